@@ -1,0 +1,160 @@
+/*
+ * The trace file: what `calltap record` writes and every reader opens.
+ *
+ * A struct calltap_file_head, then chunks to the end of the file.  A chunk is
+ * a struct calltap_chunk, its payload of `stored` bytes (zstd when flagged),
+ * and zero bytes up to a multiple of 8.  Everything is little-endian.  A file
+ * whose last chunk is not CALLTAP_CHUNK_END was cut short: all chunks before
+ * the damage are good.  Readers skip chunk types that they do not know.
+ *
+ * Indices and ids: `process` counts process images (an exec starts a new
+ * one), `thread` counts threads over the whole trace, `object` counts object
+ * files, `function` is the id in the records.  A chunk that describes an index
+ * described before replaces the earlier description.  Times are raw ticks of
+ * the target's clock; CLOCK chunks tie them to nanoseconds.
+ */
+#ifndef CALLTAP_ABI_FILE_H
+#define CALLTAP_ABI_FILE_H
+
+#include <stdint.h>
+
+#define CALLTAP_FILE_MAGIC "CALLTAP\n"
+#define CALLTAP_FILE_VERSION 1u
+#define CALLTAP_CHUNK_MAGIC 0x4b435443u /* "CTCK" */
+#define CALLTAP_CHUNK_ZSTD 1u
+#define CALLTAP_CHUNK_RAW_MAX (64u << 20) /* bytes; larger is damage */
+
+struct calltap_file_head {
+	char magic[8];
+	uint32_t version;
+	uint32_t head_size; /* where the first chunk starts */
+	uint64_t created_ns; /* CLOCK_REALTIME */
+	uint32_t arch;       /* ELF e_machine of the target */
+	uint32_t reserved[9];
+};
+
+struct calltap_chunk {
+	uint32_t magic;
+	uint32_t type;
+	uint32_t flags;
+	uint32_t check;  /* FNV-1a (32 bits) of the stored bytes */
+	uint64_t stored; /* payload bytes in the file */
+	uint64_t raw;    /* payload bytes after decompression */
+};
+
+enum calltap_chunk_type {
+	CALLTAP_CHUNK_INFO = 1,      /* "key=value\n" lines, UTF-8; later keys replace earlier ones */
+	CALLTAP_CHUNK_CLOCK = 2,     /* array of struct calltap_file_clock */
+	CALLTAP_CHUNK_PROCESS = 3,   /* struct calltap_file_process + exe path + NUL */
+	CALLTAP_CHUNK_OBJECT = 4,    /* struct calltap_file_object + path + NUL */
+	CALLTAP_CHUNK_MAP = 5,       /* array of struct calltap_file_map */
+	CALLTAP_CHUNK_FUNCTIONS = 6, /* struct calltap_file_functions, its array, strings */
+	CALLTAP_CHUNK_LINES = 7,     /* struct calltap_file_lines, its array, strings */
+	CALLTAP_CHUNK_THREAD = 8,    /* array of struct calltap_file_thread */
+	CALLTAP_CHUNK_DATA = 9,      /* struct calltap_file_data + three streams */
+	CALLTAP_CHUNK_END = 10,      /* struct calltap_file_end; the file is complete */
+};
+
+struct calltap_file_clock {
+	uint64_t ticks;
+	uint64_t mono_ns; /* CLOCK_MONOTONIC */
+	uint64_t real_ns; /* CLOCK_REALTIME */
+};
+
+enum calltap_process_start {
+	CALLTAP_START_SPAWN = 0, /* the command that was given */
+	CALLTAP_START_FORK = 1,
+	CALLTAP_START_EXEC = 2, /* same pid as an earlier image */
+};
+
+struct calltap_file_process {
+	uint32_t process;
+	uint32_t pid;
+	uint32_t parent; /* process index, or UINT32_MAX */
+	uint32_t start;  /* enum calltap_process_start */
+	uint64_t start_ticks;
+	uint64_t end_ticks; /* 0 = not known (yet) */
+};
+
+struct calltap_file_object {
+	uint32_t object;
+	uint32_t build_id_size; /* <= 32 */
+	uint8_t build_id[32];
+};
+
+struct calltap_file_map {
+	uint32_t process;
+	uint32_t object;
+	uint64_t base;  /* load bias: run-time address = base + ELF address */
+	uint64_t lo, hi; /* run-time extent */
+	uint64_t ticks; /* when it was seen */
+};
+
+struct calltap_file_function {
+	uint32_t function;
+	uint32_t object;
+	uint64_t address; /* ELF address of the symbol */
+	uint32_t size;    /* bytes, 0 = not known */
+	uint32_t name;    /* offset in the strings; mangled, as in the symbol table */
+};
+
+struct calltap_file_functions {
+	uint32_t count;
+	uint32_t strings_size; /* bytes after the array, NUL-terminated strings */
+};
+
+struct calltap_file_line {
+	uint32_t function;
+	uint32_t line;
+	uint32_t file; /* offset in the strings */
+};
+
+struct calltap_file_lines {
+	uint32_t count;
+	uint32_t strings_size;
+};
+
+struct calltap_file_thread {
+	uint32_t thread;
+	uint32_t process;
+	uint32_t tid;
+	uint32_t reserved;
+	char name[16];
+	uint64_t start_ticks;
+	uint64_t end_ticks; /* 0 = not known (yet) */
+	uint64_t lost;      /* records lost in all */
+	uint64_t wait_ticks; /* time spent waiting for the tool */
+};
+
+/*
+ * Records of one thread in order, split by column so that they compress:
+ *   heads   count x uint32_t: kind << 28 | id
+ *   times   count x LEB128 of the zigzag difference of the full time (ticks)
+ *           to the record before; the first one to base_ticks
+ *   extras  the second words of two-word records, 8 bytes each, in order
+ * TIME records are dropped: each record's full time is in the stream.
+ */
+struct calltap_file_data {
+	uint32_t thread;
+	uint32_t count;
+	uint64_t base_ticks; /* of the first record */
+	uint64_t last_ticks; /* greatest time in the chunk */
+	uint32_t times_size;  /* bytes */
+	uint32_t extras_size; /* bytes */
+	uint64_t number;     /* counts up per thread from 0; a gap is lost data */
+};
+
+struct calltap_file_end {
+	uint64_t records;
+	uint64_t lost;
+	uint64_t ticks;
+	int32_t status; /* wait status of the command, -1 = not known */
+	uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct calltap_file_head) == 64, "format");
+_Static_assert(sizeof(struct calltap_chunk) == 32, "format");
+_Static_assert(sizeof(struct calltap_file_thread) == 64, "format");
+_Static_assert(sizeof(struct calltap_file_data) == 40, "format");
+
+#endif

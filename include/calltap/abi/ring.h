@@ -1,0 +1,100 @@
+/*
+ * Shared memory between a target and the tool: arenas of per-thread rings,
+ * and the session's board.
+ *
+ * An arena is one memfd, made, sized and sealed by the tool and mapped by
+ * both: a page of struct calltap_arena, then ring_count rings, ring_stride
+ * bytes apart.  A ring is one page of struct calltap_ring and sub_count
+ * sub-buffers of sub_size bytes.  One thread at a time writes a ring; the
+ * tool alone reads it.  A sub-buffer is a struct calltap_subbuf and records
+ * (record.h) up to its end or to the first word that stays 0.
+ *
+ * Counters run up and never wrap: sub-buffer number n (from 0) lies at index
+ * n % sub_count.  The writer publishes `opened` (release) after the head of
+ * sub-buffer opened-1 is written; the reader publishes `released` (release)
+ * when it needs numbers below it no more.  In block and drop mode the writer
+ * opens n only if n - released < sub_count; in overwrite mode always.
+ *
+ * The tool trusts nothing in here: it reads each word once and checks it.
+ */
+#ifndef CALLTAP_ABI_RING_H
+#define CALLTAP_ABI_RING_H
+
+#include <stdint.h>
+
+#define CALLTAP_PAGE 4096u
+#define CALLTAP_ARENA_MAGIC 0x4152544cu /* "LTRA" */
+#define CALLTAP_RING_MAGIC 0x4752544cu  /* "LTRG" */
+#define CALLTAP_BOARD_MAGIC 0x4442544cu /* "LTBD" */
+
+enum calltap_mode {
+	CALLTAP_MODE_BLOCK = 0,     /* the writer waits for the reader, bounded */
+	CALLTAP_MODE_DROP = 1,      /* the newest record is dropped and counted */
+	CALLTAP_MODE_OVERWRITE = 2, /* the oldest sub-buffer is overwritten */
+};
+
+enum calltap_ring_state {
+	CALLTAP_RING_FREE = 0,    /* reader -> writer: may be claimed (compare-and-swap) */
+	CALLTAP_RING_CLAIMED = 1, /* a thread writes it */
+};
+
+struct calltap_subbuf {
+	uint64_t number;      /* sub-buffer number + 1; 0 = never opened */
+	uint64_t ticks;       /* full clock at opening */
+	uint64_t lost_before; /* the writer's total of lost records at opening */
+	uint32_t owner;       /* struct calltap_ring.owner at opening */
+	uint32_t tid;
+};
+
+struct calltap_ring {
+	/* Set by the tool before the arena is shared, then constant. */
+	uint32_t magic;
+	uint32_t index;
+	uint32_t sub_size;  /* bytes, a power of two, >= 4096 */
+	uint32_t sub_count; /* >= 2 */
+	uint32_t mode;      /* enum calltap_mode */
+	uint32_t reserved0[11];
+
+	/* Written by the thread that holds the ring. */
+	uint64_t opened;
+	uint64_t lost;         /* records lost by this owner */
+	uint64_t wait_ticks;   /* time this owner waited in block mode */
+	uint64_t claim_ticks;  /* clock when the owner claimed the ring */
+	uint32_t state;        /* enum calltap_ring_state */
+	uint32_t owner;        /* counts claims: tells one thread from the next */
+	uint32_t tid;
+	uint32_t waiting;      /* 1 while the writer waits on `wake` */
+	char comm[16];
+
+	/* Written by the tool. */
+	uint64_t released;
+	uint32_t wake; /* futex word: counted up with each release */
+	uint32_t reserved1[13];
+};
+
+struct calltap_arena {
+	uint32_t magic;
+	uint32_t ring_count;
+	uint64_t ring_stride; /* bytes */
+	uint32_t claimed;     /* writer: rings claimed since the start (a hint) */
+	uint32_t starved;     /* writer: claims that found no free ring */
+	uint32_t request;     /* writer: counts up when the agent wants to be asked (control.h) */
+	uint32_t reserved[9];
+};
+
+/* One per session, mapped by every process in it. */
+struct calltap_board {
+	uint32_t magic;
+	uint32_t doorbell;      /* futex word: writers count it up to wake the tool */
+	uint32_t reader_asleep; /* 1 while the tool sleeps on the doorbell */
+	uint32_t reader_gone;   /* set by the tool before it leaves on purpose */
+	uint64_t heartbeat;     /* counted up by the tool at each round */
+	uint32_t reserved[10];
+};
+
+_Static_assert(sizeof(struct calltap_subbuf) == 32, "ABI");
+_Static_assert(sizeof(struct calltap_ring) == 192, "ABI");
+_Static_assert(sizeof(struct calltap_arena) == 64, "ABI");
+_Static_assert(sizeof(struct calltap_board) == 64, "ABI");
+
+#endif

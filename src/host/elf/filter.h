@@ -1,0 +1,67 @@
+/*
+ * Function filters: text to patterns, patterns to decisions.
+ *
+ * Context: host.  Grammar of one filter text:
+ *
+ *     filter   = [object ":"] pattern | "@" file
+ *     pattern  = glob ("*", "?", "[...]") | "/" regex "/"   (POSIX extended, searched)
+ *     object   = glob on the object's file name ("libfoo.so.1"), "a.out" style
+ *                for the executable too
+ *
+ * "@file" holds one filter per line; blank lines and lines from "#" are
+ * skipped.  "::" is part of a C++ name, never the object's colon.  A glob is
+ * matched against the mangled name, the demangled name, and the demangled name
+ * without its parameter list (and without a leading return type).
+ */
+#ifndef HOST_ELF_FILTER_H
+#define HOST_ELF_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <calltap/diag.h>
+
+#include "object.h"
+
+enum filter_kind {
+	FILTER_TRACE,    /* -l: only these */
+	FILTER_NOTRACE,  /* -n: not these */
+	FILTER_GRAPH,    /* -g: these and what they call */
+	FILTER_NOGRAPH,  /* --no-graph: not these nor what they call */
+	FILTER_KINDS
+};
+
+struct filter_set;
+
+int filter_set_create(struct filter_set **out) __attribute__((warn_unused_result));
+void filter_set_destroy(struct filter_set *set);
+/* Add one filter text; -EINVAL with input and caret in diag. */
+int filter_set_add(struct filter_set *set, enum filter_kind kind, const char *text, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+bool filter_set_has(const struct filter_set *set, enum filter_kind kind);
+
+struct filter_decision {
+	bool trace;   /* patch it (a -g root, a no-graph function or a wanted one) */
+	bool root;    /* -g names it */
+	bool notree;  /* --no-graph names it */
+};
+/*
+ * Decide on one function of an object; counts matches per filter.
+ * Without -l everything is wanted; -n wins over -l.  With -g, functions that
+ * -l (if given) wants are traced inside the trees only.
+ */
+void filter_set_decide(struct filter_set *set, const char *object_path, const struct object_site *site,
+		       struct filter_decision *decision);
+
+/* The i-th filter's text and how often it has matched; false past the end. */
+bool filter_set_item(const struct filter_set *set, size_t i, const char **text, enum filter_kind *kind,
+		     unsigned long *matches);
+
+/*
+ * Names near to a filter that matched nothing, best first, at most max, from
+ * the sites of count objects; returns how many.  For the error message.
+ */
+size_t filter_near_misses(const char *text, struct object *const *objects, size_t count, const char **names,
+			  size_t max);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * One ELF file as the tracer sees it: its functions and its sites.
+ *
+ * Context: host.  The file is untrusted input.  Opened once per file and
+ * shared by all processes that map it.
+ */
+#ifndef HOST_ELF_OBJECT_H
+#define HOST_ELF_OBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <calltap/diag.h>
+
+/* What kind of instrumentation a site is. */
+enum site_kind {
+	SITE_PATCHABLE, /* -fpatchable-function-entry: __patchable_function_entries */
+	SITE_FENTRY,    /* -pg -mfentry: a call of __fentry__ */
+	SITE_NOP_MCOUNT, /* -mnop-mcount: its 5-byte nop */
+};
+
+/* Why a site or function cannot be traced; SITE_OK = it can. */
+enum site_verdict {
+	SITE_OK = 0,
+	SITE_TOO_SHORT,      /* fewer bytes than a jump, and no room before the entry */
+	SITE_RETURNS_TWICE,  /* setjmp and kin, vfork, context switches */
+	SITE_LOOKS_AT_CALLER, /* _Unwind_*, dlopen and dlsym and kin */
+	SITE_BAD_BYTES,      /* the bytes are no nops and no call of __fentry__ */
+	SITE_NO_SITE,        /* a function without any site */
+	SITE_OWN,            /* the tracer's own */
+};
+const char *site_verdict_text(enum site_verdict verdict);
+const char *site_kind_text(enum site_kind kind);
+
+struct object_site {
+	uint64_t address;     /* ELF address of the bytes to replace (after endbr64) */
+	uint64_t function;    /* ELF address of the function's symbol, or address when it has none */
+	uint32_t size;        /* bytes of the function, 0 = not known */
+	uint8_t kind;         /* enum site_kind */
+	uint8_t verdict;      /* enum site_verdict */
+	uint8_t length;       /* 5, or 2 with a trampoline (abi/control.h) */
+	uint8_t body_off;     /* the body goes on at address + body_off */
+	int8_t tramp_off;     /* with length 2: the 5-byte jump's place, relative to address */
+	uint8_t old[8];       /* bytes at address in the file, as the process will have them */
+	uint8_t tramp_old[8];
+	const char *symbol;   /* as in the symbol table; "" when there is none */
+	const char *name;     /* demangled, equal to symbol for C; never NULL, "0x1234" without a symbol */
+};
+
+struct object;
+
+/*
+ * Read fd (kept by the caller; may be closed afterwards).  path is for
+ * messages.  An ELF file without sites is no error.
+ * -ENOEXEC: not an ELF file of a CPU and class that can be traced.
+ */
+int object_open(struct object **out, int fd, const char *path, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+void object_close(struct object *object);
+
+const char *object_path(const struct object *object);
+uint16_t object_machine(const struct object *object);  /* e_machine */
+bool object_is_static(const struct object *object);    /* has no PT_INTERP and is an executable */
+bool object_is_executable(const struct object *object); /* may be run: ET_EXEC, or ET_DYN with PT_INTERP */
+const char *object_interpreter(const struct object *object); /* PT_INTERP, NULL = none */
+size_t object_build_id(const struct object *object, uint8_t id[32]);
+/* Extent of the loaded segments, ELF addresses: [*lo, *hi). */
+void object_extent(const struct object *object, uint64_t *lo, uint64_t *hi);
+uint64_t object_dynamic(const struct object *object); /* ELF address of PT_DYNAMIC, 0 = none */
+
+/* Sites sorted by address, with every verdict; the array lives as long as the object. */
+size_t object_sites(const struct object *object, const struct object_site **sites);
+/* Sites whose verdict is SITE_OK. */
+size_t object_traceable(const struct object *object);
+
+/* Function symbols sorted by address (FUNC with a size, one per address). */
+struct object_symbol {
+	uint64_t address;
+	uint32_t size;
+	const char *symbol;
+	const char *name; /* demangled */
+};
+size_t object_symbols(const struct object *object, const struct object_symbol **symbols);
+
+/* Source lines from DWARF (the file's own or its separate debug file). */
+struct object_lines;
+int object_lines_open(struct object_lines **out, const char *path) __attribute__((warn_unused_result));
+void object_lines_close(struct object_lines *lines);
+/* Source file and line of an ELF address; false when not known.  *file lives as long as lines. */
+bool object_lines_find(struct object_lines *lines, uint64_t address, const char **file, uint32_t *line);
+
+#endif

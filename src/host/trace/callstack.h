@@ -1,0 +1,60 @@
+/*
+ * Rebuilding the open calls of each thread from its events.
+ *
+ * Context: host.  Feed every event of a thread in order; each call that ends
+ * is handed to on_close with its times.  Never fails on a strange sequence:
+ * an exit without an entry is a call entered before the trace (or lost), an
+ * entry without an exit is open at the end.
+ */
+#ifndef HOST_TRACE_CALLSTACK_H
+#define HOST_TRACE_CALLSTACK_H
+
+#include "trace.h"
+
+enum call_end {
+	CALL_RETURNED,
+	CALL_UNWOUND,  /* exception, longjmp, thread cancellation */
+	CALL_TAILED,   /* left by a tail call */
+	CALL_OPEN,     /* still open at the end of the trace */
+	CALL_LOST,     /* its exit was lost */
+};
+
+struct call_frame {
+	uint64_t enter_ticks;
+	uint64_t children_ticks; /* total of finished direct callees */
+	uint32_t function;
+	uint32_t depth;     /* 0 = outermost */
+	bool enter_known;   /* false: entered before the trace began */
+	bool has_children;
+	uint64_t user;      /* for the consumer; 0 at entry */
+};
+
+struct call_closed {
+	const struct call_frame *frame;
+	const struct call_frame *parent; /* NULL = outermost */
+	uint32_t thread;
+	uint64_t exit_ticks;
+	enum call_end how;
+};
+
+struct callstack; /* all threads of a trace */
+
+struct callstack_ops {
+	/* Called after the frame was pushed. */
+	void (*on_enter)(void *ctx, struct callstack *stack, uint32_t thread, struct call_frame *frame);
+	/* Called before the frame is popped. */
+	void (*on_close)(void *ctx, struct callstack *stack, const struct call_closed *closed);
+};
+
+int callstack_create(struct callstack **out, const struct trace *trace, const struct callstack_ops *ops, void *ctx)
+	__attribute__((warn_unused_result));
+void callstack_destroy(struct callstack *stack);
+/* 0, or -ENOMEM. */
+int callstack_feed(struct callstack *stack, const struct trace_event *event) __attribute__((warn_unused_result));
+/* Close what is open in every thread as CALL_OPEN, innermost first, at the trace's last time. */
+void callstack_finish(struct callstack *stack);
+/* Open frames of a thread's current stack, outermost first. */
+uint32_t callstack_depth(const struct callstack *stack, uint32_t thread);
+struct call_frame *callstack_frame(struct callstack *stack, uint32_t thread, uint32_t depth);
+
+#endif

@@ -1,0 +1,119 @@
+/*
+ * Reading a trace file (abi/file.h): the tables, the events, the time.
+ *
+ * Context: host.  Every byte of the file is untrusted; opening checks the
+ * tables, cursors check the data as they go.  A file that was cut short or
+ * damaged opens as far as it is good: trace_damage() says what is missing.
+ *
+ * Memory is bounded by the tables and by one decoded chunk per thread that is
+ * alive at the cursor's time, never by the number of records.
+ */
+#ifndef HOST_TRACE_TRACE_H
+#define HOST_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <calltap/abi/file.h>
+#include <calltap/abi/record.h>
+#include <calltap/diag.h>
+
+#define TRACE_NONE UINT32_MAX
+
+struct trace;
+
+struct trace_function {
+	uint32_t object;       /* index, or TRACE_NONE */
+	uint32_t size;         /* bytes */
+	uint64_t address;      /* ELF address in the object */
+	const char *symbol;    /* as in the symbol table */
+	const char *name;      /* demangled; equals symbol for C; never NULL */
+	const char *file;      /* source file, NULL = not known */
+	uint32_t line;         /* 0 = not known */
+};
+
+struct trace_object {
+	const char *path;
+	uint8_t build_id[32];
+	uint32_t build_id_size;
+};
+
+struct trace_process {
+	uint32_t pid;
+	uint32_t parent; /* process index or TRACE_NONE */
+	uint32_t start;  /* enum calltap_process_start */
+	uint64_t start_ticks, end_ticks;
+	const char *exe;
+};
+
+struct trace_thread {
+	uint32_t process;
+	uint32_t tid;
+	char name[17];
+	uint64_t start_ticks, end_ticks;
+	uint64_t lost;
+	uint64_t wait_ticks;
+	uint64_t records; /* in the file, from the chunks' heads */
+};
+
+/* Open path; *out is NULL on error.  Close with trace_close(). */
+int trace_open(struct trace **out, const char *path, struct calltap_diag *diag) __attribute__((warn_unused_result));
+void trace_close(struct trace *trace);
+
+const char *trace_path(const struct trace *trace);
+/* One sentence on what is missing from the file, NULL = complete. */
+const char *trace_damage(const struct trace *trace);
+/* Value of an INFO key, NULL = absent. */
+const char *trace_info(const struct trace *trace, const char *key);
+const struct calltap_file_head *trace_head(const struct trace *trace);
+/* The END chunk, NULL when the file has none. */
+const struct calltap_file_end *trace_end(const struct trace *trace);
+
+/* Tables: indices from 0 to count - 1; NULL for an index that was never described. */
+uint32_t trace_function_count(const struct trace *trace);
+const struct trace_function *trace_function(const struct trace *trace, uint32_t id);
+uint32_t trace_object_count(const struct trace *trace);
+const struct trace_object *trace_object(const struct trace *trace, uint32_t index);
+uint32_t trace_process_count(const struct trace *trace);
+const struct trace_process *trace_process(const struct trace *trace, uint32_t index);
+uint32_t trace_thread_count(const struct trace *trace);
+const struct trace_thread *trace_thread(const struct trace *trace, uint32_t index);
+/*
+ * The function that a run-time address of a process lies in (for CALL's
+ * caller), TRACE_NONE when it is in no function of the table.
+ */
+uint32_t trace_resolve(const struct trace *trace, uint32_t process, uint64_t address);
+/* As text: "name", "name+0x12" or "object+0x1234"; never fails. */
+void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, char *text, size_t size);
+
+/* Time. */
+double trace_ticks_per_ns(const struct trace *trace);
+uint64_t trace_start_ticks(const struct trace *trace); /* of the first event or sample */
+uint64_t trace_mono_ns(const struct trace *trace, uint64_t ticks); /* CLOCK_MONOTONIC */
+uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks); /* of a difference */
+
+struct trace_event {
+	uint64_t ticks;  /* full clock; never decreases within a thread (clamped) */
+	uint64_t extra;  /* second word of a two-word record, else 0 */
+	uint32_t thread; /* index */
+	uint32_t id;     /* function, or count for UNWIND */
+	uint8_t kind;    /* enum calltap_record_kind; never NONE or TIME */
+};
+
+/* Cursors: one pass over events in time order (ties: by thread, then order). */
+struct trace_cursor;
+struct trace_select {
+	size_t size;           /* sizeof(struct trace_select) */
+	uint32_t thread;       /* this thread only, TRACE_NONE = all */
+	uint32_t pid;          /* this process id only, 0 = all */
+	uint32_t tid;          /* this thread id only, 0 = all */
+};
+int trace_cursor_open(struct trace_cursor **out, const struct trace *trace, const struct trace_select *select,
+		      struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* 1 and *event, 0 at the end, -errno on damage (diag says where; the pass may go on with the next call). */
+int trace_cursor_next(struct trace_cursor *cursor, struct trace_event *event, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+void trace_cursor_close(struct trace_cursor *cursor);
+
+#endif
