@@ -5,7 +5,16 @@
  * a struct calltap_chunk, its payload of `stored` bytes (zstd when flagged),
  * and zero bytes up to a multiple of 8.  Everything is little-endian.  A file
  * whose last chunk is not CALLTAP_CHUNK_END was cut short: all chunks before
- * the damage are good.  Readers skip chunk types that they do not know.
+ * the damage are good.  Readers skip chunk types that they do not know, and
+ * find the chunk after a damaged place by its magic.
+ *
+ * The payload of a DATA chunk opens with a struct calltap_file_data that is
+ * never compressed; the flag is about the streams behind it.  So a reader
+ * indexes a file by its heads alone and touches a stream when it gets there.
+ *
+ * A check is the low half of h after h = 0x811c9dc5, then for each 8 bytes
+ * (little-endian word w; the last ones filled up with zero bytes)
+ * h = (h ^ w) * 0x100000001b3, h ^= h >> 32: FNV-1a, eight bytes at a time.
  *
  * Indices and ids: `process` counts process images (an exec starts a new
  * one), `thread` counts threads over the whole trace, `object` counts object
@@ -37,7 +46,7 @@ struct calltap_chunk {
 	uint32_t magic;
 	uint32_t type;
 	uint32_t flags;
-	uint32_t check;  /* FNV-1a (32 bits) of the stored bytes */
+	uint32_t check;  /* of this head with check = 0, then the stored payload; of DATA, its head only */
 	uint64_t stored; /* payload bytes in the file */
 	uint64_t raw;    /* payload bytes after decompression */
 };
@@ -130,7 +139,7 @@ struct calltap_file_thread {
  * Records of one thread in order, split by column so that they compress:
  *   heads   count x uint32_t: kind << 28 | id
  *   times   count x LEB128 of the zigzag difference of the full time (ticks)
- *           to the record before; the first one to base_ticks
+ *           to the record before (modulo 2^64); the first one to base_ticks
  *   extras  the second words of two-word records, 8 bytes each, in order
  * TIME records are dropped: each record's full time is in the stream.
  */
@@ -142,6 +151,8 @@ struct calltap_file_data {
 	uint32_t times_size;  /* bytes */
 	uint32_t extras_size; /* bytes */
 	uint64_t number;     /* counts up per thread from 0; a gap is lost data */
+	uint32_t check;      /* of the streams as stored; trace_writer_chunk() fills it in */
+	uint32_t reserved;
 };
 
 struct calltap_file_end {
@@ -155,6 +166,6 @@ struct calltap_file_end {
 _Static_assert(sizeof(struct calltap_file_head) == 64, "format");
 _Static_assert(sizeof(struct calltap_chunk) == 32, "format");
 _Static_assert(sizeof(struct calltap_file_thread) == 64, "format");
-_Static_assert(sizeof(struct calltap_file_data) == 40, "format");
+_Static_assert(sizeof(struct calltap_file_data) == 48, "format");
 
 #endif

@@ -15,6 +15,10 @@
  * when it needs numbers below it no more.  In block and drop mode the writer
  * opens n only if n - released < sub_count; in overwrite mode always.
  *
+ * A thread without a ring takes a FREE one, or takes over the ring of a thread
+ * of its process that has ended: the counters run on, `owner` tells whose a
+ * sub-buffer is.
+ *
  * The tool trusts nothing in here: it reads each word once and checks it.
  */
 #ifndef CALLTAP_ABI_RING_H
@@ -23,6 +27,7 @@
 #include <stdint.h>
 
 #define CALLTAP_PAGE 4096u
+#define CALLTAP_ARENA_RINGS 256u /* rings an arena holds at the most */
 #define CALLTAP_ARENA_MAGIC 0x4152544cu /* "LTRA" */
 #define CALLTAP_RING_MAGIC 0x4752544cu  /* "LTRG" */
 #define CALLTAP_BOARD_MAGIC 0x4442544cu /* "LTBD" */
@@ -33,9 +38,13 @@ enum calltap_mode {
 	CALLTAP_MODE_OVERWRITE = 2, /* the oldest sub-buffer is overwritten */
 };
 
+/*
+ * calltap_arena.state of a ring: FREE, or CLAIMED + the kernel's id of the
+ * thread that writes it (as the target sees it).
+ */
 enum calltap_ring_state {
-	CALLTAP_RING_FREE = 0,    /* reader -> writer: may be claimed (compare-and-swap) */
-	CALLTAP_RING_CLAIMED = 1, /* a thread writes it */
+	CALLTAP_RING_FREE = 0,
+	CALLTAP_RING_CLAIMED = 1,
 };
 
 struct calltap_subbuf {
@@ -60,10 +69,10 @@ struct calltap_ring {
 	uint64_t lost;         /* records lost by this owner */
 	uint64_t wait_ticks;   /* time this owner waited in block mode */
 	uint64_t claim_ticks;  /* clock when the owner claimed the ring */
-	uint32_t state;        /* enum calltap_ring_state */
 	uint32_t owner;        /* counts claims: tells one thread from the next */
-	uint32_t tid;
+	uint32_t tid;          /* of the owner */
 	uint32_t waiting;      /* 1 while the writer waits on `wake` */
+	uint32_t reserved2;
 	char comm[16];
 
 	/* Written by the tool. */
@@ -80,6 +89,8 @@ struct calltap_arena {
 	uint32_t starved;     /* writer: claims that found no free ring */
 	uint32_t request;     /* writer: counts up when the agent wants to be asked (control.h) */
 	uint32_t reserved[9];
+	/* Per ring; claimed by a writer (compare-and-swap), freed by the tool. */
+	uint32_t state[CALLTAP_ARENA_RINGS];
 };
 
 /* One per session, mapped by every process in it. */
@@ -94,7 +105,7 @@ struct calltap_board {
 
 _Static_assert(sizeof(struct calltap_subbuf) == 32, "ABI");
 _Static_assert(sizeof(struct calltap_ring) == 192, "ABI");
-_Static_assert(sizeof(struct calltap_arena) == 64, "ABI");
+_Static_assert(sizeof(struct calltap_arena) <= CALLTAP_PAGE, "ABI");
 _Static_assert(sizeof(struct calltap_board) == 64, "ABI");
 
 #endif

@@ -1,0 +1,105 @@
+/*
+ * The agent's end of the control socket (abi/control.h).
+ * Called by the control thread only.  Context: control.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <agent/agent.h>
+#include <base/mem.h>
+#include <base/sys.h>
+
+#define FDS_MAX 4
+
+int agent_send(const void *message, uint32_t size)
+{
+	long done = SYS(sendto, agent.socket, message, size, MSG_NOSIGNAL, 0, 0);
+
+	if (sys_failed(done))
+		return (int)done;
+	return done == (long)size ? 0 : -EIO;
+}
+
+/* Descriptors out of a control message; returns how many. */
+static unsigned take_fds(struct msghdr *header, int *fds, unsigned max)
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(header);
+	unsigned n = 0, total;
+
+	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+		return 0;
+	total = (unsigned)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	for (unsigned i = 0; i < total; i++) {
+		int fd;
+
+		memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(fd));
+		if (n < max)
+			fds[n++] = fd;
+		else
+			sys_close(fd);
+	}
+	return n;
+}
+
+int agent_receive(void *message, uint32_t size, int *fds, unsigned max)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	struct iovec vec = { message, size };
+	struct msghdr header = {
+		.msg_iov = &vec,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	const struct calltap_msg *head = message;
+	long got;
+
+	for (unsigned i = 0; i < max; i++)
+		fds[i] = -1;
+	got = SYS(recvmsg, agent.socket, &header, MSG_CMSG_CLOEXEC, 0, 0, 0);
+	if (sys_failed(got))
+		return (int)got;
+	take_fds(&header, fds, max);
+	if (got == 0)
+		return -EPIPE;
+	if (got < (long)sizeof(*head) || head->size != (uint32_t)got || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		return -EPROTO;
+	return 0;
+}
+
+/* The tool must be of our user or root: anybody may listen on an abstract name. */
+static int check_peer(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	long ret = SYS(getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &size, 0);
+
+	if (sys_failed(ret))
+		return (int)ret;
+	if (peer.uid != 0 && peer.uid != (uid_t)SYS(geteuid, 0, 0, 0, 0, 0, 0))
+		return -EPERM;
+	return 0;
+}
+
+int agent_connect(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t length = base_strlen(agent.session);
+	long fd, ret;
+
+	fd = SYS(socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
+	if (sys_failed(fd))
+		return (int)fd;
+	memcpy(address.sun_path + 1, agent.session, length);
+	ret = SYS(connect, fd, &address, offsetof(struct sockaddr_un, sun_path) + 1 + length, 0, 0, 0);
+	if (!sys_failed(ret))
+		ret = check_peer((int)fd);
+	if (ret) {
+		sys_close((int)fd);
+		return (int)ret;
+	}
+	agent.socket = (int)fd;
+	return 0;
+}

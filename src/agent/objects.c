@@ -1,0 +1,105 @@
+/*
+ * What is mapped: the loader's link map, at the start and whenever dlopen or
+ * dlclose changes it.
+ *
+ * The loader calls an empty function (r_debug.r_brk) for debuggers each time
+ * the map changes, after new objects are mapped and before their constructors
+ * run.  We jump from there to agent_debug_state(), which holds the loading
+ * thread until the tool has patched the new objects.  glibc and musl do this
+ * alike.  Contexts: control; agent_debug_state() runs on the program's thread
+ * inside dlopen.
+ */
+#include <errno.h>
+
+#include <agent/agent.h>
+#include <base/mem.h>
+#include <base/sys.h>
+
+#define PATH_BYTES 4096u
+#define OBJECTS_MAX 65536
+
+extern struct r_debug _r_debug __attribute__((weak));
+
+static uint64_t objects_digest(void)
+{
+	uint64_t digest = 14695981039346656037u;
+	uint32_t n = 0;
+
+	for (struct link_map *map = _r_debug.r_map; map && n++ < OBJECTS_MAX; map = map->l_next) {
+		digest = (digest ^ map->l_addr) * 1099511628211u;
+		digest = (digest ^ (uint64_t)map->l_ld) * 1099511628211u;
+	}
+	return digest;
+}
+
+static int send_object(const struct link_map *map)
+{
+	union {
+		struct calltap_msg_object message;
+		char bytes[sizeof(struct calltap_msg_object) + PATH_BYTES];
+	} out;
+	const char *name = map->l_name ? map->l_name : "";
+
+	base_copy_text(out.message.path, PATH_BYTES, name);
+	out.message.head.type = CALLTAP_MSG_OBJECT;
+	out.message.head.size = (uint32_t)(sizeof(out.message) + base_strlen(out.message.path) + 1);
+	out.message.base = map->l_addr;
+	out.message.dynamic = (uint64_t)map->l_ld;
+	return agent_send(&out, out.message.head.size);
+}
+
+int agent_objects_send(void)
+{
+	const struct calltap_msg end = { CALLTAP_MSG_OBJECTS_END, sizeof(end) };
+	uint32_t n = 0;
+	int ret = 0;
+
+	if (&_r_debug)
+		for (struct link_map *map = _r_debug.r_map; map && !ret && n++ < OBJECTS_MAX; map = map->l_next)
+			ret = send_object(map);
+	if (!ret)
+		ret = agent_send(&end, sizeof(end));
+	return ret;
+}
+
+/* In the loader, in place of its empty function. */
+static void agent_debug_state(void)
+{
+	uint64_t digest, signals;
+	uint32_t seen;
+
+	if (_r_debug.r_state != RT_CONSISTENT || !probe_context.enabled)
+		return;
+	digest = objects_digest();
+	if (digest == agent.objects_seen)
+		return;
+	agent.objects_seen = digest;
+	sys_signals_block(&signals);
+	if (!probe_context.wiped->alive)
+		probe_context.on_new_process();
+	seen = __atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE)) {
+		__atomic_add_fetch(&probe_context.wiped->arenas[0]->request, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&probe_context.shared.board->doorbell, 1, __ATOMIC_SEQ_CST);
+		sys_futex_wake(&probe_context.shared.board->doorbell);
+		agent_wait_ready(seen);
+	}
+	sys_signals_restore(&signals);
+}
+
+void agent_dlhook_install(void)
+{
+	uint64_t at;
+	uint8_t code[8];
+
+	agent.no_dlhook = 1;
+	if (!&_r_debug || !_r_debug.r_brk)
+		return;
+	agent.objects_seen = objects_digest();
+	at = _r_debug.r_brk;
+	if (!arch_is_empty_function((const uint8_t *)at) || at - (uint64_t)agent_debug_state + ARCH_REACH >= 2 * ARCH_REACH)
+		return;
+	arch_jump_make(code, at, (uint64_t)agent_debug_state);
+	if (!patch_poke(&agent.poker, at, code, 5))
+		agent.no_dlhook = 0;
+}

@@ -1,0 +1,74 @@
+/*
+ * The agent's start: in a new program image, and in a forked child.
+ *
+ * The constructor runs before every other object's (the agent is linked with
+ * -z initfirst), so that their constructors are traced too.  Contexts: control
+ * on the program's thread; nothing here runs twice at a time.
+ */
+#include <stddef.h>
+
+#include <agent/agent.h>
+#include <base/mem.h>
+#include <base/sys.h>
+
+struct agent agent;
+
+static const char *environment_value(char *const *environment, const char *name)
+{
+	size_t length = base_strlen(name);
+
+	for (; environment && *environment; environment++)
+		if (base_strlen(*environment) > length && !memcmp(*environment, name, length) &&
+		    (*environment)[length] == '=')
+			return *environment + length + 1;
+	return NULL;
+}
+
+/* A forked child's first record or dlopen: its own control thread, rings and threads (signals are blocked). */
+static void new_process(void)
+{
+	uint32_t *starting = &probe_context.wiped->starting;
+	uint32_t none = 0;
+
+	/* One thread starts; others of the child wait until it is done (`starting` was wiped with the rest). */
+	if (!__atomic_compare_exchange_n(starting, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		while (__atomic_load_n(starting, __ATOMIC_ACQUIRE) == 1)
+			sys_futex_wait(starting, 1, 100000000u);
+		return;
+	}
+	agent.forked = 1;
+	agent.live = 0;
+	agent_control_start();
+	if (!probe_context.wiped->alive)
+		probe_context.enabled = 0;
+	__atomic_store_n(starting, 2, __ATOMIC_RELEASE);
+	sys_futex_wake(starting);
+}
+
+static uint64_t random_id(void)
+{
+	uint64_t id = 0;
+
+	if (SYS(getrandom, &id, sizeof(id), 1 /* GRND_NONBLOCK */, 0, 0, 0) != sizeof(id))
+		id = arch_clock() * 0x9e3779b97f4a7c15u ^ (uint64_t)sys_getpid();
+	return id;
+}
+
+static void __attribute__((constructor)) agent_constructor(int argc, char **argv, char **environment)
+{
+	const char *session = environment_value(environment, CALLTAP_ENV_SESSION);
+	uint64_t signals;
+
+	(void)argc;
+	(void)argv;
+	agent_unwind_init();
+	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) || agent_memory_init())
+		return;
+	base_copy_text(agent.session, sizeof(agent.session), session);
+	agent.image_id = random_id();
+	probe_context.on_new_process = new_process;
+	probe_context.wiped->starting = 2;
+	sys_signals_block(&signals);
+	agent_control_start();
+	sys_signals_restore(&signals);
+}

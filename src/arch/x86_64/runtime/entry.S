@@ -1,0 +1,414 @@
+/*
+ * The recorders that stubs call: entry and exit of a traced function, x86-64.
+ *
+ * Context: probe.  Every general register is preserved (a caller compiled
+ * with -fipa-ra may keep values in any of them), no vector or x87 register is
+ * touched, flags are free at a call's and a return's boundary.
+ *
+ *     stub_f:  [ cmp %fs:gate, %rsp; jb body ]   only in gated stubs
+ *              push $entry_word
+ *              call *ENTRY(region)
+ *              call body          pushes B_f into the return address' slot
+ *     B_f:     push $exit_word
+ *              jmp  *EXIT(region)
+ *
+ * S is the slot on the stack that held the return address; its copy lies at
+ * arch_mirror(S), and the slot of the next outer traced frame of the stack at
+ * arch_link(S).  A mirror word that is not 0 marks a frame as live or stale;
+ * see probe/graph.c.
+ *
+ * The fast recorders do the common case and leave everything else to C, which
+ * starts anew: up to that jump nothing was changed but the ring's cursor,
+ * which may run past its limit.
+ */
+#include "offsets.h"
+
+	.text
+
+/* Stack on entry: 0 return address in the stub, 8 word, 16 = S return address. */
+	.globl	arch_entry_fast
+	.hidden	arch_entry_fast
+	.type	arch_entry_fast, @function
+	.p2align 6
+arch_entry_fast:
+	.cfi_startproc
+	.cfi_def_cfa_offset 24
+	endbr64
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%r8
+	.cfi_adjust_cfa_offset 8
+	mov	probe_thread@gottpoff(%rip), %rcx
+	lea	64(%rsp), %rsi			/* S */
+	mov	%rsi, %rdi
+	shr	$GRANULE_BITS, %rdi
+	cmp	%rdi, %fs:PT_GRANULE(%rcx)
+	jne	.Lentry_slow			/* another granule than the last call's */
+	mov	%fs:PT_TOP(%rcx), %r8
+	mov	%r8, %rdi
+	sub	%rsi, %rdi
+	sub	$1, %rdi
+	cmp	$STACK_NEAR, %rdi
+	jae	.Lentry_slow			/* frames are gone, or another stack */
+	mov	%rsi, %rdi
+	btc	$MIRROR_BIT, %rdi
+	cmpq	$0, (%rdi)
+	jne	.Lentry_slow			/* a tail call, or a stale frame */
+	mov	%fs:PT_WRITER(%rcx), %rsi
+	rdtsc
+	cmp	%edx, RW_TIME_HI(%rsi)
+	jne	.Lentry_slow
+	mov	$8, %edx
+	xadd	%rdx, RW_CURSOR(%rsi)		/* take a slot */
+	cmp	RW_LIMIT(%rsi), %rdx
+	jae	.Lentry_slow
+	mov	56(%rsp), %esi
+	shl	$32, %rsi
+	or	%rax, %rsi
+	mov	%rsi, (%rdx)			/* the record: visible from here on */
+	lea	64(%rsp), %rsi
+	mov	(%rsi), %rax
+	mov	%rax, (%rdi)
+	btc	$LINK_BIT, %rdi
+	mov	%r8, (%rdi)
+	mov	%rsi, %fs:PT_TOP(%rcx)
+.Lentry_done:
+	pop	%r8
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	ret	$16				/* rsp = S + 8: the slot is free for the body's call */
+
+	.cfi_adjust_cfa_offset 48
+.Lentry_slow:
+	lea	probe_graph_entry(%rip), %rax
+.Lentry_c:
+	push	%r9
+	.cfi_adjust_cfa_offset 8
+	push	%r10
+	.cfi_adjust_cfa_offset 8
+	push	%r11
+	.cfi_adjust_cfa_offset 8
+	lea	88(%rsp), %rdi			/* S */
+	mov	80(%rsp), %esi			/* word */
+	cld
+	call	*%rax
+	pop	%r11
+	.cfi_adjust_cfa_offset -8
+	pop	%r10
+	.cfi_adjust_cfa_offset -8
+	pop	%r9
+	.cfi_adjust_cfa_offset -8
+	test	%eax, %eax
+	jz	.Lentry_done
+	/* Not traced: go to the body with the return address still in S. */
+	mov	48(%rsp), %rax			/* at the stub's `call body` */
+	movslq	1(%rax), %rdx
+	lea	5(%rax,%rdx), %rax
+	mov	%rax, 56(%rsp)
+	pop	%r8
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	lea	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_endproc
+	.size	arch_entry_fast, . - arch_entry_fast
+
+/* An entry that goes to C at once; C gets (slot, word). */
+.macro entry_in_c name, function
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 4
+\name:
+	.cfi_startproc
+	.cfi_def_cfa_offset 24
+	endbr64
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%r8
+	.cfi_adjust_cfa_offset 8
+	lea	\function(%rip), %rax
+	jmp	.Lentry_c
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+	entry_in_c arch_entry_full, probe_graph_entry
+	entry_in_c arch_entry_root, probe_graph_entry_root
+	entry_in_c arch_entry_notree, probe_graph_entry_notree
+
+/*
+ * Where the caller's address is while an exit recorder runs: at the mirror of
+ * S, S = CFA - 8, until it is copied back into S.
+ * DW_CFA_expression r16: { DW_OP_lit8, DW_OP_minus, DW_OP_lit1, DW_OP_const1u 45, DW_OP_shl, DW_OP_xor }
+ */
+#define CFI_RETURN_IN_MIRROR .cfi_escape 0x10, 0x10, 0x07, 0x38, 0x1c, 0x31, 0x08, 0x2d, 0x24, 0x27
+#define CFI_RETURN_ON_STACK  .cfi_offset %rip, -8
+
+/* Stack on entry: 0 = S word. */
+	.globl	arch_exit_fast
+	.hidden	arch_exit_fast
+	.type	arch_exit_fast, @function
+	.p2align 6
+arch_exit_fast:
+	.cfi_startproc
+	CFI_RETURN_IN_MIRROR
+	endbr64
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	rdtsc
+	mov	probe_thread@gottpoff(%rip), %rcx
+	lea	40(%rsp), %rdi			/* S */
+	cmp	%rdi, %fs:PT_TOP(%rcx)
+	jne	.Lexit_slow			/* inner frames are gone, or another stack */
+	mov	%fs:PT_WRITER(%rcx), %rsi
+	cmp	%edx, RW_TIME_HI(%rsi)
+	jne	.Lexit_slow
+	mov	$8, %edx
+	xadd	%rdx, RW_CURSOR(%rsi)
+	cmp	RW_LIMIT(%rsi), %rdx
+	jae	.Lexit_slow
+	mov	40(%rsp), %esi
+	shl	$32, %rsi
+	or	%rax, %rsi
+	mov	%rsi, (%rdx)
+	btc	$MIRROR_BIT, %rdi
+	mov	(%rdi), %rax
+	mov	%rax, 40(%rsp)
+	.cfi_remember_state
+	CFI_RETURN_ON_STACK
+	movq	$0, (%rdi)
+	btc	$LINK_BIT, %rdi
+	mov	(%rdi), %rsi			/* slot of the next outer frame */
+	mov	%rsi, %fs:PT_TOP(%rcx)
+.Lexit_done:
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	ret
+
+	.cfi_restore_state
+.Lexit_slow:
+	lea	probe_graph_exit(%rip), %rax
+.Lexit_c:
+	push	%r8
+	.cfi_adjust_cfa_offset 8
+	push	%r9
+	.cfi_adjust_cfa_offset 8
+	push	%r10
+	.cfi_adjust_cfa_offset 8
+	push	%r11
+	.cfi_adjust_cfa_offset 8
+	lea	72(%rsp), %rdi			/* S */
+	mov	72(%rsp), %esi			/* word */
+	cld
+	call	*%rax				/* puts the return address into S */
+	CFI_RETURN_ON_STACK
+	pop	%r11
+	.cfi_adjust_cfa_offset -8
+	pop	%r10
+	.cfi_adjust_cfa_offset -8
+	pop	%r9
+	.cfi_adjust_cfa_offset -8
+	pop	%r8
+	.cfi_adjust_cfa_offset -8
+	jmp	.Lexit_done
+	.cfi_endproc
+	.size	arch_exit_fast, . - arch_exit_fast
+
+.macro exit_in_c name, function
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 4
+\name:
+	.cfi_startproc
+	CFI_RETURN_IN_MIRROR
+	endbr64
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	lea	\function(%rip), %rax
+	jmp	.Lexit_c
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+	exit_in_c arch_exit_full, probe_graph_exit_full
+	exit_in_c arch_exit_notree, probe_graph_exit_notree
+
+/*
+ * Tracer "function": a record of two words and on to the body.
+ * Stack on entry: 0 return address in the stub, 8 word, 16 = S return address.
+ */
+	.globl	arch_call
+	.hidden	arch_call
+	.type	arch_call, @function
+	.p2align 6
+arch_call:
+	.cfi_startproc
+	.cfi_def_cfa_offset 24
+	endbr64
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	push	%rdx
+	.cfi_adjust_cfa_offset 8
+	push	%rcx
+	.cfi_adjust_cfa_offset 8
+	push	%rsi
+	.cfi_adjust_cfa_offset 8
+	mov	probe_thread@gottpoff(%rip), %rcx
+	mov	%fs:PT_WRITER(%rcx), %rcx
+	rdtsc
+	cmp	%edx, RW_TIME_HI(%rcx)
+	jne	.Lcall_slow
+	mov	$16, %edx
+	xadd	%rdx, RW_CURSOR(%rcx)
+	lea	8(%rdx), %rsi
+	cmp	RW_LIMIT(%rcx), %rsi
+	jae	.Lcall_slow
+	mov	48(%rsp), %rcx			/* the caller */
+	mov	%rcx, 8(%rdx)
+	mov	40(%rsp), %esi
+	shl	$32, %rsi
+	or	%rax, %rsi
+	mov	%rsi, (%rdx)
+.Lcall_done:
+	pop	%rsi
+	.cfi_adjust_cfa_offset -8
+	pop	%rcx
+	.cfi_adjust_cfa_offset -8
+	pop	%rdx
+	.cfi_adjust_cfa_offset -8
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	ret	$8				/* rsp = S; the stub jumps to the body */
+
+	.cfi_adjust_cfa_offset 32
+.Lcall_slow:
+	push	%rdi
+	.cfi_adjust_cfa_offset 8
+	push	%r8
+	.cfi_adjust_cfa_offset 8
+	push	%r9
+	.cfi_adjust_cfa_offset 8
+	push	%r10
+	.cfi_adjust_cfa_offset 8
+	push	%r11
+	.cfi_adjust_cfa_offset 8
+	lea	88(%rsp), %rdi
+	mov	80(%rsp), %esi
+	cld
+	call	probe_call
+	pop	%r11
+	.cfi_adjust_cfa_offset -8
+	pop	%r10
+	.cfi_adjust_cfa_offset -8
+	pop	%r9
+	.cfi_adjust_cfa_offset -8
+	pop	%r8
+	.cfi_adjust_cfa_offset -8
+	pop	%rdi
+	.cfi_adjust_cfa_offset -8
+	jmp	.Lcall_done
+	.cfi_endproc
+	.size	arch_call, . - arch_call
+
+/* long arch_thread_start(flags, stack_top, fn, arg, child_tid) */
+	.globl	arch_thread_start
+	.hidden	arch_thread_start
+	.type	arch_thread_start, @function
+	.p2align 4
+arch_thread_start:
+	.cfi_startproc
+	endbr64
+	sub	$16, %rsi
+	mov	%rdx, (%rsi)
+	mov	%rcx, 8(%rsi)
+	mov	%r8, %r10
+	xor	%edx, %edx
+	mov	$56, %eax			/* clone */
+	syscall
+	test	%eax, %eax
+	jz	1f
+	ret
+	.cfi_undefined %rip
+1:	xor	%ebp, %ebp
+	pop	%rax
+	pop	%rdi
+	call	*%rax
+	xor	%edi, %edi
+	mov	$60, %eax			/* exit: this thread alone */
+	syscall
+	ud2
+	.cfi_endproc
+	.size	arch_thread_start, . - arch_thread_start
+
+	.section .data.rel.ro, "aw"
+	.globl	arch_entry_table
+	.hidden	arch_entry_table
+	.type	arch_entry_table, @object
+	.p2align 3
+arch_entry_table:
+	.quad	arch_entry_fast, arch_exit_fast, arch_entry_full, arch_exit_full
+	.quad	arch_entry_root, arch_entry_notree, arch_exit_notree, arch_call
+	.size	arch_entry_table, . - arch_entry_table
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,86 @@
+/*
+ * Raw system calls for code that runs in a target: no errno, no cancellation
+ * points, no libc.  Each returns the kernel's value, -errno on failure.
+ * Contexts: control; probe only in the slow paths that say so.
+ */
+#ifndef BASE_SYS_H
+#define BASE_SYS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <arch.h>
+#include <sys/syscall.h>
+
+#define SYS(nr, a, b, c, d, e, f) \
+	arch_syscall(SYS_##nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+static inline int sys_failed(long ret)
+{
+	return (unsigned long)ret > -4096ul;
+}
+
+static inline void *sys_mmap(void *at, size_t size, int prot, int flags, int fd, long offset)
+{
+	return (void *)SYS(mmap, at, size, prot, flags, fd, offset);
+}
+
+static inline long sys_munmap(void *at, size_t size)
+{
+	return SYS(munmap, at, size, 0, 0, 0, 0);
+}
+
+static inline long sys_close(int fd)
+{
+	return SYS(close, fd, 0, 0, 0, 0, 0);
+}
+
+static inline int sys_gettid(void)
+{
+	return (int)SYS(gettid, 0, 0, 0, 0, 0, 0);
+}
+
+static inline int sys_getpid(void)
+{
+	return (int)SYS(getpid, 0, 0, 0, 0, 0, 0);
+}
+
+struct sys_timespec {
+	int64_t sec;
+	int64_t nsec;
+};
+
+/* Not FUTEX_PRIVATE: the words are shared with the tool. */
+static inline long sys_futex_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns)
+{
+	struct sys_timespec ts = { (int64_t)(timeout_ns / 1000000000u), (int64_t)(timeout_ns % 1000000000u) };
+
+	return SYS(futex, word, 0 /* FUTEX_WAIT */, value, &ts, 0, 0);
+}
+
+static inline long sys_futex_wake(uint32_t *word)
+{
+	return SYS(futex, word, 1 /* FUTEX_WAKE */, 0x7fffffff, 0, 0, 0);
+}
+
+static inline uint64_t sys_monotonic_ns(void)
+{
+	struct sys_timespec ts = { 0, 0 };
+
+	SYS(clock_gettime, 1 /* CLOCK_MONOTONIC */, &ts, 0, 0, 0, 0);
+	return (uint64_t)ts.sec * 1000000000u + (uint64_t)ts.nsec;
+}
+
+/* Block every signal of this thread; sys_signals_restore(old) undoes it. */
+static inline void sys_signals_block(uint64_t *old)
+{
+	uint64_t all = ~(uint64_t)0;
+
+	SYS(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, old, sizeof(all), 0, 0);
+}
+
+static inline void sys_signals_restore(const uint64_t *old)
+{
+	SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, old, 0, sizeof(*old), 0, 0);
+}
+
+#endif

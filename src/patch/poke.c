@@ -1,0 +1,61 @@
+/*
+ * Writing to text (poke.h).  Called by sites.c and the agent room's control
+ * thread.  Context: control.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <base/mem.h>
+#include <base/sys.h>
+#include <patch/poke.h>
+
+#define PAGE 4096ul
+#define MEMBARRIER_SYNC_CORE          (1 << 5)
+#define MEMBARRIER_REGISTER_SYNC_CORE (1 << 6)
+
+void patch_poker_open(struct patch_poker *poker)
+{
+	long fd = SYS(openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0, 0, 0);
+
+	poker->mem_fd = sys_failed(fd) ? -1 : (int)fd;
+}
+
+void patch_poker_close(struct patch_poker *poker)
+{
+	if (poker->mem_fd >= 0)
+		sys_close(poker->mem_fd);
+	poker->mem_fd = -1;
+}
+
+static int poke_by_mprotect(uint64_t address, const void *bytes, size_t size)
+{
+	uint64_t lo = address & ~(PAGE - 1), hi = (address + size + PAGE - 1) & ~(PAGE - 1);
+	long ret = SYS(mprotect, lo, hi - lo, PROT_READ | PROT_WRITE, 0, 0, 0);
+
+	if (sys_failed(ret))
+		return (int)ret;
+	memcpy((void *)address, bytes, size);
+	ret = SYS(mprotect, lo, hi - lo, PROT_READ | PROT_EXEC, 0, 0, 0);
+	return sys_failed(ret) ? (int)ret : 0;
+}
+
+int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
+{
+	long done;
+
+	if (poker->mem_fd < 0)
+		return poke_by_mprotect(address, bytes, size);
+	done = SYS(pwrite64, poker->mem_fd, bytes, size, address, 0, 0);
+	if (sys_failed(done))
+		return (int)done;
+	return (size_t)done == size ? 0 : -EIO;
+}
+
+void patch_sync(void)
+{
+	if (!sys_failed(SYS(membarrier, MEMBARRIER_SYNC_CORE, 0, 0, 0, 0, 0)))
+		return;
+	SYS(membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0, 0, 0, 0);
+	SYS(membarrier, MEMBARRIER_SYNC_CORE, 0, 0, 0, 0, 0);
+}

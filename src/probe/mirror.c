@@ -1,0 +1,115 @@
+/*
+ * The mirror: memory parallel to the stacks that keeps return addresses
+ * (doc/design/stubs.md).
+ *
+ * The address space is cut into granules of 1 MiB.  A granule's mirror is
+ * mapped without reserve the first time a slot in it is seen, by whichever
+ * thread comes first, and stays: a stack's memory is likely to be a stack
+ * again.  Context: probe, slow path (mmap, madvise).
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include <base/sys.h>
+#include <probe/thread.h>
+
+#define GRANULE   ((uint64_t)1 << GRANULE_BITS)
+#define LEAF_BITS 15 /* granules in a leaf: 32 GiB of addresses, 4 KiB of bits */
+#define ROOT_SIZE (1u << (ARCH_ADDRESS_BITS - GRANULE_BITS - LEAF_BITS))
+
+struct leaf {
+	uint64_t mapped[(1u << LEAF_BITS) / 64];
+};
+static struct leaf *root[ROOT_SIZE];
+
+static struct leaf *leaf_of(uint64_t granule)
+{
+	uint64_t index = granule >> LEAF_BITS;
+
+	return index < ROOT_SIZE ? __atomic_load_n(&root[index], __ATOMIC_ACQUIRE) : NULL;
+}
+
+static bool is_mapped(uint64_t granule)
+{
+	struct leaf *leaf = leaf_of(granule);
+	uint64_t bit = granule & ((1u << LEAF_BITS) - 1);
+
+	/* Acquire: the mapping was made before the bit (mark_mapped). */
+	return leaf && __atomic_load_n(&leaf->mapped[bit / 64], __ATOMIC_ACQUIRE) >> bit % 64 & 1;
+}
+
+static bool mark_mapped(uint64_t granule)
+{
+	struct leaf *leaf = leaf_of(granule), *none = NULL;
+	uint64_t bit = granule & ((1u << LEAF_BITS) - 1);
+
+	if (!leaf) {
+		leaf = sys_mmap(NULL, sizeof(*leaf), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (sys_failed((long)leaf))
+			return false;
+		/* Whoever comes second uses the first one's leaf. */
+		if (!__atomic_compare_exchange_n(&root[granule >> LEAF_BITS], &none, leaf, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE)) {
+			sys_munmap(leaf, sizeof(*leaf));
+			leaf = none;
+		}
+	}
+	__atomic_or_fetch(&leaf->mapped[bit / 64], (uint64_t)1 << bit % 64, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* 0, 1 when something lies there already, or -1. */
+static int map_plane(uint64_t *at)
+{
+	void *got = sys_mmap(at, GRANULE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (sys_failed((long)got))
+		return (long)got == -EEXIST ? 1 : -1;
+	if (got != at) { /* a kernel that does not know MAP_FIXED_NOREPLACE */
+		sys_munmap(got, GRANULE);
+		return -1;
+	}
+	/* Sparse by nature: a huge page would cost 2 MiB for a handful of slots. */
+	SYS(madvise, at, GRANULE, MADV_NOHUGEPAGE, 0, 0, 0);
+	return 0;
+}
+
+static bool map_granule(uint64_t granule)
+{
+	uint64_t *mirror = arch_mirror(granule << GRANULE_BITS), *link = arch_link(granule << GRANULE_BITS);
+	int made = map_plane(mirror);
+
+	/* In the way: another thread that does the same right now, or the program's memory. */
+	if (made == 1)
+		return is_mapped(granule);
+	if (made)
+		return false;
+	if (map_plane(link)) {
+		sys_munmap(mirror, GRANULE);
+		return false;
+	}
+	if (mark_mapped(granule))
+		return true;
+	sys_munmap(mirror, GRANULE);
+	sys_munmap(link, GRANULE);
+	return false;
+}
+
+bool probe_mirror_is_covered(uint64_t slot)
+{
+	return !(slot >> ARCH_ADDRESS_BITS) && is_mapped(slot >> GRANULE_BITS);
+}
+
+bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
+{
+	uint64_t granule = slot >> GRANULE_BITS;
+
+	if (slot >> ARCH_ADDRESS_BITS)
+		return false;
+	if (!is_mapped(granule) && !map_granule(granule))
+		return false;
+	/* One word, so that a handler that moves it to another stack cannot leave it half changed. */
+	thread->granule = granule;
+	return true;
+}

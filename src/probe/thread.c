@@ -1,0 +1,189 @@
+/*
+ * A thread's way into the trace: its ring, and records off the fast path.
+ *
+ * Called from the recorders' C half (graph.c, call.c).  Context: probe, slow
+ * path: raw system calls when a thread starts, a sub-buffer ends or a process
+ * was forked; bounded loops; own memory.
+ */
+#include <base/sys.h>
+#include <offsets.h>
+#include <probe/thread.h>
+
+_Static_assert(offsetof(struct probe_thread, writer) == PT_WRITER, "entry.S");
+_Static_assert(offsetof(struct probe_thread, granule) == PT_GRANULE, "entry.S");
+_Static_assert(offsetof(struct probe_thread, top) == PT_TOP, "entry.S");
+_Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
+
+#define CLAIM_WAIT_NS  2000000u /* block mode: how long a new thread waits for a ring at a time */
+#define CLAIM_WAITS    250
+#define CLAIM_RETRY    1024 /* calls between tries of a thread that got none */
+
+/* limit 0 sends every record to the slow path; the cursor is shared rubbish. */
+static struct ring_writer nil_writer;
+
+__thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = { .writer = &nil_writer };
+struct probe_context probe_context;
+
+bool probe_is_stub(uint64_t address)
+{
+	/* Acquire: pairs with the control side's append (agent_region_add). */
+	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (address - probe_context.regions[i].lo < probe_context.regions[i].hi - probe_context.regions[i].lo)
+			return true;
+	return false;
+}
+
+static struct calltap_ring *ring_at(struct calltap_arena *arena, uint32_t index)
+{
+	return (void *)((char *)arena + CALLTAP_PAGE + index * arena->ring_stride);
+}
+
+static bool claim(struct probe_thread *thread, uint32_t arena, uint32_t index, uint32_t from, int tid)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+	struct calltap_arena *a = wiped->arenas[arena];
+
+	/* Acquire: the last owner's counters, and the tool's release of the ring. */
+	if (!__atomic_compare_exchange_n(&a->state[index], &from, CALLTAP_RING_CLAIMED + (uint32_t)tid, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	__atomic_add_fetch(&a->claimed, 1, __ATOMIC_RELAXED);
+	thread->writer = &wiped->writers[arena * CALLTAP_ARENA_RINGS + index];
+	ring_attach(thread->writer, ring_at(a, index), tid);
+	return true;
+}
+
+/* A ring that is free or, with take_over, one whose thread has ended. */
+static bool claim_any(struct probe_thread *thread, int tid, bool take_over)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+	uint32_t arenas = __atomic_load_n(&wiped->arena_count, __ATOMIC_ACQUIRE); /* pairs with agent_arena_add */
+	int pid = take_over ? sys_getpid() : 0;
+
+	for (uint32_t i = 0; i < arenas; i++) {
+		struct calltap_arena *arena = wiped->arenas[i];
+
+		for (uint32_t k = 0; k < arena->ring_count && k < CALLTAP_ARENA_RINGS; k++) {
+			uint32_t state = __atomic_load_n(&arena->state[k], __ATOMIC_RELAXED);
+			uint32_t owner = state - CALLTAP_RING_CLAIMED;
+
+			if (state == CALLTAP_RING_FREE) {
+				if (claim(thread, i, k, state, tid))
+					return true;
+			} else if (take_over && (owner == (uint32_t)tid || SYS(tgkill, pid, owner, 0, 0, 0, 0) == -3)) {
+				/* -ESRCH, or a thread that had our id before us */
+				if (claim(thread, i, k, state, tid))
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
+static void ring_the_bell(struct calltap_board *board)
+{
+	__atomic_add_fetch(&board->doorbell, 1, __ATOMIC_SEQ_CST);
+	sys_futex_wake(&board->doorbell);
+}
+
+/* Signals are blocked. */
+static bool attach_blocked(struct probe_thread *thread)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+	struct calltap_arena *arena = wiped->arenas[0];
+	int tid = sys_gettid(), waits = 0;
+
+	if (claim_any(thread, tid, false) || claim_any(thread, tid, true))
+		return true;
+	/* Let the tool know; it adds an arena.  In block mode nothing is to be lost, so wait a little. */
+	while (arena && waits++ < CLAIM_WAITS && !probe_context.shared.reader_gone) {
+		__atomic_add_fetch(&arena->starved, 1, __ATOMIC_RELAXED);
+		ring_the_bell(probe_context.shared.board);
+		if (ring_at(arena, 0)->mode != CALLTAP_MODE_BLOCK)
+			break;
+		sys_futex_wait(&wiped->arena_count, wiped->arena_count, CLAIM_WAIT_NS);
+		if (claim_any(thread, tid, false) || claim_any(thread, tid, true))
+			return true;
+	}
+	thread->attach_try = CLAIM_RETRY;
+	return false;
+}
+
+bool probe_thread_attach(struct probe_thread *thread)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+	uint64_t signals;
+	bool done;
+
+	if (thread->writer->ring && wiped->alive)
+		return true;
+	if (thread->attach_try) {
+		thread->attach_try--;
+		return false;
+	}
+	sys_signals_block(&signals);
+	if (!wiped->alive)
+		probe_context.on_new_process();
+	done = wiped->alive && probe_context.enabled && (thread->writer->ring || attach_blocked(thread));
+	if (!thread->ready) {
+		thread->gate = probe_context.tree_filter ? ~(uint64_t)0 : 0;
+		thread->ready = 1;
+	}
+	sys_signals_restore(&signals);
+	return done;
+}
+
+/* Slots in the open sub-buffer or the next one; NULL = lost, and counted. */
+static uint64_t *take(struct ring_writer *writer, unsigned words)
+{
+	uint64_t *slot = ring_take(writer, words);
+	uint64_t signals;
+
+	while (!slot) {
+		bool open = false;
+
+		if (!writer->lost || ring_has_room(writer)) {
+			sys_signals_block(&signals);
+			/* A handler may have opened one while we came here: then just try again. */
+			open = writer->cursor + words * 8u <= writer->limit || ring_open_next(writer, &probe_context.shared);
+			sys_signals_restore(&signals);
+		}
+		if (!open) {
+			writer->lost++;
+			writer->ring->lost++;
+			return NULL;
+		}
+		slot = ring_take(writer, words);
+	}
+	return slot;
+}
+
+bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
+		  uint64_t second)
+{
+	struct ring_writer *writer = thread->writer;
+	uint64_t *slot, now;
+
+	for (;;) {
+		slot = take(writer, words);
+		if (!slot)
+			return false;
+		now = arch_clock();
+		if (writer->time_hi == now >> 32)
+			break;
+		/* The clock's high half has moved on: say so, and leave the slot empty. */
+		slot = take(writer, 2);
+		if (!slot)
+			return false;
+		now = arch_clock();
+		ring_put2(slot, calltap_record_make(CALLTAP_REC_TIME, 0, (uint32_t)now), now);
+		writer->time_hi = (uint32_t)(now >> 32);
+	}
+	if (words == 2)
+		ring_put2(slot, calltap_record_make(kind, id, (uint32_t)now), second);
+	else
+		ring_put(slot, calltap_record_make(kind, id, (uint32_t)now));
+	return true;
+}

@@ -1,0 +1,85 @@
+/*
+ * The probe's state: one context for the process, one thread block in
+ * thread-local storage.
+ *
+ * Context: probe.  Written by the control side only where said; everything
+ * the hot path touches is this thread's own.
+ */
+#ifndef PROBE_THREAD_H
+#define PROBE_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <ring/writer.h>
+
+#define PROBE_ARENAS  32
+#define PROBE_RINGS   (PROBE_ARENAS * CALLTAP_ARENA_RINGS)
+#define PROBE_STACKS  6
+#define PROBE_REGIONS 4096
+
+/* Where a thread's innermost traced frame was on a stack that it left. */
+struct probe_stack {
+	uint64_t top;
+};
+
+/* Starts as zeros in every thread but for `writer`; entry.S knows the first four (offsets.h). */
+struct probe_thread {
+	struct ring_writer *writer; /* never NULL: the nil writer until the thread holds a ring */
+	uint64_t granule;    /* slots in this granule of addresses have a mirror (mirror.c) */
+	uint64_t top;        /* slot of the innermost traced frame on the current stack, or above it */
+	uint64_t gate;       /* gated stubs skip calls whose slot lies below this */
+	uint64_t tree;       /* slot of the -g root we are in, 0 = none */
+	uint32_t depth;      /* open frames; kept only while a depth limit is set */
+	uint32_t attach_try; /* claims that found no ring, for backing off */
+	struct probe_stack stacks[PROBE_STACKS]; /* recently left stacks */
+	uint32_t stack_next; /* which of them is replaced next */
+	uint32_t ready;      /* gate is set up */
+};
+extern __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Zeroed by the kernel in a forked child (MADV_WIPEONFORK): how a child learns that it is one. */
+struct probe_wiped {
+	uint32_t alive;    /* 1 in the process that set it up */
+	uint32_t starting; /* futex word: 1 while a thread of a forked child sets it up, 2 after */
+	uint32_t arena_count;
+	struct calltap_arena *arenas[PROBE_ARENAS];
+	struct ring_writer writers[PROBE_RINGS]; /* by arena and ring index */
+};
+
+struct probe_region {
+	uint64_t lo, hi; /* stubs */
+};
+
+struct probe_context {
+	/* Set by the control side before `enabled`. */
+	struct probe_wiped *wiped;
+	struct ring_shared shared;
+	uint64_t threshold_ticks;
+	uint32_t depth_max;
+	uint32_t tree_filter;
+	uint32_t enabled; /* 0: nothing is recorded; frames that are open still return right */
+	uint32_t region_count; /* appended to by the control side: region first, count after (release) */
+	struct probe_region regions[PROBE_REGIONS];
+	/* Called with signals blocked, in a forked child's first record; sets up wiped anew or leaves enabled 0. */
+	void (*on_new_process)(void);
+	uint64_t untraced; /* calls that found no ring or no mirror */
+};
+extern struct probe_context probe_context __attribute__((visibility("hidden")));
+
+/* True if address is inside a stub: a return address there belongs to a traced frame. */
+bool probe_is_stub(uint64_t address);
+/* Make the mirror of the memory around slot; true when it can be used. */
+bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot);
+/* True if slot has a mirror already. */
+bool probe_mirror_is_covered(uint64_t slot);
+/* Give the thread a ring if it has none; true when it has one. */
+bool probe_thread_attach(struct probe_thread *thread);
+/*
+ * Record one event; words is 1 or 2.  Opens sub-buffers, marks the clock's
+ * high half, counts what is lost.  False: not recorded.
+ */
+bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
+		  uint64_t second);
+
+#endif

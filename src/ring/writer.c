@@ -1,0 +1,142 @@
+/*
+ * Opening sub-buffers: the slow path of every record (writer.h).
+ *
+ * Called by the probe room with signals blocked, so that one thread opens one
+ * sub-buffer at a time.  Context: probe, slow path (futex is the only call).
+ */
+#include <base/sys.h>
+#include <ring/writer.h>
+#include <offsets.h>
+
+_Static_assert(offsetof(struct ring_writer, cursor) == RW_CURSOR, "entry.S");
+_Static_assert(offsetof(struct ring_writer, limit) == RW_LIMIT, "entry.S");
+_Static_assert(offsetof(struct ring_writer, time_hi) == RW_TIME_HI, "entry.S");
+_Static_assert(sizeof(struct ring_writer) == 64, "one cache line a thread");
+
+#define WAIT_STEP_NS 10000000u /* 10 ms: how often a waiting writer looks whether the reader lives */
+
+static uint64_t room_left(const struct calltap_ring *ring)
+{
+	/* Acquire: what the reader did with the sub-buffer comes before its release (the drain's store). */
+	uint64_t released = __atomic_load_n(&ring->released, __ATOMIC_ACQUIRE);
+
+	return ring->mode == CALLTAP_MODE_OVERWRITE ? 1 : ring->sub_count - (ring->opened - released);
+}
+
+bool ring_has_room(const struct ring_writer *writer)
+{
+	return writer->ring && (int64_t)room_left(writer->ring) > 0;
+}
+
+static void ring_bell(struct calltap_board *board)
+{
+	__atomic_add_fetch(&board->doorbell, 1, __ATOMIC_SEQ_CST);
+	/* Sequentially consistent with the drain's store of reader_asleep and its re-check of the doorbell. */
+	if (__atomic_exchange_n(&board->reader_asleep, 0, __ATOMIC_SEQ_CST))
+		sys_futex_wake(&board->doorbell);
+}
+
+/* Wait until the reader has released a sub-buffer; false when it makes no progress for wait_max_ms. */
+static bool wait_for_room(struct ring_writer *writer, const struct ring_shared *shared)
+{
+	struct calltap_ring *ring = writer->ring;
+	uint64_t start = arch_clock(), begin_ns = sys_monotonic_ns();
+	bool room;
+
+	for (;;) {
+		uint32_t wake = __atomic_load_n(&ring->wake, __ATOMIC_SEQ_CST);
+
+		__atomic_store_n(&ring->waiting, 1, __ATOMIC_SEQ_CST);
+		room = (int64_t)room_left(ring) > 0;
+		if (room || __atomic_load_n(&shared->reader_gone, __ATOMIC_RELAXED) ||
+		    sys_monotonic_ns() - begin_ns > shared->wait_max_ms * 1000000ull)
+			break;
+		ring_bell(shared->board);
+		sys_futex_wait(&ring->wake, wake, WAIT_STEP_NS);
+	}
+	__atomic_store_n(&ring->waiting, 0, __ATOMIC_RELAXED);
+	writer->waited += arch_clock() - start;
+	ring->wait_ticks += arch_clock() - start;
+	return room;
+}
+
+static void clear_words(uint64_t *at, const uint64_t *end)
+{
+	while (at < end) {
+		__atomic_store_n(at, 0, __ATOMIC_RELAXED);
+		at++;
+	}
+}
+
+/* Loss and waiting lie in the trace where they happened: the first records of the sub-buffer after. */
+static void note_gaps(struct ring_writer *writer, uint32_t time_low)
+{
+	uint64_t *slot;
+
+	if (writer->lost) {
+		slot = ring_take(writer, 2);
+		if (slot)
+			ring_put2(slot, calltap_record_make(CALLTAP_REC_LOST, 0, time_low), writer->lost);
+		writer->lost = 0;
+	}
+	if (writer->waited) {
+		slot = ring_take(writer, 2);
+		if (slot)
+			ring_put2(slot, calltap_record_make(CALLTAP_REC_WAIT, 0, time_low), writer->waited);
+		writer->waited = 0;
+	}
+}
+
+bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared)
+{
+	struct calltap_ring *ring = writer->ring;
+	uint64_t number = ring->opened;
+	struct calltap_subbuf *sub;
+	uint64_t now;
+
+	if ((int64_t)room_left(ring) <= 0) {
+		writer->limit = 0; /* every record comes here until there is room */
+		if (ring->mode != CALLTAP_MODE_BLOCK || __atomic_load_n(&shared->reader_gone, __ATOMIC_RELAXED) ||
+		    writer->lost || !wait_for_room(writer, shared))
+			return false;
+	}
+	sub = (void *)((char *)ring + CALLTAP_PAGE + number % ring->sub_count * ring->sub_size);
+	/* A: out of date for readers; B: empty; C: the head; D: published.  The first lap's memory is empty. */
+	__atomic_store_n(&sub->number, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (number >= ring->sub_count)
+		clear_words((uint64_t *)(sub + 1), (uint64_t *)((char *)sub + ring->sub_size));
+	now = arch_clock();
+	sub->ticks = now;
+	sub->lost_before = ring->lost;
+	sub->owner = ring->owner;
+	sub->tid = ring->tid;
+	__atomic_store_n(&sub->number, number + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->opened, number + 1, __ATOMIC_RELEASE); /* pairs with the drain's load */
+	writer->time_hi = (uint32_t)(now >> 32);
+	writer->cursor = (uint64_t)(sub + 1);
+	writer->limit = (uint64_t)sub + ring->sub_size;
+	note_gaps(writer, (uint32_t)now);
+	if (ring->mode != CALLTAP_MODE_OVERWRITE && number - ring->released >= ring->sub_count / 4u &&
+	    __atomic_load_n(&shared->board->reader_asleep, __ATOMIC_RELAXED))
+		ring_bell(shared->board);
+	return true;
+}
+
+void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid)
+{
+	uint64_t comm[2] = { 0, 0 };
+
+	SYS(prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0);
+	__builtin_memcpy(ring->comm, comm, sizeof(ring->comm));
+	ring->lost = 0;
+	ring->wait_ticks = 0;
+	ring->claim_ticks = arch_clock();
+	ring->tid = (uint32_t)tid;
+	__atomic_add_fetch(&ring->owner, 1, __ATOMIC_RELEASE);
+	writer->limit = 0;
+	writer->lost = 0;
+	writer->waited = 0;
+	writer->tid = (uint32_t)tid;
+	writer->ring = ring;
+}

@@ -1,0 +1,72 @@
+/*
+ * The write side of a thread's ring: take slots, open sub-buffers, count
+ * what is lost.  Knows no tracer.  Context: probe.
+ *
+ * A slot is taken with one instruction (arch_local_add on `cursor`), which a
+ * signal handler of the thread cannot split; slots never move.  Beyond
+ * `limit` the taker opens the next sub-buffer with signals blocked.  A writer
+ * of zeros (a new thread's, or a forked child's: the array is wiped on fork)
+ * has limit 0, so its first record finds its way to the slow path by itself.
+ * doc/design/ring.md has the interleavings.
+ */
+#ifndef RING_WRITER_H
+#define RING_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <calltap/abi/record.h>
+#include <calltap/abi/ring.h>
+#include <arch.h>
+
+/* Private to the target; entry.S knows the first three (offsets.h). */
+struct ring_writer {
+	uint64_t cursor;  /* address of the next slot */
+	uint64_t limit;   /* end of the open sub-buffer; 0 = none is open */
+	uint32_t time_hi; /* high half of the clock that readers assume */
+	uint32_t tid;
+	struct calltap_ring *ring; /* NULL: this thread holds no ring */
+	uint64_t lost;    /* dropped, and not yet written as a LOST record */
+	uint64_t waited;  /* ticks waited, and not yet written as a WAIT record */
+	uint64_t reserved[2];
+};
+
+/* What the writers of a process share. */
+struct ring_shared {
+	struct calltap_board *board;
+	uint32_t wait_max_ms; /* longest wait without progress, block mode */
+	uint32_t reader_gone; /* 1: nobody reads any more; never wait */
+};
+
+/* Take ring, which the caller claimed, for the calling thread. */
+void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid);
+/*
+ * Open the next sub-buffer.  False: there is no room (drop mode, or block
+ * mode whose wait ran out).  Signals must be blocked.
+ */
+bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared) __attribute__((warn_unused_result));
+/* True if a sub-buffer could be opened right now without waiting. */
+bool ring_has_room(const struct ring_writer *writer);
+
+/* Take `words` slots; NULL when the open sub-buffer has no room for them. */
+static inline uint64_t *ring_take(struct ring_writer *writer, unsigned words)
+{
+	uint64_t slot = arch_local_add(&writer->cursor, words * 8u);
+
+	return slot + words * 8u <= writer->limit ? (uint64_t *)slot : NULL;
+}
+
+/* Write a record's words into its slot; the head last: it makes the record visible. */
+static inline void ring_put(uint64_t *slot, uint64_t head)
+{
+	__atomic_store_n(slot, head, __ATOMIC_RELEASE); /* pairs with the tool's read in record_encode() */
+}
+
+static inline void ring_put2(uint64_t *slot, uint64_t head, uint64_t second)
+{
+	__atomic_store_n(slot + 1, second, __ATOMIC_RELAXED);
+	ring_put(slot, head);
+}
+
+#endif
