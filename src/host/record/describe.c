@@ -1,0 +1,156 @@
+/*
+ * What the file says about the run: at its start, and at its end.
+ * Called by the session, server thread.  Context: host.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session.h"
+
+static void cpu_model(char *model, size_t size)
+{
+	FILE *cpu = fopen("/proc/cpuinfo", "re");
+	char line[512], *value;
+
+	model[0] = 0;
+	while (cpu && !model[0] && fgets(line, sizeof(line), cpu)) {
+		value = strchr(line, ':');
+		if (value && !strncmp(line, "model name", 10))
+			snprintf(model, size, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+	}
+	if (cpu)
+		fclose(cpu);
+}
+
+static void join(char *const *words, char *text, size_t size)
+{
+	text[0] = 0;
+	for (size_t i = 0; words[i]; i++) {
+		size_t at = strlen(text);
+
+		snprintf(text + at, size - at, "%s%s", i ? " " : "", words[i]);
+	}
+	for (char *c = text; *c; c++)
+		if (*c == '\n')
+			*c = ' '; /* a line of INFO is a line */
+}
+
+static void time_text(char *text, size_t size)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	gmtime_r(&now, &tm);
+	strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+int describe_start(struct session *session)
+{
+	static const char *const modes[] = { "block", "drop", "overwrite" };
+	const struct record_options *options = session->options;
+	char command[2048], cwd[4096] = "", started[40], model[128], kernel[256], bytes[32];
+	struct utsname host;
+	int ret = 0;
+
+	join(options->command, command, sizeof(command));
+	if (!getcwd(cwd, sizeof(cwd)))
+		cwd[0] = 0;
+	time_text(started, sizeof(started));
+	cpu_model(model, sizeof(model));
+	uname(&host);
+	snprintf(kernel, sizeof(kernel), "%s %s %s", host.sysname, host.release, host.machine);
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)session->sub_size * session->sub_count);
+
+	const struct {
+		const char *key, *value;
+	} rows[] = {
+		{ "version", CALLTAP_VERSION },
+		{ "program", options->command[0] },
+		{ "command", command },
+		{ "cwd", cwd },
+		{ "host", host.nodename },
+		{ "kernel", kernel },
+		{ "cpu", model },
+		{ "tracer", options->tracer->name },
+		{ "mode", modes[options->mode] },
+		{ "buffer_bytes", bytes },
+		{ "options", options->options_text },
+		{ "started", started },
+		{ "clock", "tsc" },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !ret; i++)
+		ret = trace_writer_info(session->writer, rows[i].key, "%s", rows[i].value);
+	return ret ? ret : trace_writer_flush(session->writer);
+}
+
+static void exit_text(const struct session *session, char *text, size_t size)
+{
+	int status = session->result->wait_status;
+
+	if (session->command)
+		snprintf(text, size, "still running");
+	else if (WIFSIGNALED(status))
+		snprintf(text, size, "killed by SIG%s",
+			 sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "?");
+	else
+		snprintf(text, size, "exited %d", WEXITSTATUS(status));
+}
+
+static int write_threads(struct session *session)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < session->thread_count && !ret; i++) {
+		session->result->wait_ticks += session->threads[i].row.wait_ticks;
+		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_THREAD, &session->threads[i].row,
+					 sizeof(session->threads[i].row));
+	}
+	for (struct process *process = session->processes; process && !ret; process = process->next)
+		if (process->greeted && !process->dormant)
+			ret = process_write(session, process);
+	return ret;
+}
+
+static int write_totals(struct session *session)
+{
+	const struct record_result *result = session->result;
+	char text[64];
+	int ret;
+
+	exit_text(session, text, sizeof(text));
+	ret = trace_writer_info(session->writer, "exit", "%s", text);
+	if (!ret)
+		ret = trace_writer_info(session->writer, "sites", "%u", session->images.next_id);
+	if (!ret)
+		ret = trace_writer_info(session->writer, "patched", "%llu", (unsigned long long)result->patched);
+	if (!ret)
+		ret = trace_writer_info(session->writer, "failed", "%llu", (unsigned long long)result->failed);
+	if (!ret)
+		ret = trace_writer_info(session->writer, "patch_ticks", "%llu", (unsigned long long)session->patch_ticks);
+	return ret ? ret : trace_writer_flush(session->writer);
+}
+
+int describe_end(struct session *session)
+{
+	struct calltap_file_clock sample = clock_sample();
+	struct calltap_file_end end = {
+		.records = session->result->records,
+		.lost = session->result->lost,
+		.ticks = sample.ticks,
+		.status = session->command ? -1 : session->result->wait_status,
+	};
+	int ret = write_threads(session);
+
+	if (!ret)
+		ret = images_write_lines(&session->images, session->writer);
+	if (!ret)
+		ret = write_totals(session);
+	if (!ret)
+		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
+	return ret ? ret : trace_writer_chunk(session->writer, CALLTAP_CHUNK_END, &end, sizeof(end));
+}

@@ -1,0 +1,404 @@
+/*
+ * The drainer: from rings to the file, while the targets run.
+ *
+ * One thread.  Sub-buffers that a writer has left behind go to the file and
+ * back to the writer (block and drop mode); what is in a ring when its thread
+ * or process has ended goes last.  In overwrite mode nothing is touched before
+ * that.  Everything in a ring is the target's to scribble on: counters are
+ * read once and bounded, records are decoded by the encoder, which takes
+ * anything.  Context: host.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "session.h"
+
+#define IDLE_NS        10000000 /* longest sleep between rounds: 10 ms */
+#define REAP_NS        50000000 /* how often ended threads are looked for */
+#define RINGS_MORE_MAX CALLTAP_ARENA_RINGS
+#define CLOCK_NS       1000000000 /* a clock sample a second */
+
+struct drainer {
+	struct session *session;
+	uint64_t next_reap_ns, next_clock_ns;
+	bool busy; /* this round moved something */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static struct calltap_ring *ring_of(const struct target_arena *arena, uint32_t index)
+{
+	return (void *)((char *)arena->arena + CALLTAP_PAGE + index * arena->ring_stride);
+}
+
+static int new_thread(struct session *session, struct process *process, uint32_t tid, uint64_t ticks, uint32_t *index)
+{
+	struct target_thread *thread;
+
+	if (session->thread_count == session->thread_room) {
+		uint32_t room = session->thread_room ? session->thread_room * 2 : 64;
+		struct target_thread *threads = reallocarray(session->threads, room, sizeof(*threads));
+
+		if (!threads)
+			return -ENOMEM;
+		session->threads = threads;
+		session->thread_room = room;
+	}
+	thread = &session->threads[session->thread_count];
+	memset(thread, 0, sizeof(*thread));
+	thread->row.thread = session->thread_count++;
+	thread->row.process = process->index;
+	thread->row.tid = tid;
+	thread->row.start_ticks = ticks;
+	thread->dirty = true;
+	*index = thread->row.thread;
+	return 0;
+}
+
+static void name_thread(struct target_thread *thread, const struct calltap_ring *ring)
+{
+	char name[sizeof(thread->row.name)];
+
+	for (size_t i = 0; i < sizeof(name); i++)
+		name[i] = __atomic_load_n(&ring->comm[i], __ATOMIC_RELAXED);
+	name[sizeof(name) - 1] = 0;
+	if (!memcmp(name, thread->row.name, sizeof(name)))
+		return;
+	memcpy(thread->row.name, name, sizeof(name));
+	thread->dirty = true;
+}
+
+/* Threads rename themselves after their first call: the kernel knows the name of one that lives. */
+static void refresh_name(struct process *process, struct target_thread *thread)
+{
+	char path[64], name[sizeof(thread->row.name)] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)process->pid, thread->row.tid);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	if (fgets(name, sizeof(name), file))
+		name[strcspn(name, "\n")] = 0;
+	fclose(file);
+	if (!name[0] || !strcmp(name, thread->row.name))
+		return;
+	memset(thread->row.name, 0, sizeof(thread->row.name));
+	memcpy(thread->row.name, name, strlen(name));
+	thread->dirty = true;
+}
+
+static int write_thread(struct session *session, struct target_thread *thread)
+{
+	thread->dirty = false;
+	return trace_writer_chunk(session->writer, CALLTAP_CHUNK_THREAD, &thread->row, sizeof(thread->row));
+}
+
+/* One sub-buffer to the file. */
+static int drain_sub(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
+		     uint64_t number)
+{
+	struct session *session = drainer->session;
+	struct ring_reader *reader = &arena->rings[index];
+	struct calltap_ring *ring = ring_of(arena, index);
+	const struct calltap_subbuf *sub = (void *)((char *)ring + CALLTAP_PAGE + number % session->sub_count * session->sub_size);
+	uint64_t head_ticks = __atomic_load_n(&sub->ticks, __ATOMIC_RELAXED);
+	uint32_t owner = __atomic_load_n(&sub->owner, __ATOMIC_RELAXED);
+	struct encode_result encoded;
+	struct target_thread *thread;
+	const void *payload;
+	size_t size;
+	int ret;
+
+	if (__atomic_load_n(&sub->number, __ATOMIC_ACQUIRE) != number + 1)
+		return 0; /* overwritten, or scribbled on */
+	if (reader->thread == UINT32_MAX || reader->owner != owner) {
+		ret = new_thread(session, process, __atomic_load_n(&sub->tid, __ATOMIC_RELAXED), head_ticks, &reader->thread);
+		if (ret)
+			return ret;
+		reader->owner = owner;
+		if (__atomic_load_n(&ring->owner, __ATOMIC_RELAXED) == owner)
+			name_thread(&session->threads[reader->thread], ring);
+	}
+	thread = &session->threads[reader->thread];
+	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, head_ticks, (const uint64_t *)(sub + 1),
+			    (session->sub_size - sizeof(*sub)) / sizeof(uint64_t), &payload, &size, &encoded);
+	if (ret || !size)
+		return ret;
+	if (thread->dirty)
+		ret = write_thread(session, thread);
+	if (!ret)
+		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_DATA, payload, size);
+	thread->next_number++;
+	thread->row.lost += encoded.lost;
+	thread->row.wait_ticks += encoded.wait_ticks;
+	thread->row.end_ticks = encoded.last_ticks;
+	session->result->records += encoded.records;
+	session->result->lost += encoded.lost;
+	drainer->busy = true;
+	return ret;
+}
+
+static void release(struct calltap_ring *ring, uint64_t number)
+{
+	/* Release: what we read of the sub-buffer comes before; pairs with room_left() in the writer. */
+	__atomic_store_n(&ring->released, number, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&ring->wake, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ring->waiting, __ATOMIC_SEQ_CST))
+		futex_wake(&ring->wake);
+}
+
+/*
+ * What can be taken from a ring now; all of it when its writer has ended.
+ * Errors of the file are kept by the writer and told at the end: the target's
+ * rings are emptied all the same, so that it never waits for a full disk.
+ */
+static void drain_ring(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
+		       bool ended)
+{
+	struct session *session = drainer->session;
+	struct ring_reader *reader = &arena->rings[index];
+	struct calltap_ring *ring = ring_of(arena, index);
+	uint64_t opened = __atomic_load_n(&ring->opened, __ATOMIC_ACQUIRE); /* pairs with ring_open_next */
+	uint64_t end = ended || !opened ? opened : opened - 1;
+
+	if (opened <= reader->drained)
+		return;
+	if (session->options->mode == CALLTAP_MODE_OVERWRITE && !ended)
+		return;
+	if (opened - reader->drained > session->sub_count) /* overwritten; or scribbled on */
+		reader->drained = opened - session->sub_count;
+	while (reader->drained < end) {
+		if (drain_sub(drainer, process, arena, index, reader->drained))
+			drainer->busy = true;
+		reader->drained++;
+		release(ring, reader->drained);
+	}
+	if (ended)
+		reader->drained = opened;
+}
+
+static bool thread_lives(const struct process *process, uint32_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%u", (int)process->pid, tid);
+	return !access(path, F_OK);
+}
+
+/* In a pid namespace of its own the target's thread ids are not ours: leave the rings to it. */
+static bool ids_agree(const struct process *process)
+{
+	return process->row.pid == (uint32_t)process->pid;
+}
+
+/* Rings of threads that have ended: take the rest, end the thread, free the ring. */
+static void reap_rings(struct drainer *drainer, struct process *process, struct target_arena *arena)
+{
+	struct session *session = drainer->session;
+
+	for (uint32_t i = 0; i < arena->ring_count; i++) {
+		uint32_t state = __atomic_load_n(&arena->arena->state[i], __ATOMIC_ACQUIRE);
+		struct ring_reader *reader = &arena->rings[i];
+
+		if (state == CALLTAP_RING_FREE)
+			continue;
+		if (thread_lives(process, state - CALLTAP_RING_CLAIMED)) {
+			if (reader->thread != UINT32_MAX)
+				refresh_name(process, &session->threads[reader->thread]);
+			continue;
+		}
+		if (session->options->mode == CALLTAP_MODE_OVERWRITE)
+			continue; /* kept as history until a new thread takes the ring over */
+		drain_ring(drainer, process, arena, i, true);
+		/* A thread that took it over meanwhile keeps it. */
+		__atomic_compare_exchange_n(&arena->arena->state[i], &state, CALLTAP_RING_FREE, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
+		drainer->busy = true;
+	}
+}
+
+/* A target found no free ring: more, twice as many each time. */
+static void grow(struct session *session, struct process *process)
+{
+	struct target_arena *last = &process->arenas[process->arena_count - 1];
+	uint32_t rings = last->ring_count * 2 < RINGS_MORE_MAX ? last->ring_count * 2 : RINGS_MORE_MAX;
+	struct calltap_msg_arena message = { .head = { CALLTAP_MSG_ARENA, sizeof(message) } };
+	int fd;
+
+	if (arena_add(session, process, rings, &fd)) {
+		if (!session->diagnosis[0])
+			snprintf(session->diagnosis, sizeof(session->diagnosis),
+				 "process %d has more threads than there are buffers; some were not recorded", (int)process->pid);
+		return;
+	}
+	message.arena_size = process->arenas[process->arena_count - 1].size;
+	if (channel_send(process->socket, &message, sizeof(message), &fd, 1))
+		process->arenas[process->arena_count - 1].starved_seen = 0; /* its end will show on the socket */
+	close(fd);
+}
+
+/* What the target asks for in its first arena's head. */
+static void answer_requests(struct session *session, struct process *process)
+{
+	const struct calltap_msg rescan = { CALLTAP_MSG_RESCAN, sizeof(rescan) };
+	struct target_arena *arena = &process->arenas[0];
+	uint32_t starved = __atomic_load_n(&arena->arena->starved, __ATOMIC_RELAXED);
+	uint32_t request = __atomic_load_n(&arena->arena->request, __ATOMIC_RELAXED);
+
+	if (starved != arena->starved_seen) {
+		arena->starved_seen = starved;
+		grow(session, process);
+	}
+	if (request != arena->request_seen && process->settled) {
+		arena->request_seen = request;
+		process->settled = false;
+		if (channel_send(process->socket, &rescan, sizeof(rescan), NULL, 0))
+			process->settled = true;
+	}
+}
+
+static void finish_process(struct drainer *drainer, struct process *process)
+{
+	struct session *session = drainer->session;
+
+	for (uint32_t i = 0; i < process->arena_count; i++) {
+		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
+			drain_ring(drainer, process, &process->arenas[i], k, true);
+		arena_destroy(&process->arenas[i]);
+	}
+	process->arena_count = 0;
+	process->drained = true;
+	for (uint32_t i = 0; i < session->thread_count; i++)
+		if (session->threads[i].row.process == process->index && session->threads[i].dirty &&
+		    write_thread(session, &session->threads[i]))
+			break;
+	drainer->busy = true;
+}
+
+static void drain_process(struct drainer *drainer, struct process *process, bool reap)
+{
+	struct session *session = drainer->session;
+
+	if (process->drained || !process->arena_count)
+		return;
+	if (process->ended) {
+		finish_process(drainer, process);
+		return;
+	}
+	for (uint32_t i = 0; i < process->arena_count; i++) {
+		if (reap && ids_agree(process))
+			reap_rings(drainer, process, &process->arenas[i]);
+		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
+			drain_ring(drainer, process, &process->arenas[i], k, false);
+	}
+	answer_requests(session, process);
+}
+
+static void sample_clock(struct drainer *drainer)
+{
+	struct calltap_file_clock sample = clock_sample();
+
+	if (sample.mono_ns < drainer->next_clock_ns)
+		return;
+	drainer->next_clock_ns = sample.mono_ns + CLOCK_NS;
+	if (trace_writer_chunk(drainer->session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample)))
+		return; /* kept by the writer */
+}
+
+static void round_once(struct drainer *drainer)
+{
+	struct session *session = drainer->session;
+	uint64_t now = now_ns();
+	bool reap = now >= drainer->next_reap_ns;
+
+	drainer->busy = false;
+	__atomic_add_fetch(&session->board->heartbeat, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&session->lock);
+	sample_clock(drainer);
+	for (struct process *process = session->processes; process; process = process->next) {
+		drain_process(drainer, process, reap);
+		/* The server gets its turn between processes. */
+		pthread_mutex_unlock(&session->lock);
+		pthread_mutex_lock(&session->lock);
+	}
+	pthread_mutex_unlock(&session->lock);
+	if (reap)
+		drainer->next_reap_ns = now_ns() + REAP_NS;
+}
+
+/* Until a writer rings, or IDLE_NS. */
+static void rest(struct calltap_board *board, uint32_t seen)
+{
+	struct timespec idle = { 0, IDLE_NS };
+
+	__atomic_store_n(&board->reader_asleep, 1, __ATOMIC_SEQ_CST); /* pairs with ring_bell() */
+	syscall(SYS_futex, &board->doorbell, FUTEX_WAIT, seen, &idle, NULL, 0);
+	__atomic_store_n(&board->reader_asleep, 0, __ATOMIC_SEQ_CST);
+}
+
+static void *drain_main(void *arg)
+{
+	struct drainer drainer = { .session = arg };
+	struct session *session = arg;
+	bool stop;
+
+	do {
+		uint32_t seen = __atomic_load_n(&session->board->doorbell, __ATOMIC_SEQ_CST);
+
+		stop = __atomic_load_n(&session->stop, __ATOMIC_ACQUIRE);
+		round_once(&drainer);
+		if (!drainer.busy && !stop)
+			rest(session->board, seen);
+	} while (!stop);
+	return NULL;
+}
+
+int drain_start(struct session *session)
+{
+	sigset_t all, old;
+	int ret = record_encoder_create(&session->encoder);
+
+	if (ret)
+		return ret;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = -pthread_create(&session->drainer, NULL, drain_main, session);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	session->drainer_runs = !ret;
+	return ret;
+}
+
+void drain_wake(struct session *session)
+{
+	__atomic_add_fetch(&session->board->doorbell, 1, __ATOMIC_SEQ_CST);
+	futex_wake(&session->board->doorbell);
+}
+
+void drain_stop(struct session *session)
+{
+	if (!session->drainer_runs)
+		return;
+	__atomic_store_n(&session->stop, true, __ATOMIC_RELEASE);
+	drain_wake(session);
+	pthread_join(session->drainer, NULL);
+	session->drainer_runs = false;
+}

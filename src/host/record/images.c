@@ -1,0 +1,241 @@
+/*
+ * Object files of a session (images.h).  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "images.h"
+
+static void image_destroy(struct image *image)
+{
+	object_close(image->object);
+	free(image->path);
+	free(image->sites);
+	free(image->sources);
+	free(image);
+}
+
+void images_destroy(struct images *images)
+{
+	while (images->first) {
+		struct image *image = images->first;
+
+		images->first = image->next;
+		image_destroy(image);
+	}
+}
+
+static struct image *find(struct images *images, const struct stat *st)
+{
+	for (struct image *image = images->first; image; image = image->next)
+		if (image->dev == st->st_dev && image->ino == st->st_ino && image->mtime.tv_sec == st->st_mtim.tv_sec &&
+		    image->mtime.tv_nsec == st->st_mtim.tv_nsec)
+			return image;
+	return NULL;
+}
+
+int images_get(struct image **out, struct images *images, int fd, const char *path)
+{
+	struct image *image;
+	struct stat st;
+
+	*out = NULL;
+	if (fstat(fd, &st))
+		return -errno;
+	image = find(images, &st);
+	if (image) {
+		*out = image;
+		return 0;
+	}
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return -ENOMEM;
+	image->path = strdup(path);
+	image->dev = st.st_dev;
+	image->ino = st.st_ino;
+	image->mtime = st.st_mtim;
+	image->index = images->count++;
+	/* What cannot be read as an object is remembered as one without sites. */
+	if (!image->path || object_open(&image->object, fd, path, NULL))
+		image->object = NULL;
+	image->next = images->first;
+	images->first = image;
+	*out = image;
+	return image->path ? 0 : -ENOMEM;
+}
+
+static void want(struct images *images, struct image *image, const struct object_site *source,
+		 const struct filter_decision *decision)
+{
+	struct calltap_site *site = &image->sites[image->site_count];
+
+	image->sources[image->site_count++] = source;
+	*site = (struct calltap_site){
+		.address = source->address,
+		.id = images->next_id++,
+		.flags = images->tracer->site_flags(&images->needs, decision->root, decision->notree),
+		.length = source->length,
+		.body_off = source->body_off,
+		.tramp_off = source->tramp_off,
+	};
+	memcpy(site->old, source->old, sizeof(site->old));
+	memcpy(site->tramp_old, source->tramp_old, sizeof(site->tramp_old));
+}
+
+int image_decide(struct images *images, struct image *image)
+{
+	const struct object_site *sources;
+	size_t count;
+
+	if (image->decided || !image->object)
+		return 0;
+	image->decided = true;
+	count = object_sites(image->object, &sources);
+	if (count > CALLTAP_RECORD_ID_MAX - images->next_id)
+		return -EOVERFLOW;
+	image->sites = calloc(count ? count : 1, sizeof(*image->sites));
+	image->sources = calloc(count ? count : 1, sizeof(*image->sources));
+	if (!image->sites || !image->sources)
+		return -ENOMEM;
+	image->first_id = images->next_id;
+	for (size_t i = 0; i < count && images->tracer->patches; i++) {
+		struct filter_decision decision;
+
+		if (sources[i].verdict != SITE_OK)
+			continue;
+		filter_set_decide(images->filters, image->object, &sources[i], &decision);
+		if (decision.trace)
+			want(images, image, &sources[i], &decision);
+	}
+	return layout_stubs(image->sites, image->site_count, &image->stub_bytes);
+}
+
+/* A chunk of a fixed head, an array and strings: put together in one buffer. */
+struct packed {
+	char *bytes;
+	size_t head, array, strings; /* sizes */
+};
+
+static int packed_create(struct packed *packed, size_t head, size_t array, size_t strings_max)
+{
+	packed->bytes = calloc(1, head + array + strings_max + 1);
+	packed->head = head;
+	packed->array = array;
+	packed->strings = 0;
+	return packed->bytes ? 0 : -ENOMEM;
+}
+
+static uint32_t packed_text(struct packed *packed, const char *text)
+{
+	uint32_t at = (uint32_t)packed->strings;
+	size_t size = strlen(text) + 1;
+
+	memcpy(packed->bytes + packed->head + packed->array + at, text, size);
+	packed->strings += size;
+	return at;
+}
+
+static int write_functions(struct image *image, struct trace_writer *writer)
+{
+	size_t text = 0, array = image->site_count * sizeof(struct calltap_file_function);
+	struct calltap_file_functions *head;
+	struct calltap_file_function *functions;
+	struct packed packed;
+	int ret;
+
+	for (uint32_t i = 0; i < image->site_count; i++)
+		text += strlen(image->sources[i]->symbol) + 1;
+	ret = packed_create(&packed, sizeof(*head), array, text);
+	if (ret)
+		return ret;
+	functions = (void *)(packed.bytes + sizeof(*head));
+	for (uint32_t i = 0; i < image->site_count; i++)
+		functions[i] = (struct calltap_file_function){
+			.function = image->sites[i].id,
+			.object = image->index,
+			.address = image->sources[i]->function,
+			.size = image->sources[i]->size,
+			.name = packed_text(&packed, image->sources[i]->symbol),
+		};
+	head = (void *)packed.bytes;
+	*head = (struct calltap_file_functions){ image->site_count, (uint32_t)packed.strings };
+	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_FUNCTIONS, packed.bytes, sizeof(*head) + array + packed.strings);
+	free(packed.bytes);
+	return ret;
+}
+
+int image_announce(struct image *image, struct trace_writer *writer)
+{
+	size_t path_size = strlen(image->path) + 1;
+	struct calltap_file_object *object;
+	int ret;
+
+	if (image->announced)
+		return 0;
+	image->announced = true;
+	object = calloc(1, sizeof(*object) + path_size);
+	if (!object)
+		return -ENOMEM;
+	object->object = image->index;
+	if (image->object)
+		object->build_id_size = (uint32_t)object_build_id(image->object, object->build_id);
+	memcpy(object + 1, image->path, path_size);
+	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_OBJECT, object, sizeof(*object) + path_size);
+	free(object);
+	if (!ret && image->site_count)
+		ret = write_functions(image, writer);
+	return ret;
+}
+
+static int write_lines(struct image *image, struct trace_writer *writer, struct object_lines *lines)
+{
+	size_t array = image->site_count * sizeof(struct calltap_file_line), text = 0;
+	struct calltap_file_lines *head;
+	struct calltap_file_line *out;
+	struct packed packed;
+	const char *file, *last = NULL;
+	uint32_t line, count = 0, at = 0;
+	int ret;
+
+	for (uint32_t i = 0; i < image->site_count; i++)
+		if (object_lines_find(lines, image->sources[i]->function, &file, &line))
+			text += strlen(file) + 1;
+	if (!text)
+		return 0;
+	ret = packed_create(&packed, sizeof(*head), array, text);
+	if (ret)
+		return ret;
+	out = (void *)(packed.bytes + sizeof(*head));
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		if (!object_lines_find(lines, image->sources[i]->function, &file, &line))
+			continue;
+		if (!last || strcmp(last, file))
+			at = packed_text(&packed, file);
+		last = file;
+		out[count++] = (struct calltap_file_line){ image->sites[i].id, line, at };
+	}
+	/* Fewer rows than room was made for: the strings move down. */
+	memmove(packed.bytes + sizeof(*head) + count * sizeof(*out), packed.bytes + sizeof(*head) + array, packed.strings);
+	head = (void *)packed.bytes;
+	*head = (struct calltap_file_lines){ count, (uint32_t)packed.strings };
+	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_LINES, packed.bytes,
+				 sizeof(*head) + count * sizeof(*out) + packed.strings);
+	free(packed.bytes);
+	return ret;
+}
+
+int images_write_lines(struct images *images, struct trace_writer *writer)
+{
+	int ret = 0;
+
+	for (struct image *image = images->first; image && !ret; image = image->next) {
+		struct object_lines *lines;
+
+		if (!image->announced || !image->site_count || object_lines_open(&lines, image->path))
+			continue;
+		ret = write_lines(image, writer, lines);
+		object_lines_close(lines);
+	}
+	return ret;
+}

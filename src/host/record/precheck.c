@@ -1,0 +1,185 @@
+/*
+ * Before the command runs: is there anything to trace in it and its
+ * libraries, and does every filter match something?
+ *
+ * The libraries are those that the program's own loader lists.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <host/elf/advice.h>
+#include <host/elf/program.h>
+
+#include "session.h"
+
+#define NEAR_MAX 3
+
+extern char **environ;
+
+struct found {
+	struct object **objects;
+	size_t count;
+	size_t sites;   /* that can be traced */
+	size_t wanted;  /* that the filters leave */
+};
+
+static int consider(struct session *session, struct found *found, int fd, const char *path)
+{
+	struct object **objects;
+	struct image *image;
+	int ret = images_get(&image, &session->images, fd, path);
+
+	if (ret || !image->object)
+		return ret;
+	ret = image_decide(&session->images, image);
+	if (ret)
+		return ret;
+	objects = reallocarray(found->objects, found->count + 1, sizeof(*objects));
+	if (!objects)
+		return -ENOMEM;
+	found->objects = objects;
+	objects[found->count++] = image->object;
+	found->sites += object_traceable(image->object);
+	found->wanted += image->site_count;
+	return 0;
+}
+
+/* "	libfoo.so.1 => /path/libfoo.so.1 (0x...)" or "	/path/ld.so (0x...)" */
+static char *listed_path(char *line)
+{
+	char *path = strstr(line, "=> "), *end;
+
+	path = path ? path + 3 : line + strspn(line, " \t");
+	end = strrchr(path, '(');
+	if (path[0] != '/' || !end || end == path)
+		return NULL;
+	end[-1] = 0;
+	return path;
+}
+
+static int consider_libraries(struct session *session, struct found *found, const char *interpreter, const char *path)
+{
+	char *argv[] = { (char *)interpreter, "--list", (char *)path, NULL };
+	posix_spawn_file_actions_t actions;
+	int pipe_fds[2], ret = 0;
+	char line[4400];
+	FILE *list;
+	pid_t pid;
+
+	if (pipe2(pipe_fds, O_CLOEXEC))
+		return -errno;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	ret = -posix_spawn(&pid, interpreter, &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(pipe_fds[1]);
+	list = fdopen(pipe_fds[0], "r");
+	while (!ret && list && fgets(line, sizeof(line), list)) {
+		const char *library = listed_path(line);
+		int fd = library ? open(library, O_RDONLY | O_CLOEXEC) : -1;
+
+		if (fd < 0)
+			continue;
+		ret = consider(session, found, fd, library);
+		close(fd);
+	}
+	if (list)
+		fclose(list);
+	if (!ret)
+		waitpid(pid, NULL, 0);
+	return ret;
+}
+
+static int unmatched(struct session *session, const struct found *found, const char *text, struct calltap_diag *diag)
+{
+	const char *names[NEAR_MAX];
+	size_t n = filter_near_misses(text, found->objects, found->count, names, NEAR_MAX), at;
+	char near[300] = "";
+
+	for (size_t i = 0; i < n; i++) {
+		at = strlen(near);
+		snprintf(near + at, sizeof(near) - at, "%s%s", i ? ", " : "; near: ", names[i]);
+	}
+	return calltap_diag_set(diag, -ENODATA,
+				"no function that can be traced matches '%s'%s (see `calltap functions %s`; "
+				"--allow-no-match runs the program all the same)",
+				text, near, session->options->command[0]);
+}
+
+static int check_found(struct session *session, const struct found *found, struct calltap_diag *diag)
+{
+	unsigned long matches;
+	enum filter_kind kind;
+	const char *text;
+
+	if (!session->options->tracer->patches)
+		return 0;
+	if (!found->sites && !session->options->allow_no_sites) {
+		object_no_sites_diag(found->objects[0], diag);
+		return -ENODATA;
+	}
+	if (!found->sites || session->options->allow_no_match)
+		return 0;
+	for (size_t i = 0; filter_set_item(session->options->filters, i, &text, &kind, &matches); i++)
+		if (!matches)
+			return unmatched(session, found, text, diag);
+	if (!found->wanted)
+		return calltap_diag_set(diag, -ENODATA,
+					"the filters together leave no function to trace; loosen -l, -n or -g");
+	return 0;
+}
+
+static int look_into(struct session *session, struct found *found, int fd, const char *path, struct calltap_diag *diag)
+{
+	struct object *object = NULL;
+	int ret = consider(session, found, fd, path);
+
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot read %s: %s", path, strerror(-ret));
+	if (!found->count) {
+		if (session->options->allow_no_sites)
+			return 0;
+		/* Not an object: the reason is worth a second look. */
+		ret = object_open(&object, fd, path, diag);
+		object_close(object);
+		return ret ? ret : -ENODATA;
+	}
+	object = found->objects[0];
+	if (object_is_static(object))
+		return calltap_diag_set(diag, -ENODATA,
+					"%s is linked statically, and the agent gets in by the dynamic loader; "
+					"link it dynamically to trace it", path);
+	if (object_interpreter(object))
+		ret = consider_libraries(session, found, object_interpreter(object), path);
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot list the libraries of %s: %s", path, strerror(-ret));
+	return check_found(session, found, diag);
+}
+
+int precheck_command(struct session *session, struct calltap_diag *diag)
+{
+	struct found found = { 0 };
+	char *path = NULL;
+	int fd, ret;
+
+	ret = program_find(&path, session->options->command[0], false, diag);
+	if (ret)
+		return ret;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		ret = calltap_diag_set(diag, -errno, "cannot read %s: %s", path, strerror(errno));
+	} else {
+		ret = look_into(session, &found, fd, path, diag);
+		close(fd);
+	}
+	free(found.objects);
+	free(path);
+	return ret;
+}

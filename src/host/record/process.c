@@ -1,0 +1,284 @@
+/*
+ * The conversation with one target (abi/control.h).
+ *
+ * Called by the server thread with the session's lock held.  Every message is
+ * checked; a target that breaks the protocol loses its connection, nothing
+ * more.  Context: host.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "session.h"
+
+#define REPORT_MAX   65536
+#define FIRST_RINGS  16
+#define CHILD_RINGS  4
+
+union message {
+	struct calltap_msg head;
+	struct calltap_msg_hello hello;
+	struct calltap_msg_object object;
+	struct calltap_msg_plan_done plan_done;
+	struct calltap_msg_fault fault;
+	char bytes[CALLTAP_MSG_MAX];
+};
+
+int process_create(struct process **out, struct session *session, int socket)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	struct process *process;
+
+	*out = NULL;
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+		return -errno;
+	if (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0)
+		return -EPERM;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return -ENOMEM;
+	process->socket = socket;
+	process->pid = peer.pid;
+	process->index = UINT32_MAX;
+	process->parent = UINT32_MAX;
+	process->next = session->processes;
+	session->processes = process;
+	*out = process;
+	return 0;
+}
+
+static void forget_report(struct process *process)
+{
+	for (uint32_t i = 0; i < process->report_count; i++)
+		free(process->report[i]);
+	free(process->report);
+	process->report = NULL;
+	process->report_count = 0;
+}
+
+void process_destroy(struct process *process)
+{
+	forget_report(process);
+	free(process->maps);
+	for (uint32_t i = 0; i < process->arena_count; i++)
+		arena_destroy(&process->arenas[i]);
+	if (process->socket >= 0)
+		close(process->socket);
+	free(process);
+}
+
+int process_write(struct session *session, struct process *process)
+{
+	struct {
+		struct calltap_file_process row;
+		char exe[sizeof(process->exe)];
+	} chunk = { .row = process->row };
+	char link[64];
+
+	if (!process->exe[0]) {
+		snprintf(link, sizeof(link), "/proc/%d/exe", (int)process->pid);
+		if (readlink(link, process->exe, sizeof(process->exe) - 1) < 0)
+			process->exe[0] = 0;
+	}
+	memcpy(chunk.exe, process->exe, sizeof(chunk.exe));
+	return trace_writer_chunk(session->writer, CALLTAP_CHUNK_PROCESS, &chunk,
+				  sizeof(chunk.row) + strlen(process->exe) + 1);
+}
+
+/* The process that a fork's child came from: of the same image, by preference its parent. */
+static struct process *forked_from(struct session *session, const struct process *child,
+				   const struct calltap_msg_hello *hello)
+{
+	struct process *found = NULL;
+
+	for (struct process *other = session->processes; other; other = other->next) {
+		if (other == child || !other->greeted || other->image_id != hello->image_id)
+			continue;
+		found = other;
+		if ((uint32_t)other->pid == hello->ppid)
+			break;
+	}
+	return found;
+}
+
+static void number_process(struct session *session, struct process *process, const struct calltap_msg_hello *hello)
+{
+	process->index = session->process_count++;
+	process->row = (struct calltap_file_process){
+		.process = process->index,
+		.pid = (uint32_t)process->pid,
+		.parent = UINT32_MAX,
+		.start = hello->flags & CALLTAP_HELLO_FORKED ? CALLTAP_START_FORK : CALLTAP_START_SPAWN,
+		.start_ticks = hello->ticks,
+	};
+	if (process->index && process->row.start == CALLTAP_START_SPAWN)
+		process->row.start = CALLTAP_START_EXEC;
+	for (struct process *other = session->processes; other; other = other->next)
+		if (other != process && other->greeted && (uint32_t)other->pid == hello->ppid)
+			process->row.parent = other->index;
+	if (process->row.start == CALLTAP_START_FORK && forked_from(session, process, hello))
+		process->row.parent = forked_from(session, process, hello)->index;
+}
+
+/* A forked child has its parent's objects, patched as they were. */
+static int inherit_maps(struct session *session, struct process *process, const struct calltap_msg_hello *hello)
+{
+	const struct process *parent = forked_from(session, process, hello);
+	int ret = 0;
+
+	if (!parent || !parent->map_count)
+		return 0;
+	process->maps = calloc(parent->map_count, sizeof(*process->maps));
+	if (!process->maps)
+		return -ENOMEM;
+	process->map_count = parent->map_count;
+	memcpy(process->maps, parent->maps, parent->map_count * sizeof(*process->maps));
+	for (uint32_t i = 0; i < process->map_count && !ret; i++)
+		if (process->maps[i].mapped)
+			ret = plan_write_map(session, process, &process->maps[i]);
+	return ret;
+}
+
+/* Does the session follow this process at all? */
+static bool is_wanted(const struct session *session, const struct process *process, const struct calltap_msg_hello *hello)
+{
+	if (hello->flags & CALLTAP_HELLO_FORKED)
+		return !session->options->no_fork;
+	if (!session->process_count)
+		return true;
+	if (process->pid == session->command)
+		return !session->options->no_exec;
+	return !session->options->no_exec && !session->options->no_fork;
+}
+
+static int send_setup(struct session *session, struct process *process, bool wanted)
+{
+	struct calltap_msg_setup setup = {
+		.head = { CALLTAP_MSG_SETUP, sizeof(setup) },
+		.mode = session->options->mode,
+		.depth_max = session->options->depth_max,
+		.threshold_ticks = session->threshold_ticks,
+		.tree_filter = filter_set_has(session->options->filters, FILTER_GRAPH),
+		.wait_max_ms = session->options->wait_max_ms,
+		.dormant = !wanted,
+	};
+	int fds[2] = { session->board_fd, -1 }, ret;
+
+	process->dormant = !wanted;
+	if (!wanted)
+		return channel_send(process->socket, &setup, sizeof(setup), NULL, 0);
+	ret = arena_add(session, process, process->row.start == CALLTAP_START_FORK ? CHILD_RINGS : FIRST_RINGS, &fds[1]);
+	if (ret)
+		return ret;
+	setup.arena_size = process->arenas[0].size;
+	ret = channel_send(process->socket, &setup, sizeof(setup), fds, 2);
+	close(fds[1]);
+	return ret;
+}
+
+static int send_go(struct process *process)
+{
+	const struct calltap_msg go = { CALLTAP_MSG_GO, sizeof(go) };
+
+	process->settled = true;
+	return channel_send(process->socket, &go, sizeof(go), NULL, 0);
+}
+
+static int greet(struct session *session, struct process *process, const struct calltap_msg_hello *hello)
+{
+	bool wanted = is_wanted(session, process, hello);
+	int ret;
+
+	if (process->greeted)
+		return -EPROTO;
+	if (hello->version != CALLTAP_ABI_VERSION) {
+		snprintf(session->diagnosis, sizeof(session->diagnosis),
+			 "the agent in process %d speaks version %u, this tool %u; install both from one build",
+			 (int)process->pid, hello->version, CALLTAP_ABI_VERSION);
+		return -EPROTO;
+	}
+	process->greeted = true;
+	process->image_id = hello->image_id;
+	if (wanted) {
+		number_process(session, process, hello);
+		ret = process_write(session, process);
+		if (!ret && hello->flags & CALLTAP_HELLO_FORKED)
+			ret = inherit_maps(session, process, hello);
+		if (ret)
+			wanted = false; /* the file is full: let the program run on alone */
+	}
+	ret = send_setup(session, process, wanted);
+	if (!ret && wanted && hello->flags & CALLTAP_HELLO_FORKED)
+		ret = send_go(process);
+	return ret;
+}
+
+static int add_object(struct process *process, const struct calltap_msg_object *object)
+{
+	uint32_t size = object->head.size;
+	struct calltap_msg_object **report, *copy;
+
+	if (size <= sizeof(*object) || ((const char *)object)[size - 1] || process->report_count >= REPORT_MAX)
+		return -EPROTO;
+	report = reallocarray(process->report, process->report_count + 1, sizeof(*report));
+	if (!report)
+		return -ENOMEM;
+	process->report = report;
+	copy = malloc(size);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, object, size);
+	report[process->report_count++] = copy;
+	return 0;
+}
+
+static int end_report(struct session *session, struct process *process)
+{
+	int ret = plan_report(session, process);
+
+	forget_report(process);
+	if (ret)
+		return ret;
+	return process->plans_open ? 0 : send_go(process);
+}
+
+static int plan_done(struct session *session, struct process *process, const struct calltap_msg_plan_done *done)
+{
+	if (!process->plans_open || done->plan_id >= process->map_count)
+		return -EPROTO;
+	process->maps[done->plan_id].region = done->region;
+	session->result->patched += done->patched;
+	session->result->failed += done->failed;
+	session->patch_ticks += done->elapsed_ticks;
+	if (done->error && !session->diagnosis[0])
+		snprintf(session->diagnosis, sizeof(session->diagnosis), "%s was not patched: %s",
+			 process->maps[done->plan_id].image->path, strerror(-done->error));
+	return --process->plans_open ? 0 : send_go(process);
+}
+
+int process_serve(struct session *session, struct process *process)
+{
+	union message message;
+	int size = channel_receive(process->socket, &message, sizeof(message));
+
+	if (size < 0)
+		return size == -EAGAIN || size == -EINTR ? 0 : size;
+	if (!process->greeted && message.head.type != CALLTAP_MSG_HELLO)
+		return -EPROTO;
+	switch (message.head.type) {
+	case CALLTAP_MSG_HELLO:
+		return size == sizeof(message.hello) ? greet(session, process, &message.hello) : -EPROTO;
+	case CALLTAP_MSG_OBJECT:
+		return add_object(process, &message.object);
+	case CALLTAP_MSG_OBJECTS_END:
+		return end_report(session, process);
+	case CALLTAP_MSG_PLAN_DONE:
+		return size == sizeof(message.plan_done) ? plan_done(session, process, &message.plan_done) : -EPROTO;
+	default:
+		return -EPROTO;
+	}
+}

@@ -1,0 +1,34 @@
+/*
+ * Tracer function_graph: entry, exit, duration and depth of each call.
+ *
+ * Plain stubs take the fast recorders; whatever has to know the depth or the
+ * duration takes the full ones, and whatever may be switched off by a tree
+ * tests the thread's gate first.  Context: host.
+ */
+#include <calltap/abi/control.h>
+#include <tracers/tracer.h>
+
+static uint16_t site_flags(const struct tracer_needs *needs, bool root, bool notree)
+{
+	uint16_t flags = 0;
+
+	if (needs->threshold)
+		flags |= CALLTAP_SITE_FULL_EXIT;
+	if (needs->depth)
+		flags |= CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT;
+	if (root)
+		return flags | CALLTAP_SITE_ROOT; /* is let in by its own recorder */
+	if (notree)
+		flags |= CALLTAP_SITE_NOTREE;
+	if (needs->tree_filter || needs->notree || needs->depth)
+		flags |= CALLTAP_SITE_GATED;
+	return flags;
+}
+
+const struct tracer tracer_function_graph = {
+	.name = "function_graph",
+	.summary = "record entry and exit of each call: durations and the call graph (default)",
+	.patches = true,
+	.has_exit = true,
+	.site_flags = site_flags,
+};

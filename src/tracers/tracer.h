@@ -1,0 +1,41 @@
+/*
+ * Tracers: what is recorded of a traced function.
+ *
+ * One file per tracer, each exporting one struct tracer; registry.c lists
+ * them.  A tracer decides what the stubs do; the recorders themselves are in
+ * the probe room of the target.  Callers: the record room and the command.
+ * Context: host.
+ */
+#ifndef TRACERS_TRACER_H
+#define TRACERS_TRACER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tracer_needs {
+	bool tree_filter;  /* -g was given */
+	bool notree;       /* --no-graph was given */
+	bool depth;        /* --max-depth was given */
+	bool threshold;    /* --threshold was given */
+};
+
+struct tracer {
+	const char *name;    /* as the kernel names it */
+	const char *summary; /* one line for --help */
+	bool patches;        /* false: no function is touched */
+	bool has_exit;       /* tree filters, depth and threshold make sense */
+	/* CALLTAP_SITE_* of a function; root and notree: it is named by -g, by --no-graph. */
+	uint16_t (*site_flags)(const struct tracer_needs *needs, bool root, bool notree);
+};
+
+extern const struct tracer tracer_nop;
+extern const struct tracer tracer_function;
+extern const struct tracer tracer_function_graph;
+
+/* The i-th tracer, NULL past the end; the first one is the default. */
+const struct tracer *tracer_at(size_t i);
+/* NULL = no tracer of this name. */
+const struct tracer *tracer_find(const char *name);
+
+#endif
