@@ -77,7 +77,9 @@ static int map_plane(uint64_t *at)
 
 static bool map_granule(uint64_t granule)
 {
-	uint64_t *mirror = arch_mirror(granule << GRANULE_BITS), *link = arch_link(granule << GRANULE_BITS);
+	/* The skews stay within a page. */
+	uint64_t *mirror = (uint64_t *)((uint64_t)arch_mirror(granule << GRANULE_BITS) & ~(GRANULE - 1));
+	uint64_t *link = (uint64_t *)((uint64_t)arch_link(granule << GRANULE_BITS) & ~(GRANULE - 1));
 	int made = map_plane(mirror);
 
 	/* In the way: another thread that does the same right now, or the program's memory. */

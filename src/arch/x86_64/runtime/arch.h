@@ -24,12 +24,12 @@
 
 static inline uint64_t *arch_mirror(uint64_t slot)
 {
-	return (uint64_t *)(slot ^ (uint64_t)1 << MIRROR_BIT);
+	return (uint64_t *)(slot ^ (uint64_t)1 << MIRROR_BIT ^ MIRROR_SKEW);
 }
 
 static inline uint64_t *arch_link(uint64_t slot)
 {
-	return (uint64_t *)(slot ^ (uint64_t)1 << MIRROR_BIT ^ (uint64_t)1 << LINK_BIT);
+	return (uint64_t *)((uint64_t)arch_mirror(slot) ^ (uint64_t)1 << LINK_BIT ^ LINK_SKEW);
 }
 
 static inline uint64_t arch_clock(void)

@@ -60,6 +60,7 @@ arch_entry_fast:
 	jae	.Lentry_slow			/* frames are gone, or another stack */
 	mov	%rsi, %rdi
 	btc	$MIRROR_BIT, %rdi
+	xor	$MIRROR_SKEW, %rdi
 	cmpq	$0, (%rdi)
 	jne	.Lentry_slow			/* a tail call, or a stale frame */
 	mov	%fs:PT_WRITER(%rcx), %rsi
@@ -78,6 +79,7 @@ arch_entry_fast:
 	mov	(%rsi), %rax
 	mov	%rax, (%rdi)
 	btc	$LINK_BIT, %rdi
+	xor	$LINK_SKEW, %rdi
 	mov	%r8, (%rdi)
 	mov	%rsi, %fs:PT_TOP(%rcx)
 .Lentry_done:
@@ -175,9 +177,9 @@ arch_entry_fast:
 /*
  * Where the caller's address is while an exit recorder runs: at the mirror of
  * S, S = CFA - 8, until it is copied back into S.
- * DW_CFA_expression r16: { DW_OP_lit8, DW_OP_minus, DW_OP_lit1, DW_OP_const1u 45, DW_OP_shl, DW_OP_xor }
+ * DW_CFA_expression r16: { DW_OP_lit8, DW_OP_minus, DW_OP_const8u MIRROR_MASK, DW_OP_xor }
  */
-#define CFI_RETURN_IN_MIRROR .cfi_escape 0x10, 0x10, 0x07, 0x38, 0x1c, 0x31, 0x08, 0x2d, 0x24, 0x27
+#define CFI_RETURN_IN_MIRROR .cfi_escape 0x10, 0x10, 0x0c, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27
 #define CFI_RETURN_ON_STACK  .cfi_offset %rip, -8
 
 /* Stack on entry: 0 = S word. */
@@ -216,12 +218,14 @@ arch_exit_fast:
 	or	%rax, %rsi
 	mov	%rsi, (%rdx)
 	btc	$MIRROR_BIT, %rdi
+	xor	$MIRROR_SKEW, %rdi
 	mov	(%rdi), %rax
 	mov	%rax, 40(%rsp)
 	.cfi_remember_state
 	CFI_RETURN_ON_STACK
 	movq	$0, (%rdi)
 	btc	$LINK_BIT, %rdi
+	xor	$LINK_SKEW, %rdi
 	mov	(%rdi), %rsi			/* slot of the next outer frame */
 	mov	%rsi, %fs:PT_TOP(%rcx)
 .Lexit_done:

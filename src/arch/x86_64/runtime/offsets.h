@@ -17,9 +17,19 @@
 /* Farthest from one traced frame to the next inner one on the same stack, bytes. */
 #define STACK_NEAR 0x100000
 
-/* The planes parallel to the stacks (arch.h), and the unit they are mapped in. */
-#define MIRROR_BIT   45
-#define LINK_BIT     44
+/*
+ * The planes parallel to the stacks (arch.h).  The skews move a word half a
+ * page away from its slot: a store at the same place in another page looks
+ * like one to the slot itself to the CPU's store forwarding, which costs some
+ * 30 ns a call.  doc/design/stubs.md has the measurement.
+ */
+#define MIRROR_BIT        45
+#define MIRROR_SKEW       0x840
+#define MIRROR_MASK_BYTES 0x40, 0x08, 0, 0, 0, 0x20, 0, 0 /* 1 << MIRROR_BIT ^ MIRROR_SKEW, little-endian */
+#define LINK_BIT          44
+#define LINK_SKEW         0x400
+
+/* The unit that the planes are mapped in. */
 #define GRANULE_BITS 20
 
 #endif
