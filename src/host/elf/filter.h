@@ -9,9 +9,11 @@
  *                for the executable too
  *
  * "@file" holds one filter per line; blank lines and lines from "#" are
- * skipped.  "::" is part of a C++ name, never the object's colon.  A glob is
- * matched against the mangled name, the demangled name, and the demangled name
- * without its parameter list (and without a leading return type).
+ * skipped.  "::" is part of a C++ name, never the object's colon, nor is a
+ * colon within "[...]".  A pattern is matched against the mangled name, the
+ * demangled name, and the demangled name without its parameter list (and
+ * without a leading return type).  "\" takes a glob's next character literally.
+ * An object glob with a "/" in it is matched against the whole path.
  */
 #ifndef HOST_ELF_FILTER_H
 #define HOST_ELF_FILTER_H
@@ -24,10 +26,10 @@
 #include "object.h"
 
 enum filter_kind {
-	FILTER_TRACE,    /* -l: only these */
-	FILTER_NOTRACE,  /* -n: not these */
-	FILTER_GRAPH,    /* -g: these and what they call */
-	FILTER_NOGRAPH,  /* --no-graph: not these nor what they call */
+	FILTER_TRACE,	/* -l: only these */
+	FILTER_NOTRACE, /* -n: not these */
+	FILTER_GRAPH,	/* -g: these and what they call */
+	FILTER_NOGRAPH, /* --no-graph: not these nor what they call */
 	FILTER_KINDS
 };
 
@@ -41,17 +43,20 @@ int filter_set_add(struct filter_set *set, enum filter_kind kind, const char *te
 bool filter_set_has(const struct filter_set *set, enum filter_kind kind);
 
 struct filter_decision {
-	bool trace;   /* patch it (a -g root, a no-graph function or a wanted one) */
-	bool root;    /* -g names it */
-	bool notree;  /* --no-graph names it */
+	bool trace;  /* patch it (a -g root, a no-graph function or a wanted one) */
+	bool root;   /* -g names it */
+	bool notree; /* --no-graph names it */
 };
 /*
  * Decide on one function of an object; counts matches per filter.
- * Without -l everything is wanted; -n wins over -l.  With -g, functions that
- * -l (if given) wants are traced inside the trees only.
+ * Without -l everything is wanted; -n wins over -l and -g.  With -g, functions
+ * that -l (if given) wants are traced inside the trees only.
  */
-void filter_set_decide(struct filter_set *set, const char *object_path, const struct object_site *site,
+void filter_set_decide(struct filter_set *set, struct object *object, const struct object_site *site,
 		       struct filter_decision *decision);
+/* Does any filter of this kind match the name of this object's symbol?  Counts matches. */
+bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct object *object,
+		      const struct object_symbol *symbol);
 
 /* The i-th filter's text and how often it has matched; false past the end. */
 bool filter_set_item(const struct filter_set *set, size_t i, const char **text, enum filter_kind *kind,
@@ -59,7 +64,8 @@ bool filter_set_item(const struct filter_set *set, size_t i, const char **text, 
 
 /*
  * Names near to a filter that matched nothing, best first, at most max, from
- * the sites of count objects; returns how many.  For the error message.
+ * the sites of count objects; returns how many.  For the error message.  The
+ * names are short ones (object_site_short_name) and live as long as their object.
  */
 size_t filter_near_misses(const char *text, struct object *const *objects, size_t count, const char **names,
 			  size_t max);

@@ -15,37 +15,38 @@
 
 /* What kind of instrumentation a site is. */
 enum site_kind {
-	SITE_PATCHABLE, /* -fpatchable-function-entry: __patchable_function_entries */
-	SITE_FENTRY,    /* -pg -mfentry: a call of __fentry__ */
+	SITE_PATCHABLE,	 /* -fpatchable-function-entry: __patchable_function_entries */
+	SITE_FENTRY,	 /* -pg -mfentry: a call of __fentry__ */
 	SITE_NOP_MCOUNT, /* -mnop-mcount: its 5-byte nop */
 };
 
 /* Why a site or function cannot be traced; SITE_OK = it can. */
 enum site_verdict {
 	SITE_OK = 0,
-	SITE_TOO_SHORT,      /* fewer bytes than a jump, and no room before the entry */
-	SITE_RETURNS_TWICE,  /* setjmp and kin, vfork, context switches */
+	SITE_TOO_SHORT,	      /* fewer bytes than a jump, and no room before the entry */
+	SITE_RETURNS_TWICE,   /* setjmp and kin, vfork, context switches */
 	SITE_LOOKS_AT_CALLER, /* _Unwind_*, dlopen and dlsym and kin */
-	SITE_BAD_BYTES,      /* the bytes are no nops and no call of __fentry__ */
-	SITE_NO_SITE,        /* a function without any site */
-	SITE_OWN,            /* the tracer's own */
+	SITE_BAD_BYTES,	      /* the bytes are no nops and no call of __fentry__ */
+	SITE_NO_SITE,	      /* a function without any site */
+	SITE_OWN,	      /* the tracer's own */
+	SITE_NO_ENTRY,	      /* stripped: neither symbol nor unwind table says where the function begins */
+	SITE_VERDICTS
 };
 const char *site_verdict_text(enum site_verdict verdict);
 const char *site_kind_text(enum site_kind kind);
 
 struct object_site {
-	uint64_t address;     /* ELF address of the bytes to replace (after endbr64) */
-	uint64_t function;    /* ELF address of the function's symbol, or address when it has none */
-	uint32_t size;        /* bytes of the function, 0 = not known */
-	uint8_t kind;         /* enum site_kind */
-	uint8_t verdict;      /* enum site_verdict */
-	uint8_t length;       /* 5, or 2 with a trampoline (abi/control.h) */
-	uint8_t body_off;     /* the body goes on at address + body_off */
-	int8_t tramp_off;     /* with length 2: the 5-byte jump's place, relative to address */
-	uint8_t old[8];       /* bytes at address in the file, as the process will have them */
+	uint64_t address;  /* ELF address of the bytes to replace (after endbr64) */
+	uint64_t function; /* ELF address of the function's symbol, or address when it has none */
+	uint32_t size;	   /* bytes of the function, 0 = not known */
+	uint8_t kind;	   /* enum site_kind */
+	uint8_t verdict;   /* enum site_verdict */
+	uint8_t length;	   /* 5, or 2 with a trampoline (abi/control.h) */
+	uint8_t body_off;  /* the body goes on at address + body_off */
+	int8_t tramp_off;  /* with length 2: the 5-byte jump's place, relative to address */
+	uint8_t old[8];	   /* bytes at address in the file, as the process will have them */
 	uint8_t tramp_old[8];
-	const char *symbol;   /* as in the symbol table; "" when there is none */
-	const char *name;     /* demangled, equal to symbol for C; never NULL, "0x1234" without a symbol */
+	const char *symbol; /* as in the symbol table, without version; "" when there is none */
 };
 
 struct object;
@@ -60,9 +61,9 @@ int object_open(struct object **out, int fd, const char *path, struct calltap_di
 void object_close(struct object *object);
 
 const char *object_path(const struct object *object);
-uint16_t object_machine(const struct object *object);  /* e_machine */
-bool object_is_static(const struct object *object);    /* has no PT_INTERP and is an executable */
-bool object_is_executable(const struct object *object); /* may be run: ET_EXEC, or ET_DYN with PT_INTERP */
+uint16_t object_machine(const struct object *object);	     /* e_machine */
+bool object_is_static(const struct object *object);	     /* has no PT_INTERP and is an executable */
+bool object_is_executable(const struct object *object);	     /* may be run: ET_EXEC, or ET_DYN with PT_INTERP */
 const char *object_interpreter(const struct object *object); /* PT_INTERP, NULL = none */
 size_t object_build_id(const struct object *object, uint8_t id[32]);
 /* Extent of the loaded segments, ELF addresses: [*lo, *hi). */
@@ -73,15 +74,30 @@ uint64_t object_dynamic(const struct object *object); /* ELF address of PT_DYNAM
 size_t object_sites(const struct object *object, const struct object_site **sites);
 /* Sites whose verdict is SITE_OK. */
 size_t object_traceable(const struct object *object);
+/*
+ * The site's demangled name, equal to symbol for C, "0x1234" without a symbol;
+ * never NULL.  Made when first asked for and kept as long as the object, so
+ * not for two threads at once.
+ */
+const char *object_site_name(struct object *object, const struct object_site *site);
+/* The same without parameters and return type: "ns::Class::method". */
+const char *object_site_short_name(struct object *object, const struct object_site *site);
 
 /* Function symbols sorted by address (FUNC with a size, one per address). */
 struct object_symbol {
 	uint64_t address;
 	uint32_t size;
+	uint8_t binding; /* STB_* */
+	uint8_t verdict; /* what its name and its aliases' names say: SITE_OK or why never to trace it */
 	const char *symbol;
-	const char *name; /* demangled */
 };
 size_t object_symbols(const struct object *object, const struct object_symbol **symbols);
+/* The symbol's demangled names; like object_site_name and object_site_short_name. */
+const char *object_symbol_name(struct object *object, const struct object_symbol *symbol);
+const char *object_symbol_short_name(struct object *object, const struct object_symbol *symbol);
+/* The function at exactly this address, or around it; NULL = none. */
+const struct object_symbol *object_symbol_at(const struct object *object, uint64_t address);
+const struct object_symbol *object_symbol_around(const struct object *object, uint64_t address);
 
 /* Source lines from DWARF (the file's own or its separate debug file). */
 struct object_lines;

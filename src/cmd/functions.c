@@ -1,0 +1,330 @@
+/*
+ * `calltap functions`: every function of a program or library, where its site
+ * is, and why one cannot be traced.
+ *
+ * Caller: main.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "host/elf/advice.h"
+#include "host/elf/filter.h"
+#include "host/elf/object.h"
+#include "host/elf/program.h"
+#include "host/view/json.h"
+#include "host/view/out.h"
+#include "host/view/term.h"
+
+#define EXIT_NO_SITES  2
+#define NEAR_NAMES_MAX 3
+
+static const char help[] = "usage: calltap functions [OPTION...] PROGRAM [FILTER...]\n\n"
+			   "Lists the functions of a program or library, and why one cannot be traced.\n"
+			   "FILTER is a glob, /regex/, object:pattern, or @FILE with a list of them.\n\n"
+			   "      --json            one JSON object instead of text\n"
+			   "      --no-pager        do not start a pager\n"
+			   "  -h, --help            this text\n";
+
+struct arguments {
+	const char *program;
+	char **filters; /* ends in NULL */
+	bool json, no_pager, help;
+};
+
+/* One line of the list: a site, or a function that has none. */
+struct item {
+	uint64_t address;
+	const struct object_site *site;	    /* NULL: none */
+	const struct object_symbol *symbol; /* NULL: the site's function has no symbol */
+};
+
+struct listing {
+	struct object *object;
+	struct filter_set *filters;
+	struct item *items;
+	size_t count;
+	size_t reasons[SITE_VERDICTS]; /* items by verdict */
+};
+
+static enum site_verdict verdict_of(const struct item *item)
+{
+	return item->site ? (enum site_verdict)item->site->verdict : SITE_NO_SITE;
+}
+
+static const char *name_of(const struct listing *listing, const struct item *item)
+{
+	return item->symbol ? object_symbol_name(listing->object, item->symbol)
+			    : object_site_name(listing->object, item->site);
+}
+
+static bool wanted(const struct listing *listing, const struct item *item)
+{
+	struct filter_decision decision;
+
+	if (!item->site)
+		return !filter_set_has(listing->filters, FILTER_TRACE) ||
+		       filter_set_match(listing->filters, FILTER_TRACE, listing->object, item->symbol);
+	filter_set_decide(listing->filters, listing->object, item->site, &decision);
+	return decision.trace;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct item *left = a, *right = b;
+
+	return (left->address > right->address) - (left->address < right->address);
+}
+
+static void add(struct listing *listing, const struct item *item)
+{
+	if (!wanted(listing, item))
+		return;
+	listing->items[listing->count++] = *item;
+	listing->reasons[verdict_of(item)]++;
+}
+
+static int list(struct listing *listing)
+{
+	const struct object_site *sites;
+	const struct object_symbol *symbols;
+	size_t site_count = object_sites(listing->object, &sites);
+	size_t symbol_count = object_symbols(listing->object, &symbols);
+	bool *has_site = calloc(symbol_count + 1, sizeof(*has_site));
+
+	listing->items = calloc(site_count + symbol_count + 1, sizeof(*listing->items));
+	if (!listing->items || !has_site) {
+		free(has_site);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < site_count; i++) {
+		const struct object_symbol *symbol = object_symbol_at(listing->object, sites[i].function);
+
+		if (symbol)
+			has_site[symbol - symbols] = true;
+		add(listing, &(struct item){.address = sites[i].function, .site = &sites[i], .symbol = symbol});
+	}
+	for (size_t i = 0; i < symbol_count; i++) {
+		if (!has_site[i])
+			add(listing, &(struct item){.address = symbols[i].address, .symbol = &symbols[i]});
+	}
+	free(has_site);
+	qsort(listing->items, listing->count, sizeof(*listing->items), compare);
+	return 0;
+}
+
+static void print_summary(struct out *out, const struct listing *listing)
+{
+	const char *separator = "; ";
+
+	out_format(out, "%zu functions, %zu traceable", listing->count, listing->reasons[SITE_OK]);
+	for (int verdict = SITE_OK + 1; verdict < SITE_VERDICTS; verdict++) {
+		if (!listing->reasons[verdict])
+			continue;
+		out_format(out, "%s%zu %s", separator, listing->reasons[verdict], site_verdict_text(verdict));
+		separator = ", ";
+	}
+	out_char(out, '\n');
+}
+
+static void print_text(struct out *out, const struct listing *listing)
+{
+	out_format(out, "%12s  %-10s  %s\n", "ADDRESS", "SITE", "FUNCTION");
+	for (size_t i = 0; i < listing->count; i++) {
+		const struct item *item = &listing->items[i];
+		enum site_verdict verdict = verdict_of(item);
+
+		out_format(out, "%#12" PRIx64 "  %-10s  ", item->address,
+			   item->site ? site_kind_text(item->site->kind) : "-");
+		out_text(out, name_of(listing, item));
+		if (verdict != SITE_OK)
+			out_format(out, "  (%s)", site_verdict_text(verdict));
+		out_char(out, '\n');
+	}
+	print_summary(out, listing);
+}
+
+static void print_json_item(struct json *json, const struct listing *listing, const struct item *item)
+{
+	enum site_verdict verdict = verdict_of(item);
+
+	json_object(json);
+	json_key_string(json, "name", name_of(listing, item));
+	json_key_string(json, "symbol", item->symbol ? item->symbol->symbol : NULL);
+	json_key_u64(json, "address", item->address);
+	json_key_u64(json, "size", item->symbol ? item->symbol->size : 0);
+	json_key_string(json, "site", item->site ? site_kind_text(item->site->kind) : NULL);
+	json_key(json, "traceable");
+	json_bool(json, verdict == SITE_OK);
+	json_key_string(json, "reason", verdict == SITE_OK ? NULL : site_verdict_text(verdict));
+	json_object_end(json);
+}
+
+static void print_json(struct out *out, const struct listing *listing)
+{
+	struct json json;
+
+	json_begin(&json, out);
+	json_object(&json);
+	json_key_string(&json, "program", object_path(listing->object));
+	json_key(&json, "functions");
+	json_array(&json);
+	for (size_t i = 0; i < listing->count; i++)
+		print_json_item(&json, listing, &listing->items[i]);
+	json_array_end(&json);
+	json_key_u64(&json, "count", listing->count);
+	json_key_u64(&json, "traceable", listing->reasons[SITE_OK]);
+	json_key(&json, "not_traceable");
+	json_object(&json);
+	for (int verdict = SITE_OK + 1; verdict < SITE_VERDICTS; verdict++) {
+		if (listing->reasons[verdict])
+			json_key_u64(&json, site_verdict_text(verdict), listing->reasons[verdict]);
+	}
+	json_object_end(&json);
+	json_object_end(&json);
+	out_char(out, '\n');
+}
+
+/* A filter that matches nothing is an error that names what is near. */
+static int check_filters(const struct listing *listing, struct calltap_diag *diag)
+{
+	const char *near[NEAR_NAMES_MAX], *text;
+	enum filter_kind kind;
+	unsigned long matches;
+	char names[200] = "";
+	size_t count, at = 0;
+
+	for (size_t i = 0; filter_set_item(listing->filters, i, &text, &kind, &matches); i++) {
+		if (matches)
+			continue;
+		count = filter_near_misses(text, &listing->object, 1, near, NEAR_NAMES_MAX);
+		for (size_t j = 0; j < count && at < sizeof(names); j++)
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%.60s", j ? ", " : "; did you mean ",
+					       near[j]);
+		return calltap_diag_set(diag, -ENOENT, "filter \"%.100s\" matches no function of %.120s%s%s", text,
+					object_path(listing->object), names, count ? "?" : "");
+	}
+	return 0;
+}
+
+static int open_program(struct object **object, const char *name, struct calltap_diag *diag)
+{
+	char *path;
+	int error = program_find(&path, name, true, diag);
+	int fd;
+
+	if (error)
+		return error;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		error = calltap_diag_set(diag, -errno, "%.300s cannot be opened: %s", path, strerror(errno));
+	} else {
+		error = object_open(object, fd, path, diag);
+		close(fd);
+	}
+	free(path);
+	return error;
+}
+
+static int print(const struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
+{
+	struct term_pager pager;
+	struct out *out;
+	int error;
+
+	term_pager_start(&pager, !arguments->json && !arguments->no_pager);
+	error = out_create(&out, pager.fd);
+	if (!error) {
+		(arguments->json ? print_json : print_text)(out, listing);
+		error = out_destroy(out);
+	}
+	term_pager_wait(&pager);
+	if (error && error != -EPIPE)
+		return calltap_diag_set(diag, error, "the list cannot be written: %s", strerror(-error));
+	return 0;
+}
+
+static int run(struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
+{
+	int error = filter_set_create(&listing->filters);
+
+	if (error)
+		return calltap_diag_set(diag, error, "not enough memory for filters");
+	for (char **filter = arguments->filters; *filter && !error; filter++)
+		error = filter_set_add(listing->filters, FILTER_TRACE, *filter, diag);
+	if (!error)
+		error = open_program(&listing->object, arguments->program, diag);
+	if (error)
+		return error;
+	error = list(listing);
+	if (error)
+		return calltap_diag_set(diag, error, "not enough memory for the list of functions");
+	error = check_filters(listing, diag);
+	if (!error)
+		error = print(listing, arguments, diag);
+	if (error || (object_traceable(listing->object) && !object_is_static(listing->object)))
+		return error;
+	object_no_sites_diag(listing->object, diag);
+	return diag->code;
+}
+
+static int parse(struct arguments *arguments, int argc, char **argv, struct calltap_diag *diag)
+{
+	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+						{"no-pager", no_argument, NULL, 'n'},
+						{"help", no_argument, NULL, 'h'},
+						{0}};
+	int option;
+
+	opterr = 0;
+	optind = 0;
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (option == '?')
+			return calltap_diag_set(diag, -EINVAL,
+						"'%s' is no option of functions: 'calltap functions --help' lists them",
+						argv[optind - 1]);
+		arguments->json |= option == 'j';
+		arguments->no_pager |= option == 'n';
+		arguments->help |= option == 'h';
+	}
+	if (optind >= argc && !arguments->help)
+		return calltap_diag_set(diag, -EINVAL,
+					"name the program or library whose functions to list: "
+					"calltap functions PROGRAM");
+	arguments->program = argv[optind];
+	arguments->filters = argv + optind + 1;
+	return 0;
+}
+
+int cmd_functions(int argc, char **argv)
+{
+	struct arguments arguments = {0};
+	struct calltap_diag diag = {0};
+	struct listing listing = {0};
+	int error = parse(&arguments, argc, argv, &diag);
+
+	if (!error && arguments.help) {
+		fputs(help, stdout);
+		return EXIT_SUCCESS;
+	}
+	/* Whoever reads the list may go away; that shows as an error of write(). */
+	signal(SIGPIPE, SIG_IGN);
+	if (!error)
+		error = run(&listing, &arguments, &diag);
+	if (error)
+		calltap_diag_print(&diag, stderr);
+	free(listing.items);
+	filter_set_destroy(listing.filters);
+	if (listing.object)
+		object_close(listing.object);
+	if (error == -ENODATA)
+		return EXIT_NO_SITES;
+	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+}

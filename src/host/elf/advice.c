@@ -1,0 +1,57 @@
+/*
+ * Sentences for files that cannot be traced (advice.h).  Context: host.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "advice.h"
+#include "object_impl.h"
+
+#define BUILD_FLAGS                                                                                                    \
+	"-fpatchable-function-entry=5 (gcc, clang, g++, clang++), -pg -mfentry (gcc) or "                              \
+	"-Z patchable-function-entry=5 (rustc nightly)"
+
+int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag)
+{
+	char line[128] = "";
+	ssize_t got = pread(fd, line, sizeof(line) - 1, 0);
+
+	if (got < 0)
+		return calltap_diag_set(diag, -ENOEXEC, "%s cannot be read: %s", path, strerror(errno));
+	if (got >= 2 && line[0] == '#' && line[1] == '!') {
+		char *interpreter = line + 2 + strspn(line + 2, " \t");
+
+		interpreter[strcspn(interpreter, " \t\r\n")] = '\0';
+		return calltap_diag_set(diag, -ENOEXEC, "%s is a script; trace its interpreter instead: %s %s", path,
+					interpreter, path);
+	}
+	return calltap_diag_set(diag, -ENOEXEC, "%s is not an ELF program or shared library, so it has no functions",
+				path);
+}
+
+static const char *reason(const struct object *object)
+{
+	if (object->site_count)
+		return "has no function that can be traced (`calltap functions` says why of each)";
+	if (object->hints & OBJECT_HINT_MCOUNT)
+		return "was built with -pg alone, which calls mcount after the frame is set up";
+	if (object->hints & OBJECT_HINT_CYG_PROFILE)
+		return "was built with -finstrument-functions, whose calls cannot be taken out";
+	if (object->hints & OBJECT_HINT_XRAY)
+		return "was built with -fxray-instrument, whose sleds are not supported";
+	return "has no function that can be traced";
+}
+
+void object_no_sites_diag(const struct object *object, struct calltap_diag *diag)
+{
+	if (object_is_static(object))
+		(void)calltap_diag_set(
+			diag, -ENODATA,
+			"%.200s is a static executable, into which nothing can be loaded; link it without "
+			"-static and build it with " BUILD_FLAGS,
+			object_path(object));
+	else
+		(void)calltap_diag_set(diag, -ENODATA, "%.200s %s; build it with " BUILD_FLAGS, object_path(object),
+				       reason(object));
+}

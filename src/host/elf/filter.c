@@ -1,0 +1,268 @@
+/*
+ * Sets of filters: parsing their text, deciding on functions (filter.h).
+ *
+ * Callers: the recorder and the commands.  Context: host.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "filter.h"
+#include "pattern.h"
+
+struct filter {
+	enum filter_kind kind;
+	char *text;
+	bool has_object;
+	struct pattern object; /* only if has_object */
+	struct pattern name;
+	unsigned long matches;
+};
+
+struct filter_set {
+	struct filter *items;
+	size_t count, capacity;
+	bool has[FILTER_KINDS];
+};
+
+int filter_set_create(struct filter_set **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static void free_filter(struct filter *filter)
+{
+	free(filter->text);
+	pattern_free(&filter->name);
+	if (filter->has_object)
+		pattern_free(&filter->object);
+}
+
+void filter_set_destroy(struct filter_set *set)
+{
+	if (!set)
+		return;
+	for (size_t i = 0; i < set->count; i++)
+		free_filter(&set->items[i]);
+	free(set->items);
+	free(set);
+}
+
+static int reserve(struct filter_set *set)
+{
+	size_t capacity = set->capacity ? set->capacity * 2 : 8;
+	struct filter *items;
+
+	if (set->count < set->capacity)
+		return 0;
+	items = reallocarray(set->items, capacity, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	set->items = items;
+	set->capacity = capacity;
+	return 0;
+}
+
+static int fault_diag(struct calltap_diag *diag, int error, const char *text, const struct pattern_fault *fault)
+{
+	if (error == -ENOMEM)
+		return calltap_diag_set(diag, error, "not enough memory for the filter \"%.100s\"", text);
+	error = calltap_diag_set(diag, error, "filter \"%.100s\": %s", text, fault->text);
+	if (diag && strlen(text) < sizeof(diag->input)) {
+		memcpy(diag->input, text, strlen(text) + 1);
+		diag->column = (int)fault->column;
+	}
+	return error;
+}
+
+static int compile_object(struct filter *filter, size_t length, struct pattern_fault *fault)
+{
+	char *glob = strndup(filter->text, length);
+	char *slashed = NULL;
+	int error = -ENOMEM;
+
+	/* A leading slash would make it a regular expression. */
+	if (glob && asprintf(&slashed, "%s%s", glob[0] == '/' ? "\\" : "", glob) >= 0) {
+		error = pattern_compile(&filter->object, slashed, fault);
+		if (error == -EINVAL && glob[0] == '/')
+			fault->column--;
+		free(slashed);
+	}
+	free(glob);
+	filter->has_object = !error;
+	return error;
+}
+
+static int add_one(struct filter_set *set, enum filter_kind kind, const char *text, struct calltap_diag *diag)
+{
+	struct filter filter = {.kind = kind, .text = strdup(text)};
+	struct pattern_fault fault = {0};
+	size_t object = pattern_object_length(text);
+	size_t at = object || text[0] == ':' ? object + 1 : 0;
+	int error = filter.text ? reserve(set) : -ENOMEM;
+
+	if (!error && object)
+		error = compile_object(&filter, object, &fault);
+	if (!error) {
+		error = pattern_compile(&filter.name, text + at, &fault);
+		fault.column += at;
+	}
+	if (error) {
+		if (filter.has_object)
+			pattern_free(&filter.object);
+		free(filter.text);
+		return fault_diag(diag, error, text, &fault);
+	}
+	set->items[set->count++] = filter;
+	set->has[kind] = true;
+	return 0;
+}
+
+/* Say where in the file it was. */
+static int at_line(struct calltap_diag *diag, int error, const char *path, unsigned int line)
+{
+	struct calltap_diag inner;
+
+	if (!diag)
+		return error;
+	inner = *diag;
+	(void)calltap_diag_set(diag, error, "%.200s:%u: %.250s", path, line, inner.text);
+	memcpy(diag->input, inner.input, sizeof(diag->input));
+	diag->column = inner.column;
+	return error;
+}
+
+static char *trim(char *line)
+{
+	size_t length;
+
+	line += strspn(line, " \t");
+	length = strlen(line);
+	while (length && strchr(" \t\r\n", line[length - 1]))
+		line[--length] = '\0';
+	return line;
+}
+
+static int add_line(struct filter_set *set, enum filter_kind kind, char *line, struct calltap_diag *diag)
+{
+	char *text = trim(line);
+
+	if (!text[0] || text[0] == '#')
+		return 0;
+	if (text[0] == '@')
+		return calltap_diag_set(diag, -EINVAL, "a list of filters cannot name another list (%.100s)", text);
+	return add_one(set, kind, text, diag);
+}
+
+static int add_file(struct filter_set *set, enum filter_kind kind, const char *path, struct calltap_diag *diag)
+{
+	FILE *file = fopen(path, "re");
+	size_t size = 0;
+	char *line = NULL;
+	int error = 0;
+
+	if (!file) {
+		error = -errno;
+		return calltap_diag_set(diag, error, "the list of filters \"%.200s\" cannot be read: %s", path,
+					strerror(-error));
+	}
+	for (unsigned int number = 1; !error && (errno = 0, getline(&line, &size, file)) >= 0; number++) {
+		error = add_line(set, kind, line, diag);
+		if (error)
+			error = at_line(diag, error, path, number);
+	}
+	if (!error && (ferror(file) || errno == ENOMEM)) {
+		error = errno ? -errno : -EIO;
+		error = calltap_diag_set(diag, error, "the list of filters \"%.200s\" cannot be read: %s", path,
+					 strerror(-error));
+	}
+	free(line);
+	fclose(file);
+	return error;
+}
+
+int filter_set_add(struct filter_set *set, enum filter_kind kind, const char *text, struct calltap_diag *diag)
+{
+	return text[0] == '@' ? add_file(set, kind, text + 1, diag) : add_one(set, kind, text, diag);
+}
+
+bool filter_set_has(const struct filter_set *set, enum filter_kind kind)
+{
+	return set->has[kind];
+}
+
+static bool object_matches(const struct filter *filter, const struct object *object)
+{
+	const char *path = object_path(object);
+	const char *slash = strrchr(path, '/');
+
+	if (!filter->has_object || pattern_matches(&filter->object, path))
+		return true;
+	return slash && pattern_matches(&filter->object, slash + 1);
+}
+
+/* symbol is NULL for a site without one; its name is its address. */
+static bool name_matches(const struct filter *filter, struct object *object, const struct object_symbol *symbol,
+			 const struct object_site *site)
+{
+	if (!symbol)
+		return pattern_matches(&filter->name, object_site_name(object, site));
+	if (pattern_matches(&filter->name, symbol->symbol))
+		return true;
+	if (!pattern_may_match_demangled(&filter->name, symbol->symbol))
+		return false;
+	return pattern_matches(&filter->name, object_symbol_short_name(object, symbol)) ||
+	       pattern_matches(&filter->name, object_symbol_name(object, symbol));
+}
+
+void filter_set_decide(struct filter_set *set, struct object *object, const struct object_site *site,
+		       struct filter_decision *decision)
+{
+	const struct object_symbol *symbol = set->count ? object_symbol_at(object, site->function) : NULL;
+	bool found[FILTER_KINDS] = {0};
+	bool wanted;
+
+	for (size_t i = 0; i < set->count; i++) {
+		struct filter *filter = &set->items[i];
+
+		if (object_matches(filter, object) && name_matches(filter, object, symbol, site)) {
+			filter->matches++;
+			found[filter->kind] = true;
+		}
+	}
+	wanted = !set->has[FILTER_TRACE] || found[FILTER_TRACE];
+	decision->notree = found[FILTER_NOGRAPH];
+	decision->root = found[FILTER_GRAPH] && !found[FILTER_NOTRACE];
+	decision->trace = decision->notree || decision->root || (wanted && !found[FILTER_NOTRACE]);
+}
+
+bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct object *object,
+		      const struct object_symbol *symbol)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < set->count; i++) {
+		struct filter *filter = &set->items[i];
+
+		if (filter->kind == kind && object_matches(filter, object) &&
+		    name_matches(filter, object, symbol, NULL)) {
+			filter->matches++;
+			found = true;
+		}
+	}
+	return found;
+}
+
+bool filter_set_item(const struct filter_set *set, size_t i, const char **text, enum filter_kind *kind,
+		     unsigned long *matches)
+{
+	if (i >= set->count)
+		return false;
+	*text = set->items[i].text;
+	*kind = set->items[i].kind;
+	*matches = set->items[i].matches;
+	return true;
+}

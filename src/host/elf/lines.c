@@ -1,0 +1,68 @@
+/*
+ * Source lines by DWARF, from the file itself or its separate debug file,
+ * which libdwfl finds by build id or debug link.
+ *
+ * Callers: the recorder at its end, the commands.  Context: host.
+ */
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "object.h"
+
+struct object_lines {
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+	GElf_Addr bias; /* of libdwfl's addresses over ELF addresses */
+};
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.section_address = dwfl_offline_section_address,
+};
+
+int object_lines_open(struct object_lines **out, const char *path)
+{
+	struct object_lines *lines = calloc(1, sizeof(*lines));
+
+	*out = NULL;
+	if (!lines)
+		return -ENOMEM;
+	lines->dwfl = dwfl_begin(&callbacks);
+	if (!lines->dwfl) {
+		free(lines);
+		return -ENOMEM;
+	}
+	dwfl_report_begin(lines->dwfl);
+	lines->module = dwfl_report_offline(lines->dwfl, path, path, -1);
+	dwfl_report_end(lines->dwfl, NULL, NULL);
+	if (!lines->module || !dwfl_module_getelf(lines->module, &lines->bias)) {
+		object_lines_close(lines);
+		return -ENOEXEC;
+	}
+	*out = lines;
+	return 0;
+}
+
+void object_lines_close(struct object_lines *lines)
+{
+	if (!lines)
+		return;
+	dwfl_end(lines->dwfl);
+	free(lines);
+}
+
+bool object_lines_find(struct object_lines *lines, uint64_t address, const char **file, uint32_t *line)
+{
+	Dwfl_Line *found = dwfl_module_getsrc(lines->module, address + lines->bias);
+	int number = 0;
+
+	if (!found)
+		return false;
+	*file = dwfl_lineinfo(found, NULL, &number, NULL, NULL, NULL);
+	if (!*file || number <= 0)
+		return false;
+	*line = (uint32_t)number;
+	return true;
+}

@@ -1,0 +1,103 @@
+/*
+ * The inside of struct object, shared by the files of this folder only.
+ *
+ * object_open fills it in this order: header, segments and code (object.c),
+ * symbols (symbols.c), function starts (starts.c), relocated tables and
+ * pointers of the profiling hook (relocs.c), sites (sites*.c).  Whatever is a
+ * pointer into the file's data stays valid as long as `elf` and `debug`.
+ */
+#ifndef HOST_ELF_OBJECT_IMPL_H
+#define HOST_ELF_OBJECT_IMPL_H
+
+#include <gelf.h>
+#include <libelf.h>
+
+#include "cpu.h"
+#include "object.h"
+
+/* A growing list of addresses. */
+struct address_list {
+	uint64_t *items;
+	size_t count, capacity;
+};
+int address_list_add(struct address_list *list, uint64_t address) __attribute__((warn_unused_result));
+void address_list_sort(struct address_list *list); /* and drop duplicates */
+/* Index of the first item above address, count = none; of a sorted list. */
+size_t address_list_above(const struct address_list *list, uint64_t address);
+bool address_list_has(const struct address_list *list, uint64_t address); /* of a sorted list */
+
+/* qsort for what linkers mostly write in order: looks first whether it is. */
+void object_sort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *));
+
+/* A section with code. */
+struct object_code {
+	uint64_t address, size;
+	const uint8_t *bytes;
+};
+
+/* What tells how a file without sites was built (advice.c). */
+#define OBJECT_HINT_MCOUNT	1u /* calls mcount: -pg without -mfentry */
+#define OBJECT_HINT_CYG_PROFILE 2u /* -finstrument-functions */
+#define OBJECT_HINT_XRAY	4u /* -fxray-instrument */
+
+struct object {
+	char *path;
+	Elf *elf;
+	Elf *debug; /* separate debug file that has the symbols, or NULL */
+	const struct elf_cpu *cpu;
+
+	uint16_t type; /* ET_* */
+	bool pie;      /* marked DF_1_PIE */
+	char *interpreter;
+	uint8_t build_id[32];
+	size_t build_id_size;
+	uint64_t lo, hi, dynamic;
+
+	struct object_code *codes; /* sorted by address */
+	size_t code_count;
+
+	struct object_symbol *symbols; /* sorted by address */
+	size_t symbol_count;
+	char **symbol_names; /* demangled so far, by index in symbols */
+	char **symbol_short_names;
+	char **owned; /* names that are no substring of the file's */
+	size_t owned_count;
+	unsigned int hints;
+
+	struct address_list starts;	    /* functions by the unwind table */
+	struct address_list fentry_targets; /* the hook itself */
+	struct address_list fentry_slots;   /* pointers to the hook */
+	struct address_list patchable;	    /* __patchable_function_entries */
+	struct address_list mcount_loc;	    /* __mcount_loc */
+
+	struct object_site *sites;
+	size_t site_count, site_capacity;
+	size_t traceable;
+	char **site_names; /* of sites without a symbol, by index in sites */
+};
+
+/* Bytes of code at address; *size is how many there are up to the section's end. NULL and 0 = no code there. */
+const uint8_t *object_code_at(const struct object *object, uint64_t address, size_t *size);
+
+/* Each fills its part of object; 0 or -ENOMEM.  Damaged parts of the file are left out. */
+int object_read_symbols(struct object *object) __attribute__((warn_unused_result));
+void object_free_symbols(struct object *object);
+/* Index of the first symbol above address, symbol_count = none. */
+size_t object_symbol_above(const struct object *object, uint64_t address);
+int object_read_starts(struct object *object) __attribute__((warn_unused_result));
+int object_read_relocs(struct object *object) __attribute__((warn_unused_result));
+int object_find_sites(struct object *object) __attribute__((warn_unused_result));
+
+/* Is address the start of a function, by its symbol or the unwind table? */
+bool object_starts_function(const struct object *object, uint64_t address);
+/* The next one after address, UINT64_MAX = none. */
+uint64_t object_next_start(const struct object *object, uint64_t address);
+
+/* SITE_OK, or why a function of this name must never be traced. */
+enum site_verdict site_verdict_of_name(const char *name);
+
+int object_add_site(struct object *object, const struct object_site *site) __attribute__((warn_unused_result));
+int object_find_patchable(struct object *object) __attribute__((warn_unused_result));
+int object_find_fentry(struct object *object) __attribute__((warn_unused_result));
+
+#endif

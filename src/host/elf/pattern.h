@@ -1,0 +1,37 @@
+/*
+ * One glob or regular expression on function names.
+ *
+ * Caller: filter.c.  Context: host.
+ */
+#ifndef HOST_ELF_PATTERN_H
+#define HOST_ELF_PATTERN_H
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct pattern {
+	char *glob; /* NULL: regex */
+	regex_t regex;
+	bool exact;	 /* the glob has no wildcard */
+	char needle[32]; /* every mangled name whose demangled form matches contains it; "" = not known */
+};
+
+/* What is wrong with a pattern, and where. */
+struct pattern_fault {
+	size_t column;
+	char text[160];
+};
+
+/* Length of the object's part in a filter "object:pattern", 0 = it has none. */
+size_t pattern_object_length(const char *text);
+
+/* "/regex/" or a glob.  -EINVAL: see fault; -ENOMEM. */
+int pattern_compile(struct pattern *pattern, const char *text, struct pattern_fault *fault)
+	__attribute__((warn_unused_result));
+void pattern_free(struct pattern *pattern);
+bool pattern_matches(const struct pattern *pattern, const char *name);
+/* False: no need to demangle symbol, the result would not match. */
+bool pattern_may_match_demangled(const struct pattern *pattern, const char *symbol);
+
+#endif

@@ -1,0 +1,198 @@
+/*
+ * The two tables of sites as the process will see them after relocation, and
+ * the pointers through which the profiling hook __fentry__ is called.
+ *
+ * In programs that are linked at a fixed address the tables hold addresses; in
+ * all others a RELATIVE relocation writes each entry, and the file's contents
+ * are zero or in place, as the linker likes.  Caller: object_open.  Context:
+ * host; all of it is untrusted.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "object_impl.h"
+
+/* One section of addresses, as a copy to relocate. */
+struct table {
+	uint64_t address;
+	uint64_t *entries;
+	size_t count;
+	struct address_list *list; /* where its entries go */
+};
+
+struct tables {
+	struct table *items;
+	size_t count;
+};
+
+static int add_table(struct tables *tables, struct address_list *list, const GElf_Shdr *header, const Elf_Data *data)
+{
+	struct table *items = reallocarray(tables->items, tables->count + 1, sizeof(*items));
+	struct table *table;
+
+	if (!items)
+		return -ENOMEM;
+	tables->items = items;
+	table = &items[tables->count];
+	table->address = header->sh_addr;
+	table->count = data->d_size / sizeof(*table->entries);
+	table->list = list;
+	table->entries = malloc(data->d_size + 1);
+	if (!table->entries)
+		return -ENOMEM;
+	memcpy(table->entries, data->d_buf, table->count * sizeof(*table->entries));
+	tables->count++;
+	return 0;
+}
+
+static int find_tables(struct object *object, struct tables *tables)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(object->elf, &names) < 0)
+		return 0;
+	while ((section = elf_nextscn(object->elf, section))) {
+		struct address_list *list = NULL;
+		GElf_Shdr header;
+		Elf_Data *data;
+		const char *name;
+		int error;
+
+		if (!gelf_getshdr(section, &header) || !(name = elf_strptr(object->elf, names, header.sh_name)))
+			continue;
+		if (!strcmp(name, "__patchable_function_entries"))
+			list = &object->patchable;
+		else if (!strcmp(name, "__mcount_loc"))
+			list = &object->mcount_loc;
+		else if (!strcmp(name, "xray_instr_map"))
+			object->hints |= OBJECT_HINT_XRAY;
+		if (!list || !(header.sh_flags & SHF_ALLOC) || header.sh_type == SHT_NOBITS)
+			continue;
+		data = elf_rawdata(section, NULL);
+		if (!data || !data->d_buf)
+			continue;
+		error = add_table(tables, list, &header, data);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static void relocate(struct tables *tables, uint64_t address, uint64_t value)
+{
+	for (size_t i = 0; i < tables->count; i++) {
+		struct table *table = &tables->items[i];
+		uint64_t index = (address - table->address) / sizeof(*table->entries);
+
+		if (address >= table->address && index < table->count && !((address - table->address) % 8)) {
+			table->entries[index] = value;
+			return;
+		}
+	}
+}
+
+/* The symbol table that a relocation section refers to. */
+struct names {
+	Elf_Data *symbols;
+	size_t strings; /* section index */
+};
+
+static bool get_symbol(const struct object *object, const struct names *names, uint32_t index, GElf_Sym *symbol,
+		       const char **name)
+{
+	if (!index || !names->symbols || !gelf_getsym(names->symbols, (int)index, symbol))
+		return false;
+	*name = elf_strptr(object->elf, names->strings, symbol->st_name);
+	return *name != NULL;
+}
+
+static int apply(struct object *object, struct tables *tables, const struct names *names, const Elf64_Rela *rela)
+{
+	const struct elf_cpu *cpu = object->cpu;
+	uint32_t type = ELF64_R_TYPE(rela->r_info);
+	const char *name;
+	GElf_Sym symbol;
+
+	if (type == cpu->reloc_relative) {
+		relocate(tables, rela->r_offset, (uint64_t)rela->r_addend);
+		return 0;
+	}
+	if (type != cpu->reloc_glob_dat && type != cpu->reloc_jump_slot && type != cpu->reloc_absolute)
+		return 0;
+	if (!get_symbol(object, names, ELF64_R_SYM(rela->r_info), &symbol, &name))
+		return 0;
+	if (!strcmp(name, "__fentry__"))
+		return address_list_add(&object->fentry_slots, rela->r_offset);
+	if (type == cpu->reloc_absolute && symbol.st_shndx != SHN_UNDEF)
+		relocate(tables, rela->r_offset, symbol.st_value + (uint64_t)rela->r_addend);
+	return 0;
+}
+
+static int apply_section(struct object *object, struct tables *tables, Elf_Scn *section, const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Scn *symbols = elf_getscn(object->elf, header->sh_link);
+	struct names names = {0};
+	GElf_Shdr symbols_header;
+	int error = 0;
+
+	if (!data || !data->d_buf || data->d_type != ELF_T_RELA)
+		return 0;
+	if (symbols && gelf_getshdr(symbols, &symbols_header) && symbols_header.sh_type == SHT_DYNSYM) {
+		names.symbols = elf_getdata(symbols, NULL);
+		names.strings = symbols_header.sh_link;
+	}
+	for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela) && !error; i++)
+		error = apply(object, tables, &names, (const Elf64_Rela *)data->d_buf + i);
+	return error;
+}
+
+static int apply_all(struct object *object, struct tables *tables)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	int error = 0;
+
+	while (!error && (section = elf_nextscn(object->elf, section))) {
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_RELA && header.sh_flags & SHF_ALLOC)
+			error = apply_section(object, tables, section, &header);
+	}
+	return error;
+}
+
+/* Entries of functions that the linker threw away are 0 or point nowhere. */
+static int collect(struct object *object, const struct tables *tables)
+{
+	size_t size;
+	int error = 0;
+
+	for (size_t i = 0; i < tables->count; i++) {
+		const struct table *table = &tables->items[i];
+
+		for (size_t j = 0; j < table->count && !error; j++) {
+			if (table->entries[j] && object_code_at(object, table->entries[j], &size))
+				error = address_list_add(table->list, table->entries[j]);
+		}
+	}
+	address_list_sort(&object->patchable);
+	address_list_sort(&object->mcount_loc);
+	address_list_sort(&object->fentry_slots);
+	return error;
+}
+
+int object_read_relocs(struct object *object)
+{
+	struct tables tables = {0};
+	int error = find_tables(object, &tables);
+
+	if (!error)
+		error = apply_all(object, &tables);
+	if (!error)
+		error = collect(object, &tables);
+	for (size_t i = 0; i < tables.count; i++)
+		free(tables.items[i].entries);
+	free(tables.items);
+	return error;
+}

@@ -1,0 +1,97 @@
+/*
+ * The list of an object's sites: filled by the finder of each kind of
+ * instrumentation, then completed with names and verdicts.
+ *
+ * Caller: object_open.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "object_impl.h"
+
+int object_add_site(struct object *object, const struct object_site *site)
+{
+	if (object->site_count == object->site_capacity) {
+		size_t capacity = object->site_capacity ? object->site_capacity * 2 : 64;
+		struct object_site *sites = reallocarray(object->sites, capacity, sizeof(*sites));
+
+		if (!sites)
+			return -ENOMEM;
+		object->sites = sites;
+		object->site_capacity = capacity;
+	}
+	object->sites[object->site_count++] = *site;
+	return 0;
+}
+
+/* By address; of two finds at one address the one that can be traced, then the one from a table, comes first. */
+static int compare(const void *a, const void *b)
+{
+	const struct object_site *left = a, *right = b;
+
+	if (left->address != right->address)
+		return left->address < right->address ? -1 : 1;
+	if ((left->verdict == SITE_OK) != (right->verdict == SITE_OK))
+		return left->verdict == SITE_OK ? -1 : 1;
+	return (int)left->kind - (int)right->kind;
+}
+
+static void sort_and_unite(struct object *object)
+{
+	struct object_site *sites = object->sites;
+	size_t kept = 0;
+
+	if (!object->site_count)
+		return;
+	object_sort(sites, object->site_count, sizeof(*sites), compare);
+	for (size_t i = 1; i < object->site_count; i++) {
+		if (sites[i].address != sites[kept].address)
+			sites[++kept] = sites[i];
+	}
+	object->site_count = kept + 1;
+}
+
+static void copy_code(const struct object *object, uint64_t address, uint8_t out[8])
+{
+	size_t size = 0;
+	const uint8_t *code = object_code_at(object, address, &size);
+
+	if (code)
+		memcpy(out, code, size < 8 ? size : 8);
+}
+
+static void complete(struct object *object, struct object_site *site)
+{
+	const struct object_symbol *symbol = object_symbol_around(object, site->address);
+
+	site->function = site->address;
+	site->symbol = "";
+	copy_code(object, site->address, site->old);
+	if (site->tramp_off)
+		copy_code(object, site->address + (uint64_t)(int64_t)site->tramp_off, site->tramp_old);
+	if (!symbol)
+		return;
+	site->function = symbol->address;
+	site->size = symbol->size;
+	site->symbol = symbol->symbol;
+	if (symbol->verdict != SITE_OK)
+		site->verdict = symbol->verdict;
+}
+
+int object_find_sites(struct object *object)
+{
+	int error = object_find_patchable(object);
+
+	if (!error)
+		error = object_find_fentry(object);
+	if (error)
+		return error;
+	sort_and_unite(object);
+	for (size_t i = 0; i < object->site_count; i++) {
+		complete(object, &object->sites[i]);
+		object->traceable += object->sites[i].verdict == SITE_OK;
+	}
+	object->site_names = calloc(object->site_count + 1, sizeof(*object->site_names));
+	return object->site_names ? 0 : -ENOMEM;
+}

@@ -1,0 +1,94 @@
+/*
+ * Sites of -pg -mfentry: a call of __fentry__ as the function's first
+ * instruction (after the landing pad), directly, through the PLT, or through a
+ * pointer; with -mnop-mcount a no-op of the call's size.  -mrecord-mcount
+ * lists the places; without it they are looked for at each function's start.
+ *
+ * Caller: object_find_sites.  Context: host.
+ */
+#include "object_impl.h"
+
+static bool is_hook(const struct object *object, uint64_t target)
+{
+	size_t size;
+	const uint8_t *code;
+	uint64_t slot;
+
+	if (address_list_has(&object->fentry_targets, target))
+		return true;
+	code = object_code_at(object, target, &size);
+	return code && object->cpu->plt_slot(code, size, target, &slot) &&
+	       address_list_has(&object->fentry_slots, slot);
+}
+
+/* The site at address, if there is one. */
+static bool decode(const struct object *object, uint64_t address, struct object_site *site)
+{
+	const struct elf_cpu *cpu = object->cpu;
+	size_t size, length;
+	const uint8_t *code = object_code_at(object, address, &size);
+	uint64_t target;
+
+	if (!code)
+		return false;
+	*site = (struct object_site){.address = address, .kind = SITE_FENTRY, .length = cpu->jump_bytes};
+	length = cpu->call(code, size, address, &target);
+	if (length && is_hook(object, target)) {
+		site->body_off = (uint8_t)length;
+		return true;
+	}
+	length = cpu->call_slot(code, size, address, &target);
+	if (length && address_list_has(&object->fentry_slots, target)) {
+		site->body_off = (uint8_t)length;
+		return true;
+	}
+	site->kind = SITE_NOP_MCOUNT;
+	site->body_off = cpu->jump_bytes;
+	return cpu->nop(code, size) == cpu->jump_bytes;
+}
+
+static int from_table(struct object *object)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < object->mcount_loc.count && !error; i++) {
+		uint64_t address = object->mcount_loc.items[i];
+		struct object_site site;
+
+		if (!decode(object, address, &site)) {
+			site = (struct object_site){
+				.address = address,
+				.kind = SITE_FENTRY,
+				.verdict = SITE_BAD_BYTES,
+			};
+		}
+		error = object_add_site(object, &site);
+	}
+	return error;
+}
+
+static int from_symbols(struct object *object)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < object->symbol_count && !error; i++) {
+		uint64_t address = object->symbols[i].address;
+		size_t size;
+		const uint8_t *code = object_code_at(object, address, &size);
+		struct object_site site;
+
+		if (!code)
+			continue;
+		address += object->cpu->landing_pad(code, size);
+		if (decode(object, address, &site))
+			error = object_add_site(object, &site);
+	}
+	return error;
+}
+
+int object_find_fentry(struct object *object)
+{
+	int error = from_table(object);
+
+	return error ? error : from_symbols(object);
+}

@@ -1,0 +1,109 @@
+/*
+ * Sites of -fpatchable-function-entry=N,M: N no-ops, M of them before the
+ * function's symbol, a table entry for the first.
+ *
+ *     entry -> nop ... nop        (M bytes; reached by no path)
+ *     symbol:  [endbr64]
+ *     site  -> nop ... nop        (N - M bytes, more if padding follows)
+ *              the body
+ *
+ * The table does not say N and M; the code and the functions' starts do.
+ * Caller: object_find_sites.  Context: host.
+ */
+#include "object_impl.h"
+
+/* A body further off than this is not reached; more no-ops simply run. */
+#define SKIP_MAX 128
+
+/* What is around one table entry. */
+struct entry {
+	uint64_t function; /* where callers enter */
+	uint64_t site;	   /* after the landing pad */
+	size_t before;	   /* bytes of no-ops before function */
+};
+
+/* Bytes of no-ops from address on, not into the next function; one no-op may reach past SKIP_MAX. */
+static size_t nop_run(const struct object *object, uint64_t address)
+{
+	uint64_t limit = object_next_start(object, address) - address;
+	size_t size = 0, run = 0, length;
+	const uint8_t *code = object_code_at(object, address, &size);
+
+	if (size > limit)
+		size = limit;
+	while (run < SKIP_MAX && (length = object->cpu->nop(code + run, size - run)))
+		run += length;
+	return run;
+}
+
+static size_t landing_pad(const struct object *object, uint64_t address)
+{
+	size_t size;
+	const uint8_t *code = object_code_at(object, address, &size);
+
+	return code ? object->cpu->landing_pad(code, size) : 0;
+}
+
+/* Is the entry the first no-op after a landing pad?  Nothing but a function begins so. */
+static bool follows_landing_pad(const struct object *object, uint64_t address)
+{
+	for (size_t back = 1; back <= 4 && back <= address; back++) {
+		if (landing_pad(object, address - back) == back)
+			return true;
+	}
+	return false;
+}
+
+static enum site_verdict locate(const struct object *object, uint64_t address, struct entry *entry)
+{
+	size_t run, pad;
+
+	*entry = (struct entry){.function = address, .site = address};
+	if (follows_landing_pad(object, address))
+		return SITE_OK; /* and with M = 0 the function's start does not matter */
+	if (!object_starts_function(object, address)) {
+		run = nop_run(object, address);
+		pad = landing_pad(object, address + run);
+		if (!pad && !object_starts_function(object, address + run))
+			return run ? SITE_NO_ENTRY : SITE_BAD_BYTES;
+		entry->before = run;
+		entry->function = address + run;
+	}
+	entry->site = entry->function + landing_pad(object, entry->function);
+	return SITE_OK;
+}
+
+static enum site_verdict measure(const struct object *object, const struct entry *entry, struct object_site *site)
+{
+	const struct elf_cpu *cpu = object->cpu;
+	size_t run = nop_run(object, entry->site);
+
+	site->body_off = (uint8_t)run;
+	if (run >= cpu->jump_bytes) {
+		site->length = cpu->jump_bytes;
+		return SITE_OK;
+	}
+	if (cpu->short_jump_bytes && run >= cpu->short_jump_bytes && entry->before >= cpu->jump_bytes) {
+		site->length = cpu->short_jump_bytes;
+		site->tramp_off = (int8_t)(entry->function - cpu->jump_bytes - entry->site);
+		return SITE_OK;
+	}
+	return run || entry->before ? SITE_TOO_SHORT : SITE_BAD_BYTES;
+}
+
+int object_find_patchable(struct object *object)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < object->patchable.count && !error; i++) {
+		struct object_site site = {.kind = SITE_PATCHABLE};
+		struct entry entry;
+
+		site.verdict = (uint8_t)locate(object, object->patchable.items[i], &entry);
+		site.address = entry.site;
+		if (site.verdict == SITE_OK)
+			site.verdict = (uint8_t)measure(object, &entry, &site);
+		error = object_add_site(object, &site);
+	}
+	return error;
+}

@@ -1,0 +1,271 @@
+/*
+ * The functions of an object by its symbol table: the file's own, else that of
+ * its separate debug file, else the dynamic one.
+ *
+ * Callers: object_open; the look-ups by everyone.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "object_impl.h"
+
+/* A symbol table and its strings, both inside the Elf's memory. */
+struct table {
+	const Elf64_Sym *symbols;
+	size_t count;
+	const char *strings; /* ends in a NUL */
+	size_t strings_size;
+};
+
+static bool find_table(Elf *elf, uint32_t type, struct table *table)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	Elf_Data *symbols, *strings;
+
+	while ((section = elf_nextscn(elf, section))) {
+		if (gelf_getshdr(section, &header) && header.sh_type == type)
+			break;
+	}
+	if (!section)
+		return false;
+	symbols = elf_getdata(section, NULL);
+	strings = elf_getdata(elf_getscn(elf, header.sh_link), NULL);
+	if (!symbols || !symbols->d_buf || symbols->d_type != ELF_T_SYM || !strings || !strings->d_buf ||
+	    !strings->d_size || ((const char *)strings->d_buf)[strings->d_size - 1] != '\0')
+		return false;
+	table->symbols = symbols->d_buf;
+	table->count = symbols->d_size / sizeof(*table->symbols);
+	table->strings = strings->d_buf;
+	table->strings_size = strings->d_size;
+	return true;
+}
+
+/* The debug file that distributions install by build id. */
+static int open_debug_file(const struct object *object)
+{
+	char path[128] = "/usr/lib/debug/.build-id/";
+	size_t at = strlen(path);
+
+	if (object->build_id_size < 2)
+		return -1;
+	for (size_t i = 0; i < object->build_id_size; i++)
+		at += (size_t)snprintf(path + at, sizeof(path) - at, i == 1 ? "/%02x" : "%02x", object->build_id[i]);
+	snprintf(path + at, sizeof(path) - at, ".debug");
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Only the symbol table and its strings are read; they stay in memory when the file is closed. */
+static bool find_debug_table(struct object *object, struct table *table)
+{
+	int fd = open_debug_file(object);
+	bool found = false;
+	GElf_Ehdr header;
+
+	if (fd < 0)
+		return false;
+	object->debug = elf_begin(fd, ELF_C_READ, NULL);
+	if (object->debug && gelf_getehdr(object->debug, &header) && header.e_machine == object->cpu->machine &&
+	    header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB)
+		found = find_table(object->debug, SHT_SYMTAB, table);
+	close(fd);
+	return found;
+}
+
+static bool choose_table(struct object *object, struct table *table)
+{
+	return find_table(object->elf, SHT_SYMTAB, table) || find_debug_table(object, table) ||
+	       find_table(object->elf, SHT_DYNSYM, table);
+}
+
+static void note_undefined(struct object *object, const char *name, size_t length)
+{
+	if ((length == 6 && !memcmp(name, "mcount", 6)) || (length == 7 && !memcmp(name, "_mcount", 7)))
+		object->hints |= OBJECT_HINT_MCOUNT;
+	else if (length == 24 && !memcmp(name, "__cyg_profile_func_enter", 24))
+		object->hints |= OBJECT_HINT_CYG_PROFILE;
+}
+
+/* A name without its "@VERSION"; *out lives as long as object. */
+static int keep_name(struct object *object, const char *name, const char **out)
+{
+	size_t length = strcspn(name, "@");
+	char **owned;
+
+	*out = name;
+	if (!name[length])
+		return 0;
+	if (!(object->owned_count & (object->owned_count + 1))) { /* full at 2^n - 1 */
+		owned = reallocarray(object->owned, object->owned_count * 2 + 1, sizeof(*owned));
+		if (!owned)
+			return -ENOMEM;
+		object->owned = owned;
+	}
+	*out = object->owned[object->owned_count] = strndup(name, length);
+	if (!*out)
+		return -ENOMEM;
+	object->owned_count++;
+	return 0;
+}
+
+static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char *name)
+{
+	struct object_symbol *function = &object->symbols[object->symbol_count];
+	size_t size;
+	int error;
+
+	if (!symbol->st_size || symbol->st_size > UINT32_MAX || !object_code_at(object, symbol->st_value, &size))
+		return 0;
+	error = keep_name(object, name, &function->symbol);
+	if (error)
+		return error;
+	function->address = symbol->st_value;
+	function->size = (uint32_t)symbol->st_size;
+	function->binding = ELF64_ST_BIND(symbol->st_info);
+	function->verdict = (uint8_t)site_verdict_of_name(function->symbol);
+	object->symbol_count++;
+	return 0;
+}
+
+static int read_symbol(struct object *object, const struct table *table, const Elf64_Sym *symbol)
+{
+	const char *name;
+	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
+
+	if (!symbol->st_name || symbol->st_name >= table->strings_size)
+		return 0;
+	name = table->strings + symbol->st_name;
+	if (symbol->st_shndx == SHN_UNDEF) {
+		note_undefined(object, name, strcspn(name, "@"));
+		return 0;
+	}
+	if (!strncmp(name, "__fentry__", 10) && (!name[10] || name[10] == '@')) {
+		int error = address_list_add(&object->fentry_targets, symbol->st_value);
+
+		if (error)
+			return error;
+	}
+	if (type != STT_FUNC && type != STT_GNU_IFUNC)
+		return 0;
+	return add_symbol(object, symbol, name);
+}
+
+/* Which of two names for one address people would use: global, then weak, then local; the larger. */
+static int rank(const struct object_symbol *symbol)
+{
+	switch (symbol->binding) {
+	case STB_GLOBAL:
+		return 0;
+	case STB_WEAK:
+		return 1;
+	default:
+		return 2;
+	}
+}
+
+static int compare_symbols(const void *a, const void *b)
+{
+	const struct object_symbol *left = a, *right = b;
+
+	if (left->address != right->address)
+		return left->address < right->address ? -1 : 1;
+	if (rank(left) != rank(right))
+		return rank(left) - rank(right);
+	if (left->size != right->size)
+		return left->size > right->size ? -1 : 1;
+	return strcmp(left->symbol, right->symbol);
+}
+
+/* Keep the best name of each address, with the strictest verdict of all of them. */
+static void drop_aliases(struct object *object)
+{
+	struct object_symbol *symbols = object->symbols;
+	size_t kept = 0;
+
+	if (!object->symbol_count)
+		return;
+	for (size_t i = 1; i < object->symbol_count; i++) {
+		if (symbols[i].address != symbols[kept].address)
+			symbols[++kept] = symbols[i];
+		else if (symbols[kept].verdict == SITE_OK)
+			symbols[kept].verdict = symbols[i].verdict;
+	}
+	object->symbol_count = kept + 1;
+}
+
+int object_read_symbols(struct object *object)
+{
+	struct table table;
+	int error;
+
+	if (!choose_table(object, &table))
+		return 0;
+	object->symbols = calloc(table.count + 1, sizeof(*object->symbols));
+	if (!object->symbols)
+		return -ENOMEM;
+	for (size_t i = 0; i < table.count; i++) {
+		error = read_symbol(object, &table, &table.symbols[i]);
+		if (error)
+			return error;
+	}
+	object_sort(object->symbols, object->symbol_count, sizeof(*object->symbols), compare_symbols);
+	drop_aliases(object);
+	address_list_sort(&object->fentry_targets);
+	object->symbol_names = calloc(object->symbol_count + 1, sizeof(*object->symbol_names));
+	object->symbol_short_names = calloc(object->symbol_count + 1, sizeof(*object->symbol_short_names));
+	return object->symbol_names && object->symbol_short_names ? 0 : -ENOMEM;
+}
+
+void object_free_symbols(struct object *object)
+{
+	for (size_t i = 0; object->symbol_short_names && i < object->symbol_count; i++) {
+		free(object->symbol_names[i]);
+		free(object->symbol_short_names[i]);
+	}
+	for (size_t i = 0; i < object->owned_count; i++)
+		free(object->owned[i]);
+	free(object->owned);
+	free(object->symbol_names);
+	free(object->symbol_short_names);
+	free(object->symbols);
+}
+
+size_t object_symbols(const struct object *object, const struct object_symbol **symbols)
+{
+	*symbols = object->symbols;
+	return object->symbol_count;
+}
+
+size_t object_symbol_above(const struct object *object, uint64_t address)
+{
+	size_t lo = 0, hi = object->symbol_count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (object->symbols[mid].address <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+const struct object_symbol *object_symbol_around(const struct object *object, uint64_t address)
+{
+	size_t above = object_symbol_above(object, address);
+	const struct object_symbol *symbol = above ? &object->symbols[above - 1] : NULL;
+
+	return symbol && address - symbol->address < symbol->size ? symbol : NULL;
+}
+
+const struct object_symbol *object_symbol_at(const struct object *object, uint64_t address)
+{
+	const struct object_symbol *symbol = object_symbol_around(object, address);
+
+	return symbol && symbol->address == address ? symbol : NULL;
+}

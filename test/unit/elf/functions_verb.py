@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""The verb `functions` as a person uses it: what it lists, what it exits with, what it says when it cannot.
+
+Usage: functions_verb.py CALLTAP SOURCE_DIR.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+
+class Case:
+    """Runs the command in a directory of its own and collects what was wrong."""
+
+    def __init__(self, tool, directory):
+        self.tool, self.directory, self.failed = os.path.abspath(tool), directory, 0
+
+    def run(self, *arguments):
+        environment = dict(os.environ, PATH=self.directory + "/bin:" + os.environ["PATH"], LC_ALL="C")
+        return subprocess.run([self.tool, "functions", *arguments], cwd=self.directory, env=environment,
+                              capture_output=True, text=True, check=False)
+
+    def expect(self, status, wanted_out, wanted_error, *arguments):
+        done = self.run(*arguments)
+        wrong = [f"exit status {done.returncode}, not {status}"] if done.returncode != status else []
+        wrong += [f"no {text!r} in the output" for text in wanted_out if text not in done.stdout]
+        wrong += [f"no {text!r} in the errors" for text in wanted_error if text not in done.stderr]
+        if not wanted_error and done.stderr:
+            wrong.append(f"unexpected errors: {done.stderr}")
+        print("FAIL" if wrong else "ok  ", *arguments)
+        for text in wrong:
+            print(f"       {text}\n{done.stdout}{done.stderr}")
+        self.failed += bool(wrong)
+
+
+def build(source, output, flags):
+    subprocess.run(["gcc", "-w", "-O1", *flags.split(), "-o", output, source], check=True)
+
+
+def make_programs(sources, directory):
+    os.mkdir(os.path.join(directory, "bin"))
+    source = os.path.join(sources, "known.c")
+    for name, flags in {"bin/known": "-fpatchable-function-entry=5", "short": "-fpatchable-function-entry=2",
+                        "plain": "", "mcount": "-pg", "static": "-static -fpatchable-function-entry=5",
+                        "cyg": "-finstrument-functions", "object.o": "-c -fpatchable-function-entry=5",
+                        "libknown.so": "-shared -fPIC -fpatchable-function-entry=5"}.items():
+        build(source, os.path.join(directory, name), flags)
+    with open(os.path.join(directory, "script"), "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\ntrue\n")
+    os.chmod(os.path.join(directory, "script"), 0o755)
+    with open(os.path.join(directory, "list"), "w", encoding="ascii") as file:
+        file.write("# some\nglobal_*\nmain\n")
+
+
+def check_json(case):
+    done = case.run("--json", "known")
+    listing = json.loads(done.stdout)
+    functions = {f["symbol"]: f for f in listing["functions"]}
+    right = (done.returncode == 0 and listing["count"] == len(listing["functions"])
+             and listing["traceable"] == sum(f["traceable"] for f in listing["functions"]) == 6
+             and listing["not_traceable"]["returns twice or switches stacks"] == 1
+             and functions["main"]["site"] == "patchable" and functions["main"]["reason"] is None
+             and functions["_start"]["site"] is None and not functions["_start"]["traceable"])
+    print("ok  " if right else "FAIL", "--json")
+    case.failed += not right
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        make_programs(sys.argv[2], directory)
+        case = Case(sys.argv[1], directory)
+        case.expect(0, ["patchable   static_one\n", "swapcontext  (returns twice", "_start  (built without a site)",
+                        "6 traceable; 1 returns twice"], [], "known")
+        case.expect(0, ["1 functions, 1 traceable\n"], [], "known", "static_on?")
+        case.expect(0, ["3 functions, 3 traceable\n"], [], "known", "@list")
+        case.expect(0, ["7 functions, 6 traceable"], [], "libknown.so", "/^[a-z]/")
+        case.expect(0, ["1 functions"], [], "libknown.so", "libknown*:main")
+        case.expect(2, ["too few bytes for a jump"], ["says why of each", "-fpatchable-function-entry=5"], "./short")
+        case.expect(2, ["0 traceable"], ["-fpatchable-function-entry=5", "-pg -mfentry", "rustc"], "./plain")
+        case.expect(2, [], ["-pg alone"], "./mcount")
+        case.expect(2, [], ["-finstrument-functions"], "./cyg")
+        case.expect(2, [], ["static executable"], "./static")
+        case.expect(1, [], ["script; trace its interpreter instead: /bin/sh ./script"], "./script")
+        case.expect(1, [], ["link it"], "./object.o")
+        case.expect(1, [], ["not an ELF"], "./list")
+        case.expect(1, [], ["directory"], ".")
+        case.expect(1, [], ["no such program"], "nothere")
+        case.expect(1, [], ["did you mean static_one, static_two"], "known", "static_on")
+        case.expect(1, [], ["glob[al_one\n      ^"], "known", "glob[al_one")
+        case.expect(1, [], ["cannot be read"], "known", "@nolist")
+        case.expect(1, [], ["--bogus"], "--bogus", "known")
+        case.expect(1, [], ["name the program"])
+        case.expect(0, ["--json"], [], "--help")
+        check_json(case)
+    return 1 if case.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

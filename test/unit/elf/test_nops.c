@@ -1,0 +1,124 @@
+/*
+ * Vectors for the x86-64 decoders of what stands at a function's entry.  The
+ * no-ops are those that gas and LLVM emit; the others must not pass for one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "arch/x86_64/isa/nops.h"
+
+struct vector {
+	size_t length; /* 0: no no-op */
+	size_t size;
+	uint8_t code[16];
+};
+
+static const struct vector vectors[] = {
+	{1, 1, {0x90}},
+	{2, 2, {0x66, 0x90}},
+	{3, 3, {0x0f, 0x1f, 0x00}},
+	{3, 3, {0x0f, 0x1f, 0xc0}},
+	{4, 4, {0x0f, 0x1f, 0x40, 0x00}},
+	{5, 5, {0x0f, 0x1f, 0x44, 0x00, 0x00}},
+	{6, 6, {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00}},
+	{7, 7, {0x0f, 0x1f, 0x80, 0, 0, 0, 0}},
+	{8, 8, {0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0}},
+	{9, 9, {0x66, 0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0}},
+	{10, 10, {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0}},
+	{10, 10, {0x2e, 0x66, 0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0}},
+	{15, 15, {0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0, 0, 0, 0}},
+	{7, 7, {0x0f, 0x1f, 0x05, 1, 2, 3, 4}},	      /* disp32(%rip) */
+	{8, 8, {0x0f, 0x1f, 0x04, 0x25, 1, 2, 3, 4}}, /* disp32 */
+	{4, 4, {0x48, 0x0f, 0x1f, 0x00}},	      /* nopq (%rax) */
+	{1, 3, {0x90, 0x55, 0xc3}},
+	/* not no-ops */
+	{0, 2, {0xf3, 0x90}},		  /* pause */
+	{0, 2, {0x49, 0x90}},		  /* xchg %rax, %r8 */
+	{0, 1, {0x55}},			  /* push %rbp */
+	{0, 4, {0xf3, 0x0f, 0x1e, 0xfa}}, /* endbr64 */
+	{0, 2, {0x0f, 0x0b}},		  /* ud2 */
+	{0, 1, {0xc3}},
+	/* cut short */
+	{0, 0, {0}},
+	{0, 1, {0x66}},
+	{0, 2, {0x0f, 0x1f}},
+	{0, 4, {0x0f, 0x1f, 0x44, 0x00}},
+	{0, 3, {0x0f, 0x1f, 0x04}},
+	{0, 6, {0x0f, 0x1f, 0x80, 0, 0, 0}},
+	/* longer than an instruction may be */
+	{0, 16, {0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x90}},
+};
+
+static void nops(void **state)
+{
+	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+		size_t length = x86_nop_length(vectors[i].code, vectors[i].size);
+
+		if (length != vectors[i].length)
+			fail_msg("vector %zu: length %zu, want %zu", i, length, vectors[i].length);
+	}
+}
+
+static void landing_pads(void **state)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	static const uint8_t endbr32[] = {0xf3, 0x0f, 0x1e, 0xfb};
+
+	assert_int_equal(x86_endbr64_length(endbr64, 4), 4);
+	assert_int_equal(x86_endbr64_length(endbr64, 3), 0);
+	assert_int_equal(x86_endbr64_length(endbr32, 4), 0);
+}
+
+static void calls(void **state)
+{
+	static const uint8_t back[] = {0xe8, 0xfb, 0xff, 0xff, 0xff};
+	static const uint8_t prefixed[] = {0x67, 0xe8, 0x10, 0x00, 0x00, 0x00};
+	static const uint8_t jump[] = {0xe9, 0x00, 0x00, 0x00, 0x00};
+	uint64_t target;
+
+	assert_int_equal(x86_call_rel32(back, 5, 0x401000, &target), 5);
+	assert_int_equal(target, 0x401000);
+	assert_int_equal(x86_call_rel32(prefixed, 6, 0x401000, &target), 6);
+	assert_int_equal(target, 0x401016);
+	assert_int_equal(x86_call_rel32(back, 4, 0x401000, &target), 0);
+	assert_int_equal(x86_call_rel32(prefixed, 5, 0x401000, &target), 0);
+	assert_int_equal(x86_call_rel32(jump, 5, 0x401000, &target), 0);
+	assert_int_equal(x86_call_rel32(back, 0, 0x401000, &target), 0);
+}
+
+static void slots(void **state)
+{
+	static const uint8_t call[] = {0xff, 0x15, 0x4a, 0x2f, 0x00, 0x00};
+	static const uint8_t plt[] = {0xff, 0x25, 0xfa, 0xff, 0xff, 0xff};
+	static const uint8_t plt_sec[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x75, 0x2f, 0x00, 0x00};
+	static const uint8_t plt_ibt[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x76, 0x2f, 0x00, 0x00};
+	uint64_t slot;
+
+	assert_int_equal(x86_call_slot(call, 6, 0x1090, &slot), 6);
+	assert_int_equal(slot, 0x3fe0);
+	assert_int_equal(x86_call_slot(call, 5, 0x1090, &slot), 0);
+	assert_int_equal(x86_call_slot(plt, 6, 0x1090, &slot), 0);
+	assert_int_equal(x86_jump_slot(plt, 6, 0x1000, &slot), 6);
+	assert_int_equal(slot, 0x1000);
+	assert_int_equal(x86_jump_slot(plt_sec, 11, 0x1040, &slot), 11);
+	assert_int_equal(slot, 0x3fc0);
+	assert_int_equal(x86_jump_slot(plt_ibt, 10, 0x1040, &slot), 10);
+	assert_int_equal(slot, 0x3fc0);
+	assert_int_equal(x86_jump_slot(plt_sec, 10, 0x1040, &slot), 0);
+	assert_int_equal(x86_jump_slot(plt, 0, 0x1000, &slot), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nops),
+		cmocka_unit_test(landing_pads),
+		cmocka_unit_test(calls),
+		cmocka_unit_test(slots),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
