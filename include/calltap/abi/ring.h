@@ -53,6 +53,7 @@ struct calltap_subbuf {
 	uint64_t lost_before; /* the writer's total of lost records at opening */
 	uint32_t owner;       /* struct calltap_ring.owner at opening */
 	uint32_t tid;
+	char comm[16];        /* the owner's name when it claimed the ring */
 };
 
 struct calltap_ring {
@@ -103,7 +104,7 @@ struct calltap_board {
 	uint32_t reserved[10];
 };
 
-_Static_assert(sizeof(struct calltap_subbuf) == 32, "ABI");
+_Static_assert(sizeof(struct calltap_subbuf) == 48, "ABI");
 _Static_assert(sizeof(struct calltap_ring) == 192, "ABI");
 _Static_assert(sizeof(struct calltap_arena) <= CALLTAP_PAGE, "ABI");
 _Static_assert(sizeof(struct calltap_board) == 64, "ABI");

@@ -5,6 +5,10 @@
  * is handed to on_close with its times.  Never fails on a strange sequence:
  * an exit without an entry is a call entered before the trace (or lost), an
  * entry without an exit is open at the end.
+ *
+ * A LOST event leaves the open frames open, for most of them still are.  When
+ * a later exit shows that some were not, those that were open at the loss
+ * close as CALL_LOST, newer ones as CALL_UNWOUND.
  */
 #ifndef HOST_TRACE_CALLSTACK_H
 #define HOST_TRACE_CALLSTACK_H
@@ -13,20 +17,25 @@
 
 enum call_end {
 	CALL_RETURNED,
-	CALL_UNWOUND,  /* exception, longjmp, thread cancellation */
-	CALL_TAILED,   /* left by a tail call */
-	CALL_OPEN,     /* still open at the end of the trace */
-	CALL_LOST,     /* its exit was lost */
+	CALL_UNWOUND, /* exception, longjmp, thread cancellation */
+	CALL_TAILED,  /* left by a tail call */
+	CALL_OPEN,    /* still open at the end of the trace */
+	CALL_LOST,    /* its exit was lost */
 };
 
+/*
+ * With enter_known false, enter_ticks is the earliest time that the call is
+ * known to have been there: for an outermost call the stack's first event or
+ * last loss (and what closed since then are its children), else its exit.
+ */
 struct call_frame {
 	uint64_t enter_ticks;
 	uint64_t children_ticks; /* total of finished direct callees */
 	uint32_t function;
-	uint32_t depth;     /* 0 = outermost */
-	bool enter_known;   /* false: entered before the trace began */
+	uint32_t depth;	  /* 0 = outermost */
+	bool enter_known; /* false: entered before the trace began, in lost records, or on another thread */
 	bool has_children;
-	uint64_t user;      /* for the consumer; 0 at entry */
+	uint64_t user; /* for the consumer; 0 at entry */
 };
 
 struct call_closed {
@@ -46,12 +55,16 @@ struct callstack_ops {
 	void (*on_close)(void *ctx, struct callstack *stack, const struct call_closed *closed);
 };
 
+/* trace may be NULL: then nothing is known of the recording's end. */
 int callstack_create(struct callstack **out, const struct trace *trace, const struct callstack_ops *ops, void *ctx)
 	__attribute__((warn_unused_result));
 void callstack_destroy(struct callstack *stack);
 /* 0, or -ENOMEM. */
 int callstack_feed(struct callstack *stack, const struct trace_event *event) __attribute__((warn_unused_result));
-/* Close what is open in every thread as CALL_OPEN, innermost first, at the trace's last time. */
+/*
+ * Close what is open in every thread as CALL_OPEN, innermost first, at the
+ * last time fed or the END chunk's if that is later.
+ */
 void callstack_finish(struct callstack *stack);
 /* Open frames of a thread's current stack, outermost first. */
 uint32_t callstack_depth(const struct callstack *stack, uint32_t thread);

@@ -24,13 +24,13 @@
 struct trace;
 
 struct trace_function {
-	uint32_t object;       /* index, or TRACE_NONE */
-	uint32_t size;         /* bytes */
-	uint64_t address;      /* ELF address in the object */
-	const char *symbol;    /* as in the symbol table */
-	const char *name;      /* demangled; equals symbol for C; never NULL */
-	const char *file;      /* source file, NULL = not known */
-	uint32_t line;         /* 0 = not known */
+	uint32_t object;    /* index, or TRACE_NONE */
+	uint32_t size;	    /* bytes */
+	uint64_t address;   /* ELF address in the object */
+	const char *symbol; /* as in the symbol table */
+	const char *name;   /* demangled; equals symbol for C; never NULL */
+	const char *file;   /* source file, NULL = not known */
+	uint32_t line;	    /* 0 = not known */
 };
 
 struct trace_object {
@@ -42,7 +42,7 @@ struct trace_object {
 struct trace_process {
 	uint32_t pid;
 	uint32_t parent; /* process index or TRACE_NONE */
-	uint32_t start;  /* enum calltap_process_start */
+	uint32_t start;	 /* enum calltap_process_start */
 	uint64_t start_ticks, end_ticks;
 	const char *exe;
 };
@@ -62,10 +62,15 @@ int trace_open(struct trace **out, const char *path, struct calltap_diag *diag) 
 void trace_close(struct trace *trace);
 
 const char *trace_path(const struct trace *trace);
-/* One sentence on what is missing from the file, NULL = complete. */
+/*
+ * One sentence on what is missing from the file, NULL = complete as far as
+ * opening can tell: damage inside the events shows when a cursor gets there.
+ */
 const char *trace_damage(const struct trace *trace);
 /* Value of an INFO key, NULL = absent. */
 const char *trace_info(const struct trace *trace, const char *key);
+/* The i-th INFO line in the file's order; false past the end.  A key that comes again replaces the earlier one. */
+bool trace_info_at(const struct trace *trace, uint32_t i, const char **key, const char **value);
 const struct calltap_file_head *trace_head(const struct trace *trace);
 /* The END chunk, NULL when the file has none. */
 const struct calltap_file_end *trace_end(const struct trace *trace);
@@ -77,6 +82,7 @@ uint32_t trace_object_count(const struct trace *trace);
 const struct trace_object *trace_object(const struct trace *trace, uint32_t index);
 uint32_t trace_process_count(const struct trace *trace);
 const struct trace_process *trace_process(const struct trace *trace, uint32_t index);
+/* A thread with events but without a description has tid 0; every thread's process can be looked up. */
 uint32_t trace_thread_count(const struct trace *trace);
 const struct trace_thread *trace_thread(const struct trace *trace, uint32_t index);
 /*
@@ -87,27 +93,34 @@ uint32_t trace_resolve(const struct trace *trace, uint32_t process, uint64_t add
 /* As text: "name", "name+0x12" or "object+0x1234"; never fails. */
 void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, char *text, size_t size);
 
-/* Time. */
+/*
+ * Time: a line through the first and the last CLOCK sample.  With less than
+ * two samples the rate is the INFO key clock_hz, else 1 tick is 1 ns.
+ */
 double trace_ticks_per_ns(const struct trace *trace);
-uint64_t trace_start_ticks(const struct trace *trace); /* of the first event or sample */
-uint64_t trace_mono_ns(const struct trace *trace, uint64_t ticks); /* CLOCK_MONOTONIC */
+uint64_t trace_start_ticks(const struct trace *trace);		       /* of the first event or sample */
+uint64_t trace_mono_ns(const struct trace *trace, uint64_t ticks);     /* CLOCK_MONOTONIC */
 uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks); /* of a difference */
 
 struct trace_event {
-	uint64_t ticks;  /* full clock; never decreases within a thread (clamped) */
-	uint64_t extra;  /* second word of a two-word record, else 0 */
+	uint64_t ticks;	 /* full clock; never decreases within a thread (clamped) */
+	uint64_t extra;	 /* second word of a two-word record, else 0 */
 	uint32_t thread; /* index */
-	uint32_t id;     /* function, or count for UNWIND */
-	uint8_t kind;    /* enum calltap_record_kind; never NONE or TIME */
+	uint32_t id;	 /* function, or count for UNWIND */
+	uint8_t kind;	 /* enum calltap_record_kind; never NONE or TIME */
 };
 
-/* Cursors: one pass over events in time order (ties: by thread, then order). */
+/*
+ * Cursors: one pass over events in time order (ties: by thread, then order).
+ * Where chunks of a thread are missing or damaged, a LOST event with extra = 0
+ * (number not known) comes before what follows.
+ */
 struct trace_cursor;
 struct trace_select {
-	size_t size;           /* sizeof(struct trace_select) */
-	uint32_t thread;       /* this thread only, TRACE_NONE = all */
-	uint32_t pid;          /* this process id only, 0 = all */
-	uint32_t tid;          /* this thread id only, 0 = all */
+	size_t size;	 /* sizeof(struct trace_select) */
+	uint32_t thread; /* this thread only, TRACE_NONE = all */
+	uint32_t pid;	 /* this process id only, 0 = all */
+	uint32_t tid;	 /* this thread id only, 0 = all */
 };
 int trace_cursor_open(struct trace_cursor **out, const struct trace *trace, const struct trace_select *select,
 		      struct calltap_diag *diag) __attribute__((warn_unused_result));

@@ -19,7 +19,11 @@ struct trace_writer;
 /* Create path (truncated, mode 0600) for a target of ELF machine arch. */
 int trace_writer_create(struct trace_writer **out, const char *path, uint32_t arch, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* One chunk: size bytes of payload, compressed when that makes it smaller. */
+/*
+ * One chunk: size bytes of payload, compressed when that makes it smaller.
+ * -EINVAL, -E2BIG (beyond CALLTAP_CHUNK_RAW_MAX): nothing was written, and the
+ * error is not kept.
+ */
 int trace_writer_chunk(struct trace_writer *writer, uint32_t type, const void *payload, size_t size)
 	__attribute__((warn_unused_result));
 /* One INFO line; buffered until trace_writer_flush() or close. */
@@ -40,11 +44,11 @@ int record_encoder_create(struct record_encoder **out) __attribute__((warn_unuse
 void record_encoder_destroy(struct record_encoder *encoder);
 
 struct encode_result {
-	uint64_t records; /* in the payload */
-	uint64_t lost;    /* sum of LOST records */
+	uint64_t records;    /* in the payload */
+	uint64_t lost;	     /* sum of LOST records */
 	uint64_t wait_ticks; /* sum of WAIT records */
 	uint64_t last_ticks;
-	uint64_t holes;   /* empty words before the last record */
+	uint64_t holes; /* words before the last record that are empty or of no known kind */
 };
 
 /*

@@ -1,0 +1,129 @@
+/*
+ * The questions about an open trace that a look into a table answers.
+ *
+ * Context: host.  Names are demangled when they are first asked for: a view
+ * of a large program shows few of its functions.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <libiberty/demangle.h>
+
+#include "reader.h"
+
+/* The demangler's effort can explode with the length of a forged name. */
+#define SYMBOL_MAX 4096
+
+const char *trace_path(const struct trace *trace)
+{
+	return trace->path;
+}
+
+const char *trace_damage(const struct trace *trace)
+{
+	return trace->damage[0] ? trace->damage : NULL;
+}
+
+const char *trace_info(const struct trace *trace, const char *key)
+{
+	for (uint32_t i = trace->info.count; i-- > 0;) {
+		const struct info_entry *entry = TABLE_ITEM(trace->info, struct info_entry, i);
+
+		if (strcmp(entry->key, key) == 0)
+			return entry->value;
+	}
+	return NULL;
+}
+
+bool trace_info_at(const struct trace *trace, uint32_t i, const char **key, const char **value)
+{
+	if (i >= trace->info.count)
+		return false;
+	*key = TABLE_ITEM(trace->info, struct info_entry, i)->key;
+	*value = TABLE_ITEM(trace->info, struct info_entry, i)->value;
+	return true;
+}
+
+const struct calltap_file_head *trace_head(const struct trace *trace)
+{
+	return &trace->head;
+}
+
+const struct calltap_file_end *trace_end(const struct trace *trace)
+{
+	return trace->ended ? &trace->end : NULL;
+}
+
+uint32_t trace_function_count(const struct trace *trace)
+{
+	return trace->functions.count;
+}
+
+/* Memory of its own, or symbol itself when it is not mangled. */
+static const char *demangle(const char *symbol)
+{
+	char *name = NULL;
+
+	if (symbol[0] == '_' && strlen(symbol) <= SYMBOL_MAX)
+		name = cplus_demangle(symbol, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
+	return name ? name : symbol;
+}
+
+const struct trace_function *trace_function(const struct trace *trace, uint32_t id)
+{
+	struct trace_function *function;
+
+	if (id >= trace->functions.count)
+		return NULL;
+	function = TABLE_ITEM(trace->functions, struct trace_function, id);
+	if (!function->symbol)
+		return NULL;
+	if (!function->name)
+		function->name = demangle(function->symbol);
+	return function;
+}
+
+uint32_t trace_object_count(const struct trace *trace)
+{
+	return trace->objects.count;
+}
+
+const struct trace_object *trace_object(const struct trace *trace, uint32_t index)
+{
+	const struct trace_object *object;
+
+	if (index >= trace->objects.count)
+		return NULL;
+	object = TABLE_ITEM(trace->objects, struct trace_object, index);
+	return object->path ? object : NULL;
+}
+
+uint32_t trace_process_count(const struct trace *trace)
+{
+	return trace->processes.count;
+}
+
+const struct trace_process *trace_process(const struct trace *trace, uint32_t index)
+{
+	const struct trace_process *process;
+
+	if (index >= trace->processes.count)
+		return NULL;
+	process = TABLE_ITEM(trace->processes, struct trace_process, index);
+	return process->exe ? process : NULL;
+}
+
+uint32_t trace_thread_count(const struct trace *trace)
+{
+	return trace->threads.count;
+}
+
+const struct trace_thread *trace_thread(const struct trace *trace, uint32_t index)
+{
+	const struct thread_slot *slot;
+
+	if (index >= trace->threads.count)
+		return NULL;
+	slot = TABLE_ITEM(trace->threads, struct thread_slot, index);
+	return slot->described ? &slot->about : NULL;
+}

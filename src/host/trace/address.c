@@ -1,0 +1,166 @@
+/*
+ * From a run-time address of a process to its object and function.
+ *
+ * Context: host.  Maps may overlap over time (dlclose, then another library at
+ * the same place): the map seen last wins.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader.h"
+
+#define FORKS_MAX 64 /* generations a map is inherited over; a bound against rings of parents */
+
+static int compare_maps(const void *left, const void *right)
+{
+	const struct calltap_file_map *a = left, *b = right;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->lo != b->lo)
+		return a->lo < b->lo ? -1 : 1;
+	return a->ticks < b->ticks ? -1 : a->ticks > b->ticks;
+}
+
+static int compare_functions(const void *left, const void *right, void *context)
+{
+	const struct trace *trace = context;
+	const struct trace_function *a = TABLE_ITEM(trace->functions, struct trace_function, *(const uint32_t *)left);
+	const struct trace_function *b = TABLE_ITEM(trace->functions, struct trace_function, *(const uint32_t *)right);
+
+	if (a->object != b->object)
+		return a->object < b->object ? -1 : 1;
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+static int settle_maps(struct trace *trace)
+{
+	const struct calltap_file_map *map;
+
+	if (!trace->maps.count)
+		return 0;
+	qsort(trace->maps.items, trace->maps.count, sizeof(struct calltap_file_map), compare_maps);
+	trace->map_reach = calloc(trace->maps.count, sizeof(*trace->map_reach));
+	if (!trace->map_reach)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < trace->maps.count; i++) {
+		map = TABLE_ITEM(trace->maps, struct calltap_file_map, i);
+		trace->map_reach[i] = map->hi;
+		if (i && map[-1].process == map->process && trace->map_reach[i - 1] > map->hi)
+			trace->map_reach[i] = trace->map_reach[i - 1];
+	}
+	return 0;
+}
+
+int address_settle(struct trace *trace)
+{
+	uint32_t count = 0;
+	int err = settle_maps(trace);
+
+	if (err || !trace->functions.count)
+		return err;
+	trace->by_address = calloc(trace->functions.count, sizeof(*trace->by_address));
+	if (!trace->by_address)
+		return -ENOMEM;
+	for (uint32_t id = 0; id < trace->functions.count; id++)
+		if (TABLE_ITEM(trace->functions, struct trace_function, id)->symbol)
+			trace->by_address[count++] = id;
+	qsort_r(trace->by_address, count, sizeof(*trace->by_address), compare_functions, trace);
+	trace->by_address_count = count;
+	return 0;
+}
+
+/* The map of this very process that holds address and was seen last. */
+static const struct calltap_file_map *own_map(const struct trace *trace, uint32_t process, uint64_t address)
+{
+	const struct calltap_file_map *best = NULL;
+	uint32_t lo = 0, hi = trace->maps.count;
+
+	while (lo < hi) { /* to the first map behind address */
+		uint32_t mid = lo + (hi - lo) / 2;
+		const struct calltap_file_map *map = TABLE_ITEM(trace->maps, struct calltap_file_map, mid);
+
+		if (map->process < process || (map->process == process && map->lo <= address))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	while (lo-- > 0) {
+		const struct calltap_file_map *map = TABLE_ITEM(trace->maps, struct calltap_file_map, lo);
+
+		if (map->process != process || trace->map_reach[lo] <= address)
+			break;
+		if (address < map->hi && (!best || map->ticks > best->ticks))
+			best = map;
+	}
+	return best;
+}
+
+/* As above; what a forked child has no map of, it has from its parent. */
+static const struct calltap_file_map *find_map(const struct trace *trace, uint32_t process, uint64_t address)
+{
+	for (int i = 0; i < FORKS_MAX; i++) {
+		const struct calltap_file_map *map = own_map(trace, process, address);
+		const struct trace_process *about = trace_process(trace, process);
+
+		if (map || !about || about->start != CALLTAP_START_FORK)
+			return map;
+		process = about->parent;
+	}
+	return NULL;
+}
+
+static uint32_t find_function(const struct trace *trace, uint32_t object, uint64_t address)
+{
+	uint32_t lo = 0, hi = trace->by_address_count;
+	const struct trace_function *function;
+
+	while (lo < hi) { /* to the first function behind address */
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		function = TABLE_ITEM(trace->functions, struct trace_function, trace->by_address[mid]);
+		if (function->object < object || (function->object == object && function->address <= address))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return TRACE_NONE;
+	function = TABLE_ITEM(trace->functions, struct trace_function, trace->by_address[lo - 1]);
+	if (function->object != object || address - function->address >= (function->size ? function->size : 1))
+		return TRACE_NONE;
+	return trace->by_address[lo - 1];
+}
+
+uint32_t trace_resolve(const struct trace *trace, uint32_t process, uint64_t address)
+{
+	const struct calltap_file_map *map = find_map(trace, process, address);
+
+	return map ? find_function(trace, map->object, address - map->base) : TRACE_NONE;
+}
+
+void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, char *text, size_t size)
+{
+	const struct calltap_file_map *map = find_map(trace, process, address);
+	const struct trace_object *object = map ? trace_object(trace, map->object) : NULL;
+	const struct trace_function *function = NULL;
+	uint64_t offset = address;
+	const char *base;
+
+	if (map) {
+		offset -= map->base;
+		function = trace_function(trace, find_function(trace, map->object, offset));
+	}
+	if (function && offset == function->address) {
+		snprintf(text, size, "%s", function->name);
+	} else if (function) {
+		snprintf(text, size, "%s+0x%" PRIx64, function->name, offset - function->address);
+	} else if (object) {
+		base = strrchr(object->path, '/');
+		snprintf(text, size, "%s+0x%" PRIx64, base ? base + 1 : object->path, offset);
+	} else {
+		snprintf(text, size, "0x%" PRIx64, address);
+	}
+}

@@ -1,0 +1,366 @@
+/*
+ * Open calls per thread and stack, rebuilt from events (callstack.h).
+ *
+ * Context: host; called by every view and export.  A thread has one stack
+ * until a STACK event says that it runs on another one (coroutines, signal
+ * stacks).  Every strange sequence has one meaning here:
+ *
+ *   EXIT of a frame that is not the innermost: the frames above it ended
+ *   without a record; CALL_LOST if they were open when records were lost,
+ *   else CALL_UNWOUND.
+ *   EXIT of no open frame: its entry was before the trace, in lost records,
+ *   or on another thread; it closes alone and leaves the open frames alone.
+ *   LOST (also the cursor's own, for missing chunks): all frames stay open; a
+ *   later exit shows which of them were still there.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "callstack.h"
+
+/*
+ * A STACK event within STACK_NEAR bytes of where a stack was last seen is that
+ * stack: the distance at which the probes tell stacks apart.  Farther away it
+ * may also be one that grew by more since then, or the thread's first, whose
+ * address is not known: it starts empty, and is joined to a known one when it
+ * exits the innermost frame of that.
+ */
+#define STACK_NEAR (1u << 20)
+
+/* Steps of search for an exit's frame that each event earns: bounds all searches together by the events. */
+#define SEARCH_CREDIT 64
+
+struct call_stack {
+	uint64_t address; /* where it was last seen, 0 = not known */
+	struct call_frame *frames;
+	uint32_t depth, room;
+	uint32_t lost_depth;  /* frames below this index were open when records were lost */
+	uint64_t credit;      /* steps of search saved up */
+	uint64_t since;	      /* first or last LOST event: the span that outer_ticks covers */
+	uint64_t outer_ticks; /* total of outermost calls since then */
+	bool has_outer;
+	bool seen; /* `since` is set */
+};
+
+struct call_thread {
+	struct call_stack *stacks;
+	uint32_t count, room;
+	uint32_t current;
+};
+
+struct callstack {
+	const struct trace *trace;
+	struct callstack_ops ops;
+	void *ctx;
+	struct call_thread *threads;
+	uint32_t count;
+	uint64_t last_ticks;
+};
+
+int callstack_create(struct callstack **out, const struct trace *trace, const struct callstack_ops *ops, void *ctx)
+{
+	struct callstack *stack = calloc(1, sizeof(*stack));
+
+	*out = NULL;
+	if (!stack)
+		return -ENOMEM;
+	stack->trace = trace;
+	stack->ops = *ops;
+	stack->ctx = ctx;
+	*out = stack;
+	return 0;
+}
+
+void callstack_destroy(struct callstack *stack)
+{
+	if (!stack)
+		return;
+	for (uint32_t t = 0; t < stack->count; t++) {
+		for (uint32_t s = 0; s < stack->threads[t].count; s++)
+			free(stack->threads[t].stacks[s].frames);
+		free(stack->threads[t].stacks);
+	}
+	free(stack->threads);
+	free(stack);
+}
+
+/* Make array[index] exist; new items are zero. */
+static int reach(void **array, uint32_t *room, uint32_t index, size_t size)
+{
+	uint64_t want = *room ? *room : 8;
+	void *grown;
+
+	if (index < *room)
+		return 0;
+	while (want <= index)
+		want *= 2;
+	grown = want <= UINT32_MAX ? realloc(*array, want * size) : NULL;
+	if (!grown)
+		return -ENOMEM;
+	memset((char *)grown + *room * size, 0, (want - *room) * size);
+	*array = grown;
+	*room = (uint32_t)want;
+	return 0;
+}
+
+/* The current stack of a thread, made when first asked for; NULL = no memory. */
+static struct call_stack *current_stack(struct callstack *stack, uint32_t index)
+{
+	struct call_thread *thread;
+
+	if (reach((void **)&stack->threads, &stack->count, index, sizeof(*stack->threads)))
+		return NULL;
+	thread = &stack->threads[index];
+	if (!thread->count) {
+		if (reach((void **)&thread->stacks, &thread->room, 0, sizeof(*thread->stacks)))
+			return NULL;
+		thread->count = 1;
+	}
+	return &thread->stacks[thread->current];
+}
+
+static void report(struct callstack *stack, const struct trace_event *event, const struct call_frame *frame,
+		   const struct call_frame *parent, enum call_end how)
+{
+	const struct call_closed closed = {frame, parent, event->thread, event->ticks, how};
+
+	if (stack->ops.on_close)
+		stack->ops.on_close(stack->ctx, stack, &closed);
+}
+
+/* Count a finished call to what it was called from: its parent, or the outermost level. */
+static void add_child(struct call_stack *on, struct call_frame *parent, uint64_t ticks)
+{
+	if (parent) {
+		parent->children_ticks += ticks;
+		parent->has_children = true;
+	} else {
+		on->outer_ticks += ticks;
+		on->has_outer = true;
+	}
+}
+
+/* The innermost frame ends; it is gone when this returns. */
+static void close_top(struct callstack *stack, struct call_stack *on, const struct trace_event *event,
+		      enum call_end how)
+{
+	struct call_frame *frame = &on->frames[on->depth - 1];
+	struct call_frame *parent = on->depth > 1 ? frame - 1 : NULL;
+
+	if (parent)
+		parent->has_children = true;
+	report(stack, event, frame, parent, how);
+	add_child(on, parent, event->ticks - frame->enter_ticks);
+	on->depth--;
+	if (on->lost_depth > on->depth)
+		on->lost_depth = on->depth;
+}
+
+static int enter(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
+{
+	struct call_frame *frame;
+
+	if (reach((void **)&on->frames, &on->room, on->depth, sizeof(*on->frames)))
+		return -ENOMEM;
+	frame = &on->frames[on->depth];
+	*frame = (struct call_frame){
+		.enter_ticks = event->ticks, .function = event->id, .depth = on->depth, .enter_known = true};
+	on->depth++;
+	on->credit += SEARCH_CREDIT;
+	if (stack->ops.on_enter)
+		stack->ops.on_enter(stack->ctx, stack, event->thread, frame);
+	return 0;
+}
+
+/*
+ * A call whose entry nobody saw.  With nothing open, all that this stack has
+ * shown since `since` was inside it; otherwise its length is not known.
+ */
+static void close_unknown(struct callstack *stack, struct call_stack *on, const struct trace_event *event,
+			  enum call_end how)
+{
+	struct call_frame *parent = on->depth ? &on->frames[on->depth - 1] : NULL;
+	struct call_frame frame = {.enter_ticks = event->ticks, .function = event->id, .depth = on->depth};
+
+	if (!parent) {
+		frame.enter_ticks = on->since;
+		frame.children_ticks = on->outer_ticks;
+		frame.has_children = on->has_outer;
+		on->outer_ticks = 0;
+	}
+	report(stack, event, &frame, parent, how);
+	add_child(on, parent, event->ticks - frame.enter_ticks);
+}
+
+/* Index + 1 of the innermost frame of the function, 0 = none. */
+static uint32_t find_frame(struct call_stack *on, uint32_t function)
+{
+	uint32_t stop;
+
+	on->credit += SEARCH_CREDIT;
+	stop = on->credit < on->depth ? on->depth - (uint32_t)on->credit : 0;
+	for (uint32_t at = on->depth; at > stop; at--)
+		if (on->frames[at - 1].function == function)
+			return at;
+	on->credit -= on->depth - stop;
+	return 0;
+}
+
+/* A new stack turns out to be one that was left with function innermost: go on there. */
+static struct call_stack *join_stack(struct call_thread *thread, uint32_t function)
+{
+	struct call_stack *fresh = &thread->stacks[thread->current], *best = NULL;
+	uint64_t best_distance = UINT64_MAX;
+
+	if (fresh->depth || !fresh->address)
+		return NULL;
+	for (uint32_t i = 0; i < thread->count; i++) {
+		struct call_stack *on = &thread->stacks[i];
+		uint64_t distance =
+			on->address > fresh->address ? on->address - fresh->address : fresh->address - on->address;
+
+		if (on == fresh || !on->depth || on->frames[on->depth - 1].function != function)
+			continue;
+		if (distance < best_distance) {
+			best = on;
+			best_distance = distance;
+		}
+	}
+	if (best) {
+		best->address = fresh->address;
+		fresh->address = 0;
+		thread->current = (uint32_t)(best - thread->stacks);
+	}
+	return best;
+}
+
+static void leave(struct callstack *stack, struct call_stack *on, const struct trace_event *event, enum call_end how)
+{
+	uint32_t at;
+
+	if (on->depth && on->frames[on->depth - 1].function == event->id) {
+		close_top(stack, on, event, how);
+		return;
+	}
+	at = find_frame(on, event->id);
+	if (!at) {
+		struct call_stack *joined = join_stack(&stack->threads[event->thread], event->id);
+
+		if (joined)
+			close_top(stack, joined, event, how);
+		else
+			close_unknown(stack, on, event, how);
+		return;
+	}
+	while (on->depth > at)
+		close_top(stack, on, event, on->depth <= on->lost_depth ? CALL_LOST : CALL_UNWOUND);
+	close_top(stack, on, event, how);
+}
+
+/* Make the stack around address the current one. */
+static int switch_stack(struct call_thread *thread, uint64_t address)
+{
+	uint32_t best = thread->count, unused = thread->count;
+	uint64_t best_distance = STACK_NEAR;
+
+	for (uint32_t i = 0; i < thread->count; i++) {
+		const struct call_stack *on = &thread->stacks[i];
+		uint64_t distance = on->address > address ? on->address - address : address - on->address;
+
+		if (distance < best_distance && on->address) {
+			best = i;
+			best_distance = distance;
+		}
+		if (!on->depth && unused == thread->count)
+			unused = i;
+	}
+	if (best == thread->count)
+		best = unused;
+	if (best == thread->count) {
+		if (reach((void **)&thread->stacks, &thread->room, best, sizeof(*thread->stacks)))
+			return -ENOMEM;
+		thread->count++;
+	}
+	thread->current = best;
+	thread->stacks[best].address = address;
+	return 0;
+}
+
+static void mark_lost(struct call_thread *thread, uint64_t ticks)
+{
+	for (uint32_t i = 0; i < thread->count; i++) {
+		struct call_stack *on = &thread->stacks[i];
+
+		on->lost_depth = on->depth;
+		on->since = ticks;
+		on->outer_ticks = 0;
+		on->has_outer = false;
+	}
+}
+
+int callstack_feed(struct callstack *stack, const struct trace_event *event)
+{
+	struct call_stack *on = current_stack(stack, event->thread);
+
+	if (!on)
+		return -ENOMEM;
+	if (event->ticks > stack->last_ticks)
+		stack->last_ticks = event->ticks;
+	if (!on->seen) {
+		on->seen = true;
+		on->since = event->ticks;
+	}
+	switch (event->kind) {
+	case CALLTAP_REC_ENTRY:
+		return enter(stack, on, event);
+	case CALLTAP_REC_EXIT:
+		leave(stack, on, event, CALL_RETURNED);
+		return 0;
+	case CALLTAP_REC_TAIL:
+		leave(stack, on, event, CALL_TAILED);
+		return 0;
+	case CALLTAP_REC_UNWIND:
+		for (uint32_t i = 0; i < event->id && on->depth; i++)
+			close_top(stack, on, event, CALL_UNWOUND);
+		return 0;
+	case CALLTAP_REC_STACK:
+		return switch_stack(&stack->threads[event->thread], event->extra);
+	case CALLTAP_REC_LOST:
+		mark_lost(&stack->threads[event->thread], event->ticks);
+		return 0;
+	default:
+		return 0; /* CALL and WAIT open and close nothing */
+	}
+}
+
+void callstack_finish(struct callstack *stack)
+{
+	const struct calltap_file_end *mark = stack->trace ? trace_end(stack->trace) : NULL;
+	struct trace_event end = {.ticks = stack->last_ticks};
+
+	if (mark && mark->ticks > end.ticks)
+		end.ticks = mark->ticks; /* a hang lasts until the recording ends */
+	for (uint32_t t = 0; t < stack->count; t++) {
+		end.thread = t;
+		for (uint32_t s = 0; s < stack->threads[t].count; s++) {
+			stack->threads[t].current = s;
+			while (stack->threads[t].stacks[s].depth)
+				close_top(stack, &stack->threads[t].stacks[s], &end, CALL_OPEN);
+		}
+	}
+}
+
+uint32_t callstack_depth(const struct callstack *stack, uint32_t thread)
+{
+	if (thread >= stack->count || !stack->threads[thread].count)
+		return 0;
+	return stack->threads[thread].stacks[stack->threads[thread].current].depth;
+}
+
+struct call_frame *callstack_frame(struct callstack *stack, uint32_t thread, uint32_t depth)
+{
+	if (depth >= callstack_depth(stack, thread))
+		return NULL;
+	return &stack->threads[thread].stacks[stack->threads[thread].current].frames[depth];
+}

@@ -1,0 +1,317 @@
+/*
+ * Events of all threads in time order: a merge of the threads' streams.
+ *
+ * Context: host.  The stream at hand is read on as long as it stays the
+ * earliest, which is a compare per event; the others wait in a heap, by the
+ * time of their next event.  A thread's chunk is unpacked when its time has
+ * come and let go at its end, so memory holds one chunk per thread that is
+ * alive then.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#include "check.h"
+#include "decode.h"
+#include "reader.h"
+
+struct stream {
+	uint32_t thread;
+	uint32_t next, end; /* chunks to come in trace.data */
+	bool has_pending;
+	bool lost;		    /* tell of a gap before the next record */
+	uint64_t number;	    /* that the next chunk should have */
+	uint64_t last_ticks;	    /* of the last event: times never decrease */
+	struct trace_event pending; /* read, but another stream comes first */
+	struct record_decoder decoder;
+	char *payload;
+};
+
+struct waiting { /* a heap item: the earliest at index 0 */
+	uint64_t ticks;
+	uint32_t thread;
+	struct stream *stream;
+};
+
+struct trace_cursor {
+	const struct trace *trace;
+	ZSTD_DCtx *zstd;
+	char *packed;
+	size_t packed_size;
+	struct stream *streams;
+	uint32_t stream_count;
+	struct waiting *heap;
+	uint32_t heap_count;
+	struct stream *current;
+};
+
+static bool earlier(const struct waiting *a, const struct waiting *b)
+{
+	return a->ticks != b->ticks ? a->ticks < b->ticks : a->thread < b->thread;
+}
+
+static void heap_push(struct trace_cursor *cursor, struct waiting item)
+{
+	struct waiting *heap = cursor->heap;
+	uint32_t at = cursor->heap_count++;
+
+	for (; at && earlier(&item, &heap[(at - 1) / 2]); at = (at - 1) / 2)
+		heap[at] = heap[(at - 1) / 2];
+	heap[at] = item;
+}
+
+static struct stream *heap_pop(struct trace_cursor *cursor)
+{
+	struct waiting *heap = cursor->heap;
+	struct stream *first = heap[0].stream;
+	struct waiting item = heap[--cursor->heap_count];
+	uint32_t at = 0, child;
+
+	while ((child = 2 * at + 1) < cursor->heap_count) {
+		if (child + 1 < cursor->heap_count && earlier(&heap[child + 1], &heap[child]))
+			child++;
+		if (!earlier(&heap[child], &item))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = item;
+	return first;
+}
+
+/* Whether a waiting stream comes before an event of stream at ticks. */
+static inline bool overtaken(const struct trace_cursor *cursor, const struct stream *stream, uint64_t ticks)
+{
+	const struct waiting *first = cursor->heap;
+
+	return cursor->heap_count &&
+	       (ticks > first->ticks || (ticks == first->ticks && stream->thread > first->thread));
+}
+
+/* Let another stream come first until ticks. */
+static void put_back(struct trace_cursor *cursor, struct stream *stream, uint64_t ticks)
+{
+	heap_push(cursor, (struct waiting){ticks, stream->thread, stream});
+	cursor->current = NULL;
+}
+
+static uint64_t next_ticks(const struct trace_cursor *cursor, const struct stream *stream)
+{
+	uint64_t base = TABLE_ITEM(cursor->trace->data, struct data_ref, stream->next)->head.base_ticks;
+
+	return base > stream->last_ticks ? base : stream->last_ticks;
+}
+
+static int read_streams(struct trace_cursor *cursor, const struct data_ref *ref)
+{
+	if (ref->stored > cursor->packed_size) {
+		char *packed = realloc(cursor->packed, ref->stored);
+
+		if (!packed)
+			return -ENOMEM;
+		cursor->packed = packed;
+		cursor->packed_size = ref->stored;
+	}
+	if (trace_read_at(cursor->trace, ref->offset, cursor->packed, ref->stored))
+		return -EBADMSG;
+	return (uint32_t)check_bytes(CHECK_START, cursor->packed, ref->stored) == ref->head.check ? 0 : -EBADMSG;
+}
+
+/* Unpack the chunk into stream->payload. */
+static int load(struct trace_cursor *cursor, struct stream *stream, const struct data_ref *ref)
+{
+	size_t size = record_payload_size(&ref->head), body = size - sizeof(ref->head);
+	int err = read_streams(cursor, ref);
+
+	if (err)
+		return err;
+	free(stream->payload);
+	stream->payload = malloc(size);
+	if (!stream->payload)
+		return -ENOMEM;
+	memcpy(stream->payload, &ref->head, sizeof(ref->head));
+	if (!(ref->flags & CALLTAP_CHUNK_ZSTD))
+		memcpy(stream->payload + sizeof(ref->head), cursor->packed, body);
+	else if (ZSTD_decompressDCtx(cursor->zstd, stream->payload + sizeof(ref->head), body, cursor->packed,
+				     ref->stored) != body)
+		return -EBADMSG;
+	return record_decoder_init(&stream->decoder, stream->payload, size);
+}
+
+/* Go to the stream's next chunk; on damage the chunk is passed over. */
+static int advance(struct trace_cursor *cursor, struct stream *stream, struct calltap_diag *diag)
+{
+	const struct data_ref *ref = TABLE_ITEM(cursor->trace->data, struct data_ref, stream->next);
+	int err = load(cursor, stream, ref);
+
+	stream->next++;
+	if (err == -ENOMEM)
+		return calltap_diag_set(diag, err, "not enough memory to read %s", cursor->trace->path);
+	if (err) {
+		stream->decoder.left = 0;
+		return calltap_diag_set(diag, err,
+					"%s is damaged at byte %" PRIu64 ": up to %u events of thread %u are missing",
+					cursor->trace->path, ref->offset, ref->head.count, stream->thread);
+	}
+	/* Damaged chunks leave stream->number behind, so they count as a gap too. */
+	stream->lost |= ref->head.number != stream->number;
+	stream->number = ref->head.number + 1;
+	return 0;
+}
+
+static void make_event(struct stream *stream, const struct record *record, struct trace_event *event)
+{
+	if (record->ticks > stream->last_ticks)
+		stream->last_ticks = record->ticks;
+	event->ticks = stream->last_ticks;
+	event->extra = record->extra;
+	event->thread = stream->thread;
+	event->id = record->id;
+	event->kind = record->kind;
+}
+
+/* The stream's next event from its loaded chunk: 1, 0 at the chunk's end, -errno. */
+static inline int read_event(struct trace_cursor *cursor, struct stream *stream, struct trace_event *event,
+			     struct calltap_diag *diag)
+{
+	struct record record;
+	int got;
+
+	if (stream->lost && stream->decoder.left) {
+		stream->lost = false;
+		record = (struct record){.ticks = stream->decoder.ticks, .kind = CALLTAP_REC_LOST};
+		make_event(stream, &record, event);
+		return 1;
+	}
+	got = record_decoder_next(&stream->decoder, &record);
+	if (got > 0) {
+		make_event(stream, &record, event);
+		return 1;
+	}
+	if (got < 0) {
+		uint32_t left = stream->decoder.left;
+
+		stream->decoder.left = 0;
+		stream->lost = true;
+		return calltap_diag_set(diag, got, "%s is damaged: %u events of thread %u make no sense",
+					cursor->trace->path, left, stream->thread);
+	}
+	return 0;
+}
+
+int trace_cursor_next(struct trace_cursor *cursor, struct trace_event *event, struct calltap_diag *diag)
+{
+	for (;;) {
+		struct stream *stream = cursor->current;
+		int got;
+
+		if (!stream) {
+			if (!cursor->heap_count)
+				return 0;
+			stream = cursor->current = heap_pop(cursor);
+		}
+		if (stream->has_pending) {
+			stream->has_pending = false;
+			*event = stream->pending;
+			return 1;
+		}
+		got = read_event(cursor, stream, event, diag);
+		if (got > 0 && overtaken(cursor, stream, event->ticks)) {
+			stream->pending = *event;
+			stream->has_pending = true;
+			put_back(cursor, stream, event->ticks);
+			continue;
+		}
+		if (got)
+			return got;
+		if (stream->next == stream->end || overtaken(cursor, stream, next_ticks(cursor, stream))) {
+			free(stream->payload);
+			stream->payload = NULL;
+			if (stream->next == stream->end)
+				cursor->current = NULL;
+			else
+				put_back(cursor, stream, next_ticks(cursor, stream));
+			continue;
+		}
+		got = advance(cursor, stream, diag);
+		if (got)
+			return got;
+	}
+}
+
+static bool selected(const struct trace *trace, const struct trace_select *select, uint32_t thread)
+{
+	const struct thread_slot *slot = TABLE_ITEM(trace->threads, struct thread_slot, thread);
+	const struct trace_process *process = trace_process(trace, slot->about.process);
+
+	if (slot->first_data == slot->end_data)
+		return false;
+	if (!select)
+		return true;
+	return (select->thread == TRACE_NONE || select->thread == thread) &&
+	       (!select->tid || select->tid == slot->about.tid) &&
+	       (!select->pid || (process && process->pid == select->pid));
+}
+
+static int add_streams(struct trace_cursor *cursor, const struct trace_select *select)
+{
+	const struct trace *trace = cursor->trace;
+	uint32_t threads = trace->threads.count, count = 0;
+
+	for (uint32_t i = 0; i < threads; i++)
+		count += selected(trace, select, i);
+	cursor->streams = calloc(count + 1, sizeof(*cursor->streams));
+	cursor->heap = calloc(count + 1, sizeof(*cursor->heap));
+	if (!cursor->streams || !cursor->heap)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < threads; i++) {
+		const struct thread_slot *slot = TABLE_ITEM(trace->threads, struct thread_slot, i);
+		struct stream *stream = &cursor->streams[cursor->stream_count];
+
+		if (!selected(trace, select, i))
+			continue;
+		cursor->stream_count++;
+		stream->thread = i;
+		stream->next = slot->first_data;
+		stream->end = slot->end_data;
+		put_back(cursor, stream, next_ticks(cursor, stream));
+	}
+	return 0;
+}
+
+int trace_cursor_open(struct trace_cursor **out, const struct trace *trace, const struct trace_select *select,
+		      struct calltap_diag *diag)
+{
+	struct trace_cursor *cursor;
+
+	*out = NULL;
+	if (select && select->size != sizeof(*select))
+		return calltap_diag_set(diag, -EINVAL, "the caller was built for another version of calltap");
+	cursor = calloc(1, sizeof(*cursor));
+	if (cursor) {
+		cursor->trace = trace;
+		cursor->zstd = ZSTD_createDCtx();
+	}
+	if (!cursor || !cursor->zstd || add_streams(cursor, select)) {
+		trace_cursor_close(cursor);
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory to read %s", trace->path);
+	}
+	*out = cursor;
+	return 0;
+}
+
+void trace_cursor_close(struct trace_cursor *cursor)
+{
+	if (!cursor)
+		return;
+	for (uint32_t i = 0; i < cursor->stream_count; i++)
+		free(cursor->streams[i].payload);
+	ZSTD_freeDCtx(cursor->zstd);
+	free(cursor->packed);
+	free(cursor->streams);
+	free(cursor->heap);
+	free(cursor);
+}

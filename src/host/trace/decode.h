@@ -1,0 +1,36 @@
+/*
+ * The columns of a DATA chunk back to records: the inverse of record_encode().
+ *
+ * Context: host; used by the cursor, one decoder per thread of the trace.
+ * The payload is untrusted; the decoder never reads past it.
+ */
+#ifndef HOST_TRACE_DECODE_H
+#define HOST_TRACE_DECODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct record_decoder {
+	const unsigned char *head, *time, *time_end, *extra, *extra_end; /* into the payload */
+	uint32_t left;							 /* records to come */
+	uint64_t ticks;
+};
+
+struct record {
+	uint64_t ticks;
+	uint64_t extra; /* 0 for one-word records */
+	uint32_t id;
+	uint8_t kind;
+};
+
+struct calltap_file_data;
+
+/* Payload size that data's own fields add up to. */
+uint64_t record_payload_size(const struct calltap_file_data *data);
+/* A DATA payload, decompressed, which must outlive decoder; -EBADMSG when its sizes do not fit. */
+int record_decoder_init(struct record_decoder *decoder, const void *payload, size_t size)
+	__attribute__((warn_unused_result));
+/* 1 and *record, 0 at the end, -EBADMSG: the rest of the chunk makes no sense. */
+int record_decoder_next(struct record_decoder *decoder, struct record *record) __attribute__((warn_unused_result));
+
+#endif

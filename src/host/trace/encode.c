@@ -1,0 +1,236 @@
+/*
+ * Records of a sub-buffer to the columns of a DATA chunk (abi/file.h).
+ *
+ * Context: host; called by the record room for every sub-buffer it drains, so
+ * this must keep up with every thread of the target together.  The words are
+ * live memory of an untrusted process: each is read once, any value is
+ * accepted, and sizes come from nwords alone.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <calltap/abi/record.h>
+
+#include "writer.h"
+
+#define TIME_BYTES_MAX 10 /* of a LEB128 of 64 bits */
+
+/*
+ * A probe that a signal handler interrupted between its clock read and its
+ * slot stores its older time after the handler's records.  If the handler's
+ * TIME record opened a new high half, that older time belongs to the one
+ * before: it shows as a leap forward of almost 2^32 ticks.  A leap within
+ * LATE_TICKS of that is taken for a late record, a smaller one for a thread
+ * that slept: about 20 ms of a 3 GHz clock, longer than handlers run, short
+ * enough that a sleep is hardly ever taken for one.
+ */
+#define EPOCH_TICKS (INT64_C(1) << 32)
+#define LATE_TICKS  (INT64_C(1) << 26)
+
+struct record_encoder {
+	unsigned char *payload; /* head, heads; then times and extras are moved up behind them */
+	unsigned char *times;
+	uint64_t *extras;
+	size_t words_max; /* what the buffers are sized for */
+};
+
+/* The columns being written and the clock of the record at hand. */
+struct columns {
+	uint32_t *head;
+	unsigned char *time;
+	uint64_t *extra;
+	uint64_t high;	 /* high half of the clock, in place */
+	uint64_t near;	 /* the last time known, for telling late records */
+	uint64_t before; /* time of the last record */
+};
+
+#define BIT(kind)   (1u << (kind))
+#define PLAIN_KINDS (BIT(CALLTAP_REC_ENTRY) | BIT(CALLTAP_REC_EXIT) | BIT(CALLTAP_REC_UNWIND) | BIT(CALLTAP_REC_TAIL))
+
+int record_encoder_create(struct record_encoder **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void record_encoder_destroy(struct record_encoder *encoder)
+{
+	if (!encoder)
+		return;
+	free(encoder->payload);
+	free(encoder->times);
+	free(encoder->extras);
+	free(encoder);
+}
+
+/* Room for the worst case of nwords, which the loop then need not test for. */
+static int reserve(struct record_encoder *encoder, size_t nwords)
+{
+	if (nwords <= encoder->words_max)
+		return 0;
+	free(encoder->payload);
+	free(encoder->times);
+	free(encoder->extras);
+	encoder->words_max = 0;
+	encoder->payload = malloc(sizeof(struct calltap_file_data) + nwords * (4 + TIME_BYTES_MAX + 8));
+	encoder->times = malloc(nwords * TIME_BYTES_MAX + 8);
+	encoder->extras = malloc(nwords * 8);
+	if (!encoder->payload || !encoder->times || !encoder->extras)
+		return -ENOMEM;
+	encoder->words_max = nwords;
+	return 0;
+}
+
+/* LEB128 of value at to; up to 28 bits without a branch on the length. */
+static inline unsigned char *put_leb(unsigned char *to, uint64_t value)
+{
+	if (__builtin_expect(value < 1u << 28, 1)) {
+		uint32_t v = (uint32_t)value;
+		uint32_t spread = (v & 0x7f) | (v & 0x3f80) << 1 | (v & 0x1fc000) << 2 | (v & 0xfe00000) << 3;
+		unsigned more = (v >= 1u << 7) + (v >= 1u << 14) + (v >= 1u << 21);
+
+		spread |= 0x808080u & ((1u << 8 * more) - 1);
+		memcpy(to, &spread, sizeof(spread));
+		return to + 1 + more;
+	}
+	for (; value >= 0x80; value >>= 7)
+		*to++ = (unsigned char)(value | 0x80);
+	*to++ = (unsigned char)value;
+	return to;
+}
+
+static inline uint64_t load(const uint64_t *word)
+{
+	/* Pairs with the probes' plain stores: an empty or a whole word, never half of one. */
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* Full time of a record from its low half. */
+static inline uint64_t unwrap(const struct columns *to, uint64_t word)
+{
+	uint64_t ticks = to->high | (uint32_t)word;
+
+	if (__builtin_expect((int64_t)(ticks - to->near) > EPOCH_TICKS - LATE_TICKS, 0) && to->high)
+		ticks -= EPOCH_TICKS;
+	return ticks;
+}
+
+static inline void put_record(struct columns *to, uint64_t word, uint64_t *last_ticks)
+{
+	uint64_t ticks = unwrap(to, word);
+	uint64_t delta = ticks - to->before;
+
+	*to->head++ = (uint32_t)(word >> 32);
+	to->time = put_leb(to->time, delta << 1 ^ -(delta >> 63));
+	to->before = ticks;
+	to->near = ticks;
+	if (ticks > *last_ticks)
+		*last_ticks = ticks;
+}
+
+static void set_time(struct columns *to, uint64_t ticks)
+{
+	if (!ticks)
+		return; /* its second word is not written yet */
+	to->high = ticks >> 32 << 32;
+	to->near = ticks;
+}
+
+/* All records of [word, end) into the columns; the loop that has to be fast. */
+static void encode_words(struct columns *to, const uint64_t *word, const uint64_t *end, struct encode_result *result)
+{
+	uint64_t last_ticks = 0;
+	uint64_t holes = 0, holes_seen = 0;
+
+	while (word < end) {
+		uint64_t head = load(word++);
+		unsigned kind = calltap_record_kind(head);
+		uint64_t extra = 0;
+
+		if (__builtin_expect(!(PLAIN_KINDS >> kind & 1), 0)) {
+			if (calltap_record_words(kind) == 1) {
+				holes_seen++; /* empty, or no kind that there is */
+				continue;
+			}
+			if (word < end)
+				extra = load(word++);
+			if (kind == CALLTAP_REC_TIME) {
+				set_time(to, extra);
+				continue;
+			}
+			if (kind == CALLTAP_REC_LOST)
+				result->lost += extra;
+			else if (kind == CALLTAP_REC_WAIT)
+				result->wait_ticks += extra;
+			*to->extra++ = extra;
+		}
+		holes = holes_seen;
+		put_record(to, head, &last_ticks);
+	}
+	result->holes = holes;
+	result->last_ticks = last_ticks;
+}
+
+/*
+ * The first difference was taken to head_ticks, because the first record's
+ * time was not known yet: make it 0 and move the base instead.  Returns where
+ * the times start now.
+ */
+static unsigned char *rebase(unsigned char *times, uint64_t head_ticks, uint64_t *base_ticks)
+{
+	uint64_t zigzag = 0;
+	unsigned shift = 0;
+
+	for (; *times & 0x80; shift += 7)
+		zigzag |= (uint64_t)(*times++ & 0x7f) << shift;
+	zigzag |= (uint64_t)*times << shift;
+	*base_ticks = head_ticks + (zigzag >> 1 ^ -(zigzag & 1));
+	*times = 0;
+	return times;
+}
+
+int record_encode(struct record_encoder *encoder, uint32_t thread, uint64_t number, uint64_t head_ticks,
+		  const uint64_t *words, size_t nwords, const void **payload, size_t *size,
+		  struct encode_result *result)
+{
+	struct calltap_file_data data = {.thread = thread, .number = number};
+	struct columns to;
+	unsigned char *tail, *times;
+	int err;
+
+	memset(result, 0, sizeof(*result));
+	*payload = NULL;
+	*size = 0;
+	if (!nwords)
+		return 0;
+	if (nwords > CALLTAP_CHUNK_RAW_MAX / sizeof(*words))
+		return -E2BIG;
+	err = reserve(encoder, nwords);
+	if (err)
+		return err;
+	to = (struct columns){.head = (uint32_t *)(void *)(encoder->payload + sizeof(data)),
+			      .time = encoder->times,
+			      .extra = encoder->extras,
+			      .high = head_ticks >> 32 << 32,
+			      .near = head_ticks,
+			      .before = head_ticks};
+	encode_words(&to, words, words + nwords, result);
+
+	tail = (unsigned char *)to.head;
+	data.count = (uint32_t)((tail - encoder->payload - sizeof(data)) / sizeof(uint32_t));
+	if (!data.count)
+		return 0;
+	times = rebase(encoder->times, head_ticks, &data.base_ticks);
+	data.last_ticks = result->last_ticks;
+	data.times_size = (uint32_t)(to.time - times);
+	data.extras_size = (uint32_t)((char *)to.extra - (char *)encoder->extras);
+	memcpy(tail, times, data.times_size);
+	memcpy(tail + data.times_size, encoder->extras, data.extras_size);
+	memcpy(encoder->payload, &data, sizeof(data));
+	result->records = data.count;
+	*payload = encoder->payload;
+	*size = (size_t)(tail + data.times_size + data.extras_size - encoder->payload);
+	return *size > CALLTAP_CHUNK_RAW_MAX ? -E2BIG : 0;
+}

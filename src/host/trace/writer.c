@@ -1,0 +1,247 @@
+/*
+ * The trace file's write side: chunks, compression, checks.
+ *
+ * Context: host; one thread at a time, the record room's session.  A chunk is
+ * one writev(), so a tool that dies leaves at most one half chunk at the end;
+ * a disk that fills up leaves none, because the file is cut back.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <zstd.h>
+
+#include "check.h"
+#include "writer.h"
+
+#define LEVEL	     1
+#define COMPRESS_MIN 64 /* bytes; below, a zstd frame's own head eats the gain */
+
+struct trace_writer {
+	int fd;
+	int error; /* the first one */
+	uint64_t bytes;
+	ZSTD_CCtx *zstd;
+	void *packed;
+	size_t packed_size;
+	char *info;
+	size_t info_used, info_size;
+};
+
+static int write_all(int fd, struct iovec *iov, int count)
+{
+	while (count) {
+		ssize_t done = writev(fd, iov, count);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		for (; count && (size_t)done >= iov->iov_len; iov++, count--)
+			done -= iov->iov_len;
+		if (count) {
+			iov->iov_base = (char *)iov->iov_base + done;
+			iov->iov_len -= done;
+		}
+	}
+	return 0;
+}
+
+/* Write the pieces, or leave the file as it was and keep the error. */
+static int append(struct trace_writer *writer, struct iovec *iov, int count)
+{
+	uint64_t size = 0;
+	int err;
+
+	for (int i = 0; i < count; i++)
+		size += iov[i].iov_len;
+	err = write_all(writer->fd, iov, count);
+	if (err) {
+		writer->error = err;
+		/* A pipe cannot be cut back; its reader sees a file that was cut short. */
+		if (ftruncate(writer->fd, (off_t)writer->bytes))
+			return err;
+		return err;
+	}
+	writer->bytes += size;
+	return 0;
+}
+
+int trace_writer_create(struct trace_writer **out, const char *path, uint32_t arch, struct calltap_diag *diag)
+{
+	struct calltap_file_head head = {
+		.magic = CALLTAP_FILE_MAGIC, .version = CALLTAP_FILE_VERSION, .head_size = sizeof(head), .arch = arch};
+	struct iovec iov = {&head, sizeof(head)};
+	struct trace_writer *writer;
+	struct timespec now;
+	int err;
+
+	*out = NULL;
+	writer = calloc(1, sizeof(*writer));
+	if (!writer)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory to write a trace");
+	writer->fd = -1;
+	writer->zstd = ZSTD_createCCtx();
+	if (!writer->zstd || ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, LEVEL))) {
+		trace_writer_close(writer);
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory to write a trace");
+	}
+	writer->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	err = writer->fd < 0 ? -errno : 0;
+	if (!err) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		head.created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+		err = append(writer, &iov, 1);
+	}
+	if (err) {
+		trace_writer_close(writer);
+		return calltap_diag_set(diag, err, "cannot write the trace %s: %s; name another file with -o", path,
+					strerror(-err));
+	}
+	*out = writer;
+	return 0;
+}
+
+/* Compress body; true when *stored bytes of writer->packed are smaller than it. */
+static bool pack(struct trace_writer *writer, const void *body, size_t size, size_t *stored)
+{
+	size_t bound = ZSTD_compressBound(size);
+
+	if (size < COMPRESS_MIN)
+		return false;
+	if (bound > writer->packed_size) {
+		void *packed = realloc(writer->packed, bound);
+
+		if (!packed)
+			return false; /* stored as it is: larger, not lost */
+		writer->packed = packed;
+		writer->packed_size = bound;
+	}
+	*stored = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size, body, size);
+	return !ZSTD_isError(*stored) && *stored < size;
+}
+
+int trace_writer_chunk(struct trace_writer *writer, uint32_t type, const void *payload, size_t size)
+{
+	static const char zeros[8];
+	struct calltap_chunk chunk = {.magic = CALLTAP_CHUNK_MAGIC, .type = type, .raw = size};
+	struct calltap_file_data data;
+	size_t front = type == CALLTAP_CHUNK_DATA ? sizeof(data) : 0;
+	const void *body = (const char *)payload + front;
+	size_t body_size = size - front;
+	uint64_t check;
+
+	if (writer->error)
+		return writer->error;
+	if (size < front)
+		return -EINVAL;
+	if (size > CALLTAP_CHUNK_RAW_MAX)
+		return -E2BIG;
+	if (pack(writer, body, body_size, &body_size)) {
+		chunk.flags = CALLTAP_CHUNK_ZSTD;
+		body = writer->packed;
+	} else {
+		body_size = size - front;
+	}
+	chunk.stored = front + body_size;
+	check = check_bytes(CHECK_START, &chunk, sizeof(chunk));
+	if (front) {
+		memcpy(&data, payload, sizeof(data));
+		data.check = (uint32_t)check_bytes(CHECK_START, body, body_size);
+		chunk.check = (uint32_t)check_bytes(check, &data, sizeof(data));
+	} else {
+		chunk.check = (uint32_t)check_bytes(check, body, body_size);
+	}
+
+	struct iovec iov[] = {
+		{&chunk, sizeof(chunk)},
+		{&data, front},
+		{(void *)(uintptr_t)body, body_size},
+		{(void *)(uintptr_t)zeros, (size_t)(-chunk.stored & 7)},
+	};
+	return append(writer, iov, 4);
+}
+
+static int info_reserve(struct trace_writer *writer, size_t extra)
+{
+	size_t size = writer->info_size ? writer->info_size : 256;
+	char *info;
+
+	while (size - writer->info_used < extra)
+		size *= 2;
+	if (size == writer->info_size)
+		return 0;
+	info = realloc(writer->info, size);
+	if (!info)
+		return -ENOMEM;
+	writer->info = info;
+	writer->info_size = size;
+	return 0;
+}
+
+int trace_writer_info(struct trace_writer *writer, const char *key, const char *format, ...)
+{
+	char *value = NULL;
+	va_list args;
+	size_t need;
+	int err;
+
+	va_start(args, format);
+	err = vasprintf(&value, format, args) < 0 ? -ENOMEM : 0;
+	va_end(args);
+	if (err)
+		return err;
+	for (char *c = value; *c; c++)
+		if (*c == '\n')
+			*c = ' '; /* a line is an entry */
+	need = strlen(key) + strlen(value) + 3;
+	err = info_reserve(writer, need);
+	if (!err)
+		writer->info_used += (size_t)snprintf(writer->info + writer->info_used, need, "%s=%s\n", key, value);
+	free(value);
+	return err ? err : writer->error;
+}
+
+int trace_writer_flush(struct trace_writer *writer)
+{
+	size_t used = writer->info_used;
+
+	if (!used)
+		return writer->error;
+	writer->info_used = 0;
+	return trace_writer_chunk(writer, CALLTAP_CHUNK_INFO, writer->info, used);
+}
+
+uint64_t trace_writer_bytes(const struct trace_writer *writer)
+{
+	return writer->bytes;
+}
+
+int trace_writer_error(const struct trace_writer *writer)
+{
+	return writer->error;
+}
+
+int trace_writer_close(struct trace_writer *writer)
+{
+	int err;
+
+	if (!writer)
+		return 0;
+	err = trace_writer_flush(writer);
+	/* NFS and quotas may report a failed write here only. */
+	if (writer->fd >= 0 && close(writer->fd) && !err)
+		err = -errno;
+	ZSTD_freeCCtx(writer->zstd);
+	free(writer->packed);
+	free(writer->info);
+	free(writer);
+	return err;
+}

@@ -1,0 +1,327 @@
+/*
+ * Sequences of events and the calls that they must close.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#include "host/trace/callstack.h"
+
+/* What was closed, as text: one line per call. */
+struct log {
+	char text[2048];
+	size_t used;
+	unsigned entered;
+};
+
+static void __attribute__((format(printf, 2, 3))) log_add(struct log *log, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	log->used += (size_t)vsnprintf(log->text + log->used, sizeof(log->text) - log->used, format, args);
+	va_end(args);
+	assert_true(log->used < sizeof(log->text));
+}
+
+static void on_enter(void *ctx, struct callstack *stack, uint32_t thread, struct call_frame *frame)
+{
+	struct log *log = ctx;
+
+	assert_ptr_equal(callstack_frame(stack, thread, callstack_depth(stack, thread) - 1), frame);
+	frame->user = ++log->entered;
+}
+
+static void on_close(void *ctx, struct callstack *stack, const struct call_closed *closed)
+{
+	static const char *const how[] = {"returned", "unwound", "tailed", "open", "lost"};
+	const struct call_frame *frame = closed->frame;
+	struct log *log = ctx;
+
+	assert_true(frame->user || !frame->enter_known);
+	log_add(log, "t%u f%u %s depth %u time %llu children %llu", closed->thread, frame->function, how[closed->how],
+		frame->depth, (unsigned long long)(closed->exit_ticks - frame->enter_ticks),
+		(unsigned long long)frame->children_ticks);
+	if (!frame->enter_known)
+		log_add(log, " entered before");
+	if (closed->parent)
+		log_add(log, " in f%u", closed->parent->function);
+	log_add(log, "\n");
+}
+
+static const struct callstack_ops ops = {on_enter, on_close};
+
+/* Feed says of thread 3, finish, and compare what was closed. */
+static void expect_closes(const struct say *says, size_t count, const char *expected)
+{
+	struct log log = {.used = 0};
+	struct callstack *stack;
+
+	assert_int_equal(callstack_create(&stack, NULL, &ops, &log), 0);
+	for (size_t i = 0; i < count; i++) {
+		const struct trace_event event = {says[i].ticks, says[i].extra, 3, says[i].id, (uint8_t)says[i].kind};
+
+		assert_int_equal(callstack_feed(stack, &event), 0);
+	}
+	callstack_finish(stack);
+	assert_string_equal(log.text, expected);
+	callstack_destroy(stack);
+}
+
+#define EXPECT(says, expected) expect_closes(says, sizeof(says) / sizeof(*(says)), expected)
+#define IN(id, ticks)                                                                                                  \
+	{                                                                                                              \
+		CALLTAP_REC_ENTRY, id, ticks, 0                                                                        \
+	}
+#define OUT(id, ticks)                                                                                                 \
+	{                                                                                                              \
+		CALLTAP_REC_EXIT, id, ticks, 0                                                                         \
+	}
+#define TAIL(id, ticks)                                                                                                \
+	{                                                                                                              \
+		CALLTAP_REC_TAIL, id, ticks, 0                                                                         \
+	}
+#define UNWIND(count, ticks)                                                                                           \
+	{                                                                                                              \
+		CALLTAP_REC_UNWIND, count, ticks, 0                                                                    \
+	}
+#define LOST(ticks)                                                                                                    \
+	{                                                                                                              \
+		CALLTAP_REC_LOST, 0, ticks, 1                                                                          \
+	}
+#define STACK(address, ticks)                                                                                          \
+	{                                                                                                              \
+		CALLTAP_REC_STACK, 0, ticks, address                                                                   \
+	}
+
+static void nested_calls(void **state)
+{
+	static const struct say says[] = {IN(1, 0),   IN(2, 10), IN(2, 12),  OUT(2, 15),
+					  OUT(2, 20), IN(3, 30), OUT(3, 50), OUT(1, 100)};
+
+	EXPECT(says, "t3 f2 returned depth 2 time 3 children 0 in f2\n"
+		     "t3 f2 returned depth 1 time 10 children 3 in f1\n"
+		     "t3 f3 returned depth 1 time 20 children 0 in f1\n"
+		     "t3 f1 returned depth 0 time 100 children 30\n");
+}
+
+static void open_at_the_end(void **state)
+{
+	static const struct say says[] = {IN(1, 0), IN(2, 10), IN(3, 20), OUT(3, 25)};
+
+	EXPECT(says, "t3 f3 returned depth 2 time 5 children 0 in f2\n"
+		     "t3 f2 open depth 1 time 15 children 5 in f1\n"
+		     "t3 f1 open depth 0 time 25 children 15\n");
+}
+
+static void tail_calls(void **state)
+{
+	static const struct say says[] = {IN(1, 0), IN(2, 10), TAIL(2, 20), IN(3, 20), OUT(3, 50), OUT(1, 60)};
+
+	EXPECT(says, "t3 f2 tailed depth 1 time 10 children 0 in f1\n"
+		     "t3 f3 returned depth 1 time 30 children 0 in f1\n"
+		     "t3 f1 returned depth 0 time 60 children 40\n");
+}
+
+static void unwinding(void **state)
+{
+	static const struct say says[] = {IN(1, 0),  IN(2, 10),	 IN(3, 20),  UNWIND(2, 30),
+					  IN(4, 40), OUT(4, 41), OUT(1, 50), UNWIND(5, 60)};
+
+	EXPECT(says, "t3 f3 unwound depth 2 time 10 children 0 in f2\n"
+		     "t3 f2 unwound depth 1 time 20 children 10 in f1\n"
+		     "t3 f4 returned depth 1 time 1 children 0 in f1\n"
+		     "t3 f1 returned depth 0 time 50 children 21\n");
+}
+
+/* longjmp that nobody reported: the exit of an outer frame tells. */
+static void exit_of_an_outer_frame(void **state)
+{
+	static const struct say says[] = {IN(1, 0), IN(2, 10), IN(3, 20), OUT(1, 50)};
+
+	EXPECT(says, "t3 f3 unwound depth 2 time 30 children 0 in f2\n"
+		     "t3 f2 unwound depth 1 time 40 children 30 in f1\n"
+		     "t3 f1 returned depth 0 time 50 children 40\n");
+}
+
+/* Attached in the middle, or a fork's child: the first span is the outer call's, with what it showed. */
+static void entered_before_the_trace(void **state)
+{
+	static const struct say says[] = {IN(1, 100), OUT(1, 110), OUT(2, 120), IN(3, 130), OUT(3, 140), TAIL(4, 150)};
+
+	EXPECT(says, "t3 f1 returned depth 0 time 10 children 0\n"
+		     "t3 f2 returned depth 0 time 20 children 10 entered before\n"
+		     "t3 f3 returned depth 0 time 10 children 0\n"
+		     "t3 f4 tailed depth 0 time 50 children 30 entered before\n");
+}
+
+/* An exit without entry leaves the open frames alone. */
+static void stray_exit(void **state)
+{
+	static const struct say says[] = {IN(1, 0), IN(2, 10), OUT(9, 15), OUT(2, 20), OUT(1, 30)};
+
+	EXPECT(says, "t3 f9 returned depth 2 time 0 children 0 entered before in f2\n"
+		     "t3 f2 returned depth 1 time 10 children 0 in f1\n"
+		     "t3 f1 returned depth 0 time 30 children 10\n");
+}
+
+/* Frames open at the loss end as lost when an outer exit shows that they are gone; newer ones as unwound. */
+static void lost_exits(void **state)
+{
+	static const struct say says[] = {IN(1, 0), IN(2, 10), IN(3, 20), LOST(30), IN(4, 40), OUT(1, 50)};
+
+	EXPECT(says, "t3 f4 unwound depth 3 time 10 children 0 in f3\n"
+		     "t3 f3 lost depth 2 time 30 children 10 in f2\n"
+		     "t3 f2 lost depth 1 time 40 children 30 in f1\n"
+		     "t3 f1 returned depth 0 time 50 children 40\n");
+}
+
+static void lost_entries(void **state)
+{
+	static const struct say says[] = {IN(1, 0), LOST(30), OUT(7, 40), OUT(8, 45), OUT(1, 50), OUT(9, 60)};
+
+	EXPECT(says, "t3 f7 returned depth 1 time 0 children 0 entered before in f1\n"
+		     "t3 f8 returned depth 1 time 0 children 0 entered before in f1\n"
+		     "t3 f1 returned depth 0 time 50 children 0\n"
+		     "t3 f9 returned depth 0 time 30 children 50 entered before\n");
+}
+
+/* Two coroutines that alternate; each is found again near to where it was. */
+static void coroutines(void **state)
+{
+	static const struct say says[] = {STACK(0x1000000, 0),
+					  IN(1, 0),
+					  STACK(0x2000000, 10),
+					  IN(2, 10),
+					  STACK(0x1080000, 20),
+					  IN(3, 20),
+					  STACK(0x1f80000, 30),
+					  OUT(2, 35),
+					  STACK(0x0ff0000, 40),
+					  OUT(3, 40),
+					  OUT(1, 50)};
+
+	EXPECT(says, "t3 f2 returned depth 0 time 25 children 0\n"
+		     "t3 f3 returned depth 1 time 20 children 0 in f1\n"
+		     "t3 f1 returned depth 0 time 50 children 20\n");
+}
+
+/* A stack that grew by 16 MiB while the thread was on it: its innermost frame's exit tells. */
+static void stack_that_grew(void **state)
+{
+	static const struct say says[] = {STACK(0x9000000, 0),	IN(1, 0),   IN(2, 5),
+					  STACK(0x2000000, 10), IN(3, 10),  OUT(3, 15),
+					  STACK(0x8000000, 20), OUT(2, 25), OUT(1, 30)};
+
+	EXPECT(says, "t3 f3 returned depth 0 time 5 children 0\n"
+		     "t3 f2 returned depth 1 time 20 children 0 in f1\n"
+		     "t3 f1 returned depth 0 time 30 children 20\n");
+}
+
+/* A coroutine that another thread goes on with: no entry here, open there. */
+static void stack_from_another_thread(void **state)
+{
+	static const struct say says[] = {STACK(0x9000000, 0),	IN(1, 0),  STACK(0x2000000, 10), OUT(5, 15),
+					  STACK(0x9000000, 20), OUT(1, 30)};
+
+	EXPECT(says, "t3 f5 returned depth 0 time 0 children 0 entered before\n"
+		     "t3 f1 returned depth 0 time 30 children 0\n");
+}
+
+/* The thread's first stack has no known address: it is found again by what returns there. */
+static void back_to_the_first_stack(void **state)
+{
+	static const struct say says[] = {IN(1, 0),
+					  IN(2, 5),
+					  STACK(0x500000, 10),
+					  IN(3, 10),
+					  STACK(0x7fff0000, 20),
+					  OUT(2, 30),
+					  STACK(0x500000, 40),
+					  OUT(3, 45),
+					  STACK(0x7fff0100, 50),
+					  OUT(1, 60)};
+
+	EXPECT(says, "t3 f2 returned depth 1 time 25 children 0 in f1\n"
+		     "t3 f3 returned depth 0 time 35 children 0\n"
+		     "t3 f1 returned depth 0 time 60 children 25\n");
+}
+
+/* The function tracer's events open and close nothing. */
+static void calls_touch_nothing(void **state)
+{
+	static const struct say says[] = {
+		IN(1, 0), {CALLTAP_REC_CALL, 2, 5, 0x1234}, {CALLTAP_REC_WAIT, 0, 6, 9}, OUT(1, 10)};
+
+	EXPECT(says, "t3 f1 returned depth 0 time 10 children 0\n");
+}
+
+static void threads_are_apart(void **state)
+{
+	struct log log = {.used = 0};
+	struct callstack *stack;
+	const struct trace_event events[] = {{0, 0, 0, 1, CALLTAP_REC_ENTRY},
+					     {5, 0, 9, 1, CALLTAP_REC_ENTRY},
+					     {7, 0, 0, 1, CALLTAP_REC_EXIT},
+					     {9, 0, 9, 1, CALLTAP_REC_EXIT}};
+
+	assert_int_equal(callstack_create(&stack, NULL, &ops, &log), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(callstack_feed(stack, &events[i]), 0);
+	assert_int_equal(callstack_depth(stack, 9), 0);
+	assert_int_equal(callstack_depth(stack, 1000), 0);
+	assert_null(callstack_frame(stack, 9, 0));
+	assert_string_equal(log.text, "t0 f1 returned depth 0 time 7 children 0\n"
+				      "t9 f1 returned depth 0 time 4 children 0\n");
+	callstack_destroy(stack);
+}
+
+/* A million frames down and up, and as many stray exits on top: linear, or this takes hours. */
+static void deep_recursion(void **state)
+{
+	enum { DEEP = 1000000 };
+	const struct callstack_ops none = {NULL, NULL};
+	struct trace_event event = {.kind = CALLTAP_REC_ENTRY, .id = 1};
+	struct callstack *stack;
+
+	assert_int_equal(callstack_create(&stack, NULL, &none, NULL), 0);
+	for (; event.ticks < DEEP; event.ticks++)
+		assert_int_equal(callstack_feed(stack, &event), 0);
+	assert_int_equal(callstack_depth(stack, 0), DEEP);
+	event.kind = CALLTAP_REC_EXIT;
+	event.id = 2;
+	for (; event.ticks < 2 * DEEP; event.ticks++)
+		assert_int_equal(callstack_feed(stack, &event), 0);
+	assert_int_equal(callstack_depth(stack, 0), DEEP);
+	event.id = 1;
+	for (; event.ticks < 3 * DEEP; event.ticks++)
+		assert_int_equal(callstack_feed(stack, &event), 0);
+	assert_int_equal(callstack_depth(stack, 0), 0);
+	callstack_destroy(stack);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nested_calls),
+		cmocka_unit_test(open_at_the_end),
+		cmocka_unit_test(tail_calls),
+		cmocka_unit_test(unwinding),
+		cmocka_unit_test(exit_of_an_outer_frame),
+		cmocka_unit_test(entered_before_the_trace),
+		cmocka_unit_test(stray_exit),
+		cmocka_unit_test(lost_exits),
+		cmocka_unit_test(lost_entries),
+		cmocka_unit_test(coroutines),
+		cmocka_unit_test(stack_that_grew),
+		cmocka_unit_test(stack_from_another_thread),
+		cmocka_unit_test(back_to_the_first_stack),
+		cmocka_unit_test(calls_touch_nothing),
+		cmocka_unit_test(threads_are_apart),
+		cmocka_unit_test(deep_recursion),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
