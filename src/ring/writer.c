@@ -111,6 +111,7 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	sub->lost_before = ring->lost;
 	sub->owner = ring->owner;
 	sub->tid = ring->tid;
+	__builtin_memcpy(sub->comm, ring->comm, sizeof(sub->comm));
 	__atomic_store_n(&sub->number, number + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&ring->opened, number + 1, __ATOMIC_RELEASE); /* pairs with the drain's load */
 	writer->time_hi = (uint32_t)(now >> 32);

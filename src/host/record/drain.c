@@ -73,12 +73,12 @@ static int new_thread(struct session *session, struct process *process, uint32_t
 	return 0;
 }
 
-static void name_thread(struct target_thread *thread, const struct calltap_ring *ring)
+static void name_thread(struct target_thread *thread, const struct calltap_subbuf *sub)
 {
 	char name[sizeof(thread->row.name)];
 
 	for (size_t i = 0; i < sizeof(name); i++)
-		name[i] = __atomic_load_n(&ring->comm[i], __ATOMIC_RELAXED);
+		name[i] = __atomic_load_n(&sub->comm[i], __ATOMIC_RELAXED);
 	name[sizeof(name) - 1] = 0;
 	if (!memcmp(name, thread->row.name, sizeof(name)))
 		return;
@@ -135,8 +135,7 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 		if (ret)
 			return ret;
 		reader->owner = owner;
-		if (__atomic_load_n(&ring->owner, __ATOMIC_RELAXED) == owner)
-			name_thread(&session->threads[reader->thread], ring);
+		name_thread(&session->threads[reader->thread], sub);
 	}
 	thread = &session->threads[reader->thread];
 	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, head_ticks, (const uint64_t *)(sub + 1),
