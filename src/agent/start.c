@@ -68,6 +68,7 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	agent.image_id = random_id();
 	probe_context.on_new_process = new_process;
 	probe_context.wiped->starting = 2;
+	patch_sync_prepare();
 	sys_signals_block(&signals);
 	agent_control_start();
 	sys_signals_restore(&signals);

@@ -52,10 +52,15 @@ int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, s
 	return (size_t)done == size ? 0 : -EIO;
 }
 
+void patch_sync_prepare(void)
+{
+	SYS(membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0, 0, 0, 0);
+}
+
 void patch_sync(void)
 {
 	if (!sys_failed(SYS(membarrier, MEMBARRIER_SYNC_CORE, 0, 0, 0, 0, 0)))
 		return;
-	SYS(membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0, 0, 0, 0);
+	patch_sync_prepare();
 	SYS(membarrier, MEMBARRIER_SYNC_CORE, 0, 0, 0, 0, 0);
 }

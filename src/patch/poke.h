@@ -20,6 +20,8 @@ void patch_poker_close(struct patch_poker *poker);
 /* Write size bytes to text at address; 0 or -errno. */
 int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
 	__attribute__((warn_unused_result));
+/* Announce to the kernel that patch_sync() will be used; cheap while the process has one thread. */
+void patch_sync_prepare(void);
 /* Make every thread of the process refetch its instructions. */
 void patch_sync(void);
 

@@ -59,6 +59,8 @@ struct object;
 int object_open(struct object **out, int fd, const char *path, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 void object_close(struct object *object);
+/* True if fd is a position-independent file without any sign of instrumentation: no need to open it. */
+bool object_is_plain_library(int fd);
 
 const char *object_path(const struct object *object);
 uint16_t object_machine(const struct object *object);	     /* e_machine */

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -165,6 +166,27 @@ static void release(struct calltap_ring *ring, uint64_t number)
 		futex_wake(&ring->wake);
 }
 
+/* A thread that ended while it was losing records, or right after a wait, could not write that down any more. */
+static void count_rest(struct session *session, struct ring_reader *reader, const struct calltap_ring *ring)
+{
+	uint64_t lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
+	uint64_t wait = __atomic_load_n(&ring->wait_ticks, __ATOMIC_RELAXED);
+	struct target_thread *thread;
+
+	if (reader->thread == UINT32_MAX || reader->owner != __atomic_load_n(&ring->owner, __ATOMIC_RELAXED))
+		return;
+	thread = &session->threads[reader->thread];
+	if (lost > thread->row.lost) {
+		session->result->lost += lost - thread->row.lost;
+		thread->row.lost = lost;
+		thread->dirty = true;
+	}
+	if (wait > thread->row.wait_ticks) {
+		thread->row.wait_ticks = wait;
+		thread->dirty = true;
+	}
+}
+
 /*
  * What can be taken from a ring now; all of it when its writer has ended.
  * Errors of the file are kept by the writer and told at the end: the target's
@@ -191,8 +213,10 @@ static void drain_ring(struct drainer *drainer, struct process *process, struct 
 		reader->drained++;
 		release(ring, reader->drained);
 	}
-	if (ended)
+	if (ended) {
 		reader->drained = opened;
+		count_rest(session, reader, ring);
+	}
 }
 
 static bool thread_lives(const struct process *process, uint32_t tid)
@@ -286,6 +310,8 @@ static void finish_process(struct drainer *drainer, struct process *process)
 	}
 	process->arena_count = 0;
 	process->drained = true;
+	if (eventfd_write(session->drained_fd, 1))
+		drainer->busy = true; /* the server looks again by itself */
 	for (uint32_t i = 0; i < session->thread_count; i++)
 		if (session->threads[i].row.process == process->index && session->threads[i].dirty &&
 		    write_thread(session, &session->threads[i]))

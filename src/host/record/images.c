@@ -35,7 +35,7 @@ static struct image *find(struct images *images, const struct stat *st)
 	return NULL;
 }
 
-int images_get(struct image **out, struct images *images, int fd, const char *path)
+int images_get(struct image **out, struct images *images, int fd, const char *path, bool library)
 {
 	struct image *image;
 	struct stat st;
@@ -57,7 +57,7 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	image->mtime = st.st_mtim;
 	image->index = images->count++;
 	/* What cannot be read as an object is remembered as one without sites. */
-	if (!image->path || object_open(&image->object, fd, path, NULL))
+	if (!image->path || (library && object_is_plain_library(fd)) || object_open(&image->object, fd, path, NULL))
 		image->object = NULL;
 	image->next = images->first;
 	images->first = image;

@@ -44,8 +44,12 @@ struct images {
 };
 
 void images_destroy(struct images *images);
-/* The image of the open file fd (kept by the caller), read the first time. */
-int images_get(struct image **out, struct images *images, int fd, const char *path) __attribute__((warn_unused_result));
+/*
+ * The image of the open file fd (kept by the caller), read the first time.  A
+ * library gets a quick look first: without sites it has no object.
+ */
+int images_get(struct image **out, struct images *images, int fd, const char *path, bool library)
+	__attribute__((warn_unused_result));
 /* Decide which functions of an image are wanted; lays the stubs out. */
 int image_decide(struct images *images, struct image *image) __attribute__((warn_unused_result));
 /* Write the image's OBJECT and FUNCTIONS chunks, once. */

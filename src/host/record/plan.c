@@ -77,7 +77,7 @@ static int image_at(struct session *session, const struct process *process, FILE
 	fd = open_mapping(process, &mapping);
 	if (fd < 0)
 		return 0; /* replaced or out of sight: left alone */
-	ret = images_get(image, &session->images, fd, mapping.path);
+	ret = images_get(image, &session->images, fd, mapping.path, true);
 	close(fd);
 	return ret;
 }

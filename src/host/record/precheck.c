@@ -29,11 +29,11 @@ struct found {
 	size_t wanted;  /* that the filters leave */
 };
 
-static int consider(struct session *session, struct found *found, int fd, const char *path)
+static int consider(struct session *session, struct found *found, int fd, const char *path, bool library)
 {
 	struct object **objects;
 	struct image *image;
-	int ret = images_get(&image, &session->images, fd, path);
+	int ret = images_get(&image, &session->images, fd, path, library);
 
 	if (ret || !image->object)
 		return ret;
@@ -87,7 +87,7 @@ static int consider_libraries(struct session *session, struct found *found, cons
 
 		if (fd < 0)
 			continue;
-		ret = consider(session, found, fd, library);
+		ret = consider(session, found, fd, library, true);
 		close(fd);
 	}
 	if (list)
@@ -139,7 +139,7 @@ static int check_found(struct session *session, const struct found *found, struc
 static int look_into(struct session *session, struct found *found, int fd, const char *path, struct calltap_diag *diag)
 {
 	struct object *object = NULL;
-	int ret = consider(session, found, fd, path);
+	int ret = consider(session, found, fd, path, false);
 
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot read %s: %s", path, strerror(-ret));

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -109,10 +110,14 @@ static bool targets_left(const struct session *session)
 
 static void handle(struct session *session, void *what)
 {
+	eventfd_t count;
+
 	if (what == &session->listener)
 		accept_target(session);
 	else if (what == &session->command)
 		reap_command(session);
+	else if (what == &session->drained_fd)
+		eventfd_read(session->drained_fd, &count);
 	else if (!((struct process *)what)->ended && process_serve(session, what))
 		end_target(session, what);
 }
@@ -133,8 +138,6 @@ static void serve(struct session *session)
 		if (n <= 0)
 			progress_show(session, false);
 		pthread_mutex_unlock(&session->lock);
-		if (more && !session->command) /* the drainer finishes what has ended */
-			usleep(500);
 	}
 }
 
@@ -182,7 +185,11 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	ret = listen_on_random_name(session, diag);
 	if (ret)
 		return ret;
-	return watch(session, session->listener, &session->listener);
+	session->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (session->drained_fd < 0)
+		return calltap_diag_set(diag, -errno, "cannot make an event descriptor: %s", strerror(errno));
+	ret = watch(session, session->drained_fd, &session->drained_fd);
+	return ret ? ret : watch(session, session->listener, &session->listener);
 }
 
 /* An older trace is kept, once, as FILE.old; and put back when nothing ran after all. */
@@ -288,6 +295,8 @@ static void tear_down(struct session *session)
 		close(session->listener);
 	if (session->epoll >= 0)
 		close(session->epoll);
+	if (session->drained_fd >= 0)
+		close(session->drained_fd);
 	if (session->command_fd >= 0)
 		close(session->command_fd);
 	free(session->threads);
@@ -302,6 +311,7 @@ int record_run(const struct record_options *options, struct record_result *resul
 		.board_fd = -1,
 		.listener = -1,
 		.epoll = -1,
+		.drained_fd = -1,
 		.command_fd = -1,
 	};
 	int ret;

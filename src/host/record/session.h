@@ -87,6 +87,7 @@ struct session {
 	struct calltap_board *board; /* shared */
 	int board_fd;
 	int listener, epoll;
+	int drained_fd;  /* eventfd: the drainer has finished a process */
 	char name[64];   /* of the socket */
 	pid_t command;   /* the command's pid, 0 = reaped */
 	int command_fd;  /* its pidfd */

@@ -1,0 +1,18 @@
+/*
+ * The verbs of the command line, one file each.  argv[0] is the verb; the
+ * result is the exit status.
+ *
+ * Caller: main.  Context: host.
+ */
+#ifndef CMD_CMD_H
+#define CMD_CMD_H
+
+int cmd_record(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_graph(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+int cmd_functions(int argc, char **argv);
+int cmd_export(int argc, char **argv);
+
+#endif

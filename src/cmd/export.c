@@ -1,0 +1,173 @@
+/*
+ * `calltap export`: the trace in other tools' formats.
+ *
+ * Caller: main.  Context: host.  A file is written under a name of its own and
+ * renamed when it is whole, so that it is there complete or not at all.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/export/export.h"
+#include "cmd.h"
+#include "reading.h"
+
+static const char help[] =
+	"usage: calltap export --format FORMAT [-o FILE] [OPTION...]\n"
+	"Write a trace in another tool's format.\n\n"
+	"      --format FORMAT   perfetto, chrome, folded or json\n"
+	"  -o, --output FILE     where to (default -: standard output)\n"
+	"      --weight WHAT     folded: self (nanoseconds, default) or calls\n" FUNCTION_HELP FILTER_HELP READING_HELP;
+
+enum { OPTION_OUTPUT = 'o', OPTION_FORMAT = OPTION_OWN, OPTION_WEIGHT };
+
+struct export
+{
+	const struct export_format *format;
+	struct export_options options;
+	const char *output;
+	char temporary[PATH_MAX]; /* "" = none */
+	int fd;
+};
+
+static int read_weight(struct export *export, struct calltap_diag *diag)
+{
+	export->options.weigh_calls = strcmp(optarg, "calls") == 0;
+	if (!export->options.weigh_calls && strcmp(optarg, "self") != 0)
+		return calltap_diag_set(diag, -EINVAL, "'%s' is no value for --weight: give self or calls", optarg);
+	return 0;
+}
+
+/* What does not go together. */
+static int check(const struct reading *reading, const struct export *export, struct calltap_diag *diag)
+{
+	if (!export->format)
+		return calltap_diag_set(diag, -EINVAL, "no format: add --format perfetto, chrome, folded or json");
+	if (reading->filter.min_ns && !export->format->takes_min)
+		return calltap_diag_set(diag, -EINVAL,
+					"--min needs the whole call and '%s' begins before its end: use chrome, folded "
+					"or json",
+					export->format->name);
+	if (export->format->binary && strcmp(export->output, "-") == 0 && isatty(STDOUT_FILENO))
+		return calltap_diag_set(diag, -EINVAL, "'%s' is binary and not for the terminal: add -o FILE",
+					export->format->name);
+	return 0;
+}
+
+static int read_options(struct reading *reading, struct export *export, int argc, char **argv)
+{
+	static const struct option options[] = {{"format", required_argument, NULL, OPTION_FORMAT},
+						{"output", required_argument, NULL, OPTION_OUTPUT},
+						{"weight", required_argument, NULL, OPTION_WEIGHT},
+						FUNCTION_OPTION,
+						FILTER_OPTIONS,
+						READING_OPTIONS,
+						{0}};
+	int option, err = 0;
+
+	while (!err && !reading->done &&
+	       (option = getopt_long(argc, argv, READING_SHORT "f:o:", options, NULL)) != -1) {
+		switch (option) {
+		case OPTION_FORMAT:
+			err = export_find(&export->format, optarg, &reading->diag);
+			break;
+		case OPTION_OUTPUT:
+			export->output = optarg;
+			break;
+		case OPTION_WEIGHT:
+			err = read_weight(export, &reading->diag);
+			break;
+		default:
+			err = reading_option(reading, option, argv);
+		}
+	}
+	if (!err && !reading->done)
+		err = reading_arguments(reading, argc, argv, 0);
+	return err || reading->done ? err : check(reading, export, &reading->diag);
+}
+
+static int cannot_create(const char *path, struct calltap_diag *diag)
+{
+	return calltap_diag_set(diag, -errno, "cannot create '%s': %s", path, strerror(errno));
+}
+
+static int open_output(struct export *export, struct calltap_diag *diag)
+{
+	struct stat info;
+	mode_t mask;
+
+	export->fd = STDOUT_FILENO;
+	if (strcmp(export->output, "-") == 0)
+		return 0;
+	/* A device or pipe is written to as it is: renaming over it would replace it. */
+	if (stat(export->output, &info) == 0 && !S_ISREG(info.st_mode)) {
+		export->fd = open(export->output, O_WRONLY | O_CLOEXEC);
+		return export->fd < 0 ? cannot_create(export->output, diag) : 0;
+	}
+	if ((size_t)snprintf(export->temporary, sizeof(export->temporary), "%s.XXXXXX", export->output) >=
+	    sizeof(export->temporary)) {
+		export->temporary[0] = '\0';
+		errno = ENAMETOOLONG;
+		return cannot_create(export->output, diag);
+	}
+	export->fd = mkostemp(export->temporary, O_CLOEXEC);
+	if (export->fd < 0) {
+		export->temporary[0] = '\0';
+		return cannot_create(export->output, diag);
+	}
+	mask = umask(0);
+	umask(mask);
+	if (fchmod(export->fd, 0666 & ~mask))
+		return cannot_create(export->output, diag);
+	return 0;
+}
+
+/* Give the file its name, or remove it after an error. */
+static int finish_output(struct export *export, int err, struct calltap_diag *diag)
+{
+	if (export->fd > STDERR_FILENO && close(export->fd) && !err)
+		err = cannot_create(export->output, diag);
+	if (!export->temporary[0])
+		return err;
+	if (!err && rename(export->temporary, export->output))
+		err = cannot_create(export->output, diag);
+	if (err)
+		unlink(export->temporary);
+	return err;
+}
+
+static int run(struct reading *reading, struct export *export)
+{
+	int err = open_output(export, &reading->diag), flushed;
+
+	if (!err)
+		err = out_create(&reading->out, export->fd);
+	if (!err)
+		err = export->format->run(reading->trace, &reading->filter, &export->options, reading->out,
+					  &reading->walk, &reading->diag);
+	if (err && reading->out)
+		out_discard(reading->out);
+	flushed = out_destroy(reading->out);
+	reading->out = NULL;
+	return finish_output(export, err ? err : flushed, &reading->diag);
+}
+
+int cmd_export(int argc, char **argv)
+{
+	struct export export = {.options = {.size = sizeof(export.options)}, .output = "-", .fd = -1};
+	struct reading reading;
+	int err;
+
+	reading_init(&reading, "export", help);
+	err = read_options(&reading, &export, argc, argv);
+	if (err || reading.done)
+		return reading_close(&reading, err);
+	err = reading_open(&reading);
+	if (!err)
+		err = run(&reading, &export);
+	return reading_close(&reading, err);
+}

@@ -1,0 +1,149 @@
+/*
+ * What the reading verbs have in common; see reading.h.  Context: host.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/view/newest.h"
+#include "host/view/parse.h"
+#include "reading.h"
+
+void reading_init(struct reading *reading, const char *verb, const char *help)
+{
+	memset(reading, 0, sizeof(*reading));
+	reading->verb = verb;
+	reading->help = help;
+	reading->filter.to_ns = UINT64_MAX;
+	opterr = 0;
+	optind = 0;
+	/* Who reads our output may go away: that is then an error of write(), and the pager is waited for. */
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int read_id(uint32_t *id, const char *option, struct calltap_diag *diag)
+{
+	uint64_t value;
+	int err = parse_number(&value, optarg, INT32_MAX, option, diag);
+
+	*id = err ? 0 : (uint32_t)value;
+	if (!err && !value)
+		err = calltap_diag_set(diag, -EINVAL, "0 is no value for %s: ids start at 1", option);
+	return err;
+}
+
+static int refuse(struct reading *reading, int option, char **argv)
+{
+	const char *text = argv[optind - 1];
+	char letter[3] = {'-', (char)optopt, '\0'};
+
+	/* A word of several letters: getopt stands on it still, and optopt says which one it was. */
+	if (text[0] != '-' || (text[1] != '-' && optopt))
+		text = letter;
+	if (option == ':')
+		return calltap_diag_set(&reading->diag, -EINVAL,
+					"option '%s' needs a value: 'calltap %s --help' tells which", argv[optind - 1],
+					reading->verb);
+	return calltap_diag_set(&reading->diag, -EINVAL, "'%s' is no option of %s: 'calltap %s --help' lists them",
+				text, reading->verb, reading->verb);
+}
+
+int reading_option(struct reading *reading, int option, char **argv)
+{
+	struct view_filter *filter = &reading->filter;
+
+	switch (option) {
+	case OPTION_HELP:
+		fputs(reading->help, stdout);
+		reading->done = true;
+		return 0;
+	case OPTION_INPUT:
+		reading->input = optarg;
+		return 0;
+	case OPTION_FUNCTION:
+		filter->function = optarg;
+		return 0;
+	case OPTION_PID:
+		return read_id(&filter->pid, "--pid", &reading->diag);
+	case OPTION_TID:
+		return read_id(&filter->tid, "--tid", &reading->diag);
+	case OPTION_TIME:
+		return parse_time_range(&filter->from_ns, &filter->to_ns, optarg, &reading->diag);
+	case OPTION_MIN:
+		return parse_duration(&filter->min_ns, optarg, &reading->diag);
+	case OPTION_COLOR:
+		return term_parse_color(&reading->color_choice, optarg, &reading->diag);
+	case OPTION_NO_PAGER:
+		reading->no_pager = true;
+		return 0;
+	default:
+		return refuse(reading, option, argv);
+	}
+}
+
+int reading_arguments(struct reading *reading, int argc, char **argv, int max)
+{
+	if (argc - optind <= max)
+		return 0;
+	return calltap_diag_set(&reading->diag, -EINVAL,
+				"'%s' is one word too many: name the trace with -i FILE ('calltap %s --help')",
+				argv[optind + max], reading->verb);
+}
+
+int reading_open(struct reading *reading)
+{
+	char path[PATH_MAX];
+	int err = 0;
+
+	if (!reading->input) {
+		err = newest_trace(path, sizeof(path), ".", &reading->diag);
+		if (err)
+			return err;
+	}
+	return trace_open(&reading->trace, reading->input ? reading->input : path, &reading->diag);
+}
+
+int reading_output(struct reading *reading, bool json)
+{
+	int err;
+
+	reading->color = !json && term_wants_color(reading->color_choice, STDOUT_FILENO);
+	term_pager_start(&reading->pager, !json && !reading->no_pager);
+	err = out_create(&reading->out, reading->pager.pid ? reading->pager.fd : STDOUT_FILENO);
+	return err ? calltap_diag_set(&reading->diag, err, "out of memory for the output") : 0;
+}
+
+static void say_damage(const struct reading *reading)
+{
+	if (reading->trace && trace_damage(reading->trace))
+		fprintf(stderr, "calltap: %s: %s\n", trace_path(reading->trace), trace_damage(reading->trace));
+	if (reading->walk.damages)
+		fprintf(stderr, "calltap: %s (%llu damaged places in all; the rest was read)\n",
+			reading->walk.damage.text, (unsigned long long)reading->walk.damages);
+}
+
+int reading_close(struct reading *reading, int err)
+{
+	int written;
+
+	if (err && reading->out)
+		out_discard(reading->out);
+	written = out_destroy(reading->out);
+	term_pager_wait(&reading->pager);
+	if (!err)
+		err = written;
+	if (reading->done || err == -EPIPE) {
+		trace_close(reading->trace);
+		return 0;
+	}
+	say_damage(reading);
+	if (err && !reading->diag.code)
+		calltap_diag_set(&reading->diag, err, "cannot write the output: %s", strerror(-err));
+	if (err)
+		calltap_diag_print(&reading->diag, stderr);
+	trace_close(reading->trace);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,77 @@
+/*
+ * A quick look: most libraries of a process have no sites, and need not be
+ * read any further.
+ *
+ * Caller: the record room.  Context: host.
+ */
+#include <fcntl.h>
+#include <gelf.h>
+#include <string.h>
+
+#include "object.h"
+
+static bool has_table(Elf *elf)
+{
+	size_t names;
+	Elf_Scn *section = NULL;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return true;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		const char *name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+
+		if (name && (!strcmp(name, "__patchable_function_entries") || !strcmp(name, "__mcount_loc")))
+			return true;
+	}
+	return false;
+}
+
+/* Is __fentry__ among the names that the dynamic section's symbols leave to others? */
+static bool wants_fentry(Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t count = header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
+
+	for (size_t i = 0; data && i < count; i++) {
+		GElf_Sym symbol;
+		const char *name;
+
+		if (!gelf_getsym(data, (int)i, &symbol))
+			return true;
+		if (symbol.st_shndx != SHN_UNDEF)
+			continue;
+		name = elf_strptr(elf, header->sh_link, symbol.st_name);
+		if (name && !strcmp(name, "__fentry__"))
+			return true;
+	}
+	return false;
+}
+
+static bool dynamic_wants_fentry(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNSYM)
+			return wants_fentry(elf, section, &header);
+	}
+	return true;
+}
+
+bool object_is_plain_library(int fd)
+{
+	GElf_Ehdr header;
+	bool plain = false;
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	/* -mnop-mcount leaves no mark, but it is for position-dependent code: no library's. */
+	if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &header) && header.e_type == ET_DYN)
+		plain = !has_table(elf) && !dynamic_wants_fentry(elf);
+	elf_end(elf);
+	return plain;
+}

@@ -1,0 +1,173 @@
+/*
+ * The Trace Event Format of Chrome's about:tracing, as a JSON object.
+ *
+ * Context: host; see export.h.  A call is one complete event ("X"), written
+ * when it ends; times are microseconds since the trace's start.  When a thread
+ * moves to another stack, the calls of the one it leaves are cut there and go
+ * on when it comes back, because slices of one thread must nest.
+ */
+#include "../view/json.h"
+#include "../view/names.h"
+#include "export.h"
+
+/* A frame's user word: 0 = its slice starts at its entry, SLICE_CUT = its stack does not run, else start + 1. */
+#define SLICE_CUT UINT64_MAX
+
+struct chrome {
+	const struct trace *trace;
+	struct out *out;
+	struct names *names;
+	bool any; /* a comma is due */
+};
+
+static void begin_event(struct chrome *chrome)
+{
+	if (chrome->any)
+		out_char(chrome->out, ',');
+	chrome->any = true;
+	out_char(chrome->out, '\n');
+}
+
+static void put_ids(struct chrome *chrome, uint32_t thread)
+{
+	const struct trace_thread *known = trace_thread(chrome->trace, thread);
+	const struct trace_process *process = known ? trace_process(chrome->trace, known->process) : NULL;
+
+	out_bytes(chrome->out, "\"pid\":", 6);
+	out_u64(chrome->out, process ? process->pid : 0);
+	out_bytes(chrome->out, ",\"tid\":", 7);
+	out_u64(chrome->out, known ? known->tid : 0);
+}
+
+static void put_name_event(struct chrome *chrome, const char *what, uint32_t thread, const char *name)
+{
+	begin_event(chrome);
+	out_text(chrome->out, "{\"ph\":\"M\",\"name\":\"");
+	out_text(chrome->out, what);
+	out_text(chrome->out, "\",");
+	put_ids(chrome, thread);
+	out_text(chrome->out, ",\"args\":{\"name\":");
+	json_escape(chrome->out, name);
+	out_text(chrome->out, "}}");
+}
+
+static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread, const struct call_frame *frame,
+		      uint64_t end_ticks, const char *end)
+{
+	struct names_text name = names_function_json(chrome->names, frame->function);
+	uint64_t from = walk_since_ns(walk, frame->user ? frame->user - 1 : frame->enter_ticks);
+	uint64_t to = walk_since_ns(walk, end_ticks);
+
+	begin_event(chrome);
+	out_bytes(chrome->out, "{\"ph\":\"X\",\"name\":", 17);
+	out_bytes(chrome->out, name.text, name.length);
+	out_bytes(chrome->out, ",\"ts\":", 6);
+	out_milli(chrome->out, from);
+	out_bytes(chrome->out, ",\"dur\":", 7);
+	out_milli(chrome->out, to > from ? to - from : 0);
+	out_char(chrome->out, ',');
+	put_ids(chrome, thread);
+	if (end) {
+		out_text(chrome->out, ",\"args\":{\"end\":\"");
+		out_text(chrome->out, end);
+		out_text(chrome->out, "\"}");
+	}
+	out_char(chrome->out, '}');
+	if (chrome->out->error)
+		walk->error = chrome->out->error;
+}
+
+static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
+{
+	if (closed->frame->enter_known && closed->frame->user != SLICE_CUT)
+		put_slice(ctx, walk, closed->thread, closed->frame, closed->exit_ticks,
+			  closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how));
+}
+
+/* Instant events for what is no call with a duration. */
+static void put_instant(struct chrome *chrome, struct walk *walk, const struct trace_event *event)
+{
+	struct names_text name = names_function_json(chrome->names, event->id);
+
+	begin_event(chrome);
+	out_text(chrome->out, "{\"ph\":\"i\",\"s\":\"t\",\"name\":");
+	if (event->kind == CALLTAP_REC_CALL)
+		out_bytes(chrome->out, name.text, name.length);
+	else
+		out_text(chrome->out, event->kind == CALLTAP_REC_LOST ? "\"records lost\"" : "\"waited for the tool\"");
+	out_text(chrome->out, ",\"ts\":");
+	out_milli(chrome->out, walk_since_ns(walk, event->ticks));
+	out_char(chrome->out, ',');
+	put_ids(chrome, event->thread);
+	if (event->kind != CALLTAP_REC_CALL) {
+		out_text(chrome->out,
+			 event->kind == CALLTAP_REC_LOST ? ",\"args\":{\"records\":" : ",\"args\":{\"ns\":");
+		out_u64(chrome->out,
+			event->kind == CALLTAP_REC_LOST ? event->extra : trace_duration_ns(walk->trace, event->extra));
+		out_char(chrome->out, '}');
+	}
+	out_char(chrome->out, '}');
+	if (chrome->out->error)
+		walk->error = chrome->out->error;
+}
+
+static void event(void *ctx, struct walk *walk, const struct trace_event *event)
+{
+	struct chrome *chrome = ctx;
+
+	if (event->kind != CALLTAP_REC_STACK) {
+		put_instant(chrome, walk, event);
+		return;
+	}
+	for (uint32_t depth = callstack_depth(walk->stack, event->thread); depth-- > 0;) {
+		struct call_frame *frame = callstack_frame(walk->stack, event->thread, depth);
+
+		if (walk_wants(walk, frame->function) && frame->user != SLICE_CUT)
+			put_slice(chrome, walk, event->thread, frame, event->ticks, "switched");
+		frame->user = SLICE_CUT;
+	}
+}
+
+static void switched(void *ctx, struct walk *walk, const struct trace_event *event)
+{
+	uint32_t depth = callstack_depth(walk->stack, event->thread);
+
+	for (uint32_t i = 0; i < depth; i++)
+		callstack_frame(walk->stack, event->thread, i)->user = event->ticks + 1;
+}
+
+static const struct walk_ops ops = {.on_close = close_call, .on_event = event, .on_switched = switched};
+
+static void describe(struct chrome *chrome, const struct view_filter *filter)
+{
+	for (uint32_t i = 0; i < trace_thread_count(chrome->trace); i++) {
+		const struct trace_thread *thread = trace_thread(chrome->trace, i);
+		const struct trace_process *process;
+
+		if (!export_wants_thread(chrome->trace, filter, i))
+			continue;
+		process = trace_process(chrome->trace, thread->process);
+		if (process && process->pid == thread->tid)
+			put_name_event(chrome, "process_name", i, names_base(process->exe));
+		put_name_event(chrome, "thread_name", i, thread->name);
+	}
+}
+
+static int run(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
+	       struct out *out, struct walk *walk, struct calltap_diag *diag)
+{
+	struct chrome chrome = {.trace = trace, .out = out};
+	int err = names_create(&chrome.names, trace);
+
+	if (err)
+		return calltap_diag_set(diag, err, "out of memory for the names");
+	out_text(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+	describe(&chrome, filter);
+	err = walk_run(walk, trace, filter, &ops, &chrome, diag);
+	out_text(out, "\n]}\n");
+	names_destroy(chrome.names);
+	return err;
+}
+
+const struct export_format export_chrome = {
+	.name = "chrome", .summary = "JSON for Chrome's about:tracing and its kin", .takes_min = true, .run = run};

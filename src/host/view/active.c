@@ -1,0 +1,101 @@
+/*
+ * Counting open calls per thread and row; see active.h.  Context: host.
+ *
+ * Open addressing, linear probing, deletion by shifting back: no tombstones,
+ * so the table stays fast over any number of calls.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "active.h"
+
+static uint32_t home_of(const struct active *active, uint64_t key)
+{
+	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - active->bits));
+}
+
+static uint32_t find(const struct active *active, uint64_t key)
+{
+	uint32_t mask = (1u << active->bits) - 1;
+	uint32_t at = home_of(active, key);
+
+	while (active->slots[at].count && active->slots[at].key != key)
+		at = (at + 1) & mask;
+	return at;
+}
+
+static int grow(struct active *active)
+{
+	struct active larger = {.bits = active->bits ? active->bits + 1 : 8, .used = active->used};
+
+	if (larger.bits > 31)
+		return -ENOMEM;
+	larger.slots = calloc((size_t)1 << larger.bits, sizeof(*larger.slots));
+	if (!larger.slots)
+		return -ENOMEM;
+	for (size_t i = 0; active->bits && i < (size_t)1 << active->bits; i++) {
+		if (active->slots[i].count)
+			larger.slots[find(&larger, active->slots[i].key)] = active->slots[i];
+	}
+	free(active->slots);
+	*active = larger;
+	return 0;
+}
+
+int active_enter(struct active *active, uint32_t thread, uint32_t row, uint32_t *count)
+{
+	uint64_t key = (uint64_t)thread << 32 | row;
+	struct active_slot *slot;
+
+	if (!active->bits || active->used >= (1u << active->bits) / 2) {
+		int err = grow(active);
+
+		if (err)
+			return err;
+	}
+	slot = &active->slots[find(active, key)];
+	if (!slot->count)
+		active->used++;
+	slot->key = key;
+	*count = ++slot->count;
+	return 0;
+}
+
+/* Free the slot at hole: move up what would no longer be found. */
+static void remove_slot(struct active *active, uint32_t hole)
+{
+	uint32_t mask = (1u << active->bits) - 1;
+
+	for (uint32_t at = (hole + 1) & mask; active->slots[at].count; at = (at + 1) & mask) {
+		uint32_t home = home_of(active, active->slots[at].key);
+
+		if (((at - home) & mask) >= ((at - hole) & mask)) {
+			active->slots[hole] = active->slots[at];
+			hole = at;
+		}
+	}
+	active->slots[hole].count = 0;
+	active->used--;
+}
+
+uint32_t active_leave(struct active *active, uint32_t thread, uint32_t row)
+{
+	uint32_t at;
+
+	if (!active->bits)
+		return 0;
+	at = find(active, (uint64_t)thread << 32 | row);
+	if (!active->slots[at].count)
+		return 0;
+	if (--active->slots[at].count)
+		return active->slots[at].count;
+	remove_slot(active, at);
+	return 0;
+}
+
+void active_clear(struct active *active)
+{
+	free(active->slots);
+	memset(active, 0, sizeof(*active));
+}

@@ -1,0 +1,88 @@
+/*
+ * Log-linear histogram; see histogram.h.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "histogram.h"
+
+#define SPLIT_BITS 5 /* log2 of HISTOGRAM_SPLIT */
+
+/* Row 0 holds 0..31 as they are, row r >= 1 the values with r + 4 as their highest bit. */
+static unsigned row_of(uint64_t value)
+{
+	return value < HISTOGRAM_SPLIT ? 0 : 64 - SPLIT_BITS - (unsigned)__builtin_clzll(value);
+}
+
+static unsigned slot_of(uint64_t value, unsigned row)
+{
+	return (unsigned)(row ? value >> (row - 1) : value) & (HISTOGRAM_SPLIT - 1);
+}
+
+static uint64_t middle_of(unsigned row, unsigned slot)
+{
+	uint64_t low;
+
+	if (row <= 1)
+		return row * HISTOGRAM_SPLIT + slot;
+	low = (uint64_t)(HISTOGRAM_SPLIT + slot) << (row - 1);
+	return low + (UINT64_C(1) << (row - 2));
+}
+
+static int cover(struct histogram *histogram, unsigned row)
+{
+	unsigned first = histogram->rows ? histogram->first_row : row;
+	unsigned last = histogram->rows ? first + histogram->rows - 1 : row;
+	unsigned new_first = row < first ? row : first;
+	unsigned rows = (row > last ? row : last) - new_first + 1;
+	uint64_t *counts = calloc(rows, HISTOGRAM_SPLIT * sizeof(*counts));
+
+	if (!counts)
+		return -ENOMEM;
+	if (histogram->rows)
+		memcpy(counts + (size_t)(first - new_first) * HISTOGRAM_SPLIT, histogram->counts,
+		       (size_t)histogram->rows * HISTOGRAM_SPLIT * sizeof(*counts));
+	free(histogram->counts);
+	histogram->counts = counts;
+	histogram->first_row = (uint8_t)new_first;
+	histogram->rows = (uint8_t)rows;
+	return 0;
+}
+
+int histogram_add(struct histogram *histogram, uint64_t value)
+{
+	unsigned row = row_of(value);
+
+	if (row - histogram->first_row >= histogram->rows) {
+		int err = cover(histogram, row);
+
+		if (err)
+			return err;
+	}
+	histogram->counts[(row - histogram->first_row) * HISTOGRAM_SPLIT + slot_of(value, row)]++;
+	histogram->total++;
+	return 0;
+}
+
+uint64_t histogram_percentile(const struct histogram *histogram, unsigned permille)
+{
+	uint64_t rest = histogram->total / 1000 * permille + (histogram->total % 1000 * permille + 999) / 1000;
+	size_t buckets = (size_t)histogram->rows * HISTOGRAM_SPLIT;
+
+	if (!rest)
+		rest = 1;
+	for (size_t i = 0; i < buckets; i++) {
+		if (histogram->counts[i] >= rest)
+			return middle_of(histogram->first_row + (unsigned)(i / HISTOGRAM_SPLIT),
+					 (unsigned)(i % HISTOGRAM_SPLIT));
+		rest -= histogram->counts[i];
+	}
+	return 0;
+}
+
+void histogram_clear(struct histogram *histogram)
+{
+	free(histogram->counts);
+	memset(histogram, 0, sizeof(*histogram));
+}

@@ -1,0 +1,29 @@
+/*
+ * Durations counted in log-linear buckets, for percentiles.
+ *
+ * Context: host; report.c keeps one per row.  Values below 32 have a bucket
+ * each, every power of two above is split in 32: the answer is the middle of
+ * the bucket, so it is off by 1/64 (1.6 %) at most.  Memory grows with the
+ * range of values seen: 256 bytes for each power of two, 15 KiB at most.
+ */
+#ifndef HOST_VIEW_HISTOGRAM_H
+#define HOST_VIEW_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define HISTOGRAM_SPLIT 32u /* buckets per power of two */
+
+struct histogram {
+	uint64_t *counts; /* rows x HISTOGRAM_SPLIT */
+	uint64_t total;
+	uint8_t first_row; /* row of counts[0] */
+	uint8_t rows;
+};
+
+/* 0, or -ENOMEM (the value is not counted then). */
+int histogram_add(struct histogram *histogram, uint64_t value) __attribute__((warn_unused_result));
+/* The value that permille of 1000 values do not exceed; 0 when empty. */
+uint64_t histogram_percentile(const struct histogram *histogram, unsigned permille);
+void histogram_clear(struct histogram *histogram);
+
+#endif

@@ -1,0 +1,311 @@
+/*
+ * Printing what a trace is of; see info.h.  Context: host.
+ *
+ * One list of facts serves both the text and the JSON, so that neither can
+ * know more than the other.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "info.h"
+#include "json.h"
+#include "names.h"
+#include "term.h"
+#include "timetext.h"
+
+struct totals {
+	uint64_t records, lost, wait_ns, bytes, end_ticks;
+	uint32_t threads, processes, objects, functions;
+};
+
+static int add_up(const struct trace *trace, struct totals *totals, struct calltap_diag *diag)
+{
+	struct stat file;
+
+	*totals = (struct totals){0};
+	if (stat(trace_path(trace), &file))
+		return calltap_diag_set(diag, -errno, "cannot read the size of '%s'", trace_path(trace));
+	totals->bytes = (uint64_t)file.st_size;
+	for (uint32_t i = 0; i < trace_thread_count(trace); i++) {
+		const struct trace_thread *thread = trace_thread(trace, i);
+
+		if (!thread)
+			continue;
+		totals->threads++;
+		totals->records += thread->records;
+		totals->lost += thread->lost;
+		totals->wait_ns += trace_duration_ns(trace, thread->wait_ticks);
+		if (thread->end_ticks > totals->end_ticks)
+			totals->end_ticks = thread->end_ticks;
+	}
+	for (uint32_t i = 0; i < trace_process_count(trace); i++)
+		totals->processes += trace_process(trace, i) != NULL;
+	for (uint32_t i = 0; i < trace_object_count(trace); i++)
+		totals->objects += trace_object(trace, i) != NULL;
+	for (uint32_t i = 0; i < trace_function_count(trace); i++)
+		totals->functions += trace_function(trace, i) != NULL;
+	if (trace_end(trace) && trace_end(trace)->ticks > totals->end_ticks)
+		totals->end_ticks = trace_end(trace)->ticks;
+	return 0;
+}
+
+static uint64_t duration_ns(const struct trace *trace, const struct totals *totals)
+{
+	uint64_t start = trace_start_ticks(trace);
+
+	return totals->end_ticks > start ? trace_duration_ns(trace, totals->end_ticks - start) : 0;
+}
+
+/* A call is two records of the graph tracer, one of the function tracer. */
+static double bytes_per_call(const struct trace *trace, const struct totals *totals)
+{
+	const char *tracer = trace_info(trace, "tracer");
+	double calls = (double)totals->records / (tracer && strcmp(tracer, "function") == 0 ? 1 : 2);
+
+	return calls > 0 ? (double)totals->bytes / calls : 0;
+}
+
+static void status_text(const struct trace *trace, char *text, size_t size)
+{
+	const char *recorded = trace_info(trace, "exit");
+	const struct calltap_file_end *end = trace_end(trace);
+
+	if (recorded)
+		snprintf(text, size, "%s", recorded);
+	else if (!end || end->status == -1)
+		snprintf(text, size, "not known");
+	else if (WIFSIGNALED(end->status))
+		snprintf(text, size, "killed by signal %d", WTERMSIG(end->status));
+	else
+		snprintf(text, size, "exited %d", WEXITSTATUS(end->status));
+}
+
+static void put_line(struct out *out, const char *label, const char *value)
+{
+	char clean[4096];
+
+	names_clean(clean, sizeof(clean), value);
+	out_column(out, label, 18, false);
+	out_text(out, clean);
+	out_char(out, '\n');
+}
+
+/* The recorder's keys in the order to show them, and how they are called here. */
+static const struct {
+	const char *key, *label;
+} known_keys[] = {
+	{"program", "Program"},	    {"command", "Command"}, {"cwd", "Directory"}, {"host", "Host"},
+	{"kernel", "Kernel"},	    {"cpu", "CPU"},	    {"tracer", "Tracer"}, {"mode", "Mode"},
+	{"buffer_bytes", "Buffer"}, {"options", "Options"}, {"clock", "Clock"},	  {"started", "Started"},
+	{"sites", "Sites"},	    {"patched", "Patched"}, {"failed", "Failed"}, {"version", "Calltap"},
+	{"exit", "Ended"},
+};
+
+#define KNOWN_KEYS (sizeof(known_keys) / sizeof(known_keys[0]))
+
+/* The i-th line's key when no earlier loop prints it and no later line replaces it. */
+static const char *other_key(const struct trace *trace, uint32_t i, const char **value)
+{
+	const char *key;
+
+	if (!trace_info_at(trace, i, &key, value) || trace_info(trace, key) != *value)
+		return NULL;
+	for (size_t known = 0; known < KNOWN_KEYS; known++) {
+		if (strcmp(key, known_keys[known].key) == 0)
+			return NULL;
+	}
+	return key;
+}
+
+static void print_keys(const struct trace *trace, struct out *out)
+{
+	const char *key, *value;
+
+	for (size_t i = 0; i < KNOWN_KEYS; i++) {
+		value = trace_info(trace, known_keys[i].key);
+		if (value && strcmp(known_keys[i].key, "exit") != 0)
+			put_line(out, known_keys[i].label, value);
+	}
+	for (uint32_t i = 0; trace_info_at(trace, i, &key, &value); i++) {
+		key = other_key(trace, i, &value);
+		if (key)
+			put_line(out, key, value);
+	}
+}
+
+static void print_totals(const struct trace *trace, const struct totals *totals, struct out *out)
+{
+	char text[TIMETEXT_MAX], line[300];
+
+	snprintf(line, sizeof(line), "%.6g MHz", trace_ticks_per_ns(trace) * 1e3);
+	put_line(out, "Clock frequency", line);
+	put_line(out, "Duration", timetext(duration_ns(trace, totals), text));
+	status_text(trace, line, sizeof(line));
+	put_line(out, "Ended", line);
+	snprintf(line, sizeof(line), "%u", totals->processes);
+	put_line(out, "Processes", line);
+	snprintf(line, sizeof(line), "%u", totals->threads);
+	put_line(out, "Threads", line);
+	snprintf(line, sizeof(line), "%u in %u objects", totals->functions, totals->objects);
+	put_line(out, "Functions", line);
+	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->records);
+	put_line(out, "Records", line);
+	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->lost);
+	put_line(out, "Lost records", line);
+	put_line(out, "Waited", timetext(totals->wait_ns, text));
+	put_line(out, "File size", sizetext(totals->bytes, text));
+	snprintf(line, sizeof(line), "%.2f", bytes_per_call(trace, totals));
+	put_line(out, "Bytes per call", line);
+	put_line(out, "Damage", trace_damage(trace) ? trace_damage(trace) : "none");
+}
+
+static void print_threads(const struct trace *trace, struct out *out, bool color)
+{
+	char text[TIMETEXT_MAX], name[sizeof(((struct trace_thread *)0)->name)];
+
+	out_char(out, '\n');
+	if (color)
+		out_text(out, TERM_BOLD);
+	out_text(out, "     PID       TID       Records          Lost       Waited  Thread");
+	if (color)
+		out_text(out, TERM_RESET);
+	out_char(out, '\n');
+	for (uint32_t i = 0; i < trace_thread_count(trace); i++) {
+		const struct trace_thread *thread = trace_thread(trace, i);
+		const struct trace_process *process = thread ? trace_process(trace, thread->process) : NULL;
+
+		if (!thread)
+			continue;
+		out_u64_width(out, process ? process->pid : 0, 8);
+		out_u64_width(out, thread->tid, 10);
+		out_u64_width(out, thread->records, 14);
+		out_u64_width(out, thread->lost, 14);
+		out_column(out, timetext(trace_duration_ns(trace, thread->wait_ticks), text), 13, true);
+		out_text(out, "  ");
+		names_clean(name, sizeof(name), thread->name);
+		out_text(out, name);
+		out_char(out, '\n');
+	}
+}
+
+static void json_processes(const struct trace *trace, struct json *json)
+{
+	static const char *const starts[] = {"spawn", "fork", "exec"};
+
+	json_key(json, "processes");
+	json_array(json);
+	for (uint32_t i = 0; i < trace_process_count(trace); i++) {
+		const struct trace_process *process = trace_process(trace, i);
+
+		if (!process)
+			continue;
+		json_object(json);
+		json_key_u64(json, "process", i);
+		json_key_u64(json, "pid", process->pid);
+		json_key_string(json, "exe", process->exe);
+		json_key_string(json, "start", process->start <= CALLTAP_START_EXEC ? starts[process->start] : NULL);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void json_threads(const struct trace *trace, struct json *json)
+{
+	json_key(json, "threads");
+	json_array(json);
+	for (uint32_t i = 0; i < trace_thread_count(trace); i++) {
+		const struct trace_thread *thread = trace_thread(trace, i);
+
+		if (!thread)
+			continue;
+		json_object(json);
+		json_key_u64(json, "process", thread->process);
+		json_key_u64(json, "tid", thread->tid);
+		json_key_string(json, "name", thread->name);
+		json_key_u64(json, "records", thread->records);
+		json_key_u64(json, "lost", thread->lost);
+		json_key_u64(json, "wait_ns", trace_duration_ns(trace, thread->wait_ticks));
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void json_objects(const struct trace *trace, struct json *json)
+{
+	char id[65];
+
+	json_key(json, "objects");
+	json_array(json);
+	for (uint32_t i = 0; i < trace_object_count(trace); i++) {
+		const struct trace_object *object = trace_object(trace, i);
+
+		if (!object)
+			continue;
+		id[0] = '\0';
+		for (uint32_t at = 0; at < object->build_id_size && at < 32; at++)
+			snprintf(id + at * 2, 3, "%02x", object->build_id[at]);
+		json_object(json);
+		json_key_string(json, "path", object->path);
+		json_key_string(json, "build_id", id[0] ? id : NULL);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void print_json(const struct trace *trace, const struct totals *totals, struct out *out)
+{
+	const char *key, *value;
+	struct json json;
+	char status[300];
+
+	json_begin(&json, out);
+	json_object(&json);
+	json_key_string(&json, "file", trace_path(trace));
+	json_key(&json, "info");
+	json_object(&json);
+	for (uint32_t i = 0; trace_info_at(trace, i, &key, &value); i++) {
+		if (trace_info(trace, key) == value)
+			json_key_string(&json, key, value);
+	}
+	json_object_end(&json);
+	status_text(trace, status, sizeof(status));
+	json_key_string(&json, "ended", status);
+	json_key(&json, "clock_mhz");
+	json_milli(&json, (uint64_t)llround(fmin(trace_ticks_per_ns(trace) * 1e6, 1e15)));
+	json_key_u64(&json, "duration_ns", duration_ns(trace, totals));
+	json_key_u64(&json, "functions", totals->functions);
+	json_key_u64(&json, "records", totals->records);
+	json_key_u64(&json, "lost", totals->lost);
+	json_key_u64(&json, "wait_ns", totals->wait_ns);
+	json_key_u64(&json, "bytes", totals->bytes);
+	json_key(&json, "bytes_per_call");
+	json_milli(&json, (uint64_t)llround(bytes_per_call(trace, totals) * 1e3));
+	json_key_string(&json, "damage", trace_damage(trace));
+	json_processes(trace, &json);
+	json_threads(trace, &json);
+	json_objects(trace, &json);
+	json_object_end(&json);
+	out_char(out, '\n');
+}
+
+int info_print(const struct trace *trace, bool json, bool color, struct out *out, struct calltap_diag *diag)
+{
+	struct totals totals;
+	int err = add_up(trace, &totals, diag);
+
+	if (err)
+		return err;
+	if (json) {
+		print_json(trace, &totals, out);
+		return 0;
+	}
+	put_line(out, "File", trace_path(trace));
+	print_keys(trace, out);
+	print_totals(trace, &totals, out);
+	print_threads(trace, out, color);
+	return 0;
+}

@@ -1,0 +1,16 @@
+/*
+ * What a trace is of: program, machine, clock, threads, sizes, losses.
+ *
+ * Context: host; the info verb.
+ */
+#ifndef HOST_VIEW_INFO_H
+#define HOST_VIEW_INFO_H
+
+#include "../trace/trace.h"
+#include "out.h"
+
+/* Print to out, as text or JSON.  Reads no events. */
+int info_print(const struct trace *trace, bool json, bool color, struct out *out, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
+#endif

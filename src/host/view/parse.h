@@ -1,0 +1,20 @@
+/*
+ * Reading the values of the reading verbs' options.  Context: host.
+ */
+#ifndef HOST_VIEW_PARSE_H
+#define HOST_VIEW_PARSE_H
+
+#include <stdint.h>
+
+#include <calltap/diag.h>
+
+/* "10us", "1.5 ms", "2s", "300" and "300ns" (nanoseconds); -EINVAL. */
+int parse_duration(uint64_t *ns, const char *text, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* "A..B", "A.." or "..B": seconds ("0.5", or any duration with a unit); *to is UINT64_MAX without B. */
+int parse_time_range(uint64_t *from_ns, uint64_t *to_ns, const char *text, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* A decimal number from 0 to max; `what` names the option in the message. */
+int parse_number(uint64_t *value, const char *text, uint64_t max, const char *what, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
+#endif

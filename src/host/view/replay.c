@@ -1,0 +1,181 @@
+/*
+ * Lines of the replay, in order; see replay.h.  Context: host.
+ *
+ * Whether an entry prints as "f();" or "f() {" is known with the thread's next
+ * event only, and lines of other threads may come in between.  So lines wait
+ * in a queue until the first of them is decided.  The queue is bounded: when it
+ * is full, its first entry is printed as an opening brace.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "replay.h"
+
+#define QUEUE_SIZE 65536u /* a power of two */
+
+struct replay {
+	const struct replay_options *options;
+	struct replay_printer *printer;
+	struct out *out;
+	struct replay_item *queue;
+	uint64_t head, tail; /* counts; slot = count % QUEUE_SIZE */
+	uint64_t *pending;   /* per thread: count of its undecided entry + 1, 0 = none */
+	uint32_t threads;
+	bool at_exit_only; /* --min: calls are shown as they end */
+};
+
+static struct replay_item *slot(const struct replay *replay, uint64_t count)
+{
+	return &replay->queue[count & (QUEUE_SIZE - 1)];
+}
+
+/* The thread's undecided entry, if it has one, opens a brace. */
+static void decide(struct replay *replay, uint32_t thread)
+{
+	if (thread >= replay->threads || !replay->pending[thread])
+		return;
+	slot(replay, replay->pending[thread] - 1)->ready = true;
+	replay->pending[thread] = 0;
+}
+
+static void print_ready(struct replay *replay, struct walk *walk)
+{
+	for (; replay->head < replay->tail && slot(replay, replay->head)->ready; replay->head++)
+		replay_print(replay->printer, walk, slot(replay, replay->head));
+	if (replay->out->error)
+		walk->error = replay->out->error;
+}
+
+static void put(struct replay *replay, struct walk *walk, const struct replay_item *item)
+{
+	decide(replay, item->thread);
+	if (replay->tail - replay->head == QUEUE_SIZE) {
+		decide(replay, slot(replay, replay->head)->thread);
+		print_ready(replay, walk);
+	}
+	*slot(replay, replay->tail++) = *item;
+	if (item->ready)
+		print_ready(replay, walk);
+	else if (item->thread < replay->threads)
+		replay->pending[item->thread] = replay->tail;
+}
+
+static bool too_deep(const struct replay *replay, uint32_t depth)
+{
+	return replay->options->depth && depth >= replay->options->depth;
+}
+
+static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+{
+	struct replay *replay = ctx;
+	struct replay_item item = {.ticks = frame->enter_ticks,
+				   .thread = thread,
+				   .function = frame->function,
+				   .depth = frame->depth,
+				   .kind = REPLAY_ENTER,
+				   .ready = thread >= replay->threads};
+
+	if (replay->at_exit_only || too_deep(replay, frame->depth))
+		return;
+	frame->user = 1;
+	put(replay, walk, &item);
+}
+
+/* The undecided entry of the call that ends, NULL when something was shown since. */
+static struct replay_item *own_entry(struct replay *replay, const struct call_closed *closed)
+{
+	struct replay_item *entry;
+
+	if (closed->thread >= replay->threads || !replay->pending[closed->thread] || !closed->frame->user)
+		return NULL;
+	entry = slot(replay, replay->pending[closed->thread] - 1);
+	return entry->depth == closed->frame->depth && entry->function == closed->frame->function ? entry : NULL;
+}
+
+static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
+{
+	struct replay *replay = ctx;
+	struct replay_item *entry = own_entry(replay, closed);
+	struct replay_item item = {.ticks = closed->exit_ticks,
+				   .thread = closed->thread,
+				   .function = closed->frame->function,
+				   .depth = closed->frame->depth,
+				   .kind = REPLAY_CLOSE,
+				   .how = (uint8_t)closed->how,
+				   .ready = true,
+				   .named = !closed->frame->user};
+
+	if (too_deep(replay, closed->frame->depth))
+		return;
+	item.timed = closed->frame->enter_known && closed->how != CALL_OPEN && closed->how != CALL_LOST;
+	item.value = item.timed ? walk_duration_ns(walk, closed) : 0;
+	if (!entry) {
+		put(replay, walk, &item);
+		return;
+	}
+	item.kind = REPLAY_LEAF;
+	item.ticks = entry->ticks;
+	*entry = item;
+	replay->pending[closed->thread] = 0;
+	print_ready(replay, walk);
+}
+
+static void event(void *ctx, struct walk *walk, const struct trace_event *event)
+{
+	struct replay *replay = ctx;
+	struct replay_item item = {.ticks = event->ticks,
+				   .value = event->extra,
+				   .thread = event->thread,
+				   .function = event->id,
+				   .ready = true};
+
+	switch (event->kind) {
+	case CALLTAP_REC_CALL:
+		item.kind = REPLAY_CALL;
+		break;
+	case CALLTAP_REC_LOST:
+		item.kind = REPLAY_LOST;
+		break;
+	case CALLTAP_REC_WAIT:
+		item.kind = REPLAY_WAIT;
+		item.value = trace_duration_ns(walk->trace, event->extra);
+		item.depth = callstack_depth(walk->stack, event->thread);
+		if (too_deep(replay, item.depth))
+			item.depth = replay->options->depth;
+		break;
+	default:
+		/* A stack switch: what is pending belongs to the stack that is left. */
+		decide(replay, event->thread);
+		print_ready(replay, walk);
+		return;
+	}
+	put(replay, walk, &item);
+}
+
+static const struct walk_ops replaying = {.on_enter = enter, .on_close = close_call, .on_event = event};
+
+int replay_run(const struct trace *trace, const struct view_filter *filter, const struct replay_options *options,
+	       struct out *out, struct walk *walk, struct calltap_diag *diag)
+{
+	struct replay replay = {.options = options,
+				.out = out,
+				.threads = trace_thread_count(trace),
+				.at_exit_only = filter->min_ns > 0};
+	int err = replay_printer_create(&replay.printer, trace, options, out);
+
+	replay.queue = malloc(QUEUE_SIZE * sizeof(*replay.queue));
+	replay.pending = calloc((size_t)replay.threads + 1, sizeof(*replay.pending));
+	if (err || !replay.queue || !replay.pending) {
+		err = calltap_diag_set(diag, -ENOMEM, "out of memory for the lines of the replay");
+	} else {
+		replay_print_heading(replay.printer);
+		err = walk_run(walk, trace, filter, &replaying, &replay, diag);
+		for (uint32_t i = 0; i < replay.threads; i++)
+			decide(&replay, i);
+		print_ready(&replay, walk);
+	}
+	free(replay.pending);
+	free(replay.queue);
+	replay_printer_destroy(replay.printer);
+	return err;
+}

@@ -1,0 +1,354 @@
+/*
+ * The lines of the replay; see replay.h.  Context: host.
+ *
+ * Columns and marks are those of the kernel's function_graph tracer
+ * (Documentation/trace/ftrace.rst), with the thread where it has the CPU.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay.h"
+#include "term.h"
+#include "timetext.h"
+
+#define THREAD_WIDTH_MAX 24
+#define PROC_WIDTH	 20
+#define INDENT		 2
+#define INDENT_MAX	 512   /* columns; deeper calls stay there */
+#define CALLER_CACHE	 4096u /* a power of two */
+
+struct caller {
+	uint64_t address;
+	uint32_t process;
+	uint32_t function; /* or TRACE_NONE */
+};
+
+struct replay_printer {
+	const struct trace *trace;
+	const struct replay_options *options;
+	struct out *out;
+	struct names *names;
+	unsigned thread_width;
+	uint32_t last_thread;	/* TRACE_NONE before the first line */
+	struct caller *callers; /* direct-mapped: looking an address up takes longer than printing the line */
+};
+
+int replay_printer_create(struct replay_printer **out, const struct trace *trace, const struct replay_options *options,
+			  struct out *to)
+{
+	struct replay_printer *printer = calloc(1, sizeof(*printer));
+	int err;
+
+	*out = NULL;
+	if (!printer)
+		return -ENOMEM;
+	printer->trace = trace;
+	printer->options = options;
+	printer->out = to;
+	printer->last_thread = TRACE_NONE;
+	printer->callers = calloc(CALLER_CACHE, sizeof(*printer->callers));
+	err = names_create(&printer->names, trace);
+	if (err || !printer->callers) {
+		replay_printer_destroy(printer);
+		return -ENOMEM;
+	}
+	printer->thread_width = names_thread_width(printer->names, THREAD_WIDTH_MAX);
+	*out = printer;
+	return 0;
+}
+
+void replay_printer_destroy(struct replay_printer *printer)
+{
+	if (!printer)
+		return;
+	names_destroy(printer->names);
+	free(printer->callers);
+	free(printer);
+}
+
+static void text_color(struct replay_printer *printer, const char *code)
+{
+	if (printer->options->color)
+		out_text(printer->out, code);
+}
+
+void replay_print_heading(struct replay_printer *printer)
+{
+	const char *tracer = trace_info(printer->trace, "tracer");
+	struct out *out = printer->out;
+	bool calls = tracer && strcmp(tracer, "function") == 0;
+	unsigned before = (printer->options->abstime ? 16 : 0) + printer->thread_width;
+
+	text_color(printer, TERM_DIM);
+	out_format(out, "# tracer: %s\n#\n", calls ? "function" : "function_graph");
+	if (calls) {
+		out_text(out, "#           TASK-TID     [PID]      TIME  FUNCTION\n"
+			      "#              | |         |         |      |\n");
+	} else {
+		out_text(out, "#");
+		out_column(out, printer->options->abstime ? "    TIME" : "", before > 6 ? before - 6 : 0, false);
+		out_text(out, "THREAD");
+		if (printer->options->proc)
+			out_column(out, "   PROCESS", PROC_WIDTH + 3, false);
+		out_text(out, "    DURATION                  FUNCTION CALLS\n#");
+		out_column(out, printer->options->abstime ? "      |" : "", before > 6 ? before - 6 : 0, false);
+		out_text(out, "     |");
+		if (printer->options->proc)
+			out_column(out, "      |", PROC_WIDTH + 3, false);
+		out_text(out, "     |   |                     |   |   |   |\n");
+	}
+	text_color(printer, TERM_RESET);
+}
+
+static void print_switch(struct replay_printer *printer, uint32_t thread)
+{
+	static const char rule[] = " ------------------------------------------\n";
+	struct out *out = printer->out;
+	struct names_text name = names_thread(printer->names, printer->last_thread);
+
+	text_color(printer, TERM_DIM);
+	out_text(out, rule);
+	out_text(out, "  ");
+	out_bytes(out, name.text, name.length);
+	out_text(out, " => ");
+	name = names_thread(printer->names, thread);
+	out_bytes(out, name.text, name.length);
+	out_char(out, '\n');
+	out_text(out, rule);
+	text_color(printer, TERM_RESET);
+	out_char(out, '\n');
+}
+
+static void print_seconds(struct out *out, uint64_t ns)
+{
+	out_u64_width(out, ns / 1000000000, 5);
+	out_char(out, '.');
+	out_digits(out, ns % 1000000000 / 1000, 6);
+}
+
+static void print_process(struct replay_printer *printer, uint32_t thread)
+{
+	const struct trace_thread *known = trace_thread(printer->trace, thread);
+	const struct trace_process *process = known ? trace_process(printer->trace, known->process) : NULL;
+	char label[64], name[48] = "?";
+
+	if (process)
+		names_clean(name, sizeof(name), names_base(process->exe));
+	snprintf(label, sizeof(label), "%s-%u", name, process ? process->pid : 0);
+	out_column(printer->out, label, PROC_WIDTH, true);
+	out_text(printer->out, " | ");
+}
+
+void replay_print_duration(struct out *out, uint64_t ns)
+{
+	char text[OUT_U64_MAX];
+	const char *us = out_decimal(ns / 1000, text);
+	unsigned length = (unsigned)(text + OUT_U64_MAX - us);
+	unsigned decimals = length < 5 ? 3 : length < 7 ? 7 - length : 0;
+	unsigned rest = (unsigned)(ns % 1000);
+
+	out_bytes(out, us, length);
+	if (decimals) {
+		static const unsigned cut[] = {0, 100, 10, 1};
+
+		out_char(out, '.');
+		out_digits(out, rest / cut[decimals], decimals);
+		length += 1 + decimals;
+	}
+	out_bytes(out, " us ", 4);
+	if (length < 8)
+		out_spaces(out, 8 - length);
+}
+
+static void print_duration_column(struct replay_printer *printer, const struct replay_item *item)
+{
+	struct out *out = printer->out;
+	char mark;
+
+	if (!item->timed) {
+		out_bytes(out, "              |  ", 17);
+		return;
+	}
+	mark = time_mark(item->value);
+	if (mark != ' ')
+		text_color(printer, item->value > 1000000 ? TERM_RED : TERM_YELLOW);
+	out_char(out, mark);
+	out_char(out, ' ');
+	replay_print_duration(out, item->value);
+	if (mark != ' ')
+		text_color(printer, TERM_RESET);
+	out_bytes(out, "|  ", 3);
+}
+
+static void print_prefix(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+{
+	struct out *out = printer->out;
+	struct names_text name = names_thread(printer->names, item->thread);
+
+	if (printer->options->abstime) {
+		print_seconds(out, walk_since_ns(walk, item->ticks));
+		out_bytes(out, " |  ", 4);
+	}
+	out_char(out, ' ');
+	if (name.length <= printer->thread_width) {
+		out_spaces(out, printer->thread_width - name.length);
+		out_bytes(out, name.text, name.length);
+	} else {
+		out_column(out, name.text, printer->thread_width, true);
+	}
+	out_bytes(out, ") ", 2);
+	if (printer->options->proc)
+		print_process(printer, item->thread);
+	print_duration_column(printer, item);
+	out_spaces(out, item->depth < INDENT_MAX / INDENT ? item->depth * INDENT : INDENT_MAX);
+}
+
+static void print_comment(struct replay_printer *printer, const char *text)
+{
+	text_color(printer, TERM_DIM);
+	out_text(printer->out, " /* ");
+	out_text(printer->out, text);
+	out_text(printer->out, " */");
+	text_color(printer, TERM_RESET);
+}
+
+static void print_source(struct replay_printer *printer, uint32_t function)
+{
+	const struct trace_function *known = trace_function(printer->trace, function);
+	char file[400], text[440];
+
+	if (!known || !known->file)
+		return;
+	names_clean(file, sizeof(file), known->file);
+	snprintf(text, sizeof(text), "%s:%u", file, known->line);
+	print_comment(printer, text);
+}
+
+static const char *end_comment(const struct replay_item *item)
+{
+	static const char *const words[] = {
+		[CALL_UNWOUND] = "unwound", [CALL_TAILED] = "tail", [CALL_OPEN] = "open", [CALL_LOST] = "exit lost"};
+
+	return item->kind == REPLAY_ENTER || item->how > CALL_LOST ? NULL : words[item->how];
+}
+
+/* A demangled C++ name brings its own parameter list. */
+static void print_name(struct out *out, struct names_text name)
+{
+	out_bytes(out, name.text, name.length);
+	if (!memchr(name.text, '(', name.length))
+		out_bytes(out, "()", 2);
+}
+
+static void print_graph(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+{
+	struct names_text name = names_function(printer->names, item->function);
+	const char *comment = end_comment(item);
+	struct out *out = printer->out;
+
+	print_prefix(printer, walk, item);
+	if (item->kind == REPLAY_CLOSE) {
+		out_char(out, '}');
+		if (item->named || printer->options->tail)
+			print_comment(printer, name.text);
+	} else {
+		print_name(out, name);
+		out_bytes(out, item->kind == REPLAY_LEAF ? ";" : " {", item->kind == REPLAY_LEAF ? 1 : 2);
+	}
+	if (printer->options->source && (item->kind != REPLAY_CLOSE || item->named))
+		print_source(printer, item->function);
+	if (comment)
+		print_comment(printer, comment);
+	out_char(out, '\n');
+}
+
+static uint32_t find_caller(struct replay_printer *printer, uint32_t process, uint64_t address)
+{
+	uint64_t hash = (address ^ (uint64_t)process << 40) * UINT64_C(0x9e3779b97f4a7c15);
+	struct caller *cached = &printer->callers[hash >> 52 & (CALLER_CACHE - 1)];
+
+	if (cached->address != address || cached->process != process || !address) {
+		cached->function = trace_resolve(printer->trace, process, address);
+		cached->address = address;
+		cached->process = process;
+	}
+	return cached->function;
+}
+
+static void print_call(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+{
+	const struct trace_thread *thread = trace_thread(printer->trace, item->thread);
+	const struct trace_process *process = thread ? trace_process(printer->trace, thread->process) : NULL;
+	uint32_t caller = thread ? find_caller(printer, thread->process, item->value) : TRACE_NONE;
+	struct names_text name = names_thread(printer->names, item->thread);
+	struct out *out = printer->out;
+
+	if (name.length < 24)
+		out_spaces(out, 24 - name.length);
+	out_bytes(out, name.text, name.length);
+	out_bytes(out, " [", 2);
+	out_u64(out, process ? process->pid : 0);
+	out_bytes(out, "] ", 2);
+	print_seconds(out, walk_since_ns(walk, item->ticks));
+	out_bytes(out, ": ", 2);
+	name = names_function(printer->names, item->function);
+	out_bytes(out, name.text, name.length);
+	out_bytes(out, " <-", 3);
+	if (caller != TRACE_NONE) {
+		name = names_function(printer->names, caller);
+		out_bytes(out, name.text, name.length);
+	} else {
+		char raw[256], clean[256];
+
+		trace_describe_address(printer->trace, thread ? thread->process : TRACE_NONE, item->value, raw,
+				       sizeof(raw));
+		names_clean(clean, sizeof(clean), raw);
+		out_text(out, clean);
+	}
+	if (printer->options->source)
+		print_source(printer, item->function);
+	out_char(out, '\n');
+}
+
+static void print_lost(struct replay_printer *printer, const struct replay_item *item)
+{
+	struct names_text name = names_thread(printer->names, item->thread);
+
+	text_color(printer, TERM_RED);
+	out_bytes(printer->out, name.text, name.length);
+	out_text(printer->out, " [LOST ");
+	out_u64(printer->out, item->value);
+	out_text(printer->out, " EVENTS]");
+	text_color(printer, TERM_RESET);
+	out_char(printer->out, '\n');
+}
+
+static void print_wait(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+{
+	char text[TIMETEXT_MAX];
+
+	print_prefix(printer, walk, item);
+	text_color(printer, TERM_DIM);
+	out_format(printer->out, "/* waited %s for the tool */", timetext(item->value, text));
+	text_color(printer, TERM_RESET);
+	out_char(printer->out, '\n');
+}
+
+void replay_print(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+{
+	if (item->kind == REPLAY_CALL) {
+		print_call(printer, walk, item);
+		return;
+	}
+	if (item->thread != printer->last_thread && printer->last_thread != TRACE_NONE)
+		print_switch(printer, item->thread);
+	printer->last_thread = item->thread;
+	if (item->kind == REPLAY_LOST)
+		print_lost(printer, item);
+	else if (item->kind == REPLAY_WAIT)
+		print_wait(printer, walk, item);
+	else
+		print_graph(printer, walk, item);
+}

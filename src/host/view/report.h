@@ -1,0 +1,80 @@
+/*
+ * Statistics of a trace: calls and times by function, object or thread.
+ *
+ * Context: host; the report verb.  report.c counts, report_text.c prints.
+ */
+#ifndef HOST_VIEW_REPORT_H
+#define HOST_VIEW_REPORT_H
+
+#include "histogram.h"
+#include "names.h"
+#include "out.h"
+#include "walk.h"
+
+enum report_by { REPORT_BY_FUNCTION, REPORT_BY_OBJECT, REPORT_BY_THREAD };
+
+enum report_column {
+	REPORT_CALLS,
+	REPORT_TOTAL,
+	REPORT_SELF,
+	REPORT_MIN,
+	REPORT_AVG,
+	REPORT_P50,
+	REPORT_P99,
+	REPORT_MAX,
+	REPORT_NAME,
+	REPORT_COLUMNS
+};
+
+struct report_options {
+	size_t size; /* sizeof(struct report_options) */
+	enum report_by by;
+	enum report_column sort;
+	uint64_t limit; /* rows, 0 = all */
+	bool json;
+	bool source; /* file:line of functions */
+	bool color;
+};
+
+struct report_row {
+	uint32_t key;	   /* function, object or thread */
+	uint64_t calls;	   /* finished ones */
+	uint64_t total_ns; /* outermost instances only: recursion counts once; unfinished calls up to their end */
+	uint64_t sum_ns;   /* of all instances, for the average */
+	uint64_t self_ns;
+	uint64_t min_ns, max_ns;
+	uint64_t unfinished;	 /* open at the end, exit lost, or entered before the trace */
+	uint64_t p50_ns, p99_ns; /* filled in by report_run() */
+	struct histogram histogram;
+};
+
+struct report {
+	const struct trace *trace;
+	struct names *names;
+	enum report_by by;
+	uint32_t row_count;
+	struct report_row *rows; /* those that were called, in the order asked for */
+	bool timed;		 /* false: the trace has calls without durations (tracer "function") */
+	uint64_t lost;
+	uint64_t wait_ns;
+	uint64_t damages;
+	struct calltap_diag damage;
+};
+
+int report_parse_by(enum report_by *by, const char *text, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+int report_parse_sort(enum report_column *column, const char *text, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+const char *report_column_title(enum report_column column);
+
+/* Count and sort; release with report_clear() even after an error. */
+int report_run(struct report *report, const struct trace *trace, const struct view_filter *filter,
+	       const struct report_options *options, struct calltap_diag *diag) __attribute__((warn_unused_result));
+void report_clear(struct report *report);
+
+uint64_t report_avg_ns(const struct report_row *row);
+/* What a row is called: a function's, object's or thread's name. */
+const char *report_row_name(const struct report *report, const struct report_row *row);
+void report_print(const struct report *report, const struct report_options *options, struct out *out);
+
+#endif

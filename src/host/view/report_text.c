@@ -1,0 +1,194 @@
+/*
+ * Printing the report as a table or as JSON; see report.h.  Context: host.
+ */
+#include <limits.h>
+
+#include "json.h"
+#include "report.h"
+#include "term.h"
+#include "timetext.h"
+
+#define COLUMN_WIDTH 11
+
+static const enum report_column numbers[] = {REPORT_CALLS, REPORT_TOTAL, REPORT_SELF, REPORT_MIN,
+					     REPORT_AVG,   REPORT_P50,	 REPORT_P99,  REPORT_MAX};
+
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+static uint64_t time_of(const struct report_row *row, enum report_column column)
+{
+	switch (column) {
+	case REPORT_SELF:
+		return row->self_ns;
+	case REPORT_MIN:
+		return row->min_ns;
+	case REPORT_AVG:
+		return report_avg_ns(row);
+	case REPORT_P50:
+		return row->p50_ns;
+	case REPORT_P99:
+		return row->p99_ns;
+	case REPORT_MAX:
+		return row->max_ns;
+	default:
+		return row->total_ns;
+	}
+}
+
+static const struct trace_function *source_of(const struct report *report, const struct report_row *row)
+{
+	const struct trace_function *function =
+		report->by == REPORT_BY_FUNCTION ? trace_function(report->trace, row->key) : NULL;
+
+	return function && function->file ? function : NULL;
+}
+
+static uint64_t unfinished_total(const struct report *report)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < report->row_count; i++)
+		total += report->rows[i].unfinished;
+	return total;
+}
+
+static void print_heading(const struct report *report, const struct report_options *options, bool open, struct out *out)
+{
+	static const char *const titles[] = {"Function", "Object", "Thread"};
+
+	if (options->color)
+		out_text(out, TERM_BOLD);
+	for (size_t i = 0; i < (report->timed ? NUMBERS : 1); i++)
+		out_column(out, report_column_title(numbers[i]), COLUMN_WIDTH, true);
+	if (open)
+		out_column(out, "Unfinished", COLUMN_WIDTH + 1, true);
+	out_text(out, "  ");
+	out_text(out, titles[report->by]);
+	if (options->color)
+		out_text(out, TERM_RESET);
+	out_char(out, '\n');
+}
+
+/* Unfinished calls have a total, but say nothing about how long a call takes. */
+static bool has_value(const struct report_row *row, enum report_column column)
+{
+	return row->calls || ((column == REPORT_TOTAL || column == REPORT_SELF) && row->total_ns + row->self_ns);
+}
+
+static void print_row(const struct report *report, const struct report_options *options, const struct report_row *row,
+		      bool open, struct out *out)
+{
+	const struct trace_function *source = options->source ? source_of(report, row) : NULL;
+	char text[TIMETEXT_MAX], object[PATH_MAX];
+
+	out_u64_width(out, row->calls, COLUMN_WIDTH);
+	for (size_t i = 1; report->timed && i < NUMBERS; i++)
+		out_column(out, has_value(row, numbers[i]) ? timetext(time_of(row, numbers[i]), text) : "-",
+			   COLUMN_WIDTH, true);
+	if (open)
+		out_u64_width(out, row->unfinished, COLUMN_WIDTH + 1);
+	out_text(out, "  ");
+	if (report->by == REPORT_BY_OBJECT) {
+		names_clean(object, sizeof(object), report_row_name(report, row));
+		out_text(out, object);
+	} else {
+		out_text(out, report_row_name(report, row));
+	}
+	if (source) {
+		char clean[512];
+
+		names_clean(clean, sizeof(clean), source->file);
+		out_format(out, "  %s:%u", clean, source->line);
+	}
+	out_char(out, '\n');
+}
+
+static void print_table(const struct report *report, const struct report_options *options, uint32_t rows,
+			struct out *out)
+{
+	uint64_t unfinished = unfinished_total(report);
+	char text[TIMETEXT_MAX];
+
+	print_heading(report, options, unfinished, out);
+	for (uint32_t i = 0; i < rows; i++)
+		print_row(report, options, &report->rows[i], unfinished, out);
+	if (rows < report->row_count)
+		out_format(out, "(%u more)\n", report->row_count - rows);
+	if (unfinished)
+		out_format(out,
+			   "unfinished calls: %llu (open at the end, exit lost, or entered before the trace); their "
+			   "time is in "
+			   "Total and Self only\n",
+			   (unsigned long long)unfinished);
+	if (report->lost)
+		out_format(out, "records lost: %llu (the counts are too low)\n", (unsigned long long)report->lost);
+	if (report->wait_ns)
+		out_format(out, "waiting for the tool, in the times above: %s (--mode block)\n",
+			   timetext(report->wait_ns, text));
+}
+
+static void row_json(const struct report *report, const struct report_row *row, struct json *json)
+{
+	static const char *const keys[] = {"function", "object", "thread"};
+	const struct trace_function *source = source_of(report, row);
+	const struct trace_function *function =
+		report->by == REPORT_BY_FUNCTION ? trace_function(report->trace, row->key) : NULL;
+	const struct trace_object *object = function ? trace_object(report->trace, function->object) : NULL;
+
+	json_object(json);
+	json_key_string(json, keys[report->by], function ? function->name : report_row_name(report, row));
+	if (report->by == REPORT_BY_FUNCTION) {
+		json_key_string(json, "symbol", function ? function->symbol : NULL);
+		json_key_string(json, "object", object ? object->path : NULL);
+		json_key_string(json, "file", source ? source->file : NULL);
+		json_key_u64(json, "line", source ? source->line : 0);
+	}
+	json_key_u64(json, "calls", row->calls);
+	json_key_u64(json, "unfinished", row->unfinished);
+	if (report->timed) {
+		json_key_u64(json, "total_ns", row->total_ns);
+		json_key_u64(json, "self_ns", row->self_ns);
+		json_key_u64(json, "min_ns", row->min_ns);
+		json_key_u64(json, "avg_ns", report_avg_ns(row));
+		json_key_u64(json, "p50_ns", row->p50_ns);
+		json_key_u64(json, "p99_ns", row->p99_ns);
+		json_key_u64(json, "max_ns", row->max_ns);
+	}
+	json_object_end(json);
+}
+
+static void print_json(const struct report *report, uint32_t rows, struct out *out)
+{
+	static const char *const by[] = {"function", "object", "thread"};
+	struct json json;
+
+	json_begin(&json, out);
+	json_object(&json);
+	json_key_string(&json, "by", by[report->by]);
+	json_key(&json, "timed");
+	json_bool(&json, report->timed);
+	json_key_u64(&json, "lost", report->lost);
+	json_key_u64(&json, "wait_ns", report->wait_ns);
+	json_key_u64(&json, "rows_total", report->row_count);
+	json_key(&json, "rows");
+	json_array(&json);
+	for (uint32_t i = 0; i < rows; i++) {
+		row_json(report, &report->rows[i], &json);
+		out_char(out, '\n');
+	}
+	json_array_end(&json);
+	json_object_end(&json);
+	out_char(out, '\n');
+}
+
+void report_print(const struct report *report, const struct report_options *options, struct out *out)
+{
+	uint32_t rows = report->row_count;
+
+	if (options->limit && options->limit < rows)
+		rows = (uint32_t)options->limit;
+	if (options->json)
+		print_json(report, rows, out);
+	else
+		print_table(report, options, rows, out);
+}

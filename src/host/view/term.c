@@ -1,0 +1,77 @@
+/*
+ * Colours and the pager; see term.h.  Context: host.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "term.h"
+
+int term_parse_color(enum term_color *color, const char *text, struct calltap_diag *diag)
+{
+	if (strcmp(text, "auto") == 0)
+		*color = TERM_COLOR_AUTO;
+	else if (strcmp(text, "always") == 0)
+		*color = TERM_COLOR_ALWAYS;
+	else if (strcmp(text, "never") == 0)
+		*color = TERM_COLOR_NEVER;
+	else
+		return calltap_diag_set(diag, -EINVAL, "'%s' is no value for --color: give auto, always or never",
+					text);
+	return 0;
+}
+
+bool term_wants_color(enum term_color color, int fd)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *terminal = getenv("TERM");
+
+	if (color != TERM_COLOR_AUTO)
+		return color == TERM_COLOR_ALWAYS;
+	return isatty(fd) && !(no_color && *no_color) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+void term_pager_start(struct term_pager *pager, bool allowed)
+{
+	const char *command = getenv("PAGER");
+	int ends[2];
+
+	pager->pid = 0;
+	pager->fd = STDOUT_FILENO;
+	if (!command)
+		command = "less";
+	if (!allowed || !isatty(STDOUT_FILENO) || !*command || strcmp(command, "cat") == 0)
+		return;
+	if (pipe(ends))
+		return;
+	pager->pid = fork();
+	if (pager->pid == 0) {
+		dup2(ends[0], STDIN_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		signal(SIGPIPE, SIG_DFL);
+		setenv("LESS", "FRX", 0);
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[0]);
+	if (pager->pid < 0) {
+		pager->pid = 0;
+		close(ends[1]);
+		return;
+	}
+	pager->fd = ends[1];
+}
+
+void term_pager_wait(struct term_pager *pager)
+{
+	if (!pager->pid)
+		return;
+	close(pager->fd);
+	while (waitpid(pager->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	pager->pid = 0;
+}

@@ -1,0 +1,58 @@
+/*
+ * Durations and sizes as text; see timetext.h.  Context: host.
+ */
+#include <stdio.h>
+
+#include "timetext.h"
+
+/* value in [1, 1000) or so, four significant digits. */
+static const char *four_digits(double value, const char *unit, char text[TIMETEXT_MAX])
+{
+	int decimals = value < 9.9995 ? 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0;
+
+	snprintf(text, TIMETEXT_MAX, "%.*f %s", decimals, value, unit);
+	return text;
+}
+
+const char *timetext(uint64_t ns, char text[TIMETEXT_MAX])
+{
+	if (ns < 1000) {
+		snprintf(text, TIMETEXT_MAX, "%u ns", (unsigned)ns);
+		return text;
+	}
+	if (ns < 999950)
+		return four_digits((double)ns / 1e3, "us", text);
+	if (ns < 999950000)
+		return four_digits((double)ns / 1e6, "ms", text);
+	return four_digits((double)ns / 1e9, "s", text);
+}
+
+const char *sizetext(uint64_t bytes, char text[TIMETEXT_MAX])
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes / 1024;
+	unsigned unit = 0;
+
+	if (bytes < 1024) {
+		snprintf(text, TIMETEXT_MAX, "%u B", (unsigned)bytes);
+		return text;
+	}
+	for (; value >= 1024 && unit < 5; unit++)
+		value /= 1024;
+	snprintf(text, TIMETEXT_MAX, "%.2f %s", value, units[unit]);
+	return text;
+}
+
+char time_mark(uint64_t ns)
+{
+	static const struct {
+		uint64_t over_ns;
+		char mark;
+	} marks[] = {{1000000000, '$'}, {100000000, '@'}, {10000000, '*'}, {1000000, '#'}, {100000, '!'}, {10000, '+'}};
+
+	for (unsigned i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		if (ns > marks[i].over_ns)
+			return marks[i].mark;
+	}
+	return ' ';
+}

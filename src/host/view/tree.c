@@ -1,0 +1,224 @@
+/*
+ * The merged call tree; see tree.h.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tree.h"
+
+#define FIRST_ROOM	1024u
+#define FIRST_SLOT_BITS 12u
+
+int tree_init(struct tree *tree, uint32_t limit)
+{
+	memset(tree, 0, sizeof(*tree));
+	tree->limit = limit;
+	tree->room = FIRST_ROOM;
+	tree->slot_bits = FIRST_SLOT_BITS;
+	tree->nodes = calloc(tree->room, sizeof(*tree->nodes));
+	tree->slots = calloc((size_t)1 << tree->slot_bits, sizeof(*tree->slots));
+	if (!tree->nodes || !tree->slots) {
+		tree_clear(tree);
+		return -ENOMEM;
+	}
+	tree->nodes[TREE_ROOT] = (struct tree_node){TREE_NONE, TREE_NONE, TREE_NONE, TREE_NONE, 0, 0, 0, 0};
+	tree->count = 1;
+	return 0;
+}
+
+void tree_clear(struct tree *tree)
+{
+	free(tree->nodes);
+	free(tree->slots);
+	memset(tree, 0, sizeof(*tree));
+}
+
+static uint32_t *find_slot(const struct tree *tree, uint32_t parent, uint32_t function)
+{
+	uint64_t key = (uint64_t)parent << 32 | function;
+	uint32_t mask = (1u << tree->slot_bits) - 1;
+	uint32_t at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - tree->slot_bits));
+
+	for (;; at = (at + 1) & mask) {
+		const struct tree_node *node = &tree->nodes[tree->slots[at]];
+
+		if (!tree->slots[at] || (node->parent == parent && node->function == function))
+			return &tree->slots[at];
+	}
+}
+
+static int grow_slots(struct tree *tree)
+{
+	uint32_t *old = tree->slots;
+
+	tree->slots = calloc((size_t)1 << (tree->slot_bits + 1), sizeof(*tree->slots));
+	if (!tree->slots) {
+		tree->slots = old;
+		return -ENOMEM;
+	}
+	free(old);
+	tree->slot_bits++;
+	for (uint32_t i = 1; i < tree->count; i++)
+		*find_slot(tree, tree->nodes[i].parent, tree->nodes[i].function) = i;
+	return 0;
+}
+
+static int make_room(struct tree *tree)
+{
+	struct tree_node *nodes;
+
+	if (tree->count * 2 >= 1u << tree->slot_bits && grow_slots(tree))
+		return -ENOMEM;
+	if (tree->count < tree->room)
+		return 0;
+	nodes = realloc(tree->nodes, (size_t)tree->room * 2 * sizeof(*nodes));
+	if (!nodes)
+		return -ENOMEM;
+	tree->nodes = nodes;
+	tree->room *= 2;
+	return 0;
+}
+
+uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t function, int *err)
+{
+	uint32_t *slot = find_slot(tree, parent, function);
+	uint32_t made = tree->count;
+
+	if (*slot)
+		return *slot;
+	if (made >= tree->limit)
+		return TREE_NONE;
+	if (make_room(tree)) {
+		*err = -ENOMEM;
+		return TREE_NONE;
+	}
+	*find_slot(tree, parent, function) = made;
+	tree->nodes[made] = (struct tree_node){
+		.function = function, .parent = parent, .child = TREE_NONE, .next = tree->nodes[parent].child};
+	tree->nodes[parent].child = made;
+	tree->count++;
+	return made;
+}
+
+/* Last key: rising function, so that equal trees print equally. */
+static int compare_nodes(const void *left, const void *right, void *ctx)
+{
+	const struct tree *tree = ctx;
+	const struct tree_node *a = &tree->nodes[*(const uint32_t *)left];
+	const struct tree_node *b = &tree->nodes[*(const uint32_t *)right];
+
+	if (a->total_ns != b->total_ns)
+		return a->total_ns < b->total_ns ? 1 : -1;
+	if (a->calls != b->calls)
+		return a->calls < b->calls ? 1 : -1;
+	return a->function < b->function ? -1 : a->function > b->function;
+}
+
+int tree_sort(struct tree *tree)
+{
+	uint32_t *list = malloc((size_t)tree->count * sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (uint32_t parent = 0; parent < tree->count; parent++) {
+		uint32_t *link = &tree->nodes[parent].child;
+		uint32_t children = 0;
+
+		for (uint32_t at = *link; at != TREE_NONE; at = tree->nodes[at].next)
+			list[children++] = at;
+		if (children < 2)
+			continue;
+		qsort_r(list, children, sizeof(*list), compare_nodes, tree);
+		for (uint32_t i = 0; i < children; i++) {
+			*link = list[i];
+			link = &tree->nodes[list[i]].next;
+		}
+		*link = TREE_NONE;
+	}
+	free(list);
+	return 0;
+}
+
+uint32_t tree_next(const struct tree *tree, uint32_t node, bool skip_children, int64_t *depth)
+{
+	if (!skip_children && tree->nodes[node].child != TREE_NONE) {
+		++*depth;
+		return tree->nodes[node].child;
+	}
+	for (; node != TREE_ROOT; node = tree->nodes[node].parent, --*depth) {
+		if (tree->nodes[node].next != TREE_NONE)
+			return tree->nodes[node].next;
+	}
+	return TREE_NONE;
+}
+
+void tree_sum(struct tree *tree)
+{
+	struct tree_node *root = &tree->nodes[TREE_ROOT];
+
+	root->calls = root->total_ns = root->self_ns = root->unfinished = 0;
+	for (uint32_t at = root->child; at != TREE_NONE; at = tree->nodes[at].next) {
+		root->calls += tree->nodes[at].calls;
+		root->total_ns += tree->nodes[at].total_ns;
+		root->unfinished += tree->nodes[at].unfinished;
+	}
+}
+
+/* What a frame's user word holds: its node + 1, and whether the node is an ancestor's. */
+#define ABSORBED (UINT64_C(1) << 63)
+
+struct builder {
+	struct tree *tree;
+	uint32_t depth_max;
+};
+
+static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+{
+	struct builder *builder = ctx;
+	struct tree *tree = builder->tree;
+	uint64_t above = 0;
+	uint32_t parent, node = TREE_NONE;
+
+	if (frame->depth)
+		above = callstack_frame(walk->stack, thread, frame->depth - 1)->user;
+	parent = (uint32_t)(above & ~ABSORBED);
+	parent = parent ? parent - 1 : TREE_ROOT;
+	if (!(above & ABSORBED) && (!builder->depth_max || frame->depth < builder->depth_max))
+		node = tree_child(tree, parent, frame->function, &walk->error);
+	frame->user = node != TREE_NONE ? (uint64_t)node + 1 : ((uint64_t)parent + 1) | ABSORBED;
+}
+
+static void add_call(void *ctx, struct walk *walk, const struct call_closed *closed)
+{
+	struct builder *builder = ctx;
+	struct tree *tree = builder->tree;
+	uint64_t user = closed->frame->user;
+	struct tree_node *node;
+
+	if (!user) {
+		tree->strays++;
+		return;
+	}
+	node = &tree->nodes[(uint32_t)(user & ~ABSORBED) - 1];
+	node->self_ns += walk_self_ns(walk, closed);
+	if (user & ABSORBED) {
+		tree->absorbed++;
+		return;
+	}
+	node->calls++;
+	node->unfinished += closed->how == CALL_OPEN || closed->how == CALL_LOST;
+	node->total_ns += walk_duration_ns(walk, closed);
+}
+
+static const struct walk_ops building = {.on_push = push, .on_close = add_call};
+
+int tree_build(struct tree *tree, const struct trace *trace, const struct view_filter *filter, uint32_t depth_max,
+	       struct walk *walk, struct calltap_diag *diag)
+{
+	struct builder builder = {tree, depth_max};
+	int err = walk_run(walk, trace, filter, &building, &builder, diag);
+
+	tree_sum(tree);
+	return err;
+}

@@ -1,0 +1,54 @@
+/*
+ * A merged call tree: all calls that came along the same path are one node.
+ *
+ * Context: host; the graph verb and the folded exporter.  Memory is bounded by
+ * a limit on nodes: calls beyond it, or deeper than a level, are counted into
+ * the node of the caller that still fits, and told of in `absorbed`.
+ */
+#ifndef HOST_VIEW_TREE_H
+#define HOST_VIEW_TREE_H
+
+#include "walk.h"
+
+#define TREE_ROOT      0u
+#define TREE_NONE      UINT32_MAX
+#define TREE_NODES_MAX (2u << 20) /* 112 MiB of nodes, 16 MiB of hash */
+
+struct tree_node {
+	uint32_t function;
+	uint32_t parent; /* less than the node's own index; TREE_NONE for the root */
+	uint32_t child;	 /* first one, TREE_NONE = none */
+	uint32_t next;	 /* sibling */
+	uint64_t calls;
+	uint64_t total_ns; /* open calls count up to the end of the trace */
+	uint64_t self_ns;
+	uint64_t unfinished; /* among calls */
+};
+
+struct tree {
+	struct tree_node *nodes; /* nodes[TREE_ROOT] stands for the whole */
+	uint32_t count;
+	uint32_t limit;
+	uint32_t room;
+	uint32_t *slots; /* hash of (parent, function) to node; 0 = free */
+	uint32_t slot_bits;
+	uint64_t absorbed; /* calls counted into a caller's node for want of room */
+	uint64_t strays;   /* calls entered before the trace: their place is not known */
+};
+
+int tree_init(struct tree *tree, uint32_t limit) __attribute__((warn_unused_result));
+void tree_clear(struct tree *tree);
+/* The child of parent for function, made when new; TREE_NONE at the limit, *err set when out of memory. */
+uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t function, int *err);
+/* Siblings in falling order of total, then of calls and rising function. */
+int tree_sort(struct tree *tree) __attribute__((warn_unused_result));
+/* Node after node, each before its children; *depth counts along.  Start with TREE_ROOT and depth -1. */
+uint32_t tree_next(const struct tree *tree, uint32_t node, bool skip_children, int64_t *depth);
+
+/* Build from a trace; calls below depth_max levels (0 = any) are absorbed. */
+int tree_build(struct tree *tree, const struct trace *trace, const struct view_filter *filter, uint32_t depth_max,
+	       struct walk *walk, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* Sum of calls and times of the root's children, into the root. */
+void tree_sum(struct tree *tree);
+
+#endif

@@ -1,0 +1,221 @@
+/*
+ * The filtered pass over a trace; see walk.h.  Context: host.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "walk.h"
+
+const char *walk_end_text(enum call_end how)
+{
+	switch (how) {
+	case CALL_RETURNED:
+		return "returned";
+	case CALL_UNWOUND:
+		return "unwound";
+	case CALL_TAILED:
+		return "tail";
+	case CALL_OPEN:
+		return "open";
+	case CALL_LOST:
+		return "lost";
+	}
+	return "unknown";
+}
+
+uint64_t walk_since_ns(const struct walk *walk, uint64_t ticks)
+{
+	uint64_t start = trace_start_ticks(walk->trace);
+
+	return ticks > start ? trace_duration_ns(walk->trace, ticks - start) : 0;
+}
+
+static uint64_t span_ticks(const struct call_closed *closed)
+{
+	const struct call_frame *frame = closed->frame;
+
+	if (!frame->enter_known || closed->exit_ticks < frame->enter_ticks)
+		return 0;
+	return closed->exit_ticks - frame->enter_ticks;
+}
+
+uint64_t walk_duration_ns(const struct walk *walk, const struct call_closed *closed)
+{
+	return trace_duration_ns(walk->trace, span_ticks(closed));
+}
+
+uint64_t walk_self_ns(const struct walk *walk, const struct call_closed *closed)
+{
+	uint64_t span = span_ticks(closed);
+	uint64_t below = closed->frame->children_ticks;
+
+	return trace_duration_ns(walk->trace, span > below ? span - below : 0);
+}
+
+bool walk_wants(const struct walk *walk, uint32_t function)
+{
+	if (!walk->wanted)
+		return true;
+	return function < walk->functions && walk->wanted[function];
+}
+
+static bool in_window(const struct walk *walk)
+{
+	return walk->now_ticks >= walk->from_ticks && walk->now_ticks <= walk->to_ticks && !walk->error;
+}
+
+static void enter(void *ctx, struct callstack *stack, uint32_t thread, struct call_frame *frame)
+{
+	struct walk *walk = ctx;
+
+	if (walk->ops->on_push)
+		walk->ops->on_push(walk->ctx, walk, thread, frame);
+	if (walk->ops->on_enter && in_window(walk) && walk_wants(walk, frame->function))
+		walk->ops->on_enter(walk->ctx, walk, thread, frame);
+}
+
+static bool long_enough(const struct walk *walk, const struct call_closed *closed)
+{
+	return !walk->filter->min_ns ||
+	       (closed->frame->enter_known && walk_duration_ns(walk, closed) >= walk->filter->min_ns);
+}
+
+static void closed_call(void *ctx, struct callstack *stack, const struct call_closed *closed)
+{
+	struct walk *walk = ctx;
+	struct call_closed at_end = *closed;
+
+	/* A pass that --time ended early ends the calls that were open then. */
+	if (walk->finishing && at_end.exit_ticks > walk->to_ticks) {
+		at_end.exit_ticks = walk->to_ticks;
+		closed = &at_end;
+	}
+	if (walk->ops->on_close && in_window(walk) && walk_wants(walk, closed->frame->function) &&
+	    long_enough(walk, closed))
+		walk->ops->on_close(walk->ctx, walk, closed);
+	if (walk->ops->on_pop)
+		walk->ops->on_pop(walk->ctx, walk, closed);
+}
+
+static const struct callstack_ops stack_ops = {.on_enter = enter, .on_close = closed_call};
+
+static int feed(struct walk *walk, const struct trace_event *event)
+{
+	bool call = event->kind == CALLTAP_REC_CALL;
+	int err;
+
+	walk->now_ticks = event->ticks;
+	if (event->ticks > walk->last_ticks)
+		walk->last_ticks = event->ticks;
+	if ((call || event->kind >= CALLTAP_REC_STACK) && event->kind <= CALLTAP_REC_WAIT && walk->ops->on_event &&
+	    in_window(walk) && (!call || walk_wants(walk, event->id)))
+		walk->ops->on_event(walk->ctx, walk, event);
+	err = callstack_feed(walk->stack, event);
+	if (err)
+		return err;
+	if (event->kind == CALLTAP_REC_STACK && walk->ops->on_switched && in_window(walk))
+		walk->ops->on_switched(walk->ctx, walk, event);
+	return walk->error;
+}
+
+/* Damage that stops the cursor from getting on must not spin here: it is given up after this many in a row. */
+#define DAMAGES_IN_A_ROW 100000u
+
+static int run(struct walk *walk, struct trace_cursor *cursor)
+{
+	struct calltap_diag damage = {0};
+	struct trace_event event;
+	unsigned in_a_row = 0;
+	int err;
+
+	while ((err = trace_cursor_next(cursor, &event, &damage))) {
+		if (err == -ENOMEM)
+			return err;
+		if (err < 0) {
+			if (!walk->damages++)
+				walk->damage = damage;
+			if (++in_a_row > DAMAGES_IN_A_ROW)
+				break;
+			continue;
+		}
+		in_a_row = 0;
+		if (event.ticks > walk->to_ticks)
+			break;
+		err = feed(walk, &event);
+		if (err)
+			return err;
+	}
+	walk->finishing = true;
+	callstack_finish(walk->stack);
+	return walk->error;
+}
+
+static uint64_t ticks_at(const struct trace *trace, uint64_t ns)
+{
+	double ticks = (double)ns * trace_ticks_per_ns(trace);
+	uint64_t start = trace_start_ticks(trace);
+
+	if (ns == UINT64_MAX || !(ticks < 1e19) || (uint64_t)ticks > UINT64_MAX - start)
+		return UINT64_MAX;
+	return start + (uint64_t)llround(ticks);
+}
+
+static int mark_wanted(struct walk *walk, struct calltap_diag *diag)
+{
+	const char *glob = walk->filter->function;
+	bool any = false;
+
+	walk->functions = trace_function_count(walk->trace);
+	if (!glob)
+		return 0;
+	walk->wanted = calloc((size_t)walk->functions + 1, sizeof(*walk->wanted));
+	if (!walk->wanted)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < walk->functions; i++) {
+		const struct trace_function *function = trace_function(walk->trace, i);
+
+		walk->wanted[i] =
+			function && (fnmatch(glob, function->name, 0) == 0 || fnmatch(glob, function->symbol, 0) == 0);
+		any |= walk->wanted[i];
+	}
+	if (!any)
+		return calltap_diag_set(diag, -ENOENT,
+					"no function of the trace matches '%s': 'calltap report' lists their names",
+					glob);
+	return 0;
+}
+
+int walk_run(struct walk *walk, const struct trace *trace, const struct view_filter *filter, const struct walk_ops *ops,
+	     void *ctx, struct calltap_diag *diag)
+{
+	struct trace_select select = {
+		.size = sizeof(select), .thread = TRACE_NONE, .pid = filter->pid, .tid = filter->tid};
+	struct trace_cursor *cursor = NULL;
+	int err;
+
+	memset(walk, 0, sizeof(*walk));
+	walk->trace = trace;
+	walk->filter = filter;
+	walk->ops = ops;
+	walk->ctx = ctx;
+	walk->from_ticks = filter->from_ns ? ticks_at(trace, filter->from_ns) : 0;
+	walk->to_ticks = ticks_at(trace, filter->to_ns);
+	err = mark_wanted(walk, diag);
+	if (!err)
+		err = callstack_create(&walk->stack, trace, &stack_ops, walk);
+	if (!err)
+		err = trace_cursor_open(&cursor, trace, &select, diag);
+	if (!err)
+		err = run(walk, cursor);
+	trace_cursor_close(cursor);
+	callstack_destroy(walk->stack);
+	free(walk->wanted);
+	walk->stack = NULL;
+	walk->wanted = NULL;
+	if (err == -ENOMEM)
+		calltap_diag_set(diag, err, "out of memory: choose less with --time, --tid or -f");
+	return err;
+}
