@@ -15,10 +15,10 @@ extern "C" {
 #endif
 
 struct calltap_diag {
-	int code;        /* -errno, 0 = nothing to report */
-	char text[480];  /* one sentence, with the remedy; no newline */
+	int code;	 /* -errno, 0 = nothing to report */
+	char text[480];	 /* one sentence, with the remedy; no newline */
 	char input[160]; /* what was read, "" = none */
-	int column;      /* byte offset in input of the fault, -1 = none */
+	int column;	 /* byte offset in input of the fault, -1 = none */
 };
 
 /*

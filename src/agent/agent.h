@@ -19,8 +19,8 @@
 #include <patch/sites.h>
 #include <probe/thread.h>
 
-#define AGENT_NAME_MAX  100   /* of the session's socket */
-#define AGENT_READY_MS  20000 /* longest that the program waits for the tool at its start or in dlopen */
+#define AGENT_NAME_MAX	100   /* of the session's socket */
+#define AGENT_READY_MS	20000 /* longest that the program waits for the tool at its start or in dlopen */
 #define AGENT_OWN_STACK (64ul << 10)
 
 /* Sites that were switched on, to switch them off: an address, bit 63 set for one of length 2. */
@@ -32,12 +32,12 @@ struct agent_sites {
 struct agent {
 	char session[AGENT_NAME_MAX]; /* abstract socket name without its leading NUL; "" = not under a tool */
 	uint64_t image_id;
-	void *stack;           /* the control thread's */
-	int socket;            /* in the control thread's own descriptor table */
+	void *stack; /* the control thread's */
+	int socket;  /* in the control thread's own descriptor table */
 	struct patch_poker poker;
 	uint32_t forked;       /* this process is a fork of a traced one */
-	uint32_t ready;        /* futex word, counted up: whoever waits for the tool may go on */
-	uint32_t live;         /* 1 while a control thread serves this process */
+	uint32_t ready;	       /* futex word, counted up: whoever waits for the tool may go on */
+	uint32_t live;	       /* 1 while a control thread serves this process */
 	uint32_t no_dlhook;    /* dlopen cannot be followed */
 	uint64_t objects_seen; /* digest of the link map at the last report */
 	struct agent_sites sites[PROBE_REGIONS];

@@ -46,7 +46,7 @@ static unsigned take_fds(struct msghdr *header, int *fds, unsigned max)
 int agent_receive(void *message, uint32_t size, int *fds, unsigned max)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_MAX * sizeof(int))];
-	struct iovec vec = { message, size };
+	struct iovec vec = {message, size};
 	struct msghdr header = {
 		.msg_iov = &vec,
 		.msg_iovlen = 1,
@@ -85,7 +85,7 @@ static int check_peer(int fd)
 
 int agent_connect(void)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t length = base_strlen(agent.session);
 	long fd, ret;
 

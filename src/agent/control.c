@@ -45,7 +45,7 @@ static void close_copies(void)
 static int say_hello(void)
 {
 	struct calltap_msg_hello hello = {
-		.head = { CALLTAP_MSG_HELLO, sizeof(hello) },
+		.head = {CALLTAP_MSG_HELLO, sizeof(hello)},
 		.version = CALLTAP_ABI_VERSION,
 		.flags = (agent.forked ? CALLTAP_HELLO_FORKED : 0) | (agent.no_dlhook ? CALLTAP_HELLO_NO_DLHOOK : 0),
 		.pid = (uint32_t)sys_getpid(),
@@ -198,7 +198,8 @@ void agent_control_start(void)
 	long tid;
 
 	if (!agent.stack) {
-		void *stack = sys_mmap(NULL, AGENT_OWN_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *stack =
+			sys_mmap(NULL, AGENT_OWN_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (sys_failed((long)stack))
 			return;

@@ -35,7 +35,8 @@ static void region_add(const struct patch_result *result)
 static void sites_remember(const struct calltap_site *sites, uint32_t count)
 {
 	struct agent_sites *kept = &agent.sites[agent.sites_count];
-	uint64_t *packed = sys_mmap(NULL, count * sizeof(*packed), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t *packed =
+		sys_mmap(NULL, count * sizeof(*packed), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (sys_failed((long)packed))
 		return; /* they stay on when the tool goes: slower, not wrong */
@@ -64,12 +65,12 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done)
 {
 	size_t size = plan->site_count * sizeof(struct calltap_site);
-	struct patch_result result = { 0 };
+	struct patch_result result = {0};
 	uint64_t start = arch_clock();
 	void *sites;
 
 	*done = (struct calltap_msg_plan_done){
-		.head = { CALLTAP_MSG_PLAN_DONE, sizeof(*done) },
+		.head = {CALLTAP_MSG_PLAN_DONE, sizeof(*done)},
 		.plan_id = plan->plan_id,
 		.error = -ENOMEM,
 	};

@@ -15,7 +15,7 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define PATH_BYTES 4096u
+#define PATH_BYTES  4096u
 #define OBJECTS_MAX 65536
 
 extern struct r_debug _r_debug __attribute__((weak));
@@ -50,7 +50,7 @@ static int send_object(const struct link_map *map)
 
 int agent_objects_send(void)
 {
-	const struct calltap_msg end = { CALLTAP_MSG_OBJECTS_END, sizeof(end) };
+	const struct calltap_msg end = {CALLTAP_MSG_OBJECTS_END, sizeof(end)};
 	uint32_t n = 0;
 	int ret = 0;
 
@@ -97,7 +97,8 @@ void agent_dlhook_install(void)
 		return;
 	agent.objects_seen = objects_digest();
 	at = _r_debug.r_brk;
-	if (!arch_is_empty_function((const uint8_t *)at) || at - (uint64_t)agent_debug_state + ARCH_REACH >= 2 * ARCH_REACH)
+	if (!arch_is_empty_function((const uint8_t *)at) ||
+	    at - (uint64_t)agent_debug_state + ARCH_REACH >= 2 * ARCH_REACH)
 		return;
 	arch_jump_make(code, at, (uint64_t)agent_debug_state);
 	if (!patch_poke(&agent.poker, at, code, 5))

@@ -48,8 +48,8 @@ static int report(const struct probe_region *region, int (*callback)(struct dl_p
 		  const struct dl_phdr_info *like)
 {
 	ElfW(Phdr) headers[] = {
-		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = region->lo, .p_memsz = region->hi - region->lo },
-		{ .p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = region->hi, .p_memsz = ARCH_EH_FRAME_MAX },
+		{.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = region->lo, .p_memsz = region->hi - region->lo},
+		{.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = region->hi, .p_memsz = ARCH_EH_FRAME_MAX},
 	};
 	struct dl_phdr_info info = {
 		.dlpi_addr = 0,
@@ -79,7 +79,7 @@ static int pass(struct dl_phdr_info *info, size_t size, void *data)
 
 int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
 {
-	struct passing passing = { .callback = callback, .data = data };
+	struct passing passing = {.callback = callback, .data = data};
 	int ret = agent.next_iterate ? agent.next_iterate(pass, &passing) : 0;
 	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
 
@@ -93,5 +93,6 @@ void agent_unwind_init(void)
 	if (!&dlsym)
 		return;
 	agent.next_find_object = (int (*)(void *, void *))dlsym(RTLD_NEXT, "_dl_find_object");
-	agent.next_iterate = (int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))dlsym(RTLD_NEXT, "dl_iterate_phdr");
+	agent.next_iterate =
+		(int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))dlsym(RTLD_NEXT, "dl_iterate_phdr");
 }

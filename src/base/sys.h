@@ -11,7 +11,7 @@
 #include <arch.h>
 #include <sys/syscall.h>
 
-#define SYS(nr, a, b, c, d, e, f) \
+#define SYS(nr, a, b, c, d, e, f)                                                                                      \
 	arch_syscall(SYS_##nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 static inline int sys_failed(long ret)
@@ -52,7 +52,7 @@ struct sys_timespec {
 /* Not FUTEX_PRIVATE: the words are shared with the tool. */
 static inline long sys_futex_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
-	struct sys_timespec ts = { (int64_t)(timeout_ns / 1000000000u), (int64_t)(timeout_ns % 1000000000u) };
+	struct sys_timespec ts = {(int64_t)(timeout_ns / 1000000000u), (int64_t)(timeout_ns % 1000000000u)};
 
 	return SYS(futex, word, 0 /* FUTEX_WAIT */, value, &ts, 0, 0);
 }
@@ -64,7 +64,7 @@ static inline long sys_futex_wake(uint32_t *word)
 
 static inline uint64_t sys_monotonic_ns(void)
 {
-	struct sys_timespec ts = { 0, 0 };
+	struct sys_timespec ts = {0, 0};
 
 	SYS(clock_gettime, 1 /* CLOCK_MONOTONIC */, &ts, 0, 0, 0, 0);
 	return (uint64_t)ts.sec * 1000000000u + (uint64_t)ts.nsec;

@@ -164,7 +164,7 @@ int cmd_export(int argc, char **argv)
 
 	reading_init(&reading, "export", help);
 	err = read_options(&reading, &export, argc, argv);
-	if (err || reading.done)
+	if (err || reading.done || !export.format)
 		return reading_close(&reading, err);
 	err = reading_open(&reading);
 	if (!err)

@@ -14,16 +14,12 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-#ifdef CALLTAP_HAS_RECORD
 	{"record", cmd_record, "run a program and record its calls"},
-#endif
 	{"replay", cmd_replay, "show a trace as text, call by call"},
 	{"report", cmd_report, "calls and times by function, object or thread"},
 	{"graph", cmd_graph, "the merged call tree, or callers and callees of a function"},
 	{"info", cmd_info, "what a trace is of"},
-#ifdef CALLTAP_HAS_FUNCTIONS
 	{"functions", cmd_functions, "what can be traced in a program"},
-#endif
 	{"export", cmd_export, "write a trace for Perfetto, Chrome, flame graphs or scripts"},
 };
 

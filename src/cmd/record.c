@@ -41,24 +41,24 @@ enum option_code {
 };
 
 static const struct option long_options[] = {
-	{ "tracer", required_argument, NULL, 'p' },
-	{ "trace", required_argument, NULL, 'l' },
-	{ "notrace", required_argument, NULL, 'n' },
-	{ "graph", required_argument, NULL, 'g' },
-	{ "no-graph", required_argument, NULL, OPT_NO_GRAPH },
-	{ "buffer", required_argument, NULL, 'b' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "mode", required_argument, NULL, OPT_MODE },
-	{ "max-depth", required_argument, NULL, OPT_MAX_DEPTH },
-	{ "threshold", required_argument, NULL, 't' },
-	{ "no-fork", no_argument, NULL, OPT_NO_FORK },
-	{ "no-exec", no_argument, NULL, OPT_NO_EXEC },
-	{ "allow-no-sites", no_argument, NULL, OPT_NO_SITES },
-	{ "allow-no-match", no_argument, NULL, OPT_NO_MATCH },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ 0 },
+	{"tracer", required_argument, NULL, 'p'},
+	{"trace", required_argument, NULL, 'l'},
+	{"notrace", required_argument, NULL, 'n'},
+	{"graph", required_argument, NULL, 'g'},
+	{"no-graph", required_argument, NULL, OPT_NO_GRAPH},
+	{"buffer", required_argument, NULL, 'b'},
+	{"output", required_argument, NULL, 'o'},
+	{"mode", required_argument, NULL, OPT_MODE},
+	{"max-depth", required_argument, NULL, OPT_MAX_DEPTH},
+	{"threshold", required_argument, NULL, 't'},
+	{"no-fork", no_argument, NULL, OPT_NO_FORK},
+	{"no-exec", no_argument, NULL, OPT_NO_EXEC},
+	{"allow-no-sites", no_argument, NULL, OPT_NO_SITES},
+	{"allow-no-match", no_argument, NULL, OPT_NO_MATCH},
+	{"quiet", no_argument, NULL, 'q'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, OPT_HELP},
+	{0},
 };
 
 static void print_help(void)
@@ -113,7 +113,7 @@ static bool parse_scaled(const char *text, const struct unit *units, double *val
 static bool parse_size(const char *text, uint64_t *bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 }, { "k", 1 << 10 }, { "K", 1 << 10 }, { "M", 1 << 20 }, { "m", 1 << 20 }, { "G", 1 << 30 }, { NULL, 0 },
+		{"", 1}, {"k", 1 << 10}, {"K", 1 << 10}, {"M", 1 << 20}, {"m", 1 << 20}, {"G", 1 << 30}, {NULL, 0},
 	};
 	double value;
 
@@ -126,7 +126,7 @@ static bool parse_size(const char *text, uint64_t *bytes)
 static bool parse_time(const char *text, uint64_t *ns)
 {
 	static const struct unit units[] = {
-		{ "", 1e3 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 },
+		{"", 1e3}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0},
 	};
 	double value;
 
@@ -149,7 +149,7 @@ static bool parse_count(const char *text, uint32_t *count)
 
 static bool parse_mode(const char *text, enum calltap_mode *mode)
 {
-	static const char *const names[] = { "block", "drop", "overwrite" };
+	static const char *const names[] = {"block", "drop", "overwrite"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(text, names[i])) {
@@ -190,13 +190,15 @@ static int take_option(struct record_options *options, int code, bool *quiet)
 	case OPT_NO_GRAPH:
 		return add_filter(options, FILTER_NOGRAPH, optarg);
 	case 'b':
-		return parse_size(optarg, &options->buffer_bytes) ?
-			       0 : wrong("buffer size", optarg, "give 8K to 1G, such as 4M");
+		return parse_size(optarg, &options->buffer_bytes)
+			       ? 0
+			       : wrong("buffer size", optarg, "give 8K to 1G, such as 4M");
 	case OPT_MAX_DEPTH:
 		return parse_count(optarg, &options->depth_max) ? 0 : wrong("depth", optarg, "give a number from 1");
 	case 't':
-		return parse_time(optarg, &options->threshold_ns) ?
-			       0 : wrong("threshold", optarg, "give a time such as 10us or 1ms");
+		return parse_time(optarg, &options->threshold_ns)
+			       ? 0
+			       : wrong("threshold", optarg, "give a time such as 10us or 1ms");
 	case OPT_MODE:
 		return parse_mode(optarg, &options->mode) ? 0 : wrong("mode", optarg, "it is block, drop or overwrite");
 	case 'o':
@@ -236,7 +238,8 @@ static int check_options(const struct record_options *options)
 		return EXIT_USAGE;
 	}
 	if (exits && !options->tracer->has_exit) {
-		fprintf(stderr, "calltap: -g, --no-graph, --max-depth and --threshold need the tracer function_graph\n");
+		fprintf(stderr,
+			"calltap: -g, --no-graph, --max-depth and --threshold need the tracer function_graph\n");
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -276,13 +279,14 @@ static void summarize(const struct record_options *options, const struct record_
 		fprintf(stderr, "calltap: %llu functions were left alone: their bytes were not what the file says\n",
 			(unsigned long long)result->failed);
 	if (result->lost)
-		fprintf(stderr, "calltap: %llu records were lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
+		fprintf(stderr,
+			"calltap: %llu records were lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
 			(unsigned long long)result->lost);
 	if (!options->verbose && !isatty(STDERR_FILENO))
 		return;
 	fprintf(stderr, "calltap: %llu records of %u threads in %u processes, %.1f MB in %s",
-		(unsigned long long)result->records, result->threads, result->processes, (double)result->file_bytes / 1e6,
-		options->output);
+		(unsigned long long)result->records, result->threads, result->processes,
+		(double)result->file_bytes / 1e6, options->output);
 	if (waited_ms >= 1)
 		fprintf(stderr, "; threads waited %.0f ms for the tool", waited_ms);
 	fprintf(stderr, "\n");
@@ -291,7 +295,7 @@ static void summarize(const struct record_options *options, const struct record_
 /* End as the command did: the same status, or the same signal. */
 static int end_like(int status)
 {
-	struct rlimit no_core = { 0, 0 };
+	struct rlimit no_core = {0, 0};
 
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
@@ -305,7 +309,7 @@ static int end_like(int status)
 static int record(struct record_options *options, bool quiet)
 {
 	struct record_result result;
-	struct calltap_diag diag = { 0 };
+	struct calltap_diag diag = {0};
 	char agent[PATH_MAX];
 	int ret;
 

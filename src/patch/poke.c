@@ -10,8 +10,8 @@
 #include <base/sys.h>
 #include <patch/poke.h>
 
-#define PAGE 4096ul
-#define MEMBARRIER_SYNC_CORE          (1 << 5)
+#define PAGE			      4096ul
+#define MEMBARRIER_SYNC_CORE	      (1 << 5)
 #define MEMBARRIER_REGISTER_SYNC_CORE (1 << 6)
 
 void patch_poker_open(struct patch_poker *poker)

@@ -11,11 +11,11 @@
 #include <base/sys.h>
 #include <patch/sites.h>
 
-#define PAGE       4096ul
-#define STEP       (1ul << 24) /* how far apart places are tried */
-#define LOW_OBJECT (1ul << 31) /* below: a position-dependent executable */
+#define PAGE	   4096ul
+#define STEP	   (1ul << 24)	/* how far apart places are tried */
+#define LOW_OBJECT (1ul << 31)	/* below: a position-dependent executable */
 #define LOW_PLACE  0x60000000ul /* its stubs: above the heap's usual growth, within reach */
-#define CHUNK      (1ul << 16) /* text is rewritten this much at a time */
+#define CHUNK	   (1ul << 16)	/* text is rewritten this much at a time */
 #define CODE_MAX   8
 #define STUB_MAX   64ul
 #define REGION_MAX (1ul << 30)
@@ -174,7 +174,7 @@ int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, co
 		      uint32_t count)
 {
 	size_t buffer_size = page_up(CHUNK + CODE_MAX);
-	struct window window = { 0 };
+	struct window window = {0};
 	int ret = 0, last;
 
 	window.bytes = sys_mmap(NULL, buffer_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -13,8 +13,8 @@
 #include <patch/poke.h>
 
 struct patch_result {
-	uint64_t region;      /* start of the stub region, 0 = none */
-	uint64_t region_end;  /* end of its stubs; its unwind table lies there */
+	uint64_t region;     /* start of the stub region, 0 = none */
+	uint64_t region_end; /* end of its stubs; its unwind table lies there */
 	uint32_t patched;
 	uint32_t failed;
 	uint32_t first_failed_id;

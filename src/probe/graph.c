@@ -15,8 +15,8 @@
 #include <probe/graph.h>
 #include <probe/thread.h>
 
-#define UNRECORDED   ((uint64_t)1) /* in a link: the frame below it wrote no ENTRY */
-#define WALK_MAX     (1u << 20)
+#define UNRECORDED    ((uint64_t)1) /* in a link: the frame below it wrote no ENTRY */
+#define WALK_MAX      (1u << 20)
 #define STACK_TOP_GAP (STACK_NEAR / 2) /* a stack without frames has its top this far above the first slot */
 
 static uint32_t word_id(uint32_t word)
@@ -248,7 +248,8 @@ static bool take_back(struct probe_thread *thread, uint32_t id, uint64_t now)
 	uint64_t cursor = writer->cursor, entry;
 	uint64_t *last = (uint64_t *)cursor - 1;
 
-	if (!writer->limit || cursor > writer->limit || cursor <= writer->limit - writer->ring->sub_size + sizeof(struct calltap_subbuf))
+	if (!writer->limit || cursor > writer->limit ||
+	    cursor <= writer->limit - writer->ring->sub_size + sizeof(struct calltap_subbuf))
 		return false;
 	entry = *last;
 	if (calltap_record_kind(entry) != CALLTAP_REC_ENTRY || calltap_record_id(entry) != id ||

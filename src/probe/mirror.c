@@ -13,7 +13,7 @@
 #include <base/sys.h>
 #include <probe/thread.h>
 
-#define GRANULE   ((uint64_t)1 << GRANULE_BITS)
+#define GRANULE	  ((uint64_t)1 << GRANULE_BITS)
 #define LEAF_BITS 15 /* granules in a leaf: 32 GiB of addresses, 4 KiB of bits */
 #define ROOT_SIZE (1u << (ARCH_ADDRESS_BITS - GRANULE_BITS - LEAF_BITS))
 

@@ -26,21 +26,21 @@ struct probe_stack {
 /* Starts as zeros in every thread but for `writer`; entry.S knows the first four (offsets.h). */
 struct probe_thread {
 	struct ring_writer *writer; /* never NULL: the nil writer until the thread holds a ring */
-	uint64_t granule;    /* slots in this granule of addresses have a mirror (mirror.c) */
-	uint64_t top;        /* slot of the innermost traced frame on the current stack, or above it */
-	uint64_t gate;       /* gated stubs skip calls whose slot lies below this */
-	uint64_t tree;       /* slot of the -g root we are in, 0 = none */
-	uint32_t depth;      /* open frames; kept only while a depth limit is set */
-	uint32_t attach_try; /* claims that found no ring, for backing off */
+	uint64_t granule;	    /* slots in this granule of addresses have a mirror (mirror.c) */
+	uint64_t top;		    /* slot of the innermost traced frame on the current stack, or above it */
+	uint64_t gate;		    /* gated stubs skip calls whose slot lies below this */
+	uint64_t tree;		    /* slot of the -g root we are in, 0 = none */
+	uint32_t depth;		    /* open frames; kept only while a depth limit is set */
+	uint32_t attach_try;	    /* claims that found no ring, for backing off */
 	struct probe_stack stacks[PROBE_STACKS]; /* recently left stacks */
-	uint32_t stack_next; /* which of them is replaced next */
-	uint32_t ready;      /* gate is set up */
+	uint32_t stack_next;			 /* which of them is replaced next */
+	uint32_t ready;				 /* gate is set up */
 };
 extern __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Zeroed by the kernel in a forked child (MADV_WIPEONFORK): how a child learns that it is one. */
 struct probe_wiped {
-	uint32_t alive;    /* 1 in the process that set it up */
+	uint32_t alive;	   /* 1 in the process that set it up */
 	uint32_t starting; /* futex word: 1 while a thread of a forked child sets it up, 2 after */
 	uint32_t arena_count;
 	struct calltap_arena *arenas[PROBE_ARENAS];
@@ -58,7 +58,7 @@ struct probe_context {
 	uint64_t threshold_ticks;
 	uint32_t depth_max;
 	uint32_t tree_filter;
-	uint32_t enabled; /* 0: nothing is recorded; frames that are open still return right */
+	uint32_t enabled;      /* 0: nothing is recorded; frames that are open still return right */
 	uint32_t region_count; /* appended to by the control side: region first, count after (release) */
 	struct probe_region regions[PROBE_REGIONS];
 	/* Called with signals blocked, in a forked child's first record; sets up wiped anew or leaves enabled 0. */

@@ -126,7 +126,7 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 
 void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid)
 {
-	uint64_t comm[2] = { 0, 0 };
+	uint64_t comm[2] = {0, 0};
 
 	SYS(prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0);
 	__builtin_memcpy(ring->comm, comm, sizeof(ring->comm));

@@ -23,12 +23,12 @@
 /* Private to the target; entry.S knows the first three (offsets.h). */
 struct ring_writer {
 	uint64_t cursor;  /* address of the next slot */
-	uint64_t limit;   /* end of the open sub-buffer; 0 = none is open */
+	uint64_t limit;	  /* end of the open sub-buffer; 0 = none is open */
 	uint32_t time_hi; /* high half of the clock that readers assume */
 	uint32_t tid;
 	struct calltap_ring *ring; /* NULL: this thread holds no ring */
-	uint64_t lost;    /* dropped, and not yet written as a LOST record */
-	uint64_t waited;  /* ticks waited, and not yet written as a WAIT record */
+	uint64_t lost;		   /* dropped, and not yet written as a LOST record */
+	uint64_t waited;	   /* ticks waited, and not yet written as a WAIT record */
 	uint64_t reserved[2];
 };
 

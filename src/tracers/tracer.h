@@ -14,17 +14,17 @@
 #include <stdint.h>
 
 struct tracer_needs {
-	bool tree_filter;  /* -g was given */
-	bool notree;       /* --no-graph was given */
-	bool depth;        /* --max-depth was given */
-	bool threshold;    /* --threshold was given */
+	bool tree_filter; /* -g was given */
+	bool notree;	  /* --no-graph was given */
+	bool depth;	  /* --max-depth was given */
+	bool threshold;	  /* --threshold was given */
 };
 
 struct tracer {
 	const char *name;    /* as the kernel names it */
 	const char *summary; /* one line for --help */
-	bool patches;        /* false: no function is touched */
-	bool has_exit;       /* tree filters, depth and threshold make sense */
+	bool patches;	     /* false: no function is touched */
+	bool has_exit;	     /* tree filters, depth and threshold make sense */
 	/* CALLTAP_SITE_* of a function; root and notree: it is named by -g, by --no-graph. */
 	uint16_t (*site_flags)(const struct tracer_needs *needs, bool root, bool notree);
 };

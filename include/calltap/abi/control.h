@@ -28,7 +28,7 @@
 
 #define CALLTAP_ABI_VERSION 1u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
-#define CALLTAP_MSG_MAX 4608u
+#define CALLTAP_MSG_MAX	    4608u
 
 enum calltap_msg_type {
 	CALLTAP_MSG_HELLO = 1,
@@ -50,7 +50,7 @@ struct calltap_msg {
 	uint32_t size; /* of the whole message, bytes */
 };
 
-#define CALLTAP_HELLO_FORKED 1u   /* child of a traced process: no plan wanted */
+#define CALLTAP_HELLO_FORKED	1u /* child of a traced process: no plan wanted */
 #define CALLTAP_HELLO_NO_DLHOOK 2u /* dlopen cannot be followed in this process */
 
 struct calltap_msg_hello {
@@ -59,27 +59,27 @@ struct calltap_msg_hello {
 	uint32_t flags;
 	uint32_t pid, tid, ppid; /* as the target sees them */
 	uint32_t page_size;
-	uint64_t ticks;    /* clock at the hello */
+	uint64_t ticks;	   /* clock at the hello */
 	uint64_t image_id; /* random per process image, kept over fork */
 };
 
 /* An object of the link map; path is the loader's name, "" for the executable. */
 struct calltap_msg_object {
 	struct calltap_msg head;
-	uint64_t base;    /* load bias (l_addr) */
+	uint64_t base;	  /* load bias (l_addr) */
 	uint64_t dynamic; /* address of its dynamic section (l_ld) */
-	char path[];      /* NUL-terminated; size is in head */
+	char path[];	  /* NUL-terminated; size is in head */
 };
 
 struct calltap_msg_setup {
 	struct calltap_msg head;
-	uint32_t mode;       /* enum calltap_mode */
-	uint32_t depth_max;  /* frames, 0 = no limit */
+	uint32_t mode;		  /* enum calltap_mode */
+	uint32_t depth_max;	  /* frames, 0 = no limit */
 	uint64_t threshold_ticks; /* calls shorter than this leave no record; 0 = off */
-	uint32_t tree_filter; /* 1: only inside CALLTAP_SITE_ROOT functions */
-	uint32_t wait_max_ms; /* block mode: longest wait without progress */
-	uint64_t arena_size;  /* bytes of the arena that comes along */
-	uint32_t dormant;     /* 1: nothing to trace in this image, the agent lets go */
+	uint32_t tree_filter;	  /* 1: only inside CALLTAP_SITE_ROOT functions */
+	uint32_t wait_max_ms;	  /* block mode: longest wait without progress */
+	uint64_t arena_size;	  /* bytes of the arena that comes along */
+	uint32_t dormant;	  /* 1: nothing to trace in this image, the agent lets go */
 	uint32_t reserved;
 };
 
@@ -91,44 +91,44 @@ struct calltap_msg_arena {
 /* A plan: the sites of one object, in a sealed memfd that comes along. */
 struct calltap_msg_plan {
 	struct calltap_msg head;
-	uint64_t plan_id;    /* given back in PLAN_DONE */
-	uint64_t near_lo;    /* stubs must lie within reach of [near_lo, near_hi) */
+	uint64_t plan_id; /* given back in PLAN_DONE */
+	uint64_t near_lo; /* stubs must lie within reach of [near_lo, near_hi) */
 	uint64_t near_hi;
 	uint64_t stub_bytes; /* size of the stub region, bytes */
 	uint64_t region;     /* 0: make the region; else one made earlier, reused */
 	uint32_t site_count;
-	uint32_t live;       /* 1: threads may be running in this object */
+	uint32_t live; /* 1: threads may be running in this object */
 };
 
 /* What the stub does; the tool decides. */
-#define CALLTAP_SITE_GATED 1u      /* test the thread's gate first */
-#define CALLTAP_SITE_FULL_ENTRY 2u /* entry by the full recorder (depth, filters) */
-#define CALLTAP_SITE_FULL_EXIT 4u  /* exit by the full recorder (threshold) */
-#define CALLTAP_SITE_ROOT 8u       /* opens the tree filter's gate */
-#define CALLTAP_SITE_NOTREE 16u    /* closes it for everything below */
-#define CALLTAP_SITE_CALL 32u      /* tracer "function": entry only, with the caller */
+#define CALLTAP_SITE_GATED	1u  /* test the thread's gate first */
+#define CALLTAP_SITE_FULL_ENTRY 2u  /* entry by the full recorder (depth, filters) */
+#define CALLTAP_SITE_FULL_EXIT	4u  /* exit by the full recorder (threshold) */
+#define CALLTAP_SITE_ROOT	8u  /* opens the tree filter's gate */
+#define CALLTAP_SITE_NOTREE	16u /* closes it for everything below */
+#define CALLTAP_SITE_CALL	32u /* tracer "function": entry only, with the caller */
 
 struct calltap_site {
-	uint64_t address;   /* of the jump to write */
-	uint32_t id;        /* function id */
-	uint32_t stub_off;  /* offset of the stub in the region */
-	uint16_t flags;     /* CALLTAP_SITE_* */
-	uint8_t length;     /* bytes verified and replaced at address: 2 or 5 (x86-64) */
-	uint8_t body_off;   /* the body goes on at address + body_off */
-	int8_t tramp_off;   /* length 2: the 5-byte jump lies at address + tramp_off */
+	uint64_t address;  /* of the jump to write */
+	uint32_t id;	   /* function id */
+	uint32_t stub_off; /* offset of the stub in the region */
+	uint16_t flags;	   /* CALLTAP_SITE_* */
+	uint8_t length;	   /* bytes verified and replaced at address: 2 or 5 (x86-64) */
+	uint8_t body_off;  /* the body goes on at address + body_off */
+	int8_t tramp_off;  /* length 2: the 5-byte jump lies at address + tramp_off */
 	uint8_t reserved[3];
-	uint8_t old[8];     /* expected bytes at address */
+	uint8_t old[8];	      /* expected bytes at address */
 	uint8_t tramp_old[8]; /* expected bytes at the trampoline */
 };
 
 struct calltap_msg_plan_done {
 	struct calltap_msg head;
 	uint64_t plan_id;
-	uint64_t region;      /* address of the stub region */
+	uint64_t region; /* address of the stub region */
 	uint32_t patched;
-	uint32_t failed;      /* sites left alone: their bytes differed, or they were out of reach */
+	uint32_t failed; /* sites left alone: their bytes differed, or they were out of reach */
 	uint32_t first_failed_id;
-	int32_t error;        /* 0, or -errno that stopped the whole plan */
+	int32_t error; /* 0, or -errno that stopped the whole plan */
 	uint64_t elapsed_ticks;
 };
 

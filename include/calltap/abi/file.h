@@ -27,18 +27,18 @@
 
 #include <stdint.h>
 
-#define CALLTAP_FILE_MAGIC "CALLTAP\n"
-#define CALLTAP_FILE_VERSION 1u
-#define CALLTAP_CHUNK_MAGIC 0x4b435443u /* "CTCK" */
-#define CALLTAP_CHUNK_ZSTD 1u
+#define CALLTAP_FILE_MAGIC    "CALLTAP\n"
+#define CALLTAP_FILE_VERSION  1u
+#define CALLTAP_CHUNK_MAGIC   0x4b435443u /* "CTCK" */
+#define CALLTAP_CHUNK_ZSTD    1u
 #define CALLTAP_CHUNK_RAW_MAX (64u << 20) /* bytes; larger is damage */
 
 struct calltap_file_head {
 	char magic[8];
 	uint32_t version;
-	uint32_t head_size; /* where the first chunk starts */
+	uint32_t head_size;  /* where the first chunk starts */
 	uint64_t created_ns; /* CLOCK_REALTIME */
-	uint32_t arch;       /* ELF e_machine of the target */
+	uint32_t arch;	     /* ELF e_machine of the target */
 	uint32_t reserved[9];
 };
 
@@ -46,22 +46,22 @@ struct calltap_chunk {
 	uint32_t magic;
 	uint32_t type;
 	uint32_t flags;
-	uint32_t check;  /* of this head with check = 0, then the stored payload; of DATA, its head only */
+	uint32_t check;	 /* of this head with check = 0, then the stored payload; of DATA, its head only */
 	uint64_t stored; /* payload bytes in the file */
-	uint64_t raw;    /* payload bytes after decompression */
+	uint64_t raw;	 /* payload bytes after decompression */
 };
 
 enum calltap_chunk_type {
-	CALLTAP_CHUNK_INFO = 1,      /* "key=value\n" lines, UTF-8; later keys replace earlier ones */
+	CALLTAP_CHUNK_INFO = 1,	     /* "key=value\n" lines, UTF-8; later keys replace earlier ones */
 	CALLTAP_CHUNK_CLOCK = 2,     /* array of struct calltap_file_clock */
 	CALLTAP_CHUNK_PROCESS = 3,   /* struct calltap_file_process + exe path + NUL */
 	CALLTAP_CHUNK_OBJECT = 4,    /* struct calltap_file_object + path + NUL */
-	CALLTAP_CHUNK_MAP = 5,       /* array of struct calltap_file_map */
+	CALLTAP_CHUNK_MAP = 5,	     /* array of struct calltap_file_map */
 	CALLTAP_CHUNK_FUNCTIONS = 6, /* struct calltap_file_functions, its array, strings */
 	CALLTAP_CHUNK_LINES = 7,     /* struct calltap_file_lines, its array, strings */
 	CALLTAP_CHUNK_THREAD = 8,    /* array of struct calltap_file_thread */
-	CALLTAP_CHUNK_DATA = 9,      /* struct calltap_file_data + three streams */
-	CALLTAP_CHUNK_END = 10,      /* struct calltap_file_end; the file is complete */
+	CALLTAP_CHUNK_DATA = 9,	     /* struct calltap_file_data + three streams */
+	CALLTAP_CHUNK_END = 10,	     /* struct calltap_file_end; the file is complete */
 };
 
 struct calltap_file_clock {
@@ -80,7 +80,7 @@ struct calltap_file_process {
 	uint32_t process;
 	uint32_t pid;
 	uint32_t parent; /* process index, or UINT32_MAX */
-	uint32_t start;  /* enum calltap_process_start */
+	uint32_t start;	 /* enum calltap_process_start */
 	uint64_t start_ticks;
 	uint64_t end_ticks; /* 0 = not known (yet) */
 };
@@ -94,17 +94,17 @@ struct calltap_file_object {
 struct calltap_file_map {
 	uint32_t process;
 	uint32_t object;
-	uint64_t base;  /* load bias: run-time address = base + ELF address */
+	uint64_t base;	 /* load bias: run-time address = base + ELF address */
 	uint64_t lo, hi; /* run-time extent */
-	uint64_t ticks; /* when it was seen */
+	uint64_t ticks;	 /* when it was seen */
 };
 
 struct calltap_file_function {
 	uint32_t function;
 	uint32_t object;
 	uint64_t address; /* ELF address of the symbol */
-	uint32_t size;    /* bytes, 0 = not known */
-	uint32_t name;    /* offset in the strings; mangled, as in the symbol table */
+	uint32_t size;	  /* bytes, 0 = not known */
+	uint32_t name;	  /* offset in the strings; mangled, as in the symbol table */
 };
 
 struct calltap_file_functions {
@@ -130,8 +130,8 @@ struct calltap_file_thread {
 	uint32_t reserved;
 	char name[16];
 	uint64_t start_ticks;
-	uint64_t end_ticks; /* 0 = not known (yet) */
-	uint64_t lost;      /* records lost in all */
+	uint64_t end_ticks;  /* 0 = not known (yet) */
+	uint64_t lost;	     /* records lost in all */
 	uint64_t wait_ticks; /* time spent waiting for the tool */
 };
 
@@ -146,12 +146,12 @@ struct calltap_file_thread {
 struct calltap_file_data {
 	uint32_t thread;
 	uint32_t count;
-	uint64_t base_ticks; /* of the first record */
-	uint64_t last_ticks; /* greatest time in the chunk */
+	uint64_t base_ticks;  /* of the first record */
+	uint64_t last_ticks;  /* greatest time in the chunk */
 	uint32_t times_size;  /* bytes */
 	uint32_t extras_size; /* bytes */
-	uint64_t number;     /* counts up per thread from 0; a gap is lost data */
-	uint32_t check;      /* of the streams as stored; trace_writer_chunk() fills it in */
+	uint64_t number;      /* counts up per thread from 0; a gap is lost data */
+	uint32_t check;	      /* of the streams as stored; trace_writer_chunk() fills it in */
 	uint32_t reserved;
 };
 

@@ -24,19 +24,19 @@
 #include <stdint.h>
 
 #define CALLTAP_RECORD_ID_BITS 28
-#define CALLTAP_RECORD_ID_MAX ((1u << CALLTAP_RECORD_ID_BITS) - 1)
+#define CALLTAP_RECORD_ID_MAX  ((1u << CALLTAP_RECORD_ID_BITS) - 1)
 
 enum calltap_record_kind {
-	CALLTAP_REC_NONE = 0,   /* empty slot */
-	CALLTAP_REC_ENTRY = 1,  /* a function was entered; id = function */
-	CALLTAP_REC_EXIT = 2,   /* it returned; id = function */
-	CALLTAP_REC_CALL = 3,   /* tracer "function"; second word = return address in the caller */
-	CALLTAP_REC_TIME = 4,   /* second word = the full clock; id = 0 */
+	CALLTAP_REC_NONE = 0,	/* empty slot */
+	CALLTAP_REC_ENTRY = 1,	/* a function was entered; id = function */
+	CALLTAP_REC_EXIT = 2,	/* it returned; id = function */
+	CALLTAP_REC_CALL = 3,	/* tracer "function"; second word = return address in the caller */
+	CALLTAP_REC_TIME = 4,	/* second word = the full clock; id = 0 */
 	CALLTAP_REC_UNWIND = 5, /* the id innermost open frames ended without returning */
-	CALLTAP_REC_STACK = 6,  /* the thread now runs on the stack that holds the second word's address */
-	CALLTAP_REC_LOST = 7,   /* second word = records dropped right before this one */
-	CALLTAP_REC_WAIT = 8,   /* second word = ticks the writer had to wait for the reader */
-	CALLTAP_REC_TAIL = 9,   /* id left by a tail call: the ENTRY that follows takes its place */
+	CALLTAP_REC_STACK = 6,	/* the thread now runs on the stack that holds the second word's address */
+	CALLTAP_REC_LOST = 7,	/* second word = records dropped right before this one */
+	CALLTAP_REC_WAIT = 8,	/* second word = ticks the writer had to wait for the reader */
+	CALLTAP_REC_TAIL = 9,	/* id left by a tail call: the ENTRY that follows takes its place */
 	CALLTAP_REC_KINDS
 };
 

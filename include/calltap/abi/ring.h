@@ -26,15 +26,15 @@
 
 #include <stdint.h>
 
-#define CALLTAP_PAGE 4096u
-#define CALLTAP_ARENA_RINGS 256u /* rings an arena holds at the most */
+#define CALLTAP_PAGE	    4096u
+#define CALLTAP_ARENA_RINGS 256u	/* rings an arena holds at the most */
 #define CALLTAP_ARENA_MAGIC 0x4152544cu /* "LTRA" */
-#define CALLTAP_RING_MAGIC 0x4752544cu  /* "LTRG" */
+#define CALLTAP_RING_MAGIC  0x4752544cu /* "LTRG" */
 #define CALLTAP_BOARD_MAGIC 0x4442544cu /* "LTBD" */
 
 enum calltap_mode {
-	CALLTAP_MODE_BLOCK = 0,     /* the writer waits for the reader, bounded */
-	CALLTAP_MODE_DROP = 1,      /* the newest record is dropped and counted */
+	CALLTAP_MODE_BLOCK = 0,	    /* the writer waits for the reader, bounded */
+	CALLTAP_MODE_DROP = 1,	    /* the newest record is dropped and counted */
 	CALLTAP_MODE_OVERWRITE = 2, /* the oldest sub-buffer is overwritten */
 };
 
@@ -49,11 +49,11 @@ enum calltap_ring_state {
 
 struct calltap_subbuf {
 	uint64_t number;      /* sub-buffer number + 1; 0 = never opened */
-	uint64_t ticks;       /* full clock at opening */
+	uint64_t ticks;	      /* full clock at opening */
 	uint64_t lost_before; /* the writer's total of lost records at opening */
-	uint32_t owner;       /* struct calltap_ring.owner at opening */
+	uint32_t owner;	      /* struct calltap_ring.owner at opening */
 	uint32_t tid;
-	char comm[16];        /* the owner's name when it claimed the ring */
+	char comm[16]; /* the owner's name when it claimed the ring */
 };
 
 struct calltap_ring {
@@ -62,17 +62,17 @@ struct calltap_ring {
 	uint32_t index;
 	uint32_t sub_size;  /* bytes, a power of two, >= 4096 */
 	uint32_t sub_count; /* >= 2 */
-	uint32_t mode;      /* enum calltap_mode */
+	uint32_t mode;	    /* enum calltap_mode */
 	uint32_t reserved0[11];
 
 	/* Written by the thread that holds the ring. */
 	uint64_t opened;
-	uint64_t lost;         /* records lost by this owner */
-	uint64_t wait_ticks;   /* time this owner waited in block mode */
-	uint64_t claim_ticks;  /* clock when the owner claimed the ring */
-	uint32_t owner;        /* counts claims: tells one thread from the next */
-	uint32_t tid;          /* of the owner */
-	uint32_t waiting;      /* 1 while the writer waits on `wake` */
+	uint64_t lost;	      /* records lost by this owner */
+	uint64_t wait_ticks;  /* time this owner waited in block mode */
+	uint64_t claim_ticks; /* clock when the owner claimed the ring */
+	uint32_t owner;	      /* counts claims: tells one thread from the next */
+	uint32_t tid;	      /* of the owner */
+	uint32_t waiting;     /* 1 while the writer waits on `wake` */
 	uint32_t reserved2;
 	char comm[16];
 
@@ -97,10 +97,10 @@ struct calltap_arena {
 /* One per session, mapped by every process in it. */
 struct calltap_board {
 	uint32_t magic;
-	uint32_t doorbell;      /* futex word: writers count it up to wake the tool */
+	uint32_t doorbell;	/* futex word: writers count it up to wake the tool */
 	uint32_t reader_asleep; /* 1 while the tool sleeps on the doorbell */
-	uint32_t reader_gone;   /* set by the tool before it leaves on purpose */
-	uint64_t heartbeat;     /* counted up by the tool at each round */
+	uint32_t reader_gone;	/* set by the tool before it leaves on purpose */
+	uint64_t heartbeat;	/* counted up by the tool at each round */
 	uint32_t reserved[10];
 };
 

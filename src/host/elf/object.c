@@ -229,6 +229,8 @@ int object_open(struct object **out, int fd, const char *path, struct calltap_di
 
 void object_close(struct object *object)
 {
+	if (!object)
+		return;
 	struct address_list *lists[] = {
 		&object->starts,    &object->fentry_targets, &object->fentry_slots,
 		&object->patchable, &object->mcount_loc,

@@ -62,6 +62,10 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 	if (err)
 		return calltap_diag_set(diag, err, "out of memory for the call tree");
 	err = tree_build(&tree, trace, filter, DEPTH_MAX, walk, diag);
+	if (!err && tree.count == 1)
+		err = calltap_diag_set(diag, -ENODATA,
+				       "the trace has no calls with a duration here: record with '-p function_graph', "
+				       "or choose more with --time, --pid and --tid");
 	if (!err)
 		err = tree_sort(&tree);
 	if (!err)

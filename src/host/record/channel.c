@@ -14,9 +14,9 @@ int channel_send(int socket, const void *message, size_t size, const int *fds, u
 	union {
 		struct cmsghdr head;
 		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
-	} control = { 0 };
-	struct iovec vec = { (void *)message, size };
-	struct msghdr header = { .msg_iov = &vec, .msg_iovlen = 1 };
+	} control = {0};
+	struct iovec vec = {(void *)message, size};
+	struct msghdr header = {.msg_iov = &vec, .msg_iovlen = 1};
 	ssize_t done;
 
 	if (fd_count > FDS_MAX)
@@ -37,8 +37,8 @@ int channel_send(int socket, const void *message, size_t size, const int *fds, u
 
 int channel_receive(int socket, void *message, size_t size)
 {
-	struct iovec vec = { message, size };
-	struct msghdr header = { .msg_iov = &vec, .msg_iovlen = 1 };
+	struct iovec vec = {message, size};
+	struct msghdr header = {.msg_iov = &vec, .msg_iovlen = 1};
 	const struct calltap_msg *head = message;
 	ssize_t got = recvmsg(socket, &header, MSG_DONTWAIT);
 

@@ -19,7 +19,7 @@ static uint64_t now_ns(clockid_t clock)
 /* The best of a few tries: the one whose two counter reads lie closest. */
 struct calltap_file_clock clock_sample(void)
 {
-	struct calltap_file_clock best = { 0 };
+	struct calltap_file_clock best = {0};
 	uint64_t best_width = UINT64_MAX;
 
 	for (int i = 0; i < TRIES; i++) {
@@ -38,7 +38,7 @@ struct calltap_file_clock clock_sample(void)
 double clock_ticks_per_ns(unsigned calibrate_ms)
 {
 	struct calltap_file_clock a = clock_sample(), b;
-	struct timespec pause = { 0, (long)calibrate_ms * 1000000 };
+	struct timespec pause = {0, (long)calibrate_ms * 1000000};
 
 	nanosleep(&pause, NULL);
 	b = clock_sample();

@@ -51,7 +51,7 @@ static void time_text(char *text, size_t size)
 
 int describe_start(struct session *session)
 {
-	static const char *const modes[] = { "block", "drop", "overwrite" };
+	static const char *const modes[] = {"block", "drop", "overwrite"};
 	const struct record_options *options = session->options;
 	char command[2048], cwd[4096] = "", started[40], model[128], kernel[256], bytes[32];
 	struct utsname host;
@@ -69,19 +69,19 @@ int describe_start(struct session *session)
 	const struct {
 		const char *key, *value;
 	} rows[] = {
-		{ "version", CALLTAP_VERSION },
-		{ "program", options->command[0] },
-		{ "command", command },
-		{ "cwd", cwd },
-		{ "host", host.nodename },
-		{ "kernel", kernel },
-		{ "cpu", model },
-		{ "tracer", options->tracer->name },
-		{ "mode", modes[options->mode] },
-		{ "buffer_bytes", bytes },
-		{ "options", options->options_text },
-		{ "started", started },
-		{ "clock", "tsc" },
+		{"version", CALLTAP_VERSION},
+		{"program", options->command[0]},
+		{"command", command},
+		{"cwd", cwd},
+		{"host", host.nodename},
+		{"kernel", kernel},
+		{"cpu", model},
+		{"tracer", options->tracer->name},
+		{"mode", modes[options->mode]},
+		{"buffer_bytes", bytes},
+		{"options", options->options_text},
+		{"started", started},
+		{"clock", "tsc"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !ret; i++)
 		ret = trace_writer_info(session->writer, rows[i].key, "%s", rows[i].value);
@@ -131,7 +131,8 @@ static int write_totals(struct session *session)
 	if (!ret)
 		ret = trace_writer_info(session->writer, "failed", "%llu", (unsigned long long)result->failed);
 	if (!ret)
-		ret = trace_writer_info(session->writer, "patch_ticks", "%llu", (unsigned long long)session->patch_ticks);
+		ret = trace_writer_info(session->writer, "patch_ticks", "%llu",
+					(unsigned long long)session->patch_ticks);
 	return ret ? ret : trace_writer_flush(session->writer);
 }
 

@@ -21,8 +21,8 @@
 
 #include "session.h"
 
-#define IDLE_NS        10000000 /* longest sleep between rounds: 10 ms */
-#define REAP_NS        50000000 /* how often ended threads are looked for */
+#define IDLE_NS	       10000000 /* longest sleep between rounds: 10 ms */
+#define REAP_NS	       50000000 /* how often ended threads are looked for */
 #define RINGS_MORE_MAX CALLTAP_ARENA_RINGS
 #define CLOCK_NS       1000000000 /* a clock sample a second */
 
@@ -120,7 +120,8 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 	struct session *session = drainer->session;
 	struct ring_reader *reader = &arena->rings[index];
 	struct calltap_ring *ring = ring_of(arena, index);
-	const struct calltap_subbuf *sub = (void *)((char *)ring + CALLTAP_PAGE + number % session->sub_count * session->sub_size);
+	const struct calltap_subbuf *sub =
+		(void *)((char *)ring + CALLTAP_PAGE + number % session->sub_count * session->sub_size);
 	uint64_t head_ticks = __atomic_load_n(&sub->ticks, __ATOMIC_RELAXED);
 	uint32_t owner = __atomic_load_n(&sub->owner, __ATOMIC_RELAXED);
 	struct encode_result encoded;
@@ -132,15 +133,17 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 	if (__atomic_load_n(&sub->number, __ATOMIC_ACQUIRE) != number + 1)
 		return 0; /* overwritten, or scribbled on */
 	if (reader->thread == UINT32_MAX || reader->owner != owner) {
-		ret = new_thread(session, process, __atomic_load_n(&sub->tid, __ATOMIC_RELAXED), head_ticks, &reader->thread);
+		ret = new_thread(session, process, __atomic_load_n(&sub->tid, __ATOMIC_RELAXED), head_ticks,
+				 &reader->thread);
 		if (ret)
 			return ret;
 		reader->owner = owner;
 		name_thread(&session->threads[reader->thread], sub);
 	}
 	thread = &session->threads[reader->thread];
-	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, head_ticks, (const uint64_t *)(sub + 1),
-			    (session->sub_size - sizeof(*sub)) / sizeof(uint64_t), &payload, &size, &encoded);
+	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, head_ticks,
+			    (const uint64_t *)(sub + 1), (session->sub_size - sizeof(*sub)) / sizeof(uint64_t),
+			    &payload, &size, &encoded);
 	if (ret || !size)
 		return ret;
 	if (thread->dirty)
@@ -264,13 +267,14 @@ static void grow(struct session *session, struct process *process)
 {
 	struct target_arena *last = &process->arenas[process->arena_count - 1];
 	uint32_t rings = last->ring_count * 2 < RINGS_MORE_MAX ? last->ring_count * 2 : RINGS_MORE_MAX;
-	struct calltap_msg_arena message = { .head = { CALLTAP_MSG_ARENA, sizeof(message) } };
+	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}};
 	int fd;
 
 	if (arena_add(session, process, rings, &fd)) {
 		if (!session->diagnosis[0])
 			snprintf(session->diagnosis, sizeof(session->diagnosis),
-				 "process %d has more threads than there are buffers; some were not recorded", (int)process->pid);
+				 "process %d has more threads than there are buffers; some were not recorded",
+				 (int)process->pid);
 		return;
 	}
 	message.arena_size = process->arenas[process->arena_count - 1].size;
@@ -282,7 +286,7 @@ static void grow(struct session *session, struct process *process)
 /* What the target asks for in its first arena's head. */
 static void answer_requests(struct session *session, struct process *process)
 {
-	const struct calltap_msg rescan = { CALLTAP_MSG_RESCAN, sizeof(rescan) };
+	const struct calltap_msg rescan = {CALLTAP_MSG_RESCAN, sizeof(rescan)};
 	struct target_arena *arena = &process->arenas[0];
 	uint32_t starved = __atomic_load_n(&arena->arena->starved, __ATOMIC_RELAXED);
 	uint32_t request = __atomic_load_n(&arena->arena->request, __ATOMIC_RELAXED);
@@ -373,7 +377,7 @@ static void round_once(struct drainer *drainer)
 /* Until a writer rings, or IDLE_NS. */
 static void rest(struct calltap_board *board, uint32_t seen)
 {
-	struct timespec idle = { 0, IDLE_NS };
+	struct timespec idle = {0, IDLE_NS};
 
 	__atomic_store_n(&board->reader_asleep, 1, __ATOMIC_SEQ_CST); /* pairs with ring_bell() */
 	syscall(SYS_futex, &board->doorbell, FUTEX_WAIT, seen, &idle, NULL, 0);
@@ -382,7 +386,7 @@ static void rest(struct calltap_board *board, uint32_t seen)
 
 static void *drain_main(void *arg)
 {
-	struct drainer drainer = { .session = arg };
+	struct drainer drainer = {.session = arg};
 	struct session *session = arg;
 	bool stop;
 

@@ -159,7 +159,7 @@ static int write_functions(struct image *image, struct trace_writer *writer)
 			.name = packed_text(&packed, image->sources[i]->symbol),
 		};
 	head = (void *)packed.bytes;
-	*head = (struct calltap_file_functions){ image->site_count, (uint32_t)packed.strings };
+	*head = (struct calltap_file_functions){image->site_count, (uint32_t)packed.strings};
 	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_FUNCTIONS, packed.bytes, sizeof(*head) + array + packed.strings);
 	free(packed.bytes);
 	return ret;
@@ -213,12 +213,13 @@ static int write_lines(struct image *image, struct trace_writer *writer, struct 
 		if (!last || strcmp(last, file))
 			at = packed_text(&packed, file);
 		last = file;
-		out[count++] = (struct calltap_file_line){ image->sites[i].id, line, at };
+		out[count++] = (struct calltap_file_line){image->sites[i].id, line, at};
 	}
 	/* Fewer rows than room was made for: the strings move down. */
-	memmove(packed.bytes + sizeof(*head) + count * sizeof(*out), packed.bytes + sizeof(*head) + array, packed.strings);
+	memmove(packed.bytes + sizeof(*head) + count * sizeof(*out), packed.bytes + sizeof(*head) + array,
+		packed.strings);
 	head = (void *)packed.bytes;
-	*head = (struct calltap_file_lines){ count, (uint32_t)packed.strings };
+	*head = (struct calltap_file_lines){count, (uint32_t)packed.strings};
 	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_LINES, packed.bytes,
 				 sizeof(*head) + count * sizeof(*out) + packed.strings);
 	free(packed.bytes);

@@ -23,20 +23,20 @@ struct image {
 	ino_t ino;
 	struct timespec mtime;
 	char *path;
-	struct object *object;      /* NULL: no ELF file, or not one to trace */
-	uint32_t index;             /* object index in the trace */
+	struct object *object; /* NULL: no ELF file, or not one to trace */
+	uint32_t index;	       /* object index in the trace */
 	bool decided;
-	bool announced;             /* OBJECT and FUNCTIONS chunks are written */
-	struct calltap_site *sites; /* wanted ones, ELF addresses, stub_off set */
+	bool announced;			    /* OBJECT and FUNCTIONS chunks are written */
+	struct calltap_site *sites;	    /* wanted ones, ELF addresses, stub_off set */
 	const struct object_site **sources; /* what each comes from */
 	uint32_t site_count;
-	uint32_t first_id;          /* ids are first_id .. first_id + site_count - 1 */
-	uint64_t stub_bytes;        /* of a region for all of them */
+	uint32_t first_id;   /* ids are first_id .. first_id + site_count - 1 */
+	uint64_t stub_bytes; /* of a region for all of them */
 };
 
 struct images {
 	struct image *first;
-	uint32_t count;   /* next object index */
+	uint32_t count;	  /* next object index */
 	uint32_t next_id; /* next function id */
 	const struct tracer *tracer;
 	struct tracer_needs needs;

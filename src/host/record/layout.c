@@ -12,13 +12,13 @@
 
 #include "images.h"
 
-#define ROW         256u
+#define ROW	    256u
 #define REGION_HEAD 64u /* the pointer table of the agent's regions */
-#define NO_SITE     UINT32_MAX
+#define NO_SITE	    UINT32_MAX
 
 struct classes {
 	uint32_t head[ROW]; /* first site of the class */
-	uint32_t *next;     /* by site */
+	uint32_t *next;	    /* by site */
 	uint32_t left;
 };
 
@@ -58,7 +58,7 @@ static uint64_t place(struct classes *classes, struct calltap_site *sites, uint6
 
 int layout_stubs(struct calltap_site *sites, uint32_t count, uint64_t *bytes)
 {
-	struct classes classes = { .next = calloc(count ? count : 1, sizeof(uint32_t)) };
+	struct classes classes = {.next = calloc(count ? count : 1, sizeof(uint32_t))};
 	uint64_t at;
 
 	if (!classes.next)

@@ -135,7 +135,7 @@ static int send_plan(struct process *process, const struct target_map *map)
 {
 	uint64_t lo, hi;
 	struct calltap_msg_plan plan = {
-		.head = { CALLTAP_MSG_PLAN, sizeof(plan) },
+		.head = {CALLTAP_MSG_PLAN, sizeof(plan)},
 		.plan_id = (uint64_t)(map - process->maps),
 		.stub_bytes = map->image->stub_bytes,
 		.region = map->region,
@@ -163,7 +163,7 @@ static struct target_map *add_map(struct process *process, const struct calltap_
 		return NULL;
 	process->maps = maps;
 	maps += process->map_count++;
-	*maps = (struct target_map){ .base = object->base, .dynamic = object->dynamic };
+	*maps = (struct target_map){.base = object->base, .dynamic = object->dynamic};
 	return maps;
 }
 

@@ -25,8 +25,8 @@ extern char **environ;
 struct found {
 	struct object **objects;
 	size_t count;
-	size_t sites;   /* that can be traced */
-	size_t wanted;  /* that the filters leave */
+	size_t sites;  /* that can be traced */
+	size_t wanted; /* that the filters leave */
 };
 
 static int consider(struct session *session, struct found *found, int fd, const char *path, bool library)
@@ -65,7 +65,7 @@ static char *listed_path(char *line)
 
 static int consider_libraries(struct session *session, struct found *found, const char *interpreter, const char *path)
 {
-	char *argv[] = { (char *)interpreter, "--list", (char *)path, NULL };
+	char *argv[] = {(char *)interpreter, "--list", (char *)path, NULL};
 	posix_spawn_file_actions_t actions;
 	int pipe_fds[2], ret = 0;
 	char line[4400];
@@ -155,7 +155,8 @@ static int look_into(struct session *session, struct found *found, int fd, const
 	if (object_is_static(object))
 		return calltap_diag_set(diag, -ENODATA,
 					"%s is linked statically, and the agent gets in by the dynamic loader; "
-					"link it dynamically to trace it", path);
+					"link it dynamically to trace it",
+					path);
 	if (object_interpreter(object))
 		ret = consider_libraries(session, found, object_interpreter(object), path);
 	if (ret)
@@ -165,7 +166,7 @@ static int look_into(struct session *session, struct found *found, int fd, const
 
 int precheck_command(struct session *session, struct calltap_diag *diag)
 {
-	struct found found = { 0 };
+	struct found found = {0};
 	char *path = NULL;
 	int fd, ret;
 

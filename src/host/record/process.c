@@ -14,9 +14,9 @@
 
 #include "session.h"
 
-#define REPORT_MAX   65536
-#define FIRST_RINGS  16
-#define CHILD_RINGS  4
+#define REPORT_MAX  65536
+#define FIRST_RINGS 16
+#define CHILD_RINGS 4
 
 union message {
 	struct calltap_msg head;
@@ -76,7 +76,7 @@ int process_write(struct session *session, struct process *process)
 	struct {
 		struct calltap_file_process row;
 		char exe[sizeof(process->exe)];
-	} chunk = { .row = process->row };
+	} chunk = {.row = process->row};
 	char link[64];
 
 	if (!process->exe[0]) {
@@ -144,7 +144,8 @@ static int inherit_maps(struct session *session, struct process *process, const 
 }
 
 /* Does the session follow this process at all? */
-static bool is_wanted(const struct session *session, const struct process *process, const struct calltap_msg_hello *hello)
+static bool is_wanted(const struct session *session, const struct process *process,
+		      const struct calltap_msg_hello *hello)
 {
 	if (hello->flags & CALLTAP_HELLO_FORKED)
 		return !session->options->no_fork;
@@ -158,7 +159,7 @@ static bool is_wanted(const struct session *session, const struct process *proce
 static int send_setup(struct session *session, struct process *process, bool wanted)
 {
 	struct calltap_msg_setup setup = {
-		.head = { CALLTAP_MSG_SETUP, sizeof(setup) },
+		.head = {CALLTAP_MSG_SETUP, sizeof(setup)},
 		.mode = session->options->mode,
 		.depth_max = session->options->depth_max,
 		.threshold_ticks = session->threshold_ticks,
@@ -166,12 +167,13 @@ static int send_setup(struct session *session, struct process *process, bool wan
 		.wait_max_ms = session->options->wait_max_ms,
 		.dormant = !wanted,
 	};
-	int fds[2] = { session->board_fd, -1 }, ret;
+	int fds[2] = {session->board_fd, -1}, ret;
 
 	process->dormant = !wanted;
 	if (!wanted)
 		return channel_send(process->socket, &setup, sizeof(setup), NULL, 0);
-	ret = arena_add(session, process, process->row.start == CALLTAP_START_FORK ? CHILD_RINGS : FIRST_RINGS, &fds[1]);
+	ret = arena_add(session, process, process->row.start == CALLTAP_START_FORK ? CHILD_RINGS : FIRST_RINGS,
+			&fds[1]);
 	if (ret)
 		return ret;
 	setup.arena_size = process->arenas[0].size;
@@ -182,7 +184,7 @@ static int send_setup(struct session *session, struct process *process, bool wan
 
 static int send_go(struct process *process)
 {
-	const struct calltap_msg go = { CALLTAP_MSG_GO, sizeof(go) };
+	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
 
 	process->settled = true;
 	return channel_send(process->socket, &go, sizeof(go), NULL, 0);

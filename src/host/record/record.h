@@ -17,28 +17,28 @@ struct tracer;
 struct filter_set;
 
 struct record_options {
-	size_t size; /* sizeof(struct record_options) */
+	size_t size;	      /* sizeof(struct record_options) */
 	char *const *command; /* NULL-terminated */
 	const char *output;   /* path of the trace file */
 	const struct tracer *tracer;
 	struct filter_set *filters;
 	enum calltap_mode mode;
-	uint64_t buffer_bytes;   /* per thread */
-	uint32_t depth_max;      /* 0 = no limit */
-	uint64_t threshold_ns;   /* 0 = none */
-	uint32_t wait_max_ms;    /* block mode: longest wait without progress */
-	bool no_fork, no_exec;   /* do not follow */
-	bool allow_no_sites;     /* run it although nothing can be traced now */
-	bool allow_no_match;     /* run it although a filter matches nothing now */
-	bool progress;           /* show progress on stderr */
+	uint64_t buffer_bytes; /* per thread */
+	uint32_t depth_max;    /* 0 = no limit */
+	uint64_t threshold_ns; /* 0 = none */
+	uint32_t wait_max_ms;  /* block mode: longest wait without progress */
+	bool no_fork, no_exec; /* do not follow */
+	bool allow_no_sites;   /* run it although nothing can be traced now */
+	bool allow_no_match;   /* run it although a filter matches nothing now */
+	bool progress;	       /* show progress on stderr */
 	bool verbose;
 	const char *options_text; /* as typed, for the file */
-	const char *agent_path;   /* of libcalltap-agent.so */
+	const char *agent_path;	  /* of libcalltap-agent.so */
 };
 
 struct record_result {
 	int wait_status; /* the command's, as from waitpid(); valid when `ran` */
-	bool ran;        /* the command was started */
+	bool ran;	 /* the command was started */
 	uint64_t records, lost;
 	uint64_t wait_ticks; /* that threads waited for the tool, in all */
 	double ticks_per_ns;

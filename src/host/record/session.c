@@ -21,13 +21,13 @@
 
 #include "session.h"
 
-#define SUB_MAX      (64u << 10)
-#define SUB_MIN      4096u
+#define SUB_MAX	     (64u << 10)
+#define SUB_MIN	     4096u
 #define SUBS_WANTED  8u
 #define PROGRESS_MS  500
 #define SEND_WAIT_S  2
 #define CALIBRATE_MS 5
-#define EVENTS       32
+#define EVENTS	     32
 
 static volatile sig_atomic_t interrupts; /* signal handlers have no other place to write to */
 
@@ -38,7 +38,7 @@ static void on_interrupt(int number)
 
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	unsigned char random[16];
 	size_t length;
 
@@ -50,7 +50,8 @@ static int listen_on_random_name(struct session *session, struct calltap_diag *d
 	memcpy(address.sun_path + 1, session->name, length);
 	session->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (session->listener < 0 ||
-	    bind(session->listener, (void *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) ||
+	    bind(session->listener, (void *)&address,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) ||
 	    listen(session->listener, SOMAXCONN))
 		return calltap_diag_set(diag, -errno, "cannot listen for the program: %s", strerror(errno));
 	return 0;
@@ -58,14 +59,14 @@ static int listen_on_random_name(struct session *session, struct calltap_diag *d
 
 static int watch(struct session *session, int fd, void *what)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = what };
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
 
 	return epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
 static void accept_target(struct session *session)
 {
-	const struct timeval patience = { SEND_WAIT_S, 0 };
+	const struct timeval patience = {SEND_WAIT_S, 0};
 	struct process *process;
 	int fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC);
 
@@ -197,7 +198,8 @@ static void keep_older(const char *output, bool back)
 {
 	char old[PATH_MAX];
 
-	if (snprintf(old, sizeof(old), "%s.old", output) < (int)sizeof(old) && (back ? rename(old, output) : rename(output, old)))
+	if (snprintf(old, sizeof(old), "%s.old", output) < (int)sizeof(old) &&
+	    (back ? rename(old, output) : rename(output, old)))
 		return; /* there was none */
 }
 
@@ -222,7 +224,7 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 /* ^C is the program's: the tool goes on until the program has ended; a second one ends the recording. */
 static void take_signals(void)
 {
-	struct sigaction act = { .sa_handler = on_interrupt };
+	struct sigaction act = {.sa_handler = on_interrupt};
 
 	interrupts = 0;
 	sigaction(SIGINT, &act, NULL);

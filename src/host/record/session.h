@@ -23,14 +23,14 @@
 struct target_thread {
 	struct calltap_file_thread row;
 	uint64_t next_number; /* of its next DATA chunk */
-	bool dirty;           /* row differs from what the file has */
+	bool dirty;	      /* row differs from what the file has */
 };
 
 /* The tool's side of a ring. */
 struct ring_reader {
-	uint64_t drained;  /* sub-buffers below this are in the file */
-	uint32_t owner;    /* struct calltap_ring.owner that `thread` stands for */
-	uint32_t thread;   /* index in session->threads, UINT32_MAX = none */
+	uint64_t drained;   /* sub-buffers below this are in the file */
+	uint32_t owner;	    /* struct calltap_ring.owner that `thread` stands for */
+	uint32_t thread;    /* index in session->threads, UINT32_MAX = none */
 	uint64_t lost_seen; /* of this owner, in the sub-buffers so far */
 };
 
@@ -50,7 +50,7 @@ struct target_map {
 	uint64_t base, dynamic;
 	struct image *image;
 	uint64_t region; /* its stub region in the target, 0 = none */
-	bool mapped;     /* in the last report */
+	bool mapped;	 /* in the last report */
 };
 
 struct process {
@@ -63,10 +63,10 @@ struct process {
 	struct calltap_file_process row;
 	char exe[4096];
 	bool greeted, dormant;
-	bool ended;        /* its connection is over; the drainer takes what is left */
-	bool drained;      /* and has taken it; the arenas are gone */
-	bool settled;      /* GO was sent once */
-	uint32_t plans_open; /* PLANs without PLAN_DONE */
+	bool ended;			    /* its connection is over; the drainer takes what is left */
+	bool drained;			    /* and has taken it; the arenas are gone */
+	bool settled;			    /* GO was sent once */
+	uint32_t plans_open;		    /* PLANs without PLAN_DONE */
 	struct calltap_msg_object **report; /* objects of the report that is coming in */
 	uint32_t report_count;
 	struct target_map *maps;
@@ -87,17 +87,17 @@ struct session {
 	struct calltap_board *board; /* shared */
 	int board_fd;
 	int listener, epoll;
-	int drained_fd;  /* eventfd: the drainer has finished a process */
-	char name[64];   /* of the socket */
-	pid_t command;   /* the command's pid, 0 = reaped */
-	int command_fd;  /* its pidfd */
+	int drained_fd; /* eventfd: the drainer has finished a process */
+	char name[64];	/* of the socket */
+	pid_t command;	/* the command's pid, 0 = reaped */
+	int command_fd; /* its pidfd */
 	uint64_t threshold_ticks;
 	uint32_t sub_size, sub_count;
 	uint64_t patch_ticks;
 	/* The drainer's. */
 	pthread_t drainer;
 	bool drainer_runs;
-	bool stop;       /* atomic: the drainer ends after one more round */
+	bool stop; /* atomic: the drainer ends after one more round */
 	struct record_encoder *encoder;
 	char diagnosis[200]; /* first thing to tell the user at the end, "" = none */
 };

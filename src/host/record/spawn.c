@@ -36,9 +36,12 @@ int spawn_command(struct session *session, struct calltap_diag *diag)
 	int pipe_fds[2], error = 0;
 
 	if (strpbrk(session->options->agent_path, " :"))
-		return calltap_diag_set(diag, -EINVAL, "the loader cannot preload %s: install Calltap where the path has no "
-					"space or colon", session->options->agent_path);
-	snprintf(preload, sizeof(preload), "%s%s%s", session->options->agent_path, old && *old ? ":" : "", old ? old : "");
+		return calltap_diag_set(diag, -EINVAL,
+					"the loader cannot preload %s: install Calltap where the path has no "
+					"space or colon",
+					session->options->agent_path);
+	snprintf(preload, sizeof(preload), "%s%s%s", session->options->agent_path, old && *old ? ":" : "",
+		 old ? old : "");
 	if (pipe2(pipe_fds, O_CLOEXEC))
 		return calltap_diag_set(diag, -errno, "cannot make a pipe: %s", strerror(errno));
 	session->command = fork();
@@ -55,10 +58,12 @@ int spawn_command(struct session *session, struct calltap_diag *diag)
 	if (error) {
 		waitpid(session->command, NULL, 0);
 		session->command = 0;
-		return calltap_diag_set(diag, -error, "cannot run %s: %s", session->options->command[0], strerror(error));
+		return calltap_diag_set(diag, -error, "cannot run %s: %s", session->options->command[0],
+					strerror(error));
 	}
 	session->command_fd = (int)syscall(SYS_pidfd_open, session->command, 0);
 	if (session->command_fd < 0)
-		return calltap_diag_set(diag, -errno, "cannot watch process %d: %s", (int)session->command, strerror(errno));
+		return calltap_diag_set(diag, -errno, "cannot watch process %d: %s", (int)session->command,
+					strerror(errno));
 	return 0;
 }

@@ -42,7 +42,7 @@ void term_pager_start(struct term_pager *pager, bool allowed)
 	pager->pid = 0;
 	pager->fd = STDOUT_FILENO;
 	if (!command)
-		command = "less";
+		command = "if command -v less >/dev/null; then exec less; fi; exec cat";
 	if (!allowed || !isatty(STDOUT_FILENO) || !*command || strcmp(command, "cat") == 0)
 		return;
 	if (pipe(ends))
@@ -64,6 +64,8 @@ void term_pager_start(struct term_pager *pager, bool allowed)
 		return;
 	}
 	pager->fd = ends[1];
+	/* ^C is for the pager; when that quits, our next write fails. */
+	signal(SIGINT, SIG_IGN);
 }
 
 void term_pager_wait(struct term_pager *pager)

@@ -55,7 +55,10 @@ static inline int arch_local_cas(uint64_t *word, uint64_t expected, uint64_t des
 {
 	unsigned char done;
 
-	__asm__ volatile("cmpxchgq %3, %1\n\tsete %0" : "=q"(done), "+m"(*word), "+a"(expected) : "r"(desired) : "memory", "cc");
+	__asm__ volatile("cmpxchgq %3, %1\n\tsete %0"
+			 : "=q"(done), "+m"(*word), "+a"(expected)
+			 : "r"(desired)
+			 : "memory", "cc");
 	return done;
 }
 
@@ -66,7 +69,10 @@ static inline long arch_syscall(long nr, long a, long b, long c, long d, long e,
 	register long r9 __asm__("r9") = f;
 	long ret = nr;
 
-	__asm__ volatile("syscall" : "+a"(ret) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "+a"(ret)
+			 : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
 	return ret;
 }
 

@@ -7,8 +7,8 @@
 
 #define PT_WRITER  0
 #define PT_GRANULE 8
-#define PT_TOP     16
-#define PT_GATE    24
+#define PT_TOP	   16
+#define PT_GATE	   24
 
 #define RW_CURSOR  0
 #define RW_LIMIT   8
@@ -23,11 +23,11 @@
  * like one to the slot itself to the CPU's store forwarding, which costs some
  * 30 ns a call.  doc/design/stubs.md has the measurement.
  */
-#define MIRROR_BIT        45
-#define MIRROR_SKEW       0x840
+#define MIRROR_BIT	  45
+#define MIRROR_SKEW	  0x840
 #define MIRROR_MASK_BYTES 0x40, 0x08, 0, 0, 0, 0x20, 0, 0 /* 1 << MIRROR_BIT ^ MIRROR_SKEW, little-endian */
-#define LINK_BIT          44
-#define LINK_SKEW         0x400
+#define LINK_BIT	  44
+#define LINK_SKEW	  0x400
 
 /* The unit that the planes are mapped in. */
 #define GRANULE_BITS 20

@@ -58,7 +58,7 @@ static enum arch_entry exit_of(uint16_t flags)
 
 size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct calltap_site *site, int64_t tls_gate)
 {
-	struct out out = { at, stub };
+	struct out out = {at, stub};
 	uint64_t body = site->address + site->body_off;
 
 	if (site->flags & CALLTAP_SITE_GATED) {
@@ -90,7 +90,7 @@ uint32_t arch_stub_id(uint64_t b)
 
 void arch_jump_make(uint8_t code[5], uint64_t address, uint64_t target)
 {
-	struct out out = { code, address };
+	struct out out = {code, address};
 
 	put_branch(&out, "\xe9", 1, target);
 }
@@ -104,23 +104,20 @@ void arch_jump_make(uint8_t code[5], uint64_t address, uint64_t target)
 int arch_site_toggle(struct arch_toggle *toggle, uint64_t address, uint8_t length, const uint8_t now[2])
 {
 	if (length == 2) {
-		*toggle = (struct arch_toggle){ address + 1, now[1], 0 };
+		*toggle = (struct arch_toggle){address + 1, now[1], 0};
 		return now[0] == 0xeb ? 0 : -1;
 	}
-	*toggle = (struct arch_toggle){ address, 0xe9, 0xeb };
+	*toggle = (struct arch_toggle){address, 0xe9, 0xeb};
 	return now[0] == 0xe9 && now[1] == 3 ? 0 : -1;
 }
 
 int arch_is_empty_function(const uint8_t code[5])
 {
 	static const uint8_t known[][5] = {
-		{ 0xf3, 0x0f, 0x1e, 0xfa, 0xc3 }, /* endbr64; ret */
-		{ 0xc3, 0x66, 0x66, 0x2e, 0x0f }, /* ret and padding, as assemblers write it */
-		{ 0xc3, 0x66, 0x2e, 0x0f, 0x1f },
-		{ 0xc3, 0x0f, 0x1f, 0x80, 0x00 },
-		{ 0xc3, 0x0f, 0x1f, 0x84, 0x00 },
-		{ 0xc3, 0x90, 0x90, 0x90, 0x90 },
-		{ 0xc3, 0xcc, 0xcc, 0xcc, 0xcc },
+		{0xf3, 0x0f, 0x1e, 0xfa, 0xc3}, /* endbr64; ret */
+		{0xc3, 0x66, 0x66, 0x2e, 0x0f}, /* ret and padding, as assemblers write it */
+		{0xc3, 0x66, 0x2e, 0x0f, 0x1f}, {0xc3, 0x0f, 0x1f, 0x80, 0x00}, {0xc3, 0x0f, 0x1f, 0x84, 0x00},
+		{0xc3, 0x90, 0x90, 0x90, 0x90}, {0xc3, 0xcc, 0xcc, 0xcc, 0xcc},
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)

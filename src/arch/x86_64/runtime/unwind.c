@@ -57,16 +57,35 @@ static void put_header(struct bytes *out, uint8_t *frames, uint8_t *fde, uint64_
 size_t arch_eh_frame_build(uint8_t *at, uint64_t lo, uint64_t hi)
 {
 	static const uint8_t cie[] = {
-		1, 'z', 'R', 0, /* version, augmentation */
-		1, 0x78, 16,    /* code alignment 1, data alignment -8, return address column */
-		1, 0x00,        /* augmentation data: pointers are absolute */
-		0x0c, 7, 1,     /* DW_CFA_def_cfa rsp, 1 */
-		0x16, 7, 2, 0x31, 0x1c, /* DW_CFA_val_expression rsp: CFA - 1 */
+		1,
+		'z',
+		'R',
+		0, /* version, augmentation */
+		1,
+		0x78,
+		16, /* code alignment 1, data alignment -8, return address column */
+		1,
+		0x00, /* augmentation data: pointers are absolute */
+		0x0c,
+		7,
+		1, /* DW_CFA_def_cfa rsp, 1 */
+		0x16,
+		7,
+		2,
+		0x31,
+		0x1c, /* DW_CFA_val_expression rsp: CFA - 1 */
 		/* DW_CFA_expression rip: (CFA - 9) ^ the mirror's mask, a DW_OP_const8u */
-		0x10, 16, 12, 0x39, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27,
+		0x10,
+		16,
+		12,
+		0x39,
+		0x1c,
+		0x0e,
+		MIRROR_MASK_BYTES,
+		0x27,
 	};
 	uint8_t *frames = at + ARCH_EH_HDR_SIZE, *fde;
-	struct bytes header = { at }, out = { frames };
+	struct bytes header = {at}, out = {frames};
 
 	put4(&out, 0);
 	put4(&out, 0); /* a CIE */

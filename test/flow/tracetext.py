@@ -1,0 +1,125 @@
+"""Makes a trace file (include/calltap/abi/file.h) from a short text, so that a case can say what exactly a verb reads.
+
+One line each, # starts a comment; the clock ticks in nanoseconds and starts at 0:
+    info KEY VALUE
+    process INDEX PID EXE
+    thread INDEX PROCESS TID NAME [LOST]
+    function ID SYMBOL [FILE:LINE]
+    THREAD TIME EVENT [ID] [EXTRA]      EVENT: entry exit call unwind stack lost wait tail
+    end STATUS                          the file is complete"""
+import struct
+
+KINDS = {"entry": 1, "exit": 2, "call": 3, "unwind": 5, "stack": 6, "lost": 7, "wait": 8, "tail": 9}
+TWO_WORDS = {"call", "stack", "lost", "wait"}
+INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END = range(1, 11)
+NONE = 0xFFFFFFFF
+BASE = 0x400000  # where the one object lies
+SECOND = 1_000_000_000
+
+
+def check(data, state=0x811C9DC5):
+    for at in range(0, len(data), 8):
+        word = int.from_bytes(data[at:at + 8].ljust(8, b"\0"), "little")
+        state = (state ^ word) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        state ^= state >> 32
+    return state
+
+
+def chunk(kind, payload):
+    covered = payload[:48] if kind == DATA else payload
+    head = struct.pack("<IIIIQQ", 0x4B435443, kind, 0, 0, len(payload), len(payload))
+    value = check(covered, check(head)) & 0xFFFFFFFF
+    return head[:12] + struct.pack("<I", value) + head[16:] + payload + bytes(-len(payload) % 8)
+
+
+def zigzag(difference):
+    value = (difference << 1) ^ (difference >> 63)
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def strings(names):
+    offsets, table = [], b""
+    for name in names:
+        offsets.append(len(table))
+        table += name.encode("utf-8", "surrogateescape") + b"\0"
+    return offsets, table
+
+
+class Text:
+    def __init__(self, text):
+        self.info, self.processes, self.threads, self.functions, self.events, self.status = [], [], [], [], {}, None
+        for line in text.splitlines():
+            words = line.split("#")[0].split()
+            if words:
+                self.take(words, line)
+
+    def take(self, words, line):
+        if words[0] == "info":
+            self.info.append((words[1], " ".join(words[2:])))
+        elif words[0] == "process":
+            self.processes.append((int(words[1]), int(words[2]), words[3]))
+        elif words[0] == "thread":
+            lost = int(words[5]) if len(words) > 5 else 0
+            self.threads.append((int(words[1]), int(words[2]), int(words[3]), words[4], lost))
+        elif words[0] == "function":
+            self.functions.append((int(words[1]), words[2], words[3] if len(words) > 3 else None))
+        elif words[0] == "end":
+            self.status = int(words[1])
+        elif words[2] in KINDS:
+            self.event(int(words[0]), int(words[1]), words[2], [int(word, 0) for word in words[3:]])
+        else:
+            raise ValueError(f"what is this: {line}")
+
+    def event(self, thread, time, kind, numbers):
+        extra = numbers.pop() if kind in TWO_WORDS else None
+        self.events.setdefault(thread, []).append((KINDS[kind], numbers[0] if numbers else 0, time, extra))
+
+    def data(self, thread):
+        events = self.events[thread]
+        heads = b"".join(struct.pack("<I", kind << 28 | ident) for kind, ident, _, _ in events)
+        times, extras, last = b"", b"", events[0][2]
+        for _, _, time, extra in events:
+            times += zigzag(time - last)
+            last = time
+            if extra is not None:
+                extras += struct.pack("<Q", extra)
+        streams = heads + times + extras
+        return struct.pack("<IIQQIIQII", thread, len(events), events[0][2], max(event[2] for event in events),
+                           len(times), len(extras), 0, check(streams) & 0xFFFFFFFF, 0) + streams
+
+    def chunks(self):
+        yield INFO, "".join(f"{key}={value}\n" for key, value in self.info).encode()
+        yield CLOCK, struct.pack("<QQQ", 0, 5 * SECOND, 9 * SECOND) + struct.pack("<QQQ", SECOND, 6 * SECOND, 10 * SECOND)
+        for index, pid, exe in self.processes:
+            yield PROCESS, struct.pack("<IIIIQQ", index, pid, NONE, 0, 0, 0) + exe.encode() + b"\0"
+        yield OBJECT, struct.pack("<II32s", 0, 4, b"\1\2\3\4") + b"/usr/bin/demo\0"
+        for index, _, _ in self.processes:
+            yield MAP, struct.pack("<IIQQQQ", index, 0, BASE, BASE, BASE + 0x100000, 0)
+        offsets, table = strings([symbol for _, symbol, _ in self.functions])
+        yield FUNCTIONS, struct.pack("<II", len(offsets), len(table)) + b"".join(
+            struct.pack("<IIQII", ident, 0, 0x1000 + 0x100 * ident, 0x100, offset)
+            for (ident, _, _), offset in zip(self.functions, offsets)) + table
+        lines = [(ident, *source.rsplit(":", 1)) for ident, _, source in self.functions if source]
+        offsets, table = strings([file for _, file, _ in lines])
+        yield LINES, struct.pack("<II", len(lines), len(table)) + b"".join(
+            struct.pack("<III", ident, int(number), offset) for (ident, _, number), offset in zip(lines, offsets)) + table
+        yield THREAD, b"".join(struct.pack("<IIII16sQQQQ", index, process, tid, 0, name.encode(), 0, 0, lost, 0)
+                               for index, process, tid, name, lost in self.threads)
+        for thread in self.events:
+            yield DATA, self.data(thread)
+        if self.status is not None:
+            last = max(event[2] for events in self.events.values() for event in events)
+            records = sum(len(events) for events in self.events.values())
+            yield END, struct.pack("<QQQiI", records, 0, last, self.status, 0)
+
+    def file(self):
+        head = struct.pack("<8sIIQI36x", b"CALLTAP\n", 1, 64, 9 * SECOND, 62)
+        return head + b"".join(chunk(kind, payload) for kind, payload in self.chunks())
+
+
+def make(text):
+    return Text(text).file()

@@ -1,0 +1,115 @@
+/*
+ * Unit tests of the histogram and of the table of open calls.
+ */
+#include <stdlib.h>
+
+#include "support.h"
+
+#include "host/view/active.h"
+#include "host/view/histogram.h"
+
+static uint64_t alone(uint64_t value)
+{
+	struct histogram histogram = {0};
+	uint64_t answer;
+
+	assert_int_equal(histogram_add(&histogram, value), 0);
+	answer = histogram_percentile(&histogram, 500);
+	assert_int_equal(answer, histogram_percentile(&histogram, 990));
+	histogram_clear(&histogram);
+	return answer;
+}
+
+static void every_value_is_answered_within_two_percent(void **state)
+{
+	for (uint64_t value = 0; value < 64; value++)
+		assert_int_equal(alone(value), value);
+	for (uint64_t value = 64; value < UINT64_MAX / 3; value += value / 37 + 1) {
+		uint64_t answer = alone(value);
+		uint64_t off = answer > value ? answer - value : value - answer;
+
+		assert_true(off <= value / 64 + 1 && off * 50 <= value);
+	}
+	assert_true(alone(UINT64_MAX) > UINT64_MAX / 64 * 62);
+}
+
+static int compare(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static void percentiles_match_a_sorted_list(void **state)
+{
+	enum { COUNT = 20000 };
+	uint64_t *values = malloc(COUNT * sizeof(*values)), seed = 12345;
+	struct histogram histogram = {0};
+
+	assert_non_null(values);
+	for (int i = 0; i < COUNT; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		values[i] = (seed >> 33) >> (seed >> 20) % 28;
+		assert_int_equal(histogram_add(&histogram, values[i]), 0);
+	}
+	qsort(values, COUNT, sizeof(*values), compare);
+	for (unsigned permille = 1; permille <= 1000; permille++) {
+		uint64_t want = values[(size_t)COUNT * permille / 1000 - 1];
+		uint64_t answer = histogram_percentile(&histogram, permille);
+		uint64_t off = answer > want ? answer - want : want - answer;
+
+		assert_true(off * 50 <= want + 49);
+	}
+	histogram_clear(&histogram);
+	free(values);
+}
+
+static void an_empty_histogram_answers_zero(void **state)
+{
+	struct histogram histogram = {0};
+
+	assert_int_equal(histogram_percentile(&histogram, 990), 0);
+	histogram_clear(&histogram);
+}
+
+static void open_calls_are_counted_per_thread_and_row(void **state)
+{
+	enum { THREADS = 50, ROWS = 41 };
+	struct active active = {0};
+	uint32_t model[THREADS][ROWS] = {{0}}, seed = 1, count;
+
+	for (int step = 0; step < 400000; step++) {
+		uint32_t thread, row;
+
+		seed = seed * 1664525u + 1013904223u;
+		thread = (seed >> 8) % THREADS;
+		row = (seed >> 16) % ROWS;
+		if (seed >> 31 || !model[thread][row]) {
+			assert_int_equal(active_enter(&active, thread, row, &count), 0);
+			assert_int_equal(count, ++model[thread][row]);
+		} else {
+			assert_int_equal(active_leave(&active, thread, row), --model[thread][row]);
+		}
+	}
+	for (uint32_t thread = 0; thread < THREADS; thread++) {
+		for (uint32_t row = 0; row < ROWS; row++) {
+			while (model[thread][row])
+				assert_int_equal(active_leave(&active, thread, row), --model[thread][row]);
+		}
+	}
+	assert_int_equal(active.used, 0);
+	assert_int_equal(active_leave(&active, 1, 1), 0);
+	active_clear(&active);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_value_is_answered_within_two_percent),
+		cmocka_unit_test(percentiles_match_a_sorted_list),
+		cmocka_unit_test(an_empty_histogram_answers_zero),
+		cmocka_unit_test(open_calls_are_counted_per_thread_and_row),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
