@@ -1,0 +1,146 @@
+"""The real programs: their source, from Debian's source packages, and how each is built in each flavour.
+
+apt fetches and verifies the source (SQLite with its speedtest1, LevelDB, Lua) with a source list of its own, so that
+neither the system's lists nor root are needed.  All of it goes to $CALLTAP_CACHE (default: build/cache) and is kept.
+"""
+import glob
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+CACHE = os.path.abspath(os.environ.get("CALLTAP_CACHE") or os.path.join(ROOT, "build", "cache"))
+
+# How a program is instrumented: (compiler, compile flags, link flags).
+FLAVOURS = {
+    "plain": ("gcc", "", ""),
+    "sites": ("gcc", "-fpatchable-function-entry=5", ""),
+    "mcount": ("gcc", "-pg", ""),
+    "cyg": ("gcc", "-finstrument-functions", ""),
+    "xray": ("clang", "-fxray-instrument -fxray-instruction-threshold=1", "-fxray-instrument"),
+    "clang": ("clang", "", ""),
+}
+# gcc 12 ties the whole site table of a C++ file to the file's first function; where that one is dropped as a copy of
+# another file's, the table goes with it or the link fails.  Calls to __fentry__ need no table.
+FLAVOUR_OF = {("leveldb", "sites"): ("gcc", "-pg -mfentry", "")}
+
+
+class SourceError(Exception):
+    """The source cannot be had or built; the text says what to do."""
+
+
+def run(command, cwd=None, what=None):
+    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", check=False)
+    if done.returncode:
+        raise SourceError(f"{what or shlex.join(command)} failed:\n" + "\n".join(done.stdout.splitlines()[-15:]))
+    return done.stdout
+
+
+def mirror():
+    """(URI, release) of the Debian mirror that this machine uses."""
+    with open("/etc/os-release", encoding="utf-8") as file:
+        release = re.search(r"^VERSION_CODENAME=(\w+)", file.read(), re.M)
+    release = release.group(1) if release else "bookworm"
+    if shutil.which("apt-get"):
+        for line in run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)",
+                         "Identifier: Packages"]).splitlines():
+            uri, name, component = (line.split() + ["", ""])[:3]
+            if name == release and component == "main" and "security" not in uri:
+                return uri, release
+    return "http://deb.debian.org/debian/", release
+
+
+def fetch(package):
+    """Folder with the unpacked source of a Debian source package."""
+    folder = os.path.join(CACHE, package)
+    kept = [path for path in glob.glob(os.path.join(folder, "*")) if os.path.isdir(path)]
+    if kept:
+        return kept[0]
+    if not shutil.which("apt-get"):
+        raise SourceError("the source of the demo's programs comes from Debian; apt-get is not here")
+    lists = os.path.join(CACHE, "lists")
+    os.makedirs(os.path.join(lists, "partial"), exist_ok=True)
+    uri, release = mirror()
+    listing = os.path.join(CACHE, "sources.list")
+    with open(listing, "w", encoding="utf-8") as file:
+        file.write(f"deb-src {uri} {release} main\n")
+    options = [f"-oDir::Etc::SourceList={listing}", "-oDir::Etc::SourceParts=/dev/null", f"-oDir::State::Lists={lists}",
+               f"-oDir::Cache={CACHE}/apt", "-oAPT::Sandbox::User="]
+    partial = folder + ".partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    os.makedirs(partial)
+    if not glob.glob(os.path.join(lists, "*Sources*")):
+        run(["apt-get", "-q", *options, "update"], what="fetching Debian's list of sources")
+    run(["apt-get", "-q", *options, "source", "--download-only", package], cwd=partial,
+        what=f"fetching Debian's source of {package}")
+    archive = glob.glob(os.path.join(partial, "*.orig.tar.*"))
+    run(["tar", "xf", archive[0]], cwd=partial)
+    for path in glob.glob(os.path.join(partial, "*.tar.*")) + glob.glob(os.path.join(partial, "*.dsc")):
+        os.unlink(path)
+    os.rename(partial, folder)
+    return fetch(package)
+
+
+def sqlite_parts():
+    """SQLite as its one big file, made by its own build, and its benchmark program."""
+    source = fetch("sqlite3")
+    made = os.path.join(source, "amalgamation")
+    if not os.path.exists(os.path.join(made, "sqlite3.c")):
+        shutil.rmtree(made, ignore_errors=True)
+        os.makedirs(made)
+        run(["../configure", "--disable-tcl", "--disable-shared", "--disable-readline"], cwd=made)
+        run(["make", "sqlite3.c"], cwd=made)
+    flags = ["-I" + made, "-DSQLITE_OMIT_LOAD_EXTENSION"]  # else as it comes
+    return [os.path.join(made, "sqlite3.c"), os.path.join(source, "test", "speedtest1.c")], flags, ["-lm"]
+
+
+def lua_parts():
+    source = os.path.join(fetch("lua5.4"), "src")
+    files = [path for path in sorted(glob.glob(os.path.join(source, "*.c"))) if os.path.basename(path) != "luac.c"]
+    return files, ["-DLUA_USE_POSIX"], ["-lm"]
+
+
+def leveldb_parts():
+    source = fetch("leveldb")
+    files = [path for part in ("db", "table", "util") for path in sorted(glob.glob(os.path.join(source, part, "*.cc")))
+             if not re.search(r"_test|testutil|windows|leveldbutil|_helper", path)]
+    flags = ["-std=gnu++17", "-I" + source, "-I" + os.path.join(source, "include"), "-DLEVELDB_PLATFORM_POSIX=1",
+             "-DHAVE_FDATASYNC=1", "-DHAVE_O_CLOEXEC=1", "-DHAVE_SNAPPY=0", "-DHAVE_CRC32C=0", "-pthread"]
+    return files + [os.path.join(HERE, "leveldb_work.cc")], flags, ["-lstdc++", "-lm", "-pthread"]
+
+
+PROGRAMS = {"sqlite": sqlite_parts, "lua": lua_parts, "leveldb": leveldb_parts,
+            "leaf": lambda: ([os.path.join(HERE, "leaf.c")], [], []),
+            "hello": lambda: ([os.path.join(HERE, "hello.c")], [], [])}
+
+
+def build(program, flavour="sites", level="-O2"):
+    """Path of the program in the flavour; built if it is not there yet."""
+    output = os.path.join(CACHE, "bin", f"{program}-{flavour}")
+    files, flags, libraries = PROGRAMS[program]()
+    if os.path.exists(output) and os.path.getmtime(output) >= max(map(os.path.getmtime, files)):
+        return output
+    compiler, compile_flags, link_flags = FLAVOUR_OF.get((program, flavour), FLAVOURS[flavour])
+    if not shutil.which(compiler):
+        raise SourceError(f"{compiler} is not installed")
+    folder = output + ".objects"
+    os.makedirs(folder, exist_ok=True)
+    steps, objects = [], []
+    for path in files:
+        objects.append(os.path.join(folder, os.path.basename(path) + ".o"))
+        # `-g1` for the source lines that the views show; it changes no code.
+        steps.append([compiler, level, "-g1", "-w", *shlex.split(compile_flags), *flags, "-c", "-o", objects[-1], path])
+    at_once = os.cpu_count() or 1
+    while steps:
+        running = [(step, subprocess.Popen(step, stdin=subprocess.DEVNULL)) for step in steps[:at_once]]
+        steps = steps[at_once:]
+        failed = [step for step, process in running if process.wait()]
+        if failed:
+            raise SourceError(f"cannot compile: {shlex.join(failed[0])}")
+    run([compiler, *shlex.split(link_flags), "-o", output + ".new", *objects, *libraries], what=f"linking {program}")
+    os.rename(output + ".new", output)
+    return output

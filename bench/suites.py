@@ -1,0 +1,263 @@
+"""The benchmarks.  Each returns rows (name, value, unit, beside) with the figure it is to be held against in words; none
+of them fails on a figure: tests are elsewhere, this is to look at."""
+import glob
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import time
+
+import sources
+from measure import BenchError, Variant, median, rounds, run, smallest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SQLITE = ["--size", "30", ":memory:"]
+LUA = [os.path.join(HERE, "work.lua"), "12"]
+
+
+class Row:
+    def __init__(self, name, value, unit, ratio=None, of="", goal=None, note=""):
+        self.name, self.value, self.unit, self.ratio, self.of = name, value, unit, ratio, of
+        self.goal, self.note = goal, note  # goal: (measured figure, limit, text)
+
+
+def scratch():
+    return os.path.join(sources.CACHE, "scratch")
+
+
+def leaf_figures(output):
+    return {line.split()[0]: float(line.split()[1]) for line in output.splitlines() if " " in line}
+
+
+def leaf(tools, count):
+    """(a) One call of a tiny function, in ns; the clock reads are measured in the same process."""
+    few, many = ["1000000"], ["10000000"]
+    variants = [tools.plain("leaf", many, "plain", "plain"), tools.plain("leaf", many, "sites", "nop, untraced"),
+                tools.record("leaf", few, "function_graph"),
+                tools.record("leaf", few, "function", ("--mode", "overwrite", "-p", "function")),
+                tools.record("leaf", many, "filtered out", ("--mode", "overwrite", "-n", "leaf")),
+                tools.record("leaf", many, "outside -g root", ("--mode", "overwrite", "-g", "root")),
+                tools.uftrace("leaf", few), tools.uftrace_patched("leaf", few), tools.lttng("leaf", few),
+                tools.xray("leaf", few)]
+    results, errors = rounds([variant for variant in variants if variant], count, scratch())
+    best = {name: {key: min(leaf_figures(item.stdout)[key] for item in runs) for key in ("leaf", "clock1", "clock2")}
+            for name, runs in results.items()}
+    rows, base = [], best["plain"]
+    rows.append(Row("one clock read", base["clock1"], "ns"))
+    rows.append(Row("two clock reads", base["clock2"], "ns"))
+    nop = best["nop, untraced"]["leaf"]
+    for name, figures in best.items():
+        own, two, one = figures["leaf"], figures["clock2"], figures["clock1"]
+        goal = {"function_graph": (own / two, 1.25, "of two clock reads"),
+                "function": (own / one, 1.25, "of one clock read"),
+                "filtered out": (own - nop, 0.3, "ns over the nop"),
+                "outside -g root": (own - nop, 3.0, "ns over the nop")}.get(name)
+        rows.append(Row(name, own, "ns a call", own / two, "two clock reads", goal))
+    if "function_graph" in best and "uftrace" in best:
+        ratio = best["uftrace"]["leaf"] / best["function_graph"]["leaf"]
+        rows.append(Row("uftrace / function_graph", ratio, "x", goal=(-ratio, -4, "at least 4")))
+    return rows, errors
+
+
+def whole(program, arguments, limit):
+    """(b) A whole program against its plain run."""
+    def measure(tools, count):
+        variants = [tools.plain(program, arguments, "plain", "plain"),
+                    tools.plain(program, arguments, "sites", "nops, untraced"),
+                    tools.record(program, arguments, "calltap"),
+                    tools.record(program, arguments, "calltap to a file", ("--mode", "block")),
+                    tools.uftrace(program, arguments), tools.lttng(program, arguments),
+                    tools.plain(program, arguments, "clang", "plain (clang)"), tools.xray(program, arguments)]
+        results, errors = rounds([variant for variant in variants if variant], count, scratch())
+        rows = []
+        for name, runs in results.items():
+            against = "plain (clang)" if name == "XRay" and "plain (clang)" in results else "plain"
+            ratio = smallest(runs) / smallest(results[against])
+            goal = (ratio, limit, "x the plain run") if name == "calltap" else None
+            rows.append(Row(name, smallest(runs), "s", ratio, against, goal,
+                            f"median {median([item.seconds for item in runs]):.3f} s"))
+        return rows, errors
+    return measure
+
+
+def start(tools, count):
+    """(c) What starting under trace costs: hello world, and 100,000 functions to patch."""
+    if not tools.calltap:
+        raise BenchError("calltap record is not built")
+    variants = [tools.plain("hello", [], "sites", "plain"), tools.record("hello", [], "traced", ())]
+    results, errors = rounds(variants, 20, scratch())
+    if errors:
+        raise BenchError(next(iter(errors.values())))
+    middle = {name: median([item.seconds * 1e3 for item in runs]) for name, runs in results.items()}
+    extra = middle["traced"] - middle["plain"]
+    rows = [Row("hello, plain", middle["plain"], "ms"),
+            Row("hello, traced", middle["traced"], "ms", goal=(extra, 15, "ms over the plain run"))]
+    program = many_functions(100000)
+    variants = [Variant("plain", [program]), Variant("traced", [tools.calltap, "record", "-o", "trace", "--", program])]
+    results, errors = rounds(variants, max(count, 3), scratch())
+    if errors:
+        raise BenchError(next(iter(errors.values())))
+    extra = (smallest(results["traced"]) - smallest(results["plain"])) * 1e3
+    rows.append(Row("100,000 functions, traced", smallest(results["traced"]) * 1e3, "ms",
+                    note=f"{extra:.0f} ms over plain: reading symbols, patching, writing the tables"))
+    rows += patch_time([tools.calltap, "record", "-o", "trace", "--", program], tools)
+    return rows, {}
+
+
+def patch_time(command, tools):
+    """What the recorder notes in the file about patching, as a row; none when it notes nothing."""
+    os.makedirs(scratch(), exist_ok=True)
+    run(command, cwd=scratch())
+    known = json.loads(run([tools.calltap, "info", "-i", "trace", "--json"], cwd=scratch()).stdout)
+    shutil.rmtree(scratch(), ignore_errors=True)
+    noted = known["info"]
+    if "patch_ticks" not in noted:
+        return []
+    spent = int(noted["patch_ticks"]) / known["clock_mhz"] / 1e3
+    return [Row("  of which patching", spent, "ms", goal=(spent, 300, "ms"), note=f"{noted.get('patched')} functions")]
+
+
+def many_functions(count):
+    """A program with so many functions, as several sources so that it compiles in bounded time."""
+    output = os.path.join(sources.CACHE, "bin", f"functions-{count}")
+    if os.path.exists(output):
+        return output
+    folder = output + ".objects"
+    os.makedirs(folder, exist_ok=True)
+    parts = []
+    for part in range(10):
+        path = os.path.join(folder, f"part{part}.c")
+        with open(path, "w", encoding="utf-8") as file:
+            for number in range(part, count, 10):
+                file.write(f"int function_{number}(int x)\n{{\n\treturn x + {number};\n}}\n")
+            if part == 0:
+                file.write("int main(void)\n{\n\treturn function_0(0);\n}\n")
+        parts.append(path)
+    sources.run(["gcc", "-O1", "-w", "-fpatchable-function-entry=5", "-o", output, *parts])
+    return output
+
+
+def memory(tools, _count):
+    """(d) What the agent adds to the program's memory, by its mappings."""
+    if not tools.calltap:
+        raise BenchError("calltap record is not built")
+    folder = scratch()
+    os.makedirs(folder, exist_ok=True)
+    program = sources.build("lua", "sites")
+    command = [program, "-e", "io.write('ready\\n') io.flush() local t = os.clock() while os.clock() - t < 2 do end"]
+    maps = {}
+    for name, full in (("plain", command), ("traced", [tools.calltap, "record", "-o", "trace", "--mode", "overwrite", "--",
+                                                       *command])):
+        process = subprocess.Popen(full, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL)
+        process.stdout.readline()
+        time.sleep(0.3)
+        maps[name] = resident(program)
+        process.stdout.read()
+        process.wait()
+    shutil.rmtree(folder, ignore_errors=True)
+    named = {key: value for key, value in maps["traced"].items() if "calltap" in key}
+    rows = [Row(key, value, "KiB resident") for key, value in sorted(named.items())]
+    shared = sum(value for key, value in named.items() if "memfd" in key)
+    added = sum(maps["traced"].values()) - sum(maps["plain"].values()) - shared
+    rows.append(Row("added besides buffers", added, "KiB resident", goal=(added, 2048, "KiB (stubs included)")))
+    return rows, {}
+
+
+def resident(program):
+    """{mapping: KiB resident} of the process that runs the program."""
+    for folder in glob.glob("/proc/[0-9]*"):
+        try:
+            if os.readlink(folder + "/exe") == program:
+                with open(folder + "/smaps", encoding="utf-8") as file:
+                    return sum_smaps(file)
+        except OSError:
+            continue
+    raise BenchError("the program is not running")
+
+
+def sum_smaps(lines):
+    found, name = {}, ""
+    for line in lines:
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            name = line.split(None, 5)[5].strip() if len(line.split(None, 5)) > 5 else "anonymous"
+        elif line.startswith("Rss:"):
+            found[name] = found.get(name, 0) + int(line.split()[1])
+    return found
+
+
+def trace_totals(path):
+    """(records, file size) from the END chunk, the chunks before it skipped by their heads."""
+    with open(path, "rb") as file:
+        head = file.read(64)
+        at = struct.unpack_from("<I", head, 12)[0]
+        while True:
+            file.seek(at)
+            chunk = file.read(32)
+            if len(chunk) < 32:
+                raise BenchError("the trace has no END chunk")
+            _, kind, _, _, stored, _ = struct.unpack("<IIIIQQ", chunk)
+            if kind == 10:
+                return struct.unpack("<Q", file.read(8))[0], os.path.getsize(path)
+            at += 32 + (stored + 7 & ~7)
+
+
+def size(tools, _count):
+    """(e) Bytes a call in the file, on a real program."""
+    if not tools.calltap:
+        raise BenchError("calltap record is not built")
+    rows = []
+    for program, arguments in (("sqlite", ["--size", "5", ":memory:"]), ("lua", LUA[:1] + ["1"])):
+        os.makedirs(scratch(), exist_ok=True)
+        path = os.path.join(scratch(), "trace")
+        run([tools.calltap, "record", "-o", path, "--mode", "block", "--", sources.build(program, "sites"), *arguments],
+            cwd=scratch())
+        records, file_bytes = trace_totals(path)
+        each = file_bytes / max(records / 2, 1)
+        rows.append(Row(f"{program}: file", each, "bytes a call", goal=(each, 6, "bytes"),
+                        note=f"{records} records, {file_bytes / 1e6:.1f} MB"))
+    shutil.rmtree(scratch(), ignore_errors=True)
+    return rows, {}
+
+
+def readers(tools, _count):
+    """(f) Speed and memory of the readers on a large trace: of SQLite, recorded in block mode."""
+    if not tools.calltap:
+        raise BenchError("calltap record is not built")
+    os.makedirs(scratch(), exist_ok=True)
+    path = os.path.join(scratch(), "trace")
+    made = os.environ.get("CALLTAP_BENCH_TRACE")
+    if made:
+        path = made
+    else:
+        run([tools.calltap, "record", "-o", path, "--mode", "block", "--", sources.build("sqlite", "sites"), "--size", "10",
+             ":memory:"], cwd=scratch())
+    records, _ = trace_totals(path)
+    rows = []
+    for verb in (["replay"], ["report"], ["graph"], ["export", "--format", "perfetto", "-o", "/dev/null"],
+                 ["export", "--format", "folded", "-o", "/dev/null"]):
+        done = run([tools.calltap, verb[0], "-i", path, *verb[1:]], cwd=scratch(), output="/dev/null")
+        speed = records / done.seconds / 1e6
+        rows.append(Row(" ".join(verb[:3]), speed, "million records/s", goal=(-speed, -5, "at least 5"),
+                        note=f"{records} records, {done.seconds:.1f} s"))
+        rows.append(Row("  its peak memory", done.rss_kib / 1024, "MiB", goal=(done.rss_kib / 1024, 1024, "MiB"),
+                        note="(no less than this script's own)"))
+    shutil.rmtree(scratch(), ignore_errors=True)
+    return rows, {}
+
+
+SUITES = {
+    "leaf": (leaf, "a tiny function in a tight loop"),
+    "sqlite": (whole("sqlite", SQLITE, 3.0), "SQLite's speedtest1, in memory"),
+    "lua": (whole("lua", LUA, 6.8), "a Lua interpreter, without coroutines"),
+    "start": (start, "starting under trace"),
+    "memory": (memory, "memory of the agent"),
+    "size": (size, "bytes a call"),
+    "readers": (readers, "reading a trace"),
+}
+
+
+def as_json(rows):
+    return json.loads(json.dumps([vars(row) for row in rows]))

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""The demo behind ./demo: SQLite (C, one thread) and LevelDB (C++, several threads) recorded and shown.
+
+Each program's output under trace is compared with its plain run; the demo fails when they differ.
+"""
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+import sources  # noqa: E402  (the path above is what finds it)
+
+BUILD = os.path.join(ROOT, "build")
+OUTPUT = os.path.join(BUILD, "demo")
+TOOL = os.path.join(BUILD, "src", "cmd", "calltap")
+LINES = 30  # shown of each view
+
+
+def say(text):
+    print(f"\n== {text}", flush=True)
+
+
+def fail(text):
+    sys.exit(f"demo: {text}")
+
+
+def build_calltap():
+    if not os.path.exists(os.path.join(BUILD, "build.ninja")):
+        run_quietly(["meson", "setup", BUILD, ROOT])
+    run_quietly(["ninja", "-C", BUILD])
+
+
+def run_quietly(command):
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    if done.returncode:
+        fail(f"{shlex.join(command)} failed:\n{done.stdout[-3000:]}")
+
+
+def capture(command, folder):
+    started = time.monotonic()
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stdout, time.monotonic() - started
+
+
+def shown(command):
+    """The command as the reader may type it in the project's folder."""
+    return shlex.join([os.path.relpath(part, ROOT) if part.startswith(ROOT) else part for part in command])
+
+
+def record(name, program, arguments, steady):
+    """Run plain and traced; `steady` keeps the lines of the output that do not hold times.  Returns the trace's path."""
+    trace = os.path.join(OUTPUT, name + ".calltap")
+    with tempfile.TemporaryDirectory() as folder:
+        status, plain, plain_seconds = capture([program, *arguments], folder)
+        command = [TOOL, "record", "-o", trace, "--", program, *arguments]
+        print(f"$ {shown(command)}", flush=True)
+        traced_status, traced, traced_seconds = capture(command, folder)
+    if traced_status != status:
+        fail(f"{name} ended with status {traced_status} under trace, {status} without")
+    if steady(traced) != steady(plain):
+        fail(f"{name} printed something else under trace")
+    print(f"The program printed the same {len(steady(plain))} lines and ended with the same status ({status}) as without "
+          f"trace; {plain_seconds:.2f} s plain, {traced_seconds:.2f} s recorded with every call in the file.", flush=True)
+    return trace
+
+
+def view(trace, *arguments):
+    """The first lines of one of the views."""
+    command = [TOOL, arguments[0], "-i", trace, *arguments[1:]]
+    print(f"\n$ {shown(command)} | head -{LINES}", flush=True)
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace") as reader:
+        for number, line in enumerate(reader.stdout):
+            if number == LINES:
+                reader.terminate()
+                print("...")
+                break
+            print(line, end="")
+    sys.stdout.flush()
+    if reader.returncode not in (0, -15, -13):
+        fail(f"{shown(command)} failed")
+
+
+def perfetto(trace):
+    output = trace.replace(".calltap", ".perfetto-trace")
+    command = [TOOL, "export", "-i", trace, "--format", "perfetto", "-o", output]
+    print(f"\n$ {shown(command)}", flush=True)
+    if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode:
+        fail("the export failed")
+    return output
+
+
+def untimed(text):
+    """speedtest1's lines without the seconds at their end."""
+    return [line.rsplit(None, 1)[0] for line in text.splitlines() if line.strip()]
+
+
+def main():
+    os.makedirs(OUTPUT, exist_ok=True)
+    say("Building Calltap")
+    build_calltap()
+    say("Building SQLite and LevelDB from Debian's source, with room for tracing at each function's entry (half a minute)")
+    try:
+        sqlite, leveldb = sources.build("sqlite"), sources.build("leveldb")
+    except sources.SourceError as error:
+        fail(str(error))
+
+    say("SQLite's speedtest1: C, built with gcc -fpatchable-function-entry=5")
+    trace = record("sqlite", sqlite, ["--size", "1", ":memory:"], untimed)
+    view(trace, "info")
+    view(trace, "replay")
+    view(trace, "report")
+    view(trace, "graph")
+    exported = [perfetto(trace)]
+
+    say("LevelDB with four threads: C++, built with g++ -pg -mfentry")
+    trace = record("leveldb", leveldb, ["database", "4", "1000"], str.splitlines)
+    view(trace, "report", "--by", "thread")
+    view(trace, "report")
+    exported.append(perfetto(trace))
+
+    say("Done. To look at the traces on a time line, open https://ui.perfetto.dev and choose 'Open trace file':")
+    for path in exported:
+        print(f"    {os.path.relpath(path, ROOT)}  ({os.path.getsize(path) / 1e6:.1f} MB)")
+    print("Record a program of your own (build it with -fpatchable-function-entry=5 or -pg -mfentry):")
+    print(f"    {os.path.relpath(TOOL, ROOT)} record -- ./program")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

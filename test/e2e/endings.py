@@ -1,0 +1,185 @@
+"""How a recording ends: the program's own end in every way, and either side killed while it runs."""
+import os
+import shlex
+import signal
+import stat
+import subprocess
+import time
+
+from harness import Failure, Skip, expect, stop
+
+
+def ends(*arguments):
+    def test(case):
+        case.same_as_plain([case.program("ends.c"), *arguments])
+        trace = case.trace()
+        case.compare(trace, prefix=True)
+        case.readable()
+    return test
+
+
+def every_status(case):
+    """Exit statuses 0 to 255 in steps that hit the odd ones."""
+    program = case.program("ends.c")
+    for number in (0, 1, 2, 3, 42, 77, 99, 124, 126, 127, 128, 129, 137, 139, 200, 254, 255):
+        outcome = case.record([program, "exit", str(number)], log=False)
+        expect(outcome.status == number, f"exit status {outcome.status}, the program's own is {number}")
+
+
+def start(case, command):
+    """Start a command in a process group of its own, its output to a file."""
+    output = os.path.join(case.folder, "output")
+    with open(output, "wb") as file:
+        return output, subprocess.Popen(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
+                                        stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def wait_for(output, word, seconds=20):
+    """The line of the output that holds the word, as soon as it is there."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with open(output, encoding="utf-8", errors="replace") as file:
+            for line in file.read().split("\n")[:-1]:
+                if word in line:
+                    return line
+        time.sleep(0.02)
+    with open(output, encoding="utf-8", errors="replace") as file:
+        raise Failure(f"no '{word}' within {seconds} s; the output is {file.read()[-300:]!r}")
+
+
+def finish(process, seconds=20):
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        stop(process)
+        raise Failure(f"record still runs {seconds} s after the program's end") from None
+
+
+def program_killed(case):
+    """kill -9 of the program: what was in the buffers is in the file."""
+    output, process = start(case, case.record_command([case.program("spin.c"), "20000"]))
+    try:
+        pid = int(wait_for(output, "running").split()[1])
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGKILL)
+        status = finish(process)
+    finally:
+        stop(process)
+    expect(status in (-9, 137), f"exit status {status}, not that of a kill")
+    called = case.trace().called()
+    expect(called.get("step", 0) > 1000, f"only {called} in the trace")
+    case.readable()
+
+
+def tool_killed(case):
+    """kill -9 of the tool: the program goes on to its normal end."""
+    for delay in (0.0, 0.1, 0.3):
+        output, process = start(case, case.record_command([case.program("spin.c"), "1000"]))
+        try:
+            wait_for(output, "running")
+            time.sleep(delay)
+            process.kill()
+            process.wait()
+            wait_for(output, "done well")
+        finally:
+            stop(process)
+
+
+def tool_stopped(case):
+    """SIGSTOP of the tool: the program waits a bounded time at most, then ends as ever."""
+    output, process = start(case, case.record_command([case.program("spin.c"), "1500"]))
+    try:
+        wait_for(output, "running")
+        os.kill(process.pid, signal.SIGSTOP)
+        wait_for(output, "done well", 30)
+        os.kill(process.pid, signal.SIGCONT)
+        status = finish(process)
+    finally:
+        stop(process)
+    expect(status == 0, f"exit status {status}")
+    case.readable()
+
+
+def interrupted(case):
+    """^C: both get SIGINT; the trace is complete."""
+    output, process = start(case, case.record_command([case.program("spin.c"), "20000"]))
+    try:
+        wait_for(output, "running")
+        time.sleep(0.3)
+        os.killpg(process.pid, signal.SIGINT)
+        status = finish(process)
+    finally:
+        stop(process)
+    expect(status in (-2, 130), f"exit status {status}, not that of an interrupt")
+    expect(case.trace().called().get("step", 0) > 1000, "the trace is empty")
+    case.readable()
+
+
+def early_kills(case):
+    """kill -9 of the program or the tool at many moments, starting before the first instruction."""
+    program = case.program("spin.c")
+    for number in range(20):
+        output, process = start(case, case.record_command([program, "150"]))
+        try:
+            time.sleep(number * 0.004)
+            if number % 2:
+                process.kill()
+                process.wait()
+                if os.path.getsize(output):
+                    wait_for(output, "done well")
+            else:
+                os.kill(process.pid, signal.SIGTERM)
+                finish(process)
+        finally:
+            stop(process)
+
+
+def full_disk(case):
+    """The disk fills up while recording: one sentence, a trace that can be read, and a program that is not hurt."""
+    disk = os.path.join(case.folder, "disk")
+    os.mkdir(disk)
+    plain = case.run([case.program("jumps.c"), "30000"])
+    command = shlex.join(case.record_command([case.program("jumps.c"), "30000"]))
+    command = command.replace(case.trace_path, os.path.join(disk, "trace"))
+    script = (f"mount -t tmpfs -o size=128k none {shlex.quote(disk)} || exit 77\n{command}\nstatus=$?\n"
+              f"cp {shlex.quote(disk)}/trace {shlex.quote(case.trace_path)}\nexit $status\n")
+    outcome = case.run(["unshare", "-m", "sh", "-c", script])
+    if outcome.status in (1, 77, 126, 127) and not os.path.exists(case.trace_path):
+        raise Skip(f"a file system of its own cannot be mounted here: {outcome.stderr.strip()[-100:]}")
+    expect(outcome.stdout == plain.stdout, f"the program printed {outcome.stdout[-200:]!r}")
+    expect("space" in outcome.stderr, f"no message: {outcome.stderr!r}")
+    expect(case.trace(complete=False).called(), "nothing of the trace was kept")
+
+
+def special_file(case):
+    """-o names a device: it is written to or refused, but never renamed or replaced."""
+    device = os.path.join(case.folder, "null")
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except OSError as error:
+        raise Skip(f"no device can be made here: {error.strerror}") from error
+    case.trace_path = device
+    case.record([case.program("calls.c")], log=False)
+    expect(stat.S_ISCHR(os.stat(device).st_mode), "the device was replaced by a file")
+
+
+CASES = {
+    "end-return": ends("return", "5"),
+    "end-exit": ends("exit", "3"),
+    "end-_exit": ends("_exit", "4"),
+    "end-quick_exit": ends("quick_exit", "6"),
+    "end-abort": ends("abort"),
+    "end-segv": ends("segv", "16"),
+    "end-trap": ends("trap"),
+    "end-term": ends("raise", str(int(signal.SIGTERM))),
+    "end-kill": ends("kill", "9"),
+    "end-thread_exit": ends("thread_exit"),
+    "end-status": every_status,
+    "program-killed": program_killed,
+    "tool-killed": tool_killed,
+    "interrupted": interrupted,
+    "early-kills": early_kills,
+    "full-disk": full_disk,
+    "special-file": special_file,
+}
+LONG_CASES = {"tool-stopped": tool_stopped}

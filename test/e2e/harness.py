@@ -1,0 +1,142 @@
+"""What the end-to-end cases share: a case's folder, building, running plain and under record, and failing well."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+import builds
+import tracefile
+import truth
+
+TIMEOUT = 60  # seconds for one command
+
+
+class Failure(Exception):
+    """The test failed; the text says how."""
+
+
+class Skip(Exception):
+    """The test cannot run here; the text says why."""
+
+
+class Outcome:
+    """How a command ended: what it printed, and its status as a shell would give it."""
+
+    def __init__(self, status, stdout, stderr):
+        self.status = 128 - status if status < 0 else status
+        self.stdout, self.stderr = stdout, stderr
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+class Case:
+    """One run of one test: its own folder below `work`, gone again when it passed."""
+
+    def __init__(self, name, tool, work, build):
+        self.name, self.tool, self.build = name, tool, build
+        self.folder = os.path.join(work, name.replace("/", "_"))
+        self.programs = os.path.join(work, "programs", builds.label(build))
+        self.trace_path = os.path.join(self.folder, "trace")
+        self.truth = os.path.join(self.folder, "truth")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.truth)
+        os.makedirs(self.programs, exist_ok=True)
+
+    def program(self, source, sites=True, variant=""):
+        """Path of the program built from a source of test/prog; built once per build, then kept."""
+        base = source.rsplit(".", 1)[0] + variant + ("" if sites else "-plain")
+        output = os.path.join(self.programs, base + (".so" if source == "library.c" else ""))
+        newest = max(os.path.getmtime(os.path.join(builds.PROGRAMS, name)) for name in (source, "truth.h"))
+        if not os.path.exists(output) or os.path.getmtime(output) < newest:
+            temporary = f"{output}.{os.getpid()}.{id(self)}"
+            try:
+                builds.compile_program(self.build, source, temporary, sites)
+            except builds.BuildError as error:
+                raise Failure(f"cannot build {source}: {error}") from error
+            os.rename(temporary, output)
+        return output
+
+    def environment(self, log=True):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("CALLTAP")}
+        environment["LC_ALL"] = "C"
+        if log:
+            environment["CALLTAP_TRUTH"] = self.truth
+        return environment
+
+    def run(self, command, log=False, timeout=TIMEOUT):
+        try:
+            done = subprocess.run(command, cwd=self.folder, env=self.environment(log), stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False)
+        except subprocess.TimeoutExpired as late:
+            raise Failure(f"{' '.join(command)} still runs after {timeout} s; it printed {late.stdout!r}") from late
+        return Outcome(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def record_command(self, command, options=()):
+        return [self.tool, "record", "-o", self.trace_path, *options, "--", *command]
+
+    def record(self, command, options=(), log=True):
+        return self.run(self.record_command(command, options), log)
+
+    def same_as_plain(self, command, options=(), log=True, stderr=True):
+        """Run plain and traced; both must print the same and end the same.  Returns the traced outcome."""
+        plain, traced = self.run(command), self.record(command, options, log)
+        own = [line for line in traced.stderr.splitlines() if not line.startswith("calltap")]
+        expect(traced.status == plain.status,
+               f"exit status {traced.status}, plain {plain.status}; stderr: {traced.stderr.strip()[-600:]}")
+        expect(traced.stdout == plain.stdout, f"stdout differs: traced {traced.stdout[-300:]!r}, plain {plain.stdout[-300:]!r}")
+        expect(not stderr or own == plain.stderr.splitlines(), f"stderr differs: traced {own!r}, plain {plain.stderr!r}")
+        return traced
+
+    def trace(self, complete=True):
+        expect(os.path.exists(self.trace_path), "record wrote no trace file")
+        trace = tracefile.Trace(self.trace_path)
+        expect(trace.end or not complete, "the trace has no END chunk")
+        return trace
+
+    def compare(self, trace, **how):
+        compared = truth.compare(trace, self.truth, **how)
+        expect(compared > 0, "the program logged nothing to compare with")
+        return compared
+
+    def readable(self):
+        """The project's own readers must accept the file."""
+        for command in (["info", "--json"], ["replay"], ["report", "--json"], ["graph", "--json"]):
+            done = self.run([self.tool, command[0], "-i", self.trace_path, *command[1:]])
+            expect(done.status == 0, f"calltap {command[0]} fails: {done.stderr.strip()[-400:]}")
+            expect(done.stdout.strip(), f"calltap {command[0]} prints nothing")
+            if "--json" in command:
+                json.loads(done.stdout)
+        self.same_calls()
+
+    def same_calls(self):
+        """The project's reader and the one of these tests see the same number of calls of each thread."""
+        done = self.run([self.tool, "export", "--format", "json", "-i", self.trace_path])
+        expect(done.status == 0, f"calltap export fails: {done.stderr.strip()[-400:]}")
+        exported, counted = {}, {}
+        for event in map(json.loads, done.stdout.splitlines()):
+            if event["ev"] in ("enter", "call"):
+                key = event["pid"], event["tid"]
+                exported[key] = exported.get(key, 0) + 1
+        trace = self.trace(complete=False)
+        for thread in trace.threads.values():
+            key = trace.pid(thread), thread.tid
+            calls = sum(kind in (tracefile.ENTRY, tracefile.CALL) for kind, _, _ in thread.events())
+            if calls:
+                counted[key] = counted.get(key, 0) + calls
+        expect(exported == counted, f"calltap export shows {exported} calls by thread, the file holds {counted}")
+
+    def clean(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def stop(process):
+    """End a process group that a case started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()

@@ -1,0 +1,163 @@
+"""What the options of record do, tried on one build: filters, limits, modes, tracers, and their errors."""
+import os
+
+from harness import expect
+
+CALLS = {"main", "fib", "sum", "swap", "fill", "halve", "many", "twice", "slow", "outer", "leaf", "before", "after", "at_exit"}
+
+
+def chosen(source, options, wanted, arguments=()):
+    """The functions in the trace are exactly those wanted."""
+    def test(case):
+        case.same_as_plain([case.program(source), *arguments], options, log=False)
+        found = set(case.trace().called())
+        expect(found == set(wanted), f"{' '.join(options)}: recorded {sorted(found)}, wanted {sorted(wanted)}")
+    return test
+
+
+def list_file(case):
+    with open(os.path.join(case.folder, "list"), "w", encoding="utf-8") as file:
+        file.write("# two functions\nfib\n\nlea*\n")
+    chosen("calls.c", ["-l", "@list"], {"fib", "leaf"})(case)
+
+
+def object_filter(case):
+    chosen("calls.c", ["-l", os.path.basename(case.program("calls.c")) + ":fib"], {"fib"})(case)
+
+
+def depth_max(case):
+    case.same_as_plain([case.program("calls.c")], ["--max-depth", "2"], log=False)
+    trace = case.trace()
+    depth = deepest = 0
+    for thread in trace.threads.values():
+        for kind, _, _ in thread.events():
+            depth += (kind == 1) - (kind == 2)
+            deepest = max(deepest, depth)
+    expect(deepest == 2, f"deepest frame {deepest}, not 2")
+    called = trace.called()
+    # twice() is called by main, the fib() calls below it are cut off; those of main stay without their recursion.
+    expect("twice" in called and called.get("fib") == 1, f"calls within depth 2: {called}")
+
+
+def threshold(case):
+    case.same_as_plain([case.program("calls.c"), "x"], ["-t", "10ms"], log=False)
+    found = set(case.trace().called())
+    expect({"main", "outer", "slow"} <= found, f"the slow calls are missing: {sorted(found)}")
+    expect(not found & {"fib", "leaf", "many"}, f"short calls were recorded: {sorted(found)}")
+
+
+def function_tracer(case):
+    case.same_as_plain([case.program("calls.c")], ["-p", "function"], log=False)
+    trace = case.trace()
+    kinds = {kind for thread in trace.threads.values() for kind, _, _ in thread.events()}
+    expect(kinds <= {3, 8} and 3 in kinds, f"record kinds {sorted(kinds)}, only CALL was wanted")
+    called = trace.called()
+    expect(called.get("fib") == 41 + 9 + 5 + 9, f"fib called {called.get('fib')} times")
+    replay = case.run([case.tool, "replay", "-i", case.trace_path])
+    expect(replay.status == 0 and "<-main" in replay.stdout.replace(" ", ""), f"no caller is shown: {replay.stdout[-300:]!r}")
+
+
+def nop_tracer(case):
+    case.same_as_plain([case.program("calls.c")], ["-p", "nop"], log=False)
+    expect(not case.trace().called(), "the nop tracer recorded calls")
+
+
+def mode(name):
+    loops = 5000
+    dives = loops * 3  # dive() runs 1, 2, 3, 4 and 5 deep in turn
+
+    def test(case):
+        case.same_as_plain([case.program("jumps.c"), str(loops)], ["--mode", name, "-b", "64k"], log=False)
+        trace = case.trace()
+        entered, lost = trace.called().get("dive", 0), sum(thread.lost for thread in trace.threads.values())
+        if name == "block":
+            expect(entered == dives and lost == 0, f"{entered} of {dives} calls recorded, {lost} records lost")
+        else:
+            expect(0 < entered <= dives, f"{entered} of {dives} calls recorded")
+        if name == "drop":
+            expect(entered == dives or lost, "calls are missing and no loss is reported")
+        if name == "overwrite":
+            expect(entered < dives, "all calls were kept in a buffer that is too small for them")
+        case.readable()
+    return test
+
+
+def no_match(case):
+    outcome = case.record([case.program("calls.c")], ["-l", "fibb"], log=False)
+    expect(outcome.status == 2, f"exit status {outcome.status}, not 2")
+    expect(outcome.stdout == "", "the program ran")
+    expect("fibb" in outcome.stderr and "fib" in outcome.stderr.replace("fibb", ""), f"no near miss: {outcome.stderr!r}")
+    expect(not os.path.exists(case.trace_path), "a trace file was left behind")
+
+
+def no_sites(case):
+    outcome = case.record([case.program("calls.c", sites=False)], log=False)
+    expect(outcome.status == 2, f"exit status {outcome.status}, not 2")
+    expect(outcome.stdout == "", "the program ran")
+    expect("-fpatchable-function-entry" in outcome.stderr, f"no flag is named: {outcome.stderr!r}")
+
+
+def usage(arguments, word):
+    def test(case):
+        outcome = case.run([case.tool, "record", "-o", case.trace_path, *arguments(case)])
+        expect(outcome.status not in (0, 139, 134), f"exit status {outcome.status}")
+        expect(outcome.stdout == "", f"stdout: {outcome.stdout!r}")
+        lines = outcome.stderr.strip().splitlines()
+        expect(lines and word in outcome.stderr, f"no clear sentence with {word!r}: {outcome.stderr!r}")
+        expect(not os.path.exists(case.trace_path), "a trace file was left behind")
+    return test
+
+
+def whole_tree(case):
+    """-g: everything below outer, and nothing else; the trees stay whole."""
+    case.same_as_plain([case.program("calls.c")], ["-g", "outer"], log=False)
+    called = case.trace().called()
+    expect(called == {"outer": 1, "slow": 1, "fib": 9}, f"-g outer recorded {called}")
+
+
+def without_tree(case):
+    case.same_as_plain([case.program("calls.c")], ["--no-graph", "outer"], log=False)
+    called = case.trace().called()
+    expect("outer" not in called and "slow" not in called, f"--no-graph outer recorded {called}")
+    expect(called.get("fib") == 41 + 5 + 9, f"fib called {called.get('fib')} times, not 55")
+
+
+def children(case):
+    case.same_as_plain([case.program("forks.c")], log=False)
+    processes = case.trace().processes
+    expect(len(processes) >= 5, f"{len(processes)} process images in the trace, 5 or more were run")
+    expect({1, 2} <= {start for _, _, start, _, _ in processes.values()}, "no fork or no exec was noted")
+
+
+CASES = {
+    "filter-name": chosen("calls.c", ["-l", "fib"], {"fib"}),
+    "filter-glob": chosen("calls.c", ["-l", "f*"], {"fib", "fill"}),
+    "filter-two": chosen("calls.c", ["-l", "swap", "-l", "halve"], {"swap", "halve"}),
+    "filter-regex": chosen("calls.c", ["-l", "/^(s[uw]|le)/"], {"sum", "swap", "leaf"}),
+    "filter-not": chosen("calls.c", ["-n", "fib", "-n", "l*"], CALLS - {"fib", "leaf"}),
+    "filter-both": chosen("calls.c", ["-l", "f*", "-n", "fib"], {"fill"}),
+    "filter-object": object_filter,
+    "filter-file": list_file,
+    "filter-mangled": chosen("classes.cc", ["-l", "_ZNK6Square4areaEv"], {"area"}),
+    "filter-demangled": chosen("classes.cc", ["-l", "deep::*"], {"thrower", "middle", "release"}),
+    "filter-tree": whole_tree,
+    "filter-no-tree": without_tree,
+    "max-depth": depth_max,
+    "threshold": threshold,
+    "tracer-function": function_tracer,
+    "tracer-nop": nop_tracer,
+    "mode-block": mode("block"),
+    "mode-drop": mode("drop"),
+    "mode-overwrite": mode("overwrite"),
+    "children": children,
+    "error-no-match": no_match,
+    "error-no-sites": no_sites,
+    "error-regex": usage(lambda case: ["-l", "/(/", "--", case.program("calls.c")], "("),
+    "error-tracer": usage(lambda case: ["-p", "flow", "--", case.program("calls.c")], "flow"),
+    "error-mode": usage(lambda case: ["--mode", "maybe", "--", case.program("calls.c")], "maybe"),
+    "error-size": usage(lambda case: ["-b", "many", "--", case.program("calls.c")], "many"),
+    "error-option": usage(lambda case: ["--no-such-option", "--", case.program("calls.c")], "no-such-option"),
+    "error-no-command": usage(lambda case: [], "command"),
+    "error-no-program": usage(lambda case: ["--", "./there-is-none"], "there-is-none"),
+    "error-no-folder": usage(lambda case: ["-o", "none/trace", "--", case.program("calls.c")], "none/trace"),
+}

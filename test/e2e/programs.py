@@ -1,0 +1,67 @@
+"""Every program of test/prog in every build: the same output, the same end, and the true graph."""
+from harness import expect
+
+DEPTH = 100000
+
+
+def shapes(source):
+    def test(case):
+        case.same_as_plain([case.program(source)])
+        trace = case.trace()
+        case.compare(trace)
+        case.readable()
+    return test
+
+
+def threads(case):
+    case.same_as_plain([case.program("threads.c"), "200"])
+    trace = case.trace()
+    case.compare(trace)
+    names = {thread.name for thread in trace.threads.values()}
+    expect("worker-17" in names and "worker-199" in names, f"thread names are missing: {sorted(names)[:5]}")
+    expect(len(trace.threads) == 201, f"{len(trace.threads)} threads in the trace, not 201")
+
+
+def loads(case):
+    case.same_as_plain([case.program("loads.c"), case.program("library.c")])
+    case.compare(case.trace())
+
+
+def tails(case):
+    case.same_as_plain([case.program("tails.c")])
+    case.compare(case.trace(), only_entries=True)
+
+
+def storm(case):
+    outcome = case.same_as_plain([case.program("signals.c"), "storm"], log=False, stderr=False)
+    ticks = next(int(line.split()[1]) for line in outcome.stderr.splitlines() if line.startswith("ticks"))
+    called = case.trace().called()
+    # A handler may still run after the count was read and before the timer is off.
+    expect(ticks <= called.get("tick", 0) <= ticks + 2, f"{ticks} handler calls, {called.get('tick', 0)} in the trace")
+
+
+def recurse(case):
+    case.same_as_plain([case.program("recurse.c"), str(DEPTH)], log=False)
+    trace = case.trace()
+    called = trace.called()
+    expect(called.get("down") == DEPTH + 1, f"{called.get('down')} calls of down, not {DEPTH + 1}")
+    depth = deepest = 0
+    for thread in trace.threads.values():
+        for kind, _, _ in thread.events():
+            depth += (kind == 1) - (kind == 2)
+            deepest = max(deepest, depth)
+    expect(depth == 0 and deepest == DEPTH + 2, f"deepest frame {deepest}, left open {depth}")
+
+
+CASES = {
+    "calls": shapes("calls.c"),
+    "classes": shapes("classes.cc"),
+    "forks": shapes("forks.c"),
+    "signals": shapes("signals.c"),
+    "jumps": shapes("jumps.c"),
+    "threads": threads,
+    "loads": loads,
+    "tails": tails,
+    "storm": storm,
+    "recurse": recurse,
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The end-to-end tests: real programs under `calltap record`.
+
+    run.py [--build DIR] [--quick|--long] [--keep] [NAME...]     a NAME is a case, or a glob of cases
+    run.py --list
+
+A case is called group/build, for example threads/gcc-fentry-O2-nopie.  A case that fails prints how to run it alone
+and keeps its folder.  ./check runs these tests; the exit status is 1 when one failed.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import shlex
+import shutil
+import sys
+import time
+import traceback
+
+import builds
+import endings
+import options
+import programs
+from harness import Case, Failure, Skip
+from tracefile import BadTrace
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def all_cases(arguments):
+    """[(name, test, build)] of the chosen set."""
+    chosen = builds.DEFAULT[:1] if arguments.quick else builds.every() if arguments.long else builds.DEFAULT
+    cases = [(f"{name}/{builds.label(build)}", test, build) for build in chosen for name, test in programs.CASES.items()]
+    single = {**options.CASES, **endings.CASES, **(endings.LONG_CASES if arguments.long else {})}
+    cases += [(name, test, builds.DEFAULT[0]) for name, test in single.items()]
+    wanted = arguments.names or ["*"]
+    return [case for case in cases if any(fnmatch.fnmatch(case[0], pattern) for pattern in wanted)]
+
+
+def run_case(name, test, build, tool, arguments):
+    """{'name', 'status', 'text'} of one case."""
+    case = Case(name, tool, os.path.join(arguments.build, "e2e"), build)
+    status, text = "pass", ""
+    try:
+        if not shutil.which(build[0]):
+            raise Skip(f"{build[0]} is not installed")
+        test(case)
+    except Skip as reason:
+        status, text = "skip", str(reason)
+    except (Failure, BadTrace) as failure:
+        status, text = "fail", str(failure)
+    except Exception:  # pylint: disable=broad-except  # a broken test is a failed test
+        status, text = "fail", traceback.format_exc()
+    if status == "fail":
+        here = os.path.relpath(os.path.abspath(__file__), ROOT)
+        again = ["python3", here, "--keep"] + ([] if arguments.default_build else ["--build", arguments.build])
+        again += ["--long"] if arguments.long else []
+        text += f"\n    run it alone: {shlex.join(again + [name])}"
+    elif not arguments.keep:
+        case.clean()
+    return {"name": name, "status": status, "text": text}
+
+
+def find_tool(build):
+    """The built command; None when there is none."""
+    for candidate in (os.path.join(build, "src", "cmd", "calltap"), os.path.join(build, "calltap")):
+        if os.path.exists(candidate):
+            return candidate
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Run the end-to-end tests.")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build directory (default: build)")
+    parser.add_argument("--quick", action="store_true", help="one build of each program")
+    parser.add_argument("--long", action="store_true", help="every possible build")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of cases that passed")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="cases at a time")
+    parser.add_argument("--summary", help="write the results to this file as JSON")
+    parser.add_argument("--list", action="store_true", help="only list the cases")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    arguments = parser.parse_args()
+    arguments.build = os.path.abspath(arguments.build)
+    arguments.default_build = arguments.build == os.path.join(ROOT, "build")
+    cases = all_cases(arguments)
+    if arguments.list:
+        print("\n".join(name for name, _, _ in cases))
+        return 0
+    if not cases:
+        print("no case has that name; --list shows them")
+        return 2
+    tool = find_tool(arguments.build)
+    if not tool:
+        print(f"there is no calltap in {arguments.build}; build it first")
+        return 2
+
+    started = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        results = []
+        for result in pool.map(lambda case: run_case(*case, tool, arguments), cases):
+            results.append(result)
+            if result["status"] != "pass":
+                print(f"{result['status'].upper()} {result['name']}: {result['text']}", flush=True)
+    if arguments.summary:
+        with open(arguments.summary, "w", encoding="utf-8") as file:
+            json.dump(results, file)
+    counts = {status: sum(result["status"] == status for result in results) for status in ("pass", "fail", "skip")}
+    print(f"end to end: {counts['pass']} passed, {counts['fail']} failed, {counts['skip']} skipped "
+          f"({time.monotonic() - started:.0f} s)")
+    return 1 if counts["fail"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

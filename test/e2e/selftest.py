@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Proves that the end-to-end tests can fail: a trace that agrees with the program's log must pass the comparison, and
+each way of disagreeing with it must not.  ./check runs this before the tests themselves."""
+import os
+import struct
+import sys
+import tempfile
+
+import tracefile as tf
+import truth
+
+NAMES = {1: "main", 2: "fib", 3: "_ZN4deep5Guard7releaseEv", 4: "helper.constprop.0", 5: "_ZSt4moveIiEvT_"}
+LOG = ["> main", "> fib", "> release", "< release", "> helper", "! fib", "< fib", "< main"]
+TRUE = [(tf.ENTRY, 1), (tf.ENTRY, 2), (tf.ENTRY, 3), (tf.ENTRY, 5), (tf.EXIT, 5), (tf.EXIT, 3), (tf.ENTRY, 4),
+        (tf.UNWIND, 1), (tf.EXIT, 2), (tf.EXIT, 1)]
+
+
+def chunk(kind, payload):
+    covered = payload[:tf.DATA_HEAD] if kind == tf.DATA else payload
+    check = tf.check_sum(tf.CHUNK.pack(tf.CHUNK_MAGIC, kind, 0, 0, len(payload), len(payload)), covered)
+    head = tf.CHUNK.pack(tf.CHUNK_MAGIC, kind, 0, check, len(payload), len(payload))
+    return head + payload + b"\0" * (-len(payload) % 8)
+
+
+def write_trace(path, events, number=0):
+    strings = b"".join(name.encode() + b"\0" for name in NAMES.values())
+    offsets, at = {}, 0
+    for function, name in NAMES.items():
+        offsets[function], at = at, at + len(name) + 1
+    table = b"".join(struct.pack("<IIQII", function, 0, 0, 0, offsets[function]) for function in NAMES)
+    heads = b"".join(struct.pack("<I", kind << 28 | value) for kind, value, *_ in events)
+    extras = b"".join(struct.pack("<Q", event[2]) for event in events if len(event) > 2)
+    times = b"\2" * len(events)  # one tick apart
+    streams = heads + times + extras
+    data = struct.pack("<IIQQIIQII", 0, len(events), 0, len(events), len(times), len(extras), number, tf.check_sum(streams),
+                       0) + streams
+    with open(path, "wb") as file:
+        file.write(tf.HEAD.pack(b"CALLTAP\n", 1, 64, 0, 62))
+        file.write(chunk(tf.PROCESS, struct.pack("<IIIIQQ", 0, 10, 0xFFFFFFFF, 0, 0, 0) + b"/x\0"))
+        file.write(chunk(tf.FUNCTIONS, struct.pack("<II", len(NAMES), len(strings)) + table + strings))
+        file.write(chunk(tf.THREAD, struct.pack("<IIII16sQQQQ", 0, 0, 11, 0, b"t", 0, 0, 0, 0)))
+        file.write(chunk(tf.DATA, data))
+
+
+def verdict(folder, events, log, number=0, **how):
+    """None when the trace agrees with the log, else what is wrong."""
+    path, logs = os.path.join(folder, "trace"), os.path.join(folder, "logs")
+    os.makedirs(logs, exist_ok=True)
+    write_trace(path, events, number)
+    with open(os.path.join(logs, "10.11"), "w", encoding="utf-8") as file:
+        file.write("\n".join(log) + "\n")
+    try:
+        truth.compare(tf.Trace(path), logs, **how)
+    except tf.BadTrace as bad:
+        return str(bad)
+    return None
+
+
+def main():
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        good = {"true": (TRUE, LOG, {}), "one event ahead": (TRUE, LOG[:-1], {"prefix": True}),
+                "entries only": (TRUE[:3] + TRUE[6:7], LOG, {"only_entries": True})}
+        bad = {"call missing": (TRUE[:2] + TRUE[6:], LOG, {}), "exit missing": (TRUE[:-1], LOG, {}),
+               "call twice": (TRUE[:2] + TRUE[2:6] + TRUE[2:], LOG, {}), "wrong nesting": (TRUE[:2] + [TRUE[-1]], LOG, {}),
+               "unwind missing": (TRUE[:7] + TRUE[8:], LOG, {}), "records lost": (TRUE + [(tf.LOST, 0, 3)], LOG, {}),
+               "far ahead": (TRUE, LOG[:3], {"prefix": True}), "behind": (TRUE[:3], LOG[:5], {"prefix": True}),
+               "empty": ([], LOG, {}), "chunk missing": (TRUE, LOG, {"number": 1})}
+        for label, (events, log, how) in good.items():
+            problem = verdict(folder, events, log, **how)
+            if problem:
+                wrong.append(f"'{label}' should pass: {problem}")
+        for label, (events, log, how) in bad.items():
+            if not verdict(folder, events, log, **how):
+                wrong.append(f"'{label}' should fail")
+    print("\n".join(wrong) if wrong else "13 comparisons judged right")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

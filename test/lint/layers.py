@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Gate: a room includes only what lies below it (the room table of the architecture), and what may
+run inside a traced function or without libc sees no libc header."""
+import glob
+import os
+import re
+
+import lint
+
+# room: the rooms it may include from, besides itself and calltap/abi/.
+ROOMS = {
+    "base": {"arch"},  # for the CPU's system call instruction alone
+    "arch": {"base"},
+    "ring": {"base", "arch"},
+    "probe": {"base", "arch", "ring"},
+    "patch": {"base", "arch"},
+    "agent": {"base", "arch", "ring", "probe", "patch"},
+    "tracers": {"base"},  # what a stub is to do is decided in the host
+    "host": {"base", "arch", "tracers", "include"},
+    "cmd": {"base", "host", "tracers", "include"},
+}
+FREESTANDING = {"stdint.h", "stddef.h", "stdbool.h", "stdatomic.h", "limits.h", "stdarg.h", "stdalign.h"}
+# Numbers of the kernel's interface come from its own headers, not from libc's.
+KERNEL = re.compile(r"^(asm|linux)/")
+NUMBERS = re.compile(r"^(asm|linux)/|^sys/syscall\.h$|^errno\.h$")
+# Rooms in which a libc header is a mistake, and what they may have besides the freestanding ones.
+SYSTEM = {"ring": KERNEL, "probe": KERNEL, "base": NUMBERS}
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
+
+
+def resolve(root, path, name):
+    """The path in the tree that an include means, None for a header of the system."""
+    runtimes = [os.path.relpath(folder, root) for folder in sorted(glob.glob(os.path.join(root, "src/arch/*/runtime")))]
+    for folder in (os.path.dirname(path), "src", "include", *runtimes):
+        candidate = os.path.normpath(os.path.join(folder, name))
+        if os.path.exists(os.path.join(root, candidate)):
+            return candidate
+    return None
+
+
+def target_error(path, target, source_room):
+    target_room = lint.room(target)
+    if target.startswith(os.path.join("include", "calltap", "abi") + os.sep):
+        return None
+    if target.startswith("include" + os.sep):
+        target_room = "include"
+    if target_room == source_room or target_room in ROOMS[source_room]:
+        if source_room == "host" and target_room == "arch" and "isa" not in target.split(os.sep):
+            return f"host may use only the isa headers of arch, not {target}"
+        return None
+    return f"room '{source_room}' may not include from '{target_room or target}'"
+
+
+def check_file(root, path):
+    findings = []
+    source_room = lint.room(path)
+    text = lint.strip_comments(lint.read(root, path))
+    if source_room not in ROOMS:
+        return [f"{path}:1: '{source_room}' is no room of the table in test/lint/layers.py"]
+    for match in INCLUDE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        target = resolve(root, path, match.group(2))
+        if target:
+            error = target_error(path, target, source_room)
+        elif match.group(1) == '"':
+            error = f'"{match.group(2)}" is not in the tree'
+        elif source_room in SYSTEM and match.group(2) not in FREESTANDING and not SYSTEM[source_room].search(match.group(2)):
+            error = f"room '{source_room}' is freestanding and may not include <{match.group(2)}>"
+        else:
+            error = None
+        if error:
+            findings.append(f"{path}:{line}: {error}")
+    return findings
+
+
+def check(root):
+    findings = []
+    for path in lint.files(root, ".c", ".h", ".S", ".inc", under="src"):
+        findings += check_file(root, path)
+    for path in lint.files(root, ".h", under="include"):
+        for match in INCLUDE.finditer(lint.read(root, path)):
+            if match.group(1) == '"' or (resolve(root, path, match.group(2)) or "include").split(os.sep)[0] != "include":
+                findings.append(f"{path}:1: a public header may include only <calltap/...> and the system's")
+    return findings
+
+
+HEADER = {"src/host/x.h": "", "src/probe/p.h": "", "src/ring/r.h": "", "src/arch/x86/runtime/poke.h": "",
+          "src/arch/x86/isa/isa.h": ""}
+BAD = {
+    "upward": {**HEADER, "src/ring/a.c": '#include "probe/p.h"\n'},
+    "agent uses host": {**HEADER, "src/agent/a.c": '#include "host/x.h"\n'},
+    "host uses probe": {**HEADER, "src/host/a.c": '#include "probe/p.h"\n'},
+    "host uses arch runtime": {**HEADER, "src/host/a.c": '#include "arch/x86/runtime/poke.h"\n'},
+    "libc header in a probe": {**HEADER, "src/probe/a.c": "#include <stdio.h>\n"},
+    "unknown room": {"src/misc/a.c": "\n"},
+    "missing file": {"src/base/a.c": '#include "base/none.h"\n'},
+    "public includes private": {**HEADER, "include/calltap/x.h": '#include "host/x.h"\n'},
+}
+GOOD = {"downward": {**HEADER, "src/probe/a.c": '#include <stdint.h>\n#include "ring/r.h"\n#include "p.h"\n',
+                     "src/host/a.c": '#include <stdio.h>\n#include "arch/x86/isa/isa.h"\n'}}
+
+if __name__ == "__main__":
+    lint.main(check, BAD, GOOD)

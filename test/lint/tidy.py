@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Gate: clang-tidy, with the short list of the project's .clang-tidy, at zero warnings over the sources
+that the build compiled.  `--build DIR` names the build directory (default: build)."""
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+import lint
+
+ROOMS = ("src/host/", "src/cmd/", "src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/")
+GCC_ONLY = re.compile(r" -f(?:no-)?(?:ipa-ra|tree-loop-distribute-patterns|tree-vectorize)\b")
+CONFIG = os.path.join(lint.ROOT, ".clang-tidy")
+
+
+def build_dir(root):
+    if "--build" in sys.argv:
+        return sys.argv[sys.argv.index("--build") + 1]
+    return os.path.join(root, "build")
+
+
+def compiled(root, build, folder):
+    """Paths of the sources in the rooms that the build knows, each once.  Writes a compilation database for them to
+    the folder, with full paths and without the options that only gcc knows."""
+    found = {}
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        for entry in json.load(file):
+            full = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
+            path = os.path.relpath(full, root)
+            if path.startswith(ROOMS) and path.endswith(".c"):
+                command = GCC_ONLY.sub("", entry["command"]).replace(" " + entry["file"], " " + full)
+                found[path] = {"directory": entry["directory"], "file": full, "command": command}
+    with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as file:
+        json.dump(list(found.values()), file)
+    return sorted(found)
+
+
+def tidy(root, folder, path):
+    command = ["clang-tidy", "--quiet", "--config-file=" + CONFIG, "-p", folder,
+               "--extra-arg=-Wno-unknown-warning-option", os.path.join(root, path)]
+    result = lint.run(command, cwd=root)
+    findings = []
+    for line in result.stdout.splitlines():
+        match = re.match(r"(\S+)(:\d+:\d+: (?:warning|error):.*)", line)
+        if match:
+            findings.append(os.path.relpath(os.path.normpath(match.group(1)), root) + match.group(2))
+    if result.returncode and not findings:
+        findings.append(f"{path}:1: clang-tidy failed: {result.stdout.strip()[:300]}")
+    return findings
+
+
+def check(root):
+    build = build_dir(root)
+    if not shutil.which("clang-tidy"):
+        raise lint.Skip("clang-tidy is not installed")
+    if not os.path.exists(os.path.join(build, "compile_commands.json")):
+        if root == lint.ROOT:
+            raise lint.Skip("there is no compile_commands.json; build first")
+        make_database(root, build)
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        results = list(pool.map(lambda path: tidy(root, folder, path), compiled(root, build, folder)))
+    return sorted({finding for result in results for finding in result})
+
+
+def make_database(root, build):
+    """For the self-test: a compilation database of the little tree."""
+    os.makedirs(build, exist_ok=True)
+    entries = [{"directory": root, "file": path, "command": f"cc -std=gnu11 -c {path}"} for path in lint.files(root, ".c")]
+    with open(os.path.join(build, "compile_commands.json"), "w", encoding="utf-8") as file:
+        json.dump(entries, file)
+
+
+BAD = {
+    "use after free": {"src/host/a.c": "#include <stdlib.h>\nint f(int *p);\nint f(int *p)\n{\n\tfree(p);\n"
+                       "\treturn *p;\n}\n"},
+    "null pointer": {"src/host/a.c": "int f(int x);\nint f(int x)\n{\n\tint *p = 0;\n\tif (x)\n\t\t*p = 1;\n"
+                       "\treturn x;\n}\n"},
+}
+GOOD = {"clean": {"src/host/a.c": "int f(int x);\nint f(int x)\n{\n\treturn x + 1;\n}\n"}}
+
+if __name__ == "__main__":
+    # The self-test makes its own build directory in its own tree.
+    if "--self-test" in sys.argv and "--build" in sys.argv:
+        del sys.argv[sys.argv.index("--build"):sys.argv.index("--build") + 2]
+    lint.main(check, BAD, GOOD)

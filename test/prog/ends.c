@@ -1,0 +1,42 @@
+/* Ends as its first argument says: the exit status and every way to die must be the program's own. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "truth.h"
+
+TRACED static void end(const char *how, int number)
+{
+	TRUTH();
+	if (!strcmp(how, "exit"))
+		exit(number);
+	if (!strcmp(how, "_exit"))
+		_exit(number);
+	if (!strcmp(how, "quick_exit"))
+		quick_exit(number);
+	if (!strcmp(how, "abort"))
+		abort();
+	if (!strcmp(how, "raise"))
+		raise(number);
+	if (!strcmp(how, "kill"))
+		kill(getpid(), number);
+	if (!strcmp(how, "segv"))
+		*(volatile int *)(long)number = 1;
+	if (!strcmp(how, "trap"))
+		__builtin_trap();
+	if (!strcmp(how, "thread_exit"))
+		pthread_exit(NULL);
+}
+
+int main(int argc, char **argv)
+{
+	TRUTH();
+	const struct rlimit no_core = {0, 0};
+	int number = argc > 2 ? atoi(argv[2]) : 0;
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	write(1, "ending\n", 7);
+	if (argc > 1)
+		end(argv[1], number);
+	return number;
+}

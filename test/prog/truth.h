@@ -1,0 +1,62 @@
+/*
+ * How a test program tells what it called: a log of its own, beside the trace.
+ *
+ * Each function of a program opens with TRUTH(), which appends "> name" to the file of the running thread,
+ * $CALLTAP_TRUTH/PID.TID, and "< name" when the function is left.  test/e2e compares that with the recorded graph.
+ * Lines are written at once, so that a crash loses none.  Without CALLTAP_TRUTH nothing is logged.  What is in here
+ * carries no site, whatever the program is built with.
+ */
+#ifndef TEST_PROG_TRUTH_H
+#define TEST_PROG_TRUTH_H
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__clang__)
+#define UNTRACED __attribute__((no_instrument_function, patchable_function_entry(0), unused))
+#define TRACED	 __attribute__((noinline))
+#else
+#define UNTRACED __attribute__((no_instrument_function, patchable_function_entry(0, 0), unused))
+#define TRACED	 __attribute__((noinline, noipa))
+#endif
+
+/* Opens the log for each line: no descriptor to lose over fork, exec and close. */
+UNTRACED static void truth_line(char mark, const char *name)
+{
+	const char *folder = getenv("CALLTAP_TRUTH");
+	char path[512], line[128];
+	int fd, size;
+
+	if (!folder)
+		return;
+	snprintf(path, sizeof(path), "%s/%ld.%ld", folder, (long)getpid(), (long)syscall(SYS_gettid));
+	size = snprintf(line, sizeof(line), "%c %s\n", mark, name);
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, line, size) != size)
+		_exit(99);
+	close(fd);
+}
+
+UNTRACED static const char *truth_enter(const char *name)
+{
+	truth_line('>', name);
+	return name;
+}
+
+UNTRACED static void truth_leave(const char **name)
+{
+	truth_line('<', *name);
+}
+
+/* The function runs from here to its end, however it ends: return or exception. */
+#define TRUTH() __attribute__((cleanup(truth_leave), unused)) const char *truth_name = truth_enter(__func__)
+/* The function ends with what may become a jump to another one. */
+#define TRUTH_TAIL() truth_line('>', __func__)
+/* A longjmp arrived here: the frames above this function are gone. */
+#define TRUTH_LANDED() truth_line('!', __func__)
+
+#endif
