@@ -44,6 +44,8 @@ struct agent {
 	uint32_t sites_count;
 	int (*next_find_object)(void *pc, void *result);
 	int (*next_iterate)(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
+	int (*next_setname)(uint64_t thread, const char *name);
+	int (*next_prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 };
 extern struct agent agent __attribute__((visibility("hidden")));
 
@@ -69,6 +71,8 @@ void agent_dlhook_install(void);
 
 /* unwind.c: find the functions that it stands in front of. */
 void agent_unwind_init(void);
+/* names.c: likewise. */
+void agent_names_init(void);
 
 /* channel.c: one message; 0 or -errno.  fds: up to `max` descriptors that came along, -1 for none. */
 int agent_send(const void *message, uint32_t size) __attribute__((warn_unused_result));

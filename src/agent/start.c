@@ -62,6 +62,7 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	(void)argc;
 	(void)argv;
 	agent_unwind_init();
+	agent_names_init();
 	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) || agent_memory_init())
 		return;
 	base_copy_text(agent.session, sizeof(agent.session), session);

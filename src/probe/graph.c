@@ -248,8 +248,8 @@ static bool take_back(struct probe_thread *thread, uint32_t id, uint64_t now)
 	uint64_t cursor = writer->cursor, entry;
 	uint64_t *last = (uint64_t *)cursor - 1;
 
-	if (!writer->limit || cursor > writer->limit ||
-	    cursor <= writer->limit - writer->ring->sub_size + sizeof(struct calltap_subbuf))
+	/* At least one record, and none behind the end. */
+	if (cursor - sizeof(*last) - writer->base >= writer->span)
 		return false;
 	entry = *last;
 	if (calltap_record_kind(entry) != CALLTAP_REC_ENTRY || calltap_record_id(entry) != id ||

@@ -18,7 +18,7 @@ _Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
 #define CLAIM_WAITS   250
 #define CLAIM_RETRY   1024 /* calls between tries of a thread that got none */
 
-/* limit 0 sends every record to the slow path; the cursor is shared rubbish. */
+/* span 0 sends every record to the slow path; the cursor is shared rubbish. */
 static struct ring_writer nil_writer;
 
 __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = {.writer = &nil_writer};
@@ -147,7 +147,7 @@ static uint64_t *take(struct ring_writer *writer, unsigned words)
 		if (!writer->lost || ring_has_room(writer)) {
 			sys_signals_block(&signals);
 			/* A handler may have opened one while we came here: then just try again. */
-			open = writer->cursor + words * 8u <= writer->limit ||
+			open = ring_is_open(writer, words) ||
 			       ring_open_next(writer, &probe_context.shared);
 			sys_signals_restore(&signals);
 		}

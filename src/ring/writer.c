@@ -9,7 +9,9 @@
 #include <offsets.h>
 
 _Static_assert(offsetof(struct ring_writer, cursor) == RW_CURSOR, "entry.S");
-_Static_assert(offsetof(struct ring_writer, limit) == RW_LIMIT, "entry.S");
+_Static_assert(offsetof(struct ring_writer, base) == RW_BASE, "entry.S");
+_Static_assert(offsetof(struct ring_writer, span) == RW_SPAN, "entry.S");
+_Static_assert(offsetof(struct ring_writer, span2) == RW_SPAN2, "entry.S");
 _Static_assert(offsetof(struct ring_writer, time_hi) == RW_TIME_HI, "entry.S");
 _Static_assert(sizeof(struct ring_writer) == 64, "one cache line a thread");
 
@@ -87,6 +89,14 @@ static void note_gaps(struct ring_writer *writer, uint32_t time_low)
 	}
 }
 
+/* Slots taken from here on are small numbers: never good, whatever base a handler sets meanwhile. */
+static void close_sub(struct ring_writer *writer)
+{
+	writer->span = 0;
+	writer->span2 = 0;
+	writer->cursor = 0;
+}
+
 bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared)
 {
 	struct calltap_ring *ring = writer->ring;
@@ -95,7 +105,7 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	uint64_t now;
 
 	if ((int64_t)room_left(ring) <= 0) {
-		writer->limit = 0; /* every record comes here until there is room */
+		close_sub(writer); /* every record comes here until there is room */
 		if (ring->mode != CALLTAP_MODE_BLOCK || __atomic_load_n(&shared->reader_gone, __ATOMIC_RELAXED) ||
 		    writer->lost || !wait_for_room(writer, shared))
 			return false;
@@ -116,7 +126,9 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	__atomic_store_n(&ring->opened, number + 1, __ATOMIC_RELEASE); /* pairs with the drain's load */
 	writer->time_hi = (uint32_t)(now >> 32);
 	writer->cursor = (uint64_t)(sub + 1);
-	writer->limit = (uint64_t)sub + ring->sub_size;
+	writer->base = (uint64_t)(sub + 1);
+	writer->span = ring->sub_size - sizeof(*sub);
+	writer->span2 = writer->span - sizeof(uint64_t);
 	note_gaps(writer, (uint32_t)now);
 	if (ring->mode != CALLTAP_MODE_OVERWRITE && number - ring->released >= ring->sub_count / 4u &&
 	    __atomic_load_n(&shared->board->reader_asleep, __ATOMIC_RELAXED))
@@ -124,18 +136,32 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	return true;
 }
 
-void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid)
+static void read_name(struct calltap_ring *ring)
 {
 	uint64_t comm[2] = {0, 0};
 
 	SYS(prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0);
 	__builtin_memcpy(ring->comm, comm, sizeof(ring->comm));
+}
+
+void ring_rename(struct ring_writer *writer)
+{
+	struct calltap_subbuf *sub = (struct calltap_subbuf *)writer->base - 1;
+
+	read_name(writer->ring);
+	if (writer->span)
+		__builtin_memcpy(sub->comm, writer->ring->comm, sizeof(sub->comm));
+}
+
+void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid)
+{
+	read_name(ring);
 	ring->lost = 0;
 	ring->wait_ticks = 0;
 	ring->claim_ticks = arch_clock();
 	ring->tid = (uint32_t)tid;
 	__atomic_add_fetch(&ring->owner, 1, __ATOMIC_RELEASE);
-	writer->limit = 0;
+	close_sub(writer);
 	writer->lost = 0;
 	writer->waited = 0;
 	writer->tid = (uint32_t)tid;

@@ -3,10 +3,12 @@
  * what is lost.  Knows no tracer.  Context: probe.
  *
  * A slot is taken with one instruction (arch_local_add on `cursor`), which a
- * signal handler of the thread cannot split; slots never move.  Beyond
- * `limit` the taker opens the next sub-buffer with signals blocked.  A writer
- * of zeros (a new thread's, or a forked child's: the array is wiped on fork)
- * has limit 0, so its first record finds its way to the slow path by itself.
+ * signal handler of the thread cannot split; slots never move.  Whether it is good is decided by one load of
+ * `base`: a handler that opens the next sub-buffer between the two moves base,
+ * and the older slot fails the test (and stays empty) wherever it lies.  Then
+ * the taker opens the next sub-buffer with signals blocked.  A writer of zeros
+ * (a new thread's, or a forked child's: the array is wiped on fork) has span 0,
+ * so its first record finds its way to the slow path by itself.
  * doc/design/ring.md has the interleavings.
  */
 #ifndef RING_WRITER_H
@@ -22,14 +24,15 @@
 
 /* Private to the target; entry.S knows the first three (offsets.h). */
 struct ring_writer {
-	uint64_t cursor;  /* address of the next slot */
-	uint64_t limit;	  /* end of the open sub-buffer; 0 = none is open */
+	uint64_t cursor;  /* address of the next slot; 0 while there is no room */
+	uint64_t base;    /* of the open sub-buffer's records */
+	uint64_t span;    /* their bytes; 0 = none is open */
+	uint64_t span2;   /* span - 8: for records of two words (entry.S) */
 	uint32_t time_hi; /* high half of the clock that readers assume */
 	uint32_t tid;
 	struct calltap_ring *ring; /* NULL: this thread holds no ring */
 	uint64_t lost;		   /* dropped, and not yet written as a LOST record */
 	uint64_t waited;	   /* ticks waited, and not yet written as a WAIT record */
-	uint64_t reserved[2];
 };
 
 /* What the writers of a process share. */
@@ -41,6 +44,8 @@ struct ring_shared {
 
 /* Take ring, which the caller claimed, for the calling thread. */
 void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid);
+/* The thread has a new name: put it where the open sub-buffer and the next ones have it. */
+void ring_rename(struct ring_writer *writer);
 /*
  * Open the next sub-buffer.  False: there is no room (drop mode, or block
  * mode whose wait ran out).  Signals must be blocked.
@@ -53,8 +58,16 @@ bool ring_has_room(const struct ring_writer *writer);
 static inline uint64_t *ring_take(struct ring_writer *writer, unsigned words)
 {
 	uint64_t slot = arch_local_add(&writer->cursor, words * 8u);
+	uint64_t at = slot - __atomic_load_n(&writer->base, __ATOMIC_RELAXED);
+	uint64_t span = words == 2 ? writer->span2 : writer->span;
 
-	return slot + words * 8u <= writer->limit ? (uint64_t *)slot : NULL;
+	return at < span ? (uint64_t *)slot : NULL;
+}
+
+/* True if the open sub-buffer has room for `words` slots at the cursor. */
+static inline bool ring_is_open(const struct ring_writer *writer, unsigned words)
+{
+	return writer->cursor - writer->base < (words == 2 ? writer->span2 : writer->span);
 }
 
 /* Write a record's words into its slot; the head last: it makes the record visible. */

@@ -138,9 +138,9 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 		if (ret)
 			return ret;
 		reader->owner = owner;
-		name_thread(&session->threads[reader->thread], sub);
 	}
 	thread = &session->threads[reader->thread];
+	name_thread(thread, sub);
 	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, head_ticks,
 			    (const uint64_t *)(sub + 1), (session->sub_size - sizeof(*sub)) / sizeof(uint64_t),
 			    &payload, &size, &encoded);

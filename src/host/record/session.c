@@ -15,6 +15,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -193,14 +194,21 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	return ret ? ret : watch(session, session->listener, &session->listener);
 }
 
-/* An older trace is kept, once, as FILE.old; and put back when nothing ran after all. */
+/*
+ * An older trace is kept, once, as FILE.old; and put back when nothing ran
+ * after all.  Only a file is moved: a device or a pipe is what was meant.
+ */
 static void keep_older(const char *output, bool back)
 {
 	char old[PATH_MAX];
+	struct stat st;
 
-	if (snprintf(old, sizeof(old), "%s.old", output) < (int)sizeof(old) &&
-	    (back ? rename(old, output) : rename(output, old)))
-		return; /* there was none */
+	if (snprintf(old, sizeof(old), "%s.old", output) >= (int)sizeof(old))
+		return;
+	if (lstat(back ? old : output, &st) || !S_ISREG(st.st_mode))
+		return;
+	if (back ? rename(old, output) : rename(output, old))
+		return; /* then it is overwritten */
 }
 
 static int open_file(struct session *session, struct calltap_diag *diag)
@@ -270,6 +278,14 @@ static int run(struct session *session, struct calltap_diag *diag)
 	return 0;
 }
 
+static void drop_output(const char *output)
+{
+	struct stat st;
+
+	if (!lstat(output, &st) && S_ISREG(st.st_mode))
+		unlink(output);
+}
+
 static void tear_down(struct session *session)
 {
 	int error;
@@ -285,7 +301,7 @@ static void tear_down(struct session *session)
 	record_encoder_destroy(session->encoder);
 	error = session->writer ? trace_writer_close(session->writer) : 0;
 	if (session->writer && !session->result->ran) {
-		unlink(session->options->output); /* nothing ran: nothing half written */
+		drop_output(session->options->output); /* nothing ran: nothing half written */
 		keep_older(session->options->output, true);
 	}
 	(void)error; /* the first error was told already */

@@ -69,13 +69,16 @@ arch_entry_fast:
 	jne	.Lentry_slow
 	mov	$8, %edx
 	xadd	%rdx, RW_CURSOR(%rsi)		/* take a slot */
-	cmp	RW_LIMIT(%rsi), %rdx
+	mov	%rdx, %rcx
+	sub	RW_BASE(%rsi), %rcx		/* one load decides: see ring/writer.h */
+	cmp	RW_SPAN(%rsi), %rcx
 	jae	.Lentry_slow
 	mov	56(%rsp), %esi
 	shl	$32, %rsi
 	or	%rax, %rsi
 	mov	%rsi, (%rdx)			/* the record: visible from here on */
 	lea	64(%rsp), %rsi
+	mov	probe_thread@gottpoff(%rip), %rcx
 	mov	(%rsi), %rax
 	mov	%rax, (%rdi)
 	btc	$LINK_BIT, %rdi
@@ -211,12 +214,15 @@ arch_exit_fast:
 	jne	.Lexit_slow
 	mov	$8, %edx
 	xadd	%rdx, RW_CURSOR(%rsi)
-	cmp	RW_LIMIT(%rsi), %rdx
+	mov	%rdx, %rcx
+	sub	RW_BASE(%rsi), %rcx
+	cmp	RW_SPAN(%rsi), %rcx
 	jae	.Lexit_slow
 	mov	40(%rsp), %esi
 	shl	$32, %rsi
 	or	%rax, %rsi
 	mov	%rsi, (%rdx)
+	mov	probe_thread@gottpoff(%rip), %rcx
 	btc	$MIRROR_BIT, %rdi
 	xor	$MIRROR_SKEW, %rdi
 	mov	(%rdi), %rax
@@ -325,8 +331,9 @@ arch_call:
 	jne	.Lcall_slow
 	mov	$16, %edx
 	xadd	%rdx, RW_CURSOR(%rcx)
-	lea	8(%rdx), %rsi
-	cmp	RW_LIMIT(%rcx), %rsi
+	mov	%rdx, %rsi
+	sub	RW_BASE(%rcx), %rsi
+	cmp	RW_SPAN2(%rcx), %rsi
 	jae	.Lcall_slow
 	mov	48(%rsp), %rcx			/* the caller */
 	mov	%rcx, 8(%rdx)

@@ -11,8 +11,10 @@
 #define PT_GATE	   24
 
 #define RW_CURSOR  0
-#define RW_LIMIT   8
-#define RW_TIME_HI 16
+#define RW_BASE    8
+#define RW_SPAN    16
+#define RW_SPAN2   24
+#define RW_TIME_HI 32
 
 /* Farthest from one traced frame to the next inner one on the same stack, bytes. */
 #define STACK_NEAR 0x100000
