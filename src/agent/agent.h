@@ -29,16 +29,30 @@ struct agent_sites {
 	uint32_t count;
 };
 
+/*
+ * Patching fresh text and walking the link map are safe only while the thread
+ * that asked for it is held in the constructor or in dlopen.  It lets go by
+ * itself after AGENT_READY_MS; what comes later is refused.
+ */
+enum agent_hold {
+	AGENT_FREE, /* nobody is held */
+	AGENT_HELD,
+	AGENT_BUSY, /* held, and the control thread is at it: it will not be long */
+};
+
 struct agent {
 	char session[AGENT_NAME_MAX]; /* abstract socket name without its leading NUL; "" = not under a tool */
 	uint64_t image_id;
 	void *stack; /* the control thread's */
 	int socket;  /* in the control thread's own descriptor table */
 	struct patch_poker poker;
-	uint32_t forked;       /* this process is a fork of a traced one */
-	uint32_t ready;	       /* futex word, counted up: whoever waits for the tool may go on */
-	uint32_t live;	       /* 1 while a control thread serves this process */
-	uint32_t no_dlhook;    /* dlopen cannot be followed */
+	uint32_t forked;    /* this process is a fork of a traced one */
+	uint32_t ready;	    /* futex word, counted up: whoever waits for the tool may go on */
+	uint32_t hold;	    /* futex word, enum agent_hold */
+	uint32_t live;	    /* 1 while a control thread serves this process */
+	uint32_t no_dlhook; /* dlopen cannot be followed */
+	uint32_t dlhook_tried;
+	int exit_status;       /* of the control thread: counts when it is the process' last */
 	uint64_t objects_seen; /* digest of the link map at the last report */
 	struct agent_sites sites[PROBE_REGIONS];
 	uint32_t sites_count;
@@ -51,10 +65,15 @@ extern struct agent agent __attribute__((visibility("hidden")));
 
 /* control.c: start the control thread and wait for it, bounded; the program's thread, signals blocked. */
 void agent_control_start(void);
-/* Wait until `ready` is no longer `seen`, or the bound is over. */
+/* Hold the calling thread until `ready` is no longer `seen`, or the bound is over. */
 void agent_wait_ready(uint32_t seen);
+/* True while somebody is held, who stays held until agent_hold_end(). */
+bool agent_hold_begin(void) __attribute__((warn_unused_result));
+void agent_hold_end(void);
 
 /* control_plan.c: apply a PLAN whose sites are in fd, and answer. */
+/* Answer without touching anything. */
+void agent_plan_refuse(const struct calltap_msg_plan *plan, int error, struct calltap_msg_plan_done *done);
 void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done);
 /* Switch every site off; the text goes on as if untraced. */
 void agent_sites_off(void);

@@ -1,13 +1,15 @@
 /*
  * The control thread: the agent's conversation with the tool.
  *
- * A raw thread of the program with every signal blocked and a descriptor
- * table of its own: the program never sees the agent's descriptors, cannot
- * close them, and its own are not kept open by us.  It touches no
+ * A raw thread of the program with every signal blocked, and a descriptor
+ * table and working directory of its own: the program never sees the agent's
+ * descriptors, cannot close them, and its own are not kept open by us.  It touches no
  * thread-local storage (it shares its creator's).  Started by the constructor
  * and by a forked child's first record.  Context: control.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -16,8 +18,9 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define MESSAGE_MAX 512 /* from the tool */
-#define OLD_FD_MAX  4096
+#define MESSAGE_MAX  512 /* from the tool */
+#define OLD_FD_MAX   4096
+#define WAIT_STEP_NS 100000000u
 
 union message {
 	struct calltap_msg head;
@@ -105,8 +108,76 @@ static int answer_plan(const union message *message, int fd)
 
 	if (message->head.size != sizeof(message->plan) || fd < 0)
 		return -EPROTO;
-	agent_plan_apply(&message->plan, fd, &done);
+	if (agent_hold_begin()) {
+		agent_plan_apply(&message->plan, fd, &done);
+		agent_hold_end();
+	} else {
+		agent_plan_refuse(&message->plan, -ETIMEDOUT, &done);
+	}
 	return agent_send(&done, sizeof(done));
+}
+
+/* What is mapped, while nobody can change it. */
+static int report_objects(void)
+{
+	int ret;
+
+	if (!agent_hold_begin())
+		return -ETIMEDOUT;
+	if (!agent.dlhook_tried)
+		agent_dlhook_install();
+	ret = agent_objects_send();
+	agent_hold_end();
+	return ret;
+}
+
+/* The number at the n-th field (from 1; the state is the 3rd) of /proc/PID/stat, whose text from the state on is given.
+ */
+static long stat_field(const char *state, int n)
+{
+	long value = 0;
+
+	for (int field = 3; *state; state++) {
+		field += *state == ' ';
+		if (field == n && *state >= '0' && *state <= '9')
+			value = value * 10 + *state - '0';
+	}
+	return value;
+}
+
+/*
+ * A program may end by letting each thread call exit (not exit_group); then we
+ * are the last one, and must not keep the process, nor change its exit status.
+ */
+static bool is_last_thread(int *status)
+{
+	char text[1024], *state = NULL;
+	long fd = SYS(openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0), got;
+
+	if (sys_failed(fd))
+		return false;
+	got = SYS(read, fd, text, sizeof(text) - 1, 0, 0, 0);
+	sys_close((int)fd);
+	for (long i = 0; i + 2 < got; i++)
+		if (text[i] == ')')
+			state = &text[i] + 2; /* the name may hold anything; the last one counts */
+	if (!state || *state != 'Z')
+		return false;
+	text[got] = 0;
+	*status = (int)(stat_field(state, 52) >> 8 & 0xff);
+	return stat_field(state, 20) == 2; /* threads: the leader, gone but listed, and we */
+}
+
+/* Wait for a message; -EPIPE when nobody is left to serve. */
+static int wait_message(void)
+{
+	struct pollfd poll = {.fd = agent.socket, .events = POLLIN};
+	struct sys_timespec second = {1, 0};
+
+	while (SYS(ppoll, &poll, 1, &second, NULL, 0, 0) == 0)
+		if (is_last_thread(&agent.exit_status))
+			return -EPIPE;
+	return 0;
 }
 
 /* One message; 0 to go on, else the conversation is over. */
@@ -115,6 +186,9 @@ static int serve(void)
 	union message message;
 	int fd, ret;
 
+	ret = wait_message();
+	if (ret)
+		return ret;
 	ret = agent_receive(&message, sizeof(message), &fd, 1);
 	if (ret)
 		return ret;
@@ -126,7 +200,7 @@ static int serve(void)
 		ready();
 		break;
 	case CALLTAP_MSG_RESCAN:
-		ret = agent_objects_send();
+		ret = report_objects();
 		break;
 	case CALLTAP_MSG_ARENA:
 		if (message.head.size != sizeof(message.arena) || fd < 0)
@@ -151,19 +225,19 @@ static int begin(void)
 	if (!ret)
 		ret = take_setup();
 	if (!ret && !agent.forked) {
-		agent_dlhook_install();
-		ret = agent_objects_send();
+		ret = report_objects();
 	}
 	return ret;
 }
 
-static void control_main(void *unused)
+static int control_main(void *unused)
 {
 	int ret;
 
 	(void)unused;
 	SYS(prctl, PR_SET_NAME, "calltap", 0, 0, 0, 0);
 	close_copies();
+	SYS(chdir, "/", 0, 0, 0, 0, 0); /* keeps no folder of the program's busy */
 	agent.socket = -1;
 	patch_poker_open(&agent.poker);
 	ret = begin();
@@ -179,7 +253,33 @@ static void control_main(void *unused)
 	agent_wake_writers();
 	ready();
 	agent_sites_off();
-	/* The thread's end closes its descriptors. */
+	return agent.exit_status; /* the thread's end closes its descriptors */
+}
+
+bool agent_hold_begin(void)
+{
+	uint32_t held = AGENT_HELD;
+
+	return __atomic_compare_exchange_n(&agent.hold, &held, AGENT_BUSY, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+void agent_hold_end(void)
+{
+	__atomic_store_n(&agent.hold, AGENT_HELD, __ATOMIC_SEQ_CST);
+	sys_futex_wake(&agent.hold);
+}
+
+static void let_go(void)
+{
+	for (;;) {
+		uint32_t hold = AGENT_HELD;
+
+		if (__atomic_compare_exchange_n(&agent.hold, &hold, AGENT_FREE, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST) ||
+		    hold == AGENT_FREE)
+			return;
+		sys_futex_wait(&agent.hold, AGENT_BUSY, WAIT_STEP_NS);
+	}
 }
 
 void agent_wait_ready(uint32_t seen)
@@ -187,13 +287,14 @@ void agent_wait_ready(uint32_t seen)
 	uint64_t until = sys_monotonic_ns() + AGENT_READY_MS * 1000000ull;
 
 	while (__atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE) == seen && sys_monotonic_ns() < until)
-		sys_futex_wait(&agent.ready, seen, 100000000u);
+		sys_futex_wait(&agent.ready, seen, WAIT_STEP_NS);
+	let_go();
 }
 
 void agent_control_start(void)
 {
-	/* No CLONE_FILES: see the head of this file.  No CLONE_SETTLS: no thread-local storage is used. */
-	const unsigned long flags = CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+	/* No CLONE_FILES, no CLONE_FS: see the head of this file.  No CLONE_SETTLS: no thread-local storage is used. */
+	const unsigned long flags = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 	uint32_t seen = agent.ready;
 	long tid;
 
@@ -206,8 +307,10 @@ void agent_control_start(void)
 		SYS(mprotect, stack, CALLTAP_PAGE, PROT_NONE, 0, 0, 0);
 		agent.stack = stack;
 	}
+	agent.hold = AGENT_HELD;
 	tid = arch_thread_start(flags, (char *)agent.stack + AGENT_OWN_STACK, control_main, NULL, NULL);
 	if (sys_failed(tid))
-		return;
-	agent_wait_ready(seen);
+		agent.hold = AGENT_FREE;
+	else
+		agent_wait_ready(seen);
 }

@@ -62,6 +62,15 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 	return ret;
 }
 
+void agent_plan_refuse(const struct calltap_msg_plan *plan, int error, struct calltap_msg_plan_done *done)
+{
+	*done = (struct calltap_msg_plan_done){
+		.head = {CALLTAP_MSG_PLAN_DONE, sizeof(*done)},
+		.plan_id = plan->plan_id,
+		.error = error,
+	};
+}
+
 void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done)
 {
 	size_t size = plan->site_count * sizeof(struct calltap_site);
@@ -69,11 +78,7 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 	uint64_t start = arch_clock();
 	void *sites;
 
-	*done = (struct calltap_msg_plan_done){
-		.head = {CALLTAP_MSG_PLAN_DONE, sizeof(*done)},
-		.plan_id = plan->plan_id,
-		.error = -ENOMEM,
-	};
+	agent_plan_refuse(plan, -ENOMEM, done);
 	sites = sys_mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	if (sys_failed((long)sites))
 		return;

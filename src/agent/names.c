@@ -50,5 +50,6 @@ void agent_names_init(void)
 	if (!&dlsym)
 		return;
 	agent.next_setname = (int (*)(uint64_t, const char *))dlsym(RTLD_NEXT, "pthread_setname_np");
-	agent.next_prctl = (int (*)(int, unsigned long, unsigned long, unsigned long, unsigned long))dlsym(RTLD_NEXT, "prctl");
+	agent.next_prctl =
+		(int (*)(int, unsigned long, unsigned long, unsigned long, unsigned long))dlsym(RTLD_NEXT, "prctl");
 }

@@ -79,6 +79,7 @@ static void agent_debug_state(void)
 		probe_context.on_new_process();
 	seen = __atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&agent.hold, AGENT_HELD, __ATOMIC_SEQ_CST);
 		__atomic_add_fetch(&probe_context.wiped->arenas[0]->request, 1, __ATOMIC_SEQ_CST);
 		__atomic_add_fetch(&probe_context.shared.board->doorbell, 1, __ATOMIC_SEQ_CST);
 		sys_futex_wake(&probe_context.shared.board->doorbell);
@@ -92,6 +93,7 @@ void agent_dlhook_install(void)
 	uint64_t at;
 	uint8_t code[8];
 
+	agent.dlhook_tried = 1;
 	agent.no_dlhook = 1;
 	if (!&_r_debug || !_r_debug.r_brk)
 		return;

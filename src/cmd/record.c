@@ -27,6 +27,7 @@
 enum {
 	EXIT_USAGE = 1,
 	EXIT_NOTHING = 2,
+	EXIT_LEFT = 130, /* as after ^C */
 };
 
 enum option_code {
@@ -323,6 +324,8 @@ static int record(struct record_options *options, bool quiet)
 	if (ret)
 		calltap_diag_print(&diag, stderr);
 	summarize(options, &result, quiet);
+	if (result.left)
+		return EXIT_LEFT;
 	if (result.ran)
 		return end_like(result.wait_status);
 	if (ret == -ENODATA || ret == -ENOEXEC)

@@ -30,11 +30,15 @@
 #define CALIBRATE_MS 5
 #define EVENTS	     32
 
-static volatile sig_atomic_t interrupts; /* signal handlers have no other place to write to */
+/* Signal handlers have no other place to write to. */
+static volatile sig_atomic_t interrupts, terminations;
 
 static void on_interrupt(int number)
 {
-	interrupts++;
+	if (number == SIGTERM)
+		terminations++;
+	else
+		interrupts++;
 }
 
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
@@ -128,11 +132,15 @@ static void handle(struct session *session, void *what)
 static void serve(struct session *session)
 {
 	struct epoll_event events[EVENTS];
-	bool more = true;
+	bool more = true, passed = false;
 
-	while (more && interrupts < 2) {
+	while (more && interrupts < 2 && terminations < 2) {
 		int n = epoll_wait(session->epoll, events, EVENTS, PROGRESS_MS);
 
+		if (terminations && !passed && session->command) {
+			passed = true;
+			kill(session->command, SIGTERM);
+		}
 		pthread_mutex_lock(&session->lock);
 		for (int i = 0; i < n; i++)
 			handle(session, events[i].data.ptr);
@@ -160,7 +168,8 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	int ret;
 
 	/* Each target costs a descriptor. */
-	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+	if (!getrlimit(RLIMIT_NOFILE, &session->files)) {
+		files = session->files;
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
@@ -229,14 +238,19 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 	return 0;
 }
 
-/* ^C is the program's: the tool goes on until the program has ended; a second one ends the recording. */
-static void take_signals(void)
+/*
+ * ^C is the program's, which has it from the terminal; the tool goes on until
+ * the program has ended.  SIGTERM was sent to us alone and is passed on.  A
+ * second one of either ends the recording.
+ */
+static void take_signals(struct session *session)
 {
 	struct sigaction act = {.sa_handler = on_interrupt};
 
 	interrupts = 0;
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGQUIT, &act, NULL);
+	terminations = 0;
+	sigaction(SIGINT, &act, &session->old_int);
+	sigaction(SIGQUIT, &act, &session->old_quit);
 	sigaction(SIGTERM, &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
@@ -250,7 +264,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	if (!ret)
 		ret = drain_start(session);
 	if (!ret) {
-		take_signals();
+		take_signals(session);
 		ret = spawn_command(session, diag);
 	}
 	if (ret)
@@ -267,6 +281,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	ret = describe_end(session);
 	end = clock_sample();
 	result->ticks_per_ns = (double)(end.ticks - start.ticks) / (double)(end.mono_ns - start.mono_ns);
+	result->left = session->command != 0;
 	result->threads = session->thread_count;
 	result->processes = session->process_count;
 	result->file_bytes = trace_writer_bytes(session->writer);

@@ -9,6 +9,8 @@
 #define HOST_RECORD_SESSION_H
 
 #include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <calltap/abi/control.h>
@@ -87,10 +89,12 @@ struct session {
 	struct calltap_board *board; /* shared */
 	int board_fd;
 	int listener, epoll;
-	int drained_fd; /* eventfd: the drainer has finished a process */
-	char name[64];	/* of the socket */
-	pid_t command;	/* the command's pid, 0 = reaped */
-	int command_fd; /* its pidfd */
+	int drained_fd;			    /* eventfd: the drainer has finished a process */
+	char name[64];			    /* of the socket */
+	struct rlimit files;		    /* the limit that the command gets back */
+	struct sigaction old_int, old_quit; /* and the dispositions */
+	pid_t command;			    /* the command's pid, 0 = reaped */
+	int command_fd;			    /* its pidfd */
 	uint64_t threshold_ticks;
 	uint32_t sub_size, sub_count;
 	uint64_t patch_ticks;

@@ -18,9 +18,11 @@ static void become_command(const struct session *session, const char *preload, i
 {
 	int error;
 
-	signal(SIGINT, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
+	sigaction(SIGINT, &session->old_int, NULL);
+	sigaction(SIGQUIT, &session->old_quit, NULL);
+	signal(SIGTERM, SIG_DFL);
 	signal(SIGPIPE, SIG_DFL);
+	setrlimit(RLIMIT_NOFILE, &session->files);
 	if (!setenv("LD_PRELOAD", preload, 1) && !setenv(CALLTAP_ENV_SESSION, session->name, 1))
 		execvp(session->options->command[0], session->options->command);
 	error = errno;

@@ -76,8 +76,8 @@ static inline long arch_syscall(long nr, long a, long b, long c, long d, long e,
 	return ret;
 }
 
-/* entry.S: start fn(arg) on stack_top as a thread; returns the new tid or -errno. */
-long arch_thread_start(unsigned long flags, void *stack_top, void (*fn)(void *), void *arg, int *child_tid);
+/* entry.S: start fn(arg) on stack_top as a thread that exits with its result; returns the new tid or -errno. */
+long arch_thread_start(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, int *child_tid);
 
 /* Entry points that stubs jump to, in the order of the region's pointer table (entry.S). */
 enum arch_entry {

@@ -405,7 +405,7 @@ arch_thread_start:
 	pop	%rax
 	pop	%rdi
 	call	*%rax
-	xor	%edi, %edi
+	mov	%eax, %edi
 	mov	$60, %eax			/* exit: this thread alone */
 	syscall
 	ud2
