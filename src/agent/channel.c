@@ -45,7 +45,7 @@ static unsigned take_fds(struct msghdr *header, int *fds, unsigned max)
 
 int agent_receive(void *message, uint32_t size, int *fds, unsigned max)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_MAX * sizeof(int))] = {0};
 	struct iovec vec = {message, size};
 	struct msghdr header = {
 		.msg_iov = &vec,
@@ -72,7 +72,7 @@ int agent_receive(void *message, uint32_t size, int *fds, unsigned max)
 /* The tool must be of our user or root: anybody may listen on an abstract name. */
 static int check_peer(int fd)
 {
-	struct ucred peer;
+	struct ucred peer = {0};
 	socklen_t size = sizeof(peer);
 	long ret = SYS(getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &size, 0);
 

@@ -75,8 +75,8 @@ static int map_board(int fd)
 /* 1 = the tool wants nothing from this image. */
 static int take_setup(void)
 {
-	union message message;
-	int fds[2], ret;
+	union message message = {0};
+	int fds[2] = {-1, -1}, ret;
 
 	ret = agent_receive(&message, sizeof(message), fds, 2);
 	if (!ret && (message.head.type != CALLTAP_MSG_SETUP || message.head.size != sizeof(message.setup)))
@@ -183,8 +183,8 @@ static int wait_message(void)
 /* One message; 0 to go on, else the conversation is over. */
 static int serve(void)
 {
-	union message message;
-	int fd, ret;
+	union message message = {0};
+	int fd = -1, ret;
 
 	ret = wait_message();
 	if (ret)

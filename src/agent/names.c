@@ -6,17 +6,12 @@
  * the work.  A name that is set some other way is seen by the tool while the
  * thread lives.  Context: control, on the program's thread.
  */
-#include <dlfcn.h>
 #include <linux/prctl.h>
 
 #include <agent/agent.h>
+#include <agent/libc.h>
 #include <base/mem.h>
 #include <base/sys.h>
-
-int pthread_setname_np(uint64_t thread, const char *name) __attribute__((visibility("default")));
-int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
-	__attribute__((visibility("default")));
-extern __typeof__(dlsym) dlsym __attribute__((weak));
 
 /* The calling thread's kernel name goes where its sub-buffers take it from. */
 static void refresh_name(void)

@@ -12,13 +12,12 @@
 #include <errno.h>
 
 #include <agent/agent.h>
+#include <agent/libc.h>
 #include <base/mem.h>
 #include <base/sys.h>
 
 #define PATH_BYTES  4096u
 #define OBJECTS_MAX 65536
-
-extern struct r_debug _r_debug __attribute__((weak));
 
 static uint64_t objects_digest(void)
 {

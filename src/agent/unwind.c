@@ -8,18 +8,11 @@
  * but the append-only list of regions.  dlsym() is used once, in the
  * constructor, to find the functions behind.
  */
-#include <dlfcn.h>
-#include <link.h>
-
 #include <agent/agent.h>
+#include <agent/libc.h>
 #include <base/mem.h>
 
 #define STUBS_NAME "[calltap stubs]"
-
-int _dl_find_object(void *pc, struct dl_find_object *result) __attribute__((visibility("default")));
-int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
-	__attribute__((visibility("default")));
-extern __typeof__(dlsym) dlsym __attribute__((weak));
 
 static const struct probe_region *region_of(uint64_t pc)
 {

@@ -7,8 +7,8 @@
  * thread comes first, and stays: a stack's memory is likely to be a stack
  * again.  Context: probe, slow path (mmap, madvise).
  */
-#include <errno.h>
-#include <sys/mman.h>
+#include <asm/errno.h>
+#include <linux/mman.h>
 
 #include <base/sys.h>
 #include <probe/thread.h>

@@ -147,8 +147,7 @@ static uint64_t *take(struct ring_writer *writer, unsigned words)
 		if (!writer->lost || ring_has_room(writer)) {
 			sys_signals_block(&signals);
 			/* A handler may have opened one while we came here: then just try again. */
-			open = ring_is_open(writer, words) ||
-			       ring_open_next(writer, &probe_context.shared);
+			open = ring_is_open(writer, words) || ring_open_next(writer, &probe_context.shared);
 			sys_signals_restore(&signals);
 		}
 		if (!open) {

@@ -25,9 +25,9 @@
 /* Private to the target; entry.S knows the first three (offsets.h). */
 struct ring_writer {
 	uint64_t cursor;  /* address of the next slot; 0 while there is no room */
-	uint64_t base;    /* of the open sub-buffer's records */
-	uint64_t span;    /* their bytes; 0 = none is open */
-	uint64_t span2;   /* span - 8: for records of two words (entry.S) */
+	uint64_t base;	  /* of the open sub-buffer's records */
+	uint64_t span;	  /* their bytes; 0 = none is open */
+	uint64_t span2;	  /* span - 8: for records of two words (entry.S) */
 	uint32_t time_hi; /* high half of the clock that readers assume */
 	uint32_t tid;
 	struct calltap_ring *ring; /* NULL: this thread holds no ring */

@@ -145,9 +145,12 @@ static void add_child(struct call_stack *on, struct call_frame *parent, uint64_t
 static void close_top(struct callstack *stack, struct call_stack *on, const struct trace_event *event,
 		      enum call_end how)
 {
-	struct call_frame *frame = &on->frames[on->depth - 1];
-	struct call_frame *parent = on->depth > 1 ? frame - 1 : NULL;
+	struct call_frame *frame, *parent;
 
+	if (!on->frames || !on->depth)
+		return;
+	frame = &on->frames[on->depth - 1];
+	parent = on->depth > 1 ? frame - 1 : NULL;
 	if (parent)
 		parent->has_children = true;
 	report(stack, event, frame, parent, how);

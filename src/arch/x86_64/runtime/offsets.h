@@ -11,8 +11,8 @@
 #define PT_GATE	   24
 
 #define RW_CURSOR  0
-#define RW_BASE    8
-#define RW_SPAN    16
+#define RW_BASE	   8
+#define RW_SPAN	   16
 #define RW_SPAN2   24
 #define RW_TIME_HI 32
 
