@@ -151,7 +151,7 @@ static long stat_field(const char *state, int n)
  */
 static bool is_last_thread(int *status)
 {
-	char text[1024], *state = NULL;
+	char text[1024] = "", *state = NULL;
 	long fd = SYS(openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0), got;
 
 	if (sys_failed(fd))

@@ -150,7 +150,7 @@ static void close_top(struct callstack *stack, struct call_stack *on, const stru
 	if (!on->frames || !on->depth)
 		return;
 	frame = &on->frames[on->depth - 1];
-	parent = on->depth > 1 ? frame - 1 : NULL;
+	parent = on->depth > 1 ? &on->frames[on->depth - 2] : NULL;
 	if (parent)
 		parent->has_children = true;
 	report(stack, event, frame, parent, how);
