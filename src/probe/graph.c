@@ -132,11 +132,13 @@ static bool take_over_frame(struct probe_thread *thread, uint64_t *slot, uint32_
 	if (!*arch_mirror(s) || !probe_is_stub(*slot))
 		return false;
 	settle(thread, s, true);
-	if (*arch_link(s) & UNRECORDED)
+	if (*arch_link(s) & UNRECORDED) {
 		*arch_link(s) &= ~UNRECORDED; /* its exit stub is this function's from now on */
-	else
-		probe_record(thread, CALLTAP_REC_TAIL, arch_stub_id(*slot), 1, 0);
-	probe_record(thread, CALLTAP_REC_ENTRY, word_id(word), 1, 0);
+		thread->depth += probe_context.depth_max != 0;
+		probe_record(thread, CALLTAP_REC_ENTRY, word_id(word), 1, 0);
+	} else {
+		probe_record(thread, CALLTAP_REC_TAIL, word_id(word), 1, 0);
+	}
 	return true;
 }
 
@@ -282,9 +284,9 @@ void probe_graph_exit_notree(uint64_t *slot, uint32_t word)
 	(void)word;
 	if (can_record(thread))
 		settle(thread, (uint64_t)slot, true);
-	pop_frame(thread, slot);
 	if (probe_context.depth_max)
-		thread->depth++; /* it was not counted on the way in */
+		thread->depth++; /* it was not counted on the way in, and is about to be on the way out */
+	pop_frame(thread, slot);
 }
 
 void probe_call(uint64_t *slot, uint32_t word)

@@ -40,6 +40,22 @@ static struct calltap_ring *ring_at(struct calltap_arena *arena, uint32_t index)
 	return (void *)((char *)arena + CALLTAP_PAGE + index * arena->ring_stride);
 }
 
+/*
+ * The writer of a ring.  The thread that a fork leaves in the child still
+ * points to a writer of its parent's until its next record: those below
+ * writers_base are not handed out again, or two threads would share one.
+ */
+static struct ring_writer *writer_of(uint32_t ring)
+{
+	uint32_t at = probe_context.writers_base + ring;
+	uint32_t used = __atomic_load_n(&probe_context.writers_used, __ATOMIC_RELAXED);
+
+	while (used <= at && !__atomic_compare_exchange_n(&probe_context.writers_used, &used, at + 1, false,
+							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return &probe_context.wiped->writers[at % PROBE_RINGS];
+}
+
 static bool claim(struct probe_thread *thread, uint32_t arena, uint32_t index, uint32_t from, int tid)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
@@ -50,7 +66,7 @@ static bool claim(struct probe_thread *thread, uint32_t arena, uint32_t index, u
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
 	__atomic_add_fetch(&a->claimed, 1, __ATOMIC_RELAXED);
-	thread->writer = &wiped->writers[arena * CALLTAP_ARENA_RINGS + index];
+	thread->writer = writer_of(arena * CALLTAP_ARENA_RINGS + index);
 	ring_attach(thread->writer, ring_at(a, index), tid);
 	return true;
 }
@@ -101,12 +117,15 @@ static bool attach_blocked(struct probe_thread *thread)
 	while (arena && waits++ < CLAIM_WAITS && !probe_context.shared.reader_gone) {
 		__atomic_add_fetch(&arena->starved, 1, __ATOMIC_RELAXED);
 		ring_the_bell(probe_context.shared.board);
-		if (ring_at(arena, 0)->mode != CALLTAP_MODE_BLOCK)
+		/* Once in vain is enough, until there is another arena: the tool may be stopped. */
+		if (ring_at(arena, 0)->mode != CALLTAP_MODE_BLOCK || wiped->claim_vain == wiped->arena_count)
 			break;
 		sys_futex_wait(&wiped->arena_count, wiped->arena_count, CLAIM_WAIT_NS);
 		if (claim_any(thread, tid, false) || claim_any(thread, tid, true))
 			return true;
 	}
+	if (waits > CLAIM_WAITS)
+		wiped->claim_vain = wiped->arena_count;
 	thread->attach_try = CLAIM_RETRY;
 	return false;
 }
@@ -142,17 +161,23 @@ static uint64_t *take(struct ring_writer *writer, unsigned words)
 	uint64_t signals;
 
 	while (!slot) {
+		struct calltap_ring *ring;
 		bool open = false;
 
 		if (!writer->lost || ring_has_room(writer)) {
 			sys_signals_block(&signals);
 			/* A handler may have opened one while we came here: then just try again. */
-			open = ring_is_open(writer, words) || ring_open_next(writer, &probe_context.shared);
+			open = writer->ring &&
+			       (ring_is_open(writer, words) || ring_open_next(writer, &probe_context.shared));
 			sys_signals_restore(&signals);
 		}
 		if (!open) {
-			writer->lost++;
-			writer->ring->lost++;
+			/* NULL: a handler has forked, and this is the child, whose writers were wiped. */
+			ring = writer->ring;
+			if (ring) {
+				arch_local_add(&writer->lost, 1);
+				arch_local_add(&ring->lost, 1);
+			}
 			return NULL;
 		}
 		slot = ring_take(writer, words);

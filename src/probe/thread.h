@@ -43,8 +43,9 @@ struct probe_wiped {
 	uint32_t alive;	   /* 1 in the process that set it up */
 	uint32_t starting; /* futex word: 1 while a thread of a forked child sets it up, 2 after */
 	uint32_t arena_count;
+	uint32_t claim_vain; /* arena_count when a thread last waited for a ring in vain */
 	struct calltap_arena *arenas[PROBE_ARENAS];
-	struct ring_writer writers[PROBE_RINGS]; /* by arena and ring index */
+	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* by arena and ring index, from writers_base on */
 };
 
 struct probe_region {
@@ -63,7 +64,9 @@ struct probe_context {
 	struct probe_region regions[PROBE_REGIONS];
 	/* Called with signals blocked, in a forked child's first record; sets up wiped anew or leaves enabled 0. */
 	void (*on_new_process)(void);
-	uint64_t untraced; /* calls that found no ring or no mirror */
+	uint32_t writers_base; /* of this process; below are its ancestors' */
+	uint32_t writers_used; /* highest writer handed out + 1 */
+	uint64_t untraced;     /* calls that found no ring or no mirror */
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
 

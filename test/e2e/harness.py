@@ -124,7 +124,7 @@ class Case:
         trace = self.trace(complete=False)
         for thread in trace.threads.values():
             key = trace.pid(thread), thread.tid
-            calls = sum(kind in (tracefile.ENTRY, tracefile.CALL) for kind, _, _ in thread.events())
+            calls = sum(kind in (tracefile.ENTRY, tracefile.TAIL, tracefile.CALL) for kind, _, _ in thread.events())
             if calls:
                 counted[key] = counted.get(key, 0) + calls
         expect(exported == counted, f"calltap export shows {exported} calls by thread, the file holds {counted}")

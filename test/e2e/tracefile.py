@@ -142,7 +142,7 @@ class Trace:
         counts = {}
         for thread in self.threads.values():
             for kind, function, _ in thread.events():
-                if kind in (ENTRY, CALL):
+                if kind in (ENTRY, TAIL, CALL):
                     name = self.name(function)
                     counts[name] = counts.get(name, 0) + 1
         return counts

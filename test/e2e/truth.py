@@ -43,7 +43,12 @@ def recorded(trace, thread, known):
         if kind == tf.ENTRY:
             stack.append(value)
             note(">", value)
-        elif kind in (tf.EXIT, tf.TAIL):
+        elif kind == tf.TAIL:
+            if stack:
+                note("<", stack.pop())
+            stack.append(value)
+            note(">", value)
+        elif kind == tf.EXIT:
             # A fork's child returns from frames that its parent entered: then there is nothing to compare with.
             if stack and stack[-1] != value:
                 raise tf.BadTrace(f"exit of {trace.name(value)} while {trace.name(stack[-1])} is innermost")

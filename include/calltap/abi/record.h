@@ -36,7 +36,7 @@ enum calltap_record_kind {
 	CALLTAP_REC_STACK = 6,	/* the thread now runs on the stack that holds the second word's address */
 	CALLTAP_REC_LOST = 7,	/* second word = records dropped right before this one */
 	CALLTAP_REC_WAIT = 8,	/* second word = ticks the writer had to wait for the reader */
-	CALLTAP_REC_TAIL = 9,	/* id left by a tail call: the ENTRY that follows takes its place */
+	CALLTAP_REC_TAIL = 9,	/* the innermost frame tail-called function id, which takes its place */
 	CALLTAP_REC_KINDS
 };
 

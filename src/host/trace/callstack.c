@@ -321,8 +321,8 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		leave(stack, on, event, CALL_RETURNED);
 		return 0;
 	case CALLTAP_REC_TAIL:
-		leave(stack, on, event, CALL_TAILED);
-		return 0;
+		close_top(stack, on, event, CALL_TAILED);
+		return enter(stack, on, event);
 	case CALLTAP_REC_UNWIND:
 		for (uint32_t i = 0; i < event->id && on->depth; i++)
 			close_top(stack, on, event, CALL_UNWOUND);

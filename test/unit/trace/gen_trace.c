@@ -165,8 +165,10 @@ static bool surprise(struct gen *gen, struct walker *walker)
 		return true;
 	}
 	if (dice < 120 && walker->depth) {
-		put(gen, walker, CALLTAP_REC_TAIL, walker->frames[--walker->depth], 0);
-		enter(gen, walker);
+		uint32_t id = callee(gen, walker);
+
+		put(gen, walker, CALLTAP_REC_TAIL, id, 0);
+		walker->frames[walker->depth - 1] = id;
 		return true;
 	}
 	return false;

@@ -118,7 +118,7 @@ static void open_at_the_end(void **state)
 
 static void tail_calls(void **state)
 {
-	static const struct say says[] = {IN(1, 0), IN(2, 10), TAIL(2, 20), IN(3, 20), OUT(3, 50), OUT(1, 60)};
+	static const struct say says[] = {IN(1, 0), IN(2, 10), TAIL(3, 20), OUT(3, 50), OUT(1, 60)};
 
 	EXPECT(says, "t3 f2 tailed depth 1 time 10 children 0 in f1\n"
 		     "t3 f3 returned depth 1 time 30 children 0 in f1\n"
@@ -154,7 +154,7 @@ static void entered_before_the_trace(void **state)
 	EXPECT(says, "t3 f1 returned depth 0 time 10 children 0\n"
 		     "t3 f2 returned depth 0 time 20 children 10 entered before\n"
 		     "t3 f3 returned depth 0 time 10 children 0\n"
-		     "t3 f4 tailed depth 0 time 50 children 30 entered before\n");
+		     "t3 f4 open depth 0 time 0 children 0\n");
 }
 
 /* An exit without entry leaves the open frames alone. */
