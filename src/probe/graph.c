@@ -100,15 +100,24 @@ static void settle_gates(struct probe_thread *thread, uint64_t slot)
 		thread->gate = 0;
 }
 
+/* The tool tells the user: nothing is left out silently. */
+static void count_untraced(void)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+
+	if (probe_context.enabled && wiped->alive && wiped->arenas[0])
+		__atomic_add_fetch(&wiped->arenas[0]->untraced, 1, __ATOMIC_RELAXED);
+}
+
 static bool prepare(struct probe_thread *thread, uint64_t slot)
 {
 	if (!probe_context.enabled || !probe_thread_attach(thread)) {
-		__atomic_add_fetch(&probe_context.untraced, 1, __ATOMIC_RELAXED);
+		count_untraced();
 		return false;
 	}
 	if (slot >> GRANULE_BITS == thread->granule || probe_mirror_cover(thread, slot))
 		return true;
-	__atomic_add_fetch(&probe_context.untraced, 1, __ATOMIC_RELAXED);
+	count_untraced();
 	return false;
 }
 
@@ -296,5 +305,5 @@ void probe_call(uint64_t *slot, uint32_t word)
 	if (can_record(thread))
 		probe_record(thread, CALLTAP_REC_CALL, word_id(word), 2, *slot);
 	else
-		__atomic_add_fetch(&probe_context.untraced, 1, __ATOMIC_RELAXED);
+		count_untraced();
 }

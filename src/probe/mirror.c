@@ -14,7 +14,8 @@
 #include <probe/thread.h>
 
 #define GRANULE	  ((uint64_t)1 << GRANULE_BITS)
-#define LEAF_BITS 15 /* granules in a leaf: 32 GiB of addresses, 4 KiB of bits */
+#define WAITS_MAX 1000 /* turns given away to a thread that maps the same granule */
+#define LEAF_BITS 15   /* granules in a leaf: 32 GiB of addresses, 4 KiB of bits */
 #define ROOT_SIZE (1u << (ARCH_ADDRESS_BITS - GRANULE_BITS - LEAF_BITS))
 
 struct leaf {
@@ -75,6 +76,22 @@ static int map_plane(uint64_t *at)
 	return 0;
 }
 
+/*
+ * Something lies in the way: most likely another thread maps this very granule
+ * right now and is about to say so.  Its signals are blocked, so it is not one
+ * that we interrupted; it may have lost its CPU.
+ */
+static bool wait_for_other(uint64_t granule)
+{
+	for (int i = 0; i < WAITS_MAX; i++) {
+		if (is_mapped(granule))
+			return true;
+		SYS(sched_yield, 0, 0, 0, 0, 0, 0);
+	}
+	return false;
+}
+
+/* Signals are blocked. */
 static bool map_granule(uint64_t granule)
 {
 	/* The skews stay within a page. */
@@ -82,9 +99,8 @@ static bool map_granule(uint64_t granule)
 	uint64_t *link = (uint64_t *)((uint64_t)arch_link(granule << GRANULE_BITS) & ~(GRANULE - 1));
 	int made = map_plane(mirror);
 
-	/* In the way: another thread that does the same right now, or the program's memory. */
 	if (made == 1)
-		return is_mapped(granule);
+		return wait_for_other(granule);
 	if (made)
 		return false;
 	if (map_plane(link)) {
@@ -105,11 +121,15 @@ bool probe_mirror_is_covered(uint64_t slot)
 
 bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
 {
-	uint64_t granule = slot >> GRANULE_BITS;
+	uint64_t granule = slot >> GRANULE_BITS, signals;
+	bool mapped = !(slot >> ARCH_ADDRESS_BITS) && is_mapped(granule);
 
-	if (slot >> ARCH_ADDRESS_BITS)
-		return false;
-	if (!is_mapped(granule) && !map_granule(granule))
+	if (!mapped && !(slot >> ARCH_ADDRESS_BITS)) {
+		sys_signals_block(&signals);
+		mapped = map_granule(granule);
+		sys_signals_restore(&signals);
+	}
+	if (!mapped)
 		return false;
 	/* One word, so that a handler that moves it to another stack cannot leave it half changed. */
 	thread->granule = granule;

@@ -66,7 +66,6 @@ struct probe_context {
 	void (*on_new_process)(void);
 	uint32_t writers_base; /* of this process; below are its ancestors' */
 	uint32_t writers_used; /* highest writer handed out + 1 */
-	uint64_t untraced;     /* calls that found no ring or no mirror */
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
 

@@ -89,7 +89,9 @@ struct calltap_arena {
 	uint32_t claimed;     /* writer: rings claimed since the start (a hint) */
 	uint32_t starved;     /* writer: claims that found no free ring */
 	uint32_t request;     /* writer: counts up when the agent wants to be asked (control.h) */
-	uint32_t reserved[9];
+	uint32_t reserved0;
+	uint64_t untraced; /* writer: calls that could not be recorded: no ring, or no mirror for their stack */
+	uint32_t reserved[6];
 	/* Per ring; claimed by a writer (compare-and-swap), freed by the tool. */
 	uint32_t state[CALLTAP_ARENA_RINGS];
 };

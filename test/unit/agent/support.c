@@ -1,0 +1,116 @@
+/* A target in the test's own process (support.h). */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "support.h"
+
+void fake_arena_create(struct fake_arena *fake, enum calltap_mode mode, uint32_t rings, uint32_t sub_size,
+		       uint32_t sub_count)
+{
+	uint64_t stride = CALLTAP_PAGE + (uint64_t)sub_size * sub_count;
+	struct calltap_arena *arena;
+
+	fake->size = CALLTAP_PAGE + rings * stride;
+	arena = mmap(NULL, fake->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (arena == MAP_FAILED)
+		abort();
+	fake->arena = arena;
+	arena->magic = CALLTAP_ARENA_MAGIC;
+	arena->ring_count = rings;
+	arena->ring_stride = stride;
+	for (uint32_t i = 0; i < rings; i++)
+		*fake_ring(fake, i) = (struct calltap_ring){
+			.magic = CALLTAP_RING_MAGIC,
+			.index = i,
+			.sub_size = sub_size,
+			.sub_count = sub_count,
+			.mode = mode,
+		};
+}
+
+void fake_arena_destroy(struct fake_arena *fake)
+{
+	munmap(fake->arena, fake->size);
+}
+
+struct calltap_ring *fake_ring(const struct fake_arena *fake, uint32_t index)
+{
+	return (void *)((char *)fake->arena + CALLTAP_PAGE + index * fake->arena->ring_stride);
+}
+
+const struct calltap_subbuf *fake_sub(const struct calltap_ring *ring, uint64_t number)
+{
+	return (const void *)((const char *)ring + CALLTAP_PAGE + number % ring->sub_count * ring->sub_size);
+}
+
+void fake_start(const struct fake_arena *fake)
+{
+	struct probe_wiped *wiped =
+		mmap(NULL, sizeof(*wiped), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (wiped == MAP_FAILED)
+		abort();
+	wiped->alive = 1;
+	wiped->arenas[0] = fake->arena;
+	wiped->arena_count = 1;
+	probe_context.wiped = wiped;
+	probe_context.shared.board = calloc(1, sizeof(*probe_context.shared.board));
+	probe_context.shared.wait_max_ms = 1000;
+	probe_context.shared.reader_gone = 0;
+	probe_context.enabled = 1;
+}
+
+void fake_stop(void)
+{
+	probe_context.enabled = 0;
+	munmap(probe_context.wiped, sizeof(*probe_context.wiped));
+	free(probe_context.shared.board);
+	probe_context.wiped = NULL;
+	probe_context.shared.board = NULL;
+}
+
+static uint8_t *put(uint8_t *at, const void *bytes, size_t size)
+{
+	memcpy(at, bytes, size);
+	return at + size;
+}
+
+static uint8_t *put_number(uint8_t *at, uint32_t value)
+{
+	return put(at, &value, sizeof(value));
+}
+
+code_function code_write(uint8_t *at, int n, uint8_t length, code_function inner, struct calltap_site *site)
+{
+	uint8_t *start = length == 2 ? at + 5 : at;
+
+	memset(at, 0x90, CODE_STEP);
+	if (length == 2)
+		put(start, "\x66\x90", 2);
+	*site = (struct calltap_site){
+		.address = (uint64_t)start,
+		.length = length,
+		.body_off = length,
+		.tramp_off = length == 2 ? -5 : 0,
+	};
+	memcpy(site->old, start, length);
+	memset(site->tramp_old, 0x90, 5);
+	at = start + length;
+	if (inner) {
+		at = put(at, "\x48\x83\xec\x08\xe8", 5); /* sub $8, %rsp; call inner */
+		at = put_number(at, (uint32_t)((uint64_t)inner - (uint64_t)(at + 4)));
+		at = put(at, "\x48\x83\xc4\x08\x05", 5); /* add $8, %rsp; add $n, %eax */
+	} else {
+		at = put(at, "\x8d\x87", 2); /* lea n(%rdi), %eax */
+	}
+	at = put_number(at, (uint32_t)n);
+	*at = 0xc3;
+	return (code_function)(uintptr_t)start;
+}
+
+void code_seal(void *pages, size_t size)
+{
+	if (mprotect(pages, size, PROT_READ | PROT_EXEC))
+		abort();
+}

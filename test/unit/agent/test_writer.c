@@ -1,0 +1,364 @@
+/* The ring's write side by way of probe_record(): wraps, modes, losses, waits, and signal handlers that record too. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support.h"
+
+#define SUB	 4096u
+#define SUB_MAX	 ((SUB - sizeof(struct calltap_subbuf)) / 8) /* words */
+#define HANDLER	 (1u << 27)				     /* ids from here on are a handler's */
+#define RECORDS	 2000000u
+#define WAIT_MAX 40
+
+static struct fake_arena fake;
+static struct probe_thread thread;
+static struct ring_writer writer;
+
+static struct calltap_ring *begin(enum calltap_mode mode, uint32_t sub_count)
+{
+	fake_arena_create(&fake, mode, 1, SUB, sub_count);
+	fake_start(&fake);
+	memset(&writer, 0, sizeof(writer));
+	memset(&thread, 0, sizeof(thread));
+	thread.writer = &writer;
+	ring_attach(&writer, fake_ring(&fake, 0), 42);
+	return fake_ring(&fake, 0);
+}
+
+static void end(void)
+{
+	fake_stop();
+	fake_arena_destroy(&fake);
+}
+
+static bool record(uint32_t id)
+{
+	return probe_record(&thread, CALLTAP_REC_ENTRY, id, 1, 0);
+}
+
+/* What a reader finds, record by record. */
+struct reading {
+	const struct calltap_ring *ring;
+	uint64_t number, stop; /* sub-buffers */
+	uint64_t word;
+};
+
+static bool next_record(struct reading *reading, unsigned *kind, uint32_t *id, uint64_t *second)
+{
+	while (reading->number < reading->stop) {
+		const struct calltap_subbuf *sub = fake_sub(reading->ring, reading->number);
+		const uint64_t *words = (const uint64_t *)(sub + 1);
+
+		assert_true(sub->number == reading->number + 1);
+		while (reading->word < SUB_MAX) {
+			uint64_t head = words[reading->word++];
+
+			*kind = calltap_record_kind(head);
+			*id = calltap_record_id(head);
+			if (*kind == CALLTAP_REC_NONE)
+				continue;
+			if (calltap_record_words(*kind) == 2) {
+				assert_true(reading->word < SUB_MAX);
+				*second = words[reading->word++];
+			}
+			return true;
+		}
+		reading->number++;
+		reading->word = 0;
+	}
+	return false;
+}
+
+static void records_in_order(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 8);
+	struct reading reading = {ring, 0, 0, 0};
+	uint64_t second;
+	unsigned kind;
+	uint32_t id, n = 0;
+
+	for (uint32_t i = 0; i < 3 * SUB_MAX; i++)
+		assert_true(record(i));
+	assert_int_equal(ring->opened, 3); /* full to the last word, and not one sub-buffer more */
+	assert_int_equal(ring->owner, 1);
+	assert_int_equal(fake_sub(ring, 2)->tid, 42);
+	reading.stop = ring->opened;
+	while (next_record(&reading, &kind, &id, &second)) {
+		assert_int_equal(kind, CALLTAP_REC_ENTRY);
+		assert_int_equal(id, n++);
+	}
+	assert_int_equal(n, 3 * SUB_MAX);
+	end();
+}
+
+/* A record of two words is not cut by the end of its sub-buffer. */
+static void two_words_stay_together(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 8);
+	struct reading reading = {ring, 0, 0, 0};
+	uint64_t second, n = 0;
+	unsigned kind;
+	uint32_t id;
+
+	assert_true(record(0)); /* so that one word is left over, or none */
+	for (uint32_t i = 0; i < SUB_MAX; i++)
+		assert_true(probe_record(&thread, CALLTAP_REC_CALL, i, 2, ~(uint64_t)i));
+	reading.stop = ring->opened;
+	assert_true(next_record(&reading, &kind, &id, &second));
+	for (; next_record(&reading, &kind, &id, &second); n++) {
+		assert_int_equal(kind, CALLTAP_REC_CALL);
+		assert_int_equal(id, n);
+		assert_true(second == ~n);
+	}
+	assert_int_equal(n, SUB_MAX);
+	end();
+}
+
+static void drop_counts_and_says_where(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_DROP, 2);
+	struct reading reading = {ring, 2, 3, 0};
+	uint64_t second = 0;
+	unsigned kind;
+	uint32_t id;
+
+	for (uint32_t i = 0; i < 2 * SUB_MAX; i++)
+		assert_true(record(i));
+	for (uint32_t i = 0; i < 5; i++)
+		assert_false(record(99));
+	assert_int_equal(ring->lost, 5);
+	__atomic_store_n(&ring->released, 1, __ATOMIC_RELEASE);
+	assert_true(record(7));
+	assert_int_equal(ring->opened, 3);
+	assert_true(next_record(&reading, &kind, &id, &second));
+	assert_int_equal(kind, CALLTAP_REC_LOST);
+	assert_int_equal(second, 5);
+	assert_true(next_record(&reading, &kind, &id, &second));
+	assert_int_equal(kind, CALLTAP_REC_ENTRY);
+	assert_int_equal(id, 7);
+	assert_false(next_record(&reading, &kind, &id, &second)); /* the sub-buffer's first lap is gone */
+	assert_int_equal(fake_sub(ring, 2)->lost_before, 5);
+	end();
+}
+
+static void overwrite_keeps_the_newest(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_OVERWRITE, 3);
+	struct reading reading = {ring, 0, 0, 0};
+	uint64_t second;
+	unsigned kind;
+	uint32_t id, n = 7 * SUB_MAX, first = 0;
+
+	for (uint32_t i = 0; i < 10 * SUB_MAX; i++)
+		assert_true(record(i));
+	assert_int_equal(ring->opened, 10);
+	assert_int_equal(ring->lost, 0);
+	reading.number = 7;
+	reading.stop = 10;
+	for (first = n; next_record(&reading, &kind, &id, &second); n++)
+		assert_int_equal(id, n);
+	assert_int_equal(n - first, 3 * SUB_MAX);
+	end();
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static void block_does_not_wait_for_ever(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 2);
+	uint64_t start;
+
+	probe_context.shared.wait_max_ms = WAIT_MAX;
+	for (uint32_t i = 0; i < 2 * SUB_MAX; i++)
+		assert_true(record(i));
+	start = now_ms();
+	assert_false(record(1));
+	assert_in_range(now_ms() - start, WAIT_MAX - 5, 20 * WAIT_MAX);
+	start = now_ms();
+	for (int i = 0; i < 1000; i++)
+		assert_false(record(1)); /* one wait in vain is enough */
+	assert_in_range(now_ms() - start, 0, WAIT_MAX - 1);
+	assert_int_equal(ring->lost, 1001);
+	assert_int_equal(ring->waiting, 0);
+	end();
+}
+
+struct drainer {
+	struct calltap_ring *ring;
+	uint32_t next;	/* id expected */
+	uint64_t waits; /* WAIT records */
+	bool wrong;
+	uint32_t *stop;
+};
+
+/* As the tool does: complete sub-buffers only, then the release and the wake. */
+static void *drain(void *arg)
+{
+	struct drainer *drainer = arg;
+	struct calltap_ring *ring = drainer->ring;
+	struct reading reading = {ring, 0, 0, 0};
+	bool stop = false;
+
+	while (!stop) {
+		uint64_t opened, second = 0;
+		unsigned kind;
+		uint32_t id;
+
+		stop = __atomic_load_n(drainer->stop, __ATOMIC_ACQUIRE);
+		opened = __atomic_load_n(&ring->opened, __ATOMIC_ACQUIRE);
+		reading.stop = stop ? opened : opened - (opened > 0);
+		while (next_record(&reading, &kind, &id, &second)) {
+			drainer->waits += kind == CALLTAP_REC_WAIT && second;
+			if (kind == CALLTAP_REC_ENTRY && id != drainer->next++)
+				drainer->wrong = true;
+			drainer->wrong |= kind == CALLTAP_REC_LOST;
+		}
+		if (reading.number > ring->released) {
+			__atomic_store_n(&ring->released, reading.number, __ATOMIC_RELEASE);
+			__atomic_add_fetch(&ring->wake, 1, __ATOMIC_SEQ_CST);
+		}
+		usleep(100); /* slow: the writer must wait; and it is not woken, so its own time-out must do */
+	}
+	return NULL;
+}
+
+static void block_loses_nothing(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 16);
+	uint32_t stop = 0;
+	struct drainer drainer = {.ring = ring, .stop = &stop};
+	pthread_t reader;
+
+	assert_int_equal(pthread_create(&reader, NULL, drain, &drainer), 0);
+	for (uint32_t i = 0; i < RECORDS / 8; i++)
+		assert_true(record(i));
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	pthread_join(reader, NULL);
+	assert_false(drainer.wrong);
+	assert_int_equal(drainer.next, RECORDS / 8);
+	assert_true(drainer.waits > 0);
+	assert_int_equal(ring->lost, 0);
+	end();
+}
+
+/* The clock's high half is marked when it moves on; no record is left under the old one. */
+static void clock_marks(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 4);
+	struct reading reading = {ring, 0, 1, 0};
+	uint64_t second = 0;
+	unsigned kind;
+	uint32_t id;
+
+	assert_true(record(1));
+	writer.time_hi--;
+	assert_true(record(2));
+	assert_true(record(3));
+	assert_true(next_record(&reading, &kind, &id, &second));
+	assert_true(next_record(&reading, &kind, &id, &second));
+	assert_int_equal(kind, CALLTAP_REC_TIME);
+	assert_true(second >> 32 == writer.time_hi);
+	assert_true(next_record(&reading, &kind, &id, &second));
+	assert_int_equal(id, 2);
+	assert_true(next_record(&reading, &kind, &id, &second));
+	assert_int_equal(id, 3);
+	assert_false(next_record(&reading, &kind, &id, &second));
+	end();
+}
+
+/* After a fork in a signal handler the interrupted recorder goes on with a wiped writer. */
+static void wiped_writer_is_left_alone(void **state)
+{
+	begin(CALLTAP_MODE_BLOCK, 4);
+	assert_true(record(1));
+	memset(&writer, 0, sizeof(writer));
+	assert_false(record(2));
+	end();
+}
+
+static volatile uint32_t handled;
+
+static void on_timer(int signal)
+{
+	for (int i = 0; i < 3; i++)
+		if (record(HANDLER + handled))
+			handled++;
+}
+
+static timer_t start_timer(int signal, long ns)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = signal};
+	struct itimerspec often = {{0, ns}, {0, ns}};
+	struct sigaction action = {.sa_handler = on_timer};
+	timer_t timer;
+
+	assert_int_equal(sigaction(signal, &action, NULL), 0);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	assert_int_equal(timer_settime(timer, 0, &often, NULL), 0);
+	return timer;
+}
+
+/* A handler records between any two instructions of the recorder: each record is there once, in its own order. */
+static void signal_storm(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 3 * RECORDS / SUB_MAX);
+	struct reading reading = {ring, 0, 0, 0};
+	uint32_t id, mine = 0, handlers = 0;
+	uint64_t second = 0;
+	timer_t timer;
+	unsigned kind;
+
+	handled = 0;
+	timer = start_timer(SIGALRM, 20000);
+	for (uint32_t i = 0; i < RECORDS; i++)
+		assert_true(record(i));
+	timer_delete(timer);
+	reading.stop = ring->opened;
+	while (next_record(&reading, &kind, &id, &second)) {
+		if (kind != CALLTAP_REC_ENTRY)
+			continue;
+		if (id >= HANDLER)
+			assert_int_equal(id - HANDLER, handlers++);
+		else
+			assert_int_equal(id, mine++);
+	}
+	assert_int_equal(mine, RECORDS);
+	assert_int_equal(handlers, handled);
+	assert_true(handled > 100);
+	print_message("%u records of handlers between %u\n", handled, RECORDS);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_in_order),
+		cmocka_unit_test(two_words_stay_together),
+		cmocka_unit_test(drop_counts_and_says_where),
+		cmocka_unit_test(overwrite_keeps_the_newest),
+		cmocka_unit_test(block_does_not_wait_for_ever),
+		cmocka_unit_test(block_loses_nothing),
+		cmocka_unit_test(clock_marks),
+		cmocka_unit_test(wiped_writer_is_left_alone),
+		cmocka_unit_test(signal_storm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
