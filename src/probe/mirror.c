@@ -14,14 +14,17 @@
 #include <probe/thread.h>
 
 #define GRANULE	  ((uint64_t)1 << GRANULE_BITS)
-#define WAITS_MAX 1000 /* turns given away to a thread that maps the same granule */
-#define LEAF_BITS 15   /* granules in a leaf: 32 GiB of addresses, 4 KiB of bits */
+#define WAITS_MAX 200	  /* how often to look for a thread that maps the same granule */
+#define WAIT_NS	  1000000 /* at the longest each time */
+#define LEAF_BITS 15	  /* granules in a leaf: 32 GiB of addresses, 4 KiB of bits */
 #define ROOT_SIZE (1u << (ARCH_ADDRESS_BITS - GRANULE_BITS - LEAF_BITS))
 
 struct leaf {
 	uint64_t mapped[(1u << LEAF_BITS) / 64];
 };
 static struct leaf *root[ROOT_SIZE];
+static uint32_t made_count;  /* futex word: granules made so far */
+static uint32_t made_wanted; /* somebody waits for the next */
 
 static struct leaf *leaf_of(uint64_t granule)
 {
@@ -84,11 +87,24 @@ static int map_plane(uint64_t *at)
 static bool wait_for_other(uint64_t granule)
 {
 	for (int i = 0; i < WAITS_MAX; i++) {
+		uint32_t seen = __atomic_load_n(&made_count, __ATOMIC_ACQUIRE); /* pairs with announce() */
+
 		if (is_mapped(granule))
 			return true;
-		SYS(sched_yield, 0, 0, 0, 0, 0, 0);
+		__atomic_store_n(&made_wanted, 1, __ATOMIC_SEQ_CST);
+		sys_futex_wait(&made_count, seen, WAIT_NS);
 	}
-	return false;
+	return is_mapped(granule);
+}
+
+static bool announce(uint64_t granule)
+{
+	bool done = mark_mapped(granule);
+
+	__atomic_add_fetch(&made_count, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_exchange_n(&made_wanted, 0, __ATOMIC_SEQ_CST))
+		sys_futex_wake(&made_count);
+	return done;
 }
 
 /* Signals are blocked. */
@@ -107,7 +123,7 @@ static bool map_granule(uint64_t granule)
 		sys_munmap(mirror, GRANULE);
 		return false;
 	}
-	if (mark_mapped(granule))
+	if (announce(granule))
 		return true;
 	sys_munmap(mirror, GRANULE);
 	sys_munmap(link, GRANULE);

@@ -22,6 +22,21 @@ def threads(case):
     expect(len(trace.threads) == 201, f"{len(trace.threads)} threads in the trace, not 201")
 
 
+def crowd(case):
+    case.same_as_plain([case.program("crowd.c"), "1500", "500"], log=False)
+    trace = case.trace()
+    called = trace.called()
+    expect(called.get("member") == 1500 and called.get("step") == 30000,
+           f"{called.get('member')} of 1500 members and {called.get('step')} of 30000 steps are in the trace")
+    expect(len(trace.threads) == 1501, f"{len(trace.threads)} threads in the trace, not 1501")
+
+
+def descriptors(case):
+    case.same_as_plain([case.program("descriptors.c")], log=False)
+    called = case.trace().called()
+    expect(called.get("opened") == 2 and called.get("listed") == 1, f"recorded {called}")
+
+
 def loads(case):
     case.same_as_plain([case.program("loads.c"), case.program("library.c")])
     case.compare(case.trace())
@@ -30,6 +45,13 @@ def loads(case):
 def tails(case):
     case.same_as_plain([case.program("tails.c")])
     case.compare(case.trace(), only_entries=True)
+
+
+def finds(case):
+    """dlsym(RTLD_NEXT) by a tail call finds what it finds without us; the other functions are traced all the same."""
+    case.same_as_plain([case.program("finds.c")], log=False)
+    called = set(case.trace().called())
+    expect({"main", "show", "other"} <= called, f"recorded {sorted(called)}, main, show or other is missing")
 
 
 def storm(case):
@@ -60,8 +82,11 @@ CASES = {
     "signals": shapes("signals.c"),
     "jumps": shapes("jumps.c"),
     "threads": threads,
+    "crowd": crowd,
+    "descriptors": descriptors,
     "loads": loads,
     "tails": tails,
+    "finds": finds,
     "storm": storm,
     "recurse": recurse,
 }

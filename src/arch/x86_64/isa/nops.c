@@ -89,6 +89,20 @@ size_t x86_call_slot(const uint8_t *code, size_t size, uint64_t address, uint64_
 	return 6;
 }
 
+size_t x86_jump_relative(const uint8_t *code, size_t size, uint64_t address, uint64_t *target)
+{
+	size_t opcode = size >= 2 && code[0] == 0x0f && code[1] >= 0x80 && code[1] <= 0x8f ? 2 : 1;
+
+	if (size >= 2 && (code[0] == 0xeb || (code[0] >= 0x70 && code[0] <= 0x7f))) {
+		*target = address + 2 + (uint64_t)(int64_t)(int8_t)code[1];
+		return 2;
+	}
+	if (size < opcode + 4 || (opcode == 1 && code[0] != 0xe9))
+		return 0;
+	*target = address + opcode + 4 + (uint64_t)(int64_t)read_disp32(code + opcode);
+	return opcode + 4;
+}
+
 size_t x86_jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot)
 {
 	size_t at = x86_endbr64_length(code, size);

@@ -1,6 +1,7 @@
 /*
  * x86-64: recognising what compilers put at a function's entry: no-ops, the
- * landing pad, calls of a profiling hook, and the PLT stub behind such a call.
+ * landing pad, calls of a profiling hook, and the PLT stub behind such a call;
+ * and the jumps that may end a function.
  *
  * Pure functions on bytes, built on every host.  Callers: the host's reader of
  * ELF files.  Each returns the instruction's length in bytes, 0 when the bytes
@@ -23,6 +24,9 @@ size_t x86_call_rel32(const uint8_t *code, size_t size, uint64_t address, uint64
 
 /* call *disp32(%rip); slot is the address of the pointer. */
 size_t x86_call_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
+
+/* jmp or a conditional jump, with a displacement of 8 or 32 bits. */
+size_t x86_jump_relative(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
 
 /* [endbr64] [bnd] jmp *disp32(%rip), as a PLT stub begins. */
 size_t x86_jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);

@@ -19,7 +19,7 @@
  *
  * The fast recorders do the common case and leave everything else to C, which
  * starts anew: up to that jump nothing was changed but the ring's cursor,
- * which may run past its limit.
+ * which may run past the sub-buffer.
  */
 #include "offsets.h"
 
