@@ -21,10 +21,12 @@
 
 #define AGENT_NAME_MAX	100   /* of the session's socket */
 #define AGENT_READY_MS	20000 /* longest that the program waits for the tool at its start or in dlopen */
+#define AGENT_CHILD_MS	1000  /* the same in a forked child, which has nothing to be patched */
 #define AGENT_OWN_STACK (64ul << 10)
 
 /* Sites that were switched on, to switch them off: an address, bit 63 set for one of length 2. */
 struct agent_sites {
+	uint64_t lo, hi; /* the stubs that they lead to */
 	uint64_t *packed;
 	uint32_t count;
 };
@@ -65,8 +67,8 @@ extern struct agent agent __attribute__((visibility("hidden")));
 
 /* control.c: start the control thread and wait for it, bounded; the program's thread, signals blocked. */
 void agent_control_start(void);
-/* Hold the calling thread until `ready` is no longer `seen`, or the bound is over. */
-void agent_wait_ready(uint32_t seen);
+/* Hold the calling thread until `ready` is no longer `seen`, or bound_ms are over. */
+void agent_wait_ready(uint32_t seen, uint32_t bound_ms);
 /* True while somebody is held, who stays held until agent_hold_end(). */
 bool agent_hold_begin(void) __attribute__((warn_unused_result));
 void agent_hold_end(void);

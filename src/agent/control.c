@@ -282,9 +282,9 @@ static void let_go(void)
 	}
 }
 
-void agent_wait_ready(uint32_t seen)
+void agent_wait_ready(uint32_t seen, uint32_t bound_ms)
 {
-	uint64_t until = sys_monotonic_ns() + AGENT_READY_MS * 1000000ull;
+	uint64_t until = sys_monotonic_ns() + bound_ms * 1000000ull;
 
 	while (__atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE) == seen && sys_monotonic_ns() < until)
 		sys_futex_wait(&agent.ready, seen, WAIT_STEP_NS);
@@ -312,5 +312,5 @@ void agent_control_start(void)
 	if (sys_failed(tid))
 		agent.hold = AGENT_FREE;
 	else
-		agent_wait_ready(seen);
+		agent_wait_ready(seen, agent.forked ? AGENT_CHILD_MS : AGENT_READY_MS);
 }

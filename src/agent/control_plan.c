@@ -32,16 +32,22 @@ static void region_add(const struct patch_result *result)
 	__atomic_store_n(&probe_context.region_count, n + 1, __ATOMIC_RELEASE); /* pairs with probe_is_stub */
 }
 
-static void sites_remember(const struct calltap_site *sites, uint32_t count)
+static void sites_remember(const struct patch_result *result, const struct calltap_site *sites, uint32_t count)
 {
 	struct agent_sites *kept = &agent.sites[agent.sites_count];
-	uint64_t *packed =
-		sys_mmap(NULL, count * sizeof(*packed), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t *packed;
 
+	/* An object that is back at its old place has its old region, and the same sites. */
+	for (uint32_t i = 0; i < agent.sites_count; i++)
+		if (agent.sites[i].lo == result->region)
+			return;
+	packed = sys_mmap(NULL, count * sizeof(*packed), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed((long)packed))
 		return; /* they stay on when the tool goes: slower, not wrong */
 	for (uint32_t i = 0; i < count; i++)
 		packed[i] = sites[i].address | (sites[i].length == 2 ? SHORT_SITE : 0);
+	kept->lo = result->region;
+	kept->hi = result->region_end;
 	kept->packed = packed;
 	kept->count = count;
 	agent.sites_count++;
@@ -51,14 +57,14 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 {
 	int ret;
 
-	if (probe_context.region_count >= PROBE_REGIONS || agent.sites_count >= PROBE_REGIONS)
+	if (!plan->region && (probe_context.region_count >= PROBE_REGIONS || agent.sites_count >= PROBE_REGIONS))
 		return -ENOSPC;
 	ret = patch_region_build(result, plan, sites, tls_gate_offset());
 	if (ret)
 		return ret;
 	region_add(result);
 	ret = patch_sites_apply(result, &agent.poker, sites, plan->site_count);
-	sites_remember(sites, plan->site_count);
+	sites_remember(result, sites, plan->site_count);
 	return ret;
 }
 
@@ -93,13 +99,17 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 
 void agent_sites_off(void)
 {
-	for (uint32_t i = 0; i < agent.sites_count; i++)
-		for (uint32_t k = 0; k < agent.sites[i].count; k++) {
-			uint64_t packed = agent.sites[i].packed[k];
+	for (uint32_t i = 0; i < agent.sites_count; i++) {
+		const struct agent_sites *kept = &agent.sites[i];
+
+		for (uint32_t k = 0; k < kept->count; k++) {
+			uint64_t at = kept->packed[k] & ~SHORT_SITE;
+			uint8_t length = kept->packed[k] & SHORT_SITE ? 2 : 5;
 
 			/* What is no site of ours any more (unmapped, left alone) is none to switch off. */
-			if (patch_site_off(&agent.poker, packed & ~SHORT_SITE, packed & SHORT_SITE ? 2 : 5))
+			if (patch_site_off(&agent.poker, at, length, kept->lo, kept->hi))
 				continue;
 		}
+	}
 	patch_sync();
 }

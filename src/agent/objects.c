@@ -82,7 +82,7 @@ static void agent_debug_state(void)
 		__atomic_add_fetch(&probe_context.wiped->arenas[0]->request, 1, __ATOMIC_SEQ_CST);
 		__atomic_add_fetch(&probe_context.shared.board->doorbell, 1, __ATOMIC_SEQ_CST);
 		sys_futex_wake(&probe_context.shared.board->doorbell);
-		agent_wait_ready(seen);
+		agent_wait_ready(seen, AGENT_READY_MS);
 	}
 	sys_signals_restore(&signals);
 }

@@ -36,6 +36,7 @@ static void new_process(void)
 			sys_futex_wait(starting, 1, 100000000u);
 		return;
 	}
+	probe_context.writers_base = probe_context.writers_used;
 	agent.forked = 1;
 	agent.live = 0;
 	agent_control_start();

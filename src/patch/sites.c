@@ -133,7 +133,7 @@ static int window_write(struct window *window, struct patch_poker *poker, uint64
 	uint64_t end = window->at + window->size;
 	int ret;
 
-	if (!window->size || address < window->at || address + size > window->at + CHUNK || address > end + PAGE) {
+	if (!window->size || address < window->at || address + size > window->at + CHUNK || address >= end + PAGE) {
 		ret = window_flush(window, poker);
 		if (ret)
 			return ret;
@@ -188,10 +188,23 @@ int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, co
 	return ret ? ret : last;
 }
 
-int patch_site_off(struct patch_poker *poker, uint64_t address, uint8_t length)
+/* Where the jump at address leads; 0 when there is none, or nothing to read. */
+static uint64_t jump_target(const struct patch_poker *poker, uint64_t address)
 {
-	uint8_t now[2];
+	uint8_t code[5];
+	int32_t distance;
+
+	if (SYS(pread64, poker->mem_fd, code, sizeof(code), address, 0, 0) != sizeof(code) || code[0] != 0xe9)
+		return 0;
+	memcpy(&distance, code + 1, sizeof(distance));
+	return address + sizeof(code) + (uint64_t)(int64_t)distance;
+}
+
+int patch_site_off(struct patch_poker *poker, uint64_t address, uint8_t length, uint64_t lo, uint64_t hi)
+{
 	struct arch_toggle toggle;
+	uint8_t now[2];
+	uint64_t stub;
 	long got;
 
 	/* Read as written: the object may have been unmapped, or its text changed by others. */
@@ -199,6 +212,9 @@ int patch_site_off(struct patch_poker *poker, uint64_t address, uint8_t length)
 	if (got != sizeof(now))
 		return sys_failed(got) ? (int)got : -EIO;
 	if (arch_site_toggle(&toggle, address, length, now))
+		return -EINVAL;
+	stub = jump_target(poker, length == 2 ? address + 2 + (uint64_t)(int64_t)(int8_t)now[1] : address);
+	if (stub < lo || stub >= hi)
 		return -EINVAL;
 	return patch_poke(poker, toggle.address, &toggle.off, 1);
 }

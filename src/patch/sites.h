@@ -36,8 +36,10 @@ int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, co
 		      uint32_t count) __attribute__((warn_unused_result));
 /*
  * Switch one site off while threads run through it.  -EINVAL when the bytes
- * there are not a site's that is on.
+ * there are not those of a site that is on and leads into [lo, hi): the object
+ * may be gone, and anything else lie there.
  */
-int patch_site_off(struct patch_poker *poker, uint64_t address, uint8_t length) __attribute__((warn_unused_result));
+int patch_site_off(struct patch_poker *poker, uint64_t address, uint8_t length, uint64_t lo, uint64_t hi)
+	__attribute__((warn_unused_result));
 
 #endif

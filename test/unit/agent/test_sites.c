@@ -50,7 +50,8 @@ static void make(struct target *target)
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		target->functions[i] = code_write(target->pages + i * CODE_STEP, (int)i, i % 4 < 2 ? 5 : 2,
 						  i % 2 ? target->functions[i - 1] : NULL, &target->sites[i]);
-		target->sites[i].flags = i % 3 ? 0 : CALLTAP_SITE_GATED;
+		target->sites[i].flags = (uint16_t)((i % 3 ? 0 : CALLTAP_SITE_GATED) |
+						    (i % 5 ? 0 : CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT));
 	}
 	code_seal(target->pages, PAGE);
 	build_region(target, FUNCTIONS);
@@ -113,6 +114,7 @@ static void traced_calls_are_recorded(void **state)
 	fake_arena_create(&fake, CALLTAP_MODE_BLOCK, 1, 8192, 2);
 	fake_start(&fake);
 	call_all(&target);
+	target.functions[0](1); /* by the full recorders, and nothing after it in its slot */
 	probe_context.enabled = 0;
 	word = (const uint64_t *)(fake_sub(fake_ring(&fake, 0), 0) + 1);
 	word += calltap_record_kind(*word) == CALLTAP_REC_STACK ? 2 : 0; /* the thread's first stack */
@@ -127,7 +129,12 @@ static void traced_calls_are_recorded(void **state)
 			assert_int_equal(calltap_record_id(*word), ids[inside]);
 		}
 	}
-	assert_true(*word == 0);
+	assert_int_equal(calltap_record_id(word[0]), 1000);
+	assert_int_equal(calltap_record_kind(word[1]), CALLTAP_REC_EXIT);
+	assert_true(word[2] == 0);
+	/* No return address is left behind: it would look like a live frame. */
+	for (uint64_t slot = (uint64_t)__builtin_frame_address(0) & ~(uint64_t)7, k = 0; k < 4096; k++)
+		assert_true(!probe_mirror_is_covered(slot - 8 * k) || *arch_mirror(slot - 8 * k) == 0);
 	probe_thread.writer->span = probe_thread.writer->span2 = 0; /* the ring goes away */
 	probe_thread.writer->ring = NULL;
 	fake_arena_destroy(&fake);

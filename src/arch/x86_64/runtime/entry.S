@@ -127,6 +127,13 @@ arch_entry_fast:
 	movslq	1(%rax), %rdx
 	lea	5(%rax,%rdx), %rax
 	mov	%rax, 56(%rsp)
+	xor	%eax, %eax
+	rdsspq	%rax				/* a no-op without a shadow stack */
+	test	%rax, %rax
+	jz	1f
+	mov	$1, %eax
+	incsspq	%rax				/* the call from the stub is not returned to */
+1:
 	pop	%r8
 	.cfi_adjust_cfa_offset -8
 	pop	%rdi
@@ -139,9 +146,9 @@ arch_entry_fast:
 	.cfi_adjust_cfa_offset -8
 	pop	%rax
 	.cfi_adjust_cfa_offset -8
-	lea	8(%rsp), %rsp
-	.cfi_adjust_cfa_offset -8
-	ret
+	lea	16(%rsp), %rsp			/* = S */
+	.cfi_adjust_cfa_offset -16
+	jmp	*-8(%rsp)			/* in the red zone: handlers keep off */
 	.cfi_endproc
 	.size	arch_entry_fast, . - arch_entry_fast
 
