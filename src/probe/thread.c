@@ -185,6 +185,19 @@ static uint64_t *take(struct ring_writer *writer, unsigned words)
 	return slot;
 }
 
+/* Say that the clock's high half has moved on; false when there is no room. */
+static bool mark_time(struct ring_writer *writer)
+{
+	uint64_t *slot = take(writer, 2), now;
+
+	if (!slot)
+		return false;
+	now = arch_clock();
+	ring_put2(slot, calltap_record_make(CALLTAP_REC_TIME, 0, (uint32_t)now), now);
+	writer->time_hi = (uint32_t)(now >> 32);
+	return true;
+}
+
 bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
 		  uint64_t second)
 {
@@ -192,19 +205,18 @@ bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, ui
 	uint64_t *slot, now;
 
 	for (;;) {
+		now = arch_clock();
+		if (writer->span && writer->time_hi != now >> 32 && !mark_time(writer))
+			return false;
 		slot = take(writer, words);
 		if (!slot)
 			return false;
-		now = arch_clock();
+		/*
+		 * A new sub-buffer, or a handler's TIME record, may have moved the high half meanwhile: the slot may
+		 * lie before or after that, so it stays empty.
+		 */
 		if (writer->time_hi == now >> 32)
 			break;
-		/* The clock's high half has moved on: say so, and leave the slot empty. */
-		slot = take(writer, 2);
-		if (!slot)
-			return false;
-		now = arch_clock();
-		ring_put2(slot, calltap_record_make(CALLTAP_REC_TIME, 0, (uint32_t)now), now);
-		writer->time_hi = (uint32_t)(now >> 32);
 	}
 	if (words == 2)
 		ring_put2(slot, calltap_record_make(kind, id, (uint32_t)now), second);
