@@ -139,7 +139,7 @@ static void add_event(void *ctx, struct walk *walk, const struct trace_event *ev
 
 static const struct walk_ops counting = {.on_push = push, .on_pop = pop, .on_close = add_call, .on_event = add_event};
 
-static uint64_t column_value(const struct report_row *row, enum report_column column)
+uint64_t report_value(const struct report_row *row, enum report_column column)
 {
 	switch (column) {
 	case REPORT_CALLS:
@@ -171,7 +171,7 @@ static int compare_rows(const void *left, const void *right, void *ctx)
 {
 	const struct order *order = ctx;
 	const struct report_row *a = left, *b = right;
-	uint64_t x = column_value(a, order->column), y = column_value(b, order->column);
+	uint64_t x = report_value(a, order->column), y = report_value(b, order->column);
 	int names;
 
 	if (order->column != REPORT_NAME && x != y)

@@ -73,6 +73,8 @@ int report_run(struct report *report, const struct trace *trace, const struct vi
 void report_clear(struct report *report);
 
 uint64_t report_avg_ns(const struct report_row *row);
+/* A row's value in a column: calls, or nanoseconds. */
+uint64_t report_value(const struct report_row *row, enum report_column column);
 /* What a row is called: a function's, object's or thread's name. */
 const char *report_row_name(const struct report *report, const struct report_row *row);
 void report_print(const struct report *report, const struct report_options *options, struct out *out);

@@ -15,26 +15,6 @@ static const enum report_column numbers[] = {REPORT_CALLS, REPORT_TOTAL, REPORT_
 
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
-static uint64_t time_of(const struct report_row *row, enum report_column column)
-{
-	switch (column) {
-	case REPORT_SELF:
-		return row->self_ns;
-	case REPORT_MIN:
-		return row->min_ns;
-	case REPORT_AVG:
-		return report_avg_ns(row);
-	case REPORT_P50:
-		return row->p50_ns;
-	case REPORT_P99:
-		return row->p99_ns;
-	case REPORT_MAX:
-		return row->max_ns;
-	default:
-		return row->total_ns;
-	}
-}
-
 static const struct trace_function *source_of(const struct report *report, const struct report_row *row)
 {
 	const struct trace_function *function =
@@ -83,7 +63,7 @@ static void print_row(const struct report *report, const struct report_options *
 
 	out_u64_width(out, row->calls, COLUMN_WIDTH);
 	for (size_t i = 1; report->timed && i < NUMBERS; i++)
-		out_column(out, has_value(row, numbers[i]) ? timetext(time_of(row, numbers[i]), text) : "-",
+		out_column(out, has_value(row, numbers[i]) ? timetext(report_value(row, numbers[i]), text) : "-",
 			   COLUMN_WIDTH, true);
 	if (open)
 		out_u64_width(out, row->unfinished, COLUMN_WIDTH + 1);

@@ -25,6 +25,21 @@
 
 	.text
 
+/* Push registers, and pop them in the order given. */
+.macro save regs:vararg
+	.irp	reg, \regs
+	push	\reg
+	.cfi_adjust_cfa_offset 8
+	.endr
+.endm
+
+.macro restore regs:vararg
+	.irp	reg, \regs
+	pop	\reg
+	.cfi_adjust_cfa_offset -8
+	.endr
+.endm
+
 /* Stack on entry: 0 return address in the stub, 8 word, 16 = S return address. */
 	.globl	arch_entry_fast
 	.hidden	arch_entry_fast
@@ -34,18 +49,7 @@ arch_entry_fast:
 	.cfi_startproc
 	.cfi_def_cfa_offset 24
 	endbr64
-	push	%rax
-	.cfi_adjust_cfa_offset 8
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rcx
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
-	push	%r8
-	.cfi_adjust_cfa_offset 8
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	mov	probe_thread@gottpoff(%rip), %rcx
 	lea	64(%rsp), %rsi			/* S */
 	mov	%rsi, %rdi
@@ -86,40 +90,19 @@ arch_entry_fast:
 	mov	%r8, (%rdi)
 	mov	%rsi, %fs:PT_TOP(%rcx)
 .Lentry_done:
-	pop	%r8
-	.cfi_adjust_cfa_offset -8
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rcx
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
-	pop	%rax
-	.cfi_adjust_cfa_offset -8
+	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	ret	$16				/* rsp = S + 8: the slot is free for the body's call */
 
 	.cfi_adjust_cfa_offset 48
 .Lentry_slow:
 	lea	probe_graph_entry(%rip), %rax
 .Lentry_c:
-	push	%r9
-	.cfi_adjust_cfa_offset 8
-	push	%r10
-	.cfi_adjust_cfa_offset 8
-	push	%r11
-	.cfi_adjust_cfa_offset 8
+	save	%r9, %r10, %r11
 	lea	88(%rsp), %rdi			/* S */
 	mov	80(%rsp), %esi			/* word */
 	cld
 	call	*%rax
-	pop	%r11
-	.cfi_adjust_cfa_offset -8
-	pop	%r10
-	.cfi_adjust_cfa_offset -8
-	pop	%r9
-	.cfi_adjust_cfa_offset -8
+	restore	%r11, %r10, %r9
 	test	%eax, %eax
 	jz	.Lentry_done
 	/* Not traced: go to the body with the return address still in S. */
@@ -134,18 +117,7 @@ arch_entry_fast:
 	mov	$1, %eax
 	incsspq	%rax				/* the call from the stub is not returned to */
 1:
-	pop	%r8
-	.cfi_adjust_cfa_offset -8
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rcx
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
-	pop	%rax
-	.cfi_adjust_cfa_offset -8
+	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	lea	16(%rsp), %rsp			/* = S */
 	.cfi_adjust_cfa_offset -16
 	jmp	*-8(%rsp)			/* in the red zone: handlers keep off */
@@ -162,18 +134,7 @@ arch_entry_fast:
 	.cfi_startproc
 	.cfi_def_cfa_offset 24
 	endbr64
-	push	%rax
-	.cfi_adjust_cfa_offset 8
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rcx
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
-	push	%r8
-	.cfi_adjust_cfa_offset 8
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	lea	\function(%rip), %rax
 	jmp	.Lentry_c
 	.cfi_endproc
@@ -201,16 +162,7 @@ arch_exit_fast:
 	.cfi_startproc
 	CFI_RETURN_IN_MIRROR
 	endbr64
-	push	%rax
-	.cfi_adjust_cfa_offset 8
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rcx
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
+	save	%rax, %rdx, %rcx, %rsi, %rdi
 	rdtsc
 	mov	probe_thread@gottpoff(%rip), %rcx
 	lea	40(%rsp), %rdi			/* S */
@@ -242,43 +194,20 @@ arch_exit_fast:
 	mov	(%rdi), %rsi			/* slot of the next outer frame */
 	mov	%rsi, %fs:PT_TOP(%rcx)
 .Lexit_done:
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rcx
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
-	pop	%rax
-	.cfi_adjust_cfa_offset -8
+	restore	%rdi, %rsi, %rcx, %rdx, %rax
 	ret
 
 	.cfi_restore_state
 .Lexit_slow:
 	lea	probe_graph_exit(%rip), %rax
 .Lexit_c:
-	push	%r8
-	.cfi_adjust_cfa_offset 8
-	push	%r9
-	.cfi_adjust_cfa_offset 8
-	push	%r10
-	.cfi_adjust_cfa_offset 8
-	push	%r11
-	.cfi_adjust_cfa_offset 8
+	save	%r8, %r9, %r10, %r11
 	lea	72(%rsp), %rdi			/* S */
 	mov	72(%rsp), %esi			/* word */
 	cld
 	call	*%rax				/* puts the return address into S */
 	CFI_RETURN_ON_STACK
-	pop	%r11
-	.cfi_adjust_cfa_offset -8
-	pop	%r10
-	.cfi_adjust_cfa_offset -8
-	pop	%r9
-	.cfi_adjust_cfa_offset -8
-	pop	%r8
-	.cfi_adjust_cfa_offset -8
+	restore	%r11, %r10, %r9, %r8
 	jmp	.Lexit_done
 	.cfi_endproc
 	.size	arch_exit_fast, . - arch_exit_fast
@@ -292,16 +221,7 @@ arch_exit_fast:
 	.cfi_startproc
 	CFI_RETURN_IN_MIRROR
 	endbr64
-	push	%rax
-	.cfi_adjust_cfa_offset 8
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rcx
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
+	save	%rax, %rdx, %rcx, %rsi, %rdi
 	lea	\function(%rip), %rax
 	jmp	.Lexit_c
 	.cfi_endproc
@@ -323,14 +243,7 @@ arch_call:
 	.cfi_startproc
 	.cfi_def_cfa_offset 24
 	endbr64
-	push	%rax
-	.cfi_adjust_cfa_offset 8
-	push	%rdx
-	.cfi_adjust_cfa_offset 8
-	push	%rcx
-	.cfi_adjust_cfa_offset 8
-	push	%rsi
-	.cfi_adjust_cfa_offset 8
+	save	%rax, %rdx, %rcx, %rsi
 	mov	probe_thread@gottpoff(%rip), %rcx
 	mov	%fs:PT_WRITER(%rcx), %rcx
 	rdtsc
@@ -349,42 +262,17 @@ arch_call:
 	or	%rax, %rsi
 	mov	%rsi, (%rdx)
 .Lcall_done:
-	pop	%rsi
-	.cfi_adjust_cfa_offset -8
-	pop	%rcx
-	.cfi_adjust_cfa_offset -8
-	pop	%rdx
-	.cfi_adjust_cfa_offset -8
-	pop	%rax
-	.cfi_adjust_cfa_offset -8
+	restore	%rsi, %rcx, %rdx, %rax
 	ret	$8				/* rsp = S; the stub jumps to the body */
 
 	.cfi_adjust_cfa_offset 32
 .Lcall_slow:
-	push	%rdi
-	.cfi_adjust_cfa_offset 8
-	push	%r8
-	.cfi_adjust_cfa_offset 8
-	push	%r9
-	.cfi_adjust_cfa_offset 8
-	push	%r10
-	.cfi_adjust_cfa_offset 8
-	push	%r11
-	.cfi_adjust_cfa_offset 8
+	save	%rdi, %r8, %r9, %r10, %r11
 	lea	88(%rsp), %rdi
 	mov	80(%rsp), %esi
 	cld
 	call	probe_call
-	pop	%r11
-	.cfi_adjust_cfa_offset -8
-	pop	%r10
-	.cfi_adjust_cfa_offset -8
-	pop	%r9
-	.cfi_adjust_cfa_offset -8
-	pop	%r8
-	.cfi_adjust_cfa_offset -8
-	pop	%rdi
-	.cfi_adjust_cfa_offset -8
+	restore	%r11, %r10, %r9, %r8, %rdi
 	jmp	.Lcall_done
 	.cfi_endproc
 	.size	arch_call, . - arch_call
