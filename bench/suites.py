@@ -14,6 +14,7 @@ from measure import BenchError, Variant, median, rounds, run, smallest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SQLITE = ["--size", "30", ":memory:"]
+SQLITE_FILE = ["--size", "30", "speedtest.db"]
 LUA = [os.path.join(HERE, "work.lua"), "12"]
 
 
@@ -251,6 +252,7 @@ def readers(tools, _count):
 SUITES = {
     "leaf": (leaf, "a tiny function in a tight loop"),
     "sqlite": (whole("sqlite", SQLITE, 3.0), "SQLite's speedtest1, in memory"),
+    "sqlite-file": (whole("sqlite", SQLITE_FILE, 3.0), "SQLite's speedtest1, on a file (its usual way)"),
     "lua": (whole("lua", LUA, 6.8), "a Lua interpreter, without coroutines"),
     "start": (start, "starting under trace"),
     "memory": (memory, "memory of the agent"),

@@ -120,6 +120,17 @@ static int list(struct listing *listing)
 	return 0;
 }
 
+static void print_lost(struct out *out, size_t lost)
+{
+	if (lost)
+		out_format(
+			out,
+			"%zu C++ functions have no site though others do: g++ before 13 loses the sites of files that "
+			"share inline functions;\nbuild with -pg -mfentry, or with clang++ or g++ 13 and "
+			"-fpatchable-function-entry=5\n",
+			lost);
+}
+
 static void print_summary(struct out *out, const struct listing *listing)
 {
 	const char *separator = "; ";
@@ -132,6 +143,7 @@ static void print_summary(struct out *out, const struct listing *listing)
 		separator = ", ";
 	}
 	out_char(out, '\n');
+	print_lost(out, object_lost_cxx_sites(listing->object));
 }
 
 static void print_text(struct out *out, const struct listing *listing)
@@ -222,9 +234,9 @@ static int open_program(struct object **object, const char *name, struct calltap
 
 	if (error)
 		return error;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = program_open(path);
 	if (fd < 0) {
-		error = calltap_diag_set(diag, -errno, "%.300s cannot be opened: %s", path, strerror(errno));
+		error = calltap_diag_set(diag, fd, "%.300s cannot be opened: %s", path, strerror(-fd));
 	} else {
 		error = object_open(object, fd, path, diag);
 		close(fd);

@@ -27,6 +27,8 @@
 enum {
 	EXIT_USAGE = 1,
 	EXIT_NOTHING = 2,
+	EXIT_NOT_RUN = 126, /* these two as a shell has them */
+	EXIT_NOT_FOUND = 127,
 	EXIT_LEFT = 130, /* as after ^C */
 };
 
@@ -87,7 +89,8 @@ static void print_help(void)
 	       "  -q, --quiet             no progress and no summary\n"
 	       "  -v, --verbose           always print the summary\n"
 	       "      --help              this text\n\n"
-	       "The exit status is COMMAND's own; 2 when there is nothing to trace, 1 for a wrong option.\n");
+	       "The exit status is COMMAND's own; 2 when there is nothing to trace, 1 for a wrong option\n"
+	       "or a trace file that cannot be written, 126 or 127 when COMMAND cannot be run or found.\n");
 }
 
 /* A number with a unit out of a table; false when it is none. */
@@ -307,6 +310,19 @@ static int end_like(int status)
 	return 128 + WTERMSIG(status);
 }
 
+static int exit_status(const struct record_result *result, int error)
+{
+	if (result->left)
+		return EXIT_LEFT;
+	if (result->ran)
+		return end_like(result->wait_status);
+	if (error == -ENODATA || error == -ENOEXEC)
+		return EXIT_NOTHING;
+	if (!result->unrunnable)
+		return EXIT_USAGE;
+	return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+}
+
 static int record(struct record_options *options, bool quiet)
 {
 	struct record_result result;
@@ -321,16 +337,11 @@ static int record(struct record_options *options, bool quiet)
 	options->agent_path = agent;
 	options->progress = !quiet && isatty(STDERR_FILENO);
 	ret = record_run(options, &result, &diag);
+	options->agent_path = NULL;
 	if (ret)
 		calltap_diag_print(&diag, stderr);
 	summarize(options, &result, quiet);
-	if (result.left)
-		return EXIT_LEFT;
-	if (result.ran)
-		return end_like(result.wait_status);
-	if (ret == -ENODATA || ret == -ENOEXEC)
-		return EXIT_NOTHING;
-	return ret == -ENOENT ? 127 : ret == -EACCES ? 126 : EXIT_USAGE;
+	return exit_status(&result, ret);
 }
 
 /* What was typed before the command, for the file. */

@@ -22,6 +22,7 @@ import builds
 import endings
 import options
 import programs
+import refusals
 from harness import Case, Failure, Skip
 from tracefile import BadTrace
 
@@ -32,7 +33,7 @@ def all_cases(arguments):
     """[(name, test, build)] of the chosen set."""
     chosen = builds.DEFAULT[:1] if arguments.quick else builds.every() if arguments.long else builds.DEFAULT
     cases = [(f"{name}/{builds.label(build)}", test, build) for build in chosen for name, test in programs.CASES.items()]
-    single = {**options.CASES, **endings.CASES, **(endings.LONG_CASES if arguments.long else {})}
+    single = {**options.CASES, **refusals.CASES, **endings.CASES, **(endings.LONG_CASES if arguments.long else {})}
     cases += [(name, test, builds.DEFAULT[0]) for name, test in single.items()]
     wanted = arguments.names or ["*"]
     return [case for case in cases if any(fnmatch.fnmatch(case[0], pattern) for pattern in wanted)]

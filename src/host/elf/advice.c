@@ -9,7 +9,7 @@
 #include "object_impl.h"
 
 #define BUILD_FLAGS                                                                                                    \
-	"-fpatchable-function-entry=5 (gcc, clang, g++, clang++), -pg -mfentry (gcc) or "                              \
+	"-fpatchable-function-entry=5 (gcc, clang, clang++, g++ from 13 on), -pg -mfentry (gcc, g++) or "              \
 	"-Z patchable-function-entry=5 (rustc nightly)"
 
 int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag)
@@ -54,4 +54,28 @@ void object_no_sites_diag(const struct object *object, struct calltap_diag *diag
 	else
 		(void)calltap_diag_set(diag, -ENODATA, "%.200s %s; build it with " BUILD_FLAGS, object_path(object),
 				       reason(object));
+}
+
+/* Of a source file, and not a part or a thunk that the compiler adds to one, which never have sites. */
+static bool is_cxx_function(const char *symbol)
+{
+	if (strncmp(symbol, "_Z", 2) != 0 || strchr(symbol, '.'))
+		return false;
+	return symbol[2] != 'T' || !strchr("hvc", symbol[3]);
+}
+
+/*
+ * g++ before 13 keeps a file's table of sites with the first function in it.
+ * When that is an inline function of which the linker keeps another file's
+ * copy, the whole table goes, or the link fails.
+ */
+size_t object_lost_cxx_sites(const struct object *object)
+{
+	size_t without = 0, with = 0;
+
+	for (size_t i = 0; i < object->symbol_count; i++)
+		without += is_cxx_function(object->symbols[i].symbol);
+	for (size_t i = 0; i < object->site_count; i++)
+		with += object->sites[i].kind == SITE_PATCHABLE && is_cxx_function(object->sites[i].symbol);
+	return with && without > with ? without - with : 0;
 }

@@ -19,4 +19,10 @@ int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag) __a
  */
 void object_no_sites_diag(const struct object *object, struct calltap_diag *diag);
 
+/*
+ * How many C++ functions have no site in an object where others have one of
+ * -fpatchable-function-entry: likely lost by g++ before 13.  0 = none.
+ */
+size_t object_lost_cxx_sites(const struct object *object);
+
 #endif

@@ -20,7 +20,9 @@ static const struct elf_cpu cpus[] = {
 		.landing_pad = x86_endbr64_length,
 		.call = x86_call_rel32,
 		.call_slot = x86_call_slot,
-		.plt_slot = x86_jump_slot,
+		.may_jump = x86_may_jump,
+		.jump = x86_jump_relative,
+		.jump_slot = x86_jump_slot,
 	},
 };
 

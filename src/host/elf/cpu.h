@@ -8,6 +8,7 @@
 #ifndef HOST_ELF_CPU_H
 #define HOST_ELF_CPU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,7 +28,9 @@ struct elf_cpu {
 	size_t (*landing_pad)(const uint8_t *code, size_t size);
 	size_t (*call)(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
 	size_t (*call_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
-	size_t (*plt_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
+	bool (*may_jump)(uint8_t first); /* quickly: can jump or jump_slot take a code that begins so? */
+	size_t (*jump)(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
+	size_t (*jump_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot); /* also a PLT entry */
 };
 
 /* NULL: a CPU that cannot be traced. */

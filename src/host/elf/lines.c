@@ -16,9 +16,23 @@ struct object_lines {
 	GElf_Addr bias; /* of libdwfl's addresses over ELF addresses */
 };
 
+/*
+ * libdwfl's own search ends at debuginfod, for which it loads twenty libraries
+ * even if no server is set.  A file without a debug link has no use for that.
+ */
+static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *path,
+			  const char *link, GElf_Word check, char **found)
+{
+	int fd = dwfl_build_id_find_debuginfo(module, user, name, base, path, link, check, found);
+
+	if (fd >= 0 || !link)
+		return fd;
+	return dwfl_standard_find_debuginfo(module, user, name, base, path, link, check, found);
+}
+
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.find_debuginfo = find_debuginfo,
 	.section_address = dwfl_offline_section_address,
 };
 

@@ -68,6 +68,7 @@ static int read_code(struct object *object)
 			.address = header.sh_addr,
 			.size = data->d_size,
 			.bytes = data->d_buf,
+			.plt = header.sh_entsize != 0, /* other code has no entries of one size */
 		};
 	}
 	qsort(object->codes, object->code_count, sizeof(*object->codes), compare_codes);
@@ -232,8 +233,8 @@ void object_close(struct object *object)
 	if (!object)
 		return;
 	struct address_list *lists[] = {
-		&object->starts,    &object->fentry_targets, &object->fentry_slots,
-		&object->patchable, &object->mcount_loc,
+		&object->starts,	&object->fentry.targets, &object->fentry.slots, &object->finders.targets,
+		&object->finders.slots, &object->patchable,	 &object->mcount_loc,
 	};
 
 	for (size_t i = 0; object->site_names && i < object->site_count; i++)

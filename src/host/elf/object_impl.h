@@ -3,8 +3,9 @@
  *
  * object_open fills it in this order: header, segments and code (object.c),
  * symbols (symbols.c), function starts (starts.c), relocated tables and
- * pointers of the profiling hook (relocs.c), sites (sites*.c).  Whatever is a
- * pointer into the file's data stays valid as long as `elf` and `debug`.
+ * pointers to functions that matter (relocs.c), sites (sites*.c), jumps to
+ * dlsym and kin (tails.c), verdicts (sites.c).  Whatever is a pointer into the
+ * file's data stays valid as long as `elf` and `debug`.
  */
 #ifndef HOST_ELF_OBJECT_IMPL_H
 #define HOST_ELF_OBJECT_IMPL_H
@@ -33,6 +34,13 @@ void object_sort(void *items, size_t count, size_t size, int (*compare)(const vo
 struct object_code {
 	uint64_t address, size;
 	const uint8_t *bytes;
+	bool plt;
+};
+
+/* A function that matters, whichever object it is in: where it is here, and pointers to it. */
+struct object_reach {
+	struct address_list targets; /* the function itself */
+	struct address_list slots;   /* what the loader fills in with its address */
 };
 
 /* What tells how a file without sites was built (advice.c). */
@@ -64,11 +72,11 @@ struct object {
 	size_t owned_count;
 	unsigned int hints;
 
-	struct address_list starts;	    /* functions by the unwind table */
-	struct address_list fentry_targets; /* the hook itself */
-	struct address_list fentry_slots;   /* pointers to the hook */
-	struct address_list patchable;	    /* __patchable_function_entries */
-	struct address_list mcount_loc;	    /* __mcount_loc */
+	struct address_list starts;	/* functions by the unwind table */
+	struct object_reach fentry;	/* the profiling hook */
+	struct object_reach finders;	/* dlsym and kin, which look at their caller; and who jumps to them (tails.c) */
+	struct address_list patchable;	/* __patchable_function_entries */
+	struct address_list mcount_loc; /* __mcount_loc */
 
 	struct object_site *sites;
 	size_t site_count, site_capacity;
@@ -86,15 +94,23 @@ void object_free_symbols(struct object *object);
 size_t object_symbol_above(const struct object *object, uint64_t address);
 int object_read_starts(struct object *object) __attribute__((warn_unused_result));
 int object_read_relocs(struct object *object) __attribute__((warn_unused_result));
+int object_find_tails(struct object *object) __attribute__((warn_unused_result));
 int object_find_sites(struct object *object) __attribute__((warn_unused_result));
 
 /* Is address the start of a function, by its symbol or the unwind table? */
 bool object_starts_function(const struct object *object, uint64_t address);
 /* The next one after address, UINT64_MAX = none. */
 uint64_t object_next_start(const struct object *object, uint64_t address);
+/* The last one that is not above address, 0 = none. */
+uint64_t object_last_start(const struct object *object, uint64_t address);
+
+/* Is target the function itself, or a PLT entry that leads to it? */
+bool object_reaches(const struct object *object, uint64_t target, const struct object_reach *reach);
 
 /* SITE_OK, or why a function of this name must never be traced. */
 enum site_verdict site_verdict_of_name(const char *name);
+/* Does a function of this name find out by its return address which object called it? */
+bool site_name_finds_caller(const char *name);
 
 int object_add_site(struct object *object, const struct object_site *site) __attribute__((warn_unused_result));
 int object_find_patchable(struct object *object) __attribute__((warn_unused_result));

@@ -2,6 +2,7 @@
  * Looking for programs along PATH (program.h).  Context: host.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ static int usable(const char *path, int mode)
 		return -errno;
 	if (S_ISDIR(status.st_mode))
 		return -EISDIR;
+	if (!S_ISREG(status.st_mode))
+		return -EINVAL;
 	return access(path, mode) < 0 ? -errno : 0;
 }
 
@@ -74,6 +77,8 @@ static int not_found(struct calltap_diag *diag, int error, const char *name, boo
 					name);
 	case -EISDIR:
 		return calltap_diag_set(diag, error, "%.300s is a directory; name a program", name);
+	case -EINVAL:
+		return calltap_diag_set(diag, error, "%.300s is a pipe or a device; name a program", name);
 	default:
 		return calltap_diag_set(diag, error, "%.300s: %s", name, strerror(-error));
 	}
@@ -97,4 +102,18 @@ int program_find(char **path, const char *name, bool libraries, struct calltap_d
 		return not_found(diag, error, name, searched);
 	*path = strdup(name);
 	return *path ? 0 : not_found(diag, -ENOMEM, name, searched);
+}
+
+int program_open(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error;
+	struct stat status;
+
+	if (fd < 0)
+		return -errno;
+	error = fstat(fd, &status) ? -errno : S_ISREG(status.st_mode) ? 0 : -EINVAL;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
 }

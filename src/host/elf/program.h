@@ -1,7 +1,7 @@
 /*
  * From what a person types to the file that would run.
  *
- * Callers: the commands that take a PROGRAM.  Context: host.
+ * Callers: the commands that take a PROGRAM, and the record room.  Context: host.
  */
 #ifndef HOST_ELF_PROGRAM_H
 #define HOST_ELF_PROGRAM_H
@@ -14,9 +14,16 @@
  * Find name as the shell would: along PATH unless it has a slash.  libraries:
  * a file of this name in the current directory will do as well, and it need
  * not be executable.  The caller frees *path.
- * -ENOENT, -EACCES, -EISDIR, -ENOMEM.
+ * -ENOENT, -EACCES, -EISDIR, -EINVAL (a pipe or a device), -ENOMEM.
  */
 int program_find(char **path, const char *name, bool libraries, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+
+/*
+ * Open a file to read it as an object.  Only a regular file will do: one that
+ * a target names could be a pipe that nobody writes to.  The descriptor, or
+ * -errno (-EINVAL: not a regular file).
+ */
+int program_open(const char *path) __attribute__((warn_unused_result));
 
 #endif

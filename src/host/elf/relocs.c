@@ -1,6 +1,7 @@
 /*
  * The two tables of sites as the process will see them after relocation, and
- * the pointers through which the profiling hook __fentry__ is called.
+ * the pointers through which the profiling hook __fentry__ is called and dlsym
+ * and its kin are.
  *
  * In programs that are linked at a fixed address the tables hold addresses; in
  * all others a RELATIVE relocation writes each entry, and the file's contents
@@ -124,7 +125,9 @@ static int apply(struct object *object, struct tables *tables, const struct name
 	if (!get_symbol(object, names, ELF64_R_SYM(rela->r_info), &symbol, &name))
 		return 0;
 	if (!strcmp(name, "__fentry__"))
-		return address_list_add(&object->fentry_slots, rela->r_offset);
+		return address_list_add(&object->fentry.slots, rela->r_offset);
+	if (symbol.st_shndx == SHN_UNDEF && site_name_finds_caller(name))
+		return address_list_add(&object->finders.slots, rela->r_offset);
 	if (type == cpu->reloc_absolute && symbol.st_shndx != SHN_UNDEF)
 		relocate(tables, rela->r_offset, symbol.st_value + (uint64_t)rela->r_addend);
 	return 0;
@@ -178,8 +181,21 @@ static int collect(struct object *object, const struct tables *tables)
 	}
 	address_list_sort(&object->patchable);
 	address_list_sort(&object->mcount_loc);
-	address_list_sort(&object->fentry_slots);
+	address_list_sort(&object->fentry.slots);
+	address_list_sort(&object->finders.slots);
 	return error;
+}
+
+bool object_reaches(const struct object *object, uint64_t target, const struct object_reach *reach)
+{
+	size_t size;
+	const uint8_t *code;
+	uint64_t slot;
+
+	if (address_list_has(&reach->targets, target))
+		return true;
+	code = object_code_at(object, target, &size);
+	return code && object->cpu->jump_slot(code, size, target, &slot) && address_list_has(&reach->slots, slot);
 }
 
 int object_read_relocs(struct object *object)

@@ -1,6 +1,7 @@
 /*
  * The list of an object's sites: filled by the finder of each kind of
- * instrumentation, then completed with names and verdicts.
+ * instrumentation, then completed with names and verdicts.  Only an object that
+ * has any is searched for what must be left alone.
  *
  * Caller: object_open.  Context: host.
  */
@@ -70,6 +71,9 @@ static void complete(struct object *object, struct object_site *site)
 	copy_code(object, site->address, site->old);
 	if (site->tramp_off)
 		copy_code(object, site->address + (uint64_t)(int64_t)site->tramp_off, site->tramp_old);
+	if (site->verdict == SITE_OK &&
+	    address_list_has(&object->finders.targets, object_last_start(object, site->address)))
+		site->verdict = SITE_LOOKS_AT_CALLER;
 	if (!symbol)
 		return;
 	site->function = symbol->address;
@@ -85,9 +89,11 @@ int object_find_sites(struct object *object)
 
 	if (!error)
 		error = object_find_fentry(object);
+	sort_and_unite(object);
+	if (!error && object->site_count)
+		error = object_find_tails(object);
 	if (error)
 		return error;
-	sort_and_unite(object);
 	for (size_t i = 0; i < object->site_count; i++) {
 		complete(object, &object->sites[i]);
 		object->traceable += object->sites[i].verdict == SITE_OK;

@@ -8,19 +8,6 @@
  */
 #include "object_impl.h"
 
-static bool is_hook(const struct object *object, uint64_t target)
-{
-	size_t size;
-	const uint8_t *code;
-	uint64_t slot;
-
-	if (address_list_has(&object->fentry_targets, target))
-		return true;
-	code = object_code_at(object, target, &size);
-	return code && object->cpu->plt_slot(code, size, target, &slot) &&
-	       address_list_has(&object->fentry_slots, slot);
-}
-
 /* The site at address, if there is one. */
 static bool decode(const struct object *object, uint64_t address, struct object_site *site)
 {
@@ -33,12 +20,12 @@ static bool decode(const struct object *object, uint64_t address, struct object_
 		return false;
 	*site = (struct object_site){.address = address, .kind = SITE_FENTRY, .length = cpu->jump_bytes};
 	length = cpu->call(code, size, address, &target);
-	if (length && is_hook(object, target)) {
+	if (length && object_reaches(object, target, &object->fentry)) {
 		site->body_off = (uint8_t)length;
 		return true;
 	}
 	length = cpu->call_slot(code, size, address, &target);
-	if (length && address_list_has(&object->fentry_slots, target)) {
+	if (length && address_list_has(&object->fentry.slots, target)) {
 		site->body_off = (uint8_t)length;
 		return true;
 	}

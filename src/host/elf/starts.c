@@ -65,6 +65,17 @@ bool object_starts_function(const struct object *object, uint64_t address)
 	return object_symbol_at(object, address) || address_list_has(&object->starts, address);
 }
 
+uint64_t object_last_start(const struct object *object, uint64_t address)
+{
+	size_t symbol = object_symbol_above(object, address);
+	size_t start = address_list_above(&object->starts, address);
+	uint64_t last = symbol ? object->symbols[symbol - 1].address : 0;
+
+	if (start && object->starts.items[start - 1] > last)
+		last = object->starts.items[start - 1];
+	return last;
+}
+
 uint64_t object_next_start(const struct object *object, uint64_t address)
 {
 	size_t symbol = object_symbol_above(object, address);

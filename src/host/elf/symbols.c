@@ -144,7 +144,7 @@ static int read_symbol(struct object *object, const struct table *table, const E
 		return 0;
 	}
 	if (!strncmp(name, "__fentry__", 10) && (!name[10] || name[10] == '@')) {
-		int error = address_list_add(&object->fentry_targets, symbol->st_value);
+		int error = address_list_add(&object->fentry.targets, symbol->st_value);
 
 		if (error)
 			return error;
@@ -214,7 +214,7 @@ int object_read_symbols(struct object *object)
 	}
 	object_sort(object->symbols, object->symbol_count, sizeof(*object->symbols), compare_symbols);
 	drop_aliases(object);
-	address_list_sort(&object->fentry_targets);
+	address_list_sort(&object->fentry.targets);
 	object->symbol_names = calloc(object->symbol_count + 1, sizeof(*object->symbol_names));
 	object->symbol_short_names = calloc(object->symbol_count + 1, sizeof(*object->symbol_short_names));
 	return object->symbol_names && object->symbol_short_names ? 0 : -ENOMEM;

@@ -51,6 +51,19 @@ enum site_verdict site_verdict_of_name(const char *name)
 	return special ? special->verdict : SITE_OK;
 }
 
+bool site_name_finds_caller(const char *name)
+{
+	static const char *const finders[] = {"dlopen", "dlmopen", "dlsym", "dlvsym"};
+
+	if (!strncmp(name, "__dl", 4))
+		name += 2;
+	for (size_t i = 0; name[0] == 'd' && i < sizeof(finders) / sizeof(finders[0]); i++) {
+		if (!strcmp(name, finders[i]))
+			return true;
+	}
+	return false;
+}
+
 const char *site_verdict_text(enum site_verdict verdict)
 {
 	static const char *const texts[SITE_VERDICTS] = {

@@ -116,6 +116,21 @@ static int write_threads(struct session *session)
 	return ret;
 }
 
+/* What most traces have none of; each is there only when it is. */
+static int write_oddities(struct session *session)
+{
+	int ret = 0;
+
+	if (session->overwritten)
+		ret = trace_writer_info(session->writer, "overwritten", "%llu sub-buffers of %u bytes",
+					(unsigned long long)session->overwritten, session->sub_size);
+	if (!ret && session->holes)
+		ret = trace_writer_info(session->writer, "holes", "%llu records", (unsigned long long)session->holes);
+	if (!ret && session->dlopen_missed)
+		ret = trace_writer_info(session->writer, "dlopen", "not followed");
+	return ret;
+}
+
 static int write_totals(struct session *session)
 {
 	const struct record_result *result = session->result;
@@ -133,6 +148,8 @@ static int write_totals(struct session *session)
 	if (!ret)
 		ret = trace_writer_info(session->writer, "patch_ticks", "%llu",
 					(unsigned long long)session->patch_ticks);
+	if (!ret)
+		ret = write_oddities(session);
 	return ret ? ret : trace_writer_flush(session->writer);
 }
 

@@ -74,16 +74,23 @@ static int new_thread(struct session *session, struct process *process, uint32_t
 	return 0;
 }
 
-static void name_thread(struct target_thread *thread, const struct calltap_subbuf *sub)
+/* A copy of what the target may be writing to: each word is read once, the number first. */
+static void copy_head(struct calltap_subbuf *head, const struct calltap_subbuf *sub)
 {
-	char name[sizeof(thread->row.name)];
+	head->number = __atomic_load_n(&sub->number, __ATOMIC_ACQUIRE); /* pairs with D in ring_open_next() */
+	head->ticks = __atomic_load_n(&sub->ticks, __ATOMIC_RELAXED);
+	head->owner = __atomic_load_n(&sub->owner, __ATOMIC_RELAXED);
+	head->tid = __atomic_load_n(&sub->tid, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < sizeof(head->comm); i++)
+		head->comm[i] = __atomic_load_n(&sub->comm[i], __ATOMIC_RELAXED);
+	head->comm[sizeof(head->comm) - 1] = 0;
+}
 
-	for (size_t i = 0; i < sizeof(name); i++)
-		name[i] = __atomic_load_n(&sub->comm[i], __ATOMIC_RELAXED);
-	name[sizeof(name) - 1] = 0;
-	if (!memcmp(name, thread->row.name, sizeof(name)))
+static void name_thread(struct target_thread *thread, const char name[16])
+{
+	if (!memcmp(name, thread->row.name, sizeof(thread->row.name)))
 		return;
-	memcpy(thread->row.name, name, sizeof(name));
+	memcpy(thread->row.name, name, sizeof(thread->row.name));
 	thread->dirty = true;
 }
 
@@ -113,6 +120,32 @@ static int write_thread(struct session *session, struct target_thread *thread)
 	return trace_writer_chunk(session->writer, CALLTAP_CHUNK_THREAD, &thread->row, sizeof(thread->row));
 }
 
+/*
+ * Is what was read from the sub-buffer whole?  Its writer may overwrite it at
+ * any time in overwrite mode, and takes the number away before it does.
+ */
+static bool is_whole(const struct calltap_subbuf *sub, uint64_t number)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with the fence after A in ring_open_next() */
+	return __atomic_load_n(&sub->number, __ATOMIC_ACQUIRE) == number + 1;
+}
+
+/* The thread that the sub-buffer is of; its owner differs from the last one's when the ring changed hands. */
+static int thread_of(struct session *session, struct process *process, struct ring_reader *reader,
+		     const struct calltap_subbuf *head, struct target_thread **thread)
+{
+	int ret = 0;
+
+	if (reader->thread == UINT32_MAX || reader->owner != head->owner)
+		ret = new_thread(session, process, head->tid, head->ticks, &reader->thread);
+	if (ret)
+		return ret;
+	reader->owner = head->owner;
+	*thread = &session->threads[reader->thread];
+	name_thread(*thread, head->comm);
+	return 0;
+}
+
 /* One sub-buffer to the file. */
 static int drain_sub(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
 		     uint64_t number)
@@ -122,30 +155,30 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 	struct calltap_ring *ring = ring_of(arena, index);
 	const struct calltap_subbuf *sub =
 		(void *)((char *)ring + CALLTAP_PAGE + number % session->sub_count * session->sub_size);
-	uint64_t head_ticks = __atomic_load_n(&sub->ticks, __ATOMIC_RELAXED);
-	uint32_t owner = __atomic_load_n(&sub->owner, __ATOMIC_RELAXED);
 	struct encode_result encoded;
+	struct calltap_subbuf head;
 	struct target_thread *thread;
 	const void *payload;
 	size_t size;
 	int ret;
 
-	if (__atomic_load_n(&sub->number, __ATOMIC_ACQUIRE) != number + 1)
-		return 0; /* overwritten, or scribbled on */
-	if (reader->thread == UINT32_MAX || reader->owner != owner) {
-		ret = new_thread(session, process, __atomic_load_n(&sub->tid, __ATOMIC_RELAXED), head_ticks,
-				 &reader->thread);
-		if (ret)
-			return ret;
-		reader->owner = owner;
+	copy_head(&head, sub);
+	if (head.number != number + 1 || !is_whole(sub, number)) {
+		session->overwritten++; /* or scribbled on */
+		return 0;
 	}
-	thread = &session->threads[reader->thread];
-	name_thread(thread, sub);
-	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, head_ticks,
+	ret = thread_of(session, process, reader, &head, &thread);
+	if (ret)
+		return ret;
+	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, head.ticks,
 			    (const uint64_t *)(sub + 1), (session->sub_size - sizeof(*sub)) / sizeof(uint64_t),
 			    &payload, &size, &encoded);
 	if (ret || !size)
 		return ret;
+	if (!is_whole(sub, number)) {
+		session->overwritten++;
+		return 0;
+	}
 	if (thread->dirty)
 		ret = write_thread(session, thread);
 	if (!ret)
@@ -154,6 +187,7 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 	thread->row.lost += encoded.lost;
 	thread->row.wait_ticks += encoded.wait_ticks;
 	thread->row.end_ticks = encoded.last_ticks;
+	session->holes += encoded.holes;
 	session->result->records += encoded.records;
 	session->result->lost += encoded.lost;
 	drainer->busy = true;
@@ -191,35 +225,52 @@ static void count_rest(struct session *session, struct ring_reader *reader, cons
 }
 
 /*
- * What can be taken from a ring now; all of it when its writer has ended.
- * Errors of the file are kept by the writer and told at the end: the target's
- * rings are emptied all the same, so that it never waits for a full disk.
+ * The sub-buffers below end, of the `opened` ones.  Errors of the file are kept
+ * by the writer and told at the end: the target's rings are emptied all the
+ * same, so that it never waits for a full disk.
  */
-static void drain_ring(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
-		       bool ended)
+static void drain_below(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
+			uint64_t opened, uint64_t end)
 {
 	struct session *session = drainer->session;
 	struct ring_reader *reader = &arena->rings[index];
-	struct calltap_ring *ring = ring_of(arena, index);
-	uint64_t opened = __atomic_load_n(&ring->opened, __ATOMIC_ACQUIRE); /* pairs with ring_open_next */
-	uint64_t end = ended || !opened ? opened : opened - 1;
 
-	if (opened <= reader->drained)
-		return;
-	if (session->options->mode == CALLTAP_MODE_OVERWRITE && !ended)
-		return;
-	if (opened - reader->drained > session->sub_count) /* overwritten; or scribbled on */
+	if (opened - reader->drained > session->sub_count) { /* overwritten; or scribbled on */
+		session->overwritten += opened - session->sub_count - reader->drained;
 		reader->drained = opened - session->sub_count;
+	}
 	while (reader->drained < end) {
 		if (drain_sub(drainer, process, arena, index, reader->drained))
 			drainer->busy = true;
 		reader->drained++;
-		release(ring, reader->drained);
+		release(ring_of(arena, index), reader->drained);
 	}
-	if (ended) {
-		reader->drained = opened;
-		count_rest(session, reader, ring);
-	}
+}
+
+static uint64_t opened_of(const struct target_arena *arena, uint32_t index)
+{
+	return __atomic_load_n(&ring_of(arena, index)->opened, __ATOMIC_ACQUIRE); /* pairs with D in ring_open_next() */
+}
+
+/* What a living writer has left behind. */
+static void drain_ring(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index)
+{
+	uint64_t opened = opened_of(arena, index);
+
+	if (opened > arena->rings[index].drained && drainer->session->options->mode != CALLTAP_MODE_OVERWRITE)
+		drain_below(drainer, process, arena, index, opened, opened - 1);
+}
+
+/* All there is of a writer that has ended. */
+static void finish_ring(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
+			uint64_t opened)
+{
+	struct ring_reader *reader = &arena->rings[index];
+
+	if (opened <= reader->drained)
+		return;
+	drain_below(drainer, process, arena, index, opened, opened);
+	count_rest(drainer->session, reader, ring_of(arena, index));
 }
 
 static bool thread_lives(const struct process *process, uint32_t tid)
@@ -244,6 +295,7 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 	for (uint32_t i = 0; i < arena->ring_count; i++) {
 		uint32_t state = __atomic_load_n(&arena->arena->state[i], __ATOMIC_ACQUIRE);
 		struct ring_reader *reader = &arena->rings[i];
+		uint64_t opened;
 
 		if (state == CALLTAP_RING_FREE)
 			continue;
@@ -254,8 +306,11 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 		}
 		if (session->options->mode == CALLTAP_MODE_OVERWRITE)
 			continue; /* kept as history until a new thread takes the ring over */
-		drain_ring(drainer, process, arena, i, true);
-		/* A thread that took it over meanwhile keeps it. */
+		/* A thread that takes it over changes the state first: what was opened until here is the dead one's. */
+		opened = opened_of(arena, i);
+		if (__atomic_load_n(&arena->arena->state[i], __ATOMIC_ACQUIRE) != state)
+			continue;
+		finish_ring(drainer, process, arena, i, opened);
 		__atomic_compare_exchange_n(&arena->arena->state[i], &state, CALLTAP_RING_FREE, false, __ATOMIC_ACQ_REL,
 					    __ATOMIC_RELAXED);
 		drainer->busy = true;
@@ -309,7 +364,7 @@ static void finish_process(struct drainer *drainer, struct process *process)
 
 	for (uint32_t i = 0; i < process->arena_count; i++) {
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
-			drain_ring(drainer, process, &process->arenas[i], k, true);
+			finish_ring(drainer, process, &process->arenas[i], k, opened_of(&process->arenas[i], k));
 		arena_destroy(&process->arenas[i]);
 	}
 	process->arena_count = 0;
@@ -337,7 +392,7 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
 		if (reap && ids_agree(process))
 			reap_rings(drainer, process, &process->arenas[i]);
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
-			drain_ring(drainer, process, &process->arenas[i], k, false);
+			drain_ring(drainer, process, &process->arenas[i], k);
 	}
 	answer_requests(session, process);
 }
@@ -360,7 +415,6 @@ static void round_once(struct drainer *drainer)
 	bool reap = now >= drainer->next_reap_ns;
 
 	drainer->busy = false;
-	__atomic_add_fetch(&session->board->heartbeat, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&session->lock);
 	sample_clock(drainer);
 	for (struct process *process = session->processes; process; process = process->next) {

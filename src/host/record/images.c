@@ -210,7 +210,7 @@ static int write_lines(struct image *image, struct trace_writer *writer, struct 
 	for (uint32_t i = 0; i < image->site_count; i++) {
 		if (!object_lines_find(lines, image->sources[i]->function, &file, &line))
 			continue;
-		if (!last || strcmp(last, file))
+		if (!last || strcmp(last, file) != 0)
 			at = packed_text(&packed, file);
 		last = file;
 		out[count++] = (struct calltap_file_line){image->sites[i].id, line, at};

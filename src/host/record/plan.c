@@ -11,59 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "maps.h"
 #include "session.h"
-
-struct mapping {
-	uint64_t lo, hi;
-	unsigned long inode;
-	unsigned major, minor;
-	char path[4096];
-};
-
-/* The line of /proc/PID/maps that address is in. */
-static int find_mapping(FILE *maps, uint64_t address, struct mapping *mapping)
-{
-	char line[4400];
-
-	rewind(maps);
-	while (fgets(line, sizeof(line), maps)) {
-		unsigned long lo, hi;
-
-		mapping->path[0] = 0;
-		if (sscanf(line, "%lx-%lx %*s %*x %x:%x %lu %4095[^\n]", &lo, &hi, &mapping->major, &mapping->minor,
-			   &mapping->inode, mapping->path) < 5)
-			continue;
-		mapping->lo = lo;
-		mapping->hi = hi;
-		if (address >= lo && address < hi)
-			return mapping->path[0] == '/' ? 0 : -ENOENT;
-	}
-	return -ENOENT;
-}
-
-/* Open the file of a mapping as the target sees it; only the very same file will do. */
-static int open_mapping(const struct process *process, const struct mapping *mapping)
-{
-	char path[sizeof(mapping->path) + 64];
-	struct stat st;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)process->pid, mapping->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		fd = open(mapping->path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (!fstat(fd, &st) && st.st_ino == mapping->inode && major(st.st_dev) == mapping->major &&
-	    minor(st.st_dev) == mapping->minor)
-		return fd;
-	close(fd);
-	return -ESTALE;
-}
 
 static int image_at(struct session *session, const struct process *process, FILE *maps, uint64_t dynamic,
 		    struct image **image)
@@ -72,9 +23,9 @@ static int image_at(struct session *session, const struct process *process, FILE
 	int fd, ret;
 
 	*image = NULL;
-	if (find_mapping(maps, dynamic, &mapping))
+	if (maps_find(maps, dynamic, &mapping))
 		return 0; /* the vdso */
-	fd = open_mapping(process, &mapping);
+	fd = maps_open(process->pid, &mapping);
 	if (fd < 0)
 		return 0; /* replaced or out of sight: left alone */
 	ret = images_get(image, &session->images, fd, mapping.path, true);
@@ -82,11 +33,21 @@ static int image_at(struct session *session, const struct process *process, FILE
 	return ret;
 }
 
-static struct target_map *known_map(struct process *process, uint64_t base, uint64_t dynamic)
+static bool lies_at(const struct target_map *map, const struct calltap_msg_object *object)
 {
-	for (uint32_t i = 0; i < process->map_count; i++)
-		if (process->maps[i].base == base && process->maps[i].dynamic == dynamic)
-			return &process->maps[i];
+	return map->base == object->base && map->dynamic == object->dynamic;
+}
+
+/* What is mapped there now; with image, that file's map, which may be gone since. */
+static struct target_map *known_map(struct process *process, const struct calltap_msg_object *object,
+				    const struct image *image)
+{
+	for (uint32_t i = 0; i < process->map_count; i++) {
+		struct target_map *map = &process->maps[i];
+
+		if (lies_at(map, object) && (image ? map->image == image : map->mapped))
+			return map;
+	}
 	return NULL;
 }
 
@@ -99,8 +60,11 @@ int plan_write_map(struct session *session, struct process *process, const struc
 		.ticks = clock_sample().ticks,
 	};
 	uint64_t lo, hi;
-	int ret = image_announce(map->image, session->writer);
+	int ret;
 
+	if (!map->image->object)
+		return 0; /* nothing in it can be traced */
+	ret = image_announce(map->image, session->writer);
 	object_extent(map->image->object, &lo, &hi);
 	row.lo = map->base + lo;
 	row.hi = map->base + hi;
@@ -170,27 +134,28 @@ static struct target_map *add_map(struct process *process, const struct calltap_
 static int plan_object(struct session *session, struct process *process, FILE *maps,
 		       const struct calltap_msg_object *object)
 {
-	struct target_map *map = known_map(process, object->base, object->dynamic);
+	struct target_map *map;
 	struct image *image;
 	int ret;
 
-	if (map && map->mapped)
+	if (known_map(process, object, NULL))
 		return 0;
 	ret = image_at(session, process, maps, object->dynamic, &image);
-	if (ret || !image || !image->object)
+	if (ret || !image)
 		return ret;
 	/* The same file back at the same place: its stubs are there still. */
-	if (!map || map->image != image)
+	map = known_map(process, object, image);
+	if (!map)
 		map = add_map(process, object);
 	if (!map)
 		return -ENOMEM;
 	map->image = image;
+	map->mapped = true;
 	ret = image_decide(&session->images, image);
 	if (!ret)
 		ret = plan_write_map(session, process, map);
 	if (!ret && image->site_count)
 		ret = send_plan(process, map);
-	map->mapped = true;
 	return ret;
 }
 
@@ -204,8 +169,7 @@ int plan_report(struct session *session, struct process *process)
 		bool still = false;
 
 		for (uint32_t k = 0; k < process->report_count && !still; k++)
-			still = process->report[k]->base == process->maps[i].base &&
-				process->report[k]->dynamic == process->maps[i].dynamic;
+			still = lies_at(&process->maps[i], process->report[k]);
 		process->maps[i].mapped = process->maps[i].mapped && still;
 	}
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)process->pid);

@@ -10,7 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <host/elf/advice.h>
@@ -19,8 +23,6 @@
 #include "session.h"
 
 #define NEAR_MAX 3
-
-extern char **environ;
 
 struct found {
 	struct object **objects;
@@ -83,7 +85,7 @@ static int consider_libraries(struct session *session, struct found *found, cons
 	list = fdopen(pipe_fds[0], "r");
 	while (!ret && list && fgets(line, sizeof(line), list)) {
 		const char *library = listed_path(line);
-		int fd = library ? open(library, O_RDONLY | O_CLOEXEC) : -1;
+		int fd = library ? program_open(library) : -1;
 
 		if (fd < 0)
 			continue;
@@ -136,6 +138,49 @@ static int check_found(struct session *session, const struct found *found, struc
 	return 0;
 }
 
+/*
+ * Will the kernel start it with more rights than we have?  Then the loader
+ * takes nothing from the environment (AT_SECURE).
+ */
+static bool gains_rights(int fd)
+{
+	struct statvfs mount;
+	struct stat st;
+
+	if (fstat(fd, &st) || fstatvfs(fd, &mount) || mount.f_flag & ST_NOSUID ||
+	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return false;
+	return (st.st_mode & S_ISUID && st.st_uid != getuid()) ||
+	       (st.st_mode & S_ISGID && st.st_mode & S_IXGRP && st.st_gid != getgid()) ||
+	       (getuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0);
+}
+
+/* Programs that the agent cannot get into. */
+static int closed_to_us(const struct object *object, int fd, const char *path, struct calltap_diag *diag)
+{
+	if (object_is_static(object))
+		return calltap_diag_set(diag, -ENODATA,
+					"%s is linked statically, and the agent gets in by the dynamic loader; "
+					"link it dynamically to trace it",
+					path);
+	if (gains_rights(fd))
+		return calltap_diag_set(
+			diag, -ENODATA,
+			"%s runs with another user's rights (set-uid, set-gid or capabilities), and the "
+			"loader lets no agent in there; trace a copy of it, which has no such rights",
+			path);
+	return 0;
+}
+
+/* The user wants it run all the same. */
+static int warn(struct calltap_diag *diag)
+{
+	calltap_diag_print(diag, stderr);
+	fprintf(stderr, "calltap: it runs now, and nothing of it is traced\n");
+	*diag = (struct calltap_diag){0};
+	return 0;
+}
+
 static int look_into(struct session *session, struct found *found, int fd, const char *path, struct calltap_diag *diag)
 {
 	struct object *object = NULL;
@@ -152,11 +197,8 @@ static int look_into(struct session *session, struct found *found, int fd, const
 		return ret ? ret : -ENODATA;
 	}
 	object = found->objects[0];
-	if (object_is_static(object))
-		return calltap_diag_set(diag, -ENODATA,
-					"%s is linked statically, and the agent gets in by the dynamic loader; "
-					"link it dynamically to trace it",
-					path);
+	if (closed_to_us(object, fd, path, diag))
+		return session->options->allow_no_sites ? warn(diag) : -ENODATA;
 	if (object_interpreter(object))
 		ret = consider_libraries(session, found, object_interpreter(object), path);
 	if (ret)
@@ -171,11 +213,17 @@ int precheck_command(struct session *session, struct calltap_diag *diag)
 	int fd, ret;
 
 	ret = program_find(&path, session->options->command[0], false, diag);
-	if (ret)
+	if (ret) {
+		session->result->unrunnable = true;
 		return ret;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	fd = program_open(path);
 	if (fd < 0) {
-		ret = calltap_diag_set(diag, -errno, "cannot read %s: %s", path, strerror(errno));
+		ret = calltap_diag_set(diag, -ENODATA,
+				       "%s cannot be read, so its functions are not known: %s; check its mode (chmod)",
+				       path, strerror(-fd));
+		if (session->options->allow_no_sites)
+			ret = warn(diag);
 	} else {
 		ret = look_into(session, &found, fd, path, diag);
 		close(fd);

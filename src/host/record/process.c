@@ -23,7 +23,6 @@ union message {
 	struct calltap_msg_hello hello;
 	struct calltap_msg_object object;
 	struct calltap_msg_plan_done plan_done;
-	struct calltap_msg_fault fault;
 	char bytes[CALLTAP_MSG_MAX];
 };
 
@@ -206,6 +205,7 @@ static int greet(struct session *session, struct process *process, const struct 
 	process->greeted = true;
 	process->image_id = hello->image_id;
 	if (wanted) {
+		session->dlopen_missed |= (hello->flags & CALLTAP_HELLO_NO_DLHOOK) != 0;
 		number_process(session, process, hello);
 		ret = process_write(session, process);
 		if (!ret && hello->flags & CALLTAP_HELLO_FORKED)

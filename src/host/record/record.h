@@ -39,6 +39,7 @@ struct record_options {
 struct record_result {
 	int wait_status; /* the command's, as from waitpid(); valid when `ran` */
 	bool ran;	 /* the command was started */
+	bool unrunnable; /* it was not, as it cannot be */
 	bool left;	 /* and runs on: the user ended the recording first */
 	uint64_t records, lost;
 	uint64_t wait_ticks; /* that threads waited for the tool, in all */

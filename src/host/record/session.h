@@ -30,10 +30,9 @@ struct target_thread {
 
 /* The tool's side of a ring. */
 struct ring_reader {
-	uint64_t drained;   /* sub-buffers below this are in the file */
-	uint32_t owner;	    /* struct calltap_ring.owner that `thread` stands for */
-	uint32_t thread;    /* index in session->threads, UINT32_MAX = none */
-	uint64_t lost_seen; /* of this owner, in the sub-buffers so far */
+	uint64_t drained; /* sub-buffers below this are in the file */
+	uint32_t owner;	  /* struct calltap_ring.owner that `thread` stands for */
+	uint32_t thread;  /* index in session->threads, UINT32_MAX = none */
 };
 
 struct target_arena {
@@ -98,6 +97,9 @@ struct session {
 	uint64_t threshold_ticks;
 	uint32_t sub_size, sub_count;
 	uint64_t patch_ticks;
+	uint64_t overwritten; /* sub-buffers that their writers took back before they were read */
+	uint64_t holes;	      /* slots that were taken and never written, or hold nonsense */
+	bool dlopen_missed;   /* in some process, what dlopen brings in is not seen */
 	/* The drainer's. */
 	pthread_t drainer;
 	bool drainer_runs;

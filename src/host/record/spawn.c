@@ -60,6 +60,7 @@ int spawn_command(struct session *session, struct calltap_diag *diag)
 	if (error) {
 		waitpid(session->command, NULL, 0);
 		session->command = 0;
+		session->result->unrunnable = true;
 		return calltap_diag_set(diag, -error, "cannot run %s: %s", session->options->command[0],
 					strerror(error));
 	}

@@ -5,6 +5,7 @@ Usage: functions_verb.py CALLTAP SOURCE_DIR.
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,40 @@ def make_programs(sources, directory):
         file.write("# some\nglobal_*\nmain\n")
 
 
+SHARED = """
+template<class T> struct Box { T v; __attribute__((noinline)) T get() const { return v; } };
+inline __attribute__((noinline)) int shared(int x) { return x * 3; }
+"""
+
+
+def lost_tables(case, compiler, flags):
+    """Do two files that share inline functions keep the sites of both?  None: they cannot be linked."""
+    for name, text in (("one", "int two(int); int main() { Box<int> b{1}; return shared(b.get()) + two(2); }\n"),
+                       ("two", "int two(int x) { Box<int> b{x}; return shared(b.get()); }\nint three() { return 3; }\n")):
+        with open(os.path.join(case.directory, name + ".cc"), "w", encoding="ascii") as file:
+            file.write(SHARED + text)
+    done = subprocess.run([compiler, "-w", "-O0", *flags.split(), "-o", "shared", "one.cc", "two.cc"], cwd=case.directory,
+                          stderr=subprocess.DEVNULL, check=False)
+    return None if done.returncode else "three()  (built without a site)" in case.run("./shared").stdout
+
+
+def check_lost_tables(case):
+    """Whatever the compiler does: the remedy is told when sites were lost, and only then."""
+    note = "g++ before 13 loses the sites"
+    lost = lost_tables(case, "g++", "-fpatchable-function-entry=5")
+    if lost is not None:
+        case.expect(0, [note, "-pg -mfentry"] if lost else [], [], "./shared")
+        wrong = not lost and note in case.run("./shared").stdout
+        print("FAIL" if wrong else "ok  ", "sites lost by g++:", lost)
+        case.failed += wrong
+    for compiler, flags in (("g++", "-pg -mfentry"), ("clang++", "-fpatchable-function-entry=5")):
+        if not shutil.which(compiler):
+            continue
+        wrong = lost_tables(case, compiler, flags) is not False or note in case.run("./shared").stdout
+        print("FAIL" if wrong else "ok  ", "the remedy", compiler, flags)
+        case.failed += wrong
+
+
 def check_json(case):
     done = case.run("--json", "known")
     listing = json.loads(done.stdout)
@@ -93,6 +128,7 @@ def main():
         case.expect(1, [], ["name the program"])
         case.expect(0, ["--json"], [], "--help")
         check_json(case)
+        check_lost_tables(case)
     return 1 if case.failed else 0
 
 

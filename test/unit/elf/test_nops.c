@@ -111,13 +111,40 @@ static void slots(void **state)
 	assert_int_equal(x86_jump_slot(plt, 0, 0x1000, &slot), 0);
 }
 
+static void jumps(void **state)
+{
+	static const uint8_t far_back[] = {0xe9, 0xfb, 0xff, 0xff, 0xff};
+	static const uint8_t if_above[] = {0x0f, 0x87, 0x10, 0x00, 0x00, 0x00};
+	static const uint8_t near_back[] = {0xeb, 0xfe};
+	static const uint8_t if_not_zero[] = {0x75, 0x7f};
+	static const uint8_t call[] = {0xe8, 0x00, 0x00, 0x00, 0x00};
+	static const uint8_t set_above[] = {0x0f, 0x97, 0xc0, 0x00, 0x00, 0x00};
+	uint64_t target;
+
+	assert_int_equal(x86_jump_relative(far_back, 5, 0x1000, &target), 5);
+	assert_int_equal(target, 0x1000);
+	assert_int_equal(x86_jump_relative(if_above, 6, 0x1000, &target), 6);
+	assert_int_equal(target, 0x1016);
+	assert_int_equal(x86_jump_relative(near_back, 2, 0x1000, &target), 2);
+	assert_int_equal(target, 0x1000);
+	assert_int_equal(x86_jump_relative(if_not_zero, 2, 0x1000, &target), 2);
+	assert_int_equal(target, 0x1081);
+	assert_true(x86_may_jump(0xe9) && x86_may_jump(0x0f) && x86_may_jump(0xeb) && x86_may_jump(0x75));
+	assert_true(x86_may_jump(0xff));
+	assert_false(x86_may_jump(0xe8) || x86_may_jump(0x90) || x86_may_jump(0x80) || x86_may_jump(0x6f));
+	assert_int_equal(x86_jump_relative(far_back, 4, 0x1000, &target), 0);
+	assert_int_equal(x86_jump_relative(if_above, 5, 0x1000, &target), 0);
+	assert_int_equal(x86_jump_relative(near_back, 1, 0x1000, &target), 0);
+	assert_int_equal(x86_jump_relative(near_back, 0, 0x1000, &target), 0);
+	assert_int_equal(x86_jump_relative(call, 5, 0x1000, &target), 0);
+	assert_int_equal(x86_jump_relative(set_above, 6, 0x1000, &target), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nops),
-		cmocka_unit_test(landing_pads),
-		cmocka_unit_test(calls),
-		cmocka_unit_test(slots),
+		cmocka_unit_test(nops),	 cmocka_unit_test(landing_pads), cmocka_unit_test(calls),
+		cmocka_unit_test(slots), cmocka_unit_test(jumps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

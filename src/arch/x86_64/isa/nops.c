@@ -89,6 +89,11 @@ size_t x86_call_slot(const uint8_t *code, size_t size, uint64_t address, uint64_
 	return 6;
 }
 
+bool x86_may_jump(uint8_t first)
+{
+	return first == 0x0f || (first & 0xf0) == 0x70 || first == 0xe9 || first == 0xeb || first == 0xff;
+}
+
 size_t x86_jump_relative(const uint8_t *code, size_t size, uint64_t address, uint64_t *target)
 {
 	size_t opcode = size >= 2 && code[0] == 0x0f && code[1] >= 0x80 && code[1] <= 0x8f ? 2 : 1;

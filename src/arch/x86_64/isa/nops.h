@@ -10,6 +10,7 @@
 #ifndef ARCH_X86_64_ISA_NOPS_H
 #define ARCH_X86_64_ISA_NOPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ size_t x86_call_rel32(const uint8_t *code, size_t size, uint64_t address, uint64
 
 /* call *disp32(%rip); slot is the address of the pointer. */
 size_t x86_call_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
+
+/* Can a jump of the two functions below begin with this byte (landing pad and prefix left out)? */
+bool x86_may_jump(uint8_t first);
 
 /* jmp or a conditional jump, with a displacement of 8 or 32 bits. */
 size_t x86_jump_relative(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);

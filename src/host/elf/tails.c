@@ -1,0 +1,93 @@
+/*
+ * Functions that end in a jump to dlsym, dlopen or their kin.  Those ask by
+ * their return address which object called them; in a traced function that
+ * jumps there it leads to the tracer, which is no object the loader knows of.
+ * So such functions must not be traced, nor those that jump to one of them.
+ *
+ * Only objects that import or define one of those names are read.  The bytes
+ * are not decoded in order: what merely looks like such a jump costs one
+ * function that is not traced.  Caller: object_find_sites.  Context: host.
+ */
+#include <stdlib.h>
+
+#include "object_impl.h"
+
+#define SHORT_JUMP 2 /* bytes; compilers keep a function's cold part further off */
+
+/* Does the jump at address, in the function [lo, hi), end up in a finder?  size bytes are there. */
+static bool jumps_out(const struct object *object, uint64_t address, const uint8_t *code, size_t size, uint64_t lo,
+		      uint64_t hi)
+{
+	uint64_t target, start;
+	size_t rest, length = object->cpu->jump_slot(code, size, address, &target);
+
+	if (length)
+		return address_list_has(&object->finders.slots, target);
+	length = object->cpu->jump(code, size, address, &target);
+	if (!length || (target >= lo && target < hi) || !object_code_at(object, target, &rest))
+		return false;
+	if (object_reaches(object, target, &object->finders))
+		return true;
+	start = object_last_start(object, target);
+	/* Into the middle of a function: from the part of it that is kept elsewhere. */
+	return length > SHORT_JUMP && start && address_list_has(&object->finders.targets, start);
+}
+
+static bool function_jumps_out(const struct object *object, const uint8_t *code, uint64_t lo, uint64_t hi)
+{
+	for (uint64_t at = lo; at < hi; at++) {
+		if (object->cpu->may_jump(code[at - lo]) && jumps_out(object, at, code + (at - lo), hi - at, lo, hi))
+			return true;
+	}
+	return false;
+}
+
+/* Add the functions of a section, no PLT, to *found that are not among the finders yet and jump to one. */
+static int scan(const struct object *object, const struct object_code *section, struct address_list *found)
+{
+	uint64_t end = section->address + section->size, next;
+	int error = 0;
+
+	for (uint64_t at = section->address; at < end && !error; at = next) {
+		next = object_next_start(object, at);
+		if (next > end)
+			next = end;
+		if (object_starts_function(object, at) && !address_list_has(&object->finders.targets, at) &&
+		    function_jumps_out(object, section->bytes + (at - section->address), at, next))
+			error = address_list_add(found, at);
+	}
+	return error;
+}
+
+/* Once over all code; *more: something was found, so what jumps there is to be found next. */
+static int pass(struct object *object, bool *more)
+{
+	struct address_list found = {0};
+	int error = 0;
+
+	for (size_t i = 0; i < object->code_count && !error; i++) {
+		if (!object->codes[i].plt)
+			error = scan(object, &object->codes[i], &found);
+	}
+	for (size_t i = 0; i < found.count && !error; i++)
+		error = address_list_add(&object->finders.targets, found.items[i]);
+	address_list_sort(&object->finders.targets);
+	*more = found.count > 0;
+	free(found.items);
+	return error;
+}
+
+int object_find_tails(struct object *object)
+{
+	bool more;
+	int error = 0;
+
+	for (size_t i = 0; i < object->symbol_count && !error; i++) {
+		if (site_name_finds_caller(object->symbols[i].symbol))
+			error = address_list_add(&object->finders.targets, object->symbols[i].address);
+	}
+	more = object->finders.targets.count || object->finders.slots.count;
+	while (more && !error)
+		error = pass(object, &more);
+	return error;
+}

@@ -1,0 +1,211 @@
+"""What record says of a command that it cannot trace, and that it neither runs it nor leaves a file behind."""
+import os
+import shutil
+import subprocess
+
+from harness import Skip, expect
+
+E_MACHINE = 18  # offset in an ELF file's head
+EM_AARCH64 = 183
+
+
+def refused(make, status, *words, options=()):
+    """The command that make(case) gives is refused with this exit status and a message with all the words."""
+    def test(case):
+        outcome = case.record(make(case), options, log=False)
+        expect(outcome.status == status, f"exit status {outcome.status}, not {status}: {outcome.stderr!r}")
+        expect(outcome.stdout == "", f"the program ran: {outcome.stdout!r}")
+        lines = outcome.stderr.splitlines()
+        expect(len(lines) == 1 and lines[0].startswith("calltap: "), f"not one sentence: {outcome.stderr!r}")
+        for word in words:
+            expect(word in outcome.stderr, f"no {word!r} in {outcome.stderr!r}")
+        expect(not os.path.exists(case.trace_path), "a trace file was left behind")
+    return test
+
+
+def place(case, name):
+    return os.path.join(case.folder, name)
+
+
+def compiled(case, name, *flags, text='#include <stdio.h>\nint main(void) { puts("ran"); return 5; }\n'):
+    path = place(case, name)
+    done = subprocess.run(["gcc", "-w", "-O1", "-x", "c", *flags, "-o", path, "-"], input=text, text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise Skip(f"gcc {' '.join(flags)}: {done.stdout.strip()[-200:]}")
+    return path
+
+
+def sited(case, name, *flags):
+    return compiled(case, name, "-fpatchable-function-entry=5", *flags)
+
+
+def script(case):
+    path = place(case, "script")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("#! /bin/sh -e\necho ran\n")
+    os.chmod(path, 0o755)
+    return [path]
+
+
+def text_file(case):
+    path = place(case, "text")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("echo ran\n")
+    os.chmod(path, 0o755)
+    return [path]
+
+
+def empty_file(case):
+    path = place(case, "empty")
+    with open(path, "w", encoding="ascii"):
+        os.chmod(path, 0o755)
+    return [path]
+
+
+def cut_file(case):
+    path = sited(case, "cut")
+    os.truncate(path, 40)
+    return [path]
+
+
+def other_cpu(case):
+    path = sited(case, "other-cpu")
+    with open(path, "r+b") as file:
+        file.seek(E_MACHINE)
+        file.write(EM_AARCH64.to_bytes(2, "little"))
+    return [path]
+
+
+def small_program(case):
+    return [compiled(case, "small", "-m32", "-nostdlib", "-static", text="void _start(void) { for (;;); }\n")]
+
+
+def object_file(case):
+    path = sited(case, "object.o", "-c")
+    os.chmod(path, 0o755)
+    return [path]
+
+
+def unreadable(case):
+    path = sited(case, "unreadable")
+    os.chmod(path, 0o311)
+    if os.access(path, os.R_OK):
+        raise Skip("this user may read everything")
+    return [path]
+
+
+def not_executable(case):
+    path = sited(case, "not-executable")
+    os.chmod(path, 0o644)
+    return [path]
+
+
+def pipe(case):
+    path = place(case, "pipe")
+    os.mkfifo(path)
+    os.chmod(path, 0o755)
+    return [path]
+
+
+def foreign(case):
+    """A set-uid program of another user, which the kernel starts with that user's rights."""
+    path = sited(case, "foreign")
+    if os.geteuid():
+        raise Skip("only root can make a set-uid program of another user")
+    if os.statvfs(path).f_flag & os.ST_NOSUID:
+        raise Skip("this file system knows no set-uid")
+    os.chown(path, 65534, -1)
+    os.chmod(path, 0o4755)
+    return [path]
+
+
+def own_set_uid(case):
+    """Set-uid to the user who runs it: nothing is gained, so it is traced like any other."""
+    path = sited(case, "own")
+    os.chmod(path, 0o4755)
+    case.same_as_plain([path], log=False)
+    expect(case.trace().called() == {"main": 1}, "main is not in the trace")
+
+
+def near_miss(case):
+    path = compiled(case, "near", "-fpatchable-function-entry=5",
+                    text="int reckon_all(int x) { return x; }\nint main(int n, char **v) { return reckon_all(n); }\n")
+    return [path]
+
+
+def runs_all_the_same(make):
+    """With --allow-no-sites it runs, and says once that nothing is traced."""
+    def test(case):
+        command = make(case)
+        plain = case.run(command)
+        traced = case.record(command, ["--allow-no-sites"], log=False)
+        expect((traced.status, traced.stdout) == (plain.status, plain.stdout), f"it ended otherwise: {traced.stderr!r}")
+        expect(traced.stderr.count("nothing of it is traced") == 1, f"no warning, or more than one: {traced.stderr!r}")
+        expect(not case.trace().called(), "it was traced")
+    return test
+
+
+def no_trace_file(case):
+    """A trace file that cannot be written is an error of its own, not the command's."""
+    program = sited(case, "program")
+    for output in ("none/trace", "."):
+        outcome = case.run([case.tool, "record", "-o", output, "--", program])
+        expect(outcome.status == 1, f"-o {output}: exit status {outcome.status}, not 1")
+        expect(outcome.stdout == "", "the program ran")
+        expect(f"{output}: " in outcome.stderr, f"-o {output} is not named: {outcome.stderr!r}")
+
+
+def full_file(case):
+    """A full disk costs the trace, never the program."""
+    if not os.path.exists("/dev/full"):
+        raise Skip("there is no /dev/full")
+    program = sited(case, "program")
+    outcome = case.run([case.tool, "record", "-o", "/dev/full", "--", program])
+    expect("/dev/full" in outcome.stderr, f"the file is not named: {outcome.stderr!r}")
+    expect(outcome.status in (1, 5) and (outcome.stdout == "ran\n") == (outcome.status == 5),
+           f"exit status {outcome.status}, printed {outcome.stdout!r}")
+
+
+def of(name, *flags):
+    return lambda case: [sited(case, name, *flags)]
+
+
+def filters(case):
+    """A filter that matches nothing names what is near, and --allow-no-match runs the program all the same."""
+    command = near_miss(case)
+    refused(lambda _: command, 2, "'reckon_al'", "near: reckon_all", options=["-l", "reckon_al"])(case)
+    refused(lambda _: command, 2, "leave no function", options=["-l", "main", "-n", "*"])(case)
+    outcome = case.record(command, ["-l", "reckon_al", "--allow-no-match"], log=False)
+    expect(outcome.status == 1 and not outcome.stderr, f"--allow-no-match: {outcome.status}, {outcome.stderr!r}")
+
+
+CASES = {
+    "refused-script": refused(script, 2, "script", "trace its interpreter instead: /bin/sh"),
+    "refused-text": refused(text_file, 2, "not an ELF program"),
+    "refused-empty": refused(empty_file, 2, "not an ELF program"),
+    "refused-cut": refused(cut_file, 2, "not an ELF program"),
+    "refused-other-cpu": refused(other_cpu, 2, "another CPU", "machine 183", "x86-64"),
+    "refused-32-bit": refused(small_program, 2, "32-bit", "-m64"),
+    "refused-object-file": refused(object_file, 2, "link it first"),
+    "refused-static": refused(of("static", "-static"), 2, "linked statically", "link it dynamically"),
+    "refused-no-sites": refused(lambda case: [compiled(case, "plain")], 2, "-fpatchable-function-entry=5", "-pg -mfentry"),
+    "refused-mcount": refused(lambda case: [compiled(case, "mcount", "-pg")], 2, "-pg alone", "-mfentry"),
+    "refused-cyg-profile": refused(lambda case: [compiled(case, "cyg", "-finstrument-functions", "-rdynamic", text=(
+        "void __attribute__((no_instrument_function)) __cyg_profile_func_exit(void *f, void *c) {}\n"
+        "void __attribute__((no_instrument_function)) __cyg_profile_func_enter(void *f, void *c) {}\n"
+        "int main(void) { return 0; }\n"))], 2, "has no function that can be traced"),
+    "refused-set-uid": refused(foreign, 2, "another user's rights", "trace a copy"),
+    "refused-missing": refused(lambda case: ["./there-is-none"], 127, "there-is-none", "no such file"),
+    "refused-not-in-path": refused(lambda case: ["there-is-none"], 127, "no such program in PATH"),
+    "refused-not-executable": refused(not_executable, 126, "not permitted", "chmod"),
+    "refused-unreadable": refused(unreadable, 2, "cannot be read", "chmod"),
+    "refused-directory": refused(lambda case: [case.folder], 126, "is a directory"),
+    "refused-pipe": refused(pipe, 126, "is a pipe or a device"),
+    "refused-filter": filters,
+    "own-set-uid": own_set_uid,
+    "allowed-static": runs_all_the_same(of("static", "-static")),
+    "allowed-set-uid": runs_all_the_same(foreign),
+    "no-trace-file": no_trace_file,
+    "full-trace-file": full_file,
+}

@@ -1,0 +1,66 @@
+/*
+ * A session for tests (support.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support.h"
+
+struct bench *bench_create(enum calltap_mode mode)
+{
+	struct bench *bench = calloc(1, sizeof(*bench));
+	struct session *session = &bench->session;
+	int pair[2], fd;
+
+	strcpy(bench->path, "/tmp/calltap-test-XXXXXX");
+	fd = mkstemp(bench->path);
+	assert_true(fd >= 0);
+	close(fd);
+	bench->options = (struct record_options){.size = sizeof(bench->options), .mode = mode};
+	bench->options.tracer = tracer_find("function_graph");
+	assert_int_equal(filter_set_create(&bench->options.filters), 0);
+	session->options = &bench->options;
+	session->result = &bench->result;
+	session->images.tracer = bench->options.tracer;
+	session->images.filters = bench->options.filters;
+	session->sub_size = SUB_SIZE;
+	session->sub_count = SUB_COUNT;
+	session->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_init(&session->lock, NULL);
+	assert_int_equal(board_create(session), 0);
+	assert_int_equal(trace_writer_create(&session->writer, bench->path, 62, NULL), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	bench->target = pair[1];
+	bench->process.socket = pair[0];
+	bench->process.pid = getpid();
+	bench->process.row.pid = (uint32_t)getpid();
+	session->processes = &bench->process;
+	return bench;
+}
+
+void bench_destroy(struct bench *bench)
+{
+	struct session *session = &bench->session;
+
+	drain_stop(session);
+	for (uint32_t i = 0; i < bench->process.arena_count; i++)
+		arena_destroy(&bench->process.arenas[i]);
+	images_destroy(&session->images);
+	record_encoder_destroy(session->encoder);
+	assert_int_equal(trace_writer_close(session->writer), 0);
+	filter_set_destroy(bench->options.filters);
+	munmap(session->board, CALLTAP_PAGE);
+	close(session->board_fd);
+	close(session->drained_fd);
+	close(bench->process.socket);
+	close(bench->target);
+	pthread_mutex_destroy(&session->lock);
+	free(session->threads);
+	free(bench->process.maps);
+	unlink(bench->path);
+	free(bench);
+}

@@ -1,0 +1,31 @@
+/*
+ * What the record room's tests share: a session that writes to a file of its
+ * own, with this very process as its target, and the target's end of a socket.
+ */
+#ifndef TEST_RECORD_SUPPORT_H
+#define TEST_RECORD_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "host/record/session.h"
+
+#define SUB_SIZE  4096u
+#define SUB_COUNT 4u
+
+struct bench {
+	struct session session;
+	struct process process;
+	struct record_options options;
+	struct record_result result;
+	int target; /* the target's end of the process's socket */
+	char path[32];
+};
+
+struct bench *bench_create(enum calltap_mode mode);
+void bench_destroy(struct bench *bench);
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * Rings that a writer has filled, and rings that something has scribbled on.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#define RECORDS 10u
+
+static struct calltap_ring *add_ring(struct bench *bench)
+{
+	int fd;
+
+	assert_int_equal(arena_add(&bench->session, &bench->process, 1, &fd), 0);
+	close(fd);
+	return (void *)((char *)bench->process.arenas[0].arena + CALLTAP_PAGE);
+}
+
+static struct calltap_subbuf *sub_at(struct calltap_ring *ring, uint64_t number)
+{
+	return (void *)((char *)ring + CALLTAP_PAGE + number % SUB_COUNT * SUB_SIZE);
+}
+
+/* What a writer leaves: sub-buffers [from, to), RECORDS calls each. */
+static void fill(struct calltap_ring *ring, uint64_t from, uint64_t to)
+{
+	for (uint64_t number = from; number < to; number++) {
+		struct calltap_subbuf *sub = sub_at(ring, number);
+		uint64_t *words = (uint64_t *)(sub + 1);
+
+		*sub = (struct calltap_subbuf){.number = number + 1, .ticks = 1000 + number, .tid = ring->tid};
+		for (uint32_t i = 0; i < RECORDS; i++)
+			words[i] = calltap_record_make(CALLTAP_REC_ENTRY, i, 1000 + i);
+	}
+	__atomic_store_n(&ring->opened, to, __ATOMIC_RELEASE);
+}
+
+static bool is_released(struct calltap_ring *ring, uint64_t number)
+{
+	for (int i = 0; i < 5000; i++) {
+		if (__atomic_load_n(&ring->released, __ATOMIC_ACQUIRE) >= number)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* The process is over: wait until all of it is in the file. */
+static void finish(struct bench *bench)
+{
+	bool drained = false;
+
+	pthread_mutex_lock(&bench->session.lock);
+	bench->process.ended = true;
+	pthread_mutex_unlock(&bench->session.lock);
+	drain_wake(&bench->session);
+	for (int i = 0; i < 5000 && !drained; i++) {
+		usleep(1000);
+		pthread_mutex_lock(&bench->session.lock);
+		drained = bench->process.drained;
+		pthread_mutex_unlock(&bench->session.lock);
+	}
+	assert_true(drained);
+	drain_stop(&bench->session);
+}
+
+static void left_sub_buffers_are_taken(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
+	struct calltap_ring *ring = add_ring(bench);
+
+	ring->tid = (uint32_t)gettid();
+	fill(ring, 0, 3);
+	assert_int_equal(drain_start(&bench->session), 0);
+	assert_true(is_released(ring, 2));
+	usleep(50000);
+	assert_int_equal(__atomic_load_n(&ring->released, __ATOMIC_ACQUIRE), 2); /* the writer is in the third */
+	finish(bench);
+	assert_int_equal(bench->result.records, 3 * RECORDS);
+	assert_int_equal(bench->session.thread_count, 1);
+	assert_int_equal(bench->session.threads[0].row.tid, gettid());
+	assert_int_equal(bench->session.overwritten, 0);
+	bench_destroy(bench);
+}
+
+/* Seven were opened, four are there, and the writer was at one of these when the reader came. */
+static void overwritten_sub_buffers_are_counted(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_OVERWRITE);
+	struct calltap_ring *ring = add_ring(bench);
+
+	fill(ring, 0, 7);
+	sub_at(ring, 4)->number = 0;
+	sub_at(ring, 4)->owner = 77;
+	assert_int_equal(drain_start(&bench->session), 0);
+	usleep(50000);
+	assert_int_equal(__atomic_load_n(&ring->released, __ATOMIC_ACQUIRE), 0); /* nothing is taken before the end */
+	finish(bench);
+	assert_int_equal(bench->result.records, 3 * RECORDS);
+	assert_int_equal(bench->session.overwritten, 3 + 1);
+	assert_int_equal(bench->session.thread_count, 1); /* a torn head makes no thread */
+	bench_destroy(bench);
+}
+
+static void scribbled_counters_do_no_harm(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
+	struct calltap_ring *ring = add_ring(bench);
+
+	fill(ring, 0, 2);
+	ring->opened = UINT64_MAX;
+	ring->sub_count = 0;
+	ring->sub_size = 1;
+	assert_int_equal(drain_start(&bench->session), 0);
+	finish(bench);
+	assert_int_equal(bench->result.records, 0);
+	bench_destroy(bench);
+}
+
+/* The rest of an ended thread's ring is taken and the ring is free for the next one. */
+static void rings_of_ended_threads_are_freed(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
+	struct calltap_ring *ring = add_ring(bench);
+	uint32_t *claim = &bench->process.arenas[0].arena->state[0];
+	pid_t gone = fork();
+
+	if (!gone)
+		_exit(0);
+	waitpid(gone, NULL, 0); /* no thread of ours has that id now */
+	ring->tid = (uint32_t)gone;
+	ring->lost = 5;
+	fill(ring, 0, 1);
+	*claim = CALLTAP_RING_CLAIMED + (uint32_t)gone;
+	assert_int_equal(drain_start(&bench->session), 0);
+	for (int i = 0; i < 5000 && __atomic_load_n(claim, __ATOMIC_ACQUIRE) != CALLTAP_RING_FREE; i++)
+		usleep(1000);
+	assert_int_equal(__atomic_load_n(claim, __ATOMIC_ACQUIRE), CALLTAP_RING_FREE);
+	assert_int_equal(__atomic_load_n(&ring->released, __ATOMIC_ACQUIRE), 1);
+	finish(bench);
+	assert_int_equal(bench->result.records, RECORDS);
+	assert_int_equal(bench->result.lost, 5);
+	bench_destroy(bench);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(left_sub_buffers_are_taken),
+		cmocka_unit_test(overwritten_sub_buffers_are_counted),
+		cmocka_unit_test(scribbled_counters_do_no_harm),
+		cmocka_unit_test(rings_of_ended_threads_are_freed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
