@@ -282,6 +282,12 @@ static void summarize(const struct record_options *options, const struct record_
 	if (result->failed)
 		fprintf(stderr, "calltap: %llu functions were left alone: their bytes were not what the file says\n",
 			(unsigned long long)result->failed);
+	if (result->untraced)
+		fprintf(stderr,
+			"calltap: %llu calls were not recorded: there was no buffer for their thread, or no memory "
+			"beside "
+			"their stack; a smaller buffer (-b) leaves room for more threads\n",
+			(unsigned long long)result->untraced);
 	if (result->lost)
 		fprintf(stderr,
 			"calltap: %llu records were lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",

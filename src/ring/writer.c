@@ -156,8 +156,6 @@ void ring_rename(struct ring_writer *writer)
 void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid)
 {
 	read_name(ring);
-	ring->lost = 0;
-	ring->wait_ticks = 0;
 	ring->claim_ticks = arch_clock();
 	ring->tid = (uint32_t)tid;
 	__atomic_add_fetch(&ring->owner, 1, __ATOMIC_RELEASE);

@@ -50,7 +50,7 @@ enum calltap_ring_state {
 struct calltap_subbuf {
 	uint64_t number;      /* sub-buffer number + 1; 0 = never opened */
 	uint64_t ticks;	      /* full clock at opening */
-	uint64_t lost_before; /* the writer's total of lost records at opening */
+	uint64_t lost_before; /* the ring's total of lost records at opening */
 	uint32_t owner;	      /* struct calltap_ring.owner at opening */
 	uint32_t tid;
 	char comm[16]; /* the owner's name when it claimed the ring */
@@ -67,8 +67,8 @@ struct calltap_ring {
 
 	/* Written by the thread that holds the ring. */
 	uint64_t opened;
-	uint64_t lost;	      /* records lost by this owner */
-	uint64_t wait_ticks;  /* time this owner waited in block mode */
+	uint64_t lost;	      /* records lost so far, by all owners */
+	uint64_t wait_ticks;  /* time waited in block mode, by all owners */
 	uint64_t claim_ticks; /* clock when the owner claimed the ring */
 	uint32_t owner;	      /* counts claims: tells one thread from the next */
 	uint32_t tid;	      /* of the owner */

@@ -126,6 +126,9 @@ static int write_oddities(struct session *session)
 					(unsigned long long)session->overwritten, session->sub_size);
 	if (!ret && session->holes)
 		ret = trace_writer_info(session->writer, "holes", "%llu records", (unsigned long long)session->holes);
+	if (!ret && session->result->untraced)
+		ret = trace_writer_info(session->writer, "untraced", "%llu calls",
+					(unsigned long long)session->result->untraced);
 	if (!ret && session->dlopen_missed)
 		ret = trace_writer_info(session->writer, "dlopen", "not followed");
 	return ret;

@@ -185,6 +185,8 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_DATA, payload, size);
 	thread->next_number++;
 	thread->row.lost += encoded.lost;
+	reader->lost_told += encoded.lost;
+	reader->wait_told += encoded.wait_ticks;
 	thread->row.wait_ticks += encoded.wait_ticks;
 	thread->row.end_ticks = encoded.last_ticks;
 	session->holes += encoded.holes;
@@ -203,25 +205,26 @@ static void release(struct calltap_ring *ring, uint64_t number)
 		futex_wake(&ring->wake);
 }
 
-/* A thread that ended while it was losing records, or right after a wait, could not write that down any more. */
+/*
+ * A thread that ended while it was losing records, or right after a wait,
+ * could not write that down any more; the ring's totals have it.  When another
+ * thread has taken the ring over since, the rest is put to that one's account.
+ */
 static void count_rest(struct session *session, struct ring_reader *reader, const struct calltap_ring *ring)
 {
-	uint64_t lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
-	uint64_t wait = __atomic_load_n(&ring->wait_ticks, __ATOMIC_RELAXED);
+	uint64_t lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED) - reader->lost_told;
+	uint64_t wait = __atomic_load_n(&ring->wait_ticks, __ATOMIC_RELAXED) - reader->wait_told;
 	struct target_thread *thread;
 
-	if (reader->thread == UINT32_MAX || reader->owner != __atomic_load_n(&ring->owner, __ATOMIC_RELAXED))
-		return;
+	if (reader->thread == UINT32_MAX || !(lost | wait) || (int64_t)(lost | wait) < 0)
+		return; /* nothing left to tell, or scribbled on */
 	thread = &session->threads[reader->thread];
-	if (lost > thread->row.lost) {
-		session->result->lost += lost - thread->row.lost;
-		thread->row.lost = lost;
-		thread->dirty = true;
-	}
-	if (wait > thread->row.wait_ticks) {
-		thread->row.wait_ticks = wait;
-		thread->dirty = true;
-	}
+	session->result->lost += lost;
+	thread->row.lost += lost;
+	thread->row.wait_ticks += wait;
+	reader->lost_told += lost;
+	reader->wait_told += wait;
+	thread->dirty = true;
 }
 
 /*
@@ -362,6 +365,8 @@ static void finish_process(struct drainer *drainer, struct process *process)
 {
 	struct session *session = drainer->session;
 
+	if (process->arena_count)
+		session->result->untraced += __atomic_load_n(&process->arenas[0].arena->untraced, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < process->arena_count; i++) {
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 			finish_ring(drainer, process, &process->arenas[i], k, opened_of(&process->arenas[i], k));

@@ -42,6 +42,7 @@ struct record_result {
 	bool unrunnable; /* it was not, as it cannot be */
 	bool left;	 /* and runs on: the user ended the recording first */
 	uint64_t records, lost;
+	uint64_t untraced;   /* calls that no thread's buffer or no stack's mirror could take */
 	uint64_t wait_ticks; /* that threads waited for the tool, in all */
 	double ticks_per_ns;
 	uint64_t file_bytes;

@@ -30,9 +30,11 @@ struct target_thread {
 
 /* The tool's side of a ring. */
 struct ring_reader {
-	uint64_t drained; /* sub-buffers below this are in the file */
-	uint32_t owner;	  /* struct calltap_ring.owner that `thread` stands for */
-	uint32_t thread;  /* index in session->threads, UINT32_MAX = none */
+	uint64_t drained;   /* sub-buffers below this are in the file */
+	uint32_t owner;	    /* struct calltap_ring.owner that `thread` stands for */
+	uint32_t thread;    /* index in session->threads, UINT32_MAX = none */
+	uint64_t lost_told; /* of struct calltap_ring.lost: what LOST records have told */
+	uint64_t wait_told; /* likewise of its wait_ticks */
 };
 
 struct target_arena {
