@@ -191,8 +191,8 @@ int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, co
 /* Where the jump at address leads; 0 when there is none, or nothing to read. */
 static uint64_t jump_target(const struct patch_poker *poker, uint64_t address)
 {
-	uint8_t code[5];
-	int32_t distance;
+	uint8_t code[5] = {0};
+	int32_t distance = 0;
 
 	if (SYS(pread64, poker->mem_fd, code, sizeof(code), address, 0, 0) != sizeof(code) || code[0] != 0xe9)
 		return 0;
@@ -203,7 +203,7 @@ static uint64_t jump_target(const struct patch_poker *poker, uint64_t address)
 int patch_site_off(struct patch_poker *poker, uint64_t address, uint8_t length, uint64_t lo, uint64_t hi)
 {
 	struct arch_toggle toggle;
-	uint8_t now[2];
+	uint8_t now[2] = {0};
 	uint64_t stub;
 	long got;
 
