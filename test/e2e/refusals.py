@@ -189,6 +189,7 @@ CASES = {
     "refused-32-bit": refused(small_program, 2, "32-bit", "-m64"),
     "refused-object-file": refused(object_file, 2, "link it first"),
     "refused-static": refused(of("static", "-static"), 2, "linked statically", "link it dynamically"),
+    "refused-asan": refused(lambda case: [sited(case, "asan", "-fsanitize=address")], 2, "-static-libasan"),
     "refused-no-sites": refused(lambda case: [compiled(case, "plain")], 2, "-fpatchable-function-entry=5", "-pg -mfentry"),
     "refused-mcount": refused(lambda case: [compiled(case, "mcount", "-pg")], 2, "-pg alone", "-mfentry"),
     "refused-cyg-profile": refused(lambda case: [compiled(case, "cyg", "-finstrument-functions", "-rdynamic", text=(

@@ -29,6 +29,7 @@ struct found {
 	size_t count;
 	size_t sites;  /* that can be traced */
 	size_t wanted; /* that the filters leave */
+	bool asan;     /* a library is AddressSanitizer's shared runtime */
 };
 
 static int consider(struct session *session, struct found *found, int fd, const char *path, bool library)
@@ -89,6 +90,7 @@ static int consider_libraries(struct session *session, struct found *found, cons
 
 		if (fd < 0)
 			continue;
+		found->asan |= strstr(library, "/libasan.so") != NULL;
 		ret = consider(session, found, fd, library, true);
 		close(fd);
 	}
@@ -121,6 +123,12 @@ static int check_found(struct session *session, const struct found *found, struc
 	enum filter_kind kind;
 	const char *text;
 
+	/* Its runtime refuses to start when LD_PRELOAD puts anything before it, whatever we patch. */
+	if (found->asan)
+		return calltap_diag_set(diag, -ENODATA,
+					"%s uses AddressSanitizer's shared runtime, which wants to be the first library; link it "
+					"with -static-libasan to trace it",
+					session->options->command[0]);
 	if (!session->options->tracer->patches)
 		return 0;
 	if (!found->sites && !session->options->allow_no_sites) {
