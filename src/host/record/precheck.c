@@ -125,10 +125,11 @@ static int check_found(struct session *session, const struct found *found, struc
 
 	/* Its runtime refuses to start when LD_PRELOAD puts anything before it, whatever we patch. */
 	if (found->asan)
-		return calltap_diag_set(diag, -ENODATA,
-					"%s uses AddressSanitizer's shared runtime, which wants to be the first library; link it "
-					"with -static-libasan to trace it",
-					session->options->command[0]);
+		return calltap_diag_set(
+			diag, -ENODATA,
+			"%s uses AddressSanitizer's shared runtime, which wants to be the first library; link it "
+			"with -static-libasan to trace it",
+			session->options->command[0]);
 	if (!session->options->tracer->patches)
 		return 0;
 	if (!found->sites && !session->options->allow_no_sites) {
