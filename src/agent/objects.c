@@ -102,6 +102,6 @@ void agent_dlhook_install(void)
 	    at - (uint64_t)agent_debug_state + ARCH_REACH >= 2 * ARCH_REACH)
 		return;
 	arch_jump_make(code, at, (uint64_t)agent_debug_state);
-	if (!patch_poke(&agent.poker, at, code, 5))
+	if (!patch_poke_fresh(&agent.poker, at, code, 5))
 		agent.no_dlhook = 0;
 }

@@ -2,8 +2,9 @@
  * Writing to text.  Context: control.
  *
  * Text is written through /proc/self/mem, so that no page is ever writable
- * and executable at once; where that file is not to be had, by mprotect, and
- * only while no other thread can be in the object.
+ * and executable at once.  Where that is not to be had (no /proc, or a kernel
+ * told to refuse it), fresh text is written by mprotect, for no thread can be
+ * in it; live text is left as it is.
  */
 #ifndef PATCH_POKE_H
 #define PATCH_POKE_H
@@ -12,13 +13,17 @@
 #include <stdint.h>
 
 struct patch_poker {
-	int mem_fd; /* of /proc/self/mem, -1 = none */
+	int mem_fd;   /* of /proc/self/mem, -1 = none */
+	int mprotect; /* 1 = text may be changed by mprotect, -1 = not, 0 = not tried yet */
 };
 
 void patch_poker_open(struct patch_poker *poker);
 void patch_poker_close(struct patch_poker *poker);
-/* Write size bytes to text at address; 0 or -errno. */
+/* Write size bytes to text at address, which threads may be running; 0 or -errno. */
 int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
+	__attribute__((warn_unused_result));
+/* The same for text in which no thread can be. */
+int patch_poke_fresh(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
 	__attribute__((warn_unused_result));
 /* Announce to the kernel that patch_sync() will be used; cheap while the process has one thread. */
 void patch_sync_prepare(void);

@@ -124,7 +124,7 @@ static int window_flush(struct window *window, struct patch_poker *poker)
 	size_t size = window->size;
 
 	window->size = 0;
-	return size ? patch_poke(poker, window->at, window->bytes, size) : 0;
+	return size ? patch_poke_fresh(poker, window->at, window->bytes, size) : 0;
 }
 
 static int window_write(struct window *window, struct patch_poker *poker, uint64_t address, const uint8_t *code,

@@ -320,6 +320,16 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 	}
 }
 
+/* Each thread that waits asks again: what was sent may not have been mapped or taken yet. */
+static bool has_free_ring(const struct process *process)
+{
+	for (uint32_t i = 0; i < process->arena_count; i++)
+		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
+			if (__atomic_load_n(&process->arenas[i].arena->state[k], __ATOMIC_RELAXED) == CALLTAP_RING_FREE)
+				return true;
+	return false;
+}
+
 /* A target found no free ring: more, twice as many each time. */
 static void grow(struct session *session, struct process *process)
 {
@@ -351,7 +361,8 @@ static void answer_requests(struct session *session, struct process *process)
 
 	if (starved != arena->starved_seen) {
 		arena->starved_seen = starved;
-		grow(session, process);
+		if (!has_free_ring(process))
+			grow(session, process);
 	}
 	if (request != arena->request_seen && process->settled) {
 		arena->request_seen = request;

@@ -102,6 +102,25 @@ static void applied_sites_lead_to_their_stubs(void **state)
 	unmake(&target);
 }
 
+/* Without /proc/self/mem fresh text is written all the same; switching live text off is refused, not tried. */
+static void fresh_text_can_do_without_the_memory_file(void **state)
+{
+	struct patch_poker kept = poker;
+	struct target target;
+
+	make(&target);
+	poker.mem_fd = -1;
+	apply(&target);
+	assert_int_equal(target.result.patched, FUNCTIONS);
+	call_all(&target);
+	assert_int_not_equal(patch_site_off(&poker, target.sites[0].address, target.sites[0].length,
+					    target.result.region, target.result.region_end),
+			     0);
+	call_all(&target);
+	poker = kept;
+	unmake(&target);
+}
+
 /* Each call leaves its ENTRY and its EXIT, nested as it was. */
 static void traced_calls_are_recorded(void **state)
 {
@@ -289,11 +308,16 @@ static int set_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(applied_sites_lead_to_their_stubs),   cmocka_unit_test(traced_calls_are_recorded),
-		cmocka_unit_test(different_bytes_are_left_alone),      cmocka_unit_test(out_of_reach_is_left_alone),
-		cmocka_unit_test(only_our_own_sites_are_switched_off), cmocka_unit_test(windows_do_not_span_holes),
-		cmocka_unit_test(hopeless_regions_are_refused),	       cmocka_unit_test(mirror_covers_a_granule),
+		cmocka_unit_test(applied_sites_lead_to_their_stubs),
+		cmocka_unit_test(traced_calls_are_recorded),
+		cmocka_unit_test(different_bytes_are_left_alone),
+		cmocka_unit_test(out_of_reach_is_left_alone),
+		cmocka_unit_test(only_our_own_sites_are_switched_off),
+		cmocka_unit_test(windows_do_not_span_holes),
+		cmocka_unit_test(hopeless_regions_are_refused),
+		cmocka_unit_test(mirror_covers_a_granule),
 		cmocka_unit_test(mirror_does_not_take_memory),
+		cmocka_unit_test(fresh_text_can_do_without_the_memory_file),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -93,6 +93,9 @@ enum arch_entry {
 };
 extern const uintptr_t arch_entry_table[ARCH_ENTRIES];
 
+/* A page of the agent's text, 4096 bytes, that is never run. */
+extern const uint8_t arch_scratch_page[];
+
 /* Bytes at the start of a stub region that hold the pointer table. */
 #define ARCH_REGION_HEAD 64
 

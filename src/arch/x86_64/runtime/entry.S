@@ -317,4 +317,14 @@ arch_entry_table:
 	.quad	arch_entry_root, arch_entry_notree, arch_exit_notree, arch_call
 	.size	arch_entry_table, . - arch_entry_table
 
+/* A page of text that nothing runs: whether text may be changed by mprotect is tried out on it (patch/poke.c). */
+	.section .text.scratch, "ax", @progbits
+	.globl	arch_scratch_page
+	.hidden	arch_scratch_page
+	.type	arch_scratch_page, @object
+	.p2align 12
+arch_scratch_page:
+	.fill	4096, 1, 0xcc
+	.size	arch_scratch_page, . - arch_scratch_page
+
 	.section .note.GNU-stack, "", @progbits
