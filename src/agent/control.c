@@ -97,6 +97,7 @@ static int take_setup(void)
 	probe_context.threshold_ticks = message.setup.threshold_ticks;
 	probe_context.depth_max = message.setup.depth_max;
 	probe_context.tree_filter = message.setup.tree_filter;
+	probe_context.wiped->pid = (uint32_t)sys_getpid();
 	probe_context.wiped->alive = 1;
 	__atomic_store_n(&probe_context.enabled, 1, __ATOMIC_RELEASE);
 	return 0;
@@ -224,9 +225,8 @@ static int begin(void)
 		ret = say_hello();
 	if (!ret)
 		ret = take_setup();
-	if (!ret && !agent.forked) {
+	if (!ret && !agent.forked)
 		ret = report_objects();
-	}
 	return ret;
 }
 

@@ -76,7 +76,6 @@ static bool claim_any(struct probe_thread *thread, int tid, bool take_over)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
 	uint32_t arenas = __atomic_load_n(&wiped->arena_count, __ATOMIC_ACQUIRE); /* pairs with agent_arena_add */
-	int pid = take_over ? sys_getpid() : 0;
 
 	for (uint32_t i = 0; i < arenas; i++) {
 		struct calltap_arena *arena = wiped->arenas[i];
@@ -88,7 +87,8 @@ static bool claim_any(struct probe_thread *thread, int tid, bool take_over)
 			if (state == CALLTAP_RING_FREE) {
 				if (claim(thread, i, k, state, tid))
 					return true;
-			} else if (take_over && (owner == (uint32_t)tid || SYS(tgkill, pid, owner, 0, 0, 0, 0) == -3)) {
+			} else if (take_over &&
+				   (owner == (uint32_t)tid || SYS(tgkill, wiped->pid, owner, 0, 0, 0, 0) == -3)) {
 				/* -ESRCH, or a thread that had our id before us */
 				if (claim(thread, i, k, state, tid))
 					return true;
@@ -111,6 +111,10 @@ static bool attach_blocked(struct probe_thread *thread)
 	struct calltap_arena *arena = wiped->arenas[0];
 	int tid = sys_gettid(), waits = 0;
 
+	/* vfork's child runs on its parent's thread block, and would leave it a ring under an id that ends with the
+	 * child. */
+	if ((uint32_t)sys_getpid() != wiped->pid)
+		return false;
 	if (claim_any(thread, tid, false) || claim_any(thread, tid, true))
 		return true;
 	/* Let the tool know; it adds an arena.  In block mode nothing is to be lost, so wait a little. */

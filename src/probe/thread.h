@@ -41,6 +41,7 @@ extern __thread struct probe_thread probe_thread __attribute__((tls_model("initi
 /* Zeroed by the kernel in a forked child (MADV_WIPEONFORK): how a child learns that it is one. */
 struct probe_wiped {
 	uint32_t alive;	   /* 1 in the process that set it up */
+	uint32_t pid;	   /* of that process */
 	uint32_t starting; /* futex word: 1 while a thread of a forked child sets it up, 2 after */
 	uint32_t arena_count;
 	uint32_t claim_vain; /* arena_count when a thread last waited for a ring in vain */

@@ -54,6 +54,13 @@ def finds(case):
     expect({"main", "show", "other"} <= called, f"recorded {sorted(called)}, main, show or other is missing")
 
 
+def vforks(case):
+    """The very first call is in a vfork child, which may not take a buffer; all others are recorded."""
+    case.same_as_plain([case.program("vforks.c")], ("-l", "step", "--no-exec"), log=False, stderr=False)
+    called = case.trace().called()
+    expect(called == {"step": 199}, f"recorded {called}, not 199 of 200 steps")
+
+
 def storm(case):
     outcome = case.same_as_plain([case.program("signals.c"), "storm"], log=False, stderr=False)
     ticks = next(int(line.split()[1]) for line in outcome.stderr.splitlines() if line.startswith("ticks"))
@@ -88,5 +95,6 @@ CASES = {
     "tails": tails,
     "finds": finds,
     "storm": storm,
+    "vforks": vforks,
     "recurse": recurse,
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -52,6 +53,7 @@ void fake_start(const struct fake_arena *fake)
 	if (wiped == MAP_FAILED)
 		abort();
 	wiped->alive = 1;
+	wiped->pid = (uint32_t)getpid();
 	wiped->arenas[0] = fake->arena;
 	wiped->arena_count = 1;
 	probe_context.wiped = wiped;
