@@ -73,9 +73,9 @@ void agent_wait_ready(uint32_t seen, uint32_t bound_ms);
 bool agent_hold_begin(void) __attribute__((warn_unused_result));
 void agent_hold_end(void);
 
-/* control_plan.c: apply a PLAN whose sites are in fd, and answer. */
-/* Answer without touching anything. */
+/* control_plan.c: the answer to a PLAN that is not carried out. */
 void agent_plan_refuse(const struct calltap_msg_plan *plan, int error, struct calltap_msg_plan_done *done);
+/* Apply a PLAN whose sites are in fd; done is the answer. */
 void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done);
 /* Switch every site off; the text goes on as if untraced. */
 void agent_sites_off(void);

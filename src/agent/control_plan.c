@@ -29,7 +29,7 @@ static void region_add(const struct patch_result *result)
 			return;
 	probe_context.regions[n].lo = result->region;
 	probe_context.regions[n].hi = result->region_end;
-	__atomic_store_n(&probe_context.region_count, n + 1, __ATOMIC_RELEASE); /* pairs with probe_is_stub */
+	__atomic_store_n(&probe_context.region_count, n + 1, __ATOMIC_RELEASE); /* pairs with probe_region_of */
 }
 
 static void sites_remember(const struct patch_result *result, const struct calltap_site *sites, uint32_t count)

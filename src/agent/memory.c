@@ -32,9 +32,9 @@ int agent_memory_init(void)
 	return 0;
 }
 
-static int arena_is_sane(const struct calltap_arena *arena, uint64_t size)
+static int arena_is_sane(struct calltap_arena *arena, uint64_t size)
 {
-	const struct calltap_ring *ring = (const void *)((const char *)arena + CALLTAP_PAGE);
+	const struct calltap_ring *ring = ring_at(arena, 0);
 	uint64_t ring_size = CALLTAP_PAGE + (uint64_t)ring->sub_size * ring->sub_count;
 
 	return arena->magic == CALLTAP_ARENA_MAGIC && arena->ring_count && arena->ring_count <= CALLTAP_ARENA_RINGS &&
@@ -71,7 +71,7 @@ void agent_wake_writers(void)
 	for (uint32_t i = 0; i < wiped->arena_count; i++)
 		for (uint32_t k = 0; k < wiped->arenas[i]->ring_count && k < CALLTAP_ARENA_RINGS; k++) {
 			struct calltap_arena *arena = wiped->arenas[i];
-			struct calltap_ring *ring = (void *)((char *)arena + CALLTAP_PAGE + k * arena->ring_stride);
+			struct calltap_ring *ring = ring_at(arena, k);
 
 			if (__atomic_load_n(&ring->waiting, __ATOMIC_RELAXED))
 				sys_futex_wake(&ring->wake);

@@ -80,8 +80,7 @@ static void agent_debug_state(void)
 	if (__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(&agent.hold, AGENT_HELD, __ATOMIC_SEQ_CST);
 		__atomic_add_fetch(&probe_context.wiped->arenas[0]->request, 1, __ATOMIC_SEQ_CST);
-		__atomic_add_fetch(&probe_context.shared.board->doorbell, 1, __ATOMIC_SEQ_CST);
-		sys_futex_wake(&probe_context.shared.board->doorbell);
+		ring_bell(probe_context.shared.board);
 		agent_wait_ready(seen, AGENT_READY_MS);
 	}
 	sys_signals_restore(&signals);

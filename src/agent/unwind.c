@@ -14,19 +14,9 @@
 
 #define STUBS_NAME "[calltap stubs]"
 
-static const struct probe_region *region_of(uint64_t pc)
-{
-	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < n; i++)
-		if (pc >= probe_context.regions[i].lo && pc < probe_context.regions[i].hi)
-			return &probe_context.regions[i];
-	return NULL;
-}
-
 int _dl_find_object(void *pc, struct dl_find_object *result)
 {
-	const struct probe_region *region = region_of((uint64_t)pc);
+	const struct probe_region *region = probe_region_of((uint64_t)pc);
 
 	if (!region)
 		return agent.next_find_object ? agent.next_find_object(pc, result) : -1;

@@ -23,13 +23,6 @@ void patch_poker_open(struct patch_poker *poker)
 	poker->mprotect = 0;
 }
 
-void patch_poker_close(struct patch_poker *poker)
-{
-	if (poker->mem_fd >= 0)
-		sys_close(poker->mem_fd);
-	poker->mem_fd = -1;
-}
-
 static int write_by_mprotect(uint64_t address, const void *bytes, size_t size)
 {
 	uint64_t lo = address & ~(PAGE - 1), hi = (address + size + PAGE - 1) & ~(PAGE - 1);

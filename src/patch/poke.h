@@ -18,7 +18,6 @@ struct patch_poker {
 };
 
 void patch_poker_open(struct patch_poker *poker);
-void patch_poker_close(struct patch_poker *poker);
 /* Write size bytes to text at address, which threads may be running; 0 or -errno. */
 int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
 	__attribute__((warn_unused_result));

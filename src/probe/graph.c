@@ -67,15 +67,15 @@ static void switch_stack(struct probe_thread *thread, uint64_t slot)
 	uint32_t into = PROBE_STACKS;
 
 	for (uint32_t i = 0; i < PROBE_STACKS; i++) {
-		if (!is_near(thread->stacks[i].top, slot))
+		if (!is_near(thread->stacks[i], slot))
 			continue;
-		top = thread->stacks[i].top;
+		top = thread->stacks[i];
 		into = i;
 		break;
 	}
 	if (into == PROBE_STACKS)
 		into = thread->stack_next++ % PROBE_STACKS;
-	thread->stacks[into].top = thread->top;
+	thread->stacks[into] = thread->top;
 	thread->top = top;
 	probe_record(thread, CALLTAP_REC_STACK, 0, 2, slot);
 }
@@ -109,16 +109,20 @@ static void count_untraced(void)
 		__atomic_add_fetch(&wiped->arenas[0]->untraced, 1, __ATOMIC_RELAXED);
 }
 
-static bool prepare(struct probe_thread *thread, uint64_t slot)
+static bool can_record(struct probe_thread *thread)
 {
-	if (!probe_context.enabled || !probe_thread_attach(thread)) {
+	return probe_context.enabled && probe_thread_attach(thread);
+}
+
+/* A call that comes in at slot: false when it cannot be traced. */
+static bool arrive(struct probe_thread *thread, uint64_t slot)
+{
+	if (!can_record(thread) || (slot >> GRANULE_BITS != thread->granule && !probe_mirror_cover(thread, slot))) {
 		count_untraced();
 		return false;
 	}
-	if (slot >> GRANULE_BITS == thread->granule || probe_mirror_cover(thread, slot))
-		return true;
-	count_untraced();
-	return false;
+	settle_gates(thread, slot);
+	return true;
 }
 
 static void push_frame(struct probe_thread *thread, uint64_t *slot, uint64_t flag)
@@ -138,7 +142,7 @@ static bool take_over_frame(struct probe_thread *thread, uint64_t *slot, uint32_
 {
 	uint64_t s = (uint64_t)slot;
 
-	if (!*arch_mirror(s) || !probe_is_stub(*slot))
+	if (!*arch_mirror(s) || !probe_region_of(*slot))
 		return false;
 	settle(thread, s, true);
 	if (*arch_link(s) & UNRECORDED) {
@@ -170,9 +174,8 @@ int probe_graph_entry(uint64_t *slot, uint32_t word)
 	struct probe_thread *thread = &probe_thread;
 	uint64_t s = (uint64_t)slot;
 
-	if (!prepare(thread, s))
+	if (!arrive(thread, s))
 		return 1;
-	settle_gates(thread, s);
 	if (s < thread->gate)
 		return 1;
 	return enter(thread, slot, word);
@@ -183,9 +186,8 @@ int probe_graph_entry_root(uint64_t *slot, uint32_t word)
 	struct probe_thread *thread = &probe_thread;
 	uint64_t s = (uint64_t)slot;
 
-	if (!prepare(thread, s))
+	if (!arrive(thread, s))
 		return 1;
-	settle_gates(thread, s);
 	if (!thread->tree) {
 		if (s < thread->gate && ~thread->gate)
 			return 1;
@@ -202,11 +204,10 @@ int probe_graph_entry_notree(uint64_t *slot, uint32_t word)
 	struct probe_thread *thread = &probe_thread;
 	uint64_t s = (uint64_t)slot;
 
-	if (!prepare(thread, s))
+	if (!arrive(thread, s))
 		return 1;
-	settle_gates(thread, s);
 	/* Reached by a tail call: the caller's exit stub must stay, so this one cannot be hidden. */
-	if (s < thread->gate || probe_is_stub(*slot))
+	if (s < thread->gate || probe_region_of(*slot))
 		return 1;
 	settle(thread, s, false);
 	push_frame(thread, slot, UNRECORDED);
@@ -217,7 +218,7 @@ int probe_graph_entry_notree(uint64_t *slot, uint32_t word)
 /* Forget the frame at slot and give its return address back. */
 static void pop_frame(struct probe_thread *thread, uint64_t *slot)
 {
-	uint64_t s = (uint64_t)slot, link = *arch_link(s) & ~UNRECORDED;
+	uint64_t s = (uint64_t)slot, flagged = *arch_link(s), link = flagged & ~UNRECORDED;
 
 	if (thread->top == s)
 		thread->top = link > s ? link : s + STACK_TOP_GAP;
@@ -229,13 +230,9 @@ static void pop_frame(struct probe_thread *thread, uint64_t *slot)
 		thread->tree = 0;
 		thread->gate = ~(uint64_t)0;
 	}
-	if (probe_context.depth_max && thread->depth)
+	/* What wrote no ENTRY was not counted. */
+	if (probe_context.depth_max && !(flagged & UNRECORDED) && thread->depth)
 		thread->depth--;
-}
-
-static bool can_record(struct probe_thread *thread)
-{
-	return probe_context.enabled && probe_thread_attach(thread);
 }
 
 void probe_graph_exit(uint64_t *slot, uint32_t word)
@@ -293,8 +290,6 @@ void probe_graph_exit_notree(uint64_t *slot, uint32_t word)
 	(void)word;
 	if (can_record(thread))
 		settle(thread, (uint64_t)slot, true);
-	if (probe_context.depth_max)
-		thread->depth++; /* it was not counted on the way in, and is about to be on the way out */
 	pop_frame(thread, slot);
 }
 

@@ -138,9 +138,11 @@ bool probe_mirror_is_covered(uint64_t slot)
 bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
 {
 	uint64_t granule = slot >> GRANULE_BITS, signals;
-	bool mapped = !(slot >> ARCH_ADDRESS_BITS) && is_mapped(granule);
+	bool mapped = probe_mirror_is_covered(slot);
 
-	if (!mapped && !(slot >> ARCH_ADDRESS_BITS)) {
+	if (slot >> ARCH_ADDRESS_BITS)
+		return false;
+	if (!mapped) {
 		sys_signals_block(&signals);
 		mapped = map_granule(granule);
 		sys_signals_restore(&signals);

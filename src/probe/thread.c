@@ -1,7 +1,7 @@
 /*
  * A thread's way into the trace: its ring, and records off the fast path.
  *
- * Called from the recorders' C half (graph.c, call.c).  Context: probe, slow
+ * Called from the recorders' C half (graph.c).  Context: probe, slow
  * path: raw system calls when a thread starts, a sub-buffer ends or a process
  * was forked; bounded loops; own memory.
  */
@@ -24,20 +24,15 @@ static struct ring_writer nil_writer;
 __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = {.writer = &nil_writer};
 struct probe_context probe_context;
 
-bool probe_is_stub(uint64_t address)
+const struct probe_region *probe_region_of(uint64_t address)
 {
-	/* Acquire: pairs with the control side's append (agent_region_add). */
+	/* Acquire: pairs with the control side's append (region_add). */
 	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (address - probe_context.regions[i].lo < probe_context.regions[i].hi - probe_context.regions[i].lo)
-			return true;
-	return false;
-}
-
-static struct calltap_ring *ring_at(struct calltap_arena *arena, uint32_t index)
-{
-	return (void *)((char *)arena + CALLTAP_PAGE + index * arena->ring_stride);
+		if (address >= probe_context.regions[i].lo && address < probe_context.regions[i].hi)
+			return &probe_context.regions[i];
+	return NULL;
 }
 
 /*
@@ -98,12 +93,6 @@ static bool claim_any(struct probe_thread *thread, int tid, bool take_over)
 	return false;
 }
 
-static void ring_the_bell(struct calltap_board *board)
-{
-	__atomic_add_fetch(&board->doorbell, 1, __ATOMIC_SEQ_CST);
-	sys_futex_wake(&board->doorbell);
-}
-
 /* Signals are blocked. */
 static bool attach_blocked(struct probe_thread *thread)
 {
@@ -111,8 +100,7 @@ static bool attach_blocked(struct probe_thread *thread)
 	struct calltap_arena *arena = wiped->arenas[0];
 	int tid = sys_gettid(), waits = 0;
 
-	/* vfork's child runs on its parent's thread block, and would leave it a ring under an id that ends with the
-	 * child. */
+	/* vfork's child runs on its parent's thread block: a ring it took would be claimed under an id that ends. */
 	if ((uint32_t)sys_getpid() != wiped->pid)
 		return false;
 	if (claim_any(thread, tid, false) || claim_any(thread, tid, true))
@@ -120,7 +108,7 @@ static bool attach_blocked(struct probe_thread *thread)
 	/* Let the tool know; it adds an arena.  In block mode nothing is to be lost, so wait a little. */
 	while (arena && waits++ < CLAIM_WAITS && !probe_context.shared.reader_gone) {
 		__atomic_add_fetch(&arena->starved, 1, __ATOMIC_RELAXED);
-		ring_the_bell(probe_context.shared.board);
+		ring_bell(probe_context.shared.board);
 		/* Once in vain is enough, until there is another arena: the tool may be stopped. */
 		if (ring_at(arena, 0)->mode != CALLTAP_MODE_BLOCK || wiped->claim_vain == wiped->arena_count)
 			break;

@@ -18,23 +18,18 @@
 #define PROBE_STACKS  6
 #define PROBE_REGIONS 4096
 
-/* Where a thread's innermost traced frame was on a stack that it left. */
-struct probe_stack {
-	uint64_t top;
-};
-
 /* Starts as zeros in every thread but for `writer`; entry.S knows the first four (offsets.h). */
 struct probe_thread {
-	struct ring_writer *writer; /* never NULL: the nil writer until the thread holds a ring */
-	uint64_t granule;	    /* slots in this granule of addresses have a mirror (mirror.c) */
-	uint64_t top;		    /* slot of the innermost traced frame on the current stack, or above it */
-	uint64_t gate;		    /* gated stubs skip calls whose slot lies below this */
-	uint64_t tree;		    /* slot of the -g root we are in, 0 = none */
-	uint32_t depth;		    /* open frames; kept only while a depth limit is set */
-	uint32_t attach_try;	    /* claims that found no ring, for backing off */
-	struct probe_stack stacks[PROBE_STACKS]; /* recently left stacks */
-	uint32_t stack_next;			 /* which of them is replaced next */
-	uint32_t ready;				 /* gate is set up */
+	struct ring_writer *writer;    /* never NULL: the nil writer until the thread holds a ring */
+	uint64_t granule;	       /* slots in this granule of addresses have a mirror (mirror.c) */
+	uint64_t top;		       /* slot of the innermost traced frame on the current stack, or above it */
+	uint64_t gate;		       /* gated stubs skip calls whose slot lies below this */
+	uint64_t tree;		       /* slot of the -g root we are in, 0 = none */
+	uint32_t depth;		       /* open frames; kept only while a depth limit is set */
+	uint32_t attach_try;	       /* claims that found no ring, for backing off */
+	uint64_t stacks[PROBE_STACKS]; /* tops of recently left stacks */
+	uint32_t stack_next;	       /* which of them is replaced next */
+	uint32_t ready;		       /* gate is set up */
 };
 extern __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -70,8 +65,8 @@ struct probe_context {
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
 
-/* True if address is inside a stub: a return address there belongs to a traced frame. */
-bool probe_is_stub(uint64_t address);
+/* The region whose stubs address is in, NULL = none: a return address there belongs to a traced frame. */
+const struct probe_region *probe_region_of(uint64_t address);
 /* Make the mirror of the memory around slot; true when it can be used. */
 bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot);
 /* True if slot has a mirror already. */

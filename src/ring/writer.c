@@ -30,7 +30,7 @@ bool ring_has_room(const struct ring_writer *writer)
 	return writer->ring && (int64_t)room_left(writer->ring) > 0;
 }
 
-static void ring_bell(struct calltap_board *board)
+void ring_bell(struct calltap_board *board)
 {
 	__atomic_add_fetch(&board->doorbell, 1, __ATOMIC_SEQ_CST);
 	/* Sequentially consistent with the drain's store of reader_asleep and its re-check of the doorbell. */

@@ -22,7 +22,7 @@
 #include <calltap/abi/ring.h>
 #include <arch.h>
 
-/* Private to the target; entry.S knows the first three (offsets.h). */
+/* Private to the target; entry.S knows the first five (offsets.h). */
 struct ring_writer {
 	uint64_t cursor;  /* address of the next slot; 0 while there is no room */
 	uint64_t base;	  /* of the open sub-buffer's records */
@@ -42,6 +42,14 @@ struct ring_shared {
 	uint32_t reader_gone; /* 1: nobody reads any more; never wait */
 };
 
+/* The ring at an index of an arena. */
+static inline struct calltap_ring *ring_at(struct calltap_arena *arena, uint32_t index)
+{
+	return (struct calltap_ring *)((char *)arena + CALLTAP_PAGE + index * arena->ring_stride);
+}
+
+/* Wake the tool, if it sleeps, to look at the session's rings and requests. */
+void ring_bell(struct calltap_board *board);
 /* Take ring, which the caller claimed, for the calling thread. */
 void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid);
 /* The thread has a new name: put it where the open sub-buffer and the next ones have it. */

@@ -3,7 +3,7 @@
  *
  * Included by base, ring, probe, patch and agent (probe and control contexts)
  * as <arch.h>; the build picks the CPU's directory.  A port provides the same
- * names; doc/porting.md says what each must hold.
+ * names with the same meaning.
  */
 #ifndef ARCH_X86_64_RUNTIME_ARCH_H
 #define ARCH_X86_64_RUNTIME_ARCH_H
@@ -110,8 +110,6 @@ struct calltap_site;
  * the bytes written.
  */
 size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct calltap_site *site, int64_t tls_gate);
-/* Function id of the stub that a body returns to at address b. */
-uint32_t arch_stub_id(uint64_t b);
 /* The jump to target that is written to address; length 5. */
 void arch_jump_make(uint8_t code[5], uint64_t address, uint64_t target);
 /*

@@ -80,14 +80,6 @@ size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct
 	return (size_t)(out.at - at);
 }
 
-uint32_t arch_stub_id(uint64_t b)
-{
-	uint32_t word;
-
-	memcpy(&word, (const void *)(b + 1), sizeof(word));
-	return word & CALLTAP_RECORD_ID_MAX;
-}
-
 void arch_jump_make(uint8_t code[5], uint64_t address, uint64_t target)
 {
 	struct out out = {code, address};
