@@ -38,7 +38,7 @@ static void numbers_are_written_in_full(void **state)
 
 static void every_power_of_ten_has_its_digits(void **state)
 {
-	char text[OUT_U64_MAX];
+	char text[OUT_U64_MAX + 1] = ""; /* digits end at OUT_U64_MAX; strtoull wants an end too */
 	uint64_t value = 1;
 
 	for (int digits = 1; digits <= 20; digits++, value *= 10) {
