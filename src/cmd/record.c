@@ -153,10 +153,8 @@ static bool parse_count(const char *text, uint32_t *count)
 
 static bool parse_mode(const char *text, enum calltap_mode *mode)
 {
-	static const char *const names[] = {"block", "drop", "overwrite"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(text, names[i])) {
+	for (unsigned i = 0; record_mode_name(i); i++)
+		if (!strcmp(text, record_mode_name(i))) {
 			*mode = (enum calltap_mode)i;
 			return true;
 		}

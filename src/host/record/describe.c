@@ -49,9 +49,16 @@ static void time_text(char *text, size_t size)
 	strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
+const char *record_mode_name(unsigned mode)
+{
+	static const char *const names[] = {
+		[CALLTAP_MODE_BLOCK] = "block", [CALLTAP_MODE_DROP] = "drop", [CALLTAP_MODE_OVERWRITE] = "overwrite"};
+
+	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : NULL;
+}
+
 int describe_start(struct session *session)
 {
-	static const char *const modes[] = {"block", "drop", "overwrite"};
 	const struct record_options *options = session->options;
 	char command[2048], cwd[4096] = "", started[40], model[128], kernel[256], bytes[32];
 	struct utsname host;
@@ -77,7 +84,7 @@ int describe_start(struct session *session)
 		{"kernel", kernel},
 		{"cpu", model},
 		{"tracer", options->tracer->name},
-		{"mode", modes[options->mode]},
+		{"mode", record_mode_name(options->mode)},
 		{"buffer_bytes", bytes},
 		{"options", options->options_text},
 		{"started", started},

@@ -347,7 +347,7 @@ static void grow(struct session *session, struct process *process)
 	}
 	message.arena_size = process->arenas[process->arena_count - 1].size;
 	if (channel_send(process->socket, &message, sizeof(message), &fd, 1))
-		process->arenas[process->arena_count - 1].starved_seen = 0; /* its end will show on the socket */
+		arena_destroy(&process->arenas[--process->arena_count]); /* not sent: the next shortage tries again */
 	close(fd);
 }
 
@@ -385,8 +385,7 @@ static void finish_process(struct drainer *drainer, struct process *process)
 	}
 	process->arena_count = 0;
 	process->drained = true;
-	if (eventfd_write(session->drained_fd, 1))
-		drainer->busy = true; /* the server looks again by itself */
+	eventfd_write(session->drained_fd, 1);
 	for (uint32_t i = 0; i < session->thread_count; i++)
 		if (session->threads[i].row.process == process->index && session->threads[i].dirty &&
 		    write_thread(session, &session->threads[i]))
@@ -413,13 +412,14 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
 	answer_requests(session, process);
 }
 
-static void sample_clock(struct drainer *drainer)
+static void sample_clock(struct drainer *drainer, uint64_t now)
 {
-	struct calltap_file_clock sample = clock_sample();
+	struct calltap_file_clock sample;
 
-	if (sample.mono_ns < drainer->next_clock_ns)
+	if (now < drainer->next_clock_ns)
 		return;
-	drainer->next_clock_ns = sample.mono_ns + CLOCK_NS;
+	drainer->next_clock_ns = now + CLOCK_NS;
+	sample = clock_sample();
 	if (trace_writer_chunk(drainer->session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample)))
 		return; /* kept by the writer */
 }
@@ -432,7 +432,7 @@ static void round_once(struct drainer *drainer)
 
 	drainer->busy = false;
 	pthread_mutex_lock(&session->lock);
-	sample_clock(drainer);
+	sample_clock(drainer, now);
 	for (struct process *process = session->processes; process; process = process->next) {
 		drain_process(drainer, process, reap);
 		/* The server gets its turn between processes. */

@@ -188,32 +188,45 @@ int image_announce(struct image *image, struct trace_writer *writer)
 	return ret;
 }
 
-static int write_lines(struct image *image, struct trace_writer *writer, struct object_lines *lines)
+struct source_line {
+	const char *file; /* NULL = not known */
+	uint32_t line;
+};
+
+/* Look each function's line up; returns the bytes that the files' names take at the most. */
+static size_t find_lines(const struct image *image, struct object_lines *lines, struct source_line *found)
 {
-	size_t array = image->site_count * sizeof(struct calltap_file_line), text = 0;
+	size_t text = 0;
+
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		if (object_lines_find(lines, image->sources[i]->function, &found[i].file, &found[i].line))
+			text += strlen(found[i].file) + 1;
+		else
+			found[i].file = NULL;
+	}
+	return text;
+}
+
+static int write_found(struct image *image, struct trace_writer *writer, const struct source_line *found, size_t text)
+{
+	size_t array = image->site_count * sizeof(struct calltap_file_line);
 	struct calltap_file_lines *head;
 	struct calltap_file_line *out;
 	struct packed packed;
-	const char *file, *last = NULL;
-	uint32_t line, count = 0, at = 0;
-	int ret;
+	const char *last = NULL;
+	uint32_t count = 0, at = 0;
+	int ret = packed_create(&packed, sizeof(*head), array, text);
 
-	for (uint32_t i = 0; i < image->site_count; i++)
-		if (object_lines_find(lines, image->sources[i]->function, &file, &line))
-			text += strlen(file) + 1;
-	if (!text)
-		return 0;
-	ret = packed_create(&packed, sizeof(*head), array, text);
 	if (ret)
 		return ret;
 	out = (void *)(packed.bytes + sizeof(*head));
 	for (uint32_t i = 0; i < image->site_count; i++) {
-		if (!object_lines_find(lines, image->sources[i]->function, &file, &line))
+		if (!found[i].file)
 			continue;
-		if (!last || strcmp(last, file) != 0)
-			at = packed_text(&packed, file);
-		last = file;
-		out[count++] = (struct calltap_file_line){image->sites[i].id, line, at};
+		if (!last || strcmp(last, found[i].file) != 0)
+			at = packed_text(&packed, found[i].file);
+		last = found[i].file;
+		out[count++] = (struct calltap_file_line){image->sites[i].id, found[i].line, at};
 	}
 	/* Fewer rows than room was made for: the strings move down. */
 	memmove(packed.bytes + sizeof(*head) + count * sizeof(*out), packed.bytes + sizeof(*head) + array,
@@ -223,6 +236,20 @@ static int write_lines(struct image *image, struct trace_writer *writer, struct 
 	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_LINES, packed.bytes,
 				 sizeof(*head) + count * sizeof(*out) + packed.strings);
 	free(packed.bytes);
+	return ret;
+}
+
+static int write_lines(struct image *image, struct trace_writer *writer, struct object_lines *lines)
+{
+	struct source_line *found = calloc(image->site_count, sizeof(*found));
+	size_t text;
+	int ret;
+
+	if (!found)
+		return -ENOMEM;
+	text = find_lines(image, lines, found);
+	ret = text ? write_found(image, writer, found, text) : 0;
+	free(found);
 	return ret;
 }
 

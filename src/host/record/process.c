@@ -43,7 +43,6 @@ int process_create(struct process **out, struct session *session, int socket)
 	process->socket = socket;
 	process->pid = peer.pid;
 	process->index = UINT32_MAX;
-	process->parent = UINT32_MAX;
 	process->next = session->processes;
 	session->processes = process;
 	*out = process;
@@ -104,7 +103,8 @@ static struct process *forked_from(struct session *session, const struct process
 	return found;
 }
 
-static void number_process(struct session *session, struct process *process, const struct calltap_msg_hello *hello)
+static void number_process(struct session *session, struct process *process, const struct calltap_msg_hello *hello,
+			   const struct process *origin)
 {
 	process->index = session->process_count++;
 	process->row = (struct calltap_file_process){
@@ -119,14 +119,13 @@ static void number_process(struct session *session, struct process *process, con
 	for (struct process *other = session->processes; other; other = other->next)
 		if (other != process && other->greeted && (uint32_t)other->pid == hello->ppid)
 			process->row.parent = other->index;
-	if (process->row.start == CALLTAP_START_FORK && forked_from(session, process, hello))
-		process->row.parent = forked_from(session, process, hello)->index;
+	if (origin)
+		process->row.parent = origin->index;
 }
 
 /* A forked child has its parent's objects, patched as they were. */
-static int inherit_maps(struct session *session, struct process *process, const struct calltap_msg_hello *hello)
+static int inherit_maps(struct session *session, struct process *process, const struct process *parent)
 {
-	const struct process *parent = forked_from(session, process, hello);
 	int ret = 0;
 
 	if (!parent || !parent->map_count)
@@ -191,7 +190,8 @@ static int send_go(struct process *process)
 
 static int greet(struct session *session, struct process *process, const struct calltap_msg_hello *hello)
 {
-	bool wanted = is_wanted(session, process, hello);
+	bool wanted = is_wanted(session, process, hello), forked = hello->flags & CALLTAP_HELLO_FORKED;
+	const struct process *origin = forked ? forked_from(session, process, hello) : NULL;
 	int ret;
 
 	if (process->greeted)
@@ -206,15 +206,15 @@ static int greet(struct session *session, struct process *process, const struct 
 	process->image_id = hello->image_id;
 	if (wanted) {
 		session->dlopen_missed |= (hello->flags & CALLTAP_HELLO_NO_DLHOOK) != 0;
-		number_process(session, process, hello);
+		number_process(session, process, hello, origin);
 		ret = process_write(session, process);
-		if (!ret && hello->flags & CALLTAP_HELLO_FORKED)
-			ret = inherit_maps(session, process, hello);
+		if (!ret)
+			ret = inherit_maps(session, process, origin);
 		if (ret)
 			wanted = false; /* the file is full: let the program run on alone */
 	}
 	ret = send_setup(session, process, wanted);
-	if (!ret && wanted && hello->flags & CALLTAP_HELLO_FORKED)
+	if (!ret && wanted && forked)
 		ret = send_go(process);
 	return ret;
 }

@@ -50,6 +50,9 @@ struct record_result {
 	uint64_t patched, failed;
 };
 
+/* Names of enum calltap_mode, as typed and as in the file; NULL past the end. */
+const char *record_mode_name(unsigned mode);
+
 /*
  * Run the command under trace until it and its traced children have ended.
  * 0, or -errno with diag; result->ran tells whether the command ran.

@@ -62,7 +62,6 @@ struct process {
 	pid_t pid; /* as we see it */
 	uint32_t index;
 	uint64_t image_id;
-	uint32_t parent;
 	struct calltap_file_process row;
 	char exe[4096];
 	bool greeted, dormant;
