@@ -50,7 +50,7 @@ static int say_hello(void)
 	struct calltap_msg_hello hello = {
 		.head = {CALLTAP_MSG_HELLO, sizeof(hello)},
 		.version = CALLTAP_ABI_VERSION,
-		.flags = (agent.forked ? CALLTAP_HELLO_FORKED : 0) | (agent.no_dlhook ? CALLTAP_HELLO_NO_DLHOOK : 0),
+		.flags = agent.forked ? CALLTAP_HELLO_FORKED : 0,
 		.pid = (uint32_t)sys_getpid(),
 		.tid = (uint32_t)sys_gettid(),
 		.ppid = (uint32_t)SYS(getppid, 0, 0, 0, 0, 0, 0),

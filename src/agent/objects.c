@@ -49,7 +49,10 @@ static int send_object(const struct link_map *map)
 
 int agent_objects_send(void)
 {
-	const struct calltap_msg end = {CALLTAP_MSG_OBJECTS_END, sizeof(end)};
+	const struct calltap_msg_objects_end end = {
+		.head = {CALLTAP_MSG_OBJECTS_END, sizeof(end)},
+		.flags = agent.no_dlhook ? CALLTAP_OBJECTS_NO_DLHOOK : 0,
+	};
 	uint32_t n = 0;
 	int ret = 0;
 

@@ -167,6 +167,27 @@ def full_file(case):
            f"exit status {outcome.status}, printed {outcome.stdout!r}")
 
 
+def unknown_loader(case):
+    """A loader whose hook for debuggers has a shape that the agent does not know: dlopen is not followed, and info says so;
+    with the usual loader it says nothing."""
+    usual, loader = "/lib64/ld-linux-x86-64.so.2", place(case, "ld.so")
+    symbols = subprocess.run(["nm", "-D", usual], text=True, check=False, stdout=subprocess.PIPE).stdout
+    at = [int(line.split()[0], 16) for line in symbols.splitlines() if "_dl_debug_state" in line]
+    with open(usual, "rb") as file:
+        code = bytearray(file.read())
+    if not at or code[at[0]] != 0xC3:
+        raise Skip("this loader's hook is no plain ret")
+    code[at[0]:at[0] + 2] = b"\xf3\xc3"  # rep ret
+    with open(loader, "wb") as file:
+        file.write(code)
+    os.chmod(loader, 0o755)
+    for flags, missed in ((["-Wl,--dynamic-linker=" + loader], True), ([], False)):
+        outcome = case.record([sited(case, "program", *flags)], log=False)
+        expect(outcome.status == 5 and outcome.stdout == "ran\n", f"{flags}: {outcome.status}, {outcome.stdout!r}")
+        told = case.run([case.tool, "info", "-i", case.trace_path]).stdout
+        expect(("not followed" in told) == missed, f"{flags}: info says {told!r}")
+
+
 def of(name, *flags):
     return lambda case: [sited(case, name, *flags)]
 
@@ -189,6 +210,7 @@ CASES = {
     "refused-32-bit": refused(small_program, 2, "32-bit", "-m64"),
     "refused-object-file": refused(object_file, 2, "link it first"),
     "refused-static": refused(of("static", "-static"), 2, "linked statically", "link it dynamically"),
+    "unknown-loader": unknown_loader,
     "refused-asan": refused(lambda case: [sited(case, "asan", "-fsanitize=address")], 2, "-static-libasan"),
     "refused-no-sites": refused(lambda case: [compiled(case, "plain")], 2, "-fpatchable-function-entry=5", "-pg -mfentry"),
     "refused-mcount": refused(lambda case: [compiled(case, "mcount", "-pg")], 2, "-pg alone", "-mfentry"),

@@ -50,8 +50,7 @@ struct calltap_msg {
 	uint32_t size; /* of the whole message, bytes */
 };
 
-#define CALLTAP_HELLO_FORKED	1u /* child of a traced process: no plan wanted */
-#define CALLTAP_HELLO_NO_DLHOOK 2u /* dlopen cannot be followed in this process */
+#define CALLTAP_HELLO_FORKED 1u /* child of a traced process: no plan wanted */
 
 struct calltap_msg_hello {
 	struct calltap_msg head;
@@ -69,6 +68,14 @@ struct calltap_msg_object {
 	uint64_t base;	  /* load bias (l_addr) */
 	uint64_t dynamic; /* address of its dynamic section (l_ld) */
 	char path[];	  /* NUL-terminated; size is in head */
+};
+
+#define CALLTAP_OBJECTS_NO_DLHOOK 1u /* dlopen cannot be followed in this process */
+
+struct calltap_msg_objects_end {
+	struct calltap_msg head;
+	uint32_t flags; /* CALLTAP_OBJECTS_* */
+	uint32_t reserved;
 };
 
 struct calltap_msg_setup {
@@ -139,6 +146,7 @@ struct calltap_msg_fault {
 };
 
 _Static_assert(sizeof(struct calltap_msg_hello) == 48, "ABI");
+_Static_assert(sizeof(struct calltap_msg_objects_end) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_setup) == 48, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_site) == 40, "ABI");

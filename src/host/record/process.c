@@ -22,6 +22,7 @@ union message {
 	struct calltap_msg head;
 	struct calltap_msg_hello hello;
 	struct calltap_msg_object object;
+	struct calltap_msg_objects_end objects_end;
 	struct calltap_msg_plan_done plan_done;
 	char bytes[CALLTAP_MSG_MAX];
 };
@@ -205,7 +206,6 @@ static int greet(struct session *session, struct process *process, const struct 
 	process->greeted = true;
 	process->image_id = hello->image_id;
 	if (wanted) {
-		session->dlopen_missed |= (hello->flags & CALLTAP_HELLO_NO_DLHOOK) != 0;
 		number_process(session, process, hello, origin);
 		ret = process_write(session, process);
 		if (!ret)
@@ -238,10 +238,11 @@ static int add_object(struct process *process, const struct calltap_msg_object *
 	return 0;
 }
 
-static int end_report(struct session *session, struct process *process)
+static int end_report(struct session *session, struct process *process, const struct calltap_msg_objects_end *end)
 {
 	int ret = plan_report(session, process);
 
+	session->dlopen_missed |= (end->flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;
 	forget_report(process);
 	if (ret)
 		return ret;
@@ -277,7 +278,8 @@ int process_serve(struct session *session, struct process *process)
 	case CALLTAP_MSG_OBJECT:
 		return add_object(process, &message.object);
 	case CALLTAP_MSG_OBJECTS_END:
-		return end_report(session, process);
+		return size == sizeof(message.objects_end) ? end_report(session, process, &message.objects_end)
+							   : -EPROTO;
 	case CALLTAP_MSG_PLAN_DONE:
 		return size == sizeof(message.plan_done) ? plan_done(session, process, &message.plan_done) : -EPROTO;
 	default:
