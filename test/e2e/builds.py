@@ -19,25 +19,7 @@ EXTRA = {
     "lto": "-fPIE -pie -flto",
     "gc": "-fPIE -pie -ffunction-sections -Wl,--gc-sections",
 }
-# compiler, sites, optimisation, extra.  The first one is what --quick and the single-build tests use.
-DEFAULT = [
-    ("gcc", "5", "-O2", "pie"),
-    ("gcc", "5", "-O0", "nopie"),
-    ("gcc", "16,8", "-O3", "pie"),
-    ("gcc", "7,5", "-O2", "cet"),
-    ("gcc", "fentry", "-O0", "pie"),
-    ("gcc", "fentry", "-O2", "nopie"),
-    ("gcc", "mcount-loc", "-O2", "pie"),
-    ("gcc", "nop-mcount", "-O2", "nopie"),
-    ("gcc", "5", "-O2", "lto"),
-    ("gcc", "5", "-O2", "gc"),
-    ("clang", "5", "-O0", "pie"),
-    ("clang", "5", "-O2", "nopie"),
-    ("clang", "16,8", "-O3", "pie"),
-    ("clang", "7,5", "-O2", "cet"),
-    ("clang", "fentry", "-O2", "pie"),
-    ("clang", "5", "-O2", "gc"),
-]
+LEVELS = ("-O0", "-O2")
 
 
 def possible(compiler, sites, extra):
@@ -52,7 +34,23 @@ def possible(compiler, sites, extra):
 def every():
     """All combinations, for --long."""
     return [(compiler, sites, level, extra) for compiler in ("gcc", "clang") for sites in SITES
-            for level in ("-O0", "-O2", "-O3") for extra in EXTRA if possible(compiler, sites, extra)]
+            for level in (*LEVELS, "-O3") for extra in EXTRA if possible(compiler, sites, extra)]
+
+
+def usual():
+    """Each compiler's every way of instrumentation at each level; what else there is to vary goes round."""
+    extras, builds = ("pie", "nopie", "cet", "gc"), []
+    for compiler in ("gcc", "clang"):
+        for sites in SITES:
+            for level in LEVELS:
+                extra = extras[len(builds) % len(extras)] if sites != "nop-mcount" else "nopie"
+                if possible(compiler, sites, extra):
+                    builds.append((compiler, sites, level, extra))
+    return builds + [("gcc", "5", "-O2", "lto"), ("gcc", "16,8", "-O3", "pie"), ("clang", "16,8", "-O3", "pie")]
+
+
+# What --quick and the cases of one build use.
+FIRST = ("gcc", "5", "-O2", "pie")
 
 
 def label(build):
@@ -63,8 +61,9 @@ class BuildError(Exception):
     """The compiler's message."""
 
 
-def compile_program(build, source, output, sites=True):
-    """Compile one program of test/prog; a source called library.c becomes a shared library."""
+def compile_program(build, source, output, sites=True, flags=()):
+    """Compile one program of test/prog; a source called library.c becomes a shared library.  flags come after the
+    build's own, and after the source."""
     compiler, kind, level, extra = build
     if source == "library.c" and kind == "nop-mcount":
         kind = "mcount-loc"  # a library is position-independent code
@@ -76,7 +75,7 @@ def compile_program(build, source, output, sites=True):
         command += ["-fPIC", "-shared"] + [flag for flag in shlex.split(EXTRA[extra]) if not flag.lower().endswith("pie")]
     else:
         command += shlex.split(EXTRA[extra])
-    command += ["-o", output, os.path.join(PROGRAMS, source), "-pthread"]
+    command += ["-o", output, os.path.join(PROGRAMS, source), "-pthread", *flags]
     if "-pg" in command and extra != "lto":
         # Compiled with -pg but linked without: the calls to __fentry__ are wanted, gmon.out is not.
         link = [part for part in command if part not in ("-pg", "-mfentry", "-mrecord-mcount", "-mnop-mcount")]

@@ -163,7 +163,7 @@ def special_file(case):
     expect(stat.S_ISCHR(os.stat(device).st_mode), "the device was replaced by a file")
 
 
-CASES = {
+SINGLE = {
     "end-return": ends("return", "5"),
     "end-exit": ends("exit", "3"),
     "end-_exit": ends("_exit", "4"),
@@ -182,4 +182,4 @@ CASES = {
     "full-disk": full_disk,
     "special-file": special_file,
 }
-LONG_CASES = {"tool-stopped": tool_stopped}
+LONG = {"tool-stopped": tool_stopped}

@@ -46,15 +46,16 @@ class Case:
         os.makedirs(self.truth)
         os.makedirs(self.programs, exist_ok=True)
 
-    def program(self, source, sites=True, variant=""):
-        """Path of the program built from a source of test/prog; built once per build, then kept."""
+    def program(self, source, sites=True, variant="", flags=()):
+        """Path of the program built from a source of test/prog; built once per build, then kept.  Other flags for
+        the compiler and linker need a variant name of their own."""
         base = source.rsplit(".", 1)[0] + variant + ("" if sites else "-plain")
         output = os.path.join(self.programs, base + (".so" if source == "library.c" else ""))
         newest = max(os.path.getmtime(os.path.join(builds.PROGRAMS, name)) for name in (source, "truth.h"))
         if not os.path.exists(output) or os.path.getmtime(output) < newest:
             temporary = f"{output}.{os.getpid()}.{id(self)}"
             try:
-                builds.compile_program(self.build, source, temporary, sites)
+                builds.compile_program(self.build, source, temporary, sites, flags)
             except builds.BuildError as error:
                 raise Failure(f"cannot build {source}: {error}") from error
             os.rename(temporary, output)

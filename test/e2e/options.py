@@ -129,7 +129,7 @@ def children(case):
     expect({1, 2} <= {start for _, _, start, _, _ in processes.values()}, "no fork or no exec was noted")
 
 
-CASES = {
+SINGLE = {
     "filter-name": chosen("calls.c", ["-l", "fib"], {"fib"}),
     "filter-glob": chosen("calls.c", ["-l", "f*"], {"fib", "fill"}),
     "filter-two": chosen("calls.c", ["-l", "swap", "-l", "halve"], {"swap", "halve"}),

@@ -201,7 +201,7 @@ def filters(case):
     expect(outcome.status == 1 and not outcome.stderr, f"--allow-no-match: {outcome.status}, {outcome.stderr!r}")
 
 
-CASES = {
+SINGLE = {
     "refused-script": refused(script, 2, "script", "trace its interpreter instead: /bin/sh"),
     "refused-text": refused(text_file, 2, "not an ELF program"),
     "refused-empty": refused(empty_file, 2, "not an ELF program"),

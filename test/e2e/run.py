@@ -20,21 +20,37 @@ import traceback
 
 import builds
 import endings
+import environment
+import faults
+import hostile
+import jumps
+import language
+import live
 import options
 import programs
 import refusals
+import tools
 from harness import Case, Failure, Skip
 from tracefile import BadTrace
+
+# Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
+MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+def gather(kind):
+    """The modules' cases of one kind."""
+    return {name: test for module in MODULES for name, test in getattr(module, kind, {}).items()}
+
+
 def all_cases(arguments):
     """[(name, test, build)] of the chosen set."""
-    chosen = builds.DEFAULT[:1] if arguments.quick else builds.every() if arguments.long else builds.DEFAULT
-    cases = [(f"{name}/{builds.label(build)}", test, build) for build in chosen for name, test in programs.CASES.items()]
-    single = {**options.CASES, **refusals.CASES, **endings.CASES, **(endings.LONG_CASES if arguments.long else {})}
-    cases += [(name, test, builds.DEFAULT[0]) for name, test in single.items()]
+    chosen = [builds.FIRST] if arguments.quick else builds.every() if arguments.long else builds.usual()
+    cases = [(f"{name}/{builds.label(build)}", test, build) for build in chosen
+             for name, test in gather("CASES").items()]
+    single = {**gather("SINGLE"), **(gather("LONG") if arguments.long else {})}
+    cases += [(name, test, builds.FIRST) for name, test in single.items()]
     wanted = arguments.names or ["*"]
     return [case for case in cases if any(fnmatch.fnmatch(case[0], pattern) for pattern in wanted)]
 

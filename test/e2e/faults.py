@@ -1,0 +1,4 @@
+"""System calls of the agent that fail, one by one."""
+
+CASES = {}
+SINGLE = {}

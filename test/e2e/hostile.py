@@ -1,0 +1,4 @@
+"""Either side dies, stops or talks nonsense, at random moments."""
+
+CASES = {}
+SINGLE = {}

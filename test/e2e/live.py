@@ -1,0 +1,4 @@
+"""Functions traced and untraced while the program runs."""
+
+CASES = {}
+SINGLE = {}

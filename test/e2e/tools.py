@@ -1,0 +1,4 @@
+"""A traced program under other tools: debuggers, profilers, unwinders, sanitizers."""
+
+CASES = {}
+SINGLE = {}
