@@ -8,8 +8,9 @@ set -eu
 
 build="gcc g++ libc6-dev meson ninja-build pkg-config libelf-dev libdw-dev libzstd-dev libiberty-dev libcmocka-dev"
 sources="ca-certificates make tcl xz-utils"
+tools="gdb valgrind strace linux-perf libunwind-dev" # that the tests use beside the tracer
 case ${1:-} in
-check) list="$build python3 clang clang-format clang-tidy binutils mandoc" ;;
+check) list="$build python3 clang clang-format clang-tidy binutils mandoc libc++1 libc++abi1 $tools" ;;
 demo) list="$build $sources python3" ;;
 bench) list="$build $sources python3 clang libclang-rt-14-dev uftrace lttng-tools liblttng-ust-dev time" ;;
 *)

@@ -4,17 +4,19 @@
  * The agent is the shared object that lives in a target: it reports what is
  * mapped, writes what it is handed, and keeps the probes' memory.  Context:
  * control, but for the few functions that say otherwise.  It links nothing,
- * calls no libc function but dlsym() in its constructor, and never ends,
+ * calls none of libc's functions but those that it stands in front of, and never ends,
  * aborts or signals the program.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
 #include <link.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <calltap/abi/control.h>
+#include <patch/pages.h>
 #include <patch/poke.h>
 #include <patch/sites.h>
 #include <probe/thread.h>
@@ -24,10 +26,12 @@
 #define AGENT_CHILD_MS	1000  /* the same in a forked child, which has nothing to be patched */
 #define AGENT_OWN_STACK (64ul << 10)
 
-/* Sites that were switched on, to switch them off: an address, bit 63 set for one of length 2. */
+/* The sites of one object: what the tool sent, to switch them and to give the text its bytes back. */
 struct agent_sites {
-	uint64_t lo, hi; /* the stubs that they lead to */
-	uint64_t *packed;
+	uint64_t plan_id;
+	struct patch_region region;
+	const struct calltap_site *list;
+	struct patch_pages pages;
 	uint32_t count;
 };
 
@@ -42,45 +46,95 @@ enum agent_hold {
 	AGENT_BUSY, /* held, and the control thread is at it: it will not be long */
 };
 
+enum agent_leave {
+	AGENT_STAY,
+	AGENT_AWAY, /* all else stays as it is, and the tool looks at the rings by itself */
+	AGENT_END,  /* recording ends, as when the tool goes */
+};
+
+enum agent_text {
+	AGENT_TEXT_FREE,
+	AGENT_TEXT_OURS,   /* the control thread writes to text */
+	AGENT_TEXT_LOADER, /* the loader unmaps an object */
+};
+
+typedef void agent_longjmp_fn(void *env, int value);
+
 struct agent {
-	char session[AGENT_NAME_MAX]; /* abstract socket name without its leading NUL; "" = not under a tool */
+	char session[AGENT_NAME_MAX]; /* NAME:KEY (abi/control.h); "" = not under a tool */
 	uint64_t image_id;
 	void *stack; /* the control thread's */
 	int socket;  /* in the control thread's own descriptor table */
+	int stat_fd; /* likewise: the process' stat file of /proc, from the tool; -1 = none came */
 	struct patch_poker poker;
-	uint32_t forked;    /* this process is a fork of a traced one */
-	uint32_t ready;	    /* futex word, counted up: whoever waits for the tool may go on */
-	uint32_t hold;	    /* futex word, enum agent_hold */
-	uint32_t live;	    /* 1 while a control thread serves this process */
-	uint32_t no_dlhook; /* dlopen cannot be followed */
+	uint32_t forked;      /* this process is a fork of a traced one */
+	uint32_t ready;	      /* futex word, counted up: whoever waits for the tool may go on */
+	uint32_t hold;	      /* futex word, enum agent_hold */
+	uint32_t text;	      /* futex word, enum agent_text */
+	uint32_t live;	      /* 1 while a control thread serves this process */
+	uint32_t no_dlhook;   /* dlopen cannot be followed */
+	uint32_t control_tid; /* of the control thread; the kernel makes it 0 when that has ended */
+	uint32_t leave;	      /* enum agent_leave: it shall end */
+	uint32_t back;	      /* it is one that comes after such a one */
+	uint32_t no_children; /* a sandbox forbids what a forked child's start takes */
+	uint32_t blind;	      /* a sandbox forbids to look at the next one's filter */
 	uint32_t dlhook_tried;
+	uint8_t dlhook_old[5]; /* what the jump in the loader's hook replaced */
 	int exit_status;       /* of the control thread: counts when it is the process' last */
 	uint64_t objects_seen; /* digest of the link map at the last report */
 	struct agent_sites sites[PROBE_REGIONS];
 	uint32_t sites_count;
 	int (*next_find_object)(void *pc, void *result);
 	int (*next_iterate)(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
+	int (*next_backtrace)(void **frames, int size);
 	int (*next_setname)(uint64_t thread, const char *name);
 	int (*next_prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+	long (*next_syscall)(long number, long a, long b, long c, long d, long e, long f);
+	int (*next_unshare)(int flags);
+	int (*next_setns)(int fd, int kind);
+	agent_longjmp_fn *next_longjmp, *next__longjmp, *next_siglongjmp, *next_longjmp_chk;
+	int (*next_sigaltstack)(const stack_t *stack, stack_t *old);
 };
 extern struct agent agent __attribute__((visibility("hidden")));
 
 /* control.c: start the control thread and wait for it, bounded; the program's thread, signals blocked. */
 void agent_control_start(void);
+/* Instead: tell the tool why this image is not traced. */
+void agent_control_decline(int error, const char *what);
 /* Hold the calling thread until `ready` is no longer `seen`, or bound_ms are over. */
 void agent_wait_ready(uint32_t seen, uint32_t bound_ms);
 /* True while somebody is held, who stays held until agent_hold_end(). */
 bool agent_hold_begin(void) __attribute__((warn_unused_result));
 void agent_hold_end(void);
 
+/*
+ * End the control thread; true if there was one.  calls: the calling thread
+ * may make system calls.
+ */
+bool agent_control_leave(enum agent_leave how, bool calls) __attribute__((warn_unused_result));
+/* Start another after AGENT_AWAY, which takes up the conversation. */
+void agent_control_back(void);
+
 /* control_plan.c: the answer to a PLAN that is not carried out. */
 void agent_plan_refuse(const struct calltap_msg_plan *plan, int error, struct calltap_msg_plan_done *done);
 /* Apply a PLAN whose sites are in fd; done is the answer. */
 void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done);
-/* Switch every site off; the text goes on as if untraced. */
-void agent_sites_off(void);
+/* Carry a SWITCH out, whose size is right. */
+void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap_msg_switch_done *done);
+/* Give the text its own bytes back. */
+void agent_sites_restore(struct calltap_msg_detached *done);
+/* For the control thread: keep the set of objects as it is.  False: a dlclose has not ended for 20 s. */
+bool agent_text_take(void) __attribute__((warn_unused_result));
+void agent_text_release(void);
+/* For the program's thread in dlclose: an object is about to be unmapped, or is gone. */
+void agent_text_unmapping(bool begins);
 
 /* memory.c */
+/*
+ * Map memory of the tool's; the address or -errno.  Only a memfd of that size
+ * whose seals say that it stays so: an access beyond its end would be a SIGBUS.
+ */
+void *agent_map(int fd, uint64_t size, int prot, int flags, int seals) __attribute__((warn_unused_result));
 int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per image */
 int agent_arena_add(int fd, uint64_t size) __attribute__((warn_unused_result));
 /* Wake every writer that waits for a reader that is gone. */
@@ -89,15 +143,28 @@ void agent_wake_writers(void);
 /* objects.c */
 int agent_objects_send(void) __attribute__((warn_unused_result)); /* OBJECT ... OBJECTS_END */
 void agent_dlhook_install(void);
+void agent_dlhook_remove(void);
+
+/* debugger.c: tell debuggers of a region's stubs. */
+void agent_debugger_tell(uint64_t lo, uint64_t hi);
 
 /* unwind.c: find the functions that it stands in front of. */
 void agent_unwind_init(void);
-/* names.c: likewise. */
+/* backtrace.c, names.c, calls.c, contexts.c: likewise. */
+void agent_backtrace_init(void);
 void agent_names_init(void);
+void agent_calls_init(void);
+void agent_contexts_init(void);
+/* names.c: the calling thread's kernel name goes where its sub-buffers take it from. */
+void agent_name_refresh(void);
 
 /* channel.c: one message; 0 or -errno.  fds: up to `max` descriptors that came along, -1 for none. */
 int agent_send(const void *message, uint32_t size) __attribute__((warn_unused_result));
 int agent_receive(void *message, uint32_t size, int *fds, unsigned max) __attribute__((warn_unused_result));
 int agent_connect(void) __attribute__((warn_unused_result));
+/* KEY of the session (abi/control.h). */
+uint64_t agent_session_key(void);
+/* Tell the tool what could not be done, a clause such as "cannot map its buffers", and why. */
+void agent_complain(int error, const char *what);
 
 #endif

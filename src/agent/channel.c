@@ -22,6 +22,15 @@ int agent_send(const void *message, uint32_t size)
 	return done == (long)size ? 0 : -EIO;
 }
 
+void agent_complain(int error, const char *what)
+{
+	struct calltap_msg_fault fault = {.head = {CALLTAP_MSG_FAULT, sizeof(fault)}, .error = error};
+
+	base_copy_text(fault.text, sizeof(fault.text), what);
+	if (agent_send(&fault, sizeof(fault)))
+		return; /* the tool is gone, and nobody left to complain to */
+}
+
 /* Descriptors out of a control message; returns how many. */
 static unsigned take_fds(struct msghdr *header, int *fds, unsigned max)
 {
@@ -69,6 +78,28 @@ int agent_receive(void *message, uint32_t size, int *fds, unsigned max)
 	return 0;
 }
 
+#define SEND_WAIT_S 2 /* a tool that is stopped must not stop us, nor one that takes nobody in */
+
+/* Where the session's name ends and ":KEY" begins. */
+static size_t name_length(void)
+{
+	size_t length = 0;
+
+	while (agent.session[length] && agent.session[length] != ':')
+		length++;
+	return length;
+}
+
+uint64_t agent_session_key(void)
+{
+	const char *digit = agent.session + name_length();
+	uint64_t key = 0;
+
+	while (*digit && *++digit)
+		key = key << 4 | (uint64_t)(*digit <= '9' ? *digit - '0' : *digit - 'a' + 10);
+	return key;
+}
+
 /* The tool must be of our user or root: anybody may listen on an abstract name. */
 static int check_peer(int fd)
 {
@@ -86,12 +117,14 @@ static int check_peer(int fd)
 int agent_connect(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t length = base_strlen(agent.session);
+	const int64_t patience[2] = {SEND_WAIT_S, 0}; /* struct timeval */
+	size_t length = name_length();
 	long fd, ret;
 
 	fd = SYS(socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
 	if (sys_failed(fd))
 		return (int)fd;
+	SYS(setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, patience, sizeof(patience), 0);
 	memcpy(address.sun_path + 1, agent.session, length);
 	ret = SYS(connect, fd, &address, offsetof(struct sockaddr_un, sun_path) + 1 + length, 0, 0, 0);
 	if (!sys_failed(ret))

@@ -18,16 +18,20 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define MESSAGE_MAX  512 /* from the tool */
 #define OLD_FD_MAX   4096
 #define WAIT_STEP_NS 100000000u
+#define LOOK_MIN_NS  5000000
+#define LOOK_MAX_NS  999999999
+#define AWAY_TICKS   (1ul << 33) /* longest wait for the control thread's end: seconds */
+#define AWAY_STEP_NS 1000000u
 
 union message {
 	struct calltap_msg head;
 	struct calltap_msg_setup setup;
 	struct calltap_msg_plan plan;
 	struct calltap_msg_arena arena;
-	char bytes[MESSAGE_MAX];
+	struct calltap_msg_switch change;
+	char bytes[CALLTAP_MSG_MAX];
 };
 
 static void ready(void)
@@ -50,13 +54,16 @@ static int say_hello(void)
 	struct calltap_msg_hello hello = {
 		.head = {CALLTAP_MSG_HELLO, sizeof(hello)},
 		.version = CALLTAP_ABI_VERSION,
-		.flags = agent.forked ? CALLTAP_HELLO_FORKED : 0,
+		.flags = agent.back	? CALLTAP_HELLO_BACK
+			 : agent.forked ? CALLTAP_HELLO_FORKED
+					: 0,
 		.pid = (uint32_t)sys_getpid(),
 		.tid = (uint32_t)sys_gettid(),
 		.ppid = (uint32_t)SYS(getppid, 0, 0, 0, 0, 0, 0),
 		.page_size = CALLTAP_PAGE,
 		.ticks = arch_clock(),
 		.image_id = agent.image_id,
+		.key = agent_session_key(),
 	};
 
 	return agent_send(&hello, sizeof(hello));
@@ -64,10 +71,10 @@ static int say_hello(void)
 
 static int map_board(int fd)
 {
-	void *board = sys_mmap(NULL, CALLTAP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *board = agent_map(fd, CALLTAP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, F_SEAL_SHRINK);
 
 	if (sys_failed((long)board))
-		return -ENOMEM;
+		return (int)(long)board;
 	probe_context.shared.board = board;
 	return 0;
 }
@@ -76,17 +83,21 @@ static int map_board(int fd)
 static int take_setup(void)
 {
 	union message message = {0};
-	int fds[2] = {-1, -1}, ret;
+	int fds[3] = {-1, -1, -1}, ret;
 
-	ret = agent_receive(&message, sizeof(message), fds, 2);
+	ret = agent_receive(&message, sizeof(message), fds, 3);
+	agent.stat_fd = fds[2];
 	if (!ret && (message.head.type != CALLTAP_MSG_SETUP || message.head.size != sizeof(message.setup)))
 		ret = -EPROTO;
 	if (!ret && message.setup.dormant)
 		ret = 1;
-	if (!ret)
+	if (!ret) {
 		ret = map_board(fds[0]);
-	if (!ret)
-		ret = agent_arena_add(fds[1], message.setup.arena_size);
+		if (!ret)
+			ret = agent_arena_add(fds[1], message.setup.arena_size);
+		if (ret)
+			agent_complain(ret, "cannot map the buffers; it runs on untraced");
+	}
 	for (unsigned i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			sys_close(fds[i]);
@@ -115,6 +126,29 @@ static int answer_plan(const union message *message, int fd)
 	} else {
 		agent_plan_refuse(&message->plan, -ETIMEDOUT, &done);
 	}
+	return agent_send(&done, sizeof(done));
+}
+
+static int take_arena(const union message *message, int fd)
+{
+	int error;
+
+	if (message->head.size != sizeof(message->arena) || fd < 0)
+		return -EPROTO;
+	error = agent_arena_add(fd, message->arena.arena_size);
+	if (error)
+		agent_complain(error, "cannot map more buffers; some threads are not recorded");
+	return 0; /* the rings that there are must do */
+}
+
+static int answer_switch(const struct calltap_msg_switch *change)
+{
+	struct calltap_msg_switch_done done;
+
+	if (change->head.size < sizeof(*change) || change->count > CALLTAP_SWITCH_MAX ||
+	    change->head.size != sizeof(*change) + change->count * sizeof(change->sites[0]))
+		return -EPROTO;
+	agent_sites_switch(change, &done);
 	return agent_send(&done, sizeof(done));
 }
 
@@ -153,12 +187,15 @@ static long stat_field(const char *state, int n)
 static bool is_last_thread(int *status)
 {
 	char text[1024] = "", *state = NULL;
-	long fd = SYS(openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0), got;
+	long fd = agent.stat_fd, got;
 
+	if (fd < 0)
+		fd = SYS(openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	if (sys_failed(fd))
 		return false;
-	got = SYS(read, fd, text, sizeof(text) - 1, 0, 0, 0);
-	sys_close((int)fd);
+	got = SYS(pread64, fd, text, sizeof(text) - 1, 0, 0, 0);
+	if (fd != agent.stat_fd)
+		sys_close((int)fd);
 	for (long i = 0; i + 2 < got; i++)
 		if (text[i] == ')')
 			state = &text[i] + 2; /* the name may hold anything; the last one counts */
@@ -169,16 +206,22 @@ static bool is_last_thread(int *status)
 	return stat_field(state, 20) == 2; /* threads: the leader, gone but listed, and we */
 }
 
-/* Wait for a message; -EPIPE when nobody is left to serve. */
+/*
+ * Wait for a message; -EPIPE when nobody is left to serve.  That is looked at
+ * after 5 ms, then ever more rarely: a process that lived for a moment is not
+ * kept for much longer, and one that stays is looked at each second.
+ */
 static int wait_message(void)
 {
 	struct pollfd poll = {.fd = agent.socket, .events = POLLIN};
-	struct sys_timespec second = {1, 0};
+	struct sys_timespec step = {0, LOOK_MIN_NS};
 
-	while (SYS(ppoll, &poll, 1, &second, NULL, 0, 0) == 0)
+	while (SYS(ppoll, &poll, 1, &step, NULL, 0, 0) == 0 && !__atomic_load_n(&agent.leave, __ATOMIC_SEQ_CST)) {
 		if (is_last_thread(&agent.exit_status))
 			return -EPIPE;
-	return 0;
+		step.nsec = step.nsec < LOOK_MAX_NS / 2 ? step.nsec * 2 : LOOK_MAX_NS;
+	}
+	return agent.leave ? -ECANCELED : 0;
 }
 
 /* One message; 0 to go on, else the conversation is over. */
@@ -204,10 +247,10 @@ static int serve(void)
 		ret = report_objects();
 		break;
 	case CALLTAP_MSG_ARENA:
-		if (message.head.size != sizeof(message.arena) || fd < 0)
-			ret = -EPROTO;
-		else if (agent_arena_add(fd, message.arena.arena_size))
-			ret = 0; /* no memory for it: the rings that there are must do */
+		ret = take_arena(&message, fd);
+		break;
+	case CALLTAP_MSG_SWITCH:
+		ret = answer_switch(&message.change);
 		break;
 	default: /* DETACH, or a tool that we do not understand */
 		ret = -EPIPE;
@@ -217,21 +260,41 @@ static int serve(void)
 	return ret;
 }
 
+/* The tool may live: a forked child still has the board of its parent. */
+static void count_unreached(void)
+{
+	if (agent.forked)
+		__atomic_add_fetch(&probe_context.shared.board->unreached, 1, __ATOMIC_RELAXED);
+}
+
+void agent_control_decline(int error, const char *what)
+{
+	if (agent_connect())
+		return;
+	if (!say_hello())
+		agent_complain(error, what);
+	sys_close(agent.socket);
+}
+
 static int begin(void)
 {
 	int ret = agent_connect();
-
 	if (!ret)
 		ret = say_hello();
+	if (agent.back)
+		return ret;
 	if (!ret)
 		ret = take_setup();
 	if (!ret && !agent.forked)
 		ret = report_objects();
+	if (ret < 0)
+		count_unreached();
 	return ret;
 }
 
 static int control_main(void *unused)
 {
+	struct calltap_msg_detached detached;
 	int ret;
 
 	(void)unused;
@@ -239,21 +302,33 @@ static int control_main(void *unused)
 	close_copies();
 	SYS(chdir, "/", 0, 0, 0, 0, 0); /* keeps no folder of the program's busy */
 	agent.socket = -1;
+	agent.stat_fd = -1;
 	patch_poker_open(&agent.poker);
 	ret = begin();
 	if (!ret) {
 		__atomic_store_n(&agent.live, 1, __ATOMIC_RELEASE);
-		while (!serve())
-			;
+		do
+			ret = serve();
+		while (!ret);
 	}
-	/* The tool has gone or wants us to: no more records, nobody waits, text as good as untraced. */
 	__atomic_store_n(&agent.live, 0, __ATOMIC_RELEASE);
+	/* Away for a while, or back in vain: recording goes on, and the tool looks at the rings by itself. */
+	if (agent.leave == AGENT_AWAY || (agent.back && ret)) {
+		ready();
+		return 0;
+	}
+	if (ret < 0 && ret != -EPIPE)
+		agent_complain(ret, "could not go on with its session; the rest of it ran untraced");
+	/* The tool has gone or wants us to: no more records, nobody waits, text as good as untraced. */
 	__atomic_store_n(&probe_context.enabled, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&probe_context.shared.reader_gone, 1, __ATOMIC_SEQ_CST);
 	agent_wake_writers();
 	ready();
-	agent_sites_off();
-	return agent.exit_status; /* the thread's end closes its descriptors */
+	agent_sites_restore(&detached);
+	agent_dlhook_remove();
+	if (agent_send(&detached, sizeof(detached)))
+		return agent.exit_status; /* nobody is left to be told */
+	return agent.exit_status;	  /* the thread's end closes its descriptors */
 }
 
 bool agent_hold_begin(void)
@@ -294,7 +369,8 @@ void agent_wait_ready(uint32_t seen, uint32_t bound_ms)
 void agent_control_start(void)
 {
 	/* No CLONE_FILES, no CLONE_FS: see the head of this file.  No CLONE_SETTLS: no thread-local storage is used. */
-	const unsigned long flags = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+	const unsigned long flags =
+		CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
 	uint32_t seen = agent.ready;
 	long tid;
 
@@ -302,15 +378,67 @@ void agent_control_start(void)
 		void *stack =
 			sys_mmap(NULL, AGENT_OWN_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-		if (sys_failed((long)stack))
+		if (sys_failed((long)stack)) {
+			count_unreached();
 			return;
+		}
 		SYS(mprotect, stack, CALLTAP_PAGE, PROT_NONE, 0, 0, 0);
 		agent.stack = stack;
 	}
 	agent.hold = AGENT_HELD;
-	tid = arch_thread_start(flags, (char *)agent.stack + AGENT_OWN_STACK, control_main, NULL, NULL);
-	if (sys_failed(tid))
+	agent.text = AGENT_TEXT_FREE; /* a forked child has none of the threads that may have had it */
+	tid = arch_thread_start(flags, (char *)agent.stack + AGENT_OWN_STACK, control_main, NULL,
+				(int *)&agent.control_tid);
+	if (sys_failed(tid)) {
 		agent.hold = AGENT_FREE;
-	else
-		agent_wait_ready(seen, agent.forked ? AGENT_CHILD_MS : AGENT_READY_MS);
+		count_unreached();
+		return;
+	}
+	agent_wait_ready(seen, agent.forked || agent.back ? AGENT_CHILD_MS : AGENT_READY_MS);
+	if (__atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE) == seen)
+		count_unreached(); /* not in time: its first calls, at the least, are missing */
+}
+
+bool agent_control_leave(enum agent_leave how, bool calls)
+{
+	struct calltap_arena *arena = probe_context.wiped->arenas[0];
+	uint64_t start = arch_clock();
+	uint32_t tid;
+
+	if (!__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE))
+		return false;
+	/* Said before its connection ends. */
+	__atomic_fetch_or(&arena->notes, how == AGENT_AWAY ? CALLTAP_NOTE_ALONE : CALLTAP_NOTE_END, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&agent.leave, how, __ATOMIC_SEQ_CST);
+	/* The tool's answer makes it look; else it does by itself within a second. */
+	__atomic_add_fetch(&arena->request, 1, __ATOMIC_SEQ_CST);
+	if (calls)
+		ring_bell(probe_context.shared.board);
+	for (tid = agent.control_tid; __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE);) {
+		if (arch_clock() - start > AWAY_TICKS) {
+			agent.leave = AGENT_STAY;
+			return false;
+		}
+		if (calls)
+			sys_futex_wait(&agent.control_tid, tid, AWAY_STEP_NS);
+		else
+			arch_pause();
+	}
+	/* The word is cleared a little before the kernel counts it out. */
+	while (calls && !sys_failed(SYS(tgkill, sys_getpid(), tid, 0, 0, 0, 0)) && arch_clock() - start < AWAY_TICKS)
+		sys_futex_wait(&agent.control_tid, 0, AWAY_STEP_NS / 10);
+	return true;
+}
+
+void agent_control_back(void)
+{
+	uint64_t signals;
+
+	/* Under a filter that forbids its calls there can be none: recording goes on without. */
+	if (agent.no_children || !probe_calls_begin(&signals))
+		return;
+	agent.leave = AGENT_STAY;
+	agent.back = 1;
+	agent_control_start();
+	probe_calls_end(&signals);
 }

@@ -6,20 +6,44 @@
 #ifndef AGENT_LIBC_H
 #define AGENT_LIBC_H
 
-#include <dlfcn.h>
 #include <link.h>
+#include <signal.h>
 #include <stdint.h>
 
 #define AGENT_EXPORT __attribute__((visibility("default")))
 
-/* Defined by the loader and libc; weak, for the agent links neither. */
+/* The loader's; weak, for the agent links nothing. */
 extern struct r_debug _r_debug __attribute__((weak));
-extern __typeof__(dlsym) dlsym __attribute__((weak));
+/* The linker's: the agent's own dynamic section. */
+extern ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
+/* The same with what follows it from r_version 2 on: the name spaces of dlmopen(). */
+struct agent_r_debug {
+	struct r_debug first;
+	struct agent_r_debug *next;
+};
+extern struct agent_r_debug agent_r_debug __asm__("_r_debug") __attribute__((weak));
 
 /* Defined by the agent (agent.map), with libc's types but for pthread_t, an integer on every Linux libc. */
 AGENT_EXPORT int _dl_find_object(void *pc, struct dl_find_object *result);
 AGENT_EXPORT int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
+AGENT_EXPORT int backtrace(void **frames, int size);
 AGENT_EXPORT int pthread_setname_np(uint64_t thread, const char *name);
 AGENT_EXPORT int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+AGENT_EXPORT long agent_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+AGENT_EXPORT int unshare(int flags);
+AGENT_EXPORT int setns(int fd, int kind);
+AGENT_EXPORT int sigaltstack(const stack_t *stack, stack_t *old);
+AGENT_EXPORT void longjmp(void *env, int value) __attribute__((noreturn));
+AGENT_EXPORT void _longjmp(void *env, int value) __attribute__((noreturn));
+AGENT_EXPORT void siglongjmp(void *env, int value) __attribute__((noreturn));
+AGENT_EXPORT void __longjmp_chk(void *env, int value) __attribute__((noreturn));
+
+/* symbols.c: the function of that name that comes after the agent's in the loader's order; NULL = none. */
+void *agent_next(const char *name);
+
+/* debugger.c: gdb's names; not exported, it finds them in the symbol table. */
+struct jit_descriptor;
+extern struct jit_descriptor __jit_debug_descriptor;
+void __jit_debug_register_code(void);
 
 #endif

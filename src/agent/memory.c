@@ -4,7 +4,9 @@
  * Context: control.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <agent/agent.h>
 #include <base/mem.h>
@@ -32,14 +34,33 @@ int agent_memory_init(void)
 	return 0;
 }
 
-static int arena_is_sane(struct calltap_arena *arena, uint64_t size)
+void *agent_map(int fd, uint64_t size, int prot, int flags, int seals)
 {
-	const struct calltap_ring *ring = ring_at(arena, 0);
-	uint64_t ring_size = CALLTAP_PAGE + (uint64_t)ring->sub_size * ring->sub_count;
+	long has = SYS(fcntl, fd, F_GET_SEALS, 0, 0, 0, 0), end = SYS(lseek, fd, 0, SEEK_END, 0, 0, 0);
 
-	return arena->magic == CALLTAP_ARENA_MAGIC && arena->ring_count && arena->ring_count <= CALLTAP_ARENA_RINGS &&
-	       ring->magic == CALLTAP_RING_MAGIC && ring->sub_count >= 2 && ring_size <= arena->ring_stride &&
-	       CALLTAP_PAGE + arena->ring_count * arena->ring_stride <= size;
+	if (sys_failed(has) || (has & seals) != seals || sys_failed(end) || (uint64_t)end < size)
+		return (void *)(long)-EPROTO;
+	return sys_mmap(NULL, size, prot, flags, fd, 0);
+}
+
+static bool ring_is_sane(const struct calltap_ring *ring, uint64_t stride)
+{
+	return ring->magic == CALLTAP_RING_MAGIC && ring->sub_count >= 2 && ring->sub_size >= CALLTAP_PAGE &&
+	       !(ring->sub_size & (ring->sub_size - 1)) &&
+	       CALLTAP_PAGE + (uint64_t)ring->sub_size * ring->sub_count <= stride;
+}
+
+static bool arena_is_sane(struct calltap_arena *arena, uint64_t size)
+{
+	uint64_t stride = arena->ring_stride;
+
+	if (arena->magic != CALLTAP_ARENA_MAGIC || !arena->ring_count || arena->ring_count > CALLTAP_ARENA_RINGS ||
+	    stride > size || stride % CALLTAP_PAGE || CALLTAP_PAGE + arena->ring_count * stride > size)
+		return false;
+	for (uint32_t i = 0; i < arena->ring_count; i++)
+		if (!ring_is_sane(ring_at(arena, i), stride))
+			return false;
+	return true;
 }
 
 int agent_arena_add(int fd, uint64_t size)
@@ -49,10 +70,12 @@ int agent_arena_add(int fd, uint64_t size)
 
 	if (wiped->arena_count >= PROBE_ARENAS)
 		return -ENOSPC;
-	arena = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (size < 2 * CALLTAP_PAGE)
+		return -EPROTO;
+	arena = agent_map(fd, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, F_SEAL_SHRINK);
 	if (sys_failed((long)arena))
-		return -ENOMEM;
-	if (size < 2 * CALLTAP_PAGE || !arena_is_sane(arena, size)) {
+		return (int)(long)arena;
+	if (!arena_is_sane(arena, size)) {
 		sys_munmap(arena, size);
 		return -EPROTO;
 	}

@@ -64,19 +64,33 @@ int agent_objects_send(void)
 	return ret;
 }
 
+/* Objects that dlmopen() brought in stay untraced: unwinders in there could not ask us about stubs. */
+static void note_other_spaces(void)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+
+	if (agent_r_debug.first.r_version >= 2 && agent_r_debug.next && wiped->alive)
+		__atomic_fetch_or(&wiped->arenas[0]->notes, CALLTAP_NOTE_SPACES, __ATOMIC_RELAXED);
+}
+
 /* In the loader, in place of its empty function. */
 static void agent_debug_state(void)
 {
 	uint64_t digest, signals;
 	uint32_t seen;
 
+	/* Without a control thread of this process' own nobody writes to its text. */
+	if (probe_context.wiped->alive && _r_debug.r_state != RT_ADD)
+		agent_text_unmapping(_r_debug.r_state == RT_DELETE);
 	if (_r_debug.r_state != RT_CONSISTENT || !probe_context.enabled)
 		return;
+	note_other_spaces();
 	digest = objects_digest();
 	if (digest == agent.objects_seen)
 		return;
 	agent.objects_seen = digest;
-	sys_signals_block(&signals);
+	if (!probe_calls_begin(&signals))
+		return; /* the tool cannot be asked from a sandbox; it says so */
 	if (!probe_context.wiped->alive)
 		probe_context.on_new_process();
 	seen = __atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE);
@@ -86,7 +100,7 @@ static void agent_debug_state(void)
 		ring_bell(probe_context.shared.board);
 		agent_wait_ready(seen, AGENT_READY_MS);
 	}
-	sys_signals_restore(&signals);
+	probe_calls_end(&signals);
 }
 
 void agent_dlhook_install(void)
@@ -103,7 +117,15 @@ void agent_dlhook_install(void)
 	if (!arch_is_empty_function((const uint8_t *)at) ||
 	    at - (uint64_t)agent_debug_state + ARCH_REACH >= 2 * ARCH_REACH)
 		return;
+	memcpy(agent.dlhook_old, (const void *)at, sizeof(agent.dlhook_old));
 	arch_jump_make(code, at, (uint64_t)agent_debug_state);
 	if (!patch_poke_fresh(&agent.poker, at, code, 5))
 		agent.no_dlhook = 0;
+}
+
+void agent_dlhook_remove(void)
+{
+	if (agent.dlhook_tried && !agent.no_dlhook &&
+	    patch_hook_restore(&agent.poker, _r_debug.r_brk, (uint64_t)agent_debug_state, agent.dlhook_old))
+		return; /* it stays, and has nothing to do */
 }

@@ -5,9 +5,11 @@
  * -z initfirst), so that their constructors are traced too.  Contexts: control
  * on the program's thread; nothing here runs twice at a time.
  */
+#include <errno.h>
 #include <stddef.h>
 
 #include <agent/agent.h>
+#include <agent/sandbox.h>
 #include <base/mem.h>
 #include <base/sys.h>
 
@@ -39,7 +41,11 @@ static void new_process(void)
 	probe_context.writers_base = probe_context.writers_used;
 	agent.forked = 1;
 	agent.live = 0;
-	agent_control_start();
+	agent.control_tid = 0;
+	agent.leave = AGENT_STAY;
+	agent.back = 0;
+	if (!agent.no_children)
+		agent_control_start();
 	if (!probe_context.wiped->alive)
 		probe_context.enabled = 0;
 	__atomic_store_n(starting, 2, __ATOMIC_RELEASE);
@@ -64,10 +70,19 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	(void)argv;
 	agent_unwind_init();
 	agent_names_init();
-	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) || agent_memory_init())
+	agent_backtrace_init();
+	agent_calls_init();
+	agent_contexts_init();
+	probe_context.main_stack_end = (uint64_t)environment;
+	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) ||
+	    sandbox_is_foreign(environment_value(environment, CALLTAP_ENV_FILTERS)) || agent_memory_init())
 		return;
 	base_copy_text(agent.session, sizeof(agent.session), session);
 	agent.image_id = random_id();
+	if (arch_in_valgrind()) {
+		agent_control_decline(-ENOTSUP, "runs under valgrind and is not traced");
+		return;
+	}
 	probe_context.on_new_process = new_process;
 	probe_context.wiped->starting = 2;
 	patch_sync_prepare();

@@ -3,10 +3,11 @@
  * which unwinders find an address' unwind table, and answers for stubs.
  *
  * This covers libgcc_s, a libgcc linked into the program, LLVM's libunwind
- * and others, without registering anything with any of them.  Called on the
+ * and others, without registering anything with any of them.  Which table
+ * they get depends on the object that they are in (arch.h).  Called on the
  * program's threads at any time, from signal handlers too: no locks, no state
- * but the append-only list of regions.  dlsym() is used once, in the
- * constructor, to find the functions behind.
+ * but the append-only list of regions.  The functions behind are found once,
+ * in the constructor.
  */
 #include <agent/agent.h>
 #include <agent/libc.h>
@@ -14,49 +15,89 @@
 
 #define STUBS_NAME "[calltap stubs]"
 
+static bool starts_with(const char *text, const char *start)
+{
+	size_t size = base_strlen(start);
+
+	return base_strlen(text) >= size && !memcmp(text, start, size);
+}
+
+/* Of a region's tables, the one for the unwinder whose code is in the object of that path (arch.h). */
+static uint64_t table_for(const char *path, const struct probe_region *region)
+{
+	const char *name = path ? path : "";
+	enum arch_unwinder unwinder = ARCH_UNWINDER_UNKNOWN;
+
+	for (const char *at = name; *at; at++)
+		if (*at == '/')
+			name = at + 1;
+	if (starts_with(name, "libunwind"))
+		unwinder = ARCH_UNWINDER_OTHER;
+	else if (starts_with(name, "libgcc_s."))
+		unwinder = ARCH_UNWINDER_LIBGCC;
+	return region->hi + unwinder * ARCH_EH_FRAME_MAX;
+}
+
 int _dl_find_object(void *pc, struct dl_find_object *result)
 {
 	const struct probe_region *region = probe_region_of((uint64_t)pc);
+	struct dl_find_object asking = {0};
 
 	if (!region)
 		return agent.next_find_object ? agent.next_find_object(pc, result) : -1;
+	if (agent.next_find_object && agent.next_find_object(__builtin_return_address(0), &asking))
+		asking.dlfo_link_map = NULL;
 	memset(result, 0, sizeof(*result));
 	result->dlfo_map_start = (void *)region->lo;
 	result->dlfo_map_end = (void *)region->hi;
-	result->dlfo_eh_frame = (void *)region->hi; /* its table lies behind its stubs */
+	result->dlfo_eh_frame = (void *)table_for(asking.dlfo_link_map ? asking.dlfo_link_map->l_name : NULL, region);
 	return 0;
-}
-
-static int report(const struct probe_region *region, int (*callback)(struct dl_phdr_info *, size_t, void *), void *data,
-		  const struct dl_phdr_info *like)
-{
-	ElfW(Phdr) headers[] = {
-		{.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = region->lo, .p_memsz = region->hi - region->lo},
-		{.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = region->hi, .p_memsz = ARCH_EH_FRAME_MAX},
-	};
-	struct dl_phdr_info info = {
-		.dlpi_addr = 0,
-		.dlpi_name = STUBS_NAME,
-		.dlpi_phdr = headers,
-		.dlpi_phnum = 2,
-		.dlpi_adds = like->dlpi_adds,
-		.dlpi_subs = like->dlpi_subs,
-	};
-
-	return callback(&info, sizeof(info), data);
 }
 
 struct passing {
 	int (*callback)(struct dl_phdr_info *, size_t, void *);
 	void *data;
 	struct dl_phdr_info last;
+	const char *asking; /* path of the object that callback is in */
 };
+
+static int report(const struct probe_region *region, const struct passing *passing)
+{
+	uint64_t table = table_for(passing->asking, region);
+	ElfW(Phdr) headers[] = {
+		{.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = region->lo, .p_memsz = region->hi - region->lo},
+		{.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = table, .p_memsz = ARCH_EH_FRAME_MAX},
+	};
+	struct dl_phdr_info info = {
+		.dlpi_addr = 0,
+		.dlpi_name = STUBS_NAME,
+		.dlpi_phdr = headers,
+		.dlpi_phnum = 2,
+		.dlpi_adds = passing->last.dlpi_adds,
+		.dlpi_subs = passing->last.dlpi_subs,
+	};
+
+	return passing->callback(&info, sizeof(info), passing->data);
+}
+
+static bool holds(const struct dl_phdr_info *info, uint64_t address)
+{
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+
+		if (header->p_type == PT_LOAD && address - info->dlpi_addr - header->p_vaddr < header->p_memsz)
+			return true;
+	}
+	return false;
+}
 
 static int pass(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct passing *passing = data;
 
 	memcpy(&passing->last, info, size < sizeof(passing->last) ? size : sizeof(passing->last));
+	if (holds(info, (uint64_t)passing->callback))
+		passing->asking = info->dlpi_name;
 	return passing->callback(info, size, passing->data);
 }
 
@@ -67,15 +108,13 @@ int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void
 	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < n && !ret; i++)
-		ret = report(&probe_context.regions[i], callback, data, &passing.last);
+		ret = report(&probe_context.regions[i], &passing);
 	return ret;
 }
 
 void agent_unwind_init(void)
 {
-	if (!&dlsym)
-		return;
-	agent.next_find_object = (int (*)(void *, void *))dlsym(RTLD_NEXT, "_dl_find_object");
+	agent.next_find_object = (int (*)(void *, void *))agent_next("_dl_find_object");
 	agent.next_iterate =
-		(int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))dlsym(RTLD_NEXT, "dl_iterate_phdr");
+		(int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))agent_next("dl_iterate_phdr");
 }

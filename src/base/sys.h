@@ -70,17 +70,24 @@ static inline uint64_t sys_monotonic_ns(void)
 	return (uint64_t)ts.sec * 1000000000u + (uint64_t)ts.nsec;
 }
 
-/* Block every signal of this thread; sys_signals_restore(old) undoes it. */
+#define SYS_NOT_BLOCKED (~(uint64_t)0) /* no mask of the kernel's: SIGKILL is never blocked */
+
+/* Block every signal of this thread; sys_signals_restore(old) undoes it.  Where it is refused, both change nothing. */
 static inline void sys_signals_block(uint64_t *old)
 {
 	uint64_t all = ~(uint64_t)0;
 
-	SYS(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, old, sizeof(all), 0, 0);
+	if (sys_failed(SYS(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, old, sizeof(all), 0, 0)))
+		*old = SYS_NOT_BLOCKED;
 }
 
 static inline void sys_signals_restore(const uint64_t *old)
 {
-	SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, old, 0, sizeof(*old), 0, 0);
+	if (*old == SYS_NOT_BLOCKED)
+		return;
+	/* The program would never see a signal again: worth a second try. */
+	if (sys_failed(SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, old, 0, sizeof(*old), 0, 0)))
+		SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, old, 0, sizeof(*old), 0, 0);
 }
 
 #endif

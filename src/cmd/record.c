@@ -40,6 +40,7 @@ enum option_code {
 	OPT_NO_EXEC,
 	OPT_NO_SITES,
 	OPT_NO_MATCH,
+	OPT_PERF_MAP,
 	OPT_HELP,
 };
 
@@ -58,6 +59,7 @@ static const struct option long_options[] = {
 	{"no-exec", no_argument, NULL, OPT_NO_EXEC},
 	{"allow-no-sites", no_argument, NULL, OPT_NO_SITES},
 	{"allow-no-match", no_argument, NULL, OPT_NO_MATCH},
+	{"perf-map", no_argument, NULL, OPT_PERF_MAP},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -86,6 +88,7 @@ static void print_help(void)
 	       "      --no-exec           do not follow programs that are started in the traced one's place\n"
 	       "      --allow-no-sites    run COMMAND although nothing in it can be traced yet\n"
 	       "      --allow-no-match    run COMMAND although a filter matches nothing yet\n"
+	       "      --perf-map          write /tmp/perf-PID.map, by which perf names the stubs\n"
 	       "  -q, --quiet             no progress and no summary\n"
 	       "  -v, --verbose           always print the summary\n"
 	       "      --help              this text\n\n"
@@ -218,6 +221,9 @@ static int take_option(struct record_options *options, int code, bool *quiet)
 	case OPT_NO_MATCH:
 		options->allow_no_match = true;
 		return 0;
+	case OPT_PERF_MAP:
+		options->perf_map = true;
+		return 0;
 	case 'q':
 		*quiet = true;
 		return 0;
@@ -280,12 +286,39 @@ static void summarize(const struct record_options *options, const struct record_
 	if (result->failed)
 		fprintf(stderr, "calltap: %llu functions were left alone: their bytes were not what the file says\n",
 			(unsigned long long)result->failed);
+	if (result->left_over)
+		fprintf(stderr,
+			"calltap: %llu functions of what runs on are switched off, but their bytes are not the file's "
+			"again\n",
+			(unsigned long long)result->left_over);
 	if (result->untraced)
 		fprintf(stderr,
 			"calltap: %llu calls were not recorded: there was no buffer for their thread, or no memory "
 			"beside "
 			"their stack; a smaller buffer (-b) leaves room for more threads\n",
 			(unsigned long long)result->untraced);
+	if (result->shut_in)
+		fprintf(stderr,
+			"calltap: %u processes shut themselves in (seccomp) where system calls that tracing makes are "
+			"forbidden; new threads, stacks, forked children and libraries after that are not in the "
+			"trace\n",
+			result->shut_in);
+	if (result->executed)
+		fprintf(stderr,
+			"calltap: %u programs were executed in a sandbox (seccomp), where the agent stays out\n",
+			result->executed);
+	if (result->spaces)
+		fprintf(stderr,
+			"calltap: libraries that dlmopen() loaded into name spaces of their own are not traced\n");
+	if (result->strays)
+		fprintf(stderr,
+			"calltap: %u processes run on, and are not in the trace: they made no traced call so far\n",
+			result->strays);
+	if (result->unreached)
+		fprintf(stderr,
+			"calltap: %u forked children were not traced: they could not reach the recorder, for want of "
+			"time, threads, memory or descriptors, or from a network namespace of their own\n",
+			result->unreached);
 	if (result->lost)
 		fprintf(stderr,
 			"calltap: %llu records were lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
@@ -334,10 +367,14 @@ static int record(struct record_options *options, bool quiet)
 	char agent[PATH_MAX];
 	int ret;
 
-	if (find_agent(agent)) {
+	ret = find_agent(agent);
+	if (ret == -ENOENT && access("/proc/self", F_OK))
+		fprintf(stderr,
+			"calltap: /proc is not mounted, and nothing can be traced without it; mount it first\n");
+	else if (ret)
 		fprintf(stderr, "calltap: libcalltap-agent.so is not beside this program; install Calltap again\n");
+	if (ret)
 		return EXIT_USAGE;
-	}
 	options->agent_path = agent;
 	options->progress = !quiet && isatty(STDERR_FILENO);
 	ret = record_run(options, &result, &diag);

@@ -67,10 +67,13 @@ void patch_sync_prepare(void)
 	SYS(membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0, 0, 0, 0);
 }
 
-void patch_sync(void)
+int patch_sync(void)
 {
-	if (!sys_failed(SYS(membarrier, MEMBARRIER_SYNC_CORE, 0, 0, 0, 0, 0)))
-		return;
-	patch_sync_prepare();
-	SYS(membarrier, MEMBARRIER_SYNC_CORE, 0, 0, 0, 0, 0);
+	long ret = SYS(membarrier, MEMBARRIER_SYNC_CORE, 0, 0, 0, 0, 0);
+
+	if (sys_failed(ret)) {
+		patch_sync_prepare();
+		ret = SYS(membarrier, MEMBARRIER_SYNC_CORE, 0, 0, 0, 0, 0);
+	}
+	return sys_failed(ret) ? (int)ret : 0;
 }

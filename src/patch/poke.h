@@ -26,7 +26,7 @@ int patch_poke_fresh(struct patch_poker *poker, uint64_t address, const void *by
 	__attribute__((warn_unused_result));
 /* Announce to the kernel that patch_sync() will be used; cheap while the process has one thread. */
 void patch_sync_prepare(void);
-/* Make every thread of the process refetch its instructions. */
-void patch_sync(void);
+/* Make every thread of the process refetch its instructions; 0, or -errno where the kernel cannot. */
+int patch_sync(void);
 
 #endif

@@ -5,16 +5,22 @@
 #ifndef PATCH_SITES_H
 #define PATCH_SITES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <calltap/abi/control.h>
 
+#include <arch.h>
 #include <patch/poke.h>
 
+struct patch_region {
+	uint64_t lo; /* 0 = none */
+	uint64_t hi; /* end of its stubs; its unwind tables lie there, ARCH_EH_FRAME_MAX bytes each */
+};
+
 struct patch_result {
-	uint64_t region;     /* start of the stub region, 0 = none */
-	uint64_t region_end; /* end of its stubs; its unwind table lies there */
+	struct patch_region region;
 	uint32_t patched;
 	uint32_t failed;
 	uint32_t first_failed_id;
@@ -23,10 +29,12 @@ struct patch_result {
 /*
  * Map a region near [plan->near_lo, near_hi) and write the stubs of the
  * plan's sites into it; or take plan->region as it is.  The region ends up
- * readable and executable.  tls_gate: see arch_stub_build().
+ * readable and executable.  tls_gate: see arch_stub_build(); personality: see
+ * arch_eh_frame_build().
  */
 int patch_region_build(struct patch_result *result, const struct calltap_msg_plan *plan,
-		       const struct calltap_site *sites, int64_t tls_gate) __attribute__((warn_unused_result));
+		       const struct calltap_site *sites, int64_t tls_gate, uint64_t personality)
+	__attribute__((warn_unused_result));
 /*
  * Point the sites at their stubs.  No thread may be running in the object
  * (its constructors have not run).  A site whose bytes differ is left alone
@@ -34,12 +42,41 @@ int patch_region_build(struct patch_result *result, const struct calltap_msg_pla
  */
 int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, const struct calltap_site *sites,
 		      uint32_t count) __attribute__((warn_unused_result));
+
+#define PATCH_TRAMP_BYTES 5
+
+/* One instruction of a site: itself, or the trampoline that a short one leads to. */
+struct patch_piece {
+	uint64_t address, target;
+	const uint8_t *old;
+	uint8_t length;
+};
+struct patch_piece patch_site_piece(const struct patch_region *region, const struct calltap_site *site);
+struct patch_piece patch_tramp_piece(const struct patch_region *region, const struct calltap_site *site);
+
 /*
- * Switch one site off while threads run through it.  -EINVAL when the bytes
- * there are not those of a site that is on and leads into [lo, hi): the object
- * may be gone, and anything else lie there.
+ * live.c: switch one site on or off while threads run through it; one that is
+ * so already is left.  -EINVAL when the bytes there are not those of this site:
+ * the object may be gone, and anything else lie there.
  */
-int patch_site_off(struct patch_poker *poker, uint64_t address, uint8_t length, uint64_t lo, uint64_t hi)
+int patch_site_switch(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
+		      bool on) __attribute__((warn_unused_result));
+
+struct patch_pages;
+
+struct patch_restored {
+	uint32_t restored; /* sites with the bytes that the plan found */
+	uint32_t left;	   /* sites without: switched off, where they were still ours */
+};
+
+/* Give live text back the bytes that the sites replaced, and its pages to the file. */
+void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, const struct patch_region *region,
+			 const struct calltap_site *sites, uint32_t count, const struct patch_pages *pages);
+/* How many bytes at the site's start only its page brings back, and what they are once all others are restored. */
+uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region *region,
+			 const struct calltap_site *site);
+/* The same for a jump over a function that arch_is_empty_function() knows; no pages are involved. */
+int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t old[5])
 	__attribute__((warn_unused_result));
 
 #endif

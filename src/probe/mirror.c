@@ -11,55 +11,35 @@
 #include <linux/mman.h>
 
 #include <base/sys.h>
+#include <probe/space.h>
 #include <probe/thread.h>
 
 #define GRANULE	  ((uint64_t)1 << GRANULE_BITS)
 #define WAITS_MAX 200	  /* how often to look for a thread that maps the same granule */
 #define WAIT_NS	  1000000 /* at the longest each time */
-#define LEAF_BITS 15	  /* granules in a leaf: 32 GiB of addresses, 4 KiB of bits */
-#define ROOT_SIZE (1u << (ARCH_ADDRESS_BITS - GRANULE_BITS - LEAF_BITS))
 
-struct leaf {
-	uint64_t mapped[(1u << LEAF_BITS) / 64];
-};
-static struct leaf *root[ROOT_SIZE];
 static uint32_t made_count;  /* futex word: granules made so far */
 static uint32_t made_wanted; /* somebody waits for the next */
 
-static struct leaf *leaf_of(uint64_t granule)
+static bool has_bit(const uint64_t *bits, uint64_t granule)
 {
-	uint64_t index = granule >> LEAF_BITS;
+	uint64_t bit = space_index(granule);
 
-	return index < ROOT_SIZE ? __atomic_load_n(&root[index], __ATOMIC_ACQUIRE) : NULL;
+	return __atomic_load_n(&bits[bit / 64], __ATOMIC_ACQUIRE) >> bit % 64 & 1; /* pairs with set_bit() */
+}
+
+static void set_bit(uint64_t *bits, uint64_t granule)
+{
+	uint64_t bit = space_index(granule);
+
+	__atomic_or_fetch(&bits[bit / 64], (uint64_t)1 << bit % 64, __ATOMIC_RELEASE);
 }
 
 static bool is_mapped(uint64_t granule)
 {
-	struct leaf *leaf = leaf_of(granule);
-	uint64_t bit = granule & ((1u << LEAF_BITS) - 1);
+	struct space_leaf *leaf = space_leaf(granule);
 
-	/* Acquire: the mapping was made before the bit (mark_mapped). */
-	return leaf && __atomic_load_n(&leaf->mapped[bit / 64], __ATOMIC_ACQUIRE) >> bit % 64 & 1;
-}
-
-static bool mark_mapped(uint64_t granule)
-{
-	struct leaf *leaf = leaf_of(granule), *none = NULL;
-	uint64_t bit = granule & ((1u << LEAF_BITS) - 1);
-
-	if (!leaf) {
-		leaf = sys_mmap(NULL, sizeof(*leaf), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (sys_failed((long)leaf))
-			return false;
-		/* Whoever comes second uses the first one's leaf. */
-		if (!__atomic_compare_exchange_n(&root[granule >> LEAF_BITS], &none, leaf, false, __ATOMIC_ACQ_REL,
-						 __ATOMIC_ACQUIRE)) {
-			sys_munmap(leaf, sizeof(*leaf));
-			leaf = none;
-		}
-	}
-	__atomic_or_fetch(&leaf->mapped[bit / 64], (uint64_t)1 << bit % 64, __ATOMIC_RELEASE);
-	return true;
+	return leaf && has_bit(leaf->mapped, granule);
 }
 
 /* 0, 1 when something lies there already, or -1. */
@@ -99,12 +79,14 @@ static bool wait_for_other(uint64_t granule)
 
 static bool announce(uint64_t granule)
 {
-	bool done = mark_mapped(granule);
+	struct space_leaf *leaf = space_leaf_make(granule);
 
+	if (leaf)
+		set_bit(leaf->mapped, granule);
 	__atomic_add_fetch(&made_count, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&made_wanted, 0, __ATOMIC_SEQ_CST))
 		sys_futex_wake(&made_count);
-	return done;
+	return leaf;
 }
 
 /* Signals are blocked. */
@@ -135,6 +117,22 @@ bool probe_mirror_is_covered(uint64_t slot)
 	return !(slot >> ARCH_ADDRESS_BITS) && is_mapped(slot >> GRANULE_BITS);
 }
 
+/* What failed once is not tried again: each call would pay for it. */
+static bool is_refused(uint64_t granule)
+{
+	struct space_leaf *leaf = space_leaf(granule);
+
+	return leaf && has_bit(leaf->refused, granule);
+}
+
+static void refuse(uint64_t granule)
+{
+	struct space_leaf *leaf = space_leaf_make(granule);
+
+	if (leaf)
+		set_bit(leaf->refused, granule);
+}
+
 bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
 {
 	uint64_t granule = slot >> GRANULE_BITS, signals;
@@ -143,9 +141,12 @@ bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
 	if (slot >> ARCH_ADDRESS_BITS)
 		return false;
 	if (!mapped) {
-		sys_signals_block(&signals);
+		if (is_refused(granule) || !probe_calls_begin(&signals))
+			return false;
 		mapped = map_granule(granule);
-		sys_signals_restore(&signals);
+		if (!mapped)
+			refuse(granule);
+		probe_calls_end(&signals);
 	}
 	if (!mapped)
 		return false;

@@ -11,9 +11,12 @@
 
 _Static_assert(offsetof(struct probe_thread, writer) == PT_WRITER, "entry.S");
 _Static_assert(offsetof(struct probe_thread, granule) == PT_GRANULE, "entry.S");
-_Static_assert(offsetof(struct probe_thread, top) == PT_TOP, "entry.S");
+_Static_assert(offsetof(struct probe_thread, stack) == PT_STACK, "entry.S");
+_Static_assert(offsetof(struct probe_stack, top) == PS_TOP, "entry.S");
+_Static_assert(offsetof(struct probe_stack, low) == PS_LOW, "entry.S");
 _Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
 
+#define DEPTH_MAX     1024     /* bytes of stack that slow paths take at the most */
 #define CLAIM_WAIT_NS 2000000u /* block mode: how long a new thread waits for a ring at a time */
 #define CLAIM_WAITS   250
 #define CLAIM_RETRY   1024 /* calls between tries of a thread that got none */
@@ -21,7 +24,10 @@ _Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
 /* span 0 sends every record to the slow path; the cursor is shared rubbish. */
 static struct ring_writer nil_writer;
 
-__thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = {.writer = &nil_writer};
+__thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = {
+	.writer = &nil_writer,
+	.stack = &probe_stack_none,
+};
 struct probe_context probe_context;
 
 const struct probe_region *probe_region_of(uint64_t address)
@@ -33,6 +39,35 @@ const struct probe_region *probe_region_of(uint64_t address)
 		if (address >= probe_context.regions[i].lo && address < probe_context.regions[i].hi)
 			return &probe_context.regions[i];
 	return NULL;
+}
+
+/*
+ * Where the stack ends below us, the program may have a SIGSEGV handler for
+ * that on another stack; met with signals blocked, the kernel would kill it.
+ * So the fault comes here, before anything is begun.
+ */
+static void touch_stack(void)
+{
+	(void)*((volatile const char *)__builtin_frame_address(0) - DEPTH_MAX);
+}
+
+bool probe_calls_begin(uint64_t *signals)
+{
+	touch_stack();
+	/* Sequentially consistent, with the store of `quiet` (sandbox.c): we see it, or it waits for us. */
+	__atomic_add_fetch(&probe_context.wiped->calling, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&probe_context.shared.quiet, __ATOMIC_SEQ_CST)) {
+		__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);
+		return false;
+	}
+	sys_signals_block(signals);
+	return true;
+}
+
+void probe_calls_end(const uint64_t *signals)
+{
+	sys_signals_restore(signals);
+	__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);
 }
 
 /*
@@ -62,7 +97,7 @@ static bool claim(struct probe_thread *thread, uint32_t arena, uint32_t index, u
 		return false;
 	__atomic_add_fetch(&a->claimed, 1, __ATOMIC_RELAXED);
 	thread->writer = writer_of(arena * CALLTAP_ARENA_RINGS + index);
-	ring_attach(thread->writer, ring_at(a, index), tid);
+	ring_attach(thread->writer, ring_at(a, index), tid, !probe_context.shared.quiet);
 	return true;
 }
 
@@ -101,7 +136,7 @@ static bool attach_blocked(struct probe_thread *thread)
 	int tid = sys_gettid(), waits = 0;
 
 	/* vfork's child runs on its parent's thread block: a ring it took would be claimed under an id that ends. */
-	if ((uint32_t)sys_getpid() != wiped->pid)
+	if ((uint32_t)sys_getpid() != wiped->pid || tid <= 0)
 		return false;
 	if (claim_any(thread, tid, false) || claim_any(thread, tid, true))
 		return true;
@@ -122,6 +157,29 @@ static bool attach_blocked(struct probe_thread *thread)
 	return false;
 }
 
+/* In a sandbox: a ring that is free, under the id that libc has noted, or none. */
+static bool attach_quietly(struct probe_thread *thread)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+	const char *pointer = __builtin_thread_pointer();
+
+	if (!wiped->alive) /* a forked child, which cannot call the tool */
+		probe_context.enabled = 0;
+	else if (probe_context.enabled && probe_context.tid_offset &&
+		 claim_any(thread, *(const int *)(pointer + probe_context.tid_offset), false))
+		return true;
+	thread->attach_try = CLAIM_RETRY;
+	return false;
+}
+
+static void open_gate(struct probe_thread *thread)
+{
+	if (thread->ready)
+		return;
+	thread->gate = probe_context.tree_filter ? ~(uint64_t)0 : 0;
+	thread->ready = 1;
+}
+
 bool probe_thread_attach(struct probe_thread *thread)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
@@ -134,16 +192,35 @@ bool probe_thread_attach(struct probe_thread *thread)
 		thread->attach_try--;
 		return false;
 	}
-	sys_signals_block(&signals);
+	if (!probe_calls_begin(&signals)) {
+		open_gate(thread);
+		return attach_quietly(thread);
+	}
 	if (!wiped->alive)
 		probe_context.on_new_process();
 	done = wiped->alive && probe_context.enabled && (thread->writer->ring || attach_blocked(thread));
-	if (!thread->ready) {
-		thread->gate = probe_context.tree_filter ? ~(uint64_t)0 : 0;
-		thread->ready = 1;
-	}
-	sys_signals_restore(&signals);
+	open_gate(thread);
+	probe_calls_end(&signals);
 	return done;
+}
+
+/* A handler may have opened one while we came here: then just try again. */
+static bool open_next(struct ring_writer *writer, unsigned words)
+{
+	return writer->ring && (ring_is_open(writer, words) || ring_open_next(writer, &probe_context.shared));
+}
+
+/* Where signals cannot be blocked, a handler that comes in between goes without. */
+static bool open_quietly(struct ring_writer *writer, unsigned words)
+{
+	bool open;
+
+	if (__atomic_exchange_n(&probe_thread.opening, 1, __ATOMIC_RELAXED))
+		return false;
+	open = open_next(writer, words);
+	__atomic_signal_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&probe_thread.opening, 0, __ATOMIC_RELAXED);
+	return open;
 }
 
 /* Slots in the open sub-buffer or the next one; NULL = lost, and counted. */
@@ -156,12 +233,13 @@ static uint64_t *take(struct ring_writer *writer, unsigned words)
 		struct calltap_ring *ring;
 		bool open = false;
 
-		if (!writer->lost || ring_has_room(writer)) {
-			sys_signals_block(&signals);
-			/* A handler may have opened one while we came here: then just try again. */
-			open = writer->ring &&
-			       (ring_is_open(writer, words) || ring_open_next(writer, &probe_context.shared));
-			sys_signals_restore(&signals);
+		if (writer->lost && !ring_has_room(writer)) {
+			/* Nothing has changed since the last time. */
+		} else if (probe_calls_begin(&signals)) {
+			open = open_next(writer, words);
+			probe_calls_end(&signals);
+		} else {
+			open = open_quietly(writer, words);
 		}
 		if (!open) {
 			/* NULL: a handler has forked, and this is the child, whose writers were wiped. */

@@ -11,25 +11,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <probe/stacks.h>
 #include <ring/writer.h>
 
 #define PROBE_ARENAS  32
 #define PROBE_RINGS   (PROBE_ARENAS * CALLTAP_ARENA_RINGS)
-#define PROBE_STACKS  6
 #define PROBE_REGIONS 4096
 
-/* Starts as zeros in every thread but for `writer`; entry.S knows the first four (offsets.h). */
+/* Starts as zeros in every thread but for two pointers; entry.S knows the first four (offsets.h). */
 struct probe_thread {
-	struct ring_writer *writer;    /* never NULL: the nil writer until the thread holds a ring */
-	uint64_t granule;	       /* slots in this granule of addresses have a mirror (mirror.c) */
-	uint64_t top;		       /* slot of the innermost traced frame on the current stack, or above it */
-	uint64_t gate;		       /* gated stubs skip calls whose slot lies below this */
-	uint64_t tree;		       /* slot of the -g root we are in, 0 = none */
-	uint32_t depth;		       /* open frames; kept only while a depth limit is set */
-	uint32_t attach_try;	       /* claims that found no ring, for backing off */
-	uint64_t stacks[PROBE_STACKS]; /* tops of recently left stacks */
-	uint32_t stack_next;	       /* which of them is replaced next */
-	uint32_t ready;		       /* gate is set up */
+	struct ring_writer *writer; /* never NULL: the nil writer until the thread holds a ring */
+	uint64_t granule;	    /* slots in this granule of addresses have a mirror (mirror.c) */
+	struct probe_stack *stack;  /* the one of its last event; never NULL: probe_stack_none until the first */
+	uint64_t gate;		    /* gated stubs skip calls whose slot lies below this */
+	uint64_t tree;		    /* slot of the -g root we are in, 0 = none */
+	struct probe_stack *signal; /* the stack that its handlers run on, NULL = none */
+	uint32_t depth;		    /* open frames; kept only while a depth limit is set */
+	uint32_t attach_try;	    /* claims that found no ring, for backing off */
+	uint32_t switches;	    /* changes of `stack` */
+	uint32_t ready;		    /* gate is set up */
+	uint32_t opening;	    /* a sub-buffer is being opened where signals cannot be blocked */
 };
 extern __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -40,6 +41,7 @@ struct probe_wiped {
 	uint32_t starting; /* futex word: 1 while a thread of a forked child sets it up, 2 after */
 	uint32_t arena_count;
 	uint32_t claim_vain; /* arena_count when a thread last waited for a ring in vain */
+	int32_t calling;     /* threads between probe_calls_begin() and _end() */
 	struct calltap_arena *arenas[PROBE_ARENAS];
 	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* by arena and ring index, from writers_base on */
 };
@@ -53,6 +55,7 @@ struct probe_context {
 	struct probe_wiped *wiped;
 	struct ring_shared shared;
 	uint64_t threshold_ticks;
+	uint64_t main_stack_end; /* above the initial thread's frames */
 	uint32_t depth_max;
 	uint32_t tree_filter;
 	uint32_t enabled;      /* 0: nothing is recorded; frames that are open still return right */
@@ -62,6 +65,7 @@ struct probe_context {
 	void (*on_new_process)(void);
 	uint32_t writers_base; /* of this process; below are its ancestors' */
 	uint32_t writers_used; /* highest writer handed out + 1 */
+	uint32_t tid_offset;   /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
 
@@ -71,6 +75,13 @@ const struct probe_region *probe_region_of(uint64_t address);
 bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot);
 /* True if slot has a mirror already. */
 bool probe_mirror_is_covered(uint64_t slot);
+/*
+ * Around the system calls of a slow path: blocks signals and lets them through
+ * again.  False: the program has shut itself into a sandbox where a call of
+ * ours could be its end; make none, and do not call probe_calls_end().
+ */
+bool probe_calls_begin(uint64_t *signals) __attribute__((warn_unused_result));
+void probe_calls_end(const uint64_t *signals);
 /* Give the thread a ring if it has none; true when it has one. */
 bool probe_thread_attach(struct probe_thread *thread);
 /*

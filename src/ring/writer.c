@@ -106,8 +106,9 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 
 	if ((int64_t)room_left(ring) <= 0) {
 		close_sub(writer); /* every record comes here until there is room */
-		if (ring->mode != CALLTAP_MODE_BLOCK || __atomic_load_n(&shared->reader_gone, __ATOMIC_RELAXED) ||
-		    writer->lost || !wait_for_room(writer, shared))
+		if (ring->mode != CALLTAP_MODE_BLOCK || shared->quiet ||
+		    __atomic_load_n(&shared->reader_gone, __ATOMIC_RELAXED) || writer->lost ||
+		    !wait_for_room(writer, shared))
 			return false;
 	}
 	sub = (void *)((char *)ring + CALLTAP_PAGE + number % ring->sub_count * ring->sub_size);
@@ -130,7 +131,7 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	writer->span = ring->sub_size - sizeof(*sub);
 	writer->span2 = writer->span - sizeof(uint64_t);
 	note_gaps(writer, (uint32_t)now);
-	if (ring->mode != CALLTAP_MODE_OVERWRITE && number - ring->released >= ring->sub_count / 4u &&
+	if (ring->mode != CALLTAP_MODE_OVERWRITE && !shared->quiet && number - ring->released >= ring->sub_count / 4u &&
 	    __atomic_load_n(&shared->board->reader_asleep, __ATOMIC_RELAXED))
 		ring_bell(shared->board);
 	return true;
@@ -153,9 +154,12 @@ void ring_rename(struct ring_writer *writer)
 		__builtin_memcpy(sub->comm, writer->ring->comm, sizeof(sub->comm));
 }
 
-void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid)
+void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid, bool named)
 {
-	read_name(ring);
+	if (named)
+		read_name(ring);
+	else
+		__builtin_memset(ring->comm, 0, sizeof(ring->comm)); /* the tool asks the kernel */
 	ring->claim_ticks = arch_clock();
 	ring->tid = (uint32_t)tid;
 	__atomic_add_fetch(&ring->owner, 1, __ATOMIC_RELEASE);

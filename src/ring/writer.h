@@ -40,6 +40,7 @@ struct ring_shared {
 	struct calltap_board *board;
 	uint32_t wait_max_ms; /* longest wait without progress, block mode */
 	uint32_t reader_gone; /* 1: nobody reads any more; never wait */
+	uint32_t quiet;	      /* 1: a system call could be the program's end (a sandbox); make none */
 };
 
 /* The ring at an index of an arena. */
@@ -50,8 +51,8 @@ static inline struct calltap_ring *ring_at(struct calltap_arena *arena, uint32_t
 
 /* Wake the tool, if it sleeps, to look at the session's rings and requests. */
 void ring_bell(struct calltap_board *board);
-/* Take ring, which the caller claimed, for the calling thread. */
-void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid);
+/* Take ring, which the caller claimed, for the calling thread; named: put down its name, which is a system call. */
+void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid, bool named);
 /* The thread has a new name: put it where the open sub-buffer and the next ones have it. */
 void ring_rename(struct ring_writer *writer);
 /*

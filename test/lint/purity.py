@@ -36,8 +36,9 @@ def objects(root, build):
         for entry in json.load(file):
             source = os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)
             output = os.path.join(entry["directory"], entry.get("output", ""))
-            # The same source may be built for the host's unit tests, too: the agent's copy is the one that counts.
-            if lint.room(source) in TARGET_ROOMS and os.path.isfile(output) and "agent" in os.path.relpath(output, build):
+            # The same source is built for tests, too: the agent's copy is the one that counts.
+            shipped = os.path.relpath(output, build).startswith(os.path.join("src", "agent"))
+            if shipped and lint.room(source) in TARGET_ROOMS and os.path.isfile(output):
                 found[source] = output
     return found
 

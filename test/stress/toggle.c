@@ -78,7 +78,7 @@ static void patch(struct work *work, struct patch_poker *poker, struct patch_res
 	int64_t gate = (int64_t)((uint64_t)&probe_thread.gate - (uint64_t)__builtin_thread_pointer());
 
 	if (layout_stubs(work->sites, FUNCTIONS, &plan.stub_bytes) ||
-	    patch_region_build(result, &plan, work->sites, gate) ||
+	    patch_region_build(result, &plan, work->sites, gate, 0) ||
 	    patch_sites_apply(result, poker, work->sites, FUNCTIONS) || result->patched != FUNCTIONS)
 		die("the sites were not patched");
 }
@@ -99,17 +99,11 @@ static void *call(void *arg)
 static uint64_t toggle_all(struct work *work, struct patch_poker *poker, const struct patch_result *result)
 {
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
-		const struct calltap_site *site = &work->sites[i];
-		struct arch_toggle toggle;
-		uint8_t on[2];
-
-		memcpy(on, (const void *)site->address, sizeof(on));
-		if (arch_site_toggle(&toggle, site->address, site->length, on) ||
-		    patch_site_off(poker, site->address, site->length, result->region, result->region_end))
+		if (patch_site_switch(poker, &result->region, &work->sites[i], false))
 			die("a site could not be switched off");
-		if (i % 5 == 0)
-			patch_sync();
-		if (patch_poke(poker, toggle.address, &toggle.on, 1))
+		if (i % 5 == 0 && patch_sync())
+			die("the cores could not be made to refetch");
+		if (patch_site_switch(poker, &result->region, &work->sites[i], true))
 			die("a site could not be switched on");
 	}
 	return 2 * FUNCTIONS;

@@ -2,13 +2,15 @@
  * The control socket: messages between the agent in a target and the tool.
  *
  * A Unix SOCK_SEQPACKET socket, one connection per process image, one message
- * per packet, little-endian fixed layouts.  The agent connects to the abstract
- * name in the environment variable CALLTAP_SESSION and checks that the peer
- * runs as the same user or root; so does the tool.
+ * per packet, little-endian fixed layouts.  CALLTAP_SESSION in the environment
+ * is NAME:KEY.  The agent connects to the abstract socket NAME and checks that
+ * the peer runs as the same user or root; so does the tool, which also wants
+ * the KEY, 16 hex digits, in the HELLO: names of sockets are for all to see.
  *
  *     agent                                   tool
  *     HELLO (new image, or after fork)  ->
- *                                       <-    SETUP  + fds: board, first arena
+ *                                       <-    SETUP  + fds: board, first arena, and
+ *                                              /proc/PID/stat of the agent's process if it can be had
  *     OBJECT ... OBJECTS_END            ->
  *                                       <-    PLAN   + fd: its sites   (any number)
  *     PLAN_DONE (one per PLAN)          ->
@@ -18,16 +20,19 @@
  * the agent raises calltap_arena.request and the board's doorbell, the tool
  * answers with RESCAN.  A fork's child sends HELLO with CALLTAP_HELLO_FORKED
  * and gets SETUP and GO: its text is patched already.  ARENA may come at any
- * time.  Either side takes an unknown type or a wrong size as the end of the
- * connection.
+ * time, and SWITCH, which is answered by SWITCH_DONE.  DETACH is answered by
+ * DETACHED when the text is as it was, and the connection ends.  Either side
+ * takes an unknown type or a wrong size as the end of the connection.
  */
 #ifndef CALLTAP_ABI_CONTROL_H
 #define CALLTAP_ABI_CONTROL_H
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 1u
+#define CALLTAP_ABI_VERSION 2u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
+/* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
+#define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
 #define CALLTAP_MSG_MAX	    4608u
 
 enum calltap_msg_type {
@@ -36,13 +41,16 @@ enum calltap_msg_type {
 	CALLTAP_MSG_OBJECTS_END = 3,
 	CALLTAP_MSG_PLAN_DONE = 4,
 	CALLTAP_MSG_FAULT = 5, /* the agent could not go on; text says why */
+	CALLTAP_MSG_SWITCH_DONE = 6,
+	CALLTAP_MSG_DETACHED = 7,
 
 	CALLTAP_MSG_SETUP = 32,
 	CALLTAP_MSG_PLAN = 33,
 	CALLTAP_MSG_GO = 34,
 	CALLTAP_MSG_RESCAN = 35,
 	CALLTAP_MSG_ARENA = 36,
-	CALLTAP_MSG_DETACH = 37, /* switch every site off and end the connection */
+	CALLTAP_MSG_DETACH = 37, /* give the text its own bytes back and end the connection */
+	CALLTAP_MSG_SWITCH = 38,
 };
 
 struct calltap_msg {
@@ -51,6 +59,7 @@ struct calltap_msg {
 };
 
 #define CALLTAP_HELLO_FORKED 1u /* child of a traced process: no plan wanted */
+#define CALLTAP_HELLO_BACK   2u /* the same image as before on a new connection: only GO is wanted */
 
 struct calltap_msg_hello {
 	struct calltap_msg head;
@@ -60,6 +69,7 @@ struct calltap_msg_hello {
 	uint32_t page_size;
 	uint64_t ticks;	   /* clock at the hello */
 	uint64_t image_id; /* random per process image, kept over fork */
+	uint64_t key;	   /* of CALLTAP_SESSION */
 };
 
 /* An object of the link map; path is the loader's name, "" for the executable. */
@@ -120,12 +130,11 @@ struct calltap_site {
 	uint32_t id;	   /* function id */
 	uint32_t stub_off; /* offset of the stub in the region */
 	uint16_t flags;	   /* CALLTAP_SITE_* */
-	uint8_t length;	   /* bytes verified and replaced at address: 2 or 5 (x86-64) */
+	uint8_t length;	   /* bytes verified and replaced at address, whole instructions: 2 to 15 (x86-64) */
 	uint8_t body_off;  /* the body goes on at address + body_off */
-	int8_t tramp_off;  /* length 2: the 5-byte jump lies at address + tramp_off */
+	int8_t tramp_off;  /* length below 5: the 5-byte jump lies at address + tramp_off */
 	uint8_t reserved[3];
-	uint8_t old[8];	      /* expected bytes at address */
-	uint8_t tramp_old[8]; /* expected bytes at the trampoline */
+	uint8_t old[16]; /* expected: length bytes at address, then 5 at the trampoline if there is one */
 };
 
 struct calltap_msg_plan_done {
@@ -139,17 +148,44 @@ struct calltap_msg_plan_done {
 	uint64_t elapsed_ticks;
 };
 
+#define CALLTAP_SWITCH_MAX 1024u /* sites in one message */
+
+/* Switch sites of a plan on or off while threads run through them. */
+struct calltap_msg_switch {
+	struct calltap_msg head;
+	uint64_t plan_id;
+	uint32_t on;
+	uint32_t count;
+	uint32_t sites[]; /* places in the plan's list, from 0; size is in head */
+};
+
+struct calltap_msg_switch_done {
+	struct calltap_msg head;
+	uint64_t plan_id;
+	uint32_t switched; /* or were so already */
+	uint32_t failed;   /* no such site, never patched, changed by others, or unloaded */
+};
+
+struct calltap_msg_detached {
+	struct calltap_msg head;
+	uint32_t restored; /* sites that have the file's bytes again */
+	uint32_t left;	   /* sites left switched off, or as they are: see doc/design/patching.md */
+};
+
 struct calltap_msg_fault {
 	struct calltap_msg head;
 	int32_t error; /* -errno */
 	char text[124];
 };
 
-_Static_assert(sizeof(struct calltap_msg_hello) == 48, "ABI");
+_Static_assert(sizeof(struct calltap_msg_hello) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_msg_objects_end) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_setup) == 48, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_site) == 40, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan_done) == 48, "ABI");
+_Static_assert(sizeof(struct calltap_msg_switch) + CALLTAP_SWITCH_MAX * 4 <= CALLTAP_MSG_MAX, "ABI");
+_Static_assert(sizeof(struct calltap_msg_switch_done) == 24, "ABI");
+_Static_assert(sizeof(struct calltap_msg_detached) == 16, "ABI");
 
 #endif

@@ -127,10 +127,10 @@ struct calltap_file_thread {
 	uint32_t thread;
 	uint32_t process;
 	uint32_t tid;
-	uint32_t reserved;
+	uint32_t ended; /* 1: the thread ended before its process did */
 	char name[16];
 	uint64_t start_ticks;
-	uint64_t end_ticks;  /* 0 = not known (yet) */
+	uint64_t end_ticks;  /* of its last record; 0 = not known (yet) */
 	uint64_t lost;	     /* records lost in all */
 	uint64_t wait_ticks; /* time spent waiting for the tool */
 };

@@ -82,6 +82,14 @@ struct calltap_ring {
 	uint32_t reserved1[13];
 };
 
+/* What the tool is to know or tell of the process. */
+#define CALLTAP_NOTE_ALONE	 1u  /* the connection's end is not the process' end; cleared by the tool */
+#define CALLTAP_NOTE_QUIET	 2u  /* a sandbox: probes make no system call, so new stacks cannot be traced */
+#define CALLTAP_NOTE_NO_CHILDREN 4u  /* a sandbox: forked children are not followed */
+#define CALLTAP_NOTE_END	 8u  /* recording ended: a thread may not read the clock any more */
+#define CALLTAP_NOTE_FILTER	 32u /* a sandbox of whatever kind: programs that it executes stay untraced */
+#define CALLTAP_NOTE_SPACES	 16u /* dlmopen: objects in another name space, which are not traced */
+
 struct calltap_arena {
 	uint32_t magic;
 	uint32_t ring_count;
@@ -91,7 +99,8 @@ struct calltap_arena {
 	uint32_t request;     /* writer: counts up when the agent wants to be asked (control.h) */
 	uint32_t reserved0;
 	uint64_t untraced; /* writer: calls that could not be recorded: no ring, or no mirror for their stack */
-	uint32_t reserved[6];
+	uint32_t notes;	   /* agent: CALLTAP_NOTE_* */
+	uint32_t reserved[5];
 	/* Per ring; claimed by a writer (compare-and-swap), freed by the tool. */
 	uint32_t state[CALLTAP_ARENA_RINGS];
 };
@@ -103,7 +112,8 @@ struct calltap_board {
 	uint32_t reader_asleep; /* 1 while the tool sleeps on the doorbell */
 	uint32_t reader_gone;	/* set by the tool before it leaves on purpose */
 	uint64_t heartbeat;	/* counted up by the tool at each round */
-	uint32_t reserved[10];
+	uint32_t unreached;	/* forked children that could not reach the tool */
+	uint32_t reserved[9];
 };
 
 _Static_assert(sizeof(struct calltap_subbuf) == 48, "ABI");

@@ -43,6 +43,32 @@ const uint8_t *object_code_at(const struct object *object, uint64_t address, siz
 	return NULL;
 }
 
+/*
+ * Will size bytes of this section be in memory, and be code there?  Segments
+ * say what is; sections may say anything, and a site must never lie where the
+ * target has nothing.
+ */
+static bool is_loaded(const struct object *object, const GElf_Shdr *section, uint64_t size)
+{
+	size_t count = 0;
+
+	if (elf_getphdrnum(object->elf, &count) < 0)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr segment;
+		uint64_t at;
+
+		if (!gelf_getphdr(object->elf, (int)i, &segment) || segment.p_type != PT_LOAD ||
+		    !(segment.p_flags & PF_X))
+			continue;
+		at = section->sh_addr - segment.p_vaddr;
+		if (at < segment.p_filesz && size <= segment.p_filesz - at &&
+		    section->sh_offset - segment.p_offset == at)
+			return true;
+	}
+	return false;
+}
+
 static int read_code(struct object *object)
 {
 	Elf_Scn *section = NULL;
@@ -62,7 +88,8 @@ static int read_code(struct object *object)
 		    (header.sh_flags & wanted) != wanted)
 			continue;
 		data = elf_rawdata(section, NULL);
-		if (!data || !data->d_buf || !data->d_size || header.sh_addr + data->d_size < header.sh_addr)
+		if (!data || !data->d_buf || !data->d_size || header.sh_addr + data->d_size < header.sh_addr ||
+		    !is_loaded(object, &header, data->d_size))
 			continue;
 		object->codes[object->code_count++] = (struct object_code){
 			.address = header.sh_addr,

@@ -30,6 +30,7 @@ enum site_verdict {
 	SITE_NO_SITE,	      /* a function without any site */
 	SITE_OWN,	      /* the tracer's own */
 	SITE_NO_ENTRY,	      /* stripped: neither symbol nor unwind table says where the function begins */
+	SITE_NOT_AT_ENTRY,    /* the stack has moved before the site: gcc's nested functions with -mfentry */
 	SITE_VERDICTS
 };
 const char *site_verdict_text(enum site_verdict verdict);
@@ -41,10 +42,11 @@ struct object_site {
 	uint32_t size;	   /* bytes of the function, 0 = not known */
 	uint8_t kind;	   /* enum site_kind */
 	uint8_t verdict;   /* enum site_verdict */
-	uint8_t length;	   /* 5, or 2 with a trampoline (abi/control.h) */
+	uint8_t length;	   /* of the jump: 5, or 2 with a trampoline (abi/control.h) */
+	uint8_t span;	   /* bytes of the instructions that it is in the place of, length or more */
 	uint8_t body_off;  /* the body goes on at address + body_off */
 	int8_t tramp_off;  /* with length 2: the 5-byte jump's place, relative to address */
-	uint8_t old[8];	   /* bytes at address in the file, as the process will have them */
+	uint8_t old[16];   /* bytes at address in the file, as the process will have them */
 	uint8_t tramp_old[8];
 	const char *symbol; /* as in the symbol table, without version; "" when there is none */
 };
@@ -89,7 +91,7 @@ const char *object_site_short_name(struct object *object, const struct object_si
 struct object_symbol {
 	uint64_t address;
 	uint32_t size;
-	uint8_t binding; /* STB_* */
+	uint8_t rank;	 /* the lowest of an address' names is the one kept */
 	uint8_t verdict; /* what its name and its aliases' names say: SITE_OK or why never to trace it */
 	const char *symbol;
 };

@@ -53,13 +53,13 @@ static void sort_and_unite(struct object *object)
 	object->site_count = kept + 1;
 }
 
-static void copy_code(const struct object *object, uint64_t address, uint8_t out[8])
+static void copy_code(const struct object *object, uint64_t address, uint8_t *out, size_t room)
 {
 	size_t size = 0;
 	const uint8_t *code = object_code_at(object, address, &size);
 
 	if (code)
-		memcpy(out, code, size < 8 ? size : 8);
+		memcpy(out, code, size < room ? size : room);
 }
 
 static void complete(struct object *object, struct object_site *site)
@@ -68,9 +68,10 @@ static void complete(struct object *object, struct object_site *site)
 
 	site->function = site->address;
 	site->symbol = "";
-	copy_code(object, site->address, site->old);
+	copy_code(object, site->address, site->old, sizeof(site->old));
 	if (site->tramp_off)
-		copy_code(object, site->address + (uint64_t)(int64_t)site->tramp_off, site->tramp_old);
+		copy_code(object, site->address + (uint64_t)(int64_t)site->tramp_off, site->tramp_old,
+			  sizeof(site->tramp_old));
 	if (site->verdict == SITE_OK &&
 	    address_list_has(&object->finders.targets, object_last_start(object, site->address)))
 		site->verdict = SITE_LOOKS_AT_CALLER;

@@ -21,17 +21,32 @@ static bool decode(const struct object *object, uint64_t address, struct object_
 	*site = (struct object_site){.address = address, .kind = SITE_FENTRY, .length = cpu->jump_bytes};
 	length = cpu->call(code, size, address, &target);
 	if (length && object_reaches(object, target, &object->fentry)) {
-		site->body_off = (uint8_t)length;
+		site->body_off = site->span = (uint8_t)length;
 		return true;
 	}
 	length = cpu->call_slot(code, size, address, &target);
 	if (length && address_list_has(&object->fentry.slots, target)) {
-		site->body_off = (uint8_t)length;
+		site->body_off = site->span = (uint8_t)length;
 		return true;
 	}
 	site->kind = SITE_NOP_MCOUNT;
-	site->body_off = cpu->jump_bytes;
+	site->body_off = site->span = cpu->jump_bytes;
 	return cpu->nop(code, size) == cpu->jump_bytes;
+}
+
+/*
+ * gcc saves a nested function's static chain on the stack around the call of __fentry__.  Where the stack has moved
+ * the return address is not where a stub expects it, and what is there is not a stub's to replace.
+ */
+static enum site_verdict verdict_of_place(const struct object *object, uint64_t address)
+{
+	uint64_t start = object_last_start(object, address);
+	size_t size;
+	const uint8_t *code = start ? object_code_at(object, start, &size) : NULL;
+
+	if (!code)
+		return SITE_NO_ENTRY;
+	return start + object->cpu->landing_pad(code, size) == address ? SITE_OK : SITE_NOT_AT_ENTRY;
 }
 
 static int from_table(struct object *object)
@@ -48,6 +63,8 @@ static int from_table(struct object *object)
 				.kind = SITE_FENTRY,
 				.verdict = SITE_BAD_BYTES,
 			};
+		} else {
+			site.verdict = (uint8_t)verdict_of_place(object, address);
 		}
 		error = object_add_site(object, &site);
 	}

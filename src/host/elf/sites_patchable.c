@@ -22,8 +22,8 @@ struct entry {
 	size_t before;	   /* bytes of no-ops before function */
 };
 
-/* Bytes of no-ops from address on, not into the next function; one no-op may reach past SKIP_MAX. */
-static size_t nop_run(const struct object *object, uint64_t address)
+/* Whole no-ops from address on, not into the next function, until they are `enough` bytes. */
+static size_t nop_run(const struct object *object, uint64_t address, size_t enough)
 {
 	uint64_t limit = object_next_start(object, address) - address;
 	size_t size = 0, run = 0, length;
@@ -31,7 +31,7 @@ static size_t nop_run(const struct object *object, uint64_t address)
 
 	if (size > limit)
 		size = limit;
-	while (run < SKIP_MAX && (length = object->cpu->nop(code + run, size - run)))
+	while (run < enough && (length = object->cpu->nop(code + run, size - run)))
 		run += length;
 	return run;
 }
@@ -62,7 +62,7 @@ static enum site_verdict locate(const struct object *object, uint64_t address, s
 	if (follows_landing_pad(object, address))
 		return SITE_OK; /* and with M = 0 the function's start does not matter */
 	if (!object_starts_function(object, address)) {
-		run = nop_run(object, address);
+		run = nop_run(object, address, SKIP_MAX);
 		pad = landing_pad(object, address + run);
 		if (!pad && !object_starts_function(object, address + run))
 			return run ? SITE_NO_ENTRY : SITE_BAD_BYTES;
@@ -76,15 +76,17 @@ static enum site_verdict locate(const struct object *object, uint64_t address, s
 static enum site_verdict measure(const struct object *object, const struct entry *entry, struct object_site *site)
 {
 	const struct elf_cpu *cpu = object->cpu;
-	size_t run = nop_run(object, entry->site);
+	size_t run = nop_run(object, entry->site, SKIP_MAX);
 
 	site->body_off = (uint8_t)run;
 	if (run >= cpu->jump_bytes) {
 		site->length = cpu->jump_bytes;
+		site->span = (uint8_t)nop_run(object, entry->site, cpu->jump_bytes);
 		return SITE_OK;
 	}
 	if (cpu->short_jump_bytes && run >= cpu->short_jump_bytes && entry->before >= cpu->jump_bytes) {
 		site->length = cpu->short_jump_bytes;
+		site->span = (uint8_t)nop_run(object, entry->site, cpu->short_jump_bytes);
 		site->tramp_off = (int8_t)(entry->function - cpu->jump_bytes - entry->site);
 		return SITE_OK;
 	}

@@ -112,6 +112,24 @@ static int keep_name(struct object *object, const char *name, const char **out)
 	return 0;
 }
 
+/*
+ * Which of several names for one address people would use: global, then weak, then local.  A function chosen at run
+ * time comes last: its name lies at the resolver, which has one of its own.
+ */
+static uint8_t rank(const Elf64_Sym *symbol)
+{
+	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
+		return 3;
+	switch (ELF64_ST_BIND(symbol->st_info)) {
+	case STB_GLOBAL:
+		return 0;
+	case STB_WEAK:
+		return 1;
+	default:
+		return 2;
+	}
+}
+
 static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char *name)
 {
 	struct object_symbol *function = &object->symbols[object->symbol_count];
@@ -125,7 +143,7 @@ static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char
 		return error;
 	function->address = symbol->st_value;
 	function->size = (uint32_t)symbol->st_size;
-	function->binding = ELF64_ST_BIND(symbol->st_info);
+	function->rank = rank(symbol);
 	function->verdict = (uint8_t)site_verdict_of_name(function->symbol);
 	object->symbol_count++;
 	return 0;
@@ -154,27 +172,14 @@ static int read_symbol(struct object *object, const struct table *table, const E
 	return add_symbol(object, symbol, name);
 }
 
-/* Which of two names for one address people would use: global, then weak, then local; the larger. */
-static int rank(const struct object_symbol *symbol)
-{
-	switch (symbol->binding) {
-	case STB_GLOBAL:
-		return 0;
-	case STB_WEAK:
-		return 1;
-	default:
-		return 2;
-	}
-}
-
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct object_symbol *left = a, *right = b;
 
 	if (left->address != right->address)
 		return left->address < right->address ? -1 : 1;
-	if (rank(left) != rank(right))
-		return rank(left) - rank(right);
+	if (left->rank != right->rank)
+		return left->rank - right->rank;
 	if (left->size != right->size)
 		return left->size > right->size ? -1 : 1;
 	return strcmp(left->symbol, right->symbol);

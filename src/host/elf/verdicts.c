@@ -75,6 +75,7 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_NO_SITE] = "built without a site",
 		[SITE_OWN] = "in the tracer's own path",
 		[SITE_NO_ENTRY] = "stripped, so its entry is not known",
+		[SITE_NOT_AT_ENTRY] = "its site is not at its entry",
 	};
 
 	return (unsigned int)verdict < SITE_VERDICTS ? texts[verdict] : "unknown";

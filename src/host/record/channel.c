@@ -42,6 +42,9 @@ int channel_receive(int socket, void *message, size_t size)
 	const struct calltap_msg *head = message;
 	ssize_t got = recvmsg(socket, &header, MSG_DONTWAIT);
 
+	/* The peer has gone without reading all it was sent; what it had sent itself comes after this error. */
+	if (got < 0 && errno == ECONNRESET)
+		got = recvmsg(socket, &header, MSG_DONTWAIT);
 	if (got < 0)
 		return -errno;
 	if (!got)

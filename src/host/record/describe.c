@@ -136,6 +136,19 @@ static int write_oddities(struct session *session)
 	if (!ret && session->result->untraced)
 		ret = trace_writer_info(session->writer, "untraced", "%llu calls",
 					(unsigned long long)session->result->untraced);
+	if (!ret && session->result->shut_in)
+		ret = trace_writer_info(session->writer, "sandbox", "%u processes shut themselves in",
+					session->result->shut_in);
+	if (!ret && session->result->executed)
+		ret = trace_writer_info(session->writer, "executed", "%u programs in a sandbox, untraced",
+					session->result->executed);
+	if (!ret && session->result->spaces)
+		ret = trace_writer_info(session->writer, "dlmopen", "not followed in %u processes",
+					session->result->spaces);
+	if (!ret && session->result->strays)
+		ret = trace_writer_info(session->writer, "strays", "%u processes", session->result->strays);
+	if (!ret && session->result->unreached)
+		ret = trace_writer_info(session->writer, "unreached", "%u forked children", session->result->unreached);
 	if (!ret && session->dlopen_missed)
 		ret = trace_writer_info(session->writer, "dlopen", "not followed");
 	return ret;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 
 #define IDLE_NS	       10000000 /* longest sleep between rounds: 10 ms */
 #define REAP_NS	       50000000 /* how often ended threads are looked for */
+#define SHUT_IN	       (CALLTAP_NOTE_QUIET | CALLTAP_NOTE_NO_CHILDREN | CALLTAP_NOTE_END)
 #define RINGS_MORE_MAX CALLTAP_ARENA_RINGS
 #define CLOCK_NS       1000000000 /* a clock sample a second */
 
@@ -31,14 +33,6 @@ struct drainer {
 	uint64_t next_reap_ns, next_clock_ns;
 	bool busy; /* this round moved something */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static void futex_wake(uint32_t *word)
 {
@@ -88,8 +82,8 @@ static void copy_head(struct calltap_subbuf *head, const struct calltap_subbuf *
 
 static void name_thread(struct target_thread *thread, const char name[16])
 {
-	if (!memcmp(name, thread->row.name, sizeof(thread->row.name)))
-		return;
+	if (!name[0] || !memcmp(name, thread->row.name, sizeof(thread->row.name)))
+		return; /* a thread in a sandbox does not know it */
 	memcpy(thread->row.name, name, sizeof(thread->row.name));
 	thread->dirty = true;
 }
@@ -314,6 +308,8 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 		if (__atomic_load_n(&arena->arena->state[i], __ATOMIC_ACQUIRE) != state)
 			continue;
 		finish_ring(drainer, process, arena, i, opened);
+		if (reader->thread != UINT32_MAX)
+			session->threads[reader->thread].row.ended = 1;
 		__atomic_compare_exchange_n(&arena->arena->state[i], &state, CALLTAP_RING_FREE, false, __ATOMIC_ACQ_REL,
 					    __ATOMIC_RELAXED);
 		drainer->busy = true;
@@ -330,24 +326,34 @@ static bool has_free_ring(const struct process *process)
 	return false;
 }
 
+/* A target that does not read what it is sent: the server sees the connection end, and waits for it no more. */
+static void give_up(struct session *session, const struct process *process, int error)
+{
+	if (error != -EPIPE && error != -ECONNRESET)
+		session_diagnose(session, "process %d could not be told more: %s; its trace ends there",
+				 (int)process->pid, strerror(-error));
+	shutdown(process->socket, SHUT_RDWR);
+}
+
 /* A target found no free ring: more, twice as many each time. */
 static void grow(struct session *session, struct process *process)
 {
 	struct target_arena *last = &process->arenas[process->arena_count - 1];
 	uint32_t rings = last->ring_count * 2 < RINGS_MORE_MAX ? last->ring_count * 2 : RINGS_MORE_MAX;
 	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}};
-	int fd;
+	int fd, ret;
 
 	if (arena_add(session, process, rings, &fd)) {
-		if (!session->diagnosis[0])
-			snprintf(session->diagnosis, sizeof(session->diagnosis),
-				 "process %d has more threads than there are buffers; some were not recorded",
+		session_diagnose(session, "process %d has more threads than there are buffers; some were not recorded",
 				 (int)process->pid);
 		return;
 	}
 	message.arena_size = process->arenas[process->arena_count - 1].size;
-	if (channel_send(process->socket, &message, sizeof(message), &fd, 1))
-		arena_destroy(&process->arenas[--process->arena_count]); /* not sent: the next shortage tries again */
+	ret = channel_send(process->socket, &message, sizeof(message), &fd, 1);
+	if (ret) {
+		arena_destroy(&process->arenas[--process->arena_count]);
+		give_up(session, process, ret);
+	}
 	close(fd);
 }
 
@@ -358,6 +364,7 @@ static void answer_requests(struct session *session, struct process *process)
 	struct target_arena *arena = &process->arenas[0];
 	uint32_t starved = __atomic_load_n(&arena->arena->starved, __ATOMIC_RELAXED);
 	uint32_t request = __atomic_load_n(&arena->arena->request, __ATOMIC_RELAXED);
+	int ret;
 
 	if (starved != arena->starved_seen) {
 		arena->starved_seen = starved;
@@ -367,8 +374,9 @@ static void answer_requests(struct session *session, struct process *process)
 	if (request != arena->request_seen && process->settled) {
 		arena->request_seen = request;
 		process->settled = false;
-		if (channel_send(process->socket, &rescan, sizeof(rescan), NULL, 0))
-			process->settled = true;
+		ret = channel_send(process->socket, &rescan, sizeof(rescan), NULL, 0);
+		if (ret)
+			give_up(session, process, ret);
 	}
 }
 
@@ -376,8 +384,14 @@ static void finish_process(struct drainer *drainer, struct process *process)
 {
 	struct session *session = drainer->session;
 
-	if (process->arena_count)
-		session->result->untraced += __atomic_load_n(&process->arenas[0].arena->untraced, __ATOMIC_RELAXED);
+	if (process->arena_count) {
+		const struct calltap_arena *arena = process->arenas[0].arena;
+		uint32_t notes = __atomic_load_n(&arena->notes, __ATOMIC_RELAXED);
+
+		session->result->untraced += __atomic_load_n(&arena->untraced, __ATOMIC_RELAXED);
+		session->result->shut_in += (notes & SHUT_IN) != 0;
+		session->result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
+	}
 	for (uint32_t i = 0; i < process->arena_count; i++) {
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 			finish_ring(drainer, process, &process->arenas[i], k, opened_of(&process->arenas[i], k));
@@ -403,13 +417,16 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
 		finish_process(drainer, process);
 		return;
 	}
+	if (reap)
+		strays_note_executed(session, process);
 	for (uint32_t i = 0; i < process->arena_count; i++) {
 		if (reap && ids_agree(process))
 			reap_rings(drainer, process, &process->arenas[i]);
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 			drain_ring(drainer, process, &process->arenas[i], k);
 	}
-	answer_requests(session, process);
+	if (!process->alone)
+		answer_requests(session, process);
 }
 
 static void sample_clock(struct drainer *drainer, uint64_t now)
@@ -427,7 +444,7 @@ static void sample_clock(struct drainer *drainer, uint64_t now)
 static void round_once(struct drainer *drainer)
 {
 	struct session *session = drainer->session;
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 	bool reap = now >= drainer->next_reap_ns;
 
 	drainer->busy = false;
@@ -441,7 +458,7 @@ static void round_once(struct drainer *drainer)
 	}
 	pthread_mutex_unlock(&session->lock);
 	if (reap)
-		drainer->next_reap_ns = now_ns() + REAP_NS;
+		drainer->next_reap_ns = clock_now_ns() + REAP_NS;
 }
 
 /* Until a writer rings, or IDLE_NS. */

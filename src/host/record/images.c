@@ -13,6 +13,7 @@ static void image_destroy(struct image *image)
 	free(image->path);
 	free(image->sites);
 	free(image->sources);
+	free(image->off);
 	free(image);
 }
 
@@ -75,12 +76,13 @@ static void want(struct images *images, struct image *image, const struct object
 		.address = source->address,
 		.id = images->next_id++,
 		.flags = images->tracer->site_flags(&images->needs, decision->root, decision->notree),
-		.length = source->length,
+		.length = source->span,
 		.body_off = source->body_off,
 		.tramp_off = source->tramp_off,
 	};
-	memcpy(site->old, source->old, sizeof(site->old));
-	memcpy(site->tramp_old, source->tramp_old, sizeof(site->tramp_old));
+	memcpy(site->old, source->old, source->span);
+	if (source->tramp_off)
+		memcpy(site->old + source->span, source->tramp_old, sizeof(source->tramp_old));
 }
 
 int image_decide(struct images *images, struct image *image)

@@ -29,6 +29,7 @@ struct image {
 	bool announced;			    /* OBJECT and FUNCTIONS chunks are written */
 	struct calltap_site *sites;	    /* wanted ones, ELF addresses, stub_off set */
 	const struct object_site **sources; /* what each comes from */
+	bool *off;			    /* by site: not recorded at present (live.c); NULL = all are */
 	uint32_t site_count;
 	uint32_t first_id;   /* ids are first_id .. first_id + site_count - 1 */
 	uint64_t stub_bytes; /* of a region for all of them */
@@ -57,7 +58,9 @@ int image_announce(struct image *image, struct trace_writer *writer) __attribute
 /* Write LINES for all announced images (slow: reads DWARF). */
 int images_write_lines(struct images *images, struct trace_writer *writer) __attribute__((warn_unused_result));
 
-/* layout.c: offsets of the stubs in a region, as the patch room needs them (doc/design/stubs.md). */
+/* layout.c: bytes of a site's stub, as src/arch writes it. */
+uint32_t layout_stub_size(const struct calltap_site *site);
+/* Offsets of the stubs in a region, as the patch room needs them (doc/design/stubs.md). */
 int layout_stubs(struct calltap_site *sites, uint32_t count, uint64_t *bytes) __attribute__((warn_unused_result));
 
 #endif

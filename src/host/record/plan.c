@@ -26,6 +26,8 @@ static int image_at(struct session *session, const struct process *process, FILE
 	if (maps_find(maps, dynamic, &mapping))
 		return 0; /* the vdso */
 	fd = maps_open(process->pid, &mapping);
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return fd;
 	if (fd < 0)
 		return 0; /* replaced or out of sight: left alone */
 	ret = images_get(image, &session->images, fd, mapping.path, true);

@@ -27,10 +27,25 @@
 struct found {
 	struct object **objects;
 	size_t count;
-	size_t sites;  /* that can be traced */
-	size_t wanted; /* that the filters leave */
-	bool asan;     /* a library is AddressSanitizer's shared runtime */
+	size_t sites;	    /* that can be traced */
+	size_t wanted;	    /* that the filters leave */
+	bool asan;	    /* a library is AddressSanitizer's shared runtime */
+	const char *greedy; /* the sanitizer that lays claim to all memory, if there is one */
 };
+
+/* ThreadSanitizer and MemorySanitizer forbid the program to map anything where the mirrors of its stacks would be. */
+static const char *greedy_sanitizer(const struct object *object)
+{
+	const struct object_symbol *symbols;
+	size_t count = object_symbols(object, &symbols);
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(symbols[i].symbol, "__tsan_init"))
+			return "ThreadSanitizer";
+		else if (!strcmp(symbols[i].symbol, "__msan_init"))
+			return "MemorySanitizer";
+	return NULL;
+}
 
 static int consider(struct session *session, struct found *found, int fd, const char *path, bool library)
 {
@@ -47,6 +62,8 @@ static int consider(struct session *session, struct found *found, int fd, const 
 	if (!objects)
 		return -ENOMEM;
 	found->objects = objects;
+	if (!found->greedy)
+		found->greedy = greedy_sanitizer(image->object);
 	objects[found->count++] = image->object;
 	found->sites += object_traceable(image->object);
 	found->wanted += image->site_count;
@@ -91,6 +108,8 @@ static int consider_libraries(struct session *session, struct found *found, cons
 		if (fd < 0)
 			continue;
 		found->asan |= strstr(library, "/libasan.so") != NULL;
+		if (strstr(library, "/libtsan.so"))
+			found->greedy = "ThreadSanitizer";
 		ret = consider(session, found, fd, library, true);
 		close(fd);
 	}
@@ -132,6 +151,11 @@ static int check_found(struct session *session, const struct found *found, struc
 			session->options->command[0]);
 	if (!session->options->tracer->patches)
 		return 0;
+	if (found->greedy)
+		return calltap_diag_set(diag, -ENODATA,
+					"%s is built with %s, which leaves no memory for the tracer to keep return "
+					"addresses in; trace a build without it",
+					session->options->command[0], found->greedy);
 	if (!found->sites && !session->options->allow_no_sites) {
 		object_no_sites_diag(found->objects[0], diag);
 		return -ENODATA;
@@ -210,6 +234,11 @@ static int look_into(struct session *session, struct found *found, int fd, const
 		return session->options->allow_no_sites ? warn(diag) : -ENODATA;
 	if (object_interpreter(object))
 		ret = consider_libraries(session, found, object_interpreter(object), path);
+	if (ret == -ENOENT || ret == -EACCES) {
+		session->result->unrunnable = true;
+		return calltap_diag_set(diag, ret, "cannot run %s: its loader %s: %s; install that, or link it anew",
+					path, object_interpreter(object), strerror(-ret));
+	}
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot list the libraries of %s: %s", path, strerror(-ret));
 	return check_found(session, found, diag);

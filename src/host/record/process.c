@@ -6,15 +6,17 @@
  * more.  Context: host.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "session.h"
 
-#define REPORT_MAX  65536
+#define REPORT_MAX  4096 /* objects in a process */
 #define FIRST_RINGS 16
 #define CHILD_RINGS 4
 
@@ -24,6 +26,9 @@ union message {
 	struct calltap_msg_object object;
 	struct calltap_msg_objects_end objects_end;
 	struct calltap_msg_plan_done plan_done;
+	struct calltap_msg_fault fault;
+	struct calltap_msg_switch_done switch_done;
+	struct calltap_msg_detached detached;
 	char bytes[CALLTAP_MSG_MAX];
 };
 
@@ -38,14 +43,21 @@ int process_create(struct process **out, struct session *session, int socket)
 		return -errno;
 	if (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0)
 		return -EPERM;
-	process = calloc(1, sizeof(*process));
-	if (!process)
-		return -ENOMEM;
+	process = session->processes;
+	while (process && (process->greeted || !process->drained))
+		process = process->next;
+	if (!process) {
+		process = calloc(1, sizeof(*process));
+		if (!process)
+			return -ENOMEM;
+		process->next = session->processes;
+		session->processes = process;
+	}
+	process->ended = false; /* one that never said who it was left nothing else behind */
+	process->drained = false;
 	process->socket = socket;
 	process->pid = peer.pid;
 	process->index = UINT32_MAX;
-	process->next = session->processes;
-	session->processes = process;
 	*out = process;
 	return 0;
 }
@@ -63,6 +75,7 @@ void process_destroy(struct process *process)
 {
 	forget_report(process);
 	free(process->maps);
+	free(process->exe);
 	for (uint32_t i = 0; i < process->arena_count; i++)
 		arena_destroy(&process->arenas[i]);
 	if (process->socket >= 0)
@@ -74,18 +87,20 @@ int process_write(struct session *session, struct process *process)
 {
 	struct {
 		struct calltap_file_process row;
-		char exe[sizeof(process->exe)];
+		char exe[4096];
 	} chunk = {.row = process->row};
 	char link[64];
 
-	if (!process->exe[0]) {
+	/* While it lives; once known it is kept, and no more than its length: there may be many processes. */
+	if (!process->exe) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", (int)process->pid);
-		if (readlink(link, process->exe, sizeof(process->exe) - 1) < 0)
-			process->exe[0] = 0;
+		if (readlink(link, chunk.exe, sizeof(chunk.exe) - 1) > 0)
+			process->exe = strdup(chunk.exe);
+	} else {
+		snprintf(chunk.exe, sizeof(chunk.exe), "%s", process->exe);
 	}
-	memcpy(chunk.exe, process->exe, sizeof(chunk.exe));
 	return trace_writer_chunk(session->writer, CALLTAP_CHUNK_PROCESS, &chunk,
-				  sizeof(chunk.row) + strlen(process->exe) + 1);
+				  sizeof(chunk.row) + strlen(chunk.exe) + 1);
 }
 
 /* The process that a fork's child came from: of the same image, by preference its parent. */
@@ -166,7 +181,8 @@ static int send_setup(struct session *session, struct process *process, bool wan
 		.wait_max_ms = session->options->wait_max_ms,
 		.dormant = !wanted,
 	};
-	int fds[2] = {session->board_fd, -1}, ret;
+	int fds[3] = {session->board_fd, -1, -1}, ret;
+	char stat[64];
 
 	process->dormant = !wanted;
 	if (!wanted)
@@ -176,8 +192,13 @@ static int send_setup(struct session *session, struct process *process, bool wan
 	if (ret)
 		return ret;
 	setup.arena_size = process->arenas[0].size;
-	ret = channel_send(process->socket, &setup, sizeof(setup), fds, 2);
+	/* A root that the target changes to may have no /proc. */
+	snprintf(stat, sizeof(stat), "/proc/%d/stat", (int)process->pid);
+	fds[2] = open(stat, O_RDONLY | O_CLOEXEC);
+	ret = channel_send(process->socket, &setup, sizeof(setup), fds, fds[2] < 0 ? 2 : 3);
 	close(fds[1]);
+	if (fds[2] >= 0)
+		close(fds[2]);
 	return ret;
 }
 
@@ -186,7 +207,38 @@ static int send_go(struct process *process)
 	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
 
 	process->settled = true;
+	process->began = true;
 	return channel_send(process->socket, &go, sizeof(go), NULL, 0);
+}
+
+/*
+ * The agent of a process that we know, after it was away: the process gets the
+ * new connection, and what came with it is over.
+ */
+static int greet_again(struct session *session, struct process *process, const struct calltap_msg_hello *hello)
+{
+	struct process *known = session->processes;
+	struct epoll_event event = {.events = EPOLLIN};
+	int socket = process->socket;
+
+	while (known && (known == process || known->pid != process->pid || known->image_id != hello->image_id ||
+			 known->ended || !known->arena_count))
+		known = known->next;
+	if (!known)
+		return -EPROTO;
+	process->socket = known->socket; /* the old one, or a pidfd: it goes with this entry */
+	known->socket = socket;
+	known->alone = false;
+	known->plans_open = 0;
+	known->switches_open = 0;
+	pthread_cond_broadcast(&session->answered);
+	forget_report(known);
+	known->arenas[0].request_seen = __atomic_load_n(&known->arenas[0].arena->request, __ATOMIC_RELAXED);
+	__atomic_fetch_and(&known->arenas[0].arena->notes, ~CALLTAP_NOTE_ALONE, __ATOMIC_RELAXED);
+	event.data.ptr = known;
+	if (epoll_ctl(session->epoll, EPOLL_CTL_MOD, socket, &event))
+		return -errno;
+	return send_go(known);
 }
 
 static int greet(struct session *session, struct process *process, const struct calltap_msg_hello *hello)
@@ -197,11 +249,17 @@ static int greet(struct session *session, struct process *process, const struct 
 
 	if (process->greeted)
 		return -EPROTO;
+	if (hello->key != session->key)
+		return -EKEYREJECTED; /* not of this session: anybody may connect */
 	if (hello->version != CALLTAP_ABI_VERSION) {
-		snprintf(session->diagnosis, sizeof(session->diagnosis),
-			 "the agent in process %d speaks version %u, this tool %u; install both from one build",
-			 (int)process->pid, hello->version, CALLTAP_ABI_VERSION);
+		session_diagnose(session,
+				 "the agent in process %d speaks version %u, this tool %u; install both from one build",
+				 (int)process->pid, hello->version, CALLTAP_ABI_VERSION);
 		return -EPROTO;
+	}
+	if (hello->flags & CALLTAP_HELLO_BACK) {
+		ret = greet_again(session, process, hello);
+		return ret ? ret : -ESTALE; /* this entry is over either way */
 	}
 	process->greeted = true;
 	process->image_id = hello->image_id;
@@ -214,6 +272,10 @@ static int greet(struct session *session, struct process *process, const struct 
 			wanted = false; /* the file is full: let the program run on alone */
 	}
 	ret = send_setup(session, process, wanted);
+	if (!ret && wanted && forked) {
+		perfmap_add_all(session, process);
+		ret = live_apply_all(process);
+	}
 	if (!ret && wanted && forked)
 		ret = send_go(process);
 	return ret;
@@ -251,38 +313,92 @@ static int end_report(struct session *session, struct process *process, const st
 
 static int plan_done(struct session *session, struct process *process, const struct calltap_msg_plan_done *done)
 {
-	if (!process->plans_open || done->plan_id >= process->map_count)
+	int ret;
+
+	if (!process->plans_open || done->plan_id >= process->map_count ||
+	    (uint64_t)done->patched + done->failed > process->maps[done->plan_id].image->site_count)
 		return -EPROTO;
 	process->maps[done->plan_id].region = done->region;
 	session->result->patched += done->patched;
 	session->result->failed += done->failed;
 	session->patch_ticks += done->elapsed_ticks;
-	if (done->error && !session->diagnosis[0])
-		snprintf(session->diagnosis, sizeof(session->diagnosis), "%s was not patched: %s",
-			 process->maps[done->plan_id].image->path, strerror(-done->error));
-	return --process->plans_open ? 0 : send_go(process);
+	if (done->error)
+		session_diagnose(session, "%s was not patched: %s", process->maps[done->plan_id].image->path,
+				 strerror(-done->error));
+	perfmap_add(session, process, &process->maps[done->plan_id]);
+	process->plans_open--;
+	ret = live_apply(process, &process->maps[done->plan_id]);
+	return ret || process->plans_open ? ret : send_go(process);
+}
+
+static void note_fault(struct session *session, const struct process *process, const struct calltap_msg_fault *fault)
+{
+	char text[sizeof(fault->text)];
+
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = fault->text[i] >= ' ' && fault->text[i] <= '~' ? fault->text[i] : 0;
+	text[sizeof(text) - 1] = 0;
+	session_diagnose(session, "process %d %s: %s", (int)process->pid, text, strerror(-fault->error));
+}
+
+static int answer(struct session *session, struct process *process, const union message *message, uint32_t size)
+{
+	switch (message->head.type) {
+	case CALLTAP_MSG_HELLO:
+		return size == sizeof(message->hello) ? greet(session, process, &message->hello) : -EPROTO;
+	case CALLTAP_MSG_OBJECT:
+		return add_object(process, &message->object);
+	case CALLTAP_MSG_OBJECTS_END:
+		return size == sizeof(message->objects_end) ? end_report(session, process, &message->objects_end)
+							    : -EPROTO;
+	case CALLTAP_MSG_PLAN_DONE:
+		return size == sizeof(message->plan_done) ? plan_done(session, process, &message->plan_done) : -EPROTO;
+	case CALLTAP_MSG_SWITCH_DONE:
+		return size == sizeof(message->switch_done) ? live_answer(session, process, &message->switch_done)
+							    : -EPROTO;
+	case CALLTAP_MSG_DETACHED:
+		if (size != sizeof(message->detached))
+			return -EPROTO;
+		/* Unasked for: the agent ends by itself, as the last thread or before a sandbox. */
+		if (process->detaching)
+			session->result->left_over += message->detached.left;
+		return -ESHUTDOWN;
+	case CALLTAP_MSG_FAULT:
+		if (size != sizeof(message->fault))
+			return -EPROTO;
+		note_fault(session, process, &message->fault);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* Is that how it looks when a target ends, or is killed, or does not belong to us? */
+static bool is_its_end(int error)
+{
+	return error == -EPIPE || error == -ECONNRESET || error == -ESHUTDOWN || error == -ENOENT || error == -ESRCH ||
+	       error == -EKEYREJECTED;
 }
 
 int process_serve(struct session *session, struct process *process)
 {
 	union message message;
-	int size = channel_receive(process->socket, &message, sizeof(message));
+	int ret = channel_receive(process->socket, &message, sizeof(message));
 
-	if (size < 0)
-		return size == -EAGAIN || size == -EINTR ? 0 : size;
-	if (!process->greeted && message.head.type != CALLTAP_MSG_HELLO)
-		return -EPROTO;
-	switch (message.head.type) {
-	case CALLTAP_MSG_HELLO:
-		return size == sizeof(message.hello) ? greet(session, process, &message.hello) : -EPROTO;
-	case CALLTAP_MSG_OBJECT:
-		return add_object(process, &message.object);
-	case CALLTAP_MSG_OBJECTS_END:
-		return size == sizeof(message.objects_end) ? end_report(session, process, &message.objects_end)
-							   : -EPROTO;
-	case CALLTAP_MSG_PLAN_DONE:
-		return size == sizeof(message.plan_done) ? plan_done(session, process, &message.plan_done) : -EPROTO;
-	default:
-		return -EPROTO;
+	if (ret == -EAGAIN || ret == -EINTR)
+		return 0;
+	if (ret > 0) {
+		ret = process->greeted || message.head.type == CALLTAP_MSG_HELLO
+			      ? answer(session, process, &message, (uint32_t)ret)
+			      : -EPROTO;
+		if (ret == -EPIPE || ret == -ECONNRESET)
+			return 0; /* it has gone, but may have said why: read on until the end */
 	}
+	if (ret == -EPROTO && process->greeted)
+		session_diagnose(session, "process %d sent nonsense on the control socket; its trace ends there",
+				 (int)process->pid);
+	else if (ret < 0 && ret != -EPROTO && !is_its_end(ret))
+		session_diagnose(session, "process %d cannot be followed: %s; its trace ends there", (int)process->pid,
+				 strerror(-ret));
+	return ret;
 }

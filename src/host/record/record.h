@@ -15,6 +15,7 @@
 
 struct tracer;
 struct filter_set;
+struct record_live;
 
 struct record_options {
 	size_t size;	      /* sizeof(struct record_options) */
@@ -30,10 +31,12 @@ struct record_options {
 	bool no_fork, no_exec; /* do not follow */
 	bool allow_no_sites;   /* run it although nothing can be traced now */
 	bool allow_no_match;   /* run it although a filter matches nothing now */
+	bool perf_map;	       /* name the stubs in /tmp/perf-PID.map */
 	bool progress;	       /* show progress on stderr */
 	bool verbose;
 	const char *options_text; /* as typed, for the file */
 	const char *agent_path;	  /* of libcalltap-agent.so */
+	struct record_live *live; /* for others to change what is recorded, or NULL */
 };
 
 struct record_result {
@@ -43,11 +46,17 @@ struct record_result {
 	bool left;	 /* and runs on: the user ended the recording first */
 	uint64_t records, lost;
 	uint64_t untraced;   /* calls that no thread's buffer or no stack's mirror could take */
+	uint32_t shut_in;    /* processes that shut themselves in (seccomp) where tracing cannot follow all of it */
+	uint32_t executed;   /* programs executed in a sandbox, where the agent stays out */
+	uint32_t spaces;     /* processes with objects in a name space of dlmopen() */
+	uint32_t strays;     /* processes that live on, and made no traced call while it was recorded */
+	uint32_t unreached;  /* forked children that could not reach the tool */
 	uint64_t wait_ticks; /* that threads waited for the tool, in all */
 	double ticks_per_ns;
 	uint64_t file_bytes;
 	uint32_t threads, processes;
 	uint64_t patched, failed;
+	uint64_t left_over; /* sites of processes that run on which do not have the file's bytes again */
 };
 
 /* Names of enum calltap_mode, as typed and as in the file; NULL past the end. */
@@ -60,5 +69,31 @@ const char *record_mode_name(unsigned mode);
  */
 int record_run(const struct record_options *options, struct record_result *result, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+
+/*
+ * A handle by which other threads change a recording while it runs: made
+ * before record_run(), which gets it in its options, and destroyed after.
+ */
+int record_live_create(struct record_live **out) __attribute__((warn_unused_result));
+void record_live_destroy(struct record_live *live);
+
+struct record_switched {
+	uint64_t functions; /* that were named, and are in the trace's tables */
+	uint64_t switched;  /* places in processes that are now as was asked for */
+	uint64_t failed;    /* places that could not be switched: unloaded, never patched, or changed by others */
+};
+
+/*
+ * Record the functions that the filters choose, of those that are patched, or
+ * do not record them: in all processes of the recording, also those to come.
+ * Calls that are open are recorded to their end.  Returns when all agents have
+ * answered.  -ESRCH: nothing is being recorded; -ETIMEDOUT: a process did not
+ * answer (it is stopped), all others did.
+ */
+int record_live_switch(struct record_live *live, struct filter_set *filters, bool on, struct record_switched *result)
+	__attribute__((warn_unused_result));
+/* The same for functions named by their ids in the trace. */
+int record_live_switch_ids(struct record_live *live, const uint32_t *ids, size_t count, bool on,
+			   struct record_switched *result) __attribute__((warn_unused_result));
 
 #endif

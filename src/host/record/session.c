@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,41 +17,36 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "session.h"
 
-#define SUB_MAX	     (64u << 10)
-#define SUB_MIN	     4096u
-#define SUBS_WANTED  8u
-#define PROGRESS_MS  500
-#define SEND_WAIT_S  2
-#define CALIBRATE_MS 5
-#define EVENTS	     32
-
-/* Signal handlers have no other place to write to. */
-static volatile sig_atomic_t interrupts, terminations;
-
-static void on_interrupt(int number)
-{
-	if (number == SIGTERM)
-		terminations++;
-	else
-		interrupts++;
-}
+#define SUB_MAX	       (64u << 10)
+#define SUB_MIN	       4096u
+#define SUBS_WANTED    8u
+#define PROGRESS_MS    500
+#define STRAYS_MS      10	   /* how often to look whether the last processes have called in */
+#define SEND_WAIT_US   500000	   /* a target that does not read holds everybody up for so long, once */
+#define GREET_NS       2000000000u /* who connects and says nothing is shown out after that */
+#define CALIBRATE_MS   5
+#define DETACH_NS      1000000000u
+#define DETACH_STEP_MS 20
+#define EVENTS	       32
 
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	unsigned char random[16];
+	unsigned char random[16 + sizeof(session->key)]; /* name and key */
 	size_t length;
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return calltap_diag_set(diag, -errno, "cannot get random numbers: %s", strerror(errno));
 	length = (size_t)snprintf(session->name, sizeof(session->name), "calltap-");
-	for (size_t i = 0; i < sizeof(random); i++)
+	memcpy(&session->key, random + 16, sizeof(session->key));
+	for (size_t i = 0; i < 16; i++)
 		length += (size_t)snprintf(session->name + length, sizeof(session->name) - length, "%02x", random[i]);
 	memcpy(address.sun_path + 1, session->name, length);
 	session->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -69,25 +65,50 @@ static int watch(struct session *session, int fd, void *what)
 	return epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static void accept_target(struct session *session)
+/* Out of descriptors: let the target know, who would wait for us, by taking it in and turning it away. */
+static void turn_away(struct session *session)
 {
-	const struct timeval patience = {SEND_WAIT_S, 0};
-	struct process *process;
-	int fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC);
+	int fd;
 
-	if (fd < 0)
-		return;
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (process_create(&process, session, fd)) {
+	close(session->spare_fd);
+	fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
 		close(fd);
-		return;
-	}
-	if (watch(session, fd, process))
-		process->ended = true;
+	session->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	session_diagnose(session, "there were too many processes at a time; some ran untraced: raise `ulimit -n`");
+}
+
+/*
+ * The agent has ended its conversation and the program goes on, or may do so
+ * as one that was executed in a sandbox: from now on its pid tells when it ends.
+ */
+static bool goes_on_alone(struct session *session, struct process *process)
+{
+	int fd;
+
+	if (process->alone || !process->arena_count ||
+	    !(__atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) &
+	      (CALLTAP_NOTE_ALONE | CALLTAP_NOTE_FILTER)))
+		return false;
+	fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	if (fd < 0)
+		return false;
+	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
+	close(process->socket);
+	process->socket = fd;
+	process->alone = true;
+	return !watch(session, fd, process);
 }
 
 static void end_target(struct session *session, struct process *process)
 {
+	process->switches_open = 0;
+	pthread_cond_broadcast(&session->answered);
+	if (goes_on_alone(session, process))
+		return;
+	if (process->greeted && !process->dormant && !process->began)
+		session_diagnose(session, "process %d ended before it was set up, or could not be; it was not recorded",
+				 (int)process->pid);
 	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
 	close(process->socket);
 	process->socket = -1;
@@ -98,11 +119,60 @@ static void end_target(struct session *session, struct process *process)
 	drain_wake(session);
 }
 
+static void accept_target(struct session *session)
+{
+	const struct timeval patience = {0, SEND_WAIT_US};
+	struct process *process;
+	int fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC), ret;
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && session->spare_fd >= 0)
+		turn_away(session);
+	if (fd < 0)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	ret = process_create(&process, session, fd);
+	if (ret) {
+		close(fd);
+		if (ret != -EPERM) /* which is a stranger's */
+			session_diagnose(session, "a process could not be taken in and ran untraced: %s",
+					 strerror(-ret));
+		return;
+	}
+	process->since_ns = clock_now_ns();
+	ret = watch(session, fd, process);
+	if (ret) {
+		session_diagnose(session, "a process could not be watched and ran untraced: %s", strerror(-ret));
+		end_target(session, process);
+	}
+}
+
+/* Nobody holds the session up by a connection without a HELLO. */
+static void end_silent(struct session *session)
+{
+	uint64_t now = clock_now_ns();
+
+	for (struct process *process = session->processes; process; process = process->next)
+		if (!process->greeted && !process->ended && now - process->since_ns > GREET_NS)
+			end_target(session, process);
+}
+
+void session_diagnose(struct session *session, const char *format, ...)
+{
+	va_list arguments;
+
+	if (session->diagnosis[0])
+		return;
+	va_start(arguments, format);
+	vsnprintf(session->diagnosis, sizeof(session->diagnosis), format, arguments);
+	va_end(arguments);
+}
+
 static void reap_command(struct session *session)
 {
-	if (waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
+	if (!session->command || waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
 		return;
-	epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->command_fd, NULL);
+	if (session->command_fd >= 0)
+		epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->command_fd, NULL);
 	session->command = 0;
 }
 
@@ -124,7 +194,7 @@ static void handle(struct session *session, void *what)
 		reap_command(session);
 	else if (what == &session->drained_fd)
 		eventfd_read(session->drained_fd, &count);
-	else if (!((struct process *)what)->ended && process_serve(session, what))
+	else if (!((struct process *)what)->ended && (((struct process *)what)->alone || process_serve(session, what)))
 		end_target(session, what);
 }
 
@@ -134,21 +204,56 @@ static void serve(struct session *session)
 	struct epoll_event events[EVENTS];
 	bool more = true, passed = false;
 
-	while (more && interrupts < 2 && terminations < 2) {
-		int n = epoll_wait(session->epoll, events, EVENTS, PROGRESS_MS);
+	while (more && !signals_insist()) {
+		int n = epoll_wait(session->epoll, events, EVENTS, session->strays_until_ns ? STRAYS_MS : PROGRESS_MS);
 
-		if (terminations && !passed && session->command) {
+		if (signals_ask_end() && !passed && session->command) {
 			passed = true;
 			kill(session->command, SIGTERM);
 		}
 		pthread_mutex_lock(&session->lock);
 		for (int i = 0; i < n; i++)
 			handle(session, events[i].data.ptr);
-		more = session->command || targets_left(session);
-		if (n <= 0)
+		end_silent(session);
+		more = session->command || targets_left(session) || strays_may_come(session);
+		if (n <= 0) {
 			progress_show(session, false);
+			reap_command(session);
+		}
 		pthread_mutex_unlock(&session->lock);
 	}
+}
+
+/* Processes that run on get their text back; whoever does not answer in time does so by himself. */
+static void let_go(struct session *session)
+{
+	const struct calltap_msg detach = {CALLTAP_MSG_DETACH, sizeof(detach)};
+	uint64_t until = clock_now_ns() + DETACH_NS;
+	struct epoll_event events[EVENTS];
+	bool more = false;
+
+	pthread_mutex_lock(&session->lock);
+	for (struct process *process = session->processes; process; process = process->next) {
+		process->detaching = !process->ended && process->greeted && !process->alone && !process->dormant &&
+				     !channel_send(process->socket, &detach, sizeof(detach), NULL, 0);
+		more |= process->detaching;
+	}
+	while (more && clock_now_ns() < until) {
+		int n;
+
+		pthread_mutex_unlock(&session->lock);
+		n = epoll_wait(session->epoll, events, EVENTS, DETACH_STEP_MS);
+		pthread_mutex_lock(&session->lock);
+		for (int i = 0; i < n; i++)
+			handle(session, events[i].data.ptr);
+		more = false;
+		for (struct process *process = session->processes; process; process = process->next)
+			more |= process->detaching && !process->ended;
+	}
+	for (struct process *process = session->processes; process; process = process->next)
+		if (!process->ended)
+			end_target(session, process);
+	pthread_mutex_unlock(&session->lock);
 }
 
 static void shape_rings(struct session *session)
@@ -199,8 +304,11 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	session->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (session->drained_fd < 0)
 		return calltap_diag_set(diag, -errno, "cannot make an event descriptor: %s", strerror(errno));
+	session->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	ret = watch(session, session->drained_fd, &session->drained_fd);
-	return ret ? ret : watch(session, session->listener, &session->listener);
+	if (!ret)
+		ret = watch(session, session->listener, &session->listener);
+	return ret ? calltap_diag_set(diag, ret, "cannot watch for the program: %s", strerror(-ret)) : 0;
 }
 
 /*
@@ -226,6 +334,7 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 	int ret;
 
 	keep_older(session->options->output, false);
+	session->output_taken = true;
 	ret = trace_writer_create(&session->writer, session->options->output, 62 /* EM_X86_64 */, diag);
 
 	if (ret)
@@ -238,46 +347,44 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 	return 0;
 }
 
-/*
- * ^C is the program's, which has it from the terminal; the tool goes on until
- * the program has ended.  SIGTERM was sent to us alone and is passed on.  A
- * second one of either ends the recording.
- */
-static void take_signals(struct session *session)
+static void close_command_fd(struct session *session)
 {
-	struct sigaction act = {.sa_handler = on_interrupt};
-
-	interrupts = 0;
-	terminations = 0;
-	sigaction(SIGINT, &act, &session->old_int);
-	sigaction(SIGQUIT, &act, &session->old_quit);
-	sigaction(SIGTERM, &act, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	if (session->command_fd >= 0)
+		close(session->command_fd);
+	session->command_fd = -1;
 }
 
 static int run(struct session *session, struct calltap_diag *diag)
 {
 	struct record_result *result = session->result;
 	struct calltap_file_clock start = clock_sample(), end;
-	int ret = open_file(session, diag);
+	int ret;
 
-	if (!ret)
-		ret = drain_start(session);
-	if (!ret) {
-		take_signals(session);
-		ret = spawn_command(session, diag);
-	}
+	signals_take(session);
+	ret = open_file(session, diag);
+	if (ret)
+		return ret;
+	ret = drain_start(session);
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot start a thread: %s", strerror(-ret));
+	ret = spawn_command(session, diag);
 	if (ret)
 		return ret;
 	result->ran = true;
-	ret = watch(session, session->command_fd, &session->command);
-	if (!ret)
-		serve(session);
-	for (struct process *process = session->processes; process; process = process->next)
-		if (!process->ended)
-			end_target(session, process);
+	if (watch(session, session->command_fd, &session->command))
+		close_command_fd(session); /* serve() looks now and then */
+	live_attach(session);
+	serve(session);
+	let_go(session);
+	live_detach(session);
 	drain_stop(session);
+	result->unreached = __atomic_load_n(&session->board->unreached, __ATOMIC_RELAXED);
 	progress_show(session, true);
+	if (!session->process_count)
+		session_diagnose(session,
+				 "nothing was recorded: the agent did not report from %s; it may have ended "
+				 "too early, be setuid or static, or lack memory or descriptors",
+				 session->options->command[0]);
 	ret = describe_end(session);
 	end = clock_sample();
 	result->ticks_per_ns = (double)(end.ticks - start.ticks) / (double)(end.mono_ns - start.mono_ns);
@@ -315,7 +422,7 @@ static void tear_down(struct session *session)
 	images_destroy(&session->images);
 	record_encoder_destroy(session->encoder);
 	error = session->writer ? trace_writer_close(session->writer) : 0;
-	if (session->writer && !session->result->ran) {
+	if (session->output_taken && !session->result->ran) {
 		drop_output(session->options->output); /* nothing ran: nothing half written */
 		keep_older(session->options->output, true);
 	}
@@ -330,9 +437,11 @@ static void tear_down(struct session *session)
 		close(session->epoll);
 	if (session->drained_fd >= 0)
 		close(session->drained_fd);
-	if (session->command_fd >= 0)
-		close(session->command_fd);
+	if (session->spare_fd >= 0)
+		close(session->spare_fd);
+	close_command_fd(session);
 	free(session->threads);
+	pthread_cond_destroy(&session->answered);
 	pthread_mutex_destroy(&session->lock);
 }
 
@@ -345,12 +454,14 @@ int record_run(const struct record_options *options, struct record_result *resul
 		.listener = -1,
 		.epoll = -1,
 		.drained_fd = -1,
+		.spare_fd = -1,
 		.command_fd = -1,
 	};
 	int ret;
 
 	memset(result, 0, sizeof(*result));
 	pthread_mutex_init(&session.lock, NULL);
+	pthread_cond_init(&session.answered, NULL);
 	ret = prepare(&session, diag);
 	if (!ret)
 		ret = run(&session, diag);

@@ -59,16 +59,23 @@ struct target_map {
 struct process {
 	struct process *next;
 	int socket;
-	pid_t pid; /* as we see it */
+	uint64_t since_ns; /* of the connection, CLOCK_MONOTONIC */
+	pid_t pid;	   /* as we see it */
 	uint32_t index;
 	uint64_t image_id;
 	struct calltap_file_process row;
-	char exe[4096];
+	char *exe; /* path of its program, NULL = not known */
 	bool greeted, dormant;
+	bool detaching;			    /* DETACH was sent */
+	bool executed;			    /* another program in a sandbox, where the agent does not go */
+	bool alone;			    /* its agent has let go of the connection: `socket` is a pidfd */
 	bool ended;			    /* its connection is over; the drainer takes what is left */
 	bool drained;			    /* and has taken it; the arenas are gone */
-	bool settled;			    /* GO was sent once */
+	bool settled;			    /* GO was sent, and no RESCAN since */
+	bool perf_map;			    /* its perf map is ours */
+	bool began;			    /* GO was sent once */
 	uint32_t plans_open;		    /* PLANs without PLAN_DONE */
+	uint32_t switches_open;		    /* SWITCHes without SWITCH_DONE */
 	struct calltap_msg_object **report; /* objects of the report that is coming in */
 	uint32_t report_count;
 	struct target_map *maps;
@@ -77,10 +84,14 @@ struct process {
 	uint32_t arena_count;
 };
 
+#define SESSION_SIGNALS 5 /* that the tool handles in its own way */
+
 struct session {
 	const struct record_options *options;
 	struct record_result *result;
 	pthread_mutex_t lock;
+	pthread_cond_t answered; /* a SWITCH_DONE has come, or a target has ended */
+	uint64_t switched, switch_failed;
 	struct trace_writer *writer;
 	struct images images;
 	struct process *processes; /* all there were */
@@ -89,25 +100,32 @@ struct session {
 	struct calltap_board *board; /* shared */
 	int board_fd;
 	int listener, epoll;
-	int drained_fd;			    /* eventfd: the drainer has finished a process */
-	char name[64];			    /* of the socket */
-	struct rlimit files;		    /* the limit that the command gets back */
-	struct sigaction old_int, old_quit; /* and the dispositions */
-	pid_t command;			    /* the command's pid, 0 = reaped */
-	int command_fd;			    /* its pidfd */
+	int drained_fd;			       /* eventfd: the drainer has finished a process */
+	char name[64];			       /* of the socket */
+	uint64_t key;			       /* that a HELLO must bring */
+	int spare_fd;			       /* given up when there is no other to take a target in with */
+	struct rlimit files;		       /* the limit that the command gets back */
+	struct sigaction old[SESSION_SIGNALS]; /* and the dispositions of signals (signals.c) */
+	pid_t command;			       /* the command's pid, 0 = reaped */
+	int command_fd;			       /* its pidfd */
 	uint64_t threshold_ticks;
 	uint32_t sub_size, sub_count;
 	uint64_t patch_ticks;
-	uint64_t overwritten; /* sub-buffers that their writers took back before they were read */
-	uint64_t holes;	      /* slots that were taken and never written, or hold nonsense */
-	bool dlopen_missed;   /* in some process, what dlopen brings in is not seen */
+	uint64_t strays_until_ns; /* how long they are waited for, 0 = not yet */
+	uint64_t overwritten;	  /* sub-buffers that their writers took back before they were read */
+	uint64_t holes;		  /* slots that were taken and never written, or hold nonsense */
+	bool dlopen_missed;	  /* in some process, what dlopen brings in is not seen */
 	/* The drainer's. */
 	pthread_t drainer;
 	bool drainer_runs;
-	bool stop; /* atomic: the drainer ends after one more round */
+	bool output_taken; /* an older trace was put aside, and the new file is ours */
+	bool stop;	   /* atomic: the drainer ends after one more round */
 	struct record_encoder *encoder;
 	char diagnosis[200]; /* first thing to tell the user at the end, "" = none */
 };
+
+/* session.c: note the first thing that the user is to be told at the end. */
+void session_diagnose(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* process.c: the conversation with one target */
 int process_create(struct process **out, struct session *session, int socket) __attribute__((warn_unused_result));
@@ -122,6 +140,20 @@ int plan_report(struct session *session, struct process *process) __attribute__(
 
 /* Say in the file that the process has this object mapped. */
 int plan_write_map(struct session *session, struct process *process, const struct target_map *map)
+	__attribute__((warn_unused_result));
+
+/* perfmap.c: name the stubs of an object of the process, if that is wanted. */
+void perfmap_add(struct session *session, struct process *process, const struct target_map *map);
+void perfmap_add_all(struct session *session, struct process *process);
+
+/* live.c: let others change this session, until live_detach(). */
+void live_attach(struct session *session);
+void live_detach(struct session *session);
+/* Switch off in an object that was just patched what is switched off in the session. */
+int live_apply(struct process *process, const struct target_map *map) __attribute__((warn_unused_result));
+/* Likewise in all objects of a forked child, whose text is its parent's of some time ago. */
+int live_apply_all(struct process *process) __attribute__((warn_unused_result));
+int live_answer(struct session *session, struct process *process, const struct calltap_msg_switch_done *done)
 	__attribute__((warn_unused_result));
 
 /* arena.c */
@@ -141,15 +173,27 @@ int channel_send(int socket, const void *message, size_t size, const int *fds, u
 int channel_receive(int socket, void *message, size_t size) __attribute__((warn_unused_result)); /* bytes or -errno */
 
 /* clock.c */
+uint64_t clock_now_ns(void); /* CLOCK_MONOTONIC */
 struct calltap_file_clock clock_sample(void);
 double clock_ticks_per_ns(unsigned calibrate_ms);
 
 /* precheck.c: is there anything to trace, does every filter match?  Before the command runs. */
 int precheck_command(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
+/* strays.c: note that a process whose agent is gone runs another program now, which is not traced. */
+void strays_note_executed(struct session *session, struct process *process);
+/* True while a process of the session may still call in, for the first time. */
+bool strays_may_come(struct session *session) __attribute__((warn_unused_result));
+
 /* describe.c: INFO and tables at the start, and what is known only at the end. */
 int describe_start(struct session *session) __attribute__((warn_unused_result));
 int describe_end(struct session *session) __attribute__((warn_unused_result));
+
+/* signals.c */
+void signals_take(struct session *session);
+void signals_give_back(const struct session *session); /* in the command, before exec */
+bool signals_ask_end(void);			       /* the command is to end */
+bool signals_insist(void);			       /* so is the recording, whatever goes on */
 
 /* spawn.c */
 int spawn_command(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));

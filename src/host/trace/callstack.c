@@ -19,20 +19,11 @@
 
 #include "callstack.h"
 
-/*
- * A STACK event within STACK_NEAR bytes of where a stack was last seen is that
- * stack: the distance at which the probes tell stacks apart.  Farther away it
- * may also be one that grew by more since then, or the thread's first, whose
- * address is not known: it starts empty, and is joined to a known one when it
- * exits the innermost frame of that.
- */
-#define STACK_NEAR (1u << 20)
-
 /* Steps of search for an exit's frame that each event earns: bounds all searches together by the events. */
 #define SEARCH_CREDIT 64
 
 struct call_stack {
-	uint64_t address; /* where it was last seen, 0 = not known */
+	uint64_t address; /* as STACK events name it, 0 = not known */
 	struct call_frame *frames;
 	uint32_t depth, room;
 	uint32_t lost_depth;  /* frames below this index were open when records were lost */
@@ -47,6 +38,9 @@ struct call_thread {
 	struct call_stack *stacks;
 	uint32_t count, room;
 	uint32_t current;
+	bool landing; /* the next UNWIND leaves this function innermost: */
+	uint32_t function;
+	uint64_t last_ticks;
 };
 
 struct callstack {
@@ -261,32 +255,45 @@ static void leave(struct callstack *stack, struct call_stack *on, const struct t
 	close_top(stack, on, event, how);
 }
 
-/* Make the stack around address the current one. */
+static bool leaves(const struct call_stack *on, uint64_t frames, uint32_t function)
+{
+	return frames < on->depth && on->frames[on->depth - 1 - frames].function == function;
+}
+
+/* Innermost frames end: as many as the event says, or one more or less where LANDING shows that. */
+static void unwind(struct callstack *stack, struct call_thread *thread, struct call_stack *on,
+		   const struct trace_event *event)
+{
+	uint64_t count = event->id;
+
+	if (thread->landing && !leaves(on, count, thread->function)) {
+		if (leaves(on, count + 1, thread->function))
+			count++;
+		else if (count && leaves(on, count - 1, thread->function))
+			count--;
+	}
+	thread->landing = false;
+	for (; count && on->depth; count--)
+		close_top(stack, on, event, CALL_UNWOUND);
+}
+
+/* Make the stack of that name the current one. */
 static int switch_stack(struct call_thread *thread, uint64_t address)
 {
-	uint32_t best = thread->count, unused = thread->count;
-	uint64_t best_distance = STACK_NEAR;
+	uint32_t at, unused = thread->count;
 
-	for (uint32_t i = 0; i < thread->count; i++) {
-		const struct call_stack *on = &thread->stacks[i];
-		uint64_t distance = on->address > address ? on->address - address : address - on->address;
-
-		if (distance < best_distance && on->address) {
-			best = i;
-			best_distance = distance;
-		}
-		if (!on->depth && unused == thread->count)
-			unused = i;
-	}
-	if (best == thread->count)
-		best = unused;
-	if (best == thread->count) {
-		if (reach((void **)&thread->stacks, &thread->room, best, sizeof(*thread->stacks)))
+	for (at = 0; at < thread->count && thread->stacks[at].address != address; at++)
+		if (!thread->stacks[at].depth && unused == thread->count)
+			unused = at;
+	if (at == thread->count)
+		at = unused;
+	if (at == thread->count) {
+		if (reach((void **)&thread->stacks, &thread->room, at, sizeof(*thread->stacks)))
 			return -ENOMEM;
 		thread->count++;
 	}
-	thread->current = best;
-	thread->stacks[best].address = address;
+	thread->current = at;
+	thread->stacks[at].address = address;
 	return 0;
 }
 
@@ -310,6 +317,8 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		return -ENOMEM;
 	if (event->ticks > stack->last_ticks)
 		stack->last_ticks = event->ticks;
+	if (event->ticks > stack->threads[event->thread].last_ticks)
+		stack->threads[event->thread].last_ticks = event->ticks;
 	if (!on->seen) {
 		on->seen = true;
 		on->since = event->ticks;
@@ -324,8 +333,11 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		close_top(stack, on, event, CALL_TAILED);
 		return enter(stack, on, event);
 	case CALLTAP_REC_UNWIND:
-		for (uint32_t i = 0; i < event->id && on->depth; i++)
-			close_top(stack, on, event, CALL_UNWOUND);
+		unwind(stack, &stack->threads[event->thread], on, event);
+		return 0;
+	case CALLTAP_REC_LANDING:
+		stack->threads[event->thread].landing = true;
+		stack->threads[event->thread].function = event->id;
 		return 0;
 	case CALLTAP_REC_STACK:
 		return switch_stack(&stack->threads[event->thread], event->extra);
@@ -337,15 +349,27 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 	}
 }
 
+/* When what is still open on a thread ended: with the thread, the process, or not before the recording did. */
+static uint64_t end_of(const struct callstack *stack, uint32_t index)
+{
+	const struct trace_thread *thread = stack->trace ? trace_thread(stack->trace, index) : NULL;
+	const struct trace_process *process = thread ? trace_process(stack->trace, thread->process) : NULL;
+	const struct calltap_file_end *mark = stack->trace ? trace_end(stack->trace) : NULL;
+
+	if (thread && thread->ended)
+		return thread->end_ticks;
+	if (process && process->end_ticks)
+		return process->end_ticks;
+	return mark && mark->ticks > stack->last_ticks ? mark->ticks : stack->last_ticks;
+}
+
 void callstack_finish(struct callstack *stack)
 {
-	const struct calltap_file_end *mark = stack->trace ? trace_end(stack->trace) : NULL;
-	struct trace_event end = {.ticks = stack->last_ticks};
-
-	if (mark && mark->ticks > end.ticks)
-		end.ticks = mark->ticks; /* a hang lasts until the recording ends */
 	for (uint32_t t = 0; t < stack->count; t++) {
-		end.thread = t;
+		struct trace_event end = {.ticks = end_of(stack, t), .thread = t};
+
+		if (end.ticks < stack->threads[t].last_ticks)
+			end.ticks = stack->threads[t].last_ticks;
 		for (uint32_t s = 0; s < stack->threads[t].count; s++) {
 			stack->threads[t].current = s;
 			while (stack->threads[t].stacks[s].depth)

@@ -62,8 +62,9 @@ void callstack_destroy(struct callstack *stack);
 /* 0, or -ENOMEM. */
 int callstack_feed(struct callstack *stack, const struct trace_event *event) __attribute__((warn_unused_result));
 /*
- * Close what is open in every thread as CALL_OPEN, innermost first, at the
- * last time fed or the END chunk's if that is later.
+ * Close what is open in every thread as CALL_OPEN, innermost first: when its
+ * thread or process ended, else at the last time fed or the END chunk's if
+ * that is later.
  */
 void callstack_finish(struct callstack *stack);
 /* Open frames of a thread's current stack, outermost first. */

@@ -46,8 +46,10 @@ struct columns {
 	uint64_t before; /* time of the last record */
 };
 
-#define BIT(kind)   (1u << (kind))
-#define PLAIN_KINDS (BIT(CALLTAP_REC_ENTRY) | BIT(CALLTAP_REC_EXIT) | BIT(CALLTAP_REC_UNWIND) | BIT(CALLTAP_REC_TAIL))
+#define BIT(kind) (1u << (kind))
+#define PLAIN_KINDS                                                                                                    \
+	(BIT(CALLTAP_REC_ENTRY) | BIT(CALLTAP_REC_EXIT) | BIT(CALLTAP_REC_UNWIND) | BIT(CALLTAP_REC_TAIL) |            \
+	 BIT(CALLTAP_REC_LANDING))
 
 int record_encoder_create(struct record_encoder **out)
 {

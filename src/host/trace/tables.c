@@ -248,6 +248,7 @@ static int take_threads(struct trace *trace, const char *payload, size_t size)
 		slot->described = true;
 		slot->about = (struct trace_thread){.process = from.process,
 						    .tid = from.tid,
+						    .ended = from.ended == 1,
 						    .start_ticks = from.start_ticks,
 						    .end_ticks = from.end_ticks,
 						    .lost = from.lost,

@@ -51,6 +51,7 @@ struct trace_thread {
 	uint32_t process;
 	uint32_t tid;
 	char name[17];
+	bool ended; /* before its process did, some time after end_ticks */
 	uint64_t start_ticks, end_ticks;
 	uint64_t lost;
 	uint64_t wait_ticks;

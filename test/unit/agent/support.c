@@ -97,7 +97,7 @@ code_function code_write(uint8_t *at, int n, uint8_t length, code_function inner
 		.tramp_off = length == 2 ? -5 : 0,
 	};
 	memcpy(site->old, start, length);
-	memset(site->tramp_old, 0x90, 5);
+	memset(site->old + length, 0x90, 5);
 	at = start + length;
 	if (inner) {
 		at = put(at, "\x48\x83\xec\x08\xe8", 5); /* sub $8, %rsp; call inner */

@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include <cmocka.h>
 
 #include <host/record/images.h>
+#include <patch/pages.h>
 #include "support.h"
 
 #define PAGE	  4096u
@@ -37,8 +40,8 @@ static void build_region(struct target *target, uint32_t count)
 	for (uint32_t i = 0; i < count; i++)
 		target->sites[i].id = 1000 + i;
 	assert_int_equal(layout_stubs(target->sites, count, &plan.stub_bytes), 0);
-	assert_int_equal(patch_region_build(&target->result, &plan, target->sites, gate), 0);
-	assert_true(target->result.region_end > target->result.region);
+	assert_int_equal(patch_region_build(&target->result, &plan, target->sites, gate, 0), 0);
+	assert_true(target->result.region.hi > target->result.region.lo);
 }
 
 /* Functions of both lengths, gated ones among them; odd ones call the one before. */
@@ -90,13 +93,11 @@ static void applied_sites_lead_to_their_stubs(void **state)
 		if (target.sites[i].length == 2) {
 			assert_memory_equal(at, "\xeb\xf9", 2); /* back over itself and five bytes */
 			at -= 5;
-		} else {
-			assert_memory_equal(at, "\xe9\x03", 2);
 		}
 		assert_int_equal(at[0], 0xe9);
 		memcpy(&distance, at + 1, sizeof(distance));
 		assert_true((uint64_t)at + 5 + (uint64_t)(int64_t)distance ==
-			    target.result.region + target.sites[i].stub_off);
+			    target.result.region.lo + target.sites[i].stub_off);
 	}
 	call_all(&target); /* probes are off: stubs lead straight to the bodies */
 	unmake(&target);
@@ -113,9 +114,7 @@ static void fresh_text_can_do_without_the_memory_file(void **state)
 	apply(&target);
 	assert_int_equal(target.result.patched, FUNCTIONS);
 	call_all(&target);
-	assert_int_not_equal(patch_site_off(&poker, target.sites[0].address, target.sites[0].length,
-					    target.result.region, target.result.region_end),
-			     0);
+	assert_int_not_equal(patch_site_switch(&poker, &target.result.region, &target.sites[0], false), 0);
 	call_all(&target);
 	poker = kept;
 	unmake(&target);
@@ -167,8 +166,8 @@ static void different_bytes_are_left_alone(void **state)
 
 	make(&target);
 	target.sites[4].old[3] ^= 1;
-	target.sites[6].tramp_old[0] ^= 1; /* 6 is a short one */
-	target.sites[8].length = 3;	   /* no length that there is */
+	target.sites[6].old[2] ^= 1; /* 6 is a short one: its trampoline */
+	target.sites[8].length = 1;  /* no length that there is */
 	memcpy(before, target.pages, PAGE);
 	apply(&target);
 	assert_int_equal(target.result.patched, FUNCTIONS - 3);
@@ -186,7 +185,7 @@ static void out_of_reach_is_left_alone(void **state)
 	struct target target;
 
 	make(&target);
-	target.result.region += 4 * ARCH_REACH;
+	target.result.region.lo += 4 * ARCH_REACH;
 	apply(&target);
 	assert_int_equal(target.result.patched, 0);
 	assert_int_equal(target.result.failed, FUNCTIONS);
@@ -194,31 +193,196 @@ static void out_of_reach_is_left_alone(void **state)
 	unmake(&target);
 }
 
-static void only_our_own_sites_are_switched_off(void **state)
+static void only_our_own_sites_are_switched(void **state)
 {
+	struct patch_region elsewhere;
 	struct target target;
-	uint64_t lo, hi;
 
 	make(&target);
-	lo = target.result.region;
-	hi = target.result.region_end;
-	assert_int_equal(patch_site_off(&poker, target.sites[0].address, 5, lo, hi), -EINVAL); /* not on yet */
+	elsewhere = (struct patch_region){target.result.region.lo + PAGE, target.result.region.hi + PAGE};
+	assert_int_equal(patch_site_switch(&poker, &target.result.region, &target.sites[0], false),
+			 -EINVAL); /* not yet */
 	apply(&target);
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		const struct calltap_site *site = &target.sites[i];
 		const uint8_t *at = (const uint8_t *)site->address;
-		uint8_t before[2];
+		uint8_t before[5];
 
-		memcpy(before, at, 2);
-		assert_int_equal(patch_site_off(&poker, site->address, site->length, hi, hi + PAGE), -EINVAL);
-		assert_memory_equal(at, before, 2); /* what leads elsewhere is not ours */
-		assert_int_equal(patch_site_off(&poker, site->address, site->length, lo, hi), 0);
-		assert_memory_equal(at, site->length == 2 ? "\xeb\x00" : "\xeb\x03", 2);
-		assert_int_not_equal(patch_site_off(&poker, site->address, site->length, lo, hi), 0);
+		memcpy(before, at, 5);
+		assert_int_equal(patch_site_switch(&poker, &elsewhere, site, false), -EINVAL);
+		assert_memory_equal(at, before, 5); /* what leads elsewhere is not ours */
+		assert_int_equal(patch_site_switch(&poker, &target.result.region, site, true), 0);
+		assert_memory_equal(at, before, 5); /* it was on */
+		assert_int_equal(patch_site_switch(&poker, &target.result.region, site, false), 0);
+		assert_int_equal(at[0], site->length == 2 ? 0x3c : 0x3d);
+		assert_memory_equal(at + 1, before + 1, 4);
+		assert_int_equal(patch_site_switch(&poker, &target.result.region, site, false), 0);
+		if (i % 3 == 0)
+			assert_int_equal(patch_site_switch(&poker, &target.result.region, site, true), 0);
 	}
 	call_all(&target);
 	unmake(&target);
-	assert_true(patch_site_off(&poker, target.sites[0].address, 5, lo, hi) < 0); /* unmapped: an error, no crash */
+	/* Unmapped: an error, no crash. */
+	assert_int_equal(patch_site_switch(&poker, &target.result.region, &target.sites[0], false), -EINVAL);
+}
+
+static void text_is_restored(void **state)
+{
+	struct patch_restored restored;
+	struct patch_pages pages = {0};
+	struct target target;
+	uint8_t before[PAGE];
+
+	make(&target);
+	memcpy(before, target.pages, PAGE);
+	for (int again = 0; again < 2; again++) {
+		apply(&target);
+		assert_int_equal(target.result.patched, (again + 1) * FUNCTIONS);
+		for (uint32_t i = 0; i < FUNCTIONS; i += 3)
+			assert_int_equal(patch_site_switch(&poker, &target.result.region, &target.sites[i], false), 0);
+		patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, &pages);
+		assert_int_equal(restored.restored, FUNCTIONS);
+		assert_int_equal(restored.left, 0);
+		assert_memory_equal(target.pages, before, PAGE);
+		call_all(&target);
+	}
+	unmake(&target);
+}
+
+/* A debugger's breakpoint on a site, or any other change: the site is its writer's, all others are restored. */
+static void foreign_bytes_are_not_restored(void **state)
+{
+	struct patch_restored restored;
+	struct patch_pages pages = {0};
+	struct target target;
+	uint8_t before[PAGE], *at;
+
+	make(&target);
+	memcpy(before, target.pages, PAGE);
+	apply(&target);
+	at = (uint8_t *)target.sites[4].address; /* a long one */
+	assert_int_equal(patch_poke(&poker, (uint64_t)at, "\xcc", 1), 0);
+	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, &pages);
+	assert_int_equal(restored.restored, FUNCTIONS - 1);
+	assert_int_equal(restored.left, 1);
+	assert_int_equal(at[0], 0xcc);
+	assert_memory_not_equal(at + 1, before + (at + 1 - target.pages), 4);
+	memcpy(before + (at - target.pages), at, 5);
+	assert_memory_equal(target.pages, before, PAGE);
+	/* And when the debugger takes its breakpoint away, what it puts back is a jump to a stub that is still there.
+	 */
+	assert_int_equal(patch_poke(&poker, (uint64_t)at, "\xe9", 1), 0);
+	call_all(&target);
+	unmake(&target);
+}
+
+/* The same functions, and one whose site only its page can restore, in a private mapping of a file. */
+static void make_in_file(struct target *target)
+{
+	int fd = memfd_create("text", MFD_CLOEXEC);
+	uint64_t offset;
+
+	make(target);
+	assert_int_equal(mprotect(target->pages, PAGE, PROT_READ | PROT_WRITE), 0);
+	target->functions[0] = code_write(target->pages, 0, 8, NULL, &target->sites[0]);
+	offset = (uint64_t)target->pages;
+	assert_int_equal(write(fd, target->pages, PAGE), PAGE);
+	assert_int_equal(munmap(target->pages, PAGE), 0);
+	target->pages = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(target->pages, MAP_FAILED);
+	close(fd);
+	offset = (uint64_t)target->pages - offset;
+	for (uint32_t i = 0; i < FUNCTIONS; i++) {
+		target->sites[i].address += offset;
+		target->functions[i] = (code_function)((uintptr_t)target->functions[i] + offset);
+	}
+	build_region(target, FUNCTIONS);
+}
+
+static bool is_copy(const void *page)
+{
+	uint64_t entry = 0;
+	int fd = open("/proc/self/pagemap", O_RDONLY);
+
+	assert_int_equal(pread(fd, &entry, sizeof(entry), (off_t)((uintptr_t)page / PAGE * sizeof(entry))),
+			 sizeof(entry));
+	close(fd);
+	return entry >> 63 && !(entry >> 61 & 1);
+}
+
+static void pages_are_given_back(void **state)
+{
+	struct patch_restored restored;
+	struct patch_pages pages;
+	struct target target;
+	uint8_t before[PAGE];
+
+	make_in_file(&target);
+	memcpy(before, target.pages, PAGE);
+	patch_pages_note(&pages, target.sites, FUNCTIONS);
+	assert_int_equal(pages.count, 1);
+	apply(&target);
+	assert_int_equal(target.result.patched, FUNCTIONS);
+	assert_true(is_copy(target.pages));
+	call_all(&target);
+	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, &pages);
+	assert_int_equal(restored.restored, FUNCTIONS);
+	assert_memory_equal(target.pages, before, PAGE);
+	assert_false(is_copy(target.pages));
+	call_all(&target);
+	unmake(&target);
+}
+
+/* A breakpoint that came later must not go with the page: then one site stays switched off. */
+static void others_changes_keep_their_page(void **state)
+{
+	struct patch_restored restored;
+	struct patch_pages pages;
+	struct target target;
+
+	make_in_file(&target);
+	patch_pages_note(&pages, target.sites, FUNCTIONS);
+	apply(&target);
+	assert_int_equal(patch_poke(&poker, (uint64_t)target.pages + PAGE - 1, "\xcc", 1), 0);
+	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, &pages);
+	assert_int_equal(restored.restored, FUNCTIONS - 1);
+	assert_int_equal(restored.left, 1);
+	assert_int_equal(target.pages[PAGE - 1], 0xcc);
+	call_all(&target);
+	unmake(&target);
+}
+
+/* What was no page of the file when it was patched holds what no file does; and what is none any more neither. */
+static void copies_are_not_given_back(void **state)
+{
+	struct patch_restored restored;
+	struct patch_pages pages;
+	struct target target;
+	uint8_t before[PAGE];
+
+	make_in_file(&target);
+	memcpy(before, target.pages, PAGE);
+	assert_int_equal(patch_poke(&poker, (uint64_t)target.pages + PAGE - 1, "\x55", 1),
+			 0); /* as the loader relocates */
+	patch_pages_note(&pages, target.sites, FUNCTIONS);
+	assert_int_equal(pages.count, 0);
+	unmake(&target);
+
+	make_in_file(&target);
+	memcpy(before, target.pages, PAGE);
+	patch_pages_note(&pages, target.sites, FUNCTIONS);
+	apply(&target);
+	/* The program moves its text to memory of its own, for large pages. */
+	memcpy(before, target.pages, PAGE);
+	assert_ptr_equal(
+		mmap(target.pages, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+		target.pages);
+	memcpy(target.pages, before, PAGE);
+	code_seal(target.pages, PAGE);
+	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, &pages);
+	assert_int_equal(restored.restored, FUNCTIONS - 1);
+	call_all(&target);
+	unmake(&target);
 }
 
 /* Sites around a page that cannot be read: text is rewritten in windows that must not reach over it. */
@@ -241,10 +405,43 @@ static void windows_do_not_span_holes(void **state)
 	assert_int_equal(patch_sites_apply(&target.result, &poker, target.sites, n), 0);
 	assert_int_equal(target.result.patched, n);
 	for (uint32_t i = 0; i < n; i++)
-		assert_memory_equal((const void *)target.sites[i].address, "\xe9\x03", 2);
+		assert_int_equal(*(const uint8_t *)target.sites[i].address, 0xe9);
 	for (size_t i = 2 * PAGE + 128; i < 39 * PAGE; i++)
 		assert_int_equal(pages[i], 0);
 	munmap(pages, 40 * PAGE);
+}
+
+/* A write that ends in the midst of a site, and no other way to write: what was written is taken back. */
+static void half_written_sites_are_taken_back(void **state)
+{
+	struct patch_poker kept = poker;
+	struct target target = {0};
+	uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t before[2 * PAGE];
+	char name[64];
+	int fd = memfd_create("text", MFD_CLOEXEC), read_only;
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	code_write(pages, 0, 5, NULL, &target.sites[0]);
+	code_write(pages + PAGE - 3, 1, 5, NULL, &target.sites[1]);
+	assert_int_equal(write(fd, pages + PAGE, PAGE), PAGE);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	read_only = open(name, O_RDONLY | O_CLOEXEC);
+	assert_true(read_only >= 0);
+	code_seal(pages, 2 * PAGE);
+	/* Not even a debugger may write to a file through a descriptor that was opened for reading. */
+	assert_ptr_equal(mmap(pages + PAGE, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, read_only, 0), pages + PAGE);
+	target.pages = pages;
+	build_region(&target, 2);
+	memcpy(before, pages, sizeof(before));
+	poker.mprotect = -1;
+	assert_int_not_equal(patch_sites_apply(&target.result, &poker, target.sites, 2), 0);
+	assert_int_equal(target.result.patched, 0);
+	assert_memory_equal(pages, before, sizeof(before));
+	poker = kept;
+	close(fd);
+	close(read_only);
+	munmap(pages, 2 * PAGE);
 }
 
 static void hopeless_regions_are_refused(void **state)
@@ -252,9 +449,9 @@ static void hopeless_regions_are_refused(void **state)
 	struct calltap_msg_plan plan = {.near_lo = 1u << 20, .near_hi = (uint64_t)1 << 46, .stub_bytes = PAGE};
 	struct patch_result result = {0};
 
-	assert_int_equal(patch_region_build(&result, &plan, NULL, 0), -ENOMEM); /* nothing reaches both ends */
+	assert_int_equal(patch_region_build(&result, &plan, NULL, 0, 0), -ENOMEM); /* nothing reaches both ends */
 	plan.stub_bytes = (uint64_t)1 << 40;
-	assert_int_equal(patch_region_build(&result, &plan, NULL, 0), -EINVAL);
+	assert_int_equal(patch_region_build(&result, &plan, NULL, 0, 0), -EINVAL);
 }
 
 static void mirror_covers_a_granule(void **state)
@@ -296,7 +493,7 @@ static void mirror_does_not_take_memory(void **state)
 	assert_false(probe_mirror_cover(&thread, slot));
 	assert_int_equal(*theirs, 4711);
 	munmap(theirs, PAGE);
-	assert_true(probe_mirror_cover(&thread, slot));
+	assert_false(probe_mirror_cover(&thread, slot)); /* not tried again at each call */
 }
 
 static int set_up(void **state)
@@ -312,8 +509,14 @@ int main(void)
 		cmocka_unit_test(traced_calls_are_recorded),
 		cmocka_unit_test(different_bytes_are_left_alone),
 		cmocka_unit_test(out_of_reach_is_left_alone),
-		cmocka_unit_test(only_our_own_sites_are_switched_off),
+		cmocka_unit_test(only_our_own_sites_are_switched),
+		cmocka_unit_test(text_is_restored),
+		cmocka_unit_test(foreign_bytes_are_not_restored),
+		cmocka_unit_test(pages_are_given_back),
+		cmocka_unit_test(others_changes_keep_their_page),
+		cmocka_unit_test(copies_are_not_given_back),
 		cmocka_unit_test(windows_do_not_span_holes),
+		cmocka_unit_test(half_written_sites_are_taken_back),
 		cmocka_unit_test(hopeless_regions_are_refused),
 		cmocka_unit_test(mirror_covers_a_granule),
 		cmocka_unit_test(mirror_does_not_take_memory),

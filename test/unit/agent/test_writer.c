@@ -32,7 +32,7 @@ static struct calltap_ring *begin(enum calltap_mode mode, uint32_t sub_count)
 	memset(&writer, 0, sizeof(writer));
 	memset(&thread, 0, sizeof(thread));
 	thread.writer = &writer;
-	ring_attach(&writer, fake_ring(&fake, 0), 42);
+	ring_attach(&writer, fake_ring(&fake, 0), 42, true);
 	return fake_ring(&fake, 0);
 }
 

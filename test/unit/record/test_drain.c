@@ -1,6 +1,8 @@
 /*
  * Rings that a writer has filled, and rings that something has scribbled on.
  */
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,13 +146,114 @@ static void rings_of_ended_threads_are_freed(void **state)
 	bench_destroy(bench);
 }
 
+static void one_round(struct bench *bench)
+{
+	record_encoder_destroy(bench->session.encoder);
+	bench->session.stop = true;
+	assert_int_equal(drain_start(&bench->session), 0);
+	drain_stop(&bench->session);
+}
+
+/* All rings of the newest arena are this thread's, and it wants another. */
+static void starve(struct bench *bench)
+{
+	struct target_arena *arena = &bench->process.arenas[bench->process.arena_count - 1];
+
+	for (uint32_t i = 0; i < arena->ring_count; i++)
+		arena->arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
+	bench->process.arenas[0].arena->starved++;
+	one_round(bench);
+}
+
+/* The next message that the target has got; 0: none, as the tool has hung up; -1: none yet. */
+static int next_type(struct bench *bench)
+{
+	struct calltap_msg_arena message;
+	ssize_t got = recv(bench->target, &message, sizeof(message), MSG_DONTWAIT);
+
+	return got > 0 ? (int)message.head.type : (int)got;
+}
+
+/* A target that reads nothing any more. */
+static void stuff(struct bench *bench)
+{
+	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
+
+	assert_int_equal(fcntl(bench->process.socket, F_SETFL, O_NONBLOCK), 0);
+	while (!channel_send(bench->process.socket, &go, sizeof(go), NULL, 0))
+		;
+}
+
+static void hung_up(struct bench *bench)
+{
+	int type = CALLTAP_MSG_GO;
+
+	while (type == CALLTAP_MSG_GO)
+		type = next_type(bench);
+	assert_int_equal(type, 0);
+}
+
+static void a_shortage_is_answered_once(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
+
+	add_ring(bench);
+	starve(bench);
+	assert_int_equal(next_type(bench), CALLTAP_MSG_ARENA);
+	assert_int_equal(bench->process.arena_count, 2);
+	assert_int_equal(bench->process.arenas[1].ring_count, 2);
+	bench->process.arenas[0].arena->starved++;
+	one_round(bench);
+	assert_int_equal(next_type(bench), -1); /* there are free ones */
+	assert_int_equal(bench->process.arena_count, 2);
+	bench_destroy(bench);
+}
+
+static void arenas_have_an_end(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_DROP);
+
+	add_ring(bench);
+	for (uint32_t i = 1; i < TARGET_ARENAS; i++) {
+		starve(bench);
+		assert_int_equal(next_type(bench), CALLTAP_MSG_ARENA);
+		assert_int_equal(bench->process.arena_count, i + 1);
+	}
+	assert_string_equal(bench->session.diagnosis, "");
+	starve(bench);
+	assert_int_equal(next_type(bench), -1);
+	assert_int_equal(bench->process.arena_count, TARGET_ARENAS);
+	assert_string_not_equal(bench->session.diagnosis, "");
+	bench_destroy(bench);
+}
+
+static void who_does_not_read_is_given_up(void **state)
+{
+	struct bench *short_of_rings = bench_create(CALLTAP_MODE_BLOCK), *loading = bench_create(CALLTAP_MODE_BLOCK);
+
+	add_ring(short_of_rings);
+	stuff(short_of_rings);
+	starve(short_of_rings);
+	hung_up(short_of_rings);
+	assert_int_equal(short_of_rings->process.arena_count, 1);
+	bench_destroy(short_of_rings);
+
+	add_ring(loading);
+	stuff(loading);
+	loading->process.settled = true;
+	loading->process.arenas[0].arena->request++;
+	one_round(loading);
+	hung_up(loading);
+	bench_destroy(loading);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(left_sub_buffers_are_taken),
-		cmocka_unit_test(overwritten_sub_buffers_are_counted),
-		cmocka_unit_test(scribbled_counters_do_no_harm),
-		cmocka_unit_test(rings_of_ended_threads_are_freed),
+		cmocka_unit_test(left_sub_buffers_are_taken),	 cmocka_unit_test(overwritten_sub_buffers_are_counted),
+		cmocka_unit_test(scribbled_counters_do_no_harm), cmocka_unit_test(rings_of_ended_threads_are_freed),
+		cmocka_unit_test(a_shortage_is_answered_once),	 cmocka_unit_test(arenas_have_an_end),
+		cmocka_unit_test(who_does_not_read_is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

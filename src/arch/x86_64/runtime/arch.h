@@ -22,6 +22,9 @@
  */
 #define ARCH_ADDRESS_BITS 47
 
+/* In the header of an ELF file for this CPU. */
+#define ARCH_ELF_MACHINE 62
+
 static inline uint64_t *arch_mirror(uint64_t slot)
 {
 	return (uint64_t *)(slot ^ (uint64_t)1 << MIRROR_BIT ^ MIRROR_SKEW);
@@ -62,6 +65,15 @@ static inline int arch_local_cas(uint64_t *word, uint64_t expected, uint64_t des
 	return done;
 }
 
+/* The kernel's name for this CPU in what a system call filter is told (linux/audit.h). */
+#define ARCH_AUDIT 0xc000003eu /* AUDIT_ARCH_X86_64 */
+
+/* For loops that wait for another CPU. */
+static inline void arch_pause(void)
+{
+	__asm__ volatile("pause");
+}
+
 static inline long arch_syscall(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;
@@ -76,8 +88,54 @@ static inline long arch_syscall(long nr, long a, long b, long c, long d, long e,
 	return ret;
 }
 
+/*
+ * Does valgrind run the program?  Its client request RUNNING_ON_VALGRIND (valgrind.h); the rotations add up to
+ * nothing on a real CPU.
+ */
+static inline int arch_in_valgrind(void)
+{
+	const uint64_t request[6] = {0x1001};
+	uint64_t depth = 0;
+
+	__asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\t"
+			 "xchgq %%rbx, %%rbx"
+			 : "+d"(depth)
+			 : "a"(request)
+			 : "cc", "memory");
+	return depth != 0;
+}
+
 /* entry.S: start fn(arg) on stack_top as a thread that exits with its result; returns the new tid or -errno. */
 long arch_thread_start(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, int *child_tid);
+
+/*
+ * The stack pointer that a longjmp to env will set.  glibc keeps it rotated
+ * and mixed with a secret of the thread's (PTR_MANGLE); with another libc's
+ * layout the result is no stack's address.
+ */
+static inline uint64_t arch_jump_sp(const void *env)
+{
+	uint64_t sp = ((const uint64_t *)env)[6];
+
+	__asm__("ror $17, %0\n\txor %%fs:0x30, %0" : "+r"(sp) : : "cc");
+	return sp;
+}
+
+/* The word that the stub pushes when a body returns to it at `back`; 0 = there is no such stub. */
+static inline uint32_t arch_stub_word(uint64_t back)
+{
+	const uint8_t *code = (const uint8_t *)back;
+
+	if (code[0] != 0x68) /* push imm32 */
+		return 0;
+	return (uint32_t)code[1] | (uint32_t)code[2] << 8 | (uint32_t)code[3] << 16 | (uint32_t)code[4] << 24;
+}
+
+/*
+ * forward.S: makecontext(), whose arguments are passed on as they are: to
+ * probe_context_made(context), then to arch_next_makecontext.
+ */
+extern void *arch_next_makecontext __attribute__((visibility("hidden")));
 
 /* Entry points that stubs jump to, in the order of the region's pointer table (entry.S). */
 enum arch_entry {
@@ -112,27 +170,63 @@ struct calltap_site;
 size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct calltap_site *site, int64_t tls_gate);
 /* The jump to target that is written to address; length 5. */
 void arch_jump_make(uint8_t code[5], uint64_t address, uint64_t target);
+
 /*
- * The one byte that switches a site on or off while threads run through it,
- * and its place.  Both values leave whole instructions whatever the thread
- * has fetched (doc/design/stubs.md).
+ * A site replaces whole instructions of the function's by one, which is a
+ * jump or does nothing, and the step from one to the other is one byte
+ * (doc/design/patching.md): no thread is ever inside it.
  */
-struct arch_toggle {
-	uint64_t address;
-	uint8_t on, off;
+#define ARCH_SITE_MIN  2
+#define ARCH_SITE_MAX  15
+#define ARCH_STEPS_MAX 5
+
+/* What is written at once: bytes at an offset from the site's address. */
+struct arch_write {
+	uint8_t offset, size;
+	uint8_t bytes[4];
 };
-/* For the site of `length` at address whose first bytes are now[]; -1 when they are not a switched-on site's. */
-int arch_site_toggle(struct arch_toggle *toggle, uint64_t address, uint8_t length, const uint8_t now[2]);
+
+/* A site that is shorter than a jump: a short one leads to a trampoline near by. */
+static inline int arch_site_is_short(uint8_t length)
+{
+	return length < 5;
+}
+/* The site's code when on: a jump to target of that length. */
+void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target);
+/* Switch a site of the length on or off. */
+struct arch_write arch_site_switch(uint8_t length, int on);
+/*
+ * The writes that turn a site that is off into the bytes that it replaced,
+ * while threads run through it, if all cores refetch after each; returns how many.
+ * Fewer than whole: what is left then differs in the first *inert bytes.
+ */
+unsigned arch_site_restore(struct arch_write writes[ARCH_STEPS_MAX], uint8_t length, const uint8_t *old,
+			   uint8_t *inert);
+/* Can a thread that is about to run these 5 bytes run them, when they are a trampoline no more? */
+int arch_falls_through(const uint8_t old[5]);
+/* The same for a function that arch_is_empty_function() knows and a jump was written over. */
+unsigned arch_hook_restore(struct arch_write writes[ARCH_STEPS_MAX], const uint8_t old[5]);
 /* True if code is a function that only returns, with room for a jump. */
 int arch_is_empty_function(const uint8_t code[5]);
 
 /*
  * unwind.c: write the unwind table for stubs in [lo, hi) to at, where it will
  * be read; returns its bytes, at most ARCH_EH_FRAME_MAX.  It starts with an
- * .eh_frame_hdr of ARCH_EH_HDR_SIZE bytes.
+ * .eh_frame_hdr of ARCH_EH_HDR_SIZE bytes.  personality: address of the
+ * routine that libgcc_s is to call for each stub frame that it ends.
+ *
+ * An unwinder in an object of another name may be libgcc's or LLVM's, linked
+ * statically: the first needs libgcc's rules, the second aborts when a frame
+ * has a personality and the stack pointer of the one that catches.
  */
-#define ARCH_EH_FRAME_MAX 192
-size_t arch_eh_frame_build(uint8_t *at, uint64_t lo, uint64_t hi);
+enum arch_unwinder {
+	ARCH_UNWINDER_LIBGCC,  /* libgcc_s */
+	ARCH_UNWINDER_UNKNOWN, /* libgcc's rules, no personality */
+	ARCH_UNWINDER_OTHER,   /* libunwind*, debuggers */
+	ARCH_UNWINDERS
+};
+#define ARCH_EH_FRAME_MAX 256
+size_t arch_eh_frame_build(uint8_t *at, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, uint64_t personality);
 #define ARCH_EH_HDR_SIZE 20
 
 #endif

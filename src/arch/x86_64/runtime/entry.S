@@ -56,12 +56,11 @@ arch_entry_fast:
 	shr	$GRANULE_BITS, %rdi
 	cmp	%rdi, %fs:PT_GRANULE(%rcx)
 	jne	.Lentry_slow			/* another granule than the last call's */
-	mov	%fs:PT_TOP(%rcx), %r8
-	mov	%r8, %rdi
-	sub	%rsi, %rdi
-	sub	$1, %rdi
-	cmp	$STACK_NEAR, %rdi
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	PS_TOP(%r8), %rsi
 	jae	.Lentry_slow			/* frames are gone, or another stack */
+	cmp	PS_LOW(%r8), %rsi
+	jb	.Lentry_slow			/* another stack */
 	mov	%rsi, %rdi
 	btc	$MIRROR_BIT, %rdi
 	xor	$MIRROR_SKEW, %rdi
@@ -82,13 +81,13 @@ arch_entry_fast:
 	or	%rax, %rsi
 	mov	%rsi, (%rdx)			/* the record: visible from here on */
 	lea	64(%rsp), %rsi
-	mov	probe_thread@gottpoff(%rip), %rcx
 	mov	(%rsi), %rax
 	mov	%rax, (%rdi)
 	btc	$LINK_BIT, %rdi
 	xor	$LINK_SKEW, %rdi
-	mov	%r8, (%rdi)
-	mov	%rsi, %fs:PT_TOP(%rcx)
+	mov	PS_TOP(%r8), %rax
+	mov	%rax, (%rdi)
+	mov	%rsi, PS_TOP(%r8)
 .Lentry_done:
 	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	ret	$16				/* rsp = S + 8: the slot is free for the body's call */
@@ -147,11 +146,12 @@ arch_entry_fast:
 
 /*
  * Where the caller's address is while an exit recorder runs: at the mirror of
- * S, S = CFA - 8, until it is copied back into S.
- * DW_CFA_expression r16: { DW_OP_lit8, DW_OP_minus, DW_OP_const8u MIRROR_MASK, DW_OP_xor }
+ * S, S = CFA - 8, until that is cleared, and then in S.
+ * DW_CFA_expression r16: { lit8, minus, dup, const8u MASK, xor, deref, lit0, ne, const8u MASK, mul, xor }
  */
-#define CFI_RETURN_IN_MIRROR .cfi_escape 0x10, 0x10, 0x0c, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27
-#define CFI_RETURN_ON_STACK  .cfi_offset %rip, -8
+#define CFI_RETURN_BY_MIRROR \
+	.cfi_escape 0x10, 0x10, 0x1b, 0x38, 0x1c, 0x12, 0x0e, MIRROR_MASK_BYTES, 0x27, 0x06, 0x30, 0x2e, \
+		0x0e, MIRROR_MASK_BYTES, 0x1e, 0x27
 
 /* Stack on entry: 0 = S word. */
 	.globl	arch_exit_fast
@@ -160,13 +160,14 @@ arch_entry_fast:
 	.p2align 6
 arch_exit_fast:
 	.cfi_startproc
-	CFI_RETURN_IN_MIRROR
+	CFI_RETURN_BY_MIRROR
 	endbr64
-	save	%rax, %rdx, %rcx, %rsi, %rdi
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	rdtsc
 	mov	probe_thread@gottpoff(%rip), %rcx
-	lea	40(%rsp), %rdi			/* S */
-	cmp	%rdi, %fs:PT_TOP(%rcx)
+	lea	48(%rsp), %rdi			/* S */
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	%rdi, PS_TOP(%r8)
 	jne	.Lexit_slow			/* inner frames are gone, or another stack */
 	mov	%fs:PT_WRITER(%rcx), %rsi
 	cmp	%edx, RW_TIME_HI(%rsi)
@@ -177,37 +178,33 @@ arch_exit_fast:
 	sub	RW_BASE(%rsi), %rcx
 	cmp	RW_SPAN(%rsi), %rcx
 	jae	.Lexit_slow
-	mov	40(%rsp), %esi
+	mov	48(%rsp), %esi
 	shl	$32, %rsi
 	or	%rax, %rsi
 	mov	%rsi, (%rdx)
-	mov	probe_thread@gottpoff(%rip), %rcx
 	btc	$MIRROR_BIT, %rdi
 	xor	$MIRROR_SKEW, %rdi
 	mov	(%rdi), %rax
-	mov	%rax, 40(%rsp)
-	.cfi_remember_state
-	CFI_RETURN_ON_STACK
+	mov	%rax, 48(%rsp)
 	movq	$0, (%rdi)
 	btc	$LINK_BIT, %rdi
 	xor	$LINK_SKEW, %rdi
 	mov	(%rdi), %rsi			/* slot of the next outer frame */
-	mov	%rsi, %fs:PT_TOP(%rcx)
+	mov	%rsi, PS_TOP(%r8)
 .Lexit_done:
-	restore	%rdi, %rsi, %rcx, %rdx, %rax
+	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	ret
 
-	.cfi_restore_state
+	.cfi_adjust_cfa_offset 48
 .Lexit_slow:
 	lea	probe_graph_exit(%rip), %rax
 .Lexit_c:
-	save	%r8, %r9, %r10, %r11
+	save	%r9, %r10, %r11
 	lea	72(%rsp), %rdi			/* S */
 	mov	72(%rsp), %esi			/* word */
 	cld
 	call	*%rax				/* puts the return address into S */
-	CFI_RETURN_ON_STACK
-	restore	%r11, %r10, %r9, %r8
+	restore	%r11, %r10, %r9
 	jmp	.Lexit_done
 	.cfi_endproc
 	.size	arch_exit_fast, . - arch_exit_fast
@@ -219,9 +216,9 @@ arch_exit_fast:
 	.p2align 4
 \name:
 	.cfi_startproc
-	CFI_RETURN_IN_MIRROR
+	CFI_RETURN_BY_MIRROR
 	endbr64
-	save	%rax, %rdx, %rcx, %rsi, %rdi
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	lea	\function(%rip), %rax
 	jmp	.Lexit_c
 	.cfi_endproc

@@ -7,17 +7,17 @@
 
 #define PT_WRITER  0
 #define PT_GRANULE 8
-#define PT_TOP	   16
+#define PT_STACK   16
 #define PT_GATE	   24
+
+#define PS_TOP 0
+#define PS_LOW 8
 
 #define RW_CURSOR  0
 #define RW_BASE	   8
 #define RW_SPAN	   16
 #define RW_SPAN2   24
 #define RW_TIME_HI 32
-
-/* Farthest from one traced frame to the next inner one on the same stack, bytes. */
-#define STACK_NEAR 0x100000
 
 /*
  * The planes parallel to the stacks (arch.h).  The skews move a word half a

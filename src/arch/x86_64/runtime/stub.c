@@ -87,20 +87,105 @@ void arch_jump_make(uint8_t code[5], uint64_t address, uint64_t target)
 	put_branch(&out, "\xe9", 1, target);
 }
 
-/*
- * Length 5: the stub lies at an address whose low byte is the site's + 8, so
- * the jump's first displacement byte is 3, and jmp rel32 (e9 03 ...) turns
- * into a short jump over the other three bytes (eb 03) by its first byte.
- * Length 2: a short jump to the trampoline, or to the next instruction.
- */
-int arch_site_toggle(struct arch_toggle *toggle, uint64_t address, uint8_t length, const uint8_t now[2])
+enum {
+	JUMP = 0xe9,	      /* jmp rel32 */
+	COMPARE = 0x3d,	      /* cmp $imm32, %eax */
+	SHORT_JUMP = 0xeb,    /* jmp rel8 */
+	SHORT_COMPARE = 0x3c, /* cmp $imm8, %al */
+	PREFIX = 0x2e,	      /* %cs, without meaning here */
+	RETURN = 0xc3,
+};
+
+/* How many bytes the jump itself is, at the site's end. */
+static unsigned jump_bytes(uint8_t length)
 {
-	if (length == 2) {
-		*toggle = (struct arch_toggle){address + 1, now[1], 0};
-		return now[0] == 0xeb ? 0 : -1;
+	return arch_site_is_short(length) ? 2 : 5;
+}
+
+/* Prefixes make the jump as long as what it replaces. */
+void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target)
+{
+	unsigned prefixes = length - jump_bytes(length);
+
+	memset(code, PREFIX, prefixes);
+	code += prefixes;
+	if (arch_site_is_short(length)) {
+		code[0] = SHORT_JUMP;
+		code[1] = (uint8_t)(target - (address + length));
+	} else {
+		arch_jump_make(code, address + prefixes, target);
 	}
-	*toggle = (struct arch_toggle){address, 0xe9, 0xeb};
-	return now[0] == 0xe9 && now[1] == 3 ? 0 : -1;
+}
+
+static struct arch_write one_byte(unsigned offset, uint8_t byte)
+{
+	return (struct arch_write){(uint8_t)offset, 1, {byte}};
+}
+
+/* The displacement of a jump is any operand to a comparison, and flags mean nothing at a function's entry. */
+struct arch_write arch_site_switch(uint8_t length, int on)
+{
+	unsigned opcode = length - jump_bytes(length);
+
+	if (arch_site_is_short(length))
+		return one_byte(opcode, on ? SHORT_JUMP : SHORT_COMPARE);
+	return one_byte(opcode, on ? JUMP : COMPARE);
+}
+
+/*
+ * The bytes before the operand, one at a time; each row is one instruction of
+ * the same length that does nothing, whatever the operand:
+ *
+ *     2e 3d   cmp $imm32, %eax         2e 3d   cmp $imm32, %eax
+ *     3b 3d   cmp slot(%rip), %edi     67 3d   cmp $imm32, %eax
+ *     3b 15   cmp slot(%rip), %edx     67 e8   addr32 call
+ *     ff 15   call *slot(%rip)
+ *
+ * No such way is known to no-ops of 3, 4, and more than 5 bytes.
+ */
+static unsigned restore_head(struct arch_write *writes, uint8_t length, const uint8_t *old)
+{
+	if (length == 5 || length == 2) {
+		writes[0] = one_byte(0, old[0]);
+		return 1;
+	}
+	if (length == 6 && old[0] == 0xff && old[1] == 0x15) {
+		writes[0] = one_byte(0, 0x3b);
+		writes[1] = one_byte(1, old[1]);
+		writes[2] = one_byte(0, old[0]);
+		return 3;
+	}
+	if (length == 6 && old[0] == 0x67 && old[1] == 0xe8) {
+		writes[0] = one_byte(0, old[0]);
+		writes[1] = one_byte(1, old[1]);
+		return 2;
+	}
+	return 0;
+}
+
+unsigned arch_site_restore(struct arch_write writes[ARCH_STEPS_MAX], uint8_t length, const uint8_t *old, uint8_t *inert)
+{
+	uint8_t operand = (uint8_t)(jump_bytes(length) - 1), at = (uint8_t)(length - operand);
+	unsigned head = restore_head(writes + 1, length, old);
+
+	writes[0] = (struct arch_write){at, operand, {0}};
+	memcpy(writes[0].bytes, old + at, operand);
+	*inert = head ? 0 : at;
+	return 1 + head;
+}
+
+int arch_falls_through(const uint8_t old[5])
+{
+	return !memcmp(old, "\x0f\x1f\x44\x00", 4) || !memcmp(old, "\x90\x90\x90\x90\x90", 5);
+}
+
+unsigned arch_hook_restore(struct arch_write writes[ARCH_STEPS_MAX], const uint8_t old[5])
+{
+	writes[0] = one_byte(0, RETURN);
+	writes[1] = (struct arch_write){1, 4, {0}};
+	memcpy(writes[1].bytes, old + 1, 4);
+	writes[2] = one_byte(0, old[0]);
+	return 3;
 }
 
 int arch_is_empty_function(const uint8_t code[5])

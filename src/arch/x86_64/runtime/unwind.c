@@ -1,15 +1,81 @@
 /*
- * The unwind table of a stub region: an .eh_frame_hdr and one FDE for all of
- * its stubs.
+ * The unwind table of a stub region: an .eh_frame_hdr and one FDE, exact at
+ * every instruction of every stub in it.
  *
- * Called by the agent room in the control thread.  A body returns to B_f in
- * its stub with rsp = S + 8; the caller's address is at arch_mirror(S).  The
- * unwinder tells frames apart by CFA, and the body's CFA is S + 8 too, so the
- * stub's is put at S + 9 and rsp is restored from it.  Sources: DWARF 5
- * 6.4, LSB 5.0 "Exception Frames", System V x86-64 psABI 3.7.
+ * Called by the agent room in the control thread.  What a stub has done to
+ * the stack is told by the instruction it is at, so the CFA is computed from
+ * the bytes at the pc.  S is the slot of the caller's address, as in entry.S:
+ *
+ *     at                               rsp     the caller's address
+ *     cmp, jb, push $entry, jmp body   S       in S
+ *     call *ENTRY                      S - 8   in S
+ *     call body, B_f: push $exit       S + 8   at arch_mirror(S)
+ *     jmp *EXIT                        S       at arch_mirror(S)
+ *
+ * There are two sets of rules, for libgcc tells frames apart by CFA, and that of the
+ * body that a stub has called is S + 8.  In the table for libgcc the CFA is odd
+ * where the caller's address is in the mirror, and rsp has a rule of its own.
+ * Others (libunwind, debuggers) take the CFA for the caller's rsp, whatever a
+ * rule says: for them it is S + 8.  Sources: DWARF 5 2.5 and 6.4, LSB 5.0
+ * "Exception Frames", System V x86-64 psABI 3.7.
  */
 #include <arch.h>
 #include <base/mem.h>
+#include <calltap/abi/record.h>
+
+enum {
+	OP_CONST1U = 0x08,
+	OP_CONST1S = 0x09,
+	OP_CONST2U = 0x0a,
+	OP_CONST8U = 0x0e,
+	OP_DUP = 0x12,
+	OP_SWAP = 0x16,
+	OP_AND = 0x1a,
+	OP_MINUS = 0x1c,
+	OP_MUL = 0x1e,
+	OP_PLUS = 0x22,
+	OP_SHR = 0x25,
+	OP_XOR = 0x27,
+	OP_EQ = 0x29,
+	OP_LIT0 = 0x30,
+	OP_BREG_RSP = 0x70 + 7,
+	OP_BREG_RIP = 0x70 + 16,
+	OP_DEREF_SIZE = 0x94,
+
+	CFA_EXPRESSION = 0x10,
+	CFA_DEF_EXPRESSION = 0x0f,
+	CFA_VAL_EXPRESSION = 0x16,
+	REG_RSP = 7,
+	REG_RIP = 16,
+};
+
+/* Push the `size` bytes of code that lie `offset` behind the pc. */
+#define CODE(offset, size) OP_BREG_RIP, (offset), OP_DEREF_SIZE, (size)
+#define TIMES(n)	   OP_LIT0 + (n), OP_MUL
+
+/* Push 1 if the pc is at such an instruction, else 0.  The kind of record is in the top bits of what is pushed. */
+#define AT_CALL_ENTRY CODE(0, 2), OP_CONST2U, 0xff, 0x15, OP_EQ
+#define AT_JMP_EXIT   CODE(0, 2), OP_CONST2U, 0xff, 0x25, OP_EQ
+#define AT_CALL_BODY  CODE(0, 1), OP_CONST1U, 0xe8, OP_EQ
+#define AT_PUSH	      CODE(0, 1), OP_CONST1U, 0x68, OP_EQ
+#define KIND_IS_EXIT  CODE(4, 1), OP_LIT0 + 4, OP_SHR, OP_LIT0 + CALLTAP_REC_EXIT, OP_EQ
+#define AT_PUSH_EXIT  AT_PUSH, KIND_IS_EXIT, OP_AND
+
+/* S + 8, and 1 more where the caller's address is in the mirror. */
+#define CFA_AND_PLACE                                                                                                  \
+	OP_BREG_RSP, 8, AT_CALL_ENTRY, TIMES(8), OP_PLUS, AT_JMP_EXIT, OP_PLUS, AT_CALL_BODY, TIMES(7), OP_MINUS,      \
+		AT_PUSH_EXIT, TIMES(7), OP_MINUS
+#define DROP_PLACE OP_CONST1S, 0xfe, OP_AND
+/* From S and the value above, the address of the caller's address. */
+#define CHOOSE_BY_PLACE OP_LIT0 + 1, OP_AND, OP_CONST8U, MIRROR_MASK_BYTES, OP_MUL, OP_XOR
+
+static const uint8_t libgcc_cfa[] = {CFA_AND_PLACE};
+static const uint8_t libgcc_rsp[] = {DROP_PLACE};
+static const uint8_t libgcc_rip[] = {OP_DUP, OP_LIT0 + 8, OP_MINUS, DROP_PLACE, OP_SWAP, CHOOSE_BY_PLACE};
+static const uint8_t other_cfa[] = {CFA_AND_PLACE, DROP_PLACE};
+static const uint8_t other_rip[] = {OP_LIT0 + 8, OP_MINUS, CFA_AND_PLACE, CHOOSE_BY_PLACE};
+_Static_assert(CALLTAP_RECORD_ID_BITS == 28, "the kind is half a byte");
+_Static_assert(sizeof(other_rip) < 128, "an expression's size is one byte of LEB128");
 
 struct bytes {
 	uint8_t *at;
@@ -54,43 +120,45 @@ static void put_header(struct bytes *out, uint8_t *frames, uint8_t *fde, uint64_
 	put4(out, (uint32_t)(fde - start));
 }
 
-size_t arch_eh_frame_build(uint8_t *at, uint64_t lo, uint64_t hi)
+/* DW_CFA_..., a register or none, an expression. */
+static void put_rule(struct bytes *out, uint8_t rule, int reg, const uint8_t *expression, uint8_t size)
 {
-	static const uint8_t cie[] = {
-		1,
-		'z',
-		'R',
-		0, /* version, augmentation */
-		1,
-		0x78,
-		16, /* code alignment 1, data alignment -8, return address column */
-		1,
-		0x00, /* augmentation data: pointers are absolute */
-		0x0c,
-		7,
-		1, /* DW_CFA_def_cfa rsp, 1 */
-		0x16,
-		7,
-		2,
-		0x31,
-		0x1c, /* DW_CFA_val_expression rsp: CFA - 1 */
-		/* DW_CFA_expression rip: (CFA - 9) ^ the mirror's mask, a DW_OP_const8u */
-		0x10,
-		16,
-		12,
-		0x39,
-		0x1c,
-		0x0e,
-		MIRROR_MASK_BYTES,
-		0x27,
-	};
+	*out->at++ = rule;
+	if (reg >= 0)
+		*out->at++ = (uint8_t)reg;
+	*out->at++ = size;
+	put(out, expression, size);
+}
+
+static void put_cie(struct bytes *out, enum arch_unwinder unwinder, uint64_t personality)
+{
+	/* Version, augmentation, code alignment 1, data alignment -8, return address column. */
+	static const uint8_t head[] = {1, 'z', 'P', 'R', 0, 1, 0x78, REG_RIP};
+	uint8_t *start = out->at;
+
+	put4(out, 0);
+	put4(out, 0); /* a CIE */
+	put(out, head, sizeof(head));
+	put(out, "\x0a\x00", 2); /* augmentation data: 10 bytes; the personality is absolute, */
+	put8(out, unwinder == ARCH_UNWINDER_LIBGCC ? personality : 0);
+	put(out, "\x00", 1); /* and so are the FDE's pointers */
+	if (unwinder != ARCH_UNWINDER_OTHER) {
+		put_rule(out, CFA_DEF_EXPRESSION, -1, libgcc_cfa, sizeof(libgcc_cfa));
+		put_rule(out, CFA_VAL_EXPRESSION, REG_RSP, libgcc_rsp, sizeof(libgcc_rsp));
+		put_rule(out, CFA_EXPRESSION, REG_RIP, libgcc_rip, sizeof(libgcc_rip));
+	} else {
+		put_rule(out, CFA_DEF_EXPRESSION, -1, other_cfa, sizeof(other_cfa));
+		put_rule(out, CFA_EXPRESSION, REG_RIP, other_rip, sizeof(other_rip));
+	}
+	close_entry(out, start);
+}
+
+size_t arch_eh_frame_build(uint8_t *at, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, uint64_t personality)
+{
 	uint8_t *frames = at + ARCH_EH_HDR_SIZE, *fde;
 	struct bytes header = {at}, out = {frames};
 
-	put4(&out, 0);
-	put4(&out, 0); /* a CIE */
-	put(&out, cie, sizeof(cie));
-	close_entry(&out, frames);
+	put_cie(&out, unwinder, personality);
 	fde = out.at;
 	put4(&out, 0);
 	put4(&out, (uint32_t)(out.at - frames)); /* back to the CIE from here */

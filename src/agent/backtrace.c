@@ -1,0 +1,67 @@
+/*
+ * backtrace(): the agent stands in front of libc's and leaves out what the
+ * program would not see untraced: stubs, and code of the agent's own.
+ *
+ * Called on the program's threads, from signal handlers too: no locks, and
+ * memory only by raw system calls.  Context: control, on the program's thread.
+ */
+#include <sys/mman.h>
+
+#include <agent/agent.h>
+#include <agent/libc.h>
+#include <base/sys.h>
+
+#define FEW_FRAMES 128 /* that may lie on the caller's stack */
+#define OWN_FRAMES 8   /* at most: this function's, and a recorder's below a signal handler */
+
+/* The linker's: where this object begins and ends in memory. */
+extern const char own_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+extern const char own_end[] __asm__("_end") __attribute__((visibility("hidden")));
+
+static bool is_ours(const void *address)
+{
+	return ((uint64_t)address >= (uint64_t)own_begin && (uint64_t)address < (uint64_t)own_end) ||
+	       probe_region_of((uint64_t)address);
+}
+
+/* Ask for up to max frames, of which the program gets up to size. */
+static int collect(void **frames, int size, void **all, int max)
+{
+	int found = agent.next_backtrace(all, max), kept = 0;
+
+	for (int i = 0; i < found && kept < size; i++)
+		if (!is_ours(all[i]))
+			frames[kept++] = all[i];
+	return kept;
+}
+
+static int collect_many(void **frames, int size)
+{
+	size_t max = 2 * (size_t)size + OWN_FRAMES, bytes = max * sizeof(*frames);
+	void **all = sys_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int kept;
+
+	if (sys_failed((long)all) || max > INT32_MAX)
+		return collect(frames, size, frames, size);
+	kept = collect(frames, size, all, (int)max);
+	sys_munmap(all, bytes);
+	return kept;
+}
+
+int backtrace(void **frames, int size)
+{
+	void *all[FEW_FRAMES];
+
+	if (!agent.next_backtrace || size <= 0)
+		return 0;
+	if (2 * (int64_t)size + OWN_FRAMES <= FEW_FRAMES)
+		return collect(frames, size, all, 2 * size + OWN_FRAMES);
+	if (probe_context.shared.quiet) /* no system call: a few frames less */
+		return collect(frames, size, frames, size);
+	return collect_many(frames, size);
+}
+
+void agent_backtrace_init(void)
+{
+	agent.next_backtrace = (int (*)(void **, int))agent_next("backtrace");
+}

@@ -1,0 +1,133 @@
+/*
+ * Calls by which a program changes what its threads may do: the agent stands
+ * in front of them, prepares for what follows, and lets libc do the work.
+ *
+ * prctl() and syscall() for seccomp (sandbox.c); unshare() and setns(), which
+ * the kernel refuses to a process of more than one thread: so the control
+ * thread ends before and comes back after.  Context: control, on the program's
+ * thread; no call of ours may change errno.
+ */
+#include <linux/prctl.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+
+#include <agent/agent.h>
+#include <agent/libc.h>
+#include <agent/sandbox.h>
+#include <base/sys.h>
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+/* What only a process of one thread may part with. */
+#define OF_ONE_THREAD (CLONE_NEWUSER | CLONE_NEWTIME | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)
+
+static int set_seccomp(unsigned long mode, unsigned long program, unsigned long c, unsigned long d)
+{
+	struct agent_shut shut;
+	int ret;
+
+	if (mode == SECCOMP_MODE_STRICT)
+		agent_clock_lost();
+	if (mode != SECCOMP_MODE_FILTER || !program) /* some only ask whether there is such a thing */
+		return agent.next_prctl(PR_SET_SECCOMP, mode, program, c, d);
+	agent_shut_begin(&shut, (const void *)program, false);
+	ret = agent.next_prctl(PR_SET_SECCOMP, mode, program, c, d);
+	agent_shut_end(&shut, ret == 0);
+	return ret;
+}
+
+int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+	int ret;
+
+	if (!agent.next_prctl)
+		return -1;
+	if (option == PR_SET_SECCOMP)
+		return set_seccomp(a, b, c, d);
+	if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV)
+		agent_clock_lost();
+	ret = agent.next_prctl(option, a, b, c, d);
+	if (option == PR_SET_NAME)
+		agent_name_refresh();
+	return ret;
+}
+
+/* seccomp(2), for which libc has no function. */
+static long seccomp(long operation, long flags, long program)
+{
+	bool all_threads = flags & SECCOMP_FILTER_FLAG_TSYNC, done;
+	struct agent_shut shut;
+	long ret;
+
+	if (operation == SECCOMP_SET_MODE_STRICT)
+		agent_clock_lost();
+	if (operation != SECCOMP_SET_MODE_FILTER || !program)
+		return agent.next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
+	agent_shut_begin(&shut, (const void *)program, all_threads);
+	ret = agent.next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
+	/* A thread that could not follow is named by the result, unless that is a descriptor. */
+	done = ret == 0 || (ret > 0 && (!all_threads || flags & SECCOMP_FILTER_FLAG_NEW_LISTENER));
+	agent_shut_end(&shut, done);
+	return ret;
+}
+
+long agent_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	if (!agent.next_syscall)
+		return -1;
+	if (number == SYS_seccomp)
+		return seccomp(a, b, c);
+	if (number == SYS_prctl && a == PR_SET_SECCOMP)
+		return set_seccomp((unsigned long)b, (unsigned long)c, (unsigned long)d, (unsigned long)e);
+	return agent.next_syscall(number, a, b, c, d, e, f);
+}
+
+/* Whether the control thread is in the way of the call, and has gone. */
+static bool step_aside(int flags)
+{
+	return flags & OF_ONE_THREAD && probe_context.enabled && probe_context.wiped && probe_context.wiped->alive &&
+	       !probe_context.shared.quiet && !agent.no_children &&
+	       (uint32_t)sys_getpid() == probe_context.wiped->pid && agent_control_leave(AGENT_AWAY, true);
+}
+
+int unshare(int flags)
+{
+	bool aside = step_aside(flags);
+	int ret = agent.next_unshare ? agent.next_unshare(flags) : -1;
+
+	if (aside)
+		agent_control_back();
+	return ret;
+}
+
+int setns(int fd, int kind)
+{
+	bool aside = step_aside(kind ? kind : OF_ONE_THREAD);
+	int ret = agent.next_setns ? agent.next_setns(fd, kind) : -1;
+
+	if (aside)
+		agent_control_back();
+	return ret;
+}
+
+/* libc notes a thread's id where debuggers find it: the word's size, count and offset are told under this name. */
+static uint32_t find_tid_offset(void)
+{
+	const uint32_t *word = agent_next("_thread_db_pthread_tid");
+	const char *pointer = __builtin_thread_pointer();
+
+	if (!word || word[0] != 32 || *(const uint32_t *)(pointer + word[2]) != (uint32_t)sys_gettid())
+		return 0;
+	return word[2];
+}
+
+void agent_calls_init(void)
+{
+	agent.next_prctl =
+		(int (*)(int, unsigned long, unsigned long, unsigned long, unsigned long))agent_next("prctl");
+	agent.next_syscall = (long (*)(long, long, long, long, long, long, long))agent_next("syscall");
+	agent.next_unshare = (int (*)(int))agent_next("unshare");
+	agent.next_setns = (int (*)(int, int))agent_next("setns");
+	probe_context.tid_offset = find_tid_offset();
+}

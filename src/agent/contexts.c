@@ -1,0 +1,65 @@
+/*
+ * Where the program leaves frames without returning, or makes a stack: the
+ * agent stands in front of longjmp and its kin, sigaltstack and makecontext.
+ *
+ * Called on the program's threads in place of libc's functions, which do all
+ * the work; a signal handler may call longjmp.  Programs that jump or switch
+ * by code of their own are followed by what their next event shows
+ * (doc/design/stacks.md).  Context: probe.
+ */
+#include <signal.h>
+
+#include <agent/agent.h>
+#include <agent/libc.h>
+#include <probe/unwound.h>
+
+static __attribute__((noreturn)) void jump(agent_longjmp_fn *next, void *env, int value)
+{
+	probe_jump(arch_jump_sp(env));
+	next(env, value);
+	__builtin_unreachable();
+}
+
+void longjmp(void *env, int value)
+{
+	jump(agent.next_longjmp, env, value);
+}
+
+void _longjmp(void *env, int value)
+{
+	jump(agent.next__longjmp, env, value);
+}
+
+void siglongjmp(void *env, int value)
+{
+	jump(agent.next_siglongjmp, env, value);
+}
+
+void __longjmp_chk(void *env, int value)
+{
+	jump(agent.next_longjmp_chk, env, value);
+}
+
+int sigaltstack(const stack_t *stack, stack_t *old)
+{
+	uint64_t lo = stack ? (uint64_t)stack->ss_sp : 0;
+	int ret;
+
+	/* Before: a handler may come at once. */
+	if (stack && !(stack->ss_flags & SS_DISABLE) && probe_context.enabled)
+		probe_stack_made(lo, lo + stack->ss_size, true);
+	ret = agent.next_sigaltstack ? agent.next_sigaltstack(stack, old) : -1;
+	if (!ret && stack && stack->ss_flags & SS_DISABLE)
+		probe_signal_stack_off();
+	return ret;
+}
+
+void agent_contexts_init(void)
+{
+	agent.next_longjmp = (agent_longjmp_fn *)agent_next("longjmp");
+	agent.next__longjmp = (agent_longjmp_fn *)agent_next("_longjmp");
+	agent.next_siglongjmp = (agent_longjmp_fn *)agent_next("siglongjmp");
+	agent.next_longjmp_chk = (agent_longjmp_fn *)agent_next("__longjmp_chk");
+	agent.next_sigaltstack = (int (*)(const stack_t *, stack_t *))agent_next("sigaltstack");
+	arch_next_makecontext = agent_next("makecontext");
+}

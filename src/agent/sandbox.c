@@ -1,0 +1,309 @@
+/*
+ * Programs that shut themselves in: seccomp, by prctl() or the system call.
+ *
+ * A thread under a filter may be killed for a call that the program never
+ * makes and a probe does.  So the agent stands in front of the ways in, tries
+ * the filter on its own calls, and if it would not let one pass, sees to it
+ * that none is made: `quiet` (probe/thread.h).  doc/design/control.md has the
+ * argument.  Context: control, on the program's thread.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include <agent/agent.h>
+#include <agent/bpf.h>
+#include <agent/sandbox.h>
+#include <base/mem.h>
+#include <base/sys.h>
+
+#define PROGRAM_MAX   4096	  /* instructions: BPF_MAXINSNS */
+#define QUIET_TICKS   (1ul << 33) /* longest wait for other threads' calls: seconds */
+#define QUIET_STEP_NS 100000
+#define STACK_AHEAD   (64ul << 20)
+#define STACK_USUAL   (8ul << 20)
+#define STATUS_MAX    4096
+#define STACKS_MAX    16	     /* that a thread came by, one after the other */
+#define ANY	      0x5a5a5a5a5000 /* some address */
+
+struct call {
+	int number;
+	uint64_t arguments[6];
+};
+
+/* What the probes' slow paths may call. */
+static const struct call probe_calls[] = {
+	{SYS_rt_sigprocmask, {0, ANY, ANY, 8}},
+	{SYS_rt_sigprocmask, {2, ANY, 0, 8}},
+	{SYS_futex, {ANY, 0, 1, ANY}},
+	{SYS_futex, {ANY, 1, 0x7fffffff}},
+	{SYS_mmap, {ANY, 1 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, ~0ul}},
+	{SYS_mmap, {0, 1 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, ~0ul}},
+	{SYS_munmap, {ANY, 1 << 20}},
+	{SYS_madvise, {ANY, 1 << 20, MADV_NOHUGEPAGE}},
+	{SYS_gettid, {0}},
+	{SYS_getpid, {0}},
+	{SYS_tgkill, {1000, 1000, 0}},
+	{SYS_prctl, {16 /* PR_GET_NAME */, ANY}},
+	{SYS_clock_gettime, {1, ANY}},
+};
+
+/* What the control thread calls, and what starts one in a forked child. */
+static const struct call control_calls[] = {
+	{SYS_clone, {CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, ANY}},
+	{SYS_prctl, {15 /* PR_SET_NAME */, ANY}},
+	{SYS_close_range, {0, ~0u}},
+	{SYS_close, {3}},
+	{SYS_chdir, {ANY}},
+	{SYS_openat, {(uint64_t)-100, ANY, 02000002}},
+	{SYS_read, {3, ANY, 1000}},
+	{SYS_pwrite64, {3, ANY, 5, ANY}},
+	{SYS_pread64, {3, ANY, 1000, 0}},
+	{SYS_socket, {1, 5 | 02000000, 0}},
+	{SYS_setsockopt, {3, 1, 21, ANY, 16}},
+	{SYS_getsockopt, {3, 1, 17, ANY, ANY}},
+	{SYS_connect, {3, ANY, 50}},
+	{SYS_sendto, {3, ANY, 100, 0x4000}},
+	{SYS_recvmsg, {3, ANY, 0x40000000}},
+	{SYS_ppoll, {ANY, 1, ANY}},
+	{SYS_getppid, {0}},
+	{SYS_geteuid, {0}},
+	{SYS_fcntl, {3, 1034}},
+	{SYS_lseek, {3, 0, 2}},
+	{SYS_mmap, {0, 1 << 20, 3, MAP_SHARED | MAP_NORESERVE, 3}},
+	{SYS_mmap, {0, 1 << 20, 1, MAP_PRIVATE | MAP_POPULATE, 3}},
+	{SYS_mprotect, {ANY, 4096, 5}},
+	{SYS_membarrier, {1 << 5}},
+	{SYS_exit, {0}},
+};
+
+/* What it takes to look at a filter. */
+static const struct call look_calls[] = {
+	{SYS_process_vm_readv, {1000, ANY, 1, ANY, 1, 0}},
+	{SYS_prlimit64, {0, 3, 0, ANY}},
+};
+
+static bool allows(const struct sock_filter *steps, uint32_t count, int number, const uint64_t arguments[6])
+{
+	struct seccomp_data data = {
+		.nr = number,
+		.arch = ARCH_AUDIT,
+		.instruction_pointer = (uint64_t)bpf_answer,
+	};
+	uint32_t action;
+
+	memcpy(data.args, arguments, sizeof(data.args));
+	action = bpf_answer(steps, count, &data) & SECCOMP_RET_ACTION_FULL;
+	return action == SECCOMP_RET_ALLOW || action == SECCOMP_RET_LOG;
+}
+
+static bool allows_all(const struct sock_fprog *program, const struct call *calls, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!allows(program->filter, program->len, calls[i].number, calls[i].arguments))
+			return false;
+	return true;
+}
+
+#define ALLOWS(program, calls) allows_all(program, calls, sizeof(calls) / sizeof((calls)[0]))
+
+/* Out of the program's memory: what is not there is the kernel's to complain of. */
+static bool copy_in(void *to, const void *from, size_t size)
+{
+	struct iovec here = {to, size}, there = {(void *)from, size};
+	long got = SYS(process_vm_readv, sys_getpid(), &here, 1, &there, 1, 0);
+
+	if (sys_failed(got) && got != -EFAULT) { /* containers may refuse this call */
+		memcpy(to, from, size);
+		return true;
+	}
+	return got == (long)size;
+}
+
+/* What the filter leaves us.  False: it is none that the kernel will take. */
+static bool judge(struct agent_shut *shut, const void *program)
+{
+	const size_t size = PROGRAM_MAX * sizeof(struct sock_filter);
+	struct sock_filter *steps;
+	struct sock_fprog copy;
+	bool read;
+
+	if (!copy_in(&copy, program, sizeof(copy)) || !copy.len || copy.len > PROGRAM_MAX)
+		return false;
+	steps = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (sys_failed((long)steps))
+		return true; /* nothing is known to be allowed */
+	read = copy_in(steps, copy.filter, copy.len * sizeof(*steps));
+	copy.filter = steps;
+	if (read) {
+		shut->probe_calls = ALLOWS(&copy, probe_calls);
+		shut->control_calls = ALLOWS(&copy, control_calls);
+		shut->look_calls = ALLOWS(&copy, look_calls);
+	}
+	sys_munmap(steps, size);
+	return read;
+}
+
+/* Later, no more of this can be made: the mirror of this thread's stack as far as it may grow, and its ring. */
+static void provide(void)
+{
+	struct probe_thread *thread = &probe_thread;
+	uint64_t here = (uint64_t)__builtin_frame_address(0), limit[2] = {0, 0}, size;
+
+	if (!probe_thread_attach(thread) || !probe_stack_settle(thread, here))
+		return; /* no ring for it, or no memory: so it is, and counted */
+	if (agent.blind || sys_failed(SYS(prlimit64, 0, 3 /* RLIMIT_STACK */, 0, limit, 0, 0)))
+		limit[0] = STACK_USUAL;
+	size = limit[0] < STACK_AHEAD ? limit[0] : STACK_AHEAD;
+	for (uint64_t back = size >> GRANULE_BITS; back > 0; back--)
+		if (!probe_mirror_cover(thread, here - (back << GRANULE_BITS)))
+			break;
+	if (!probe_mirror_cover(thread, here))
+		return;
+}
+
+/* From here on no thread makes a call of ours; those that are at it finish first. */
+static void be_quiet(void)
+{
+	uint64_t start = arch_clock();
+	int32_t *calling = &probe_context.wiped->calling, others;
+
+	provide();
+	__atomic_store_n(&probe_context.shared.quiet, 1, __ATOMIC_SEQ_CST); /* pairs with probe_calls_begin() */
+	while ((others = __atomic_load_n(calling, __ATOMIC_SEQ_CST)) > 0 && arch_clock() - start < QUIET_TICKS)
+		sys_futex_wait((uint32_t *)calling, (uint32_t)others, QUIET_STEP_NS);
+}
+
+/* A forked child that has not recorded yet can do so only if it begins now. */
+static bool is_at_work(void)
+{
+	uint64_t signals;
+
+	if (!probe_context.enabled || !probe_context.wiped)
+		return false;
+	if (!probe_context.wiped->alive && probe_calls_begin(&signals)) {
+		probe_context.on_new_process();
+		probe_calls_end(&signals);
+	}
+	return probe_context.enabled && probe_context.wiped->alive;
+}
+
+void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_threads)
+{
+	*shut = (struct agent_shut){0};
+	if (!is_at_work())
+		return;
+	if (probe_context.shared.quiet) {
+		/* In one already.  The control thread is so only if all threads are now, and cannot be called. */
+		shut->away = all_threads && agent_control_leave(AGENT_AWAY, false);
+		return;
+	}
+	/* vfork's child runs in our memory, but not for long and not under our name. */
+	if ((uint32_t)sys_getpid() != probe_context.wiped->pid)
+		return;
+	if (!agent.blind && !judge(shut, program))
+		return;
+	shut->entered = true;
+	if (!shut->probe_calls)
+		be_quiet();
+	if (all_threads && !shut->control_calls)
+		shut->away = agent_control_leave(AGENT_AWAY, true);
+}
+
+void agent_shut_end(const struct agent_shut *shut, bool done)
+{
+	uint32_t told = CALLTAP_NOTE_FILTER;
+
+	if (!done) {
+		if (shut->entered)
+			__atomic_store_n(&probe_context.shared.quiet, 0, __ATOMIC_SEQ_CST);
+		if (shut->away)
+			agent_control_back();
+		return;
+	}
+	if (shut->entered && !shut->probe_calls)
+		told |= CALLTAP_NOTE_QUIET;
+	if (shut->entered && !shut->control_calls) {
+		agent.no_children = 1;
+		told |= CALLTAP_NOTE_NO_CHILDREN;
+	}
+	if (shut->entered && !shut->look_calls)
+		agent.blind = 1;
+	if (shut->entered)
+		__atomic_fetch_or(&probe_context.wiped->arenas[0]->notes, told, __ATOMIC_RELAXED);
+}
+
+/* The number after a name at the start of a line; 0 when it is not there. */
+static uint32_t number_after(const char *text, const char *name)
+{
+	size_t length = base_strlen(name);
+	uint32_t value = 0;
+
+	for (; *text; text++) {
+		if (text[0] != '\n' || memcmp(text + 1, name, length) != 0)
+			continue;
+		for (text += 1 + length; *text == '\t' || *text == ' '; text++)
+			;
+		for (; *text >= '0' && *text <= '9'; text++)
+			value = value * 10 + (uint32_t)(*text - '0');
+		return value;
+	}
+	return 0;
+}
+
+bool sandbox_is_foreign(const char *filters)
+{
+	char text[STATUS_MAX + 32] = "";
+	/* These three the loader has called before us. */
+	long fd = SYS(openat, -100 /* AT_FDCWD */, "/proc/self/status", 02000000 /* O_CLOEXEC */, 0, 0, 0), got;
+	uint32_t known = 0;
+
+	if (sys_failed(fd))
+		return false;
+	got = SYS(read, fd, text, STATUS_MAX, 0, 0, 0);
+	sys_close((int)fd);
+	if (sys_failed(got))
+		return false;
+	for (; filters && *filters >= '0' && *filters <= '9'; filters++)
+		known = known * 10 + (uint32_t)(*filters - '0');
+	/* Before Linux 5.9 only whether there is any. */
+	return number_after(text, "Seccomp_filters:") > known || (number_after(text, "Seccomp:") && !known);
+}
+
+/* Open frames of the stack from `from` up go back to their callers by themselves, not by their stubs. */
+static void unhook(struct probe_stack *stack, uint64_t from)
+{
+	for (uint64_t slot = probe_stack_top(stack), next; slot < stack->end && probe_mirror_is_covered(slot);
+	     slot = next) {
+		uint64_t *mirror = arch_mirror(slot);
+
+		next = *arch_link(slot) & ~(uint64_t)7;
+		if (slot >= from && *mirror && probe_region_of(*(uint64_t *)slot)) {
+			*(uint64_t *)slot = *mirror;
+			*mirror = 0;
+		}
+		if (next <= slot)
+			break;
+	}
+	if (stack->end)
+		probe_stack_set_top(stack, stack->end);
+}
+
+void agent_clock_lost(void)
+{
+	uint64_t from = (uint64_t)__builtin_frame_address(0);
+	struct probe_stack *stack;
+	uint32_t stacks = 0;
+
+	if (!is_at_work() || probe_context.shared.quiet || (uint32_t)sys_getpid() != probe_context.wiped->pid ||
+	    !agent_control_leave(AGENT_END, true))
+		return;
+	for (stack = probe_thread.stack; stack && stacks++ < STACKS_MAX; stack = stack->from) {
+		unhook(stack, from);
+		from = 0;
+	}
+}

@@ -1,0 +1,112 @@
+/*
+ * The functions behind those that the agent stands in front of.
+ *
+ * Called in the constructor, on the program's thread; context: control.  It
+ * looks through the dynamic symbol tables of the objects after the agent in
+ * the loader's list, as the loader would.  Not dlsym(RTLD_NEXT): before glibc
+ * 2.34 that lives in a library which the program need not have.
+ * Source: System V gABI, "Dynamic Section"; binutils' DT_GNU_HASH.
+ */
+#include <agent/agent.h>
+#include <agent/libc.h>
+#include <base/mem.h>
+
+#define HIDDEN_VERSION 0x8000u
+
+struct table {
+	const ElfW(Sym) * symbols;
+	const char *strings;
+	const uint32_t *hash; /* DT_GNU_HASH */
+	const uint16_t *versions;
+};
+
+/* The loader adds an object's base to these, but not in every object (vdso) and on every CPU. */
+static const void *pointer(const struct link_map *map, const ElfW(Dyn) * entry)
+{
+	uint64_t value = entry->d_un.d_ptr;
+
+	return (const void *)(value < map->l_addr ? value + map->l_addr : value);
+}
+
+static struct table table_of(const struct link_map *map)
+{
+	struct table table = {0};
+
+	for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
+		if (entry->d_tag == DT_SYMTAB)
+			table.symbols = pointer(map, entry);
+		else if (entry->d_tag == DT_STRTAB)
+			table.strings = pointer(map, entry);
+		else if (entry->d_tag == DT_GNU_HASH)
+			table.hash = pointer(map, entry);
+		else if (entry->d_tag == DT_VERSYM)
+			table.versions = pointer(map, entry);
+	}
+	return table;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
+static uint32_t hash_of(const char *name)
+{
+	uint32_t hash = 5381;
+
+	for (; *name; name++)
+		hash = hash * 33 + (uint8_t)*name;
+	return hash;
+}
+
+static bool is_wanted(const struct table *table, uint32_t index, const char *name)
+{
+	const ElfW(Sym) *symbol = &table->symbols[index];
+
+	return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+	       !(table->versions && table->versions[index] & HIDDEN_VERSION) &&
+	       same_text(table->strings + symbol->st_name, name);
+}
+
+/* The default version of a function that the object defines; 0 = none. */
+static uint64_t defined(const struct link_map *map, const char *name, uint32_t hash)
+{
+	struct table table = table_of(map);
+	uint32_t buckets, first, index;
+	const uint32_t *bucket, *chain;
+
+	if (!table.symbols || !table.strings || !table.hash || !table.hash[0])
+		return 0;
+	buckets = table.hash[0];
+	first = table.hash[1];
+	bucket = table.hash + 4 + table.hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t)); /* behind the filter */
+	chain = bucket + buckets;
+	index = bucket[hash % buckets];
+	if (index < first)
+		return 0;
+	for (;; index++) {
+		uint32_t link = chain[index - first];
+
+		if ((link | 1) == (hash | 1) && is_wanted(&table, index, name))
+			return map->l_addr + table.symbols[index].st_value;
+		if (link & 1)
+			return 0;
+	}
+}
+
+void *agent_next(const char *name)
+{
+	const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL;
+	uint32_t hash = hash_of(name);
+	uint64_t found = 0;
+	bool behind = false;
+
+	for (; map && !found; map = map->l_next) {
+		if (behind)
+			found = defined(map, name, hash);
+		behind |= map->l_ld == own_dynamic;
+	}
+	return (void *)found;
+}

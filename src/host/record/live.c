@@ -1,0 +1,265 @@
+/*
+ * Switching functions on and off while they are recorded (record.h).
+ *
+ * What is off is kept with the images, so that processes and objects that
+ * come later get it too.  Every agent is sent the places in its plans, in
+ * messages of bounded size, and the caller waits for the answers, which the
+ * server thread takes in.  Context: host, any thread but the server's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "session.h"
+
+#define ANSWER_S 5 /* longest wait for the agents; a stopped process does not answer */
+
+struct record_live {
+	pthread_mutex_t lock;	 /* held by who switches; taken before the session's */
+	struct session *session; /* NULL: nothing is being recorded */
+};
+
+int record_live_create(struct record_live **out)
+{
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	pthread_mutex_init(&(*out)->lock, NULL);
+	return 0;
+}
+
+void record_live_destroy(struct record_live *live)
+{
+	if (!live)
+		return;
+	pthread_mutex_destroy(&live->lock);
+	free(live);
+}
+
+void live_attach(struct session *session)
+{
+	struct record_live *live = session->options->live;
+
+	if (!live)
+		return;
+	pthread_mutex_lock(&live->lock);
+	live->session = session;
+	pthread_mutex_unlock(&live->lock);
+}
+
+void live_detach(struct session *session)
+{
+	struct record_live *live = session->options->live;
+
+	if (!live)
+		return;
+	pthread_mutex_lock(&live->lock);
+	live->session = NULL;
+	pthread_mutex_unlock(&live->lock);
+}
+
+static bool can_be_told(const struct process *process)
+{
+	return process->greeted && !process->dormant && !process->ended && !process->alone;
+}
+
+/* The sites whose choice is `which`, from *next on, as many as one message takes. */
+static int send_some(struct process *process, const struct target_map *map, bool on, const bool *choice, bool which,
+		     uint32_t *next)
+{
+	struct {
+		struct calltap_msg_switch message;
+		uint32_t sites[CALLTAP_SWITCH_MAX];
+	} out = {
+		.message = {.head = {CALLTAP_MSG_SWITCH, 0}, .plan_id = (uint64_t)(map - process->maps), .on = on},
+	};
+	uint32_t count = 0, i;
+	size_t size;
+	int ret;
+
+	for (i = *next; i < map->image->site_count && count < CALLTAP_SWITCH_MAX; i++)
+		if (choice[i] == which)
+			out.sites[count++] = i;
+	*next = i;
+	if (!count)
+		return 0;
+	size = sizeof(out.message) + count * sizeof(out.sites[0]);
+	out.message.head.size = (uint32_t)size;
+	out.message.count = count;
+	ret = channel_send(process->socket, &out, size, NULL, 0);
+	process->switches_open += !ret;
+	return ret;
+}
+
+/* Make the sites of an object in the process what they are to be: on ones too, or all are on. */
+static int apply(struct process *process, const struct target_map *map, bool on)
+{
+	const struct image *image = map->image;
+	int ret = 0;
+
+	if (!image || !image->off || !map->region || !map->mapped)
+		return 0;
+	for (uint32_t next = 0; next < image->site_count && !ret;)
+		ret = send_some(process, map, on, image->off, !on, &next);
+	return ret;
+}
+
+int live_apply(struct process *process, const struct target_map *map)
+{
+	return apply(process, map, false);
+}
+
+int live_apply_all(struct process *process)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < process->map_count && !ret; i++) {
+		ret = apply(process, &process->maps[i], false);
+		if (!ret)
+			ret = apply(process, &process->maps[i], true);
+	}
+	return ret;
+}
+
+int live_answer(struct session *session, struct process *process, const struct calltap_msg_switch_done *done)
+{
+	if (!process->switches_open || done->switched + (uint64_t)done->failed > CALLTAP_SWITCH_MAX)
+		return -EPROTO;
+	process->switches_open--;
+	session->switched += done->switched;
+	session->switch_failed += done->failed;
+	pthread_cond_broadcast(&session->answered);
+	return 0;
+}
+
+static bool answers_open(const struct session *session)
+{
+	for (const struct process *process = session->processes; process; process = process->next)
+		if (process->switches_open && can_be_told(process))
+			return true;
+	return false;
+}
+
+static int wait_for_answers(struct session *session)
+{
+	struct timespec until;
+	int error = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ANSWER_S;
+	while (!error && answers_open(session))
+		error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
+	return -error;
+}
+
+/* The chosen sites of one image, in all processes that have it; a message each at a time. */
+static int switch_image(struct session *session, struct image *image, bool on, const bool *chosen)
+{
+	int ret = 0;
+
+	for (uint32_t next = 0, from; next < image->site_count && !ret;) {
+		from = next;
+		next = image->site_count;
+		for (struct process *process = session->processes; process; process = process->next)
+			for (uint32_t i = 0; i < process->map_count && can_be_told(process); i++) {
+				const struct target_map *map = &process->maps[i];
+
+				if (map->image != image || !map->region || !map->mapped)
+					continue;
+				next = from;
+				if (send_some(process, map, on, chosen, true, &next) == -EAGAIN)
+					session->switch_failed++; /* stopped; all other errors are its end */
+			}
+		ret = wait_for_answers(session);
+	}
+	return ret;
+}
+
+struct choice {
+	const uint32_t *ids;
+	size_t count;
+	struct filter_set *filters;
+};
+
+static bool is_chosen(const struct choice *choice, const struct image *image, uint32_t site)
+{
+	struct filter_decision decision;
+
+	if (choice->filters) {
+		filter_set_decide(choice->filters, image->object, image->sources[site], &decision);
+		return decision.trace;
+	}
+	for (size_t i = 0; i < choice->count; i++)
+		if (choice->ids[i] == image->sites[site].id)
+			return true;
+	return false;
+}
+
+/* Note what is to be off; *chosen, to be freed, says which sites were named. */
+static int choose(struct image *image, const struct choice *choice, bool on, bool **chosen, uint64_t *functions)
+{
+	uint64_t before = *functions;
+
+	*chosen = calloc(image->site_count, sizeof(**chosen));
+	if (!image->off)
+		image->off = calloc(image->site_count, sizeof(*image->off));
+	if (!*chosen || !image->off)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		(*chosen)[i] = is_chosen(choice, image, i);
+		if ((*chosen)[i])
+			image->off[i] = !on;
+		*functions += (*chosen)[i];
+	}
+	return *functions == before;
+}
+
+static int switch_all(struct session *session, const struct choice *choice, bool on, struct record_switched *result)
+{
+	int ret = 0;
+
+	session->switched = 0;
+	session->switch_failed = 0;
+	for (struct image *image = session->images.first; image && ret >= 0; image = image->next) {
+		bool *chosen = NULL;
+
+		if (!image->site_count)
+			continue;
+		ret = choose(image, choice, on, &chosen, &result->functions);
+		if (!ret)
+			ret = switch_image(session, image, on, chosen);
+		free(chosen);
+	}
+	result->switched = session->switched;
+	result->failed = session->switch_failed;
+	return ret < 0 ? ret : 0;
+}
+
+static int change(struct record_live *live, const struct choice *choice, bool on, struct record_switched *result)
+{
+	struct session *session;
+	int ret = -ESRCH;
+
+	*result = (struct record_switched){0};
+	pthread_mutex_lock(&live->lock);
+	session = live->session;
+	if (session) {
+		pthread_mutex_lock(&session->lock);
+		ret = switch_all(session, choice, on, result);
+		pthread_mutex_unlock(&session->lock);
+	}
+	pthread_mutex_unlock(&live->lock);
+	return ret;
+}
+
+int record_live_switch(struct record_live *live, struct filter_set *filters, bool on, struct record_switched *result)
+{
+	return change(live, &(struct choice){.filters = filters}, on, result);
+}
+
+int record_live_switch_ids(struct record_live *live, const uint32_t *ids, size_t count, bool on,
+			   struct record_switched *result)
+{
+	return change(live, &(struct choice){.ids = ids, .count = count}, on, result);
+}

@@ -1,0 +1,79 @@
+/*
+ * /tmp/perf-PID.map: names for the stubs, which lie in no file, as perf looks
+ * for them (perf's own format, tools/perf/Documentation/jit-interface.txt).
+ *
+ * By frame pointers perf sees a traced frame's return address, which is in
+ * its function's stub: with the function's name it is the frame itself that is
+ * named.  Called by the session when an object was patched.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "session.h"
+
+/* The folder is everybody's: never through a link, and never a file that is another's or has another name. */
+static int open_map(const struct process *process)
+{
+	int how = process->perf_map ? O_APPEND : O_CREAT | O_EXCL, fd, ret = 0;
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)process->pid);
+	fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | how, 0600);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		ret = -errno;
+	else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
+		ret = -EEXIST;
+	if (ret)
+		close(fd);
+	return ret ? ret : fd;
+}
+
+/* A name out of a file that we did not write: it stays on its line. */
+static void put_name(FILE *file, const char *name)
+{
+	for (; *name; name++)
+		fputc((unsigned char)*name < ' ' ? '?' : *name, file);
+	fputs(" [calltap]\n", file);
+}
+
+void perfmap_add_all(struct session *session, struct process *process)
+{
+	for (uint32_t i = 0; i < process->map_count; i++)
+		perfmap_add(session, process, &process->maps[i]);
+}
+
+void perfmap_add(struct session *session, struct process *process, const struct target_map *map)
+{
+	struct image *image = map->image;
+	FILE *file = NULL;
+	int fd;
+
+	if (!session->options->perf_map || !map->region || !image || !image->object)
+		return;
+	fd = open_map(process);
+	if (fd >= 0)
+		file = fdopen(fd, "a");
+	if (!file) {
+		session_diagnose(session, "/tmp/perf-%d.map cannot be written: %s", (int)process->pid,
+				 strerror(fd < 0 ? -fd : errno));
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	process->perf_map = true;
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		fprintf(file, "%" PRIx64 " %x ", map->region + image->sites[i].stub_off,
+			layout_stub_size(&image->sites[i]));
+		put_name(file, object_site_short_name(image->object, image->sources[i]));
+	}
+	if (fclose(file))
+		session_diagnose(session, "/tmp/perf-%d.map cannot be written: %s", (int)process->pid, strerror(errno));
+}

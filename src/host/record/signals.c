@@ -1,0 +1,61 @@
+/*
+ * The signals that the tool takes in its own way while it records, and that
+ * the command gets as they were.
+ *
+ * ^C is the program's, which has it from the terminal; the tool goes on until
+ * the program has ended.  SIGTERM was sent to the tool alone and is passed on.
+ * A second one of either ends the recording.  A pipe or a file that takes no
+ * more is an error of write() like any other.  Context: host, the server thread.
+ */
+#include <signal.h>
+
+#include "session.h"
+
+/* Signal handlers have no other place to write to. */
+static volatile sig_atomic_t interrupts, terminations;
+
+static void on_interrupt(int number)
+{
+	if (number == SIGTERM)
+		terminations++;
+	else
+		interrupts++;
+}
+
+static const struct own {
+	int number;
+	void (*handler)(int);
+} own[SESSION_SIGNALS] = {
+	{SIGINT, on_interrupt}, {SIGQUIT, on_interrupt}, {SIGTERM, on_interrupt},
+	{SIGPIPE, SIG_IGN},	{SIGXFSZ, SIG_IGN},
+};
+
+void signals_take(struct session *session)
+{
+	interrupts = 0;
+	terminations = 0;
+	for (unsigned i = 0; i < SESSION_SIGNALS; i++) {
+		struct sigaction action = {.sa_handler = own[i].handler};
+
+		sigaction(own[i].number, NULL, &session->old[i]);
+		/* What was ignored before, as in a shell's background job, stays so. */
+		if (session->old[i].sa_handler != SIG_IGN)
+			sigaction(own[i].number, &action, NULL);
+	}
+}
+
+void signals_give_back(const struct session *session)
+{
+	for (unsigned i = 0; i < SESSION_SIGNALS; i++)
+		sigaction(own[i].number, &session->old[i], NULL);
+}
+
+bool signals_ask_end(void)
+{
+	return terminations != 0;
+}
+
+bool signals_insist(void)
+{
+	return interrupts > 1 || terminations > 1;
+}

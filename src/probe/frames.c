@@ -1,0 +1,75 @@
+/*
+ * The chains of traced frames (frames.h).
+ *
+ * Called by graph.c and unwound.c on the program's thread.  Context: probe.
+ */
+#include <probe/frames.h>
+
+#define WALK_MAX (1u << 24)
+
+/* True when link(slot) may be read: the slot's granule has its planes. */
+static bool can_read(struct probe_thread *thread, uint64_t slot)
+{
+	return slot >> GRANULE_BITS == thread->granule || probe_mirror_is_covered(slot);
+}
+
+/* The slot of the next outer frame of the stack, from what the link at slot says. */
+uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link)
+{
+	link &= ~FRAME_FLAGS;
+	/* Overwritten, or the outermost: the chain ends here. */
+	return link > slot && link < stack->end ? link : stack->end;
+}
+
+/*
+ * Make the first frame whose slot is at or above `end` the stack's top;
+ * returns how many of the frames inside it had written an ENTRY.
+ */
+uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
+{
+	uint64_t top = probe_stack_top(stack);
+	uint32_t gone = 0, walked = 0;
+
+	for (; top < end && top < stack->end && walked++ < WALK_MAX && can_read(thread, top);) {
+		uint64_t link = *arch_link(top);
+
+		gone += !(link & FRAME_UNRECORDED);
+		top = frames_outer(stack, top, link);
+	}
+	probe_stack_set_top(stack, top < end ? stack->end : top);
+	return gone;
+}
+
+/* The frames of the stack from its top up to (not including) the first at or above `end` are gone. */
+void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
+{
+	uint32_t gone = frames_take_off(thread, stack, end);
+
+	if (!gone)
+		return;
+	thread->depth = thread->depth > gone ? thread->depth - gone : 0;
+	probe_record(thread, CALLTAP_REC_UNWIND, gone, 1, 0);
+}
+
+/*
+ * When a thread is ended, glibc's unwinder stops short of its outermost frame,
+ * and calls the destructors of its data from that frame's caller: then other
+ * things than a stub's address lie in the frame's slot.
+ */
+static void drop_overwritten(struct probe_thread *thread, struct probe_stack *stack)
+{
+	uint64_t top = probe_stack_top(stack);
+
+	while (top < stack->end && can_read(thread, top) && !probe_region_of(*(uint64_t *)top)) {
+		frames_drop(thread, stack, top + 1);
+		top = probe_stack_top(stack);
+	}
+}
+
+/* Bring the stack's top in line with a frame at slot that is being entered (inside it) or left (it). */
+void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, bool leaving)
+{
+	frames_drop(thread, stack, leaving ? slot : slot + 1);
+	if (stack->kind & STACK_ENDING && !leaving)
+		drop_overwritten(thread, stack);
+}

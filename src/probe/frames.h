@@ -1,0 +1,42 @@
+/*
+ * The chain of traced frames on each stack, from its top outwards by link(slot).
+ *
+ * A link is the slot of the next outer traced frame of the same stack; memory
+ * that was overwritten ends the chain, and never leads astray: what is read is
+ * the link plane alone.  Context: probe.
+ */
+#ifndef PROBE_FRAMES_H
+#define PROBE_FRAMES_H
+
+#include <probe/thread.h>
+
+/* In a link, of the frame whose slot it is at: */
+#define FRAME_UNRECORDED ((uint64_t)1) /* it wrote no ENTRY */
+#define FRAME_CAME	 ((uint64_t)2) /* with it the thread came to this signal stack, and leaves when it ends */
+#define FRAME_FLAGS	 (FRAME_UNRECORDED | FRAME_CAME)
+
+/* The function id in a word that a stub pushed. */
+static inline uint32_t frames_id(uint32_t word)
+{
+	return word & CALLTAP_RECORD_ID_MAX;
+}
+
+static inline bool probe_can_record(struct probe_thread *thread)
+{
+	return probe_context.enabled && probe_thread_attach(thread);
+}
+
+/* The slot of the next outer frame of the stack, from what the link at slot says; the stack's end when there is none.
+ */
+uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link);
+/*
+ * Make the first frame whose slot is at or above `end` the stack's top;
+ * returns how many of the frames inside it had written an ENTRY.
+ */
+uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
+/* The frames of the stack from its top up to (not including) the first at or above `end` are gone. */
+void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
+/* Bring the stack's top in line with a frame at slot that is being entered (inside it) or left (it). */
+void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, bool leaving);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * An index of the address space: what the probes know of each granule (1 MiB)
+ * that has held stack slots.
+ *
+ * Used by mirror.c and stacks.c.  Context: probe, slow path.  Leaves are made
+ * when first needed, by whichever thread comes first, and never freed.
+ */
+#ifndef PROBE_SPACE_H
+#define PROBE_SPACE_H
+
+#include <stdint.h>
+
+#include <arch.h>
+
+#define SPACE_LEAF_BITS 15 /* granules in a leaf: 32 GiB of addresses */
+#define SPACE_LEAF_SIZE (1u << SPACE_LEAF_BITS)
+#define SPACE_ROOT_SIZE (1u << (ARCH_ADDRESS_BITS - GRANULE_BITS - SPACE_LEAF_BITS))
+
+struct stack_ends;
+
+struct space_leaf {
+	uint64_t mapped[SPACE_LEAF_SIZE / 64];	  /* bit: the granule has its planes (mirror.c) */
+	uint64_t refused[SPACE_LEAF_SIZE / 64];	  /* bit: it cannot have them */
+	struct stack_ends *ends[SPACE_LEAF_SIZE]; /* the stacks that end in the granule, or NULL (stacks.c) */
+};
+
+static inline uint64_t space_index(uint64_t granule)
+{
+	return granule & (SPACE_LEAF_SIZE - 1);
+}
+
+/* The leaf of a granule; NULL when there is none, or no such granule. */
+struct space_leaf *space_leaf(uint64_t granule);
+/* The same, made if need be; NULL when there is no memory. */
+struct space_leaf *space_leaf_make(uint64_t granule);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * Frames that end without returning, where that is told: by unwinders, by
+ * longjmp, by a new context on an old stack (unwound.h).
+ *
+ * Called on the program's thread by unwinders and by the functions that the
+ * agent room stands in front of.  Context: probe.  doc/design/stacks.md.
+ */
+#include <probe/frames.h>
+#include <probe/unwound.h>
+
+/* _Unwind_Action and _Unwind_Reason_Code of the Itanium C++ ABI's base, level I. */
+#define UNWIND_CLEANUP	2
+#define UNWIND_FORCED	8
+#define UNWIND_CONTINUE 8
+
+/* How a ucontext_t begins on every Linux CPU. */
+struct context_head {
+	uint64_t flags, link;
+	uint64_t sp, stack_flags, size; /* uc_stack */
+};
+
+int probe_frame_unwound(int version, int actions, uint64_t exception_class, void *exception, void *context)
+{
+	struct probe_thread *thread = &probe_thread;
+	uint64_t here = (uint64_t)__builtin_frame_address(0);
+	struct probe_stack *stack;
+
+	(void)version;
+	(void)exception_class;
+	(void)exception;
+	(void)context;
+	if (!(actions & UNWIND_CLEANUP) || !probe_can_record(thread))
+		return UNWIND_CONTINUE;
+	/* Outwards past the end of a signal stack: the frame is one of those that the signal interrupted. */
+	stack = thread->stack;
+	while (probe_stack_is_empty(stack) && stack->kind & STACK_SIGNAL && stack->from)
+		stack = stack->from;
+	if (stack != thread->stack)
+		probe_stack_switch(thread, stack);
+	if (actions & UNWIND_FORCED)
+		probe_stack_ends(stack);
+	if (here > stack->lowest && here < stack->end)
+		frames_settle(thread, stack, here, false);
+	frames_drop(thread, stack, probe_stack_top(stack) + 1);
+	return UNWIND_CONTINUE;
+}
+
+/*
+ * The same before a jump.  A handler that jumps may have interrupted a
+ * recorder between its record and the chain's change: so name the frame that
+ * stays.  Its slot may be read: it lies above the jump's target on the
+ * thread's own stack, whose chain began with the thread.
+ */
+static void drop_for_jump(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
+{
+	uint32_t gone = frames_take_off(thread, stack, end), word = 0;
+	uint64_t top = probe_stack_top(stack);
+
+	if (stack->kind & STACK_THREAD && top < stack->end && probe_region_of(*(uint64_t *)top))
+		word = arch_stub_word(*(uint64_t *)top);
+	if (word)
+		probe_record(thread, CALLTAP_REC_LANDING, frames_id(word), 1, 0);
+	thread->depth = thread->depth > gone ? thread->depth - gone : 0;
+	if (gone || word)
+		probe_record(thread, CALLTAP_REC_UNWIND, gone, 1, 0);
+}
+
+void probe_jump(uint64_t sp)
+{
+	struct probe_thread *thread = &probe_thread;
+	struct probe_stack *stack, *target;
+
+	if (thread->stack == &probe_stack_none || !probe_can_record(thread))
+		return;
+	stack = probe_stack_find(thread, (uint64_t)__builtin_frame_address(0));
+	target = probe_stack_find(thread, sp);
+	if (!stack || !target)
+		return;
+	/* From one stack to another: a coroutine stays where it is, a signal's handler is over. */
+	if (stack != target && !(stack->kind & STACK_SIGNAL))
+		return;
+	if (stack != thread->stack)
+		probe_stack_switch(thread, stack);
+	if (stack != target) {
+		frames_drop(thread, stack, stack->end);
+		probe_stack_switch(thread, target);
+	}
+	drop_for_jump(thread, target, sp);
+}
+
+/* What ran on the stack was given up. */
+static void give_up(struct probe_thread *thread, struct probe_stack *stack)
+{
+	struct probe_stack *here = thread->stack;
+
+	if (!probe_stack_is_empty(stack) && here != &probe_stack_none && probe_can_record(thread)) {
+		probe_stack_switch(thread, stack);
+		frames_drop(thread, stack, stack->end);
+		if (here != stack)
+			probe_stack_switch(thread, here);
+	}
+	probe_stack_forget(stack);
+}
+
+void probe_stack_made(uint64_t lo, uint64_t hi, bool is_signal)
+{
+	struct probe_thread *thread = &probe_thread;
+	uint32_t kind = is_signal ? STACK_SIGNAL : 0;
+	struct probe_stack *old;
+
+	if (hi <= lo || hi >> ARCH_ADDRESS_BITS)
+		return;
+	if (is_signal)
+		probe_stack_disable(thread); /* the one it had */
+	while ((old = probe_stack_overlapping(lo, hi, kind)))
+		give_up(thread, old);
+	probe_stack_announce(thread, lo, hi, kind);
+}
+
+void probe_context_made(const void *context)
+{
+	const struct context_head *made = context;
+
+	if (probe_context.enabled)
+		probe_stack_made(made->sp, made->sp + made->size, false);
+}
+
+void probe_signal_stack_off(void)
+{
+	probe_stack_disable(&probe_thread);
+}

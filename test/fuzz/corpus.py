@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Makes the seed corpus of the fuzzers, corpus/*: python3 test/fuzz/corpus.py
+
+Files named crash-... were found by a fuzzer and stay as they are; the others are made again.  The ELF files come out
+of this machine's compilers, so they differ from one machine to the next; what is in the tree is what was reviewed."""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CORPUS = os.path.join(HERE, "corpus")
+FLOW = os.path.join(os.path.dirname(HERE), "flow")
+sys.path.insert(0, FLOW)
+import tracetext  # noqa: E402
+
+PAGE, ABI_VERSION = 4096, 2
+ARENA_MAGIC, RING_MAGIC = 0x4152544C, 0x4752544C
+
+
+def write(fuzzer, name, data):
+    folder = os.path.join(CORPUS, fuzzer)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(data)
+
+
+# Traces: those of the command-line cases, and one with every table.
+
+EVERYTHING = """info clock_hz 1000000000
+info tracer function_graph
+process 0 100 /bin/prog
+process 1 101 /bin/child
+thread 0 0 100 main
+thread 1 1 101 child 7
+function 0 main main.c:3
+function 1 _ZN3foo3barEi foo.cc:9
+function 2 _RNvC6_123foo3bar
+0 100 entry 0
+0 110 entry 1
+0 120 wait 0 5
+0 130 tail 2
+0 140 stack 0 0x7000
+0 150 entry 1
+0 155 lost 0 3
+0 160 unwind 1
+0 170 exit 2
+0 180 call 1 0x400010
+0 190 exit 0
+1 120 exit 2
+1 130 entry 2
+end 0
+"""
+
+
+def traces():
+    for name in sorted(os.listdir(os.path.join(FLOW, "traces"))):
+        with open(os.path.join(FLOW, "traces", name), encoding="utf-8") as text:
+            write("trace", name[:-4], tracetext.make(text.read()))
+    everything = tracetext.make(EVERYTHING)
+    write("trace", "everything", everything)
+    write("trace", "bad-check", everything[:63] + b"\1" + everything[64:-3] + bytes([everything[-3] ^ 1]) + everything[-2:])
+    write("trace", "cut-short", everything[:-50])
+    forged = struct.pack("<IIQQQ4xI", 0, 0xFFFFFFFF, 2**64 - 1, 2**64 - 1, 2**64 - 1, 0)
+    write("trace", "forged-map", everything + tracetext.chunk(tracetext.MAP, forged + bytes(40 - len(forged))))
+
+
+# Messages (include/calltap/abi/control.h).
+
+HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT = 1, 2, 3, 4, 5
+SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH = 32, 33, 34, 35, 36, 37, 38
+
+
+def message(kind, body=b""):
+    return struct.pack("<II", kind, 8 + len(body)) + body
+
+
+def hello(flags=0, version=ABI_VERSION, key=0):
+    return message(HELLO, struct.pack("<6IQQQ", version, flags, 100, 100, 1, PAGE, 12345, 0x1122334455667788, key))
+
+
+def object_at(base, dynamic, path=b""):
+    return message(OBJECT, struct.pack("<QQ", base, dynamic) + path + b"\0")
+
+
+def objects_end(flags=0):
+    return message(OBJECTS_END, struct.pack("<II", flags, 0))
+
+
+def plan_done(plan, error=0):
+    return message(PLAN_DONE, struct.pack("<QQIIIiQ", plan, 0x70000000, 3, 1, 2, error, 99))
+
+
+# Steps of fuzz_host.c: PACKET, SCRIBBLE, DRAIN, END, CONNECT, SWITCH.
+
+def say(packet):
+    return struct.pack("<BH", 0, len(packet)) + packet
+
+
+def scribble(arena, offset, data):
+    return struct.pack("<BBHH", 1, arena, offset // 8, len(data)) + data
+
+
+DRAIN, END, CONNECT = b"\2", b"\3", b"\4"
+
+
+def switch(index):
+    return bytes([5, index])
+
+
+def record(kind, ident, time):
+    return struct.pack("<Q", kind << 60 | ident << 32 | time)
+
+
+def ring(index, opened, owner=1, tid=7, lost=0):
+    """A writer's words of ring `index` in an arena of rings of 4 sub-buffers of 4 KiB."""
+    return scribble(0, PAGE + index * 5 * PAGE + 64,
+                    struct.pack("<QQQQIIII16s", opened, lost, 0, 5, owner, tid, 0, 0, b"worker"))
+
+
+def sub(index, number, records, owner=1):
+    at = PAGE + index * 5 * PAGE + PAGE + number % 4 * PAGE
+    return scribble(0, at, struct.pack("<QQQII16s", number + 1, 1000, 0, owner, 7, b"worker") + b"".join(records))
+
+
+def host():
+    records = [record(1, 3, 1001), record(3, 4, 1002), struct.pack("<Q", 0x401000), record(2, 3, 1003),
+               record(4, 0, 5), struct.pack("<Q", 2**33), record(7, 0, 6), struct.pack("<Q", 12), record(15, 1, 1)]
+    greeting = say(hello())
+    planned = greeting + say(object_at(0, 1)) + say(object_at(77, 5, b"/lib/x.so")) + say(objects_end()) + say(plan_done(0))
+    filled = sub(0, 0, records) + sub(0, 1, records[:1]) + ring(0, 2)
+    write("host", "greeting", b"\0" + greeting + DRAIN + END)
+    write("host", "planned", b"\0" + planned + DRAIN + END)
+    write("host", "reported-twice", b"\0" + planned + say(objects_end(1)) + say(object_at(0, 1)) + say(objects_end()) +
+          say(plan_done(0, -12)) + END)
+    write("host", "filled-ring", b"\0" + planned + filled + DRAIN + END)
+    write("host", "overwrite", b"\2" + greeting + sub(0, 5, records) + ring(0, 7) + END)
+    write("host", "claimed-by-the-dead", b"\0" + greeting + filled + scribble(0, 64 + 4 * 3, struct.pack("<I", 999999)) +
+          scribble(0, 64 + 4 * 0, struct.pack("<I", 4000000)) + DRAIN + DRAIN)
+    write("host", "starved", b"\0" + greeting + say(objects_end()) + scribble(0, 16, struct.pack("<IIII", 1, 1, 1, 0)) +
+          scribble(0, 64, struct.pack("<16I", *range(2, 18))) + DRAIN + DRAIN)
+    write("host", "fork", b"\1" + planned + CONNECT + say(hello(flags=1)) + filled + switch(0) + END + switch(1) + DRAIN)
+    write("host", "exec", b"\0" + greeting + END + CONNECT + say(hello()) + say(hello()))
+    write("host", "wrong-version", b"\0" + say(hello(version=1)))
+    write("host", "wrong-key", b"\0" + say(hello(key=1)))
+    write("host", "fault", b"\0" + greeting + say(message(FAULT, struct.pack("<i124s", -12, b"cannot \x1b[2J go on"))))
+    write("host", "plan-done-unasked", b"\0" + greeting + say(plan_done(0)))
+    write("host", "not-greeted", b"\0" + say(objects_end()))
+    write("host", "half-message", b"\0" + greeting + say(object_at(1, 2)[:9]) + say(b"\4"))
+    write("host", "counters-of-ones", b"\0" + greeting + ring(0, 2**64 - 1) + ring(1, 2**63, lost=2**64 - 1) + DRAIN + END)
+
+
+# Packets of fuzz_agent.c.
+
+TEXT, UNSEALED = 0x10000000, 0x80
+
+
+def packet(data, *memory, flags=0):
+    out = struct.pack("<BH", flags, len(data)) + data + bytes([len(memory)])
+    for pages, step, first, second in memory:
+        out += struct.pack("<BBHH", pages, step, len(first), len(second)) + first + second
+    return out
+
+
+def arena(rings=2, sub_count=2, mode=1):
+    stride = (1 + sub_count) * PAGE
+    head = struct.pack("<IIQ", ARENA_MAGIC, rings, stride)
+    return 1 + rings * (1 + sub_count), 1 + sub_count, head, struct.pack("<IIIII", RING_MAGIC, 0, PAGE, sub_count, mode)
+
+
+BOARD = (1, 0, struct.pack("<I", 0x4442544C), b"")
+
+
+def setup(memory, **more):
+    words = {"mode": 1, "depth": 0, "threshold": 0, "tree": 0, "wait": 10, "dormant": 0, **more}
+    body = struct.pack("<IIQIIQII", words["mode"], words["depth"], words["threshold"], words["tree"], words["wait"],
+                       memory[0] % UNSEALED * PAGE, words["dormant"], 0)
+    return packet(message(SETUP, body), BOARD, memory)
+
+
+def site(address, ident, stub, flags=0, length=5, tramp=0):
+    nops = b"\x90" * (length + (5 if tramp else 0))
+    return struct.pack("<QIIHBBb3x16s", address, ident, stub, flags, length, 5, tramp, nops)
+
+
+def switch_sites(ident, on, *places):
+    return packet(message(SWITCH, struct.pack(f"<QII{len(places)}I", ident, on, len(places), *places)))
+
+
+def plan(ident, sites, region=0, **more):
+    body = struct.pack("<QQQQQII", ident, TEXT, TEXT + 0x10000, 3900, region, len(sites), 0)
+    return packet(message(PLAN, body), (1, 0, b"".join(sites), b""), **more)
+
+
+def agent():
+    sites = [site(PAGE + 16 * i, i, 64 + 48 * i, flags=i % 8 * 4) for i in range(1, 8)]
+    short = [site(PAGE + 0x405, 9, 0x200, length=2, tramp=-5)]
+    go, rescan, detach = packet(message(GO)), packet(message(RESCAN)), packet(message(DETACH))
+    begin = setup(arena())
+    write("agent", "dormant", setup(arena(), dormant=1))
+    write("agent", "planned", begin + plan(0, sites) + go + detach)
+    write("agent", "late", begin + packet(message(GO), flags=4) + plan(0, sites) + rescan)
+    write("agent", "switched", begin + plan(0, sites) + go + switch_sites(0, 0, 0, 1, 99) + switch_sites(0, 1, 0, 1) +
+          switch_sites(7, 0, 2**32 - 1) + detach)
+    write("agent", "hostile-sites", begin + plan(0, [site(2**63, 1, 0x148), site(2**47, 2, 0x248), site(0, 3, 2**32 - 1)]))
+    write("agent", "planned-twice", begin + plan(0, sites) + plan(1, short) + go + plan(0, sites, region=0x5FFFF000))
+    write("agent", "recording", begin + go + packet(message(GO), flags=2) + packet(message(GO), flags=3))
+    write("agent", "overwrite", setup(arena(mode=2), mode=2) + go + packet(message(GO), flags=2))
+    write("agent", "more-rings", begin + packet(message(ARENA, struct.pack("<Q", arena(4)[0] * PAGE)), arena(4)) +
+          packet(message(ARENA, struct.pack("<Q", 8 * PAGE))) + go)
+    write("agent", "rescan", begin + rescan + go + rescan)
+    write("agent", "unknown", begin + packet(message(99)))
+    write("agent", "half-message", begin + packet(message(PLAN)[:6]))
+    write("agent", "long-message", begin + packet(message(GO, bytes(900))))
+    write("agent", "plan-without-memory", begin + packet(message(PLAN, bytes(48))))
+    write("agent", "too-many-descriptors", begin + packet(message(GO), BOARD, BOARD, BOARD))
+    write("agent", "short-memory", setup(arena())[:-6 - len(arena()[2]) - len(arena()[3])] + struct.pack("<BBHH", 1, 0, 0, 0) + go)
+    write("agent", "unsealed-memory", setup((arena()[0] | UNSEALED, *arena()[1:])) + go)
+
+
+# ELF files: small, without libc, one way of instrumentation each.
+
+SOURCE_C = """__attribute__((noinline)) int work(int x) { __asm__ volatile(""); return x * 3 + 1; }
+static __attribute__((noinline)) int hidden(int x) { __asm__ volatile(""); return work(x) + 1; }
+int setjmp(int x) { return x; }
+int (*pointer)(int) = hidden;
+void __fentry__(void) {}
+void _start(void) { pointer(1); }
+"""
+SOURCE_CC = """namespace space { template <class T> struct Thing { T method(T x) const; };
+template <> int Thing<int>::method(int x) const { return x + 1; } }
+extern "C" void _start() { space::Thing<int> thing; thing.method(1); }
+"""
+PATCHABLE, FENTRY = ["-fpatchable-function-entry=5"], ["-pg", "-mfentry"]
+ELFS = {
+    "patchable.so": ("gcc", "c", [*PATCHABLE, "-shared", "-fPIC", "-g"]),
+    "patchable-before": ("gcc", "c", ["-fpatchable-function-entry=16,14", "-fno-pie", "-no-pie", "-fcf-protection"]),
+    "patchable-clang": ("clang", "c", [*PATCHABLE, "-fPIE", "-pie", "-gdwarf-5"]),
+    "patchable-gz": ("gcc", "c", [*PATCHABLE, "-shared", "-fPIC", "-g", "-gz"]),
+    "patchable-stripped": ("gcc", "c", [*PATCHABLE, "-shared", "-fPIC", "-s"]),
+    "fentry-table": ("gcc", "c", [*FENTRY, "-mrecord-mcount", "-fno-pie", "-no-pie"]),
+    "fentry-pie": ("gcc", "c", [*FENTRY, "-fPIE", "-pie"]),
+    "nop-mcount": ("gcc", "c", [*FENTRY, "-mnop-mcount", "-fno-pie", "-no-pie", "-g", "-gdwarf-4"]),
+    "plain": ("gcc", "c", ["-shared", "-fPIC"]),
+    "names": ("g++", "cc", [*PATCHABLE, "-shared", "-fPIC"]),
+    "relocatable": ("gcc", "c", [*PATCHABLE, "-c"]),
+}
+
+
+def elfs():
+    common = ["-O1", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-Wl,-z,noseparate-code",
+              "-Wl,-z,max-page-size=4096", "-Wl,-z,norelro", "-Wl,--build-id"]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (compiler, language, flags) in ELFS.items():
+            source, output = os.path.join(folder, "seed." + language), os.path.join(folder, name)
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(SOURCE_C if language == "c" else SOURCE_CC)
+            links = [flag for flag in common if "-c" not in flags or not flag.startswith("-Wl")]
+            subprocess.run([compiler, f"-ffile-prefix-map={folder}=.", *links, *flags, "-o", output, "seed." + language],
+                           check=True, cwd=folder)
+            with open(output, "rb") as file:
+                write("elf", name, file.read())
+
+
+TEXTS = {
+    "glob": "main*", "object": "libfoo.so.1:foo?[a-c]", "path": "/usr/lib/*.so:*", "regex": "/^foo(bar|baz)$/",
+    "method": "ns::Class::method", "escaped": "operator\\*", "open-bracket": "[a-", "open-regex": "/abc",
+    "list": "@main\n# comment\n\n  foo*  \n[bad\n@other", "duration": "1.5ms", "range": "0.5..10us", "open-range": "..2s",
+    "number": "18446744073709551616", "stars": "a*a*a*a*a*a*a*a*b", "negated": "[!]a-z]x", "column": "p99",
+    "bytes": "\xff\x80*", "colon": ":", "bad-regex": "/a\\{1/",
+}
+
+
+def texts():
+    for name, text in TEXTS.items():
+        write("text", name, text.encode("latin-1"))
+
+
+if __name__ == "__main__":
+    for part in (traces, host, agent, elfs, texts):
+        part()
+    size = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(CORPUS) for name in names)
+    print(f"{size} bytes")

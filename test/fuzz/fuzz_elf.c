@@ -1,0 +1,135 @@
+/*
+ * ELF and DWARF input: the quick look, symbols, sites, names, advice, lines;
+ * and what is promised of a site that may be patched.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <calltap/abi/control.h>
+#include <host/elf/advice.h>
+#include <host/elf/filter.h>
+#include <host/elf/object_impl.h>
+
+#include "fuzz.h"
+
+#define JUMP_BYTES 5
+#define LINES_MAX  64 /* looked up per file */
+
+/* Bytes of a segment that the kernel would map to be run, as the file has them. */
+static int is_loaded(const struct object *object, const struct input *file, uint64_t address, const uint8_t *bytes,
+		     size_t size)
+{
+	size_t count = 0;
+
+	if (elf_getphdrnum(object->elf, &count) < 0)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr segment;
+		uint64_t at;
+
+		if (!gelf_getphdr(object->elf, (int)i, &segment) || segment.p_type != PT_LOAD ||
+		    !(segment.p_flags & PF_X))
+			continue;
+		at = address - segment.p_vaddr;
+		if (at < segment.p_filesz && size <= segment.p_filesz - at &&
+		    segment.p_offset + at + size <= file->left &&
+		    !memcmp(file->at + segment.p_offset + at, bytes, size))
+			return 1;
+	}
+	return 0;
+}
+
+/* Of what is written. */
+static uint64_t first_byte(const struct object_site *site)
+{
+	return site->address + (uint64_t)(int64_t)(site->length < JUMP_BYTES ? site->tramp_off : 0);
+}
+
+static void check_sites(struct object *object, const struct input *file)
+{
+	const struct object_site *sites;
+	size_t count = object_sites(object, &sites), traceable = 0;
+	const struct calltap_site *wire = NULL; /* for its sizes */
+	uint64_t lo, hi, end = 0;
+
+	object_extent(object, &lo, &hi);
+	fuzz_expect(lo <= hi, "an extent is not turned round");
+	for (size_t i = 0; i < count; i++) {
+		const struct object_site *site = &sites[i];
+
+		fuzz_expect(object_site_name(object, site) && object_site_short_name(object, site),
+			    "a site has a name");
+		fuzz_expect(!i || site[-1].address < site->address, "sites are sorted and differ");
+		if (site->verdict != SITE_OK)
+			continue;
+		traceable++;
+		fuzz_expect(first_byte(site) >= end, "no byte belongs to two sites");
+		end = site->address + site->span;
+		fuzz_expect(site->length == 5 || (site->length == 2 && site->tramp_off <= -5),
+			    "a site has room for a jump");
+		fuzz_expect(site->span >= site->length && site->body_off >= site->span,
+			    "the body begins after the site");
+		fuzz_expect(site->span + (site->length < JUMP_BYTES ? sizeof(site->tramp_old) : 0) <= sizeof(wire->old),
+			    "the bytes of a site fit into a plan");
+		fuzz_expect(is_loaded(object, file, site->address, site->old, site->span),
+			    "a site is code that is loaded");
+		fuzz_expect(site->length == 5 ||
+				    is_loaded(object, file, site->address + (uint64_t)(int64_t)site->tramp_off,
+					      site->tramp_old, 5),
+			    "a trampoline is code that is loaded");
+	}
+	fuzz_expect(traceable == object_traceable(object), "traceable sites are counted");
+}
+
+static void check_symbols(struct object *object)
+{
+	const struct object_symbol *symbols;
+	size_t count = object_symbols(object, &symbols);
+
+	for (size_t i = 0; i < count; i++) {
+		fuzz_expect(object_symbol_name(object, &symbols[i]) && object_symbol_short_name(object, &symbols[i]),
+			    "a symbol has a name");
+		fuzz_expect(!i || symbols[i - 1].address < symbols[i].address, "symbols are sorted and differ");
+		fuzz_expect(object_symbol_at(object, symbols[i].address) == &symbols[i], "a symbol is found");
+	}
+}
+
+static void look_up_lines(const struct object *object, const char *path)
+{
+	const struct object_symbol *symbols;
+	size_t count = object_symbols(object, &symbols);
+	struct object_lines *lines;
+	const char *file;
+	uint32_t line;
+
+	if (object_lines_open(&lines, path))
+		return;
+	for (size_t i = 0; i < count && i < LINES_MAX; i++)
+		if (object_lines_find(lines, symbols[i].address, &file, &line))
+			fuzz_expect(strlen(file) < INPUT_MAX, "a file has a name");
+	object_lines_close(lines);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct calltap_diag diag = {0};
+	struct object *object;
+	int fd = input_file(data, size);
+	const char *near[3];
+	char path[32];
+
+	input_path(path, fd);
+	object_is_plain_library(fd);
+	if (!object_open(&object, fd, path, &diag)) {
+		check_sites(object, &(struct input){data, size});
+		check_symbols(object);
+		look_up_lines(object, path);
+		object_no_sites_diag(object, &diag);
+		object_lost_cxx_sites(object);
+		filter_near_misses("functoin", &object, 1, near, 3);
+		object_close(object);
+	}
+	close(fd);
+	return 0;
+}
