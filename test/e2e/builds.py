@@ -81,7 +81,7 @@ def compile_program(build, source, output, sites=True, flags=()):
         link = [part for part in command if part not in ("-pg", "-mfentry", "-mrecord-mcount", "-mnop-mcount")]
         objects = output + ".o"
         shared = [part for part in command if part not in ("-shared", "-pie", "-no-pie")]
-        shared[shared.index("-o"):] = ["-c", "-o", objects, os.path.join(PROGRAMS, source)]
+        shared[shared.index("-o"):] = ["-c", "-o", objects, os.path.join(PROGRAMS, source), *flags]
         link[link.index(os.path.join(PROGRAMS, source))] = objects
         steps = [shared, link]
     else:

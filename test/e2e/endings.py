@@ -174,6 +174,7 @@ SINGLE = {
     "end-term": ends("raise", str(int(signal.SIGTERM))),
     "end-kill": ends("kill", "9"),
     "end-thread_exit": ends("thread_exit"),
+    "end-each_thread": ends("each_thread", "11"),
     "end-status": every_status,
     "program-killed": program_killed,
     "tool-killed": tool_killed,

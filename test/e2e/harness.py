@@ -1,15 +1,19 @@
 """What the end-to-end cases share: a case's folder, building, running plain and under record, and failing well."""
+import collections
 import json
 import os
 import shutil
 import signal
 import subprocess
+import threading
 
 import builds
 import tracefile
 import truth
 
 TIMEOUT = 60  # seconds for one command
+# By program: one that is replaced while another case runs it is not the one that the tool reads.
+BUILDING = collections.defaultdict(threading.Lock)
 
 
 class Failure(Exception):
@@ -42,6 +46,7 @@ class Case:
         self.programs = os.path.join(work, "programs", builds.label(build))
         self.trace_path = os.path.join(self.folder, "trace")
         self.truth = os.path.join(self.folder, "truth")
+        self.said = []  # what the tool had to say, for a failure's report
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.truth)
         os.makedirs(self.programs, exist_ok=True)
@@ -51,7 +56,13 @@ class Case:
         the compiler and linker need a variant name of their own."""
         base = source.rsplit(".", 1)[0] + variant + ("" if sites else "-plain")
         output = os.path.join(self.programs, base + (".so" if source == "library.c" else ""))
-        newest = max(os.path.getmtime(os.path.join(builds.PROGRAMS, name)) for name in (source, "truth.h"))
+        headers = (name for name in os.listdir(builds.PROGRAMS) if name.endswith(".h"))
+        newest = max(os.path.getmtime(os.path.join(builds.PROGRAMS, name)) for name in (source, *headers))
+        with BUILDING[output]:
+            self.build_program(source, output, newest, sites, flags)
+        return output
+
+    def build_program(self, source, output, newest, sites, flags):
         if not os.path.exists(output) or os.path.getmtime(output) < newest:
             temporary = f"{output}.{os.getpid()}.{id(self)}"
             try:
@@ -59,7 +70,6 @@ class Case:
             except builds.BuildError as error:
                 raise Failure(f"cannot build {source}: {error}") from error
             os.rename(temporary, output)
-        return output
 
     def environment(self, log=True):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("CALLTAP")}
@@ -86,6 +96,7 @@ class Case:
         """Run plain and traced; both must print the same and end the same.  Returns the traced outcome."""
         plain, traced = self.run(command), self.record(command, options, log)
         own = [line for line in traced.stderr.splitlines() if not line.startswith("calltap")]
+        self.said = [line for line in traced.stderr.splitlines() if line.startswith("calltap")]
         expect(traced.status == plain.status,
                f"exit status {traced.status}, plain {plain.status}; stderr: {traced.stderr.strip()[-600:]}")
         expect(traced.stdout == plain.stdout, f"stdout differs: traced {traced.stdout[-300:]!r}, plain {plain.stdout[-300:]!r}")

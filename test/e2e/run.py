@@ -30,11 +30,12 @@ import options
 import programs
 import refusals
 import tools
+import undone
 from harness import Case, Failure, Skip
 from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
-MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults)
+MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -73,7 +74,7 @@ def run_case(name, test, build, tool, arguments):
         here = os.path.relpath(os.path.abspath(__file__), ROOT)
         again = ["python3", here, "--keep"] + ([] if arguments.default_build else ["--build", arguments.build])
         again += ["--long"] if arguments.long else []
-        text += f"\n    run it alone: {shlex.join(again + [name])}"
+        text += "".join(f"\n    {line}" for line in case.said) + f"\n    run it alone: {shlex.join(again + [name])}"
     elif not arguments.keep:
         case.clean()
     return {"name": name, "status": status, "text": text}

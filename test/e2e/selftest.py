@@ -13,6 +13,14 @@ NAMES = {1: "main", 2: "fib", 3: "_ZN4deep5Guard7releaseEv", 4: "helper.constpro
 LOG = ["> main", "> fib", "> release", "< release", "> helper", "! fib", "< fib", "< main"]
 TRUE = [(tf.ENTRY, 1), (tf.ENTRY, 2), (tf.ENTRY, 3), (tf.ENTRY, 5), (tf.EXIT, 5), (tf.EXIT, 3), (tf.ENTRY, 4),
         (tf.UNWIND, 1), (tf.EXIT, 2), (tf.EXIT, 1)]
+# Two coroutines of 4 KiB side by side; the first pauses in release(), is given up, and its memory goes to a third.
+STACKS_LOG = ["> main 9000", "= 1000 2000", "= 2000 3000", "> fib 1f00", "> release 1e00", "> fib 2f00",
+              "> helper 9000", "< helper 9000", "< fib 2f00", "= 1000 2000", "> helper 1f00", "< helper 1f00",
+              "< main 9000"]
+ONE, TWO, OWN = ((tf.STACK, 0, address) for address in (0x1FFF, 0x2FFF, 0x9FFF))
+STACKS_TRUE = [(tf.ENTRY, 1), ONE, (tf.ENTRY, 2), (tf.ENTRY, 3), TWO, (tf.ENTRY, 2), OWN, (tf.ENTRY, 4), (tf.EXIT, 4),
+               TWO, (tf.EXIT, 2), ONE, (tf.UNWIND, 2), (tf.ENTRY, 4), (tf.EXIT, 4), OWN, (tf.EXIT, 1)]
+UNSTACKED = [event for event in STACKS_TRUE if event[0] != tf.STACK]
 
 
 def chunk(kind, payload):
@@ -56,15 +64,26 @@ def verdict(folder, events, log, number=0, **how):
     return None
 
 
+def without(events, index):
+    return events[:index] + events[index + 1:]
+
+
 def main():
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
         good = {"true": (TRUE, LOG, {}), "one event ahead": (TRUE, LOG[:-1], {"prefix": True}),
-                "entries only": (TRUE[:3] + TRUE[6:7], LOG, {"only_entries": True})}
+                "entries only": (TRUE[:3] + TRUE[6:7], LOG, {"only_entries": True}),
+                "stacks": (STACKS_TRUE, STACKS_LOG, {}),
+                "order only": (UNSTACKED, STACKS_LOG, {"only_order": True})}
         bad = {"call missing": (TRUE[:2] + TRUE[6:], LOG, {}), "exit missing": (TRUE[:-1], LOG, {}),
                "call twice": (TRUE[:2] + TRUE[2:6] + TRUE[2:], LOG, {}), "wrong nesting": (TRUE[:2] + [TRUE[-1]], LOG, {}),
                "unwind missing": (TRUE[:7] + TRUE[8:], LOG, {}), "records lost": (TRUE + [(tf.LOST, 0, 3)], LOG, {}),
                "far ahead": (TRUE, LOG[:3], {"prefix": True}), "behind": (TRUE[:3], LOG[:5], {"prefix": True}),
+               "stack not left": (without(STACKS_TRUE, 4), STACKS_LOG, {}),
+               "stack not entered": (without(STACKS_TRUE, 9), STACKS_LOG, {}),
+               "given up unnoticed": (without(STACKS_TRUE, 12), STACKS_LOG, {}),
+               "not back": (without(STACKS_TRUE, 6), STACKS_LOG, {}),
+               "order wrong": (STACKS_TRUE[:2] + STACKS_TRUE[3:], STACKS_LOG, {"only_order": True}),
                "empty": ([], LOG, {}), "chunk missing": (TRUE, LOG, {"number": 1})}
         for label, (events, log, how) in good.items():
             problem = verdict(folder, events, log, **how)
@@ -73,7 +92,7 @@ def main():
         for label, (events, log, how) in bad.items():
             if not verdict(folder, events, log, **how):
                 wrong.append(f"'{label}' should fail")
-    print("\n".join(wrong) if wrong else "13 comparisons judged right")
+    print("\n".join(wrong) if wrong else f"{len(good) + len(bad)} comparisons judged right")
     return 1 if wrong else 0
 
 

@@ -8,7 +8,7 @@ import subprocess
 
 HEAD, CHUNK = struct.Struct("<8sIIQI36x"), struct.Struct("<IIIIQQ")
 INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END = range(1, 11)
-ENTRY, EXIT, CALL, TIME, UNWIND, STACK, LOST, WAIT, TAIL = range(1, 10)
+ENTRY, EXIT, CALL, TIME, UNWIND, STACK, LOST, WAIT, TAIL, LANDING = range(1, 11)
 TWO_WORDS = {CALL, TIME, STACK, LOST, WAIT}
 CHUNK_MAGIC = 0x4B435443
 DATA_HEAD = 48  # bytes of struct calltap_file_data, never compressed
@@ -149,7 +149,7 @@ class Trace:
 
 
 def bare(name):
-    name = re.sub(r"\.(constprop|isra|part|cold|lto_priv|llvm)\b.*|@.*| \[clone.*|\[abi:\w+\]", "", name)
+    name = re.sub(r"\.(\d+|constprop|isra|part|cold|lto_priv|llvm)\b.*|@.*| \[clone.*|\[abi:\w+\]", "", name)
     name = name.replace("(anonymous namespace)", "anonymous")
     while re.search(r"<[^<>]*>", name):
         name = re.sub(r"<[^<>]*>", "", name)

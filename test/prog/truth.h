@@ -2,9 +2,9 @@
  * How a test program tells what it called: a log of its own, beside the trace.
  *
  * Each function of a program opens with TRUTH(), which appends "> name" to the file of the running thread,
- * $CALLTAP_TRUTH/PID.TID, and "< name" when the function is left.  test/e2e compares that with the recorded graph.
- * Lines are written at once, so that a crash loses none.  Without CALLTAP_TRUTH nothing is logged.  What is in here
- * carries no site, whatever the program is built with.
+ * $CALLTAP_TRUTH/PID.TID, and "< name" when the function is left, each with an address on the stack that it runs on.
+ * test/e2e compares that with the recorded graph.  Lines are written at once, so that a crash loses none.  Without
+ * CALLTAP_TRUTH nothing is logged.  What is in here carries no site, whatever the program is built with.
  */
 #ifndef TEST_PROG_TRUTH_H
 #define TEST_PROG_TRUTH_H
@@ -25,7 +25,7 @@
 #endif
 
 /* Opens the log for each line: no descriptor to lose over fork, exec and close. */
-UNTRACED static void truth_line(char mark, const char *name)
+UNTRACED static void truth_write(char mark, const char *what, unsigned long number)
 {
 	const char *folder = getenv("CALLTAP_TRUTH");
 	char path[512], line[128];
@@ -34,11 +34,28 @@ UNTRACED static void truth_line(char mark, const char *name)
 	if (!folder)
 		return;
 	snprintf(path, sizeof(path), "%s/%ld.%ld", folder, (long)getpid(), (long)syscall(SYS_gettid));
-	size = snprintf(line, sizeof(line), "%c %s\n", mark, name);
+	size = snprintf(line, sizeof(line), "%c %s %lx\n", mark, what, number);
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, line, size) != size)
 		_exit(99);
 	close(fd);
+}
+
+UNTRACED static void truth_line(char mark, const char *name)
+{
+	truth_write(mark, name, (unsigned long)__builtin_frame_address(0));
+}
+
+/*
+ * This memory is a stack, other than a thread's own: what runs on it is a chain of frames of its own.  Told again when
+ * something else starts there, for then the frames that were left on it are gone.
+ */
+UNTRACED static void truth_stack(const void *memory, unsigned long size)
+{
+	char low[32];
+
+	snprintf(low, sizeof(low), "%lx", (unsigned long)memory);
+	truth_write('=', low, (unsigned long)memory + size);
 }
 
 UNTRACED static const char *truth_enter(const char *name)
