@@ -1,4 +1,325 @@
 """What surrounds a program: forks, sandboxes, closed descriptors, tight limits, many threads and libraries."""
+import os
+import shlex
+import shutil
+import sys
 
-CASES = {}
-SINGLE = {}
+from harness import Skip, expect
+
+
+def processes(shape):
+    """A way to make processes: each of them is followed, and its graph is true."""
+    def test(case):
+        case.same_as_plain([case.program("processes.c"), shape])
+        case.compare(case.trace())
+        case.readable()
+    return test
+
+
+def shared_memory(case):
+    """Two tasks on one thread block: no harm is done; whose call is whose cannot be told."""
+    case.same_as_plain([case.program("processes.c"), "shared"], log=False)
+    expect(case.trace().called().get("work", 0) > 0, "nothing was recorded")
+    case.readable()
+
+
+def surroundings(how):
+    """The program takes something away from itself and goes on."""
+    def test(case):
+        case.same_as_plain([case.program("surroundings.c"), how])
+        case.compare(case.trace())
+        case.readable()
+    return test
+
+
+STEPS = 40000  # that test/prog/sandboxes.c makes after it has shut itself in
+DEEP = 3001
+
+
+def sandbox(way, what, options=()):
+    """The program shuts itself in: it works on as ever, all of its calls are recorded, and what cannot be is said."""
+    def test(case):
+        outcome = case.same_as_plain([case.program("sandboxes.c"), way, what], options, log=False)
+        trace = case.trace()
+        called = trace.called()
+        expect(called.get("step", 0) >= STEPS and called.get("deep") == DEEP,
+               f"{called.get('step')} steps and {called.get('deep')} frames of deep() are in the trace, "
+               f"{STEPS} and {DEEP} were called; {outcome.stderr}")
+        told = "shut themselves in" in outcome.stderr
+        expect(told == (what != "allow"), f"stderr says {outcome.stderr!r}")
+        expect(("sandbox" in trace.info) == told, f"info has {sorted(trace.info)}")
+        case.readable()
+    return test
+
+
+def executed(case):
+    """A program executed in a sandbox runs without the agent, which the sandbox might not stand, and that is said."""
+    outcome = case.same_as_plain([case.program("sandboxes.c"), "executes"], log=False)
+    trace = case.trace()
+    expect(trace.called().get("main") == 1 and "step" not in trace.called(), f"the trace has {trace.called()}")
+    expect("executed in a sandbox" in outcome.stderr and "executed" in trace.info, f"nothing is said: {outcome.stderr!r}")
+    case.readable()
+
+
+def strict(case):
+    """Strict mode takes the CPU's clock away, too: recording ends before, with what was recorded; the program goes on."""
+    outcome = case.same_as_plain([case.program("sandboxes.c"), "strict"], log=False)
+    trace = case.trace()
+    expect(trace.called().get("main") == 1 and "step" not in trace.called(), f"the trace has {trace.called()}")
+    expect("shut themselves in" in outcome.stderr and "sandbox" in trace.info, f"nothing is said: {outcome.stderr!r}")
+    case.readable()
+
+
+LIBRARIES = 200
+
+
+def copies(case, count):
+    """So many libraries, each a file of its own."""
+    paths = [os.path.join(case.folder, f"lib{number}.so") for number in range(count)]
+    for path in paths:
+        shutil.copy(case.program("library.c"), path)
+    return paths
+
+
+def reloads(what, count):
+    def test(case):
+        case.same_as_plain([case.program("reloads.c"), what, *copies(case, count)])
+        case.compare(case.trace())
+        case.readable()
+    return test
+
+
+def many_libraries(case):
+    """200 libraries, each of them traced; the trace says which function is of which."""
+    case.same_as_plain([case.program("reloads.c"), "many", *copies(case, LIBRARIES)], log=False)
+    trace = case.trace()
+    owners = {trace.objects[trace.function_object[function]] for thread in trace.threads.values()
+              for kind, function, _ in thread.events() if trace.name(function) == "library_answer"}
+    expect(len(owners) == LIBRARIES, f"library_answer of {len(owners)} libraries is in the trace, not of {LIBRARIES}")
+    called = trace.called()
+    expect(called.get("helper") == 3 * LIBRARIES, f"{called.get('helper')} calls of helper, not {3 * LIBRARIES}")
+    case.readable()
+
+
+def places(case):
+    """A library back at its old place, at another one, and another library at its old place."""
+    outcome = case.same_as_plain([case.program("reloads.c"), "places", *copies(case, 2)], stderr=False)
+    case.compare(case.trace())
+    told = [line for line in outcome.stderr.splitlines() if not line.startswith("calltap")]
+    expect(told == ["again: same place", "blocked: elsewhere", "other: same place"], f"the program says {told}")
+    case.readable()
+
+
+def name_spaces(case):
+    """dlmopen: what is in another name space runs untraced, and that is said."""
+    outcome = case.same_as_plain([case.program("reloads.c"), "spaces", *copies(case, 1)], log=False)
+    trace = case.trace()
+    expect(trace.called().get("library_answer") == 1, f"recorded {trace.called()}")
+    expect("dlmopen" in trace.info, f"info has {sorted(trace.info)}; {outcome.stderr}")
+
+
+WORK = {"before": 4, "here": 201, "thread": 8, "child": 10}  # calls of work() in test/prog/surroundings.c
+
+
+def without_log(how, missing=""):
+    """The same where the program cannot log what it calls: its calls are counted.  A child that cannot reach the tool is
+    not traced, and that is said; after unshare(CLONE_NEWPID) the kernel makes no thread."""
+    def test(case):
+        outcome = case.same_as_plain([case.program("surroundings.c"), how], log=False)
+        trace = case.trace()
+        wanted, reached = sum(WORK.values()) - WORK.get(missing, 0), missing != "child"
+        called = trace.called().get("work")
+        expect(called == wanted, f"{called} calls of work() in the trace, not {wanted}; {outcome.stderr}")
+        expect(("could not reach" in outcome.stderr) != reached, f"stderr says {outcome.stderr!r}")
+        expect(("unreached" in trace.info) != reached, f"info has {sorted(trace.info)}")
+        case.readable()
+    return test
+
+
+
+
+def no_clock(case):
+    """A program that gives up the CPU's clock would die of a probe that reads it: recording ends before, and that is said."""
+    outcome = case.same_as_plain([case.program("surroundings.c"), "no-clock"], log=False)
+    trace = case.trace()
+    expect(trace.called().get("work") == WORK["before"], f"the trace has {trace.called()}")
+    expect("sandbox" in trace.info and "not in the trace" in outcome.stderr, f"nothing is said: {outcome.stderr!r}")
+    case.readable()
+
+
+SUM = sum(WORK.values())
+
+
+def crowd(case):
+    """10,000 threads, 1000 at a time."""
+    case.same_as_plain([case.program("crowd.c"), "10000", "1000"], ["-b", "16k"], log=False)
+    trace = case.trace()
+    called = trace.called()
+    expect((called.get("member"), called.get("step")) == (10000, 200000), f"the trace has {called}")
+    expect(len(trace.threads) == 10001, f"{len(trace.threads)} threads in the trace, not 10001")
+
+
+def recurse(case):
+    """A million frames, on a stack that has room for them."""
+    frames = 1000000
+    command = [case.program("recurse.c"), str(frames)]
+    plain, traced = (case.run(["sh", "-c", "ulimit -s unlimited || exit 77; exec " + shlex.join(line)])
+                     for line in (command, case.record_command(command)))
+    if plain.status == 77:
+        raise Skip("the limit of the stack cannot be lifted here")
+    expect((traced.status, traced.stdout) == (plain.status, plain.stdout), f"{traced.status}: {traced.stderr[-300:]}")
+    depth = deepest = 0
+    for thread in case.trace().threads.values():
+        for kind, _, _ in thread.events():
+            depth += (kind == 1) - (kind == 2)
+            deepest = max(deepest, depth)
+    expect((depth, deepest) == (0, frames + 2), f"deepest frame {deepest}, left open {depth}")
+
+
+MORE_KIB = 2048  # that a process may use at the end, beyond what it used after a tenth of the rounds
+
+
+def cycles(what, rounds, per_round):
+    """The same thing over and over: the program's mappings and memory do not grow, nor does the tool's, but for the
+    bytes that a round leaves in its tables."""
+    def test(case):
+        command = case.record_command([case.program("cycles.c"), what, str(rounds), case.program("library.c")], ["-b", "64k"])
+        peak = "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); " \
+               "print('tool', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr); sys.exit(done.returncode)"
+        sizes = []
+        for count in (rounds // 10, rounds):
+            command[command.index(what) + 1] = str(count)
+            outcome = case.run([sys.executable, "-c", peak, *command], timeout=300)
+            expect(outcome.status == 0, f"exit status {outcome.status}: {outcome.stderr[-300:]}")
+            sizes.append(int(next(line.split()[1] for line in outcome.stderr.splitlines() if line.startswith("tool"))))
+        states = [line.split() for line in outcome.stderr.splitlines() if line.startswith("state")]
+        (mappings, memory), (mappings_end, memory_end) = ((int(words[1]), int(words[3])) for words in states)
+        expect(mappings_end <= mappings + 4, f"{mappings} mappings after a tenth, {mappings_end} at the end")
+        expect(memory_end <= memory + MORE_KIB, f"{memory} KiB after a tenth, {memory_end} KiB at the end")
+        grown = (sizes[1] - sizes[0]) * 1024
+        expect(grown <= MORE_KIB * 1024 + rounds * per_round, f"the tool grew by {grown} bytes over {rounds} rounds")
+        called = case.trace().called().get("step", 0)
+        expect(called == rounds * (1 if what == "loads" else 2), f"{called} steps in the trace of {rounds} rounds")
+    return test
+
+
+def limited(limit):
+    """The program starts under a tight limit that a shell sets."""
+    def test(case):
+        command = ["sh", "-c", f"ulimit {limit} || exit 77; exec {shlex.quote(case.program('surroundings.c'))} nothing"]
+        if case.run(command).status == 77:
+            raise Skip(f"ulimit {limit} is refused here")
+        outcome = case.same_as_plain(command, ["--allow-no-sites"], log=False)
+        called = case.trace().called().get("work")
+        expect(called == SUM, f"{called} calls of work() in the trace, not {SUM}; {outcome.stderr}")
+    return test
+
+
+def no_room(case):
+    """Address space for the program alone: it runs untraced, and that is said."""
+    command = ["sh", "-c", f"ulimit -v 50000; exec {shlex.quote(case.program('surroundings.c'))} nothing"]
+    outcome = case.same_as_plain(command, ["--allow-no-sites"], log=False)
+    expect("runs on untraced" in outcome.stderr, f"stderr says {outcome.stderr!r}")
+
+
+def changed(script, how="nothing", start="exec"):
+    """Tool and program run where a script, as root in a mount name space of its own, has changed the system.  $FOLDER is
+    the case's folder; the trace goes to $FOLDER/out."""
+    def test(case):
+        if os.geteuid():
+            raise Skip("only root can change the system around a program")
+        out = os.path.join(case.folder, "out")
+        os.mkdir(out)
+        case.trace_path = os.path.join(out, "trace")
+        head = f"export FOLDER={shlex.quote(case.folder)}\n{script}\n"
+        command = ["sh", "-c", f"{start} {shlex.quote(case.program('surroundings.c'))} {how}"]
+        plain, traced = (case.run(["unshare", "-m", "sh", "-ec", head + shlex.join(line)])
+                         for line in (command, case.record_command(command, ["--allow-no-sites"])))
+        if plain.status != 5:
+            raise Skip(f"the system cannot be changed so: {plain.stderr.strip()[-200:]}")
+        expect((traced.status, traced.stdout) == (plain.status, plain.stdout),
+               f"traced {traced.status} {traced.stdout[-300:]!r} {traced.stderr[-300:]!r}, plain {plain.stdout[-300:]!r}")
+        called = case.trace().called().get("work")
+        expect(called == SUM, f"{called} calls of work() in the trace, not {SUM}; {traced.stderr}")
+    return test
+
+
+def without_proc(case):
+    """Without /proc from the start nothing can be traced: that is said, and the program is not run."""
+    if os.geteuid():
+        raise Skip("only root can unmount /proc")
+    command = shlex.join(case.record_command([case.program("surroundings.c"), "nothing"]))
+    outcome = case.run(["unshare", "-m", "sh", "-c", f"umount -l /proc || exit 77; exec {command}"])
+    if outcome.status == 77:
+        raise Skip("/proc cannot be unmounted here")
+    expect((outcome.status, outcome.stdout) == (1, ""), f"{outcome.status}: {outcome.stdout!r}")
+    expect("/proc is not mounted" in outcome.stderr, f"stderr says {outcome.stderr!r}")
+
+
+CGROUP = """[ -d /sys/fs/cgroup/memory ] || exit 1
+mkdir -p /sys/fs/cgroup/memory/calltap-$$
+trap 'echo $$ > /sys/fs/cgroup/memory/tasks; rmdir /sys/fs/cgroup/memory/calltap-*' EXIT
+echo $((24 << 20)) > /sys/fs/cgroup/memory/calltap-$$/memory.limit_in_bytes
+echo $$ > /sys/fs/cgroup/memory/calltap-$$/tasks"""
+
+CHANGED = {
+    "full-shm": "mount -t tmpfs -o size=4k none /dev/shm; cat /dev/zero > /dev/shm/full 2>/dev/null || true",
+    "no-shm": "mount -t tmpfs -o ro,size=4k none /dev/shm",
+    "hidepid": "mount -t proc -o hidepid=2 none /proc",
+    "read-only-root": "mount --bind $FOLDER/out $FOLDER/out; mount -o remount,ro,bind /",
+    "memory-group": CGROUP,
+}
+
+def rooted(case):
+    """Children whose only thread ends by itself, in a root without /proc: nobody keeps them."""
+    if os.geteuid():
+        raise Skip("only root can change its root")
+    case.same_as_plain([case.program("processes.c"), "rooted"], log=False)
+    called = case.trace().called()
+    expect(called.get("work") == 10 and called.get("cloned") == 2, f"recorded {called}")
+
+
+TAKEN = ("nothing", "closefrom", "close_range", "dup2", "removed", "dumpable", "no-new-privileges", "death-signal",
+         "subreaper", "unshare-files", "unshare-user", "unshare-mount", "unshare-vm", "as", "stack", "locked", "processes",
+         "lock-all")
+
+CASES = {
+    "process-threads": processes("threads"),
+    "process-clones": processes("clones"),
+    "libraries-loop": reloads("loop", 3),
+}
+SINGLE = {
+    **{f"limited{limit.replace(' ', '')}": limited(limit) for limit in ("-n 5", "-s 128", "-v 120000", "-l 0", "-f 0", "-c 0")},
+    **{f"changed-{name}": changed(script) for name, script in CHANGED.items()},
+    "no-proc": without_proc,
+    "no-room": no_room,
+    "changed-no-proc": changed("true", how="no-proc"),
+    "changed-umount": changed("mkdir -p $FOLDER/mounted; export MOUNTED=$FOLDER/mounted; mount -t tmpfs none $MOUNTED",
+                              how="umount", start="cd $MOUNTED && exec"),
+    "crowd-10000": crowd,
+    "recurse-million": recurse,
+    "libraries-many": many_libraries,
+    "libraries-places": places,
+    "libraries-spaces": name_spaces,
+    "sandbox-strict": strict,
+    "without-clock": no_clock,
+    "sandbox-executed": executed,
+    "sandbox-late": sandbox("prctl", "kill", ("-l", "step", "-l", "deep")),
+    **{f"sandbox-{way}-{what}": sandbox(way, what)
+       for way in ("prctl", "raw", "tsync") for what in ("kill", "errno", "generous", "allow")},
+    **{f"without-{how}": surroundings(how) for how in TAKEN},
+    **{f"without-{how}": without_log(how) for how in ("chroot", "nobody", "file-size")},
+    "without-unshare-pid": without_log("unshare-pid", "thread"),
+    **{f"without-{how}": without_log(how, "child") for how in ("unshare-net", "unshare-user-net", "files-0", "files-3")},
+    "process-spawns": processes("spawns"),
+    "process-sister": processes("sister"),
+    "process-orphan": processes("orphan"),
+    "process-daemon": processes("daemon"),
+    "process-shared-memory": shared_memory,
+    "process-rooted": rooted,
+}
+LONG = {
+    "cycles-forks": cycles("forks", 10000, 2048),
+    "cycles-loads": cycles("loads", 2000, 256),
+    "cycles-threads": cycles("threads", 20000, 256),
+}
