@@ -1,0 +1,181 @@
+/*
+ * Who called me, asked at every single instruction: the program sets the CPU's trap flag, and its SIGTRAP handler walks
+ * the stack between any two instructions of main() -> outer() -> middle() -> leaf() and back.
+ *
+ *     steps [FILE]     FILE gets the number of instructions looked at
+ *
+ * Frames of other code than the program's may lie between and are left out; of the program's own, every one must be
+ * there, in order, from the one that runs (or that was left or entered last) to main().
+ */
+#include <signal.h>
+#include <stdint.h>
+#include <ucontext.h>
+#include <unwind.h>
+
+#include "truth.h"
+
+#define FRAMES_MAX 64
+#define ROUNDS	   3
+#define TRAP_FLAG  0x100
+
+enum { LEAF, MIDDLE, OUTER, MAIN, FUNCTIONS };
+
+static const char *const names[FUNCTIONS] = {"leaf", "middle", "outer", "main"};
+static uintptr_t starts[FUNCTIONS], ends[FUNCTIONS]; /* of the functions' text */
+static int open_frames[FUNCTIONS + 1];		     /* as the instructions tell them, main() first */
+static int depth;
+static unsigned long looked_at, wrong;
+
+/* End a function with something that keeps the call in front of it from being a tail call. */
+#define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
+
+TRACED int leaf(int x)
+{
+	return x * 3 + 1;
+}
+
+TRACED int middle(int x)
+{
+	int sum = leaf(x) + leaf(x + 1);
+
+	NO_TAIL_CALL();
+	return sum;
+}
+
+TRACED int outer(int x)
+{
+	int sum = middle(x) ^ leaf(x);
+
+	NO_TAIL_CALL();
+	return sum;
+}
+
+TRACED int main(int argc, char **argv);
+
+/* The function of the program that pc is in, or -1. */
+UNTRACED static int function_at(uintptr_t pc)
+{
+	for (int i = 0; i < FUNCTIONS; i++)
+		if (pc >= starts[i] && pc < ends[i])
+			return i;
+	return -1;
+}
+
+/*
+ * A jump right before a function, in the room that -fpatchable-function-entry=N,M leaves there: compilers put it into
+ * no unwind table, so that nobody can be found from there.
+ */
+UNTRACED static int is_trampoline(uintptr_t pc)
+{
+	for (int i = 0; i < FUNCTIONS; i++)
+		if (pc + 5 == starts[i] && *(const unsigned char *)pc == 0xe9)
+			return 1;
+	return 0;
+}
+
+struct walk {
+	int seen[FRAMES_MAX]; /* functions of the program, innermost first, down to main() */
+	int count;
+	int in_handler; /* the interrupted frame was not reached yet */
+	uintptr_t interrupted;
+};
+
+UNTRACED static _Unwind_Reason_Code note_frame(struct _Unwind_Context *context, void *arg)
+{
+	struct walk *walk = arg;
+	int before = 0, function;
+	uintptr_t pc = _Unwind_GetIPInfo(context, &before);
+
+	if (walk->in_handler && pc != walk->interrupted)
+		return _URC_NO_REASON;
+	walk->in_handler = 0;
+	function = function_at(before ? pc : pc - 1);
+	if (function >= 0 && walk->count < FRAMES_MAX)
+		walk->seen[walk->count++] = function;
+	return function == MAIN ? _URC_NORMAL_STOP : _URC_NO_REASON;
+}
+
+UNTRACED static void complain(const struct walk *walk)
+{
+	const unsigned char *code = (const unsigned char *)walk->interrupted;
+
+	if (wrong++ >= 5)
+		return;
+	printf("at %p, %d deep in %s:", code, depth, names[open_frames[depth - 1]]);
+	for (int i = 0; i < walk->count; i++)
+		printf(" %s", names[walk->seen[i]]);
+	printf(" (code");
+	for (int i = 0; i < 6; i++)
+		printf(" %02x", code[i]);
+	printf(")\n");
+}
+
+/* The program is in `function`: it was called, or returned to, or goes on. */
+UNTRACED static void follow(int function)
+{
+	if (depth > 1 && open_frames[depth - 2] == function)
+		depth--;
+	else if ((!depth || open_frames[depth - 1] != function) && depth <= FUNCTIONS)
+		open_frames[depth++] = function;
+}
+
+/* The frames seen are the open ones, but for the `without` innermost. */
+UNTRACED static int are_open(const struct walk *walk, int without)
+{
+	for (int i = 0; i < walk->count && i < depth - without; i++)
+		if (walk->seen[i] != open_frames[depth - without - 1 - i])
+			return 0;
+	return walk->count == depth - without;
+}
+
+UNTRACED static void on_trap(int signal, siginfo_t *info, void *raw)
+{
+	ucontext_t *context = raw;
+	struct walk walk = {.in_handler = 1, .interrupted = (uintptr_t)context->uc_mcontext.gregs[REG_RIP]};
+	int here = function_at(walk.interrupted);
+
+	if (is_trampoline(walk.interrupted))
+		return;
+	_Unwind_Backtrace(note_frame, &walk);
+	looked_at++;
+	if (here >= 0)
+		follow(here);
+	/* In code that is not the program's, the function just entered or left may be there or not. */
+	if (!are_open(&walk, 0) && (here >= 0 || !are_open(&walk, 1)))
+		complain(&walk);
+}
+
+UNTRACED static void learn_text(void *(*const functions[])(void))
+{
+	for (int i = 0; i < FUNCTIONS; i++) {
+		uintptr_t start = (uintptr_t)functions[i];
+
+		starts[i] = start;
+		ends[i] = start + 4096;
+	}
+	for (int i = 0; i < FUNCTIONS; i++)
+		for (int k = 0; k < FUNCTIONS; k++)
+			if (starts[k] > starts[i] && starts[k] < ends[i])
+				ends[i] = starts[k];
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	volatile int result = outer(2); /* once before, for what is done at a first call only */
+	FILE *file;
+
+	learn_text((void *(*const[])(void)){(void *)leaf, (void *)middle, (void *)outer, (void *)main});
+	sigaction(SIGTRAP, &action, NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		depth = 0;
+		__asm__ volatile("pushfq; orq %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
+		result += outer(i);
+		__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
+	}
+	printf("%d, %lu wrong\n", result, wrong);
+	file = argc > 1 ? fopen(argv[1], "w") : NULL;
+	if (file)
+		fprintf(file, "%lu\n", looked_at);
+	return file && fclose(file) ? 1 : wrong != 0;
+}
