@@ -1,4 +1,188 @@
-"""Functions traced and untraced while the program runs."""
+"""Functions traced and untraced while the program runs, and the text that is left behind: the file's, byte for byte."""
+import os
+import re
+import signal
+import time
 
-CASES = {}
-SINGLE = {}
+import tracefile as tf
+from endings import finish, start, wait_for
+from harness import expect, stop
+
+RUN_MS = "20000"  # of programs that are ended by the test before
+
+
+def beside(case, *path):
+    """A file of the build that the tool is from."""
+    return os.path.join(os.path.dirname(case.tool), "..", "..", *path)
+
+
+def run_switched(case, command, unloads, timeout=60):
+    """Run the command while random sets of its functions go on and off; what it printed."""
+    driver = os.path.realpath(beside(case, "test", "stress", "live"))
+    agent = os.path.realpath(beside(case, "src", "agent", "libcalltap-agent.so"))
+    expect(os.path.exists(driver), f"{driver} is not built")
+    outcome = case.run([driver, agent, case.trace_path, "yes" if unloads else "no", *command], timeout=timeout)
+    expect(outcome.status == 0, f"status {outcome.status}: {outcome.stdout[-300:]} {outcome.stderr[-300:]}")
+    return "".join(line for line in outcome.stdout.splitlines(keepends=True) if " requests, " not in line)
+
+
+def forks(case):
+    """Processes come and go meanwhile: a child has the text of its parent at the fork, and is told what is off now."""
+    command = [case.program("forks.c")]
+    for _ in range(5):
+        printed = run_switched(case, command, False)
+        expect(printed == case.run(command).stdout, f"the program printed {printed!r}")
+        case.readable()
+
+
+def switched_for(milliseconds, *how):
+    """Random sets of functions go on and off while threads, signal handlers and jumps run through them."""
+    def test(case):
+        command = [case.program("live.c"), str(milliseconds), case.program("library.c"), *how]
+        printed = run_switched(case, command, "reload" in how, 60 + milliseconds / 1000)
+        expect("done well" in printed, f"the program printed {printed!r}")
+        check_frames(case.trace())
+        case.readable()
+    return test
+
+
+def check_frames(trace):
+    """Each exit is the innermost open frame's: a frame that is open when its function is switched off ends as ever."""
+    for thread in trace.ordered_threads():
+        stacks, stack = {}, []
+        for kind, value, extra in thread.events():
+            if kind == tf.STACK:
+                stack = stacks.setdefault(extra, [])
+            elif kind == tf.ENTRY:
+                stack.append(value)
+            elif kind == tf.TAIL:
+                expect(stack, f"a tail call of {trace.name(value)} from no frame")
+                stack[-1] = value
+            elif kind == tf.EXIT:
+                expect(stack and stack[-1] == value,
+                       f"exit of {trace.name(value)} while {trace.name(stack[-1]) if stack else 'nothing'} is open")
+                stack.pop()
+            elif kind == tf.UNWIND:
+                expect(value <= len(stack), f"{value} frames unwound of {len(stack)}")
+                del stack[len(stack) - value:]
+
+
+def text_of(pid):
+    """[(start, bytes in memory, bytes in the file, path)] of the executable mappings of files."""
+    found = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in maps:
+            match = re.match(r"([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ [1-9]\d*\s+(/.*)", line)
+            if not match or match[4].endswith("(deleted)"):
+                continue
+            low, high, offset = (int(match[i], 16) for i in (1, 2, 3))
+            memory.seek(low)
+            content = memory.read(high - low)
+            with open(match[4], "rb") as file:
+                file.seek(offset)
+                wanted = file.read(high - low)
+            found.append((low, content[:len(wanted)], wanted, match[4]))
+    expect(found, "the program has no text")
+    return found
+
+
+def differing(pid):
+    """{(object, offset in its text): byte in memory}"""
+    return {(os.path.basename(path), at): content[at] for low, content, wanted, path in text_of(pid)
+            if content != wanted for at in range(len(wanted)) if content[at] != wanted[at]}
+
+
+def wait_restored(pid, left=(), seconds=20):
+    """Until nothing but `left` differs from the files."""
+    end = time.monotonic() + seconds
+    while True:
+        different = differing(pid)
+        if set(different) == set(left):
+            return different
+        expect(time.monotonic() < end, f"{len(different)} bytes still differ from the file after {seconds} s: "
+                                       f"{list(different.items())[:5]}")
+        time.sleep(0.02)
+
+
+class Running:
+    """live.c with the library, under record, in a process group of its own."""
+
+    def __init__(self, case, milliseconds=RUN_MS, options=(), more=()):
+        command = [case.program("live.c"), milliseconds, case.program("library.c"), *more]
+        self.output, self.tool = start(case, case.record_command(command, options))
+
+    def __enter__(self):
+        try:
+            words = wait_for(self.output, "running").split()
+            self.pid, self.never = int(words[1]), int(words[3], 16)
+            objects = {name for name, _ in differing(self.pid)}
+            expect({"live", "library.so"} <= {re.sub(r"-plain$", "", name) for name in objects},
+                   f"text that is traced differs from its file in {objects} only")
+        except BaseException:
+            stop(self.tool)
+            raise
+        return self
+
+    def __exit__(self, *_):
+        stop(self.tool)
+
+
+def killed(case):
+    """kill -9 of the tool: the agent alone restores all text, under running threads, and the program goes on."""
+    with Running(case, "700") as running:
+        running.tool.kill()
+        running.tool.wait()
+        wait_restored(running.pid)
+        wait_for(running.output, "done well")
+
+
+def interrupted_twice(case):
+    """^C twice: the tool ends, and all text is restored before it does."""
+    with Running(case) as running:
+        for _ in range(2):
+            os.kill(running.tool.pid, signal.SIGINT)  # to the tool alone; the program would end
+            time.sleep(0.1)
+        finish(running.tool)
+        wait_restored(running.pid, seconds=0)
+        with open(running.output, encoding="utf-8") as output:
+            expect("not the file's" not in output.read(), "the tool says that text is left over")
+        os.kill(running.pid, signal.SIGKILL)
+
+
+def locked(case):
+    """Locked memory keeps its copies of pages; their bytes are the file's all the same."""
+    with Running(case, more=("lock",)) as running:
+        running.tool.kill()
+        wait_restored(running.pid)
+        os.kill(running.pid, signal.SIGKILL)
+
+
+def breakpoints(case):
+    """Who puts a breakpoint on a site, or beside one, finds it there when the tool has gone; all else is restored."""
+    with Running(case) as running:
+        low = next(low for low, _, _, path in text_of(running.pid) if os.path.basename(path) == "live")
+        with open(f"/proc/{running.pid}/mem", "r+b", buffering=0) as memory:
+            for address in (running.never, running.never + 6):
+                memory.seek(address)
+                memory.write(b"\xcc")
+        running.tool.kill()
+        site = running.never - low
+        end = time.monotonic() + 20
+        different = differing(running.pid)
+        while not set(different) <= {("live", site + i) for i in range(7)}:
+            expect(time.monotonic() < end, f"more differs from the file than the breakpoints: {different}")
+            different = differing(running.pid)
+        expect(different.get(("live", site)) == 0xcc, "the breakpoint on the site is gone")
+        expect(different.get(("live", site + 6)) == 0xcc, "the breakpoint beside the site is gone")
+        os.kill(running.pid, signal.SIGKILL)
+
+
+SINGLE = {
+    "text-after-the-tool": interrupted_twice,
+    "text-of-locked-memory": locked,
+    "text-with-breakpoints": breakpoints,
+    "live-reload": switched_for(2000, "reload"),
+    "live-forks": forks,
+}
+CASES = {"live": switched_for(150), "text-restored": killed}
+LONG = {"live-long": switched_for(120000)}

@@ -1,0 +1,114 @@
+"""The control socket's messages (include/calltap/abi/control.h), for tests that play one of its ends."""
+import array
+import fcntl
+import mmap
+import os
+import socket
+import struct
+
+PAGE = 4096
+HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, SWITCH_DONE, DETACHED = range(1, 8)
+SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH = range(32, 39)
+VERSION, FORKED = 2, 1
+ARENA_MAGIC, RING_MAGIC, BOARD_MAGIC = 0x4152544C, 0x4752544C, 0x4442544C
+SUB_SIZE, SUB_COUNT = PAGE, 4
+STRIDE = PAGE + SUB_SIZE * SUB_COUNT
+STATE_OFFSET = 64  # of struct calltap_arena
+F_ADD_SEALS, SEAL_SEAL, SEAL_SHRINK, SEAL_GROW, SEAL_WRITE = 1033, 1, 2, 4, 8
+
+
+def message(kind, body=b"", size=None):
+    return struct.pack("<II", kind, 8 + len(body) if size is None else size) + body
+
+
+def hello(key, flags=0, version=VERSION):
+    return message(HELLO, struct.pack("<6I3Q", version, flags, os.getpid(), os.getpid(), os.getppid(), PAGE, 1,
+                                      os.getpid(), key))
+
+
+def object_(base, dynamic, path=b"\0"):
+    return message(OBJECT, struct.pack("<QQ", base, dynamic) + path)
+
+
+def setup(arena_size, mode=0, dormant=0):
+    return message(SETUP, struct.pack("<IIQIIQII", mode, 0, 0, 0, 100, arena_size, dormant, 0))
+
+
+def plan(number, low, high, stub_bytes, count, region=0):
+    return message(PLAN, struct.pack("<5QII", number, low, high, stub_bytes, region, count, 0))
+
+
+def site(address, stub_off, old, length=5, body_off=5, tramp_off=0, flags=0, function=0):
+    return struct.pack("<QIIHBBb3x16s", address, function, stub_off, flags, length, body_off, tramp_off, old)
+
+
+def switch(number, on, sites, count=None):
+    count = len(sites) if count is None else count
+    return message(SWITCH, struct.pack(f"<QII{len(sites)}I", number, on, count, *sites))
+
+
+def plan_done(number, region=0, patched=0, failed=0):
+    return message(PLAN_DONE, struct.pack("<QQIIIiQ", number, region, patched, failed, 0, 0, 0))
+
+
+def read_plan_done(data):
+    """{'patched', 'failed', 'error'} of a PLAN_DONE."""
+    _, _, patched, failed, _, error, _ = struct.unpack("<QQIIIiQ", data[8:])
+    return {"patched": patched, "failed": failed, "error": error}
+
+
+def memory(size, content=b"", seals=SEAL_SHRINK | SEAL_GROW | SEAL_SEAL):
+    """A memfd as the tool makes them; seals=0 for one that can be shrunk."""
+    descriptor = os.memfd_create("calltap-test", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    os.pwrite(descriptor, content, 0)
+    if seals:
+        fcntl.fcntl(descriptor, F_ADD_SEALS, seals)
+    return descriptor
+
+
+def arena_bytes(rings=2, stride=STRIDE, sub_size=SUB_SIZE, sub_count=SUB_COUNT, magic=ARENA_MAGIC):
+    content = bytearray(PAGE + 2 * STRIDE)
+    struct.pack_into("<IIQ", content, 0, magic, rings, stride)
+    for index in range(2):
+        struct.pack_into("<IIIII", content, PAGE + index * STRIDE, RING_MAGIC, index, sub_size, sub_count, 1)
+    return bytes(content)
+
+
+def send(connection, data, descriptors=()):
+    """False when the peer has gone."""
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+    try:
+        connection.sendmsg([data], rights)
+    except (ConnectionError, BrokenPipeError, TimeoutError):
+        return False
+    return True
+
+
+def receive(connection):
+    """(data, descriptors); no data when the peer has gone."""
+    try:
+        data, rights, _, _ = connection.recvmsg(8192, socket.CMSG_SPACE(16))
+    except ConnectionError:
+        return b"", []
+    descriptors = array.array("i")
+    for _, _, packed in rights:
+        descriptors.frombytes(packed[:len(packed) // 4 * 4])
+    return data, list(descriptors)
+
+
+def kind_of(data):
+    return struct.unpack_from("<I", data)[0] if len(data) >= 8 else None
+
+
+def connect(session):
+    """The connection and the key of a CALLTAP_SESSION."""
+    name, key = session.split(":")
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.settimeout(10)
+    connection.connect(b"\0" + name.encode())
+    return connection, int(key, 16)
+
+
+def mapped(descriptor):
+    return mmap.mmap(descriptor, os.fstat(descriptor).st_size)
