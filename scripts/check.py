@@ -12,7 +12,7 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-GATES = ("layers", "sizes", "banned", "words", "headers", "format", "purity", "man", "tidy")
+GATES = ("layers", "sizes", "banned", "words", "promises", "headers", "format", "purity", "man", "tidy")
 QUICK_GATES = tuple(gate for gate in GATES if gate != "tidy")  # the analyser is the slow one
 SHOWN = 40  # lines of a failure's output
 
