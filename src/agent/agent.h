@@ -75,6 +75,7 @@ struct agent {
 	uint32_t no_dlhook;   /* dlopen cannot be followed */
 	uint32_t control_tid; /* of the control thread; the kernel makes it 0 when that has ended */
 	uint32_t leave;	      /* enum agent_leave: it shall end */
+	uint32_t sending;     /* 1 from when a thread sends it away until there is another */
 	uint32_t back;	      /* it is one that comes after such a one */
 	uint32_t no_children; /* a sandbox forbids what a forked child's start takes */
 	uint32_t blind;	      /* a sandbox forbids to look at the next one's filter */
@@ -155,6 +156,8 @@ void agent_backtrace_init(void);
 void agent_names_init(void);
 void agent_calls_init(void);
 void agent_contexts_init(void);
+/* calls.c: once it is known that system calls may be made. */
+void agent_tid_find(void);
 /* names.c: the calling thread's kernel name goes where its sub-buffers take it from. */
 void agent_name_refresh(void);
 

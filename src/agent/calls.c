@@ -112,14 +112,13 @@ int setns(int fd, int kind)
 }
 
 /* libc notes a thread's id where debuggers find it: the word's size, count and offset are told under this name. */
-static uint32_t find_tid_offset(void)
+void agent_tid_find(void)
 {
 	const uint32_t *word = agent_next("_thread_db_pthread_tid");
 	const char *pointer = __builtin_thread_pointer();
 
-	if (!word || word[0] != 32 || *(const uint32_t *)(pointer + word[2]) != (uint32_t)sys_gettid())
-		return 0;
-	return word[2];
+	if (word && word[0] == 32 && *(const uint32_t *)(pointer + word[2]) == (uint32_t)sys_gettid())
+		probe_context.tid_offset = word[2];
 }
 
 void agent_calls_init(void)
@@ -129,5 +128,4 @@ void agent_calls_init(void)
 	agent.next_syscall = (long (*)(long, long, long, long, long, long, long))agent_next("syscall");
 	agent.next_unshare = (int (*)(int))agent_next("unshare");
 	agent.next_setns = (int (*)(int, int))agent_next("setns");
-	probe_context.tid_offset = find_tid_offset();
 }

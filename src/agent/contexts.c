@@ -42,16 +42,18 @@ void __longjmp_chk(void *env, int value)
 
 int sigaltstack(const stack_t *stack, stack_t *old)
 {
-	uint64_t lo = stack ? (uint64_t)stack->ss_sp : 0;
-	int ret;
+	const stack_t made = stack ? *stack : (stack_t){0}; /* which may be `old`, too */
+	uint64_t lo = (uint64_t)made.ss_sp;
+	int ret = agent.next_sigaltstack ? agent.next_sigaltstack(stack, old) : -1;
 
-	/* Before: a handler may come at once. */
-	if (stack && !(stack->ss_flags & SS_DISABLE) && probe_context.enabled)
-		probe_stack_made(lo, lo + stack->ss_size, true);
-	ret = agent.next_sigaltstack ? agent.next_sigaltstack(stack, old) : -1;
-	if (!ret && stack && stack->ss_flags & SS_DISABLE)
+	/* Only then: if the kernel refuses it, handlers run where they did. */
+	if (ret || !stack)
+		return ret;
+	if (made.ss_flags & SS_DISABLE)
 		probe_signal_stack_off();
-	return ret;
+	else if (probe_context.enabled)
+		probe_stack_made(lo, lo + made.ss_size, true);
+	return 0;
 }
 
 void agent_contexts_init(void)

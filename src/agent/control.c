@@ -317,7 +317,9 @@ static int control_main(void *unused)
 		ready();
 		return 0;
 	}
-	if (ret < 0 && ret != -EPIPE)
+	if (ret == -ECANCELED)
+		agent_complain(0, "gives up reading the clock; the rest of it runs untraced");
+	else if (ret < 0 && ret != -EPIPE)
 		agent_complain(ret, "could not go on with its session; the rest of it ran untraced");
 	/* The tool has gone or wants us to: no more records, nobody waits, text as good as untraced. */
 	__atomic_store_n(&probe_context.enabled, 0, __ATOMIC_SEQ_CST);
@@ -405,7 +407,8 @@ bool agent_control_leave(enum agent_leave how, bool calls)
 	uint64_t start = arch_clock();
 	uint32_t tid;
 
-	if (!__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE))
+	/* Of two threads that want it, one does it and starts the next: there is one stack for it. */
+	if (!__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&agent.sending, 1, __ATOMIC_ACQ_REL))
 		return false;
 	/* Said before its connection ends. */
 	__atomic_fetch_or(&arena->notes, how == AGENT_AWAY ? CALLTAP_NOTE_ALONE : CALLTAP_NOTE_END, __ATOMIC_SEQ_CST);
@@ -417,6 +420,7 @@ bool agent_control_leave(enum agent_leave how, bool calls)
 	for (tid = agent.control_tid; __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE);) {
 		if (arch_clock() - start > AWAY_TICKS) {
 			agent.leave = AGENT_STAY;
+			__atomic_store_n(&agent.sending, 0, __ATOMIC_RELEASE);
 			return false;
 		}
 		if (calls)
@@ -440,5 +444,6 @@ void agent_control_back(void)
 	agent.leave = AGENT_STAY;
 	agent.back = 1;
 	agent_control_start();
+	__atomic_store_n(&agent.sending, 0, __ATOMIC_RELEASE);
 	probe_calls_end(&signals);
 }

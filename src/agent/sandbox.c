@@ -173,7 +173,7 @@ static void be_quiet(void)
 	int32_t *calling = &probe_context.wiped->calling, others;
 
 	provide();
-	__atomic_store_n(&probe_context.shared.quiet, 1, __ATOMIC_SEQ_CST); /* pairs with probe_calls_begin() */
+	__atomic_add_fetch(&probe_context.shared.quiet, 1, __ATOMIC_SEQ_CST); /* pairs with probe_calls_begin() */
 	while ((others = __atomic_load_n(calling, __ATOMIC_SEQ_CST)) > 0 && arch_clock() - start < QUIET_TICKS)
 		sys_futex_wait((uint32_t *)calling, (uint32_t)others, QUIET_STEP_NS);
 }
@@ -219,8 +219,8 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 	uint32_t told = CALLTAP_NOTE_FILTER;
 
 	if (!done) {
-		if (shut->entered)
-			__atomic_store_n(&probe_context.shared.quiet, 0, __ATOMIC_SEQ_CST);
+		if (shut->entered && !shut->probe_calls)
+			__atomic_sub_fetch(&probe_context.shared.quiet, 1, __ATOMIC_SEQ_CST);
 		if (shut->away)
 			agent_control_back();
 		return;
@@ -274,15 +274,19 @@ bool sandbox_is_foreign(const char *filters)
 	return number_after(text, "Seccomp_filters:") > known || (number_after(text, "Seccomp:") && !known);
 }
 
-/* Open frames of the stack from `from` up go back to their callers by themselves, not by their stubs. */
+/*
+ * Open frames of the stack from `from` up go back to their callers by themselves, not by their stubs.  A stack that
+ * the thread is not on may have been unmapped.
+ */
 static void unhook(struct probe_stack *stack, uint64_t from)
 {
 	for (uint64_t slot = probe_stack_top(stack), next; slot < stack->end && probe_mirror_is_covered(slot);
 	     slot = next) {
-		uint64_t *mirror = arch_mirror(slot);
+		uint64_t *mirror = arch_mirror(slot), held;
 
 		next = *arch_link(slot) & ~(uint64_t)7;
-		if (slot >= from && *mirror && probe_region_of(*(uint64_t *)slot)) {
+		if (slot >= from && *mirror && copy_in(&held, (const void *)slot, sizeof(held)) &&
+		    probe_region_of(held)) {
 			*(uint64_t *)slot = *mirror;
 			*mirror = 0;
 		}
@@ -296,14 +300,23 @@ static void unhook(struct probe_stack *stack, uint64_t from)
 void agent_clock_lost(void)
 {
 	uint64_t from = (uint64_t)__builtin_frame_address(0);
+	struct probe_wiped *wiped = probe_context.wiped;
 	struct probe_stack *stack;
 	uint32_t stacks = 0;
+	bool at_work;
 
-	if (!is_at_work() || probe_context.shared.quiet || (uint32_t)sys_getpid() != probe_context.wiped->pid ||
-	    !agent_control_leave(AGENT_END, true))
+	if (!wiped || probe_context.shared.quiet)
 		return;
+	at_work = is_at_work();
+	if (wiped->alive && (uint32_t)sys_getpid() != wiped->pid)
+		return; /* vfork's child */
+	if (at_work && !agent_control_leave(AGENT_END, true))
+		probe_context.enabled = 0; /* the sites stay, and lead to recorders that ask for no time */
+	/* If recording was over already, there may still be frames from before. */
 	for (stack = probe_thread.stack; stack && stacks++ < STACKS_MAX; stack = stack->from) {
 		unhook(stack, from);
 		from = 0;
 	}
+	probe_thread.granule = 0; /* the fast path is not for it any more */
+	probe_thread.stack = &probe_stack_none;
 }

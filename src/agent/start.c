@@ -13,6 +13,9 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
+#define MAIN_SIZE_MIN ((uint64_t)128 << 20) /* Linux': MIN_GAP in mm/util.c */
+#define MAIN_SIZE_MAX ((uint64_t)1 << 30)
+
 struct agent agent;
 
 static const char *environment_value(char *const *environment, const char *name)
@@ -43,6 +46,7 @@ static void new_process(void)
 	agent.live = 0;
 	agent.control_tid = 0;
 	agent.leave = AGENT_STAY;
+	agent.sending = 0;
 	agent.back = 0;
 	if (!agent.no_children)
 		agent_control_start();
@@ -61,6 +65,18 @@ static uint64_t random_id(void)
 	return id;
 }
 
+/* The kernel leaves as much below the initial stack as it may grow, in bounds, before it maps anything else. */
+static void note_main_thread(char *const *environment)
+{
+	uint64_t limit[2] = {0, 0}, size;
+
+	size = sys_failed(SYS(prlimit64, 0, 3 /* RLIMIT_STACK */, 0, limit, 0, 0)) ? 0 : limit[0];
+	size = size > MAIN_SIZE_MIN ? size : MAIN_SIZE_MIN;
+	probe_context.main_stack_size = size < MAIN_SIZE_MAX ? size : MAIN_SIZE_MAX;
+	probe_context.main_stack_end = (uint64_t)environment;
+	probe_context.main_thread = __builtin_thread_pointer();
+}
+
 static void __attribute__((constructor)) agent_constructor(int argc, char **argv, char **environment)
 {
 	const char *session = environment_value(environment, CALLTAP_ENV_SESSION);
@@ -73,10 +89,11 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	agent_backtrace_init();
 	agent_calls_init();
 	agent_contexts_init();
-	probe_context.main_stack_end = (uint64_t)environment;
 	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) ||
 	    sandbox_is_foreign(environment_value(environment, CALLTAP_ENV_FILTERS)) || agent_memory_init())
 		return;
+	note_main_thread(environment);
+	agent_tid_find();
 	base_copy_text(agent.session, sizeof(agent.session), session);
 	agent.image_id = random_id();
 	if (arch_in_valgrind()) {

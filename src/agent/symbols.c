@@ -1,5 +1,5 @@
 /*
- * The functions behind those that the agent stands in front of.
+ * The functions (and a word) of libc behind those that the agent stands in front of.
  *
  * Called in the constructor, on the program's thread; context: control.  It
  * looks through the dynamic symbol tables of the objects after the agent in
@@ -64,8 +64,9 @@ static uint32_t hash_of(const char *name)
 static bool is_wanted(const struct table *table, uint32_t index, const char *name)
 {
 	const ElfW(Sym) *symbol = &table->symbols[index];
+	unsigned type = ELF64_ST_TYPE(symbol->st_info);
 
-	return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+	return symbol->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_OBJECT) &&
 	       !(table->versions && table->versions[index] & HIDDEN_VERSION) &&
 	       same_text(table->strings + symbol->st_name, name);
 }

@@ -25,8 +25,7 @@
 #define REACH_FOUND  ((uint64_t)32 << 10)
 #define RAISE_PAGES  2u /* how far above its first known slot a stack may turn out to begin */
 
-#define MAIN_SIZE   ((uint64_t)1 << 30) /* slots this far below the initial stack's end are on it */
-#define THREAD_SIZE ((uint64_t)8 << 20) /* likewise below a thread's control block, at its first event */
+#define THREAD_SIZE ((uint64_t)8 << 20) /* so far below a thread's control block it is on its own stack at first */
 
 /* The stacks whose last byte is in one granule, by page. */
 struct stack_ends {
@@ -250,10 +249,13 @@ static struct probe_stack *find_out(struct probe_thread *thread, uint64_t slot)
 	uint64_t end = page_end(slot);
 	struct probe_stack *stack;
 
-	if (slot < main_end && main_end - slot < MAIN_SIZE)
-		return file(thread, floor_below(slot, REACH_MAIN), main_end, STACK_THREAD | STACK_MAIN);
-	if (slot < own && own - slot < THREAD_SIZE)
+	/* Below the initial thread's control block may lie anybody's stack. */
+	if (__builtin_thread_pointer() == probe_context.main_thread) {
+		if (slot < main_end && main_end - slot < probe_context.main_stack_size)
+			return file(thread, floor_below(slot, REACH_MAIN), main_end, STACK_THREAD | STACK_MAIN);
+	} else if (slot < own && own - slot < THREAD_SIZE) {
 		return file(thread, floor_below(slot, REACH_THREAD), own, STACK_THREAD);
+	}
 	stack = raise(thread, slot, end);
 	return stack ? stack : file(thread, floor_below(slot, REACH_FOUND), end, 0);
 }
@@ -269,9 +271,8 @@ void probe_stack_switch(struct probe_thread *thread, struct probe_stack *stack)
 			stack->kind &= ~STACK_ENDING;
 			stack->low = stack->lowest;
 		}
-	} else {
-		stack->from = thread->stack;
 	}
+	stack->from = thread->stack;
 	/*
 	 * A handler that comes before the store may switch, and goes back to the stack before: then say it again.  One
 	 * that comes after it goes back to this one.
@@ -293,7 +294,9 @@ void probe_stack_leave(struct probe_thread *thread, struct probe_stack *stack)
 	thread->switches++;
 	thread->stack = back;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	probe_record(thread, CALLTAP_REC_STACK, 0, 2, back->end - 1);
+	/* A handler's may be the thread's first events: the next one names its stack. */
+	if (back != &probe_stack_none)
+		probe_record(thread, CALLTAP_REC_STACK, 0, 2, back->end - 1);
 }
 
 struct probe_stack *probe_stack_settle(struct probe_thread *thread, uint64_t slot)

@@ -26,7 +26,7 @@ struct probe_stack {
 	uint64_t low;		  /* entries from here to top are on this stack for sure: the fast path */
 	uint64_t lowest;	  /* slots from here to end are on this stack */
 	uint64_t end;		  /* first address above it; the one below names it in STACK records */
-	struct probe_stack *from; /* where the thread was when it came here last */
+	struct probe_stack *from; /* where the thread was when it came here last; NULL until it did */
 	uint32_t kind;
 } __attribute__((aligned(64)));
 

@@ -55,7 +55,9 @@ struct probe_context {
 	struct probe_wiped *wiped;
 	struct ring_shared shared;
 	uint64_t threshold_ticks;
-	uint64_t main_stack_end; /* above the initial thread's frames */
+	uint64_t main_stack_end;  /* above the initial thread's frames */
+	uint64_t main_stack_size; /* at the most: other mappings are farther away */
+	void *main_thread;	  /* its thread pointer */
 	uint32_t depth_max;
 	uint32_t tree_filter;
 	uint32_t enabled;      /* 0: nothing is recorded; frames that are open still return right */

@@ -33,7 +33,7 @@ int probe_frame_unwound(int version, int actions, uint64_t exception_class, void
 		return UNWIND_CONTINUE;
 	/* Outwards past the end of a signal stack: the frame is one of those that the signal interrupted. */
 	stack = thread->stack;
-	while (probe_stack_is_empty(stack) && stack->kind & STACK_SIGNAL && stack->from)
+	while (probe_stack_is_empty(stack) && stack->kind & STACK_SIGNAL && stack->from != &probe_stack_none)
 		stack = stack->from;
 	if (stack != thread->stack)
 		probe_stack_switch(thread, stack);

@@ -40,7 +40,7 @@ struct ring_shared {
 	struct calltap_board *board;
 	uint32_t wait_max_ms; /* longest wait without progress, block mode */
 	uint32_t reader_gone; /* 1: nobody reads any more; never wait */
-	uint32_t quiet;	      /* 1: a system call could be the program's end (a sandbox); make none */
+	uint32_t quiet;	      /* not 0: a system call could be the program's end (a sandbox); make none */
 };
 
 /* The ring at an index of an arena. */

@@ -150,6 +150,7 @@ CASES = {
     "altstacks-end": shape("altstacks.c", "end"),
     "overflow-anywhere": overflow_anywhere,
     "generators": generators,
+    "first-handler": shape("firsthandler.c"),
     "handlers": shape("handlers.c"),
     "storms": storm("2", "80", "4000"),
     "storms-jump": storm("2", "80", "4000", "jump"),
