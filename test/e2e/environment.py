@@ -1,10 +1,14 @@
 """What surrounds a program: forks, sandboxes, closed descriptors, tight limits, many threads and libraries."""
+import collections
 import os
 import shlex
 import shutil
+import signal
 import sys
 
-from harness import Skip, expect
+import tracefile
+from endings import finish, start, wait_for
+from harness import Skip, expect, stop
 
 
 def processes(shape):
@@ -50,6 +54,24 @@ def sandbox(way, what, options=()):
         expect(("sandbox" in trace.info) == told, f"info has {sorted(trace.info)}")
         case.readable()
     return test
+
+
+def left_in_sandbox(case):
+    """The recording ends while the program stands still in its sandbox and answers nobody: what it did is in the trace."""
+    output, process = start(case, case.record_command([case.program("sandboxes.c"), "prctl", "allow", "stop"]))
+    try:
+        wait_for(output, "shut in")
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as children:
+            program = children.read().strip()
+        wait_for(f"/proc/{program}/status", "State:\tT")
+        for number in (signal.SIGINT, signal.SIGQUIT):  # to the tool alone; two of a kind may become one
+            os.kill(process.pid, number)
+        status = finish(process)
+    finally:
+        stop(process)
+    expect(status == 130, f"exit status {status}")
+    called = case.trace().called()
+    expect(called.get("step", 0) >= STEPS and called.get("deep") == DEEP, f"the trace has {called}")
 
 
 def executed(case):
@@ -136,6 +158,19 @@ def without_log(how, missing=""):
     return test
 
 
+def name_space_of_ids(case):
+    """A program that has been given process ids of its own: its threads come and go, and none is taken for another."""
+    if os.geteuid():
+        raise Skip("only root can make a pid namespace")
+    members = 2000
+    case.same_as_plain(["unshare", "--pid", "--fork", case.program("crowd.c"), str(members), "50"], ["--allow-no-sites"],
+                       log=False)
+    trace = case.trace()
+    kinds = collections.Counter((trace.name(function), kind) for thread in trace.threads.values()
+                                for kind, function, _ in thread.events())
+    counts = {name: (kinds[name, tracefile.ENTRY], kinds[name, tracefile.EXIT]) for name in ("main", "member", "step")}
+    expect(counts == {"main": (1, 1), "member": (members, members), "step": (20 * members, 20 * members)},
+           f"the trace has (entries, exits) {counts}")
 
 
 def no_clock(case):
@@ -270,6 +305,14 @@ CHANGED = {
     "memory-group": CGROUP,
 }
 
+
+def setns_at_once(case):
+    """Several threads send our control thread away at the same time."""
+    case.same_as_plain([case.program("setnsatonce.c")], log=False)
+    called = case.trace().called()
+    expect(called.get("go") == 800, f"{called.get('go')} of 800 calls are in the trace")
+
+
 def rooted(case):
     """Children whose only thread ends by itself, in a root without /proc: nobody keeps them."""
     if os.geteuid():
@@ -292,6 +335,7 @@ SINGLE = {
     **{f"limited{limit.replace(' ', '')}": limited(limit) for limit in ("-n 5", "-s 128", "-v 120000", "-l 0", "-f 0", "-c 0")},
     **{f"changed-{name}": changed(script) for name, script in CHANGED.items()},
     "no-proc": without_proc,
+    "setns-at-once": setns_at_once,
     "no-room": no_room,
     "changed-no-proc": changed("true", how="no-proc"),
     "changed-umount": changed("mkdir -p $FOLDER/mounted; export MOUNTED=$FOLDER/mounted; mount -t tmpfs none $MOUNTED",
@@ -304,6 +348,7 @@ SINGLE = {
     "sandbox-strict": strict,
     "without-clock": no_clock,
     "sandbox-executed": executed,
+    "sandbox-left": left_in_sandbox,
     "sandbox-late": sandbox("prctl", "kill", ("-l", "step", "-l", "deep")),
     **{f"sandbox-{way}-{what}": sandbox(way, what)
        for way in ("prctl", "raw", "tsync") for what in ("kill", "errno", "generous", "allow")},
@@ -317,6 +362,7 @@ SINGLE = {
     "process-daemon": processes("daemon"),
     "process-shared-memory": shared_memory,
     "process-rooted": rooted,
+    "process-ids": name_space_of_ids,
 }
 LONG = {
     "cycles-forks": cycles("forks", 10000, 2048),

@@ -82,8 +82,7 @@ def hostile_plans(case):
             with open(f"/proc/{tool.process.pid}/mem", "rb") as memory:
                 memory.seek(at)
                 old = memory.read(5)
-            stub = (at + 8) % 256 + 256
-            chosen = {"address": at, "stub_off": stub, "old": old}
+            chosen = {"address": at, "stub_off": 256, "old": old}
             chosen.update((key, value) for key, value in wrong.items() if key in SITE_KEYS)
             how = {key: value for key, value in wrong.items() if key not in SITE_KEYS}
             low = how.pop("low", base & -wire.PAGE)

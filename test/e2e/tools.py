@@ -286,6 +286,23 @@ def perf_map_link(case):
         os.unlink(link)
 
 
+def perf_map_exec(case):
+    """Forked children get maps of their own, and what one of them executes in its place a new one."""
+    outcome = case.same_as_plain([case.program("forks.c")], ["--perf-map"], log=False)
+    trace = case.trace()
+    path_of = "/tmp/perf-{}.map".format
+    try:
+        expect("/tmp/perf-" not in outcome.stderr, outcome.stderr)
+        for path in {path_of(trace.pid(thread)) for thread in trace.threads.values()}:
+            with open(path, encoding="utf-8") as file:
+                addresses = [line.split()[0] for line in file]
+            expect(len(addresses) == len(set(addresses)) > 0, f"{path} names a stub twice, or none: {addresses}")
+    finally:
+        for path in {path_of(process[0]) for process in trace.processes.values()}:
+            if os.path.exists(path):
+                os.unlink(path)
+
+
 def tracer_inside(tool, *options):
     """strace or ltrace follow record and its program, which is recorded as ever."""
     def test(case):
@@ -325,6 +342,7 @@ SINGLE = {
     "msan_clang": refused("MemorySanitizer", "-fsanitize=memory", compiler="clang"),
     "perf": perf,
     "perf_map_link": perf_map_link,
+    "perf_map_exec": perf_map_exec,
     "valgrind": valgrind,
     "strace": tracer_inside("strace", "-f"),
 }

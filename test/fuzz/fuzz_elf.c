@@ -32,9 +32,10 @@ static int is_loaded(const struct object *object, const struct input *file, uint
 		    !(segment.p_flags & PF_X))
 			continue;
 		at = address - segment.p_vaddr;
-		if (at < segment.p_filesz && size <= segment.p_filesz - at &&
-		    segment.p_offset + at + size <= file->left &&
-		    !memcmp(file->at + segment.p_offset + at, bytes, size))
+		if (address >= segment.p_vaddr && at < segment.p_filesz && size <= segment.p_filesz - at &&
+		    segment.p_offset <= file->left && at <= file->left - segment.p_offset &&
+		    size <= file->left - segment.p_offset - at &&
+		    !memcmp(file->at + (segment.p_offset + at), bytes, size))
 			return 1;
 	}
 	return 0;

@@ -62,7 +62,8 @@ static bool is_loaded(const struct object *object, const GElf_Shdr *section, uin
 		    !(segment.p_flags & PF_X))
 			continue;
 		at = section->sh_addr - segment.p_vaddr;
-		if (at < segment.p_filesz && size <= segment.p_filesz - at &&
+		if (section->sh_addr >= segment.p_vaddr && section->sh_offset >= segment.p_offset &&
+		    at < segment.p_filesz && size <= segment.p_filesz - at &&
 		    section->sh_offset - segment.p_offset == at)
 			return true;
 	}

@@ -82,7 +82,7 @@ static enum site_verdict measure(const struct object *object, const struct entry
 	if (run >= cpu->jump_bytes) {
 		site->length = cpu->jump_bytes;
 		site->span = (uint8_t)nop_run(object, entry->site, cpu->jump_bytes);
-		return SITE_OK;
+		return site->span < sizeof(site->old) ? SITE_OK : SITE_BAD_BYTES;
 	}
 	if (cpu->short_jump_bytes && run >= cpu->short_jump_bytes && entry->before >= cpu->jump_bytes) {
 		site->length = cpu->short_jump_bytes;

@@ -278,12 +278,6 @@ static bool thread_lives(const struct process *process, uint32_t tid)
 	return !access(path, F_OK);
 }
 
-/* In a pid namespace of its own the target's thread ids are not ours: leave the rings to it. */
-static bool ids_agree(const struct process *process)
-{
-	return process->row.pid == (uint32_t)process->pid;
-}
-
 /* Rings of threads that have ended: take the rest, end the thread, free the ring. */
 static void reap_rings(struct drainer *drainer, struct process *process, struct target_arena *arena)
 {
@@ -420,7 +414,7 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
 	if (reap)
 		strays_note_executed(session, process);
 	for (uint32_t i = 0; i < process->arena_count; i++) {
-		if (reap && ids_agree(process))
+		if (reap && !process->other_ids)
 			reap_rings(drainer, process, &process->arenas[i]);
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 			drain_ring(drainer, process, &process->arenas[i], k);

@@ -126,17 +126,17 @@ int live_answer(struct session *session, struct process *process, const struct c
 {
 	if (!process->switches_open || done->switched + (uint64_t)done->failed > CALLTAP_SWITCH_MAX)
 		return -EPROTO;
-	process->switches_open--;
+	process->silent = --process->switches_open && process->silent;
 	session->switched += done->switched;
 	session->switch_failed += done->failed;
 	pthread_cond_broadcast(&session->answered);
 	return 0;
 }
 
-static bool answers_open(const struct session *session)
+static bool answers_open(const struct session *session, bool of_silent)
 {
 	for (const struct process *process = session->processes; process; process = process->next)
-		if (process->switches_open && can_be_told(process))
+		if (process->switches_open && (of_silent || !process->silent) && can_be_told(process))
 			return true;
 	return false;
 }
@@ -148,9 +148,12 @@ static int wait_for_answers(struct session *session)
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += ANSWER_S;
-	while (!error && answers_open(session))
+	while (!error && answers_open(session, false))
 		error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
-	return -error;
+	/* Who kept us waiting once is not waited for again, until it has caught up. */
+	for (struct process *process = session->processes; process && error; process = process->next)
+		process->silent = process->switches_open != 0;
+	return answers_open(session, true) ? -ETIMEDOUT : 0;
 }
 
 /* The chosen sites of one image, in all processes that have it; a message each at a time. */
@@ -158,7 +161,7 @@ static int switch_image(struct session *session, struct image *image, bool on, c
 {
 	int ret = 0;
 
-	for (uint32_t next = 0, from; next < image->site_count && !ret;) {
+	for (uint32_t next = 0, from; next < image->site_count;) {
 		from = next;
 		next = image->site_count;
 		for (struct process *process = session->processes; process; process = process->next)
@@ -171,7 +174,8 @@ static int switch_image(struct session *session, struct image *image, bool on, c
 				if (send_some(process, map, on, chosen, true, &next) == -EAGAIN)
 					session->switch_failed++; /* stopped; all other errors are its end */
 			}
-		ret = wait_for_answers(session);
+		if (wait_for_answers(session))
+			ret = -ETIMEDOUT;
 	}
 	return ret;
 }
@@ -217,7 +221,7 @@ static int choose(struct image *image, const struct choice *choice, bool on, boo
 
 static int switch_all(struct session *session, const struct choice *choice, bool on, struct record_switched *result)
 {
-	int ret = 0;
+	int ret = 0, late = 0;
 
 	session->switched = 0;
 	session->switch_failed = 0;
@@ -228,12 +232,12 @@ static int switch_all(struct session *session, const struct choice *choice, bool
 			continue;
 		ret = choose(image, choice, on, &chosen, &result->functions);
 		if (!ret)
-			ret = switch_image(session, image, on, chosen);
+			late |= switch_image(session, image, on, chosen);
 		free(chosen);
 	}
 	result->switched = session->switched;
 	result->failed = session->switch_failed;
-	return ret < 0 ? ret : 0;
+	return ret < 0 ? ret : late;
 }
 
 static int change(struct record_live *live, const struct choice *choice, bool on, struct record_switched *result)

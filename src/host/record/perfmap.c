@@ -16,13 +16,26 @@
 
 #include "session.h"
 
-/* The folder is everybody's: never through a link, and never a file that is another's or has another name. */
-static int open_map(const struct process *process)
+/* Did a program that this one was executed in the place of get a map? */
+static bool is_followed(const struct session *session, const struct process *process)
 {
-	int how = process->perf_map ? O_APPEND : O_CREAT | O_EXCL, fd, ret = 0;
+	for (const struct process *other = session->processes; other; other = other->next)
+		if (other != process && other->pid == process->pid && other->perf_map)
+			return true;
+	return false;
+}
+
+/* The folder is everybody's: never through a link, and never a file that is another's or has another name. */
+static int open_map(const struct session *session, const struct process *process)
+{
+	int how, fd, ret = 0;
 	struct stat st;
 	char path[64];
 
+	if (process->perf_map)
+		how = O_APPEND;
+	else
+		how = is_followed(session, process) ? O_TRUNC : O_CREAT | O_EXCL;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)process->pid);
 	fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | how, 0600);
 	if (fd < 0)
@@ -58,7 +71,7 @@ void perfmap_add(struct session *session, struct process *process, const struct 
 
 	if (!session->options->perf_map || !map->region || !image || !image->object)
 		return;
-	fd = open_map(process);
+	fd = open_map(session, process);
 	if (fd >= 0)
 		file = fdopen(fd, "a");
 	if (!file) {

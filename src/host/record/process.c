@@ -231,6 +231,7 @@ static int greet_again(struct session *session, struct process *process, const s
 	known->alone = false;
 	known->plans_open = 0;
 	known->switches_open = 0;
+	known->silent = false;
 	pthread_cond_broadcast(&session->answered);
 	forget_report(known);
 	known->arenas[0].request_seen = __atomic_load_n(&known->arenas[0].arena->request, __ATOMIC_RELAXED);
@@ -259,10 +260,11 @@ static int greet(struct session *session, struct process *process, const struct 
 	}
 	if (hello->flags & CALLTAP_HELLO_BACK) {
 		ret = greet_again(session, process, hello);
-		return ret ? ret : -ESTALE; /* this entry is over either way */
+		return ret ? ret : -ECANCELED; /* this entry is over either way */
 	}
 	process->greeted = true;
 	process->image_id = hello->image_id;
+	process->other_ids = hello->pid != (uint32_t)process->pid;
 	if (wanted) {
 		number_process(session, process, hello, origin);
 		ret = process_write(session, process);
@@ -331,14 +333,18 @@ static int plan_done(struct session *session, struct process *process, const str
 	return ret || process->plans_open ? ret : send_go(process);
 }
 
-static void note_fault(struct session *session, const struct process *process, const struct calltap_msg_fault *fault)
+static void note_fault(struct session *session, struct process *process, const struct calltap_msg_fault *fault)
 {
 	char text[sizeof(fault->text)];
 
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = fault->text[i] >= ' ' && fault->text[i] <= '~' ? fault->text[i] : 0;
 	text[sizeof(text) - 1] = 0;
-	session_diagnose(session, "process %d %s: %s", (int)process->pid, text, strerror(-fault->error));
+	process->parted = true;
+	if (fault->error)
+		session_diagnose(session, "process %d %s: %s", (int)process->pid, text, strerror(-fault->error));
+	else
+		session_diagnose(session, "process %d %s", (int)process->pid, text);
 }
 
 static int answer(struct session *session, struct process *process, const union message *message, uint32_t size)
@@ -360,6 +366,7 @@ static int answer(struct session *session, struct process *process, const union 
 		if (size != sizeof(message->detached))
 			return -EPROTO;
 		/* Unasked for: the agent ends by itself, as the last thread or before a sandbox. */
+		process->parted = true;
 		if (process->detaching)
 			session->result->left_over += message->detached.left;
 		return -ESHUTDOWN;
@@ -377,7 +384,7 @@ static int answer(struct session *session, struct process *process, const union 
 static bool is_its_end(int error)
 {
 	return error == -EPIPE || error == -ECONNRESET || error == -ESHUTDOWN || error == -ENOENT || error == -ESRCH ||
-	       error == -EKEYREJECTED;
+	       error == -EKEYREJECTED || error == -ECANCELED;
 }
 
 int process_serve(struct session *session, struct process *process)

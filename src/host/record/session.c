@@ -34,6 +34,8 @@
 #define CALIBRATE_MS   5
 #define DETACH_NS      1000000000u
 #define DETACH_STEP_MS 20
+#define GAP_NS	       20000000u /* a command that lives on that long after its connection ended did lose it */
+#define PF_EXITING     4ul	 /* <linux/sched.h> of the kernel */
 #define EVENTS	       32
 
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
@@ -86,7 +88,7 @@ static bool goes_on_alone(struct session *session, struct process *process)
 {
 	int fd;
 
-	if (process->alone || !process->arena_count ||
+	if (session->letting_go || process->alone || !process->arena_count ||
 	    !(__atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) &
 	      (CALLTAP_NOTE_ALONE | CALLTAP_NOTE_FILTER)))
 		return false;
@@ -98,6 +100,29 @@ static bool goes_on_alone(struct session *session, struct process *process)
 	process->socket = fd;
 	process->alone = true;
 	return !watch(session, fd, process);
+}
+
+/* Not on its way out: neither exiting nor killed by the end of another of its threads (/proc/PID/stat, proc(5)). */
+static bool lives_on(pid_t pid)
+{
+	unsigned long flags = PF_EXITING, pending = 0;
+	char path[64], text[1024] = "", state = 'X';
+	const char *behind;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	stat = fopen(path, "re");
+	if (!stat)
+		return false;
+	behind = fgets(text, sizeof(text), stat) ? strrchr(text, ')') : NULL;
+	fclose(stat);
+	/* Behind the name: fields 3, 9 and 31. */
+	if (!behind || sscanf(behind + 1,
+			      " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u "
+			      "%*d %*u %*u %*u %*u %*u %*u %lu",
+			      &state, &flags, &pending) != 3)
+		return false;
+	return state != 'Z' && state != 'X' && !(flags & PF_EXITING) && !(pending >> (SIGKILL - 1) & 1);
 }
 
 static void end_target(struct session *session, struct process *process)
@@ -115,6 +140,8 @@ static void end_target(struct session *session, struct process *process)
 	process->row.end_ticks = clock_sample().ticks;
 	if (!process->arena_count)
 		process->drained = true;
+	if (!process->parted && lives_on(process->pid))
+		process->closed_ns = clock_now_ns();
 	process->ended = true;
 	drain_wake(session);
 }
@@ -167,13 +194,29 @@ void session_diagnose(struct session *session, const char *format, ...)
 	va_end(arguments);
 }
 
+/* A connection that ended without a word: was it the command's end, or did that come later? */
+static void look_for_gaps(struct session *session, pid_t pid)
+{
+	uint64_t now = clock_now_ns();
+
+	for (struct process *process = session->processes; process; process = process->next)
+		if (process->pid == pid && process->began && process->closed_ns && !session->letting_go &&
+		    now - process->closed_ns > GAP_NS)
+			session_diagnose(session,
+					 "process %d lost its connection while it ran; the rest of it was not recorded",
+					 (int)pid);
+}
+
 static void reap_command(struct session *session)
 {
+	const pid_t pid = session->command;
+
 	if (!session->command || waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
 		return;
 	if (session->command_fd >= 0)
 		epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->command_fd, NULL);
 	session->command = 0;
+	look_for_gaps(session, pid);
 }
 
 static bool targets_left(const struct session *session)
@@ -233,6 +276,7 @@ static void let_go(struct session *session)
 	bool more = false;
 
 	pthread_mutex_lock(&session->lock);
+	session->letting_go = true;
 	for (struct process *process = session->processes; process; process = process->next) {
 		process->detaching = !process->ended && process->greeted && !process->alone && !process->dormant &&
 				     !channel_send(process->socket, &detach, sizeof(detach), NULL, 0);
@@ -314,18 +358,18 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 /*
  * An older trace is kept, once, as FILE.old; and put back when nothing ran
  * after all.  Only a file is moved: a device or a pipe is what was meant.
+ * True when it was.
  */
-static void keep_older(const char *output, bool back)
+static bool keep_older(const char *output, bool back)
 {
 	char old[PATH_MAX];
 	struct stat st;
 
 	if (snprintf(old, sizeof(old), "%s.old", output) >= (int)sizeof(old))
-		return;
+		return false;
 	if (lstat(back ? old : output, &st) || !S_ISREG(st.st_mode))
-		return;
-	if (back ? rename(old, output) : rename(output, old))
-		return; /* then it is overwritten */
+		return false;
+	return !(back ? rename(old, output) : rename(output, old)); /* else it is overwritten */
 }
 
 static int open_file(struct session *session, struct calltap_diag *diag)
@@ -333,10 +377,9 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 	struct calltap_file_clock sample = clock_sample();
 	int ret;
 
-	keep_older(session->options->output, false);
+	session->older_kept = keep_older(session->options->output, false);
 	session->output_taken = true;
 	ret = trace_writer_create(&session->writer, session->options->output, 62 /* EM_X86_64 */, diag);
-
 	if (ret)
 		return ret;
 	ret = describe_start(session);
@@ -424,7 +467,8 @@ static void tear_down(struct session *session)
 	error = session->writer ? trace_writer_close(session->writer) : 0;
 	if (session->output_taken && !session->result->ran) {
 		drop_output(session->options->output); /* nothing ran: nothing half written */
-		keep_older(session->options->output, true);
+		if (session->older_kept)
+			(void)keep_older(session->options->output, true);
 	}
 	(void)error; /* the first error was told already */
 	if (session->board)

@@ -3,7 +3,7 @@
  *
  * Two threads: the server (session.c: sockets, plans, the command's end) and
  * the drainer (drain.c: rings to file).  `lock` guards everything here but
- * what is marked; the drainer holds it for one ring at a time.
+ * what is marked; the drainer gives it up between processes.
  */
 #ifndef HOST_RECORD_SESSION_H
 #define HOST_RECORD_SESSION_H
@@ -66,16 +66,20 @@ struct process {
 	struct calltap_file_process row;
 	char *exe; /* path of its program, NULL = not known */
 	bool greeted, dormant;
-	bool detaching;			    /* DETACH was sent */
-	bool executed;			    /* another program in a sandbox, where the agent does not go */
-	bool alone;			    /* its agent has let go of the connection: `socket` is a pidfd */
-	bool ended;			    /* its connection is over; the drainer takes what is left */
-	bool drained;			    /* and has taken it; the arenas are gone */
-	bool settled;			    /* GO was sent, and no RESCAN since */
-	bool perf_map;			    /* its perf map is ours */
-	bool began;			    /* GO was sent once */
-	uint32_t plans_open;		    /* PLANs without PLAN_DONE */
-	uint32_t switches_open;		    /* SWITCHes without SWITCH_DONE */
+	bool detaching;		/* DETACH was sent */
+	bool executed;		/* another program in a sandbox, where the agent does not go */
+	bool parted;		/* its agent said that it ends the conversation, or why */
+	bool alone;		/* its agent has let go of the connection: `socket` is a pidfd */
+	bool ended;		/* its connection is over; the drainer takes what is left */
+	bool drained;		/* and has taken it; the arenas are gone */
+	bool settled;		/* GO was sent, and no RESCAN since */
+	bool perf_map;		/* its perf map is ours */
+	bool other_ids;		/* in a pid namespace: its threads' ids are not ours, its rings its own affair */
+	bool began;		/* GO was sent once */
+	uint64_t closed_ns;	/* when its connection ended without a word while it ran, 0 = it did not */
+	uint32_t plans_open;	/* PLANs without PLAN_DONE */
+	uint32_t switches_open; /* SWITCHes without SWITCH_DONE */
+	bool silent;		/* some of which were waited for in vain */
 	struct calltap_msg_object **report; /* objects of the report that is coming in */
 	uint32_t report_count;
 	struct target_map *maps;
@@ -115,10 +119,12 @@ struct session {
 	uint64_t overwritten;	  /* sub-buffers that their writers took back before they were read */
 	uint64_t holes;		  /* slots that were taken and never written, or hold nonsense */
 	bool dlopen_missed;	  /* in some process, what dlopen brings in is not seen */
+	bool letting_go;	  /* the recording ends, whatever goes on */
 	/* The drainer's. */
 	pthread_t drainer;
 	bool drainer_runs;
-	bool output_taken; /* an older trace was put aside, and the new file is ours */
+	bool output_taken; /* the file is ours: */
+	bool older_kept;   /* and an older trace was put aside for it */
 	bool stop;	   /* atomic: the drainer ends after one more round */
 	struct record_encoder *encoder;
 	char diagnosis[200]; /* first thing to tell the user at the end, "" = none */

@@ -13,6 +13,8 @@
 
 #include "session.h"
 
+#define PRELOAD_MAX 8192u
+
 /* The sandboxes that we are in ourselves are no reason for the agent to stay out. */
 static int tell_filters(void)
 {
@@ -53,7 +55,7 @@ static void become_command(const struct session *session, const char *preload, c
 int spawn_command(struct session *session, struct calltap_diag *diag)
 {
 	const char *old = getenv("LD_PRELOAD");
-	char preload[8192];
+	char preload[PRELOAD_MAX];
 	int pipe_fds[2], error = 0;
 	sigset_t all, mask;
 
@@ -62,8 +64,9 @@ int spawn_command(struct session *session, struct calltap_diag *diag)
 					"the loader cannot preload %s: install Calltap where the path has no "
 					"space or colon",
 					session->options->agent_path);
-	snprintf(preload, sizeof(preload), "%s%s%s", session->options->agent_path, old && *old ? ":" : "",
-		 old ? old : "");
+	if (snprintf(preload, sizeof(preload), "%s%s%s", session->options->agent_path, old && *old ? ":" : "",
+		     old ? old : "") >= (int)sizeof(preload))
+		return calltap_diag_set(diag, -E2BIG, "LD_PRELOAD is longer than %u bytes; shorten it", PRELOAD_MAX);
 	if (pipe2(pipe_fds, O_CLOEXEC))
 		return calltap_diag_set(diag, -errno, "cannot make a pipe: %s", strerror(errno));
 	/* Until it has its own dispositions back, a signal would meet ours. */

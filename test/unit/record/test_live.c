@@ -127,12 +127,39 @@ static void switching_is_remembered(void **state)
 	bench_destroy(bench);
 }
 
+/* A process that does not answer (one wait, of 5 s) keeps nobody from being told, and is told all itself. */
+static void the_silent_are_not_waited_for_twice(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
+	struct calltap_msg_switch_done done = {.switched = 1};
+	struct record_switched switched;
+	struct record_live *live;
+	uint32_t ids[SITES];
+
+	add_image(bench);
+	for (uint32_t i = 0; i < SITES; i++)
+		ids[i] = 100 + i;
+	assert_int_equal(record_live_create(&live), 0);
+	bench->options.live = live;
+	live_attach(&bench->session);
+	assert_int_equal(record_live_switch_ids(live, ids, SITES, false, &switched), -ETIMEDOUT);
+	check_places(bench, 0, 1, SITES, false);
+	assert_true(bench->process.silent);
+	for (uint32_t open = bench->process.switches_open; open; open--)
+		assert_int_equal(live_answer(&bench->session, &bench->process, &done), 0);
+	assert_false(bench->process.silent);
+	live_detach(&bench->session);
+	record_live_destroy(live);
+	bench_destroy(bench);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_comes_later_is_told),
 		cmocka_unit_test(answers_are_checked),
 		cmocka_unit_test(switching_is_remembered),
+		cmocka_unit_test(the_silent_are_not_waited_for_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
