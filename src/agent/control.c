@@ -292,6 +292,16 @@ static int begin(void)
 	return ret;
 }
 
+/* The complaint may fail as what led to it did; the note does not. */
+static void break_off(int error)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+
+	if (wiped && wiped->arenas[0])
+		__atomic_fetch_or(&wiped->arenas[0]->notes, CALLTAP_NOTE_BROKEN, __ATOMIC_SEQ_CST);
+	agent_complain(error, "could not go on with its session; the rest of it ran untraced");
+}
+
 static int control_main(void *unused)
 {
 	struct calltap_msg_detached detached;
@@ -320,7 +330,7 @@ static int control_main(void *unused)
 	if (ret == -ECANCELED)
 		agent_complain(0, "gives up reading the clock; the rest of it runs untraced");
 	else if (ret < 0 && ret != -EPIPE)
-		agent_complain(ret, "could not go on with its session; the rest of it ran untraced");
+		break_off(ret);
 	/* The tool has gone or wants us to: no more records, nobody waits, text as good as untraced. */
 	__atomic_store_n(&probe_context.enabled, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&probe_context.shared.reader_gone, 1, __ATOMIC_SEQ_CST);

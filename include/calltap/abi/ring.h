@@ -88,6 +88,7 @@ struct calltap_ring {
 #define CALLTAP_NOTE_NO_CHILDREN 4u  /* a sandbox: forked children are not followed */
 #define CALLTAP_NOTE_END	 8u  /* recording ended: a thread may not read the clock any more */
 #define CALLTAP_NOTE_FILTER	 32u /* a sandbox of whatever kind: programs that it executes stay untraced */
+#define CALLTAP_NOTE_BROKEN	 64u /* the agent gave up, and may not have been able to say so */
 #define CALLTAP_NOTE_SPACES	 16u /* dlmopen: objects in another name space, which are not traced */
 
 struct calltap_arena {

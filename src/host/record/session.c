@@ -34,8 +34,6 @@
 #define CALIBRATE_MS   5
 #define DETACH_NS      1000000000u
 #define DETACH_STEP_MS 20
-#define GAP_NS	       20000000u /* a command that lives on that long after its connection ended did lose it */
-#define PF_EXITING     4ul	 /* <linux/sched.h> of the kernel */
 #define EVENTS	       32
 
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
@@ -102,27 +100,11 @@ static bool goes_on_alone(struct session *session, struct process *process)
 	return !watch(session, fd, process);
 }
 
-/* Not on its way out: neither exiting nor killed by the end of another of its threads (/proc/PID/stat, proc(5)). */
-static bool lives_on(pid_t pid)
+/* It stopped being recorded and could not say so on the socket. */
+static bool broke_off(const struct process *process)
 {
-	unsigned long flags = PF_EXITING, pending = 0;
-	char path[64], text[1024] = "", state = 'X';
-	const char *behind;
-	FILE *stat;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	stat = fopen(path, "re");
-	if (!stat)
-		return false;
-	behind = fgets(text, sizeof(text), stat) ? strrchr(text, ')') : NULL;
-	fclose(stat);
-	/* Behind the name: fields 3, 9 and 31. */
-	if (!behind || sscanf(behind + 1,
-			      " %c %*d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u "
-			      "%*d %*u %*u %*u %*u %*u %*u %lu",
-			      &state, &flags, &pending) != 3)
-		return false;
-	return state != 'Z' && state != 'X' && !(flags & PF_EXITING) && !(pending >> (SIGKILL - 1) & 1);
+	return process->arena_count && !process->parted &&
+	       __atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) & CALLTAP_NOTE_BROKEN;
 }
 
 static void end_target(struct session *session, struct process *process)
@@ -140,8 +122,9 @@ static void end_target(struct session *session, struct process *process)
 	process->row.end_ticks = clock_sample().ticks;
 	if (!process->arena_count)
 		process->drained = true;
-	if (!process->parted && lives_on(process->pid))
-		process->closed_ns = clock_now_ns();
+	if (broke_off(process))
+		session_diagnose(session, "process %d could not go on with its session; the rest of it ran untraced",
+				 (int)process->pid);
 	process->ended = true;
 	drain_wake(session);
 }
@@ -194,29 +177,13 @@ void session_diagnose(struct session *session, const char *format, ...)
 	va_end(arguments);
 }
 
-/* A connection that ended without a word: was it the command's end, or did that come later? */
-static void look_for_gaps(struct session *session, pid_t pid)
-{
-	uint64_t now = clock_now_ns();
-
-	for (struct process *process = session->processes; process; process = process->next)
-		if (process->pid == pid && process->began && process->closed_ns && !session->letting_go &&
-		    now - process->closed_ns > GAP_NS)
-			session_diagnose(session,
-					 "process %d lost its connection while it ran; the rest of it was not recorded",
-					 (int)pid);
-}
-
 static void reap_command(struct session *session)
 {
-	const pid_t pid = session->command;
-
 	if (!session->command || waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
 		return;
 	if (session->command_fd >= 0)
 		epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->command_fd, NULL);
 	session->command = 0;
-	look_for_gaps(session, pid);
 }
 
 static bool targets_left(const struct session *session)

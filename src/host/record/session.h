@@ -76,7 +76,6 @@ struct process {
 	bool perf_map;		/* its perf map is ours */
 	bool other_ids;		/* in a pid namespace: its threads' ids are not ours, its rings its own affair */
 	bool began;		/* GO was sent once */
-	uint64_t closed_ns;	/* when its connection ended without a word while it ran, 0 = it did not */
 	uint32_t plans_open;	/* PLANs without PLAN_DONE */
 	uint32_t switches_open; /* SWITCHes without SWITCH_DONE */
 	bool silent;		/* some of which were waited for in vain */
