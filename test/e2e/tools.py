@@ -1,4 +1,5 @@
 """A traced program under other tools: debuggers, profilers, unwinders, sanitizers."""
+import contextlib
 import os
 import re
 import shutil
@@ -87,7 +88,8 @@ class Debugged:
 
     def ends_well(self):
         """The program goes on to its end, and prints what it prints untraced."""
-        os.kill(self.pid, signal.SIGUSR2)
+        with contextlib.suppress(ProcessLookupError):  # it was told before, and has ended by itself
+            os.kill(self.pid, signal.SIGUSR2)
         status = finish(self.process)
         with open(self.output, encoding="utf-8") as file:
             last = file.read().splitlines()
