@@ -13,7 +13,6 @@ static bool can_read(struct probe_thread *thread, uint64_t slot)
 	return slot >> GRANULE_BITS == thread->granule || probe_mirror_is_covered(slot);
 }
 
-/* The slot of the next outer frame of the stack, from what the link at slot says. */
 uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link)
 {
 	link &= ~FRAME_FLAGS;
@@ -21,10 +20,6 @@ uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t l
 	return link > slot && link < stack->end ? link : stack->end;
 }
 
-/*
- * Make the first frame whose slot is at or above `end` the stack's top;
- * returns how many of the frames inside it had written an ENTRY.
- */
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
 {
 	uint64_t top = probe_stack_top(stack);
@@ -37,18 +32,16 @@ uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack,
 		top = frames_outer(stack, top, link);
 	}
 	probe_stack_set_top(stack, top < end ? stack->end : top);
+	thread->depth = thread->depth > gone ? thread->depth - gone : 0;
 	return gone;
 }
 
-/* The frames of the stack from its top up to (not including) the first at or above `end` are gone. */
 void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
 {
 	uint32_t gone = frames_take_off(thread, stack, end);
 
-	if (!gone)
-		return;
-	thread->depth = thread->depth > gone ? thread->depth - gone : 0;
-	probe_record(thread, CALLTAP_REC_UNWIND, gone, 1, 0);
+	if (gone)
+		probe_record(thread, CALLTAP_REC_UNWIND, gone, 1, 0);
 }
 
 /*
@@ -66,7 +59,6 @@ static void drop_overwritten(struct probe_thread *thread, struct probe_stack *st
 	}
 }
 
-/* Bring the stack's top in line with a frame at slot that is being entered (inside it) or left (it). */
 void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, bool leaving)
 {
 	frames_drop(thread, stack, leaving ? slot : slot + 1);

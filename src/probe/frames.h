@@ -34,7 +34,7 @@ uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t l
  * returns how many of the frames inside it had written an ENTRY.
  */
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
-/* The frames of the stack from its top up to (not including) the first at or above `end` are gone. */
+/* The same, and record it: those frames are gone. */
 void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
 /* Bring the stack's top in line with a frame at slot that is being entered (inside it) or left (it). */
 void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, bool leaving);

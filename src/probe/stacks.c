@@ -124,8 +124,10 @@ static uint64_t page_end(uint64_t address)
 	return (page_of(address) + 1) << PAGE_BITS;
 }
 
-/* Where a thread's own stack is said to end: a page farther up, for in its last one a local array may end that is a
- * signal stack. */
+/*
+ * Where a thread's own stack is said to end: a page farther up, for in its last
+ * one a local array may end that is a signal stack.
+ */
 static uint64_t own_end(uint64_t address)
 {
 	return page_end(page_end(address));
@@ -260,17 +262,21 @@ static struct probe_stack *find_out(struct probe_thread *thread, uint64_t slot)
 	return stack ? stack : file(thread, floor_below(slot, REACH_FOUND), end, 0);
 }
 
+/* Record that the thread is on the stack. */
+static void name_stack(struct probe_thread *thread, const struct probe_stack *stack)
+{
+	probe_record(thread, CALLTAP_REC_STACK, 0, 2, stack->end - 1);
+}
+
 void probe_stack_switch(struct probe_thread *thread, struct probe_stack *stack)
 {
 	uint32_t switches;
 
-	if (thread->stack == &probe_stack_none) {
+	if (thread->stack == &probe_stack_none && stack->kind & STACK_THREAD) {
 		/* A thread's first event: what is left on its stack is of one that had the memory before. */
-		if (stack->kind & STACK_THREAD) {
-			probe_stack_set_top(stack, stack->end);
-			stack->kind &= ~STACK_ENDING;
-			stack->low = stack->lowest;
-		}
+		probe_stack_set_top(stack, stack->end);
+		stack->kind &= ~STACK_ENDING;
+		stack->low = stack->lowest;
 	}
 	stack->from = thread->stack;
 	/*
@@ -278,25 +284,24 @@ void probe_stack_switch(struct probe_thread *thread, struct probe_stack *stack)
 	 * that comes after it goes back to this one.
 	 */
 	switches = ++thread->switches;
-	probe_record(thread, CALLTAP_REC_STACK, 0, 2, stack->end - 1);
+	name_stack(thread, stack);
 	thread->stack = stack;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (thread->switches != switches)
-		probe_record(thread, CALLTAP_REC_STACK, 0, 2, stack->end - 1);
+		name_stack(thread, stack);
 }
 
 void probe_stack_leave(struct probe_thread *thread, struct probe_stack *stack)
 {
 	struct probe_stack *back = stack->from;
 
-	/* The store first: the next handler, which still finds itself on the signal stack, then switches to it again.
-	 */
+	/* The store first: the next handler is still on the signal stack, and then switches to it again. */
 	thread->switches++;
 	thread->stack = back;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* A handler's may be the thread's first events: the next one names its stack. */
 	if (back != &probe_stack_none)
-		probe_record(thread, CALLTAP_REC_STACK, 0, 2, back->end - 1);
+		name_stack(thread, back);
 }
 
 struct probe_stack *probe_stack_settle(struct probe_thread *thread, uint64_t slot)

@@ -60,7 +60,6 @@ static void drop_for_jump(struct probe_thread *thread, struct probe_stack *stack
 		word = arch_stub_word(*(uint64_t *)top);
 	if (word)
 		probe_record(thread, CALLTAP_REC_LANDING, frames_id(word), 1, 0);
-	thread->depth = thread->depth > gone ? thread->depth - gone : 0;
 	if (gone || word)
 		probe_record(thread, CALLTAP_REC_UNWIND, gone, 1, 0);
 }
@@ -123,9 +122,4 @@ void probe_context_made(const void *context)
 
 	if (probe_context.enabled)
 		probe_stack_made(made->sp, made->sp + made->size, false);
-}
-
-void probe_signal_stack_off(void)
-{
-	probe_stack_disable(&probe_thread);
 }

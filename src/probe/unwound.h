@@ -20,7 +20,5 @@ void probe_jump(uint64_t sp);
 void probe_stack_made(uint64_t lo, uint64_t hi, bool is_signal);
 /* The same, of a context (ucontext_t) that makecontext() is to make; forward.S calls it. */
 void probe_context_made(const void *context);
-/* The thread has no signal stack any more. */
-void probe_signal_stack_off(void);
 
 #endif

@@ -101,7 +101,7 @@ static void signal_stack(void **state)
 	assert_ptr_equal(probe_stack_settle(thread, lo + 8), coroutine);
 	assert_ptr_equal(probe_stack_settle(thread, array + 40 * KIB), coroutine);
 	/* Turned off while it has frames: a coroutine's from now on. */
-	probe_signal_stack_off();
+	probe_stack_disable(thread);
 	assert_null(thread->signal);
 	assert_ptr_equal(probe_stack_find(thread, array + 64), handlers);
 	assert_int_equal(handlers->top, array + 64);
