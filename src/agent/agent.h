@@ -21,10 +21,11 @@
 #include <patch/sites.h>
 #include <probe/thread.h>
 
-#define AGENT_NAME_MAX	100   /* of the session's socket */
-#define AGENT_READY_MS	20000 /* longest that the program waits for the tool at its start or in dlopen */
-#define AGENT_CHILD_MS	1000  /* the same in a forked child, which has nothing to be patched */
-#define AGENT_OWN_STACK (64ul << 10)
+#define AGENT_NAME_MAX	 100   /* of the session's socket */
+#define AGENT_READY_MS	 20000 /* longest that the program waits for the tool at its start or in dlopen */
+#define AGENT_CHILD_MS	 1000  /* the same in a forked child, which has nothing to be patched */
+#define AGENT_OWN_STACK	 (64ul << 10)
+#define AGENT_STATUS_MAX 4096 /* of /proc/PID/status */
 
 /* The sites of one object: what the tool sent, to switch them and to give the text its bytes back. */
 struct agent_sites {
@@ -148,6 +149,11 @@ void agent_dlhook_remove(void);
 
 /* debugger.c: tell debuggers of a region's stubs. */
 void agent_debugger_tell(uint64_t lo, uint64_t hi);
+
+/* status.c: read a small text file, at most size - 1 bytes of it; false = it cannot be had. */
+bool agent_read_text(const char *path, char *text, size_t size) __attribute__((warn_unused_result));
+/* The number after a name at the start of a line, but the first; 0 when it is not there. */
+uint32_t agent_number_after(const char *text, const char *name);
 
 /* unwind.c: find the functions that it stands in front of. */
 void agent_unwind_init(void);

@@ -10,14 +10,12 @@
  * Called by the control thread.  Context: control.  Source: gdb's manual,
  * "JIT Compilation Interface".
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
 #include <agent/agent.h>
 #include <agent/libc.h>
-#include <base/mem.h>
 #include <base/sys.h>
 
 #define STUBS_NAME "calltap_stub" /* what a backtrace shows between a traced function and its caller */
@@ -123,18 +121,10 @@ static void put_image(struct image *image, uint64_t lo, uint64_t hi)
 /* Is a debugger attached to this thread? */
 static bool is_debugged(void)
 {
-	static const char field[] = "\nTracerPid:\t";
-	char text[2048];
-	long fd = SYS(openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0, 0, 0), got;
+	char text[AGENT_STATUS_MAX];
 
-	if (sys_failed(fd))
-		return false;
-	got = SYS(read, fd, text, sizeof(text), 0, 0, 0);
-	sys_close((int)fd);
-	for (long i = 0; i + (long)sizeof(field) <= got; i++)
-		if (!memcmp(text + i, field, sizeof(field) - 1))
-			return text[i + (long)sizeof(field) - 1] != '0';
-	return false;
+	return agent_read_text("/proc/thread-self/status", text, sizeof(text)) &&
+	       agent_number_after(text, "TracerPid:") != 0;
 }
 
 /*

@@ -26,7 +26,6 @@
 #define QUIET_STEP_NS 100000
 #define STACK_AHEAD   (64ul << 20)
 #define STACK_USUAL   (8ul << 20)
-#define STATUS_MAX    4096
 #define STACKS_MAX    16	     /* that a thread came by, one after the other */
 #define ANY	      0x5a5a5a5a5000 /* some address */
 
@@ -237,41 +236,18 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 		__atomic_fetch_or(&probe_context.wiped->arenas[0]->notes, told, __ATOMIC_RELAXED);
 }
 
-/* The number after a name at the start of a line; 0 when it is not there. */
-static uint32_t number_after(const char *text, const char *name)
-{
-	size_t length = base_strlen(name);
-	uint32_t value = 0;
-
-	for (; *text; text++) {
-		if (text[0] != '\n' || memcmp(text + 1, name, length) != 0)
-			continue;
-		for (text += 1 + length; *text == '\t' || *text == ' '; text++)
-			;
-		for (; *text >= '0' && *text <= '9'; text++)
-			value = value * 10 + (uint32_t)(*text - '0');
-		return value;
-	}
-	return 0;
-}
-
 bool sandbox_is_foreign(const char *filters)
 {
-	char text[STATUS_MAX + 32] = "";
-	/* These three the loader has called before us. */
-	long fd = SYS(openat, -100 /* AT_FDCWD */, "/proc/self/status", 02000000 /* O_CLOEXEC */, 0, 0, 0), got;
+	char text[AGENT_STATUS_MAX];
 	uint32_t known = 0;
 
-	if (sys_failed(fd))
-		return false;
-	got = SYS(read, fd, text, STATUS_MAX, 0, 0, 0);
-	sys_close((int)fd);
-	if (sys_failed(got))
+	/* The calls that this takes the loader has made before us. */
+	if (!agent_read_text("/proc/self/status", text, sizeof(text)))
 		return false;
 	for (; filters && *filters >= '0' && *filters <= '9'; filters++)
 		known = known * 10 + (uint32_t)(*filters - '0');
 	/* Before Linux 5.9 only whether there is any. */
-	return number_after(text, "Seccomp_filters:") > known || (number_after(text, "Seccomp:") && !known);
+	return agent_number_after(text, "Seccomp_filters:") > known || (agent_number_after(text, "Seccomp:") && !known);
 }
 
 /*

@@ -1,0 +1,40 @@
+/*
+ * What the kernel says of us in files of /proc that are lines of "Name: value".
+ * Called by the agent's other files.  Context: control, on any thread.
+ */
+#include <fcntl.h>
+
+#include <agent/agent.h>
+#include <base/mem.h>
+#include <base/sys.h>
+
+bool agent_read_text(const char *path, char *text, size_t size)
+{
+	long fd = SYS(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0, 0, 0), got;
+
+	if (sys_failed(fd))
+		return false;
+	got = SYS(read, fd, text, size - 1, 0, 0, 0);
+	sys_close((int)fd);
+	if (sys_failed(got))
+		return false;
+	text[got] = 0;
+	return true;
+}
+
+uint32_t agent_number_after(const char *text, const char *name)
+{
+	size_t length = base_strlen(name);
+	uint32_t value = 0;
+
+	for (; *text; text++) {
+		if (text[0] != '\n' || memcmp(text + 1, name, length) != 0)
+			continue;
+		for (text += 1 + length; *text == '\t' || *text == ' '; text++)
+			;
+		for (; *text >= '0' && *text <= '9'; text++)
+			value = value * 10 + (uint32_t)(*text - '0');
+		return value;
+	}
+	return 0;
+}
