@@ -13,6 +13,7 @@ import bisect
 import collections
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -33,6 +34,7 @@ def build(folder, places):
     os.chmod(places, 0o1777)  # targets may run as somebody else
     runtime = os.path.join(folder, "runtime.o")
     run(["cc", "-O2", "-ffreestanding", "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-mgeneral-regs-only",
+         "-I", os.path.join(ROOT, "src", "arch", platform.machine(), "runtime"),
          f'-DCOVERAGE_FOLDER="{places}"', "-c", os.path.join(ROOT, "test/coverage/runtime.c"), "-o", runtime])
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         run(["meson", "setup", folder, ROOT, "-Doptimization=1", "-Ddebug=true", "-Dwerror=false",

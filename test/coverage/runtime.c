@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include <arch.h>
+
 /* Called by what the compiler puts into each function. */
 void __sanitizer_cov_trace_pc(void);
 
@@ -22,20 +24,6 @@ extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
 static uint8_t *places; /* one per byte from the object's start to its code's end; NULL = not counted */
-
-static long call(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret = nr;
-
-	__asm__ volatile("syscall"
-			 : "+a"(ret)
-			 : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
 
 /* The build id of the object that this is linked into; NULL = none. */
 static const uint8_t *build_id(uint32_t *size)
@@ -78,14 +66,14 @@ static void __attribute__((constructor(101))) map_places(void)
 		path[at++] = digits[id[i] & 15];
 	}
 	path[at] = 0;
-	fd = call(SYS_open, (long)path, O_RDWR | O_CREAT | O_CLOEXEC, 0666, 0, 0, 0);
+	fd = arch_syscall(SYS_open, (long)path, O_RDWR | O_CREAT | O_CLOEXEC, 0666, 0, 0, 0);
 	if (fd < 0)
 		return; /* another root or user: what runs there is not seen */
-	if (call(SYS_ftruncate, fd, length, 0, 0, 0, 0) == 0)
-		got = call(SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (arch_syscall(SYS_ftruncate, fd, length, 0, 0, 0, 0) == 0)
+		got = arch_syscall(SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (got > 0)
 		places = (uint8_t *)got;
-	call(SYS_close, fd, 0, 0, 0, 0, 0);
+	arch_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
 void __sanitizer_cov_trace_pc(void)

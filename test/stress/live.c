@@ -9,17 +9,14 @@
  * Exit status: the command's; 1, with a sentence, when a switch failed, unless
  * the "yes" says that the command unloads objects.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include <host/elf/filter.h>
 #include <host/record/record.h>
 #include <tracers/tracer.h>
+#include "stress.h"
 
 #define IDS_MAX 64u
 
@@ -34,20 +31,6 @@ struct work {
 struct totals {
 	uint64_t requests, switched, failed;
 };
-
-static void die(const char *what)
-{
-	fprintf(stderr, "live: %s\n", what);
-	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
 
 static void *record(void *arg)
 {

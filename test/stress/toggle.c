@@ -1,6 +1,6 @@
 /*
  * Sites are switched on and off by their one byte, thousands of times a
- * second, while threads run through them (doc/design/stubs.md, "Sites").
+ * second, while threads run through them (doc/design/patching.md).
  *
  *     toggle [SECONDS [THREADS]]
  *
@@ -9,13 +9,11 @@
  * is still there has its exit.  Exit status 1, with a sentence, on any failure.
  */
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include <host/record/images.h>
+#include "stress.h"
 #include "support.h"
 
 #define PAGE	    4096u
@@ -34,20 +32,6 @@ struct worker {
 	pthread_t thread;
 	uint64_t calls, wrong;
 };
-
-static void die(const char *what)
-{
-	fprintf(stderr, "toggle: %s\n", what);
-	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
 
 /* Function i adds i; all but every third call the one before. */
 static int wanted(uint32_t i, int x)
