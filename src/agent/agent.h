@@ -81,9 +81,9 @@ struct agent {
 	uint32_t no_children; /* a sandbox forbids what a forked child's start takes */
 	uint32_t blind;	      /* a sandbox forbids to look at the next one's filter */
 	uint32_t dlhook_tried;
-	uint8_t dlhook_old[5]; /* what the jump in the loader's hook replaced */
-	int exit_status;       /* of the control thread: counts when it is the process' last */
-	uint64_t objects_seen; /* digest of the link map at the last report */
+	uint8_t dlhook_old[ARCH_HOOK_BYTES]; /* what the jump in the loader's hook replaced */
+	int exit_status;		     /* of the control thread: counts when it is the process' last */
+	uint64_t objects_seen;		     /* digest of the link map at the last report */
 	struct agent_sites sites[PROBE_REGIONS];
 	uint32_t sites_count;
 	int (*next_find_object)(void *pc, void *result);

@@ -302,13 +302,17 @@ static void break_off(int error)
 	agent_complain(error, "could not go on with its session; the rest of it ran untraced");
 }
 
-static int control_main(void *unused)
+static int control_main(void *own_files)
 {
 	struct calltap_msg_detached detached;
 	int ret;
 
-	(void)unused;
 	SYS(prctl, PR_SET_NAME, "calltap", 0, 0, 0, 0);
+	if (!own_files && sys_failed(SYS(unshare, CLONE_FILES | CLONE_FS, 0, 0, 0, 0, 0))) {
+		count_unreached();
+		ready();
+		return 0;
+	}
 	close_copies();
 	SYS(chdir, "/", 0, 0, 0, 0, 0); /* keeps no folder of the program's busy */
 	agent.socket = -1;
@@ -378,11 +382,24 @@ void agent_wait_ready(uint32_t seen, uint32_t bound_ms)
 	let_go();
 }
 
-void agent_control_start(void)
+/* Its tid, or -errno. */
+static long start_thread(void)
 {
 	/* No CLONE_FILES, no CLONE_FS: see the head of this file.  No CLONE_SETTLS: no thread-local storage is used. */
 	const unsigned long flags =
 		CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+	void *stack_top = (char *)agent.stack + AGENT_OWN_STACK;
+	int *tid_word = (int *)&agent.control_tid;
+	long tid = arch_thread_start(flags, stack_top, control_main, &agent, tid_word);
+
+	/* An emulator may know no threads but pthread_create()'s: the new one parts from the others by itself. */
+	if (tid == -EINVAL)
+		tid = arch_thread_start(flags | CLONE_FILES | CLONE_FS, stack_top, control_main, NULL, tid_word);
+	return tid;
+}
+
+void agent_control_start(void)
+{
 	uint32_t seen = agent.ready;
 	long tid;
 
@@ -399,8 +416,7 @@ void agent_control_start(void)
 	}
 	agent.hold = AGENT_HELD;
 	agent.text = AGENT_TEXT_FREE; /* a forked child has none of the threads that may have had it */
-	tid = arch_thread_start(flags, (char *)agent.stack + AGENT_OWN_STACK, control_main, NULL,
-				(int *)&agent.control_tid);
+	tid = start_thread();
 	if (sys_failed(tid)) {
 		agent.hold = AGENT_FREE;
 		count_unreached();

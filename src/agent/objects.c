@@ -106,7 +106,7 @@ static void agent_debug_state(void)
 void agent_dlhook_install(void)
 {
 	uint64_t at;
-	uint8_t code[8];
+	uint8_t code[ARCH_HOOK_BYTES];
 
 	agent.dlhook_tried = 1;
 	agent.no_dlhook = 1;
@@ -119,7 +119,7 @@ void agent_dlhook_install(void)
 		return;
 	memcpy(agent.dlhook_old, (const void *)at, sizeof(agent.dlhook_old));
 	arch_jump_make(code, at, (uint64_t)agent_debug_state);
-	if (!patch_poke_fresh(&agent.poker, at, code, 5))
+	if (!patch_poke_fresh(&agent.poker, at, code, sizeof(code)))
 		agent.no_dlhook = 0;
 }
 

@@ -262,10 +262,8 @@ static void unhook(struct probe_stack *stack, uint64_t from)
 
 		next = *arch_link(slot) & ~(uint64_t)7;
 		if (slot >= from && *mirror && copy_in(&held, (const void *)slot, sizeof(held)) &&
-		    probe_region_of(held)) {
-			*(uint64_t *)slot = *mirror;
+		    probe_region_of(arch_frame_back(slot)) && arch_frame_release(slot))
 			*mirror = 0;
-		}
 		if (next <= slot)
 			break;
 	}

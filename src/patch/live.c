@@ -25,7 +25,7 @@ static struct way way_of(const struct patch_piece *piece)
 {
 	struct way way;
 
-	way.writes[0] = arch_site_switch(piece->length, 0);
+	way.writes[0] = arch_site_switch(piece->address, piece->length, piece->target, false);
 	way.count = 1 + arch_site_restore(way.writes + 1, piece->length, piece->old, &way.inert);
 	return way;
 }
@@ -71,7 +71,8 @@ int patch_site_switch(struct patch_poker *poker, const struct patch_region *regi
 		      bool on)
 {
 	struct patch_piece piece = patch_site_piece(region, site), tramp;
-	struct arch_write write = arch_site_switch(site->length, on), back = arch_site_switch(site->length, !on);
+	struct arch_write write = arch_site_switch(piece.address, piece.length, piece.target, on);
+	struct arch_write back = arch_site_switch(piece.address, piece.length, piece.target, !on);
 	uint8_t code[ARCH_SITE_MAX];
 
 	arch_site_make(code, piece.address, piece.length, piece.target);
@@ -157,9 +158,9 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 	}
 }
 
-int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t old[5])
+int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t *old)
 {
-	struct patch_piece piece = {address, target, old, PATCH_TRAMP_BYTES};
+	struct patch_piece piece = {address, target, old, ARCH_HOOK_BYTES};
 	struct way way;
 
 	way.count = arch_hook_restore(way.writes, old);

@@ -19,18 +19,19 @@ void patch_poker_open(struct patch_poker *poker)
 {
 	long fd = SYS(openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0, 0, 0);
 
-	poker->mem_fd = sys_failed(fd) ? -1 : (int)fd;
-	poker->mprotect = 0;
+	*poker = (struct patch_poker){.mem_fd = sys_failed(fd) ? -1 : (int)fd};
 }
 
-static int write_by_mprotect(uint64_t address, const void *bytes, size_t size)
+/* meanwhile: what may be done with the page while it is written. */
+static int write_in_place(uint64_t address, const void *bytes, size_t size, int meanwhile)
 {
 	uint64_t lo = address & ~(PAGE - 1), hi = (address + size + PAGE - 1) & ~(PAGE - 1);
-	long ret = SYS(mprotect, lo, hi - lo, PROT_READ | PROT_WRITE, 0, 0, 0);
+	long ret = SYS(mprotect, lo, hi - lo, meanwhile, 0, 0, 0);
 
 	if (sys_failed(ret))
 		return (int)ret;
 	memcpy((void *)address, bytes, size);
+	arch_text_written(address, size);
 	ret = SYS(mprotect, lo, hi - lo, PROT_READ | PROT_EXEC, 0, 0, 0);
 	return sys_failed(ret) ? (int)ret : 0;
 }
@@ -41,14 +42,15 @@ static int write_by_mprotect(uint64_t address, const void *bytes, size_t size)
  */
 static int poke_by_mprotect(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
 {
+	uint64_t page = (uint64_t)arch_scratch_page;
 	uint8_t same = arch_scratch_page[0];
 
 	if (!poker->mprotect)
-		poker->mprotect = write_by_mprotect((uint64_t)arch_scratch_page, &same, 1) ? -1 : 1;
-	return poker->mprotect > 0 ? write_by_mprotect(address, bytes, size) : -EACCES;
+		poker->mprotect = write_in_place(page, &same, 1, PROT_READ | PROT_WRITE) ? -1 : 1;
+	return poker->mprotect > 0 ? write_in_place(address, bytes, size, PROT_READ | PROT_WRITE) : -EACCES;
 }
 
-int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
+static int write_to_mem(const struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
 {
 	long done = SYS(pwrite64, poker->mem_fd, bytes, size, address, 0, 0);
 
@@ -57,9 +59,43 @@ int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, s
 	return (size_t)done == size ? 0 : -EIO;
 }
 
+/* Run a function of ours, change it, and see whether it is another. */
+static bool is_seen(const struct patch_poker *poker)
+{
+	int (*scratch)(void) = (int (*)(void))(uintptr_t)arch_scratch_page;
+	struct arch_write change = arch_scratch_change();
+	uint64_t at = (uint64_t)arch_scratch_page + change.offset;
+	uint8_t before[sizeof(change.bytes)];
+	int first = scratch(), second = first;
+	bool synced;
+
+	memcpy(before, (const void *)at, change.size);
+	if (write_to_mem(poker, at, change.bytes, change.size))
+		return true; /* the caller will find out, too */
+	synced = !patch_sync();
+	if (synced)
+		second = scratch();
+	return write_to_mem(poker, at, before, change.size) || !synced || second != first;
+}
+
+/* Where it has not been tried, nothing has been changed that had run. */
+static bool must_write_in_place(struct patch_poker *poker)
+{
+	if (!poker->seen)
+		poker->seen = is_seen(poker) ? 1 : -1;
+	return poker->seen < 0;
+}
+
+int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
+{
+	if (poker->mem_fd >= 0 && must_write_in_place(poker))
+		return write_in_place(address, bytes, size, PROT_READ | PROT_WRITE | PROT_EXEC);
+	return write_to_mem(poker, address, bytes, size);
+}
+
 int patch_poke_fresh(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
 {
-	return patch_poke(poker, address, bytes, size) ? poke_by_mprotect(poker, address, bytes, size) : 0;
+	return write_to_mem(poker, address, bytes, size) ? poke_by_mprotect(poker, address, bytes, size) : 0;
 }
 
 void patch_sync_prepare(void)

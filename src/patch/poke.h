@@ -4,7 +4,8 @@
  * Text is written through /proc/self/mem, so that no page is ever writable
  * and executable at once.  Where that is not to be had (no /proc, or a kernel
  * told to refuse it), fresh text is written by mprotect, for no thread can be
- * in it; live text is left as it is.
+ * in it; live text is left as it is.  An emulator may not notice such writes to code that it has translated; there,
+ * live text is written in place.
  */
 #ifndef PATCH_POKE_H
 #define PATCH_POKE_H
@@ -15,6 +16,7 @@
 struct patch_poker {
 	int mem_fd;   /* of /proc/self/mem, -1 = none */
 	int mprotect; /* 1 = text may be changed by mprotect, -1 = not, 0 = not tried yet */
+	int seen;     /* 1 = code that has run follows a write to mem_fd, -1 = it does not, 0 = not tried yet */
 };
 
 void patch_poker_open(struct patch_poker *poker);

@@ -78,6 +78,7 @@ int patch_region_build(struct patch_result *result, const struct calltap_msg_pla
 	for (unsigned i = 0; i < ARCH_UNWINDERS; i++)
 		arch_eh_frame_build(region + end + i * ARCH_EH_FRAME_MAX, i, (uint64_t)region, (uint64_t)region + end,
 				    personality);
+	arch_text_written((uint64_t)region, size);
 	ret = SYS(mprotect, region, size, PROT_READ | PROT_EXEC, 0, 0, 0);
 	if (sys_failed(ret)) {
 		sys_munmap(region, size);
@@ -94,7 +95,7 @@ static bool is_in_reach(const struct patch_region *region, const struct calltap_
 
 static bool is_sane(const struct calltap_site *site)
 {
-	if (site->length < ARCH_SITE_MIN || site->length > ARCH_SITE_MAX)
+	if (site->length < ARCH_SITE_MIN || site->length > ARCH_SITE_MAX || site->address % ARCH_SITE_ALIGN)
 		return false;
 	return !arch_site_is_short(site->length) || site->tramp_off <= -PATCH_TRAMP_BYTES;
 }

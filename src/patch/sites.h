@@ -43,7 +43,7 @@ int patch_region_build(struct patch_result *result, const struct calltap_msg_pla
 int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, const struct calltap_site *sites,
 		      uint32_t count) __attribute__((warn_unused_result));
 
-#define PATCH_TRAMP_BYTES 5
+#define PATCH_TRAMP_BYTES ARCH_HOOK_BYTES
 
 /* One instruction of a site: itself, or the trampoline that a short one leads to. */
 struct patch_piece {
@@ -76,7 +76,7 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region *region,
 			 const struct calltap_site *site);
 /* The same for a jump over a function that arch_is_empty_function() knows; no pages are involved. */
-int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t old[5])
+int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t *old)
 	__attribute__((warn_unused_result));
 
 #endif

@@ -49,11 +49,11 @@ void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_
  * and calls the destructors of its data from that frame's caller: then other
  * things than a stub's address lie in the frame's slot.
  */
-static void drop_overwritten(struct probe_thread *thread, struct probe_stack *stack)
+static void drop_overwritten(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot)
 {
 	uint64_t top = probe_stack_top(stack);
 
-	while (top < stack->end && can_read(thread, top) && !probe_region_of(*(uint64_t *)top)) {
+	while (top < stack->end && can_read(thread, top) && !probe_region_of(arch_frame_holds(top, slot))) {
 		frames_drop(thread, stack, top + 1);
 		top = probe_stack_top(stack);
 	}
@@ -63,5 +63,5 @@ void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint6
 {
 	frames_drop(thread, stack, leaving ? slot : slot + 1);
 	if (stack->kind & STACK_ENDING && !leaving)
-		drop_overwritten(thread, stack);
+		drop_overwritten(thread, stack, slot);
 }

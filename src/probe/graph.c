@@ -6,10 +6,10 @@
  * handler may come in anywhere and run the same code; each step leaves a state
  * that it can work on, and a handler leaves a stack's top as it found it.
  *
- * What is known of a frame at slot S: mirror(S) = its return address, not 0
- * while it is live (or stale: left by longjmp or an exception); link(S) = the
- * slot of the next outer traced frame of the same stack, bit 0 set when the
- * frame wrote no ENTRY.  The current stack's top is the innermost frame's slot.
+ * What is known of a frame at slot S (arch/generic/runtime/contract.h):
+ * mirror(S) = its return address, not 0 while it is live (or stale: left by
+ * longjmp or an exception); link(S) = the slot of the next outer traced frame
+ * of the same stack, bit 0 set when the frame wrote no ENTRY.  The current stack's top is the innermost frame's slot.
  * doc/design/stubs.md and stacks.md have the argument.
  */
 #include <probe/frames.h>
@@ -59,28 +59,26 @@ static int refuse(struct probe_thread *thread, struct probe_stack *stack, uint64
 	return 1;
 }
 
-static void push_frame(struct probe_stack *stack, uint64_t *slot, uint64_t flag)
+static void push_frame(struct probe_stack *stack, uint64_t slot, const uint64_t *ret, uint64_t flag)
 {
-	uint64_t s = (uint64_t)slot;
-
-	*arch_link(s) = probe_stack_top(stack) | flag;
-	*arch_mirror(s) = *slot;
-	probe_stack_set_top(stack, s);
+	*arch_link(slot) = probe_stack_top(stack) | flag;
+	arch_frame_open(slot, ret);
+	probe_stack_set_top(stack, slot);
 }
 
 /*
  * The function was reached by a tail call: the frame in this slot goes on
  * under another name, and its return address stays where it is.
  */
-static bool take_over_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t *slot, uint32_t word)
+static bool take_over_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
+			    const uint64_t *ret)
 {
-	uint64_t s = (uint64_t)slot;
-
-	if (!*arch_mirror(s) || !probe_region_of(*slot))
+	if (!*arch_mirror(slot) || !probe_region_of(*ret))
 		return false;
-	frames_settle(thread, stack, s, true);
-	if (*arch_link(s) & FRAME_UNRECORDED) {
-		*arch_link(s) &= ~FRAME_UNRECORDED; /* its exit stub is this function's from now on */
+	frames_settle(thread, stack, slot, true);
+	arch_frame_rename(slot, ret);
+	if (*arch_link(slot) & FRAME_UNRECORDED) {
+		*arch_link(slot) &= ~FRAME_UNRECORDED; /* its exit stub is this function's from now on */
 		thread->depth += probe_context.depth_max != 0;
 		probe_record(thread, CALLTAP_REC_ENTRY, frames_id(word), 1, 0);
 	} else {
@@ -89,66 +87,66 @@ static bool take_over_frame(struct probe_thread *thread, struct probe_stack *sta
 	return true;
 }
 
-static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_t *slot, uint32_t word, uint64_t came)
+static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
+		 const uint64_t *ret, uint64_t came)
 {
-	uint64_t s = (uint64_t)slot;
-
-	if (take_over_frame(thread, stack, slot, word))
+	if (take_over_frame(thread, stack, slot, word, ret))
 		return 0;
-	frames_settle(thread, stack, s, false);
+	frames_settle(thread, stack, slot, false);
 	probe_record(thread, CALLTAP_REC_ENTRY, frames_id(word), 1, 0);
-	push_frame(stack, slot, came);
+	push_frame(stack, slot, ret, came);
 	if (probe_context.depth_max && ++thread->depth >= probe_context.depth_max)
-		thread->gate = s;
+		thread->gate = slot;
 	return 0;
 }
 
-int probe_graph_entry(uint64_t *slot, uint32_t word)
+int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
-	uint64_t s = (uint64_t)slot, came;
-	struct probe_stack *stack = arrive(thread, s, &came);
+	uint64_t came;
+	struct probe_stack *stack = arrive(thread, slot, &came);
 
 	if (!stack)
 		return 1;
-	if (s < thread->gate)
+	if (slot < thread->gate)
 		return refuse(thread, stack, came);
-	return enter(thread, stack, slot, word, came);
+	return enter(thread, stack, slot, word, ret, came);
 }
 
-int probe_graph_entry_root(uint64_t *slot, uint32_t word)
+int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
-	uint64_t s = (uint64_t)slot, came;
-	struct probe_stack *stack = arrive(thread, s, &came);
+	uint64_t came;
+	struct probe_stack *stack = arrive(thread, slot, &came);
 
 	if (!stack)
 		return 1;
 	if (!thread->tree) {
-		if (s < thread->gate && ~thread->gate)
+		if (slot < thread->gate && ~thread->gate)
 			return refuse(thread, stack, came);
-		thread->tree = s;
+		thread->tree = slot;
 		thread->gate = 0;
-	} else if (s < thread->gate) {
+	} else if (slot < thread->gate) {
 		return refuse(thread, stack, came);
 	}
-	return enter(thread, stack, slot, word, came);
+	return enter(thread, stack, slot, word, ret, came);
 }
 
-int probe_graph_entry_notree(uint64_t *slot, uint32_t word)
+int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
-	uint64_t s = (uint64_t)slot, came;
-	struct probe_stack *stack = arrive(thread, s, &came);
+	uint64_t came;
+	struct probe_stack *stack = arrive(thread, slot, &came);
 
+	(void)word;
 	if (!stack)
 		return 1;
 	/* Reached by a tail call: the caller's exit stub must stay, so this one cannot be hidden. */
-	if (s < thread->gate || probe_region_of(*slot))
+	if (slot < thread->gate || probe_region_of(*ret))
 		return refuse(thread, stack, came);
-	frames_settle(thread, stack, s, false);
-	push_frame(stack, slot, FRAME_UNRECORDED | came);
-	thread->gate = s;
+	frames_settle(thread, stack, slot, false);
+	push_frame(stack, slot, ret, FRAME_UNRECORDED | came);
+	thread->gate = slot;
 	return 0;
 }
 
@@ -162,39 +160,39 @@ static void depart(struct probe_thread *thread, uint64_t slot)
 }
 
 /* Forget the frame at slot and give its return address back. */
-static void pop_frame(struct probe_thread *thread, uint64_t *slot)
+static void pop_frame(struct probe_thread *thread, uint64_t slot, uint64_t *ret)
 {
-	uint64_t s = (uint64_t)slot, link = *arch_link(s);
+	uint64_t link = *arch_link(slot);
 	struct probe_stack *stack = thread->stack;
 
-	*slot = *arch_mirror(s);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or the slot's when that is 0 */
-	*arch_mirror(s) = 0;
-	if (thread->gate == s)
+	*ret = *arch_mirror(slot);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or this when that is 0 */
+	*arch_mirror(slot) = 0;
+	if (thread->gate == slot)
 		thread->gate = 0;
-	if (thread->tree == s) {
+	if (thread->tree == slot) {
 		thread->tree = 0;
 		thread->gate = ~(uint64_t)0;
 	}
 	/* What wrote no ENTRY was not counted. */
 	if (probe_context.depth_max && !(link & FRAME_UNRECORDED) && thread->depth)
 		thread->depth--;
-	if (probe_stack_top(stack) == s) {
-		probe_stack_set_top(stack, frames_outer(stack, s, link));
+	if (probe_stack_top(stack) == slot) {
+		probe_stack_set_top(stack, frames_outer(stack, slot, link));
 		if (link & FRAME_CAME && probe_can_record(thread))
 			probe_stack_leave(thread, stack);
 	}
 }
 
-void probe_graph_exit(uint64_t *slot, uint32_t word)
+void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 
 	if (probe_can_record(thread)) {
-		depart(thread, (uint64_t)slot);
+		depart(thread, slot);
 		probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
 	}
-	pop_frame(thread, slot);
+	pop_frame(thread, slot, ret);
 }
 
 /*
@@ -222,34 +220,34 @@ static bool take_back(struct probe_thread *thread, uint32_t id, uint64_t now)
 	return false;
 }
 
-void probe_graph_exit_full(uint64_t *slot, uint32_t word)
+void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 
 	if (probe_can_record(thread)) {
-		depart(thread, (uint64_t)slot);
+		depart(thread, slot);
 		if (!probe_context.threshold_ticks || !take_back(thread, frames_id(word), arch_clock()))
 			probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
 	}
-	pop_frame(thread, slot);
+	pop_frame(thread, slot, ret);
 }
 
-void probe_graph_exit_notree(uint64_t *slot, uint32_t word)
+void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 
 	(void)word;
 	if (probe_can_record(thread))
-		depart(thread, (uint64_t)slot);
-	pop_frame(thread, slot);
+		depart(thread, slot);
+	pop_frame(thread, slot, ret);
 }
 
-void probe_call(uint64_t *slot, uint32_t word)
+void probe_call(uint64_t caller, uint32_t word)
 {
 	struct probe_thread *thread = &probe_thread;
 
 	if (probe_can_record(thread))
-		probe_record(thread, CALLTAP_REC_CALL, frames_id(word), 2, *slot);
+		probe_record(thread, CALLTAP_REC_CALL, frames_id(word), 2, caller);
 	else
 		count_untraced();
 }

@@ -56,8 +56,8 @@ static void drop_for_jump(struct probe_thread *thread, struct probe_stack *stack
 	uint32_t gone = frames_take_off(thread, stack, end), word = 0;
 	uint64_t top = probe_stack_top(stack);
 
-	if (stack->kind & STACK_THREAD && top < stack->end && probe_region_of(*(uint64_t *)top))
-		word = arch_stub_word(*(uint64_t *)top);
+	if (stack->kind & STACK_THREAD && top < stack->end && probe_region_of(arch_frame_back(top)))
+		word = arch_stub_word(arch_frame_back(top));
 	if (word)
 		probe_record(thread, CALLTAP_REC_LANDING, frames_id(word), 1, 0);
 	if (gone || word)

@@ -152,10 +152,12 @@ static void jumps(void **state)
 /* On, off, and each step of the way back to `old`, which must come out as one instruction each time. */
 static void check_way(const uint8_t *old, uint8_t length, const char *states, unsigned count, uint8_t inert)
 {
-	struct arch_write writes[ARCH_STEPS_MAX], off = arch_site_switch(length, 0), on = arch_site_switch(length, 1);
+	const uint64_t target = arch_site_is_short(length) ? 0x1000 - 5 : 0x1000 + length + 0x04030201;
+	struct arch_write writes[ARCH_STEPS_MAX], off = arch_site_switch(0x1000, length, target, false);
+	struct arch_write on = arch_site_switch(0x1000, length, target, true);
 	uint8_t code[ARCH_SITE_MAX], left;
 
-	arch_site_make(code, 0x1000, length, arch_site_is_short(length) ? 0x1000 - 5 : 0x1000 + length + 0x04030201);
+	arch_site_make(code, 0x1000, length, target);
 	assert_memory_equal(code, states, length);
 	assert_int_equal(on.offset, off.offset);
 	assert_int_equal(code[on.offset], on.bytes[0]);

@@ -99,6 +99,7 @@ arch_entry_fast:
 	save	%r9, %r10, %r11
 	lea	88(%rsp), %rdi			/* S */
 	mov	80(%rsp), %esi			/* word */
+	mov	%rdi, %rdx			/* where the return address is: in S itself */
 	cld
 	call	*%rax
 	restore	%r11, %r10, %r9
@@ -123,7 +124,7 @@ arch_entry_fast:
 	.cfi_endproc
 	.size	arch_entry_fast, . - arch_entry_fast
 
-/* An entry that goes to C at once; C gets (slot, word). */
+/* An entry that goes to C at once; C gets (slot, word, where the return address is). */
 .macro entry_in_c name, function
 	.globl	\name
 	.hidden	\name
@@ -202,6 +203,7 @@ arch_exit_fast:
 	save	%r9, %r10, %r11
 	lea	72(%rsp), %rdi			/* S */
 	mov	72(%rsp), %esi			/* word */
+	mov	%rdi, %rdx
 	cld
 	call	*%rax				/* puts the return address into S */
 	restore	%r11, %r10, %r9
@@ -265,7 +267,7 @@ arch_call:
 	.cfi_adjust_cfa_offset 32
 .Lcall_slow:
 	save	%rdi, %r8, %r9, %r10, %r11
-	lea	88(%rsp), %rdi
+	mov	88(%rsp), %rdi			/* the caller */
 	mov	80(%rsp), %esi
 	cld
 	call	probe_call
@@ -314,14 +316,16 @@ arch_entry_table:
 	.quad	arch_entry_root, arch_entry_notree, arch_exit_notree, arch_call
 	.size	arch_entry_table, . - arch_entry_table
 
-/* A page of text that nothing runs: whether text may be changed by mprotect is tried out on it (patch/poke.c). */
+/* A page of text that is the program's to run nowhere: ways to change text are tried out on it (patch/poke.c). */
 	.section .text.scratch, "ax", @progbits
 	.globl	arch_scratch_page
 	.hidden	arch_scratch_page
 	.type	arch_scratch_page, @object
 	.p2align 12
 arch_scratch_page:
-	.fill	4096, 1, 0xcc
+	mov	$0, %eax
+	ret
+	.fill	arch_scratch_page + 4096 - ., 1, 0xcc
 	.size	arch_scratch_page, . - arch_scratch_page
 
 	.section .note.GNU-stack, "", @progbits

@@ -40,22 +40,6 @@ static void put_push(struct out *out, enum calltap_record_kind kind, uint32_t id
 	put32(out, (uint64_t)kind << CALLTAP_RECORD_ID_BITS | id);
 }
 
-static enum arch_entry entry_of(uint16_t flags)
-{
-	if (flags & CALLTAP_SITE_NOTREE)
-		return ARCH_ENTRY_NOTREE;
-	if (flags & CALLTAP_SITE_ROOT)
-		return ARCH_ENTRY_ROOT;
-	return flags & CALLTAP_SITE_FULL_ENTRY ? ARCH_ENTRY_FULL : ARCH_ENTRY_FAST;
-}
-
-static enum arch_entry exit_of(uint16_t flags)
-{
-	if (flags & CALLTAP_SITE_NOTREE)
-		return ARCH_EXIT_NOTREE;
-	return flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_EXIT) ? ARCH_EXIT_FULL : ARCH_EXIT_FAST;
-}
-
 size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct calltap_site *site, int64_t tls_gate)
 {
 	struct out out = {at, stub};
@@ -73,14 +57,14 @@ size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct
 		return (size_t)(out.at - at);
 	}
 	put_push(&out, CALLTAP_REC_ENTRY, site->id);
-	put_branch(&out, "\xff\x15", 2, region + entry_of(site->flags) * sizeof(uint64_t));
+	put_branch(&out, "\xff\x15", 2, region + arch_entry_of(site->flags) * sizeof(uint64_t));
 	put_branch(&out, "\xe8", 1, body);
 	put_push(&out, CALLTAP_REC_EXIT, site->id);
-	put_branch(&out, "\xff\x25", 2, region + exit_of(site->flags) * sizeof(uint64_t)); /* jmp *EXIT */
+	put_branch(&out, "\xff\x25", 2, region + arch_exit_of(site->flags) * sizeof(uint64_t)); /* jmp *EXIT */
 	return (size_t)(out.at - at);
 }
 
-void arch_jump_make(uint8_t code[5], uint64_t address, uint64_t target)
+void arch_jump_make(uint8_t *code, uint64_t address, uint64_t target)
 {
 	struct out out = {code, address};
 
@@ -123,10 +107,12 @@ static struct arch_write one_byte(unsigned offset, uint8_t byte)
 }
 
 /* The displacement of a jump is any operand to a comparison, and flags mean nothing at a function's entry. */
-struct arch_write arch_site_switch(uint8_t length, int on)
+struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t target, bool on)
 {
 	unsigned opcode = length - jump_bytes(length);
 
+	(void)address;
+	(void)target;
 	if (arch_site_is_short(length))
 		return one_byte(opcode, on ? SHORT_JUMP : SHORT_COMPARE);
 	return one_byte(opcode, on ? JUMP : COMPARE);
@@ -163,7 +149,7 @@ static unsigned restore_head(struct arch_write *writes, uint8_t length, const ui
 	return 0;
 }
 
-unsigned arch_site_restore(struct arch_write writes[ARCH_STEPS_MAX], uint8_t length, const uint8_t *old, uint8_t *inert)
+unsigned arch_site_restore(struct arch_write *writes, uint8_t length, const uint8_t *old, uint8_t *inert)
 {
 	uint8_t operand = (uint8_t)(jump_bytes(length) - 1), at = (uint8_t)(length - operand);
 	unsigned head = restore_head(writes + 1, length, old);
@@ -174,12 +160,12 @@ unsigned arch_site_restore(struct arch_write writes[ARCH_STEPS_MAX], uint8_t len
 	return 1 + head;
 }
 
-int arch_falls_through(const uint8_t old[5])
+bool arch_falls_through(const uint8_t *old)
 {
 	return !memcmp(old, "\x0f\x1f\x44\x00", 4) || !memcmp(old, "\x90\x90\x90\x90\x90", 5);
 }
 
-unsigned arch_hook_restore(struct arch_write writes[ARCH_STEPS_MAX], const uint8_t old[5])
+unsigned arch_hook_restore(struct arch_write *writes, const uint8_t *old)
 {
 	writes[0] = one_byte(0, RETURN);
 	writes[1] = (struct arch_write){1, 4, {0}};
@@ -188,7 +174,7 @@ unsigned arch_hook_restore(struct arch_write writes[ARCH_STEPS_MAX], const uint8
 	return 3;
 }
 
-int arch_is_empty_function(const uint8_t code[5])
+bool arch_is_empty_function(const uint8_t *code)
 {
 	static const uint8_t known[][5] = {
 		{0xf3, 0x0f, 0x1e, 0xfa, 0xc3}, /* endbr64; ret */
@@ -199,6 +185,11 @@ int arch_is_empty_function(const uint8_t code[5])
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!memcmp(code, known[i], sizeof(known[i])))
-			return 1;
-	return 0;
+			return true;
+	return false;
+}
+
+struct arch_write arch_scratch_change(void)
+{
+	return one_byte(1, 1); /* of `mov $0, %eax` */
 }

@@ -1,8 +1,7 @@
 /*
- * The unwind table of a stub region: an .eh_frame_hdr and one FDE, exact at
- * every instruction of every stub in it.
+ * How to unwind from a stub of x86-64, exact at every instruction.
  *
- * Called by the agent room in the control thread.  What a stub has done to
+ * Called by generic/runtime/eh_frame.c in the control thread.  What a stub has done to
  * the stack is told by the instruction it is at, so the CFA is computed from
  * the bytes at the pc.  S is the slot of the caller's address, as in entry.S:
  *
@@ -16,8 +15,8 @@
  * body that a stub has called is S + 8.  In the table for libgcc the CFA is odd
  * where the caller's address is in the mirror, and rsp has a rule of its own.
  * Others (libunwind, debuggers) take the CFA for the caller's rsp, whatever a
- * rule says: for them it is S + 8.  Sources: DWARF 5 2.5 and 6.4, LSB 5.0
- * "Exception Frames", System V x86-64 psABI 3.7.
+ * rule says: for them it is S + 8.  Sources: DWARF 5 2.5 and 6.4, System V
+ * x86-64 psABI 3.7.
  */
 #include <arch.h>
 #include <base/mem.h>
@@ -46,7 +45,7 @@ enum {
 	CFA_DEF_EXPRESSION = 0x0f,
 	CFA_VAL_EXPRESSION = 0x16,
 	REG_RSP = 7,
-	REG_RIP = 16,
+	REG_RIP = ARCH_DWARF_RETURN,
 };
 
 /* Push the `size` bytes of code that lie `offset` behind the pc. */
@@ -75,98 +74,28 @@ static const uint8_t libgcc_rip[] = {OP_DUP, OP_LIT0 + 8, OP_MINUS, DROP_PLACE, 
 static const uint8_t other_cfa[] = {CFA_AND_PLACE, DROP_PLACE};
 static const uint8_t other_rip[] = {OP_LIT0 + 8, OP_MINUS, CFA_AND_PLACE, CHOOSE_BY_PLACE};
 _Static_assert(CALLTAP_RECORD_ID_BITS == 28, "the kind is half a byte");
-_Static_assert(sizeof(other_rip) < 128, "an expression's size is one byte of LEB128");
+_Static_assert(sizeof(other_rip) <= sizeof(((struct arch_unwind_rule *)0)->bytes), "the longest");
 
-struct bytes {
-	uint8_t *at;
-};
-
-static void put(struct bytes *out, const void *from, size_t size)
+static struct arch_unwind_rule rule(uint8_t rule, int8_t reg, const uint8_t *expression, uint8_t size)
 {
-	memcpy(out->at, from, size);
-	out->at += size;
+	struct arch_unwind_rule made = {rule, reg, size, {0}};
+
+	memcpy(made.bytes, expression, size);
+	return made;
 }
 
-static void put4(struct bytes *out, uint32_t value)
+unsigned arch_unwind_rules(struct arch_unwind_rule rules[ARCH_UNWIND_RULES], enum arch_unwinder unwinder, uint64_t lo,
+			   uint64_t hi)
 {
-	put(out, &value, sizeof(value));
-}
-
-static void put8(struct bytes *out, uint64_t value)
-{
-	put(out, &value, sizeof(value));
-}
-
-/* Pad the entry that starts at its length field with DW_CFA_nop and fill the length in. */
-static void close_entry(struct bytes *out, uint8_t *start)
-{
-	uint32_t length;
-
-	while ((out->at - start) % 4 != 0)
-		*out->at++ = 0;
-	length = (uint32_t)(out->at - start - 4);
-	memcpy(start, &length, sizeof(length));
-}
-
-/* .eh_frame_hdr with its search table of one row. */
-static void put_header(struct bytes *out, uint8_t *frames, uint8_t *fde, uint64_t lo)
-{
-	uint8_t *start = out->at;
-
-	put(out, "\x01\x1b\x03\x3b", 4); /* version; pcrel sdata4; udata4; datarel sdata4 */
-	put4(out, (uint32_t)(frames - out->at));
-	put4(out, 1);
-	put4(out, (uint32_t)(lo - (uint64_t)start));
-	put4(out, (uint32_t)(fde - start));
-}
-
-/* DW_CFA_..., a register or none, an expression. */
-static void put_rule(struct bytes *out, uint8_t rule, int reg, const uint8_t *expression, uint8_t size)
-{
-	*out->at++ = rule;
-	if (reg >= 0)
-		*out->at++ = (uint8_t)reg;
-	*out->at++ = size;
-	put(out, expression, size);
-}
-
-static void put_cie(struct bytes *out, enum arch_unwinder unwinder, uint64_t personality)
-{
-	/* Version, augmentation, code alignment 1, data alignment -8, return address column. */
-	static const uint8_t head[] = {1, 'z', 'P', 'R', 0, 1, 0x78, REG_RIP};
-	uint8_t *start = out->at;
-
-	put4(out, 0);
-	put4(out, 0); /* a CIE */
-	put(out, head, sizeof(head));
-	put(out, "\x0a\x00", 2); /* augmentation data: 10 bytes; the personality is absolute, */
-	put8(out, unwinder == ARCH_UNWINDER_LIBGCC ? personality : 0);
-	put(out, "\x00", 1); /* and so are the FDE's pointers */
-	if (unwinder != ARCH_UNWINDER_OTHER) {
-		put_rule(out, CFA_DEF_EXPRESSION, -1, libgcc_cfa, sizeof(libgcc_cfa));
-		put_rule(out, CFA_VAL_EXPRESSION, REG_RSP, libgcc_rsp, sizeof(libgcc_rsp));
-		put_rule(out, CFA_EXPRESSION, REG_RIP, libgcc_rip, sizeof(libgcc_rip));
-	} else {
-		put_rule(out, CFA_DEF_EXPRESSION, -1, other_cfa, sizeof(other_cfa));
-		put_rule(out, CFA_EXPRESSION, REG_RIP, other_rip, sizeof(other_rip));
+	(void)lo;
+	(void)hi;
+	if (unwinder == ARCH_UNWINDER_OTHER) {
+		rules[0] = rule(CFA_DEF_EXPRESSION, -1, other_cfa, sizeof(other_cfa));
+		rules[1] = rule(CFA_EXPRESSION, REG_RIP, other_rip, sizeof(other_rip));
+		return 2;
 	}
-	close_entry(out, start);
-}
-
-size_t arch_eh_frame_build(uint8_t *at, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, uint64_t personality)
-{
-	uint8_t *frames = at + ARCH_EH_HDR_SIZE, *fde;
-	struct bytes header = {at}, out = {frames};
-
-	put_cie(&out, unwinder, personality);
-	fde = out.at;
-	put4(&out, 0);
-	put4(&out, (uint32_t)(out.at - frames)); /* back to the CIE from here */
-	put8(&out, lo);
-	put8(&out, hi - lo);
-	put(&out, "\0", 1); /* no augmentation data */
-	close_entry(&out, fde);
-	put4(&out, 0); /* end of .eh_frame */
-	put_header(&header, frames, fde, lo);
-	return (size_t)(out.at - at);
+	rules[0] = rule(CFA_DEF_EXPRESSION, -1, libgcc_cfa, sizeof(libgcc_cfa));
+	rules[1] = rule(CFA_VAL_EXPRESSION, REG_RSP, libgcc_rsp, sizeof(libgcc_rsp));
+	rules[2] = rule(CFA_EXPRESSION, REG_RIP, libgcc_rip, sizeof(libgcc_rip));
+	return 3;
 }

@@ -1,0 +1,164 @@
+/*
+ * What the portable rooms in the target ask of a CPU, and what is the same on
+ * each: the contract of src/arch/<cpu>/runtime.
+ *
+ * Included at the end of every CPU's <arch.h>, which provides as inline
+ * functions and constants what is listed here first.  A port gives the same
+ * names the same meaning; doc/porting.md goes through them.
+ *
+ * Addresses and frames
+ *   ARCH_ADDRESS_BITS   user addresses are below 1 << this
+ *   ARCH_ELF_MACHINE    e_machine of its ELF files
+ *   ARCH_AUDIT          the kernel's name for it in what a system call filter is told (linux/audit.h)
+ *   arch_mirror(S), arch_link(S)
+ *                       a traced frame is known by S, an address on its stack that no other live frame has: the slot
+ *                       of the return address where calls push one, else the stack pointer at the entry less 8.  The
+ *                       words at these places, in planes parallel to the stacks, are its caller's address and the S of
+ *                       the next outer traced frame
+ *   arch_frame_open(S, ret)    the frame is traced from now on; ret: the words that the recorder has for its return
+ *   arch_frame_rename(S, ret)  it goes on under the name of a function that was called in place of a return
+ *   arch_frame_back(S)         the address in a stub that its body will return to
+ *   arch_frame_holds(S, low)   what its memory, [low, S], says that it returns to; 0 = nothing to be found
+ *   arch_frame_release(S)      let it return to its caller by itself; false where that cannot be done
+ *   arch_stub_word(back)       of the stub that back lies in: the word of its exit record, 0 = no such stub
+ *   arch_jump_sp(env)          the stack pointer that longjmp(env) will set
+ *   ARCH_DWARF_RETURN          DWARF's column of the return address
+ * The CPU
+ *   arch_clock()               its counter, raw
+ *   arch_clock_hz()            ticks a second, 0 = it does not say
+ *   arch_local_add(word, n), arch_local_cas(word, old, new)
+ *                              on a word that only this thread writes: a signal handler cannot come in between
+ *   arch_pause()               for loops that wait for another CPU
+ *   arch_syscall(nr, a..f)     the kernel's value
+ *   arch_in_valgrind()         does valgrind run the program?
+ *   arch_text_written(lo, n)   code was written at lo by ordinary stores: all that lies between there and the fetch of
+ *                              instructions learns of it (each core refetches after patch_sync())
+ * Sites (doc/design/patching.md)
+ *   ARCH_REACH                 how far a site's jump reaches
+ *   ARCH_SITE_MIN, _MAX        lengths of a site, bytes
+ *   ARCH_SITE_ALIGN            where it may begin
+ *   ARCH_STEPS_MAX             writes that arch_site_restore() takes at the most
+ *   arch_site_is_short(n)      a site that is shorter than a jump: a short one leads to a trampoline near by
+ *   ARCH_HOOK_BYTES            of the jump that arch_jump_make() writes over an empty function of the loader's
+ */
+#ifndef ARCH_GENERIC_RUNTIME_CONTRACT_H
+#define ARCH_GENERIC_RUNTIME_CONTRACT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <offsets.h>
+
+/* entry.S: start fn(arg) on stack_top as a thread that exits with its result; returns the new tid or -errno. */
+long arch_thread_start(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, int *child_tid);
+
+/*
+ * forward.S: makecontext(), whose arguments are passed on as they are: to
+ * probe_context_made(context), then to arch_next_makecontext.
+ */
+extern void *arch_next_makecontext __attribute__((visibility("hidden")));
+
+/* Entry points that stubs jump to, in the order of the region's pointer table (entry.S). */
+enum arch_entry {
+	ARCH_ENTRY_FAST,
+	ARCH_EXIT_FAST,
+	ARCH_ENTRY_FULL,
+	ARCH_EXIT_FULL,
+	ARCH_ENTRY_ROOT,
+	ARCH_ENTRY_NOTREE,
+	ARCH_EXIT_NOTREE,
+	ARCH_CALL,
+	ARCH_ENTRIES
+};
+extern const uintptr_t arch_entry_table[ARCH_ENTRIES];
+
+/* Bytes at the start of a stub region that hold the pointer table. */
+#define ARCH_REGION_HEAD 64
+
+/* A stub of that site (CALLTAP_SITE_* flags) enters and leaves by these. */
+enum arch_entry arch_entry_of(uint16_t flags);
+enum arch_entry arch_exit_of(uint16_t flags);
+
+/* What is written at once: bytes at an offset from the site's address. */
+struct arch_write {
+	uint8_t offset, size;
+	uint8_t bytes[4];
+};
+
+/*
+ * A page of the agent's text, 4096 bytes, that is never run but for the
+ * function `int f(void)` at its start, which returns 0; with the change, 1.
+ */
+extern const uint8_t arch_scratch_page[];
+struct arch_write arch_scratch_change(void);
+
+struct calltap_site;
+/*
+ * stub.c: write the stub of site to `at` (an ordinary writable buffer whose
+ * bytes will run at address stub in the region whose pointer table is at
+ * region).  tls_gate is the gate's offset from the thread pointer.  Returns
+ * the bytes written.
+ */
+size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct calltap_site *site, int64_t tls_gate);
+/* The jump to target that is written to address. */
+void arch_jump_make(uint8_t *code, uint64_t address, uint64_t target);
+
+/*
+ * A site replaces whole instructions of the function's by what is a jump or
+ * does nothing, and the step from one to the other is one write that no
+ * thread is ever inside of (doc/design/patching.md).
+ *
+ * The site's code when on: a jump to target of that length.
+ */
+void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target);
+/* Switch a site, made as above, on or off. */
+struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t target, bool on);
+/*
+ * The writes that turn a site that is off into the bytes that it replaced,
+ * while threads run through it, if all cores refetch after each; returns how many.
+ * Fewer than whole: what is left then differs in the first *inert bytes.
+ */
+unsigned arch_site_restore(struct arch_write *writes, uint8_t length, const uint8_t *old, uint8_t *inert);
+/* Can a thread that is about to run these bytes of a trampoline run them, when they are one no more? */
+bool arch_falls_through(const uint8_t *old);
+/* As arch_site_restore(), for a function that arch_is_empty_function() knows and a jump was written over. */
+unsigned arch_hook_restore(struct arch_write *writes, const uint8_t *old);
+/* True if code is a function that only returns, with room for a jump of ARCH_HOOK_BYTES. */
+bool arch_is_empty_function(const uint8_t *code);
+
+/*
+ * An unwinder in an object of another name may be libgcc's or LLVM's, linked
+ * statically: the first needs libgcc's rules, the second aborts when a frame
+ * has a personality and the stack pointer of the one that catches.
+ */
+enum arch_unwinder {
+	ARCH_UNWINDER_LIBGCC,  /* libgcc_s */
+	ARCH_UNWINDER_UNKNOWN, /* libgcc's rules, no personality */
+	ARCH_UNWINDER_OTHER,   /* libunwind*, debuggers */
+	ARCH_UNWINDERS
+};
+
+/* A rule of a call frame: DW_CFA_*, the register it is for (-1 = none), a DWARF expression. */
+struct arch_unwind_rule {
+	uint8_t rule;
+	int8_t reg;
+	uint8_t size;
+	uint8_t bytes[128];
+};
+#define ARCH_UNWIND_RULES 3
+/* unwind.c: the rules that hold at every instruction of every stub in [lo, hi); returns how many. */
+unsigned arch_unwind_rules(struct arch_unwind_rule rules[ARCH_UNWIND_RULES], enum arch_unwinder unwinder, uint64_t lo,
+			   uint64_t hi);
+#define ARCH_EH_FRAME_MAX 384
+#define ARCH_EH_HDR_SIZE  20
+/*
+ * generic/runtime/eh_frame.c: write the unwind table for stubs in [lo, hi) to
+ * at, where it will be read; returns its bytes, at most ARCH_EH_FRAME_MAX.  It
+ * starts with an .eh_frame_hdr of ARCH_EH_HDR_SIZE bytes.  personality:
+ * address of the routine that libgcc_s is to call for each stub frame that it
+ * ends.
+ */
+size_t arch_eh_frame_build(uint8_t *at, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, uint64_t personality);
+
+#endif
