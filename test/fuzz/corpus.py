@@ -277,8 +277,24 @@ def texts():
         write("text", name, text.encode("latin-1"))
 
 
+# Machine code: the vectors of the relocators, moved a short way and a long one (fuzz_isa.c).
+
+VECTORS = os.path.join(os.path.dirname(HERE), "unit", "arch", "relocate.vectors")
+
+
+def isa():
+    with open(VECTORS, encoding="utf-8") as file:
+        lines = [line.split("|") for line in file if not line.startswith("#")]
+    for number, cpu in enumerate(("x86_64", "riscv64", "aarch64")):
+        code = b"".join(bytes.fromhex(fields[1]) for fields in lines if fields[0].startswith(cpu + " "))
+        for name, to, scratch in (("near", 0x500000, 0), ("far", 0x7F0000000000, 6), ("none", 0x7F0000000000, 31)):
+            place = b"".join(struct.pack("<4H", *(address >> shift & 0xFFFF for shift in (48, 32, 16, 0)))
+                             for address in (0x401000, to))
+            write("isa", f"{cpu}-{name}", bytes([number, scratch]) + place + code)
+
+
 if __name__ == "__main__":
-    for part in (traces, host, agent, elfs, texts):
+    for part in (traces, host, agent, elfs, texts, isa):
         part()
     size = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(CORPUS) for name in names)
     print(f"{size} bytes")

@@ -25,29 +25,54 @@ KERNEL = re.compile(r"^(asm|linux)/")
 NUMBERS = re.compile(r"^(asm|linux)/|^sys/syscall\.h$|^errno\.h$")
 # Rooms in which a libc header is a mistake, and what they may have besides the freestanding ones.
 SYSTEM = {"ring": KERNEL, "probe": KERNEL, "base": NUMBERS}
+# Parts of src/arch/<cpu> and src/arch/generic, and which of its own CPU's and of generic's each may include from.
+ARCH_PARTS = {"isa": {"isa"}, "runtime": {"runtime", "isa"}, "native": {"native", "isa"}}
+# The parts that others than src/arch may use; "native" is what the host knows of the CPU that it runs on itself.
+ARCH_FOR = {"host": {"isa", "native"}}
+ARCH_FOR_TARGET = {"runtime"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 
 
 def resolve(root, path, name):
     """The path in the tree that an include means, None for a header of the system."""
-    runtimes = [os.path.relpath(folder, root) for folder in sorted(glob.glob(os.path.join(root, "src/arch/*/runtime")))]
-    for folder in (os.path.dirname(path), "src", "include", *runtimes):
+    picked = [os.path.relpath(folder, root) for part in ("runtime", "native")
+              for folder in sorted(glob.glob(os.path.join(root, "src/arch/*", part)))]
+    for folder in (os.path.dirname(path), "src", "include", *picked):
         candidate = os.path.normpath(os.path.join(folder, name))
         if os.path.exists(os.path.join(root, candidate)):
             return candidate
     return None
 
 
-def target_error(path, target, source_room):
+def arch_error(path, target, name):
+    """The same for a target in src/arch: no CPU uses another's, no part a higher one, and nobody else names a CPU but
+    the host's tables."""
+    room = lint.room(path)
+    cpu, part = target.split(os.sep)[2:4]
+    named = os.sep in name  # <arch.h> and its like are the build's choice
+    if room == "arch":
+        own_cpu, own_part = path.split(os.sep)[2:4]
+        if part not in ARCH_PARTS.get(own_part, set()):
+            return f"{own_part} of a CPU may not include from {part}"
+        if named and cpu not in (own_cpu, "generic"):
+            return f"{own_cpu} may not include from {cpu}"
+        return None
+    allowed = ARCH_FOR.get(room, ARCH_FOR_TARGET)
+    if part not in allowed:
+        return f"{room} may use only {', '.join(sorted(allowed))} of arch, not {target}"
+    if named and cpu != "generic" and part != "isa":
+        return f"portable code names no CPU: {name}"
+    return None
+
+
+def target_error(path, target, source_room, name):
     target_room = lint.room(target)
     if target.startswith(os.path.join("include", "calltap", "abi") + os.sep):
         return None
     if target.startswith("include" + os.sep):
         target_room = "include"
     if target_room == source_room or target_room in ROOMS[source_room]:
-        if source_room == "host" and target_room == "arch" and "isa" not in target.split(os.sep):
-            return f"host may use only the isa headers of arch, not {target}"
-        return None
+        return arch_error(path, target, name) if target_room == "arch" else None
     return f"room '{source_room}' may not include from '{target_room or target}'"
 
 
@@ -61,7 +86,7 @@ def check_file(root, path):
         line = text.count("\n", 0, match.start()) + 1
         target = resolve(root, path, match.group(2))
         if target:
-            error = target_error(path, target, source_room)
+            error = target_error(path, target, source_room, match.group(2))
         elif match.group(1) == '"':
             error = f'"{match.group(2)}" is not in the tree'
         elif source_room in SYSTEM and match.group(2) not in FREESTANDING and not SYSTEM[source_room].search(match.group(2)):
@@ -85,19 +110,33 @@ def check(root):
 
 
 HEADER = {"src/host/x.h": "", "src/probe/p.h": "", "src/ring/r.h": "", "src/arch/x86/runtime/poke.h": "",
-          "src/arch/x86/isa/isa.h": ""}
+          "src/arch/x86/isa/isa.h": "", "src/arch/x86/native/native.h": "", "src/arch/arm/runtime/poke.h": "",
+          "src/arch/arm/isa/isa.h": "", "src/arch/generic/isa/bits.h": "", "src/arch/generic/runtime/all.h": ""}
 BAD = {
     "upward": {**HEADER, "src/ring/a.c": '#include "probe/p.h"\n'},
     "agent uses host": {**HEADER, "src/agent/a.c": '#include "host/x.h"\n'},
     "host uses probe": {**HEADER, "src/host/a.c": '#include "probe/p.h"\n'},
     "host uses arch runtime": {**HEADER, "src/host/a.c": '#include "arch/x86/runtime/poke.h"\n'},
+    "probe uses isa": {**HEADER, "src/probe/a.c": '#include "arch/x86/isa/isa.h"\n'},
+    "probe uses native": {**HEADER, "src/probe/a.c": "#include <native.h>\n"},
+    "patch names a CPU": {**HEADER, "src/patch/a.c": '#include "arch/x86/runtime/poke.h"\n'},
+    "a CPU uses another's isa": {**HEADER, "src/arch/arm/isa/a.c": '#include "arch/x86/isa/isa.h"\n'},
+    "a CPU uses another's runtime": {**HEADER, "src/arch/arm/runtime/a.c": '#include "arch/x86/runtime/poke.h"\n'},
+    "generic uses a CPU's": {**HEADER, "src/arch/generic/isa/a.c": '#include "arch/x86/isa/isa.h"\n'},
+    "isa uses runtime": {**HEADER, "src/arch/x86/isa/a.c": "#include <poke.h>\n"},
+    "native uses runtime": {**HEADER, "src/arch/x86/native/a.c": "#include <poke.h>\n"},
+    "unknown part": {**HEADER, "src/arch/x86/misc/a.c": '#include "arch/x86/isa/isa.h"\n'},
     "libc header in a probe": {**HEADER, "src/probe/a.c": "#include <stdio.h>\n"},
     "unknown room": {"src/misc/a.c": "\n"},
     "missing file": {"src/base/a.c": '#include "base/none.h"\n'},
     "public includes private": {**HEADER, "include/calltap/x.h": '#include "host/x.h"\n'},
 }
-GOOD = {"downward": {**HEADER, "src/probe/a.c": '#include <stdint.h>\n#include "ring/r.h"\n#include "p.h"\n',
-                     "src/host/a.c": '#include <stdio.h>\n#include "arch/x86/isa/isa.h"\n'}}
+GOOD = {"downward": {**HEADER, "src/probe/a.c": '#include <stdint.h>\n#include "ring/r.h"\n#include "p.h"\n#include <poke.h>\n',
+                     "src/host/a.c": '#include <stdio.h>\n#include "arch/x86/isa/isa.h"\n#include <native.h>\n',
+                     "src/arch/x86/runtime/a.c": '#include <poke.h>\n#include "arch/x86/isa/isa.h"\n'
+                                                 '#include "arch/generic/runtime/all.h"\n',
+                     "src/arch/generic/runtime/a.c": "#include <poke.h>\n",
+                     "src/arch/x86/native/a.c": '#include <time.h>\n#include "arch/x86/isa/isa.h"\n'}}
 
 if __name__ == "__main__":
     lint.main(check, BAD, GOOD)

@@ -79,14 +79,14 @@ static void calls(void **state)
 	static const uint8_t jump[] = {0xe9, 0x00, 0x00, 0x00, 0x00};
 	uint64_t target;
 
-	assert_int_equal(x86_call_rel32(back, 5, 0x401000, &target), 5);
+	assert_int_equal(x86_call(back, 5, 0x401000, &target), 5);
 	assert_int_equal(target, 0x401000);
-	assert_int_equal(x86_call_rel32(prefixed, 6, 0x401000, &target), 6);
+	assert_int_equal(x86_call(prefixed, 6, 0x401000, &target), 6);
 	assert_int_equal(target, 0x401016);
-	assert_int_equal(x86_call_rel32(back, 4, 0x401000, &target), 0);
-	assert_int_equal(x86_call_rel32(prefixed, 5, 0x401000, &target), 0);
-	assert_int_equal(x86_call_rel32(jump, 5, 0x401000, &target), 0);
-	assert_int_equal(x86_call_rel32(back, 0, 0x401000, &target), 0);
+	assert_int_equal(x86_call(back, 4, 0x401000, &target), 0);
+	assert_int_equal(x86_call(prefixed, 5, 0x401000, &target), 0);
+	assert_int_equal(x86_call(jump, 5, 0x401000, &target), 0);
+	assert_int_equal(x86_call(back, 0, 0x401000, &target), 0);
 }
 
 static void slots(void **state)

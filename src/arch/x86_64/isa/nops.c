@@ -2,68 +2,29 @@
  * x86-64: decoding the few instructions that stand at a function's entry (see
  * nops.h).  Pure; host context.
  */
+#include "layout.h"
 #include "nops.h"
 
-#define MAX_INSTRUCTION 15
-
-static int32_t read_disp32(const uint8_t *code)
+static uint64_t displacement(const uint8_t *code)
 {
-	uint32_t value = code[0] | (uint32_t)code[1] << 8 | (uint32_t)code[2] << 16 | (uint32_t)code[3] << 24;
-
-	return (int32_t)value;
-}
-
-/* The length of a memory or register operand (ModRM, SIB, displacement) with 64-bit addressing. */
-static size_t operand_length(const uint8_t *code, size_t size)
-{
-	uint8_t mod, rm;
-	size_t length = 1;
-
-	if (size < 1)
-		return 0;
-	mod = code[0] >> 6;
-	rm = code[0] & 7;
-	if (mod == 3)
-		return 1;
-	if (rm == 4) {
-		if (size < 2)
-			return 0;
-		length = 2;
-		if (mod == 0 && (code[1] & 7) == 5)
-			length += 4;
-	} else if (mod == 0 && rm == 5) {
-		length += 4;
-	}
-	if (mod == 1)
-		length += 1;
-	else if (mod == 2)
-		length += 4;
-	return length;
-}
-
-/* Is the whole instruction, length bytes, there? */
-static size_t within(size_t length, size_t size)
-{
-	return length <= size && length <= MAX_INSTRUCTION ? length : 0;
+	return (uint64_t)isa_signed(isa_load32(code), 32);
 }
 
 size_t x86_nop_length(const uint8_t *code, size_t size)
 {
-	size_t at = 0;
-	size_t operand;
+	struct x86_layout layout;
+	int length = x86_parse(&layout, code, size);
 
-	/* Operand-size and segment prefixes lengthen a no-op; f3 would make `pause` of 90. */
-	while (at < size && at < MAX_INSTRUCTION && (code[at] == 0x66 || code[at] == 0x2e))
-		at++;
-	if (at < size && code[at] == 0x90)
-		return within(at + 1, size);
-	if (at < size && code[at] >= 0x48 && code[at] <= 0x4f) /* REX before 0f 1f; 49 90 is xchg */
-		at++;
-	if (at + 2 > size || code[at] != 0x0f || code[at + 1] != 0x1f)
+	if (length < 0)
 		return 0;
-	at += 2;
-	operand = operand_length(code + at, size - at);
-	return operand ? within(at + operand, size) : 0;
+	/* Operand-size and segment prefixes lengthen a no-op; f3 would make `pause` of 90. */
+	for (unsigned i = 0; i < layout.prefixes; i++) {
+		if (code[i] != 0x66 && code[i] != 0x2e)
+			return 0;
+	}
+	if (layout.map == X86_MAP_ONE && layout.opcode == 0x90 && !layout.rex) /* 49 90 is xchg */
+		return layout.length;
+	return layout.map == X86_MAP_0F && layout.opcode == 0x1f && (!layout.rex || layout.rex & 8) ? layout.length : 0;
 }
 
 size_t x86_endbr64_length(const uint8_t *code, size_t size)
@@ -71,13 +32,13 @@ size_t x86_endbr64_length(const uint8_t *code, size_t size)
 	return size >= 4 && code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && code[3] == 0xfa ? 4 : 0;
 }
 
-size_t x86_call_rel32(const uint8_t *code, size_t size, uint64_t address, uint64_t *target)
+size_t x86_call(const uint8_t *code, size_t size, uint64_t address, uint64_t *target)
 {
 	size_t at = size > 0 && code[0] == 0x67;
 
 	if (size < at + 5 || code[at] != 0xe8)
 		return 0;
-	*target = address + at + 5 + (uint64_t)(int64_t)read_disp32(code + at + 1);
+	*target = address + at + 5 + displacement(code + at + 1);
 	return at + 5;
 }
 
@@ -85,7 +46,7 @@ size_t x86_call_slot(const uint8_t *code, size_t size, uint64_t address, uint64_
 {
 	if (size < 6 || code[0] != 0xff || code[1] != 0x15)
 		return 0;
-	*slot = address + 6 + (uint64_t)(int64_t)read_disp32(code + 2);
+	*slot = address + 6 + displacement(code + 2);
 	return 6;
 }
 
@@ -104,7 +65,7 @@ size_t x86_jump_relative(const uint8_t *code, size_t size, uint64_t address, uin
 	}
 	if (size < opcode + 4 || (opcode == 1 && code[0] != 0xe9))
 		return 0;
-	*target = address + opcode + 4 + (uint64_t)(int64_t)read_disp32(code + opcode);
+	*target = address + opcode + 4 + displacement(code + opcode);
 	return opcode + 4;
 }
 
@@ -116,6 +77,6 @@ size_t x86_jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_
 		at++;
 	if (size < at + 6 || code[at] != 0xff || code[at + 1] != 0x25)
 		return 0;
-	*slot = address + at + 6 + (uint64_t)(int64_t)read_disp32(code + at + 2);
+	*slot = address + at + 6 + displacement(code + at + 2);
 	return at + 6;
 }

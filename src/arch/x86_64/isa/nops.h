@@ -1,38 +1,26 @@
 /*
- * x86-64: recognising what compilers put at a function's entry: no-ops, the
- * landing pad, calls of a profiling hook, and the PLT stub behind such a call;
- * and the jumps that may end a function.
- *
- * Pure functions on bytes, built on every host.  Callers: the host's reader of
- * ELF files.  Each returns the instruction's length in bytes, 0 when the bytes
- * (never read past size) are not that instruction.
+ * x86-64: what is recognised of its instructions (arch/generic/isa/recognise.h).
  */
 #ifndef ARCH_X86_64_ISA_NOPS_H
 #define ARCH_X86_64_ISA_NOPS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "arch/generic/isa/recognise.h"
 
-/* One no-op of any encoding that gcc, clang, and the assemblers emit. */
-size_t x86_nop_length(const uint8_t *code, size_t size);
+/* No-ops of any encoding that gcc, clang, and the assemblers emit; endbr64. */
+isa_recognise x86_nop_length, x86_endbr64_length;
 
-/* endbr64 */
-size_t x86_endbr64_length(const uint8_t *code, size_t size);
+/*
+ * x86_call: call rel32, or its 6-byte form with an address-size prefix.
+ * x86_call_slot: call *disp32(%rip).
+ */
+isa_recognise_target x86_call, x86_call_slot;
 
-/* call rel32, or its 6-byte form with an address-size prefix; code lies at address. */
-size_t x86_call_rel32(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
-
-/* call *disp32(%rip); slot is the address of the pointer. */
-size_t x86_call_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
-
-/* Can a jump of the two functions below begin with this byte (landing pad and prefix left out)? */
-bool x86_may_jump(uint8_t first);
-
-/* jmp or a conditional jump, with a displacement of 8 or 32 bits. */
-size_t x86_jump_relative(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
-
-/* [endbr64] [bnd] jmp *disp32(%rip), as a PLT stub begins. */
-size_t x86_jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
+/*
+ * x86_jump_relative: jmp or a conditional jump, with a displacement of 8 or 32
+ * bits.  x86_jump_slot: [endbr64] [bnd] jmp *disp32(%rip), as a PLT stub begins.
+ * What x86_may_jump is asked is the byte behind endbr64 and the prefix.
+ */
+isa_recognise_target x86_jump_relative, x86_jump_slot;
+isa_may_begin x86_may_jump;
 
 #endif
