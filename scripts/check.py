@@ -1,20 +1,28 @@
 #!/usr/bin/env python3
 """The test command behind ./check: builds, runs every group of tests, prints one line per group and the totals.
 
+For each CPU that is not this machine's there is a group: the whole tool is built for it, its tests run under an
+emulator, and this machine's tool records programs of that CPU.
+
 Each group is a function that returns a Result.  A group that cannot start at all counts as one failure, so that
 nothing passes by not running.
 """
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-GATES = ("layers", "sizes", "banned", "words", "promises", "headers", "format", "purity", "man", "tidy")
+GATES = ("layers", "sizes", "banned", "words", "promises", "headers", "ports", "format", "purity", "man", "tidy")
 QUICK_GATES = tuple(gate for gate in GATES if gate != "tidy")  # the analyser is the slow one
 SHOWN = 40  # lines of a failure's output
+CPUS = [cpu for cpu in ("aarch64", "riscv64") if cpu != platform.machine()]  # those of scripts/cross.py
+SLOWER = 6  # an emulated test may take so many times as long
+# End-to-end cases of another CPU in a quick run.
+FEW = ["calls/*", "classes/*", "exceptions/*", "forks/*", "longjumps/*", "signals/*", "threads/*"]
 
 
 class Result:
@@ -41,31 +49,30 @@ def run(command, timeout, **more):
         return 124, f"{text}\nstopped after {timeout} s"
 
 
-def build(options):
-    result = Result()
+def run_build(result, folder, *setup):
+    """Build in the folder, set up with these options; true if that worked."""
     steps = []
-    if not os.path.exists(os.path.join(options.build, "build.ninja")):
-        steps.append(["meson", "setup", options.build, ROOT])
-    steps.append(["ninja", "-C", options.build])
+    if not os.path.exists(os.path.join(folder, "build.ninja")):
+        steps.append(["meson", "setup", folder, ROOT, *setup])
+    steps.append(["ninja", "-C", folder])
     for step in steps:
         status, output = run(step, 600)
         if status:
-            result.add(" ".join(step[:2]), "fail", output)
-            return result
+            result.add(" ".join(step[:2]), "fail", "\n".join(output.split("\n")[-SHOWN:]))  # where it stopped
+            return False
     result.add("build", "pass")
-    return result
+    return True
 
 
-def meson_tests(options):
-    """Unit tests and command-line cases: all that Meson knows."""
-    result = Result()
-    log = os.path.join(options.build, "meson-logs", "testlog.json")
+def run_meson_tests(result, folder, *more):
+    """All tests that Meson knows in a build."""
+    log = os.path.join(folder, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.unlink(log)
-    status, output = run(["meson", "test", "-C", options.build, "--no-rebuild"], 600)
+    status, output = run(["meson", "test", "-C", folder, "--no-rebuild", *more], 1200)
     if not os.path.exists(log):
         result.add("meson test", "fail" if status else "skip", output if status else "no tests are defined")
-        return result
+        return
     with open(log, encoding="utf-8") as file:
         for line in file:
             test = json.loads(line)
@@ -73,6 +80,36 @@ def meson_tests(options):
             known = {"OK": "pass", "EXPECTEDFAIL": "pass", "SKIP": "skip"}
             reason = text.strip().split("\n")[-1] if test["result"] == "SKIP" else f"{test['result']}\n{text}"
             result.add(test["name"], known.get(test["result"], "fail"), reason)
+
+
+def run_end_to_end(result, options, *more):
+    """Cases of test/e2e, with the tool of this machine's build."""
+    summary = os.path.join(options.build, "e2e.json")
+    if os.path.exists(summary):
+        os.unlink(summary)
+    command = [sys.executable, "test/e2e/run.py", "--build", options.build, "--summary", summary, *more]
+    status, output = run(command, 3600 if options.long else 900)
+    if status == 77:
+        result.add("e2e", "skip", output.strip())
+        return
+    if not os.path.exists(summary):
+        result.add("e2e", "fail", f"exit status {status}\n{output}")
+        return
+    with open(summary, encoding="utf-8") as file:
+        for case in json.load(file):
+            result.add(case["name"], case["status"], case["text"])
+
+
+def build(options):
+    result = Result()
+    run_build(result, options.build)
+    return result
+
+
+def meson_tests(options):
+    """Unit tests and command-line cases."""
+    result = Result()
+    run_meson_tests(result, options.build)
     return result
 
 
@@ -81,19 +118,35 @@ def end_to_end(options):
     result = Result()
     status, output = run([sys.executable, "test/e2e/selftest.py"], 60)
     result.add("e2e (self-test)", "fail" if status else "pass", output)
-    summary = os.path.join(options.build, "e2e.json")
-    if os.path.exists(summary):
-        os.unlink(summary)
-    command = [sys.executable, "test/e2e/run.py", "--build", options.build, "--summary", summary]
-    command += ["--long"] if options.long else ["--quick"] if options.quick else []
-    status, output = run(command, 3600 if options.long else 900)
-    if not os.path.exists(summary):
-        result.add("e2e", "fail", f"exit status {status}\n{output}")
-        return result
-    with open(summary, encoding="utf-8") as file:
-        for case in json.load(file):
-            result.add(case["name"], case["status"], case["text"])
+    run_end_to_end(result, options, *(["--long"] if options.long else ["--quick"] if options.quick else []))
     return result
+
+
+def whole_tool(result, options, cpu):
+    """The tool itself on another CPU."""
+    status, output = run([sys.executable, "scripts/cross.py", cpu], 300)
+    if status:
+        result.add("build", "skip" if status == 77 else "fail", output.strip())
+        return
+    folder = f"{options.build}-{cpu}"
+    if not run_build(result, folder, "--cross-file", output.strip().split("\n")[-1], "-Dforeign_agents=false"):
+        return
+    run_meson_tests(result, folder, "--timeout-multiplier", str(SLOWER))
+    for gate in (["purity"], ["tidy", "--only", f"src/arch/{cpu}/"]):
+        status, output = run([sys.executable, f"test/lint/{gate[0]}.py", "--build", folder, *gate[1:]], 600)
+        result.add(gate[0], {0: "pass", 77: "skip"}.get(status, "fail"), output.strip())
+
+
+def another(cpu):
+    """The group of another CPU."""
+    def group(options):
+        result = Result()
+        if not options.quick:
+            whole_tool(result, options, cpu)
+        more = ["--long"] if options.long else ["--quick", *FEW] if options.quick else []
+        run_end_to_end(result, options, "--cpu", cpu, *more)
+        return result
+    return group
 
 
 def gates(options):
@@ -126,14 +179,16 @@ def show(title, result, seconds):
 
 def main():
     parser = argparse.ArgumentParser(prog="./check", description="Run every test and gate.")
-    parser.add_argument("--quick", action="store_true", help="one build per end-to-end program, no analyser")
+    parser.add_argument("--quick", action="store_true", help="one build per end-to-end program, no analyser, "
+                        "of other CPUs but a few programs")
     parser.add_argument("--long", action="store_true", help="more builds and longer stress")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build directory (default: build)")
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
 
     passed, failed, skipped = 0, 0, 0
-    for title, group in (("build", build), ("unit + flow", meson_tests), ("end to end", end_to_end), ("gates", gates)):
+    groups = [("build", build), ("unit + flow", meson_tests), ("end to end", end_to_end), ("gates", gates)]
+    for title, group in groups + [(cpu, another(cpu)) for cpu in CPUS]:
         started = time.monotonic()
         result = group(options)
         show(title, result, time.monotonic() - started)

@@ -9,10 +9,15 @@ set -eu
 build="gcc g++ libc6-dev meson ninja-build pkg-config libelf-dev libdw-dev libzstd-dev libiberty-dev libcmocka-dev"
 sources="ca-certificates make tcl xz-utils"
 tools="gdb valgrind strace linux-perf libunwind-dev" # that the tests use beside the tracer
+# Programs for other CPUs are built and emulated; the libraries of the whole tool for them: scripts/cross.py.
+others="qemu-user-static"
+for cpu in aarch64 riscv64; do
+	[ "$cpu" = "$(uname -m)" ] || others="$others gcc-$cpu-linux-gnu g++-$cpu-linux-gnu"
+done
 case ${1:-} in
-check) list="$build python3 clang clang-format clang-tidy binutils mandoc libc++1 libc++abi1 $tools" ;;
+check) list="$build python3 clang clang-format clang-tidy binutils mandoc libc++1 libc++abi1 $tools $others" ;;
 demo) list="$build $sources python3" ;;
-bench) list="$build $sources python3 clang libclang-rt-14-dev uftrace lttng-tools liblttng-ust-dev time" ;;
+bench) list="$build $sources python3 clang libclang-rt-14-dev uftrace lttng-tools liblttng-ust-dev time $others" ;;
 *)
 	echo "usage: packages.sh check|demo|bench" >&2
 	exit 2

@@ -25,7 +25,10 @@
 #define AGENT_READY_MS	 20000 /* longest that the program waits for the tool at its start or in dlopen */
 #define AGENT_CHILD_MS	 1000  /* the same in a forked child, which has nothing to be patched */
 #define AGENT_OWN_STACK	 (64ul << 10)
+#define AGENT_DLHOOKS	 16   /* places in the loader, at most */
 #define AGENT_STATUS_MAX 4096 /* of /proc/PID/status */
+/* Of probe_context.wiped, whole pages. */
+#define AGENT_WIPED_SIZE ((sizeof(struct probe_wiped) + CALLTAP_PAGE - 1) & ~(size_t)(CALLTAP_PAGE - 1))
 
 /* The sites of one object: what the tool sent, to switch them and to give the text its bytes back. */
 struct agent_sites {
@@ -53,6 +56,12 @@ enum agent_leave {
 	AGENT_END,  /* recording ends, as when the tool goes */
 };
 
+/* A jump that makes the loader tell us of changes, and what it replaced. */
+struct agent_dlhook {
+	uint64_t at;
+	uint8_t old[ARCH_HOOK_BYTES];
+};
+
 enum agent_text {
 	AGENT_TEXT_FREE,
 	AGENT_TEXT_OURS,   /* the control thread writes to text */
@@ -68,22 +77,25 @@ struct agent {
 	int socket;  /* in the control thread's own descriptor table */
 	int stat_fd; /* likewise: the process' stat file of /proc, from the tool; -1 = none came */
 	struct patch_poker poker;
-	uint32_t forked;      /* this process is a fork of a traced one */
-	uint32_t ready;	      /* futex word, counted up: whoever waits for the tool may go on */
-	uint32_t hold;	      /* futex word, enum agent_hold */
-	uint32_t text;	      /* futex word, enum agent_text */
-	uint32_t live;	      /* 1 while a control thread serves this process */
-	uint32_t no_dlhook;   /* dlopen cannot be followed */
-	uint32_t control_tid; /* of the control thread; the kernel makes it 0 when that has ended */
-	uint32_t leave;	      /* enum agent_leave: it shall end */
-	uint32_t sending;     /* 1 from when a thread sends it away until there is another */
-	uint32_t back;	      /* it is one that comes after such a one */
-	uint32_t no_children; /* a sandbox forbids what a forked child's start takes */
-	uint32_t blind;	      /* a sandbox forbids to look at the next one's filter */
+	uint32_t forked;	/* this process is a fork of a traced one */
+	uint32_t ready;		/* futex word, counted up: whoever waits for the tool may go on */
+	uint32_t hold;		/* futex word, enum agent_hold */
+	uint32_t text;		/* futex word, enum agent_text */
+	uint32_t live;		/* 1 while a control thread serves this process */
+	uint32_t no_dlhook;	/* dlopen cannot be followed */
+	uint32_t control_tid;	/* of the control thread; the kernel makes it 0 when that has ended */
+	uint32_t leave;		/* enum agent_leave: it shall end */
+	uint32_t emulated;	/* CALLTAP_EMULATED*: the tool says so */
+	uint32_t alien_threads; /* of this process that are not the program's: an emulator's */
+	uint32_t sending;	/* 1 from when a thread sends it away until there is another */
+	uint32_t back;		/* it is one that comes after such a one */
+	uint32_t no_children;	/* a sandbox forbids what a forked child's start takes */
+	uint32_t blind;		/* a sandbox forbids to look at the next one's filter */
 	uint32_t dlhook_tried;
-	uint8_t dlhook_old[ARCH_HOOK_BYTES]; /* what the jump in the loader's hook replaced */
-	int exit_status;		     /* of the control thread: counts when it is the process' last */
-	uint64_t objects_seen;		     /* digest of the link map at the last report */
+	uint32_t dlhook_count;
+	struct agent_dlhook dlhooks[AGENT_DLHOOKS];
+	int exit_status;       /* of the control thread: counts when it is the process' last */
+	uint64_t objects_seen; /* digest of the link map at the last report */
 	struct agent_sites sites[PROBE_REGIONS];
 	uint32_t sites_count;
 	int (*next_find_object)(void *pc, void *result);
@@ -141,6 +153,21 @@ int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per ima
 int agent_arena_add(int fd, uint64_t size) __attribute__((warn_unused_result));
 /* Wake every writer that waits for a reader that is gone. */
 void agent_wake_writers(void);
+
+/* clock.c: the counter, and the time at the same moment. */
+void agent_clock_sample(uint64_t *ticks, uint64_t *monotonic_ns);
+uint32_t agent_clock_cost(void);				/* ticks that CALLTAP_CLOCK_READS reads take */
+int agent_clock_tell(void) __attribute__((warn_unused_result)); /* the answer to CLOCK */
+
+/* forks.c: under an emulator, see to it that a forked child's memory is wiped. */
+void agent_forks_watch(void);
+
+/* threads.c: how far the initial thread's stack may reach down; emulated: it was not the kernel that placed it. */
+void agent_main_stack_note(bool emulated);
+/* When recording of a process begins, see which threads are not the program's. */
+void agent_threads_note(void);
+/* Has every thread but ours ended?  Then *status is what the process is to exit with. */
+bool agent_threads_last(int *status) __attribute__((warn_unused_result));
 
 /* objects.c */
 int agent_objects_send(void) __attribute__((warn_unused_result)); /* OBJECT ... OBJECTS_END */

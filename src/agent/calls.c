@@ -111,14 +111,27 @@ int setns(int fd, int kind)
 	return ret;
 }
 
-/* libc notes a thread's id where debuggers find it: the word's size, count and offset are told under this name. */
+#define THREAD_ALIGN 64 /* of libc's block, at the most */
+
+/*
+ * libc notes a thread's id where debuggers find it: the word's size, count and offset are told under this name.  The
+ * block that it is in begins at the thread pointer, or ends there (psABI: thread-local storage, variants II and I).
+ */
 void agent_tid_find(void)
 {
-	const uint32_t *word = agent_next("_thread_db_pthread_tid");
+	const uint32_t *word = agent_next("_thread_db_pthread_tid"), *size = agent_next("_thread_db_sizeof_pthread");
 	const char *pointer = __builtin_thread_pointer();
+	int32_t begins[] = {0, 0, 0}, at;
 
-	if (word && word[0] == 32 && *(const uint32_t *)(pointer + word[2]) == (uint32_t)sys_gettid())
-		probe_context.tid_offset = word[2];
+	if (!word || word[0] != 32 || !size)
+		return;
+	begins[1] = -(int32_t)*size;
+	begins[2] = -(int32_t)((*size + THREAD_ALIGN - 1) & ~(THREAD_ALIGN - 1u));
+	for (unsigned i = 0; i < sizeof(begins) / sizeof(begins[0]) && !probe_context.tid_offset; i++) {
+		at = begins[i] + (int32_t)word[2];
+		if (*(const int32_t *)(pointer + at) == sys_gettid())
+			probe_context.tid_offset = at;
+	}
 }
 
 void agent_calls_init(void)

@@ -73,7 +73,9 @@ int agent_receive(void *message, uint32_t size, int *fds, unsigned max)
 	take_fds(&header, fds, max);
 	if (got == 0)
 		return -EPIPE;
-	if (got < (long)sizeof(*head) || head->size != (uint32_t)got || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+	if (header.msg_flags & MSG_CTRUNC)
+		return -EMFILE; /* the limit left no descriptor for what came along */
+	if (got < (long)sizeof(*head) || head->size != (uint32_t)got || header.msg_flags & MSG_TRUNC)
 		return -EPROTO;
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include <base/sys.h>
 
 #define OLD_FD_MAX   4096
+#define PATH_BYTES   4096u
 #define WAIT_STEP_NS 100000000u
 #define LOOK_MIN_NS  5000000
 #define LOOK_MAX_NS  999999999
@@ -51,22 +52,39 @@ static void close_copies(void)
 
 static int say_hello(void)
 {
-	struct calltap_msg_hello hello = {
-		.head = {CALLTAP_MSG_HELLO, sizeof(hello)},
-		.version = CALLTAP_ABI_VERSION,
-		.flags = agent.back	? CALLTAP_HELLO_BACK
-			 : agent.forked ? CALLTAP_HELLO_FORKED
-					: 0,
-		.pid = (uint32_t)sys_getpid(),
-		.tid = (uint32_t)sys_gettid(),
-		.ppid = (uint32_t)SYS(getppid, 0, 0, 0, 0, 0, 0),
-		.page_size = CALLTAP_PAGE,
-		.ticks = arch_clock(),
-		.image_id = agent.image_id,
-		.key = agent_session_key(),
+	union {
+		struct calltap_msg_hello message;
+		char bytes[sizeof(struct calltap_msg_hello) + PATH_BYTES];
+	} hello = {
+		.message =
+			{
+				.head = {CALLTAP_MSG_HELLO, 0},
+				.version = CALLTAP_ABI_VERSION,
+				.flags = agent.back	? CALLTAP_HELLO_BACK
+					 : agent.forked ? CALLTAP_HELLO_FORKED
+							: 0,
+				.pid = (uint32_t)sys_getpid(),
+				.tid = (uint32_t)sys_gettid(),
+				.ppid = (uint32_t)SYS(getppid, 0, 0, 0, 0, 0, 0),
+				.page_size = CALLTAP_PAGE,
+				.machine = ARCH_ELF_MACHINE,
+				.clock_cost = agent_clock_cost(),
+				.ticks = arch_clock(),
+				.clock_hz = arch_clock_hz(),
+				.image_id = agent.image_id,
+				.key = agent_session_key(),
+			},
 	};
 
-	return agent_send(&hello, sizeof(hello));
+	/* Of an emulated program the tool sees neither; a forked child has its parent's, and may not be allowed to
+	 * look. */
+	if (!hello.message.flags)
+		agent_clock_sample(&hello.message.ticks, &hello.message.monotonic_ns);
+	if (!hello.message.flags &&
+	    sys_failed(SYS(readlinkat, AT_FDCWD, "/proc/self/exe", hello.message.exe, PATH_BYTES - 1, 0, 0)))
+		hello.message.exe[0] = 0;
+	hello.message.head.size = (uint32_t)(sizeof(hello.message) + base_strlen(hello.message.exe) + 1);
+	return agent_send(&hello, hello.message.head.size);
 }
 
 static int map_board(int fd)
@@ -79,6 +97,11 @@ static int map_board(int fd)
 	return 0;
 }
 
+static int answer_clock(const struct calltap_msg *clock)
+{
+	return clock->size == sizeof(*clock) ? agent_clock_tell() : -EPROTO;
+}
+
 /* 1 = the tool wants nothing from this image. */
 static int take_setup(void)
 {
@@ -86,6 +109,12 @@ static int take_setup(void)
 	int fds[3] = {-1, -1, -1}, ret;
 
 	ret = agent_receive(&message, sizeof(message), fds, 3);
+	/* The tool may have to know how fast the clock is before it can say what it wants. */
+	while (!ret && message.head.type == CALLTAP_MSG_CLOCK && fds[0] < 0) {
+		ret = answer_clock(&message.head);
+		if (!ret)
+			ret = agent_receive(&message, sizeof(message), fds, 3);
+	}
 	agent.stat_fd = fds[2];
 	if (!ret && (message.head.type != CALLTAP_MSG_SETUP || message.head.size != sizeof(message.setup)))
 		ret = -EPROTO;
@@ -103,6 +132,10 @@ static int take_setup(void)
 			sys_close(fds[i]);
 	if (ret)
 		return ret;
+	agent.emulated = message.setup.emulated;
+	if (agent.emulated)
+		agent_main_stack_note(true);
+	agent_threads_note();
 	probe_context.shared.wait_max_ms = message.setup.wait_max_ms;
 	probe_context.shared.reader_gone = 0;
 	probe_context.threshold_ticks = message.setup.threshold_ticks;
@@ -166,46 +199,6 @@ static int report_objects(void)
 	return ret;
 }
 
-/* The number at the n-th field (from 1; the state is the 3rd) of /proc/PID/stat, whose text from the state on is given.
- */
-static long stat_field(const char *state, int n)
-{
-	long value = 0;
-
-	for (int field = 3; *state; state++) {
-		field += *state == ' ';
-		if (field == n && *state >= '0' && *state <= '9')
-			value = value * 10 + *state - '0';
-	}
-	return value;
-}
-
-/*
- * A program may end by letting each thread call exit (not exit_group); then we
- * are the last one, and must not keep the process, nor change its exit status.
- */
-static bool is_last_thread(int *status)
-{
-	char text[1024] = "", *state = NULL;
-	long fd = agent.stat_fd, got;
-
-	if (fd < 0)
-		fd = SYS(openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	if (sys_failed(fd))
-		return false;
-	got = SYS(pread64, fd, text, sizeof(text) - 1, 0, 0, 0);
-	if (fd != agent.stat_fd)
-		sys_close((int)fd);
-	for (long i = 0; i + 2 < got; i++)
-		if (text[i] == ')')
-			state = &text[i] + 2; /* the name may hold anything; the last one counts */
-	if (!state || *state != 'Z')
-		return false;
-	text[got] = 0;
-	*status = (int)(stat_field(state, 52) >> 8 & 0xff);
-	return stat_field(state, 20) == 2; /* threads: the leader, gone but listed, and we */
-}
-
 /*
  * Wait for a message; -EPIPE when nobody is left to serve.  That is looked at
  * after 5 ms, then ever more rarely: a process that lived for a moment is not
@@ -217,7 +210,7 @@ static int wait_message(void)
 	struct sys_timespec step = {0, LOOK_MIN_NS};
 
 	while (SYS(ppoll, &poll, 1, &step, NULL, 0, 0) == 0 && !__atomic_load_n(&agent.leave, __ATOMIC_SEQ_CST)) {
-		if (is_last_thread(&agent.exit_status))
+		if (agent_threads_last(&agent.exit_status))
 			return -EPIPE;
 		step.nsec = step.nsec < LOOK_MAX_NS / 2 ? step.nsec * 2 : LOOK_MAX_NS;
 	}
@@ -251,6 +244,9 @@ static int serve(void)
 		break;
 	case CALLTAP_MSG_SWITCH:
 		ret = answer_switch(&message.change);
+		break;
+	case CALLTAP_MSG_CLOCK:
+		ret = answer_clock(&message.head);
 		break;
 	default: /* DETACH, or a tool that we do not understand */
 		ret = -EPIPE;
@@ -302,6 +298,16 @@ static void break_off(int error)
 	agent_complain(error, "could not go on with its session; the rest of it ran untraced");
 }
 
+/* An emulator says what it has to say on descriptor 2, whichever thread's that is: it must be none of ours. */
+static void keep_standard(void)
+{
+	long fd;
+
+	do
+		fd = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0, 0, 0);
+	while (!sys_failed(fd) && fd < 2);
+}
+
 static int control_main(void *own_files)
 {
 	struct calltap_msg_detached detached;
@@ -314,6 +320,8 @@ static int control_main(void *own_files)
 		return 0;
 	}
 	close_copies();
+	if (!own_files)
+		keep_standard();
 	SYS(chdir, "/", 0, 0, 0, 0, 0); /* keeps no folder of the program's busy */
 	agent.socket = -1;
 	agent.stat_fd = -1;
@@ -403,6 +411,10 @@ void agent_control_start(void)
 	uint32_t seen = agent.ready;
 	long tid;
 
+	if (agent.forked && agent.emulated & CALLTAP_EMULATED_NO_FORKS) {
+		count_unreached();
+		return;
+	}
 	if (!agent.stack) {
 		void *stack =
 			sys_mmap(NULL, AGENT_OWN_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

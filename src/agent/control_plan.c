@@ -13,8 +13,6 @@
 #include <probe/unwound.h>
 
 #define PAGE	     4096ul
-#define JUMP_BYTES   5u
-#define CODE_MAX     15u /* the longest site */
 #define WAIT_STEP_NS 100000000u
 
 static int64_t tls_gate_offset(void)
@@ -78,16 +76,22 @@ static bool can_read(uint64_t address)
 {
 	char byte;
 	struct iovec here = {&byte, 1}, there = {(void *)address, 1};
+	long ret = SYS(process_vm_readv, sys_getpid(), &here, 1, &there, 1, 0);
 
-	return SYS(process_vm_readv, sys_getpid(), &here, 1, &there, 1, 0) != -EFAULT;
+	if (ret == -ENOSYS && agent.poker.mem_fd >= 0) /* an emulator's */
+		return SYS(pread64, agent.poker.mem_fd, &byte, 1, address, 0, 0) == 1;
+	return ret != -EFAULT;
 }
 
 /* Is this code of the plan's object, all of which is there?  *seen is the page that was found readable last. */
 static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint32_t size, uint64_t *seen)
 {
-	if (address < plan->near_lo || address > plan->near_hi - size)
+	if (address < plan->near_lo || address > plan->near_hi - size || address >> ARCH_ADDRESS_BITS)
 		return false;
-	for (uint64_t page = address & ~(PAGE - 1); page < address + size; page += PAGE) {
+	/* Code is two pages at the most. */
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t page = (i ? address + size - 1 : address) & ~(PAGE - 1);
+
 		if (page != *seen && !can_read(page))
 			return false;
 		*seen = page;
@@ -99,12 +103,12 @@ static bool site_is_sane(const struct calltap_msg_plan *plan, const struct callt
 {
 	uint64_t tramp = site->address + (uint64_t)(int64_t)site->tramp_off;
 
-	if (site->length < 2 || site->length > CODE_MAX || site->body_off < site->length)
+	if (site->length < ARCH_SITE_MIN || site->length > ARCH_SITE_MAX || site->body_off < site->length)
 		return false;
 	if (site->stub_off < ARCH_REGION_HEAD || site->stub_off >= ARCH_REGION_HEAD + plan->stub_bytes)
 		return false;
 	return is_code(plan, site->address, site->length, seen) &&
-	       (site->length >= JUMP_BYTES || is_code(plan, tramp, JUMP_BYTES, seen));
+	       (!arch_site_is_short(site->length) || is_code(plan, tramp, PATCH_TRAMP_BYTES, seen));
 }
 
 /*
@@ -116,7 +120,7 @@ static bool plan_is_sane(const struct calltap_msg_plan *plan, const struct callt
 	const struct probe_region *known = plan->region ? probe_region_of(plan->region) : NULL;
 	uint64_t seen = 0;
 
-	if (plan->near_hi <= plan->near_lo || plan->near_hi - plan->near_lo < CODE_MAX)
+	if (plan->near_hi <= plan->near_lo || plan->near_hi - plan->near_lo < ARCH_SITE_MAX)
 		return false;
 	if (plan->region &&
 	    (!known || known->lo != plan->region || plan->region + ARCH_REGION_HEAD + plan->stub_bytes > known->hi))

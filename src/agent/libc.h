@@ -8,6 +8,7 @@
 
 #include <link.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define AGENT_EXPORT __attribute__((visibility("default")))
@@ -40,6 +41,8 @@ AGENT_EXPORT void __longjmp_chk(void *env, int value) __attribute__((noreturn));
 
 /* symbols.c: the function of that name that comes after the agent's in the loader's order; NULL = none. */
 void *agent_next(const char *name);
+/* Is it an address in the function of that name which the object defines? */
+bool agent_is_in(uint64_t address, const struct link_map *map, const char *name);
 
 /* debugger.c: gdb's names; not exported, it finds them in the symbol table. */
 struct jit_descriptor;

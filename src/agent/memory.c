@@ -18,7 +18,7 @@
 
 int agent_memory_init(void)
 {
-	size_t size = (sizeof(struct probe_wiped) + CALLTAP_PAGE - 1) & ~(size_t)(CALLTAP_PAGE - 1);
+	const size_t size = AGENT_WIPED_SIZE;
 	void *wiped = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	long ret;
 

@@ -4,7 +4,7 @@
  *
  * The loader calls an empty function (r_debug.r_brk) for debuggers each time
  * the map changes, after new objects are mapped and before their constructors
- * run.  We jump from there to agent_debug_state(), which holds the loading
+ * run.  We have it call agent_debug_state() instead, which holds the loading
  * thread until the tool has patched the new objects.  glibc and musl do this
  * alike.  Contexts: control; agent_debug_state() runs on the program's thread
  * inside dlopen.
@@ -103,29 +103,65 @@ static void agent_debug_state(void)
 	probe_calls_end(&signals);
 }
 
+/* The loader's code; false: it does not say. */
+static bool loader_text(uint64_t *lo, uint64_t *hi)
+{
+	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)_r_debug.r_ldbase;
+	const ElfW(Phdr) * segment;
+
+	if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_phentsize != sizeof(*segment))
+		return false;
+	segment = (const ElfW(Phdr) *)(_r_debug.r_ldbase + header->e_phoff);
+	for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
+		*lo = _r_debug.r_ldbase + segment->p_vaddr;
+		*hi = *lo + segment->p_filesz;
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_X && _r_debug.r_brk - *lo < segment->p_filesz)
+			return true;
+	}
+	return false;
+}
+
+static bool is_in_reach(uint64_t place)
+{
+	return place - (uint64_t)agent_debug_state + ARCH_HOOK_REACH < 2 * ARCH_HOOK_REACH;
+}
+
+/* Before any other thread runs. */
+static int hook(uint64_t place)
+{
+	struct agent_dlhook *made = &agent.dlhooks[agent.dlhook_count];
+	uint8_t code[ARCH_HOOK_BYTES];
+	int ret;
+
+	made->at = place;
+	memcpy(made->old, (const void *)place, sizeof(made->old));
+	arch_jump_make(code, place, (uint64_t)agent_debug_state);
+	ret = patch_poke_fresh(&agent.poker, place, code, sizeof(code));
+	agent.dlhook_count += !ret;
+	return ret;
+}
+
 void agent_dlhook_install(void)
 {
-	uint64_t at;
-	uint8_t code[ARCH_HOOK_BYTES];
+	uint64_t places[AGENT_DLHOOKS], lo, hi;
+	unsigned count;
 
 	agent.dlhook_tried = 1;
 	agent.no_dlhook = 1;
-	if (!&_r_debug || !_r_debug.r_brk)
+	if (!&_r_debug || !_r_debug.r_brk || !loader_text(&lo, &hi))
 		return;
 	agent.objects_seen = objects_digest();
-	at = _r_debug.r_brk;
-	if (!arch_is_empty_function((const uint8_t *)at) ||
-	    at - (uint64_t)agent_debug_state + ARCH_REACH >= 2 * ARCH_REACH)
-		return;
-	memcpy(agent.dlhook_old, (const void *)at, sizeof(agent.dlhook_old));
-	arch_jump_make(code, at, (uint64_t)agent_debug_state);
-	if (!patch_poke_fresh(&agent.poker, at, code, sizeof(code)))
-		agent.no_dlhook = 0;
+	count = arch_hook_places(places, AGENT_DLHOOKS, _r_debug.r_brk, lo, hi);
+	for (unsigned i = 0; i < count; i++)
+		if (!is_in_reach(places[i]) || hook(places[i]))
+			return; /* a change may be missed, or be heard of late */
+	agent.no_dlhook = !count;
 }
 
 void agent_dlhook_remove(void)
 {
-	if (agent.dlhook_tried && !agent.no_dlhook &&
-	    patch_hook_restore(&agent.poker, _r_debug.r_brk, (uint64_t)agent_debug_state, agent.dlhook_old))
-		return; /* it stays, and has nothing to do */
+	for (unsigned i = 0; i < agent.dlhook_count; i++)
+		if (patch_hook_restore(&agent.poker, agent.dlhooks[i].at, (uint64_t)agent_debug_state,
+				       agent.dlhooks[i].old))
+			continue; /* it stays, and has nothing to do */
 }

@@ -78,6 +78,7 @@ static const struct call control_calls[] = {
 	{SYS_mprotect, {ANY, 4096, 5}},
 	{SYS_membarrier, {1 << 5}},
 	{SYS_exit, {0}},
+	ARCH_CONTROL_CALL,
 };
 
 /* What it takes to look at a filter. */

@@ -13,9 +13,6 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define MAIN_SIZE_MIN ((uint64_t)128 << 20) /* Linux': MIN_GAP in mm/util.c */
-#define MAIN_SIZE_MAX ((uint64_t)1 << 30)
-
 struct agent agent;
 
 static const char *environment_value(char *const *environment, const char *name)
@@ -65,16 +62,25 @@ static uint64_t random_id(void)
 	return id;
 }
 
-/* The kernel leaves as much below the initial stack as it may grow, in bounds, before it maps anything else. */
 static void note_main_thread(char *const *environment)
 {
-	uint64_t limit[2] = {0, 0}, size;
-
-	size = sys_failed(SYS(prlimit64, 0, 3 /* RLIMIT_STACK */, 0, limit, 0, 0)) ? 0 : limit[0];
-	size = size > MAIN_SIZE_MIN ? size : MAIN_SIZE_MIN;
-	probe_context.main_stack_size = size < MAIN_SIZE_MAX ? size : MAIN_SIZE_MAX;
+	agent_main_stack_note(false);
 	probe_context.main_stack_end = (uint64_t)environment;
 	probe_context.main_thread = __builtin_thread_pointer();
+}
+
+/* Planes, regions and rings are laid out in pages of CALLTAP_PAGE bytes. */
+static bool has_other_pages(char *const *environment)
+{
+	const ElfW(auxv_t) * entry;
+
+	/* The kernel's word on it lies behind the environment, which no constructor has moved before us. */
+	while (*environment)
+		environment++;
+	for (entry = (const void *)(environment + 1); entry->a_type != AT_NULL; entry++)
+		if (entry->a_type == AT_PAGESZ)
+			return entry->a_un.a_val != CALLTAP_PAGE;
+	return false;
 }
 
 static void __attribute__((constructor)) agent_constructor(int argc, char **argv, char **environment)
@@ -90,12 +96,18 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	agent_calls_init();
 	agent_contexts_init();
 	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) ||
-	    sandbox_is_foreign(environment_value(environment, CALLTAP_ENV_FILTERS)) || agent_memory_init())
+	    sandbox_is_foreign(environment_value(environment, CALLTAP_ENV_FILTERS)))
+		return;
+	base_copy_text(agent.session, sizeof(agent.session), session);
+	agent.image_id = random_id();
+	if (has_other_pages(environment)) {
+		agent_control_decline(-ENOTSUP, "has memory pages of another size than 4096 bytes and is not traced");
+		return;
+	}
+	if (agent_memory_init())
 		return;
 	note_main_thread(environment);
 	agent_tid_find();
-	base_copy_text(agent.session, sizeof(agent.session), session);
-	agent.image_id = random_id();
 	if (arch_in_valgrind()) {
 		agent_control_decline(-ENOTSUP, "runs under valgrind and is not traced");
 		return;
@@ -105,5 +117,7 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	patch_sync_prepare();
 	sys_signals_block(&signals);
 	agent_control_start();
+	if (agent.emulated)
+		agent_forks_watch();
 	sys_signals_restore(&signals);
 }

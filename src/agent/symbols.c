@@ -71,8 +71,8 @@ static bool is_wanted(const struct table *table, uint32_t index, const char *nam
 	       same_text(table->strings + symbol->st_name, name);
 }
 
-/* The default version of a function that the object defines; 0 = none. */
-static uint64_t defined(const struct link_map *map, const char *name, uint32_t hash)
+/* The default version of a function that the object defines: its address, 0 = none, and its size. */
+static uint64_t defined(const struct link_map *map, const char *name, uint32_t hash, uint64_t *size)
 {
 	struct table table = table_of(map);
 	uint32_t buckets, first, index;
@@ -90,8 +90,10 @@ static uint64_t defined(const struct link_map *map, const char *name, uint32_t h
 	for (;; index++) {
 		uint32_t link = chain[index - first];
 
-		if ((link | 1) == (hash | 1) && is_wanted(&table, index, name))
+		if ((link | 1) == (hash | 1) && is_wanted(&table, index, name)) {
+			*size = table.symbols[index].st_size;
 			return map->l_addr + table.symbols[index].st_value;
+		}
 		if (link & 1)
 			return 0;
 	}
@@ -101,13 +103,20 @@ void *agent_next(const char *name)
 {
 	const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL;
 	uint32_t hash = hash_of(name);
-	uint64_t found = 0;
+	uint64_t found = 0, size;
 	bool behind = false;
 
 	for (; map && !found; map = map->l_next) {
 		if (behind)
-			found = defined(map, name, hash);
+			found = defined(map, name, hash, &size);
 		behind |= map->l_ld == own_dynamic;
 	}
 	return (void *)found;
+}
+
+bool agent_is_in(uint64_t address, const struct link_map *map, const char *name)
+{
+	uint64_t size = 0, begin = defined(map, name, hash_of(name), &size);
+
+	return begin && address - begin < size;
 }

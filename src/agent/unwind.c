@@ -38,13 +38,33 @@ static uint64_t table_for(const char *path, const struct probe_region *region)
 	return region->hi + unwinder * ARCH_EH_FRAME_MAX;
 }
 
+/*
+ * libgcc begins at its own frame: is it one that ends a thread?  The frames'
+ * personality may never be called: some libc jumps past them at once.
+ */
+static void note_forced(uint64_t pc, const struct dl_find_object *found, uint64_t asking)
+{
+	struct probe_stack *stack;
+
+	if (asking < (uint64_t)found->dlfo_map_start || asking >= (uint64_t)found->dlfo_map_end ||
+	    !probe_context.enabled || !agent_is_in(pc, found->dlfo_link_map, "_Unwind_ForcedUnwind"))
+		return;
+	stack = probe_stack_find(&probe_thread, (uint64_t)__builtin_frame_address(0));
+	if (stack)
+		probe_stack_ends(stack);
+}
+
 int _dl_find_object(void *pc, struct dl_find_object *result)
 {
 	const struct probe_region *region = probe_region_of((uint64_t)pc);
 	struct dl_find_object asking = {0};
 
-	if (!region)
-		return agent.next_find_object ? agent.next_find_object(pc, result) : -1;
+	if (!region) {
+		if (!agent.next_find_object || agent.next_find_object(pc, result))
+			return -1;
+		note_forced((uint64_t)pc, result, (uint64_t)__builtin_return_address(0));
+		return 0;
+	}
 	if (agent.next_find_object && agent.next_find_object(__builtin_return_address(0), &asking))
 		asking.dlfo_link_map = NULL;
 	memset(result, 0, sizeof(*result));

@@ -120,20 +120,10 @@ static int list(struct listing *listing)
 	return 0;
 }
 
-static void print_lost(struct out *out, size_t lost)
-{
-	if (lost)
-		out_format(
-			out,
-			"%zu C++ functions have no site though others do: g++ before 13 loses the sites of files that "
-			"share inline functions;\nbuild with -pg -mfentry, or with clang++ or g++ 13 and "
-			"-fpatchable-function-entry=5\n",
-			lost);
-}
-
 static void print_summary(struct out *out, const struct listing *listing)
 {
 	const char *separator = "; ";
+	char advice[OBJECT_ADVICE_MAX];
 
 	out_format(out, "%zu functions, %zu traceable", listing->count, listing->reasons[SITE_OK]);
 	for (int verdict = SITE_OK + 1; verdict < SITE_VERDICTS; verdict++) {
@@ -143,7 +133,8 @@ static void print_summary(struct out *out, const struct listing *listing)
 		separator = ", ";
 	}
 	out_char(out, '\n');
-	print_lost(out, object_lost_cxx_sites(listing->object));
+	object_advise(listing->object, advice);
+	out_format(out, "%s", advice);
 }
 
 static void print_text(struct out *out, const struct listing *listing)

@@ -41,6 +41,7 @@ enum option_code {
 	OPT_NO_SITES,
 	OPT_NO_MATCH,
 	OPT_PERF_MAP,
+	OPT_EMULATOR,
 	OPT_HELP,
 };
 
@@ -60,6 +61,7 @@ static const struct option long_options[] = {
 	{"allow-no-sites", no_argument, NULL, OPT_NO_SITES},
 	{"allow-no-match", no_argument, NULL, OPT_NO_MATCH},
 	{"perf-map", no_argument, NULL, OPT_PERF_MAP},
+	{"emulator", required_argument, NULL, OPT_EMULATOR},
 	{"quiet", no_argument, NULL, 'q'},
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -88,6 +90,8 @@ static void print_help(void)
 	       "      --no-exec           do not follow programs that are started in the traced one's place\n"
 	       "      --allow-no-sites    run COMMAND although nothing in it can be traced yet\n"
 	       "      --allow-no-match    run COMMAND although a filter matches nothing yet\n"
+	       "      --emulator CMD      run COMMAND by CMD, such as 'qemu-aarch64 -cpu max'; for another CPU's\n"
+	       "                          program without it: QEMU's user mode\n"
 	       "      --perf-map          write /tmp/perf-PID.map, by which perf names the stubs\n"
 	       "  -q, --quiet             no progress and no summary\n"
 	       "  -v, --verbose           always print the summary\n"
@@ -224,6 +228,9 @@ static int take_option(struct record_options *options, int code, bool *quiet)
 	case OPT_PERF_MAP:
 		options->perf_map = true;
 		return 0;
+	case OPT_EMULATOR:
+		options->emulator = optarg;
+		return 0;
 	case 'q':
 		*quiet = true;
 		return 0;
@@ -310,11 +317,21 @@ static void summarize(const struct record_options *options, const struct record_
 	if (result->spaces)
 		fprintf(stderr,
 			"calltap: libraries that dlmopen() loaded into name spaces of their own are not traced\n");
+	if (result->foreign)
+		fprintf(stderr,
+			"calltap: %u programs for another CPU were executed, and are not in the trace, which has one "
+			"CPU's\n",
+			result->foreign);
 	if (result->strays)
 		fprintf(stderr,
 			"calltap: %u processes run on, and are not in the trace: they made no traced call so far\n",
 			result->strays);
-	if (result->unreached)
+	if (result->unreached && result->kills_forks)
+		fprintf(stderr,
+			"calltap: %u forked children were not traced: this emulator would abort them if they were; "
+			"install one without plugins (apt-get install qemu-user-static)\n",
+			result->unreached);
+	else if (result->unreached)
 		fprintf(stderr,
 			"calltap: %u forked children were not traced: they could not reach the recorder, for want of "
 			"time, threads, memory or descriptors, or from a network namespace of their own\n",

@@ -161,16 +161,19 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t *old)
 {
 	struct patch_piece piece = {address, target, old, ARCH_HOOK_BYTES};
-	struct way way;
+	struct arch_write writes[ARCH_STEPS_MAX];
+	unsigned count = arch_hook_restore(writes, address, old);
+	uint8_t code[ARCH_HOOK_BYTES];
 
-	way.count = arch_hook_restore(way.writes, old);
-	for (unsigned step = 0; step < way.count; step++) {
-		int ret = is_after(poker, &piece, &way, step) ? poke(poker, &piece, &way.writes[step]) : -EINVAL;
+	arch_jump_make(code, address, target);
+	for (unsigned step = 0; step < count; step++) {
+		int ret = is_now(poker, &piece, code) ? poke(poker, &piece, &writes[step]) : -EINVAL;
 
 		if (!ret)
 			ret = patch_sync();
 		if (ret)
 			return ret;
+		put(code, &writes[step]);
 	}
-	return 0;
+	return count ? 0 : -ENOTSUP;
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 
 #include <arch.h>
@@ -15,11 +16,37 @@
 #define MEMBARRIER_SYNC_CORE	      (1 << 5)
 #define MEMBARRIER_REGISTER_SYNC_CORE (1 << 6)
 
+/* An emulator's is at other addresses, if it keeps the program's memory away from where it belongs. */
+static bool is_our_memory(int fd)
+{
+	uint64_t page[8];
+
+	return SYS(pread64, fd, page, sizeof(page), arch_scratch_page, 0, 0) == sizeof(page) &&
+	       !memcmp(page, arch_scratch_page, sizeof(page));
+}
+
 void patch_poker_open(struct patch_poker *poker)
 {
 	long fd = SYS(openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0, 0, 0);
 
 	*poker = (struct patch_poker){.mem_fd = sys_failed(fd) ? -1 : (int)fd};
+	if (poker->mem_fd >= 0 && !is_our_memory(poker->mem_fd)) {
+		sys_close(poker->mem_fd);
+		poker->mem_fd = -1;
+	}
+}
+
+/* Code that may be run meanwhile: a word is there at once, or not yet. */
+static void store(uint64_t address, const void *bytes, size_t size)
+{
+	uint32_t word;
+
+	if (size != sizeof(word) || address % sizeof(word)) {
+		memcpy((void *)address, bytes, size);
+		return;
+	}
+	memcpy(&word, bytes, size);
+	__atomic_store_n((uint32_t *)address, word, __ATOMIC_RELAXED);
 }
 
 /* meanwhile: what may be done with the page while it is written. */
@@ -30,7 +57,7 @@ static int write_in_place(uint64_t address, const void *bytes, size_t size, int 
 
 	if (sys_failed(ret))
 		return (int)ret;
-	memcpy((void *)address, bytes, size);
+	store(address, bytes, size);
 	arch_text_written(address, size);
 	ret = SYS(mprotect, lo, hi - lo, PROT_READ | PROT_EXEC, 0, 0, 0);
 	return sys_failed(ret) ? (int)ret : 0;
@@ -88,6 +115,16 @@ static bool must_write_in_place(struct patch_poker *poker)
 
 int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
 {
+	uint8_t word[4];
+
+	/* Half a word with the other half, as it is: that is one store, here and in the kernel. */
+	if (size == sizeof(word) / 2 && address % size == 0) {
+		uint64_t at = address & ~(uint64_t)3;
+
+		memcpy(word, (const void *)at, sizeof(word));
+		memcpy(word + (address - at), bytes, size);
+		return patch_poke(poker, at, word, sizeof(word));
+	}
 	if (poker->mem_fd >= 0 && must_write_in_place(poker))
 		return write_in_place(address, bytes, size, PROT_READ | PROT_WRITE | PROT_EXEC);
 	return write_to_mem(poker, address, bytes, size);
@@ -111,5 +148,5 @@ int patch_sync(void)
 		patch_sync_prepare();
 		ret = SYS(membarrier, MEMBARRIER_SYNC_CORE, 0, 0, 0, 0, 0);
 	}
-	return sys_failed(ret) ? (int)ret : 0;
+	return sys_failed(ret) ? arch_text_sync() : 0;
 }

@@ -12,9 +12,10 @@
 #include <patch/sites.h>
 
 #define PAGE	   4096ul
-#define STEP	   (1ul << 24)	/* how far apart places are tried */
+#define TRIES	   128		/* places that are tried within reach of an object */
 #define LOW_OBJECT (1ul << 31)	/* below: a position-dependent executable */
-#define LOW_PLACE  0x60000000ul /* its stubs: above the heap's usual growth, within reach */
+#define LOW_PLACE  0x60000000ul /* its stubs: above the heap's usual growth */
+#define LOWEST	   0x10000ul	/* Linux' mmap_min_addr */
 #define CHUNK	   (1ul << 16)	/* text is rewritten this much at a time */
 #define CODE_MAX   16
 #define STUB_MAX   64ul
@@ -33,14 +34,12 @@ static int reaches(const struct calltap_msg_plan *plan, uint64_t at, uint64_t si
 	return hi - lo < ARCH_REACH;
 }
 
-/* Below the object: above an executable lies the heap, which must be able to grow. */
-static void *map_near(const struct calltap_msg_plan *plan, uint64_t size)
+/* The first free place from `at` on downwards. */
+static void *map_below(const struct calltap_msg_plan *plan, uint64_t at, uint64_t size)
 {
-	uint64_t at = (plan->near_lo - size - PAGE) & ~(PAGE - 1);
+	const uint64_t step = ARCH_REACH / TRIES & ~(PAGE - 1);
 
-	if (plan->near_lo < LOW_OBJECT)
-		at = LOW_PLACE;
-	for (; at > STEP && reaches(plan, at, size); at -= STEP) {
+	for (; at >= LOWEST && at + step > at && reaches(plan, at, size); at -= step) {
 		void *got = sys_mmap((void *)at, size, PROT_READ | PROT_WRITE,
 				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
@@ -50,6 +49,25 @@ static void *map_near(const struct calltap_msg_plan *plan, uint64_t size)
 			sys_munmap(got, size);
 	}
 	return NULL;
+}
+
+/*
+ * Below the object: above an executable lies the heap, which must be able to grow.  If there is no room, then as far
+ * above as the jumps reach.
+ */
+static void *map_near(const struct calltap_msg_plan *plan, uint64_t size)
+{
+	uint64_t below = (plan->near_lo - size - PAGE) & ~(PAGE - 1);
+	uint64_t above = (plan->near_lo + ARCH_REACH - size - PAGE) & ~(PAGE - 1);
+	void *got = NULL;
+
+	if (plan->near_lo < LOW_OBJECT)
+		got = map_below(plan, LOW_PLACE, size);
+	if (!got && plan->near_lo > size + PAGE)
+		got = map_below(plan, below, size);
+	if (!got && size + PAGE < ARCH_REACH)
+		got = map_below(plan, above, size);
+	return got;
 }
 
 int patch_region_build(struct patch_result *result, const struct calltap_msg_plan *plan,

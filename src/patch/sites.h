@@ -75,7 +75,7 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 /* How many bytes at the site's start only its page brings back, and what they are once all others are restored. */
 uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region *region,
 			 const struct calltap_site *site);
-/* The same for a jump over a function that arch_is_empty_function() knows; no pages are involved. */
+/* The same for a jump at a place of arch_hook_places(); no pages are involved. */
 int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t *old)
 	__attribute__((warn_unused_result));
 

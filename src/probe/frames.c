@@ -5,7 +5,8 @@
  */
 #include <probe/frames.h>
 
-#define WALK_MAX (1u << 24)
+#define WALK_MAX    (1u << 24)
+#define NEAR_FRAMES 16 /* that lie where a function has its frame which the caller of them all called */
 
 /* True when link(slot) may be read: the slot's granule has its planes. */
 static bool can_read(struct probe_thread *thread, uint64_t slot)
@@ -47,16 +48,20 @@ void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_
 /*
  * When a thread is ended, glibc's unwinder stops short of its outermost frame,
  * and calls the destructors of its data from that frame's caller: then other
- * things than a stub's address lie in the frame's slot.
+ * things than a stub's address lie where a frame keeps its return.  Not in each
+ * frame's place, perhaps, but all inside one that is gone are gone.
  */
 static void drop_overwritten(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot)
 {
-	uint64_t top = probe_stack_top(stack);
+	uint64_t top = probe_stack_top(stack), gone = 0;
 
-	while (top < stack->end && can_read(thread, top) && !probe_region_of(arch_frame_holds(top, slot))) {
-		frames_drop(thread, stack, top + 1);
-		top = probe_stack_top(stack);
+	for (unsigned i = 0; i < NEAR_FRAMES && top < stack->end && can_read(thread, top); i++) {
+		if (!probe_region_of(arch_frame_holds(top, slot)))
+			gone = top + 1;
+		top = frames_outer(stack, top, *arch_link(top));
 	}
+	if (gone)
+		frames_drop(thread, stack, gone);
 }
 
 void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, bool leaving)

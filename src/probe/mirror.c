@@ -15,7 +15,8 @@
 #include <probe/thread.h>
 
 #define GRANULE	  ((uint64_t)1 << GRANULE_BITS)
-#define WAITS_MAX 200	  /* how often to look for a thread that maps the same granule */
+#define TRIES_MAX 4	  /* how often to map what something lies in the way of */
+#define WAITS_MAX 50	  /* how often to look in between for a thread that maps the same granule */
 #define WAIT_NS	  1000000 /* at the longest each time */
 
 static uint32_t made_count;  /* futex word: granules made so far */
@@ -50,9 +51,9 @@ static int map_plane(uint64_t *at)
 
 	if (sys_failed((long)got))
 		return (long)got == -EEXIST ? 1 : -1;
-	if (got != at) { /* a kernel that does not know MAP_FIXED_NOREPLACE */
+	if (got != at) { /* a kernel or an emulator to which MAP_FIXED_NOREPLACE is a hint */
 		sys_munmap(got, GRANULE);
-		return -1;
+		return 1;
 	}
 	/* Sparse by nature: a huge page would cost 2 MiB for a handful of slots. */
 	SYS(madvise, at, GRANULE, MADV_NOHUGEPAGE, 0, 0, 0);
@@ -89,26 +90,43 @@ static bool announce(uint64_t granule)
 	return leaf;
 }
 
-/* Signals are blocked. */
-static bool map_granule(uint64_t granule)
+/* Both planes of a granule: 0, 1 when something lies there already, or -1. */
+static int map_planes(uint64_t granule)
 {
 	/* The skews stay within a page. */
 	uint64_t *mirror = (uint64_t *)((uint64_t)arch_mirror(granule << GRANULE_BITS) & ~(GRANULE - 1));
 	uint64_t *link = (uint64_t *)((uint64_t)arch_link(granule << GRANULE_BITS) & ~(GRANULE - 1));
 	int made = map_plane(mirror);
 
-	if (made == 1)
-		return wait_for_other(granule);
 	if (made)
-		return false;
-	if (map_plane(link)) {
+		return made;
+	made = map_plane(link);
+	if (made) {
 		sys_munmap(mirror, GRANULE);
-		return false;
+		return made;
 	}
 	if (announce(granule))
-		return true;
+		return 0;
 	sys_munmap(mirror, GRANULE);
 	sys_munmap(link, GRANULE);
+	return -1;
+}
+
+/*
+ * Signals are blocked.  What lies in the way may be gone soon: where
+ * MAP_FIXED_NOREPLACE is a hint, a thread that came second for the granule
+ * below has this one for a moment.
+ */
+static bool map_granule(uint64_t granule)
+{
+	for (int i = 0; i < TRIES_MAX; i++) {
+		int made = map_planes(granule);
+
+		if (made <= 0)
+			return !made;
+		if (wait_for_other(granule))
+			return true;
+	}
 	return false;
 }
 

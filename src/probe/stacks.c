@@ -81,6 +81,19 @@ static uint64_t page_of(uint64_t address)
 	return address >> PAGE_BITS;
 }
 
+/* The place of the lowest bit that is set; not every CPU has an instruction for it. */
+static uint32_t lowest_bit(uint64_t bits)
+{
+	uint32_t at = 0;
+
+	for (uint32_t width = 32; width; width /= 2)
+		if (!(bits << (64 - width))) {
+			bits >>= width;
+			at += width;
+		}
+	return at;
+}
+
 /* The nearest stack filed in pages [*page, last]; *page becomes its page. */
 static struct probe_stack *next_up(uint64_t *page, uint64_t last)
 {
@@ -98,7 +111,7 @@ static struct probe_stack *next_up(uint64_t *page, uint64_t last)
 			at += 64 - bit;
 			continue;
 		}
-		at += (uint32_t)__builtin_ctzll(bits);
+		at += lowest_bit(bits);
 		if (at > last)
 			break;
 		*page = at;
@@ -107,10 +120,15 @@ static struct probe_stack *next_up(uint64_t *page, uint64_t last)
 	return NULL;
 }
 
+static uint64_t reach_main(void)
+{
+	return REACH_MAIN < probe_context.main_stack_size ? REACH_MAIN : probe_context.main_stack_size;
+}
+
 static uint64_t reach_of(const struct probe_stack *stack)
 {
 	if (stack->kind & STACK_MAIN)
-		return REACH_MAIN;
+		return reach_main();
 	return stack->kind & STACK_THREAD ? REACH_THREAD : REACH_FOUND;
 }
 
@@ -254,7 +272,7 @@ static struct probe_stack *find_out(struct probe_thread *thread, uint64_t slot)
 	/* Below the initial thread's control block may lie anybody's stack. */
 	if (__builtin_thread_pointer() == probe_context.main_thread) {
 		if (slot < main_end && main_end - slot < probe_context.main_stack_size)
-			return file(thread, floor_below(slot, REACH_MAIN), main_end, STACK_THREAD | STACK_MAIN);
+			return file(thread, floor_below(slot, reach_main()), main_end, STACK_THREAD | STACK_MAIN);
 	} else if (slot < own && own - slot < THREAD_SIZE) {
 		return file(thread, floor_below(slot, REACH_THREAD), own, STACK_THREAD);
 	}

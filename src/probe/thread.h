@@ -67,7 +67,7 @@ struct probe_context {
 	void (*on_new_process)(void);
 	uint32_t writers_base; /* of this process; below are its ancestors' */
 	uint32_t writers_used; /* highest writer handed out + 1 */
-	uint32_t tid_offset;   /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
+	int32_t tid_offset;    /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
 

@@ -66,7 +66,7 @@ static void __attribute__((constructor(101))) map_places(void)
 		path[at++] = digits[id[i] & 15];
 	}
 	path[at] = 0;
-	fd = arch_syscall(SYS_open, (long)path, O_RDWR | O_CREAT | O_CLOEXEC, 0666, 0, 0, 0);
+	fd = arch_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CREAT | O_CLOEXEC, 0666, 0, 0);
 	if (fd < 0)
 		return; /* another root or user: what runs there is not seen */
 	if (arch_syscall(SYS_ftruncate, fd, length, 0, 0, 0, 0) == 0)

@@ -1,56 +1,111 @@
-"""The ways in which the programs of test/prog are built."""
+"""The ways in which the programs of test/prog are built, for each CPU."""
 import os
 import shlex
 import subprocess
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "prog")
-SITES = {
-    "5": "-fpatchable-function-entry=5",
-    "16,8": "-fpatchable-function-entry=16,8",
-    "7,5": "-fpatchable-function-entry=7,5",
-    "fentry": "-pg -mfentry",
-    "mcount-loc": "-pg -mfentry -mrecord-mcount",
-    "nop-mcount": "-pg -mfentry -mrecord-mcount -mnop-mcount",
-}
+START = os.path.join(PROGRAMS, "cpu", "aarch64", "start.S")
+LEVELS = ("-O0", "-O2")
 EXTRA = {
     "pie": "-fPIE -pie",
     "nopie": "-fno-pie -no-pie",
-    "cet": "-fPIE -pie -fcf-protection=full",
     "lto": "-fPIE -pie -flto",
     "gc": "-fPIE -pie -ffunction-sections -Wl,--gc-sections",
 }
-LEVELS = ("-O0", "-O2")
 
 
-def possible(compiler, sites, extra):
-    """Whether the compilers have the combination at all."""
+class Ways:
+    """A CPU's ways.  A build is (compiler, way of instrumentation, level, what else)."""
+
+    def __init__(self, sites, extra, first, also, impossible=lambda compiler, sites, extra: False):
+        self.sites = sites  # {name: flags}: where the room for a jump is
+        self.extra = {**EXTRA, **extra}
+        self.first = first  # what --quick and the cases of one build use
+        self.also = also  # the odd ones of the normal run
+        self.impossible = impossible
+
+    def possible(self, compiler, sites, extra):
+        """Whether the compilers have the combination at all."""
+        if compiler == "clang" and extra == "lto":
+            return False  # clang's needs another linker
+        return not self.impossible(compiler, sites, extra)
+
+    def every(self):
+        """All combinations, for --long."""
+        return [(compiler, sites, level, extra) for compiler in ("gcc", "clang") for sites in self.sites
+                for level in (*LEVELS, "-O3") for extra in self.extra if self.possible(compiler, sites, extra)]
+
+
+def impossible_x86(compiler, sites, extra):
     if sites == "nop-mcount" and extra != "nopie":
-        return False  # gcc refuses it in position-independent code
-    if compiler == "clang":
-        return sites not in ("mcount-loc", "nop-mcount") and extra != "lto"  # clang's LTO needs another linker
-    return True
+        return True  # gcc refuses it in position-independent code
+    return compiler == "clang" and sites in ("mcount-loc", "nop-mcount")
 
 
-def every():
-    """All combinations, for --long."""
-    return [(compiler, sites, level, extra) for compiler in ("gcc", "clang") for sites in SITES
-            for level in (*LEVELS, "-O3") for extra in EXTRA if possible(compiler, sites, extra)]
+class WaysX86(Ways):
+    def usual(self):
+        """Each compiler's every way of instrumentation at each level; what else there is to vary goes round."""
+        extras, builds = ("pie", "nopie", "cet", "gc"), []
+        for compiler in ("gcc", "clang"):
+            for sites in self.sites:
+                for level in LEVELS:
+                    extra = extras[len(builds) % len(extras)] if sites != "nop-mcount" else "nopie"
+                    if self.possible(compiler, sites, extra):
+                        builds.append((compiler, sites, level, extra))
+        return builds + self.also
 
 
-def usual():
-    """Each compiler's every way of instrumentation at each level; what else there is to vary goes round."""
-    extras, builds = ("pie", "nopie", "cet", "gc"), []
-    for compiler in ("gcc", "clang"):
-        for sites in SITES:
-            for level in LEVELS:
-                extra = extras[len(builds) % len(extras)] if sites != "nop-mcount" else "nopie"
-                if possible(compiler, sites, extra):
-                    builds.append((compiler, sites, level, extra))
-    return builds + [("gcc", "5", "-O2", "lto"), ("gcc", "16,8", "-O3", "pie"), ("clang", "16,8", "-O3", "pie")]
+class WaysEmulated(Ways):
+    def usual(self):
+        """One by each compiler, for emulated programs are slow; --long has them all."""
+        return [self.first, *self.also]
 
 
-# What --quick and the cases of one build use.
-FIRST = ("gcc", "5", "-O2", "pie")
+WAYS = {
+    "x86_64": WaysX86(
+        sites={
+            "5": "-fpatchable-function-entry=5",
+            "16,8": "-fpatchable-function-entry=16,8",
+            "7,5": "-fpatchable-function-entry=7,5",
+            "fentry": "-pg -mfentry",
+            "mcount-loc": "-pg -mfentry -mrecord-mcount",
+            "nop-mcount": "-pg -mfentry -mrecord-mcount -mnop-mcount",
+        },
+        extra={"cet": "-fPIE -pie -fcf-protection=full"},
+        first=("gcc", "5", "-O2", "pie"),
+        also=[("gcc", "5", "-O2", "lto"), ("gcc", "16,8", "-O3", "pie"), ("clang", "16,8", "-O3", "pie")],
+        impossible=impossible_x86,
+    ),
+    # Five no-ops of two bytes hold the eight bytes of a site at any address, four where functions are aligned.
+    "riscv64": WaysEmulated(
+        sites={
+            "5": "-fpatchable-function-entry=5",
+            "4": "-fpatchable-function-entry=4 -falign-functions=4",
+            "9,4": "-fpatchable-function-entry=9,4",
+        },
+        extra={
+            "rvg": "-fPIE -pie -march=rv64g",  # without the compressed instructions
+            "medany": "-fno-pie -no-pie -mcmodel=medany",
+            "medlow": "-fno-pie -no-pie -mcmodel=medlow",
+        },
+        first=("gcc", "5", "-O2", "pie"),
+        also=[("clang", "9,4", "-O0", "medany")],
+    ),
+    "aarch64": WaysEmulated(
+        sites={
+            "1": "-fpatchable-function-entry=1",
+            "2": "-fpatchable-function-entry=2",
+            "5,3": "-fpatchable-function-entry=5,3",
+        },
+        extra={
+            "pac": "-fPIE -pie -mbranch-protection=standard",
+            # Libraries of the packages have no landing pads, so that they must not be linked in.
+            "bti": f"-fPIE -pie -mbranch-protection=standard -nostartfiles {shlex.quote(START)} -Wl,-z,force-bti",
+        },
+        first=("gcc", "2", "-O2", "pac"),
+        also=[("clang", "1", "-O0", "nopie")],
+    ),
+}
 
 
 def label(build):
@@ -61,20 +116,23 @@ class BuildError(Exception):
     """The compiler's message."""
 
 
-def compile_program(build, source, output, sites=True, flags=()):
+def compile_program(cpu, build, source, output, sites=True, flags=()):
     """Compile one program of test/prog; a source called library.c becomes a shared library.  flags come after the
     build's own, and after the source."""
     compiler, kind, level, extra = build
+    ways = WAYS[cpu.name]
     if source == "library.c" and kind == "nop-mcount":
         kind = "mcount-loc"  # a library is position-independent code
     cxx = source.endswith(".cc")
-    command = [{"gcc": "g++", "clang": "clang++"}[compiler] if cxx else compiler]
+    command = cpu.compiler({"gcc": "g++", "clang": "clang++"}[compiler] if cxx else compiler)
+    command += ["-I" + os.path.join(PROGRAMS, "cpu", cpu.name)]
     command += ["-D_GNU_SOURCE", "-g", level, "-std=gnu++17" if cxx else "-std=gnu11", "-w"]
-    command += shlex.split(SITES[kind]) if sites else []
+    command += shlex.split(ways.sites[kind]) if sites else []
+    extra_flags = shlex.split(ways.extra[extra])
     if source == "library.c":
-        command += ["-fPIC", "-shared"] + [flag for flag in shlex.split(EXTRA[extra]) if not flag.lower().endswith("pie")]
+        command += ["-fPIC", "-shared"] + [flag for flag in extra_flags if flag != START and not flag.lower().endswith("pie")]
     else:
-        command += shlex.split(EXTRA[extra])
+        command += extra_flags
     command += ["-o", output, os.path.join(PROGRAMS, source), "-pthread", *flags]
     if "-pg" in command and extra != "lto":
         # Compiled with -pg but linked without: the calls to __fentry__ are wanted, gmon.out is not.

@@ -80,10 +80,35 @@ def hellos(_):
 
 
 def kinds(_):
-    for kind in (0, 6, 31, 32, 33, 34, 35, 36, 37, 38, 255, 1 << 31, (1 << 32) - 1):
+    for kind in (0, 6, 8, 31, 32, 33, 34, 35, 36, 37, 38, 255, 1 << 31, (1 << 32) - 1):
         connection, _ = greeted()
         wire.send(connection, wire.message(kind, b"\0" * 48))
         ended(connection)
+
+
+def clocks(_):
+    """Answers that nobody asked for, of other sizes and of impossible times."""
+    for data in (wire.clock_told(0, 0), wire.clock_told((1 << 64) - 1, time.monotonic_ns()),
+                 wire.message(wire.CLOCK_TOLD, b""), wire.message(wire.CLOCK_TOLD, bytes(4000))):
+        connection, _ = greeted()
+        wire.send(connection, data)
+        ended(connection)
+
+
+def foreigners(_):
+    """Programs for CPUs of any sort: let go of, and not to be talked to any more."""
+    for machine in (0, 99, 1 << 31, (1 << 32) - 1):
+        connection, key = fresh()
+        wire.send(connection, wire.hello(key, machine=machine))
+        data, _ = wire.receive(connection)
+        dormant, = struct.unpack_from("<I", data, 40)
+        if wire.kind_of(data) != wire.SETUP or not dormant:
+            fail(f"a program for machine {machine} is answered with {data!r}")
+        wire.send(connection, wire.object_(0, 0))
+        ended(connection)
+    connection, key = fresh()
+    wire.send(connection, wire.hello(key, exe=b"/" * 4500))
+    ended(connection)
 
 
 def counts(_):
@@ -109,10 +134,11 @@ def counts(_):
 
 def lies(chance):
     """The program mapped as a file and reported as an object; plans that are not carried out, untrue answers."""
-    with open(sys.argv[2], "rb") as file:
+    program = os.environ.get("FAKE_PROGRAM", sys.argv[2])  # argv may begin with its emulator
+    with open(program, "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     with open("/proc/self/maps", encoding="utf-8") as maps:
-        at = next(int(line.split("-")[0], 16) for line in maps if os.path.realpath(sys.argv[2]) in line)
+        at = next(int(line.split("-")[0], 16) for line in maps if os.path.realpath(program) in line)
     plans = 0
     for lie in range(3):
         connection, _ = greeted()
@@ -217,7 +243,7 @@ def lingering(_):
 
 
 MANNERS = {function.__name__: function for function in
-           (garbage, hellos, kinds, counts, lies, descriptors, scribble, deaf, crowd, lingering)}
+           (garbage, hellos, kinds, clocks, foreigners, counts, lies, descriptors, scribble, deaf, crowd, lingering)}
 
 
 def main():

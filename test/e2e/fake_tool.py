@@ -25,8 +25,8 @@ class Tool:
         self.listener.bind(b"\0" + self.name.encode())
         self.listener.listen(8)
         self.listener.settimeout(PATIENCE)
-        environment = case.environment(False)
-        environment.update(LD_PRELOAD=agent, CALLTAP_SESSION=f"{self.name}:{self.key:016x}")
+        command, environment = case.preloading(agent, command)
+        environment["CALLTAP_SESSION"] = f"{self.name}:{self.key:016x}"
         self.process = subprocess.Popen(command, cwd=case.folder, env=environment, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.connection, self.objects, self.kept = None, [], []
@@ -39,7 +39,7 @@ class Tool:
         self.accept()
         data, _ = wire.receive(self.connection)
         expect(wire.kind_of(data) == wire.HELLO, f"the agent says {data!r} instead of HELLO")
-        expect(struct.unpack_from("<Q", data, 48)[0] == self.key, "the HELLO does not have the session's key")
+        expect(struct.unpack_from("<Q", data, wire.KEY_OFFSET)[0] == self.key, "the HELLO does not have the session's key")
 
     def send(self, data, descriptors=()):
         return wire.send(self.connection, data, descriptors)
@@ -240,6 +240,29 @@ def asks_again_and_again(tool):
         tool.send(wire.message(wire.RESCAN))
 
 
+def asks_for_the_time(tool):
+    """Before SETUP and after: each question has one answer, and time does not go back."""
+    tool.greet()
+    last = (0, 0)
+    for number in range(20):
+        if number == 10:
+            tool.send(wire.setup(wire.PAGE + 2 * wire.STRIDE), [tool.board(), tool.arena()])
+            tool.report()
+        tool.send(wire.message(wire.CLOCK))
+        data, _ = wire.receive(tool.connection)
+        expect(wire.kind_of(data) == wire.CLOCK_TOLD and len(data) == 24, f"asked for the time, the agent says {data!r}")
+        told = struct.unpack_from("<QQ", data, 8)
+        expect(told[0] > last[0] and last[1] < told[1] <= time.monotonic_ns(), f"the time is {told} after {last}")
+        last = told
+    tool.send(wire.message(wire.GO))
+
+
+def asks_for_the_time_at_length(tool):
+    tool.setup()
+    tool.send(wire.message(wire.CLOCK, bytes(8)))
+    tool.gone()
+
+
 def reads_nothing(tool):
     """The agent's answers pile up; it must not wait for us longer than it says."""
     tool.setup()
@@ -295,7 +318,7 @@ STAYING = {"reads_nothing", "scribbles", "goes_on_without_end"}
 ORDERS = (refuses_connection, closes_at_once, closes_after_hello, says_garbage, says_too_much, says_nothing_in_a_packet,
           says_half_a_setup, sends_go_without_setup, wants_nothing, forgets_descriptors, sends_pipes,
           sends_memory_that_may_shrink, sends_a_short_board, promises_more_than_it_sends, sets_up_twice,
-          detaches_before_the_plan, closes_in_the_report, asks_again_and_again, reads_nothing, goes_on_without_end,
+          detaches_before_the_plan, closes_in_the_report, asks_again_and_again, asks_for_the_time, asks_for_the_time_at_length, reads_nothing, goes_on_without_end,
           sends_a_wrong_extra_arena, switches_what_is_not_there, scribbles)
 ARENAS = tuple(arena_like(**wrong) for wrong in (
     {"magic": 0}, {"rings": 0}, {"rings": 3}, {"rings": 256}, {"rings": (1 << 32) - 1}, {"stride": 0},

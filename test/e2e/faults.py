@@ -37,11 +37,14 @@ HOST_ERRORS = {
 }
 
 
-def numbers():
-    """{number: name} of the system calls."""
-    done = subprocess.run(["gcc", "-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"], check=True,
-                          stdout=subprocess.PIPE, text=True)
-    return {int(number): name for name, number in re.findall(r"#define __NR_(\w+) (\d+)$", done.stdout, re.M)}
+def numbers(cpu):
+    """{number: name} of a CPU's system calls, some of which are defined by others or as a sum."""
+    def preprocessed(text, *options):
+        return subprocess.run([*cpu.compiler("gcc"), "-E", "-P", *options, "-x", "c", "-"], check=True, text=True,
+                              input="#include <sys/syscall.h>\n" + text, stdout=subprocess.PIPE).stdout
+    names = re.findall(r"#define __NR_(\w+) ", preprocessed("", "-dM"))
+    values = re.findall(r'^"(\w+)"\s+([\d +()]+)$', preprocessed("".join(f'"{name}" __NR_{name}\n' for name in names)), re.M)
+    return {sum(map(int, re.findall(r"\d+", value))): name for name, value in values}
 
 
 class Bench:
@@ -63,7 +66,13 @@ class Bench:
         for name in ("cmd", "agent"):
             os.makedirs(os.path.join(tree, name))
         self.tool = shutil.copy(self.case.tool, os.path.join(tree, "cmd", "calltap"))
-        os.symlink(self.library("libcalltap-agent-faults.so"), os.path.join(tree, "agent", "libcalltap-agent.so"))
+        place, cpu = os.path.join(tree, "agent"), self.case.cpu
+        if not cpu.native:  # it lies in a folder beside the agent for this machine's CPU
+            shutil.copy(os.path.join(self.build, "src", "agent", "libcalltap-agent.so"), place)
+            place = os.path.join(place, cpu.name)
+            os.mkdir(place)
+        built = os.path.join("" if cpu.native else cpu.name, "libcalltap-agent-faults.so")
+        os.symlink(self.library(built), os.path.join(place, "libcalltap-agent.so"))
 
     def fail_in_tool(self):
         self.environment = {"LD_PRELOAD": self.library("libcalltap-host-faults.so")}
@@ -151,7 +160,7 @@ def agent_faults(short, *options):
         done, trace, lines = bench.record("none", "-1:0:0")
         expect(done.returncode == bench.plain.status, f"status {done.returncode} without a fault: {done.stderr}")
         bench.calls = bench.counts(trace)
-        names, chosen = numbers(), {}
+        names, chosen = numbers(case.cpu), {}
         made = [names[int(line)] for line in lines]
         by_name = {name: number for number, name in names.items()}
         expect({"mmap", "sendto", "recvmsg", "clone", "pwrite64", "futex"} <= set(made), f"only {set(made)} are made")

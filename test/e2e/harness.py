@@ -1,5 +1,6 @@
 """What the end-to-end cases share: a case's folder, building, running plain and under record, and failing well."""
 import collections
+import glob
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import threading
 
 import builds
+import emulation
 import tracefile
 import truth
 
@@ -40,8 +42,9 @@ def expect(condition, text):
 class Case:
     """One run of one test: its own folder below `work`, gone again when it passed."""
 
-    def __init__(self, name, tool, work, build):
-        self.name, self.tool, self.build = name, tool, build
+    def __init__(self, name, tool, work, cpu, build):
+        self.name, self.tool, self.cpu, self.build = name, tool, cpu, build
+        self.prefix = []  # in front of each command
         self.folder = os.path.join(work, name.replace("/", "_"))
         self.programs = os.path.join(work, "programs", builds.label(build))
         self.trace_path = os.path.join(self.folder, "trace")
@@ -56,8 +59,8 @@ class Case:
         the compiler and linker need a variant name of their own."""
         base = source.rsplit(".", 1)[0] + variant + ("" if sites else "-plain")
         output = os.path.join(self.programs, base + (".so" if source == "library.c" else ""))
-        headers = (name for name in os.listdir(builds.PROGRAMS) if name.endswith(".h"))
-        newest = max(os.path.getmtime(os.path.join(builds.PROGRAMS, name)) for name in (source, *headers))
+        headers = glob.glob(os.path.join(builds.PROGRAMS, "**", "*.h"), recursive=True)
+        newest = max(map(os.path.getmtime, (os.path.join(builds.PROGRAMS, source), builds.__file__, *headers)))
         with BUILDING[output]:
             self.build_program(source, output, newest, sites, flags)
         return output
@@ -66,19 +69,78 @@ class Case:
         if not os.path.exists(output) or os.path.getmtime(output) < newest:
             temporary = f"{output}.{os.getpid()}.{id(self)}"
             try:
-                builds.compile_program(self.build, source, temporary, sites, flags)
+                builds.compile_program(self.cpu, self.build, source, temporary, sites, flags)
             except builds.BuildError as error:
                 raise Failure(f"cannot build {source}: {error}") from error
             os.rename(temporary, output)
 
+    def need_flags(self, *flags):
+        """Skip where the compiler does not know the flags for this CPU, or has not the libraries for them."""
+        command = [*self.cpu.compiler(self.build[0]), *flags, "-x", "c", "-o", "/dev/null", "-"]
+        done = subprocess.run(command, input="int main(void) { return 0; }\n", stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            raise Skip(f"{' '.join(flags)}: {done.stdout.strip().splitlines()[-1]}")
+
+    def need_feature(self, name):
+        """Skip where this machine, or the emulator, lacks what test/prog/features.c calls so."""
+        for line in self.run([self.program("features.c", sites=False)]).stdout.splitlines():
+            feature, reason = line.split(maxsplit=1)
+            if feature == name:
+                raise Skip(f"there is no {name} here: {reason}")
+
+    def executing(self):
+        """The programs execute others of their CPU: the kernel starts the emulator for them, in this case alone."""
+        if self.cpu.native:
+            return
+        self.prefix = emulation.known_to_the_kernel(self.cpu)
+        outcome = self.run([self.program("features.c", sites=False)])
+        if outcome.status:
+            self.prefix = []
+            raise Skip(f"the kernel does not start the emulator for what a program executes: {outcome.stderr.strip()}")
+
+    def need_native(self, what):
+        if not self.cpu.native:
+            raise Skip(f"{what} on this machine's own CPU only")
+
+    def under(self, script, command, options=(), start="exec"):
+        """(plain, traced): the command, and its recording, started by a shell after the script.  An emulated program is,
+        with its emulator."""
+        if not self.cpu.emulates(command[0]):
+            shell = ["sh", "-c", f'{script}\n{start} "$@"', "sh", *command]
+            return shell, self.record_command(shell, ["--allow-no-sites", *options])
+        path = os.path.join(self.folder, "emulator")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\n{script}\n{start} {self.cpu.emulator()} "$@"\n')
+        os.chmod(path, 0o755)
+        return [path, *command], self.record_command(command, ["--emulator", path, *options])
+
     def environment(self, log=True):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("CALLTAP")}
         environment["LC_ALL"] = "C"
+        environment.update(self.cpu.environment)
         if log:
             environment["CALLTAP_TRUTH"] = self.truth
         return environment
 
+    def plain_command(self, command):
+        """The command, emulated where it must be."""
+        return [self.cpu.emulator(), *command] if self.cpu.emulates(command[0]) else command
+
+    def preloading(self, agent, command):
+        """(command, environment): the command with an agent in it, by hand."""
+        environment = self.environment(False)
+        if self.cpu.native:
+            return command, {**environment, "LD_PRELOAD": agent}
+        return [self.cpu.emulator(), "-E", f"LD_PRELOAD={agent}", *command], environment
+
+    def agent(self):
+        """The agent that the tool under test loads into programs of the CPU."""
+        folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(self.tool))), "agent")
+        return os.path.join(folder, *([] if self.cpu.native else [self.cpu.name]), "libcalltap-agent.so")
+
     def run(self, command, log=False, timeout=TIMEOUT):
+        command = [*self.prefix, *self.plain_command(command)]
         try:
             done = subprocess.run(command, cwd=self.folder, env=self.environment(log), stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False)
@@ -94,7 +156,20 @@ class Case:
 
     def same_as_plain(self, command, options=(), log=True, stderr=True):
         """Run plain and traced; both must print the same and end the same.  Returns the traced outcome."""
-        plain, traced = self.run(command), self.record(command, options, log)
+        return self.same_outcome(self.run(command), self.record(command, options, log), stderr)
+
+    def same_under(self, script, command, options=(), start="exec", status=None):
+        """The same for commands that a shell starts, which ends with 77 where the script is refused.  An emulator may not
+        stand what the program does, which ends with this status."""
+        plain, traced = self.under(script, command, options, start)
+        outcome = self.run(plain)
+        if outcome.status == 77:
+            raise Skip(f"refused here: {script}")
+        if not self.cpu.native and status not in (None, outcome.status):
+            raise Skip(f"{script}: {outcome.stderr.strip()}")
+        return self.same_outcome(outcome, self.run(traced))
+
+    def same_outcome(self, plain, traced, stderr=True):
         own = [line for line in traced.stderr.splitlines() if not line.startswith("calltap")]
         self.said = [line for line in traced.stderr.splitlines() if line.startswith("calltap")]
         expect(traced.status == plain.status,

@@ -16,12 +16,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 NOBODY = 65534
 
 
-def agent_of(case):
-    """The agent that the tool under test loads."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(case.tool)))
-    return os.path.join(folder, "agent", "libcalltap-agent.so")
-
-
 def real_calls_only(case):
     """The trace without the threads of the hostile process, whose buffers hold what it likes."""
     trace = case.trace()
@@ -31,7 +25,8 @@ def real_calls_only(case):
 
 
 NONSENSE = "sent nonsense on the control socket"
-TOLD = {"garbage": NONSENSE, "hellos": "speaks version 99", "kinds": NONSENSE, "counts": NONSENSE, "lies": NONSENSE}
+TOLD = {"garbage": NONSENSE, "hellos": "speaks version 99", "kinds": NONSENSE, "clocks": NONSENSE,
+        "foreigners": "programs for another CPU", "counts": NONSENSE, "lies": NONSENSE}
 
 
 def hostile_agent(manner):
@@ -39,8 +34,12 @@ def hostile_agent(manner):
     def test(case):
         program = [case.program("threads.c"), "20"]
         plain = case.run(program)
-        command = [sys.executable, os.path.join(HERE, "fake_agent.py"), manner, *program]
-        traced = case.record(command, ("--allow-no-sites",))
+        fake = [sys.executable, os.path.join(HERE, "fake_agent.py"), manner]
+        if case.cpu.native:
+            traced = case.record([*fake, *program], ("--allow-no-sites",))
+        else:
+            start = f"FAKE_MACHINE={case.cpu.machine} FAKE_PROGRAM={shlex.quote(program[0])} exec {shlex.join(fake)}"
+            traced = case.run(case.under(":", program, start=start)[1], log=True)
         expect(traced.status == plain.status, f"exit status {traced.status}; stderr: {traced.stderr.strip()[-600:]}")
         expect(traced.stdout == plain.stdout, f"the program prints {traced.stdout[-300:]!r}")
         expect("fake:" not in traced.stderr, traced.stderr)
@@ -57,7 +56,7 @@ def hostile_tool(manners):
         command = [case.program("calls.c")]
         plain = case.run(command)
         for manner in manners:
-            fake_tool.run(case, agent_of(case), command, manner, plain)
+            fake_tool.run(case, case.agent(), command, manner, plain)
     return test
 
 
@@ -69,6 +68,13 @@ def address_of(case, program, function):
     return int(found.group(1), 16)
 
 
+def site_in(cpu, address, code):
+    """(offset, length) of the site in a function's first bytes."""
+    if cpu.name == "aarch64":
+        return code.index(bytes.fromhex("1f2003d5")), 4  # nop
+    return (-address % 4, 8) if cpu.name == "riscv64" else (0, 5)
+
+
 def hostile_plans(case):
     """Plans of which every part in turn is wrong; and a right one, by which the others are known to be so close."""
     program = case.program("calls.c")
@@ -78,11 +84,12 @@ def hostile_plans(case):
         def plans(tool):
             tool.setup()
             base, dynamic, _ = tool.objects[0]
-            at = base + address
             with open(f"/proc/{tool.process.pid}/mem", "rb") as memory:
-                memory.seek(at)
-                old = memory.read(5)
-            chosen = {"address": at, "stub_off": 256, "old": old}
+                memory.seek(base + address)
+                offset, length = site_in(case.cpu, base + address, memory.read(32))
+                memory.seek(base + address + offset)
+                old = memory.read(length)
+            chosen = {"address": base + address + offset, "stub_off": 256, "old": old, "length": length, "body_off": length}
             chosen.update((key, value) for key, value in wrong.items() if key in SITE_KEYS)
             how = {key: value for key, value in wrong.items() if key not in SITE_KEYS}
             low = how.pop("low", base & -wire.PAGE)
@@ -124,7 +131,7 @@ def hostile_plans(case):
                 planning("no memory", descriptor=os.open("/dev/null", os.O_RDWR))]
     try:
         for manner in manners:
-            fake_tool.run(case, agent_of(case), [program], manner, plain)
+            fake_tool.run(case, case.agent(), [program], manner, plain)
     finally:
         for descriptor in loose:
             os.close(descriptor)
@@ -140,7 +147,7 @@ def silent_tool(case):
     def never_answers(tool):
         tool.greet()
         expect(tool.process.wait(40) is not None, "the program waits for ever")
-    fake_tool.run(case, agent_of(case), command, never_answers, case.run(command))
+    fake_tool.run(case, case.agent(), command, never_answers, case.run(command))
 
 
 def tool_under_tool(case):
@@ -210,8 +217,8 @@ def stranger_as_tool(case):
     with subprocess.Popen(as_nobody(case, script), stdout=subprocess.PIPE, text=True) as listener:
         try:
             expect(listener.stdout.readline() == "listening\n", "the stranger cannot listen")
-            environment = case.environment(False)
-            environment.update(LD_PRELOAD=agent_of(case), CALLTAP_SESSION=f"{name}:{0:016x}")
+            command, environment = case.preloading(case.agent(), command)
+            environment["CALLTAP_SESSION"] = f"{name}:{0:016x}"
             began = time.monotonic()
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=30, check=False)
             heard = listener.stdout.readline()
@@ -237,7 +244,8 @@ def kills(*options):
     def test(case):
         script = os.path.join(os.path.dirname(HERE), "stress", "kills.py")
         build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(case.tool))))
-        done = case.run([sys.executable, script, "--build", build, "--work", case.folder, *options], timeout=3000)
+        done = case.run([sys.executable, script, "--build", build, "--cpu", case.cpu.name, "--work", case.folder, *options],
+                        timeout=3000)
         if done.status:
             raise Failure(f"{shlex.join(['kills.py', *options])}: {done.stdout[-3000:]} {done.stderr[-1000:]}")
     return test

@@ -2,6 +2,7 @@
 import os
 import re
 import signal
+import struct
 import time
 
 import tracefile as tf
@@ -9,6 +10,8 @@ from endings import finish, start, wait_for
 from harness import expect, stop
 
 RUN_MS = "20000"  # of programs that are ended by the test before
+# How long a site is, and what a debugger writes.
+SITES = {"x86_64": (5, b"\xcc"), "riscv64": (8, b"\x02\x90"), "aarch64": (4, b"\0\0\x20\xd4")}
 READABLE_MS = 20000  # the text of longer traces is too much to keep
 
 
@@ -29,6 +32,7 @@ def run_switched(case, command, unloads, timeout=60):
 
 def forks(case):
     """Processes come and go meanwhile: a child has the text of its parent at the fork, and is told what is off now."""
+    case.executing()
     command = [case.program("forks.c")]
     for _ in range(5):
         printed = run_switched(case, command, False)
@@ -69,21 +73,39 @@ def check_frames(trace):
                 del stack[len(stack) - value:]
 
 
+def executable(path):
+    """[(offset, size)] of a file's executable segments."""
+    with open(path, "rb") as file:
+        head = file.read(64)
+        if head[:5] != b"\x7fELF\2":
+            return []
+        start, = struct.unpack_from("<Q", head, 32)
+        size, count = struct.unpack_from("<HH", head, 54)
+        file.seek(start)
+        table = file.read(size * count)
+    segments = [struct.unpack_from("<IIQQQQ", table, at) for at in range(0, size * count, size)]
+    return [(offset, length) for kind, flags, offset, _, _, length in segments if kind == 1 and flags & 1]
+
+
 def text_of(pid):
-    """[(start, bytes in memory, bytes in the file, path)] of the executable mappings of files."""
+    """[(start, bytes in memory, bytes in the file, path)] of the mapped text of files.  An emulated program's text is
+    not executable, but all that reads of it is the program's."""
     found = []
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         for line in maps:
-            match = re.match(r"([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ [1-9]\d*\s+(/.*)", line)
+            match = re.match(r"([0-9a-f]+)-([0-9a-f]+) r-[x-]p ([0-9a-f]+) \S+ [1-9]\d*\s+(/.*)", line)
             if not match or match[4].endswith("(deleted)"):
                 continue
-            low, high, offset = (int(match[i], 16) for i in (1, 2, 3))
-            memory.seek(low)
-            content = memory.read(high - low)
-            with open(match[4], "rb") as file:
-                file.seek(offset)
-                wanted = file.read(high - low)
-            found.append((low, content[:len(wanted)], wanted, match[4]))
+            low, high, start = (int(match[i], 16) for i in (1, 2, 3))
+            for offset, size in executable(match[4]):
+                first, last = max(start, offset), min(start + high - low, offset + size)
+                if first >= last:
+                    continue
+                memory.seek(low + first - start)
+                content = memory.read(last - first)
+                with open(match[4], "rb") as file:
+                    file.seek(first)
+                    found.append((low + first - start, content, file.read(last - first), match[4]))
     expect(found, "the program has no text")
     return found
 
@@ -162,20 +184,27 @@ def locked(case):
 def breakpoints(case):
     """Who puts a breakpoint on a site, or beside one, finds it there when the tool has gone; all else is restored."""
     with Running(case) as running:
-        low = next(low for low, _, _, path in text_of(running.pid) if os.path.basename(path) == "live")
+        low, content, wanted = next(found[:3] for found in text_of(running.pid) if os.path.basename(found[3]) == "live")
+        code, breakpoint_ = SITES[case.cpu.name]
+        function = running.never - low
+        site = next(at for at in range(function, function + 16) if content[at] != wanted[at])
+        site -= (low + site) % 4 if case.cpu.name != "x86_64" else 0  # the first byte of the jump may be the file's
+        places = (site, site + code + 1 if case.cpu.name == "x86_64" else site + code)
         with open(f"/proc/{running.pid}/mem", "r+b", buffering=0) as memory:
-            for address in (running.never, running.never + 6):
-                memory.seek(address)
-                memory.write(b"\xcc")
+            for place in places:
+                memory.seek(low + place)
+                memory.write(breakpoint_)
         running.tool.kill()
-        site = running.never - low
-        end = time.monotonic() + 20
+        may_differ = {("live", at) for at in range(site, site + code)}
+        may_differ |= {("live", place + i) for place in places for i in range(len(breakpoint_))}
+        end = time.monotonic() + 10
         different = differing(running.pid)
-        while not set(different) <= {("live", site + i) for i in range(7)}:
+        while not set(different) <= may_differ:
             expect(time.monotonic() < end, f"more differs from the file than the breakpoints: {different}")
             different = differing(running.pid)
-        expect(different.get(("live", site)) == 0xcc, "the breakpoint on the site is gone")
-        expect(different.get(("live", site + 6)) == 0xcc, "the breakpoint beside the site is gone")
+        content = next(found[1] for found in text_of(running.pid) if os.path.basename(found[3]) == "live")
+        for place in places:
+            expect(content[place:place + len(breakpoint_)] == breakpoint_, f"the breakpoint at {place:#x} is gone")
         os.kill(running.pid, signal.SIGKILL)
 
 

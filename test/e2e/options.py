@@ -123,6 +123,7 @@ def without_tree(case):
 
 
 def children(case):
+    case.executing()
     case.same_as_plain([case.program("forks.c")], log=False)
     processes = case.trace().processes
     expect(len(processes) >= 5, f"{len(processes)} process images in the trace, 5 or more were run")

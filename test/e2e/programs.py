@@ -13,6 +13,13 @@ def shapes(source):
     return test
 
 
+def executing(shape):
+    def test(case):
+        case.executing()
+        shape(case)
+    return test
+
+
 def threads(case):
     case.same_as_plain([case.program("threads.c"), "200"])
     trace = case.trace()
@@ -56,6 +63,7 @@ def finds(case):
 
 def vforks(case):
     """The very first call is in a vfork child, which may not take a buffer; all others are recorded."""
+    case.need_feature("vfork")
     case.same_as_plain([case.program("vforks.c")], ("-l", "step", "--no-exec"), log=False, stderr=False)
     called = case.trace().called()
     expect(called == {"step": 199}, f"recorded {called}, not 199 of 200 steps")
@@ -85,7 +93,7 @@ def recurse(case):
 CASES = {
     "calls": shapes("calls.c"),
     "classes": shapes("classes.cc"),
-    "forks": shapes("forks.c"),
+    "forks": executing(shapes("forks.c")),
     "signals": shapes("signals.c"),
     "jumps": shapes("jumps.c"),
     "threads": threads,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The end-to-end tests: real programs under `calltap record`.
 
-    run.py [--build DIR] [--quick|--long] [--keep] [NAME...]     a NAME is a case, or a glob of cases
+    run.py [--build DIR] [--cpu CPU] [--quick|--long] [--keep] [NAME...]     a NAME is a case, or a glob of cases
     run.py --list
 
 A case is called group/build, for example threads/gcc-fentry-O2-nopie.  A case that fails prints how to run it alone
@@ -12,6 +12,7 @@ import concurrent.futures
 import fnmatch
 import json
 import os
+import platform
 import shlex
 import shutil
 import sys
@@ -19,6 +20,8 @@ import time
 import traceback
 
 import builds
+import cpus
+import emulators
 import endings
 import environment
 import faults
@@ -35,7 +38,8 @@ from harness import Case, Failure, Skip
 from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
-MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone)
+MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
+           emulators)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -47,22 +51,25 @@ def gather(kind):
 
 def all_cases(arguments):
     """[(name, test, build)] of the chosen set."""
-    chosen = [builds.FIRST] if arguments.quick else builds.every() if arguments.long else builds.usual()
+    ways = builds.WAYS[arguments.cpu]
+    chosen = [ways.first] if arguments.quick else ways.every() if arguments.long else ways.usual()
     cases = [(f"{name}/{builds.label(build)}", test, build) for build in chosen
              for name, test in gather("CASES").items()]
     single = {**gather("SINGLE"), **(gather("LONG") if arguments.long else {})}
-    cases += [(name, test, builds.FIRST) for name, test in single.items()]
+    cases += [(name, test, ways.first) for name, test in single.items()]
     wanted = arguments.names or ["*"]
     return [case for case in cases if any(fnmatch.fnmatch(case[0], pattern) for pattern in wanted)]
 
 
 def run_case(name, test, build, tool, arguments):
     """{'name', 'status', 'text'} of one case."""
-    case = Case(name, tool, os.path.join(arguments.build, "e2e"), build)
+    cpu = cpus.CPUS[arguments.cpu]
+    case = Case(name, tool, os.path.join(arguments.build, "e2e" if cpu.native else f"e2e-{cpu.name}"), cpu, build)
     status, text = "pass", ""
     try:
-        if not shutil.which(build[0]):
-            raise Skip(f"{build[0]} is not installed")
+        compiler = cpu.compiler(build[0])[0]
+        if not shutil.which(compiler):
+            raise Skip(f"{compiler} is not installed")
         test(case)
     except Skip as reason:
         status, text = "skip", str(reason)
@@ -74,6 +81,7 @@ def run_case(name, test, build, tool, arguments):
         here = os.path.relpath(os.path.abspath(__file__), ROOT)
         again = ["python3", here, "--keep"] + ([] if arguments.default_build else ["--build", arguments.build])
         again += ["--long"] if arguments.long else []
+        again += [] if cpu.native else ["--cpu", cpu.name]
         text += "".join(f"\n    {line}" for line in case.said) + f"\n    run it alone: {shlex.join(again + [name])}"
     elif not arguments.keep:
         case.clean()
@@ -91,6 +99,8 @@ def find_tool(build):
 def main():
     parser = argparse.ArgumentParser(description="Run the end-to-end tests.")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build directory (default: build)")
+    parser.add_argument("--cpu", choices=sorted(cpus.CPUS), default=platform.machine(),
+                        help="the programs' CPU; another one than this machine's is emulated")
     parser.add_argument("--quick", action="store_true", help="one build of each program")
     parser.add_argument("--long", action="store_true", help="every possible build")
     parser.add_argument("--keep", action="store_true", help="keep the folders of cases that passed")
@@ -108,6 +118,10 @@ def main():
     if not cases:
         print("no case has that name; --list shows them")
         return 2
+    missing = cpus.CPUS[arguments.cpu].missing()
+    if missing:
+        print(f"nothing can be run: {missing}")
+        return 77
     tool = find_tool(arguments.build)
     if not tool:
         print(f"there is no calltap in {arguments.build}; build it first")

@@ -2,8 +2,12 @@
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import signal
+import socket
+import subprocess
+import sys
 
 import builds
 from endings import finish, start, wait_for
@@ -12,6 +16,8 @@ from harness import Failure, Skip, expect, stop
 HERE = os.path.dirname(os.path.abspath(__file__))
 OWN = ("leaf", "middle", "outer", "main")  # the functions of callers.c, innermost first
 TURNS = "20"
+TABLES = ["-fasynchronous-unwind-tables"]  # which not every CPU's compilers write by themselves
+NAMES = ["-rdynamic", *TABLES]
 STUB_KINDS = {
     "gated": ["--max-depth", "50"],
     "cut": ["--max-depth", "2"],
@@ -29,32 +35,51 @@ def need(*tools):
             raise Skip(f"{tool} is not installed")
 
 
-def need_library(name):
-    folders = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
-    if not any(os.path.exists(os.path.join(folder, name)) for folder in folders):
+def need_library(case, name):
+    if not case.cpu.library(name):
         raise Skip(f"{name} is not installed")
 
 
 def exceptions(library):
     """C++ exceptions through traced frames by another unwinder than libgcc's."""
     def test(case):
-        need_library(library)
+        need_library(case, library)
         flags = ["-Wl,--no-as-needed", f"-l:{library}"]
         case.same_as_plain([case.program("exceptions.cc", variant=library, flags=flags)])
         case.compare(case.trace())
     return test
 
 
+def stepped(case, command, options=None):
+    """The outcome of steps.c, plain or (with options) recorded: the CPU itself sends its signals, or a debugger does."""
+    if case.cpu.native:
+        return case.run(command) if options is None else case.record(command, options, log=False)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    emulated = [case.cpu.emulator(), "-g", port]
+    stepper = [sys.executable, os.path.join(HERE, "stepper.py"), case.cpu.name, port]
+    with subprocess.Popen(stepper, stderr=subprocess.PIPE, text=True) as debugger:
+        try:
+            outcome = case.run([*emulated, *command] if options is None else
+                               case.record_command(command, ["--emulator", shlex.join(emulated), *options]))
+            said = debugger.communicate(timeout=20)[1]
+        finally:
+            debugger.kill()
+    expect(debugger.returncode == 0, f"the debugger says {said!r}; {outcome.stderr!r}")
+    return outcome
+
+
 def every_instruction(options=(), library=None):
     """The stack is walked between any two instructions, in stubs and recorders too."""
     def test(case):
         if library:
-            need_library(library)
-        program = case.program("steps.c", variant=library or "", flags=[f"-l:{library}"] if library else [])
-        command = [program, os.path.join(case.folder, "count")]
+            need_library(case, library)
+        flags = [*TABLES, *([f"-l:{library}"] if library else [])]
+        command = [case.program("steps.c", variant=library or "", flags=flags), os.path.join(case.folder, "count")]
         counts = []
-        for run in (case.run, lambda command: case.record(command, options, log=False)):
-            outcome = run(command)
+        for how in (None, options):
+            outcome = stepped(case, command, how)
             expect(outcome.status == 0 and ", 0 wrong" in outcome.stdout,
                    f"callers are missing: {outcome.stdout}{outcome.stderr}")
             with open(command[1], encoding="ascii") as file:
@@ -66,7 +91,7 @@ def every_instruction(options=(), library=None):
 
 def backtrace(case):
     """backtrace() gives what it gives untraced: no stub, and as many frames as there is room for."""
-    program = case.program("callers.c", variant="-names", flags=["-rdynamic"])
+    program = case.program("callers.c", variant="-names", flags=NAMES)
     outcome = case.same_as_plain([program, "names"], log=False)
     expect("dive+" in outcome.stdout, f"no names in {outcome.stdout[:200]!r}")
     expect(case.trace().called().get("dive", 0) > 800, "dive() was not traced")
@@ -77,7 +102,8 @@ class Debugged:
 
     def __init__(self, case, *arguments):
         need("gdb")
-        self.case, self.program = case, case.program("callers.c", variant="-names", flags=["-rdynamic"])
+        case.need_feature("ptrace")
+        self.case, self.program = case, case.program("callers.c", variant="-names", flags=NAMES)
         self.arguments = [TURNS, *arguments]
         self.output, self.process = start(case, case.record_command([self.program, "hold", *self.arguments]))
         self.pid = int(wait_for(self.output, "running").split()[1])
@@ -197,7 +223,8 @@ def kernel_core(case):
         if not re.fullmatch(r"[\w.%-]+\n", file.read()):
             raise Skip("the kernel writes core files elsewhere (core_pattern)")
     need("gdb")
-    program = case.program("callers.c", variant="-names", flags=["-rdynamic"])
+    case.need_feature("ptrace")
+    program = case.program("callers.c", variant="-names", flags=NAMES)
     command = case.record_command([program, "crash"])
     outcome = case.run(["sh", "-c", 'ulimit -c unlimited && exec "$@"', "sh", *command])
     expect(outcome.status == 128 + signal.SIGABRT, f"status {outcome.status}: {outcome.stderr}")
@@ -215,7 +242,11 @@ def sanitized(*flags, compiler="gcc"):
         need(compiler)
         case.build = (compiler, *case.build[1:])
         plain = case.program("calls.c")
+        case.need_flags(*flags)
         program = case.program("calls.c", variant="-".join(("", compiler, *flags)).replace("=", "-"), flags=flags)
+        outcome = case.run([program])
+        if outcome.status:
+            raise Skip(f"untraced, it ends with {outcome.status}: {outcome.stderr.strip()[:200]}")
         case.same_as_plain([plain], log=False)
         calls = case.trace().called()
         case.same_as_plain([program], log=False)
@@ -229,6 +260,7 @@ def refused(sentence, *flags, compiler="gcc"):
     def test(case):
         need(compiler)
         case.build = (compiler, *case.build[1:])
+        case.need_flags(*flags)
         program = case.program("calls.c", variant="-".join(("", compiler, *flags)).replace("=", "-"), flags=flags)
         outcome = case.record([program], log=False)
         expect(outcome.status == 2 and not outcome.stdout and sentence in outcome.stderr and
@@ -239,7 +271,8 @@ def refused(sentence, *flags, compiler="gcc"):
 def valgrind(case):
     """Under valgrind the agent does nothing, and the tool says so."""
     need("valgrind")
-    program = case.program("callers.c", variant="-names", flags=["-rdynamic"])
+    case.need_native("valgrind runs programs")
+    program = case.program("callers.c", variant="-names", flags=NAMES)
     command = [program, "wait", "3"]
     plain = case.run(["valgrind", "-q", *command])
     outcome = case.record(["sh", shutil.which("valgrind"), "-q", *command], ["--allow-no-sites"], log=False)
@@ -251,7 +284,8 @@ def valgrind(case):
 def perf(case):
     """perf by frame pointers names the true callers, with a map of the stubs."""
     need("perf")
-    program = case.program("callers.c", variant="-pointers", flags=["-fno-omit-frame-pointer", "-rdynamic"])
+    case.need_native("perf samples programs")
+    program = case.program("callers.c", variant="-pointers", flags=["-fno-omit-frame-pointer", *NAMES])
     sample = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "500", "--call-graph", "fp", "-o", "samples"]
     outcome = case.run([*sample, "--", *case.record_command([program, "burn", "600"], ["--perf-map"])])
     if "perf_event_paranoid" in outcome.stderr or "No permission" in outcome.stderr:
@@ -275,10 +309,10 @@ def perf(case):
 
 def perf_map_link(case):
     """A link that lies where the map would be is not followed."""
-    program = case.program("callers.c", variant="-names", flags=["-rdynamic"])
+    program = case.program("callers.c", variant="-names", flags=NAMES)
     victim = os.path.join(case.folder, "victim")
-    script = 'ln -s "$1" /tmp/perf-$$.map && echo $$ && exec "$2" wait 3'
-    outcome = case.record(["sh", "-c", script, "sh", victim, program], ["--perf-map", "--allow-no-sites"], log=False)
+    script = f"ln -s {shlex.quote(victim)} /tmp/perf-$$.map && echo $$ || exit"
+    outcome = case.run(case.under(script, [program, "wait", "3"], ["--perf-map"])[1])
     link = f"/tmp/perf-{outcome.stdout.split()[0]}.map"
     try:
         expect(os.path.islink(link) and not os.path.exists(victim), "the map was written through a link")
@@ -290,6 +324,7 @@ def perf_map_link(case):
 
 def perf_map_exec(case):
     """Forked children get maps of their own, and what one of them executes in its place a new one."""
+    case.executing()
     outcome = case.same_as_plain([case.program("forks.c")], ["--perf-map"], log=False)
     trace = case.trace()
     path_of = "/tmp/perf-{}.map".format
@@ -309,10 +344,10 @@ def tracer_inside(tool, *options):
     """strace or ltrace follow record and its program, which is recorded as ever."""
     def test(case):
         need(tool)
-        program = case.program("callers.c", variant="-names", flags=["-rdynamic"])
+        program = case.program("callers.c", variant="-names", flags=NAMES)
         command = [program, "wait", "3"]
         outcome = case.run([tool, *options, "-o", "log", *case.record_command(command)])
-        plain = case.run([tool, *options, "-o", "log", *command])
+        plain = case.run([tool, *options, "-o", "log", *case.plain_command(command)])
         expect(outcome.status == 0 and outcome.stdout.splitlines()[-1] == plain.stdout.splitlines()[-1],
                f"status {outcome.status}: {outcome.stdout}{outcome.stderr}")
         expect(case.trace().called().get("leaf") == 9, f"recorded {case.trace().called()}")

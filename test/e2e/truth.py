@@ -9,6 +9,8 @@ import os
 
 import tracefile as tf
 
+PAGE = 4096
+
 
 class Chains:
     """The open frames of one thread while its events go by."""
@@ -30,7 +32,9 @@ class Chains:
     def run_on(self, address):
         """What comes now is on the stack that holds the address."""
         at = bisect.bisect_right(self.stacks, (address, 1 << 64)) - 1
-        stack = self.stacks[at] if at >= 0 and address < self.stacks[at][1] else None
+        # The trace names a stack by its last byte, or by that of its last page, in which it may end.
+        high = self.stacks[at][1] if at >= 0 else 0
+        stack = self.stacks[at] if address < high or address == (high | PAGE - 1) else None
         stack = self.given_up.get(address, stack)
         if stack != self.stack:
             self.left[self.stack] = self.frames

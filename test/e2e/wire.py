@@ -5,11 +5,16 @@ import mmap
 import os
 import socket
 import struct
+import sys
+import time
 
 PAGE = 4096
-HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, SWITCH_DONE, DETACHED = range(1, 8)
-SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH = range(32, 39)
-VERSION, FORKED = 2, 1
+HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, SWITCH_DONE, DETACHED, CLOCK_TOLD = range(1, 9)
+SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH, CLOCK = range(32, 40)
+VERSION, FORKED = 3, 1
+MACHINE = int(os.environ.get("FAKE_MACHINE") or {"x86_64": 62, "aarch64": 183, "riscv64": 243}[os.uname().machine])
+EXE = sys.executable.encode() + b"\0"
+KEY_OFFSET = 72  # of struct calltap_msg_hello
 ARENA_MAGIC, RING_MAGIC, BOARD_MAGIC = 0x4152544C, 0x4752544C, 0x4442544C
 SUB_SIZE, SUB_COUNT = PAGE, 4
 STRIDE = PAGE + SUB_SIZE * SUB_COUNT
@@ -21,9 +26,13 @@ def message(kind, body=b"", size=None):
     return struct.pack("<II", kind, 8 + len(body) if size is None else size) + body
 
 
-def hello(key, flags=0, version=VERSION):
-    return message(HELLO, struct.pack("<6I3Q", version, flags, os.getpid(), os.getpid(), os.getppid(), PAGE, 1,
-                                      os.getpid(), key))
+def hello(key, flags=0, version=VERSION, machine=MACHINE, exe=EXE):
+    return message(HELLO, struct.pack("<8I5Q", version, flags, os.getpid(), os.getpid(), os.getppid(), PAGE, machine, 64,
+                                      1, time.monotonic_ns(), 0, os.getpid(), key) + exe)
+
+
+def clock_told(ticks, monotonic_ns):
+    return message(CLOCK_TOLD, struct.pack("<QQ", ticks, monotonic_ns))
 
 
 def object_(base, dynamic, path=b"\0"):

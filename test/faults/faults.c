@@ -57,7 +57,7 @@ static void parse(const char *value)
 /* The first call comes from the agent's constructor, before there are threads and before libc has an environment. */
 static void read_environment(void)
 {
-	long fd = arch_syscall(SYS_open, (long)"/proc/self/environ", O_RDONLY, 0, 0, 0, 0), got = 0, more;
+	long fd = arch_syscall(SYS_openat, AT_FDCWD, (long)"/proc/self/environ", O_RDONLY, 0, 0, 0), got = 0, more;
 	const size_t length = sizeof(VARIABLE) - 1;
 
 	faults.state = 1;
@@ -74,7 +74,8 @@ static void read_environment(void)
 
 static void say(const char *text, size_t size)
 {
-	long fd = arch_syscall(SYS_open, (long)faults.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600, 0, 0, 0);
+	long fd = arch_syscall(SYS_openat, AT_FDCWD, (long)faults.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600,
+			       0, 0);
 
 	arch_syscall(SYS_write, fd, (long)text, (long)size, 0, 0, 0);
 	arch_syscall(SYS_close, fd, 0, 0, 0, 0, 0);

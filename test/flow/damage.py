@@ -8,7 +8,7 @@ VERBS = (["replay"], ["report"], ["report", "--json", "--by", "object"], ["graph
 
 def survive(bench, data, what):
     bench.write("damaged", data)
-    for verb in VERBS:
+    for verb in bench.some(VERBS):
         result = bench.run(*verb, "-i", "damaged")
         said = result.stderr.decode("utf-8", "replace")
         where = f"{' '.join(verb)} of {what}: status {result.returncode}: {said}"

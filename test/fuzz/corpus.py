@@ -15,7 +15,7 @@ FLOW = os.path.join(os.path.dirname(HERE), "flow")
 sys.path.insert(0, FLOW)
 import tracetext  # noqa: E402
 
-PAGE, ABI_VERSION = 4096, 2
+PAGE, ABI_VERSION = 4096, 3
 ARENA_MAGIC, RING_MAGIC = 0x4152544C, 0x4752544C
 
 
@@ -68,16 +68,21 @@ def traces():
 
 # Messages (include/calltap/abi/control.h).
 
-HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT = 1, 2, 3, 4, 5
-SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH = 32, 33, 34, 35, 36, 37, 38
+HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, CLOCK_TOLD = 1, 2, 3, 4, 5, 8
+SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH, CLOCK = 32, 33, 34, 35, 36, 37, 38, 39
 
 
 def message(kind, body=b""):
     return struct.pack("<II", kind, 8 + len(body)) + body
 
 
-def hello(flags=0, version=ABI_VERSION, key=0):
-    return message(HELLO, struct.pack("<6IQQQ", version, flags, 100, 100, 1, PAGE, 12345, 0x1122334455667788, key))
+def hello(flags=0, version=ABI_VERSION, key=0, machine=62, exe=b"/bin/true\0"):
+    return message(HELLO, struct.pack("<8I5Q", version, flags, 100, 100, 1, PAGE, machine, 64, 12345, 1, 0,
+                                      0x1122334455667788, key) + exe)
+
+
+def clock_told(ticks, ns):
+    return message(CLOCK_TOLD, struct.pack("<QQ", ticks, ns))
 
 
 def object_at(base, dynamic, path=b""):
@@ -143,6 +148,12 @@ def host():
     write("host", "fork", b"\1" + planned + CONNECT + say(hello(flags=1)) + filled + switch(0) + END + switch(1) + DRAIN)
     write("host", "exec", b"\0" + greeting + END + CONNECT + say(hello()) + say(hello()))
     write("host", "wrong-version", b"\0" + say(hello(version=1)))
+    write("host", "wrong-machine", b"\0" + say(hello(machine=243)) + END)
+    write("host", "no-end-of-the-path", b"\0" + say(hello(exe=b"/bin/true")))
+    write("host", "clock", b"\0" + greeting + say(clock_told(2**64 - 1, 5)) + DRAIN + say(clock_told(0, 2**64 - 1)) + END)
+    for name, told in (("clock-emulated", [clock_told(2000, 2**40), clock_told(3000, 1)]), ("clock-of-others", [])):
+        write("host", name, b"\x80" + greeting + b"".join(map(say, told)) + say(object_at(0, 1)) + say(objects_end()) +
+              CONNECT + say(hello(flags=1)) + filled + DRAIN + END)
     write("host", "wrong-key", b"\0" + say(hello(key=1)))
     write("host", "fault", b"\0" + greeting + say(message(FAULT, struct.pack("<i124s", -12, b"cannot \x1b[2J go on"))))
     write("host", "plan-done-unasked", b"\0" + greeting + say(plan_done(0)))
@@ -211,6 +222,8 @@ def agent():
           packet(message(ARENA, struct.pack("<Q", 8 * PAGE))) + go)
     write("agent", "rescan", begin + rescan + go + rescan)
     write("agent", "unknown", begin + packet(message(99)))
+    clock = packet(message(CLOCK))
+    write("agent", "clock", clock + clock + begin + clock + go + packet(message(CLOCK, bytes(8))))
     write("agent", "half-message", begin + packet(message(PLAN)[:6]))
     write("agent", "long-message", begin + packet(message(GO, bytes(900))))
     write("agent", "plan-without-memory", begin + packet(message(PLAN, bytes(48))))
@@ -232,7 +245,43 @@ SOURCE_CC = """namespace space { template <class T> struct Thing { T method(T x)
 template <> int Thing<int>::method(int x) const { return x + 1; } }
 extern "C" void _start() { space::Thing<int> thing; thing.method(1); }
 """
+SOURCE_DL = SOURCE_C + """void *dlsym(void *object, const char *name);
+void *find(const char *name) { return dlsym(0, name); }
+"""
+# Landing pads of riscv64 (Zicfilp: lpad is auipc to the zero register), without and with no-ops before the function.
+SOURCE_LPAD = """.macro function name, before
+ .type \\name, @function
+ .p2align 2
+1: .rept \\before
+ nop
+ .endr
+\\name: .4byte 0x17
+2: .rept 2
+ nop
+ .endr
+ ret
+ .size \\name, . - \\name
+ .pushsection __patchable_function_entries, "awo", @progbits, \\name
+ .ifeq \\before
+ .quad 2b
+ .else
+ .quad 1b
+ .endif
+ .popsection
+.endm
+.option norvc
+function work, 0
+function hidden, 3
+.globl _start
+_start: ret
+"""
+SOURCE_VECTORS = """typedef int vector __attribute__((vector_size(16)));
+__attribute__((noinline, aarch64_vector_pcs)) vector work(vector x) { return x + x; }
+__attribute__((noinline)) vector hidden(vector x) { return x - work(x); }
+"""
+SOURCES = {"c": SOURCE_C, "vectors.c": SOURCE_VECTORS, "cc": SOURCE_CC, "dl.c": SOURCE_DL, "s": SOURCE_LPAD}
 PATCHABLE, FENTRY = ["-fpatchable-function-entry=5"], ["-pg", "-mfentry"]
+RISCV64, AARCH64, BTI = "riscv64-linux-gnu-", "aarch64-linux-gnu-", "-mbranch-protection=standard"
 ELFS = {
     "patchable.so": ("gcc", "c", [*PATCHABLE, "-shared", "-fPIC", "-g"]),
     "patchable-before": ("gcc", "c", ["-fpatchable-function-entry=16,14", "-fno-pie", "-no-pie", "-fcf-protection"]),
@@ -245,6 +294,17 @@ ELFS = {
     "plain": ("gcc", "c", ["-shared", "-fPIC"]),
     "names": ("g++", "cc", [*PATCHABLE, "-shared", "-fPIC"]),
     "relocatable": ("gcc", "c", [*PATCHABLE, "-c"]),
+    "riscv64.so": (RISCV64 + "gcc", "dl.c", [*PATCHABLE, "-O2", "-shared", "-fPIC"]),
+    "riscv64-unaligned": (RISCV64 + "gcc", "c", ["-fpatchable-function-entry=4", "-fno-pie", "-no-pie"]),
+    "riscv64-clang": ("clang", "c", ["--target=riscv64-linux-gnu", "-march=rv64g", "-fpatchable-function-entry=4,2",
+                                     "-fPIE", "-pie"]),
+    "riscv64-lpad": (RISCV64 + "gcc", "s", ["-fPIE", "-pie"]),
+    "aarch64.so": (AARCH64 + "gcc", "dl.c", ["-fpatchable-function-entry=3,1", BTI, "-O2", "-shared", "-fPIC"]),
+    "aarch64-vectors.so": (AARCH64 + "gcc", "vectors.c", ["-fpatchable-function-entry=1", "-shared", "-fPIC"]),
+    "aarch64-stripped": (AARCH64 + "gcc", "c", ["-fpatchable-function-entry=2", "-fPIE", "-pie", "-s"]),
+    "aarch64-clang": ("clang", "c", ["--target=aarch64-linux-gnu", "-fpatchable-function-entry=1", "-fPIE", "-pie",
+                                     "-fuse-ld=lld", "-Wl,--pack-dyn-relocs=relr"]),
+    "aarch64-mcount.so": (AARCH64 + "gcc", "c", ["-pg", "-shared", "-fPIC"]),
 }
 
 
@@ -255,7 +315,7 @@ def elfs():
         for name, (compiler, language, flags) in ELFS.items():
             source, output = os.path.join(folder, "seed." + language), os.path.join(folder, name)
             with open(source, "w", encoding="utf-8") as file:
-                file.write(SOURCE_C if language == "c" else SOURCE_CC)
+                file.write(SOURCES[language])
             links = [flag for flag in common if "-c" not in flags or not flag.startswith("-Wl")]
             subprocess.run([compiler, f"-ffile-prefix-map={folder}=.", *links, *flags, "-o", output, "seed." + language],
                            check=True, cwd=folder)

@@ -13,8 +13,7 @@
 
 #include "fuzz.h"
 
-#define JUMP_BYTES 5
-#define LINES_MAX  64 /* looked up per file */
+#define LINES_MAX 64 /* looked up per file */
 
 /* Bytes of a segment that the kernel would map to be run, as the file has them. */
 static int is_loaded(const struct object *object, const struct input *file, uint64_t address, const uint8_t *bytes,
@@ -41,17 +40,43 @@ static int is_loaded(const struct object *object, const struct input *file, uint
 	return 0;
 }
 
-/* Of what is written. */
-static uint64_t first_byte(const struct object_site *site)
+/* A jump that is too short for the stub leads to one that is not. */
+static uint64_t check_trampoline(const struct object *object, const struct object_site *site, const struct input *file)
 {
-	return site->address + (uint64_t)(int64_t)(site->length < JUMP_BYTES ? site->tramp_off : 0);
+	const struct elf_cpu *cpu = object->cpu;
+	uint64_t trampoline = site->address + (uint64_t)(int64_t)site->tramp_off;
+	const struct calltap_site *wire = NULL; /* for its sizes */
+
+	fuzz_expect(cpu->short_jump_bytes && site->length == cpu->short_jump_bytes &&
+			    site->tramp_off <= -(int)cpu->jump_bytes,
+		    "a site has room for a jump");
+	fuzz_expect(site->span + sizeof(site->tramp_old) <= sizeof(wire->old), "both their bytes fit into a plan");
+	fuzz_expect(is_loaded(object, file, trampoline, site->tramp_old, cpu->jump_bytes),
+		    "a trampoline is code that is loaded");
+	return trampoline;
+}
+
+/* What is promised of a site that can be traced; end: of the one before.  Returns its own. */
+static uint64_t check_site(const struct object *object, const struct object_site *site, const struct input *file,
+			   uint64_t end)
+{
+	const struct elf_cpu *cpu = object->cpu;
+	bool is_short = site->length != cpu->jump_bytes;
+	uint64_t first = is_short ? check_trampoline(object, site, file) : site->address;
+
+	fuzz_expect(first >= end, "no byte belongs to two sites");
+	fuzz_expect(site->address % cpu->jump_align == 0, "a jump is aligned");
+	fuzz_expect(site->span >= site->length && site->body_off >= site->span, "the body begins after the site");
+	fuzz_expect(!cpu->body_follows || site->body_off == site->length, "the body follows the jump");
+	fuzz_expect(site->span <= sizeof(site->old), "the bytes of a site are known");
+	fuzz_expect(is_loaded(object, file, site->address, site->old, site->span), "a site is code that is loaded");
+	return site->address + site->span;
 }
 
 static void check_sites(struct object *object, const struct input *file)
 {
 	const struct object_site *sites;
 	size_t count = object_sites(object, &sites), traceable = 0;
-	const struct calltap_site *wire = NULL; /* for its sizes */
 	uint64_t lo, hi, end = 0;
 
 	object_extent(object, &lo, &hi);
@@ -65,22 +90,11 @@ static void check_sites(struct object *object, const struct input *file)
 		if (site->verdict != SITE_OK)
 			continue;
 		traceable++;
-		fuzz_expect(first_byte(site) >= end, "no byte belongs to two sites");
-		end = site->address + site->span;
-		fuzz_expect(site->length == 5 || (site->length == 2 && site->tramp_off <= -5),
-			    "a site has room for a jump");
-		fuzz_expect(site->span >= site->length && site->body_off >= site->span,
-			    "the body begins after the site");
-		fuzz_expect(site->span + (site->length < JUMP_BYTES ? sizeof(site->tramp_old) : 0) <= sizeof(wire->old),
-			    "the bytes of a site fit into a plan");
-		fuzz_expect(is_loaded(object, file, site->address, site->old, site->span),
-			    "a site is code that is loaded");
-		fuzz_expect(site->length == 5 ||
-				    is_loaded(object, file, site->address + (uint64_t)(int64_t)site->tramp_off,
-					      site->tramp_old, 5),
-			    "a trampoline is code that is loaded");
+		end = check_site(object, site, file, end);
 	}
 	fuzz_expect(traceable == object_traceable(object), "traceable sites are counted");
+	object_near(object, &lo, &hi);
+	fuzz_expect(hi >= end && (traceable || lo == hi), "stubs are near to the last site");
 }
 
 static void check_symbols(struct object *object)
@@ -107,7 +121,7 @@ static void look_up_lines(const struct object *object, const char *path)
 	if (object_lines_open(&lines, path))
 		return;
 	for (size_t i = 0; i < count && i < LINES_MAX; i++)
-		if (object_lines_find(lines, symbols[i].address, &file, &line))
+		if (object_lines_find(lines, symbols[i].address, symbols[i].address + i % 8, &file, &line))
 			fuzz_expect(strlen(file) < INPUT_MAX, "a file has a name");
 	object_lines_close(lines);
 }
@@ -118,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct object *object;
 	int fd = input_file(data, size);
 	const char *near[3];
-	char path[32];
+	char path[32], advice[OBJECT_ADVICE_MAX];
 
 	input_path(path, fd);
 	object_is_plain_library(fd);
@@ -127,7 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_symbols(object);
 		look_up_lines(object, path);
 		object_no_sites_diag(object, &diag);
-		object_lost_cxx_sites(object);
+		object_advise(object, advice);
+		fuzz_expect(strlen(advice) < OBJECT_ADVICE_MAX - 1, "advice has room");
 		filter_near_misses("functoin", &object, 1, near, 3);
 		object_close(object);
 	}

@@ -23,6 +23,8 @@
 #define STEPS_MAX     200
 #define DYNAMIC_HERE  1
 
+#define EMULATED 0x80 /* in an input's first byte, whose rest is the mode */
+
 enum step {
 	STEP_PACKET,   /* u16 size, bytes: the target says */
 	STEP_SCRIBBLE, /* u8 arena, u16 words from its start, u16 size, bytes: it writes to its rings */
@@ -181,12 +183,24 @@ static void check_file(struct bench *bench)
 	trace_close(trace);
 }
 
+/* Its targets tell of their clock and programs, and the threshold waits for that. */
+static void emulate(struct bench *bench)
+{
+	bench->session.emulated = true;
+	bench->session.emulator.path = strdup("/usr/bin/qemu");
+	bench->session.program = strdup("/usr/bin/program");
+	bench->options.threshold_ns = 1000;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz fuzz = {.input = {data, size}};
+	uint8_t how = input_byte(&fuzz.input);
 	struct session *session;
 
-	fuzz.bench = bench_create(input_byte(&fuzz.input) % 3);
+	fuzz.bench = bench_create((how & ~EMULATED) % 3);
+	if (how & EMULATED)
+		emulate(fuzz.bench);
 	session = &fuzz.bench->session;
 	session->processes = NULL;
 	connect_target(&fuzz);

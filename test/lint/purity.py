@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Gate: what the build made for the target is fit to run there.
+"""Gate: what the build made for the target is fit to run there, for each CPU that it made an agent for.
 
-Objects of the rooms ring, probe and arch (run-time part) may call nothing outside themselves, use no dynamic TLS and
-touch no floating-point or vector register; the agent's library needs no other library, exports only what its version
-script lists, and leaves undefined only the symbols in agent-symbols.txt beside this file.
+Objects of the rooms ring, probe and arch (run-time part) may call nothing outside themselves (so no helper of the
+compiler's, either), use no dynamic TLS and touch no floating-point or vector register; the agent's library needs no
+other library, exports only what its version script lists, and leaves undefined only the symbols in agent-symbols.txt
+beside this file.
 `--build DIR` names the build directory (default: build)."""
 import json
 import os
+import platform
 import re
 import shutil
 import sys
@@ -17,10 +19,18 @@ import lint
 PURE = ("ring", "probe", "arch")
 TARGET_ROOMS = ("base", "arch", "ring", "probe", "patch", "tracers", "agent")
 LINKER_SYMBOLS = {"_GLOBAL_OFFSET_TABLE_", "__ehdr_start", "_DYNAMIC"}
-DYNAMIC_TLS = re.compile(r"R_\w+_(TLSGD|TLSLD\w*|DTP\w+|TLSDESC\w*|GOTPC32_TLSDESC)\b")
-# %st(0), %xmm1, %mm0 on x86-64.  fxsave and kin name no register and are caught by their mnemonic.
-VECTOR = re.compile(r"%(?:[xyz]mm\d|mm[0-7]|st\b|k[0-7]\b)|\t(?:fx?save|fx?rstor|xsave|xrstor|fld|fst|emms)\w*\b")
+DYNAMIC_TLS = re.compile(r"R_\w+?_(TLS_?GD|TLS_?LD|TLS_?DESC|TLS_DTP|DTP|GOTPC32_TLSDESC)\w*\b")
+MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
+# What objdump prints of floating-point and vector registers, and of instructions that touch them without naming one.
+VECTOR = {
+    "x86_64": re.compile(r"%(?:[xyz]mm\d|mm[0-7]|st\b|k[0-7]\b)|\t(?:fx?save|fx?rstor|xsave|xrstor|fld|fst|emms)\w*\b"),
+    "aarch64": re.compile(r"[\t ,{\[](?:[bhsdqvz]\d+|p\d+)\b|\bfp[cs]r\b|\bsmst(?:art|op)\b"),
+    "riscv64": re.compile(r"[\t ,(](?:f[tsa]\d+|v\d+)\b|\tvset|\tf[rs](?:csr|rm|flags)|"
+                          r"\b(?:fcsr|frm|fflags|vl|vtype|vstart)\b"),
+}
+NO_OPERAND = re.compile(r"^ *[0-9a-f]+:|\b[0-9a-f]+ <[^>]*>|(?:#|//).*")  # address, target of a branch, comment
 SYMBOL_LIST = os.path.join(lint.ROOT, "test", "lint", "agent-symbols.txt")
+AGENT = "libcalltap-agent.so"
 
 
 def build_dir(root):
@@ -29,8 +39,18 @@ def build_dir(root):
     return os.path.join(root, "build")
 
 
-def objects(root, build):
-    """{source: object file} of what the build compiled for the target, from its compilation database."""
+def cpu_of(path):
+    with open(path, "rb") as file:
+        return MACHINES[int.from_bytes(file.read(20)[18:20], "little")]
+
+
+def tool(name, cpu):
+    """The program of binutils that reads the CPU's files."""
+    return name if cpu == platform.machine() else f"{cpu}-linux-gnu-{name}"
+
+
+def own_objects(root, build):
+    """{source: object file} of what the build compiled for its own agent, from its compilation database."""
     found = {}
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         for entry in json.load(file):
@@ -43,9 +63,18 @@ def objects(root, build):
     return found
 
 
+def foreign_objects(library):
+    """The same of an agent for another CPU, whose objects lie beside it, named after folder and source."""
+    found = {}
+    for name in lint.files(library + ".p", ".o"):
+        folder, source = name[:-len(".o")].split("_", 1)
+        found[os.path.join("src", "arch" if folder == "runtime" else folder, source)] = os.path.join(library + ".p", name)
+    return found
+
+
 def symbols(path, *options):
     """(kind, name) pairs as nm prints them."""
-    for line in lint.run(["nm", *options, path]).stdout.splitlines():
+    for line in lint.run([tool("nm", cpu_of(path)), *options, path]).stdout.splitlines():
         match = re.match(r"^[0-9a-f]* *([A-Za-z]) (\S+)$", line)
         if match:
             yield match.group(1), match.group(2).split("@")[0]
@@ -53,19 +82,21 @@ def symbols(path, *options):
 
 def check_object(source, path, defined):
     findings = []
+    cpu = cpu_of(path)
     for kind, name in symbols(path):
         if kind in "Uw" and name not in defined and name not in LINKER_SYMBOLS:
-            findings.append(f"{source}:1: calls or reads {name}, which is in no room that may run in a traced function")
+            findings.append(f"{source}:1: ({cpu}) calls or reads {name}, which is in no room that may run in a traced "
+                            "function")
     relocations = re.split(r"^Relocation section '", lint.run(["readelf", "-rW", path]).stdout, flags=re.M)
     code = "\n".join(section for section in relocations if not section.startswith(".rela.debug"))
     for match in DYNAMIC_TLS.finditer(code):
-        findings.append(f"{source}:1: dynamic TLS ({match.group(0)}); build with -ftls-model=initial-exec")
+        findings.append(f"{source}:1: ({cpu}) dynamic TLS ({match.group(0)}); build with -ftls-model=initial-exec")
     function = ""
-    for line in lint.run(["objdump", "-d", "--no-show-raw-insn", path]).stdout.splitlines():
+    for line in lint.run([tool("objdump", cpu), "-d", "--no-show-raw-insn", path]).stdout.splitlines():
         if line.endswith(">:"):
             function = line.split("<")[1][:-2]
-        elif VECTOR.search(line):
-            findings.append(f"{source}:1: {function} uses a vector or floating-point register: {line.strip()}")
+        elif VECTOR[cpu].search(NO_OPERAND.sub("", line)):
+            findings.append(f"{source}:1: ({cpu}) {function} uses a vector or floating-point register: {line.strip()}")
     return findings
 
 
@@ -97,8 +128,17 @@ def check_library(path, exported, allowed):
     return findings
 
 
-def libraries(build):
-    return [os.path.join(build, path) for path in lint.files(build, "libcalltap-agent.so")]
+def check_agent(root, library, built):
+    """One CPU's agent: its objects and the library."""
+    pure = {source: path for source, path in built.items() if lint.room(source) in PURE}
+    if not pure:
+        return [f"{library}:1: no objects of ring, probe and arch are there"]
+    reachable = (path for source, path in built.items() if lint.room(source) in PURE + ("base",))
+    defined = {name for path in reachable for kind, name in symbols(path) if kind not in "Uw"}
+    findings = []
+    for source, path in sorted(pure.items()):
+        findings += check_object(source, path, defined)
+    return findings + check_library(library, version_script_names(root), listed_symbols())
 
 
 def check(root):
@@ -107,52 +147,91 @@ def check(root):
         raise lint.Skip("binutils is not installed")
     if not os.path.exists(os.path.join(build, "compile_commands.json")):
         raise lint.Skip("there is no compile_commands.json; build first")
-    built = objects(root, build)
-    pure = {source: path for source, path in built.items() if lint.room(source) in PURE}
-    shipped = libraries(build)
-    if not pure or not shipped:
-        return [f"{build}:1: the build holds {len(pure)} objects of ring, probe and arch and {len(shipped)} agent libraries"]
-    reachable = (path for source, path in built.items() if lint.room(source) in PURE + ("base",))
-    defined = {name for path in reachable for kind, name in symbols(path) if kind not in "Uw"}
-    findings = []
-    for source, path in sorted(pure.items()):
-        findings += check_object(source, path, defined)
-    for path in shipped:
-        findings += check_library(path, version_script_names(root), listed_symbols())
+    folder = os.path.join(build, "src", "agent")
+    if not os.path.exists(os.path.join(folder, AGENT)):
+        return [f"{build}:1: the build holds no {AGENT}"]
+    findings = check_agent(root, os.path.join(folder, AGENT), own_objects(root, build))
+    for cpu in sorted(MACHINES.values()):
+        library = os.path.join(folder, cpu, AGENT)
+        if os.path.exists(library):
+            findings += check_agent(root, library, foreign_objects(library))
     return findings
 
 
+# Each must be found, on every CPU: (text, flags).
+IMPURE = {
+    "libc call": ("void g(char *p);\nvoid g(char *p)\n{\n\t__builtin_puts(p);\n}\n", []),
+    "compiler's helper": ("unsigned __int128 g(unsigned __int128 a, unsigned __int128 b);\n"
+                          "unsigned __int128 g(unsigned __int128 a, unsigned __int128 b)\n{\n\treturn a / b;\n}\n", []),
+    "floating point": ("double g(double a);\ndouble g(double a)\n{\n\treturn a * 2;\n}\n", []),
+    "floating point, hidden": ("unsigned g(unsigned n);\nunsigned g(unsigned n)\n{\n\tfloat a;\n\n"
+                               "\t__builtin_memcpy(&a, &n, 4);\n\treturn (unsigned)(a * 2);\n}\n", []),
+    "dynamic TLS": ("static __thread int t;\nint *g(void);\nint *g(void)\n{\n\treturn &t;\n}\n", ["-fPIC"]),
+}
+# Likewise, on one.
+IMPURE_ON = {
+    "x86_64": {"x87": ("long double g(long double a);\nlong double g(long double a)\n{\n\treturn a * a;\n}\n", [])},
+    "aarch64": {"outline atomics": ("int g(int *p);\nint g(int *p)\n{\n\treturn __atomic_fetch_add(p, 1, 5);\n}\n",
+                                    ["-moutline-atomics"]),
+                "status register": ("void g(long v);\nvoid g(long v)\n{\n\t__asm__(\"msr fpsr, %0\" : : \"r\"(v));\n}\n", [])},
+    "riscv64": {"atomics of a byte": ("int g(char *p);\nint g(char *p)\n{\n\treturn __atomic_fetch_add(p, 1, 5);\n}\n", []),
+                "status register": ("void g(long v);\nvoid g(long v)\n{\n\t__asm__(\"fscsr %0\" : : \"r\"(v));\n}\n", [])},
+}
+# Long enough that addresses look like registers.
+PURE_TEXT = """static __thread int t __attribute__((tls_model("initial-exec")));
+extern int f(int *p, long d0) __attribute__((visibility("hidden")));
+int g(int a);
+int g(int a)
+{
+	for (int i = 0; i < a; i++)
+		t += f(&t, i) + f(&t, i + 1) + f(&t, i + 2) + f(&t, i + 3) + f(&t, i + 4) + f(&t, i + 5);
+	return __atomic_load_n(&t, __ATOMIC_ACQUIRE) * 2;
+}
+"""
+
+
+class Compiler:
+    """Makes objects and libraries of little sources for one CPU."""
+
+    def __init__(self, folder, cpu):
+        self.folder, self.program = folder, tool("gcc", cpu)
+
+    def make(self, name, text, *flags):
+        source, output = os.path.join(self.folder, "a.c"), os.path.join(self.folder, name)
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text)
+        result = lint.run([self.program, "-O1", *flags, "-o", output, source])
+        if result.returncode:
+            raise RuntimeError(f"the self-test cannot compile: {result.stdout}")
+        return output
+
+
+def self_test_cpu(cpu, folder):
+    """(what was tried, findings, whether there must be some)"""
+    compiler = Compiler(folder, cpu)
+    for label, (text, flags) in {**IMPURE, **IMPURE_ON[cpu]}.items():
+        yield label, check_object("a.c", compiler.make("a.o", text, "-c", *flags), {"g"}), True
+    yield "pure", check_object("a.c", compiler.make("a.o", PURE_TEXT, "-c", "-fPIC"), {"g", "f"}), False
+    text = "int getpid(void);\nint g(void);\nint g(void)\n{\n\treturn getpid();\n}\n"
+    alone = compiler.make("a.so", text, "-shared", "-fPIC", "-nostdlib")
+    linked = compiler.make("b.so", text, "-shared", "-fPIC", "-Wl,--no-as-needed")
+    libc = {name for kind, name in symbols(linked, "-D") if kind in "Uwv"}
+    yield "undefined symbol", check_library(alone, {"g"}, set()), True
+    yield "exported symbol", check_library(alone, set(), {"getpid"}), True
+    yield "needed library", check_library(linked, {"g"}, libc), True
+    yield "library that is fit", check_library(alone, {"g"}, {"getpid"}), False
+
+
 def self_test():
-    """Each impure object and library must be found; the pure ones must pass."""
-    cases = {
-        "libc call": ("void g(char *p);\nvoid g(char *p)\n{\n\t__builtin_puts(p);\n}\n", [], True),
-        "vector register": ("double g(double a);\ndouble g(double a)\n{\n\treturn a * 2;\n}\n", [], True),
-        "x87": ("long double g(long double a);\nlong double g(long double a)\n{\n\treturn a * a;\n}\n", [], True),
-        "dynamic TLS": ("static __thread int t;\nint *g(void);\nint *g(void)\n{\n\treturn &t;\n}\n", ["-fPIC"], True),
-        "pure": ("int g(int a);\nint g(int a)\n{\n\treturn a * 2;\n}\n", ["-fPIC"], False),
-    }
+    """On each CPU whose compiler is here, impure objects and libraries must be found, and pure ones pass."""
     wrong = []
-    with tempfile.TemporaryDirectory() as folder:
-        def compile_to(name, text, flags):
-            source, output = os.path.join(folder, "a.c"), os.path.join(folder, name)
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(text)
-            result = lint.run(["cc", "-O1", *flags, "-o", output, source])
-            return output if result.returncode == 0 else wrong.append(f"self-test cannot compile: {result.stdout}")
-        for label, (text, flags, bad) in cases.items():
-            found = check_object("a.c", compile_to("a.o", text, ["-c", *flags]), {"g"})
-            if bool(found) != bad:
-                wrong.append(f"self-test '{label}': found {found}")
-        text = "int getpid(void);\nint g(void);\nint g(void)\n{\n\treturn getpid();\n}\n"
-        alone = compile_to("a.so", text, ["-shared", "-fPIC", "-nostdlib"])
-        linked = compile_to("b.so", text, ["-shared", "-fPIC", "-Wl,--no-as-needed"])
-        libc = {name for kind, name in symbols(linked, "-D") if kind in "Uwv"}
-        for label, found, bad in (("undefined symbol", check_library(alone, {"g"}, set()), True),
-                                  ("exported symbol", check_library(alone, set(), {"getpid"}), True),
-                                  ("needed library", check_library(linked, {"g"}, libc), True),
-                                  ("library that is fit", check_library(alone, {"g"}, {"getpid"}), False)):
-            if bool(found) != bad:
-                wrong.append(f"self-test '{label}': found {found}")
+    for cpu in sorted(MACHINES.values()):
+        if not shutil.which(tool("gcc", cpu)):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            for label, found, bad in self_test_cpu(cpu, folder):
+                if bool(found) != bad:
+                    wrong.append(f"self-test '{label}' on {cpu}: found {found}")
     return wrong
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Gate: clang-tidy, with the short list of the project's .clang-tidy, at zero warnings over the sources
-that the build compiled.  `--build DIR` names the build directory (default: build)."""
+that the build compiled.  `--build DIR` names the build directory (default: build); `--only PREFIX` leaves out other
+sources, for a build of another CPU, whose own ones no other build compiles."""
 import concurrent.futures
 import json
 import os
@@ -12,7 +13,7 @@ import tempfile
 import lint
 
 ROOMS = ("src/host/", "src/cmd/", "src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/")
-GCC_ONLY = re.compile(r" -f(?:no-)?(?:ipa-ra|tree-loop-distribute-patterns|tree-vectorize)\b")
+GCC_ONLY = re.compile(r" -f(?:(?:no-)?(?:ipa-ra|tree-loop-distribute-patterns|tree-vectorize)|fixed-f\d+)\b")
 CONFIG = os.path.join(lint.ROOT, ".clang-tidy")
 
 
@@ -20,6 +21,10 @@ def build_dir(root):
     if "--build" in sys.argv:
         return sys.argv[sys.argv.index("--build") + 1]
     return os.path.join(root, "build")
+
+
+def only():
+    return sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
 
 
 def compiled(root, build, folder):
@@ -30,7 +35,7 @@ def compiled(root, build, folder):
         for entry in json.load(file):
             full = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
             path = os.path.relpath(full, root)
-            if path.startswith(ROOMS) and path.endswith(".c"):
+            if path.startswith(ROOMS) and path.startswith(only()) and path.endswith(".c"):
                 command = GCC_ONLY.sub("", entry["command"]).replace(" " + entry["file"], " " + full)
                 found[path] = {"directory": entry["directory"], "file": full, "command": command}
     with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as file:

@@ -16,6 +16,7 @@ static pthread_key_t key;
 static sem_t ready;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+static volatile int spinning;
 static _Thread_local int handled;
 
 TRACED static void handle(void *amount)
@@ -75,13 +76,14 @@ TRACED static void waits(void)
 /* Both not in the log: they are left in the middle of their own code, where the compiler expects no clean-up. */
 TRACED static void spins(void)
 {
-	sem_post(&ready);
+	spinning = 1; /* from here on no call may be interrupted: not every libc can be unwound at any instruction */
 	for (;;)
 		__asm__ volatile("" ::: "memory");
 }
 
 TRACED static void spins_asynchronously(void)
 {
+	sem_post(&ready);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	spins();
 }
@@ -182,6 +184,8 @@ TRACED static void each_kind(void)
 		jobs[i] = (struct job){i, 0};
 		pthread_create(&jobs[i].thread, NULL, work, &jobs[i]);
 		sem_wait(&ready);
+		while (i == SPINS && !spinning)
+			usleep(100);
 		pthread_mutex_lock(&mutex); /* held until it waits */
 		pthread_mutex_unlock(&mutex);
 		if (i < EXITS)

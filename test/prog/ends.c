@@ -9,10 +9,11 @@
 
 static void *wait_and_leave(void *number)
 {
-	char text[64] = "";
+	char text[64] = "", path[64];
 
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)getpid());
 	while (!strstr(text, " Z ")) { /* the leader has gone */
-		int fd = open("/proc/self/stat", O_RDONLY);
+		int fd = open(path, O_RDONLY);
 
 		read(fd, text, sizeof(text) - 1);
 		close(fd);

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#include "cpu.h"
 #include "truth.h"
 
 TRACED static void *next_of(const char *name)
@@ -29,7 +30,7 @@ TRACED static void *next_if_short(const char *name, int length)
 
 TRACED static void *next_version(const char *name)
 {
-	return dlvsym(RTLD_NEXT, name, "GLIBC_2.2.5");
+	return dlvsym(RTLD_NEXT, name, CPU_GLIBC_BASE);
 }
 
 TRACED static void *open_it(const char *name)

@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
+#include "cpu.h"
 #include "truth.h"
 
 static sigjmp_buf out;
@@ -47,7 +48,15 @@ TRACED static void and_next(int signal)
 TRACED static void noted(int signal)
 {
 	TRUTH();
-	leaf(signal == SIGTRAP ? 100 : 1);
+	leaf(1);
+}
+
+TRACED static void trapped(int signal, siginfo_t *info, void *context)
+{
+	TRUTH();
+	leaf(100);
+	if (info->si_code != SI_TKILL)
+		cpu_skip(context, CPU_BREAKPOINT_LENGTH);
 }
 
 TRACED static void jumping(int signal)
@@ -68,7 +77,7 @@ TRACED static void stepping_over(int signal, siginfo_t *info, void *context)
 {
 	TRUTH();
 	leaf(1);
-	((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] += 2;
+	cpu_skip(context, CPU_ILLEGAL_LENGTH);
 }
 
 UNTRACED static void handle(int signal, void (*handler)(int), int flags)
@@ -103,20 +112,19 @@ TRACED static void several_at_once(void)
 TRACED static void breakpoints(void)
 {
 	TRUTH();
-	handle(SIGTRAP, noted, 0);
-	__asm__ volatile("int3");
+	struct sigaction action = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
+
+	sigaction(SIGTRAP, &action, NULL);
+	CPU_BREAKPOINT();
 	leaf(1);
 	raise(SIGTRAP);
-	__asm__ volatile("int3");
+	CPU_BREAKPOINT();
 }
 
 TRACED static long divide(volatile long by)
 {
 	TRUTH();
-	long quotient = 10, rest = 0;
-
-	__asm__ volatile("idivq %2" : "+a"(quotient), "+d"(rest) : "rm"(by));
-	return quotient;
+	return cpu_divide(by);
 }
 
 TRACED static void past_the_end(void)
@@ -164,7 +172,7 @@ TRACED static void faults(void)
 	*(volatile char *)guarded = 1;
 	action.sa_sigaction = stepping_over;
 	sigaction(SIGILL, &action, NULL);
-	__asm__ volatile("ud2");
+	CPU_ILLEGAL();
 	handle(SIGFPE, jumping, 0);
 	handle(SIGBUS, jumping, 0);
 	handle(SIGSEGV, jumping, SA_NODEFER);

@@ -5,6 +5,7 @@
  */
 #include <stdint.h>
 
+#include "cpu.h"
 #include "truth.h"
 
 TRACED static void seen(const char *what)
@@ -55,10 +56,7 @@ __attribute__((aligned(1))) TRACED static int unaligned(int x)
 	return x + 3;
 }
 
-__attribute__((naked, used)) TRACED int naked(int x)
-{
-	__asm__("lea 4(%rdi), %eax\n\tret");
-}
+CPU_NAKED_ADD_4(naked)
 
 TRACED static void empty(void)
 {

@@ -15,6 +15,7 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "calls.h"
 #include "truth.h"
 
 #define THREADS 4
@@ -112,24 +113,12 @@ TRACED static unsigned aligned(unsigned x)
 /* What a call must keep, it keeps. */
 UNTRACED static unsigned keeps_registers(unsigned (*function)(unsigned), unsigned x)
 {
-	uint64_t kept = 1, result;
+	uint64_t changed = 1;
+	unsigned result = cpu_call_keeping(function, x, &changed);
 
-	__asm__ volatile("sub $136, %%rsp\n\t"
-			 "mov $0x1111, %%ebx\n\tmov $0x2222, %%r12d\n\tmov $0x3333, %%r13d\n\tmov $0x4444, %%r14d\n\t"
-			 "mov %%rsp, %%r15\n\t"
-			 "and $-16, %%rsp\n\t"
-			 "call *%%rax\n\t"
-			 "mov %%r15, %%rsp\n\t"
-			 "add $136, %%rsp\n\t"
-			 "xor $0x1111, %%rbx\n\txor $0x2222, %%r12\n\txor $0x3333, %%r13\n\txor $0x4444, %%r14\n\t"
-			 "or %%r12, %%rbx\n\tor %%r13, %%rbx\n\tor %%r14, %%rbx\n\tmov %%rbx, %%rcx\n\t"
-			 : "=a"(result), "=c"(kept), "+D"(x)
-			 : "a"(function)
-			 : "rbx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
-			   "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
-	if (kept)
+	if (changed)
 		die("a register was not kept");
-	return (unsigned)result;
+	return result;
 }
 
 TRACED static void on_tick(int number)

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 
+#include "cpu.h"
 #include "truth.h"
 
 enum { ALTERNATE = 64 * 1024 };
@@ -104,6 +105,7 @@ TRACED static void by_sigsetjmp(int save)
 	siglongjmp(out, 1);
 }
 
+#if CPU_HAS_BUILTIN_SETJMP
 TRACED static void builtin_jump(void)
 {
 	TRUTH();
@@ -130,6 +132,11 @@ TRACED static void by_builtin(int depth)
 	}
 	builtin_dive(depth);
 }
+#else
+TRACED static void by_builtin(int depth)
+{
+}
+#endif
 
 TRACED static void over_untraced(void)
 {

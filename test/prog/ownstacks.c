@@ -6,7 +6,7 @@
 
 #include "routine.h"
 
-enum { COUNT = 4, SIZE = 64 * 1024 };
+enum { COUNT = 4, SIZE = 128 * 1024 };
 
 static _Alignas(4096) char memory[COUNT][SIZE];
 static pthread_barrier_t barrier;

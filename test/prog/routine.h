@@ -14,42 +14,15 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+#ifdef BY_HAND
+#include "switch.h"
+#endif
 #include "truth.h"
 
 #ifdef BY_HAND
 typedef void *place_t;
 
 void place_switch(place_t *from, place_t *to) __attribute__((visibility("hidden")));
-/* What a callee must preserve is kept on the stack that is left; %rdi, %rsi: where its pointer is kept, and the
- * other's. */
-__asm__(".text\n"
-	".globl place_switch\n"
-	".hidden place_switch\n"
-	".type place_switch, @function\n"
-	"place_switch:\n"
-	"	push %rbp\n"
-	"	push %rbx\n"
-	"	push %r12\n"
-	"	push %r13\n"
-	"	push %r14\n"
-	"	push %r15\n"
-	"	mov %rsp, (%rdi)\n"
-	"	mov (%rsi), %rsp\n"
-	"	pop %r15\n"
-	"	pop %r14\n"
-	"	pop %r13\n"
-	"	pop %r12\n"
-	"	pop %rbx\n"
-	"	pop %rbp\n"
-	"	ret\n"
-	".size place_switch, . - place_switch\n"
-	/* The first switch to a routine returns to here; it has put itself into %r12. */
-	".type routine_first, @function\n"
-	"routine_first:\n"
-	"	mov %r12, %rdi\n"
-	"	call routine_body\n"
-	"	ud2\n"
-	".size routine_first, . - routine_first\n");
 #elif defined(BY_JUMPS)
 typedef jmp_buf place_t;
 #else
@@ -74,14 +47,12 @@ __attribute__((visibility("hidden"), used)) UNTRACED void routine_body(struct ro
 
 UNTRACED static void routine_prepare(struct routine *routine, char *memory, size_t size)
 {
-	extern char routine_first[] __asm__("routine_first");
-	uint64_t *top = (uint64_t *)((uintptr_t)(memory + size) & ~(uintptr_t)15);
+	extern char routine_first[] __attribute__((visibility("hidden")));
+	uint64_t *top = (uint64_t *)((uintptr_t)(memory + size) & ~(uintptr_t)15) - SWITCH_WORDS;
 
-	*--top = 0;
-	*--top = (uintptr_t)routine_first;
-	top -= 6;
-	memset(top, 0, 6 * sizeof(*top));
-	top[3] = (uintptr_t)routine; /* %r12 */
+	memset(top, 0, SWITCH_WORDS * sizeof(*top));
+	top[SWITCH_GOES_ON] = (uintptr_t)routine_first;
+	top[SWITCH_ARGUMENT] = (uintptr_t)routine;
 	routine->self = top;
 }
 #else

@@ -1,6 +1,6 @@
 /*
- * Who called me, asked at every single instruction: the program sets the CPU's trap flag, and its SIGTRAP handler walks
- * the stack between any two instructions of main() -> outer() -> middle() -> leaf() and back.
+ * Who called me, asked at every single instruction: a SIGTRAP comes (steps.h of the CPU), and its handler walks
+ * the stack, between any two instructions of main() -> outer() -> middle() -> leaf() and back.
  *
  *     steps [FILE]     FILE gets the number of instructions looked at
  *
@@ -12,11 +12,10 @@
 #include <ucontext.h>
 #include <unwind.h>
 
+#include "steps.h"
 #include "truth.h"
 
 #define FRAMES_MAX 64
-#define ROUNDS	   3
-#define TRAP_FLAG  0x100
 
 enum { LEAF, MIDDLE, OUTER, MAIN, FUNCTIONS };
 
@@ -61,14 +60,11 @@ UNTRACED static int function_at(uintptr_t pc)
 	return -1;
 }
 
-/*
- * A jump right before a function, in the room that -fpatchable-function-entry=N,M leaves there: compilers put it into
- * no unwind table, so that nobody can be found from there.
- */
-UNTRACED static int is_trampoline(uintptr_t pc)
+/* Code of a function that is in no unwind table. */
+UNTRACED static int is_bare(uintptr_t pc)
 {
 	for (int i = 0; i < FUNCTIONS; i++)
-		if (pc + 5 == starts[i] && *(const unsigned char *)pc == 0xe9)
+		if (steps_is_bare(pc, starts[i], ends[i]))
 			return 1;
 	return 0;
 }
@@ -128,21 +124,26 @@ UNTRACED static int are_open(const struct walk *walk, int without)
 	return walk->count == depth - without;
 }
 
-UNTRACED static void on_trap(int signal, siginfo_t *info, void *raw)
+UNTRACED static void look(struct walk *walk)
 {
-	ucontext_t *context = raw;
-	struct walk walk = {.in_handler = 1, .interrupted = (uintptr_t)context->uc_mcontext.gregs[REG_RIP]};
-	int here = function_at(walk.interrupted);
+	int here = function_at(walk->interrupted);
 
-	if (is_trampoline(walk.interrupted))
-		return;
-	_Unwind_Backtrace(note_frame, &walk);
+	_Unwind_Backtrace(note_frame, walk);
 	looked_at++;
 	if (here >= 0)
 		follow(here);
 	/* In code that is not the program's, the function just entered or left may be there or not. */
-	if (!are_open(&walk, 0) && (here >= 0 || !are_open(&walk, 1)))
-		complain(&walk);
+	if (!are_open(walk, 0) && (here >= 0 || !are_open(walk, 1)))
+		complain(walk);
+}
+
+UNTRACED static void on_trap(int signal, siginfo_t *info, void *context)
+{
+	struct walk walk = {.in_handler = 1, .interrupted = steps_pc(context)};
+
+	if (!is_bare(walk.interrupted))
+		look(&walk);
+	STEPS_LOOKED();
 }
 
 UNTRACED static void learn_text(void *(*const functions[])(void))
@@ -161,17 +162,17 @@ UNTRACED static void learn_text(void *(*const functions[])(void))
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
 	volatile int result = outer(2); /* once before, for what is done at a first call only */
 	FILE *file;
 
 	learn_text((void *(*const[])(void)){(void *)leaf, (void *)middle, (void *)outer, (void *)main});
 	sigaction(SIGTRAP, &action, NULL);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < STEPS_ROUNDS; i++) {
 		depth = 0;
-		__asm__ volatile("pushfq; orq %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
+		STEPS_BEGIN();
 		result += outer(i);
-		__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
+		STEPS_END();
 	}
 	printf("%d, %lu wrong\n", result, wrong);
 	file = argc > 1 ? fopen(argv[1], "w") : NULL;

@@ -43,7 +43,8 @@ UNTRACED static void truth_write(char mark, const char *what, unsigned long numb
 
 UNTRACED static void truth_line(char mark, const char *name)
 {
-	truth_write(mark, name, (unsigned long)__builtin_frame_address(0));
+	/* Less a word: on some CPUs the address is that of the frame's end, where another stack may begin. */
+	truth_write(mark, name, (unsigned long)__builtin_frame_address(0) - sizeof(long));
 }
 
 /*

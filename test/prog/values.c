@@ -5,6 +5,7 @@
 #include <complex.h>
 #include <stdarg.h>
 
+#include "cpu.h"
 #include "truth.h"
 
 typedef float v4 __attribute__((vector_size(16)));
@@ -83,7 +84,7 @@ TRACED static __int128 multiply(__int128 a, long b)
 	return a * b;
 }
 
-TRACED static __float128 halve(__float128 x)
+TRACED static cpu_quad halve(cpu_quad x)
 {
 	TRUTH();
 	return x / 2;
@@ -101,13 +102,13 @@ TRACED static v4 add4(v4 a, v4 b)
 	return a + b;
 }
 
-__attribute__((target("avx"))) TRACED static v8 add8(v8 a, v8 b)
+CPU_WITH_V8 TRACED static v8 add8(v8 a, v8 b)
 {
 	TRUTH();
 	return a + b;
 }
 
-__attribute__((target("avx512f"))) TRACED static v16 add16(v16 a, v16 b)
+CPU_WITH_V16 TRACED static v16 add16(v16 a, v16 b)
 {
 	TRUTH();
 	return a + b;
@@ -168,7 +169,7 @@ TRACED static void numbers(void)
 	__int128 product = multiply((__int128)1 << 80, -3);
 
 	printf("%.3Lf, %.1f %.1f, %.1Lf %.1Lf\n", root(7), creal(z), cimag(z), creall(l), cimagl(l));
-	printf("%ld %lu, %.2f, %d\n", (long)(product >> 64), (unsigned long)product, (double)halve(2.5Q),
+	printf("%ld %lu, %.2f, %d\n", (long)(product >> 64), (unsigned long)product, (double)halve((cpu_quad)2.5),
 	       narrow(-1, 200, 199));
 }
 
@@ -180,7 +181,7 @@ TRACED static void vectors4(void)
 	printf("%.0f %.0f\n", sum[0], sum[3]);
 }
 
-__attribute__((target("avx"))) TRACED static void vectors8(void)
+CPU_WITH_V8 TRACED static void vectors8(void)
 {
 	TRUTH();
 	v8 sum = add8((v8){1, 2, 3, 4, 5, 6, 7, 8}, (v8){10, 20, 30, 40, 50, 60, 70, 80});
@@ -188,7 +189,7 @@ __attribute__((target("avx"))) TRACED static void vectors8(void)
 	printf("%.0f %.0f\n", sum[0], sum[7]);
 }
 
-__attribute__((target("avx512f"))) TRACED static void vectors16(void)
+CPU_WITH_V16 TRACED static void vectors16(void)
 {
 	TRUTH();
 	v16 one = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, sum = add16(one, one);
@@ -213,9 +214,9 @@ int main(void)
 	structures();
 	numbers();
 	vectors4();
-	if (__builtin_cpu_supports("avx"))
+	if (CPU_HAS_V8)
 		vectors8();
-	if (__builtin_cpu_supports("avx512f"))
+	if (CPU_HAS_V16)
 		vectors16();
 	variadic();
 	return 0;

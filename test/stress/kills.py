@@ -14,6 +14,7 @@ import argparse
 import concurrent.futures
 import ctypes
 import os
+import platform
 import random
 import resource
 import shlex
@@ -26,6 +27,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "test", "e2e"))
+import cpus  # pylint: disable=wrong-import-position  # they lie in another folder
 import builds  # pylint: disable=wrong-import-position  # they lie in another folder
 import tracefile  # pylint: disable=wrong-import-position
 
@@ -55,9 +57,9 @@ def program_command(folder, kind):
     return command + ([os.path.join(folder, "library.so")] if kind == "loads" else [])
 
 
-def build_programs(folder):
-    builds.compile_program(builds.FIRST, "endures.c", os.path.join(folder, "endures"))
-    builds.compile_program(builds.FIRST, "library.c", os.path.join(folder, "library.so"))
+def build_programs(cpu, folder):
+    for source, name in (("endures.c", "endures"), ("library.c", "library.so")):
+        builds.compile_program(cpu, builds.WAYS[cpu.name].first, source, os.path.join(folder, name))
 
 
 class Run:
@@ -266,7 +268,8 @@ def plain_runs(arguments):
     plain, record = {}, [arguments.tool, "record", "-q", "-o", os.path.join(arguments.work, "usual"), "--"]
     for kind in AMOUNTS:
         command = program_command(arguments.work, kind)
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+        plainly = [*filter(None, [cpus.CPUS[arguments.cpu].emulator()]), *command]
+        done = subprocess.run(plainly, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
         began = time.monotonic()
         subprocess.run(record + command, stdout=subprocess.DEVNULL, timeout=PATIENCE, check=False)
         plain[kind] = done.returncode, done.stdout, time.monotonic() - began
@@ -281,6 +284,7 @@ def parse():
     parser.add_argument("--long", action="store_true", help="stop the tool for up to 10 s, too")
     parser.add_argument("--only", choices=sorted(set(BLOWS)), help="this blow in every run")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build directory (default: build)")
+    parser.add_argument("--cpu", choices=sorted(cpus.CPUS), default=platform.machine(), help="the programs' CPU")
     parser.add_argument("--work", help="folder for what the runs need and leave (default: in the build directory)")
     arguments = parser.parse_args()
     arguments.tool = os.path.join(os.path.abspath(arguments.build), "src", "cmd", "calltap")
@@ -291,7 +295,7 @@ def parse():
 def main():
     arguments = parse()
     os.makedirs(arguments.work)
-    build_programs(arguments.work)
+    build_programs(cpus.CPUS[arguments.cpu], arguments.work)
     plain, failed = plain_runs(arguments), 0
     seeds = range(arguments.seed, arguments.seed + arguments.runs)
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs, initializer=become_reaper) as pool:

@@ -1,5 +1,5 @@
 /*
- * Sites are switched on and off by their one byte, thousands of times a
+ * Sites are switched on and off by their one write, thousands of times a
  * second, while threads run through them (doc/design/patching.md).
  *
  *     toggle [SECONDS [THREADS]]
@@ -46,7 +46,7 @@ static void make_functions(struct work *work)
 	if (pages == MAP_FAILED)
 		die("no memory");
 	for (uint32_t i = 0; i < FUNCTIONS; i++)
-		work->functions[i] = code_write(pages + i * CODE_STEP, (int)i, i % 4 == 3 ? 2 : 5,
+		work->functions[i] = code_write(pages + i * CODE_STEP, (int)i, i % 4 == 3 ? CODE_SHORT : CODE_USUAL,
 						i % 3 ? work->functions[i - 1] : NULL, &work->sites[i]);
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		work->sites[i].id = i + 1;
@@ -61,7 +61,7 @@ static void patch(struct work *work, struct patch_poker *poker, struct patch_res
 	struct calltap_msg_plan plan = {.near_lo = lo, .near_hi = lo + PAGE, .site_count = FUNCTIONS};
 	int64_t gate = (int64_t)((uint64_t)&probe_thread.gate - (uint64_t)__builtin_thread_pointer());
 
-	if (layout_stubs(work->sites, FUNCTIONS, &plan.stub_bytes) ||
+	if (layout_stubs(ARCH_ELF_MACHINE, work->sites, FUNCTIONS, &plan.stub_bytes) ||
 	    patch_region_build(result, &plan, work->sites, gate, 0) ||
 	    patch_sites_apply(result, poker, work->sites, FUNCTIONS) || result->patched != FUNCTIONS)
 		die("the sites were not patched");

@@ -20,7 +20,8 @@
  * the agent raises calltap_arena.request and the board's doorbell, the tool
  * answers with RESCAN.  A fork's child sends HELLO with CALLTAP_HELLO_FORKED
  * and gets SETUP and GO: its text is patched already.  ARENA may come at any
- * time, and SWITCH, which is answered by SWITCH_DONE.  DETACH is answered by
+ * time, and SWITCH, which is answered by SWITCH_DONE, and CLOCK, also before
+ * SETUP, which is answered by CLOCK_TOLD.  DETACH is answered by
  * DETACHED when the text is as it was, and the connection ends.  Either side
  * takes an unknown type or a wrong size as the end of the connection.
  */
@@ -29,7 +30,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 2u
+#define CALLTAP_ABI_VERSION 3u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -43,6 +44,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_FAULT = 5, /* the agent could not go on; text says why */
 	CALLTAP_MSG_SWITCH_DONE = 6,
 	CALLTAP_MSG_DETACHED = 7,
+	CALLTAP_MSG_CLOCK_TOLD = 8,
 
 	CALLTAP_MSG_SETUP = 32,
 	CALLTAP_MSG_PLAN = 33,
@@ -51,6 +53,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_ARENA = 36,
 	CALLTAP_MSG_DETACH = 37, /* give the text its own bytes back and end the connection */
 	CALLTAP_MSG_SWITCH = 38,
+	CALLTAP_MSG_CLOCK = 39, /* what time is it?  No more than a head */
 };
 
 struct calltap_msg {
@@ -61,15 +64,29 @@ struct calltap_msg {
 #define CALLTAP_HELLO_FORKED 1u /* child of a traced process: no plan wanted */
 #define CALLTAP_HELLO_BACK   2u /* the same image as before on a new connection: only GO is wanted */
 
+#define CALLTAP_CLOCK_READS 64u /* what clock_cost is for */
+
 struct calltap_msg_hello {
 	struct calltap_msg head;
 	uint32_t version; /* CALLTAP_ABI_VERSION */
 	uint32_t flags;
 	uint32_t pid, tid, ppid; /* as the target sees them */
 	uint32_t page_size;
-	uint64_t ticks;	   /* clock at the hello */
-	uint64_t image_id; /* random per process image, kept over fork */
-	uint64_t key;	   /* of CALLTAP_SESSION */
+	uint32_t machine;      /* ELF e_machine of the agent */
+	uint32_t clock_cost;   /* ticks that CALLTAP_CLOCK_READS reads of the clock took */
+	uint64_t ticks;	       /* clock at the hello */
+	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same moment; 0 = not asked for */
+	uint64_t clock_hz;     /* ticks a second; 0 = the CPU does not say */
+	uint64_t image_id;     /* random per process image, kept over fork */
+	uint64_t key;	       /* of CALLTAP_SESSION */
+	char exe[]; /* path of the program as the target sees it, NUL-terminated; "" = not known, or forked */
+};
+
+/* The target's clock and the time, for a tool that cannot read that clock itself. */
+struct calltap_msg_clock_told {
+	struct calltap_msg head;
+	uint64_t ticks;
+	uint64_t monotonic_ns;
 };
 
 /* An object of the link map; path is the loader's name, "" for the executable. */
@@ -88,6 +105,9 @@ struct calltap_msg_objects_end {
 	uint32_t reserved;
 };
 
+#define CALLTAP_EMULATED	  1u /* what the kernel says that it does, it need not do */
+#define CALLTAP_EMULATED_NO_FORKS 2u /* and forked children that start a thread are killed */
+
 struct calltap_msg_setup {
 	struct calltap_msg head;
 	uint32_t mode;		  /* enum calltap_mode */
@@ -97,7 +117,7 @@ struct calltap_msg_setup {
 	uint32_t wait_max_ms;	  /* block mode: longest wait without progress */
 	uint64_t arena_size;	  /* bytes of the arena that comes along */
 	uint32_t dormant;	  /* 1: nothing to trace in this image, the agent lets go */
-	uint32_t reserved;
+	uint32_t emulated;	  /* CALLTAP_EMULATED*, 0 = it runs on a CPU of its own */
 };
 
 struct calltap_msg_arena {
@@ -178,7 +198,8 @@ struct calltap_msg_fault {
 	char text[124];
 };
 
-_Static_assert(sizeof(struct calltap_msg_hello) == 56, "ABI");
+_Static_assert(sizeof(struct calltap_msg_hello) == 80, "ABI");
+_Static_assert(sizeof(struct calltap_msg_clock_told) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_objects_end) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_setup) == 48, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan) == 56, "ABI");

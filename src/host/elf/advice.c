@@ -2,15 +2,25 @@
  * Sentences for files that cannot be traced (advice.h).  Context: host.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "advice.h"
 #include "object_impl.h"
 
-#define BUILD_FLAGS                                                                                                    \
-	"-fpatchable-function-entry=5 (gcc, clang, clang++, g++ from 13 on), -pg -mfentry (gcc, g++) or "              \
-	"-Z patchable-function-entry=5 (rustc nightly)"
+#define FLAGS_MAX 192
+
+/* What functions with sites are built with for this CPU. */
+static void name_flags(const struct object *object, char flags[FLAGS_MAX])
+{
+	unsigned int nops = object->cpu->patchable_nops;
+
+	snprintf(flags, FLAGS_MAX,
+		 "-fpatchable-function-entry=%u (gcc, clang, clang++, g++ from 13 on)%s or "
+		 "-Z patchable-function-entry=%u (rustc nightly)",
+		 nops, object->cpu->has_fentry ? ", -pg -mfentry (gcc, g++)" : "", nops);
+}
 
 int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag)
 {
@@ -45,15 +55,18 @@ static const char *reason(const struct object *object)
 
 void object_no_sites_diag(const struct object *object, struct calltap_diag *diag)
 {
+	char flags[FLAGS_MAX];
+
+	name_flags(object, flags);
 	if (object_is_static(object))
 		(void)calltap_diag_set(
 			diag, -ENODATA,
 			"%.200s is a static executable, into which nothing can be loaded; link it without "
-			"-static and build it with " BUILD_FLAGS,
-			object_path(object));
+			"-static and build it with %s",
+			object_path(object), flags);
 	else
-		(void)calltap_diag_set(diag, -ENODATA, "%.200s %s; build it with " BUILD_FLAGS, object_path(object),
-				       reason(object));
+		(void)calltap_diag_set(diag, -ENODATA, "%.200s %s; build it with %s", object_path(object),
+				       reason(object), flags);
 }
 
 /* Of a source file, and not a part or a thunk that the compiler adds to one, which never have sites. */
@@ -69,7 +82,7 @@ static bool is_cxx_function(const char *symbol)
  * When that is an inline function of which the linker keeps another file's
  * copy, the whole table goes, or the link fails.
  */
-size_t object_lost_cxx_sites(const struct object *object)
+static size_t lost_cxx_sites(const struct object *object)
 {
 	size_t without = 0, with = 0;
 
@@ -78,4 +91,40 @@ size_t object_lost_cxx_sites(const struct object *object)
 	for (size_t i = 0; i < object->site_count; i++)
 		with += object->sites[i].kind == SITE_PATCHABLE && is_cxx_function(object->sites[i].symbol);
 	return with && without > with ? without - with : 0;
+}
+
+static size_t count_verdicts(const struct object *object, enum site_verdict verdict)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < object->site_count; i++)
+		count += object->sites[i].verdict == verdict;
+	return count;
+}
+
+void object_advise(const struct object *object, char text[OBJECT_ADVICE_MAX])
+{
+	size_t lost = lost_cxx_sites(object), shifted = count_verdicts(object, SITE_NOT_ALIGNED);
+	size_t nameless = count_verdicts(object, SITE_NO_ENTRY), at = 0;
+	unsigned int nops = object->cpu->patchable_nops;
+
+	text[0] = '\0';
+	if (lost)
+		at += (size_t)snprintf(text + at, OBJECT_ADVICE_MAX - at,
+				       "%zu C++ functions have no site though others do: g++ before 13 loses the sites "
+				       "of files that share inline functions;\nbuild with %sclang++ or g++ 13 and "
+				       "-fpatchable-function-entry=%u\n",
+				       lost, object->cpu->has_fentry ? "-pg -mfentry, or with " : "", nops);
+	if (shifted)
+		at += (size_t)snprintf(
+			text + at, OBJECT_ADVICE_MAX - at,
+			"%zu functions begin where too few bytes of their no-ops are aligned for a jump; "
+			"build with -fpatchable-function-entry=%u,\nor keep the number and add "
+			"-falign-functions=%u\n",
+			shifted, nops, object->cpu->jump_align);
+	if (nameless)
+		snprintf(text + at, OBJECT_ADVICE_MAX - at,
+			 "of %zu functions neither symbols nor unwind tables say where they begin; strip no more than "
+			 "debug information (strip -g)\n",
+			 nameless);
 }

@@ -19,10 +19,13 @@ int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag) __a
  */
 void object_no_sites_diag(const struct object *object, struct calltap_diag *diag);
 
+#define OBJECT_ADVICE_MAX 768
 /*
- * How many C++ functions have no site in an object where others have one of
- * -fpatchable-function-entry: likely lost by g++ before 13.  0 = none.
+ * Functions that could be traced if the object were built otherwise: how many
+ * and how, a few lines; "" = none.  Likely causes: C++ functions without a site
+ * where others have one (g++ before 13 loses them), sites that are not aligned,
+ * functions that a strip has made unknown.
  */
-size_t object_lost_cxx_sites(const struct object *object);
+void object_advise(const struct object *object, char text[OBJECT_ADVICE_MAX]);
 
 #endif

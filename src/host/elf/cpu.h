@@ -21,11 +21,24 @@ struct elf_cpu {
 	uint32_t reloc_glob_dat;
 	uint32_t reloc_jump_slot;
 
+	uint8_t vector_calls; /* st_other of functions that get or keep values in registers that system calls clear */
+
+	uint8_t code_align;	  /* instructions begin at multiples of it */
+	uint8_t jump_align;	  /* and the jump to a stub at multiples of this */
 	uint8_t jump_bytes;	  /* the jump that reaches a stub */
 	uint8_t short_jump_bytes; /* the one that reaches a jump close by; 0 = none */
+	bool body_follows;	  /* the body must lie right behind the jump */
+	uint64_t reach;		  /* of the jump, bytes to either side */
+
+	uint8_t stub_call, stub_graph; /* bytes of a stub (arch/<cpu>/isa/stub_size.h) */
+	uint8_t stub_gate;	       /* more, with a gate */
+
+	uint8_t patchable_nops; /* the N of -fpatchable-function-entry=N that is enough, wherever a function begins */
+	bool has_fentry;	/* -pg -mfentry makes sites as well */
 
 	size_t (*nop)(const uint8_t *code, size_t size);
 	size_t (*landing_pad)(const uint8_t *code, size_t size);
+	/* Of __fentry__; NULL where there is none. */
 	size_t (*call)(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
 	size_t (*call_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
 	bool (*may_jump)(uint8_t first); /* quickly: can jump or jump_slot take a code that begins so? */
@@ -35,5 +48,8 @@ struct elf_cpu {
 
 /* NULL: a CPU that cannot be traced. */
 const struct elf_cpu *elf_cpu_find(uint16_t machine);
+
+/* The names of all that can, "a, b or c". */
+void elf_cpu_names(char *text, size_t size);
 
 #endif

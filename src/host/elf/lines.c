@@ -67,11 +67,45 @@ void object_lines_close(struct object_lines *lines)
 	free(lines);
 }
 
-bool object_lines_find(struct object_lines *lines, uint64_t address, const char **file, uint32_t *line)
+static Dwfl_Line *line_at(const struct object_lines *lines, uint64_t address)
 {
-	Dwfl_Line *found = dwfl_module_getsrc(lines->module, address + lines->bias);
+	return dwfl_module_getsrc(lines->module, address + lines->bias);
+}
+
+static Dwarf_Addr begin_of(Dwfl_Line *line)
+{
+	Dwarf_Addr begin = 0;
+
+	return dwfl_lineinfo(line, &begin, NULL, NULL, NULL, NULL) ? begin : 0;
+}
+
+/* Of several for the address where line begins, the first. */
+static Dwfl_Line *first_of(Dwfl_Line *line)
+{
+	Dwarf_Die *unit = dwfl_linecu(line);
+	size_t lo = 0, hi;
+
+	if (!unit || dwfl_getsrclines(unit, &hi))
+		return line;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (begin_of(dwfl_onesrcline(unit, mid)) < begin_of(line))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return dwfl_onesrcline(unit, lo);
+}
+
+bool object_lines_find(struct object_lines *lines, uint64_t address, uint64_t code, const char **file, uint32_t *line)
+{
+	Dwfl_Line *found = line_at(lines, address);
 	int number = 0;
 
+	/* gcc for riscv64 and aarch64 counts no-ops at the entry to what lies before the function. */
+	if ((!found || begin_of(found) != address + lines->bias) && line_at(lines, code))
+		found = first_of(line_at(lines, code));
 	if (!found)
 		return false;
 	*file = dwfl_lineinfo(found, NULL, &number, NULL, NULL, NULL);

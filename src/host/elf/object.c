@@ -14,6 +14,7 @@
 #include "object_impl.h"
 
 #define INTERPRETER_MAX 4096
+#define PAGE		4096ull
 
 static int compare_codes(const void *a, const void *b)
 {
@@ -70,6 +71,20 @@ static bool is_loaded(const struct object *object, const GElf_Shdr *section, uin
 	return false;
 }
 
+/* A linkage table: other code has no entries of one size; not all linkers say their size. */
+static bool is_plt(const struct object *object, const GElf_Shdr *section)
+{
+	const char *name;
+	size_t names;
+
+	if (section->sh_entsize)
+		return true;
+	if (elf_getshdrstrndx(object->elf, &names) < 0)
+		return false;
+	name = elf_strptr(object->elf, names, section->sh_name);
+	return name && (!strncmp(name, ".plt", 4) || !strcmp(name, ".iplt"));
+}
+
 static int read_code(struct object *object)
 {
 	Elf_Scn *section = NULL;
@@ -96,7 +111,7 @@ static int read_code(struct object *object)
 			.address = header.sh_addr,
 			.size = data->d_size,
 			.bytes = data->d_buf,
-			.plt = header.sh_entsize != 0, /* other code has no entries of one size */
+			.plt = is_plt(object, &header),
 		};
 	}
 	qsort(object->codes, object->code_count, sizeof(*object->codes), compare_codes);
@@ -189,6 +204,15 @@ static int read_segments(struct object *object)
 	return error;
 }
 
+static int other_cpu_diag(const struct object *object, const GElf_Ehdr *header, struct calltap_diag *diag)
+{
+	char names[64];
+
+	elf_cpu_names(names, sizeof(names));
+	return calltap_diag_set(diag, -ENOEXEC, "%s is built for another CPU (ELF machine %u%s); build it for %s",
+				object->path, header->e_machine, object->cpu ? ", big-endian" : "", names);
+}
+
 /* -ENOEXEC unless this is a program or library of a CPU that can be traced. */
 static int read_header(struct object *object, int fd, struct calltap_diag *diag)
 {
@@ -198,13 +222,12 @@ static int read_header(struct object *object, int fd, struct calltap_diag *diag)
 		return object_not_elf_diag(fd, object->path, diag);
 	if (header.e_ident[EI_CLASS] != ELFCLASS64)
 		return calltap_diag_set(diag, -ENOEXEC,
-					"%s is a 32-bit program; only 64-bit ones can be traced, build it with -m64",
+					"%s is a 32-bit program; only 64-bit ones can be traced, build it for 64 bits "
+					"(x86: with -m64)",
 					object->path);
 	object->cpu = elf_cpu_find(header.e_machine);
 	if (!object->cpu || header.e_ident[EI_DATA] != ELFDATA2LSB)
-		return calltap_diag_set(diag, -ENOEXEC,
-					"%s is built for another CPU (ELF machine %u); build it for x86-64",
-					object->path, header.e_machine);
+		return other_cpu_diag(object, &header, diag);
 	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
 		return calltap_diag_set(diag, -ENOEXEC,
 					"%s is an ELF file, but neither a program nor a shared library; link it first",
@@ -315,6 +338,15 @@ void object_extent(const struct object *object, uint64_t *lo, uint64_t *hi)
 {
 	*lo = object->lo;
 	*hi = object->hi;
+}
+
+void object_near(const struct object *object, uint64_t *lo, uint64_t *hi)
+{
+	*lo = *hi = object->lo;
+	for (size_t i = object->site_count; i-- && *hi == *lo;) {
+		if (object->sites[i].verdict == SITE_OK)
+			*hi = (object->sites[i].address + object->sites[i].span + PAGE - 1) & ~(PAGE - 1);
+	}
 }
 
 uint64_t object_dynamic(const struct object *object)

@@ -31,21 +31,25 @@ enum site_verdict {
 	SITE_OWN,	      /* the tracer's own */
 	SITE_NO_ENTRY,	      /* stripped: neither symbol nor unwind table says where the function begins */
 	SITE_NOT_AT_ENTRY,    /* the stack has moved before the site: gcc's nested functions with -mfentry */
+	SITE_NOT_ALIGNED,     /* enough bytes, but not where a jump may lie */
+	SITE_VECTORS,	      /* its calls use registers that a system call of a recorder would lose */
+	SITE_TOO_FAR,	      /* the object is so large that no jump reaches from there to its stubs */
 	SITE_VERDICTS
 };
 const char *site_verdict_text(enum site_verdict verdict);
 const char *site_kind_text(enum site_kind kind);
 
 struct object_site {
-	uint64_t address;  /* ELF address of the bytes to replace (after endbr64) */
+	uint64_t address;  /* ELF address of the bytes to replace (after a landing pad) */
 	uint64_t function; /* ELF address of the function's symbol, or address when it has none */
 	uint32_t size;	   /* bytes of the function, 0 = not known */
 	uint8_t kind;	   /* enum site_kind */
 	uint8_t verdict;   /* enum site_verdict */
-	uint8_t length;	   /* of the jump: 5, or 2 with a trampoline (abi/control.h) */
+	uint8_t length;	   /* of the jump; x86-64: 5, or 2 with a trampoline (abi/control.h) */
 	uint8_t span;	   /* bytes of the instructions that it is in the place of, length or more */
 	uint8_t body_off;  /* the body goes on at address + body_off */
-	int8_t tramp_off;  /* with length 2: the 5-byte jump's place, relative to address */
+	uint8_t code_off;  /* behind all that was put there for tracers: body_off or more */
+	int8_t tramp_off;  /* with a short jump: the long one's place, relative to address; else 0 */
 	uint8_t old[16];   /* bytes at address in the file, as the process will have them */
 	uint8_t tramp_old[8];
 	const char *symbol; /* as in the symbol table, without version; "" when there is none */
@@ -72,6 +76,11 @@ const char *object_interpreter(const struct object *object); /* PT_INTERP, NULL 
 size_t object_build_id(const struct object *object, uint8_t id[32]);
 /* Extent of the loaded segments, ELF addresses: [*lo, *hi). */
 void object_extent(const struct object *object, uint64_t *lo, uint64_t *hi);
+/*
+ * What stubs must be near to, [*lo, *hi): from the object's start, which they
+ * lie below, to the end of the page of the last site that can be traced.
+ */
+void object_near(const struct object *object, uint64_t *lo, uint64_t *hi);
 uint64_t object_dynamic(const struct object *object); /* ELF address of PT_DYNAMIC, 0 = none */
 
 /* Sites sorted by address, with every verdict; the array lives as long as the object. */
@@ -107,7 +116,11 @@ const struct object_symbol *object_symbol_around(const struct object *object, ui
 struct object_lines;
 int object_lines_open(struct object_lines **out, const char *path) __attribute__((warn_unused_result));
 void object_lines_close(struct object_lines *lines);
-/* Source file and line of an ELF address; false when not known.  *file lives as long as lines. */
-bool object_lines_find(struct object_lines *lines, uint64_t address, const char **file, uint32_t *line);
+/*
+ * Source file and line of a function at an ELF address, whose own code begins
+ * at code, the same or behind a site; false when not known.  *file lives as
+ * long as lines.
+ */
+bool object_lines_find(struct object_lines *lines, uint64_t address, uint64_t code, const char **file, uint32_t *line);
 
 #endif

@@ -11,6 +11,8 @@
 
 #include "object_impl.h"
 
+#define STUBS_ROOM (32ull << 20) /* of a jump's reach: for stubs and for what is between them and the object */
+
 int object_add_site(struct object *object, const struct object_site *site)
 {
 	if (object->site_count == object->site_capacity) {
@@ -62,6 +64,12 @@ static void copy_code(const struct object *object, uint64_t address, uint8_t *ou
 		memcpy(out, code, size < room ? size : room);
 }
 
+/* Stubs lie below the object, if not right below. */
+static bool is_near(const struct object *object, uint64_t address)
+{
+	return address - object->lo < object->cpu->reach - STUBS_ROOM;
+}
+
 static void complete(struct object *object, struct object_site *site)
 {
 	const struct object_symbol *symbol = object_symbol_around(object, site->address);
@@ -72,8 +80,10 @@ static void complete(struct object *object, struct object_site *site)
 	if (site->tramp_off)
 		copy_code(object, site->address + (uint64_t)(int64_t)site->tramp_off, site->tramp_old,
 			  sizeof(site->tramp_old));
+	if (site->verdict == SITE_OK && !is_near(object, site->address))
+		site->verdict = SITE_TOO_FAR;
 	if (site->verdict == SITE_OK &&
-	    address_list_has(&object->finders.targets, object_last_start(object, site->address)))
+	    address_list_has(&object->finders.targets, object_last_start(object, site->address + site->code_off)))
 		site->verdict = SITE_LOOKS_AT_CALLER;
 	if (!symbol)
 		return;

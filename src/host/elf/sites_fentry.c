@@ -21,16 +21,16 @@ static bool decode(const struct object *object, uint64_t address, struct object_
 	*site = (struct object_site){.address = address, .kind = SITE_FENTRY, .length = cpu->jump_bytes};
 	length = cpu->call(code, size, address, &target);
 	if (length && object_reaches(object, target, &object->fentry)) {
-		site->body_off = site->span = (uint8_t)length;
+		site->code_off = site->body_off = site->span = (uint8_t)length;
 		return true;
 	}
 	length = cpu->call_slot(code, size, address, &target);
 	if (length && address_list_has(&object->fentry.slots, target)) {
-		site->body_off = site->span = (uint8_t)length;
+		site->code_off = site->body_off = site->span = (uint8_t)length;
 		return true;
 	}
 	site->kind = SITE_NOP_MCOUNT;
-	site->body_off = site->span = cpu->jump_bytes;
+	site->code_off = site->body_off = site->span = cpu->jump_bytes;
 	return cpu->nop(code, size) == cpu->jump_bytes;
 }
 
@@ -92,7 +92,10 @@ static int from_symbols(struct object *object)
 
 int object_find_fentry(struct object *object)
 {
-	int error = from_table(object);
+	int error;
 
+	if (!object->cpu->has_fentry)
+		return 0;
+	error = from_table(object);
 	return error ? error : from_symbols(object);
 }

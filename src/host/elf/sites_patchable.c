@@ -2,12 +2,13 @@
  * Sites of -fpatchable-function-entry=N,M: N no-ops, M of them before the
  * function's symbol, a table entry for the first.
  *
- *     entry -> nop ... nop        (M bytes; reached by no path)
- *     symbol:  [endbr64]
- *     site  -> nop ... nop        (N - M bytes, more if padding follows)
+ *     entry -> nop ... nop        (M of them; reached by no path)
+ *     symbol:  [landing pad]
+ *     site  -> nop ... nop        (N - M of them, more if padding follows)
  *              the body
  *
- * The table does not say N and M; the code and the functions' starts do.
+ * The table does not say N and M; the code and the functions' starts do.  A
+ * CPU whose jump must be aligned has its site at the first no-op that is.
  * Caller: object_find_sites.  Context: host.
  */
 #include "object_impl.h"
@@ -73,17 +74,59 @@ static enum site_verdict locate(const struct object *object, uint64_t address, s
 	return SITE_OK;
 }
 
+/* Can the jump lie here, in the place of whole no-ops of span bytes? */
+static bool fits(const struct elf_cpu *cpu, uint64_t address, size_t span)
+{
+	return address % cpu->jump_align == 0 && (span == cpu->jump_bytes || !cpu->body_follows);
+}
+
+/* The first place among the no-ops of a site, up to end, that will do. */
+static enum site_verdict place_jump(const struct object *object, uint64_t end, struct object_site *site)
+{
+	const struct elf_cpu *cpu = object->cpu;
+	uint64_t at = site->address;
+	size_t span = nop_run(object, at, cpu->jump_bytes);
+
+	while (!fits(cpu, at, span)) {
+		at += nop_run(object, at, 1);
+		if (end - at < cpu->jump_bytes)
+			return SITE_NOT_ALIGNED;
+		span = nop_run(object, at, cpu->jump_bytes);
+	}
+	if (span >= sizeof(site->old))
+		return SITE_BAD_BYTES;
+	site->address = at;
+	site->length = cpu->jump_bytes;
+	site->span = (uint8_t)span;
+	site->code_off = (uint8_t)(end - at);
+	site->body_off = cpu->body_follows ? site->span : site->code_off;
+	return SITE_OK;
+}
+
+/*
+ * All no-ops lie before what the unwind table calls the function: gcc's way on
+ * some CPUs, which leaves open how many of them callers skip.  The last one
+ * they do not, and one that is replaced alone is safe to replace in any case.
+ */
+static enum site_verdict place_last(const struct elf_cpu *cpu, const struct entry *entry, struct object_site *site)
+{
+	if (cpu->jump_bytes != cpu->code_align)
+		return SITE_NO_ENTRY;
+	site->address = entry->function - cpu->jump_bytes;
+	site->length = site->span = site->body_off = site->code_off = cpu->jump_bytes;
+	return SITE_OK;
+}
+
 static enum site_verdict measure(const struct object *object, const struct entry *entry, struct object_site *site)
 {
 	const struct elf_cpu *cpu = object->cpu;
 	size_t run = nop_run(object, entry->site, SKIP_MAX);
 
-	site->body_off = (uint8_t)run;
-	if (run >= cpu->jump_bytes) {
-		site->length = cpu->jump_bytes;
-		site->span = (uint8_t)nop_run(object, entry->site, cpu->jump_bytes);
-		return site->span < sizeof(site->old) ? SITE_OK : SITE_BAD_BYTES;
-	}
+	if (run >= cpu->jump_bytes)
+		return place_jump(object, entry->site + run, site);
+	if (!run && entry->before >= cpu->jump_bytes && !object_symbol_at(object, entry->function))
+		return place_last(cpu, entry, site);
+	site->body_off = site->code_off = (uint8_t)run;
 	if (cpu->short_jump_bytes && run >= cpu->short_jump_bytes && entry->before >= cpu->jump_bytes) {
 		site->length = cpu->short_jump_bytes;
 		site->span = (uint8_t)nop_run(object, entry->site, cpu->short_jump_bytes);

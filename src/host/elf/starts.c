@@ -1,7 +1,9 @@
 /*
  * Where functions begin by the unwind table (.eh_frame_hdr), for files whose
  * symbols were stripped.  Without it, a run of no-ops that begins before its
- * function could not be told from one that begins in it.
+ * function could not be told from one that begins in it.  gcc for aarch64 and
+ * riscv64 writes a function's no-ops before its entry of that table: a symbol,
+ * where there is one, knows better.
  *
  * Caller: object_open.  Context: host; the table is untrusted.
  */
@@ -18,6 +20,13 @@ struct entry {
 	int32_t frame;
 };
 
+static bool is_inside_function(const struct object *object, uint64_t address)
+{
+	const struct object_symbol *symbol = object_symbol_around(object, address);
+
+	return symbol && symbol->address != address;
+}
+
 static int read_table(struct object *object, uint64_t base, const uint8_t *bytes, size_t size)
 {
 	uint32_t count;
@@ -29,10 +38,12 @@ static int read_table(struct object *object, uint64_t base, const uint8_t *bytes
 		return 0;
 	for (uint32_t i = 0; i < count; i++) {
 		struct entry entry;
+		uint64_t start;
 		int error;
 
 		memcpy(&entry, bytes + HEADER_BYTES + i * sizeof(entry), sizeof(entry));
-		error = address_list_add(&object->starts, base + (uint64_t)(int64_t)entry.function);
+		start = base + (uint64_t)(int64_t)entry.function;
+		error = is_inside_function(object, start) ? 0 : address_list_add(&object->starts, start);
 		if (error)
 			return error;
 	}

@@ -145,6 +145,8 @@ static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char
 	function->size = (uint32_t)symbol->st_size;
 	function->rank = rank(symbol);
 	function->verdict = (uint8_t)site_verdict_of_name(function->symbol);
+	if (function->verdict == SITE_OK && symbol->st_other & object->cpu->vector_calls)
+		function->verdict = SITE_VECTORS;
 	object->symbol_count++;
 	return 0;
 }

@@ -35,7 +35,7 @@ static bool jumps_out(const struct object *object, uint64_t address, const uint8
 
 static bool function_jumps_out(const struct object *object, const uint8_t *code, uint64_t lo, uint64_t hi)
 {
-	for (uint64_t at = lo; at < hi; at++) {
+	for (uint64_t at = lo; at < hi; at += object->cpu->code_align) {
 		if (object->cpu->may_jump(code[at - lo]) && jumps_out(object, at, code + (at - lo), hi - at, lo, hi))
 			return true;
 	}

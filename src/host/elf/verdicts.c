@@ -76,6 +76,9 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_OWN] = "in the tracer's own path",
 		[SITE_NO_ENTRY] = "stripped, so its entry is not known",
 		[SITE_NOT_AT_ENTRY] = "its site is not at its entry",
+		[SITE_NOT_ALIGNED] = "too few aligned bytes for a jump",
+		[SITE_VECTORS] = "passes values in vector registers",
+		[SITE_TOO_FAR] = "out of a jump's reach",
 	};
 
 	return (unsigned int)verdict < SITE_VERDICTS ? texts[verdict] : "unknown";

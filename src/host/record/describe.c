@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -57,6 +58,15 @@ const char *record_mode_name(unsigned mode)
 	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : NULL;
 }
 
+static int describe_emulator(struct session *session)
+{
+	char *text = emulator_text(&session->emulator);
+	int ret = text ? trace_writer_info(session->writer, "emulator", "%s", text) : -ENOMEM;
+
+	free(text);
+	return ret;
+}
+
 int describe_start(struct session *session)
 {
 	const struct record_options *options = session->options;
@@ -88,10 +98,13 @@ int describe_start(struct session *session)
 		{"buffer_bytes", bytes},
 		{"options", options->options_text},
 		{"started", started},
-		{"clock", "tsc"},
+		{"machine", session->machine->name},
+		{"clock", session->machine->clock},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !ret; i++)
 		ret = trace_writer_info(session->writer, rows[i].key, "%s", rows[i].value);
+	if (!ret && session->emulated)
+		ret = describe_emulator(session);
 	return ret ? ret : trace_writer_flush(session->writer);
 }
 
@@ -123,6 +136,20 @@ static int write_threads(struct session *session)
 	return ret;
 }
 
+/* What the target's CPU says of its clock, and what a read of it costs: a call takes two. */
+static int write_clock(struct session *session)
+{
+	double rate = session->result->ticks_per_ns;
+	int ret = 0;
+
+	if (session->line.hz)
+		ret = trace_writer_info(session->writer, "clock_hz", "%llu", (unsigned long long)session->line.hz);
+	if (!ret && session->clock_cost && rate > 0)
+		ret = trace_writer_info(session->writer, "clock_read_ns", "%.1f",
+					session->clock_cost / rate / CALLTAP_CLOCK_READS);
+	return ret;
+}
+
 /* What most traces have none of; each is there only when it is. */
 static int write_oddities(struct session *session)
 {
@@ -145,6 +172,9 @@ static int write_oddities(struct session *session)
 	if (!ret && session->result->spaces)
 		ret = trace_writer_info(session->writer, "dlmopen", "not followed in %u processes",
 					session->result->spaces);
+	if (!ret && session->result->foreign)
+		ret = trace_writer_info(session->writer, "foreign", "%u programs for another CPU, untraced",
+					session->result->foreign);
 	if (!ret && session->result->strays)
 		ret = trace_writer_info(session->writer, "strays", "%u processes", session->result->strays);
 	if (!ret && session->result->unreached)
@@ -172,13 +202,15 @@ static int write_totals(struct session *session)
 		ret = trace_writer_info(session->writer, "patch_ticks", "%llu",
 					(unsigned long long)session->patch_ticks);
 	if (!ret)
+		ret = write_clock(session);
+	if (!ret)
 		ret = write_oddities(session);
 	return ret ? ret : trace_writer_flush(session->writer);
 }
 
 int describe_end(struct session *session)
 {
-	struct calltap_file_clock sample = clock_sample();
+	struct calltap_file_clock sample = timing_now(session);
 	struct calltap_file_end end = {
 		.records = session->result->records,
 		.lost = session->result->lost,
@@ -191,7 +223,8 @@ int describe_end(struct session *session)
 		ret = images_write_lines(&session->images, session->writer);
 	if (!ret)
 		ret = write_totals(session);
-	if (!ret)
+	/* An emulated clock whose rate is not known shows what was told last. */
+	if (!ret && sample.ticks > session->line.last_ticks)
 		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
 	return ret ? ret : trace_writer_chunk(session->writer, CALLTAP_CHUNK_END, &end, sizeof(end));
 }

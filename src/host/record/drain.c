@@ -25,12 +25,12 @@
 #define IDLE_NS	       10000000 /* longest sleep between rounds: 10 ms */
 #define REAP_NS	       50000000 /* how often ended threads are looked for */
 #define SHUT_IN	       (CALLTAP_NOTE_QUIET | CALLTAP_NOTE_NO_CHILDREN | CALLTAP_NOTE_END)
+#define COMM_MAX       15 /* bytes of a thread's name that the kernel keeps */
 #define RINGS_MORE_MAX CALLTAP_ARENA_RINGS
-#define CLOCK_NS       1000000000 /* a clock sample a second */
 
 struct drainer {
 	struct session *session;
-	uint64_t next_reap_ns, next_clock_ns;
+	uint64_t next_reap_ns;
 	bool busy; /* this round moved something */
 };
 
@@ -80,16 +80,39 @@ static void copy_head(struct calltap_subbuf *head, const struct calltap_subbuf *
 	head->comm[sizeof(head->comm) - 1] = 0;
 }
 
-static void name_thread(struct target_thread *thread, const char name[16])
+static const char *base_name(const char *path)
 {
-	if (!name[0] || !memcmp(name, thread->row.name, sizeof(thread->row.name)))
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* An emulator's threads are called like it: then the program's name is meant. */
+static const char *true_name(const struct session *session, const struct process *process, const char *name)
+{
+	const char *usual = session->machine->emulator;
+
+	if (!session->emulated || !process->exe)
+		return name;
+	if (strncmp(name, base_name(session->emulator.path), COMM_MAX) != 0 && strncmp(name, usual, strlen(usual)) != 0)
+		return name;
+	return base_name(process->exe);
+}
+
+static void name_thread(const struct session *session, const struct process *process, struct target_thread *thread,
+			const char *kernel_name)
+{
+	char name[sizeof(thread->row.name)] = "";
+
+	strncpy(name, true_name(session, process, kernel_name), sizeof(name) - 1);
+	if (!name[0] || !memcmp(name, thread->row.name, sizeof(name)))
 		return; /* a thread in a sandbox does not know it */
-	memcpy(thread->row.name, name, sizeof(thread->row.name));
+	memcpy(thread->row.name, name, sizeof(name));
 	thread->dirty = true;
 }
 
 /* Threads rename themselves after their first call: the kernel knows the name of one that lives. */
-static void refresh_name(struct process *process, struct target_thread *thread)
+static void refresh_name(const struct session *session, const struct process *process, struct target_thread *thread)
 {
 	char path[64], name[sizeof(thread->row.name)] = "";
 	FILE *file;
@@ -101,11 +124,7 @@ static void refresh_name(struct process *process, struct target_thread *thread)
 	if (fgets(name, sizeof(name), file))
 		name[strcspn(name, "\n")] = 0;
 	fclose(file);
-	if (!name[0] || !strcmp(name, thread->row.name))
-		return;
-	memset(thread->row.name, 0, sizeof(thread->row.name));
-	memcpy(thread->row.name, name, strlen(name));
-	thread->dirty = true;
+	name_thread(session, process, thread, name);
 }
 
 static int write_thread(struct session *session, struct target_thread *thread)
@@ -136,7 +155,7 @@ static int thread_of(struct session *session, struct process *process, struct ri
 		return ret;
 	reader->owner = head->owner;
 	*thread = &session->threads[reader->thread];
-	name_thread(*thread, head->comm);
+	name_thread(session, process, *thread, head->comm);
 	return 0;
 }
 
@@ -292,7 +311,7 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 			continue;
 		if (thread_lives(process, state - CALLTAP_RING_CLAIMED)) {
 			if (reader->thread != UINT32_MAX)
-				refresh_name(process, &session->threads[reader->thread]);
+				refresh_name(session, process, &session->threads[reader->thread]);
 			continue;
 		}
 		if (session->options->mode == CALLTAP_MODE_OVERWRITE)
@@ -423,18 +442,6 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
 		answer_requests(session, process);
 }
 
-static void sample_clock(struct drainer *drainer, uint64_t now)
-{
-	struct calltap_file_clock sample;
-
-	if (now < drainer->next_clock_ns)
-		return;
-	drainer->next_clock_ns = now + CLOCK_NS;
-	sample = clock_sample();
-	if (trace_writer_chunk(drainer->session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample)))
-		return; /* kept by the writer */
-}
-
 static void round_once(struct drainer *drainer)
 {
 	struct session *session = drainer->session;
@@ -443,7 +450,7 @@ static void round_once(struct drainer *drainer)
 
 	drainer->busy = false;
 	pthread_mutex_lock(&session->lock);
-	sample_clock(drainer, now);
+	timing_tick(session, now);
 	for (struct process *process = session->processes; process; process = process->next) {
 		drain_process(drainer, process, reap);
 		/* The server gets its turn between processes. */

@@ -60,6 +60,10 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	/* What cannot be read as an object is remembered as one without sites. */
 	if (!image->path || (library && object_is_plain_library(fd)) || object_open(&image->object, fd, path, NULL))
 		image->object = NULL;
+	if (image->object && images->machine && object_machine(image->object) != images->machine) {
+		object_close(image->object);
+		image->object = NULL;
+	}
 	image->next = images->first;
 	images->first = image;
 	*out = image;
@@ -110,7 +114,7 @@ int image_decide(struct images *images, struct image *image)
 		if (decision.trace)
 			want(images, image, &sources[i], &decision);
 	}
-	return layout_stubs(image->sites, image->site_count, &image->stub_bytes);
+	return layout_stubs(object_machine(image->object), image->sites, image->site_count, &image->stub_bytes);
 }
 
 /* A chunk of a fixed head, an array and strings: put together in one buffer. */
@@ -201,7 +205,10 @@ static size_t find_lines(const struct image *image, struct object_lines *lines, 
 	size_t text = 0;
 
 	for (uint32_t i = 0; i < image->site_count; i++) {
-		if (object_lines_find(lines, image->sources[i]->function, &found[i].file, &found[i].line))
+		const struct object_site *source = image->sources[i];
+
+		if (object_lines_find(lines, source->function, source->address + source->code_off, &found[i].file,
+				      &found[i].line))
 			text += strlen(found[i].file) + 1;
 		else
 			found[i].file = NULL;

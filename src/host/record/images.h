@@ -39,6 +39,7 @@ struct images {
 	struct image *first;
 	uint32_t count;	  /* next object index */
 	uint32_t next_id; /* next function id */
+	uint16_t machine; /* of other ELF machines' files nothing is traced; 0 = any will do */
 	const struct tracer *tracer;
 	struct tracer_needs needs;
 	struct filter_set *filters;
@@ -58,9 +59,10 @@ int image_announce(struct image *image, struct trace_writer *writer) __attribute
 /* Write LINES for all announced images (slow: reads DWARF). */
 int images_write_lines(struct images *images, struct trace_writer *writer) __attribute__((warn_unused_result));
 
-/* layout.c: bytes of a site's stub, as src/arch writes it. */
-uint32_t layout_stub_size(const struct calltap_site *site);
+/* layout.c: bytes of a site's stub, as the agent for that CPU (e_machine of a readable object) writes it. */
+uint32_t layout_stub_size(uint16_t machine, const struct calltap_site *site);
 /* Offsets of the stubs in a region, as the patch room needs them (doc/design/stubs.md). */
-int layout_stubs(struct calltap_site *sites, uint32_t count, uint64_t *bytes) __attribute__((warn_unused_result));
+int layout_stubs(uint16_t machine, struct calltap_site *sites, uint32_t count, uint64_t *bytes)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -84,7 +84,7 @@ void perfmap_add(struct session *session, struct process *process, const struct 
 	process->perf_map = true;
 	for (uint32_t i = 0; i < image->site_count; i++) {
 		fprintf(file, "%" PRIx64 " %x ", map->region + image->sites[i].stub_off,
-			layout_stub_size(&image->sites[i]));
+			layout_stub_size(object_machine(image->object), &image->sites[i]));
 		put_name(file, object_site_short_name(image->object, image->sources[i]));
 	}
 	if (fclose(file))

@@ -59,7 +59,7 @@ int plan_write_map(struct session *session, struct process *process, const struc
 		.process = process->index,
 		.object = map->image->index,
 		.base = map->base,
-		.ticks = clock_sample().ticks,
+		.ticks = timing_now(session).ticks,
 	};
 	uint64_t lo, hi;
 	int ret;
@@ -111,7 +111,7 @@ static int send_plan(struct process *process, const struct target_map *map)
 
 	if (fd < 0)
 		return fd;
-	object_extent(map->image->object, &lo, &hi);
+	object_near(map->image->object, &lo, &hi);
 	plan.near_lo = map->base + lo;
 	plan.near_hi = map->base + hi;
 	ret = channel_send(process->socket, &plan, sizeof(plan), &fd, 1);
@@ -181,5 +181,10 @@ int plan_report(struct session *session, struct process *process)
 	for (uint32_t k = 0; k < process->report_count && !ret; k++)
 		ret = plan_object(session, process, maps, process->report[k]);
 	fclose(maps);
+	if (!ret && session->emulated && !process->map_count)
+		session_diagnose(session,
+				 "process %d was not recorded: its emulator has its memory at other addresses than it "
+				 "tells it; leave the options -R and -B out",
+				 (int)process->pid);
 	return ret;
 }

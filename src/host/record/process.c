@@ -29,6 +29,7 @@ union message {
 	struct calltap_msg_fault fault;
 	struct calltap_msg_switch_done switch_done;
 	struct calltap_msg_detached detached;
+	struct calltap_msg_clock_told clock_told;
 	char bytes[CALLTAP_MSG_MAX];
 };
 
@@ -180,10 +181,13 @@ static int send_setup(struct session *session, struct process *process, bool wan
 		.tree_filter = filter_set_has(session->options->filters, FILTER_GRAPH),
 		.wait_max_ms = session->options->wait_max_ms,
 		.dormant = !wanted,
+		.emulated = session->emulated ? CALLTAP_EMULATED : 0,
 	};
 	int fds[3] = {session->board_fd, -1, -1}, ret;
 	char stat[64];
 
+	if (session->emulator.kills_forks)
+		setup.emulated |= CALLTAP_EMULATED_NO_FORKS;
 	process->dormant = !wanted;
 	if (!wanted)
 		return channel_send(process->socket, &setup, sizeof(setup), NULL, 0);
@@ -202,13 +206,15 @@ static int send_setup(struct session *session, struct process *process, bool wan
 	return ret;
 }
 
-static int send_go(struct process *process)
+static int send_go(struct session *session, struct process *process)
 {
 	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
+	bool fresh = session->emulated && process->row.start != CALLTAP_START_FORK;
+	int ret = fresh ? timing_ask(process) : 0; /* it may end soon */
 
 	process->settled = true;
 	process->began = true;
-	return channel_send(process->socket, &go, sizeof(go), NULL, 0);
+	return ret ? ret : channel_send(process->socket, &go, sizeof(go), NULL, 0);
 }
 
 /*
@@ -239,32 +245,50 @@ static int greet_again(struct session *session, struct process *process, const s
 	event.data.ptr = known;
 	if (epoll_ctl(session->epoll, EPOLL_CTL_MOD, socket, &event))
 		return -errno;
-	return send_go(known);
+	return send_go(session, known);
 }
 
-static int greet(struct session *session, struct process *process, const struct calltap_msg_hello *hello)
+/*
+ * What an emulator runs, only its agent can say, or the one that a forked
+ * child came from.  QEMU looks for a program that it was given by a relative
+ * path in the folder of the agent's thread, in vain: that is the command.  Of
+ * anything else /proc tells (process_write()).
+ */
+static int note_exe(const struct session *session, struct process *process, const char *exe,
+		    const struct process *origin)
 {
-	bool wanted = is_wanted(session, process, hello), forked = hello->flags & CALLTAP_HELLO_FORKED;
+	if (!session->emulated)
+		return 0;
+	if (!exe[0] && origin && origin->exe)
+		exe = origin->exe;
+	process->exe = exe[0] ? strdup(exe) : realpath(session->program, NULL);
+	if (!process->exe)
+		process->exe = strdup(session->program);
+	return process->exe ? 0 : -ENOMEM;
+}
+
+static void set_threshold(struct session *session, const struct process *process)
+{
+	double rate = clock_line_rate(&session->line);
+
+	session->threshold_ticks = (uint64_t)((double)session->options->threshold_ns * rate);
+	if (session->options->threshold_ns && rate == 0)
+		session_diagnose(session,
+				 "the rate of the clock of process %d is not known, so calls shorter than the "
+				 "threshold (-t) are recorded, too",
+				 (int)process->pid);
+}
+
+/* The second half of a greeting, when all is known that SETUP takes. */
+static int welcome(struct session *session, struct process *process)
+{
+	const struct calltap_msg_hello *hello = &process->hello;
+	bool forked = hello->flags & CALLTAP_HELLO_FORKED;
 	const struct process *origin = forked ? forked_from(session, process, hello) : NULL;
+	bool wanted = !process->foreign && is_wanted(session, process, hello);
 	int ret;
 
-	if (process->greeted)
-		return -EPROTO;
-	if (hello->key != session->key)
-		return -EKEYREJECTED; /* not of this session: anybody may connect */
-	if (hello->version != CALLTAP_ABI_VERSION) {
-		session_diagnose(session,
-				 "the agent in process %d speaks version %u, this tool %u; install both from one build",
-				 (int)process->pid, hello->version, CALLTAP_ABI_VERSION);
-		return -EPROTO;
-	}
-	if (hello->flags & CALLTAP_HELLO_BACK) {
-		ret = greet_again(session, process, hello);
-		return ret ? ret : -ECANCELED; /* this entry is over either way */
-	}
-	process->greeted = true;
-	process->image_id = hello->image_id;
-	process->other_ids = hello->pid != (uint32_t)process->pid;
+	process->welcome = true;
 	if (wanted) {
 		number_process(session, process, hello, origin);
 		ret = process_write(session, process);
@@ -273,14 +297,65 @@ static int greet(struct session *session, struct process *process, const struct 
 		if (ret)
 			wanted = false; /* the file is full: let the program run on alone */
 	}
+	if (session->emulated && wanted)
+		set_threshold(session, process);
 	ret = send_setup(session, process, wanted);
 	if (!ret && wanted && forked) {
 		perfmap_add_all(session, process);
 		ret = live_apply_all(process);
 	}
 	if (!ret && wanted && forked)
-		ret = send_go(process);
+		ret = send_go(session, process);
 	return ret;
+}
+
+static int check_hello(struct session *session, const struct process *process, const struct calltap_msg_hello *hello,
+		       uint32_t size)
+{
+	if (size < sizeof(*hello) + 1 || ((const char *)hello)[size - 1] || process->greeted)
+		return -EPROTO;
+	if (hello->key != session->key)
+		return -EKEYREJECTED; /* not of this session: anybody may connect */
+	if (hello->version == CALLTAP_ABI_VERSION)
+		return 0;
+	session_diagnose(session,
+			 "the agent in process %d speaks version %u, this tool %u; install both from one build",
+			 (int)process->pid, hello->version, CALLTAP_ABI_VERSION);
+	return -EPROTO;
+}
+
+static int greet(struct session *session, struct process *process, const struct calltap_msg_hello *hello, uint32_t size)
+{
+	bool forked = hello->flags & CALLTAP_HELLO_FORKED;
+	int ret = check_hello(session, process, hello, size);
+
+	if (ret)
+		return ret;
+	if (hello->flags & CALLTAP_HELLO_BACK) {
+		ret = greet_again(session, process, hello);
+		return ret ? ret : -ECANCELED; /* this entry is over either way */
+	}
+	process->greeted = true;
+	process->image_id = hello->image_id;
+	process->other_ids = hello->pid != (uint32_t)process->pid;
+	process->foreign = hello->machine != session->machine->id;
+	process->hello = *hello;
+	if (process->foreign)
+		return welcome(session, process);
+	ret = note_exe(session, process, hello->exe, forked ? forked_from(session, process, hello) : NULL);
+	if (ret)
+		return ret;
+	timing_greet(session, hello);
+	return timing_is_vague(session, process) ? timing_ask(process) : welcome(session, process);
+}
+
+static int take_time(struct session *session, struct process *process, const struct calltap_msg_clock_told *told)
+{
+	int ret = timing_told(session, process, told);
+
+	if (ret || process->welcome)
+		return ret;
+	return timing_is_vague(session, process) ? timing_ask(process) : welcome(session, process);
 }
 
 static int add_object(struct process *process, const struct calltap_msg_object *object)
@@ -310,7 +385,7 @@ static int end_report(struct session *session, struct process *process, const st
 	forget_report(process);
 	if (ret)
 		return ret;
-	return process->plans_open ? 0 : send_go(process);
+	return process->plans_open ? 0 : send_go(session, process);
 }
 
 static int plan_done(struct session *session, struct process *process, const struct calltap_msg_plan_done *done)
@@ -330,7 +405,7 @@ static int plan_done(struct session *session, struct process *process, const str
 	perfmap_add(session, process, &process->maps[done->plan_id]);
 	process->plans_open--;
 	ret = live_apply(process, &process->maps[done->plan_id]);
-	return ret || process->plans_open ? ret : send_go(process);
+	return ret || process->plans_open ? ret : send_go(session, process);
 }
 
 static void note_fault(struct session *session, struct process *process, const struct calltap_msg_fault *fault)
@@ -351,7 +426,7 @@ static int answer(struct session *session, struct process *process, const union 
 {
 	switch (message->head.type) {
 	case CALLTAP_MSG_HELLO:
-		return size == sizeof(message->hello) ? greet(session, process, &message->hello) : -EPROTO;
+		return greet(session, process, &message->hello, size);
 	case CALLTAP_MSG_OBJECT:
 		return add_object(process, &message->object);
 	case CALLTAP_MSG_OBJECTS_END:
@@ -362,6 +437,9 @@ static int answer(struct session *session, struct process *process, const union 
 	case CALLTAP_MSG_SWITCH_DONE:
 		return size == sizeof(message->switch_done) ? live_answer(session, process, &message->switch_done)
 							    : -EPROTO;
+	case CALLTAP_MSG_CLOCK_TOLD:
+		return size == sizeof(message->clock_told) ? take_time(session, process, &message->clock_told)
+							   : -EPROTO;
 	case CALLTAP_MSG_DETACHED:
 		if (size != sizeof(message->detached))
 			return -EPROTO;
@@ -387,6 +465,15 @@ static bool is_its_end(int error)
 	       error == -EKEYREJECTED || error == -ECANCELED;
 }
 
+/* First of all a HELLO; nothing of objects and plans before SETUP, nor if there is nothing to trace. */
+static bool may_say(const struct process *process, uint32_t type)
+{
+	if (!process->greeted || type == CALLTAP_MSG_HELLO)
+		return type == CALLTAP_MSG_HELLO;
+	return (process->welcome && !process->dormant) || type == CALLTAP_MSG_CLOCK_TOLD || type == CALLTAP_MSG_FAULT ||
+	       type == CALLTAP_MSG_DETACHED;
+}
+
 int process_serve(struct session *session, struct process *process)
 {
 	union message message;
@@ -395,9 +482,7 @@ int process_serve(struct session *session, struct process *process)
 	if (ret == -EAGAIN || ret == -EINTR)
 		return 0;
 	if (ret > 0) {
-		ret = process->greeted || message.head.type == CALLTAP_MSG_HELLO
-			      ? answer(session, process, &message, (uint32_t)ret)
-			      : -EPROTO;
+		ret = may_say(process, message.head.type) ? answer(session, process, &message, (uint32_t)ret) : -EPROTO;
 		if (ret == -EPIPE || ret == -ECONNRESET)
 			return 0; /* it has gone, but may have said why: read on until the end */
 	}

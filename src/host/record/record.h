@@ -35,7 +35,8 @@ struct record_options {
 	bool progress;	       /* show progress on stderr */
 	bool verbose;
 	const char *options_text; /* as typed, for the file */
-	const char *agent_path;	  /* of libcalltap-agent.so */
+	const char *agent_path;	  /* of libcalltap-agent.so for this CPU; others lie in folders beside it */
+	const char *emulator;	  /* command that runs the program, with its options; NULL: QEMU, where one is needed */
 	struct record_live *live; /* for others to change what is recorded, or NULL */
 };
 
@@ -50,7 +51,9 @@ struct record_result {
 	uint32_t executed;   /* programs executed in a sandbox, where the agent stays out */
 	uint32_t spaces;     /* processes with objects in a name space of dlmopen() */
 	uint32_t strays;     /* processes that live on, and made no traced call while it was recorded */
+	uint32_t foreign;    /* programs for another CPU than the command's, which ran untraced */
 	uint32_t unreached;  /* forked children that could not reach the tool */
+	bool kills_forks;    /* because the emulator would not have let them live */
 	uint64_t wait_ticks; /* that threads waited for the tool, in all */
 	double ticks_per_ns;
 	uint64_t file_bytes;

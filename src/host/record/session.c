@@ -119,7 +119,7 @@ static void end_target(struct session *session, struct process *process)
 	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
 	close(process->socket);
 	process->socket = -1;
-	process->row.end_ticks = clock_sample().ticks;
+	process->row.end_ticks = timing_now(session).ticks;
 	if (!process->arena_count)
 		process->drained = true;
 	if (broke_off(process))
@@ -244,6 +244,8 @@ static void let_go(struct session *session)
 
 	pthread_mutex_lock(&session->lock);
 	session->letting_go = true;
+	if (session->emulated)
+		timing_tick(session, until + DETACH_NS); /* the last word on the clock */
 	for (struct process *process = session->processes; process; process = process->next) {
 		process->detaching = !process->ended && process->greeted && !process->alone && !process->dormant &&
 				     !channel_send(process->socket, &detach, sizeof(detach), NULL, 0);
@@ -297,12 +299,13 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 		.depth = options->depth_max != 0,
 		.threshold = options->threshold_ns != 0,
 	};
-	if (options->threshold_ns)
-		session->threshold_ticks = (uint64_t)((double)options->threshold_ns * clock_ticks_per_ns(CALIBRATE_MS));
 	shape_rings(session);
 	ret = precheck_command(session, diag);
 	if (ret)
 		return ret;
+	/* An emulated target's is known when it has called in. */
+	if (options->threshold_ns && !session->emulated)
+		session->threshold_ticks = (uint64_t)((double)options->threshold_ns * clock_ticks_per_ns(CALIBRATE_MS));
 	ret = board_create(session);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot make shared memory: %s", strerror(-ret));
@@ -341,16 +344,16 @@ static bool keep_older(const char *output, bool back)
 
 static int open_file(struct session *session, struct calltap_diag *diag)
 {
-	struct calltap_file_clock sample = clock_sample();
+	struct calltap_file_clock sample = timing_now(session);
 	int ret;
 
 	session->older_kept = keep_older(session->options->output, false);
 	session->output_taken = true;
-	ret = trace_writer_create(&session->writer, session->options->output, 62 /* EM_X86_64 */, diag);
+	ret = trace_writer_create(&session->writer, session->options->output, session->machine->id, diag);
 	if (ret)
 		return ret;
 	ret = describe_start(session);
-	if (!ret)
+	if (!ret && !session->emulated)
 		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot write %s: %s", session->options->output, strerror(-ret));
@@ -364,12 +367,36 @@ static void close_command_fd(struct session *session)
 	session->command_fd = -1;
 }
 
+static double rate_since(const struct calltap_file_clock *start)
+{
+	struct calltap_file_clock end = clock_sample();
+
+	return (double)(end.ticks - start->ticks) / (double)(end.mono_ns - start->mono_ns);
+}
+
+/* Programs for another CPU; an emulator that a program of ours runs in next is none of those. */
+static uint32_t count_foreign(const struct session *session)
+{
+	uint32_t count = 0;
+
+	for (const struct process *process = session->processes; process; process = process->next) {
+		const struct process *other = process->foreign ? session->processes : NULL;
+
+		while (other && (other->pid != process->pid || !other->greeted || other->foreign ||
+				 other->since_ns < process->since_ns))
+			other = other->next;
+		count += process->foreign && !other;
+	}
+	return count;
+}
+
 static int run(struct session *session, struct calltap_diag *diag)
 {
 	struct record_result *result = session->result;
-	struct calltap_file_clock start = clock_sample(), end;
+	struct calltap_file_clock start = clock_sample();
 	int ret;
 
+	session->began_ns = start.mono_ns;
 	signals_take(session);
 	ret = open_file(session, diag);
 	if (ret)
@@ -389,15 +416,20 @@ static int run(struct session *session, struct calltap_diag *diag)
 	live_detach(session);
 	drain_stop(session);
 	result->unreached = __atomic_load_n(&session->board->unreached, __ATOMIC_RELAXED);
+	result->kills_forks = session->emulator.kills_forks;
 	progress_show(session, true);
-	if (!session->process_count)
+	result->foreign = count_foreign(session);
+	if (!session->process_count && !result->foreign)
 		session_diagnose(session,
 				 "nothing was recorded: the agent did not report from %s; it may have ended "
-				 "too early, be setuid or static, or lack memory or descriptors",
-				 session->options->command[0]);
+				 "too early, be %s, or lack memory or descriptors",
+				 session->options->command[0],
+				 session->emulated ? "refused by its emulator" : "setuid or static");
+	result->ticks_per_ns = session->emulated ? clock_line_rate(&session->line) : rate_since(&start);
+	if (session->process_count && result->ticks_per_ns == 0)
+		session_diagnose(session, "no process told the rate of its clock (one in a time namespace cannot): "
+					  "the trace's times are ticks, not nanoseconds");
 	ret = describe_end(session);
-	end = clock_sample();
-	result->ticks_per_ns = (double)(end.ticks - start.ticks) / (double)(end.mono_ns - start.mono_ns);
 	result->left = session->command != 0;
 	result->threads = session->thread_count;
 	result->processes = session->process_count;
@@ -452,6 +484,9 @@ static void tear_down(struct session *session)
 		close(session->spare_fd);
 	close_command_fd(session);
 	free(session->threads);
+	free(session->program);
+	free(session->agent);
+	emulator_destroy(&session->emulator);
 	pthread_cond_destroy(&session->answered);
 	pthread_mutex_destroy(&session->lock);
 }

@@ -18,6 +18,8 @@
 #include <calltap/abi/ring.h>
 #include <host/trace/writer.h>
 
+#include "clock.h"
+#include "emulator.h"
 #include "images.h"
 #include "record.h"
 
@@ -65,7 +67,11 @@ struct process {
 	uint64_t image_id;
 	struct calltap_file_process row;
 	char *exe; /* path of its program, NULL = not known */
+	struct calltap_msg_hello hello;
+	uint64_t asked_ns; /* when it was sent a CLOCK that it has not answered, 0 = it has */
 	bool greeted, dormant;
+	bool welcome;		/* SETUP was sent */
+	bool foreign;		/* a program for another CPU than the session's: not traced */
 	bool detaching;		/* DETACH was sent */
 	bool executed;		/* another program in a sandbox, where the agent does not go */
 	bool parted;		/* its agent said that it ends the conversation, or why */
@@ -111,6 +117,15 @@ struct session {
 	struct sigaction old[SESSION_SIGNALS]; /* and the dispositions of signals (signals.c) */
 	pid_t command;			       /* the command's pid, 0 = reaped */
 	int command_fd;			       /* its pidfd */
+	/* The programs that are recorded, and their clock (timing.c). */
+	const struct machine *machine;
+	char *program; /* path of the command's file */
+	char *agent;   /* of the agent for that machine; NULL: the command is no program that we can read */
+	struct emulator emulator;
+	bool emulated;		/* their counter is not ours to read */
+	struct clock_line line; /* what they tell of it */
+	uint32_t clock_cost;	/* struct calltap_msg_hello.clock_cost of the first */
+	uint64_t began_ns, next_sample_ns, sample_step_ns;
 	uint64_t threshold_ticks;
 	uint32_t sub_size, sub_count;
 	uint64_t patch_ticks;
@@ -177,10 +192,18 @@ int channel_send(int socket, const void *message, size_t size, const int *fds, u
 	__attribute__((warn_unused_result));
 int channel_receive(int socket, void *message, size_t size) __attribute__((warn_unused_result)); /* bytes or -errno */
 
-/* clock.c */
-uint64_t clock_now_ns(void); /* CLOCK_MONOTONIC */
-struct calltap_file_clock clock_sample(void);
-double clock_ticks_per_ns(unsigned calibrate_ms);
+/* timing.c: what the targets' clock shows; ticks are 0 as long as that is not known. */
+struct calltap_file_clock timing_now(const struct session *session);
+/* Take what a HELLO says of it. */
+void timing_greet(struct session *session, const struct calltap_msg_hello *hello);
+/* Ask a process, if it has answered before; take its answer. */
+int timing_ask(struct process *process) __attribute__((warn_unused_result));
+int timing_told(struct session *session, struct process *process, const struct calltap_msg_clock_told *told)
+	__attribute__((warn_unused_result));
+/* It has to be known better before a target can be told a threshold. */
+bool timing_is_vague(const struct session *session, const struct process *process);
+/* Now and then: a sample for the file. */
+void timing_tick(struct session *session, uint64_t now_ns);
 
 /* precheck.c: is there anything to trace, does every filter match?  Before the command runs. */
 int precheck_command(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));

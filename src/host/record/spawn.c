@@ -34,39 +34,99 @@ static int tell_filters(void)
 	return filters ? setenv(CALLTAP_ENV_FILTERS, text, 1) : 0;
 }
 
-/* In the child: what the program gets that it would not get without us is in its environment alone. */
-static void become_command(const struct session *session, const char *preload, const sigset_t *mask, int error_pipe)
+/* What the program gets that it would not get without us; all of it is in its environment. */
+struct launch {
+	char preload[PRELOAD_MAX];
+	char folders[PRELOAD_MAX]; /* for an emulated program: where agents are looked for */
+	char session[sizeof(((struct session *)0)->name) + 24];
+	char **line; /* under an emulator: the command line; NULL = the command itself */
+};
+
+/* In the child. */
+static void become_command(const struct session *session, const struct launch *launch, const sigset_t *mask,
+			   int error_pipe)
 {
-	char name[sizeof(session->name) + 24];
 	int error;
 
 	signals_give_back(session);
 	sigprocmask(SIG_SETMASK, mask, NULL); /* what came meanwhile ends it as it would without us */
 	setrlimit(RLIMIT_NOFILE, &session->files);
-	snprintf(name, sizeof(name), "%s:%016llx", session->name, (unsigned long long)session->key);
-	if (!setenv("LD_PRELOAD", preload, 1) && !setenv(CALLTAP_ENV_SESSION, name, 1) && !tell_filters())
-		execvp(session->options->command[0], session->options->command);
+	if (!setenv(CALLTAP_ENV_SESSION, launch->session, 1) && !tell_filters()) {
+		if (launch->line)
+			execv(session->emulator.path, launch->line);
+		else if (!setenv("LD_PRELOAD", launch->preload, 1))
+			execvp(session->options->command[0], session->options->command);
+	}
 	error = errno;
 	if (write(error_pipe, &error, sizeof(error)) < 0)
 		_exit(126);
 	_exit(127);
 }
 
-int spawn_command(struct session *session, struct calltap_diag *diag)
+/* NAME=VALUE, with what the variable holds already behind it. */
+static int put_before(char *text, const char *name, bool with_name, const char *value)
 {
-	const char *old = getenv("LD_PRELOAD");
-	char preload[PRELOAD_MAX];
-	int pipe_fds[2], error = 0;
-	sigset_t all, mask;
+	const char *old = getenv(name);
+	int length = snprintf(text, PRELOAD_MAX, "%s%s%s%s%s", with_name ? name : "", with_name ? "=" : "", value,
+			      old && *old ? ":" : "", old && *old ? old : "");
 
-	if (strpbrk(session->options->agent_path, " :"))
+	return length < (int)PRELOAD_MAX ? 0 : -E2BIG;
+}
+
+/*
+ * The emulator's own environment stays as it is, for it is a program of this
+ * CPU.  Its program may execute others of this CPU, too, whose loader would
+ * complain of an agent for another one: so the agent has no path, and each
+ * loader finds its own, since it passes over files for other CPUs.
+ */
+static int prepare_emulated(const struct session *session, struct launch *launch)
+{
+	const char *const variables[] = {launch->preload, launch->folders, NULL};
+	const char *native = session->options->agent_path, *name = strrchr(session->agent, '/') + 1;
+	char folders[PRELOAD_MAX];
+
+	if (snprintf(folders, sizeof(folders), "%.*s:%.*s", (int)(name - 1 - session->agent), session->agent,
+		     (int)(strrchr(native, '/') - native), native) >= (int)sizeof(folders))
+		return -E2BIG;
+	if (put_before(launch->preload, "LD_PRELOAD", true, name) ||
+	    put_before(launch->folders, "LD_LIBRARY_PATH", true, folders))
+		return -E2BIG;
+	if (strchr(launch->preload, ',') || strchr(launch->folders, ','))
+		return -EILSEQ;
+	launch->line = emulator_command(&session->emulator, session->program, session->options->command, variables);
+	return launch->line ? 0 : -ENOMEM;
+}
+
+static int prepare_launch(const struct session *session, struct launch *launch, struct calltap_diag *diag)
+{
+	const char *agent = session->options->agent_path;
+	int ret;
+
+	*launch = (struct launch){0};
+	if (strpbrk(agent, " :"))
 		return calltap_diag_set(diag, -EINVAL,
 					"the loader cannot preload %s: install Calltap where the path has no "
 					"space or colon",
-					session->options->agent_path);
-	if (snprintf(preload, sizeof(preload), "%s%s%s", session->options->agent_path, old && *old ? ":" : "",
-		     old ? old : "") >= (int)sizeof(preload))
-		return calltap_diag_set(diag, -E2BIG, "LD_PRELOAD is longer than %u bytes; shorten it", PRELOAD_MAX);
+					agent);
+	snprintf(launch->session, sizeof(launch->session), "%s:%016llx", session->name,
+		 (unsigned long long)session->key);
+	ret = session->emulated ? prepare_emulated(session, launch)
+				: put_before(launch->preload, "LD_PRELOAD", false, agent);
+	if (ret == -EILSEQ)
+		return calltap_diag_set(diag, ret,
+					"the emulator takes no comma in a variable: install Calltap where the path has "
+					"none, and have none in LD_PRELOAD and LD_LIBRARY_PATH");
+	if (ret == -E2BIG)
+		return calltap_diag_set(diag, ret, "LD_PRELOAD or LD_LIBRARY_PATH is longer than %u bytes; shorten it",
+					PRELOAD_MAX);
+	return ret ? calltap_diag_set(diag, ret, "not enough memory to start a program") : 0;
+}
+
+static int start(struct session *session, const struct launch *launch, struct calltap_diag *diag)
+{
+	int pipe_fds[2], error = 0;
+	sigset_t all, mask;
+
 	if (pipe2(pipe_fds, O_CLOEXEC))
 		return calltap_diag_set(diag, -errno, "cannot make a pipe: %s", strerror(errno));
 	/* Until it has its own dispositions back, a signal would meet ours. */
@@ -75,7 +135,7 @@ int spawn_command(struct session *session, struct calltap_diag *diag)
 	session->command = fork();
 	error = errno;
 	if (!session->command) {
-		become_command(session, preload, &mask, pipe_fds[1]);
+		become_command(session, launch, &mask, pipe_fds[1]);
 		_exit(127);
 	}
 	sigprocmask(SIG_SETMASK, &mask, NULL);
@@ -98,4 +158,15 @@ int spawn_command(struct session *session, struct calltap_diag *diag)
 	/* Without one (no descriptors, an old kernel) the server looks now and then whether it has ended. */
 	session->command_fd = (int)syscall(SYS_pidfd_open, session->command, 0);
 	return 0;
+}
+
+int spawn_command(struct session *session, struct calltap_diag *diag)
+{
+	struct launch launch;
+	int ret = prepare_launch(session, &launch, diag);
+
+	if (!ret)
+		ret = start(session, &launch, diag);
+	free(launch.line);
+	return ret;
 }

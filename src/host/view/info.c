@@ -17,6 +17,8 @@
 #include "term.h"
 #include "timetext.h"
 
+#define SLOW_READ_NS 100
+
 struct totals {
 	uint64_t records, lost, wait_ns, bytes, end_ticks;
 	uint32_t threads, processes, objects, functions;
@@ -94,15 +96,31 @@ static void put_line(struct out *out, const char *label, const char *value)
 	out_char(out, '\n');
 }
 
-/* The recorder's keys in the order to show them, and how they are called here. */
+/* The recorder's keys in the order to show them, and how they are called here; NULL: shown with the totals. */
 static const struct {
 	const char *key, *label;
 } known_keys[] = {
-	{"program", "Program"},	    {"command", "Command"}, {"cwd", "Directory"}, {"host", "Host"},
-	{"kernel", "Kernel"},	    {"cpu", "CPU"},	    {"tracer", "Tracer"}, {"mode", "Mode"},
-	{"buffer_bytes", "Buffer"}, {"options", "Options"}, {"clock", "Clock"},	  {"started", "Started"},
-	{"sites", "Sites"},	    {"patched", "Patched"}, {"failed", "Failed"}, {"version", "Calltap"},
-	{"exit", "Ended"},
+	{"program", "Program"},
+	{"command", "Command"},
+	{"cwd", "Directory"},
+	{"machine", "Machine"},
+	{"emulator", "Emulator"},
+	{"host", "Host"},
+	{"kernel", "Kernel"},
+	{"cpu", "CPU"},
+	{"tracer", "Tracer"},
+	{"mode", "Mode"},
+	{"buffer_bytes", "Buffer"},
+	{"options", "Options"},
+	{"clock", "Clock"},
+	{"started", "Started"},
+	{"sites", "Sites"},
+	{"patched", "Patched"},
+	{"failed", "Failed"},
+	{"version", "Calltap"},
+	{"exit", NULL},
+	{"clock_hz", NULL},
+	{"clock_read_ns", NULL},
 };
 
 #define KNOWN_KEYS (sizeof(known_keys) / sizeof(known_keys[0]))
@@ -127,7 +145,7 @@ static void print_keys(const struct trace *trace, struct out *out)
 
 	for (size_t i = 0; i < KNOWN_KEYS; i++) {
 		value = trace_info(trace, known_keys[i].key);
-		if (value && strcmp(known_keys[i].key, "exit") != 0)
+		if (value && known_keys[i].label)
 			put_line(out, known_keys[i].label, value);
 	}
 	for (uint32_t i = 0; trace_info_at(trace, i, &key, &value); i++) {
@@ -137,12 +155,41 @@ static void print_keys(const struct trace *trace, struct out *out)
 	}
 }
 
+/* As measured, and as the target's CPU says where it does. */
+static void print_clock_rate(const struct trace *trace, struct out *out)
+{
+	const char *told = trace_info(trace, "clock_hz");
+	char line[100];
+	int length = snprintf(line, sizeof(line), "%.6g MHz", trace_ticks_per_ns(trace) * 1e3);
+
+	if (told)
+		snprintf(line + length, sizeof(line) - (size_t)length, ", %.6g by the CPU's word",
+			 strtod(told, NULL) / 1e6);
+	put_line(out, "Clock frequency", line);
+}
+
+/* What a read of the clock cost in the target; a call takes two. */
+static void print_clock_read(const struct trace *trace, struct out *out)
+{
+	const char *value = trace_info(trace, "clock_read_ns"), *name = trace_info(trace, "clock");
+	char line[200];
+
+	if (!value)
+		return;
+	snprintf(line, sizeof(line), "%.30s ns", value);
+	if (strtod(value, NULL) > SLOW_READ_NS)
+		snprintf(line, sizeof(line),
+			 "%.30s ns: slow, and each call takes two; %.30s is emulated here, or trapped by the firmware",
+			 value, name ? name : "the counter");
+	put_line(out, "Clock read", line);
+}
+
 static void print_totals(const struct trace *trace, const struct totals *totals, struct out *out)
 {
 	char text[TIMETEXT_MAX], line[300];
 
-	snprintf(line, sizeof(line), "%.6g MHz", trace_ticks_per_ns(trace) * 1e3);
-	put_line(out, "Clock frequency", line);
+	print_clock_rate(trace, out);
+	print_clock_read(trace, out);
 	put_line(out, "Duration", timetext(duration_ns(trace, totals), text));
 	status_text(trace, line, sizeof(line));
 	put_line(out, "Ended", line);

@@ -72,47 +72,9 @@ void fake_stop(void)
 	probe_context.shared.board = NULL;
 }
 
-static uint8_t *put(uint8_t *at, const void *bytes, size_t size)
-{
-	memcpy(at, bytes, size);
-	return at + size;
-}
-
-static uint8_t *put_number(uint8_t *at, uint32_t value)
-{
-	return put(at, &value, sizeof(value));
-}
-
-code_function code_write(uint8_t *at, int n, uint8_t length, code_function inner, struct calltap_site *site)
-{
-	uint8_t *start = length == 2 ? at + 5 : at;
-
-	memset(at, 0x90, CODE_STEP);
-	if (length == 2)
-		put(start, "\x66\x90", 2);
-	*site = (struct calltap_site){
-		.address = (uint64_t)start,
-		.length = length,
-		.body_off = length,
-		.tramp_off = length == 2 ? -5 : 0,
-	};
-	memcpy(site->old, start, length);
-	memset(site->old + length, 0x90, 5);
-	at = start + length;
-	if (inner) {
-		at = put(at, "\x48\x83\xec\x08\xe8", 5); /* sub $8, %rsp; call inner */
-		at = put_number(at, (uint32_t)((uint64_t)inner - (uint64_t)(at + 4)));
-		at = put(at, "\x48\x83\xc4\x08\x05", 5); /* add $8, %rsp; add $n, %eax */
-	} else {
-		at = put(at, "\x8d\x87", 2); /* lea n(%rdi), %eax */
-	}
-	at = put_number(at, (uint32_t)n);
-	*at = 0xc3;
-	return (code_function)(uintptr_t)start;
-}
-
 void code_seal(void *pages, size_t size)
 {
+	arch_text_written((uint64_t)pages, size);
 	if (mprotect(pages, size, PROT_READ | PROT_EXEC))
 		abort();
 }

@@ -29,12 +29,25 @@ void fake_stop(void);
 
 typedef int (*code_function)(int);
 
+/* Sites as compilers leave them.  Where a CPU has none of the second or third kind, they are as the first. */
+enum code_kind {
+	CODE_USUAL,    /* no-ops at the entry */
+	CODE_SHORT,    /* too short for a jump to the stub, with no-ops before it */
+	CODE_STUBBORN, /* restored by its page alone */
+};
+
+/* <cpu>/code.c: how long such a site is. */
+uint8_t code_length(enum code_kind kind);
 /*
- * Write function number n at `at`: a site of `length` (5: nops at the entry; 2: a
- * short nop there and five nops before it), then x -> x + n, by way of a call of
- * `inner` when it is given.  Fills the site in, and returns the function.
+ * <cpu>/code.c: write function number n at `at`, with a site of that kind:
+ * x -> x + n, by way of a call of `inner` when it is given.  Fills the site in,
+ * and returns the function.
  */
-code_function code_write(uint8_t *at, int n, uint8_t length, code_function inner, struct calltap_site *site);
+code_function code_write(uint8_t *at, int n, enum code_kind kind, code_function inner, struct calltap_site *site);
+/* <cpu>/code.c: where the site's code in memory leads; 0 = on to the body, or nowhere. */
+uint64_t code_target(const struct calltap_site *site);
+/* <cpu>/code.c: a debugger's breakpoint; returns its size. */
+size_t code_breakpoint(uint8_t bytes[4]);
 /* Make pages that code_write() filled executable. */
 void code_seal(void *pages, size_t size);
 

@@ -12,6 +12,7 @@
 #include <host/record/images.h>
 
 #define SITES 20000u
+#define GATE  64 /* from the thread pointer */
 
 static struct calltap_site *make_sites(uint32_t count, uint32_t step_max, uint32_t align, uint16_t flags)
 {
@@ -21,8 +22,11 @@ static struct calltap_site *make_sites(uint32_t count, uint32_t step_max, uint32
 	assert_non_null(sites);
 	srand(7);
 	for (uint32_t i = 0; i < count; i++) {
-		sites[i] =
-			(struct calltap_site){.address = address, .id = i, .flags = flags, .length = 5, .body_off = 5};
+		sites[i] = (struct calltap_site){.address = address,
+						 .id = i,
+						 .flags = flags,
+						 .length = ARCH_SITE_MAX,
+						 .body_off = ARCH_SITE_MAX};
 		address += align + (uint32_t)rand() % step_max / align * align;
 	}
 	return sites;
@@ -31,11 +35,11 @@ static struct calltap_site *make_sites(uint32_t count, uint32_t step_max, uint32
 /* Every byte of the region belongs to one stub at the most; sizes are what the target really builds. */
 static void check(const struct calltap_site *sites, uint32_t count, uint64_t bytes)
 {
-	uint8_t *used = calloc(1, ARCH_REGION_HEAD + bytes), code[64];
+	uint8_t *used = calloc(1, ARCH_REGION_HEAD + bytes), code[128];
 
 	assert_non_null(used);
 	for (uint32_t i = 0; i < count; i++) {
-		size_t size = arch_stub_build(code, 0x100000, 0x100000, &sites[i], 0);
+		size_t size = arch_stub_build(code, 0x100000, 0x100000, &sites[i], GATE);
 
 		assert_true(sites[i].stub_off >= ARCH_REGION_HEAD);
 		assert_true(sites[i].stub_off + size <= ARCH_REGION_HEAD + bytes);
@@ -52,7 +56,7 @@ static void lay_out(uint32_t count, uint32_t step_max, uint32_t align, uint16_t 
 	struct calltap_site *sites = make_sites(count, step_max, align, flags);
 	uint64_t bytes;
 
-	assert_int_equal(layout_stubs(sites, count, &bytes), 0);
+	assert_int_equal(layout_stubs(ARCH_ELF_MACHINE, sites, count, &bytes), 0);
 	check(sites, count, bytes);
 	free(sites);
 }
@@ -79,8 +83,8 @@ static void short_sites_between(void **state)
 	uint64_t bytes;
 
 	for (uint32_t i = 0; i < 1000; i += 3)
-		sites[i].length = sites[i].body_off = 2;
-	assert_int_equal(layout_stubs(sites, 1000, &bytes), 0);
+		sites[i].length = sites[i].body_off = ARCH_SITE_MIN;
+	assert_int_equal(layout_stubs(ARCH_ELF_MACHINE, sites, 1000, &bytes), 0);
 	check(sites, 1000, bytes);
 	free(sites);
 }
@@ -89,7 +93,7 @@ static void no_sites(void **state)
 {
 	uint64_t bytes = 1;
 
-	assert_int_equal(layout_stubs(NULL, 0, &bytes), 0);
+	assert_int_equal(layout_stubs(ARCH_ELF_MACHINE, NULL, 0, &bytes), 0);
 	assert_int_equal(bytes, 0);
 }
 

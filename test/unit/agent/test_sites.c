@@ -39,20 +39,21 @@ static void build_region(struct target *target, uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++)
 		target->sites[i].id = 1000 + i;
-	assert_int_equal(layout_stubs(target->sites, count, &plan.stub_bytes), 0);
+	assert_int_equal(layout_stubs(ARCH_ELF_MACHINE, target->sites, count, &plan.stub_bytes), 0);
 	assert_int_equal(patch_region_build(&target->result, &plan, target->sites, gate, 0), 0);
 	assert_true(target->result.region.hi > target->result.region.lo);
 }
 
-/* Functions of both lengths, gated ones among them; odd ones call the one before. */
+/* Functions with sites of two kinds, gated ones among them; odd ones call the one before. */
 static void make(struct target *target)
 {
 	memset(target, 0, sizeof(*target));
 	target->pages = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(target->pages, MAP_FAILED);
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
-		target->functions[i] = code_write(target->pages + i * CODE_STEP, (int)i, i % 4 < 2 ? 5 : 2,
-						  i % 2 ? target->functions[i - 1] : NULL, &target->sites[i]);
+		target->functions[i] =
+			code_write(target->pages + i * CODE_STEP, (int)i, i % 4 < 2 ? CODE_USUAL : CODE_SHORT,
+				   i % 2 ? target->functions[i - 1] : NULL, &target->sites[i]);
 		target->sites[i].flags = (uint16_t)((i % 3 ? 0 : CALLTAP_SITE_GATED) |
 						    (i % 5 ? 0 : CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT));
 	}
@@ -86,19 +87,8 @@ static void applied_sites_lead_to_their_stubs(void **state)
 	apply(&target);
 	assert_int_equal(target.result.patched, FUNCTIONS);
 	assert_int_equal(target.result.failed, 0);
-	for (uint32_t i = 0; i < FUNCTIONS; i++) {
-		const uint8_t *at = (const uint8_t *)target.sites[i].address;
-		int32_t distance;
-
-		if (target.sites[i].length == 2) {
-			assert_memory_equal(at, "\xeb\xf9", 2); /* back over itself and five bytes */
-			at -= 5;
-		}
-		assert_int_equal(at[0], 0xe9);
-		memcpy(&distance, at + 1, sizeof(distance));
-		assert_true((uint64_t)at + 5 + (uint64_t)(int64_t)distance ==
-			    target.result.region.lo + target.sites[i].stub_off);
-	}
+	for (uint32_t i = 0; i < FUNCTIONS; i++)
+		assert_true(code_target(&target.sites[i]) == target.result.region.lo + target.sites[i].stub_off);
 	call_all(&target); /* probes are off: stubs lead straight to the bodies */
 	unmake(&target);
 }
@@ -151,8 +141,8 @@ static void traced_calls_are_recorded(void **state)
 	assert_int_equal(calltap_record_kind(word[1]), CALLTAP_REC_EXIT);
 	assert_true(word[2] == 0);
 	/* No return address is left behind: it would look like a live frame. */
-	for (uint64_t slot = (uint64_t)__builtin_frame_address(0) & ~(uint64_t)7, k = 0; k < 4096; k++)
-		assert_true(!probe_mirror_is_covered(slot - 8 * k) || *arch_mirror(slot - 8 * k) == 0);
+	for (uint64_t slot = ((uint64_t)__builtin_frame_address(0) & ~(uint64_t)15) - 8, k = 0; k < 2048; k++)
+		assert_true(!probe_mirror_is_covered(slot - 16 * k) || *arch_mirror(slot - 16 * k) == 0);
 	probe_thread.writer->span = probe_thread.writer->span2 = 0; /* the ring goes away */
 	probe_thread.writer->ring = NULL;
 	fake_arena_destroy(&fake);
@@ -166,7 +156,7 @@ static void different_bytes_are_left_alone(void **state)
 
 	make(&target);
 	target.sites[4].old[3] ^= 1;
-	target.sites[6].old[2] ^= 1; /* 6 is a short one: its trampoline */
+	target.sites[6].old[2] ^= 1; /* 6 is a short one, where there are such: its trampoline */
 	target.sites[8].length = 1;  /* no length that there is */
 	memcpy(before, target.pages, PAGE);
 	apply(&target);
@@ -193,6 +183,18 @@ static void out_of_reach_is_left_alone(void **state)
 	unmake(&target);
 }
 
+/* Does the site's code, when off, look as if nobody had been there? */
+static bool is_like_new_when_off(const struct target *target, const struct calltap_site *site)
+{
+	uint64_t stub = target->result.region.lo + site->stub_off;
+	struct arch_write off = arch_site_switch(site->address, site->length, stub, false);
+	uint8_t code[ARCH_SITE_MAX];
+
+	arch_site_make(code, site->address, site->length, stub);
+	memcpy(code + off.offset, off.bytes, off.size);
+	return !memcmp(code, site->old, site->length);
+}
+
 static void only_our_own_sites_are_switched(void **state)
 {
 	struct patch_region elsewhere;
@@ -201,24 +203,26 @@ static void only_our_own_sites_are_switched(void **state)
 	make(&target);
 	elsewhere = (struct patch_region){target.result.region.lo + PAGE, target.result.region.hi + PAGE};
 	assert_int_equal(patch_site_switch(&poker, &target.result.region, &target.sites[0], false),
-			 -EINVAL); /* not yet */
+			 is_like_new_when_off(&target, &target.sites[0]) ? 0 : -EINVAL); /* not yet */
 	apply(&target);
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		const struct calltap_site *site = &target.sites[i];
 		const uint8_t *at = (const uint8_t *)site->address;
-		uint8_t before[5];
+		uint8_t before[CODE_STEP / 2];
 
-		memcpy(before, at, 5);
+		memcpy(before, at, sizeof(before));
 		assert_int_equal(patch_site_switch(&poker, &elsewhere, site, false), -EINVAL);
-		assert_memory_equal(at, before, 5); /* what leads elsewhere is not ours */
+		assert_memory_equal(at, before, sizeof(before)); /* what leads elsewhere is not ours */
 		assert_int_equal(patch_site_switch(&poker, &target.result.region, site, true), 0);
-		assert_memory_equal(at, before, 5); /* it was on */
+		assert_memory_equal(at, before, sizeof(before)); /* it was on */
 		assert_int_equal(patch_site_switch(&poker, &target.result.region, site, false), 0);
-		assert_int_equal(at[0], site->length == 2 ? 0x3c : 0x3d);
-		assert_memory_equal(at + 1, before + 1, 4);
+		assert_true(code_target(site) == 0);
+		assert_memory_equal(at + site->length, before + site->length, sizeof(before) - site->length);
 		assert_int_equal(patch_site_switch(&poker, &target.result.region, site, false), 0);
-		if (i % 3 == 0)
-			assert_int_equal(patch_site_switch(&poker, &target.result.region, site, true), 0);
+		if (i % 3)
+			continue;
+		assert_int_equal(patch_site_switch(&poker, &target.result.region, site, true), 0);
+		assert_memory_equal(at, before, sizeof(before));
 	}
 	call_all(&target);
 	unmake(&target);
@@ -255,28 +259,30 @@ static void foreign_bytes_are_not_restored(void **state)
 	struct patch_restored restored;
 	struct patch_pages pages = {0};
 	struct target target;
-	uint8_t before[PAGE], *at;
+	uint8_t before[PAGE], breakpoint[4], jump[CODE_STEP], *at;
+	size_t size = code_breakpoint(breakpoint);
 
 	make(&target);
 	memcpy(before, target.pages, PAGE);
 	apply(&target);
-	at = (uint8_t *)target.sites[4].address; /* a long one */
-	assert_int_equal(patch_poke(&poker, (uint64_t)at, "\xcc", 1), 0);
+	at = (uint8_t *)target.sites[4].address; /* a usual one */
+	memcpy(jump, at, sizeof(jump));
+	assert_int_equal(patch_poke(&poker, (uint64_t)at, breakpoint, size), 0);
 	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, &pages);
 	assert_int_equal(restored.restored, FUNCTIONS - 1);
 	assert_int_equal(restored.left, 1);
-	assert_int_equal(at[0], 0xcc);
-	assert_memory_not_equal(at + 1, before + (at + 1 - target.pages), 4);
-	memcpy(before + (at - target.pages), at, 5);
+	assert_memory_equal(at, breakpoint, size);
+	memcpy(before + (at - target.pages), breakpoint, size);
+	memcpy(before + (at - target.pages) + size, jump + size, target.sites[4].length - size);
 	assert_memory_equal(target.pages, before, PAGE);
 	/* And when the debugger takes its breakpoint away, what it puts back is a jump to a stub that is still there.
 	 */
-	assert_int_equal(patch_poke(&poker, (uint64_t)at, "\xe9", 1), 0);
+	assert_int_equal(patch_poke(&poker, (uint64_t)at, jump, size), 0);
 	call_all(&target);
 	unmake(&target);
 }
 
-/* The same functions, and one whose site only its page can restore, in a private mapping of a file. */
+/* The same functions, and one whose site only its page can restore (where a CPU has such), mapped from a file. */
 static void make_in_file(struct target *target)
 {
 	int fd = memfd_create("text", MFD_CLOEXEC);
@@ -284,7 +290,7 @@ static void make_in_file(struct target *target)
 
 	make(target);
 	assert_int_equal(mprotect(target->pages, PAGE, PROT_READ | PROT_WRITE), 0);
-	target->functions[0] = code_write(target->pages, 0, 8, NULL, &target->sites[0]);
+	target->functions[0] = code_write(target->pages, 0, CODE_STUBBORN, NULL, &target->sites[0]);
 	offset = (uint64_t)target->pages;
 	assert_int_equal(write(fd, target->pages, PAGE), PAGE);
 	assert_int_equal(munmap(target->pages, PAGE), 0);
@@ -297,6 +303,21 @@ static void make_in_file(struct target *target)
 		target->functions[i] = (code_function)((uintptr_t)target->functions[i] + offset);
 	}
 	build_region(target, FUNCTIONS);
+}
+
+/* How many of these sites only their page can restore. */
+static uint32_t stubborn(const struct target *target)
+{
+	struct arch_write writes[ARCH_STEPS_MAX];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < FUNCTIONS; i++) {
+		uint8_t inert;
+
+		arch_site_restore(writes, target->sites[i].length, target->sites[i].old, &inert);
+		count += inert != 0;
+	}
+	return count;
 }
 
 static bool is_copy(const void *page)
@@ -333,7 +354,7 @@ static void pages_are_given_back(void **state)
 	unmake(&target);
 }
 
-/* A breakpoint that came later must not go with the page: then one site stays switched off. */
+/* A breakpoint that came later must not go with the page: then a stubborn site stays switched off. */
 static void others_changes_keep_their_page(void **state)
 {
 	struct patch_restored restored;
@@ -345,8 +366,8 @@ static void others_changes_keep_their_page(void **state)
 	apply(&target);
 	assert_int_equal(patch_poke(&poker, (uint64_t)target.pages + PAGE - 1, "\xcc", 1), 0);
 	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, &pages);
-	assert_int_equal(restored.restored, FUNCTIONS - 1);
-	assert_int_equal(restored.left, 1);
+	assert_int_equal(restored.restored, FUNCTIONS - stubborn(&target));
+	assert_int_equal(restored.left, stubborn(&target));
 	assert_int_equal(target.pages[PAGE - 1], 0xcc);
 	call_all(&target);
 	unmake(&target);
@@ -380,7 +401,7 @@ static void copies_are_not_given_back(void **state)
 	memcpy(target.pages, before, PAGE);
 	code_seal(target.pages, PAGE);
 	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, &pages);
-	assert_int_equal(restored.restored, FUNCTIONS - 1);
+	assert_int_equal(restored.restored, FUNCTIONS - stubborn(&target));
 	call_all(&target);
 	unmake(&target);
 }
@@ -394,19 +415,19 @@ static void windows_do_not_span_holes(void **state)
 
 	assert_ptr_not_equal(pages, MAP_FAILED);
 	target.pages = pages;
-	code_write(pages + PAGE - 5, 0, 5, NULL, &target.sites[n++]); /* a site that ends with its page */
-	memset(pages + PAGE - 5, 0x90, 5);
-	code_write(pages + 2 * PAGE, 1, 5, NULL, &target.sites[n++]); /* one right behind the hole */
-	code_write(pages + 2 * PAGE + 64, 2, 5, NULL, &target.sites[n++]);
-	code_write(pages + 39 * PAGE, 3, 5, NULL, &target.sites[n++]); /* more than a window away */
+	code_write(pages + PAGE - code_length(CODE_USUAL), 0, CODE_USUAL, NULL,
+		   &target.sites[n++]);					       /* a site that ends with its page */
+	code_write(pages + 2 * PAGE, 1, CODE_USUAL, NULL, &target.sites[n++]); /* one right behind the hole */
+	code_write(pages + 2 * PAGE + CODE_STEP, 2, CODE_USUAL, NULL, &target.sites[n++]);
+	code_write(pages + 39 * PAGE, 3, CODE_USUAL, NULL, &target.sites[n++]); /* more than a window away */
 	code_seal(pages, 40 * PAGE);
 	assert_int_equal(munmap(pages + PAGE, PAGE), 0);
 	build_region(&target, n);
 	assert_int_equal(patch_sites_apply(&target.result, &poker, target.sites, n), 0);
 	assert_int_equal(target.result.patched, n);
 	for (uint32_t i = 0; i < n; i++)
-		assert_int_equal(*(const uint8_t *)target.sites[i].address, 0xe9);
-	for (size_t i = 2 * PAGE + 128; i < 39 * PAGE; i++)
+		assert_true(code_target(&target.sites[i]) == target.result.region.lo + target.sites[i].stub_off);
+	for (size_t i = 2 * PAGE + 2 * CODE_STEP; i < 39 * PAGE; i++)
 		assert_int_equal(pages[i], 0);
 	munmap(pages, 40 * PAGE);
 }
@@ -419,11 +440,16 @@ static void half_written_sites_are_taken_back(void **state)
 	uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t before[2 * PAGE];
 	char name[64];
-	int fd = memfd_create("text", MFD_CLOEXEC), read_only;
+	int fd, read_only;
 
 	assert_ptr_not_equal(pages, MAP_FAILED);
-	code_write(pages, 0, 5, NULL, &target.sites[0]);
-	code_write(pages + PAGE - 3, 1, 5, NULL, &target.sites[1]);
+	if (code_length(CODE_USUAL) == ARCH_SITE_ALIGN) {
+		print_message("no site lies on two pages here\n");
+		skip();
+	}
+	fd = memfd_create("text", MFD_CLOEXEC);
+	code_write(pages, 0, CODE_USUAL, NULL, &target.sites[0]);
+	code_write(pages + PAGE - ARCH_SITE_ALIGN, 1, CODE_USUAL, NULL, &target.sites[1]);
 	assert_int_equal(write(fd, pages + PAGE, PAGE), PAGE);
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	read_only = open(name, O_RDONLY | O_CLOEXEC);
@@ -483,7 +509,7 @@ static void mirror_covers_a_granule(void **state)
 /* The program's own memory where a plane would go is the program's. */
 static void mirror_does_not_take_memory(void **state)
 {
-	uint64_t slot = (uint64_t)0x123456 << GRANULE_BITS | 0x4008;
+	uint64_t slot = (uint64_t)0x12345 << GRANULE_BITS | 0x4008;
 	struct probe_thread thread = {0};
 	uint64_t *theirs = mmap((void *)((uint64_t)arch_mirror(slot) & ~(uint64_t)(PAGE - 1)), PAGE,
 				PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);

@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
 """The verb `functions` as a person uses it: what it lists, what it exits with, what it says when it cannot.
 
-Usage: functions_verb.py CALLTAP SOURCE_DIR.
+Usage: functions_verb.py CALLTAP SOURCE_DIR SEEDS_DIR, which has objects for every CPU.
 """
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+import wrapped  # noqa: E402  (the path above is what finds it)
+
+# What the message names for this machine, and whether it has calls of __fentry__.
+PATCHABLE = "-fpatchable-function-entry=" + ("1" if platform.machine() == "aarch64" else "5")
+FENTRY = platform.machine() == "x86_64"
 
 
 class Case:
@@ -42,7 +50,7 @@ def build(source, output, flags):
 def make_programs(sources, directory):
     os.mkdir(os.path.join(directory, "bin"))
     source = os.path.join(sources, "known.c")
-    for name, flags in {"bin/known": "-fpatchable-function-entry=5", "short": "-fpatchable-function-entry=2",
+    for name, flags in {"bin/known": "-fpatchable-function-entry=5", "short": "-fpatchable-function-entry=1,1",
                         "plain": "", "mcount": "-pg", "static": "-static -fpatchable-function-entry=5",
                         "cyg": "-finstrument-functions", "object.o": "-c -fpatchable-function-entry=5",
                         "libknown.so": "-shared -fPIC -fpatchable-function-entry=5"}.items():
@@ -76,12 +84,12 @@ def check_lost_tables(case):
     note = "g++ before 13 loses the sites"
     lost = lost_tables(case, "g++", "-fpatchable-function-entry=5")
     if lost is not None:
-        case.expect(0, [note, "-pg -mfentry"] if lost else [], [], "./shared")
+        case.expect(0, [note, "g++ 13 and " + PATCHABLE] if lost else [], [], "./shared")
         wrong = not lost and note in case.run("./shared").stdout
         print("FAIL" if wrong else "ok  ", "sites lost by g++:", lost)
         case.failed += wrong
     for compiler, flags in (("g++", "-pg -mfentry"), ("clang++", "-fpatchable-function-entry=5")):
-        if not shutil.which(compiler):
+        if not shutil.which(compiler) or ("-mfentry" in flags and not FENTRY):
             continue
         wrong = lost_tables(case, compiler, flags) is not False or note in case.run("./shared").stdout
         print("FAIL" if wrong else "ok  ", "the remedy", compiler, flags)
@@ -101,18 +109,34 @@ def check_json(case):
     case.failed += not right
 
 
+def check_foreign(case, seeds):
+    """Files for other CPUs are listed like this one's; only the remedies differ."""
+    for cpu in ("riscv64", "aarch64"):
+        case.expect(0, ["patchable   hidden\n", "setjmp  (returns twice", "find  (looks at its caller", "6 functions, 2"],
+                    [], os.path.join(seeds, cpu + ".so"))
+    unaligned = os.path.join(seeds, "riscv64-unaligned")
+    case.expect(2, ["hidden  (too few aligned bytes for a jump)", "2 functions, 1 traceable", "-falign-functions=4"],
+                ["static executable", "-fpatchable-function-entry=5 (gcc"], unaligned, "hidden", "work")
+    case.expect(2, ["work  (built without a site)"], ["-pg alone", "build it with -fpatchable-function-entry=1 ("],
+                os.path.join(seeds, "aarch64-mcount.so"))
+    listing = json.loads(case.run("--json", unaligned, "hidden").stdout)
+    right = listing["functions"][0]["reason"] == "too few aligned bytes for a jump" and listing["traceable"] == 0
+    print("ok  " if right else "FAIL", "--json of another CPU's")
+    case.failed += not right
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         make_programs(sys.argv[2], directory)
-        case = Case(sys.argv[1], directory)
+        case = Case(wrapped.program(sys.argv[1], directory), directory)
         case.expect(0, ["patchable   static_one\n", "swapcontext  (returns twice", "_start  (built without a site)",
                         "6 traceable; 1 returns twice"], [], "known")
         case.expect(0, ["1 functions, 1 traceable\n"], [], "known", "static_on?")
         case.expect(0, ["3 functions, 3 traceable\n"], [], "known", "@list")
         case.expect(0, ["7 functions, 6 traceable"], [], "libknown.so", "/^[a-z]/")
         case.expect(0, ["1 functions"], [], "libknown.so", "libknown*:main")
-        case.expect(2, ["too few bytes for a jump"], ["says why of each", "-fpatchable-function-entry=5"], "./short")
-        case.expect(2, ["0 traceable"], ["-fpatchable-function-entry=5", "-pg -mfentry", "rustc"], "./plain")
+        case.expect(2, ["too few bytes for a jump"], ["says why of each", PATCHABLE], "./short")
+        case.expect(2, ["0 traceable"], [PATCHABLE, "rustc", *["-pg -mfentry"] * FENTRY], "./plain")
         case.expect(2, [], ["-pg alone"], "./mcount")
         case.expect(2, [], ["-finstrument-functions"], "./cyg")
         case.expect(2, [], ["static executable"], "./static")
@@ -129,6 +153,7 @@ def main():
         case.expect(0, ["--json"], [], "--help")
         check_json(case)
         check_lost_tables(case)
+        check_foreign(case, os.path.abspath(sys.argv[3]))
     return 1 if case.failed else 0
 
 

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Time the reader on a program of 100,000 functions with C++ names: opening it, and deciding on all by three filters.
 
-Usage: scale.py SITE_DUMP.  The bounds are wide: the machine may be busy and the build unoptimised.
+Usage: scale.py SITE_DUMP.  The bounds are wide: the machine may be busy and the build unoptimised.  Under an emulator
+there are none.
 """
 import os
 import re
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+import wrapped  # noqa: E402  (the path above is what finds it)
 
 COUNT = 100000
 OPEN_MS_MAX = 1500
@@ -19,15 +23,15 @@ def write_source(path):
         for i in range(COUNT):
             room, method = f"room{i % 97}", f"turn{i}"
             name = f"_ZN{len(room)}{room}6Widget{len(method)}{method}EiPKc"
-            file.write(f".text\n.globl {name}\n.type {name},@function\n.p2align 4\n{name}:\n1: .byte 0x0f,0x1f,0x44,0,0\n"
+            file.write(f".text\n.globl {name}\n.type {name},@function\n.p2align 4\n{name}:\n1: nop\nnop\nnop\nnop\nnop\n"
                        f"ret\n.size {name},.-{name}\n"
                        ".section __patchable_function_entries,\"aw\",@progbits\n.quad 1b\n")
-        file.write(".text\n.globl main\nmain: xor %eax,%eax\nret\n.section .note.GNU-stack,\"\",@progbits\n")
+        file.write(".text\n.globl main\nmain: ret\n.section .note.GNU-stack,\"\",@progbits\n")
 
 
 def main():
-    tool = sys.argv[1]
     with tempfile.TemporaryDirectory() as directory:
+        tool = wrapped.program(sys.argv[1], directory)
         source, program = os.path.join(directory, "big.s"), os.path.join(directory, "big")
         write_source(source)
         subprocess.run(["gcc", "-o", program, source], check=True)
@@ -46,7 +50,8 @@ def main():
     if wanted != expected:
         print(f"{wanted} wanted, not {expected}")
         return 1
-    return open_ms > OPEN_MS_MAX or decide_ms > DECIDE_MS_MAX
+    emulated = tool != os.path.abspath(sys.argv[1])
+    return not emulated and (open_ms > OPEN_MS_MAX or decide_ms > DECIDE_MS_MAX)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ struct bench *bench_create(enum calltap_mode mode)
 	assert_int_equal(filter_set_create(&bench->options.filters), 0);
 	session->options = &bench->options;
 	session->result = &bench->result;
+	session->machine = machine_native();
 	session->images.tracer = bench->options.tracer;
 	session->images.filters = bench->options.filters;
 	session->sub_size = SUB_SIZE;
@@ -32,7 +33,7 @@ struct bench *bench_create(enum calltap_mode mode)
 	session->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&session->lock, NULL);
 	assert_int_equal(board_create(session), 0);
-	assert_int_equal(trace_writer_create(&session->writer, bench->path, 62, NULL), 0);
+	assert_int_equal(trace_writer_create(&session->writer, bench->path, session->machine->id, NULL), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	bench->target = pair[1];
 	bench->process.socket = pair[0];
@@ -50,6 +51,8 @@ void bench_destroy(struct bench *bench)
 	for (uint32_t i = 0; i < bench->process.arena_count; i++)
 		arena_destroy(&bench->process.arenas[i]);
 	images_destroy(&session->images);
+	emulator_destroy(&session->emulator);
+	free(session->program);
 	record_encoder_destroy(session->encoder);
 	assert_int_equal(trace_writer_close(session->writer), 0);
 	filter_set_destroy(bench->options.filters);

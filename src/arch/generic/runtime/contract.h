@@ -23,6 +23,7 @@
  *   arch_stub_word(back)       of the stub that back lies in: the word of its exit record, 0 = no such stub
  *   arch_jump_sp(env)          the stack pointer that longjmp(env) will set
  *   ARCH_DWARF_RETURN          DWARF's column of the return address
+ *
  * The CPU
  *   arch_clock()               its counter, raw
  *   arch_clock_hz()            ticks a second, 0 = it does not say
@@ -33,13 +34,16 @@
  *   arch_in_valgrind()         does valgrind run the program?
  *   arch_text_written(lo, n)   code was written at lo by ordinary stores: all that lies between there and the fetch of
  *                              instructions learns of it (each core refetches after patch_sync())
+ *   arch_text_sync()           where the kernel has no membarrier for it: make every core refetch; 0 or -errno
+ *   ARCH_CONTROL_CALL          the system call that only this CPU's control thread makes, for sandbox.c's list
+ *
  * Sites (doc/design/patching.md)
  *   ARCH_REACH                 how far a site's jump reaches
  *   ARCH_SITE_MIN, _MAX        lengths of a site, bytes
  *   ARCH_SITE_ALIGN            where it may begin
  *   ARCH_STEPS_MAX             writes that arch_site_restore() takes at the most
  *   arch_site_is_short(n)      a site that is shorter than a jump: a short one leads to a trampoline near by
- *   ARCH_HOOK_BYTES            of the jump that arch_jump_make() writes over an empty function of the loader's
+ *   ARCH_HOOK_BYTES, _REACH    of the jump that leads from an empty function of the loader's to another
  */
 #ifndef ARCH_GENERIC_RUNTIME_CONTRACT_H
 #define ARCH_GENERIC_RUNTIME_CONTRACT_H
@@ -72,6 +76,17 @@ enum arch_entry {
 	ARCH_ENTRIES
 };
 extern const uintptr_t arch_entry_table[ARCH_ENTRIES];
+/* They keep to no calling convention. */
+#define ARCH_RECORDER(name) extern void name(void) __attribute__((visibility("hidden")))
+ARCH_RECORDER(arch_entry_fast);
+ARCH_RECORDER(arch_exit_fast);
+ARCH_RECORDER(arch_entry_full);
+ARCH_RECORDER(arch_exit_full);
+ARCH_RECORDER(arch_entry_root);
+ARCH_RECORDER(arch_entry_notree);
+ARCH_RECORDER(arch_exit_notree);
+ARCH_RECORDER(arch_call);
+#undef ARCH_RECORDER
 
 /* Bytes at the start of a stub region that hold the pointer table. */
 #define ARCH_REGION_HEAD 64
@@ -101,7 +116,7 @@ struct calltap_site;
  * the bytes written.
  */
 size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct calltap_site *site, int64_t tls_gate);
-/* The jump to target that is written to address. */
+/* The jump (or call) to target that is written to a place of arch_hook_places(). */
 void arch_jump_make(uint8_t *code, uint64_t address, uint64_t target);
 
 /*
@@ -122,9 +137,17 @@ struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t ta
 unsigned arch_site_restore(struct arch_write *writes, uint8_t length, const uint8_t *old, uint8_t *inert);
 /* Can a thread that is about to run these bytes of a trampoline run them, when they are one no more? */
 bool arch_falls_through(const uint8_t *old);
-/* As arch_site_restore(), for a function that arch_is_empty_function() knows and a jump was written over. */
-unsigned arch_hook_restore(struct arch_write *writes, const uint8_t *old);
-/* True if code is a function that only returns, with room for a jump of ARCH_HOOK_BYTES. */
+
+/*
+ * The loader calls an empty function of its own for debuggers.  The places in
+ * its text [lo, hi) where jumps make it call another instead: over the
+ * function, or where that has no room over each call of it.  Returns how many;
+ * 0 when it cannot be done, or takes more than max.
+ */
+unsigned arch_hook_places(uint64_t *places, unsigned max, uint64_t function, uint64_t lo, uint64_t hi);
+/* As arch_site_restore(), for one of these places; 0 = it cannot be restored while threads may run there. */
+unsigned arch_hook_restore(struct arch_write *writes, uint64_t address, const uint8_t *old);
+/* True if code is a function that only returns, with room for what arch_hook_places() has in mind. */
 bool arch_is_empty_function(const uint8_t *code);
 
 /*

@@ -8,6 +8,7 @@
 #ifndef ARCH_X86_64_RUNTIME_ARCH_H
 #define ARCH_X86_64_RUNTIME_ARCH_H
 
+#include <asm/errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -85,6 +86,20 @@ static inline void arch_text_written(uint64_t lo, size_t size)
 	(void)lo;
 	(void)size;
 }
+
+static inline int arch_text_sync(void)
+{
+	return -ENOSYS;
+}
+
+/* None but those of every CPU: one that is on the list anyway. */
+#define ARCH_CONTROL_CALL                                                                                              \
+	{                                                                                                              \
+		SYS_exit,                                                                                              \
+		{                                                                                                      \
+			0                                                                                              \
+		}                                                                                                      \
+	}
 
 /*
  * Add to a word of this thread: one instruction, so that a signal handler on
@@ -184,6 +199,7 @@ static inline uint32_t arch_stub_word(uint64_t back)
 #define ARCH_SITE_ALIGN 1
 #define ARCH_STEPS_MAX	5
 #define ARCH_HOOK_BYTES 5
+#define ARCH_HOOK_REACH ARCH_REACH
 
 static inline bool arch_site_is_short(uint8_t length)
 {

@@ -306,16 +306,6 @@ arch_thread_start:
 	.cfi_endproc
 	.size	arch_thread_start, . - arch_thread_start
 
-	.section .data.rel.ro, "aw"
-	.globl	arch_entry_table
-	.hidden	arch_entry_table
-	.type	arch_entry_table, @object
-	.p2align 3
-arch_entry_table:
-	.quad	arch_entry_fast, arch_exit_fast, arch_entry_full, arch_exit_full
-	.quad	arch_entry_root, arch_entry_notree, arch_exit_notree, arch_call
-	.size	arch_entry_table, . - arch_entry_table
-
 /* A page of text that is the program's to run nowhere: ways to change text are tried out on it (patch/poke.c). */
 	.section .text.scratch, "ax", @progbits
 	.globl	arch_scratch_page

@@ -4,81 +4,47 @@
  * Called by the patch room in the control thread.  Pure: bytes in a buffer.
  */
 #include <arch.h>
+#include <arch/x86_64/isa/encode.h>
+#include <arch/x86_64/isa/stub_size.h>
 #include <base/mem.h>
 #include <calltap/abi/control.h>
 #include <calltap/abi/record.h>
 
-struct out {
-	uint8_t *at;
-	uint64_t address; /* where the next byte will run */
-};
-
-static void put(struct out *out, const void *bytes, size_t size)
+static void put_push(struct isa_out *out, enum calltap_record_kind kind, uint32_t id)
 {
-	memcpy(out->at, bytes, size);
-	out->at += size;
-	out->address += size;
-}
-
-static void put32(struct out *out, uint64_t value)
-{
-	uint32_t low = (uint32_t)value;
-
-	put(out, &low, sizeof(low));
-}
-
-/* opcode rel32 */
-static void put_branch(struct out *out, const char *opcode, size_t size, uint64_t target)
-{
-	put(out, opcode, size);
-	put32(out, target - (out->address + 4));
-}
-
-static void put_push(struct out *out, enum calltap_record_kind kind, uint32_t id)
-{
-	put(out, "\x68", 1); /* push imm32 */
-	put32(out, (uint64_t)kind << CALLTAP_RECORD_ID_BITS | id);
+	x86_put_push(out, (uint32_t)kind << CALLTAP_RECORD_ID_BITS | id);
 }
 
 size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct calltap_site *site, int64_t tls_gate)
 {
-	struct out out = {at, stub};
+	struct isa_out out = {at, X86_STUB_GRAPH + X86_STUB_GATE, 0, stub};
 	uint64_t body = site->address + site->body_off;
+	uint64_t entry = region + arch_entry_of(site->flags) * sizeof(uint64_t);
 
 	if (site->flags & CALLTAP_SITE_GATED) {
-		put(&out, "\x64\x48\x3b\x24\x25", 5); /* cmp %fs:gate, %rsp */
-		put32(&out, (uint64_t)tls_gate);
-		put_branch(&out, "\x0f\x82", 2, body); /* jb body */
+		x86_put_cmp_fs_sp(&out, (int32_t)tls_gate);
+		x86_put_jcc(&out, X86_B, body);
 	}
 	if (site->flags & CALLTAP_SITE_CALL) {
 		put_push(&out, CALLTAP_REC_CALL, site->id);
-		put_branch(&out, "\xff\x15", 2, region + ARCH_CALL * sizeof(uint64_t)); /* call *CALL */
-		put_branch(&out, "\xe9", 1, body);
-		return (size_t)(out.at - at);
+		x86_put_call_slot(&out, entry);
+		x86_put_jmp(&out, body);
+		return out.length;
 	}
 	put_push(&out, CALLTAP_REC_ENTRY, site->id);
-	put_branch(&out, "\xff\x15", 2, region + arch_entry_of(site->flags) * sizeof(uint64_t));
-	put_branch(&out, "\xe8", 1, body);
+	x86_put_call_slot(&out, entry);
+	x86_put_call(&out, body);
 	put_push(&out, CALLTAP_REC_EXIT, site->id);
-	put_branch(&out, "\xff\x25", 2, region + arch_exit_of(site->flags) * sizeof(uint64_t)); /* jmp *EXIT */
-	return (size_t)(out.at - at);
+	x86_put_jmp_slot(&out, region + arch_exit_of(site->flags) * sizeof(uint64_t));
+	return out.length;
 }
 
 void arch_jump_make(uint8_t *code, uint64_t address, uint64_t target)
 {
-	struct out out = {code, address};
+	struct isa_out out = {code, ARCH_HOOK_BYTES, 0, address};
 
-	put_branch(&out, "\xe9", 1, target);
+	x86_put_jmp(&out, target);
 }
-
-enum {
-	JUMP = 0xe9,	      /* jmp rel32 */
-	COMPARE = 0x3d,	      /* cmp $imm32, %eax */
-	SHORT_JUMP = 0xeb,    /* jmp rel8 */
-	SHORT_COMPARE = 0x3c, /* cmp $imm8, %al */
-	PREFIX = 0x2e,	      /* %cs, without meaning here */
-	RETURN = 0xc3,
-};
 
 /* How many bytes the jump itself is, at the site's end. */
 static unsigned jump_bytes(uint8_t length)
@@ -91,10 +57,10 @@ void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t ta
 {
 	unsigned prefixes = length - jump_bytes(length);
 
-	memset(code, PREFIX, prefixes);
+	memset(code, X86_CS, prefixes);
 	code += prefixes;
 	if (arch_site_is_short(length)) {
-		code[0] = SHORT_JUMP;
+		code[0] = X86_JMP_SHORT;
 		code[1] = (uint8_t)(target - (address + length));
 	} else {
 		arch_jump_make(code, address + prefixes, target);
@@ -114,8 +80,8 @@ struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t ta
 	(void)address;
 	(void)target;
 	if (arch_site_is_short(length))
-		return one_byte(opcode, on ? SHORT_JUMP : SHORT_COMPARE);
-	return one_byte(opcode, on ? JUMP : COMPARE);
+		return one_byte(opcode, on ? X86_JMP_SHORT : X86_CMP_AL);
+	return one_byte(opcode, on ? X86_JMP : X86_CMP_EAX);
 }
 
 /*
@@ -165,9 +131,10 @@ bool arch_falls_through(const uint8_t *old)
 	return !memcmp(old, "\x0f\x1f\x44\x00", 4) || !memcmp(old, "\x90\x90\x90\x90\x90", 5);
 }
 
-unsigned arch_hook_restore(struct arch_write *writes, const uint8_t *old)
+unsigned arch_hook_restore(struct arch_write *writes, uint64_t address, const uint8_t *old)
 {
-	writes[0] = one_byte(0, RETURN);
+	(void)address;
+	writes[0] = one_byte(0, X86_RET);
 	writes[1] = (struct arch_write){1, 4, {0}};
 	memcpy(writes[1].bytes, old + 1, 4);
 	writes[2] = one_byte(0, old[0]);

@@ -1,0 +1,89 @@
+/*
+ * The threads of the process: the initial one's stack, how many there are, and
+ * whether ours is the last of them, which /proc/PID/stat says.
+ * Called by the constructor and the control thread.  Context: control.
+ */
+#include <fcntl.h>
+
+#include <agent/agent.h>
+#include <base/sys.h>
+
+#define STAT_BYTES 1024
+
+/* The kernel leaves as much below the initial stack as it may grow, in bounds, before it maps anything else. */
+#define MAIN_SIZE_MIN ((uint64_t)128 << 20) /* Linux': MIN_GAP in mm/util.c */
+#define MAIN_SIZE_MAX ((uint64_t)1 << 30)
+#define EMULATED_SIZE ((uint64_t)8 << 20) /* QEMU maps as much, and other things right below */
+
+void agent_main_stack_note(bool emulated)
+{
+	uint64_t limit[2] = {0, 0}, size, least = emulated ? EMULATED_SIZE : MAIN_SIZE_MIN;
+
+	size = sys_failed(SYS(prlimit64, 0, 3 /* RLIMIT_STACK */, 0, limit, 0, 0)) ? 0 : limit[0];
+	if (emulated && size > MAIN_SIZE_MAX)
+		size = least; /* unlimited */
+	size = size > least ? size : least;
+	probe_context.main_stack_size = size < MAIN_SIZE_MAX ? size : MAIN_SIZE_MAX;
+}
+
+/* The number at the n-th field (from 1), of the text from the state (the 3rd) on. */
+static long stat_field(const char *state, int n)
+{
+	long value = 0;
+
+	for (int field = 3; *state; state++) {
+		field += *state == ' ';
+		if (field == n && *state >= '0' && *state <= '9')
+			value = value * 10 + *state - '0';
+	}
+	return value;
+}
+
+/* /proc/PID/stat from the state on, in text; NULL = it cannot be had. */
+static const char *read_state(char text[STAT_BYTES])
+{
+	long fd = agent.stat_fd, got;
+	char *state = NULL;
+
+	if (fd < 0)
+		fd = SYS(openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	if (sys_failed(fd))
+		return NULL;
+	got = SYS(pread64, fd, text, STAT_BYTES - 1, 0, 0, 0);
+	if (fd != agent.stat_fd)
+		sys_close((int)fd);
+	for (long i = 0; i + 2 < got; i++)
+		if (text[i] == ')')
+			state = &text[i] + 2; /* the name may hold anything; the last one counts */
+	if (state)
+		text[got] = 0;
+	return state;
+}
+
+/* An emulator has threads of its own, which are there from the start: those besides the program's one and ours. */
+void agent_threads_note(void)
+{
+	char text[STAT_BYTES];
+	const char *state = read_state(text);
+	long others = state ? stat_field(state, 20) - 2 : 0;
+
+	/* A forked child may have more threads of its own by now, and not more of the others than its parent. */
+	if (others < 0 || (agent.forked && others > agent.alien_threads))
+		return;
+	agent.alien_threads = (uint32_t)others;
+}
+
+/*
+ * A program may end by letting each thread call exit (not exit_group); then we
+ * are the last one, and must not keep the process, nor change its exit status.
+ */
+bool agent_threads_last(int *status)
+{
+	char text[STAT_BYTES];
+	const char *state = read_state(text);
+
+	if (!state || *state != 'Z')
+		return false;
+	*status = (int)(stat_field(state, 52) >> 8 & 0xff);
+	return stat_field(state, 20) == 2 + (long)agent.alien_threads; /* the leader, gone but listed, and we */
+}

@@ -1,0 +1,376 @@
+/*
+ * The recorders that stubs call: entry and exit of a traced function, AArch64.
+ *
+ * Context: probe.  Only x16 and x17 are free, as at any call (the flags, too); all other
+ * general registers are preserved, and no vector register is touched.
+ *
+ *     stub_f:  [ is sp below the thread's gate?  then to 1 ]   only in gated stubs
+ *              mov  x17, x30
+ *              adrp x16, ENTRY; ldr x16, [x16, ENTRY]; blr x16
+ *              bl   body              x30 = B_f
+ *     B_f:     adrp x16, EXIT; ldr x16, [x16, EXIT]; ldr w17, exit_word; br x16
+ *     1:       b    body
+ *              .word entry_word, exit_word
+ *
+ * S = sp - 8.  The caller's address and the address of the stub's `bl body` lie
+ * at arch_mirror(S) and below it, the S of the next outer traced frame of the
+ * stack at arch_link(S).  A mirror word that is not 0 marks a frame as live or
+ * stale; see probe/graph.c.  A stub does not move sp, so that sp and x30
+ * say how to unwind from it (generic/runtime/link_unwind.c).
+ *
+ * The fast recorders do the common case and leave everything else to C, which
+ * starts anew: up to that jump nothing was changed but the ring's cursor,
+ * which may run past the sub-buffer, and at an entry what the planes say of S, which
+ * is in no chain yet: as good as stale.
+ */
+#include "offsets.h"
+
+#if PT_WRITER != 0 || RW_CURSOR != 0 || PS_TOP != 0
+#error "what is used without an offset"
+#endif
+
+#define CHKFEAT_X16	hint #40		/* clears the bits of features that are on */
+#define GCSPOPM		.inst 0xd52b773f	/* drop the newest entry of the guarded control stack */
+
+	.text
+
+.macro function name
+	.globl	\name
+	.hidden	\name
+	.type	\name, %function
+	.p2align 6
+\name:
+	.cfi_startproc
+.endm
+
+.macro end_function name
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+/* \thread: the address of probe_thread.  \spare is overwritten. */
+.macro get_thread thread, spare
+	adrp	\spare, :gottprel:probe_thread
+	mrs	\thread, tpidr_el0
+	ldr	\spare, [\spare, #:gottprel_lo12:probe_thread]
+	add	\thread, \thread, \spare
+.endm
+
+/*
+ * Take \bytes of the ring whose writer is at \writer: \slot becomes their address.  A signal handler that comes in
+ * between makes stxr fail: the return from an exception clears the exclusive monitor.
+ */
+.macro take_slot slot, writer, bytes, next, failed
+1:	ldxr	\slot, [\writer]
+	add	\next, \slot, #\bytes
+	stxr	\failed, \next, [\writer]
+	cbnz	\failed, 1b
+.endm
+
+/*
+ * Each recorder saves x0 to x3 in 32 bytes.  C may change more: 128 bytes below them, with 16 for what the recorder
+ * and C have to tell each other.
+ */
+#define C_BYTES (32 + 128)
+
+.macro save_for_c
+	stp	x4, x5, [sp, #16]
+	stp	x6, x7, [sp, #32]
+	stp	x8, x9, [sp, #48]
+	stp	x10, x11, [sp, #64]
+	stp	x12, x13, [sp, #80]
+	stp	x14, x15, [sp, #96]
+	str	x18, [sp, #112]
+.endm
+
+.macro restore_from_c
+	ldr	x18, [sp, #112]
+	ldp	x14, x15, [sp, #96]
+	ldp	x12, x13, [sp, #80]
+	ldp	x10, x11, [sp, #64]
+	ldp	x8, x9, [sp, #48]
+	ldp	x6, x7, [sp, #32]
+	ldp	x4, x5, [sp, #16]
+.endm
+
+/*
+ * Where the caller's address is when it is at the mirror of S, S = CFA - 8.
+ * DW_CFA_expression r30: { lit8, minus, const8u MASK, xor }
+ */
+#define CFI_RETURN_BY_MIRROR	.cfi_escape 0x10, 30, 12, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27
+
+/* x17: the caller; x30: the stub's `bl body`. */
+function arch_entry_fast
+	.cfi_register x30, x17
+	bti	c
+	stp	x0, x1, [sp, #-32]!
+	.cfi_adjust_cfa_offset 32
+	stp	x2, x3, [sp, #16]
+	get_thread x16, x1
+	add	x0, sp, #24			/* S */
+	ldp	x1, x2, [x16, #PT_GRANULE]	/* and the stack */
+	cmp	x1, x0, lsr #GRANULE_BITS	/* another granule than the last call's? */
+	ldp	x3, x1, [x2, #PS_TOP]		/* and how low it is known to reach */
+	ccmp	x0, x3, #2, eq			/* else: frames are gone, or another stack? */
+	ccmp	x0, x1, #0, lo			/* else: another stack? */
+	b.lo	.Lentry_slow
+	eor	x1, x0, #MIRROR_MASK
+	ldr	x0, [x1]
+	cbnz	x0, .Lentry_slow		/* a tail call, or a stale frame */
+	stp	x30, x17, [x1, #-8]
+	.cfi_remember_state
+	CFI_RETURN_BY_MIRROR
+	eor	x1, x1, #LINK_MASK
+	str	x3, [x1]
+	ldr	x16, [x16]			/* the writer */
+	ldr	w1, [x16, #RW_TIME_HI]
+	mrs	x0, cntvct_el0
+	cmp	x1, x0, lsr #32
+	b.ne	.Lentry_again
+	take_slot x1, x16, 8, x3, w17
+	ldp	x3, x17, [x16, #RW_BASE]	/* and the span */
+	sub	x3, x1, x3
+	cmp	x3, x17				/* one load decides: see ring/writer.h */
+	b.hs	.Lentry_again
+	ldr	w3, [x30, #STUB_WORD]
+	bfi	x0, x3, #32, #32
+	str	x0, [x1]			/* the record: visible from here on */
+	add	x0, sp, #24
+	str	x0, [x2]
+.Lentry_done:
+	ldp	x2, x3, [sp, #16]
+	ldp	x0, x1, [sp], #32
+	.cfi_adjust_cfa_offset -32
+	ret
+
+	.cfi_adjust_cfa_offset 32
+.Lentry_again:
+	add	x0, sp, #24
+	eor	x0, x0, #MIRROR_MASK
+	ldr	x17, [x0]
+	.cfi_restore_state
+.Lentry_slow:
+	adrp	x16, probe_graph_entry
+	add	x16, x16, :lo12:probe_graph_entry
+.Lentry_c:
+	stp	x17, x30, [sp, #-128]!
+	.cfi_adjust_cfa_offset 128
+	.cfi_offset x30, -C_BYTES
+	save_for_c
+	add	x0, sp, #C_BYTES - 8		/* S */
+	ldr	w1, [x30, #STUB_WORD]
+	mov	x2, sp				/* the caller's address, and ours */
+	blr	x16
+	cmp	w0, #0
+	restore_from_c
+	ldp	x17, x30, [sp], #128
+	.cfi_adjust_cfa_offset -128
+	.cfi_register x30, x17
+	b.eq	.Lentry_done
+	/* Not traced: to the stub's direct jump, for the body has no landing pad, with the caller's address in x30. */
+	mov	x16, #1
+	CHKFEAT_X16
+	cbnz	x16, 1f				/* no guarded control stack */
+	GCSPOPM					/* the call from the stub is not returned to */
+1:	add	x16, x30, #STUB_UNTRACED
+	mov	x30, x17
+	ldp	x2, x3, [sp, #16]
+	ldp	x0, x1, [sp], #32
+	.cfi_adjust_cfa_offset -32
+	br	x16
+end_function arch_entry_fast
+
+/* An entry that goes to C at once; C gets (S, word, where the return addresses are). */
+.macro entry_in_c name, routine
+function \name
+	.cfi_register x30, x17
+	bti	c
+	stp	x0, x1, [sp, #-32]!
+	.cfi_adjust_cfa_offset 32
+	stp	x2, x3, [sp, #16]
+	adrp	x16, \routine
+	add	x16, x16, :lo12:\routine
+	b	.Lentry_c
+end_function \name
+.endm
+
+	entry_in_c arch_entry_full, probe_graph_entry
+	entry_in_c arch_entry_root, probe_graph_entry_root
+	entry_in_c arch_entry_notree, probe_graph_entry_notree
+
+/*
+ * The same until C clears that, having put the address at CFA - C_BYTES.
+ * { dup, lit8, minus, const8u MASK, xor, dup, deref, bra +4, drop, const1u C_BYTES, minus }
+ */
+#define CFI_RETURN_BY_MIRROR_OR_MEMORY \
+	.cfi_escape 0x10, 30, 22, 0x12, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27, 0x12, 0x06, 0x28, 4, 0, \
+		0x13, 0x08, C_BYTES, 0x1c
+
+/* x17: word. */
+function arch_exit_fast
+	CFI_RETURN_BY_MIRROR
+	bti	c
+	stp	x0, x1, [sp, #-32]!
+	.cfi_adjust_cfa_offset 32
+	stp	x2, x3, [sp, #16]
+	get_thread x16, x1
+	ldr	x2, [x16, #PT_STACK]
+	add	x0, sp, #24			/* S */
+	ldr	x3, [x2]
+	cmp	x3, x0
+	b.ne	.Lexit_slow			/* inner frames are gone, or another stack */
+	ldr	x16, [x16]			/* the writer */
+	ldr	w3, [x16, #RW_TIME_HI]
+	mrs	x1, cntvct_el0
+	cmp	x3, x1, lsr #32
+	b.ne	.Lexit_slow
+	bfi	x1, x17, #32, #32
+	take_slot x3, x16, 8, x30, w17
+	ldp	x30, x17, [x16, #RW_BASE]
+	sub	x30, x3, x30
+	cmp	x30, x17
+	b.hs	.Lexit_slow_word
+	str	x1, [x3]
+	eor	x0, x0, #MIRROR_MASK
+	ldr	x30, [x0]
+	str	xzr, [x0]
+	.cfi_remember_state
+	.cfi_restore x30
+	eor	x0, x0, #LINK_MASK
+	ldr	x3, [x0]
+	str	x3, [x2]			/* S of the next outer frame */
+	ldp	x2, x3, [sp, #16]
+	ldp	x0, x1, [sp], #32
+	.cfi_adjust_cfa_offset -32
+	ret
+
+	.cfi_restore_state
+.Lexit_slow_word:
+	lsr	x17, x1, #32
+.Lexit_slow:
+	adrp	x16, probe_graph_exit
+	add	x16, x16, :lo12:probe_graph_exit
+.Lexit_c:
+	sub	sp, sp, #128
+	.cfi_adjust_cfa_offset 128
+	CFI_RETURN_BY_MIRROR_OR_MEMORY
+	save_for_c
+	add	x0, sp, #C_BYTES - 8		/* S */
+	mov	w1, w17
+	mov	x2, sp				/* where C puts the caller's address */
+	blr	x16
+	restore_from_c
+	ldr	x30, [sp], #128
+	.cfi_adjust_cfa_offset -128
+	.cfi_restore x30
+	ldp	x2, x3, [sp, #16]
+	ldp	x0, x1, [sp], #32
+	.cfi_adjust_cfa_offset -32
+	ret
+end_function arch_exit_fast
+
+.macro exit_in_c name, routine
+function \name
+	CFI_RETURN_BY_MIRROR
+	bti	c
+	stp	x0, x1, [sp, #-32]!
+	.cfi_adjust_cfa_offset 32
+	stp	x2, x3, [sp, #16]
+	adrp	x16, \routine
+	add	x16, x16, :lo12:\routine
+	b	.Lexit_c
+end_function \name
+.endm
+
+	exit_in_c arch_exit_full, probe_graph_exit_full
+	exit_in_c arch_exit_notree, probe_graph_exit_notree
+
+/*
+ * Tracer "function": a record of two words and on to the body.
+ * x17: the caller; x30: the stub's `b body`.
+ */
+function arch_call
+	.cfi_register x30, x17
+	bti	c
+	stp	x0, x1, [sp, #-32]!
+	.cfi_adjust_cfa_offset 32
+	stp	x2, x3, [sp, #16]
+	adrp	x1, :gottprel:probe_thread
+	mrs	x16, tpidr_el0
+	ldr	x1, [x1, #:gottprel_lo12:probe_thread]
+	ldr	x16, [x16, x1]			/* the writer */
+	ldr	w1, [x16, #RW_TIME_HI]
+	mrs	x0, cntvct_el0
+	cmp	x1, x0, lsr #32
+	b.ne	.Lcall_slow
+	ldr	w1, [x30, #STUB_CALL_WORD]
+	bfi	x0, x1, #32, #32
+	take_slot x2, x16, 16, x3, w1
+	ldr	x1, [x16, #RW_BASE]
+	ldr	x3, [x16, #RW_SPAN2]
+	sub	x1, x2, x1
+	cmp	x1, x3
+	b.hs	.Lcall_slow
+	str	x17, [x2, #8]
+	stlr	x0, [x2]			/* a head that is seen has its second word */
+.Lcall_done:
+	ldp	x2, x3, [sp, #16]
+	ldp	x0, x1, [sp], #32
+	.cfi_adjust_cfa_offset -32
+	mov	x16, x30
+	mov	x30, x17			/* here, not in the stub: there it must not be the stub's own */
+	.cfi_restore x30
+	ret	x16
+
+	.cfi_adjust_cfa_offset 32
+	.cfi_register x30, x17
+.Lcall_slow:
+	stp	x17, x30, [sp, #-128]!
+	.cfi_adjust_cfa_offset 128
+	.cfi_offset x30, -C_BYTES
+	save_for_c
+	mov	x0, x17
+	ldr	w1, [x30, #STUB_CALL_WORD]
+	bl	probe_call
+	restore_from_c
+	ldp	x17, x30, [sp], #128
+	.cfi_adjust_cfa_offset -128
+	.cfi_register x30, x17
+	b	.Lcall_done
+end_function arch_call
+
+/* long arch_thread_start(flags, stack_top, fn, arg, child_tid) */
+function arch_thread_start
+	bti	c
+	stp	x2, x3, [x1, #-16]!
+	mov	x2, #0
+	mov	x3, #0
+	mov	x8, #220			/* clone(flags, stack, parent_tid, tls, child_tid) */
+	svc	#0
+	cbz	x0, 1f
+	ret
+	.cfi_undefined x30
+1:	mov	x29, #0
+	mov	x30, #0
+	ldp	x1, x0, [sp], #16
+	blr	x1
+	mov	x8, #93				/* exit: this thread alone */
+	svc	#0
+	brk	#0
+end_function arch_thread_start
+
+/* A page of text that is the program's to run nowhere: ways to change text are tried out on it (patch/poke.c). */
+	.section .text.scratch, "ax", %progbits
+	.globl	arch_scratch_page
+	.hidden	arch_scratch_page
+	.type	arch_scratch_page, %object
+	.p2align 12
+arch_scratch_page:
+	bti	c
+	mov	w0, #0
+	ret
+	.fill	(arch_scratch_page + 4096 - .) / 4, 4, 0xd4200000	/* brk #0 */
+	.size	arch_scratch_page, . - arch_scratch_page
+
+#include "landing_pads.inc"
+	.section .note.GNU-stack, "", %progbits

@@ -1,0 +1,46 @@
+/*
+ * makecontext() in front of libc's, AArch64.  Its last arguments are of any
+ * number, so it is passed on with registers and stack untouched.
+ * Context: probe, on the program's thread.
+ */
+#include "offsets.h"
+
+	.text
+	.globl	makecontext
+	.type	makecontext, %function
+	.p2align 4
+makecontext:
+	.cfi_startproc
+	bti	c
+	stp	x0, x1, [sp, #-80]!
+	.cfi_adjust_cfa_offset 80
+	stp	x2, x3, [sp, #16]
+	stp	x4, x5, [sp, #32]
+	stp	x6, x7, [sp, #48]
+	stp	x8, x30, [sp, #64]
+	.cfi_offset x30, -8
+	bl	probe_context_made
+	ldp	x8, x30, [sp, #64]
+	.cfi_restore x30
+	ldp	x6, x7, [sp, #48]
+	ldp	x4, x5, [sp, #32]
+	ldp	x2, x3, [sp, #16]
+	ldp	x0, x1, [sp], #80
+	.cfi_adjust_cfa_offset -80
+	adrp	x16, arch_next_makecontext
+	ldr	x16, [x16, #:lo12:arch_next_makecontext]
+	br	x16
+	.cfi_endproc
+	.size	makecontext, . - makecontext
+
+	.bss
+	.globl	arch_next_makecontext
+	.hidden	arch_next_makecontext
+	.type	arch_next_makecontext, %object
+	.p2align 3
+arch_next_makecontext:
+	.zero	8
+	.size	arch_next_makecontext, 8
+
+#include "landing_pads.inc"
+	.section .note.GNU-stack, "", %progbits

@@ -1,0 +1,32 @@
+/* What entry.S knows of structs, of the stubs, and of the planes parallel to the stacks. */
+#ifndef ARCH_AARCH64_RUNTIME_OFFSETS_H
+#define ARCH_AARCH64_RUNTIME_OFFSETS_H
+
+#include "arch/generic/runtime/struct_offsets.h"
+
+/*
+ * Each pair of bits lies 32 apart, which is what one eor can flip: the upper
+ * one is the plane, the lower one moves the word away from its slot within the
+ * page, and leaves the low 4 bits alone: each frame has two words in 16 bytes.
+ * Bit 38 takes stacks of a 48-bit address space from 0xffff... to 0xffbf...,
+ * position-independent executables and heaps from 0xaaaa... to 0xaaea...; in
+ * one of 39 bits, from 0x7f... to 0x3f... and from 0x55... to 0x15....  Bit 37
+ * besides leads to 0xff9f..., 0xaaca..., 0x1f... and 0x35....
+ */
+#define MIRROR_BIT	  38
+#define MIRROR_SKEW	  0x40
+#define MIRROR_MASK	  (1 << MIRROR_BIT ^ MIRROR_SKEW)
+#define MIRROR_MASK_BYTES 0x40, 0, 0, 0, 0x40, 0, 0, 0 /* little-endian */
+#define LINK_BIT	  37
+#define LINK_SKEW	  0x20
+#define LINK_MASK	  (1 << LINK_BIT ^ LINK_SKEW) /* from a mirror's word to the link */
+
+/* A stub of function_graph (stub.c), from its `bl body` on, where the entry recorder returns to. */
+#define STUB_BACK      4  /* where the body returns to */
+#define STUB_UNTRACED  20 /* `b body` */
+#define STUB_WORD      24 /* of the entry record */
+#define STUB_EXIT_WORD 28
+/* One of tracer "function", from its `b body` on. */
+#define STUB_CALL_WORD 4
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * The loader's empty function has room for a jump.
+ *
+ * Called by the agent room in the control thread; CPUs where it has not have
+ * a hook.c of their own.
+ */
+#include <arch.h>
+
+unsigned arch_hook_places(uint64_t *places, unsigned max, uint64_t function, uint64_t lo, uint64_t hi)
+{
+	(void)lo;
+	(void)hi;
+	if (!max || !arch_is_empty_function((const uint8_t *)function))
+		return 0;
+	places[0] = function;
+	return 1;
+}

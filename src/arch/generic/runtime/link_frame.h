@@ -1,0 +1,68 @@
+/*
+ * Traced frames where a call leaves its return address in a register.
+ *
+ * Included by the arch.h of such CPUs, which defines before
+ *   ARCH_POINTER_MASK  the bits of a return address in memory that are not its signature
+ *   ARCH_BACK_AFTER    how far behind the entry recorder's return address the body will return to in the stub
+ * Contexts: probe and control.
+ *
+ * A frame is known by S, the stack pointer at its function's entry less 8:
+ * two live frames never share it, for a function that calls another has 16
+ * bytes of stack at least.  Nothing is read or written at S itself.  The word
+ * at arch_mirror(S) is the caller's address, the one below it the entry
+ * recorder's return address, from which all places in the stub follow.
+ */
+#ifndef ARCH_GENERIC_RUNTIME_LINK_FRAME_H
+#define ARCH_GENERIC_RUNTIME_LINK_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <offsets.h>
+
+static inline uint64_t *arch_mirror(uint64_t slot)
+{
+	return (uint64_t *)(slot ^ (uint64_t)1 << MIRROR_BIT ^ MIRROR_SKEW);
+}
+
+static inline uint64_t *arch_link(uint64_t slot)
+{
+	return (uint64_t *)((uint64_t)arch_mirror(slot) ^ (uint64_t)1 << LINK_BIT ^ LINK_SKEW);
+}
+
+/* ret: the caller's address, and the recorder's own return address. */
+static inline void arch_frame_open(uint64_t slot, const uint64_t *ret)
+{
+	arch_mirror(slot)[-1] = ret[1];
+	arch_mirror(slot)[0] = ret[0];
+}
+
+static inline void arch_frame_rename(uint64_t slot, const uint64_t *ret)
+{
+	arch_mirror(slot)[-1] = ret[1];
+}
+
+static inline uint64_t arch_frame_back(uint64_t slot)
+{
+	return arch_mirror(slot)[-1] + ARCH_BACK_AFTER;
+}
+
+/* A frame that has called another has saved the address that it returns to somewhere. */
+static inline uint64_t arch_frame_holds(uint64_t slot, uint64_t low)
+{
+	uint64_t back = arch_frame_back(slot);
+
+	for (uint64_t at = slot; at >= low; at -= sizeof(back))
+		if ((*(const uint64_t *)at & ARCH_POINTER_MASK) == back)
+			return back;
+	return 0;
+}
+
+/* Where the body keeps the address it returns to is not known. */
+static inline bool arch_frame_release(uint64_t slot)
+{
+	(void)slot;
+	return false;
+}
+
+#endif

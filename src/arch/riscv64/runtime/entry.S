@@ -1,0 +1,347 @@
+/*
+ * The recorders that stubs call: entry and exit of a traced function, riscv64.
+ *
+ * Context: probe.  Preserved is what may hold an argument or a result, or
+ * belongs to the caller: all but t1 and t3 to t6 at a function's entry (t0 is
+ * the site's, t2 the static chain), all but the temporaries at its exit.  No
+ * floating-point or vector register is touched, nor anything below sp.
+ *
+ *     site:    auipc t0; jalr t0             t0 = body
+ *     stub_f:  [ sp below gate: jr t0 ]      only in gated stubs
+ *              mv    t1, ra                  the caller
+ *              ld    t3, ENTRY(region)
+ *              jalr  ra, 0(t3)
+ *              jalr  ra, 0(t0)               the body returns to B_f
+ *     B_f:     ld    t1, EXIT(region)
+ *              jalr  t3, 0(t1)               to the CPU no call: nothing is pushed to its return predictor
+ *              .word exit word, entry word
+ *
+ * and for tracer "function", which needs no exit:
+ *
+ *     stub_f:  ld    t3, CALL(region)
+ *              jalr  t3, 0(t3)
+ *              .word word
+ *
+ * S is sp less 8; arch_mirror(S) has the caller's address, the word below it
+ * where the entry recorder returns to, and arch_link(S) the S of the next outer
+ * traced frame of the stack.  A mirror word that is not 0 marks a frame as live
+ * or stale; see probe/graph.c.
+ *
+ * The fast recorders do the common case and leave everything else to C, which
+ * starts anew: up to that jump nothing was changed but the ring's cursor,
+ * which may run past the sub-buffer.
+ *
+ * Unwinding from a recorder leads to the caller and leaves the stub out.
+ */
+#include "offsets.h"
+
+	.option norelax
+	.text
+
+/* DW_CFA_expression ra: { lit8, minus, const8u MASK, xor }: the caller's address is in the mirror. */
+#define CFI_CALLER_IN_MIRROR \
+	.cfi_escape 0x10, 0x01, 0x0c, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27
+
+/*
+ * While C brings a frame to its end: in the mirror until that is cleared, and then at CFA - 16.
+ * { lit8, minus, const8u MASK, xor, dup, deref, bra end; const8u MASK, xor, lit8, minus; end: }
+ */
+#define CFI_CALLER_IN_MIRROR_OR_FRAME \
+	.cfi_escape 0x10, 0x01, 0x1d, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27, 0x12, 0x06, 0x28, 0x0c, 0, \
+		0x0e, MIRROR_MASK_BYTES, 0x27, 0x38, 0x1c
+
+#define CFI_CALLER_IN_T1  .cfi_register ra, t1
+#define CFI_CALLER_IN_RA  .cfi_same_value ra
+
+.macro recorder name
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 6
+\name:
+	.cfi_startproc
+.endm
+
+/* What an indirect jump must find with Zicfilp: lpad, an auipc to the zero register. */
+.macro landing_pad
+	.4byte	0x00000017
+.endm
+
+.macro recorder_end name
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+.macro load_thread reg
+	la.tls.ie \reg, probe_thread
+	add	\reg, \reg, tp
+.endm
+
+/* Flip a bit and the skew of an address: from S to its mirror word, from there to its link. */
+.macro flip address, bit, skew, scratch
+	li	\scratch, 1
+	slli	\scratch, \scratch, \bit
+	xor	\address, \address, \scratch
+	xori	\address, \address, \skew
+.endm
+
+/* Argument registers to the frame's start, and back. */
+.macro arguments do
+	\do	a0, 0(sp)
+	\do	a1, 8(sp)
+	\do	a2, 16(sp)
+	\do	a3, 24(sp)
+	\do	a4, 32(sp)
+	\do	a5, 40(sp)
+	\do	a6, 48(sp)
+	\do	a7, 56(sp)
+.endm
+
+/* In: t0 body, t1 caller, ra the stub. */
+	recorder arch_entry_fast
+	CFI_CALLER_IN_T1
+	landing_pad
+	load_thread t3
+	addi	t4, sp, -8			/* S */
+	srli	t5, t4, GRANULE_BITS
+	ld	t6, PT_GRANULE(t3)
+	bne	t5, t6, .Lentry_slow		/* another granule than the last call's */
+	ld	t5, PT_STACK(t3)
+	ld	t6, PS_TOP(t5)
+	bgeu	t4, t6, .Lentry_slow		/* frames are gone, or another stack */
+	ld	t6, PS_LOW(t5)
+	bltu	t4, t6, .Lentry_slow		/* another stack */
+	flip	t4, MIRROR_BIT, MIRROR_SKEW, t6
+	ld	t6, 0(t4)
+	bnez	t6, .Lentry_slow		/* a tail call, or a stale frame */
+	sd	ra, -8(t4)
+	sd	t1, 0(t4)
+	ld	t3, PT_WRITER(t3)
+	rdtime	t6
+	CFI_CALLER_IN_MIRROR
+	lwu	t1, RW_TIME_HI(t3)
+	slli	t1, t1, 32
+	sub	t6, t6, t1
+	srli	t1, t6, 32
+	bnez	t1, .Lentry_undo
+	lw	t1, STUB_ENTRY_WORD(ra)
+	slli	t1, t1, 32
+	or	t6, t6, t1			/* the record */
+	li	t1, 8
+	amoadd.d t1, t1, RW_CURSOR(t3)		/* take a slot */
+	ld	ra, RW_BASE(t3)
+	ld	t3, RW_SPAN(t3)
+	sub	ra, t1, ra			/* one load decides: see ring/writer.h */
+	bgeu	ra, t3, .Lentry_undo
+	sd	t6, 0(t1)			/* visible from here on */
+	ld	ra, -8(t4)
+	flip	t4, LINK_BIT, LINK_SKEW, t6
+	ld	t6, PS_TOP(t5)
+	sd	t6, 0(t4)
+	addi	t6, sp, -8
+	sd	t6, PS_TOP(t5)
+	ret
+
+.Lentry_undo:
+	ld	t1, 0(t4)
+	CFI_CALLER_IN_T1
+	ld	ra, -8(t4)
+	sd	zero, 0(t4)
+.Lentry_slow:
+	lla	t3, probe_graph_entry
+.Lentry_c:
+	addi	sp, sp, -96
+	.cfi_def_cfa_offset 96
+	arguments sd
+	sd	t0, 64(sp)
+	sd	t2, 72(sp)
+	sd	t1, 80(sp)			/* ret: the caller, */
+	.cfi_offset ra, -16
+	sd	ra, 88(sp)			/* and the stub */
+	addi	a0, sp, 96 - 8			/* S */
+	lw	a1, STUB_ENTRY_WORD(ra)
+	addi	a2, sp, 80
+	jalr	t3
+	mv	t3, a0
+	ld	t0, 64(sp)
+	ld	t2, 72(sp)
+	ld	t1, 80(sp)
+	CFI_CALLER_IN_T1
+	ld	ra, 88(sp)
+	arguments ld
+	addi	sp, sp, 96
+	.cfi_def_cfa_offset 0
+	bnez	t3, 1f
+	ret
+1:	mv	ra, t1				/* not traced */
+	jr	t0
+	recorder_end arch_entry_fast
+
+/* An entry that goes to C at once. */
+.macro entry_in_c name, function
+	recorder \name
+	CFI_CALLER_IN_T1
+	landing_pad
+	lla	t3, \function
+	j	.Lentry_c
+	recorder_end \name
+.endm
+
+	entry_in_c arch_entry_full, probe_graph_entry
+	entry_in_c arch_entry_root, probe_graph_entry_root
+	entry_in_c arch_entry_notree, probe_graph_entry_notree
+
+/* In: t3 the stub's words. */
+	recorder arch_exit_fast
+	CFI_CALLER_IN_MIRROR
+	landing_pad
+	rdtime	t6
+	load_thread t4
+	addi	t1, sp, -8			/* S */
+	ld	t5, PT_STACK(t4)
+	ld	t0, PS_TOP(t5)
+	bne	t0, t1, .Lexit_slow		/* inner frames are gone, or another stack */
+	ld	t4, PT_WRITER(t4)
+	lwu	t0, RW_TIME_HI(t4)
+	srli	t2, t6, 32
+	bne	t2, t0, .Lexit_slow
+	lw	t2, STUB_EXIT_WORD(t3)
+	sub	t2, t2, t0
+	slli	t2, t2, 32
+	add	t6, t6, t2			/* the clock's low half, and the word for its high half */
+	li	t0, 8
+	amoadd.d t0, t0, RW_CURSOR(t4)
+	ld	t2, RW_BASE(t4)
+	ld	t4, RW_SPAN(t4)
+	sub	t2, t0, t2
+	bgeu	t2, t4, .Lexit_slow
+	sd	t6, 0(t0)
+	flip	t1, MIRROR_BIT, MIRROR_SKEW, t0
+	ld	ra, 0(t1)
+	CFI_CALLER_IN_RA
+	sd	zero, 0(t1)
+	flip	t1, LINK_BIT, LINK_SKEW, t0
+	ld	t0, 0(t1)			/* S of the next outer frame */
+	sd	t0, PS_TOP(t5)
+	ret
+
+.Lexit_slow:
+	CFI_CALLER_IN_MIRROR
+	lla	t4, probe_graph_exit
+.Lexit_c:
+	addi	sp, sp, -80
+	.cfi_def_cfa_offset 80
+	CFI_CALLER_IN_MIRROR_OR_FRAME
+	arguments sd
+	addi	a0, sp, 80 - 8			/* S */
+	lw	a1, STUB_EXIT_WORD(t3)
+	addi	a2, sp, 64			/* ret */
+	jalr	t4
+	ld	ra, 64(sp)
+	CFI_CALLER_IN_RA
+	arguments ld
+	addi	sp, sp, 80
+	.cfi_def_cfa_offset 0
+	ret
+	recorder_end arch_exit_fast
+
+.macro exit_in_c name, function
+	recorder \name
+	CFI_CALLER_IN_MIRROR
+	landing_pad
+	lla	t4, \function
+	j	.Lexit_c
+	recorder_end \name
+.endm
+
+	exit_in_c arch_exit_full, probe_graph_exit_full
+	exit_in_c arch_exit_notree, probe_graph_exit_notree
+
+/* Tracer "function": a record of two words and on to the body.  In: t0 body, t3 the stub's word, ra the caller. */
+	recorder arch_call
+	landing_pad
+	load_thread t4
+	ld	t4, PT_WRITER(t4)
+	rdtime	t6
+	lwu	t1, RW_TIME_HI(t4)
+	srli	t5, t6, 32
+	bne	t5, t1, .Lcall_slow
+	lw	t5, STUB_CALL_WORD(t3)
+	sub	t5, t5, t1
+	slli	t5, t5, 32
+	add	t6, t6, t5
+	li	t1, 16
+	amoadd.d t1, t1, RW_CURSOR(t4)
+	ld	t5, RW_BASE(t4)
+	ld	t4, RW_SPAN2(t4)
+	sub	t5, t1, t5
+	bgeu	t5, t4, .Lcall_slow
+	sd	ra, 8(t1)			/* the caller */
+	fence	w, w				/* the head makes both visible */
+	sd	t6, 0(t1)
+	jr	t0
+
+.Lcall_slow:
+	addi	sp, sp, -96
+	.cfi_def_cfa_offset 96
+	arguments sd
+	sd	t0, 64(sp)
+	sd	t2, 72(sp)
+	sd	ra, 80(sp)
+	.cfi_offset ra, -16
+	mv	a0, ra
+	lw	a1, STUB_CALL_WORD(t3)
+	call	probe_call
+	ld	t0, 64(sp)
+	ld	t2, 72(sp)
+	ld	ra, 80(sp)
+	CFI_CALLER_IN_RA
+	arguments ld
+	addi	sp, sp, 96
+	.cfi_def_cfa_offset 0
+	jr	t0
+	recorder_end arch_call
+
+/* long arch_thread_start(flags, stack_top, fn, arg, child_tid) */
+	.globl	arch_thread_start
+	.hidden	arch_thread_start
+	.type	arch_thread_start, @function
+	.p2align 4
+arch_thread_start:
+	.cfi_startproc
+	addi	a1, a1, -16
+	sd	a2, 0(a1)
+	sd	a3, 8(a1)
+	li	a2, 0				/* no parent_tid, no thread pointer of its own; a4 is child_tid */
+	li	a3, 0
+	li	a7, 220				/* clone */
+	ecall
+	beqz	a0, 1f
+	ret
+	.cfi_undefined ra
+1:	ld	t1, 0(sp)
+	ld	a0, 8(sp)
+	addi	sp, sp, 16
+	jalr	t1
+	li	a7, 93				/* exit: this thread alone */
+	ecall
+	ebreak
+	.cfi_endproc
+	.size	arch_thread_start, . - arch_thread_start
+
+/* A page of text that is the program's to run nowhere: ways to change text are tried out on it (patch/poke.c). */
+	.section .text.scratch, "ax", @progbits
+	.globl	arch_scratch_page
+	.hidden	arch_scratch_page
+	.type	arch_scratch_page, @object
+	.p2align 12
+arch_scratch_page:
+	.option push
+	.option norvc
+	li	a0, 0
+	ret
+	.option pop
+	.fill	arch_scratch_page + 4096 - ., 1, 0
+	.size	arch_scratch_page, . - arch_scratch_page
+
+	.section .note.GNU-stack, "", @progbits

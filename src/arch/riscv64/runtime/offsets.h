@@ -1,0 +1,25 @@
+/* What entry.S knows of structs and of the planes parallel to the stacks. */
+#ifndef ARCH_RISCV64_RUNTIME_OFFSETS_H
+#define ARCH_RISCV64_RUNTIME_OFFSETS_H
+
+#include "arch/generic/runtime/struct_offsets.h"
+
+/*
+ * Flipping bit 36 takes an Sv39 stack at 0x3f_ffff_... to 0x2f_ffff_..., heaps
+ * at 0x2a_aaaa_... to 0x3a_aaaa_... and a low executable's memory to
+ * 0x10_0000_...; bit 35 besides, to 0x27..., 0x32... and 0x18....  With larger
+ * address spaces they lie 64 GiB away.  The skews (see x86-64's) are what xori
+ * takes, and leave the low 4 bits alone: each frame has two words in 16 bytes.
+ */
+#define MIRROR_BIT	  36
+#define MIRROR_SKEW	  0x400
+#define MIRROR_MASK_BYTES 0, 0x04, 0, 0, 0x10, 0, 0, 0 /* 1 << MIRROR_BIT ^ MIRROR_SKEW, little-endian */
+#define LINK_BIT	  35
+#define LINK_SKEW	  0x200
+
+/* Where the stub's words lie. */
+#define STUB_ENTRY_WORD 20 /* from where the entry recorder returns to */
+#define STUB_EXIT_WORD	0  /* behind what jumped to the recorder */
+#define STUB_CALL_WORD	0
+
+#endif

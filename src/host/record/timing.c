@@ -1,0 +1,106 @@
+/*
+ * A session's clock: our own counter, or that of targets under an emulator,
+ * which is asked for now and then.
+ * Called by both threads with the session's lock held.  Context: host.
+ */
+#include <errno.h>
+
+#include "session.h"
+
+#define FIRST_STEP_NS 10000000u	  /* a short run is to have some pairs, too */
+#define LAST_STEP_NS  1000000000u /* a sample a second */
+#define BASE_NS	      5000000u	  /* to know the rate by, before anything is recorded */
+#define PATIENCE_NS   2000000000u /* for that: the word of one in a time namespace is never taken */
+
+struct calltap_file_clock timing_now(const struct session *session)
+{
+	struct calltap_file_clock sample = clock_sample();
+
+	if (session->emulated)
+		sample.ticks = clock_line_ticks(&session->line, sample.mono_ns);
+	return sample;
+}
+
+static void write_sample(struct session *session, const struct calltap_file_clock *sample)
+{
+	if (trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, sample, sizeof(*sample)))
+		return; /* kept by the writer */
+}
+
+/* A pair that an agent has told, if it can be: of a time between from_ns and now. */
+static void take_pair(struct session *session, uint64_t ticks, uint64_t ns, uint64_t from_ns)
+{
+	struct calltap_file_clock sample = clock_sample();
+
+	if (!session->emulated || ns < from_ns || ns > sample.mono_ns || !clock_line_add(&session->line, ticks, ns))
+		return;
+	sample.real_ns -= sample.mono_ns - ns;
+	sample.mono_ns = ns;
+	sample.ticks = ticks;
+	write_sample(session, &sample);
+}
+
+void timing_greet(struct session *session, const struct calltap_msg_hello *hello)
+{
+	if (!session->clock_cost) {
+		session->line.hz = hello->clock_hz;
+		session->clock_cost = hello->clock_cost;
+	}
+	take_pair(session, hello->ticks, hello->monotonic_ns, session->began_ns);
+}
+
+int timing_ask(struct process *process)
+{
+	const struct calltap_msg clock = {CALLTAP_MSG_CLOCK, sizeof(clock)};
+
+	if (process->asked_ns)
+		return 0;
+	process->asked_ns = clock_now_ns();
+	return channel_send(process->socket, &clock, sizeof(clock), NULL, 0);
+}
+
+int timing_told(struct session *session, struct process *process, const struct calltap_msg_clock_told *told)
+{
+	uint64_t asked_ns = process->asked_ns;
+
+	if (!asked_ns)
+		return -EPROTO;
+	process->asked_ns = 0;
+	take_pair(session, told->ticks, told->monotonic_ns, asked_ns);
+	return 0;
+}
+
+bool timing_is_vague(const struct session *session, const struct process *process)
+{
+	return session->emulated && session->options->threshold_ns && !session->line.hz &&
+	       session->line.last_ns - session->line.first_ns < BASE_NS &&
+	       clock_now_ns() - process->since_ns < PATIENCE_NS;
+}
+
+/* One that answers, and is not in a sandbox that might not let it look. */
+static bool can_be_asked(const struct process *process)
+{
+	return process->began && !process->ended && !process->alone && !process->asked_ns && process->arena_count &&
+	       !__atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED);
+}
+
+void timing_tick(struct session *session, uint64_t now_ns)
+{
+	struct process *process = session->processes;
+	struct calltap_file_clock sample;
+
+	if (now_ns < session->next_sample_ns)
+		return;
+	if (session->sample_step_ns < LAST_STEP_NS)
+		session->sample_step_ns = session->sample_step_ns ? session->sample_step_ns * 2 : FIRST_STEP_NS;
+	session->next_sample_ns = now_ns + (session->emulated ? session->sample_step_ns : LAST_STEP_NS);
+	if (!session->emulated) {
+		sample = clock_sample();
+		write_sample(session, &sample);
+		return;
+	}
+	while (process && !can_be_asked(process))
+		process = process->next;
+	if (process && timing_ask(process))
+		process->asked_ns = 0; /* it has gone; its end is seen elsewhere */
+}

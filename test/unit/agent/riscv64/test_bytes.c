@@ -1,0 +1,106 @@
+/* Jumps and sites of riscv64, byte by byte (as binutils' assembler writes them). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <arch.h>
+
+#define AT  0x2aaaaaaf00u
+#define NOP "\x13\x00\x00\x00"
+
+/* auipc t0, hi; jalr t0, lo(t0) */
+static void expect_site(int64_t distance, const char *site)
+{
+	uint8_t code[8];
+
+	arch_site_make(code, AT, 8, AT + (uint64_t)distance);
+	assert_memory_equal(code, site, 8);
+}
+
+static void jumps(void **state)
+{
+	expect_site(0x1008, "\x97\x12\x00\x00\xe7\x82\x82\x00");
+	expect_site(-0xf8, "\x97\x02\x00\x00\xe7\x82\x82\xf0");
+	/* The low half is signed. */
+	expect_site(0x12345800, "\x97\x62\x34\x12\xe7\x82\x02\x80");
+	expect_site(-0x12345800, "\x97\xb2\xcb\xed\xe7\x82\x02\x80");
+	assert_true(ARCH_REACH < 0x7ffff800);
+}
+
+static void expect_half(const struct arch_write *write, uint8_t offset, const char *bytes)
+{
+	assert_int_equal(write->offset, offset);
+	assert_int_equal(write->size, 2);
+	assert_memory_equal(write->bytes, bytes, 2);
+}
+
+/* Calls of a return with no room behind it are found and led elsewhere. */
+static void hooks(void **state)
+{
+	/* c.ret; c.nop; jal ra, -4; c.nop; jal ra, -10; jal ra, -12; jal zero, -18 */
+	static const char text[] = "\x82\x80\x01\x00\xef\xf0\xdf\xff\x01\x00\xef\xf0\x7f\xff\xef\xf0\x5f\xff"
+				   "\x6f\xf0\xff\xfe";
+	_Alignas(8) uint8_t code[sizeof(text)];
+	uint64_t places[2], lo = (uint64_t)code, hi = lo + sizeof(text) - 1;
+	struct arch_write writes[ARCH_STEPS_MAX];
+
+	memcpy(code, text, sizeof(text));
+	assert_int_equal(arch_hook_places(places, 2, lo, lo, hi), 2);
+	assert_true(places[0] == lo + 4 && places[1] == lo + 10);
+	assert_int_equal(arch_hook_places(places, 1, lo, lo, hi), 0);
+	assert_int_equal(arch_hook_places(places, 2, lo + 2, lo, hi), 0);
+	arch_jump_make(code + 4, lo + 4, lo + 4 + 0x1008);
+	assert_memory_equal(code + 4, "\xef\x10\x80\x00", 4);
+	/* In halves: c.j .+4 leads past while they do not fit. */
+	assert_int_equal(arch_hook_restore(writes, lo + 10, (const uint8_t *)text + 10), 3);
+	expect_half(&writes[0], 0, "\x11\xa0");
+	expect_half(&writes[1], 2, text + 12);
+	expect_half(&writes[2], 0, text + 10);
+	assert_int_equal(arch_hook_restore(writes, lo + 4, (const uint8_t *)text + 4), 1);
+	assert_int_equal(writes[0].size, 4);
+	assert_memory_equal(writes[0].bytes, text + 4, 4);
+}
+
+static void expect_write(const struct arch_write *write, uint8_t offset, const char *bytes)
+{
+	assert_int_equal(write->offset, offset);
+	assert_int_equal(write->size, 4);
+	assert_memory_equal(write->bytes, bytes, 4);
+}
+
+/* Only the second word is ever switched; on the way back the first comes last. */
+static void check_way(const char *old)
+{
+	struct arch_write on = arch_site_switch(AT, 8, AT + 0x1008, true), writes[ARCH_STEPS_MAX];
+	struct arch_write off = arch_site_switch(AT, 8, AT + 0x1008, false);
+	uint8_t inert = 1;
+
+	expect_write(&on, 4, "\xe7\x82\x82\x00");
+	expect_write(&off, 4, NOP);
+	assert_int_equal(arch_site_restore(writes, 8, (const uint8_t *)old, &inert), 2);
+	expect_write(&writes[0], 4, old + 4);
+	expect_write(&writes[1], 0, old);
+	assert_int_equal(inert, 0);
+}
+
+static void sites(void **state)
+{
+	check_way(NOP NOP);
+	check_way("\1\0\1\0\1\0\1\0"); /* c.nop */
+	check_way(NOP "\1\0\1\0");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jumps),
+		cmocka_unit_test(sites),
+		cmocka_unit_test(hooks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
