@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <x86intrin.h>
+
+#include <native.h>
 
 #define UNTRACED __attribute__((noinline, no_instrument_function))
 #if defined(__clang__)
@@ -54,7 +55,7 @@ UNTRACED NO_SITE static void run_clock1(long calls)
 	uint64_t total = 0;
 
 	while (calls--)
-		total += __rdtsc();
+		total += native_clock();
 	sink += total;
 }
 
@@ -63,8 +64,8 @@ UNTRACED NO_SITE static void run_clock2(long calls)
 	uint64_t total = 0;
 
 	while (calls--) {
-		total += __rdtsc();
-		total += __rdtsc();
+		total += native_clock();
+		total += native_clock();
 	}
 	sink += total;
 }

@@ -24,6 +24,11 @@ class Tools:
     def plain(self, program, arguments, flavour, name):
         return Variant(name, [sources.build(program, flavour), *arguments])
 
+    def emulated(self, program, arguments, flavour, cpu, name):
+        """A program for another CPU, on the libraries of its cross compiler's package."""
+        emulator = shutil.which(f"qemu-{cpu}-static") or shutil.which(f"qemu-{cpu}") or f"qemu-{cpu}"
+        return Variant(name, [emulator, "-L", f"/usr/{cpu}-linux-gnu", sources.build(program, f"{flavour}, {cpu}"), *arguments])
+
     def uftrace(self, program, arguments):
         """Deep enough a stack that frames which a longjmp left behind do not stop it from recording."""
         if not shutil.which("uftrace"):

@@ -5,13 +5,18 @@ neither the system's lists nor root are needed.  All of it goes to $CALLTAP_CACH
 """
 import glob
 import os
+import platform
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
+sys.path.insert(0, os.path.join(ROOT, "scripts"))
+import debian
+
 CACHE = os.path.abspath(os.environ.get("CALLTAP_CACHE") or os.path.join(ROOT, "build", "cache"))
 
 # How a program is instrumented: (compiler, compile flags, link flags).
@@ -23,6 +28,11 @@ FLAVOURS = {
     "xray": ("clang", "-fxray-instrument -fxray-instruction-threshold=1", "-fxray-instrument"),
     "clang": ("clang", "", ""),
 }
+# For another CPU, whose programs an emulator runs.
+EMULATED = ("aarch64", "riscv64")
+for _cpu in EMULATED:
+    FLAVOURS[f"plain, {_cpu}"] = (f"{_cpu}-linux-gnu-gcc", "", "")
+    FLAVOURS[f"sites, {_cpu}"] = (f"{_cpu}-linux-gnu-gcc", "-fpatchable-function-entry=5", "")
 # gcc 12 ties the whole site table of a C++ file to the file's first function; where that one is dropped as a copy of
 # another file's, the table goes with it or the link fails.  Calls to __fentry__ need no table.
 FLAVOUR_OF = {("leveldb", "sites"): ("gcc", "-pg -mfentry", "")}
@@ -41,17 +51,13 @@ def run(command, cwd=None, what=None):
 
 
 def mirror():
-    """(URI, release) of the Debian mirror that this machine uses."""
+    """(URI, release) of the Debian archive that this machine uses."""
     with open("/etc/os-release", encoding="utf-8") as file:
         release = re.search(r"^VERSION_CODENAME=(\w+)", file.read(), re.M)
-    release = release.group(1) if release else "bookworm"
-    if shutil.which("apt-get"):
-        for line in run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)",
-                         "Identifier: Packages"]).splitlines():
-            uri, name, component = (line.split() + ["", ""])[:3]
-            if name == release and component == "main" and "security" not in uri:
-                return uri, release
-    return "http://deb.debian.org/debian/", release
+    uri = debian.archive()
+    if not uri:
+        raise SourceError("the source of the demo's programs comes from Debian, whose archive apt's sources do not name")
+    return uri, release.group(1) if release else "bookworm"
 
 
 def fetch(package):
@@ -60,8 +66,6 @@ def fetch(package):
     kept = [path for path in glob.glob(os.path.join(folder, "*")) if os.path.isdir(path)]
     if kept:
         return kept[0]
-    if not shutil.which("apt-get"):
-        raise SourceError("the source of the demo's programs comes from Debian; apt-get is not here")
     lists = os.path.join(CACHE, "lists")
     os.makedirs(os.path.join(lists, "partial"), exist_ok=True)
     uri, release = mirror()
@@ -120,13 +124,15 @@ PROGRAMS = {"sqlite": sqlite_parts, "lua": lua_parts, "leveldb": leveldb_parts,
 
 def build(program, flavour="sites", level="-O2"):
     """Path of the program in the flavour; built if it is not there yet."""
-    output = os.path.join(CACHE, "bin", f"{program}-{flavour}")
+    output = os.path.join(CACHE, "bin", f"{program}-{flavour.replace(', ', '-')}")
     files, flags, libraries = PROGRAMS[program]()
     if os.path.exists(output) and os.path.getmtime(output) >= max(map(os.path.getmtime, files)):
         return output
     compiler, compile_flags, link_flags = FLAVOUR_OF.get((program, flavour), FLAVOURS[flavour])
     if not shutil.which(compiler):
         raise SourceError(f"{compiler} is not installed")
+    cpu = compiler.split("-", 1)[0] if compiler.endswith("-linux-gnu-gcc") else platform.machine()
+    flags = [*flags, "-I" + os.path.join(ROOT, "src", "arch", cpu, "native")]  # its clock
     folder = output + ".objects"
     os.makedirs(folder, exist_ok=True)
     steps, objects = [], []

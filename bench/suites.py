@@ -64,6 +64,33 @@ def leaf(tools, count):
     return rows, errors
 
 
+def emulated(tools, count):
+    """(g) The same on the other CPUs, whose programs are emulated: figures of the emulator more than of the CPU."""
+    rows, errors = [], {}
+    for cpu in sources.EMULATED:
+        few = ["200000"]
+        try:
+            variants = [tools.emulated("leaf", few, "plain", cpu, "plain"),
+                        tools.emulated("leaf", few, "sites", cpu, "nop, untraced"),
+                        tools.record("leaf", few, "function_graph", flavour=f"sites, {cpu}"),
+                        tools.record("leaf", few, "function", ("--mode", "overwrite", "-p", "function"), f"sites, {cpu}")]
+        except sources.SourceError as error:
+            errors[cpu] = str(error)
+            continue
+        results, failed = rounds([variant for variant in variants if variant], count, scratch())
+        errors.update({f"{cpu}: {name}": text for name, text in failed.items()})
+        best = {name: {key: min(leaf_figures(item.stdout)[key] for item in runs) for key in ("leaf", "clock2")}
+                for name, runs in results.items()}
+        if "nop, untraced" not in best:
+            continue
+        untraced = best["nop, untraced"]
+        rows.append(Row(f"{cpu}: two clock reads", untraced["clock2"], "ns", untraced["clock2"] / untraced["leaf"], "untraced"))
+        for name, figures in best.items():
+            rows.append(Row(f"{cpu}: {name}", figures["leaf"], "ns a call", figures["leaf"] / untraced["leaf"], "untraced",
+                            note=f"{figures['leaf'] / untraced['clock2']:.2f} x two clock reads"))
+    return rows, errors
+
+
 def whole(program, arguments, limit):
     """(b) A whole program against its plain run."""
     def measure(tools, count):
@@ -260,6 +287,7 @@ SUITES = {
     "memory": (memory, "memory of the agent"),
     "size": (size, "bytes a call"),
     "readers": (readers, "reading a trace"),
+    "emulated": (emulated, "a tiny function in a tight loop, on CPUs that are emulated"),
 }
 
 
