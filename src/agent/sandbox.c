@@ -292,6 +292,6 @@ void agent_clock_lost(void)
 		unhook(stack, from);
 		from = 0;
 	}
-	probe_thread.granule = 0; /* the fast path is not for it any more */
+	probe_thread.granule = PROBE_NO_GRANULE; /* the fast path is not for it any more */
 	probe_thread.stack = &probe_stack_none;
 }

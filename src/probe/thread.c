@@ -26,6 +26,7 @@ static struct ring_writer nil_writer;
 
 __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = {
 	.writer = &nil_writer,
+	.granule = PROBE_NO_GRANULE,
 	.stack = &probe_stack_none,
 };
 struct probe_context probe_context;

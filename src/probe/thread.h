@@ -18,7 +18,9 @@
 #define PROBE_RINGS   (PROBE_ARENAS * CALLTAP_ARENA_RINGS)
 #define PROBE_REGIONS 4096
 
-/* Starts as zeros in every thread but for two pointers; entry.S knows the first four (offsets.h). */
+#define PROBE_NO_GRANULE (~(uint64_t)0) /* the first megabyte is one, where programs lie that low */
+
+/* Starts as zeros in every thread but for the first three; entry.S knows the first four (offsets.h). */
 struct probe_thread {
 	struct ring_writer *writer; /* never NULL: the nil writer until the thread holds a ring */
 	uint64_t granule;	    /* slots in this granule of addresses have a mirror (mirror.c) */

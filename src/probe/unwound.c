@@ -107,6 +107,8 @@ void probe_stack_made(uint64_t lo, uint64_t hi, bool is_signal)
 	uint32_t kind = is_signal ? STACK_SIGNAL : 0;
 	struct probe_stack *old;
 
+	hi &= ~FRAME_FLAGS; /* the program's memory may end anywhere; links carry flags, and the outermost one is this
+			     */
 	if (hi <= lo || hi >> ARCH_ADDRESS_BITS)
 		return;
 	if (is_signal)
