@@ -164,7 +164,7 @@ void agent_forks_watch(void);
 
 /* threads.c: how far the initial thread's stack may reach down; emulated: it was not the kernel that placed it. */
 void agent_main_stack_note(bool emulated);
-/* When recording of a process begins, see which threads are not the program's. */
+/* When recording of an emulated process begins, see which threads are not the program's. */
 void agent_threads_note(void);
 /* Has every thread but ours ended?  Then *status is what the process is to exit with. */
 bool agent_threads_last(int *status) __attribute__((warn_unused_result));

@@ -133,9 +133,10 @@ static int take_setup(void)
 	if (ret)
 		return ret;
 	agent.emulated = message.setup.emulated;
-	if (agent.emulated)
+	if (agent.emulated) {
 		agent_main_stack_note(true);
-	agent_threads_note();
+		agent_threads_note();
+	}
 	probe_context.shared.wait_max_ms = message.setup.wait_max_ms;
 	probe_context.shared.reader_gone = 0;
 	probe_context.threshold_ticks = message.setup.threshold_ticks;

@@ -13,6 +13,8 @@
 #define UNWIND_FORCED	8
 #define UNWIND_CONTINUE 8
 
+void *arch_next_makecontext;
+
 /* How a ucontext_t begins on every Linux CPU. */
 struct context_head {
 	uint64_t flags, link;

@@ -10,6 +10,7 @@
 #include <arch.h>
 #include <calltap/abi/control.h>
 #include <calltap/abi/record.h>
+#include "recorders.h"
 #include "walk.h"
 
 #define ID     0x0abcdefu
@@ -17,24 +18,6 @@
 #define CALLER 0x5555555551c4u
 #define REGION 0x3f12340000u
 #define NEAR   0x4000000u /* within every CPU's reach */
-
-static enum arch_entry wanted_entry(uint16_t flags)
-{
-	if (flags & CALLTAP_SITE_CALL)
-		return ARCH_CALL;
-	if (flags & CALLTAP_SITE_NOTREE)
-		return ARCH_ENTRY_NOTREE;
-	if (flags & CALLTAP_SITE_ROOT)
-		return ARCH_ENTRY_ROOT;
-	return flags & CALLTAP_SITE_FULL_ENTRY ? ARCH_ENTRY_FULL : ARCH_ENTRY_FAST;
-}
-
-static enum arch_entry wanted_exit(uint16_t flags)
-{
-	if (flags & CALLTAP_SITE_NOTREE)
-		return ARCH_EXIT_NOTREE;
-	return flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_EXIT) ? ARCH_EXIT_FULL : ARCH_EXIT_FAST;
-}
 
 static void check_stub(uint16_t flags, uint64_t stub, uint64_t region, uint64_t site_address, int64_t gate)
 {

@@ -73,6 +73,18 @@
  */
 #define C_BYTES (32 + 128)
 
+.macro save_four
+	stp	x0, x1, [sp, #-32]!
+	.cfi_adjust_cfa_offset 32
+	stp	x2, x3, [sp, #16]
+.endm
+
+.macro restore_four
+	ldp	x2, x3, [sp, #16]
+	ldp	x0, x1, [sp], #32
+	.cfi_adjust_cfa_offset -32
+.endm
+
 .macro save_for_c
 	stp	x4, x5, [sp, #16]
 	stp	x6, x7, [sp, #32]
@@ -103,9 +115,7 @@
 function arch_entry_fast
 	.cfi_register x30, x17
 	bti	c
-	stp	x0, x1, [sp, #-32]!
-	.cfi_adjust_cfa_offset 32
-	stp	x2, x3, [sp, #16]
+	save_four
 	get_thread x16, x1
 	add	x0, sp, #24			/* S */
 	ldp	x1, x2, [x16, #PT_GRANULE]	/* and the stack */
@@ -138,9 +148,7 @@ function arch_entry_fast
 	add	x0, sp, #24
 	str	x0, [x2]
 .Lentry_done:
-	ldp	x2, x3, [sp, #16]
-	ldp	x0, x1, [sp], #32
-	.cfi_adjust_cfa_offset -32
+	restore_four
 	ret
 
 	.cfi_adjust_cfa_offset 32
@@ -174,9 +182,7 @@ function arch_entry_fast
 	GCSPOPM					/* the call from the stub is not returned to */
 1:	add	x16, x30, #STUB_UNTRACED
 	mov	x30, x17
-	ldp	x2, x3, [sp, #16]
-	ldp	x0, x1, [sp], #32
-	.cfi_adjust_cfa_offset -32
+	restore_four
 	br	x16
 end_function arch_entry_fast
 
@@ -185,9 +191,7 @@ end_function arch_entry_fast
 function \name
 	.cfi_register x30, x17
 	bti	c
-	stp	x0, x1, [sp, #-32]!
-	.cfi_adjust_cfa_offset 32
-	stp	x2, x3, [sp, #16]
+	save_four
 	adrp	x16, \routine
 	add	x16, x16, :lo12:\routine
 	b	.Lentry_c
@@ -210,9 +214,7 @@ end_function \name
 function arch_exit_fast
 	CFI_RETURN_BY_MIRROR
 	bti	c
-	stp	x0, x1, [sp, #-32]!
-	.cfi_adjust_cfa_offset 32
-	stp	x2, x3, [sp, #16]
+	save_four
 	get_thread x16, x1
 	ldr	x2, [x16, #PT_STACK]
 	add	x0, sp, #24			/* S */
@@ -239,9 +241,7 @@ function arch_exit_fast
 	eor	x0, x0, #LINK_MASK
 	ldr	x3, [x0]
 	str	x3, [x2]			/* S of the next outer frame */
-	ldp	x2, x3, [sp, #16]
-	ldp	x0, x1, [sp], #32
-	.cfi_adjust_cfa_offset -32
+	restore_four
 	ret
 
 	.cfi_restore_state
@@ -263,9 +263,7 @@ function arch_exit_fast
 	ldr	x30, [sp], #128
 	.cfi_adjust_cfa_offset -128
 	.cfi_restore x30
-	ldp	x2, x3, [sp, #16]
-	ldp	x0, x1, [sp], #32
-	.cfi_adjust_cfa_offset -32
+	restore_four
 	ret
 end_function arch_exit_fast
 
@@ -273,9 +271,7 @@ end_function arch_exit_fast
 function \name
 	CFI_RETURN_BY_MIRROR
 	bti	c
-	stp	x0, x1, [sp, #-32]!
-	.cfi_adjust_cfa_offset 32
-	stp	x2, x3, [sp, #16]
+	save_four
 	adrp	x16, \routine
 	add	x16, x16, :lo12:\routine
 	b	.Lexit_c
@@ -292,9 +288,7 @@ end_function \name
 function arch_call
 	.cfi_register x30, x17
 	bti	c
-	stp	x0, x1, [sp, #-32]!
-	.cfi_adjust_cfa_offset 32
-	stp	x2, x3, [sp, #16]
+	save_four
 	adrp	x1, :gottprel:probe_thread
 	mrs	x16, tpidr_el0
 	ldr	x1, [x1, #:gottprel_lo12:probe_thread]
@@ -314,9 +308,7 @@ function arch_call
 	str	x17, [x2, #8]
 	stlr	x0, [x2]			/* a head that is seen has its second word */
 .Lcall_done:
-	ldp	x2, x3, [sp, #16]
-	ldp	x0, x1, [sp], #32
-	.cfi_adjust_cfa_offset -32
+	restore_four
 	mov	x16, x30
 	mov	x30, x17			/* here, not in the stub: there it must not be the stub's own */
 	.cfi_restore x30

@@ -32,13 +32,4 @@ makecontext:
 	.cfi_endproc
 	.size	makecontext, . - makecontext
 
-	.bss
-	.globl	arch_next_makecontext
-	.hidden	arch_next_makecontext
-	.type	arch_next_makecontext, @object
-	.p2align 3
-arch_next_makecontext:
-	.zero	8
-	.size	arch_next_makecontext, 8
-
 	.section .note.GNU-stack, "", @progbits

@@ -10,6 +10,7 @@
 #include <arch.h>
 #include <calltap/abi/control.h>
 #include <calltap/abi/record.h>
+#include "recorders.h"
 
 #define GATE_OFFSET (-4660)
 #define ID	    0x0abcdefu
@@ -50,22 +51,6 @@ static uint64_t take_target(struct reader *code)
 	int64_t distance = take32(code);
 
 	return code->address + (uint64_t)distance;
-}
-
-static enum arch_entry wanted_entry(uint16_t flags)
-{
-	if (flags & CALLTAP_SITE_NOTREE)
-		return ARCH_ENTRY_NOTREE;
-	if (flags & CALLTAP_SITE_ROOT)
-		return ARCH_ENTRY_ROOT;
-	return flags & CALLTAP_SITE_FULL_ENTRY ? ARCH_ENTRY_FULL : ARCH_ENTRY_FAST;
-}
-
-static enum arch_entry wanted_exit(uint16_t flags)
-{
-	if (flags & CALLTAP_SITE_NOTREE)
-		return ARCH_EXIT_NOTREE;
-	return flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_EXIT) ? ARCH_EXIT_FULL : ARCH_EXIT_FAST;
 }
 
 static void check_stub(uint16_t flags, uint64_t stub, uint64_t region, uint64_t site_address, uint8_t body_off)

@@ -1,0 +1,29 @@
+/*
+ * Which recorders a stub has to call by its flags: said a second time, for the
+ * tests of stubs to hold arch_entry_of() and arch_exit_of() against.
+ */
+#ifndef TEST_UNIT_AGENT_RECORDERS_H
+#define TEST_UNIT_AGENT_RECORDERS_H
+
+#include <arch.h>
+#include <calltap/abi/control.h>
+
+static inline enum arch_entry wanted_entry(uint16_t flags)
+{
+	if (flags & CALLTAP_SITE_CALL)
+		return ARCH_CALL;
+	if (flags & CALLTAP_SITE_NOTREE)
+		return ARCH_ENTRY_NOTREE;
+	if (flags & CALLTAP_SITE_ROOT)
+		return ARCH_ENTRY_ROOT;
+	return flags & CALLTAP_SITE_FULL_ENTRY ? ARCH_ENTRY_FULL : ARCH_ENTRY_FAST;
+}
+
+static inline enum arch_entry wanted_exit(uint16_t flags)
+{
+	if (flags & CALLTAP_SITE_NOTREE)
+		return ARCH_EXIT_NOTREE;
+	return flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_EXIT) ? ARCH_EXIT_FULL : ARCH_EXIT_FAST;
+}
+
+#endif
