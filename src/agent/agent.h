@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <calltap/abi/attach.h>
 #include <calltap/abi/control.h>
 #include <patch/pages.h>
 #include <patch/poke.h>
@@ -24,6 +25,8 @@
 #define AGENT_NAME_MAX	 100   /* of the session's socket */
 #define AGENT_READY_MS	 20000 /* longest that the program waits for the tool at its start or in dlopen */
 #define AGENT_CHILD_MS	 1000  /* the same in a forked child, which has nothing to be patched */
+#define AGENT_LEFT_MS	 10000 /* longest that the control thread waits for the thread that brought it in */
+#define AGENT_RELEASE_MS 10000 /* likewise for a RELEASE, after DETACHED */
 #define AGENT_OWN_STACK	 (64ul << 10)
 #define AGENT_DLHOOKS	 16   /* places in the loader, at most */
 #define AGENT_STATUS_MAX 4096 /* of /proc/PID/status */
@@ -37,6 +40,31 @@ struct agent_sites {
 	const struct calltap_site *list;
 	struct patch_pages pages;
 	uint32_t count;
+	bool waits;	  /* nothing is written yet: APPLY does it */
+	bool second;	  /* its sites are another plan's, too, which has their pages */
+	uint64_t near_lo; /* its object */
+	uint64_t near_hi;
+};
+
+/* A word, or a symbol, by which an object gets one of the functions that the agent stands in front of. */
+struct agent_pointer {
+	uint64_t address;
+	uint64_t old[3]; /* what it was; a word is the first one, 0 = the loader's to write */
+	uint32_t to;	 /* enum calltap_pointer_to */
+	uint16_t kind;	 /* enum calltap_pointer_kind */
+	bool led;	 /* it leads to us, as far as we know */
+};
+
+struct agent_mapped {
+	void *at;
+	uint64_t size;
+};
+
+/* Memory that grows by doubling, for what the tool sends in pieces. */
+struct agent_store {
+	void *list;
+	size_t count, size; /* elements, and bytes of one */
+	size_t room;	    /* bytes */
 };
 
 /*
@@ -91,6 +119,18 @@ struct agent {
 	uint32_t back;		/* it is one that comes after such a one */
 	uint32_t no_children;	/* a sandbox forbids what a forked child's start takes */
 	uint32_t blind;		/* a sandbox forbids to look at the next one's filter */
+	uint32_t attached;	/* the session began in a process that ran already */
+	uint32_t late;		/* the agent came by dlopen: it is behind those whose functions it stands in front of */
+	uint32_t keep;		/* recording goes on without the tool */
+	uint32_t files;		/* shared memory may be files that nothing seals */
+	uint32_t shadow;	/* there are shadow stacks: return addresses cannot be changed */
+	struct calltap_attach
+		*borrowed;	     /* memory of the thread that brought us in, to be unmapped when that has left it */
+	struct agent_store pointers; /* struct agent_pointer */
+	void *tables;		     /* the trace's tables, for readers of our memory */
+	uint64_t tables_size;
+	struct agent_store triggers; /* struct agent_mapped */
+	uint64_t arena_sizes[PROBE_ARENAS];
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
 	struct agent_dlhook dlhooks[AGENT_DLHOOKS];
@@ -113,6 +153,13 @@ extern struct agent agent __attribute__((visibility("hidden")));
 
 /* control.c: start the control thread and wait for it, bounded; the program's thread, signals blocked. */
 void agent_control_start(void);
+/* The same, without waiting: its tid, or -errno. */
+long agent_control_launch(void) __attribute__((warn_unused_result));
+/*
+ * Wait for a message of the tool's, for so long if it is not 0.  0; -EPIPE when
+ * nobody is left to serve, -ETIMEDOUT, or another reason to end.
+ */
+int agent_wait_message(uint64_t wait_ms) __attribute__((warn_unused_result));
 /* Instead: tell the tool why this image is not traced. */
 void agent_control_decline(int error, const char *what);
 /* Hold the calling thread until `ready` is no longer `seen`, or bound_ms are over. */
@@ -129,14 +176,49 @@ bool agent_control_leave(enum agent_leave how, bool calls) __attribute__((warn_u
 /* Start another after AGENT_AWAY, which takes up the conversation. */
 void agent_control_back(void);
 
+/* start.c: what a process needs once before it can have a session. */
+int agent_process_init(void) __attribute__((warn_unused_result));
+uint64_t agent_random_id(void);
+
+/* attach.c: the thread that brought us in is on its own stack again, or late: let go of what it lent us. */
+void agent_attach_settle(void);
+/* release.c: what an earlier session has left goes, when the tool says so; 0 when there is nothing. */
+int agent_leftovers_release(void) __attribute__((warn_unused_result));
+bool agent_has_leftovers(void);
+/* After DETACHED: wait for the RELEASE and carry it out. */
+void agent_release_wait(void);
+
 /* control_plan.c: the answer to a PLAN that is not carried out. */
 void agent_plan_refuse(const struct calltap_msg_plan *plan, int error, struct calltap_msg_plan_done *done);
 /* Apply a PLAN whose sites are in fd; done is the answer. */
 void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done);
-/* Carry a SWITCH out, whose size is right. */
+/* The same for the sites of a plan that waited, threads being stopped: in skips are those that one is within. */
+int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, struct patch_result *result)
+	__attribute__((warn_unused_result));
+
+/* apply.c: carry an APPLY out, whose size is right. */
+void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_apply_done *done);
+
+/* pointers.c: take a POINTERS, whose size is right.  -errno: the tool is out of its mind, or there is no memory. */
+int agent_pointers_take(const struct calltap_msg_pointers *message) __attribute__((warn_unused_result));
+/* Write those that wait; how many lead to us now. */
+uint32_t agent_pointers_write(void);
+/* Give them their old values, threads being stopped; how many. */
+uint32_t agent_pointers_restore(void);
+
+/* settings.c: what changes while recording goes on; -EPROTO when the size is wrong. */
+int agent_set_take(const struct calltap_msg_set *set) __attribute__((warn_unused_result));
+int agent_tables_take(const struct calltap_msg_tables *tables, int fd) __attribute__((warn_unused_result));
+int agent_triggers_take(const struct calltap_msg_triggers *triggers, int fd) __attribute__((warn_unused_result));
+/* Nobody records: unmap them. */
+void agent_settings_release(void);
+
+/* sites.c: carry a SWITCH out, whose size is right. */
 void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap_msg_switch_done *done);
 /* Give the text its own bytes back. */
 void agent_sites_restore(struct calltap_msg_detached *done);
+/* The same lock as agent_text_take(), if it is free. */
+bool agent_text_try(void) __attribute__((warn_unused_result));
 /* For the control thread: keep the set of objects as it is.  False: a dlclose has not ended for 20 s. */
 bool agent_text_take(void) __attribute__((warn_unused_result));
 void agent_text_release(void);
@@ -153,6 +235,13 @@ int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per ima
 int agent_arena_add(int fd, uint64_t size) __attribute__((warn_unused_result));
 /* Wake every writer that waits for a reader that is gone. */
 void agent_wake_writers(void);
+/* Unmap all that the tool shares, and have the rest as new: nobody records. */
+void agent_memory_release(void);
+/* Append elements; -ENOMEM. */
+int agent_store_add(struct agent_store *store, const void *elements, size_t count) __attribute__((warn_unused_result));
+void agent_store_empty(struct agent_store *store);
+/* Can this address be read?  Asked of the kernel: a look would be a fault. */
+bool agent_can_read(uint64_t address) __attribute__((warn_unused_result));
 
 /* clock.c: the counter, and the time at the same moment. */
 void agent_clock_sample(uint64_t *ticks, uint64_t *monotonic_ns);
@@ -171,11 +260,19 @@ bool agent_threads_last(int *status) __attribute__((warn_unused_result));
 
 /* objects.c */
 int agent_objects_send(void) __attribute__((warn_unused_result)); /* OBJECT ... OBJECTS_END */
+/* The same while the program runs on: read in a way that nobody can spoil. */
+int agent_objects_send_live(void) __attribute__((warn_unused_result));
+/* True if what is mapped is what was reported last; nobody may be at it. */
+bool agent_objects_are_reported(void) __attribute__((warn_unused_result));
+/* Is the loader at work on the set of objects? */
+bool agent_loader_is_busy(void) __attribute__((warn_unused_result));
 void agent_dlhook_install(void);
 void agent_dlhook_remove(void);
 
 /* debugger.c: tell debuggers of a region's stubs. */
 void agent_debugger_tell(uint64_t lo, uint64_t hi);
+/* All regions are about to go. */
+void agent_debugger_forget(void);
 
 /* status.c: read a small text file, at most size - 1 bytes of it; false = it cannot be had. */
 bool agent_read_text(const char *path, char *text, size_t size) __attribute__((warn_unused_result));

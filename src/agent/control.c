@@ -32,7 +32,20 @@ union message {
 	struct calltap_msg_plan plan;
 	struct calltap_msg_arena arena;
 	struct calltap_msg_switch change;
+	struct calltap_msg_pointers pointers;
+	struct calltap_msg_apply apply;
+	struct calltap_msg_set set;
+	struct calltap_msg_detach detach;
+	struct calltap_msg_tables tables;
+	struct calltap_msg_triggers triggers;
 	char bytes[CALLTAP_MSG_MAX];
+};
+
+/* What the tool's last word was. */
+enum goodbye {
+	GOODBYE_NONE,
+	GOODBYE, /* DETACH */
+	GOODBYE_RELEASE,
 };
 
 static void ready(void)
@@ -50,8 +63,20 @@ static void close_copies(void)
 		sys_close(fd);
 }
 
+static uint32_t hello_flags(void)
+{
+	if (agent.back)
+		return CALLTAP_HELLO_BACK;
+	if (agent.forked)
+		return CALLTAP_HELLO_FORKED;
+	if (!agent.attached)
+		return 0;
+	return CALLTAP_HELLO_ATTACHED | (agent_has_leftovers() ? CALLTAP_HELLO_LEFTOVERS : 0);
+}
+
 static int say_hello(void)
 {
+	bool is_known = agent.back || agent.forked;
 	union {
 		struct calltap_msg_hello message;
 		char bytes[sizeof(struct calltap_msg_hello) + PATH_BYTES];
@@ -60,9 +85,7 @@ static int say_hello(void)
 			{
 				.head = {CALLTAP_MSG_HELLO, 0},
 				.version = CALLTAP_ABI_VERSION,
-				.flags = agent.back	? CALLTAP_HELLO_BACK
-					 : agent.forked ? CALLTAP_HELLO_FORKED
-							: 0,
+				.flags = hello_flags(),
 				.pid = (uint32_t)sys_getpid(),
 				.tid = (uint32_t)sys_gettid(),
 				.ppid = (uint32_t)SYS(getppid, 0, 0, 0, 0, 0, 0),
@@ -78,9 +101,9 @@ static int say_hello(void)
 
 	/* Of an emulated program the tool sees neither; a forked child has its parent's, and may not be allowed to
 	 * look. */
-	if (!hello.message.flags)
+	if (!is_known)
 		agent_clock_sample(&hello.message.ticks, &hello.message.monotonic_ns);
-	if (!hello.message.flags &&
+	if (!is_known &&
 	    sys_failed(SYS(readlinkat, AT_FDCWD, "/proc/self/exe", hello.message.exe, PATH_BYTES - 1, 0, 0)))
 		hello.message.exe[0] = 0;
 	hello.message.head.size = (uint32_t)(sizeof(hello.message) + base_strlen(hello.message.exe) + 1);
@@ -102,13 +125,33 @@ static int answer_clock(const struct calltap_msg *clock)
 	return clock->size == sizeof(*clock) ? agent_clock_tell() : -EPROTO;
 }
 
+static void begin_recording(const struct calltap_msg_setup *setup)
+{
+	agent.emulated = setup->emulated;
+	if (agent.emulated) {
+		agent_main_stack_note(true);
+		agent_threads_note();
+	}
+	probe_context.shared.wait_max_ms = setup->wait_max_ms;
+	probe_context.shared.reader_gone = 0;
+	probe_context.threshold_ticks = setup->threshold_ticks;
+	probe_context.depth_max = setup->depth_max;
+	probe_context.tree_filter = setup->tree_filter;
+	probe_context.profile = setup->mode == CALLTAP_MODE_PROFILE;
+	probe_context.timed = probe_context.profile;
+	probe_context.wiped->pid = (uint32_t)sys_getpid();
+	probe_context.wiped->alive = 1;
+	__atomic_store_n(&probe_context.enabled, 1, __ATOMIC_RELEASE);
+}
+
 /* 1 = the tool wants nothing from this image. */
 static int take_setup(void)
 {
 	union message message = {0};
-	int fds[3] = {-1, -1, -1}, ret;
+	int fds[3] = {-1, -1, -1}, ret = agent.attached ? agent_wait_message(AGENT_READY_MS) : 0;
 
-	ret = agent_receive(&message, sizeof(message), fds, 3);
+	if (!ret)
+		ret = agent_receive(&message, sizeof(message), fds, 3);
 	/* The tool may have to know how fast the clock is before it can say what it wants. */
 	while (!ret && message.head.type == CALLTAP_MSG_CLOCK && fds[0] < 0) {
 		ret = answer_clock(&message.head);
@@ -121,6 +164,8 @@ static int take_setup(void)
 	if (!ret && message.setup.dormant)
 		ret = 1;
 	if (!ret) {
+		agent.keep = message.setup.flags & CALLTAP_SETUP_KEEP && message.setup.mode == CALLTAP_MODE_OVERWRITE;
+		agent.files = (message.setup.flags & CALLTAP_SETUP_FILES) != 0;
 		ret = map_board(fds[0]);
 		if (!ret)
 			ret = agent_arena_add(fds[1], message.setup.arena_size);
@@ -132,19 +177,7 @@ static int take_setup(void)
 			sys_close(fds[i]);
 	if (ret)
 		return ret;
-	agent.emulated = message.setup.emulated;
-	if (agent.emulated) {
-		agent_main_stack_note(true);
-		agent_threads_note();
-	}
-	probe_context.shared.wait_max_ms = message.setup.wait_max_ms;
-	probe_context.shared.reader_gone = 0;
-	probe_context.threshold_ticks = message.setup.threshold_ticks;
-	probe_context.depth_max = message.setup.depth_max;
-	probe_context.tree_filter = message.setup.tree_filter;
-	probe_context.wiped->pid = (uint32_t)sys_getpid();
-	probe_context.wiped->alive = 1;
-	__atomic_store_n(&probe_context.enabled, 1, __ATOMIC_RELEASE);
+	begin_recording(&message.setup);
 	return 0;
 }
 
@@ -154,7 +187,9 @@ static int answer_plan(const union message *message, int fd)
 
 	if (message->head.size != sizeof(message->plan) || fd < 0)
 		return -EPROTO;
-	if (agent_hold_begin()) {
+	if (message->plan.live != CALLTAP_PLAN_FRESH) {
+		agent_plan_apply(&message->plan, fd, &done);
+	} else if (agent_hold_begin()) {
 		agent_plan_apply(&message->plan, fd, &done);
 		agent_hold_end();
 	} else {
@@ -186,13 +221,32 @@ static int answer_switch(const struct calltap_msg_switch *change)
 	return agent_send(&done, sizeof(done));
 }
 
-/* What is mapped, while nobody can change it. */
+static int take_pointers(const struct calltap_msg_pointers *pointers)
+{
+	if (pointers->head.size < sizeof(*pointers) || pointers->count > CALLTAP_POINTERS_MAX ||
+	    pointers->head.size != sizeof(*pointers) + pointers->count * sizeof(pointers->pointers[0]))
+		return -EPROTO;
+	return agent_pointers_take(pointers);
+}
+
+static int answer_apply(const struct calltap_msg_apply *apply)
+{
+	struct calltap_msg_apply_done done;
+
+	if (apply->head.size < sizeof(*apply) || apply->count > CALLTAP_SKIPS_MAX ||
+	    apply->head.size != sizeof(*apply) + apply->count * sizeof(apply->skips[0]))
+		return -EPROTO;
+	agent_apply(apply, &done);
+	return agent_send(&done, sizeof(done));
+}
+
+/* What is mapped, while nobody can change it; or while the program runs on, where nobody is held. */
 static int report_objects(void)
 {
 	int ret;
 
 	if (!agent_hold_begin())
-		return -ETIMEDOUT;
+		return agent.attached ? agent_objects_send_live() : -ETIMEDOUT;
 	if (!agent.dlhook_tried)
 		agent_dlhook_install();
 	ret = agent_objects_send();
@@ -205,53 +259,75 @@ static int report_objects(void)
  * after 5 ms, then ever more rarely: a process that lived for a moment is not
  * kept for much longer, and one that stays is looked at each second.
  */
-static int wait_message(void)
+int agent_wait_message(uint64_t wait_ms)
 {
 	struct pollfd poll = {.fd = agent.socket, .events = POLLIN};
-	struct sys_timespec step = {0, LOOK_MIN_NS};
+	uint64_t until = wait_ms ? sys_monotonic_ns() + wait_ms * 1000000 : ~(uint64_t)0;
+	int64_t step = LOOK_MIN_NS;
+	/* The call itself counts it down to nothing. */
+	struct sys_timespec left = {0, step};
 
-	while (SYS(ppoll, &poll, 1, &step, NULL, 0, 0) == 0 && !__atomic_load_n(&agent.leave, __ATOMIC_SEQ_CST)) {
+	while (SYS(ppoll, &poll, 1, &left, NULL, 0, 0) == 0 && !__atomic_load_n(&agent.leave, __ATOMIC_SEQ_CST)) {
 		if (agent_threads_last(&agent.exit_status))
 			return -EPIPE;
-		step.nsec = step.nsec < LOOK_MAX_NS / 2 ? step.nsec * 2 : LOOK_MAX_NS;
+		if (wait_ms && sys_monotonic_ns() >= until)
+			return -ETIMEDOUT;
+		step = step < LOOK_MAX_NS / 2 ? step * 2 : LOOK_MAX_NS;
+		left = (struct sys_timespec){0, step};
 	}
 	return agent.leave ? -ECANCELED : 0;
 }
 
-/* One message; 0 to go on, else the conversation is over. */
-static int serve(void)
+static enum goodbye goodbye_of(const struct calltap_msg_detach *detach)
 {
-	union message message = {0};
-	int fd = -1, ret;
+	return detach->head.size == sizeof(*detach) && detach->flags & CALLTAP_DETACH_RELEASE ? GOODBYE_RELEASE
+											      : GOODBYE;
+}
 
-	ret = wait_message();
-	if (ret)
-		return ret;
-	ret = agent_receive(&message, sizeof(message), &fd, 1);
-	if (ret)
-		return ret;
-	switch (message.head.type) {
+static int take(const union message *message, int fd, enum goodbye *goodbye)
+{
+	switch (message->head.type) {
 	case CALLTAP_MSG_PLAN:
-		ret = answer_plan(&message, fd);
-		break;
+		return answer_plan(message, fd);
 	case CALLTAP_MSG_GO:
 		ready();
-		break;
+		return 0;
 	case CALLTAP_MSG_RESCAN:
-		ret = report_objects();
-		break;
+		return report_objects();
 	case CALLTAP_MSG_ARENA:
-		ret = take_arena(&message, fd);
-		break;
+		return take_arena(message, fd);
 	case CALLTAP_MSG_SWITCH:
-		ret = answer_switch(&message.change);
-		break;
+		return answer_switch(&message->change);
 	case CALLTAP_MSG_CLOCK:
-		ret = answer_clock(&message.head);
-		break;
-	default: /* DETACH, or a tool that we do not understand */
-		ret = -EPIPE;
+		return answer_clock(&message->head);
+	case CALLTAP_MSG_POINTERS:
+		return take_pointers(&message->pointers);
+	case CALLTAP_MSG_APPLY:
+		return answer_apply(&message->apply);
+	case CALLTAP_MSG_SET:
+		return agent_set_take(&message->set);
+	case CALLTAP_MSG_TABLES:
+		return agent_tables_take(&message->tables, fd);
+	case CALLTAP_MSG_TRIGGERS:
+		return agent_triggers_take(&message->triggers, fd);
+	case CALLTAP_MSG_DETACH:
+		*goodbye = goodbye_of(&message->detach);
+		return -EPIPE;
+	default: /* a tool that we do not understand */
+		return -EPIPE;
 	}
+}
+
+/* One message; 0 to go on, else the conversation is over. */
+static int serve(enum goodbye *goodbye)
+{
+	union message message = {0};
+	int fd = -1, ret = agent_wait_message(0);
+
+	if (!ret)
+		ret = agent_receive(&message, sizeof(message), &fd, 1);
+	if (!ret)
+		ret = take(&message, fd, goodbye);
 	if (fd >= 0)
 		sys_close(fd);
 	return ret;
@@ -280,6 +356,8 @@ static int begin(void)
 		ret = say_hello();
 	if (agent.back)
 		return ret;
+	if (!ret && agent.attached)
+		ret = agent_leftovers_release();
 	if (!ret)
 		ret = take_setup();
 	if (!ret && !agent.forked)
@@ -309,9 +387,47 @@ static void keep_standard(void)
 	while (!sys_failed(fd) && fd < 2);
 }
 
-static int control_main(void *own_files)
+/* No more records, nobody waits, text as good as untraced. */
+static void let_text_go(struct calltap_msg_detached *detached)
+{
+	__atomic_store_n(&probe_context.enabled, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&probe_context.shared.reader_gone, 1, __ATOMIC_SEQ_CST);
+	agent_wake_writers();
+	ready();
+	agent_sites_restore(detached);
+	agent_dlhook_remove();
+}
+
+/* In a process that ran already. */
+static void prepare_attached(void)
 {
 	struct calltap_msg_detached detached;
+
+	agent_attach_settle();
+	patch_sync_prepare();
+	/* A forked child's, or of a recording that went on without its tool. */
+	if (agent.sites_count || agent.dlhook_count)
+		let_text_go(&detached);
+}
+
+/* The tool has gone or wants us to. */
+static void end_session(enum goodbye goodbye)
+{
+	struct calltap_msg_detached detached;
+
+	if (agent.keep && goodbye == GOODBYE_NONE && agent.leave == AGENT_STAY) {
+		__atomic_store_n(&probe_context.shared.reader_gone, 1, __ATOMIC_SEQ_CST);
+		ready();
+		return;
+	}
+	let_text_go(&detached);
+	if (!agent_send(&detached, sizeof(detached)) && goodbye == GOODBYE_RELEASE)
+		agent_release_wait();
+}
+
+static int control_main(void *own_files)
+{
+	enum goodbye goodbye = GOODBYE_NONE;
 	int ret;
 
 	SYS(prctl, PR_SET_NAME, "calltap", 0, 0, 0, 0);
@@ -327,11 +443,13 @@ static int control_main(void *own_files)
 	agent.socket = -1;
 	agent.stat_fd = -1;
 	patch_poker_open(&agent.poker);
+	if (agent.attached)
+		prepare_attached();
 	ret = begin();
 	if (!ret) {
 		__atomic_store_n(&agent.live, 1, __ATOMIC_RELEASE);
 		do
-			ret = serve();
+			ret = serve(&goodbye);
 		while (!ret);
 	}
 	__atomic_store_n(&agent.live, 0, __ATOMIC_RELEASE);
@@ -344,16 +462,8 @@ static int control_main(void *own_files)
 		agent_complain(0, "gives up reading the clock; the rest of it runs untraced");
 	else if (ret < 0 && ret != -EPIPE)
 		break_off(ret);
-	/* The tool has gone or wants us to: no more records, nobody waits, text as good as untraced. */
-	__atomic_store_n(&probe_context.enabled, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&probe_context.shared.reader_gone, 1, __ATOMIC_SEQ_CST);
-	agent_wake_writers();
-	ready();
-	agent_sites_restore(&detached);
-	agent_dlhook_remove();
-	if (agent_send(&detached, sizeof(detached)))
-		return agent.exit_status; /* nobody is left to be told */
-	return agent.exit_status;	  /* the thread's end closes its descriptors */
+	end_session(goodbye);
+	return agent.exit_status; /* the thread's end closes its descriptors */
 }
 
 bool agent_hold_begin(void)
@@ -407,6 +517,28 @@ static long start_thread(void)
 	return tid;
 }
 
+static long launch(enum agent_hold hold)
+{
+	if (!agent.stack) {
+		void *stack =
+			sys_mmap(NULL, AGENT_OWN_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (sys_failed((long)stack))
+			return -ENOMEM;
+		SYS(mprotect, stack, CALLTAP_PAGE, PROT_NONE, 0, 0, 0);
+		agent.stack = stack;
+	}
+	agent.hold = hold;
+	agent.text = AGENT_TEXT_FREE; /* a forked child has none of the threads that may have had it */
+	probe_context.wiped->served = 1;
+	return start_thread();
+}
+
+long agent_control_launch(void)
+{
+	return launch(AGENT_FREE);
+}
+
 void agent_control_start(void)
 {
 	uint32_t seen = agent.ready;
@@ -416,20 +548,7 @@ void agent_control_start(void)
 		count_unreached();
 		return;
 	}
-	if (!agent.stack) {
-		void *stack =
-			sys_mmap(NULL, AGENT_OWN_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-		if (sys_failed((long)stack)) {
-			count_unreached();
-			return;
-		}
-		SYS(mprotect, stack, CALLTAP_PAGE, PROT_NONE, 0, 0, 0);
-		agent.stack = stack;
-	}
-	agent.hold = AGENT_HELD;
-	agent.text = AGENT_TEXT_FREE; /* a forked child has none of the threads that may have had it */
-	tid = start_thread();
+	tid = launch(AGENT_HELD);
 	if (sys_failed(tid)) {
 		agent.hold = AGENT_FREE;
 		count_unreached();

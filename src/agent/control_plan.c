@@ -1,27 +1,26 @@
 /*
- * Plans in the target: map the tool's list, build stubs, switch sites on and
- * off, give the text its own bytes back at the end.
+ * Plans in the target: map the tool's list, build stubs, write the sites.
+ * What becomes of those later is sites.c's.
  * Called by the control thread.  Context: control.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #include <agent/agent.h>
 #include <base/sys.h>
 #include <probe/unwound.h>
 
-#define PAGE	     4096ul
-#define WAIT_STEP_NS 100000000u
+#define PAGE 4096ul
 
 static int64_t tls_gate_offset(void)
 {
+	const uint64_t *gate = probe_context.tree_filter ? &probe_thread.tree_gate : &probe_thread.gate;
 	uint64_t thread_pointer;
 
 	/* The offset is the same in every thread: initial-exec. */
 	thread_pointer = (uint64_t)__builtin_thread_pointer();
-	return (int64_t)((uint64_t)&probe_thread.gate - thread_pointer);
+	return (int64_t)((uint64_t)gate - thread_pointer);
 }
 
 static void region_add(const struct patch_region *region)
@@ -50,8 +49,15 @@ static bool sites_keep(const struct calltap_msg_plan *plan, const struct patch_r
 		.region = *region,
 		.list = sites,
 		.count = plan->site_count,
+		.waits = plan->live == CALLTAP_PLAN_STOPPED,
+		.second = plan->live == CALLTAP_PLAN_STUBS,
+		.near_lo = plan->near_lo,
+		.near_hi = plan->near_hi,
 	};
-	patch_pages_note(&agent.sites[agent.sites_count - 1].pages, sites, plan->site_count);
+	/* What the text is now, not when threads are stopped: that must not take long. */
+	if (plan->live != CALLTAP_PLAN_STUBS)
+		patch_pages_note(&agent.sites[agent.sites_count - 1].pages, &agent.poker, sites, plan->site_count,
+				 plan->live == CALLTAP_PLAN_FRESH);
 	return true;
 }
 
@@ -68,19 +74,9 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 		return ret;
 	region_add(&result->region);
 	*kept = sites_keep(plan, &result->region, sites);
-	return patch_sites_apply(result, &agent.poker, sites, plan->site_count);
-}
-
-/* Can this address be read?  Asked of the kernel: a look would be a fault. */
-static bool can_read(uint64_t address)
-{
-	char byte;
-	struct iovec here = {&byte, 1}, there = {(void *)address, 1};
-	long ret = SYS(process_vm_readv, sys_getpid(), &here, 1, &there, 1, 0);
-
-	if (ret == -ENOSYS && agent.poker.mem_fd >= 0) /* an emulator's */
-		return SYS(pread64, agent.poker.mem_fd, &byte, 1, address, 0, 0) == 1;
-	return ret != -EFAULT;
+	if (plan->live != CALLTAP_PLAN_FRESH)
+		return *kept ? 0 : -EEXIST;
+	return patch_sites_apply(result, &agent.poker, sites, plan->site_count, NULL);
 }
 
 /* Is this code of the plan's object, all of which is there?  *seen is the page that was found readable last. */
@@ -92,7 +88,7 @@ static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint3
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t page = (i ? address + size - 1 : address) & ~(PAGE - 1);
 
-		if (page != *seen && !can_read(page))
+		if (page != *seen && !agent_can_read(page))
 			return false;
 		*seen = page;
 	}
@@ -120,7 +116,8 @@ static bool plan_is_sane(const struct calltap_msg_plan *plan, const struct callt
 	const struct probe_region *known = plan->region ? probe_region_of(plan->region) : NULL;
 	uint64_t seen = 0;
 
-	if (plan->near_hi <= plan->near_lo || plan->near_hi - plan->near_lo < ARCH_SITE_MAX)
+	if (plan->live > CALLTAP_PLAN_STUBS || plan->near_hi <= plan->near_lo ||
+	    plan->near_hi - plan->near_lo < ARCH_SITE_MAX)
 		return false;
 	if (plan->region &&
 	    (!known || known->lo != plan->region || plan->region + ARCH_REGION_HEAD + plan->stub_bytes > known->hi))
@@ -154,6 +151,8 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 		return;
 	if (plan_is_sane(plan, sites))
 		done->error = apply(plan, sites, &result, &kept);
+	else if (plan->live == CALLTAP_PLAN_STOPPED && !agent_can_read(plan->near_lo))
+		done->error = -ESTALE; /* the program runs, and has unloaded it */
 	if (!kept)
 		sys_munmap(sites, size);
 	done->region = result.region.lo;
@@ -163,96 +162,22 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 	done->elapsed_ticks = arch_clock() - start;
 }
 
-static int switch_one(const struct agent_sites *kept, uint32_t site, bool on)
+int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, struct patch_result *result)
 {
-	if (site >= kept->count)
-		return -EINVAL;
-	return patch_site_switch(&agent.poker, &kept->region, &kept->list[site], on);
-}
-
-void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap_msg_switch_done *done)
-{
-	const struct agent_sites *kept = NULL;
-
-	*done = (struct calltap_msg_switch_done){
-		.head = {CALLTAP_MSG_SWITCH_DONE, sizeof(*done)},
-		.plan_id = message->plan_id,
-		.failed = message->count,
+	const struct calltap_msg_plan plan = {
+		.near_lo = kept->near_lo,
+		.near_hi = kept->near_hi,
+		.stub_bytes = kept->region.hi - kept->region.lo - ARCH_REGION_HEAD,
 	};
-	for (uint32_t i = 0; i < agent.sites_count; i++)
-		if (agent.sites[i].plan_id == message->plan_id)
-			kept = &agent.sites[i];
-	if (!kept || !agent_text_take())
-		return;
-	for (uint32_t i = 0; i < message->count; i++)
-		done->switched += !switch_one(kept, message->sites[i], message->on);
-	agent_text_release();
-	done->failed -= done->switched;
-	/* No refetch needed: a core that still runs the old byte is a moment late, no more. */
-}
+	uint64_t seen = 0;
 
-void agent_sites_restore(struct calltap_msg_detached *done)
-{
-	bool taken = agent_text_take();
-
-	*done = (struct calltap_msg_detached){.head = {CALLTAP_MSG_DETACHED, sizeof(*done)}};
-	for (uint32_t i = 0; i < agent.sites_count; i++) {
-		const struct agent_sites *kept = &agent.sites[i];
-		struct patch_restored restored = {.left = kept->count};
-
-		if (taken)
-			patch_sites_restore(&restored, &agent.poker, &kept->region, kept->list, kept->count,
-					    &kept->pages);
-		done->restored += restored.restored;
-		done->left += restored.left;
-		sys_munmap((void *)kept->list, kept->count * sizeof(*kept->list));
-		if (kept->pages.room)
-			sys_munmap(kept->pages.list, kept->pages.room);
-	}
-	agent.sites_count = 0;
-	if (taken)
-		agent_text_release();
-}
-
-/*
- * Who may change the text, or the set of objects: the control thread while it
- * switches sites, or a thread in dlclose from before it unmaps an object until
- * after.  Without this, bytes could be read of one object and written to the
- * one that has come to its place.
- */
-bool agent_text_take(void)
-{
-	uint64_t until = sys_monotonic_ns() + AGENT_READY_MS * 1000000ull;
-
-	for (;;) {
-		uint32_t now = AGENT_TEXT_FREE;
-
-		if (__atomic_compare_exchange_n(&agent.text, &now, AGENT_TEXT_OURS, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_ACQUIRE))
-			return true;
-		if (sys_monotonic_ns() >= until)
-			return false;
-		sys_futex_wait(&agent.text, now, WAIT_STEP_NS);
-	}
-}
-
-void agent_text_release(void)
-{
-	__atomic_store_n(&agent.text, AGENT_TEXT_FREE, __ATOMIC_RELEASE);
-	sys_futex_wake(&agent.text);
-}
-
-void agent_text_unmapping(bool begins)
-{
-	uint32_t from = begins ? AGENT_TEXT_FREE : AGENT_TEXT_LOADER, want = from;
-
-	while (!__atomic_compare_exchange_n(&agent.text, &want, begins ? AGENT_TEXT_LOADER : AGENT_TEXT_FREE, false,
-					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		if (want != AGENT_TEXT_OURS || !begins)
-			return; /* a second announcement, or one that was not needed */
-		sys_futex_wait(&agent.text, want, WAIT_STEP_NS);
-		want = from;
-	}
-	if (!begins)
-		sys_futex_wake(&agent.text);
+	*result = (struct patch_result){.region = kept->region};
+	kept->waits = false;
+	/* The object may have gone since the plan came: a look at what is not there would be the program's end. */
+	for (uint32_t i = 0; i < kept->count; i++)
+		if (!site_is_sane(&plan, &kept->list[i], &seen)) {
+			result->failed = kept->count;
+			return 0;
+		}
+	return patch_sites_apply(result, &agent.poker, kept->list, kept->count, skips);
 }

@@ -40,7 +40,7 @@ struct image {
 };
 
 /* Names, layout and values are gdb's. */
-enum jit_action { JIT_NOACTION, JIT_REGISTER };
+enum jit_action { JIT_NOACTION, JIT_REGISTER, JIT_UNREGISTER };
 
 struct jit_code_entry {
 	struct jit_code_entry *next, *prev;
@@ -166,4 +166,21 @@ void agent_debugger_tell(uint64_t lo, uint64_t hi)
 	symfile->entry.symfile_addr = &symfile->image;
 	symfile->entry.symfile_size = sizeof(symfile->image);
 	announce(&symfile->entry);
+}
+
+void agent_debugger_forget(void)
+{
+	struct jit_code_entry *entry;
+
+	while ((entry = __jit_debug_descriptor.first_entry)) {
+		__jit_debug_descriptor.first_entry = entry->next;
+		if (entry->next)
+			entry->next->prev = NULL;
+		__jit_debug_descriptor.relevant_entry = entry;
+		__jit_debug_descriptor.action_flag = JIT_UNREGISTER;
+		call_debugger();
+		__jit_debug_descriptor.action_flag = JIT_NOACTION;
+		__jit_debug_descriptor.relevant_entry = NULL;
+		sys_munmap(entry, sizeof(struct symfile)); /* whose first member it is */
+	}
 }

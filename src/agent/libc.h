@@ -34,12 +34,19 @@ AGENT_EXPORT long agent_syscall(long number, long a, long b, long c, long d, lon
 AGENT_EXPORT int unshare(int flags);
 AGENT_EXPORT int setns(int fd, int kind);
 AGENT_EXPORT int sigaltstack(const stack_t *stack, stack_t *old);
+AGENT_EXPORT void makecontext(void); /* forward.S; its arguments are passed on as they are */
 AGENT_EXPORT void longjmp(void *env, int value) __attribute__((noreturn));
 AGENT_EXPORT void _longjmp(void *env, int value) __attribute__((noreturn));
 AGENT_EXPORT void siglongjmp(void *env, int value) __attribute__((noreturn));
 AGENT_EXPORT void __longjmp_chk(void *env, int value) __attribute__((noreturn));
 
-/* symbols.c: the function of that name that comes after the agent's in the loader's order; NULL = none. */
+/* attach.c: what brings the agent into a running process (abi/attach.h) calls this on the thread that it borrowed. */
+struct calltap_attach;
+AGENT_EXPORT int calltap_agent_attach(struct calltap_attach *attach);
+
+/* symbols.c: true if no object comes after the agent. */
+bool agent_is_last(void);
+/* The function of that name that comes after the agent's in the loader's order; NULL = none. */
 void *agent_next(const char *name);
 /* Is it an address in the function of that name which the object defines? */
 bool agent_is_in(uint64_t address, const struct link_map *map, const char *name);

@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <agent/agent.h>
@@ -15,6 +18,7 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+#define TMPFS 0x01021994u /* its f_type */
 
 int agent_memory_init(void)
 {
@@ -34,11 +38,29 @@ int agent_memory_init(void)
 	return 0;
 }
 
-void *agent_map(int fd, uint64_t size, int prot, int flags, int seals)
+/* A file of the tool's, all of which is there: on tmpfs, and nobody else's to cut short. */
+static bool is_kept_file(int fd, uint64_t size)
+{
+	struct statfs system = {0};
+	struct stat file = {0};
+
+	if (sys_failed(SYS(fstatfs, fd, &system, 0, 0, 0, 0)) || sys_failed(SYS(fstat, fd, &file, 0, 0, 0, 0)))
+		return false;
+	return (uint64_t)system.f_type == TMPFS && S_ISREG(file.st_mode) && !(file.st_mode & 077) &&
+	       (file.st_uid == 0 || file.st_uid == (uid_t)SYS(geteuid, 0, 0, 0, 0, 0, 0)) &&
+	       (uint64_t)file.st_size >= size && (uint64_t)file.st_blocks * 512 >= size;
+}
+
+static bool is_sealed(int fd, uint64_t size, int seals)
 {
 	long has = SYS(fcntl, fd, F_GET_SEALS, 0, 0, 0, 0), end = SYS(lseek, fd, 0, SEEK_END, 0, 0, 0);
 
-	if (sys_failed(has) || (has & seals) != seals || sys_failed(end) || (uint64_t)end < size)
+	return !sys_failed(has) && (has & seals) == seals && !sys_failed(end) && (uint64_t)end >= size;
+}
+
+void *agent_map(int fd, uint64_t size, int prot, int flags, int seals)
+{
+	if (!is_sealed(fd, size, seals) && (!agent.files || seals & F_SEAL_WRITE || !is_kept_file(fd, size)))
 		return (void *)(long)-EPROTO;
 	return sys_mmap(NULL, size, prot, flags, fd, 0);
 }
@@ -79,8 +101,10 @@ int agent_arena_add(int fd, uint64_t size)
 		sys_munmap(arena, size);
 		return -EPROTO;
 	}
-	/* The rings are the tool's to save; a core dump need not hold them again. */
-	SYS(madvise, arena, size, MADV_DONTDUMP, 0, 0, 0);
+	/* The rings are the tool's to save; a core dump need not hold them again, unless it may be all there is. */
+	if (!agent.keep)
+		SYS(madvise, arena, size, MADV_DONTDUMP, 0, 0, 0);
+	agent.arena_sizes[wiped->arena_count] = size;
 	wiped->arenas[wiped->arena_count] = arena;
 	__atomic_add_fetch(&wiped->arena_count, 1, __ATOMIC_RELEASE); /* pairs with claim_any */
 	sys_futex_wake(&wiped->arena_count);
@@ -100,4 +124,62 @@ void agent_wake_writers(void)
 				sys_futex_wake(&ring->wake);
 		}
 	sys_futex_wake(&wiped->arena_count);
+}
+
+void agent_memory_release(void)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+
+	for (uint32_t i = 0; i < wiped->arena_count && i < PROBE_ARENAS; i++)
+		sys_munmap(wiped->arenas[i], agent.arena_sizes[i]);
+	if (probe_context.shared.board)
+		sys_munmap(probe_context.shared.board, CALLTAP_PAGE);
+	probe_context.shared.board = NULL;
+	probe_context.writers_base = 0;
+	probe_context.writers_used = 0;
+	if (sys_failed(SYS(madvise, wiped, AGENT_WIPED_SIZE, MADV_DONTNEED, 0, 0, 0))) /* locked */
+		memset(wiped, 0, sizeof(*wiped));
+	wiped->served = 1;
+}
+
+int agent_store_add(struct agent_store *store, const void *elements, size_t count)
+{
+	size_t used = store->count * store->size, more = count * store->size, room = store->room;
+	void *list;
+
+	if (used + more > room) {
+		room = (2 * room > used + more ? 2 * room : used + more) + CALLTAP_PAGE;
+		room &= ~(size_t)(CALLTAP_PAGE - 1);
+		list = sys_mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (sys_failed((long)list))
+			return -ENOMEM;
+		memcpy(list, store->list, used);
+		if (store->room)
+			sys_munmap(store->list, store->room);
+		store->list = list;
+		store->room = room;
+	}
+	memcpy((char *)store->list + used, elements, more);
+	store->count += count;
+	return 0;
+}
+
+void agent_store_empty(struct agent_store *store)
+{
+	if (store->room)
+		sys_munmap(store->list, store->room);
+	store->list = NULL;
+	store->room = 0;
+	store->count = 0;
+}
+
+bool agent_can_read(uint64_t address)
+{
+	char byte;
+	struct iovec here = {&byte, 1}, there = {(void *)address, 1};
+	long ret = SYS(process_vm_readv, sys_getpid(), &here, 1, &there, 1, 0);
+
+	if (ret == -ENOSYS && agent.poker.mem_fd >= 0) /* an emulator's */
+		return SYS(pread64, agent.poker.mem_fd, &byte, 1, address, 0, 0) == 1;
+	return ret != -EFAULT;
 }

@@ -16,19 +16,46 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define PATH_BYTES  4096u
-#define OBJECTS_MAX 65536
+#define PATH_BYTES   4096u
+#define OBJECTS_MAX  65536
+#define LIVE_TRIES   10000 /* for a moment in which the loader is not at work: seconds */
+#define LIVE_STEP_NS 1000000
+
+#define DIGEST_NONE 14695981039346656037u
+
+static uint64_t digest_with(uint64_t digest, uint64_t base, uint64_t dynamic)
+{
+	digest = (digest ^ base) * 1099511628211u;
+	return (digest ^ dynamic) * 1099511628211u;
+}
 
 static uint64_t objects_digest(void)
 {
-	uint64_t digest = 14695981039346656037u;
+	uint64_t digest = DIGEST_NONE;
 	uint32_t n = 0;
 
-	for (struct link_map *map = _r_debug.r_map; map && n++ < OBJECTS_MAX; map = map->l_next) {
-		digest = (digest ^ map->l_addr) * 1099511628211u;
-		digest = (digest ^ (uint64_t)map->l_ld) * 1099511628211u;
-	}
+	for (struct link_map *map = _r_debug.r_map; map && n++ < OBJECTS_MAX; map = map->l_next)
+		digest = digest_with(digest, map->l_addr, (uint64_t)map->l_ld);
 	return digest;
+}
+
+/* A text that may be gone, a page at a time. */
+static void copy_name(char *to, uint64_t from)
+{
+	size_t got = 0;
+
+	to[0] = 0;
+	while (from && got < PATH_BYTES - 1) {
+		size_t part = CALLTAP_PAGE - (from + got) % CALLTAP_PAGE;
+
+		part = part < PATH_BYTES - 1 - got ? part : PATH_BYTES - 1 - got;
+		if (!sys_copy_in(to + got, from + got, part))
+			break;
+		to[got + part] = 0;
+		if (base_strlen(to) < got + part)
+			break;
+		got += part;
+	}
 }
 
 static int send_object(const struct link_map *map)
@@ -37,9 +64,11 @@ static int send_object(const struct link_map *map)
 		struct calltap_msg_object message;
 		char bytes[sizeof(struct calltap_msg_object) + PATH_BYTES];
 	} out;
-	const char *name = map->l_name ? map->l_name : "";
 
-	base_copy_text(out.message.path, PATH_BYTES, name);
+	if (agent.attached)
+		copy_name(out.message.path, (uint64_t)map->l_name);
+	else
+		base_copy_text(out.message.path, PATH_BYTES, map->l_name ? map->l_name : "");
 	out.message.head.type = CALLTAP_MSG_OBJECT;
 	out.message.head.size = (uint32_t)(sizeof(out.message) + base_strlen(out.message.path) + 1);
 	out.message.base = map->l_addr;
@@ -47,21 +76,89 @@ static int send_object(const struct link_map *map)
 	return agent_send(&out, out.message.head.size);
 }
 
-int agent_objects_send(void)
+static int send_end(void)
 {
 	const struct calltap_msg_objects_end end = {
 		.head = {CALLTAP_MSG_OBJECTS_END, sizeof(end)},
 		.flags = agent.no_dlhook ? CALLTAP_OBJECTS_NO_DLHOOK : 0,
 	};
+
+	return agent_send(&end, sizeof(end));
+}
+
+int agent_objects_send(void)
+{
 	uint32_t n = 0;
 	int ret = 0;
 
 	if (&_r_debug)
 		for (struct link_map *map = _r_debug.r_map; map && !ret && n++ < OBJECTS_MAX; map = map->l_next)
 			ret = send_object(map);
-	if (!ret)
-		ret = agent_send(&end, sizeof(end));
-	return ret;
+	return ret ? ret : send_end();
+}
+
+bool agent_loader_is_busy(void)
+{
+	return &_r_debug && __atomic_load_n(&_r_debug.r_state, __ATOMIC_ACQUIRE) != RT_CONSISTENT;
+}
+
+/*
+ * The list as other threads may be changing it: entries may be freed memory,
+ * so they are copied by a call that fails.  False: it led nowhere.
+ */
+static bool read_maps(struct agent_store *maps, uint64_t *digest)
+{
+	uint64_t at = (uint64_t)__atomic_load_n(&_r_debug.r_map, __ATOMIC_ACQUIRE);
+	struct link_map map;
+	uint32_t n = 0;
+
+	*digest = DIGEST_NONE;
+	for (; at && n++ < OBJECTS_MAX; at = (uint64_t)map.l_next) {
+		if (!sys_copy_in(&map, at, sizeof(map)) || (maps && agent_store_add(maps, &map, 1)))
+			return false;
+		*digest = digest_with(*digest, map.l_addr, (uint64_t)map.l_ld);
+	}
+	return !at;
+}
+
+/* Twice the same, and the loader not at it before or after: so it was then. */
+static bool read_settled(struct agent_store *maps, uint64_t *digest)
+{
+	uint64_t again;
+
+	maps->count = 0;
+	return !agent_loader_is_busy() && read_maps(maps, digest) && read_maps(NULL, &again) && again == *digest &&
+	       !agent_loader_is_busy();
+}
+
+int agent_objects_send_live(void)
+{
+	struct agent_store maps = {.size = sizeof(struct link_map)};
+	const struct sys_timespec step = {0, LIVE_STEP_NS};
+	bool settled = false;
+	uint64_t digest = 0;
+	int ret = 0;
+
+	for (int i = 0; i < LIVE_TRIES && !settled && &_r_debug; i++) {
+		settled = read_settled(&maps, &digest);
+		if (!settled)
+			SYS(nanosleep, &step, NULL, 0, 0, 0, 0);
+	}
+	if (!settled)
+		ret = -EAGAIN;
+	else
+		agent.objects_seen = digest;
+	for (size_t i = 0; i < maps.count && !ret; i++)
+		ret = send_object(&((struct link_map *)maps.list)[i]);
+	agent_store_empty(&maps);
+	return ret ? ret : send_end();
+}
+
+bool agent_objects_are_reported(void)
+{
+	uint64_t digest;
+
+	return read_maps(NULL, &digest) && digest == agent.objects_seen;
 }
 
 /* Objects that dlmopen() brought in stay untraced: unwinders in there could not ask us about stubs. */
@@ -94,7 +191,7 @@ static void agent_debug_state(void)
 	if (!probe_context.wiped->alive)
 		probe_context.on_new_process();
 	seen = __atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE)) {
+	if (__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) && probe_context.wiped->alive) {
 		__atomic_store_n(&agent.hold, AGENT_HELD, __ATOMIC_SEQ_CST);
 		__atomic_add_fetch(&probe_context.wiped->arenas[0]->request, 1, __ATOMIC_SEQ_CST);
 		ring_bell(probe_context.shared.board);
@@ -126,13 +223,19 @@ static bool is_in_reach(uint64_t place)
 	return place - (uint64_t)agent_debug_state + ARCH_HOOK_REACH < 2 * ARCH_HOOK_REACH;
 }
 
-/* Before any other thread runs. */
+/* Before any other thread runs, or while all are stopped and none is there. */
 static int hook(uint64_t place)
 {
 	struct agent_dlhook *made = &agent.dlhooks[agent.dlhook_count];
 	uint8_t code[ARCH_HOOK_BYTES];
 	int ret;
 
+	/* One that could not be taken back at the end of an earlier session. */
+	for (uint32_t i = 0; i < agent.dlhook_count; i++)
+		if (agent.dlhooks[i].at == place)
+			return 0;
+	if (agent.dlhook_count == AGENT_DLHOOKS)
+		return -ENOSPC;
 	made->at = place;
 	memcpy(made->old, (const void *)place, sizeof(made->old));
 	arch_jump_make(code, place, (uint64_t)agent_debug_state);
@@ -160,8 +263,12 @@ void agent_dlhook_install(void)
 
 void agent_dlhook_remove(void)
 {
-	for (unsigned i = 0; i < agent.dlhook_count; i++)
+	uint32_t count = agent.dlhook_count;
+
+	agent.dlhook_count = 0;
+	agent.dlhook_tried = 0;
+	for (unsigned i = 0; i < count; i++)
 		if (patch_hook_restore(&agent.poker, agent.dlhooks[i].at, (uint64_t)agent_debug_state,
 				       agent.dlhooks[i].old))
-			continue; /* it stays, and has nothing to do */
+			agent.dlhooks[agent.dlhook_count++] = agent.dlhooks[i]; /* it has nothing to do */
 }

@@ -233,22 +233,21 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 	}
 	if (shut->entered && !shut->look_calls)
 		agent.blind = 1;
-	if (shut->entered)
+	/* The tool may have let go of all meanwhile. */
+	if (shut->entered && probe_context.wiped->arenas[0])
 		__atomic_fetch_or(&probe_context.wiped->arenas[0]->notes, told, __ATOMIC_RELAXED);
 }
 
-bool sandbox_is_foreign(const char *filters)
+bool sandbox_is_foreign(uint32_t filters)
 {
 	char text[AGENT_STATUS_MAX];
-	uint32_t known = 0;
 
 	/* The calls that this takes the loader has made before us. */
-	if (!agent_read_text("/proc/self/status", text, sizeof(text)))
+	if (!agent_read_text("/proc/thread-self/status", text, sizeof(text)))
 		return false;
-	for (; filters && *filters >= '0' && *filters <= '9'; filters++)
-		known = known * 10 + (uint32_t)(*filters - '0');
 	/* Before Linux 5.9 only whether there is any. */
-	return agent_number_after(text, "Seccomp_filters:") > known || (agent_number_after(text, "Seccomp:") && !known);
+	return agent_number_after(text, "Seccomp_filters:") > filters ||
+	       (agent_number_after(text, "Seccomp:") && !filters);
 }
 
 /*

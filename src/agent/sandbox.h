@@ -27,9 +27,9 @@ void agent_shut_end(const struct agent_shut *shut, bool done);
 /*
  * True if this image was started in a sandbox of which nothing is known but
  * that the tool is not in it: any call of ours could be the program's end.
- * filters: how many the tool is in, as text, NULL = none.
+ * filters: how many the tool is in.
  */
-bool sandbox_is_foreign(const char *filters);
+bool sandbox_is_foreign(uint32_t filters);
 
 /*
  * The calling thread is about to lose the right to read the clock (strict

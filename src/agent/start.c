@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include <agent/agent.h>
+#include <agent/libc.h>
 #include <agent/sandbox.h>
 #include <base/mem.h>
 #include <base/sys.h>
@@ -40,6 +41,7 @@ static void new_process(void)
 	}
 	probe_context.writers_base = probe_context.writers_used;
 	agent.forked = 1;
+	agent.attached = 0;
 	agent.live = 0;
 	agent.control_tid = 0;
 	agent.leave = AGENT_STAY;
@@ -53,13 +55,33 @@ static void new_process(void)
 	sys_futex_wake(starting);
 }
 
-static uint64_t random_id(void)
+uint64_t agent_random_id(void)
 {
 	uint64_t id = 0;
 
 	if (SYS(getrandom, &id, sizeof(id), 1 /* GRND_NONBLOCK */, 0, 0, 0) != sizeof(id))
 		id = arch_clock() * 0x9e3779b97f4a7c15u ^ (uint64_t)sys_getpid();
 	return id;
+}
+
+int agent_process_init(void)
+{
+	int ret = probe_context.wiped ? 0 : agent_memory_init();
+
+	if (ret)
+		return ret;
+	probe_context.on_new_process = new_process;
+	probe_context.wiped->starting = 2;
+	return 0;
+}
+
+static uint32_t number(const char *text)
+{
+	uint32_t value = 0;
+
+	for (; text && *text >= '0' && *text <= '9'; text++)
+		value = value * 10 + (uint32_t)(*text - '0');
+	return value;
 }
 
 static void note_main_thread(char *const *environment)
@@ -90,21 +112,23 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 
 	(void)argc;
 	(void)argv;
+	/* By dlopen: the program runs, and whatever the environment says was said to another image (attach.c). */
+	agent.late = agent_is_last();
 	agent_unwind_init();
 	agent_names_init();
 	agent_backtrace_init();
 	agent_calls_init();
 	agent_contexts_init();
-	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) ||
-	    sandbox_is_foreign(environment_value(environment, CALLTAP_ENV_FILTERS)))
+	if (agent.late || !session || !*session || base_strlen(session) >= sizeof(agent.session) ||
+	    sandbox_is_foreign(number(environment_value(environment, CALLTAP_ENV_FILTERS))))
 		return;
 	base_copy_text(agent.session, sizeof(agent.session), session);
-	agent.image_id = random_id();
+	agent.image_id = agent_random_id();
 	if (has_other_pages(environment)) {
 		agent_control_decline(-ENOTSUP, "has memory pages of another size than 4096 bytes and is not traced");
 		return;
 	}
-	if (agent_memory_init())
+	if (agent_process_init())
 		return;
 	note_main_thread(environment);
 	agent_tid_find();
@@ -112,8 +136,6 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 		agent_control_decline(-ENOTSUP, "runs under valgrind and is not traced");
 		return;
 	}
-	probe_context.on_new_process = new_process;
-	probe_context.wiped->starting = 2;
 	patch_sync_prepare();
 	sys_signals_block(&signals);
 	agent_control_start();

@@ -8,6 +8,13 @@
 #define CMD_CMD_H
 
 int cmd_record(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_set(int argc, char **argv);
+int cmd_snapshot(int argc, char **argv);
+int cmd_detach(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+int cmd_live(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_graph(int argc, char **argv);

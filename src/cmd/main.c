@@ -15,6 +15,13 @@ struct verb {
 
 static const struct verb verbs[] = {
 	{"record", cmd_record, "run a program and record its calls"},
+	{"attach", cmd_attach, "record a process that runs already"},
+	{"top", cmd_top, "a table of the functions that run most, while they run"},
+	{"live", cmd_live, "show calls as text while they happen"},
+	{"status", cmd_status, "what is traced now, and how"},
+	{"set", cmd_set, "show or change the settings of a recording while it runs"},
+	{"snapshot", cmd_snapshot, "write what a flight recorder holds to a trace"},
+	{"detach", cmd_detach, "end the recording of a process, which runs on"},
 	{"replay", cmd_replay, "show a trace as text, call by call"},
 	{"report", cmd_report, "calls and times by function, object or thread"},
 	{"graph", cmd_graph, "the merged call tree, or callers and callees of a function"},

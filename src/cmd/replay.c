@@ -3,7 +3,15 @@
  *
  * Caller: main.  Context: host.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "cmd.h"
+#include "host/core/core.h"
 #include "host/view/parse.h"
 #include "host/view/replay.h"
 #include "reading.h"
@@ -11,6 +19,9 @@
 static const char help[] =
 	"usage: calltap replay [OPTION...]\n"
 	"Show a trace call by call, as the kernel's function_graph and function tracers do.\n\n"
+	"      --core FILE       the trace is a flight recorder's, in this core file\n"
+	"      --buffers DIR     or in these files, which record --buffer-dir has left\n"
+	"  -o, --output FILE     keep that trace in FILE, for the other commands\n"
 	"      --abstime         a column with the time of each line\n"
 	"      --proc            a column with the process\n"
 	"      --depth N         only the outer N levels of calls\n"
@@ -18,15 +29,57 @@ static const char help[] =
 	"      --tail            the function's name at each closing brace\n" FUNCTION_HELP FILTER_HELP TERMINAL_HELP
 		READING_HELP;
 
-enum { OPTION_ABSTIME = OPTION_OWN, OPTION_PROC, OPTION_DEPTH, OPTION_SOURCE, OPTION_TAIL };
+enum {
+	OPTION_ABSTIME = OPTION_OWN,
+	OPTION_PROC,
+	OPTION_DEPTH,
+	OPTION_SOURCE,
+	OPTION_TAIL,
+	OPTION_CORE,
+	OPTION_BUFFERS
+};
 
-static int read_options(struct reading *reading, struct replay_options *replay, int argc, char **argv)
+/* Where a trace is to be put together from. */
+struct remains {
+	const char *core, *buffers, *output;
+	int fd;
+	char path[64];
+};
+
+/* Put the trace together and make it the one to read: in the file that was named, else in memory. */
+static int recover(struct remains *remains, struct reading *reading)
+{
+	const char *output = remains->output;
+	struct core_result result;
+
+	if (!remains->core && !remains->buffers && !output)
+		return 0;
+	if (!remains->core == !remains->buffers || reading->input)
+		return calltap_diag_set(&reading->diag, -EINVAL,
+					"name one source: -i TRACE, --core FILE or --buffers DIR; -o goes with the "
+					"latter two");
+	remains->fd = output ? open(output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
+			     : memfd_create("calltap-trace", MFD_CLOEXEC);
+	if (remains->fd < 0)
+		return calltap_diag_set(&reading->diag, -errno, "cannot write the trace %s: %s",
+					output ? output : "in memory", strerror(errno));
+	snprintf(remains->path, sizeof(remains->path), "/proc/self/fd/%d", remains->fd);
+	reading->input = output ? output : remains->path;
+	return remains->core ? core_read_file(remains->core, remains->fd, &result, &reading->diag)
+			     : core_read_folder(remains->buffers, remains->fd, &result, &reading->diag);
+}
+
+static int read_options(struct reading *reading, struct replay_options *replay, struct remains *remains, int argc,
+			char **argv)
 {
 	static const struct option options[] = {{"abstime", no_argument, NULL, OPTION_ABSTIME},
 						{"proc", no_argument, NULL, OPTION_PROC},
 						{"depth", required_argument, NULL, OPTION_DEPTH},
 						{"source", no_argument, NULL, OPTION_SOURCE},
 						{"tail", no_argument, NULL, OPTION_TAIL},
+						{"core", required_argument, NULL, OPTION_CORE},
+						{"buffers", required_argument, NULL, OPTION_BUFFERS},
+						{"output", required_argument, NULL, 'o'},
 						FUNCTION_OPTION,
 						FILTER_OPTIONS,
 						TERMINAL_OPTIONS,
@@ -35,7 +88,8 @@ static int read_options(struct reading *reading, struct replay_options *replay, 
 	uint64_t depth;
 	int option, err = 0;
 
-	while (!err && !reading->done && (option = getopt_long(argc, argv, READING_SHORT "f:", options, NULL)) != -1) {
+	while (!err && !reading->done &&
+	       (option = getopt_long(argc, argv, READING_SHORT "f:o:", options, NULL)) != -1) {
 		switch (option) {
 		case OPTION_ABSTIME:
 			replay->abstime = true;
@@ -53,6 +107,15 @@ static int read_options(struct reading *reading, struct replay_options *replay, 
 		case OPTION_TAIL:
 			replay->tail = true;
 			break;
+		case OPTION_CORE:
+			remains->core = optarg;
+			break;
+		case OPTION_BUFFERS:
+			remains->buffers = optarg;
+			break;
+		case 'o':
+			remains->output = optarg;
+			break;
 		default:
 			err = reading_option(reading, option, argv);
 		}
@@ -63,18 +126,23 @@ static int read_options(struct reading *reading, struct replay_options *replay, 
 int cmd_replay(int argc, char **argv)
 {
 	struct replay_options replay = {.size = sizeof(replay)};
+	struct remains remains = {.fd = -1};
 	struct reading reading;
 	int err;
 
 	reading_init(&reading, "replay", help);
-	err = read_options(&reading, &replay, argc, argv);
+	err = read_options(&reading, &replay, &remains, argc, argv);
 	if (err || reading.done)
 		return reading_close(&reading, err);
-	err = reading_open(&reading);
+	err = recover(&remains, &reading);
+	if (!err)
+		err = reading_open(&reading);
 	if (!err)
 		err = reading_output(&reading, false);
 	replay.color = reading.color;
 	if (!err)
 		err = replay_run(reading.trace, &reading.filter, &replay, reading.out, &reading.walk, &reading.diag);
+	if (remains.fd >= 0)
+		close(remains.fd);
 	return reading_close(&reading, err);
 }

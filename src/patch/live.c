@@ -19,6 +19,9 @@ struct way {
 	uint8_t inert; /* bytes at the start that differ even at its end */
 };
 
+#define GLANCE_BYTES 512 /* what is written is looked at no longer before than this takes: some 20 us */
+#define GLANCE_SITES 16
+
 #define ROUNDS (2 + ARCH_STEPS_MAX) /* of the longest way, and a trampoline's is one behind its site's */
 
 static struct way way_of(const struct patch_piece *piece)
@@ -44,13 +47,49 @@ static void code_after(uint8_t code[ARCH_SITE_MAX], const struct patch_piece *pi
 		put(code, &way->writes[i]);
 }
 
-/* Read as it is written: the object may have been unmapped. */
-static bool is_now(const struct patch_poker *poker, const struct patch_piece *piece, const uint8_t *code)
+bool patch_piece_is(const struct patch_poker *poker, const struct patch_piece *piece, const uint8_t *code)
 {
 	uint8_t now[ARCH_SITE_MAX];
 
 	return SYS(pread64, poker->mem_fd, now, piece->length, piece->address, 0, 0) == piece->length &&
 	       !memcmp(now, code, piece->length);
+}
+
+/* The bytes of sites that lie close together, read by one call right before the first of them is written. */
+struct glance {
+	uint64_t at;
+	size_t size;
+	uint8_t bytes[GLANCE_BYTES];
+};
+
+/* Returns how many of the sites it is for; at least one. */
+static uint32_t glance_at(struct glance *glance, const struct patch_poker *poker, const struct calltap_site *sites,
+			  uint32_t count)
+{
+	uint64_t end = sites[0].address;
+	uint32_t taken = 0;
+
+	glance->at = end;
+	while (taken < count && taken < GLANCE_SITES && sites[taken].address >= end &&
+	       sites[taken].address + sites[taken].length <= glance->at + GLANCE_BYTES) {
+		end = sites[taken].address + sites[taken].length;
+		taken++;
+	}
+	glance->size = end - glance->at;
+	if (SYS(pread64, poker->mem_fd, glance->bytes, glance->size, glance->at, 0, 0) != (long)glance->size)
+		glance->size = 0;
+	return taken ? taken : 1;
+}
+
+/* Looked up if it was read so; a trampoline is not. */
+static bool glance_shows(const struct glance *glance, const struct patch_poker *poker, const struct patch_piece *piece,
+			 const uint8_t *code)
+{
+	uint64_t offset = piece->address - glance->at;
+
+	if (offset >= glance->size || piece->length > glance->size - offset)
+		return patch_piece_is(poker, piece, code);
+	return !memcmp(glance->bytes + offset, code, piece->length);
 }
 
 static bool is_after(const struct patch_poker *poker, const struct patch_piece *piece, const struct way *way,
@@ -59,46 +98,71 @@ static bool is_after(const struct patch_poker *poker, const struct patch_piece *
 	uint8_t code[ARCH_SITE_MAX];
 
 	code_after(code, piece, way, steps);
-	return is_now(poker, piece, code);
+	return patch_piece_is(poker, piece, code);
 }
 
-static int poke(struct patch_poker *poker, const struct patch_piece *piece, const struct arch_write *write)
+int patch_piece_write(struct patch_poker *poker, const struct patch_piece *piece, const struct arch_write *write)
 {
 	return patch_poke(poker, piece->address + write->offset, write->bytes, write->size);
+}
+
+enum patch_state patch_site_state(const struct patch_poker *poker, const struct patch_region *region,
+				  const struct calltap_site *site)
+{
+	struct patch_piece piece = patch_site_piece(region, site), tramp;
+	struct arch_write off = arch_site_switch(piece.address, piece.length, piece.target, false);
+	enum patch_state state = PATCH_SITE_ON;
+	uint8_t code[ARCH_SITE_MAX];
+
+	arch_site_make(code, piece.address, piece.length, piece.target);
+	if (!patch_piece_is(poker, &piece, code)) {
+		put(code, &off);
+		state = patch_piece_is(poker, &piece, code) ? PATCH_SITE_OFF : PATCH_SITE_ALIEN;
+	}
+	if (state == PATCH_SITE_ALIEN || !arch_site_is_short(site->length))
+		return state;
+	tramp = patch_tramp_piece(region, site);
+	arch_site_make(code, tramp.address, tramp.length, tramp.target);
+	return patch_piece_is(poker, &tramp, code) ? state : PATCH_SITE_ALIEN;
 }
 
 int patch_site_switch(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
 		      bool on)
 {
-	struct patch_piece piece = patch_site_piece(region, site), tramp;
+	struct patch_piece piece = patch_site_piece(region, site);
 	struct arch_write write = arch_site_switch(piece.address, piece.length, piece.target, on);
-	struct arch_write back = arch_site_switch(piece.address, piece.length, piece.target, !on);
-	uint8_t code[ARCH_SITE_MAX];
+	enum patch_state state = patch_site_state(poker, region, site);
 
-	arch_site_make(code, piece.address, piece.length, piece.target);
-	put(code, &write);
-	if (is_now(poker, &piece, code))
-		return 0;
-	put(code, &back);
-	if (!is_now(poker, &piece, code))
+	if (state == PATCH_SITE_ALIEN)
 		return -EINVAL;
-	if (arch_site_is_short(site->length)) {
-		tramp = patch_tramp_piece(region, site);
-		arch_site_make(code, tramp.address, tramp.length, tramp.target);
-		if (!is_now(poker, &tramp, code))
-			return -EINVAL;
-	}
-	return poke(poker, &piece, &write);
+	if (state == (on ? PATCH_SITE_ON : PATCH_SITE_OFF))
+		return 0;
+	return patch_piece_write(poker, &piece, &write);
+}
+
+/* So many steps, or more: another plan of the same site may have brought it farther. */
+static bool has_come(const struct patch_poker *poker, const struct patch_piece *piece, const struct way *way,
+		     unsigned steps)
+{
+	for (steps = steps < way->count ? steps : way->count; steps <= way->count; steps++)
+		if (is_after(poker, piece, way, steps))
+			return true;
+	return false;
 }
 
 /* One step of a piece's way, if it has come so far; what is not ours any more stays behind. */
-static void take_step(struct patch_poker *poker, const struct patch_piece *piece, unsigned step)
+static void take_step(struct patch_poker *poker, const struct patch_piece *piece, unsigned step,
+		      const struct glance *glance)
 {
 	struct way way = way_of(piece);
+	uint8_t code[ARCH_SITE_MAX];
 
-	if (step >= way.count || !is_after(poker, piece, &way, step))
+	if (step >= way.count)
 		return;
-	if (poke(poker, piece, &way.writes[step]))
+	code_after(code, piece, &way, step);
+	if (!glance_shows(glance, poker, piece, code))
+		return;
+	if (patch_piece_write(poker, piece, &way.writes[step]))
 		return; /* and stays as it is, which is as good as untraced */
 }
 
@@ -107,19 +171,20 @@ static void tramp_step(struct patch_poker *poker, const struct patch_region *reg
 		       unsigned round)
 {
 	struct patch_piece piece = patch_site_piece(region, site), tramp = patch_tramp_piece(region, site);
+	const struct glance none = {.size = 0};
 	struct way way = way_of(&piece);
 
-	if (round && arch_falls_through(tramp.old) && is_after(poker, &piece, &way, round + 1))
-		take_step(poker, &tramp, round - 1);
+	if (round && arch_falls_through(tramp.old) && has_come(poker, &piece, &way, round + 1))
+		take_step(poker, &tramp, round - 1, &none);
 }
 
 static bool is_restored(const struct patch_poker *poker, const struct patch_region *region,
-			const struct calltap_site *site)
+			const struct calltap_site *site, const struct glance *glance)
 {
 	struct patch_piece piece = patch_site_piece(region, site), tramp = patch_tramp_piece(region, site);
 
-	return is_now(poker, &piece, piece.old) &&
-	       (!arch_site_is_short(site->length) || is_now(poker, &tramp, tramp.old));
+	return glance_shows(glance, poker, &piece, piece.old) &&
+	       (!arch_site_is_short(site->length) || patch_piece_is(poker, &tramp, tramp.old));
 }
 
 uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region *region,
@@ -132,26 +197,42 @@ uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region 
 	return way.inert;
 }
 
+/* One step of each site's way. */
+static void take_round(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *sites,
+		       uint32_t count, unsigned round)
+{
+	struct glance glance;
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct patch_piece piece = patch_site_piece(region, &sites[i]);
+
+		if (i == seen)
+			seen += glance_at(&glance, poker, sites + i, count - i);
+		take_step(poker, &piece, round, &glance);
+		if (arch_site_is_short(sites[i].length))
+			tramp_step(poker, region, &sites[i], round);
+	}
+}
+
 void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, const struct patch_region *region,
 			 const struct calltap_site *sites, uint32_t count, const struct patch_pages *pages)
 {
+	struct glance glance;
+	uint32_t seen = 0;
 	int ret = 0;
 
 	*out = (struct patch_restored){0};
 	for (unsigned round = 0; round < ROUNDS && !ret; round++) {
-		for (uint32_t i = 0; i < count; i++) {
-			struct patch_piece piece = patch_site_piece(region, &sites[i]);
-
-			take_step(poker, &piece, round);
-			if (arch_site_is_short(sites[i].length))
-				tramp_step(poker, region, &sites[i], round);
-		}
+		take_round(poker, region, sites, count, round);
 		ret = patch_sync(); /* or a core may still be at what was there: no step further */
 	}
-	if (!ret)
+	if (!ret && pages)
 		patch_pages_give_back(pages, poker, region, sites, count);
 	for (uint32_t i = 0; i < count; i++) {
-		if (is_restored(poker, region, &sites[i]))
+		if (i == seen)
+			seen += glance_at(&glance, poker, sites + i, count - i);
+		if (is_restored(poker, region, &sites[i], &glance))
 			out->restored++;
 		else
 			out->left++;
@@ -167,7 +248,8 @@ int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t tar
 
 	arch_jump_make(code, address, target);
 	for (unsigned step = 0; step < count; step++) {
-		int ret = is_now(poker, &piece, code) ? poke(poker, &piece, &writes[step]) : -EINVAL;
+		int ret =
+			patch_piece_is(poker, &piece, code) ? patch_piece_write(poker, &piece, &writes[step]) : -EINVAL;
 
 		if (!ret)
 			ret = patch_sync();

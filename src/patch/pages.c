@@ -55,38 +55,49 @@ static bool is_files_own(int pagemap, uint64_t page)
 	return !(entry & SWAPPED) && (!(entry & PRESENT) || entry & FILE_PAGE);
 }
 
-static void note(struct patch_pages *pages, int pagemap, uint64_t address, uint64_t *last)
+/* How pages are read: where the object may go at any time, by a call that says so. */
+struct reading {
+	int pagemap, mem_fd;
+	bool fresh;
+	uint64_t last;
+};
+
+static void note(struct patch_pages *pages, struct reading *reading, uint64_t address)
 {
 	uint64_t page = page_of(address), digest;
+	uint64_t copy[PAGE / sizeof(uint64_t)];
+	bool fresh = reading->fresh;
 
-	if (page == *last)
+	if (page == reading->last)
 		return;
-	*last = page;
-	digest = digest_of((const void *)page); /* which also makes it present */
-	if (is_files_own(pagemap, page))
+	reading->last = page;
+	if (!fresh && SYS(pread64, reading->mem_fd, copy, PAGE, page, 0, 0) != PAGE)
+		return;
+	digest = digest_of(fresh ? (const void *)page : copy); /* reading it also makes it present */
+	if (is_files_own(reading->pagemap, page))
 		pages->list[pages->count++] = (struct patch_page){page, digest};
 }
 
-void patch_pages_note(struct patch_pages *pages, const struct calltap_site *sites, uint32_t count)
+void patch_pages_note(struct patch_pages *pages, const struct patch_poker *poker, const struct calltap_site *sites,
+		      uint32_t count, bool fresh)
 {
 	size_t room = 3 * (size_t)count * sizeof(*pages->list); /* a site touches so many pages at the most */
-	int pagemap = open_own("/proc/self/pagemap");
-	uint64_t last = 0;
+	struct reading reading = {.pagemap = open_own("/proc/self/pagemap"), .mem_fd = poker->mem_fd, .fresh = fresh};
 	void *list;
 
 	*pages = (struct patch_pages){0};
-	if (pagemap < 0)
+	if (reading.pagemap < 0)
 		return;
 	list = sys_mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!sys_failed((long)list))
 		*pages = (struct patch_pages){.list = list, .room = room};
 	for (uint32_t i = 0; i < count && pages->room; i++) {
 		if (arch_site_is_short(sites[i].length))
-			note(pages, pagemap, sites[i].address + (uint64_t)(int64_t)sites[i].tramp_off, &last);
-		note(pages, pagemap, sites[i].address, &last);
-		note(pages, pagemap, sites[i].address + sites[i].length - 1, &last);
+			note(pages, &reading, sites[i].address + (uint64_t)(int64_t)sites[i].tramp_off);
+		note(pages, &reading, sites[i].address);
+		note(pages, &reading, sites[i].address + sites[i].length - 1);
 	}
-	sys_close(pagemap);
+	sys_close(reading.pagemap);
 }
 
 /* /proc/self/maps, a line at a time. */

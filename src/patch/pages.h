@@ -24,8 +24,12 @@ struct patch_pages {
 	size_t room; /* bytes, 0 = no list */
 };
 
-/* Before the sites are patched: note those of their pages that are the file's own. */
-void patch_pages_note(struct patch_pages *pages, const struct calltap_site *sites, uint32_t count);
+/*
+ * Before the sites are patched: note those of their pages that are the file's
+ * own.  fresh: the object stays where it is meanwhile.
+ */
+void patch_pages_note(struct patch_pages *pages, const struct patch_poker *poker, const struct calltap_site *sites,
+		      uint32_t count, bool fresh);
 /*
  * After the sites were restored: give back each page that holds what it held
  * then, but for starts of sites that can only be restored so.  What others

@@ -70,17 +70,26 @@ static void *map_near(const struct calltap_msg_plan *plan, uint64_t size)
 	return got;
 }
 
+/* What is mapped for stubs that end at an offset, and their unwind tables. */
+static uint64_t region_size(uint64_t end)
+{
+	return page_up(end + STUB_MAX + ARCH_UNWINDERS * ARCH_EH_FRAME_MAX);
+}
+
+void patch_region_unmap(const struct patch_region *region)
+{
+	sys_munmap((void *)region->lo, region_size(region->hi - region->lo));
+}
+
 int patch_region_build(struct patch_result *result, const struct calltap_msg_plan *plan,
 		       const struct calltap_site *sites, int64_t tls_gate, uint64_t personality)
 {
-	uint64_t end = ARCH_REGION_HEAD + plan->stub_bytes;
-	uint64_t size = page_up(end + STUB_MAX + ARCH_UNWINDERS * ARCH_EH_FRAME_MAX);
+	uint64_t end = (ARCH_REGION_HEAD + plan->stub_bytes + 7) & ~7ul, size = region_size(end);
 	uint8_t *region;
 	long ret;
 
 	if (plan->stub_bytes > REGION_MAX)
 		return -EINVAL;
-	end = (end + 7) & ~7ul;
 	result->region = (struct patch_region){plan->region, plan->region + end};
 	if (plan->region)
 		return 0;
@@ -106,7 +115,7 @@ int patch_region_build(struct patch_result *result, const struct calltap_msg_pla
 	return 0;
 }
 
-static bool is_in_reach(const struct patch_region *region, const struct calltap_site *site)
+bool patch_site_reaches(const struct patch_region *region, const struct calltap_site *site)
 {
 	return site->address - region->lo - site->stub_off + ARCH_REACH < 2 * ARCH_REACH;
 }
@@ -191,8 +200,23 @@ static int window_write(struct window *window, struct patch_poker *poker, struct
 	return 0;
 }
 
+static bool is_skipped(const struct patch_skips *skips, const struct patch_piece pieces[2], unsigned first)
+{
+	for (uint32_t i = 0; skips && i < skips->count; i++)
+		if (skips->addresses[i] == pieces[1].address || skips->addresses[i] == pieces[first].address)
+			return true;
+	return false;
+}
+
+static void make_off(uint8_t *code, const struct patch_piece *piece)
+{
+	struct arch_write off = arch_site_switch(piece->address, piece->length, piece->target, false);
+
+	memcpy(code + off.offset, off.bytes, off.size);
+}
+
 static int apply_one(struct patch_result *result, struct window *window, struct patch_poker *poker,
-		     const struct calltap_site *site)
+		     const struct calltap_site *site, const struct patch_skips *skips)
 {
 	struct patch_piece pieces[] = {patch_tramp_piece(&result->region, site),
 				       patch_site_piece(&result->region, site)};
@@ -200,8 +224,8 @@ static int apply_one(struct patch_result *result, struct window *window, struct 
 	uint8_t code[CODE_MAX];
 	int ret = 0;
 
-	if (!is_sane(site) || !is_in_reach(&result->region, site) || pieces[first].address < window->end ||
-	    !bytes_match(&pieces[1]) || !bytes_match(&pieces[first])) {
+	if (!is_sane(site) || !patch_site_reaches(&result->region, site) || pieces[first].address < window->end ||
+	    is_skipped(skips, pieces, first) || !bytes_match(&pieces[1]) || !bytes_match(&pieces[first])) {
 		if (!result->failed++)
 			result->first_failed_id = site->id;
 		return 0;
@@ -209,6 +233,8 @@ static int apply_one(struct patch_result *result, struct window *window, struct 
 	/* The trampoline first: nothing leads there yet. */
 	for (unsigned i = first; i < 2 && !ret; i++) {
 		arch_site_make(code, pieces[i].address, pieces[i].length, pieces[i].target);
+		if (i == 1 && site->flags & CALLTAP_SITE_OFF)
+			make_off(code, &pieces[1]);
 		ret = window_write(window, poker, result, pieces[i].address, code, pieces[i].length);
 	}
 	window->sites += !ret;
@@ -217,7 +243,7 @@ static int apply_one(struct patch_result *result, struct window *window, struct 
 }
 
 int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, const struct calltap_site *sites,
-		      uint32_t count)
+		      uint32_t count, const struct patch_skips *skips)
 {
 	size_t room = page_up(CHUNK + CODE_MAX);
 	struct window window = {0};
@@ -228,7 +254,7 @@ int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, co
 		return -ENOMEM;
 	window.old = window.bytes + room;
 	for (uint32_t i = 0; i < count && !ret; i++)
-		ret = apply_one(result, &window, poker, &sites[i]);
+		ret = apply_one(result, &window, poker, &sites[i], skips);
 	last = ret ? 0 : window_flush(&window, poker, result);
 	sys_munmap(window.bytes, 2 * room);
 	patch_sync();

@@ -35,13 +35,23 @@ struct patch_result {
 int patch_region_build(struct patch_result *result, const struct calltap_msg_plan *plan,
 		       const struct calltap_site *sites, int64_t tls_gate, uint64_t personality)
 	__attribute__((warn_unused_result));
+/* Unmap a region: no thread is in it, none will return to it, and no site leads there. */
+void patch_region_unmap(const struct patch_region *region);
+
+/* Addresses of sites, or of their trampolines, that are to be left alone. */
+struct patch_skips {
+	const uint64_t *addresses;
+	uint32_t count;
+};
+
 /*
- * Point the sites at their stubs.  No thread may be running in the object
- * (its constructors have not run).  A site whose bytes differ is left alone
- * and counted.
+ * Point the sites at their stubs; those with CALLTAP_SITE_OFF are written in
+ * their switched-off form.  No thread may be running in the object (its
+ * constructors have not run), or all are stopped, and none is within a site
+ * but the skips.  A site whose bytes differ is left alone and counted.
  */
 int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, const struct calltap_site *sites,
-		      uint32_t count) __attribute__((warn_unused_result));
+		      uint32_t count, const struct patch_skips *skips) __attribute__((warn_unused_result));
 
 #define PATCH_TRAMP_BYTES ARCH_HOOK_BYTES
 
@@ -54,6 +64,12 @@ struct patch_piece {
 struct patch_piece patch_site_piece(const struct patch_region *region, const struct calltap_site *site);
 struct patch_piece patch_tramp_piece(const struct patch_region *region, const struct calltap_site *site);
 
+struct arch_write;
+/* Is its code this?  Read as it is written: the object may have been unmapped. */
+bool patch_piece_is(const struct patch_poker *poker, const struct patch_piece *piece, const uint8_t *code);
+int patch_piece_write(struct patch_poker *poker, const struct patch_piece *piece, const struct arch_write *write)
+	__attribute__((warn_unused_result));
+
 /*
  * live.c: switch one site on or off while threads run through it; one that is
  * so already is left.  -EINVAL when the bytes there are not those of this site:
@@ -62,6 +78,30 @@ struct patch_piece patch_tramp_piece(const struct patch_region *region, const st
 int patch_site_switch(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
 		      bool on) __attribute__((warn_unused_result));
 
+enum patch_state {
+	PATCH_SITE_ALIEN, /* it does not lead to this region, and is not switched off so that it would */
+	PATCH_SITE_OFF,
+	PATCH_SITE_ON,
+};
+
+enum patch_state patch_site_state(const struct patch_poker *poker, const struct patch_region *region,
+				  const struct calltap_site *site);
+
+/* A site that leads to one region, or would if it were on, and is to lead to another and be on. */
+struct patch_move {
+	const struct patch_region *from, *to;
+	const struct calltap_site *old, *site; /* the same, but for the stub */
+	bool done;
+};
+
+/*
+ * move.c: while threads run through them.  A move that is not done has left its
+ * site where it was, or off; either is one that patch_sites_restore() brings back.
+ */
+void patch_sites_move(struct patch_poker *poker, struct patch_move *moves, uint32_t count);
+/* Does the site's jump reach its stub in the region? */
+bool patch_site_reaches(const struct patch_region *region, const struct calltap_site *site);
+
 struct patch_pages;
 
 struct patch_restored {
@@ -69,7 +109,7 @@ struct patch_restored {
 	uint32_t left;	   /* sites without: switched off, where they were still ours */
 };
 
-/* Give live text back the bytes that the sites replaced, and its pages to the file. */
+/* Give live text back the bytes that the sites replaced, and its pages to the file; pages NULL: those are another's. */
 void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, const struct patch_region *region,
 			 const struct calltap_site *sites, uint32_t count, const struct patch_pages *pages);
 /* How many bytes at the site's start only its page brings back, and what they are once all others are restored. */

@@ -13,7 +13,8 @@
 /* In a link, of the frame whose slot it is at: */
 #define FRAME_UNRECORDED ((uint64_t)1) /* it wrote no ENTRY */
 #define FRAME_CAME	 ((uint64_t)2) /* with it the thread came to this signal stack, and leaves when it ends */
-#define FRAME_FLAGS	 (FRAME_UNRECORDED | FRAME_CAME)
+#define FRAME_COUNTED	 ((uint64_t)4) /* it is in the thread's depth; such a frame leaves through C */
+#define FRAME_FLAGS	 (FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED)
 
 /* The function id in a word that a stub pushed. */
 static inline uint32_t frames_id(uint32_t word)
@@ -29,6 +30,13 @@ static inline bool probe_can_record(struct probe_thread *thread)
 /* The slot of the next outer frame of the stack, from what the link at slot says; the stack's end when there is none.
  */
 uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link);
+/* The frame is in the depth no more, if it was. */
+static inline void frames_count_down(struct probe_thread *thread, uint64_t link)
+{
+	if (link & FRAME_COUNTED && thread->depth)
+		thread->depth--;
+}
+
 /*
  * Make the first frame whose slot is at or above `end` the stack's top;
  * returns how many of the frames inside it had written an ENTRY.

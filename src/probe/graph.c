@@ -14,17 +14,38 @@
  */
 #include <probe/frames.h>
 #include <probe/graph.h>
+#include <probe/profile.h>
 #include <probe/thread.h>
+#include <probe/trigger.h>
+
+/* The frame at slot keeps it closed no more. */
+static void open_gate(uint64_t *gate, uint64_t slot)
+{
+	if (*gate == slot)
+		*gate = 0;
+}
+
+static void settle_gate(uint64_t *gate, const struct probe_stack *stack, uint64_t slot)
+{
+	if (*gate && ~*gate && slot > *gate && *gate >= stack->lowest)
+		*gate = 0;
+}
 
 /* Filters that lie by slot are over when the stack is above them: their frame was left without returning. */
 static void settle_gates(struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot)
 {
 	if (thread->tree && slot > thread->tree && thread->tree >= stack->lowest) {
 		thread->tree = 0;
-		thread->gate = ~(uint64_t)0;
+		thread->tree_gate = ~(uint64_t)0;
 	}
-	if (thread->gate && ~thread->gate && slot > thread->gate && thread->gate >= stack->lowest)
-		thread->gate = 0;
+	settle_gate(&thread->tree_gate, stack, slot);
+	settle_gate(&thread->gate, stack, slot);
+}
+
+/* The one that stubs test that are made now: the filter may come and go while threads run (control.h, SET). */
+static uint64_t *gate_of(struct probe_thread *thread)
+{
+	return probe_context.tree_filter ? &thread->tree_gate : &thread->gate;
 }
 
 /* The tool tells the user: nothing is left out silently. */
@@ -36,12 +57,23 @@ static void count_untraced(void)
 		__atomic_add_fetch(&wiped->arenas[0]->untraced, 1, __ATOMIC_RELAXED);
 }
 
+/* Has the slot its place in the planes? */
+static bool cover(struct probe_thread *thread, uint64_t slot)
+{
+	uint64_t granule = slot >> GRANULE_BITS;
+
+	if (granule != thread->granule && !probe_mirror_cover(thread, slot))
+		return false;
+	return !probe_context.timed || granule == thread->timed || probe_timed_cover(thread, slot);
+}
+
 /* A call that comes in at slot: its stack; NULL when it cannot be traced.  *came: FRAME_CAME or 0. */
-static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, uint64_t *came)
+static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, uint32_t word, uint64_t *came)
 {
 	struct probe_stack *stack = NULL, *before = thread->stack;
 
-	if (probe_can_record(thread) && (slot >> GRANULE_BITS == thread->granule || probe_mirror_cover(thread, slot)))
+	if (probe_can_record(thread) && (!probe_context.profile || probe_profile_has(thread, frames_id(word))) &&
+	    cover(thread, slot))
 		stack = probe_stack_settle(thread, slot);
 	*came = stack && stack != before && stack->kind & STACK_SIGNAL ? FRAME_CAME : 0;
 	if (stack)
@@ -59,11 +91,44 @@ static int refuse(struct probe_thread *thread, struct probe_stack *stack, uint64
 	return 1;
 }
 
+/* The frame is entered now; it is not in its chain yet, or goes on under another name. */
+static void note_time(uint64_t slot)
+{
+	if (!probe_context.timed)
+		return;
+	*arch_within(slot) = 0;
+	*arch_entered(slot) = arch_clock();
+}
+
+/* Who counts calls, or waits for this one, learns of it. */
+static void tell_entered(struct probe_thread *thread, uint64_t slot, uint32_t word)
+{
+	if (probe_context.profile)
+		probe_profile_open(thread, slot, frames_id(word));
+	else if (probe_context.timed)
+		probe_trigger_entered(thread, frames_id(word), *arch_entered(slot));
+}
+
 static void push_frame(struct probe_stack *stack, uint64_t slot, const uint64_t *ret, uint64_t flag)
 {
 	*arch_link(slot) = probe_stack_top(stack) | flag;
+	note_time(slot);
 	arch_frame_open(slot, ret);
 	probe_stack_set_top(stack, slot);
+}
+
+/* The frame's function has called another in place of a return; `back` is in its stub. */
+static void end_of_tail_caller(struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot,
+			       uint64_t back)
+{
+	uint32_t word = *arch_link(slot) & FRAME_UNRECORDED ? 0 : arch_stub_word(back);
+
+	if (!probe_context.profile && word)
+		probe_trigger_left(thread, frames_id(word), *arch_entered(slot), arch_clock());
+	else if (word)
+		probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
+	else if (probe_context.profile)
+		probe_profile_skip(stack, slot);
 }
 
 /*
@@ -73,17 +138,21 @@ static void push_frame(struct probe_stack *stack, uint64_t slot, const uint64_t 
 static bool take_over_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
 			    const uint64_t *ret)
 {
+	uint64_t link;
+
 	if (!*arch_mirror(slot) || !probe_region_of(*ret))
 		return false;
 	frames_settle(thread, stack, slot, true);
+	link = *arch_link(slot);
+	if (probe_context.timed)
+		end_of_tail_caller(thread, stack, slot, *ret);
 	arch_frame_rename(slot, ret);
-	if (*arch_link(slot) & FRAME_UNRECORDED) {
-		*arch_link(slot) &= ~FRAME_UNRECORDED; /* its exit stub is this function's from now on */
-		thread->depth += probe_context.depth_max != 0;
-		probe_record(thread, CALLTAP_REC_ENTRY, frames_id(word), 1, 0);
-	} else {
-		probe_record(thread, CALLTAP_REC_TAIL, frames_id(word), 1, 0);
-	}
+	note_time(slot);
+	frames_count_down(thread, link);
+	*arch_link(slot) =
+		link & ~(FRAME_UNRECORDED | FRAME_COUNTED); /* its exit stub is this function's from now on */
+	probe_record(thread, link & FRAME_UNRECORDED ? CALLTAP_REC_ENTRY : CALLTAP_REC_TAIL, frames_id(word), 1, 0);
+	tell_entered(thread, slot, word);
 	return true;
 }
 
@@ -95,58 +164,83 @@ static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_
 	frames_settle(thread, stack, slot, false);
 	probe_record(thread, CALLTAP_REC_ENTRY, frames_id(word), 1, 0);
 	push_frame(stack, slot, ret, came);
-	if (probe_context.depth_max && ++thread->depth >= probe_context.depth_max)
-		thread->gate = slot;
+	tell_entered(thread, slot, word);
 	return 0;
+}
+
+/* The frame that was entered: its exit goes through C, or the count would not come down. */
+static void count_depth(struct probe_thread *thread, uint64_t slot)
+{
+	uint32_t most = __atomic_load_n(&probe_context.depth_max, __ATOMIC_RELAXED);
+
+	if (!most)
+		return;
+	thread->depth += !(*arch_link(slot) & FRAME_COUNTED);
+	*arch_link(slot) |= FRAME_COUNTED;
+	if (thread->depth >= most)
+		*gate_of(thread) = slot;
 }
 
 int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, &came);
+	struct probe_stack *stack = arrive(thread, slot, word, &came);
 
 	if (!stack)
 		return 1;
-	if (slot < thread->gate)
+	if (slot < *gate_of(thread))
 		return refuse(thread, stack, came);
+	/* Whose gate it was has gone, or goes on as a function whose exit may not come by here. */
+	open_gate(&thread->gate, slot);
+	open_gate(&thread->tree_gate, slot);
 	return enter(thread, stack, slot, word, ret, came);
+}
+
+int probe_graph_entry_full(uint64_t slot, uint32_t word, const uint64_t *ret)
+{
+	int refused = probe_graph_entry(slot, word, ret);
+
+	if (!refused)
+		count_depth(&probe_thread, slot);
+	return refused;
 }
 
 int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, &came);
+	struct probe_stack *stack = arrive(thread, slot, word, &came);
 
 	if (!stack)
 		return 1;
 	if (!thread->tree) {
-		if (slot < thread->gate && ~thread->gate)
+		if (slot < thread->tree_gate && ~thread->tree_gate)
 			return refuse(thread, stack, came);
 		thread->tree = slot;
-		thread->gate = 0;
-	} else if (slot < thread->gate) {
+		thread->tree_gate = 0;
+	} else if (slot < thread->tree_gate) {
 		return refuse(thread, stack, came);
 	}
-	return enter(thread, stack, slot, word, ret, came);
+	enter(thread, stack, slot, word, ret, came);
+	count_depth(thread, slot);
+	return 0;
 }
 
 int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, &came);
+	struct probe_stack *stack = arrive(thread, slot, word, &came);
 
-	(void)word;
 	if (!stack)
 		return 1;
 	/* Reached by a tail call: the caller's exit stub must stay, so this one cannot be hidden. */
-	if (slot < thread->gate || probe_region_of(*ret))
+	if (slot < *gate_of(thread) || probe_region_of(*ret))
 		return refuse(thread, stack, came);
 	frames_settle(thread, stack, slot, false);
 	push_frame(stack, slot, ret, FRAME_UNRECORDED | came);
-	thread->gate = slot;
+	*gate_of(thread) = slot;
 	return 0;
 }
 
@@ -168,15 +262,13 @@ static void pop_frame(struct probe_thread *thread, uint64_t slot, uint64_t *ret)
 	*ret = *arch_mirror(slot);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or this when that is 0 */
 	*arch_mirror(slot) = 0;
-	if (thread->gate == slot)
-		thread->gate = 0;
+	open_gate(&thread->gate, slot);
+	open_gate(&thread->tree_gate, slot);
 	if (thread->tree == slot) {
 		thread->tree = 0;
-		thread->gate = ~(uint64_t)0;
+		thread->tree_gate = ~(uint64_t)0;
 	}
-	/* What wrote no ENTRY was not counted. */
-	if (probe_context.depth_max && !(link & FRAME_UNRECORDED) && thread->depth)
-		thread->depth--;
+	frames_count_down(thread, link);
 	if (probe_stack_top(stack) == slot) {
 		probe_stack_set_top(stack, frames_outer(stack, slot, link));
 		if (link & FRAME_CAME && probe_can_record(thread))
@@ -190,7 +282,10 @@ void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 
 	if (probe_can_record(thread)) {
 		depart(thread, slot);
-		probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
+		if (probe_context.profile)
+			probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
+		else
+			probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
 	}
 	pop_frame(thread, slot, ret);
 }
@@ -226,10 +321,33 @@ void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 
 	if (probe_can_record(thread)) {
 		depart(thread, slot);
-		if (!probe_context.threshold_ticks || !take_back(thread, frames_id(word), arch_clock()))
+		if (probe_context.profile)
+			probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
+		else if (!probe_context.threshold_ticks || !take_back(thread, frames_id(word), arch_clock()))
 			probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
 	}
 	pop_frame(thread, slot, ret);
+}
+
+/* The time of a frame that was entered while there were no triggers is not known. */
+static void tell_left(uint64_t slot, uint32_t word)
+{
+	struct probe_thread *thread = &probe_thread;
+
+	if (probe_context.timed && !probe_context.profile && probe_timed_is_covered(slot) && probe_can_record(thread))
+		probe_trigger_left(thread, frames_id(word), *arch_entered(slot), arch_clock());
+}
+
+void probe_trigger_exit(uint64_t slot, uint32_t word, uint64_t *ret)
+{
+	tell_left(slot, word);
+	probe_graph_exit(slot, word, ret);
+}
+
+void probe_trigger_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
+{
+	tell_left(slot, word);
+	probe_graph_exit_full(slot, word, ret);
 }
 
 void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret)
@@ -237,8 +355,11 @@ void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret)
 	struct probe_thread *thread = &probe_thread;
 
 	(void)word;
-	if (probe_can_record(thread))
+	if (probe_can_record(thread)) {
 		depart(thread, slot);
+		if (probe_context.profile)
+			probe_profile_skip(thread->stack, slot);
+	}
 	pop_frame(thread, slot, ret);
 }
 

@@ -13,12 +13,17 @@
 
 /* 0: traced, the return address is at the mirror of slot; 1: not traced. */
 int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret);
+/* By a stub whose exit goes through C, too: the frame counts for the depth limit. */
+int probe_graph_entry_full(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret);
 /* Each puts the return address back into *ret. */
 void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret);
 void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret);
 void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret);
+/* Of functions that have triggers. */
+void probe_trigger_exit(uint64_t slot, uint32_t word, uint64_t *ret);
+void probe_trigger_exit_full(uint64_t slot, uint32_t word, uint64_t *ret);
 
 void probe_call(uint64_t caller, uint32_t word);
 

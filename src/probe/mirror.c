@@ -1,6 +1,7 @@
 /*
  * The mirror: memory parallel to the stacks that keeps return addresses
- * (doc/design/stubs.md).
+ * (doc/design/stubs.md), and, when they are wanted, the times of entries
+ * (doc/design/profile.md).
  *
  * The address space is cut into granules of 1 MiB.  A granule's mirror is
  * mapped without reserve the first time a slot in it is seen, by whichever
@@ -36,11 +37,27 @@ static void set_bit(uint64_t *bits, uint64_t granule)
 	__atomic_or_fetch(&bits[bit / 64], (uint64_t)1 << bit % 64, __ATOMIC_RELEASE);
 }
 
-static bool is_mapped(uint64_t granule)
+/* The two planes that are mapped together. */
+enum pair {
+	MIRRORED, /* mirror and link: every traced frame's */
+	TIMED,	  /* entered and within: timed frames' */
+};
+
+static uint64_t *done_bits(struct space_leaf *leaf, enum pair pair)
+{
+	return pair == TIMED ? leaf->timed : leaf->mapped;
+}
+
+static uint64_t *refused_bits(struct space_leaf *leaf, enum pair pair)
+{
+	return pair == TIMED ? leaf->untimed : leaf->refused;
+}
+
+static bool is_mapped(uint64_t granule, enum pair pair)
 {
 	struct space_leaf *leaf = space_leaf(granule);
 
-	return leaf && has_bit(leaf->mapped, granule);
+	return leaf && has_bit(done_bits(leaf, pair), granule);
 }
 
 /* 0, 1 when something lies there already, or -1. */
@@ -65,50 +82,56 @@ static int map_plane(uint64_t *at)
  * right now and is about to say so.  Its signals are blocked, so it is not one
  * that we interrupted; it may have lost its CPU.
  */
-static bool wait_for_other(uint64_t granule)
+static bool wait_for_other(uint64_t granule, enum pair pair)
 {
 	for (int i = 0; i < WAITS_MAX; i++) {
 		uint32_t seen = __atomic_load_n(&made_count, __ATOMIC_ACQUIRE); /* pairs with announce() */
 
-		if (is_mapped(granule))
+		if (is_mapped(granule, pair))
 			return true;
 		__atomic_store_n(&made_wanted, 1, __ATOMIC_SEQ_CST);
 		sys_futex_wait(&made_count, seen, WAIT_NS);
 	}
-	return is_mapped(granule);
+	return is_mapped(granule, pair);
 }
 
-static bool announce(uint64_t granule)
+static bool announce(uint64_t granule, enum pair pair)
 {
 	struct space_leaf *leaf = space_leaf_make(granule);
 
 	if (leaf)
-		set_bit(leaf->mapped, granule);
+		set_bit(done_bits(leaf, pair), granule);
 	__atomic_add_fetch(&made_count, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&made_wanted, 0, __ATOMIC_SEQ_CST))
 		sys_futex_wake(&made_count);
 	return leaf;
 }
 
-/* Both planes of a granule: 0, 1 when something lies there already, or -1. */
-static int map_planes(uint64_t granule)
+/* Where a plane has the words of a granule; the skews stay within a page. */
+static uint64_t *plane_of(uint64_t *word)
 {
-	/* The skews stay within a page. */
-	uint64_t *mirror = (uint64_t *)((uint64_t)arch_mirror(granule << GRANULE_BITS) & ~(GRANULE - 1));
-	uint64_t *link = (uint64_t *)((uint64_t)arch_link(granule << GRANULE_BITS) & ~(GRANULE - 1));
-	int made = map_plane(mirror);
+	return (uint64_t *)((uint64_t)word & ~(GRANULE - 1));
+}
+
+/* Both planes of a granule: 0, 1 when something lies there already, or -1. */
+static int map_planes(uint64_t granule, enum pair pair)
+{
+	uint64_t slot = granule << GRANULE_BITS;
+	uint64_t *first = plane_of(pair == TIMED ? arch_entered(slot) : arch_mirror(slot));
+	uint64_t *second = plane_of(pair == TIMED ? arch_within(slot) : arch_link(slot));
+	int made = map_plane(first);
 
 	if (made)
 		return made;
-	made = map_plane(link);
+	made = map_plane(second);
 	if (made) {
-		sys_munmap(mirror, GRANULE);
+		sys_munmap(first, GRANULE);
 		return made;
 	}
-	if (announce(granule))
+	if (announce(granule, pair))
 		return 0;
-	sys_munmap(mirror, GRANULE);
-	sys_munmap(link, GRANULE);
+	sys_munmap(first, GRANULE);
+	sys_munmap(second, GRANULE);
 	return -1;
 }
 
@@ -117,58 +140,81 @@ static int map_planes(uint64_t granule)
  * MAP_FIXED_NOREPLACE is a hint, a thread that came second for the granule
  * below has this one for a moment.
  */
-static bool map_granule(uint64_t granule)
+static bool map_granule(uint64_t granule, enum pair pair)
 {
 	for (int i = 0; i < TRIES_MAX; i++) {
-		int made = map_planes(granule);
+		int made = map_planes(granule, pair);
 
 		if (made <= 0)
 			return !made;
-		if (wait_for_other(granule))
+		if (wait_for_other(granule, pair))
 			return true;
 	}
 	return false;
 }
 
+static bool is_covered(uint64_t slot, enum pair pair)
+{
+	return !(slot >> ARCH_ADDRESS_BITS) && is_mapped(slot >> GRANULE_BITS, pair);
+}
+
 bool probe_mirror_is_covered(uint64_t slot)
 {
-	return !(slot >> ARCH_ADDRESS_BITS) && is_mapped(slot >> GRANULE_BITS);
+	return is_covered(slot, MIRRORED);
+}
+
+bool probe_timed_is_covered(uint64_t slot)
+{
+	return is_covered(slot, TIMED);
 }
 
 /* What failed once is not tried again: each call would pay for it. */
-static bool is_refused(uint64_t granule)
+static bool is_refused(uint64_t granule, enum pair pair)
 {
 	struct space_leaf *leaf = space_leaf(granule);
 
-	return leaf && has_bit(leaf->refused, granule);
+	return leaf && has_bit(refused_bits(leaf, pair), granule);
 }
 
-static void refuse(uint64_t granule)
+static void refuse(uint64_t granule, enum pair pair)
 {
 	struct space_leaf *leaf = space_leaf_make(granule);
 
 	if (leaf)
-		set_bit(leaf->refused, granule);
+		set_bit(refused_bits(leaf, pair), granule);
 }
 
-bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
+static bool cover(uint64_t slot, enum pair pair)
 {
 	uint64_t granule = slot >> GRANULE_BITS, signals;
-	bool mapped = probe_mirror_is_covered(slot);
+	bool mapped = is_covered(slot, pair);
 
 	if (slot >> ARCH_ADDRESS_BITS)
 		return false;
 	if (!mapped) {
-		if (is_refused(granule) || !probe_calls_begin(&signals))
+		if (is_refused(granule, pair) || !probe_calls_begin(&signals))
 			return false;
-		mapped = map_granule(granule);
+		mapped = map_granule(granule, pair);
 		if (!mapped)
-			refuse(granule);
+			refuse(granule, pair);
 		probe_calls_end(&signals);
 	}
-	if (!mapped)
+	return mapped;
+}
+
+bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
+{
+	if (!cover(slot, MIRRORED))
 		return false;
 	/* One word, so that a handler that moves it to another stack cannot leave it half changed. */
-	thread->granule = granule;
+	thread->granule = slot >> GRANULE_BITS;
+	return true;
+}
+
+bool probe_timed_cover(struct probe_thread *thread, uint64_t slot)
+{
+	if (!cover(slot, TIMED))
+		return false;
+	thread->timed = slot >> GRANULE_BITS;
 	return true;
 }

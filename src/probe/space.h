@@ -20,7 +20,9 @@ struct stack_ends;
 
 struct space_leaf {
 	uint64_t mapped[SPACE_LEAF_SIZE / 64];	  /* bit: the granule has its planes (mirror.c) */
-	uint64_t refused[SPACE_LEAF_SIZE / 64];	  /* bit: it cannot have them */
+	uint64_t timed[SPACE_LEAF_SIZE / 64];	  /* bit: and those of timed frames */
+	uint64_t refused[SPACE_LEAF_SIZE / 64];	  /* bit: it cannot have the first */
+	uint64_t untimed[SPACE_LEAF_SIZE / 64];	  /* bit: nor the others */
 	struct stack_ends *ends[SPACE_LEAF_SIZE]; /* the stacks that end in the granule, or NULL (stacks.c) */
 };
 

@@ -61,6 +61,13 @@ static struct stack_ends *ends_make(uint64_t granule)
 	return none;
 }
 
+void probe_stack_ends_empty(struct stack_ends *ends)
+{
+	/* Locked memory is not given back. */
+	if (sys_failed(SYS(madvise, ends, sizeof(*ends), MADV_DONTNEED, 0, 0, 0)))
+		__builtin_memset(ends, 0, sizeof(*ends));
+}
+
 static bool is_used(const struct stack_ends *ends, uint32_t page)
 {
 	return __atomic_load_n(&ends->used[page / 64], __ATOMIC_ACQUIRE) >> page % 64 & 1; /* pairs with mark() */

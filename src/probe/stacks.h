@@ -46,6 +46,9 @@ struct probe_stack *probe_stack_settle(struct probe_thread *thread, uint64_t slo
 void probe_stack_switch(struct probe_thread *thread, struct probe_stack *stack);
 /* A handler's last traced frame on a signal stack has ended: what it interrupted finds the thread as it left it. */
 void probe_stack_leave(struct probe_thread *thread, struct probe_stack *stack);
+/* No thread is on any of these stacks, and no frame is left: forget them all; threads may point to them still. */
+struct stack_ends;
+void probe_stack_ends_empty(struct stack_ends *ends);
 /* The thread that runs on the stack is ending. */
 void probe_stack_ends(struct probe_stack *stack);
 /* A stack that cannot be one any more once [lo, hi) is; NULL = none is left. */

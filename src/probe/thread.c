@@ -7,6 +7,7 @@
  */
 #include <base/sys.h>
 #include <offsets.h>
+#include <probe/profile.h>
 #include <probe/thread.h>
 
 _Static_assert(offsetof(struct probe_thread, writer) == PT_WRITER, "entry.S");
@@ -15,6 +16,8 @@ _Static_assert(offsetof(struct probe_thread, stack) == PT_STACK, "entry.S");
 _Static_assert(offsetof(struct probe_stack, top) == PS_TOP, "entry.S");
 _Static_assert(offsetof(struct probe_stack, low) == PS_LOW, "entry.S");
 _Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
+_Static_assert(offsetof(struct probe_thread, timed) == PT_TIMED, "profile.S");
+_Static_assert(offsetof(struct probe_thread, table) == PT_TABLE, "profile.S");
 
 #define DEPTH_MAX     1024     /* bytes of stack that slow paths take at the most */
 #define CLAIM_WAIT_NS 2000000u /* block mode: how long a new thread waits for a ring at a time */
@@ -22,13 +25,10 @@ _Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
 #define CLAIM_RETRY   1024 /* calls between tries of a thread that got none */
 
 /* span 0 sends every record to the slow path; the cursor is shared rubbish. */
-static struct ring_writer nil_writer;
+struct ring_writer probe_writer_none;
+struct probe_table probe_table_none;
 
-__thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = {
-	.writer = &nil_writer,
-	.granule = PROBE_NO_GRANULE,
-	.stack = &probe_stack_none,
-};
+__thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = PROBE_THREAD_NEW;
 struct probe_context probe_context;
 
 const struct probe_region *probe_region_of(uint64_t address)
@@ -78,7 +78,7 @@ void probe_calls_end(const uint64_t *signals)
  */
 static struct ring_writer *writer_of(uint32_t ring)
 {
-	uint32_t at = probe_context.writers_base + ring;
+	uint32_t at = probe_context.writers_base + (probe_context.wiped->traded[ring] ^ ring);
 	uint32_t used = __atomic_load_n(&probe_context.writers_used, __ATOMIC_RELAXED);
 
 	while (used <= at && !__atomic_compare_exchange_n(&probe_context.writers_used, &used, at + 1, false,
@@ -87,23 +87,38 @@ static struct ring_writer *writer_of(uint32_t ring)
 	return &probe_context.wiped->writers[at % PROBE_RINGS];
 }
 
-static bool claim(struct probe_thread *thread, uint32_t arena, uint32_t index, uint32_t from, int tid)
+/* A ring by its place in all arenas. */
+static struct calltap_ring *ring_of(uint32_t place)
 {
-	struct probe_wiped *wiped = probe_context.wiped;
-	struct calltap_arena *a = wiped->arenas[arena];
+	return ring_at(probe_context.wiped->arenas[place / CALLTAP_ARENA_RINGS], place % CALLTAP_ARENA_RINGS);
+}
 
+static uint32_t *state_of(uint32_t place)
+{
+	return &probe_context.wiped->arenas[place / CALLTAP_ARENA_RINGS]->state[place % CALLTAP_ARENA_RINGS];
+}
+
+static bool claim(uint32_t place, uint32_t from, int tid)
+{
 	/* Acquire: the last owner's counters, and the tool's release of the ring. */
-	if (!__atomic_compare_exchange_n(&a->state[index], &from, CALLTAP_RING_CLAIMED + (uint32_t)tid, false,
+	if (!__atomic_compare_exchange_n(state_of(place), &from, CALLTAP_RING_CLAIMED + (uint32_t)tid, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
-	__atomic_add_fetch(&a->claimed, 1, __ATOMIC_RELAXED);
-	thread->writer = writer_of(arena * CALLTAP_ARENA_RINGS + index);
-	ring_attach(thread->writer, ring_at(a, index), tid, !probe_context.shared.quiet);
+	__atomic_add_fetch(&probe_context.wiped->arenas[place / CALLTAP_ARENA_RINGS]->claimed, 1, __ATOMIC_RELAXED);
 	return true;
 }
 
-/* A ring that is free or, with take_over, one whose thread has ended. */
-static bool claim_any(struct probe_thread *thread, int tid, bool take_over)
+static bool has_ended(uint32_t state, int tid)
+{
+	uint32_t owner = state - CALLTAP_RING_CLAIMED;
+
+	/* A thread that had our id before us, or -ESRCH. */
+	return state < CALLTAP_RING_OUT &&
+	       (owner == (uint32_t)tid || SYS(tgkill, probe_context.wiped->pid, owner, 0, 0, 0, 0) == -3);
+}
+
+/* A ring that is free or, with take_over, one whose thread has ended; of those that are in use, or retired. */
+static bool claim_any(int tid, bool take_over, bool retired, uint32_t *place)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
 	uint32_t arenas = __atomic_load_n(&wiped->arena_count, __ATOMIC_ACQUIRE); /* pairs with agent_arena_add */
@@ -113,20 +128,97 @@ static bool claim_any(struct probe_thread *thread, int tid, bool take_over)
 
 		for (uint32_t k = 0; k < arena->ring_count && k < CALLTAP_ARENA_RINGS; k++) {
 			uint32_t state = __atomic_load_n(&arena->state[k], __ATOMIC_RELAXED);
-			uint32_t owner = state - CALLTAP_RING_CLAIMED;
 
-			if (state == CALLTAP_RING_FREE) {
-				if (claim(thread, i, k, state, tid))
-					return true;
-			} else if (take_over &&
-				   (owner == (uint32_t)tid || SYS(tgkill, wiped->pid, owner, 0, 0, 0, 0) == -3)) {
-				/* -ESRCH, or a thread that had our id before us */
-				if (claim(thread, i, k, state, tid))
-					return true;
-			}
+			*place = i * CALLTAP_ARENA_RINGS + k;
+			if (!__atomic_load_n(&ring_at(arena, k)->retired, __ATOMIC_RELAXED) == retired)
+				continue;
+			if (state != CALLTAP_RING_FREE && !(take_over && has_ended(state, tid)))
+				continue;
+			if (claim(*place, state, tid))
+				return true;
 		}
 	}
 	return false;
+}
+
+/* The thread gets the ring, which nobody else has: it was claimed. */
+static void settle_in(struct probe_thread *thread, uint32_t place, int tid)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+	uint32_t owner = __atomic_add_fetch(&wiped->owners, 1, __ATOMIC_RELAXED) & ~CALLTAP_OWNER_MOVED;
+
+	thread->writer = writer_of(place);
+	ring_of(place)->owner = owner - 1; /* counted up next */
+	ring_attach(thread->writer, ring_of(place), tid, !probe_context.shared.quiet);
+	if (probe_context.profile)
+		probe_table_attach(thread, wiped->arenas[place / CALLTAP_ARENA_RINGS]);
+}
+
+/* One that is retired only until there are others, which the tool has sent. */
+static bool attach_any(struct probe_thread *thread, int tid, bool take_over)
+{
+	uint32_t place;
+
+	if (!claim_any(tid, false, false, &place) && !(take_over && claim_any(tid, true, false, &place)) &&
+	    !claim_any(tid, false, true, &place))
+		return false;
+	settle_in(thread, place, tid);
+	return true;
+}
+
+/* False: it is in no arena that we know. */
+static bool find_place(const struct calltap_ring *ring, uint32_t *place)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+
+	for (uint32_t i = 0; i < wiped->arena_count; i++)
+		for (uint32_t k = 0; k < wiped->arenas[i]->ring_count && k < CALLTAP_ARENA_RINGS; k++)
+			if (ring_at(wiped->arenas[i], k) == ring) {
+				*place = i * CALLTAP_ARENA_RINGS + k;
+				return true;
+			}
+	return false;
+}
+
+static void ask_for_rings(void)
+{
+	__atomic_add_fetch(&probe_context.wiped->arenas[0]->starved, 1, __ATOMIC_RELAXED);
+	ring_bell(probe_context.shared.board);
+}
+
+/*
+ * The tool wants the ring back: go on in another one, or stay when there is
+ * none.  The thread keeps its writer, which code that we interrupted may be
+ * working on, so the two rings trade theirs.  Signals are blocked, and what
+ * was lost or waited is told.  The other one must have sub-buffers of the same
+ * size, for that code may have looked at `base` and not yet at `span`.
+ */
+static void move_on(struct ring_writer *writer)
+{
+	struct calltap_ring *old = writer->ring;
+	uint32_t from, to, *traded = probe_context.wiped->traded, own;
+
+	if (!find_place(old, &from))
+		return;
+	if (!claim_any((int)writer->tid, false, false, &to)) {
+		ask_for_rings();
+		return;
+	}
+	if (ring_of(to)->sub_size != old->sub_size) {
+		__atomic_store_n(state_of(to), CALLTAP_RING_FREE, __ATOMIC_RELEASE);
+		return;
+	}
+	own = traded[from] ^ from;
+	traded[from] = traded[to] ^ to ^ from;
+	traded[to] = own ^ to;
+	ring_move(writer, ring_of(to));
+	/* Release: all of ours in it; pairs with the drain's look at a ring that was left. */
+	__atomic_store_n(state_of(from), CALLTAP_RING_LEFT, __ATOMIC_RELEASE);
+}
+
+static bool waits_for_ring(const struct calltap_ring *ring)
+{
+	return ring->mode == CALLTAP_MODE_BLOCK || ring->mode == CALLTAP_MODE_PROFILE;
 }
 
 /* Signals are blocked. */
@@ -139,17 +231,16 @@ static bool attach_blocked(struct probe_thread *thread)
 	/* vfork's child runs on its parent's thread block: a ring it took would be claimed under an id that ends. */
 	if ((uint32_t)sys_getpid() != wiped->pid || tid <= 0)
 		return false;
-	if (claim_any(thread, tid, false) || claim_any(thread, tid, true))
+	if (attach_any(thread, tid, true))
 		return true;
 	/* Let the tool know; it adds an arena.  In block mode nothing is to be lost, so wait a little. */
 	while (arena && waits++ < CLAIM_WAITS && !probe_context.shared.reader_gone) {
-		__atomic_add_fetch(&arena->starved, 1, __ATOMIC_RELAXED);
-		ring_bell(probe_context.shared.board);
+		ask_for_rings();
 		/* Once in vain is enough, until there is another arena: the tool may be stopped. */
-		if (ring_at(arena, 0)->mode != CALLTAP_MODE_BLOCK || wiped->claim_vain == wiped->arena_count)
+		if (!waits_for_ring(ring_at(arena, 0)) || wiped->claim_vain == wiped->arena_count)
 			break;
 		sys_futex_wait(&wiped->arena_count, wiped->arena_count, CLAIM_WAIT_NS);
-		if (claim_any(thread, tid, false) || claim_any(thread, tid, true))
+		if (attach_any(thread, tid, true))
 			return true;
 	}
 	if (waits > CLAIM_WAITS)
@@ -167,18 +258,10 @@ static bool attach_quietly(struct probe_thread *thread)
 	if (!wiped->alive) /* a forked child, which cannot call the tool */
 		probe_context.enabled = 0;
 	else if (probe_context.enabled && probe_context.tid_offset &&
-		 claim_any(thread, *(const int *)(pointer + probe_context.tid_offset), false))
+		 attach_any(thread, *(const int *)(pointer + probe_context.tid_offset), false))
 		return true;
 	thread->attach_try = CLAIM_RETRY;
 	return false;
-}
-
-static void open_gate(struct probe_thread *thread)
-{
-	if (thread->ready)
-		return;
-	thread->gate = probe_context.tree_filter ? ~(uint64_t)0 : 0;
-	thread->ready = 1;
 }
 
 bool probe_thread_attach(struct probe_thread *thread)
@@ -193,14 +276,11 @@ bool probe_thread_attach(struct probe_thread *thread)
 		thread->attach_try--;
 		return false;
 	}
-	if (!probe_calls_begin(&signals)) {
-		open_gate(thread);
+	if (!probe_calls_begin(&signals))
 		return attach_quietly(thread);
-	}
 	if (!wiped->alive)
 		probe_context.on_new_process();
 	done = wiped->alive && probe_context.enabled && (thread->writer->ring || attach_blocked(thread));
-	open_gate(thread);
 	probe_calls_end(&signals);
 	return done;
 }
@@ -209,6 +289,15 @@ bool probe_thread_attach(struct probe_thread *thread)
 static bool open_next(struct ring_writer *writer, unsigned words)
 {
 	return writer->ring && (ring_is_open(writer, words) || ring_open_next(writer, &probe_context.shared));
+}
+
+/* The same, signals blocked: in another ring if this one is to be left. */
+static bool open_next_or_move(struct ring_writer *writer, unsigned words)
+{
+	if (writer->ring && !ring_is_open(writer, words) && !(writer->lost | writer->waited) &&
+	    __atomic_load_n(&writer->ring->retired, __ATOMIC_RELAXED))
+		move_on(writer);
+	return open_next(writer, words);
 }
 
 /* Where signals cannot be blocked, a handler that comes in between goes without. */
@@ -237,7 +326,7 @@ static uint64_t *take(struct ring_writer *writer, unsigned words)
 		if (writer->lost && !ring_has_room(writer)) {
 			/* Nothing has changed since the last time. */
 		} else if (probe_calls_begin(&signals)) {
-			open = open_next(writer, words);
+			open = open_next_or_move(writer, words);
 			probe_calls_end(&signals);
 		} else {
 			open = open_quietly(writer, words);
@@ -275,6 +364,8 @@ bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, ui
 	struct ring_writer *writer = thread->writer;
 	uint64_t *slot, now;
 
+	if (probe_context.profile)
+		return false;
 	for (;;) {
 		now = arch_clock();
 		if (writer->span && writer->time_hi != now >> 32 && !mark_time(writer))

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <calltap/abi/profile.h>
 #include <probe/stacks.h>
 #include <ring/writer.h>
 
@@ -20,20 +21,43 @@
 
 #define PROBE_NO_GRANULE (~(uint64_t)0) /* the first megabyte is one, where programs lie that low */
 
-/* Starts as zeros in every thread but for the first three; entry.S knows the first four (offsets.h). */
+/* A thread's table of sums, in place of records (profile.h); of zeros, it sends every call to C.  profile.S knows it.
+ */
+struct probe_table {
+	uint64_t functions; /* entries, 0 = there is no table */
+	uint64_t entries;   /* address of the first one */
+	uint64_t data;	    /* address of the data area, struct calltap_profile */
+	uint64_t first;	    /* byte offset of histogram 0 */
+	uint64_t span;	    /* bytes of all histograms, less 7: a bucket is at first + less than this */
+	uint64_t claimed;   /* when the thread took it: what was entered before is not counted in it */
+	uint64_t buckets;   /* address of histogram 0 */
+	struct calltap_ring *ring;
+};
+
+/* Starts as PROBE_THREAD_NEW in every thread; entry.S and profile.S know the first six (offsets.h). */
 struct probe_thread {
 	struct ring_writer *writer; /* never NULL: the nil writer until the thread holds a ring */
 	uint64_t granule;	    /* slots in this granule of addresses have a mirror (mirror.c) */
 	struct probe_stack *stack;  /* the one of its last event; never NULL: probe_stack_none until the first */
-	uint64_t gate;		    /* gated stubs skip calls whose slot lies below this */
+	uint64_t gate;		    /* gated stubs skip calls whose slot lies below this: without a tree filter */
+	uint64_t timed;		    /* slots in this granule have the planes of timed frames, too */
+	struct probe_table *table;  /* never NULL: probe_table_none until the thread holds one */
+	uint64_t tree_gate;	    /* the same, with one: ~0 outside all trees, whether there is a filter or not */
 	uint64_t tree;		    /* slot of the -g root we are in, 0 = none */
 	struct probe_stack *signal; /* the stack that its handlers run on, NULL = none */
-	uint32_t depth;		    /* open frames; kept only while a depth limit is set */
+	uint32_t depth;		    /* open frames that were entered while there was a depth limit */
 	uint32_t attach_try;	    /* claims that found no ring, for backing off */
 	uint32_t switches;	    /* changes of `stack` */
-	uint32_t ready;		    /* gate is set up */
 	uint32_t opening;	    /* a sub-buffer is being opened where signals cannot be blocked */
 };
+/* What a thread starts with. */
+#define PROBE_THREAD_NEW                                                                                               \
+	{                                                                                                              \
+		.writer = &probe_writer_none, .granule = PROBE_NO_GRANULE, .stack = &probe_stack_none,                 \
+		.timed = PROBE_NO_GRANULE, .table = &probe_table_none, .tree_gate = ~(uint64_t)0,                      \
+	}
+extern struct ring_writer probe_writer_none __attribute__((visibility("hidden")));
+extern struct probe_table probe_table_none __attribute__((visibility("hidden")));
 extern __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* Zeroed by the kernel in a forked child (MADV_WIPEONFORK): how a child learns that it is one. */
@@ -44,8 +68,12 @@ struct probe_wiped {
 	uint32_t arena_count;
 	uint32_t claim_vain; /* arena_count when a thread last waited for a ring in vain */
 	int32_t calling;     /* threads between probe_calls_begin() and _end() */
+	uint32_t served;     /* 1: this process has a control thread, or had one */
+	uint32_t owners;     /* claims so far: struct calltap_ring.owner */
 	struct calltap_arena *arenas[PROBE_ARENAS];
-	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* by arena and ring index, from writers_base on */
+	uint32_t traded[PROBE_RINGS]; /* by arena and ring index: that ^ the index of its writer */
+	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* from writers_base on */
+	_Alignas(64) struct probe_table tables[PROBE_RINGS];  /* the same */
 };
 
 struct probe_region {
@@ -62,6 +90,8 @@ struct probe_context {
 	void *main_thread;	  /* its thread pointer */
 	uint32_t depth_max;
 	uint32_t tree_filter;
+	uint32_t profile;      /* 1: tables of sums, no records */
+	uint32_t timed;	       /* 1: frames are timed: a profile, or triggers */
 	uint32_t enabled;      /* 0: nothing is recorded; frames that are open still return right */
 	uint32_t region_count; /* appended to by the control side: region first, count after (release) */
 	struct probe_region regions[PROBE_REGIONS];
@@ -79,6 +109,9 @@ const struct probe_region *probe_region_of(uint64_t address);
 bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot);
 /* True if slot has a mirror already. */
 bool probe_mirror_is_covered(uint64_t slot);
+/* The same for the planes of timed frames, of a slot that has its mirror. */
+bool probe_timed_cover(struct probe_thread *thread, uint64_t slot);
+bool probe_timed_is_covered(uint64_t slot);
 /*
  * Around the system calls of a slow path: blocks signals and lets them through
  * again.  False: the program has shut itself into a sandbox where a call of

@@ -6,6 +6,7 @@
  * agent room stands in front of.  Context: probe.  doc/design/stacks.md.
  */
 #include <probe/frames.h>
+#include <probe/trigger.h>
 #include <probe/unwound.h>
 
 /* _Unwind_Action and _Unwind_Reason_Code of the Itanium C++ ABI's base, level I. */
@@ -20,6 +21,16 @@ struct context_head {
 	uint64_t flags, link;
 	uint64_t sp, stack_flags, size; /* uc_stack */
 };
+
+/* The frame at the stack's top is one that the unwinder passes by for an exception: its memory is as it was. */
+static void tell_threw(struct probe_thread *thread, const struct probe_stack *stack)
+{
+	uint64_t top = probe_stack_top(stack), back = top < stack->end ? arch_frame_back(top) : 0;
+	uint32_t word = back && probe_region_of(back) ? arch_stub_word(back) : 0;
+
+	if (word && probe_timed_is_covered(top))
+		probe_trigger_threw(thread, frames_id(word), *arch_entered(top), arch_clock());
+}
 
 int probe_frame_unwound(int version, int actions, uint64_t exception_class, void *exception, void *context)
 {
@@ -43,6 +54,8 @@ int probe_frame_unwound(int version, int actions, uint64_t exception_class, void
 		probe_stack_ends(stack);
 	if (here > stack->lowest && here < stack->end)
 		frames_settle(thread, stack, here, false);
+	if (probe_context.timed && !probe_context.profile && !(actions & UNWIND_FORCED))
+		tell_threw(thread, stack);
 	frames_drop(thread, stack, probe_stack_top(stack) + 1);
 	return UNWIND_CONTINUE;
 }

@@ -104,6 +104,8 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	struct calltap_subbuf *sub;
 	uint64_t now;
 
+	if (ring->mode == CALLTAP_MODE_PROFILE)
+		return false; /* its memory is a table */
 	if ((int64_t)room_left(ring) <= 0) {
 		close_sub(writer); /* every record comes here until there is room */
 		if (ring->mode != CALLTAP_MODE_BLOCK || shared->quiet ||
@@ -152,6 +154,18 @@ void ring_rename(struct ring_writer *writer)
 	read_name(writer->ring);
 	if (writer->span)
 		__builtin_memcpy(sub->comm, writer->ring->comm, sizeof(sub->comm));
+}
+
+void ring_move(struct ring_writer *writer, struct calltap_ring *ring)
+{
+	const struct calltap_ring *old = writer->ring;
+
+	__builtin_memcpy(ring->comm, old->comm, sizeof(ring->comm));
+	ring->claim_ticks = arch_clock();
+	ring->tid = writer->tid;
+	__atomic_store_n(&ring->owner, old->owner | CALLTAP_OWNER_MOVED, __ATOMIC_RELEASE);
+	close_sub(writer);
+	writer->ring = ring;
 }
 
 void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid, bool named)

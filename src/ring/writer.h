@@ -53,6 +53,8 @@ static inline struct calltap_ring *ring_at(struct calltap_arena *arena, uint32_t
 void ring_bell(struct calltap_board *board);
 /* Take ring, which the caller claimed, for the calling thread; named: put down its name, which is a system call. */
 void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid, bool named);
+/* Leave the ring for this one, which the caller claimed: the writer stays, and opens its next sub-buffer there. */
+void ring_move(struct ring_writer *writer, struct calltap_ring *ring);
 /* The thread has a new name: put it where the open sub-buffer and the next ones have it. */
 void ring_rename(struct ring_writer *writer);
 /*

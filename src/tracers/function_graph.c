@@ -8,7 +8,7 @@
 #include <calltap/abi/control.h>
 #include <tracers/tracer.h>
 
-static uint16_t site_flags(const struct tracer_needs *needs, bool root, bool notree)
+uint16_t tracer_graph_flags(const struct tracer_needs *needs, bool root, bool notree)
 {
 	uint16_t flags = 0;
 
@@ -30,5 +30,5 @@ const struct tracer tracer_function_graph = {
 	.summary = "record entry and exit of each call: durations and the call graph (default)",
 	.patches = true,
 	.has_exit = true,
-	.site_flags = site_flags,
+	.site_flags = tracer_graph_flags,
 };

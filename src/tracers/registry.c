@@ -5,7 +5,7 @@
 
 #include <tracers/tracer.h>
 
-static const struct tracer *const tracers[] = {&tracer_function_graph, &tracer_function, &tracer_nop};
+static const struct tracer *const tracers[] = {&tracer_function_graph, &tracer_function, &tracer_profile, &tracer_nop};
 
 const struct tracer *tracer_at(size_t i)
 {

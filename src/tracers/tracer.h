@@ -25,6 +25,7 @@ struct tracer {
 	const char *summary; /* one line for --help */
 	bool patches;	     /* false: no function is touched */
 	bool has_exit;	     /* tree filters, depth and threshold make sense */
+	bool counts;	     /* keeps counters in tables, and writes no records */
 	/* CALLTAP_SITE_* of a function; root and notree: it is named by -g, by --no-graph. */
 	uint16_t (*site_flags)(const struct tracer_needs *needs, bool root, bool notree);
 };
@@ -32,6 +33,10 @@ struct tracer {
 extern const struct tracer tracer_nop;
 extern const struct tracer tracer_function;
 extern const struct tracer tracer_function_graph;
+extern const struct tracer tracer_profile;
+
+/* function_graph's flags, which others with entries and exits add theirs to. */
+uint16_t tracer_graph_flags(const struct tracer_needs *needs, bool root, bool notree);
 
 /* The i-th tracer, NULL past the end; the first one is the default. */
 const struct tracer *tracer_at(size_t i);

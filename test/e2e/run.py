@@ -19,27 +19,35 @@ import sys
 import time
 import traceback
 
+import attach
 import builds
 import cpus
 import emulators
 import endings
 import environment
 import faults
+import flight
 import hostile
 import jumps
 import language
+import liars
 import live
 import options
+import profiling
 import programs
 import refusals
+import steer
 import tools
+import triggers
+import trust
 import undone
+import watch
 from harness import Case, Failure, Skip
 from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators)
+           emulators, attach, steer, trust, flight, profiling, watch, triggers, liars)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

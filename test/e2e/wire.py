@@ -11,7 +11,7 @@ import time
 PAGE = 4096
 HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, SWITCH_DONE, DETACHED, CLOCK_TOLD = range(1, 9)
 SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH, CLOCK = range(32, 40)
-VERSION, FORKED = 3, 1
+VERSION, FORKED = 4, 1
 MACHINE = int(os.environ.get("FAKE_MACHINE") or {"x86_64": 62, "aarch64": 183, "riscv64": 243}[os.uname().machine])
 EXE = sys.executable.encode() + b"\0"
 KEY_OFFSET = 72  # of struct calltap_msg_hello
@@ -40,7 +40,7 @@ def object_(base, dynamic, path=b"\0"):
 
 
 def setup(arena_size, mode=0, dormant=0):
-    return message(SETUP, struct.pack("<IIQIIQII", mode, 0, 0, 0, 100, arena_size, dormant, 0))
+    return message(SETUP, struct.pack("<IIQIIQIIII", mode, 0, 0, 0, 100, arena_size, dormant, 0, 0, 0))
 
 
 def plan(number, low, high, stub_bytes, count, region=0):

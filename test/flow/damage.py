@@ -34,7 +34,7 @@ def check_a_cut_is_told(bench):
 
 def check_flipped_bits_do_no_harm(bench):
     chance = random.Random(1)
-    for name in ("graph", "calls", "switch"):
+    for name in ("graph", "calls", "switch", "attached"):
         data = bench.read(name)
         for _ in range(25):
             changed = bytearray(data)
@@ -48,7 +48,7 @@ def check_flipped_payloads_with_good_checks_do_no_harm(bench):
     import struct
     import tracetext
     chance = random.Random(2)
-    for name in ("graph", "calls", "switch"):
+    for name in ("graph", "calls", "switch", "attached"):
         data = bench.read(name)
         for _ in range(25):
             out, at = data[:64], 64

@@ -139,6 +139,9 @@ def main():
         for name, function in all_checks():
             if sys.argv[3:] and name not in sys.argv[3:]:
                 continue
+            if name.startswith("attach-") and os.environ.get("MESON_EXE_WRAPPER"):
+                print(f"skip {name}: only this machine's own tool attaches", flush=True)
+                continue
             problem = attempt(function, bench)
             passed, failed = passed + (not problem), failed + bool(problem)
             print(("FAIL " if problem else "ok   ") + name + ("\n" + problem if problem else ""), flush=True)

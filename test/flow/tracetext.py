@@ -2,16 +2,17 @@
 
 One line each, # starts a comment; the clock ticks in nanoseconds and starts at 0:
     info KEY VALUE
-    process INDEX PID EXE
+    process INDEX PID EXE [START]       START: enum calltap_process_start
     thread INDEX PROCESS TID NAME [LOST]
     function ID SYMBOL [FILE:LINE]
+    open PROCESS TID TIME NAME FRAME... frames that were open, innermost first: an id, a symbol, or @ADDRESS
     THREAD TIME EVENT [ID] [EXTRA]      EVENT: entry exit call unwind stack lost wait tail
     end STATUS                          the file is complete"""
 import struct
 
 KINDS = {"entry": 1, "exit": 2, "call": 3, "unwind": 5, "stack": 6, "lost": 7, "wait": 8, "tail": 9}
 TWO_WORDS = {"call", "stack", "lost", "wait"}
-INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END = range(1, 11)
+INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END, STACK = range(1, 12)
 NONE = 0xFFFFFFFF
 BASE = 0x400000  # where the one object lies
 SECOND = 1_000_000_000
@@ -52,6 +53,7 @@ def strings(names):
 class Text:
     def __init__(self, text):
         self.info, self.processes, self.threads, self.functions, self.events, self.status = [], [], [], [], {}, None
+        self.stacks = []
         for line in text.splitlines():
             words = line.split("#")[0].split()
             if words:
@@ -61,12 +63,14 @@ class Text:
         if words[0] == "info":
             self.info.append((words[1], " ".join(words[2:])))
         elif words[0] == "process":
-            self.processes.append((int(words[1]), int(words[2]), words[3]))
+            self.processes.append((int(words[1]), int(words[2]), words[3], int(words[4]) if len(words) > 4 else 0))
         elif words[0] == "thread":
             lost = int(words[5]) if len(words) > 5 else 0
             self.threads.append((int(words[1]), int(words[2]), int(words[3]), words[4], lost))
         elif words[0] == "function":
             self.functions.append((int(words[1]), words[2], words[3] if len(words) > 3 else None))
+        elif words[0] == "open":
+            self.stacks.append((int(words[1]), int(words[2]), int(words[3]), words[4], words[5:]))
         elif words[0] == "end":
             self.status = int(words[1])
         elif words[2] in KINDS:
@@ -91,13 +95,27 @@ class Text:
         return struct.pack("<IIQQIIQII", thread, len(events), events[0][2], max(event[2] for event in events),
                            len(times), len(extras), 0, check(streams) & 0xFFFFFFFF, 0) + streams
 
+    @staticmethod
+    def stack(process, tid, time, thread, frames):
+        rows = []
+        for frame in frames:
+            if frame.isdigit():
+                rows.append((BASE + 0x1000 + 0x100 * int(frame) + 8, int(frame), ""))
+            elif frame.startswith("@"):
+                rows.append((int(frame[1:], 0), NONE, ""))
+            else:
+                rows.append((BASE + 0xF000, NONE, frame))
+        offsets, table = strings([thread] + [name for _, _, name in rows])
+        return struct.pack("<IIQII", process, tid, time, len(rows), len(table)) + b"".join(
+            struct.pack("<QII", address, ident, offset) for (address, ident, _), offset in zip(rows, offsets[1:])) + table
+
     def chunks(self):
         yield INFO, "".join(f"{key}={value}\n" for key, value in self.info).encode()
         yield CLOCK, struct.pack("<QQQ", 0, 5 * SECOND, 9 * SECOND) + struct.pack("<QQQ", SECOND, 6 * SECOND, 10 * SECOND)
-        for index, pid, exe in self.processes:
-            yield PROCESS, struct.pack("<IIIIQQ", index, pid, NONE, 0, 0, 0) + exe.encode() + b"\0"
+        for index, pid, exe, start in self.processes:
+            yield PROCESS, struct.pack("<IIIIQQ", index, pid, NONE, start, 0, 0) + exe.encode() + b"\0"
         yield OBJECT, struct.pack("<II32s", 0, 4, b"\1\2\3\4") + b"/usr/bin/demo\0"
-        for index, _, _ in self.processes:
+        for index, *_ in self.processes:
             yield MAP, struct.pack("<IIQQQQ", index, 0, BASE, BASE, BASE + 0x100000, 0)
         offsets, table = strings([symbol for _, symbol, _ in self.functions])
         yield FUNCTIONS, struct.pack("<II", len(offsets), len(table)) + b"".join(
@@ -109,6 +127,8 @@ class Text:
             struct.pack("<III", ident, int(number), offset) for (ident, _, number), offset in zip(lines, offsets)) + table
         yield THREAD, b"".join(struct.pack("<IIII16sQQQQ", index, process, tid, 0, name.encode(), 0, 0, lost, 0)
                                for index, process, tid, name, lost in self.threads)
+        for stack in self.stacks:
+            yield STACK, self.stack(*stack)
         for thread in self.events:
             yield DATA, self.data(thread)
         if self.status is not None:

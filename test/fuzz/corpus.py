@@ -162,6 +162,65 @@ def host():
     write("host", "counters-of-ones", b"\0" + greeting + ring(0, 2**64 - 1) + ring(1, 2**63, lost=2**64 - 1) + DRAIN + END)
 
 
+# Core files with a flight recorder in them (include/calltap/abi/tables.h, ring.h).
+
+TABLES_TEXT = """info tracer function_graph
+process 0 100 /bin/prog
+function 0 main main.c:3
+function 1 step main.c:9
+"""
+SESSION = 0x1234567890ABCDEF
+
+
+def tables(session=SESSION, content=None):
+    content = tracetext.make(TABLES_TEXT) if content is None else content
+    clocks = struct.pack("<6Q", 1000, 1000, 5, 9000, 9000, 5)
+    return struct.pack("<8sIIQQQ", b"CTTABLE\n", 1, 128, session, len(content), 2) + clocks + bytes(40) + content
+
+
+def recorder(session=SESSION, rings=1, opened=3, sub_count=2, records=()):
+    """An arena whose rings hold the last sub-buffers of those that were opened."""
+    stride = (1 + sub_count) * PAGE
+    out = struct.pack("<IIQIIIIQIIQ", ARENA_MAGIC, rings, stride, 1, 0, 0, 0, 0, 0, 0, session).ljust(PAGE, b"\0")
+    for index in range(rings):
+        out += (struct.pack("<5I44x", RING_MAGIC, index, PAGE, sub_count, 2) +
+                struct.pack("<QQQQIIII16s", opened, 0, 0, 5, 1, 7, 0, 0, b"worker")).ljust(PAGE, b"\0")
+        subs = [b""] * sub_count
+        for number in range(max(0, opened - sub_count), opened):
+            head = struct.pack("<QQQII16s", number + 1, 1000 * (number & 0xFFFF), 0, 1, 7, b"worker")
+            subs[number % sub_count] = head + b"".join(records)
+        out += b"".join(sub.ljust(PAGE, b"\0") for sub in subs)
+    return out
+
+
+def core(*segments, size=None):
+    head = b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 4, 62, 1, 0, 64, 0, 0, 64, 56,
+                                                              len(segments), 0, 0, 0)
+    at = 64 + 56 * len(segments)
+    table, content = b"", b""
+    for address, data in segments:
+        table += struct.pack("<IIQQQQQQ", 1, 4, at + len(content), address, 0, len(data), len(data), PAGE)
+        content += data
+    return (head + table + content)[:size]
+
+
+def cores():
+    records = [record(1, 0, 1001), record(1, 1, 1002), record(3, 1, 1003), struct.pack("<Q", 0x401000), record(2, 1, 1004),
+               record(4, 0, 5), struct.pack("<Q", 2**33), record(7, 0, 6), struct.pack("<Q", 12), record(2, 0, 9)]
+    rings = recorder(records=records)
+    whole = core((0x10000, tables()), (0x20000, rings))
+    write("core", "whole", whole)
+    write("core", "cut-short", whole[:-PAGE - 100])
+    write("core", "in-parts", core((0x10000, tables()), (0x20000, rings[:PAGE]), (0x20000 + PAGE, rings[PAGE:])))
+    write("core", "over-each-other", core((0x10000, tables()), (0x20000, rings), (0x20000 + PAGE, rings)))
+    write("core", "other-session", core((0x10000, tables()), (0x20000, recorder(session=1, records=records))))
+    write("core", "two-sessions", core((0x10000, tables(1)), (0x11000, tables()), (0x20000, rings)))
+    write("core", "forged-counters", core((0x10000, tables()), (0x20000, recorder(opened=2, sub_count=2)[:PAGE] +
+          recorder(opened=2**64 - 1, sub_count=2, records=records)[PAGE:2 * PAGE] + bytes(2 * PAGE))))
+    write("core", "damaged-tables", core((0x10000, tables().replace(b"main.c", b"main.h", 1)), (0x20000, rings)))
+    write("core", "no-tables", core((0x20000, rings)))
+
+
 # Packets of fuzz_agent.c.
 
 TEXT, UNSEALED = 0x10000000, 0x80
@@ -337,6 +396,30 @@ def texts():
         write("text", name, text.encode("latin-1"))
 
 
+# The control socket's text (fuzz_remote.c): requests begin with \1, answers with \0.
+
+REQUESTS = {
+    "verbs": "status\n\xffsettings\n\xffdetach\n\xffdance\n",
+    "set": "set\ntracing=off\ntracer=function\nmax-depth=\nthreshold=10us\nbuffer=96K\nmode=drop\n\xffsettings\n",
+    "filters": "set\ntrace=a*\ntrace+=lib:b\nnotrace=/c/\ngraph=d\nno-graph=[e\n\xffset\ntrace=\n\xffsettings\n",
+    "wrong": "set\n=\n\xffset\nmax-depth+=3\n\xffset\ncolour=red\n\xffset\ntracer=function\nmax-depth=2\n",
+    "snapshot": "snapshot\nhistory_ns=12345678901234567890123\nreason=why not\n",
+}
+ANSWERS = {
+    "status": "0 -1 55\nprogram=/bin/a\npid=4711\nrecords=18446744073709551615\n=\n",
+    "error": "-22 4 19\nthat is bad\nbad=word",
+    "parts": "0 -1 300\n" + "x" * 300,
+    "too-long": "0 -1 99999999999999999999\n",
+}
+
+
+def remote():
+    for name, text in REQUESTS.items():
+        write("remote", name, b"\1" + text.encode("latin-1"))
+    for name, text in ANSWERS.items():
+        write("remote", "answer-" + name, b"\0" + text.encode("latin-1"))
+
+
 # Machine code: the vectors of the relocators, moved a short way and a long one (fuzz_isa.c).
 
 VECTORS = os.path.join(os.path.dirname(HERE), "unit", "arch", "relocate.vectors")
@@ -354,7 +437,7 @@ def isa():
 
 
 if __name__ == "__main__":
-    for part in (traces, host, agent, elfs, texts, isa):
+    for part in (traces, cores, host, agent, elfs, texts, remote, isa):
         part()
     size = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(CORPUS) for name in names)
     print(f"{size} bytes")

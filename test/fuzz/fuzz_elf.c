@@ -1,5 +1,5 @@
 /*
- * ELF and DWARF input: the quick look, symbols, sites, names, advice, lines;
+ * ELF and DWARF input: the quick look, imports, symbols, sites, names, advice, lines;
  * and what is promised of a site that may be patched.
  */
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include <calltap/abi/control.h>
 #include <host/elf/advice.h>
 #include <host/elf/filter.h>
+#include <host/elf/imports.h>
 #include <host/elf/object_impl.h>
 
 #include "fuzz.h"
@@ -126,6 +127,21 @@ static void look_up_lines(const struct object *object, const char *path)
 	object_lines_close(lines);
 }
 
+static void check_imports(int fd)
+{
+	struct import_pointer *pointers;
+	size_t count;
+
+	if (imports_read(&pointers, &count, fd, imports_names(), CALLTAP_POINTERS_TO))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		fuzz_expect(pointers[i].name < CALLTAP_POINTERS_TO, "a pointer is to a function that was named");
+		fuzz_expect(pointers[i].address % 8 == 0, "a pointer can be changed in one go");
+		fuzz_expect(!i || pointers[i - 1].address < pointers[i].address, "pointers are sorted and differ");
+	}
+	free(pointers);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct calltap_diag diag = {0};
@@ -136,6 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	input_path(path, fd);
 	object_is_plain_library(fd);
+	check_imports(fd);
 	if (!object_open(&object, fd, path, &diag)) {
 		check_sites(object, &(struct input){data, size});
 		check_symbols(object);

@@ -218,7 +218,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct process *process = session->processes;
 
 		session->processes = process->next;
-		process_destroy(process);
+		process_destroy(session, process);
 	}
 	bench_destroy(fuzz.bench);
 	return 0;

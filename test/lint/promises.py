@@ -27,7 +27,7 @@ def exists(root, name, known, built):
     if "/" in name or name.endswith((".py", ".c")):
         wanted = name if "/" in name else "*/" + name
         return any(fnmatch.fnmatch(path, wanted) for path in lint.files(root, under="test"))
-    if re.match(r"(agent|fuzz)-", name):
+    if re.match(r"(agent|fuzz|host)-", name):
         return f"'{name.split('-', 1)[1]}'" in built or f"'{name}'" in built
     return any(fnmatch.fnmatch(case, name) for case in known)
 

@@ -21,16 +21,40 @@
  * answers with RESCAN.  A fork's child sends HELLO with CALLTAP_HELLO_FORKED
  * and gets SETUP and GO: its text is patched already.  ARENA may come at any
  * time, and SWITCH, which is answered by SWITCH_DONE, and CLOCK, also before
- * SETUP, which is answered by CLOCK_TOLD.  DETACH is answered by
- * DETACHED when the text is as it was, and the connection ends.  Either side
- * takes an unknown type or a wrong size as the end of the connection.
+ * SETUP, which is answered by CLOCK_TOLD, and SET, TABLES and TRIGGERS, which
+ * have no answer.  DETACH is answered by DETACHED when the text is as it was,
+ * and the connection ends.  Either side takes an unknown type or a wrong size
+ * as the end of the connection.
+ *
+ * A process that was attached to runs meanwhile (CALLTAP_HELLO_ATTACHED):
+ *
+ *     OBJECT ... OBJECTS_END            ->
+ *                                       <-    POINTERS              (any number, kept until APPLY)
+ *                                       <-    PLAN, CALLTAP_PLAN_STOPPED, + fd   (any number)
+ *     PLAN_DONE (one per PLAN)          ->
+ *                                       <-    APPLY  (all threads but the agent's are stopped)
+ *     APPLY_DONE                        ->
+ *                                       <-    GO     (they run again)
+ *
+ * From OBJECT on again after an APPLY that found other objects (-ESTALE): the
+ * tool asks by RESCAN.  With CALLTAP_HELLO_LEFTOVERS the agent tells what stub
+ * regions there are, and the first thing that it is told is
+ *
+ *     REGIONS (any number)              ->
+ *                                       <-    RELEASE  (all threads but the agent's are stopped)
+ *     RELEASED                          ->    (they run again; without an error SETUP follows)
+ *
+ * and at the end, after DETACH with CALLTAP_DETACH_RELEASE, and DETACHED:
+ *
+ *                                       <-    RELEASE  (all threads but the agent's are stopped)
+ *     RELEASED                          ->    (they run again; the connection ends)
  */
 #ifndef CALLTAP_ABI_CONTROL_H
 #define CALLTAP_ABI_CONTROL_H
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 3u
+#define CALLTAP_ABI_VERSION 4u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -45,6 +69,9 @@ enum calltap_msg_type {
 	CALLTAP_MSG_SWITCH_DONE = 6,
 	CALLTAP_MSG_DETACHED = 7,
 	CALLTAP_MSG_CLOCK_TOLD = 8,
+	CALLTAP_MSG_APPLY_DONE = 9,
+	CALLTAP_MSG_RELEASED = 10,
+	CALLTAP_MSG_REGIONS = 11,
 
 	CALLTAP_MSG_SETUP = 32,
 	CALLTAP_MSG_PLAN = 33,
@@ -54,6 +81,12 @@ enum calltap_msg_type {
 	CALLTAP_MSG_DETACH = 37, /* give the text its own bytes back and end the connection */
 	CALLTAP_MSG_SWITCH = 38,
 	CALLTAP_MSG_CLOCK = 39, /* what time is it?  No more than a head */
+	CALLTAP_MSG_POINTERS = 40,
+	CALLTAP_MSG_APPLY = 41,
+	CALLTAP_MSG_RELEASE = 42,
+	CALLTAP_MSG_SET = 43,
+	CALLTAP_MSG_TABLES = 44,
+	CALLTAP_MSG_TRIGGERS = 45,
 };
 
 struct calltap_msg {
@@ -61,8 +94,11 @@ struct calltap_msg {
 	uint32_t size; /* of the whole message, bytes */
 };
 
-#define CALLTAP_HELLO_FORKED 1u /* child of a traced process: no plan wanted */
-#define CALLTAP_HELLO_BACK   2u /* the same image as before on a new connection: only GO is wanted */
+#define CALLTAP_HELLO_FORKED   1u /* child of a traced process: no plan wanted */
+#define CALLTAP_HELLO_BACK     2u /* the same image as before on a new connection: only GO is wanted */
+#define CALLTAP_HELLO_ATTACHED 4u /* the agent came into a running process: nobody waits for GO */
+#define CALLTAP_HELLO_LEFTOVERS                                                                                        \
+	8u /* of an earlier session, which no RELEASE ended: REGIONS come, and RELEASE before SETUP */
 
 #define CALLTAP_CLOCK_READS 64u /* what clock_cost is for */
 
@@ -105,6 +141,9 @@ struct calltap_msg_objects_end {
 	uint32_t reserved;
 };
 
+#define CALLTAP_SETUP_KEEP  1u /* a tool that is gone without DETACH leaves it recording: overwrite mode alone */
+#define CALLTAP_SETUP_FILES 2u /* arenas and tables may be files on tmpfs, which nothing seals */
+
 #define CALLTAP_EMULATED	  1u /* what the kernel says that it does, it need not do */
 #define CALLTAP_EMULATED_NO_FORKS 2u /* and forked children that start a thread are killed */
 
@@ -118,11 +157,26 @@ struct calltap_msg_setup {
 	uint64_t arena_size;	  /* bytes of the arena that comes along */
 	uint32_t dormant;	  /* 1: nothing to trace in this image, the agent lets go */
 	uint32_t emulated;	  /* CALLTAP_EMULATED*, 0 = it runs on a CPU of its own */
+	uint32_t flags;		  /* CALLTAP_SETUP_* */
+	uint32_t reserved;
 };
 
 struct calltap_msg_arena {
 	struct calltap_msg head;
 	uint64_t arena_size;
+};
+
+/* What the trace file has beside its records, in a memfd that comes along: the agent keeps it mapped, no more
+ * (tables.h). */
+struct calltap_msg_tables {
+	struct calltap_msg head;
+	uint64_t size;
+};
+
+/* struct calltap_triggers (profile.h), in a sealed memfd that comes along. */
+struct calltap_msg_triggers {
+	struct calltap_msg head;
+	uint64_t size;
 };
 
 /* A plan: the sites of one object, in a sealed memfd that comes along. */
@@ -134,16 +188,26 @@ struct calltap_msg_plan {
 	uint64_t stub_bytes; /* size of the stub region, bytes */
 	uint64_t region;     /* 0: make the region; else one made earlier, reused */
 	uint32_t site_count;
-	uint32_t live; /* 1: threads may be running in this object */
+	uint32_t live; /* enum calltap_plan_live */
+};
+
+enum calltap_plan_live {
+	CALLTAP_PLAN_FRESH = 0,	  /* no thread runs in the object: stubs and sites are written at once */
+	CALLTAP_PLAN_STOPPED = 1, /* threads run in it: stubs at once, sites with APPLY */
+	CALLTAP_PLAN_STUBS = 2,	  /* stubs alone, for sites of an earlier plan: SWITCH leads those here */
 };
 
 /* What the stub does; the tool decides. */
-#define CALLTAP_SITE_GATED	1u  /* test the thread's gate first */
-#define CALLTAP_SITE_FULL_ENTRY 2u  /* entry by the full recorder (depth, filters) */
-#define CALLTAP_SITE_FULL_EXIT	4u  /* exit by the full recorder (threshold) */
-#define CALLTAP_SITE_ROOT	8u  /* opens the tree filter's gate */
-#define CALLTAP_SITE_NOTREE	16u /* closes it for everything below */
-#define CALLTAP_SITE_CALL	32u /* tracer "function": entry only, with the caller */
+#define CALLTAP_SITE_GATED	1u   /* test the thread's gate first */
+#define CALLTAP_SITE_FULL_ENTRY 2u   /* entry by the full recorder (depth, filters) */
+#define CALLTAP_SITE_FULL_EXIT	4u   /* exit by the full recorder (threshold) */
+#define CALLTAP_SITE_ROOT	8u   /* opens the tree filter's gate */
+#define CALLTAP_SITE_NOTREE	16u  /* closes it for everything below */
+#define CALLTAP_SITE_CALL	32u  /* tracer "function": entry only, with the caller */
+#define CALLTAP_SITE_OFF	64u  /* written in its switched-off form */
+#define CALLTAP_SITE_TIMED	128u /* keeps the entry's time beside the frame: profile, and triggers on durations */
+#define CALLTAP_SITE_PROFILE	256u /* tracer "profile": counted in the thread's table, no records */
+#define CALLTAP_SITE_TRIGGER	512u /* the exit asks whether it took longer than the function's limit */
 
 struct calltap_site {
 	uint64_t address;  /* of the jump to write */
@@ -170,7 +234,11 @@ struct calltap_msg_plan_done {
 
 #define CALLTAP_SWITCH_MAX 1024u /* sites in one message */
 
-/* Switch sites of a plan on or off while threads run through them. */
+/*
+ * Switch sites on or off while threads run through them.  All plans of one
+ * object have the same sites in the same places.  On: the site leads to this
+ * plan's stub, wherever it led before.  Off: whatever stub it leads to.
+ */
 struct calltap_msg_switch {
 	struct calltap_msg head;
 	uint64_t plan_id;
@@ -186,11 +254,145 @@ struct calltap_msg_switch_done {
 	uint32_t failed;   /* no such site, never patched, changed by others, or unloaded */
 };
 
+/*
+ * Functions of libc's that the agent stands in front of.  In a process that it
+ * came into later the loader has bound them already, and binds objects that
+ * come later to libc, too.
+ *
+ * Words of objects that were there are kept and written with APPLY.  Those of
+ * an object in a held dlopen (CALLTAP_POINTERS_FRESH) the loader writes after
+ * it was let go, so there the symbol is made to lead to the agent, at once: the
+ * loader takes the value of a symbol that says that it is hidden.  The words
+ * are told besides: RELEASE writes those that hold the agent's address.
+ */
+enum calltap_pointer_to {
+	CALLTAP_POINTER_DL_FIND_OBJECT,
+	CALLTAP_POINTER_DL_ITERATE_PHDR,
+	CALLTAP_POINTER_BACKTRACE,
+	CALLTAP_POINTER_PTHREAD_SETNAME_NP,
+	CALLTAP_POINTER_PRCTL,
+	CALLTAP_POINTER_SYSCALL,
+	CALLTAP_POINTER_UNSHARE,
+	CALLTAP_POINTER_SETNS,
+	CALLTAP_POINTER_SIGALTSTACK,
+	CALLTAP_POINTER_LONGJMP,
+	CALLTAP_POINTER__LONGJMP,
+	CALLTAP_POINTER_SIGLONGJMP,
+	CALLTAP_POINTER___LONGJMP_CHK,
+	CALLTAP_POINTER_MAKECONTEXT,
+	CALLTAP_POINTERS_TO
+};
+
+enum calltap_pointer_kind {
+	CALLTAP_POINTER_WORD = 0,   /* a word that holds the function's address, 8 bytes at a multiple of 8 */
+	CALLTAP_POINTER_SYMBOL = 1, /* with CALLTAP_POINTERS_FRESH: the undefined Elf64_Sym of the object's .dynsym */
+};
+
+struct calltap_pointer {
+	uint64_t address;
+	uint32_t to;   /* enum calltap_pointer_to */
+	uint32_t kind; /* enum calltap_pointer_kind */
+};
+
+#define CALLTAP_POINTERS_FRESH 1u /* of objects in a held dlopen */
+
+#define CALLTAP_POINTERS_MAX 256u /* in one message */
+
+struct calltap_msg_pointers {
+	struct calltap_msg head;
+	uint32_t count;
+	uint32_t flags;			   /* CALLTAP_POINTERS_* */
+	uint64_t base;			   /* CALLTAP_POINTERS_FRESH: the object's load bias */
+	struct calltap_pointer pointers[]; /* size is in head */
+};
+
+#define CALLTAP_SKIPS_MAX	   512u /* in one message */
+#define CALLTAP_APPLY_LEAVE_LOADER 1u	/* a thread is in the loader's code: no jump is written there */
+
+/* Write the pointers and the sites of all plans that wait for it, but those that a thread is within. */
+struct calltap_msg_apply {
+	struct calltap_msg head;
+	uint32_t flags; /* CALLTAP_APPLY_* */
+	uint32_t count;
+	uint64_t skips[]; /* addresses of such sites, or of their trampolines; size is in head */
+};
+
+struct calltap_msg_apply_done {
+	struct calltap_msg head;
+	uint32_t patched;
+	uint32_t failed;   /* sites left alone: their bytes differed, they were out of reach, or in skips */
+	uint32_t pointers; /* that lead to the agent now */
+	int32_t error;	   /* 0; -EAGAIN: the loader is at work; -ESTALE: other objects are mapped than were reported;
+			    * in both cases nothing was done; else what stopped it */
+	uint32_t flags;	   /* CALLTAP_OBJECTS_* */
+	uint32_t reserved;
+	uint64_t elapsed_ticks;
+};
+
+/*
+ * What may be changed while it records.  Sites whose stubs that needs others
+ * for come as plans (CALLTAP_PLAN_STUBS) after it: with tree_filter, stubs test
+ * another word than without.
+ */
+struct calltap_msg_set {
+	struct calltap_msg head;
+	uint32_t depth_max;
+	uint32_t tree_filter;
+	uint64_t threshold_ticks;
+};
+
+#define CALLTAP_DETACH_RELEASE 1u /* wait for RELEASE after DETACHED */
+
+struct calltap_msg_detach {
+	struct calltap_msg head;
+	uint32_t flags; /* CALLTAP_DETACH_* */
+	uint32_t reserved;
+};
+
 struct calltap_msg_detached {
 	struct calltap_msg head;
 	uint32_t restored; /* sites that have the file's bytes again */
 	uint32_t left;	   /* sites left switched off, or as they are: see doc/design/patching.md */
 };
+
+#define CALLTAP_RELEASE_MORE 1u /* another RELEASE follows: the lists go on, nothing is to be done yet */
+
+/*
+ * No thread has its pc in the agent or in a stub, no signal frame goes back to
+ * there, and no unwinder is at work.  Give each frame its return address back,
+ * make the threads' blocks new, and let go of all memory.  The agent finds all
+ * frames by itself, also those of stacks that no thread is on; slots are words
+ * of live stacks that hold a stub's address, by which it checks that: stale
+ * copies among them, which are no frame's, are passed over.
+ */
+struct calltap_msg_release {
+	struct calltap_msg head;
+	uint32_t flags; /* CALLTAP_RELEASE_* */
+	uint32_t slot_count;
+	uint32_t thread_count;
+	uint32_t reserved;
+	uint64_t words[]; /* slot_count addresses of words that hold a stub's, then thread_count thread pointers */
+};
+
+#define CALLTAP_RELEASE_MAX 512u /* words in one message */
+
+struct calltap_msg_released {
+	struct calltap_msg head;
+	uint32_t frames;   /* that return by themselves now */
+	uint32_t pointers; /* of POINTERS that have their old value again */
+	int32_t error;	   /* 0: all is gone; -EBUSY: there are frames that cannot be let go, what they need stays */
+	uint32_t reserved;
+};
+
+/* The stub regions that an earlier session has left, [lo, hi) each. */
+struct calltap_msg_regions {
+	struct calltap_msg head;
+	uint32_t count;
+	uint32_t more;	  /* 1: another REGIONS follows */
+	uint64_t words[]; /* lo and hi by turns, 2 * count; size is in head */
+};
+
+#define CALLTAP_REGIONS_MAX 256u /* in one message */
 
 struct calltap_msg_fault {
 	struct calltap_msg head;
@@ -201,12 +403,20 @@ struct calltap_msg_fault {
 _Static_assert(sizeof(struct calltap_msg_hello) == 80, "ABI");
 _Static_assert(sizeof(struct calltap_msg_clock_told) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_objects_end) == 16, "ABI");
-_Static_assert(sizeof(struct calltap_msg_setup) == 48, "ABI");
+_Static_assert(sizeof(struct calltap_msg_setup) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_site) == 40, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan_done) == 48, "ABI");
 _Static_assert(sizeof(struct calltap_msg_switch) + CALLTAP_SWITCH_MAX * 4 <= CALLTAP_MSG_MAX, "ABI");
 _Static_assert(sizeof(struct calltap_msg_switch_done) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_detached) == 16, "ABI");
+_Static_assert(sizeof(struct calltap_msg_pointers) + CALLTAP_POINTERS_MAX * 16 <= CALLTAP_MSG_MAX, "ABI");
+_Static_assert(sizeof(struct calltap_msg_apply) + CALLTAP_SKIPS_MAX * 8 <= CALLTAP_MSG_MAX, "ABI");
+_Static_assert(sizeof(struct calltap_msg_apply_done) == 40, "ABI");
+_Static_assert(sizeof(struct calltap_msg_set) == 24, "ABI");
+_Static_assert(sizeof(struct calltap_msg_detach) == 16, "ABI");
+_Static_assert(sizeof(struct calltap_msg_release) + CALLTAP_RELEASE_MAX * 8 <= CALLTAP_MSG_MAX, "ABI");
+_Static_assert(sizeof(struct calltap_msg_released) == 24, "ABI");
+_Static_assert(sizeof(struct calltap_msg_regions) + CALLTAP_REGIONS_MAX * 16 <= CALLTAP_MSG_MAX, "ABI");
 
 #endif

@@ -62,6 +62,7 @@ enum calltap_chunk_type {
 	CALLTAP_CHUNK_THREAD = 8,    /* array of struct calltap_file_thread */
 	CALLTAP_CHUNK_DATA = 9,	     /* struct calltap_file_data + three streams */
 	CALLTAP_CHUNK_END = 10,	     /* struct calltap_file_end; the file is complete */
+	CALLTAP_CHUNK_STACK = 11,    /* struct calltap_file_stack, its array, strings: frames open at an attach */
 };
 
 struct calltap_file_clock {
@@ -73,7 +74,8 @@ struct calltap_file_clock {
 enum calltap_process_start {
 	CALLTAP_START_SPAWN = 0, /* the command that was given */
 	CALLTAP_START_FORK = 1,
-	CALLTAP_START_EXEC = 2, /* same pid as an earlier image */
+	CALLTAP_START_EXEC = 2,	  /* same pid as an earlier image */
+	CALLTAP_START_ATTACH = 3, /* it ran already */
 };
 
 struct calltap_file_process {
@@ -133,6 +135,21 @@ struct calltap_file_thread {
 	uint64_t end_ticks;  /* of its last record; 0 = not known (yet) */
 	uint64_t lost;	     /* records lost in all */
 	uint64_t wait_ticks; /* time spent waiting for the tool */
+};
+
+/* A thread's frames, innermost first, when the trace began in the midst of its run. */
+struct calltap_file_stack {
+	uint32_t process;
+	uint32_t tid;
+	uint64_t ticks;
+	uint32_t count;
+	uint32_t strings_size; /* bytes after the array, NUL-terminated strings; the first is the thread's name */
+};
+
+struct calltap_file_frame {
+	uint64_t address;  /* run-time address: where it runs, or goes on after its call */
+	uint32_t function; /* id of its function in the trace, UINT32_MAX = it is not traced */
+	uint32_t name;	   /* offset in the strings; mangled; "" = not known */
 };
 
 /*

@@ -17,7 +17,8 @@
  *
  * A thread without a ring takes a FREE one, or takes over the ring of a thread
  * of its process that has ended: the counters run on, `owner` tells whose a
- * sub-buffer is.
+ * sub-buffer is.  A thread whose ring is `retired` goes on in another one when
+ * it comes to open a sub-buffer, and leaves the old one to the tool.
  *
  * The tool trusts nothing in here: it reads each word once and checks it.
  */
@@ -36,16 +37,23 @@ enum calltap_mode {
 	CALLTAP_MODE_BLOCK = 0,	    /* the writer waits for the reader, bounded */
 	CALLTAP_MODE_DROP = 1,	    /* the newest record is dropped and counted */
 	CALLTAP_MODE_OVERWRITE = 2, /* the oldest sub-buffer is overwritten */
+	CALLTAP_MODE_PROFILE = 3,   /* no records: a ring's data area is a table of sums (profile.h) */
 };
 
 /*
- * calltap_arena.state of a ring: FREE, or CLAIMED + the kernel's id of the
- * thread that writes it (as the target sees it).
+ * calltap_arena.state of a ring: FREE, CLAIMED + the kernel's id of the thread
+ * that writes it (as the target sees it), LEFT by a thread that lives on (the
+ * tool takes the rest), or OUT of use (the tool alone sets and ends that).
  */
 enum calltap_ring_state {
 	CALLTAP_RING_FREE = 0,
 	CALLTAP_RING_CLAIMED = 1,
 };
+#define CALLTAP_RING_OUT  0xfffffffeu
+#define CALLTAP_RING_LEFT 0xffffffffu
+
+/* struct calltap_ring.owner, calltap_subbuf.owner: the thread had another ring before, as the same owner. */
+#define CALLTAP_OWNER_MOVED 0x80000000u
 
 struct calltap_subbuf {
 	uint64_t number;      /* sub-buffer number + 1; 0 = never opened */
@@ -63,14 +71,17 @@ struct calltap_ring {
 	uint32_t sub_size;  /* bytes, a power of two, >= 4096 */
 	uint32_t sub_count; /* >= 2 */
 	uint32_t mode;	    /* enum calltap_mode */
-	uint32_t reserved0[11];
+	uint32_t functions; /* CALLTAP_MODE_PROFILE: entries of the table */
+	uint32_t callers;   /* places in its hash of callers, a power of two */
+	uint32_t histograms;
+	uint32_t reserved0[8];
 
 	/* Written by the thread that holds the ring. */
 	uint64_t opened;
 	uint64_t lost;	      /* records lost so far, by all owners */
 	uint64_t wait_ticks;  /* time waited in block mode, by all owners */
 	uint64_t claim_ticks; /* clock when the owner claimed the ring */
-	uint32_t owner;	      /* counts claims: tells one thread from the next */
+	uint32_t owner;	      /* counts the process' claims: tells one thread from the next */
 	uint32_t tid;	      /* of the owner */
 	uint32_t waiting;     /* 1 while the writer waits on `wake` */
 	uint32_t reserved2;
@@ -78,8 +89,10 @@ struct calltap_ring {
 
 	/* Written by the tool. */
 	uint64_t released;
-	uint32_t wake; /* futex word: counted up with each release */
-	uint32_t reserved1[13];
+	uint32_t wake;	  /* futex word: counted up with each release */
+	uint32_t watch;	  /* CALLTAP_MODE_PROFILE: id + 1 of the function whose callers are counted, 0 = none */
+	uint32_t retired; /* 1: who holds it is to go on in another one */
+	uint32_t reserved1[11];
 };
 
 /* What the tool is to know or tell of the process. */
@@ -101,7 +114,9 @@ struct calltap_arena {
 	uint32_t reserved0;
 	uint64_t untraced; /* writer: calls that could not be recorded: no ring, or no mirror for their stack */
 	uint32_t notes;	   /* agent: CALLTAP_NOTE_* */
-	uint32_t reserved[5];
+	uint32_t process;  /* tool: whose it is, as in the trace file */
+	uint64_t session;  /* tool: as in struct calltap_tables; 0 = it keeps none */
+	uint32_t reserved[2];
 	/* Per ring; claimed by a writer (compare-and-swap), freed by the tool. */
 	uint32_t state[CALLTAP_ARENA_RINGS];
 };

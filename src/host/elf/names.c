@@ -17,6 +17,11 @@ static char *demangle(const char *symbol, int options)
 	return cplus_demangle(symbol, options | DMGL_ANSI | DMGL_AUTO);
 }
 
+char *object_demangle(const char *symbol)
+{
+	return demangle(symbol, DMGL_PARAMS);
+}
+
 static const char *name_once(char **name, const char *symbol, int options)
 {
 	if (!*name)

@@ -108,6 +108,8 @@ size_t object_symbols(const struct object *object, const struct object_symbol **
 /* The symbol's demangled names; like object_site_name and object_site_short_name. */
 const char *object_symbol_name(struct object *object, const struct object_symbol *symbol);
 const char *object_symbol_short_name(struct object *object, const struct object_symbol *symbol);
+/* A symbol's demangled name, for free(); NULL = it is not mangled. */
+char *object_demangle(const char *symbol);
 /* The function at exactly this address, or around it; NULL = none. */
 const struct object_symbol *object_symbol_at(const struct object *object, uint64_t address);
 const struct object_symbol *object_symbol_around(const struct object *object, uint64_t address);

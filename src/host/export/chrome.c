@@ -70,7 +70,7 @@ static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread,
 	if (end) {
 		out_text(chrome->out, ",\"args\":{\"end\":\"");
 		out_text(chrome->out, end);
-		out_text(chrome->out, "\"}");
+		out_text(chrome->out, frame->before ? "\",\"entered\":\"before the trace\"}" : "\"}");
 	}
 	out_char(chrome->out, '}');
 	if (chrome->out->error)
@@ -79,7 +79,7 @@ static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread,
 
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
-	if (closed->frame->enter_known && closed->frame->user != SLICE_CUT)
+	if ((closed->frame->enter_known || closed->frame->before) && closed->frame->user != SLICE_CUT)
 		put_slice(ctx, walk, closed->thread, closed->frame, closed->exit_ticks,
 			  closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how));
 }

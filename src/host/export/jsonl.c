@@ -69,7 +69,7 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 
 	if (walk->filter->min_ns)
 		return;
-	begin(jsonl, walk, "enter", frame->enter_ticks, thread);
+	begin(jsonl, walk, frame->before ? "open" : "enter", frame->enter_ticks, thread);
 	put_function(jsonl, frame->function);
 	put_number(jsonl->out, ",\"depth\":", frame->depth);
 	finish(jsonl, walk);

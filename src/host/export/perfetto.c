@@ -52,9 +52,9 @@ struct perfetto {
 	struct out *out;
 	struct names *names;
 	uint64_t last_ns;
-	uint8_t *interned; /* bit per function: its name was written */
-	uint32_t functions;
-	uint8_t *bytes; /* for one packet */
+	uint8_t *interned;	      /* bit per function: its name was written */
+	uint32_t functions, untraced; /* in all, and of those not traced */
+	uint8_t *bytes;		      /* for one packet */
 	size_t size;
 };
 
@@ -170,10 +170,20 @@ static void describe(struct perfetto *perfetto, const struct view_filter *filter
 	}
 }
 
+/* One for each function, untraced ones behind the others, and a last one for all that are not known. */
+static uint32_t slot_of(const struct perfetto *perfetto, uint32_t function)
+{
+	uint32_t traced = perfetto->functions - perfetto->untraced;
+
+	if (function >= TRACE_UNTRACED && function - TRACE_UNTRACED < perfetto->untraced)
+		return traced + function - TRACE_UNTRACED;
+	return function < traced ? function : perfetto->functions;
+}
+
 /* Write the name into packet when this is the function's first event; returns its iid. */
 static uint64_t intern(struct perfetto *perfetto, struct protobuf *packet, uint32_t function)
 {
-	uint32_t slot = function < perfetto->functions ? function : perfetto->functions;
+	uint32_t slot = slot_of(perfetto, function);
 	struct names_text name;
 	uint8_t name_bytes[NAME_MAX_BYTES + 32], data_bytes[NAME_MAX_BYTES + 64];
 	struct protobuf event_name, data;
@@ -217,8 +227,19 @@ static void end_packet(struct perfetto *perfetto, struct walk *walk, struct prot
 		walk->error = perfetto->out->error;
 }
 
+static void put_annotation(struct protobuf *event, const char *name, const char *text)
+{
+	uint8_t bytes[64];
+	struct protobuf note;
+
+	protobuf_begin(&note, bytes, sizeof(bytes));
+	protobuf_text(&note, ANNOTATION_NAME, name);
+	protobuf_text(&note, ANNOTATION_STRING, text);
+	protobuf_message(event, EVENT_ANNOTATIONS, &note);
+}
+
 static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint32_t function, uint64_t ticks,
-		      enum event_type type)
+		      enum event_type type, bool before)
 {
 	uint8_t bytes[EVENT_MAX];
 	struct protobuf packet, event;
@@ -230,25 +251,23 @@ static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thr
 	protobuf_u64(&event, EVENT_TYPE, type);
 	protobuf_u64(&event, EVENT_NAME_REF, iid);
 	protobuf_u64(&event, EVENT_TRACK, thread_track(thread));
+	if (before)
+		put_annotation(&event, "entered", "before the trace");
 	end_packet(perfetto, walk, &packet, &event);
 }
 
 /* end = what the slice's "end" argument says, NULL = it returned. */
 static void put_end(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint64_t ticks, const char *end)
 {
-	uint8_t bytes[EVENT_MAX], note_bytes[64];
-	struct protobuf packet, event, note;
+	uint8_t bytes[EVENT_MAX];
+	struct protobuf packet, event;
 
 	begin_packet(perfetto, walk, &packet, ticks);
 	protobuf_begin(&event, bytes, sizeof(bytes));
 	protobuf_u64(&event, EVENT_TYPE, EVENT_SLICE_END);
 	protobuf_u64(&event, EVENT_TRACK, thread_track(thread));
-	if (end) {
-		protobuf_begin(&note, note_bytes, sizeof(note_bytes));
-		protobuf_text(&note, ANNOTATION_NAME, "end");
-		protobuf_text(&note, ANNOTATION_STRING, end);
-		protobuf_message(&event, EVENT_ANNOTATIONS, &note);
-	}
+	if (end)
+		put_annotation(&event, "end", end);
 	end_packet(perfetto, walk, &packet, &event);
 }
 
@@ -258,7 +277,7 @@ enum slice { SLICE_NONE, SLICE_RUNS, SLICE_CUT /* ended until its stack runs aga
 static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
 {
 	frame->user = SLICE_RUNS;
-	put_begin(ctx, walk, thread, frame->function, frame->enter_ticks, EVENT_SLICE_BEGIN);
+	put_begin(ctx, walk, thread, frame->function, frame->enter_ticks, EVENT_SLICE_BEGIN, frame->before);
 }
 
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
@@ -291,7 +310,7 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 	struct perfetto *perfetto = ctx;
 
 	if (event->kind == CALLTAP_REC_CALL) {
-		put_begin(perfetto, walk, event->thread, event->id, event->ticks, EVENT_INSTANT);
+		put_begin(perfetto, walk, event->thread, event->id, event->ticks, EVENT_INSTANT, false);
 		return;
 	}
 	if (event->kind != CALLTAP_REC_STACK) {
@@ -317,7 +336,7 @@ static void switched(void *ctx, struct walk *walk, const struct trace_event *eve
 
 		if (frame->user != SLICE_CUT)
 			continue;
-		put_begin(ctx, walk, event->thread, frame->function, event->ticks, EVENT_SLICE_BEGIN);
+		put_begin(ctx, walk, event->thread, frame->function, event->ticks, EVENT_SLICE_BEGIN, frame->before);
 		frame->user = SLICE_RUNS;
 	}
 }
@@ -328,7 +347,10 @@ static const struct walk_ops ops = {
 static int run(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
 	       struct out *out, struct walk *walk, struct calltap_diag *diag)
 {
-	struct perfetto perfetto = {.trace = trace, .out = out, .functions = trace_function_count(trace)};
+	struct perfetto perfetto = {.trace = trace,
+				    .out = out,
+				    .functions = trace_function_count(trace) + trace_untraced_count(trace),
+				    .untraced = trace_untraced_count(trace)};
 	int err = names_create(&perfetto.names, trace);
 
 	perfetto.size = NAME_MAX_BYTES + 1024;

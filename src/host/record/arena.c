@@ -2,7 +2,7 @@
  * Shared memory for a target's rings, and the session's board.
  *
  * memfds, sealed against shrinking and growing, so that neither side can ever
- * get a SIGBUS from them.  Context: host.
+ * get a SIGBUS from them; or files (buffers.c).  Context: host.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "session.h"
+
+#define FILE_RINGS 4u /* at first, where each takes its memory at once */
 
 static int sealed_memory(const char *name, size_t size, int *fd, void **memory)
 {
@@ -49,6 +51,9 @@ static void init_ring(struct session *session, struct calltap_ring *ring, uint32
 	ring->sub_size = session->sub_size;
 	ring->sub_count = session->sub_count;
 	ring->mode = session->options->mode;
+	ring->functions = session->profile.functions;
+	ring->callers = session->profile.callers;
+	ring->histograms = session->profile.histograms;
 }
 
 int arena_add(struct session *session, struct process *process, uint32_t rings, int *fd)
@@ -59,22 +64,38 @@ int arena_add(struct session *session, struct process *process, uint32_t rings, 
 
 	if (process->arena_count >= TARGET_ARENAS || rings > CALLTAP_ARENA_RINGS)
 		return -ENOSPC;
+	arena->fd = -1;
+	if (session->options->mode == CALLTAP_MODE_PROFILE)
+		profile_shape(session);
+	if (session->buffers_path && !process->arena_count && rings > FILE_RINGS)
+		rings = FILE_RINGS;
 	arena->ring_count = rings;
+	arena->sub_size = session->sub_size;
+	arena->sub_count = session->sub_count;
+	arena->retired = false;
+	arena->starved_seen = 0;
+	arena->request_seen = 0;
 	arena->ring_stride = CALLTAP_PAGE + (uint64_t)session->sub_size * session->sub_count;
 	arena->size = CALLTAP_PAGE + rings * arena->ring_stride;
 	arena->rings = calloc(rings, sizeof(*arena->rings));
 	if (!arena->rings)
 		return -ENOMEM;
-	ret = sealed_memory("calltap-arena", arena->size, fd, &memory);
+	arena->file = 0;
+	ret = session->buffers_path ? buffers_arena(session, arena, fd, &memory)
+				    : sealed_memory("calltap-arena", arena->size, fd, &memory);
 	if (ret) {
 		free(arena->rings);
 		arena->rings = NULL;
 		return ret;
 	}
 	arena->arena = memory;
+	if (session->options->mode == CALLTAP_MODE_PROFILE)
+		arena->fd = fcntl(*fd, F_DUPFD_CLOEXEC, 0);
 	arena->arena->magic = CALLTAP_ARENA_MAGIC;
 	arena->arena->ring_count = rings;
 	arena->arena->ring_stride = arena->ring_stride;
+	arena->arena->process = process->index;
+	arena->arena->session = session->tables_key;
 	for (uint32_t i = 0; i < rings; i++) {
 		init_ring(session, (void *)((char *)memory + CALLTAP_PAGE + i * arena->ring_stride), i);
 		arena->rings[i].thread = UINT32_MAX;
@@ -83,9 +104,13 @@ int arena_add(struct session *session, struct process *process, uint32_t rings, 
 	return 0;
 }
 
-void arena_destroy(struct target_arena *arena)
+void arena_destroy(struct session *session, struct target_arena *arena, bool keep)
 {
+	if (!keep)
+		buffers_forget(session, arena);
 	if (arena->arena)
 		munmap(arena->arena, arena->size);
+	if (arena->fd >= 0)
+		close(arena->fd);
 	free(arena->rings);
 }

@@ -137,75 +137,72 @@ static int write_threads(struct session *session)
 }
 
 /* What the target's CPU says of its clock, and what a read of it costs: a call takes two. */
-static int write_clock(struct session *session)
+static int write_clock(struct session *session, struct trace_writer *writer)
 {
 	double rate = session->result->ticks_per_ns;
 	int ret = 0;
 
 	if (session->line.hz)
-		ret = trace_writer_info(session->writer, "clock_hz", "%llu", (unsigned long long)session->line.hz);
+		ret = trace_writer_info(writer, "clock_hz", "%llu", (unsigned long long)session->line.hz);
 	if (!ret && session->clock_cost && rate > 0)
-		ret = trace_writer_info(session->writer, "clock_read_ns", "%.1f",
+		ret = trace_writer_info(writer, "clock_read_ns", "%.1f",
 					session->clock_cost / rate / CALLTAP_CLOCK_READS);
 	return ret;
 }
 
 /* What most traces have none of; each is there only when it is. */
-static int write_oddities(struct session *session)
+static int write_oddities(struct session *session, struct trace_writer *writer)
 {
 	int ret = 0;
 
 	if (session->overwritten)
-		ret = trace_writer_info(session->writer, "overwritten", "%llu sub-buffers of %u bytes",
+		ret = trace_writer_info(writer, "overwritten", "%llu sub-buffers of %u bytes",
 					(unsigned long long)session->overwritten, session->sub_size);
 	if (!ret && session->holes)
-		ret = trace_writer_info(session->writer, "holes", "%llu records", (unsigned long long)session->holes);
+		ret = trace_writer_info(writer, "holes", "%llu records", (unsigned long long)session->holes);
 	if (!ret && session->result->untraced)
-		ret = trace_writer_info(session->writer, "untraced", "%llu calls",
+		ret = trace_writer_info(writer, "untraced", "%llu calls",
 					(unsigned long long)session->result->untraced);
 	if (!ret && session->result->shut_in)
-		ret = trace_writer_info(session->writer, "sandbox", "%u processes shut themselves in",
-					session->result->shut_in);
+		ret = trace_writer_info(writer, "sandbox", "%u processes shut themselves in", session->result->shut_in);
 	if (!ret && session->result->executed)
-		ret = trace_writer_info(session->writer, "executed", "%u programs in a sandbox, untraced",
+		ret = trace_writer_info(writer, "executed", "%u programs in a sandbox, untraced",
 					session->result->executed);
 	if (!ret && session->result->spaces)
-		ret = trace_writer_info(session->writer, "dlmopen", "not followed in %u processes",
-					session->result->spaces);
+		ret = trace_writer_info(writer, "dlmopen", "not followed in %u processes", session->result->spaces);
 	if (!ret && session->result->foreign)
-		ret = trace_writer_info(session->writer, "foreign", "%u programs for another CPU, untraced",
+		ret = trace_writer_info(writer, "foreign", "%u programs for another CPU, untraced",
 					session->result->foreign);
 	if (!ret && session->result->strays)
-		ret = trace_writer_info(session->writer, "strays", "%u processes", session->result->strays);
+		ret = trace_writer_info(writer, "strays", "%u processes", session->result->strays);
 	if (!ret && session->result->unreached)
-		ret = trace_writer_info(session->writer, "unreached", "%u forked children", session->result->unreached);
+		ret = trace_writer_info(writer, "unreached", "%u forked children", session->result->unreached);
 	if (!ret && session->dlopen_missed)
-		ret = trace_writer_info(session->writer, "dlopen", "not followed");
+		ret = trace_writer_info(writer, "dlopen", "not followed");
 	return ret;
 }
 
-static int write_totals(struct session *session)
+static int write_totals(struct session *session, struct trace_writer *writer)
 {
 	const struct record_result *result = session->result;
 	char text[64];
 	int ret;
 
 	exit_text(session, text, sizeof(text));
-	ret = trace_writer_info(session->writer, "exit", "%s", text);
+	ret = trace_writer_info(writer, "exit", "%s", text);
 	if (!ret)
-		ret = trace_writer_info(session->writer, "sites", "%u", session->images.next_id);
+		ret = trace_writer_info(writer, "sites", "%u", session->images.next_id);
 	if (!ret)
-		ret = trace_writer_info(session->writer, "patched", "%llu", (unsigned long long)result->patched);
+		ret = trace_writer_info(writer, "patched", "%llu", (unsigned long long)result->patched);
 	if (!ret)
-		ret = trace_writer_info(session->writer, "failed", "%llu", (unsigned long long)result->failed);
+		ret = trace_writer_info(writer, "failed", "%llu", (unsigned long long)result->failed);
 	if (!ret)
-		ret = trace_writer_info(session->writer, "patch_ticks", "%llu",
-					(unsigned long long)session->patch_ticks);
+		ret = trace_writer_info(writer, "patch_ticks", "%llu", (unsigned long long)session->patch_ticks);
 	if (!ret)
-		ret = write_clock(session);
+		ret = write_clock(session, writer);
 	if (!ret)
-		ret = write_oddities(session);
-	return ret ? ret : trace_writer_flush(session->writer);
+		ret = write_oddities(session, writer);
+	return ret ? ret : trace_writer_flush(writer);
 }
 
 int describe_end(struct session *session)
@@ -222,9 +219,19 @@ int describe_end(struct session *session)
 	if (!ret)
 		ret = images_write_lines(&session->images, session->writer);
 	if (!ret)
-		ret = write_totals(session);
+		ret = write_totals(session, session->writer);
 	/* An emulated clock whose rate is not known shows what was told last. */
 	if (!ret && sample.ticks > session->line.last_ticks)
 		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
 	return ret ? ret : trace_writer_chunk(session->writer, CALLTAP_CHUNK_END, &end, sizeof(end));
+}
+
+int describe_snapshot(struct session *session, struct trace_writer *writer)
+{
+	int ret;
+
+	pthread_mutex_lock(&session->lock);
+	ret = write_totals(session, writer);
+	pthread_mutex_unlock(&session->lock);
+	return ret;
 }

@@ -4,7 +4,7 @@
  * One thread.  Sub-buffers that a writer has left behind go to the file and
  * back to the writer (block and drop mode); what is in a ring when its thread
  * or process has ended goes last.  In overwrite mode nothing is touched before
- * that.  Everything in a ring is the target's to scribble on: counters are
+ * the process has ended (snapshot.c).  Everything in a ring is the target's to scribble on: counters are
  * read once and bounded, records are decoded by the encoder, which takes
  * anything.  Context: host.
  */
@@ -21,17 +21,21 @@
 #include <unistd.h>
 
 #include "session.h"
+#include "triggers.h"
 
 #define IDLE_NS	       10000000 /* longest sleep between rounds: 10 ms */
 #define REAP_NS	       50000000 /* how often ended threads are looked for */
+#define FOLLOW_NS      50000000 /* how often open sub-buffers are read, when somebody follows */
 #define SHUT_IN	       (CALLTAP_NOTE_QUIET | CALLTAP_NOTE_NO_CHILDREN | CALLTAP_NOTE_END)
-#define COMM_MAX       15 /* bytes of a thread's name that the kernel keeps */
+#define HOPS_MAX       256u /* rings that a thread has left between two looks; more are nonsense */
 #define RINGS_MORE_MAX CALLTAP_ARENA_RINGS
 
 struct drainer {
 	struct session *session;
-	uint64_t next_reap_ns;
-	bool busy; /* this round moved something */
+	uint64_t next_reap_ns, next_follow_ns;
+	bool follow;	/* this round reads open sub-buffers, too */
+	bool busy;	/* this round moved something */
+	bool finishing; /* rings that a thread had before the one that is being drained */
 };
 
 static void futex_wake(uint32_t *word)
@@ -42,30 +46,6 @@ static void futex_wake(uint32_t *word)
 static struct calltap_ring *ring_of(const struct target_arena *arena, uint32_t index)
 {
 	return (void *)((char *)arena->arena + CALLTAP_PAGE + index * arena->ring_stride);
-}
-
-static int new_thread(struct session *session, struct process *process, uint32_t tid, uint64_t ticks, uint32_t *index)
-{
-	struct target_thread *thread;
-
-	if (session->thread_count == session->thread_room) {
-		uint32_t room = session->thread_room ? session->thread_room * 2 : 64;
-		struct target_thread *threads = reallocarray(session->threads, room, sizeof(*threads));
-
-		if (!threads)
-			return -ENOMEM;
-		session->threads = threads;
-		session->thread_room = room;
-	}
-	thread = &session->threads[session->thread_count];
-	memset(thread, 0, sizeof(*thread));
-	thread->row.thread = session->thread_count++;
-	thread->row.process = process->index;
-	thread->row.tid = tid;
-	thread->row.start_ticks = ticks;
-	thread->dirty = true;
-	*index = thread->row.thread;
-	return 0;
 }
 
 /* A copy of what the target may be writing to: each word is read once, the number first. */
@@ -80,59 +60,6 @@ static void copy_head(struct calltap_subbuf *head, const struct calltap_subbuf *
 	head->comm[sizeof(head->comm) - 1] = 0;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* An emulator's threads are called like it: then the program's name is meant. */
-static const char *true_name(const struct session *session, const struct process *process, const char *name)
-{
-	const char *usual = session->machine->emulator;
-
-	if (!session->emulated || !process->exe)
-		return name;
-	if (strncmp(name, base_name(session->emulator.path), COMM_MAX) != 0 && strncmp(name, usual, strlen(usual)) != 0)
-		return name;
-	return base_name(process->exe);
-}
-
-static void name_thread(const struct session *session, const struct process *process, struct target_thread *thread,
-			const char *kernel_name)
-{
-	char name[sizeof(thread->row.name)] = "";
-
-	strncpy(name, true_name(session, process, kernel_name), sizeof(name) - 1);
-	if (!name[0] || !memcmp(name, thread->row.name, sizeof(name)))
-		return; /* a thread in a sandbox does not know it */
-	memcpy(thread->row.name, name, sizeof(name));
-	thread->dirty = true;
-}
-
-/* Threads rename themselves after their first call: the kernel knows the name of one that lives. */
-static void refresh_name(const struct session *session, const struct process *process, struct target_thread *thread)
-{
-	char path[64], name[sizeof(thread->row.name)] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%u/comm", (int)process->pid, thread->row.tid);
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	if (fgets(name, sizeof(name), file))
-		name[strcspn(name, "\n")] = 0;
-	fclose(file);
-	name_thread(session, process, thread, name);
-}
-
-static int write_thread(struct session *session, struct target_thread *thread)
-{
-	thread->dirty = false;
-	return trace_writer_chunk(session->writer, CALLTAP_CHUNK_THREAD, &thread->row, sizeof(thread->row));
-}
-
 /*
  * Is what was read from the sub-buffer whole?  Its writer may overwrite it at
  * any time in overwrite mode, and takes the number away before it does.
@@ -143,35 +70,79 @@ static bool is_whole(const struct calltap_subbuf *sub, uint64_t number)
 	return __atomic_load_n(&sub->number, __ATOMIC_ACQUIRE) == number + 1;
 }
 
+static void finish_before(struct drainer *drainer, struct process *process, const struct calltap_ring *ring,
+			  uint32_t owner);
+
 /* The thread that the sub-buffer is of; its owner differs from the last one's when the ring changed hands. */
-static int thread_of(struct session *session, struct process *process, struct ring_reader *reader,
-		     const struct calltap_subbuf *head, struct target_thread **thread)
+static int thread_of(struct drainer *drainer, struct process *process, struct ring_reader *reader,
+		     const struct calltap_ring *ring, const struct calltap_subbuf *head, struct target_thread **thread)
 {
+	struct session *session = drainer->session;
+	uint32_t index = UINT32_MAX;
 	int ret = 0;
 
-	if (reader->thread == UINT32_MAX || reader->owner != head->owner)
-		ret = new_thread(session, process, head->tid, head->ticks, &reader->thread);
-	if (ret)
-		return ret;
+	if (reader->thread == UINT32_MAX || reader->owner != head->owner) {
+		if (head->owner & CALLTAP_OWNER_MOVED) {
+			finish_before(drainer, process, ring, head->owner);
+			index = resize_find_thread(session, process, head->owner);
+		}
+		if (index == UINT32_MAX)
+			ret = threads_add(session, process, head->tid, head->ticks, &index);
+		if (ret)
+			return ret;
+		reader->thread = index;
+		session->threads[index].owner = head->owner & ~CALLTAP_OWNER_MOVED;
+	}
 	reader->owner = head->owner;
 	*thread = &session->threads[reader->thread];
-	name_thread(session, process, *thread, head->comm);
+	threads_name(session, process, *thread, head->comm);
 	return 0;
 }
 
-/* One sub-buffer to the file. */
+/* The end of the whole records from `from` on, up to the first slot that is taken and not written yet. */
+static uint32_t whole_records(const uint64_t *words, uint32_t from, uint32_t count)
+{
+	uint32_t i = from;
+
+	while (i < count) {
+		/* Acquire: a record's second word is written before its head; pairs with ring_put(). */
+		uint64_t head = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+		unsigned kind = calltap_record_kind(head), size = calltap_record_words(kind);
+
+		if (!head || size > count - i ||
+		    (kind == CALLTAP_REC_TIME && !__atomic_load_n(&words[i + 1], __ATOMIC_RELAXED)))
+			break;
+		i += size;
+	}
+	return i;
+}
+
+/* Where in the sub-buffer its records go on that are not in the file, and a time to encode them with. */
+static uint32_t rest_of(const struct ring_reader *reader, const struct calltap_subbuf *head, uint64_t number,
+			uint64_t *ticks)
+{
+	bool begun = reader->part_words && reader->part_number == number;
+
+	*ticks = begun ? reader->part_ticks : head->ticks;
+	return begun ? reader->part_words : 0;
+}
+
+/* One sub-buffer to the file; open: its writer goes on in it, so as far as it is written. */
 static int drain_sub(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
-		     uint64_t number)
+		     uint64_t number, bool open)
 {
 	struct session *session = drainer->session;
 	struct ring_reader *reader = &arena->rings[index];
 	struct calltap_ring *ring = ring_of(arena, index);
 	const struct calltap_subbuf *sub =
-		(void *)((char *)ring + CALLTAP_PAGE + number % session->sub_count * session->sub_size);
+		(void *)((char *)ring + CALLTAP_PAGE + number % arena->sub_count * arena->sub_size);
+	const uint64_t *words = (const uint64_t *)(sub + 1);
+	uint32_t from, end = (uint32_t)((arena->sub_size - sizeof(*sub)) / sizeof(*words));
 	struct encode_result encoded;
 	struct calltap_subbuf head;
 	struct target_thread *thread;
 	const void *payload;
+	uint64_t ticks;
 	size_t size;
 	int ret;
 
@@ -180,12 +151,22 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 		session->overwritten++; /* or scribbled on */
 		return 0;
 	}
-	ret = thread_of(session, process, reader, &head, &thread);
+	from = rest_of(reader, &head, number, &ticks);
+	if (open)
+		end = whole_records(words, from, end);
+	if (from == end)
+		return 0;
+	ret = thread_of(drainer, process, reader, ring, &head, &thread);
 	if (ret)
 		return ret;
-	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, head.ticks,
-			    (const uint64_t *)(sub + 1), (session->sub_size - sizeof(*sub)) / sizeof(uint64_t),
+	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, ticks, words + from, end - from,
 			    &payload, &size, &encoded);
+	if (open) {
+		(void)record_skip_older(words + from, end - from, UINT64_MAX, &ticks);
+		reader->part_number = number;
+		reader->part_words = end;
+		reader->part_ticks = ticks;
+	}
 	if (ret || !size)
 		return ret;
 	if (!is_whole(sub, number)) {
@@ -193,7 +174,7 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 		return 0;
 	}
 	if (thread->dirty)
-		ret = write_thread(session, thread);
+		ret = threads_write(session, thread);
 	if (!ret)
 		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_DATA, payload, size);
 	thread->next_number++;
@@ -251,12 +232,12 @@ static void drain_below(struct drainer *drainer, struct process *process, struct
 	struct session *session = drainer->session;
 	struct ring_reader *reader = &arena->rings[index];
 
-	if (opened - reader->drained > session->sub_count) { /* overwritten; or scribbled on */
-		session->overwritten += opened - session->sub_count - reader->drained;
-		reader->drained = opened - session->sub_count;
+	if (opened - reader->drained > arena->sub_count) { /* overwritten; or scribbled on */
+		session->overwritten += opened - arena->sub_count - reader->drained;
+		reader->drained = opened - arena->sub_count;
 	}
 	while (reader->drained < end) {
-		if (drain_sub(drainer, process, arena, index, reader->drained))
+		if (drain_sub(drainer, process, arena, index, reader->drained, false))
 			drainer->busy = true;
 		reader->drained++;
 		release(ring_of(arena, index), reader->drained);
@@ -268,13 +249,86 @@ static uint64_t opened_of(const struct target_arena *arena, uint32_t index)
 	return __atomic_load_n(&ring_of(arena, index)->opened, __ATOMIC_ACQUIRE); /* pairs with D in ring_open_next() */
 }
 
+static uint32_t state_of(const struct target_arena *arena, uint32_t index)
+{
+	return __atomic_load_n(&arena->arena->state[index], __ATOMIC_ACQUIRE); /* pairs with move_on() in the target */
+}
+
+/* A ring whose thread has gone on in another one: all of it; nothing of what was lost or waited is untold there. */
+static void take_left(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index)
+{
+	struct ring_reader *reader = &arena->rings[index];
+	const struct calltap_ring *ring = ring_of(arena, index);
+	uint64_t opened = opened_of(arena, index);
+
+	__atomic_store_n(&arena->arena->state[index], CALLTAP_RING_OUT, __ATOMIC_RELEASE); /* nobody claims it */
+	if (opened > reader->drained)
+		drain_below(drainer, process, arena, index, opened, opened);
+	reader->thread = UINT32_MAX;
+	reader->part_words = 0;
+	reader->lost_told = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
+	reader->wait_told = __atomic_load_n(&ring->wait_ticks, __ATOMIC_RELAXED);
+	resize_put_back(arena, index);
+	drainer->busy = true;
+}
+
+/* Of the rings that this thread has left, the one it had first, before that time; NULL = there is none. */
+static struct target_arena *oldest_left(struct process *process, uint32_t owner, uint64_t before, uint32_t *index)
+{
+	struct target_arena *found = NULL;
+
+	for (uint32_t i = 0; i < process->arena_count; i++)
+		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++) {
+			const struct calltap_ring *ring = ring_of(&process->arenas[i], k);
+			uint64_t ticks = __atomic_load_n(&ring->claim_ticks, __ATOMIC_RELAXED);
+
+			if (state_of(&process->arenas[i], k) != CALLTAP_RING_LEFT || ticks >= before ||
+			    (__atomic_load_n(&ring->owner, __ATOMIC_RELAXED) | CALLTAP_OWNER_MOVED) !=
+				    (owner | CALLTAP_OWNER_MOVED))
+				continue;
+			before = ticks;
+			*index = k;
+			found = &process->arenas[i];
+		}
+	return found;
+}
+
+/*
+ * What a thread wrote before it came to this ring goes first.  It left those
+ * rings before it opened a sub-buffer here, and may have left this one since.
+ * A ring that is another's now was its last.
+ */
+static void finish_before(struct drainer *drainer, struct process *process, const struct calltap_ring *ring,
+			  uint32_t owner)
+{
+	bool still = __atomic_load_n(&ring->owner, __ATOMIC_ACQUIRE) == owner;
+	uint64_t before = still ? __atomic_load_n(&ring->claim_ticks, __ATOMIC_RELAXED) : UINT64_MAX;
+	struct target_arena *arena;
+	uint32_t index;
+
+	if (drainer->finishing || drainer->session->options->mode > CALLTAP_MODE_DROP)
+		return; /* the oldest is being taken: there is none before it */
+	drainer->finishing = true;
+	for (uint32_t i = 0; i < HOPS_MAX && (arena = oldest_left(process, owner, before, &index)); i++)
+		take_left(drainer, process, arena, index);
+	drainer->finishing = false;
+}
+
 /* What a living writer has left behind. */
 static void drain_ring(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index)
 {
-	uint64_t opened = opened_of(arena, index);
+	uint64_t opened;
 
-	if (opened > arena->rings[index].drained && drainer->session->options->mode != CALLTAP_MODE_OVERWRITE)
+	if (state_of(arena, index) == CALLTAP_RING_LEFT && drainer->session->options->mode <= CALLTAP_MODE_DROP) {
+		take_left(drainer, process, arena, index);
+		return;
+	}
+	opened = opened_of(arena, index);
+	if (opened > arena->rings[index].drained && drainer->session->options->mode <= CALLTAP_MODE_DROP)
 		drain_below(drainer, process, arena, index, opened, opened - 1);
+	if (drainer->follow && opened > arena->rings[index].drained &&
+	    drain_sub(drainer, process, arena, index, opened - 1, true))
+		drainer->busy = true; /* an error of the file, told at the end */
 }
 
 /* All there is of a writer that has ended. */
@@ -283,7 +337,7 @@ static void finish_ring(struct drainer *drainer, struct process *process, struct
 {
 	struct ring_reader *reader = &arena->rings[index];
 
-	if (opened <= reader->drained)
+	if (opened <= reader->drained || drainer->session->options->mode > CALLTAP_MODE_DROP)
 		return;
 	drain_below(drainer, process, arena, index, opened, opened);
 	count_rest(drainer->session, reader, ring_of(arena, index));
@@ -303,15 +357,15 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 	struct session *session = drainer->session;
 
 	for (uint32_t i = 0; i < arena->ring_count; i++) {
-		uint32_t state = __atomic_load_n(&arena->arena->state[i], __ATOMIC_ACQUIRE);
+		uint32_t state = state_of(arena, i);
 		struct ring_reader *reader = &arena->rings[i];
 		uint64_t opened;
 
-		if (state == CALLTAP_RING_FREE)
+		if (state == CALLTAP_RING_FREE || state >= CALLTAP_RING_OUT)
 			continue;
 		if (thread_lives(process, state - CALLTAP_RING_CLAIMED)) {
 			if (reader->thread != UINT32_MAX)
-				refresh_name(session, process, &session->threads[reader->thread]);
+				threads_refresh(session, process, &session->threads[reader->thread]);
 			continue;
 		}
 		if (session->options->mode == CALLTAP_MODE_OVERWRITE)
@@ -323,8 +377,9 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 		finish_ring(drainer, process, arena, i, opened);
 		if (reader->thread != UINT32_MAX)
 			session->threads[reader->thread].row.ended = 1;
-		__atomic_compare_exchange_n(&arena->arena->state[i], &state, CALLTAP_RING_FREE, false, __ATOMIC_ACQ_REL,
-					    __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(&arena->arena->state[i], &state, CALLTAP_RING_OUT, false,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			resize_put_back(arena, i);
 		drainer->busy = true;
 	}
 }
@@ -333,7 +388,7 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 static bool has_free_ring(const struct process *process)
 {
 	for (uint32_t i = 0; i < process->arena_count; i++)
-		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
+		for (uint32_t k = 0; k < process->arenas[i].ring_count && !process->arenas[i].retired; k++)
 			if (__atomic_load_n(&process->arenas[i].arena->state[k], __ATOMIC_RELAXED) == CALLTAP_RING_FREE)
 				return true;
 	return false;
@@ -364,7 +419,7 @@ static void grow(struct session *session, struct process *process)
 	message.arena_size = process->arenas[process->arena_count - 1].size;
 	ret = channel_send(process->socket, &message, sizeof(message), &fd, 1);
 	if (ret) {
-		arena_destroy(&process->arenas[--process->arena_count]);
+		arena_destroy(session, &process->arenas[--process->arena_count], false);
 		give_up(session, process, ret);
 	}
 	close(fd);
@@ -405,17 +460,22 @@ static void finish_process(struct drainer *drainer, struct process *process)
 		session->result->shut_in += (notes & SHUT_IN) != 0;
 		session->result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
 	}
-	for (uint32_t i = 0; i < process->arena_count; i++) {
+	if (session->options->mode == CALLTAP_MODE_OVERWRITE && snapshot_of_ended(session, process))
+		session_diagnose(session, "not enough memory to save what process %d did last", (int)process->pid);
+	if (session->options->mode == CALLTAP_MODE_PROFILE && profile_keep(session, process))
+		session_diagnose(session, "not enough memory to keep the sums of process %d", (int)process->pid);
+	for (uint32_t i = 0; i < process->arena_count; i++)
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 			finish_ring(drainer, process, &process->arenas[i], k, opened_of(&process->arenas[i], k));
-		arena_destroy(&process->arenas[i]);
-	}
+	/* All of them after that: a thread's rings may lie in several. */
+	for (uint32_t i = 0; i < process->arena_count; i++)
+		arena_destroy(session, &process->arenas[i], trace_writer_error(session->writer) != 0);
 	process->arena_count = 0;
 	process->drained = true;
 	eventfd_write(session->drained_fd, 1);
 	for (uint32_t i = 0; i < session->thread_count; i++)
 		if (session->threads[i].row.process == process->index && session->threads[i].dirty &&
-		    write_thread(session, &session->threads[i]))
+		    threads_write(session, &session->threads[i]))
 			break;
 	drainer->busy = true;
 }
@@ -423,6 +483,7 @@ static void finish_process(struct drainer *drainer, struct process *process)
 static void drain_process(struct drainer *drainer, struct process *process, bool reap)
 {
 	struct session *session = drainer->session;
+	int ret;
 
 	if (process->drained || !process->arena_count)
 		return;
@@ -432,6 +493,8 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
 	}
 	if (reap)
 		strays_note_executed(session, process);
+	if (reap)
+		resize_collect(process);
 	for (uint32_t i = 0; i < process->arena_count; i++) {
 		if (reap && !process->other_ids)
 			reap_rings(drainer, process, &process->arenas[i]);
@@ -440,23 +503,48 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
 	}
 	if (!process->alone)
 		answer_requests(session, process);
+	ret = tables_tell(session, process);
+	if (ret)
+		give_up(session, process, ret);
+}
+
+/*
+ * Who follows reads a clock sample as: what is older than the sample before is
+ * in the file.  So the rounds that read everything end with their beginning.
+ */
+static void mark_round(struct drainer *drainer, const struct calltap_file_clock *began)
+{
+	struct session *session = drainer->session;
+
+	if (began->ticks && trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, began, sizeof(*began)))
+		drainer->busy = true; /* an error of the file, told at the end */
+	drainer->next_follow_ns = clock_now_ns() + FOLLOW_NS;
 }
 
 static void round_once(struct drainer *drainer)
 {
 	struct session *session = drainer->session;
+	struct calltap_file_clock began = {0};
 	uint64_t now = clock_now_ns();
 	bool reap = now >= drainer->next_reap_ns;
 
 	drainer->busy = false;
+	drainer->follow = session->options->follow && now >= drainer->next_follow_ns &&
+			  session->options->mode <= CALLTAP_MODE_DROP;
 	pthread_mutex_lock(&session->lock);
 	timing_tick(session, now);
+	if (session->images.triggers)
+		triggers_poll(session->images.triggers);
+	if (drainer->follow)
+		began = timing_now(session);
 	for (struct process *process = session->processes; process; process = process->next) {
 		drain_process(drainer, process, reap);
 		/* The server gets its turn between processes. */
 		pthread_mutex_unlock(&session->lock);
 		pthread_mutex_lock(&session->lock);
 	}
+	if (drainer->follow)
+		mark_round(drainer, &began);
 	pthread_mutex_unlock(&session->lock);
 	if (reap)
 		drainer->next_reap_ns = clock_now_ns() + REAP_NS;

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "images.h"
+#include "triggers.h"
 
 static void image_destroy(struct image *image)
 {
 	object_close(image->object);
 	free(image->path);
-	free(image->sites);
+	for (uint32_t i = 0; i < image->variant_count; i++)
+		free(image->variants[i].sites);
 	free(image->sources);
 	free(image->off);
 	free(image);
@@ -70,16 +72,38 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	return image->path ? 0 : -ENOMEM;
 }
 
+/* What becomes of a function, by all that was asked for. */
+struct verdict {
+	bool wanted; /* filters or triggers name it */
+	bool on;
+	uint16_t flags;
+};
+
+static struct verdict judge(const struct images *images, const struct image *image, const struct object_site *source)
+{
+	struct filter_decision decision;
+	struct verdict verdict;
+	uint16_t triggered = images->triggers ? triggers_flags(images->triggers, image->object, source) : 0;
+
+	filter_set_decide(images->filters, image->object, source, &decision);
+	decision.trace = decision.trace && images->tracer->patches;
+	verdict.wanted = decision.trace || triggered;
+	verdict.on = (decision.trace && images->tracing) || triggered;
+	verdict.flags = images->tracer->site_flags(&images->needs, decision.root, decision.notree) | triggered;
+	return verdict;
+}
+
 static void want(struct images *images, struct image *image, const struct object_site *source,
-		 const struct filter_decision *decision)
+		 const struct verdict *verdict)
 {
 	struct calltap_site *site = &image->sites[image->site_count];
 
+	image->off[image->site_count] = !verdict->on;
 	image->sources[image->site_count++] = source;
 	*site = (struct calltap_site){
 		.address = source->address,
 		.id = images->next_id++,
-		.flags = images->tracer->site_flags(&images->needs, decision->root, decision->notree),
+		.flags = verdict->flags,
 		.length = source->span,
 		.body_off = source->body_off,
 		.tramp_off = source->tramp_off,
@@ -87,6 +111,18 @@ static void want(struct images *images, struct image *image, const struct object
 	memcpy(site->old, source->old, source->span);
 	if (source->tramp_off)
 		memcpy(site->old + source->span, source->tramp_old, sizeof(source->tramp_old));
+	if (images->triggers)
+		triggers_set_limits(images->triggers, site->id, image->object, source);
+}
+
+static int make_room(struct image *image, size_t count)
+{
+	image->sites = calloc(count ? count : 1, sizeof(*image->sites));
+	image->sources = calloc(count ? count : 1, sizeof(*image->sources));
+	image->off = calloc(count ? count : 1, sizeof(*image->off));
+	image->variants[0].sites = image->sites;
+	image->variant_count = 1;
+	return image->sites && image->sources && image->off ? 0 : -ENOMEM;
 }
 
 int image_decide(struct images *images, struct image *image)
@@ -100,21 +136,71 @@ int image_decide(struct images *images, struct image *image)
 	count = object_sites(image->object, &sources);
 	if (count > CALLTAP_RECORD_ID_MAX - images->next_id)
 		return -EOVERFLOW;
-	image->sites = calloc(count ? count : 1, sizeof(*image->sites));
-	image->sources = calloc(count ? count : 1, sizeof(*image->sources));
-	if (!image->sites || !image->sources)
+	if (make_room(image, count))
 		return -ENOMEM;
 	image->first_id = images->next_id;
-	for (size_t i = 0; i < count && images->tracer->patches; i++) {
-		struct filter_decision decision;
+	for (size_t i = 0; i < count; i++) {
+		struct verdict verdict;
 
 		if (sources[i].verdict != SITE_OK)
 			continue;
-		filter_set_decide(images->filters, image->object, &sources[i], &decision);
-		if (decision.trace)
-			want(images, image, &sources[i], &decision);
+		verdict = judge(images, image, &sources[i]);
+		if (verdict.wanted || images->all)
+			want(images, image, &sources[i], &verdict);
 	}
-	return layout_stubs(object_machine(image->object), image->sites, image->site_count, &image->stub_bytes);
+	return layout_stubs(object_machine(image->object), image->sites, image->site_count,
+			    &image->variants[0].stub_bytes);
+}
+
+/* Does the variant have these flags wherever they matter? */
+static bool serves(const struct image_variant *variant, const uint16_t *flags, const bool *chosen, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (chosen[i] && variant->sites[i].flags != flags[i])
+			return false;
+	return true;
+}
+
+static int add_variant(struct image *image, const uint16_t *flags)
+{
+	struct image_variant *variant = &image->variants[image->variant_count];
+
+	if (image->variant_count == IMAGE_VARIANTS)
+		return -ENOSPC;
+	variant->sites = malloc(image->site_count * sizeof(*variant->sites));
+	if (!variant->sites)
+		return -ENOMEM;
+	memcpy(variant->sites, image->sites, image->site_count * sizeof(*variant->sites));
+	for (uint32_t i = 0; i < image->site_count; i++)
+		variant->sites[i].flags = flags[i];
+	image->variant_count++;
+	return layout_stubs(object_machine(image->object), variant->sites, image->site_count, &variant->stub_bytes);
+}
+
+int image_decide_again(struct images *images, struct image *image, bool *chosen, uint32_t *variant)
+{
+	uint16_t *flags = calloc(image->site_count ? image->site_count : 1, sizeof(*flags));
+	int ret = 0;
+
+	if (!flags)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		struct verdict verdict = judge(images, image, image->sources[i]);
+
+		chosen[i] = verdict.on;
+		flags[i] = verdict.flags;
+	}
+	*variant = image->variant;
+	/* The one in use first, then the others. */
+	for (uint32_t i = 0; !serves(&image->variants[*variant], flags, chosen, image->site_count); i++) {
+		*variant = i;
+		if (i == image->variant_count) {
+			ret = add_variant(image, flags);
+			break;
+		}
+	}
+	free(flags);
+	return ret;
 }
 
 /* A chunk of a fixed head, an array and strings: put together in one buffer. */
@@ -216,7 +302,8 @@ static size_t find_lines(const struct image *image, struct object_lines *lines, 
 	return text;
 }
 
-static int write_found(struct image *image, struct trace_writer *writer, const struct source_line *found, size_t text)
+static int write_found(const struct image *image, struct trace_writer *writer, const struct source_line *found,
+		       size_t text)
 {
 	size_t array = image->site_count * sizeof(struct calltap_file_line);
 	struct calltap_file_lines *head;
@@ -248,7 +335,7 @@ static int write_found(struct image *image, struct trace_writer *writer, const s
 	return ret;
 }
 
-static int write_lines(struct image *image, struct trace_writer *writer, struct object_lines *lines)
+static int write_lines(const struct image *image, struct trace_writer *writer, struct object_lines *lines)
 {
 	struct source_line *found = calloc(image->site_count, sizeof(*found));
 	size_t text;
@@ -262,17 +349,27 @@ static int write_lines(struct image *image, struct trace_writer *writer, struct 
 	return ret;
 }
 
+int image_write_lines(const struct image *image, struct trace_writer *writer)
+{
+	struct object_lines *lines;
+	int ret;
+
+	if (!image->site_count || object_lines_open(&lines, image->path))
+		return 0;
+	ret = write_lines(image, writer, lines);
+	object_lines_close(lines);
+	return ret;
+}
+
 int images_write_lines(struct images *images, struct trace_writer *writer)
 {
 	int ret = 0;
 
 	for (struct image *image = images->first; image && !ret; image = image->next) {
-		struct object_lines *lines;
-
-		if (!image->announced || !image->site_count || object_lines_open(&lines, image->path))
+		if (!image->announced || image->lined)
 			continue;
-		ret = write_lines(image, writer, lines);
-		object_lines_close(lines);
+		image->lined = true;
+		ret = image_write_lines(image, writer);
 	}
 	return ret;
 }

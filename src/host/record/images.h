@@ -17,6 +17,16 @@
 #include <host/trace/writer.h>
 #include <tracers/tracer.h>
 
+/* Settings that change while it records may take stubs of another kind; a few kinds are kept. */
+#define IMAGE_VARIANTS 16
+
+struct triggers;
+
+struct image_variant {
+	struct calltap_site *sites; /* ELF addresses, flags and stub_off set */
+	uint64_t stub_bytes;	    /* of a region for all of them */
+};
+
 struct image {
 	struct image *next;
 	dev_t dev;
@@ -26,13 +36,16 @@ struct image {
 	struct object *object; /* NULL: no ELF file, or not one to trace */
 	uint32_t index;	       /* object index in the trace */
 	bool decided;
-	bool announced;			    /* OBJECT and FUNCTIONS chunks are written */
-	struct calltap_site *sites;	    /* wanted ones, ELF addresses, stub_off set */
+	bool announced; /* OBJECT and FUNCTIONS chunks are written */
+	bool lined;	/* LINES, too */
+	struct image_variant variants[IMAGE_VARIANTS];
+	uint32_t variant_count;
+	uint32_t variant;		    /* the one whose stubs sites lead to when they are on */
+	struct calltap_site *sites;	    /* of the first variant: places and ids are the same in all */
 	const struct object_site **sources; /* what each comes from */
-	bool *off;			    /* by site: not recorded at present (live.c); NULL = all are */
+	bool *off;			    /* by site: not recorded at present (live.c) */
 	uint32_t site_count;
-	uint32_t first_id;   /* ids are first_id .. first_id + site_count - 1 */
-	uint64_t stub_bytes; /* of a region for all of them */
+	uint32_t first_id; /* ids are first_id .. first_id + site_count - 1 */
 };
 
 struct images {
@@ -43,6 +56,10 @@ struct images {
 	const struct tracer *tracer;
 	struct tracer_needs needs;
 	struct filter_set *filters;
+	struct triggers *triggers; /* functions that something waits for, or NULL */
+	bool tracing;		   /* else only those are on */
+	uint32_t generation;	   /* counts changes of what is on */
+	bool all; /* sites that are not chosen are there, too, switched off: they can be chosen later */
 };
 
 void images_destroy(struct images *images);
@@ -54,9 +71,21 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	__attribute__((warn_unused_result));
 /* Decide which functions of an image are wanted; lays the stubs out. */
 int image_decide(struct images *images, struct image *image) __attribute__((warn_unused_result));
+/*
+ * Decide anew, after tracer, needs or filters have changed: which sites are
+ * chosen, by site, and the variant that has the stubs for them, made if need
+ * be.  -ENOSPC: there were too many kinds already.
+ */
+int image_decide_again(struct images *images, struct image *image, bool *chosen, uint32_t *variant)
+	__attribute__((warn_unused_result));
 /* Write the image's OBJECT and FUNCTIONS chunks, once. */
 int image_announce(struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
-/* Write LINES for all announced images (slow: reads DWARF). */
+/*
+ * Write an announced image's LINES (slow: reads DWARF).  Uses nothing of it
+ * that changes after it was announced: no lock is needed.
+ */
+int image_write_lines(const struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
+/* For all announced images that have none yet. */
 int images_write_lines(struct images *images, struct trace_writer *writer) __attribute__((warn_unused_result));
 
 /* layout.c: bytes of a site's stub, as the agent for that CPU (e_machine of a readable object) writes it. */

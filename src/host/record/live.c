@@ -14,6 +14,7 @@
 #include "session.h"
 
 #define ANSWER_S 5 /* longest wait for the agents; a stopped process does not answer */
+#define ATTACH_S 3 /* and for an attach that is under way */
 
 struct record_live {
 	pthread_mutex_t lock;	 /* held by who switches; taken before the session's */
@@ -59,9 +60,34 @@ void live_detach(struct session *session)
 	pthread_mutex_unlock(&live->lock);
 }
 
-static bool can_be_told(const struct process *process)
+void record_live_end(struct record_live *live)
 {
-	return process->greeted && !process->dormant && !process->ended && !process->alone;
+	pthread_mutex_lock(&live->lock);
+	if (live->session)
+		session_end(live->session);
+	pthread_mutex_unlock(&live->lock);
+}
+
+struct session *live_enter(struct record_live *live)
+{
+	pthread_mutex_lock(&live->lock);
+	if (!live->session) {
+		pthread_mutex_unlock(&live->lock);
+		return NULL;
+	}
+	pthread_mutex_lock(&live->session->lock);
+	return live->session;
+}
+
+void live_leave(struct record_live *live, struct session *session)
+{
+	pthread_mutex_unlock(&session->lock);
+	pthread_mutex_unlock(&live->lock);
+}
+
+bool live_can_be_told(const struct process *process)
+{
+	return process->welcome && !process->dormant && !process->ended && !process->alone && !process->detaching;
 }
 
 /* The sites whose choice is `which`, from *next on, as many as one message takes. */
@@ -98,27 +124,31 @@ static int apply(struct process *process, const struct target_map *map, bool on)
 	const struct image *image = map->image;
 	int ret = 0;
 
-	if (!image || !image->off || !map->region || !map->mapped)
+	if (!image || !map->region || !map->mapped || map->variant != image->variant)
 		return 0;
 	for (uint32_t next = 0; next < image->site_count && !ret;)
 		ret = send_some(process, map, on, image->off, !on, &next);
 	return ret;
 }
 
-int live_apply(struct process *process, const struct target_map *map)
-{
-	return apply(process, map, false);
-}
-
-int live_apply_all(struct process *process)
+int live_apply(const struct session *session, struct process *process, const struct target_map *map)
 {
 	int ret = 0;
 
-	for (uint32_t i = 0; i < process->map_count && !ret; i++) {
-		ret = apply(process, &process->maps[i], false);
-		if (!ret)
-			ret = apply(process, &process->maps[i], true);
-	}
+	/* The plan says what is on; has that changed since it was sent? */
+	if (map->generation != session->images.generation)
+		ret = apply(process, map, false);
+	if (!ret && map->generation != session->images.generation)
+		ret = apply(process, map, true);
+	return ret;
+}
+
+int live_apply_all(const struct session *session, struct process *process)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < process->map_count && !ret; i++)
+		ret = live_apply(session, process, &process->maps[i]);
 	return ret;
 }
 
@@ -133,15 +163,50 @@ int live_answer(struct session *session, struct process *process, const struct c
 	return 0;
 }
 
-static bool answers_open(const struct session *session, bool of_silent)
+/* Before APPLY nothing of it may be switched, and its agent is to say nothing but what the attach asks. */
+static bool attach_is_open(const struct session *session)
 {
 	for (const struct process *process = session->processes; process; process = process->next)
-		if (process->switches_open && (of_silent || !process->silent) && can_be_told(process))
+		if (process->greeted && attached_is_open(process) && !process->ended && !process->detaching)
 			return true;
 	return false;
 }
 
-static int wait_for_answers(struct session *session)
+int live_turn_begin(struct session *session)
+{
+	struct timespec until;
+	int error = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ATTACH_S;
+	while (session->steering || (!error && attach_is_open(session)))
+		if (session->steering)
+			pthread_cond_wait(&session->answered, &session->lock);
+		else
+			error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
+	if (attach_is_open(session))
+		return -EAGAIN;
+	session->steering = true;
+	session->images.generation++;
+	return 0;
+}
+
+void live_turn_end(struct session *session)
+{
+	session->steering = false;
+	pthread_cond_broadcast(&session->answered);
+}
+
+static bool answers_open(const struct session *session, bool of_silent)
+{
+	for (const struct process *process = session->processes; process; process = process->next)
+		if ((process->switches_open || process->stubs_open) && (of_silent || !process->silent) &&
+		    live_can_be_told(process))
+			return true;
+	return false;
+}
+
+int live_wait(struct session *session)
 {
 	struct timespec until;
 	int error = 0;
@@ -152,12 +217,12 @@ static int wait_for_answers(struct session *session)
 		error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
 	/* Who kept us waiting once is not waited for again, until it has caught up. */
 	for (struct process *process = session->processes; process && error; process = process->next)
-		process->silent = process->switches_open != 0;
+		process->silent = process->switches_open || process->stubs_open;
 	return answers_open(session, true) ? -ETIMEDOUT : 0;
 }
 
 /* The chosen sites of one image, in all processes that have it; a message each at a time. */
-static int switch_image(struct session *session, struct image *image, bool on, const bool *chosen)
+int live_switch_image(struct session *session, struct image *image, bool on, const bool *chosen)
 {
 	int ret = 0;
 
@@ -165,16 +230,17 @@ static int switch_image(struct session *session, struct image *image, bool on, c
 		from = next;
 		next = image->site_count;
 		for (struct process *process = session->processes; process; process = process->next)
-			for (uint32_t i = 0; i < process->map_count && can_be_told(process); i++) {
+			for (uint32_t i = 0; i < process->map_count && live_can_be_told(process); i++) {
 				const struct target_map *map = &process->maps[i];
 
-				if (map->image != image || !map->region || !map->mapped)
+				if (map->image != image || map->variant != image->variant || !map->region ||
+				    !map->mapped)
 					continue;
 				next = from;
 				if (send_some(process, map, on, chosen, true, &next) == -EAGAIN)
 					session->switch_failed++; /* stopped; all other errors are its end */
 			}
-		if (wait_for_answers(session))
+		if (live_wait(session))
 			ret = -ETIMEDOUT;
 	}
 	return ret;
@@ -206,9 +272,7 @@ static int choose(struct image *image, const struct choice *choice, bool on, boo
 	uint64_t before = *functions;
 
 	*chosen = calloc(image->site_count, sizeof(**chosen));
-	if (!image->off)
-		image->off = calloc(image->site_count, sizeof(*image->off));
-	if (!*chosen || !image->off)
+	if (!*chosen)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < image->site_count; i++) {
 		(*chosen)[i] = is_chosen(choice, image, i);
@@ -232,7 +296,7 @@ static int switch_all(struct session *session, const struct choice *choice, bool
 			continue;
 		ret = choose(image, choice, on, &chosen, &result->functions);
 		if (!ret)
-			late |= switch_image(session, image, on, chosen);
+			late |= live_switch_image(session, image, on, chosen);
 		free(chosen);
 	}
 	result->switched = session->switched;
@@ -243,17 +307,18 @@ static int switch_all(struct session *session, const struct choice *choice, bool
 static int change(struct record_live *live, const struct choice *choice, bool on, struct record_switched *result)
 {
 	struct session *session;
-	int ret = -ESRCH;
+	int ret;
 
 	*result = (struct record_switched){0};
-	pthread_mutex_lock(&live->lock);
-	session = live->session;
-	if (session) {
-		pthread_mutex_lock(&session->lock);
+	session = live_enter(live);
+	if (!session)
+		return -ESRCH;
+	ret = live_turn_begin(session);
+	if (!ret) {
 		ret = switch_all(session, choice, on, result);
-		pthread_mutex_unlock(&session->lock);
+		live_turn_end(session);
 	}
-	pthread_mutex_unlock(&live->lock);
+	live_leave(live, session);
 	return ret;
 }
 

@@ -83,8 +83,10 @@ void perfmap_add(struct session *session, struct process *process, const struct 
 	}
 	process->perf_map = true;
 	for (uint32_t i = 0; i < image->site_count; i++) {
-		fprintf(file, "%" PRIx64 " %x ", map->region + image->sites[i].stub_off,
-			layout_stub_size(object_machine(image->object), &image->sites[i]));
+		const struct calltap_site *site = &image->variants[map->variant].sites[i];
+
+		fprintf(file, "%" PRIx64 " %x ", map->region + site->stub_off,
+			layout_stub_size(object_machine(image->object), site));
 		put_name(file, object_site_short_name(image->object, image->sources[i]));
 	}
 	if (fclose(file))

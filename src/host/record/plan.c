@@ -16,14 +16,14 @@
 #include "maps.h"
 #include "session.h"
 
-static int image_at(struct session *session, const struct process *process, FILE *maps, uint64_t dynamic,
-		    struct image **image)
+static int image_at(struct session *session, struct process *process, FILE *maps,
+		    const struct calltap_msg_object *object, struct image **image)
 {
 	struct mapping mapping;
 	int fd, ret;
 
 	*image = NULL;
-	if (maps_find(maps, dynamic, &mapping))
+	if (maps_find(maps, object->dynamic, &mapping))
 		return 0; /* the vdso */
 	fd = maps_open(process->pid, &mapping);
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
@@ -31,6 +31,8 @@ static int image_at(struct session *session, const struct process *process, FILE
 	if (fd < 0)
 		return 0; /* replaced or out of sight: left alone */
 	ret = images_get(image, &session->images, fd, mapping.path, true);
+	if (!ret && process->attached)
+		ret = attached_pointers(process, fd, object->base);
 	close(fd);
 	return ret;
 }
@@ -40,14 +42,15 @@ static bool lies_at(const struct target_map *map, const struct calltap_msg_objec
 	return map->base == object->base && map->dynamic == object->dynamic;
 }
 
-/* What is mapped there now; with image, that file's map, which may be gone since. */
+/* What is mapped there now; with image, that file's map with the stubs in use, which may be gone since. */
 static struct target_map *known_map(struct process *process, const struct calltap_msg_object *object,
 				    const struct image *image)
 {
 	for (uint32_t i = 0; i < process->map_count; i++) {
 		struct target_map *map = &process->maps[i];
 
-		if (lies_at(map, object) && (image ? map->image == image : map->mapped))
+		if (lies_at(map, object) &&
+		    (image ? map->image == image && map->variant == image->variant : map->mapped))
 			return map;
 	}
 	return NULL;
@@ -74,7 +77,7 @@ int plan_write_map(struct session *session, struct process *process, const struc
 }
 
 /* The image's sites at their run-time addresses, in a sealed memfd. */
-static int sites_memory(const struct image *image, uint64_t base)
+static int sites_memory(const struct image *image, uint32_t variant, uint64_t base)
 {
 	size_t size = image->site_count * sizeof(*image->sites);
 	int fd = memfd_create("calltap-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
@@ -89,35 +92,39 @@ static int sites_memory(const struct image *image, uint64_t base)
 		close(fd);
 		return error;
 	}
-	memcpy(sites, image->sites, size);
-	for (uint32_t i = 0; i < image->site_count; i++)
+	memcpy(sites, image->variants[variant].sites, size);
+	for (uint32_t i = 0; i < image->site_count; i++) {
 		sites[i].address += base;
+		sites[i].flags |= image->off[i] ? CALLTAP_SITE_OFF : 0;
+	}
 	munmap(sites, size);
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
 	return fd;
 }
 
-static int send_plan(struct process *process, const struct target_map *map)
+int plan_send(struct session *session, struct process *process, struct target_map *map, enum calltap_plan_live live)
 {
 	uint64_t lo, hi;
 	struct calltap_msg_plan plan = {
 		.head = {CALLTAP_MSG_PLAN, sizeof(plan)},
 		.plan_id = (uint64_t)(map - process->maps),
-		.stub_bytes = map->image->stub_bytes,
+		.stub_bytes = map->image->variants[map->variant].stub_bytes,
 		.region = map->region,
 		.site_count = map->image->site_count,
+		.live = live,
 	};
-	int fd = sites_memory(map->image, map->base), ret;
+	int fd = sites_memory(map->image, map->variant, map->base), ret;
 
 	if (fd < 0)
 		return fd;
+	map->generation = session->images.generation;
 	object_near(map->image->object, &lo, &hi);
 	plan.near_lo = map->base + lo;
 	plan.near_hi = map->base + hi;
 	ret = channel_send(process->socket, &plan, sizeof(plan), &fd, 1);
 	close(fd);
 	if (!ret)
-		process->plans_open++;
+		*(live == CALLTAP_PLAN_STUBS ? &process->stubs_open : &process->plans_open) += 1;
 	return ret;
 }
 
@@ -133,6 +140,21 @@ static struct target_map *add_map(struct process *process, const struct calltap_
 	return maps;
 }
 
+int plan_send_variant(struct session *session, struct process *process, uint32_t map, uint32_t variant)
+{
+	const struct calltap_msg_object place = {.base = process->maps[map].base,
+						 .dynamic = process->maps[map].dynamic};
+	struct target_map *added = add_map(process, &place);
+
+	if (!added)
+		return -ENOMEM;
+	added->image = process->maps[map].image;
+	added->variant = variant;
+	added->mapped = true;
+	added->stubs = true;
+	return plan_send(session, process, added, CALLTAP_PLAN_STUBS);
+}
+
 static int plan_object(struct session *session, struct process *process, FILE *maps,
 		       const struct calltap_msg_object *object)
 {
@@ -142,13 +164,16 @@ static int plan_object(struct session *session, struct process *process, FILE *m
 
 	if (known_map(process, object, NULL))
 		return 0;
-	ret = image_at(session, process, maps, object->dynamic, &image);
+	ret = image_at(session, process, maps, object, &image);
 	if (ret || !image)
 		return ret;
 	/* The same file back at the same place: its stubs are there still. */
 	map = known_map(process, object, image);
-	if (!map)
+	if (!map) {
 		map = add_map(process, object);
+		if (map)
+			map->variant = image->variant;
+	}
 	if (!map)
 		return -ENOMEM;
 	map->image = image;
@@ -157,7 +182,8 @@ static int plan_object(struct session *session, struct process *process, FILE *m
 	if (!ret)
 		ret = plan_write_map(session, process, map);
 	if (!ret && image->site_count)
-		ret = send_plan(process, map);
+		ret = plan_send(session, process, map,
+				attached_is_open(process) ? CALLTAP_PLAN_STOPPED : CALLTAP_PLAN_FRESH);
 	return ret;
 }
 

@@ -20,55 +20,8 @@
 #include <host/elf/advice.h>
 #include <host/elf/program.h>
 
+#include "found.h"
 #include "session.h"
-
-#define NEAR_MAX 3
-
-struct found {
-	struct object **objects;
-	size_t count;
-	size_t sites;	    /* that can be traced */
-	size_t wanted;	    /* that the filters leave */
-	bool asan;	    /* a library is AddressSanitizer's shared runtime */
-	const char *greedy; /* the sanitizer that lays claim to all memory, if there is one */
-};
-
-/* ThreadSanitizer and MemorySanitizer forbid the program to map anything where the mirrors of its stacks would be. */
-static const char *greedy_sanitizer(const struct object *object)
-{
-	const struct object_symbol *symbols;
-	size_t count = object_symbols(object, &symbols);
-
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(symbols[i].symbol, "__tsan_init"))
-			return "ThreadSanitizer";
-		else if (!strcmp(symbols[i].symbol, "__msan_init"))
-			return "MemorySanitizer";
-	return NULL;
-}
-
-static int consider(struct session *session, struct found *found, int fd, const char *path, bool library)
-{
-	struct object **objects;
-	struct image *image;
-	int ret = images_get(&image, &session->images, fd, path, library);
-
-	if (ret || !image->object)
-		return ret;
-	ret = image_decide(&session->images, image);
-	if (ret)
-		return ret;
-	objects = reallocarray(found->objects, found->count + 1, sizeof(*objects));
-	if (!objects)
-		return -ENOMEM;
-	found->objects = objects;
-	if (!found->greedy)
-		found->greedy = greedy_sanitizer(image->object);
-	objects[found->count++] = image->object;
-	found->sites += object_traceable(image->object);
-	found->wanted += image->site_count;
-	return 0;
-}
 
 /* "	libfoo.so.1 => /path/libfoo.so.1 (0x...)" or "	/path/ld.so (0x...)" */
 static char *listed_path(char *line)
@@ -107,7 +60,7 @@ static int consider_library(struct session *session, struct found *found, char *
 		found->asan |= strstr(library, "/libasan.so") != NULL;
 		if (strstr(library, "/libtsan.so"))
 			found->greedy = "ThreadSanitizer";
-		ret = consider(session, found, fd, library, true);
+		ret = found_consider(found, session, fd, library, true);
 		close(fd);
 	}
 	free(library);
@@ -143,57 +96,6 @@ static int consider_libraries(struct session *session, struct found *found, cons
 	if (!ret)
 		waitpid(pid, NULL, 0);
 	return ret;
-}
-
-static int unmatched(struct session *session, const struct found *found, const char *text, struct calltap_diag *diag)
-{
-	const char *names[NEAR_MAX];
-	size_t n = filter_near_misses(text, found->objects, found->count, names, NEAR_MAX), at;
-	char near[300] = "";
-
-	for (size_t i = 0; i < n; i++) {
-		at = strlen(near);
-		snprintf(near + at, sizeof(near) - at, "%s%s", i ? ", " : "; near: ", names[i]);
-	}
-	return calltap_diag_set(diag, -ENODATA,
-				"no function that can be traced matches '%s'%s (see `calltap functions %s`; "
-				"--allow-no-match runs the program all the same)",
-				text, near, session->options->command[0]);
-}
-
-static int check_found(struct session *session, const struct found *found, struct calltap_diag *diag)
-{
-	unsigned long matches;
-	enum filter_kind kind;
-	const char *text;
-
-	/* Its runtime refuses to start when LD_PRELOAD puts anything before it, whatever we patch. */
-	if (found->asan)
-		return calltap_diag_set(
-			diag, -ENODATA,
-			"%s uses AddressSanitizer's shared runtime, which wants to be the first library; link it "
-			"with -static-libasan to trace it",
-			session->options->command[0]);
-	if (!session->options->tracer->patches)
-		return 0;
-	if (found->greedy)
-		return calltap_diag_set(diag, -ENODATA,
-					"%s is built with %s, which leaves no memory for the tracer to keep return "
-					"addresses in; trace a build without it",
-					session->options->command[0], found->greedy);
-	if (!found->sites && !session->options->allow_no_sites) {
-		object_no_sites_diag(found->objects[0], diag);
-		return -ENODATA;
-	}
-	if (!found->sites || session->options->allow_no_match)
-		return 0;
-	for (size_t i = 0; filter_set_item(session->options->filters, i, &text, &kind, &matches); i++)
-		if (!matches)
-			return unmatched(session, found, text, diag);
-	if (!found->wanted)
-		return calltap_diag_set(diag, -ENODATA,
-					"the filters together leave no function to trace; loosen -l, -n or -g");
-	return 0;
 }
 
 /*
@@ -308,7 +210,7 @@ static int look_into_libraries(struct session *session, struct found *found, con
 static int look_into(struct session *session, struct found *found, int fd, const char *path, struct calltap_diag *diag)
 {
 	struct object *object = NULL;
-	int ret = consider(session, found, fd, path, false);
+	int ret = found_consider(found, session, fd, path, false);
 
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot read %s: %s", path, strerror(-ret));
@@ -328,7 +230,7 @@ static int look_into(struct session *session, struct found *found, int fd, const
 		return session->options->allow_no_sites ? warn(diag) : -ENODATA;
 	if (object_interpreter(object))
 		ret = look_into_libraries(session, found, object_interpreter(object), path, diag);
-	return ret ? ret : check_found(session, found, diag);
+	return ret ? ret : found_check(found, session, session->options->command[0], diag);
 }
 
 int precheck_command(struct session *session, struct calltap_diag *diag)
@@ -354,7 +256,7 @@ int precheck_command(struct session *session, struct calltap_diag *diag)
 		ret = look_into(session, &found, fd, path, diag);
 		close(fd);
 	}
-	free(found.objects);
+	found_clear(&found);
 	session->program = path;
 	session->images.machine = session->machine->id;
 	return ret;

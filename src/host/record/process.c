@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "session.h"
+#include "triggers.h"
 
 #define REPORT_MAX  4096 /* objects in a process */
 #define FIRST_RINGS 16
@@ -72,13 +73,13 @@ static void forget_report(struct process *process)
 	process->report_count = 0;
 }
 
-void process_destroy(struct process *process)
+void process_destroy(struct session *session, struct process *process)
 {
 	forget_report(process);
 	free(process->maps);
 	free(process->exe);
 	for (uint32_t i = 0; i < process->arena_count; i++)
-		arena_destroy(&process->arenas[i]);
+		arena_destroy(session, &process->arenas[i], false);
 	if (process->socket >= 0)
 		close(process->socket);
 	free(process);
@@ -131,7 +132,9 @@ static void number_process(struct session *session, struct process *process, con
 		.start = hello->flags & CALLTAP_HELLO_FORKED ? CALLTAP_START_FORK : CALLTAP_START_SPAWN,
 		.start_ticks = hello->ticks,
 	};
-	if (process->index && process->row.start == CALLTAP_START_SPAWN)
+	if (hello->flags & CALLTAP_HELLO_ATTACHED)
+		process->row.start = CALLTAP_START_ATTACH;
+	else if (process->index && process->row.start == CALLTAP_START_SPAWN)
 		process->row.start = CALLTAP_START_EXEC;
 	for (struct process *other = session->processes; other; other = other->next)
 		if (other != process && other->greeted && (uint32_t)other->pid == hello->ppid)
@@ -153,7 +156,7 @@ static int inherit_maps(struct session *session, struct process *process, const 
 	process->map_count = parent->map_count;
 	memcpy(process->maps, parent->maps, parent->map_count * sizeof(*process->maps));
 	for (uint32_t i = 0; i < process->map_count && !ret; i++)
-		if (process->maps[i].mapped)
+		if (process->maps[i].mapped && process->maps[i].variant == process->maps[i].image->variant)
 			ret = plan_write_map(session, process, &process->maps[i]);
 	return ret;
 }
@@ -176,12 +179,13 @@ static int send_setup(struct session *session, struct process *process, bool wan
 	struct calltap_msg_setup setup = {
 		.head = {CALLTAP_MSG_SETUP, sizeof(setup)},
 		.mode = session->options->mode,
-		.depth_max = session->options->depth_max,
+		.depth_max = session->settings.options.depth_max, /* as they are now (steer.c) */
 		.threshold_ticks = session->threshold_ticks,
-		.tree_filter = filter_set_has(session->options->filters, FILTER_GRAPH),
+		.tree_filter = session->images.needs.tree_filter,
 		.wait_max_ms = session->options->wait_max_ms,
 		.dormant = !wanted,
 		.emulated = session->emulated ? CALLTAP_EMULATED : 0,
+		.flags = tables_flags(session),
 	};
 	int fds[3] = {session->board_fd, -1, -1}, ret;
 	char stat[64];
@@ -206,6 +210,18 @@ static int send_setup(struct session *session, struct process *process, bool wan
 	return ret;
 }
 
+/* Behind SETUP: what functions are waited for. */
+static int send_triggers(struct session *session, struct process *process)
+{
+	struct calltap_msg_triggers message = {.head = {CALLTAP_MSG_TRIGGERS, sizeof(message)}};
+	int fd;
+
+	if (!session->images.triggers)
+		return 0;
+	fd = triggers_memory(session->images.triggers, &message.size);
+	return channel_send(process->socket, &message, sizeof(message), &fd, 1);
+}
+
 static int send_go(struct session *session, struct process *process)
 {
 	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
@@ -214,6 +230,8 @@ static int send_go(struct session *session, struct process *process)
 
 	process->settled = true;
 	process->began = true;
+	if (!session->traced_ns)
+		session->traced_ns = clock_now_ns();
 	return ret ? ret : channel_send(process->socket, &go, sizeof(go), NULL, 0);
 }
 
@@ -236,6 +254,7 @@ static int greet_again(struct session *session, struct process *process, const s
 	known->socket = socket;
 	known->alone = false;
 	known->plans_open = 0;
+	known->stubs_open = 0;
 	known->switches_open = 0;
 	known->silent = false;
 	pthread_cond_broadcast(&session->answered);
@@ -271,8 +290,8 @@ static void set_threshold(struct session *session, const struct process *process
 {
 	double rate = clock_line_rate(&session->line);
 
-	session->threshold_ticks = (uint64_t)((double)session->options->threshold_ns * rate);
-	if (session->options->threshold_ns && rate == 0)
+	session->threshold_ticks = (uint64_t)((double)session->settings.options.threshold_ns * rate);
+	if (session->settings.options.threshold_ns && rate == 0)
 		session_diagnose(session,
 				 "the rate of the clock of process %d is not known, so calls shorter than the "
 				 "threshold (-t) are recorded, too",
@@ -289,6 +308,8 @@ static int welcome(struct session *session, struct process *process)
 	int ret;
 
 	process->welcome = true;
+	if (process->attached && hello->flags & CALLTAP_HELLO_LEFTOVERS && attached_let_go(session, process))
+		return -EBUSY;
 	if (wanted) {
 		number_process(session, process, hello, origin);
 		ret = process_write(session, process);
@@ -300,9 +321,11 @@ static int welcome(struct session *session, struct process *process)
 	if (session->emulated && wanted)
 		set_threshold(session, process);
 	ret = send_setup(session, process, wanted);
+	if (!ret && wanted)
+		ret = send_triggers(session, process);
 	if (!ret && wanted && forked) {
 		perfmap_add_all(session, process);
-		ret = live_apply_all(process);
+		ret = live_apply_all(session, process);
 	}
 	if (!ret && wanted && forked)
 		ret = send_go(session, process);
@@ -337,6 +360,8 @@ static int greet(struct session *session, struct process *process, const struct 
 	}
 	process->greeted = true;
 	process->image_id = hello->image_id;
+	/* No other process is to have us stop it. */
+	process->attached = hello->flags & CALLTAP_HELLO_ATTACHED && process->pid == session->options->pid;
 	process->other_ids = hello->pid != (uint32_t)process->pid;
 	process->foreign = hello->machine != session->machine->id;
 	process->hello = *hello;
@@ -377,6 +402,19 @@ static int add_object(struct process *process, const struct calltap_msg_object *
 	return 0;
 }
 
+/* All plans that a report led to are carried out, or prepared. */
+static int go_on(struct session *session, struct process *process)
+{
+	int ret;
+
+	if (process->detaching)
+		return 0; /* it has been told to end already */
+	ret = attached_is_open(process) ? attached_apply(session, process) : 0;
+	if (ret == -EINPROGRESS)
+		return 0; /* another report comes first */
+	return ret ? ret : send_go(session, process);
+}
+
 static int end_report(struct session *session, struct process *process, const struct calltap_msg_objects_end *end)
 {
 	int ret = plan_report(session, process);
@@ -385,27 +423,33 @@ static int end_report(struct session *session, struct process *process, const st
 	forget_report(process);
 	if (ret)
 		return ret;
-	return process->plans_open ? 0 : send_go(session, process);
+	return process->plans_open ? 0 : go_on(session, process);
 }
 
 static int plan_done(struct session *session, struct process *process, const struct calltap_msg_plan_done *done)
 {
 	int ret;
 
-	if (!process->plans_open || done->plan_id >= process->map_count ||
+	if (done->plan_id >= process->map_count ||
+	    !(process->maps[done->plan_id].stubs ? process->stubs_open : process->plans_open) ||
 	    (uint64_t)done->patched + done->failed > process->maps[done->plan_id].image->site_count)
 		return -EPROTO;
 	process->maps[done->plan_id].region = done->region;
 	session->result->patched += done->patched;
 	session->result->failed += done->failed;
 	session->patch_ticks += done->elapsed_ticks;
-	if (done->error)
+	if (done->error && done->error != -ESTALE)
 		session_diagnose(session, "%s was not patched: %s", process->maps[done->plan_id].image->path,
 				 strerror(-done->error));
 	perfmap_add(session, process, &process->maps[done->plan_id]);
+	if (process->maps[done->plan_id].stubs) { /* no report led to these: somebody waits for them */
+		process->stubs_open--;
+		pthread_cond_broadcast(&session->answered);
+		return 0;
+	}
 	process->plans_open--;
-	ret = live_apply(process, &process->maps[done->plan_id]);
-	return ret || process->plans_open ? ret : send_go(session, process);
+	ret = live_apply(session, process, &process->maps[done->plan_id]);
+	return ret || process->plans_open ? ret : go_on(session, process);
 }
 
 static void note_fault(struct session *session, struct process *process, const struct calltap_msg_fault *fault)
@@ -447,6 +491,8 @@ static int answer(struct session *session, struct process *process, const union 
 		process->parted = true;
 		if (process->detaching)
 			session->result->left_over += message->detached.left;
+		if (process->detaching && process->applied)
+			attached_release(session, process);
 		return -ESHUTDOWN;
 	case CALLTAP_MSG_FAULT:
 		if (size != sizeof(message->fault))
@@ -483,6 +529,7 @@ int process_serve(struct session *session, struct process *process)
 		return 0;
 	if (ret > 0) {
 		ret = may_say(process, message.head.type) ? answer(session, process, &message, (uint32_t)ret) : -EPROTO;
+		process->heard_ns = clock_now_ns(); /* what we did meanwhile is not its silence */
 		if (ret == -EPIPE || ret == -ECONNRESET)
 			return 0; /* it has gone, but may have said why: read on until the end */
 	}

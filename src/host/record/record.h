@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <calltap/abi/ring.h>
 #include <calltap/diag.h>
@@ -16,28 +17,38 @@
 struct tracer;
 struct filter_set;
 struct record_live;
+struct triggers;
 
 struct record_options {
 	size_t size;	      /* sizeof(struct record_options) */
-	char *const *command; /* NULL-terminated */
-	const char *output;   /* path of the trace file */
+	char *const *command; /* NULL-terminated; with pid: ignored */
+	pid_t pid;	      /* a process that runs already, to be attached to; 0 = run the command */
+	uint64_t duration_ns; /* the recording ends after that; 0 = it does not */
+	const char *output;   /* path of the trace file, NULL = none is kept */
 	const struct tracer *tracer;
 	struct filter_set *filters;
 	enum calltap_mode mode;
 	uint64_t buffer_bytes; /* per thread */
-	uint32_t depth_max;    /* 0 = no limit */
+	const char
+		*buffer_dir; /* overwrite mode: folder on tmpfs where the buffers are files; NULL = they have no name */
+	uint32_t depth_max;  /* 0 = no limit */
 	uint64_t threshold_ns; /* 0 = none */
 	uint32_t wait_max_ms;  /* block mode: longest wait without progress */
 	bool no_fork, no_exec; /* do not follow */
 	bool allow_no_sites;   /* run it although nothing can be traced now */
 	bool allow_no_match;   /* run it although a filter matches nothing now */
 	bool perf_map;	       /* name the stubs in /tmp/perf-PID.map */
+	bool follow;	       /* records reach the file within 100 ms, whole sub-buffers or not */
 	bool progress;	       /* show progress on stderr */
 	bool verbose;
 	const char *options_text; /* as typed, for the file */
 	const char *agent_path;	  /* of libcalltap-agent.so for this CPU; others lie in folders beside it */
 	const char *emulator;	  /* command that runs the program, with its options; NULL: QEMU, where one is needed */
-	struct record_live *live; /* for others to change what is recorded, or NULL */
+	/* Called once when all is recorded, while `live` still answers; or NULL. */
+	void (*ending)(void *ctx);
+	void *ending_ctx;
+	struct triggers *triggers; /* what is done when something happens, or NULL */
+	struct record_live *live;  /* for others to change what is recorded, or NULL */
 };
 
 struct record_result {
@@ -60,13 +71,25 @@ struct record_result {
 	uint32_t threads, processes;
 	uint64_t patched, failed;
 	uint64_t left_over; /* sites of processes that run on which do not have the file's bytes again */
+	/* Of a process that was attached to; times in ns. */
+	uint64_t attach_stop_ns;   /* how long all its threads were stopped at the attach, over all tries */
+	uint64_t attach_borrow_ns; /* how long one of them was away to load the agent */
+	uint64_t detach_stop_ns;   /* how long all were stopped at the end, likewise */
+	bool attached;		   /* its sites were written */
+	uint32_t attach_threads;   /* that were stopped */
+	uint32_t skipped;	   /* sites left alone as a thread was within */
+	bool let_go;		   /* it runs on, and nothing of ours is left to do in it */
+	uint64_t verified;	   /* bytes of text that were compared with their files then */
+	uint64_t differing;	   /* of those, that differ */
 };
 
 /* Names of enum calltap_mode, as typed and as in the file; NULL past the end. */
 const char *record_mode_name(unsigned mode);
 
 /*
- * Run the command under trace until it and its traced children have ended.
+ * Run the command under trace until it and its traced children have ended; or
+ * attach to a process until it has ended, a signal (SIGINT, SIGTERM) or
+ * record_live_end() ends the recording, which leaves the process as it was.
  * 0, or -errno with diag; result->ran tells whether the command ran.
  * -ENODATA: nothing to trace, before the program runs.
  */
@@ -79,6 +102,11 @@ int record_run(const struct record_options *options, struct record_result *resul
  */
 int record_live_create(struct record_live **out) __attribute__((warn_unused_result));
 void record_live_destroy(struct record_live *live);
+/*
+ * End the recording; record_run() returns when that is done.  Of a command:
+ * ask it to end (SIGTERM); the second time it is let go of, and runs on.
+ */
+void record_live_end(struct record_live *live);
 
 struct record_switched {
 	uint64_t functions; /* that were named, and are in the trace's tables */

@@ -22,24 +22,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "session.h"
+#include <host/attach/attach.h>
+#include <host/remote/remote.h>
 
-#define SUB_MAX	       (64u << 10)
-#define SUB_MIN	       4096u
-#define SUBS_WANTED    8u
-#define PROGRESS_MS    500
-#define STRAYS_MS      10	   /* how often to look whether the last processes have called in */
-#define SEND_WAIT_US   500000	   /* a target that does not read holds everybody up for so long, once */
-#define GREET_NS       2000000000u /* who connects and says nothing is shown out after that */
-#define CALIBRATE_MS   5
-#define DETACH_NS      1000000000u
-#define DETACH_STEP_MS 20
-#define EVENTS	       32
+#include "session.h"
+#include "triggers.h"
+
+#define SUB_MAX	    (64u << 10)
+#define SUB_MIN	    4096u
+#define SUBS_WANTED 8u
+#define PROGRESS_MS 500
+#define STRAYS_MS   10		/* how often to look whether the last processes have called in */
+#define ARRIVE_NS   5000000000u /* for the agent that was put into a process to call in */
+#define EVENTS	    32
 
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	unsigned char random[16 + sizeof(session->key)]; /* name and key */
+	const int type = SOCK_SEQPACKET | SOCK_NONBLOCK;
 	size_t length;
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
@@ -49,7 +50,11 @@ static int listen_on_random_name(struct session *session, struct calltap_diag *d
 	for (size_t i = 0; i < 16; i++)
 		length += (size_t)snprintf(session->name + length, sizeof(session->name) - length, "%02x", random[i]);
 	memcpy(address.sun_path + 1, session->name, length);
-	session->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* Abstract names belong to a network namespace: the target's counts. */
+	session->listener = session->options->pid ? attach_socket(session->options->pid, type, diag)
+						  : socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	if (session->listener < 0 && session->options->pid)
+		return session->listener;
 	if (session->listener < 0 ||
 	    bind(session->listener, (void *)&address,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) ||
@@ -58,112 +63,17 @@ static int listen_on_random_name(struct session *session, struct calltap_diag *d
 	return 0;
 }
 
-static int watch(struct session *session, int fd, void *what)
+int session_watch(struct session *session, int fd, void *what)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
 
 	return epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-/* Out of descriptors: let the target know, who would wait for us, by taking it in and turning it away. */
-static void turn_away(struct session *session)
+void session_end(struct session *session)
 {
-	int fd;
-
-	close(session->spare_fd);
-	fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
-	session->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	session_diagnose(session, "there were too many processes at a time; some ran untraced: raise `ulimit -n`");
-}
-
-/*
- * The agent has ended its conversation and the program goes on, or may do so
- * as one that was executed in a sandbox: from now on its pid tells when it ends.
- */
-static bool goes_on_alone(struct session *session, struct process *process)
-{
-	int fd;
-
-	if (session->letting_go || process->alone || !process->arena_count ||
-	    !(__atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) &
-	      (CALLTAP_NOTE_ALONE | CALLTAP_NOTE_FILTER)))
-		return false;
-	fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-	if (fd < 0)
-		return false;
-	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
-	close(process->socket);
-	process->socket = fd;
-	process->alone = true;
-	return !watch(session, fd, process);
-}
-
-/* It stopped being recorded and could not say so on the socket. */
-static bool broke_off(const struct process *process)
-{
-	return process->arena_count && !process->parted &&
-	       __atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) & CALLTAP_NOTE_BROKEN;
-}
-
-static void end_target(struct session *session, struct process *process)
-{
-	process->switches_open = 0;
-	pthread_cond_broadcast(&session->answered);
-	if (goes_on_alone(session, process))
-		return;
-	if (process->greeted && !process->dormant && !process->began)
-		session_diagnose(session, "process %d ended before it was set up, or could not be; it was not recorded",
-				 (int)process->pid);
-	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
-	close(process->socket);
-	process->socket = -1;
-	process->row.end_ticks = timing_now(session).ticks;
-	if (!process->arena_count)
-		process->drained = true;
-	if (broke_off(process))
-		session_diagnose(session, "process %d could not go on with its session; the rest of it ran untraced",
-				 (int)process->pid);
-	process->ended = true;
-	drain_wake(session);
-}
-
-static void accept_target(struct session *session)
-{
-	const struct timeval patience = {0, SEND_WAIT_US};
-	struct process *process;
-	int fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC), ret;
-
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && session->spare_fd >= 0)
-		turn_away(session);
-	if (fd < 0)
-		return;
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	ret = process_create(&process, session, fd);
-	if (ret) {
-		close(fd);
-		if (ret != -EPERM) /* which is a stranger's */
-			session_diagnose(session, "a process could not be taken in and ran untraced: %s",
-					 strerror(-ret));
-		return;
-	}
-	process->since_ns = clock_now_ns();
-	ret = watch(session, fd, process);
-	if (ret) {
-		session_diagnose(session, "a process could not be watched and ran untraced: %s", strerror(-ret));
-		end_target(session, process);
-	}
-}
-
-/* Nobody holds the session up by a connection without a HELLO. */
-static void end_silent(struct session *session)
-{
-	uint64_t now = clock_now_ns();
-
-	for (struct process *process = session->processes; process; process = process->next)
-		if (!process->greeted && !process->ended && now - process->since_ns > GREET_NS)
-			end_target(session, process);
+	__atomic_add_fetch(&session->end_asked, 1, __ATOMIC_RELEASE);
+	eventfd_write(session->drained_fd, 1); /* wakes the server thread */
 }
 
 void session_diagnose(struct session *session, const char *format, ...)
@@ -177,9 +87,19 @@ void session_diagnose(struct session *session, const char *format, ...)
 	va_end(arguments);
 }
 
+/* Not merely stopped by our own ptrace, of which waitpid() would tell, too. */
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = {0};
+
+	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid &&
+	       (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED);
+}
+
 static void reap_command(struct session *session)
 {
-	if (!session->command || waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
+	if (!session->command || !has_ended(session->command) ||
+	    waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
 		return;
 	if (session->command_fd >= 0)
 		epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->command_fd, NULL);
@@ -194,18 +114,47 @@ static bool targets_left(const struct session *session)
 	return false;
 }
 
-static void handle(struct session *session, void *what)
+void session_handle(struct session *session, void *what)
 {
 	eventfd_t count;
 
 	if (what == &session->listener)
-		accept_target(session);
+		targets_accept(session);
 	else if (what == &session->command)
 		reap_command(session);
 	else if (what == &session->drained_fd)
 		eventfd_read(session->drained_fd, &count);
 	else if (!((struct process *)what)->ended && (((struct process *)what)->alone || process_serve(session, what)))
-		end_target(session, what);
+		targets_end(session, what);
+}
+
+/* The agent that was put into a process calls in right away, if it can. */
+static bool may_arrive(struct session *session)
+{
+	if (session->process_count || clock_now_ns() > session->awaited_ns)
+		session->awaited_ns = 0;
+	return session->awaited_ns != 0;
+}
+
+static bool is_over(const struct session *session)
+{
+	uint32_t asked = __atomic_load_n(&session->end_asked, __ATOMIC_ACQUIRE);
+
+	if (session->options->duration_ns && session->traced_ns &&
+	    clock_now_ns() - session->traced_ns > session->options->duration_ns)
+		return true;
+	return session->options->pid ? asked || signals_any() : asked > 1 || signals_insist();
+}
+
+static int patience_ms(const struct session *session)
+{
+	uint64_t left = session->traced_ns + session->options->duration_ns - clock_now_ns();
+
+	if (session->strays_until_ns)
+		return STRAYS_MS;
+	if (!session->options->duration_ns || !session->traced_ns || left >= PROGRESS_MS * 1000000ull)
+		return PROGRESS_MS;
+	return (int)(left / 1000000) + 1;
 }
 
 /* Until the command and everything traced have ended, or the user insists (a second ^C). */
@@ -214,59 +163,25 @@ static void serve(struct session *session)
 	struct epoll_event events[EVENTS];
 	bool more = true, passed = false;
 
-	while (more && !signals_insist()) {
-		int n = epoll_wait(session->epoll, events, EVENTS, session->strays_until_ns ? STRAYS_MS : PROGRESS_MS);
+	while (more && !is_over(session)) {
+		int n = epoll_wait(session->epoll, events, EVENTS, patience_ms(session));
 
-		if (signals_ask_end() && !passed && session->command) {
+		if ((signals_ask_end() || __atomic_load_n(&session->end_asked, __ATOMIC_ACQUIRE)) && !passed &&
+		    session->command) {
 			passed = true;
 			kill(session->command, SIGTERM);
 		}
 		pthread_mutex_lock(&session->lock);
 		for (int i = 0; i < n; i++)
-			handle(session, events[i].data.ptr);
-		end_silent(session);
-		more = session->command || targets_left(session) || strays_may_come(session);
+			session_handle(session, events[i].data.ptr);
+		targets_end_silent(session);
+		more = session->command || may_arrive(session) || targets_left(session) || strays_may_come(session);
 		if (n <= 0) {
 			progress_show(session, false);
 			reap_command(session);
 		}
 		pthread_mutex_unlock(&session->lock);
 	}
-}
-
-/* Processes that run on get their text back; whoever does not answer in time does so by himself. */
-static void let_go(struct session *session)
-{
-	const struct calltap_msg detach = {CALLTAP_MSG_DETACH, sizeof(detach)};
-	uint64_t until = clock_now_ns() + DETACH_NS;
-	struct epoll_event events[EVENTS];
-	bool more = false;
-
-	pthread_mutex_lock(&session->lock);
-	session->letting_go = true;
-	if (session->emulated)
-		timing_tick(session, until + DETACH_NS); /* the last word on the clock */
-	for (struct process *process = session->processes; process; process = process->next) {
-		process->detaching = !process->ended && process->greeted && !process->alone && !process->dormant &&
-				     !channel_send(process->socket, &detach, sizeof(detach), NULL, 0);
-		more |= process->detaching;
-	}
-	while (more && clock_now_ns() < until) {
-		int n;
-
-		pthread_mutex_unlock(&session->lock);
-		n = epoll_wait(session->epoll, events, EVENTS, DETACH_STEP_MS);
-		pthread_mutex_lock(&session->lock);
-		for (int i = 0; i < n; i++)
-			handle(session, events[i].data.ptr);
-		more = false;
-		for (struct process *process = session->processes; process; process = process->next)
-			more |= process->detaching && !process->ended;
-	}
-	for (struct process *process = session->processes; process; process = process->next)
-		if (!process->ended)
-			end_target(session, process);
-	pthread_mutex_unlock(&session->lock);
 }
 
 static void shape_rings(struct session *session)
@@ -277,6 +192,26 @@ static void shape_rings(struct session *session)
 		sub *= 2;
 	session->sub_size = (uint32_t)sub;
 	session->sub_count = (uint32_t)(bytes / sub < 2 ? 2 : bytes / sub);
+}
+
+#define TRIGGER_FUNCTIONS (1u << 20) /* ids that may have a trigger; memory is taken for those that have one */
+
+static int begin_triggers(struct session *session, struct calltap_diag *diag)
+{
+	struct triggers *triggers = session->options->triggers;
+	int ret;
+
+	if (!triggers)
+		return 0;
+	if (triggers_have(triggers, TRIGGER_SNAPSHOT) && session->options->mode != CALLTAP_MODE_OVERWRITE)
+		return calltap_diag_set(diag, -EINVAL, "a snapshot is of a flight recorder: add --mode overwrite");
+	if (!session->options->tracer->has_exit || session->options->tracer->counts)
+		return calltap_diag_set(diag, -EINVAL, "triggers need the tracer function_graph");
+	ret = triggers_begin(triggers, session, clock_ticks_per_ns(CALIBRATE_MS), TRIGGER_FUNCTIONS);
+	session->images.triggers = triggers;
+	session->settings.tracing = !triggers_have(triggers, TRIGGER_START);
+	session->images.tracing = session->settings.tracing;
+	return ret ? calltap_diag_set(diag, ret, "cannot make memory for triggers: %s", strerror(-ret)) : 0;
 }
 
 static int prepare(struct session *session, struct calltap_diag *diag)
@@ -291,21 +226,26 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	session->images.tracer = options->tracer;
-	session->images.filters = options->filters;
-	session->images.needs = (struct tracer_needs){
-		.tree_filter = filter_set_has(options->filters, FILTER_GRAPH),
-		.notree = filter_set_has(options->filters, FILTER_NOGRAPH),
-		.depth = options->depth_max != 0,
-		.threshold = options->threshold_ns != 0,
-	};
+	session->settings = (struct settings){.options = *options, .tracing = true};
+	steer_take(session, &session->settings);
+	session->images.all = options->pid != 0;
 	shape_rings(session);
-	ret = precheck_command(session, diag);
+	ret = begin_triggers(session, diag);
 	if (ret)
 		return ret;
+	ret = options->pid ? attached_check(session, diag) : precheck_command(session, diag);
+	if (ret)
+		return ret;
+	if (options->triggers && session->emulated)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"triggers are for programs that are not emulated: how fast an emulated clock "
+					"runs is known too late");
 	/* An emulated target's is known when it has called in. */
 	if (options->threshold_ns && !session->emulated)
 		session->threshold_ticks = (uint64_t)((double)options->threshold_ns * clock_ticks_per_ns(CALIBRATE_MS));
+	ret = buffers_create(session, diag);
+	if (ret)
+		return ret;
 	ret = board_create(session);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot make shared memory: %s", strerror(-ret));
@@ -319,9 +259,9 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	if (session->drained_fd < 0)
 		return calltap_diag_set(diag, -errno, "cannot make an event descriptor: %s", strerror(errno));
 	session->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	ret = watch(session, session->drained_fd, &session->drained_fd);
+	ret = session_watch(session, session->drained_fd, &session->drained_fd);
 	if (!ret)
-		ret = watch(session, session->listener, &session->listener);
+		ret = session_watch(session, session->listener, &session->listener);
 	return ret ? calltap_diag_set(diag, ret, "cannot watch for the program: %s", strerror(-ret)) : 0;
 }
 
@@ -347,12 +287,17 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 	struct calltap_file_clock sample = timing_now(session);
 	int ret;
 
-	session->older_kept = keep_older(session->options->output, false);
-	session->output_taken = true;
-	ret = trace_writer_create(&session->writer, session->options->output, session->machine->id, diag);
+	if (session->options->output) {
+		session->older_kept = keep_older(session->options->output, false);
+		session->output_taken = true;
+	}
+	ret = trace_writer_create(&session->writer, session->options->output ? session->options->output : "/dev/null",
+				  session->machine->id, diag);
 	if (ret)
 		return ret;
-	ret = describe_start(session);
+	ret = tables_create(session);
+	if (!ret)
+		ret = describe_start(session);
 	if (!ret && !session->emulated)
 		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
 	if (ret)
@@ -390,6 +335,38 @@ static uint32_t count_foreign(const struct session *session)
 	return count;
 }
 
+/* Start the command, or come into the process. */
+static int begin(struct session *session, struct calltap_diag *diag)
+{
+	int ret = session->options->pid ? attached_begin(session, diag) : spawn_command(session, diag);
+
+	if (ret)
+		return ret;
+	session->result->ran = true;
+	steer_begin(session, session->options->pid ? session->options->pid : session->command);
+	if (session->options->pid)
+		session->awaited_ns = clock_now_ns() + ARRIVE_NS;
+	else if (session_watch(session, session->command_fd, &session->command))
+		close_command_fd(session); /* serve() looks now and then */
+	return 0;
+}
+
+/* No agent has called in. */
+static void diagnose_absence(struct session *session)
+{
+	if (session->options->pid)
+		session_diagnose(session,
+				 "nothing was recorded: the agent is in process %d and did not report; it may lack "
+				 "memory, threads or descriptors, or live in another network namespace",
+				 (int)session->options->pid);
+	else
+		session_diagnose(session,
+				 "nothing was recorded: the agent did not report from %s; it may have ended "
+				 "too early, be %s, or lack memory or descriptors",
+				 session->options->command[0],
+				 session->emulated ? "refused by its emulator" : "setuid or static");
+}
+
 static int run(struct session *session, struct calltap_diag *diag)
 {
 	struct record_result *result = session->result;
@@ -397,6 +374,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	int ret;
 
 	session->began_ns = start.mono_ns;
+	session->began_real_ns = start.real_ns;
 	signals_take(session);
 	ret = open_file(session, diag);
 	if (ret)
@@ -404,27 +382,26 @@ static int run(struct session *session, struct calltap_diag *diag)
 	ret = drain_start(session);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot start a thread: %s", strerror(-ret));
-	ret = spawn_command(session, diag);
+	ret = begin(session, diag);
 	if (ret)
 		return ret;
-	result->ran = true;
-	if (watch(session, session->command_fd, &session->command))
-		close_command_fd(session); /* serve() looks now and then */
 	live_attach(session);
 	serve(session);
-	let_go(session);
+	targets_let_go(session);
+	if (session->options->ending)
+		session->options->ending(session->options->ending_ctx);
 	live_detach(session);
+	if (session->images.triggers)
+		triggers_end(session->images.triggers);
+	attached_stacks_wait(session);
+	remote_stop(session->remote); /* from here on this thread has all for itself */
 	drain_stop(session);
 	result->unreached = __atomic_load_n(&session->board->unreached, __ATOMIC_RELAXED);
 	result->kills_forks = session->emulator.kills_forks;
 	progress_show(session, true);
 	result->foreign = count_foreign(session);
 	if (!session->process_count && !result->foreign)
-		session_diagnose(session,
-				 "nothing was recorded: the agent did not report from %s; it may have ended "
-				 "too early, be %s, or lack memory or descriptors",
-				 session->options->command[0],
-				 session->emulated ? "refused by its emulator" : "setuid or static");
+		diagnose_absence(session);
 	result->ticks_per_ns = session->emulated ? clock_line_rate(&session->line) : rate_since(&start);
 	if (session->process_count && result->ticks_per_ns == 0)
 		session_diagnose(session, "no process told the rate of its clock (one in a time namespace cannot): "
@@ -436,7 +413,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	result->file_bytes = trace_writer_bytes(session->writer);
 	if (ret)
 		return calltap_diag_set(diag, ret, "the trace in %s is incomplete: %s; the program was not affected",
-					session->options->output, strerror(-ret));
+					session->options->output ? session->options->output : "memory", strerror(-ret));
 	if (session->diagnosis[0])
 		return calltap_diag_set(diag, -EIO, "%s", session->diagnosis);
 	return 0;
@@ -454,22 +431,28 @@ static void tear_down(struct session *session)
 {
 	int error;
 
+	if (session->images.triggers)
+		triggers_end(session->images.triggers);
 	drain_stop(session);
+	steer_end(session);
 	while (session->processes) {
 		struct process *process = session->processes;
 
 		session->processes = process->next;
-		process_destroy(process);
+		process_destroy(session, process);
 	}
 	images_destroy(&session->images);
+	profile_sums_clear(&session->profile_ended);
 	record_encoder_destroy(session->encoder);
 	error = session->writer ? trace_writer_close(session->writer) : 0;
-	if (session->output_taken && !session->result->ran) {
-		drop_output(session->options->output); /* nothing ran: nothing half written */
+	if (session->output_taken && !(session->options->pid ? session->result->attached : session->result->ran)) {
+		drop_output(session->options->output); /* nothing was traced: nothing half written */
 		if (session->older_kept)
 			(void)keep_older(session->options->output, true);
 	}
-	(void)error; /* the first error was told already */
+	/* The first error was told already. */
+	tables_destroy(session);
+	buffers_destroy(session, error != 0);
 	if (session->board)
 		munmap(session->board, CALLTAP_PAGE);
 	if (session->board_fd >= 0)
@@ -488,6 +471,7 @@ static void tear_down(struct session *session)
 	free(session->agent);
 	emulator_destroy(&session->emulator);
 	pthread_cond_destroy(&session->answered);
+	pthread_mutex_destroy(&session->snapshot_lock);
 	pthread_mutex_destroy(&session->lock);
 }
 
@@ -502,11 +486,13 @@ int record_run(const struct record_options *options, struct record_result *resul
 		.drained_fd = -1,
 		.spare_fd = -1,
 		.command_fd = -1,
+		.buffers = -1,
 	};
 	int ret;
 
 	memset(result, 0, sizeof(*result));
 	pthread_mutex_init(&session.lock, NULL);
+	pthread_mutex_init(&session.snapshot_lock, NULL);
 	pthread_cond_init(&session.answered, NULL);
 	ret = prepare(&session, diag);
 	if (!ret)

@@ -16,17 +16,21 @@
 #include <calltap/abi/control.h>
 #include <calltap/abi/file.h>
 #include <calltap/abi/ring.h>
+#include <host/trace/memory.h>
 #include <host/trace/writer.h>
 
 #include "clock.h"
 #include "emulator.h"
 #include "images.h"
+#include "profile.h"
 #include "record.h"
+#include "settings.h"
 
 /* A thread of a target as long as it holds a ring; the table goes to the file. */
 struct target_thread {
 	struct calltap_file_thread row;
 	uint64_t next_number; /* of its next DATA chunk */
+	uint32_t owner;	      /* struct calltap_ring.owner of its rings, without CALLTAP_OWNER_MOVED */
 	bool dirty;	      /* row differs from what the file has */
 };
 
@@ -37,6 +41,10 @@ struct ring_reader {
 	uint32_t thread;    /* index in session->threads, UINT32_MAX = none */
 	uint64_t lost_told; /* of struct calltap_ring.lost: what LOST records have told */
 	uint64_t wait_told; /* likewise of its wait_ticks */
+	/* Of an open sub-buffer, what is in the file already (record_options.follow). */
+	uint64_t part_number;
+	uint64_t part_ticks;
+	uint32_t part_words;
 };
 
 struct target_arena {
@@ -44,9 +52,13 @@ struct target_arena {
 	size_t size;
 	uint32_t ring_count;
 	uint64_t ring_stride;
+	uint32_t sub_size, sub_count;
+	bool retired; /* its rings are of a size that is not wanted now */
 	uint32_t starved_seen;
 	uint32_t request_seen;
 	struct ring_reader *rings;
+	int fd;	       /* of the memory, in mode CALLTAP_MODE_PROFILE; else -1 */
+	uint32_t file; /* its number, when it has a name (buffers.c); else 0 */
 };
 
 #define TARGET_ARENAS 32
@@ -54,14 +66,18 @@ struct target_arena {
 struct target_map {
 	uint64_t base, dynamic;
 	struct image *image;
-	uint64_t region; /* its stub region in the target, 0 = none */
-	bool mapped;	 /* in the last report */
+	uint64_t region;     /* its stub region in the target, 0 = none */
+	uint32_t variant;    /* of the image: which stubs those are */
+	uint32_t generation; /* of what its plan said is on (images.h) */
+	bool stubs;	     /* another map has the sites that come here (CALLTAP_PLAN_STUBS) */
+	bool mapped;	     /* in the last report */
 };
 
 struct process {
 	struct process *next;
 	int socket;
 	uint64_t since_ns; /* of the connection, CLOCK_MONOTONIC */
+	uint64_t heard_ns; /* when it said something last */
 	pid_t pid;	   /* as we see it */
 	uint32_t index;
 	uint64_t image_id;
@@ -82,8 +98,14 @@ struct process {
 	bool perf_map;		/* its perf map is ours */
 	bool other_ids;		/* in a pid namespace: its threads' ids are not ours, its rings its own affair */
 	bool began;		/* GO was sent once */
-	uint32_t plans_open;	/* PLANs without PLAN_DONE */
+	bool attached;		/* the agent came into it while it ran */
+	bool applied;		/* and its sites are written; objects that come later are held as ever */
+	bool released;		/* and it has let go of everything */
+	uint32_t plans_open;	/* PLANs without PLAN_DONE, but: */
+	uint32_t stubs_open;	/* those of CALLTAP_PLAN_STUBS */
 	uint32_t switches_open; /* SWITCHes without SWITCH_DONE */
+	uint32_t tables_told;	/* struct trace_memory.generation of the tables that it has */
+	uint32_t stale;		/* how often it had mapped others than its plans were for when APPLY came */
 	bool silent;		/* some of which were waited for in vain */
 	struct calltap_msg_object **report; /* objects of the report that is coming in */
 	uint32_t report_count;
@@ -93,7 +115,10 @@ struct process {
 	uint32_t arena_count;
 };
 
+#define CALIBRATE_MS	5 /* to know the rate of our own counter */
 #define SESSION_SIGNALS 5 /* that the tool handles in its own way */
+
+struct remote;
 
 struct session {
 	const struct record_options *options;
@@ -101,6 +126,7 @@ struct session {
 	pthread_mutex_t lock;
 	pthread_cond_t answered; /* a SWITCH_DONE has come, or a target has ended */
 	uint64_t switched, switch_failed;
+	bool steering; /* somebody changes what is recorded, and waits for answers */
 	struct trace_writer *writer;
 	struct images images;
 	struct process *processes; /* all there were */
@@ -127,36 +153,102 @@ struct session {
 	uint32_t clock_cost;	/* struct calltap_msg_hello.clock_cost of the first */
 	uint64_t began_ns, next_sample_ns, sample_step_ns;
 	uint64_t threshold_ticks;
-	uint32_t sub_size, sub_count;
+	uint32_t sub_size, sub_count; /* of rings from now on; the first is the same for all of the session */
 	uint64_t patch_ticks;
 	uint64_t strays_until_ns; /* how long they are waited for, 0 = not yet */
 	uint64_t overwritten;	  /* sub-buffers that their writers took back before they were read */
 	uint64_t holes;		  /* slots that were taken and never written, or hold nonsense */
 	bool dlopen_missed;	  /* in some process, what dlopen brings in is not seen */
 	bool letting_go;	  /* the recording ends, whatever goes on */
+	uint32_t end_asked;	  /* atomic: how often it was asked to end */
+	uint64_t traced_ns;	  /* when the first process was told to go on; 0 = not yet */
+	uint64_t awaited_ns;	  /* until when the agent of an attached process may call in, 0 = it need not */
+	/* A flight recorder's (tables.c, snapshot.c); without locks of their own but this: */
+	pthread_mutex_t snapshot_lock; /* of who writes one; taken before the session's */
+	struct trace_memory tables;    /* the file without records; .tables = NULL in other modes */
+	uint64_t tables_key;
+	int buffers; /* folder of their files (--buffer-dir), or -1 */
+	char *buffers_path;
+	uint32_t buffers_count;
+	uint32_t snapshots;
+	/* Of the tracer `profile` (profile.c). */
+	struct profile_shape profile;
+	struct profile_sums profile_ended; /* of processes that have ended */
 	/* The drainer's. */
 	pthread_t drainer;
 	bool drainer_runs;
+	pthread_t teller; /* attached_stacks.c */
+	bool teller_runs;
 	bool output_taken; /* the file is ours: */
 	bool older_kept;   /* and an older trace was put aside for it */
 	bool stop;	   /* atomic: the drainer ends after one more round */
 	struct record_encoder *encoder;
+	struct remote *remote;		/* where other processes ask, or NULL */
+	struct settings settings;	/* as they are now */
+	struct filter_set *own_filters; /* of settings that were changed; NULL = options->filters are in use */
+	uint64_t began_real_ns;
 	char diagnosis[200]; /* first thing to tell the user at the end, "" = none */
 };
 
-/* session.c: note the first thing that the user is to be told at the end. */
+/* session.c: end the recording soon; for any thread, without the lock. */
+void session_end(struct session *session);
+/* Have the server thread see when there is something to read; what: what session_handle() knows it by. */
+int session_watch(struct session *session, int fd, void *what) __attribute__((warn_unused_result));
+void session_handle(struct session *session, void *what);
+/* Note the first thing that the user is to be told at the end. */
 void session_diagnose(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* targets.c: take in who connects; end a connection; end those who say nothing. */
+void targets_accept(struct session *session);
+void targets_end(struct session *session, struct process *process);
+void targets_end_silent(struct session *session);
+/* The recording ends: processes that run on get their text back; who does not answer in time does so by himself. */
+void targets_let_go(struct session *session);
 
 /* process.c: the conversation with one target */
 int process_create(struct process **out, struct session *session, int socket) __attribute__((warn_unused_result));
 /* Read and answer one message; not 0: the conversation is over. */
 int process_serve(struct session *session, struct process *process) __attribute__((warn_unused_result));
-void process_destroy(struct process *process);
+void process_destroy(struct session *session, struct process *process);
 /* Write a process row to the file. */
 int process_write(struct session *session, struct process *process) __attribute__((warn_unused_result));
 
 /* plan.c: what a report of objects leads to */
 int plan_report(struct session *session, struct process *process) __attribute__((warn_unused_result));
+/* Send the plan of an object of the process, or of another variant of the object at that place in process->maps. */
+int plan_send(struct session *session, struct process *process, struct target_map *map, enum calltap_plan_live live)
+	__attribute__((warn_unused_result));
+int plan_send_variant(struct session *session, struct process *process, uint32_t map, uint32_t variant)
+	__attribute__((warn_unused_result));
+
+/* attached.c: a process that ran already; steps of the conversation that others do not have. */
+/* Is there anything to trace in it, and will it let us in?  Before anything is touched. */
+int attached_check(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* Put the agent in; it calls in at the session's socket by itself. */
+int attached_begin(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* True until the sites of what is mapped at the attach are written. */
+bool attached_is_open(const struct process *process);
+/* Tell the agent the pointers of an object of that process, whose file is open. */
+int attached_pointers(const struct process *process, int fd, uint64_t base) __attribute__((warn_unused_result));
+/* All plans are prepared: stop the threads, have the sites written, let them go on. */
+int attached_apply(struct session *session, struct process *process) __attribute__((warn_unused_result));
+/* The text is restored: stop the threads, have the agent let go of everything, let them go on. */
+void attached_release(struct session *session, struct process *process);
+/* The agent has leftovers of a session that no release ended: only the stops and questions of a release. */
+int attached_let_go(struct session *session, struct process *process) __attribute__((warn_unused_result));
+/* Until what was open at the attach is in the file. */
+void attached_stacks_wait(struct session *session);
+
+/* steer.c: what other processes ask of the session (host/remote); without it there is none of that. */
+/* What is recorded is decided by these from now on. */
+void steer_take(struct session *session, const struct settings *settings);
+/* Tracing on or off, as `calltap set` has it; by a thread that holds no lock. */
+void steer_tracing(struct session *session, bool on);
+void steer_begin(struct session *session, pid_t pid);
+void steer_end(struct session *session);
+
+/* verify.c: compare the process' text with its files; the result's `verified` and `differing` tell. */
+void verify_text(struct session *session, const struct process *process);
 
 /* Say in the file that the process has this object mapped. */
 int plan_write_map(struct session *session, struct process *process, const struct target_map *map)
@@ -169,23 +261,85 @@ void perfmap_add_all(struct session *session, struct process *process);
 /* live.c: let others change this session, until live_detach(). */
 void live_attach(struct session *session);
 void live_detach(struct session *session);
-/* Switch off in an object that was just patched what is switched off in the session. */
-int live_apply(struct process *process, const struct target_map *map) __attribute__((warn_unused_result));
+bool live_can_be_told(const struct process *process);
+/* Switch the chosen sites of one image in all processes that have it; -ETIMEDOUT: somebody did not answer. */
+int live_switch_image(struct session *session, struct image *image, bool on, const bool *chosen)
+	__attribute__((warn_unused_result));
+/*
+ * Between these one thread changes what is recorded, and may give up the lock
+ * to wait for answers.  -EAGAIN: a process is being attached to, and that takes
+ * long.  Not for the server thread.
+ */
+int live_turn_begin(struct session *session) __attribute__((warn_unused_result));
+void live_turn_end(struct session *session);
+/* Until all have answered what was sent; not for the server thread. */
+int live_wait(struct session *session) __attribute__((warn_unused_result));
+/* For other threads: the session, locked, until live_leave(); NULL = nothing is being recorded, and nothing is held. */
+struct session *live_enter(struct record_live *live);
+void live_leave(struct record_live *live, struct session *session);
+/* Switch in an object that was just patched what has been switched in the session since its plan was sent. */
+int live_apply(const struct session *session, struct process *process, const struct target_map *map)
+	__attribute__((warn_unused_result));
 /* Likewise in all objects of a forked child, whose text is its parent's of some time ago. */
-int live_apply_all(struct process *process) __attribute__((warn_unused_result));
+int live_apply_all(const struct session *session, struct process *process) __attribute__((warn_unused_result));
 int live_answer(struct session *session, struct process *process, const struct calltap_msg_switch_done *done)
 	__attribute__((warn_unused_result));
 
 /* arena.c */
 int arena_add(struct session *session, struct process *process, uint32_t rings, int *fd)
 	__attribute__((warn_unused_result));
-void arena_destroy(struct target_arena *arena);
+/* keep: its file, if it is one, stays. */
+void arena_destroy(struct session *session, struct target_arena *arena, bool keep);
 int board_create(struct session *session) __attribute__((warn_unused_result));
+
+/* resize.c: rings of another size, while threads write to those they have; only in modes that lose nothing by it. */
+/* For all processes; bytes becomes what it is.  -errno: nothing was changed. */
+int resize_rings(struct session *session, uint64_t *bytes) __attribute__((warn_unused_result));
+/* A ring that nobody writes to, in state CALLTAP_RING_OUT: it is free, or its memory is given back. */
+void resize_put_back(const struct target_arena *arena, uint32_t index);
+/* Retired rings that are free are taken out of use, once the process has others. */
+void resize_collect(const struct process *process);
+/* What a trace's thread is that had another ring before; UINT32_MAX = it is none that is known. */
+uint32_t resize_find_thread(const struct session *session, const struct process *process, uint32_t owner);
 
 /* drain.c */
 int drain_start(struct session *session) __attribute__((warn_unused_result));
 void drain_stop(struct session *session);
 void drain_wake(struct session *session);
+
+/* threads.c */
+int threads_add(struct session *session, const struct process *process, uint32_t tid, uint64_t ticks, uint32_t *index)
+	__attribute__((warn_unused_result));
+/* Name a thread as the kernel does, or better; true: that is new. */
+bool threads_name_row(const struct session *session, const struct process *process, struct calltap_file_thread *row,
+		      const char *kernel_name);
+void threads_name(const struct session *session, const struct process *process, struct target_thread *thread,
+		  const char *kernel_name);
+/* Threads rename themselves after their first call: the kernel knows the name of one that lives. */
+int threads_kernel_name(const struct process *process, uint32_t tid, char *name, size_t size)
+	__attribute__((warn_unused_result));
+void threads_refresh(const struct session *session, const struct process *process, struct target_thread *thread);
+int threads_write(struct session *session, struct target_thread *thread) __attribute__((warn_unused_result));
+
+/* tables.c: what a flight recorder keeps in memory beside its rings. */
+/* In overwrite mode, once the writer is there and before anything is written. */
+int tables_create(struct session *session) __attribute__((warn_unused_result));
+void tables_destroy(struct session *session);
+/* CALLTAP_SETUP_* for a target. */
+uint32_t tables_flags(const struct session *session);
+/* Give them to a process that has none yet, or not those that have taken their place. */
+int tables_tell(struct session *session, struct process *process) __attribute__((warn_unused_result));
+
+/* buffers.c: the files of --buffer-dir. */
+int buffers_create(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+int buffers_tables(const struct session *session); /* a new file for the tables; -1: they have none; or -errno */
+int buffers_arena(struct session *session, struct target_arena *arena, int *fd, void **memory)
+	__attribute__((warn_unused_result));
+void buffers_forget(const struct session *session, const struct target_arena *arena);
+void buffers_destroy(struct session *session, bool keep);
+
+/* snapshot.c: a process has ended; what its rings hold goes to the session's file. */
+int snapshot_of_ended(struct session *session, struct process *process) __attribute__((warn_unused_result));
 
 /* channel.c */
 int channel_send(int socket, const void *message, size_t size, const int *fds, unsigned fd_count)
@@ -194,6 +348,7 @@ int channel_receive(int socket, void *message, size_t size) __attribute__((warn_
 
 /* timing.c: what the targets' clock shows; ticks are 0 as long as that is not known. */
 struct calltap_file_clock timing_now(const struct session *session);
+double timing_rate(const struct session *session); /* ticks in a nanosecond, 0 = not known */
 /* Take what a HELLO says of it. */
 void timing_greet(struct session *session, const struct calltap_msg_hello *hello);
 /* Ask a process, if it has answered before; take its answer. */
@@ -216,14 +371,18 @@ bool strays_may_come(struct session *session) __attribute__((warn_unused_result)
 /* describe.c: INFO and tables at the start, and what is known only at the end. */
 int describe_start(struct session *session) __attribute__((warn_unused_result));
 int describe_end(struct session *session) __attribute__((warn_unused_result));
+/* The latter as far as it is known while the session goes on; takes the lock. */
+int describe_snapshot(struct session *session, struct trace_writer *writer) __attribute__((warn_unused_result));
 
 /* signals.c */
 void signals_take(struct session *session);
 void signals_give_back(const struct session *session); /* in the command, before exec */
 bool signals_ask_end(void);			       /* the command is to end */
+bool signals_any(void);				       /* there was a signal that ends a recording of no command's */
 bool signals_insist(void);			       /* so is the recording, whatever goes on */
 
 /* spawn.c */
+uint64_t spawn_filters(void); /* seccomp filters that the tool itself is under */
 int spawn_command(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /* progress.c */

@@ -4,8 +4,8 @@
  *
  * ^C is the program's, which has it from the terminal; the tool goes on until
  * the program has ended.  SIGTERM was sent to the tool alone and is passed on.
- * A second one of either ends the recording.  A pipe or a file that takes no
- * more is an error of write() like any other.  Context: host, the server thread.
+ * A second one of either ends the recording; of a process that was attached to, the first.  A pipe or a file that takes
+ * no more is an error of write() like any other.  Context: host, the server thread.
  */
 #include <signal.h>
 
@@ -53,6 +53,11 @@ void signals_give_back(const struct session *session)
 bool signals_ask_end(void)
 {
 	return terminations != 0;
+}
+
+bool signals_any(void)
+{
+	return interrupts || terminations;
 }
 
 bool signals_insist(void)

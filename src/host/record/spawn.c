@@ -15,22 +15,30 @@
 
 #define PRELOAD_MAX 8192u
 
-/* The sandboxes that we are in ourselves are no reason for the agent to stay out. */
-static int tell_filters(void)
+uint64_t spawn_filters(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
-	char line[256], text[16];
-	long filters = 0;
+	unsigned long filters = 0;
+	char line[256];
 
 	while (status && fgets(line, sizeof(line), status)) {
 		if (!strncmp(line, "Seccomp:", 8) && strtol(line + 8, NULL, 10))
 			filters = 1; /* before Linux 5.9 this is all that is told */
 		if (!strncmp(line, "Seccomp_filters:", 16))
-			filters = strtol(line + 16, NULL, 10);
+			filters = strtoul(line + 16, NULL, 10);
 	}
 	if (status)
 		fclose(status);
-	snprintf(text, sizeof(text), "%ld", filters);
+	return filters;
+}
+
+/* The sandboxes that we are in ourselves are no reason for the agent to stay out. */
+static int tell_filters(void)
+{
+	uint64_t filters = spawn_filters();
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)filters);
 	return filters ? setenv(CALLTAP_ENV_FILTERS, text, 1) : 0;
 }
 

@@ -21,6 +21,11 @@ struct calltap_file_clock timing_now(const struct session *session)
 	return sample;
 }
 
+double timing_rate(const struct session *session)
+{
+	return session->emulated ? clock_line_rate(&session->line) : clock_ticks_per_ns(BASE_NS / 1000000);
+}
+
 static void write_sample(struct session *session, const struct calltap_file_clock *sample)
 {
 	if (trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, sample, sizeof(*sample)))

@@ -69,13 +69,20 @@ static const char *demangle(const char *symbol)
 	return name ? name : symbol;
 }
 
+uint32_t trace_untraced_count(const struct trace *trace)
+{
+	return trace->untraced.count;
+}
+
 const struct trace_function *trace_function(const struct trace *trace, uint32_t id)
 {
+	const struct table *table = id >= TRACE_UNTRACED ? &trace->untraced : &trace->functions;
+	uint32_t index = id >= TRACE_UNTRACED ? id - TRACE_UNTRACED : id;
 	struct trace_function *function;
 
-	if (id >= trace->functions.count)
+	if (index >= table->count)
 		return NULL;
-	function = TABLE_ITEM(trace->functions, struct trace_function, id);
+	function = TABLE_ITEM(*table, struct trace_function, index);
 	if (!function->symbol)
 		return NULL;
 	if (!function->name)

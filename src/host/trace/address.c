@@ -41,6 +41,7 @@ static int settle_maps(struct trace *trace)
 
 	if (!trace->maps.count)
 		return 0;
+	free(trace->map_reach);
 	qsort(trace->maps.items, trace->maps.count, sizeof(struct calltap_file_map), compare_maps);
 	trace->map_reach = calloc(trace->maps.count, sizeof(*trace->map_reach));
 	if (!trace->map_reach)
@@ -61,6 +62,8 @@ int address_settle(struct trace *trace)
 
 	if (err || !trace->functions.count)
 		return err;
+	free(trace->by_address);
+	trace->by_address_count = 0;
 	trace->by_address = calloc(trace->functions.count, sizeof(*trace->by_address));
 	if (!trace->by_address)
 		return -ENOMEM;
@@ -132,6 +135,13 @@ static uint32_t find_function(const struct trace *trace, uint32_t object, uint64
 	if (function->object != object || address - function->address >= (function->size ? function->size : 1))
 		return TRACE_NONE;
 	return trace->by_address[lo - 1];
+}
+
+uint32_t address_object(const struct trace *trace, uint32_t process, uint64_t address)
+{
+	const struct calltap_file_map *map = find_map(trace, process, address);
+
+	return map && trace_object(trace, map->object) ? map->object : TRACE_NONE;
 }
 
 uint32_t trace_resolve(const struct trace *trace, uint32_t process, uint64_t address)

@@ -12,6 +12,8 @@
  *   or on another thread; it closes alone and leaves the open frames alone.
  *   LOST (also the cursor's own, for missing chunks): all frames stay open; a
  *   later exit shows which of them were still there.
+ *   Frames from before the trace end without a record, so no record is theirs:
+ *   nothing closes them, and what would have to is of no open frame.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,6 +28,8 @@ struct call_stack {
 	uint64_t address; /* as STACK events name it, 0 = not known */
 	struct call_frame *frames;
 	uint32_t depth, room;
+	uint32_t base;	      /* frames below this index are from before the trace */
+	uint32_t lasting;     /* and those below this one are there still when something is recorded */
 	uint32_t lost_depth;  /* frames below this index were open when records were lost */
 	uint64_t credit;      /* steps of search saved up */
 	uint64_t since;	      /* first or last LOST event: the span that outer_ticks covers */
@@ -123,13 +127,14 @@ static void report(struct callstack *stack, const struct trace_event *event, con
 		stack->ops.on_close(stack->ctx, stack, &closed);
 }
 
-/* Count a finished call to what it was called from: its parent, or the outermost level. */
-static void add_child(struct call_stack *on, struct call_frame *parent, uint64_t ticks)
+/* Count a finished call to what it was called from: its parent, and the outermost level that records tell of. */
+static void add_child(struct call_stack *on, struct call_frame *parent, uint64_t ticks, bool outermost)
 {
 	if (parent) {
 		parent->children_ticks += ticks;
 		parent->has_children = true;
-	} else {
+	}
+	if (outermost) {
 		on->outer_ticks += ticks;
 		on->has_outer = true;
 	}
@@ -148,8 +153,12 @@ static void close_top(struct callstack *stack, struct call_stack *on, const stru
 	if (parent)
 		parent->has_children = true;
 	report(stack, event, frame, parent, how);
-	add_child(on, parent, event->ticks - frame->enter_ticks);
+	/* Of a frame from before the trace nothing is known but what it called. */
+	add_child(on, parent, frame->before ? frame->children_ticks : event->ticks - frame->enter_ticks,
+		  on->depth == on->base + 1);
 	on->depth--;
+	if (on->base > on->depth)
+		on->base = on->depth;
 	if (on->lost_depth > on->depth)
 		on->lost_depth = on->depth;
 }
@@ -180,14 +189,16 @@ static void close_unknown(struct callstack *stack, struct call_stack *on, const 
 	struct call_frame *parent = on->depth ? &on->frames[on->depth - 1] : NULL;
 	struct call_frame frame = {.enter_ticks = event->ticks, .function = event->id, .depth = on->depth};
 
-	if (!parent) {
+	if (on->depth == on->base) {
+		if (parent)
+			parent->children_ticks -= on->outer_ticks;
 		frame.enter_ticks = on->since;
 		frame.children_ticks = on->outer_ticks;
 		frame.has_children = on->has_outer;
 		on->outer_ticks = 0;
 	}
 	report(stack, event, &frame, parent, how);
-	add_child(on, parent, event->ticks - frame.enter_ticks);
+	add_child(on, parent, event->ticks - frame.enter_ticks, on->depth == on->base);
 }
 
 /* Index + 1 of the innermost frame of the function, 0 = none. */
@@ -196,7 +207,7 @@ static uint32_t find_frame(struct call_stack *on, uint32_t function)
 	uint32_t stop;
 
 	on->credit += SEARCH_CREDIT;
-	stop = on->credit < on->depth ? on->depth - (uint32_t)on->credit : 0;
+	stop = on->credit < on->depth - on->base ? on->depth - (uint32_t)on->credit : on->base;
 	for (uint32_t at = on->depth; at > stop; at--)
 		if (on->frames[at - 1].function == function)
 			return at;
@@ -210,14 +221,14 @@ static struct call_stack *join_stack(struct call_thread *thread, uint32_t functi
 	struct call_stack *fresh = &thread->stacks[thread->current], *best = NULL;
 	uint64_t best_distance = UINT64_MAX;
 
-	if (fresh->depth || !fresh->address)
+	if (fresh->depth > fresh->base || !fresh->address)
 		return NULL;
 	for (uint32_t i = 0; i < thread->count; i++) {
 		struct call_stack *on = &thread->stacks[i];
 		uint64_t distance =
 			on->address > fresh->address ? on->address - fresh->address : fresh->address - on->address;
 
-		if (on == fresh || !on->depth || on->frames[on->depth - 1].function != function)
+		if (on == fresh || on->depth == on->base || on->frames[on->depth - 1].function != function)
 			continue;
 		if (distance < best_distance) {
 			best = on;
@@ -236,7 +247,7 @@ static void leave(struct callstack *stack, struct call_stack *on, const struct t
 {
 	uint32_t at;
 
-	if (on->depth && on->frames[on->depth - 1].function == event->id) {
+	if (on->depth > on->base && on->frames[on->depth - 1].function == event->id) {
 		close_top(stack, on, event, how);
 		return;
 	}
@@ -257,7 +268,7 @@ static void leave(struct callstack *stack, struct call_stack *on, const struct t
 
 static bool leaves(const struct call_stack *on, uint64_t frames, uint32_t function)
 {
-	return frames < on->depth && on->frames[on->depth - 1 - frames].function == function;
+	return frames < on->depth - on->base && on->frames[on->depth - 1 - frames].function == function;
 }
 
 /* Innermost frames end: as many as the event says, or one more or less where LANDING shows that. */
@@ -273,7 +284,7 @@ static void unwind(struct callstack *stack, struct call_thread *thread, struct c
 			count--;
 	}
 	thread->landing = false;
-	for (; count && on->depth; count--)
+	for (; count && on->depth > on->base; count--)
 		close_top(stack, on, event, CALL_UNWOUND);
 }
 
@@ -281,7 +292,13 @@ static void unwind(struct callstack *stack, struct call_thread *thread, struct c
 static int switch_stack(struct call_thread *thread, uint64_t address)
 {
 	uint32_t at, unused = thread->count;
+	struct call_stack *first = &thread->stacks[0];
 
+	/* What was open before the trace was open on the stack that the thread tells of first. */
+	if (thread->count == 1 && !first->address && first->depth == first->base) {
+		first->address = address;
+		return 0;
+	}
 	for (at = 0; at < thread->count && thread->stacks[at].address != address; at++)
 		if (!thread->stacks[at].depth && unused == thread->count)
 			unused = at;
@@ -309,6 +326,33 @@ static void mark_lost(struct call_thread *thread, uint64_t ticks)
 	}
 }
 
+int callstack_begin(struct callstack *stack, uint32_t thread)
+{
+	struct call_stack *on = current_stack(stack, thread);
+	struct trace_stack open;
+
+	if (!on)
+		return -ENOMEM;
+	if (!stack->trace || !trace_thread_stack(stack->trace, thread, &open) || on->depth || on->seen)
+		return 0;
+	for (uint32_t i = 0; i < open.count; i++) {
+		struct call_frame *frame;
+
+		if (reach((void **)&on->frames, &on->room, on->depth, sizeof(*on->frames)))
+			return -ENOMEM;
+		frame = &on->frames[on->depth];
+		*frame = (struct call_frame){.enter_ticks = open.ticks,
+					     .function = trace_frame(stack->trace, open.first + i)->function,
+					     .depth = on->depth,
+					     .before = true};
+		on->base = ++on->depth;
+		if (stack->ops.on_enter)
+			stack->ops.on_enter(stack->ctx, stack, thread, frame);
+	}
+	on->lasting = open.lasting;
+	return 0;
+}
+
 int callstack_feed(struct callstack *stack, const struct trace_event *event)
 {
 	struct call_stack *on = current_stack(stack, event->thread);
@@ -322,6 +366,8 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 	if (!on->seen) {
 		on->seen = true;
 		on->since = event->ticks;
+		while (on->base > on->lasting)
+			close_top(stack, on, event, CALL_LEFT);
 	}
 	switch (event->kind) {
 	case CALLTAP_REC_ENTRY:
@@ -330,7 +376,8 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		leave(stack, on, event, CALL_RETURNED);
 		return 0;
 	case CALLTAP_REC_TAIL:
-		close_top(stack, on, event, CALL_TAILED);
+		if (on->depth > on->base)
+			close_top(stack, on, event, CALL_TAILED);
 		return enter(stack, on, event);
 	case CALLTAP_REC_UNWIND:
 		unwind(stack, &stack->threads[event->thread], on, event);

@@ -9,6 +9,11 @@
  * A LOST event leaves the open frames open, for most of them still are.  When
  * a later exit shows that some were not, those that were open at the loss
  * close as CALL_LOST, newer ones as CALL_UNWOUND.
+ *
+ * Frames that were open when the trace began (callstack_begin()) write no
+ * record when they end.  What cannot be open any more when the thread records
+ * first closes as CALL_LEFT then; the rest lies below everything of its stack
+ * until the end.
  */
 #ifndef HOST_TRACE_CALLSTACK_H
 #define HOST_TRACE_CALLSTACK_H
@@ -21,6 +26,7 @@ enum call_end {
 	CALL_TAILED,  /* left by a tail call */
 	CALL_OPEN,    /* still open at the end of the trace */
 	CALL_LOST,    /* its exit was lost */
+	CALL_LEFT,    /* open when the trace began, and over, unseen, when its thread recorded first */
 };
 
 /*
@@ -34,6 +40,7 @@ struct call_frame {
 	uint32_t function;
 	uint32_t depth;	  /* 0 = outermost */
 	bool enter_known; /* false: entered before the trace began, in lost records, or on another thread */
+	bool before;	  /* open when the trace began; enter_known is false, enter_ticks is when it was seen */
 	bool has_children;
 	uint64_t user; /* for the consumer; 0 at entry */
 };
@@ -59,6 +66,8 @@ struct callstack_ops {
 int callstack_create(struct callstack **out, const struct trace *trace, const struct callstack_ops *ops, void *ctx)
 	__attribute__((warn_unused_result));
 void callstack_destroy(struct callstack *stack);
+/* Open what the trace says was open on the thread at its beginning; before its first event.  0, or -ENOMEM. */
+int callstack_begin(struct callstack *stack, uint32_t thread) __attribute__((warn_unused_result));
 /* 0, or -ENOMEM. */
 int callstack_feed(struct callstack *stack, const struct trace_event *event) __attribute__((warn_unused_result));
 /*

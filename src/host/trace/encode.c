@@ -140,6 +140,31 @@ static void set_time(struct columns *to, uint64_t ticks)
 	to->near = ticks;
 }
 
+size_t record_skip_older(const uint64_t *words, size_t nwords, uint64_t from_ticks, uint64_t *head_ticks)
+{
+	struct columns at = {.high = *head_ticks >> 32 << 32, .near = *head_ticks};
+	size_t i = 0;
+
+	while (i < nwords) {
+		uint64_t head = load(&words[i]);
+		unsigned kind = calltap_record_kind(head), size = calltap_record_words(kind);
+
+		if (kind == CALLTAP_REC_TIME) {
+			set_time(&at, i + 1 < nwords ? load(&words[i + 1]) : 0);
+		} else if (kind && kind < CALLTAP_REC_KINDS) {
+			uint64_t ticks = unwrap(&at, head);
+
+			if (ticks >= from_ticks)
+				break;
+			at.near = ticks;
+		}
+		i += size;
+	}
+	/* The high half is that of the sub-buffer's clock, the low half no later than what follows. */
+	*head_ticks = at.near >> 32 == at.high >> 32 ? at.near : at.high;
+	return i < nwords ? i : nwords;
+}
+
 /* All records of [word, end) into the columns; the loop that has to be fast. */
 static void encode_words(struct columns *to, const uint64_t *word, const uint64_t *end, struct encode_result *result)
 {

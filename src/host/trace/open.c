@@ -57,8 +57,7 @@ static void note_damage(struct trace *trace, uint64_t offset, const char *reason
 	}
 }
 
-/* The fields that everything else relies on; a NULL result is good. */
-static const char *chunk_fault(const struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk)
+const char *trace_chunk_fault(const struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk)
 {
 	if (chunk->magic != CALLTAP_CHUNK_MAGIC)
 		return "no chunk starts there";
@@ -77,22 +76,30 @@ static uint64_t head_check(struct calltap_chunk chunk)
 	return check_bytes(CHECK_START, &chunk, sizeof(chunk));
 }
 
-static int take_data(struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk, const char **fault)
+int trace_read_data(const struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk, struct data_ref *ref)
 {
-	struct data_ref ref = {.offset = offset + sizeof(ref.head), .flags = chunk->flags};
 	int err;
 
-	*fault = "the chunk's head is damaged";
-	if (chunk->stored < sizeof(ref.head))
+	*ref = (struct data_ref){.offset = offset + sizeof(ref->head), .flags = chunk->flags};
+	if (chunk->stored < sizeof(ref->head))
 		return -EBADMSG;
-	ref.stored = chunk->stored - sizeof(ref.head);
-	err = trace_read_at(trace, offset, &ref.head, sizeof(ref.head));
+	ref->stored = chunk->stored - sizeof(ref->head);
+	err = trace_read_at(trace, offset, &ref->head, sizeof(ref->head));
 	if (err)
 		return err;
-	if ((uint32_t)check_bytes(head_check(*chunk), &ref.head, sizeof(ref.head)) != chunk->check ||
-	    record_payload_size(&ref.head) != chunk->raw || ref.head.count > ref.head.times_size)
+	if ((uint32_t)check_bytes(head_check(*chunk), &ref->head, sizeof(ref->head)) != chunk->check ||
+	    record_payload_size(&ref->head) != chunk->raw || ref->head.count > ref->head.times_size)
 		return -EBADMSG;
-	return tables_take_data(trace, &ref);
+	return 0;
+}
+
+static int take_data(struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk, const char **fault)
+{
+	struct data_ref ref;
+	int err = trace_read_data(trace, offset, chunk, &ref);
+
+	*fault = "the chunk's head is damaged";
+	return err ? err : tables_take_data(trace, &ref);
 }
 
 /* The payload of a chunk as it was given to the writer, with a NUL behind it. */
@@ -118,7 +125,7 @@ static int unpack(const struct calltap_chunk *chunk, char *stored, char **payloa
 	return 0;
 }
 
-static int keep_payload(struct trace *trace, char *payload, uint64_t size)
+int trace_keep(struct trace *trace, char *payload, uint64_t size)
 {
 	int err = table_reach(&trace->kept, sizeof(char *), trace->kept.count, UINT32_MAX);
 
@@ -129,7 +136,7 @@ static int keep_payload(struct trace *trace, char *payload, uint64_t size)
 	return 0;
 }
 
-static int take_table(struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk, const char **fault)
+int trace_take_table(struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk, const char **fault)
 {
 	char *payload;
 	bool keep = false;
@@ -154,7 +161,7 @@ static int take_table(struct trace *trace, uint64_t offset, const struct calltap
 		err = tables_take(trace, chunk->type, payload, chunk->raw, &keep);
 	}
 	/* A table that failed half way may point into the payload already. */
-	if (keep && !keep_payload(trace, payload, chunk->raw))
+	if (keep && !trace_keep(trace, payload, chunk->raw))
 		return err;
 	free(payload);
 	return keep && !err ? -ENOMEM : err;
@@ -170,13 +177,13 @@ static int take_chunk(struct trace *trace, uint64_t *offset, const char **fault)
 	*fault = "the file got shorter";
 	if (err)
 		return err;
-	*fault = chunk_fault(trace, *offset, &chunk);
+	*fault = trace_chunk_fault(trace, *offset, &chunk);
 	if (*fault)
 		return -EBADMSG;
 	if (chunk.type == CALLTAP_CHUNK_DATA)
 		err = take_data(trace, payload, &chunk, fault);
 	else
-		err = take_table(trace, payload, &chunk, fault);
+		err = trace_take_table(trace, payload, &chunk, fault);
 	if (!err)
 		*offset = payload + ((chunk.stored + 7) & ~UINT64_C(7));
 	return err;

@@ -2,7 +2,8 @@
  * What the reader's files share: the open trace and its parts.
  *
  * Context: host.  open.c walks the file, tables.c takes its chunks in,
- * access.c, clock.c and address.c answer questions, cursor.c reads the events.
+ * stacks.c does so with the frames that were open at the start, access.c, clock.c
+ * and address.c answer questions, cursor.c reads the events.
  */
 #ifndef HOST_TRACE_READER_H
 #define HOST_TRACE_READER_H
@@ -19,6 +20,22 @@ struct thread_slot {
 	struct trace_thread about;
 	bool described;
 	uint32_t first_data, end_data; /* its part of trace.data */
+	uint32_t stack;		       /* in trace.stacks, + 1; 0 = none */
+};
+
+/* A STACK chunk. */
+struct stack_slot {
+	uint64_t ticks;
+	const char *name; /* the thread's, in the chunk's payload */
+	uint32_t process, tid;
+	uint32_t first, count; /* in trace.frames */
+	uint32_t lasting;      /* struct trace_stack */
+};
+
+struct frame_slot {
+	struct trace_frame about; /* function as in the file until settled */
+	const char *symbol;	  /* in the chunk's payload */
+	uint32_t process;
 };
 
 /* One DATA chunk, known from its head alone. */
@@ -53,7 +70,13 @@ struct trace {
 	struct table threads;	/* struct thread_slot */
 	struct table data;	/* struct data_ref, by thread and number */
 	struct table maps;	/* struct calltap_file_map, by process and address */
-	struct table kept;	/* char *: payloads that the tables point into */
+	struct table stacks;	/* struct stack_slot */
+	struct table frames;	/* struct frame_slot, each stack's outermost first */
+	struct table untraced;	/* struct trace_function: TRACE_UNTRACED and up */
+	uint32_t *untraced_slots; /* hash of them by object and symbol: index + 1 */
+	uint32_t untraced_bits;
+	uint32_t stacks_settled, frames_settled;
+	struct table kept; /* char *: payloads that the tables point into */
 	uint64_t kept_size;
 	uint64_t *map_reach;  /* greatest hi of the process's maps up to here */
 	uint32_t *by_address; /* functions by object and address */
@@ -74,15 +97,39 @@ int table_reach(struct table *table, size_t item_size, uint64_t index, uint64_t 
 int trace_read_at(const struct trace *trace, uint64_t offset, void *to, size_t size)
 	__attribute__((warn_unused_result));
 
+/* Parts of opening, for who follows a file (open.c).  What is wrong with the chunk's head at offset, NULL = nothing. */
+const char *trace_chunk_fault(const struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk);
+/* Read, check and take in the payload at offset of a chunk other than DATA. */
+int trace_take_table(struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk, const char **fault)
+	__attribute__((warn_unused_result));
+/* Read and check the head of a DATA chunk's payload at offset. */
+int trace_read_data(const struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk, struct data_ref *ref)
+	__attribute__((warn_unused_result));
+
 /* Take in one checked chunk other than DATA; *keep: payload (NUL after its end) must stay. */
 int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, bool *keep)
 	__attribute__((warn_unused_result));
 int tables_take_data(struct trace *trace, const struct data_ref *ref) __attribute__((warn_unused_result));
 /* After the last chunk: order, cross references, totals. */
 int tables_settle(struct trace *trace) __attribute__((warn_unused_result));
+/* The same of a trace that grows, again and again. */
+int tables_settle_more(struct trace *trace) __attribute__((warn_unused_result));
 void tables_free(struct trace *trace);
 
+/* The same for STACK chunks. */
+int stacks_take(struct trace *trace, const char *payload, size_t size) __attribute__((warn_unused_result));
+/* Find the threads of stacks; make: those that recorded nothing get a place in the table. */
+int stacks_settle_threads(struct trace *trace, bool make) __attribute__((warn_unused_result));
+/* Find the functions of their frames; when all other tables are settled. */
+int stacks_settle_functions(struct trace *trace) __attribute__((warn_unused_result));
+/* Greatest index + 1 that a description in this file may have. */
+uint64_t tables_index_limit(const struct trace *trace);
+/* Make the payload the trace's, to be freed with it. */
+int trace_keep(struct trace *trace, char *payload, uint64_t size) __attribute__((warn_unused_result));
+
 int address_settle(struct trace *trace) __attribute__((warn_unused_result));
+/* The object that the process has at the address, TRACE_NONE = none. */
+uint32_t address_object(const struct trace *trace, uint32_t process, uint64_t address);
 void clock_settle(struct trace *trace);
 
 #endif

@@ -42,7 +42,7 @@ int table_reach(struct table *table, size_t item_size, uint64_t index, uint64_t 
  * Indices are dense and every description takes bytes, so none is greater
  * than the file: a bound on what one forged index makes us allocate.
  */
-static uint64_t index_limit(const struct trace *trace)
+uint64_t tables_index_limit(const struct trace *trace)
 {
 	uint64_t limit = trace->size + INDEX_FREE;
 
@@ -96,7 +96,7 @@ static int take_process(struct trace *trace, const char *payload, size_t size)
 	if (size < sizeof(from) + 1)
 		return -EBADMSG;
 	memcpy(&from, payload, sizeof(from));
-	err = table_reach(&trace->processes, sizeof(struct trace_process), from.process, index_limit(trace));
+	err = table_reach(&trace->processes, sizeof(struct trace_process), from.process, tables_index_limit(trace));
 	if (err)
 		return err;
 	*TABLE_ITEM(trace->processes, struct trace_process, from.process) =
@@ -120,7 +120,7 @@ static int take_object(struct trace *trace, const char *payload, size_t size)
 	memcpy(&from, payload, sizeof(from));
 	if (from.build_id_size > sizeof(from.build_id))
 		return -EBADMSG;
-	err = table_reach(&trace->objects, sizeof(*object), from.object, index_limit(trace));
+	err = table_reach(&trace->objects, sizeof(*object), from.object, tables_index_limit(trace));
 	if (err)
 		return err;
 	object = TABLE_ITEM(trace->objects, struct trace_object, from.object);
@@ -175,7 +175,7 @@ static int split_strings(const char *payload, size_t size, size_t item_size, uin
 
 static int function_slot(struct trace *trace, uint32_t id, struct trace_function **function)
 {
-	int err = table_reach(&trace->functions, sizeof(**function), id, index_limit(trace));
+	int err = table_reach(&trace->functions, sizeof(**function), id, tables_index_limit(trace));
 
 	if (!err)
 		*function = TABLE_ITEM(trace->functions, struct trace_function, id);
@@ -241,7 +241,7 @@ static int take_threads(struct trace *trace, const char *payload, size_t size)
 		int err;
 
 		memcpy(&from, payload, sizeof(from));
-		err = table_reach(&trace->threads, sizeof(*slot), from.thread, index_limit(trace));
+		err = table_reach(&trace->threads, sizeof(*slot), from.thread, tables_index_limit(trace));
 		if (err)
 			return err;
 		slot = TABLE_ITEM(trace->threads, struct thread_slot, from.thread);
@@ -270,7 +270,7 @@ static int take_end(struct trace *trace, const char *payload, size_t size)
 int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, bool *keep)
 {
 	*keep = type == CALLTAP_CHUNK_INFO || type == CALLTAP_CHUNK_PROCESS || type == CALLTAP_CHUNK_OBJECT ||
-		type == CALLTAP_CHUNK_FUNCTIONS || type == CALLTAP_CHUNK_LINES;
+		type == CALLTAP_CHUNK_FUNCTIONS || type == CALLTAP_CHUNK_LINES || type == CALLTAP_CHUNK_STACK;
 	switch (type) {
 	case CALLTAP_CHUNK_INFO:
 		return take_info(trace, payload);
@@ -288,6 +288,8 @@ int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, 
 		return take_lines(trace, payload, size);
 	case CALLTAP_CHUNK_THREAD:
 		return take_threads(trace, payload, size);
+	case CALLTAP_CHUNK_STACK:
+		return stacks_take(trace, payload, size);
 	case CALLTAP_CHUNK_END:
 		return take_end(trace, payload, size);
 	default:
@@ -297,7 +299,7 @@ int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, 
 
 int tables_take_data(struct trace *trace, const struct data_ref *ref)
 {
-	int err = table_reach(&trace->threads, sizeof(struct thread_slot), ref->head.thread, index_limit(trace));
+	int err = table_reach(&trace->threads, sizeof(struct thread_slot), ref->head.thread, tables_index_limit(trace));
 
 	if (!err)
 		err = table_reach(&trace->data, sizeof(*ref), trace->data.count, UINT32_MAX);
@@ -368,41 +370,64 @@ static int settle_processes(struct trace *trace)
 	return 0;
 }
 
-int tables_settle(struct trace *trace)
+static int settle(struct trace *trace, bool whole)
 {
 	int err;
 
-	settle_data(trace);
 	for (uint32_t i = 0; i < trace->functions.count; i++) {
 		struct trace_function *function = TABLE_ITEM(trace->functions, struct trace_function, i);
 
 		if (!trace_object(trace, function->object))
 			function->object = TRACE_NONE;
 	}
-	err = settle_processes(trace);
+	err = stacks_settle_threads(trace, whole);
+	if (!err)
+		err = settle_processes(trace);
 	if (!err)
 		err = address_settle(trace);
+	if (!err)
+		err = stacks_settle_functions(trace);
 	clock_settle(trace);
 	return err;
 }
 
-void tables_free(struct trace *trace)
+int tables_settle(struct trace *trace)
 {
-	for (uint32_t i = 0; i < trace->functions.count; i++) {
-		struct trace_function *function = TABLE_ITEM(trace->functions, struct trace_function, i);
+	settle_data(trace);
+	return settle(trace, true);
+}
+
+int tables_settle_more(struct trace *trace)
+{
+	return settle(trace, false);
+}
+
+static void free_functions(struct table *functions)
+{
+	for (uint32_t i = 0; i < functions->count; i++) {
+		struct trace_function *function = TABLE_ITEM(*functions, struct trace_function, i);
 
 		if (function->name != function->symbol)
 			free((char *)(uintptr_t)function->name);
 	}
+	free(functions->items);
+}
+
+void tables_free(struct trace *trace)
+{
+	free_functions(&trace->functions);
+	free_functions(&trace->untraced);
 	for (uint32_t i = 0; i < trace->kept.count; i++)
 		free(*TABLE_ITEM(trace->kept, char *, i));
 	free(trace->info.items);
-	free(trace->functions.items);
 	free(trace->objects.items);
 	free(trace->processes.items);
 	free(trace->threads.items);
 	free(trace->data.items);
 	free(trace->maps.items);
+	free(trace->stacks.items);
+	free(trace->frames.items);
+	free(trace->untraced_slots);
 	free(trace->kept.items);
 	free(trace->map_reach);
 	free(trace->by_address);

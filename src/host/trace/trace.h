@@ -20,6 +20,8 @@
 #include <calltap/diag.h>
 
 #define TRACE_NONE UINT32_MAX
+/* Ids from here on are functions that are not traced, known from frames that were open when the trace began. */
+#define TRACE_UNTRACED (CALLTAP_RECORD_ID_MAX + 1)
 
 struct trace;
 
@@ -58,6 +60,19 @@ struct trace_thread {
 	uint64_t records; /* in the file, from the chunks' heads */
 };
 
+/* A frame that was open when the trace began, in the midst of its thread's run. */
+struct trace_frame {
+	uint64_t address;  /* run-time address: where it runs, or goes on after its call */
+	uint32_t function; /* one of the table, or TRACE_UNTRACED + i; TRACE_NONE = not known */
+};
+
+struct trace_stack {
+	uint64_t ticks; /* when it was seen */
+	uint32_t first; /* frames first .. first + count - 1, outermost first */
+	uint32_t count;
+	uint32_t lasting; /* so many of them are still open, as far as can be told, when the thread records first */
+};
+
 /* Open path; *out is NULL on error.  Close with trace_close(). */
 int trace_open(struct trace **out, const char *path, struct calltap_diag *diag) __attribute__((warn_unused_result));
 void trace_close(struct trace *trace);
@@ -77,7 +92,8 @@ const struct calltap_file_head *trace_head(const struct trace *trace);
 const struct calltap_file_end *trace_end(const struct trace *trace);
 
 /* Tables: indices from 0 to count - 1; NULL for an index that was never described. */
-uint32_t trace_function_count(const struct trace *trace);
+uint32_t trace_function_count(const struct trace *trace); /* of those that are traced */
+uint32_t trace_untraced_count(const struct trace *trace);
 const struct trace_function *trace_function(const struct trace *trace, uint32_t id);
 uint32_t trace_object_count(const struct trace *trace);
 const struct trace_object *trace_object(const struct trace *trace, uint32_t index);
@@ -86,6 +102,14 @@ const struct trace_process *trace_process(const struct trace *trace, uint32_t in
 /* A thread with events but without a description has tid 0; every thread's process can be looked up. */
 uint32_t trace_thread_count(const struct trace *trace);
 const struct trace_thread *trace_thread(const struct trace *trace, uint32_t index);
+/*
+ * What was open on a thread when the trace began; false = nothing, or nothing
+ * is known.  A thread that has it and no records is in the table, too.
+ */
+bool trace_thread_stack(const struct trace *trace, uint32_t index, struct trace_stack *stack);
+/* Frames of all stacks. */
+uint32_t trace_frame_count(const struct trace *trace);
+const struct trace_frame *trace_frame(const struct trace *trace, uint32_t index);
 /*
  * The function that a run-time address of a process lies in (for CALL's
  * caller), TRACE_NONE when it is in no function of the table.

@@ -19,6 +19,7 @@
 #include <zstd.h>
 
 #include "check.h"
+#include "memory.h"
 #include "writer.h"
 
 #define LEVEL	     1
@@ -28,6 +29,9 @@ struct trace_writer {
 	int fd;
 	int error; /* the first one */
 	uint64_t bytes;
+	struct calltap_file_head head;
+	struct trace_memory *mirror; /* or NULL */
+	bool clock_mirrored;
 	ZSTD_CCtx *zstd;
 	void *packed;
 	size_t packed_size;
@@ -60,6 +64,8 @@ static int append(struct trace_writer *writer, struct iovec *iov, int count)
 	uint64_t size = 0;
 	int err;
 
+	if (writer->error)
+		return writer->error;
 	for (int i = 0; i < count; i++)
 		size += iov[i].iov_len;
 	err = write_all(writer->fd, iov, count);
@@ -74,39 +80,75 @@ static int append(struct trace_writer *writer, struct iovec *iov, int count)
 	return 0;
 }
 
+int trace_writer_open(struct trace_writer **out, int fd, const struct calltap_file_head *head)
+{
+	struct trace_writer *writer = calloc(1, sizeof(*writer));
+	struct iovec iov = {(void *)(uintptr_t)head, sizeof(*head)};
+	int err = -ENOMEM;
+
+	*out = NULL;
+	if (!writer) {
+		close(fd);
+		return err;
+	}
+	writer->fd = fd;
+	writer->head = *head;
+	writer->zstd = ZSTD_createCCtx();
+	if (writer->zstd && !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, LEVEL)))
+		err = append(writer, &iov, 1);
+	if (err) {
+		trace_writer_close(writer);
+		return err;
+	}
+	*out = writer;
+	return 0;
+}
+
 int trace_writer_create(struct trace_writer **out, const char *path, uint32_t arch, struct calltap_diag *diag)
 {
 	struct calltap_file_head head = {
 		.magic = CALLTAP_FILE_MAGIC, .version = CALLTAP_FILE_VERSION, .head_size = sizeof(head), .arch = arch};
-	struct iovec iov = {&head, sizeof(head)};
-	struct trace_writer *writer;
 	struct timespec now;
-	int err;
+	int fd, err;
 
 	*out = NULL;
-	writer = calloc(1, sizeof(*writer));
-	if (!writer)
-		return calltap_diag_set(diag, -ENOMEM, "not enough memory to write a trace");
-	writer->fd = -1;
-	writer->zstd = ZSTD_createCCtx();
-	if (!writer->zstd || ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, LEVEL))) {
-		trace_writer_close(writer);
-		return calltap_diag_set(diag, -ENOMEM, "not enough memory to write a trace");
-	}
-	writer->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	err = writer->fd < 0 ? -errno : 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	err = fd < 0 ? -errno : 0;
 	if (!err) {
 		clock_gettime(CLOCK_REALTIME, &now);
 		head.created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-		err = append(writer, &iov, 1);
+		err = trace_writer_open(out, fd, &head);
 	}
-	if (err) {
-		trace_writer_close(writer);
+	if (err == -ENOMEM)
+		return calltap_diag_set(diag, err, "not enough memory to write a trace");
+	if (err)
 		return calltap_diag_set(diag, err, "cannot write the trace %s: %s; name another file with -o", path,
 					strerror(-err));
-	}
-	*out = writer;
 	return 0;
+}
+
+void trace_writer_mirror(struct trace_writer *writer, struct trace_memory *memory)
+{
+	struct iovec iov = {&writer->head, sizeof(writer->head)};
+
+	writer->mirror = memory;
+	trace_memory_add(memory, &iov, 1);
+}
+
+/*
+ * What the file gets goes to the tables as well, but the records, the end, clock samples after the first, and frames
+ * that were open at the start: when the oldest record is younger than that, they may have ended unseen.
+ */
+static void mirror(struct trace_writer *writer, uint32_t type, const void *payload, const struct iovec *iov, int count)
+{
+	if (!writer->mirror || type == CALLTAP_CHUNK_DATA || type == CALLTAP_CHUNK_END || type == CALLTAP_CHUNK_STACK)
+		return;
+	if (type == CALLTAP_CHUNK_CLOCK && writer->clock_mirrored) {
+		trace_memory_clock(writer->mirror, payload);
+		return;
+	}
+	writer->clock_mirrored |= type == CALLTAP_CHUNK_CLOCK;
+	trace_memory_add(writer->mirror, iov, count);
 }
 
 /* Compress body; true when *stored bytes of writer->packed are smaller than it. */
@@ -138,7 +180,7 @@ int trace_writer_chunk(struct trace_writer *writer, uint32_t type, const void *p
 	size_t body_size = size - front;
 	uint64_t check;
 
-	if (writer->error)
+	if (writer->error && !writer->mirror)
 		return writer->error;
 	if (size < front)
 		return -EINVAL;
@@ -166,7 +208,16 @@ int trace_writer_chunk(struct trace_writer *writer, uint32_t type, const void *p
 		{(void *)(uintptr_t)body, body_size},
 		{(void *)(uintptr_t)zeros, (size_t)(-chunk.stored & 7)},
 	};
+	mirror(writer, type, payload, iov, 4);
 	return append(writer, iov, 4);
+}
+
+int trace_writer_raw(struct trace_writer *writer, const void *chunks, size_t size)
+{
+	struct iovec iov = {(void *)(uintptr_t)chunks, size};
+
+	mirror(writer, CALLTAP_CHUNK_INFO, NULL, &iov, 1);
+	return append(writer, &iov, 1);
 }
 
 static int info_reserve(struct trace_writer *writer, size_t extra)
@@ -217,6 +268,16 @@ int trace_writer_flush(struct trace_writer *writer)
 		return writer->error;
 	writer->info_used = 0;
 	return trace_writer_chunk(writer, CALLTAP_CHUNK_INFO, writer->info, used);
+}
+
+const struct calltap_file_head *trace_writer_head(const struct trace_writer *writer)
+{
+	return &writer->head;
+}
+
+int trace_writer_fd(const struct trace_writer *writer)
+{
+	return writer->fd;
 }
 
 uint64_t trace_writer_bytes(const struct trace_writer *writer)

@@ -14,11 +14,17 @@
 #include <calltap/abi/file.h>
 #include <calltap/diag.h>
 
+struct trace_memory;
 struct trace_writer;
 
 /* Create path (truncated, mode 0600) for a target of ELF machine arch. */
 int trace_writer_create(struct trace_writer **out, const char *path, uint32_t arch, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/* A trace with this head in fd, which is open for writing, empty, and the writer's from here on, also on error. */
+int trace_writer_open(struct trace_writer **out, int fd, const struct calltap_file_head *head)
+	__attribute__((warn_unused_result));
+/* From its head on, everything but the records goes to memory as well, which the caller keeps. */
+void trace_writer_mirror(struct trace_writer *writer, struct trace_memory *memory);
 /*
  * One chunk: size bytes of payload, compressed when that makes it smaller.
  * -EINVAL, -E2BIG (beyond CALLTAP_CHUNK_RAW_MAX): nothing was written, and the
@@ -26,10 +32,14 @@ int trace_writer_create(struct trace_writer **out, const char *path, uint32_t ar
  */
 int trace_writer_chunk(struct trace_writer *writer, uint32_t type, const void *payload, size_t size)
 	__attribute__((warn_unused_result));
+/* Chunks that a writer has made. */
+int trace_writer_raw(struct trace_writer *writer, const void *chunks, size_t size) __attribute__((warn_unused_result));
 /* One INFO line; buffered until trace_writer_flush() or close. */
 int trace_writer_info(struct trace_writer *writer, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4), warn_unused_result));
 int trace_writer_flush(struct trace_writer *writer) __attribute__((warn_unused_result));
+const struct calltap_file_head *trace_writer_head(const struct trace_writer *writer);
+int trace_writer_fd(const struct trace_writer *writer);
 uint64_t trace_writer_bytes(const struct trace_writer *writer);
 int trace_writer_error(const struct trace_writer *writer);
 /* Flush and close; frees writer.  Returns the first error there was. */
@@ -62,5 +72,11 @@ struct encode_result {
 int record_encode(struct record_encoder *encoder, uint32_t thread, uint64_t number, uint64_t head_ticks,
 		  const uint64_t *words, size_t nwords, const void **payload, size_t *size,
 		  struct encode_result *result) __attribute__((warn_unused_result));
+/*
+ * How many of these words come before the first record that is not older than
+ * from_ticks: nwords when all are older.  *head_ticks is then a time to encode
+ * the rest with.
+ */
+size_t record_skip_older(const uint64_t *words, size_t nwords, uint64_t from_ticks, uint64_t *head_ticks);
 
 #endif

@@ -13,6 +13,7 @@ static void add(struct tree_node *to, const struct tree_node *from)
 	to->total_ns += from->total_ns;
 	to->self_ns += from->self_ns;
 	to->unfinished += from->unfinished;
+	to->before += from->before;
 }
 
 int graph_callees(struct tree *callees, const struct tree *tree, const bool *matches)

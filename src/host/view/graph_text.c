@@ -63,6 +63,8 @@ static void print_tree(struct printing *printing, const struct tree *tree)
 		out_text(out, names_function(printing->names, node->function).text);
 		if (node->unfinished)
 			out_format(out, "  (%llu unfinished)", (unsigned long long)node->unfinished);
+		if (node->before)
+			out_format(out, "  (%llu entered before the trace)", (unsigned long long)node->before);
 		out_char(out, '\n');
 	}
 }
@@ -104,6 +106,8 @@ static void tree_json(struct printing *printing, struct json *json, const char *
 				function ? function->name : names_function(printing->names, node->function).text);
 		json_key_u64(json, "calls", node->calls);
 		json_key_u64(json, "unfinished", node->unfinished);
+		if (node->before)
+			json_key_u64(json, "entered_before", node->before);
 		json_key_u64(json, "total_ns", node->total_ns);
 		json_key_u64(json, "self_ns", node->self_ns);
 		json_object_end(json);

@@ -184,6 +184,21 @@ static void print_clock_read(const struct trace *trace, struct out *out)
 	put_line(out, "Clock read", line);
 }
 
+/* The processes that ran already when they were attached to. */
+static void print_attached(const struct trace *trace, struct out *out)
+{
+	char line[64];
+
+	for (uint32_t i = 0; i < trace_process_count(trace); i++) {
+		const struct trace_process *process = trace_process(trace, i);
+
+		if (!process || process->start != CALLTAP_START_ATTACH)
+			continue;
+		snprintf(line, sizeof(line), "to process %u, which ran already", process->pid);
+		put_line(out, "Attached", line);
+	}
+}
+
 static void print_totals(const struct trace *trace, const struct totals *totals, struct out *out)
 {
 	char text[TIMETEXT_MAX], line[300];
@@ -203,6 +218,10 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 	put_line(out, "Records", line);
 	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->lost);
 	put_line(out, "Lost records", line);
+	if (trace_frame_count(trace)) {
+		snprintf(line, sizeof(line), "%u frames", trace_frame_count(trace));
+		put_line(out, "Open at the start", line);
+	}
 	put_line(out, "Waited", timetext(totals->wait_ns, text));
 	put_line(out, "File size", sizetext(totals->bytes, text));
 	snprintf(line, sizeof(line), "%.2f", bytes_per_call(trace, totals));
@@ -241,7 +260,7 @@ static void print_threads(const struct trace *trace, struct out *out, bool color
 
 static void json_processes(const struct trace *trace, struct json *json)
 {
-	static const char *const starts[] = {"spawn", "fork", "exec"};
+	static const char *const starts[] = {"spawn", "fork", "exec", "attached"};
 
 	json_key(json, "processes");
 	json_array(json);
@@ -254,7 +273,7 @@ static void json_processes(const struct trace *trace, struct json *json)
 		json_key_u64(json, "process", i);
 		json_key_u64(json, "pid", process->pid);
 		json_key_string(json, "exe", process->exe);
-		json_key_string(json, "start", process->start <= CALLTAP_START_EXEC ? starts[process->start] : NULL);
+		json_key_string(json, "start", process->start <= CALLTAP_START_ATTACH ? starts[process->start] : NULL);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -328,6 +347,7 @@ static void print_json(const struct trace *trace, const struct totals *totals, s
 	json_key_u64(&json, "records", totals->records);
 	json_key_u64(&json, "lost", totals->lost);
 	json_key_u64(&json, "wait_ns", totals->wait_ns);
+	json_key_u64(&json, "frames_at_start", trace_frame_count(trace));
 	json_key_u64(&json, "bytes", totals->bytes);
 	json_key(&json, "bytes_per_call");
 	json_milli(&json, (uint64_t)llround(bytes_per_call(trace, totals) * 1e3));
@@ -352,6 +372,7 @@ int info_print(const struct trace *trace, bool json, bool color, struct out *out
 	}
 	put_line(out, "File", trace_path(trace));
 	print_keys(trace, out);
+	print_attached(trace, out);
 	print_totals(trace, &totals, out);
 	print_threads(trace, out, color);
 	return 0;

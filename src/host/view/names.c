@@ -12,51 +12,73 @@
 
 #define LABEL_MAX 48 /* "function#4294967295", "comm-tid" */
 
+/* Texts by index; text NULL = not made yet. */
+struct texts {
+	struct names_text *items;
+	uint32_t count;
+};
+
 struct names {
 	const struct trace *trace;
-	uint32_t functions; /* in the trace's table */
-	uint32_t threads;
-	struct names_text *function;
-	struct names_text *function_json;
-	struct names_text *thread;
+	struct texts function, function_json;
+	struct texts untraced, untraced_json; /* of ids from TRACE_UNTRACED on */
+	struct texts thread;
 	char spare[LABEL_MAX]; /* for ids that have no slot */
 };
+
+/* The item at index; the list grows with the trace's table, of `count` now.  NULL: not in there, or no memory. */
+static struct names_text *item_at(struct texts *texts, uint32_t index, uint32_t count)
+{
+	struct names_text *items;
+
+	if (index < texts->count)
+		return &texts->items[index];
+	if (index >= count)
+		return NULL;
+	items = reallocarray(texts->items, count, sizeof(*items));
+	if (!items)
+		return NULL;
+	memset(items + texts->count, 0, (count - texts->count) * sizeof(*items));
+	texts->items = items;
+	texts->count = count;
+	return &items[index];
+}
+
+static struct names_text *function_at(struct names *names, uint32_t id, bool json)
+{
+	if (id >= TRACE_UNTRACED)
+		return item_at(json ? &names->untraced_json : &names->untraced, id - TRACE_UNTRACED,
+			       trace_untraced_count(names->trace));
+	return item_at(json ? &names->function_json : &names->function, id, trace_function_count(names->trace));
+}
 
 int names_create(struct names **out, const struct trace *trace)
 {
 	struct names *names = calloc(1, sizeof(*names));
 
-	*out = NULL;
+	*out = names;
 	if (!names)
 		return -ENOMEM;
 	names->trace = trace;
-	names->functions = trace_function_count(trace);
-	names->threads = trace_thread_count(trace);
-	names->function = calloc((size_t)names->functions + 1, sizeof(*names->function));
-	names->function_json = calloc((size_t)names->functions + 1, sizeof(*names->function_json));
-	names->thread = calloc((size_t)names->threads + 1, sizeof(*names->thread));
-	if (!names->function || !names->function_json || !names->thread) {
-		names_destroy(names);
-		return -ENOMEM;
-	}
-	*out = names;
 	return 0;
 }
 
-static void free_texts(struct names_text *texts, uint32_t count)
+static void free_texts(struct texts *texts)
 {
-	for (uint32_t i = 0; texts && i < count; i++)
-		free((char *)texts[i].text);
-	free(texts);
+	for (uint32_t i = 0; i < texts->count; i++)
+		free((char *)texts->items[i].text);
+	free(texts->items);
 }
 
 void names_destroy(struct names *names)
 {
 	if (!names)
 		return;
-	free_texts(names->function, names->functions);
-	free_texts(names->function_json, names->functions);
-	free_texts(names->thread, names->threads);
+	free_texts(&names->function);
+	free_texts(&names->function_json);
+	free_texts(&names->untraced);
+	free_texts(&names->untraced_json);
+	free_texts(&names->thread);
 	free(names);
 }
 
@@ -115,54 +137,57 @@ static char *clean_dup(const char *text)
 
 struct names_text names_function(struct names *names, uint32_t function)
 {
+	struct names_text *slot = function_at(names, function, false);
 	const struct trace_function *known;
 
-	if (function >= names->functions)
+	if (!slot)
 		return label_unknown(names, "function", function);
-	if (names->function[function].text)
-		return names->function[function];
+	if (slot->text)
+		return *slot;
 	known = trace_function(names->trace, function);
 	if (!known || !known->name[0])
-		return keep(&names->function[function], strdup(label_unknown(names, "function", function).text));
-	return keep(&names->function[function], clean_dup(known->name));
+		return keep(slot, strdup(label_unknown(names, "function", function).text));
+	return keep(slot, clean_dup(known->name));
 }
 
 struct names_text names_function_json(struct names *names, uint32_t function)
 {
+	struct names_text *slot = function_at(names, function, true);
 	const struct trace_function *known;
 
-	if (function >= names->functions) {
+	if (!slot) {
 		int length = snprintf(names->spare, sizeof(names->spare), "\"function#%u\"", function);
 
 		return (struct names_text){names->spare, (uint32_t)length};
 	}
-	if (names->function_json[function].text)
-		return names->function_json[function];
+	if (slot->text)
+		return *slot;
 	known = trace_function(names->trace, function);
 	if (!known || !known->name[0])
-		return keep(&names->function_json[function], json_escape_dup(names_function(names, function).text));
-	return keep(&names->function_json[function], json_escape_dup(known->name));
+		return keep(slot, json_escape_dup(names_function(names, function).text));
+	return keep(slot, json_escape_dup(known->name));
 }
 
 struct names_text names_thread(struct names *names, uint32_t thread)
 {
 	const struct trace_thread *known = trace_thread(names->trace, thread);
+	struct names_text *slot = item_at(&names->thread, thread, trace_thread_count(names->trace));
 	char clean[sizeof(known->name)], label[LABEL_MAX];
 
-	if (thread >= names->threads || !known)
+	if (!slot || !known)
 		return label_unknown(names, "thread", thread);
-	if (names->thread[thread].text)
-		return names->thread[thread];
+	if (slot->text)
+		return *slot;
 	names_clean(clean, sizeof(clean), known->name[0] ? known->name : "?");
 	snprintf(label, sizeof(label), "%s-%u", clean, known->tid);
-	return keep(&names->thread[thread], strdup(label));
+	return keep(slot, strdup(label));
 }
 
 unsigned names_thread_width(struct names *names, unsigned limit)
 {
 	unsigned width = 0;
 
-	for (uint32_t i = 0; i < names->threads && width < limit; i++) {
+	for (uint32_t i = 0; i < trace_thread_count(names->trace) && width < limit; i++) {
 		if (trace_thread(names->trace, i) && names_thread(names, i).length > width)
 			width = names_thread(names, i).length;
 	}

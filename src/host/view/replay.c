@@ -4,10 +4,12 @@
  * Whether an entry prints as "f();" or "f() {" is known with the thread's next
  * event only, and lines of other threads may come in between.  So lines wait
  * in a queue until the first of them is decided.  The queue is bounded: when it
- * is full, its first entry is printed as an opening brace.
+ * is full, its first entry is printed as an opening brace; so are those that
+ * have waited for a while when the trace is shown as it grows.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "replay.h"
 
@@ -21,6 +23,7 @@ struct replay {
 	uint64_t head, tail; /* counts; slot = count % QUEUE_SIZE */
 	uint64_t *pending;   /* per thread: count of its undecided entry + 1, 0 = none */
 	uint32_t threads;
+	struct walk walk;  /* of a trace that grows */
 	bool at_exit_only; /* --min: calls are shown as they end */
 };
 
@@ -60,6 +63,24 @@ static void put(struct replay *replay, struct walk *walk, const struct replay_it
 		replay->pending[item->thread] = replay->tail;
 }
 
+/* Threads come as the trace grows. */
+static bool reach(struct replay *replay, uint32_t thread, uint32_t count)
+{
+	uint64_t *pending;
+
+	if (thread < replay->threads)
+		return true;
+	if (thread >= count)
+		return false;
+	pending = reallocarray(replay->pending, count, sizeof(*pending));
+	if (!pending)
+		return false;
+	memset(pending + replay->threads, 0, (count - replay->threads) * sizeof(*pending));
+	replay->pending = pending;
+	replay->threads = count;
+	return true;
+}
+
 static bool too_deep(const struct replay *replay, uint32_t depth)
 {
 	return replay->options->depth && depth >= replay->options->depth;
@@ -73,7 +94,8 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 				   .function = frame->function,
 				   .depth = frame->depth,
 				   .kind = REPLAY_ENTER,
-				   .ready = thread >= replay->threads};
+				   .before = frame->before,
+				   .ready = frame->before || !reach(replay, thread, trace_thread_count(walk->trace))};
 
 	if (replay->at_exit_only || too_deep(replay, frame->depth))
 		return;
@@ -152,30 +174,103 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 	put(replay, walk, &item);
 }
 
-static const struct walk_ops replaying = {.on_enter = enter, .on_close = close_call, .on_event = event};
+static const struct walk_ops replaying = {
+	.late_stacks = true, .on_enter = enter, .on_close = close_call, .on_event = event};
+
+static int init(struct replay *replay, const struct trace *trace, const struct view_filter *filter,
+		const struct replay_options *options, struct out *out)
+{
+	int err;
+
+	*replay = (struct replay){.options = options,
+				  .out = out,
+				  .threads = trace_thread_count(trace),
+				  .at_exit_only = filter->min_ns > 0};
+	err = replay_printer_create(&replay->printer, trace, options, out);
+	replay->queue = malloc(QUEUE_SIZE * sizeof(*replay->queue));
+	replay->pending = calloc((size_t)replay->threads + 1, sizeof(*replay->pending));
+	return err || !replay->queue || !replay->pending ? -ENOMEM : 0;
+}
+
+static void clear(struct replay *replay)
+{
+	free(replay->pending);
+	free(replay->queue);
+	replay_printer_destroy(replay->printer);
+}
+
+static void decide_all(struct replay *replay, struct walk *walk)
+{
+	for (uint32_t i = 0; i < replay->threads; i++)
+		decide(replay, i);
+	print_ready(replay, walk);
+}
 
 int replay_run(const struct trace *trace, const struct view_filter *filter, const struct replay_options *options,
 	       struct out *out, struct walk *walk, struct calltap_diag *diag)
 {
-	struct replay replay = {.options = options,
-				.out = out,
-				.threads = trace_thread_count(trace),
-				.at_exit_only = filter->min_ns > 0};
-	int err = replay_printer_create(&replay.printer, trace, options, out);
+	struct replay replay;
+	int err = init(&replay, trace, filter, options, out);
 
-	replay.queue = malloc(QUEUE_SIZE * sizeof(*replay.queue));
-	replay.pending = calloc((size_t)replay.threads + 1, sizeof(*replay.pending));
-	if (err || !replay.queue || !replay.pending) {
-		err = calltap_diag_set(diag, -ENOMEM, "out of memory for the lines of the replay");
+	if (err) {
+		calltap_diag_set(diag, err, "out of memory for the lines of the replay");
 	} else {
 		replay_print_heading(replay.printer);
 		err = walk_run(walk, trace, filter, &replaying, &replay, diag);
-		for (uint32_t i = 0; i < replay.threads; i++)
-			decide(&replay, i);
-		print_ready(&replay, walk);
+		decide_all(&replay, walk);
 	}
-	free(replay.pending);
-	free(replay.queue);
-	replay_printer_destroy(replay.printer);
+	clear(&replay);
 	return err;
+}
+
+int replay_create(struct replay **out_replay, const struct trace *trace, const struct view_filter *filter,
+		  const struct replay_options *options, struct out *out)
+{
+	struct replay *replay = malloc(sizeof(*replay));
+	int err;
+
+	*out_replay = NULL;
+	if (!replay)
+		return -ENOMEM;
+	err = init(replay, trace, filter, options, out);
+	if (!err)
+		err = walk_open(&replay->walk, trace, filter, &replaying, replay);
+	if (err) {
+		replay_destroy(replay);
+		return err;
+	}
+	replay_print_heading(replay->printer);
+	*out_replay = replay;
+	return 0;
+}
+
+int replay_feed(struct replay *replay, const struct trace_event *event)
+{
+	return walk_feed(&replay->walk, event);
+}
+
+int replay_settle(struct replay *replay, uint64_t before_ticks)
+{
+	while (replay->head < replay->tail && slot(replay, replay->head)->ticks < before_ticks) {
+		decide(replay, slot(replay, replay->head)->thread);
+		print_ready(replay, &replay->walk);
+	}
+	return replay->walk.error;
+}
+
+int replay_end(struct replay *replay)
+{
+	int err = walk_end(&replay->walk);
+
+	decide_all(replay, &replay->walk);
+	return err ? err : replay->walk.error;
+}
+
+void replay_destroy(struct replay *replay)
+{
+	if (!replay)
+		return;
+	walk_close(&replay->walk);
+	clear(replay);
+	free(replay);
 }

@@ -20,6 +20,7 @@ struct replay_options {
 	bool source;	/* append file:line */
 	bool tail;	/* the name after every closing brace */
 	bool color;
+	unsigned thread_width; /* columns of the thread at the least */
 };
 
 enum replay_kind { REPLAY_ENTER, REPLAY_LEAF, REPLAY_CLOSE, REPLAY_CALL, REPLAY_LOST, REPLAY_WAIT };
@@ -35,6 +36,7 @@ struct replay_item {
 	uint8_t how;  /* enum call_end; LEAF and CLOSE */
 	bool ready;   /* nothing to come can change it */
 	bool timed;   /* value is a duration */
+	bool before;  /* ENTER: open when the trace began */
 	bool named;   /* CLOSE: the opening line was not shown, so name it */
 };
 
@@ -52,5 +54,19 @@ void replay_print_duration(struct out *out, uint64_t ns);
 /* The whole trace to out.  *walk tells of damage. */
 int replay_run(const struct trace *trace, const struct view_filter *filter, const struct replay_options *options,
 	       struct out *out, struct walk *walk, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/*
+ * The same in steps, of a trace that grows: feed it events, and now and then
+ * have lines printed that wait for more to come.
+ */
+struct replay;
+int replay_create(struct replay **out_replay, const struct trace *trace, const struct view_filter *filter,
+		  const struct replay_options *options, struct out *out) __attribute__((warn_unused_result));
+int replay_feed(struct replay *replay, const struct trace_event *event) __attribute__((warn_unused_result));
+/* Calls that were entered before and are open print as opening braces, whatever comes. */
+int replay_settle(struct replay *replay, uint64_t before_ticks) __attribute__((warn_unused_result));
+/* The end: what is open ends, too. */
+int replay_end(struct replay *replay) __attribute__((warn_unused_result));
+void replay_destroy(struct replay *replay);
 
 #endif

@@ -55,6 +55,8 @@ int replay_printer_create(struct replay_printer **out, const struct trace *trace
 		return -ENOMEM;
 	}
 	printer->thread_width = names_thread_width(printer->names, THREAD_WIDTH_MAX);
+	if (printer->thread_width < options->thread_width)
+		printer->thread_width = options->thread_width;
 	*out = printer;
 	return 0;
 }
@@ -228,10 +230,13 @@ static void print_source(struct replay_printer *printer, uint32_t function)
 
 static const char *end_comment(const struct replay_item *item)
 {
-	static const char *const words[] = {
-		[CALL_UNWOUND] = "unwound", [CALL_TAILED] = "tail", [CALL_OPEN] = "open", [CALL_LOST] = "exit lost"};
+	static const char *const words[] = {[CALL_UNWOUND] = "unwound",
+					    [CALL_TAILED] = "tail",
+					    [CALL_OPEN] = "open",
+					    [CALL_LOST] = "exit lost",
+					    [CALL_LEFT] = "left unseen"};
 
-	return item->kind == REPLAY_ENTER || item->how > CALL_LOST ? NULL : words[item->how];
+	return item->kind == REPLAY_ENTER || item->how > CALL_LEFT ? NULL : words[item->how];
 }
 
 /* A demangled C++ name brings its own parameter list. */
@@ -245,7 +250,7 @@ static void print_name(struct out *out, struct names_text name)
 static void print_graph(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
 	struct names_text name = names_function(printer->names, item->function);
-	const char *comment = end_comment(item);
+	const char *comment = item->before ? "entered before the trace" : end_comment(item);
 	struct out *out = printer->out;
 
 	print_prefix(printer, walk, item);

@@ -82,8 +82,11 @@ static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_fram
 {
 	struct counter *counter = ctx;
 	uint32_t count = 0;
-	int err = active_enter(&counter->active, thread, key_of(counter, thread, frame->function), &count);
+	int err;
 
+	if (frame->before)
+		return; /* its time is not known, and so not part of that of calls in it */
+	err = active_enter(&counter->active, thread, key_of(counter, thread, frame->function), &count);
 	if (err)
 		walk->error = err;
 	frame->user = count;
@@ -104,6 +107,10 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	struct report_row *row = &counter->rows[key_of(counter, closed->thread, closed->frame->function)];
 	uint64_t ns;
 
+	if (closed->frame->before) {
+		counter->report->before++;
+		return;
+	}
 	counter->calls_timed++;
 	ns = walk_duration_ns(walk, closed);
 	row->self_ns += walk_self_ns(walk, closed);

@@ -57,6 +57,7 @@ struct report {
 	bool timed;		 /* false: the trace has calls without durations (tracer "function") */
 	uint64_t lost;
 	uint64_t wait_ns;
+	uint64_t before; /* frames that were open when the trace began; in no row */
 	uint64_t damages;
 	struct calltap_diag damage;
 };

@@ -100,6 +100,9 @@ static void print_table(const struct report *report, const struct report_options
 			   "time is in "
 			   "Total and Self only\n",
 			   (unsigned long long)unfinished);
+	if (report->before)
+		out_format(out, "entered before the trace, and not counted: %llu\n",
+			   (unsigned long long)report->before);
 	if (report->lost)
 		out_format(out, "records lost: %llu (the counts are too low)\n", (unsigned long long)report->lost);
 	if (report->wait_ns)
@@ -149,6 +152,7 @@ static void print_json(const struct report *report, uint32_t rows, struct out *o
 	json_bool(&json, report->timed);
 	json_key_u64(&json, "lost", report->lost);
 	json_key_u64(&json, "wait_ns", report->wait_ns);
+	json_key_u64(&json, "entered_before", report->before);
 	json_key_u64(&json, "rows_total", report->row_count);
 	json_key(&json, "rows");
 	json_array(&json);

@@ -22,7 +22,7 @@ int tree_init(struct tree *tree, uint32_t limit)
 		tree_clear(tree);
 		return -ENOMEM;
 	}
-	tree->nodes[TREE_ROOT] = (struct tree_node){TREE_NONE, TREE_NONE, TREE_NONE, TREE_NONE, 0, 0, 0, 0};
+	tree->nodes[TREE_ROOT] = (struct tree_node){TREE_NONE, TREE_NONE, TREE_NONE, TREE_NONE, 0, 0, 0, 0, 0};
 	tree->count = 1;
 	return 0;
 }
@@ -203,11 +203,12 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	node = &tree->nodes[(uint32_t)(user & ~ABSORBED) - 1];
 	node->self_ns += walk_self_ns(walk, closed);
 	if (user & ABSORBED) {
-		tree->absorbed++;
+		tree->absorbed += !closed->frame->before;
 		return;
 	}
-	node->calls++;
-	node->unfinished += closed->how == CALL_OPEN || closed->how == CALL_LOST;
+	node->calls += !closed->frame->before;
+	node->before += closed->frame->before;
+	node->unfinished += !closed->frame->before && (closed->how == CALL_OPEN || closed->how == CALL_LOST);
 	node->total_ns += walk_duration_ns(walk, closed);
 }
 

@@ -22,6 +22,8 @@ const char *walk_end_text(enum call_end how)
 		return "open";
 	case CALL_LOST:
 		return "lost";
+	case CALL_LEFT:
+		return "left";
 	}
 	return "unknown";
 }
@@ -37,6 +39,8 @@ static uint64_t span_ticks(const struct call_closed *closed)
 {
 	const struct call_frame *frame = closed->frame;
 
+	if (frame->before)
+		return frame->children_ticks;
 	if (!frame->enter_known || closed->exit_ticks < frame->enter_ticks)
 		return 0;
 	return closed->exit_ticks - frame->enter_ticks;
@@ -55,11 +59,23 @@ uint64_t walk_self_ns(const struct walk *walk, const struct call_closed *closed)
 	return trace_duration_ns(walk->trace, span > below ? span - below : 0);
 }
 
+static bool matches(const struct walk *walk, uint32_t id)
+{
+	const struct trace_function *function = trace_function(walk->trace, id);
+	const char *glob = walk->filter->function;
+
+	return function && (fnmatch(glob, function->name, 0) == 0 || fnmatch(glob, function->symbol, 0) == 0);
+}
+
 bool walk_wants(const struct walk *walk, uint32_t function)
 {
 	if (!walk->wanted)
 		return true;
-	return function < walk->functions && walk->wanted[function];
+	if (function >= TRACE_UNTRACED && function - TRACE_UNTRACED < walk->untraced)
+		return walk->wanted[walk->functions + function - TRACE_UNTRACED];
+	if (function < walk->functions)
+		return walk->wanted[function];
+	return walk->filter->function && matches(walk, function); /* new since the pass was opened */
 }
 
 static bool in_window(const struct walk *walk)
@@ -102,12 +118,62 @@ static void closed_call(void *ctx, struct callstack *stack, const struct call_cl
 
 static const struct callstack_ops stack_ops = {.on_enter = enter, .on_close = closed_call};
 
-static int feed(struct walk *walk, const struct trace_event *event)
+/* Enter what was open on the thread when the trace began, once. */
+static int begin_thread(struct walk *walk, uint32_t thread)
+{
+	if (thread >= walk->threads) { /* it is new since the pass was opened */
+		uint32_t count = trace_thread_count(walk->trace);
+		bool *begun = thread < count ? realloc(walk->begun, count * sizeof(*begun)) : NULL;
+
+		if (!begun)
+			return thread < count ? -ENOMEM : 0;
+		memset(begun + walk->threads, 0, (count - walk->threads) * sizeof(*begun));
+		walk->begun = begun;
+		walk->threads = count;
+	}
+	if (walk->begun[thread])
+		return 0;
+	walk->begun[thread] = true;
+	return callstack_begin(walk->stack, thread);
+}
+
+static bool selected(const struct walk *walk, const struct trace_thread *thread)
+{
+	const struct trace_process *process = trace_process(walk->trace, thread->process);
+
+	return (!walk->filter->tid || walk->filter->tid == thread->tid) &&
+	       (!walk->filter->pid || (process && process->pid == walk->filter->pid));
+}
+
+/* The same for all threads, or those that have no events of their own. */
+static int begin_threads(struct walk *walk, bool all)
+{
+	struct trace_stack stack;
+
+	for (uint32_t i = 0; i < walk->threads; i++) {
+		const struct trace_thread *thread = trace_thread(walk->trace, i);
+		int err;
+
+		if (!thread || !trace_thread_stack(walk->trace, i, &stack) || (thread->records && !all) ||
+		    !selected(walk, thread))
+			continue;
+		walk->now_ticks = stack.ticks;
+		err = begin_thread(walk, i);
+		if (err || walk->error)
+			return err ? err : walk->error;
+	}
+	return 0;
+}
+
+int walk_feed(struct walk *walk, const struct trace_event *event)
 {
 	bool call = event->kind == CALLTAP_REC_CALL;
 	int err;
 
 	walk->now_ticks = event->ticks;
+	err = begin_thread(walk, event->thread);
+	if (err)
+		return err;
 	if (event->ticks > walk->last_ticks)
 		walk->last_ticks = event->ticks;
 	if ((call || event->kind >= CALLTAP_REC_STACK) && event->kind <= CALLTAP_REC_WAIT && walk->ops->on_event &&
@@ -144,10 +210,15 @@ static int run(struct walk *walk, struct trace_cursor *cursor)
 		in_a_row = 0;
 		if (event.ticks > walk->to_ticks)
 			break;
-		err = feed(walk, &event);
+		err = walk_feed(walk, &event);
 		if (err)
 			return err;
 	}
+	return walk_end(walk);
+}
+
+int walk_end(struct walk *walk)
+{
 	walk->finishing = true;
 	callstack_finish(walk->stack);
 	return walk->error;
@@ -163,37 +234,25 @@ static uint64_t ticks_at(const struct trace *trace, uint64_t ns)
 	return start + (uint64_t)llround(ticks);
 }
 
-static int mark_wanted(struct walk *walk, struct calltap_diag *diag)
+static int mark_wanted(struct walk *walk)
 {
-	const char *glob = walk->filter->function;
-	bool any = false;
-
 	walk->functions = trace_function_count(walk->trace);
-	if (!glob)
+	walk->untraced = trace_untraced_count(walk->trace);
+	if (!walk->filter->function)
 		return 0;
-	walk->wanted = calloc((size_t)walk->functions + 1, sizeof(*walk->wanted));
+	walk->wanted = calloc((size_t)walk->functions + walk->untraced + 1, sizeof(*walk->wanted));
 	if (!walk->wanted)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < walk->functions; i++) {
-		const struct trace_function *function = trace_function(walk->trace, i);
-
-		walk->wanted[i] =
-			function && (fnmatch(glob, function->name, 0) == 0 || fnmatch(glob, function->symbol, 0) == 0);
-		any |= walk->wanted[i];
+	for (uint32_t i = 0; i < walk->functions + walk->untraced; i++) {
+		walk->wanted[i] = matches(walk, i < walk->functions ? i : TRACE_UNTRACED + i - walk->functions);
+		walk->any_wanted |= walk->wanted[i];
 	}
-	if (!any)
-		return calltap_diag_set(diag, -ENOENT,
-					"no function of the trace matches '%s': 'calltap report' lists their names",
-					glob);
 	return 0;
 }
 
-int walk_run(struct walk *walk, const struct trace *trace, const struct view_filter *filter, const struct walk_ops *ops,
-	     void *ctx, struct calltap_diag *diag)
+int walk_open(struct walk *walk, const struct trace *trace, const struct view_filter *filter,
+	      const struct walk_ops *ops, void *ctx)
 {
-	struct trace_select select = {
-		.size = sizeof(select), .thread = TRACE_NONE, .pid = filter->pid, .tid = filter->tid};
-	struct trace_cursor *cursor = NULL;
 	int err;
 
 	memset(walk, 0, sizeof(*walk));
@@ -203,18 +262,42 @@ int walk_run(struct walk *walk, const struct trace *trace, const struct view_fil
 	walk->ctx = ctx;
 	walk->from_ticks = filter->from_ns ? ticks_at(trace, filter->from_ns) : 0;
 	walk->to_ticks = ticks_at(trace, filter->to_ns);
-	err = mark_wanted(walk, diag);
-	if (!err)
-		err = callstack_create(&walk->stack, trace, &stack_ops, walk);
+	walk->threads = trace_thread_count(trace);
+	walk->begun = calloc((size_t)walk->threads + 1, sizeof(*walk->begun));
+	err = walk->begun ? mark_wanted(walk) : -ENOMEM;
+	return err ? err : callstack_create(&walk->stack, trace, &stack_ops, walk);
+}
+
+void walk_close(struct walk *walk)
+{
+	callstack_destroy(walk->stack);
+	free(walk->wanted);
+	free(walk->begun);
+	walk->stack = NULL;
+	walk->wanted = NULL;
+	walk->begun = NULL;
+}
+
+int walk_run(struct walk *walk, const struct trace *trace, const struct view_filter *filter, const struct walk_ops *ops,
+	     void *ctx, struct calltap_diag *diag)
+{
+	struct trace_select select = {
+		.size = sizeof(select), .thread = TRACE_NONE, .pid = filter->pid, .tid = filter->tid};
+	struct trace_cursor *cursor = NULL;
+	int err = walk_open(walk, trace, filter, ops, ctx);
+
+	if (!err && walk->wanted && !walk->any_wanted)
+		err = calltap_diag_set(diag, -ENOENT,
+				       "no function of the trace matches '%s': 'calltap report' lists their names",
+				       filter->function);
 	if (!err)
 		err = trace_cursor_open(&cursor, trace, &select, diag);
 	if (!err)
+		err = begin_threads(walk, !ops->late_stacks);
+	if (!err)
 		err = run(walk, cursor);
 	trace_cursor_close(cursor);
-	callstack_destroy(walk->stack);
-	free(walk->wanted);
-	walk->stack = NULL;
-	walk->wanted = NULL;
+	walk_close(walk);
 	if (err == -ENOMEM)
 		calltap_diag_set(diag, err, "out of memory: choose less with --time, --tid or -f");
 	return err;

@@ -23,6 +23,11 @@ struct view_filter {
 struct walk;
 
 struct walk_ops {
+	/*
+	 * Frames that were open when the trace began are entered before all events; with this before the first event
+	 * of their thread, or the first of all for threads that have none.
+	 */
+	bool late_stacks;
 	/* Every call, whatever the filters say: for consumers that keep state along the stack. */
 	void (*on_push)(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame);
 	/* The same when it ends, after on_close; a call entered before the trace had no on_push and has user 0. */
@@ -46,8 +51,11 @@ struct walk {
 	uint64_t from_ticks, to_ticks; /* both inclusive */
 	uint64_t now_ticks;	       /* of the event that is being handled */
 	uint64_t last_ticks;	       /* the greatest so far: the end of open calls */
-	bool *wanted;		       /* per function; NULL = all */
-	uint32_t functions;
+	bool *wanted;		       /* per function, untraced ones last; NULL = all */
+	bool any_wanted;
+	uint32_t functions, untraced; /* how many in there */
+	bool *begun;		      /* per thread: what was open at the beginning has been entered */
+	uint32_t threads;
 	int error;		    /* a consumer's -errno: stops the pass */
 	bool finishing;		    /* the calls that are closed now are open at the end */
 	uint64_t damages;	    /* pieces of the file that could not be read */
@@ -61,7 +69,21 @@ struct walk {
 int walk_run(struct walk *walk, const struct trace *trace, const struct view_filter *filter, const struct walk_ops *ops,
 	     void *ctx, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
-/* Nanoseconds of a finished call; 0 when its entry is not known. */
+/*
+ * The same in steps, for a trace that grows (trace/follow.h): open the pass,
+ * feed it events, end it.  The trace's tables may grow in between.
+ */
+int walk_open(struct walk *walk, const struct trace *trace, const struct view_filter *filter,
+	      const struct walk_ops *ops, void *ctx) __attribute__((warn_unused_result));
+int walk_feed(struct walk *walk, const struct trace_event *event) __attribute__((warn_unused_result));
+/* Ends what is open; 0 or a consumer's -errno. */
+int walk_end(struct walk *walk) __attribute__((warn_unused_result));
+void walk_close(struct walk *walk);
+
+/*
+ * Nanoseconds of a finished call; 0 when its entry is not known.  Of a frame
+ * that was open when the trace began: those of the calls in it.
+ */
 uint64_t walk_duration_ns(const struct walk *walk, const struct call_closed *closed);
 /* Without the time of its callees. */
 uint64_t walk_self_ns(const struct walk *walk, const struct call_closed *closed);

@@ -16,14 +16,25 @@ static inline enum arch_entry wanted_entry(uint16_t flags)
 		return ARCH_ENTRY_NOTREE;
 	if (flags & CALLTAP_SITE_ROOT)
 		return ARCH_ENTRY_ROOT;
-	return flags & CALLTAP_SITE_FULL_ENTRY ? ARCH_ENTRY_FULL : ARCH_ENTRY_FAST;
+	if (flags & CALLTAP_SITE_FULL_ENTRY)
+		return ARCH_ENTRY_FULL;
+	if (flags & CALLTAP_SITE_PROFILE)
+		return ARCH_ENTRY_PROFILE;
+	return flags & CALLTAP_SITE_TIMED ? ARCH_ENTRY_TIMED : ARCH_ENTRY_FAST;
 }
 
 static inline enum arch_entry wanted_exit(uint16_t flags)
 {
 	if (flags & CALLTAP_SITE_NOTREE)
 		return ARCH_EXIT_NOTREE;
-	return flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_EXIT) ? ARCH_EXIT_FULL : ARCH_EXIT_FAST;
+	if (flags & CALLTAP_SITE_TRIGGER &&
+	    flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT))
+		return ARCH_EXIT_TRIGGER_FULL;
+	if (flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT))
+		return ARCH_EXIT_FULL;
+	if (flags & CALLTAP_SITE_PROFILE)
+		return ARCH_EXIT_PROFILE;
+	return flags & CALLTAP_SITE_TRIGGER ? ARCH_EXIT_TRIGGER : ARCH_EXIT_FAST;
 }
 
 #endif

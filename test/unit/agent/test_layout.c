@@ -73,7 +73,7 @@ static void random_sites(void **state)
 
 static void all_stub_kinds(void **state)
 {
-	for (uint16_t flags = 0; flags < 64; flags++)
+	for (uint16_t flags = 0; flags < 1024; flags++)
 		lay_out(500, 300, 1, flags);
 }
 

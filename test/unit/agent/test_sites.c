@@ -75,7 +75,7 @@ static void call_all(const struct target *target)
 
 static void apply(struct target *target)
 {
-	assert_int_equal(patch_sites_apply(&target->result, &poker, target->sites, FUNCTIONS), 0);
+	assert_int_equal(patch_sites_apply(&target->result, &poker, target->sites, FUNCTIONS, NULL), 0);
 }
 
 static void applied_sites_lead_to_their_stubs(void **state)
@@ -340,7 +340,7 @@ static void pages_are_given_back(void **state)
 
 	make_in_file(&target);
 	memcpy(before, target.pages, PAGE);
-	patch_pages_note(&pages, target.sites, FUNCTIONS);
+	patch_pages_note(&pages, &poker, target.sites, FUNCTIONS, true);
 	assert_int_equal(pages.count, 1);
 	apply(&target);
 	assert_int_equal(target.result.patched, FUNCTIONS);
@@ -362,7 +362,7 @@ static void others_changes_keep_their_page(void **state)
 	struct target target;
 
 	make_in_file(&target);
-	patch_pages_note(&pages, target.sites, FUNCTIONS);
+	patch_pages_note(&pages, &poker, target.sites, FUNCTIONS, true);
 	apply(&target);
 	assert_int_equal(patch_poke(&poker, (uint64_t)target.pages + PAGE - 1, "\xcc", 1), 0);
 	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, &pages);
@@ -385,13 +385,13 @@ static void copies_are_not_given_back(void **state)
 	memcpy(before, target.pages, PAGE);
 	assert_int_equal(patch_poke(&poker, (uint64_t)target.pages + PAGE - 1, "\x55", 1),
 			 0); /* as the loader relocates */
-	patch_pages_note(&pages, target.sites, FUNCTIONS);
+	patch_pages_note(&pages, &poker, target.sites, FUNCTIONS, true);
 	assert_int_equal(pages.count, 0);
 	unmake(&target);
 
 	make_in_file(&target);
 	memcpy(before, target.pages, PAGE);
-	patch_pages_note(&pages, target.sites, FUNCTIONS);
+	patch_pages_note(&pages, &poker, target.sites, FUNCTIONS, true);
 	apply(&target);
 	/* The program moves its text to memory of its own, for large pages. */
 	memcpy(before, target.pages, PAGE);
@@ -423,7 +423,7 @@ static void windows_do_not_span_holes(void **state)
 	code_seal(pages, 40 * PAGE);
 	assert_int_equal(munmap(pages + PAGE, PAGE), 0);
 	build_region(&target, n);
-	assert_int_equal(patch_sites_apply(&target.result, &poker, target.sites, n), 0);
+	assert_int_equal(patch_sites_apply(&target.result, &poker, target.sites, n, NULL), 0);
 	assert_int_equal(target.result.patched, n);
 	for (uint32_t i = 0; i < n; i++)
 		assert_true(code_target(&target.sites[i]) == target.result.region.lo + target.sites[i].stub_off);
@@ -461,7 +461,7 @@ static void half_written_sites_are_taken_back(void **state)
 	build_region(&target, 2);
 	memcpy(before, pages, sizeof(before));
 	poker.mprotect = -1;
-	assert_int_not_equal(patch_sites_apply(&target.result, &poker, target.sites, 2), 0);
+	assert_int_not_equal(patch_sites_apply(&target.result, &poker, target.sites, 2, NULL), 0);
 	assert_int_equal(target.result.patched, 0);
 	assert_memory_equal(pages, before, sizeof(before));
 	poker = kept;

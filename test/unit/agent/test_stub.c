@@ -45,7 +45,7 @@ static void check_stub(uint16_t flags, uint64_t stub, uint64_t region, uint64_t 
 
 static void all_flags(void **state)
 {
-	for (uint16_t flags = 0; flags < 64; flags++) {
+	for (uint16_t flags = 0; flags < 1024; flags++) {
 		check_stub(flags, REGION + 0x148, REGION, REGION + 0x340140, walk_gates[0]);
 		check_stub(flags, REGION + NEAR + 8, REGION, REGION - 0x1000, walk_gates[1]);
 		check_stub(flags, 0x60000108, 0x60000000, 0x60401100, walk_gates[0]);

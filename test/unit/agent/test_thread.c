@@ -165,6 +165,87 @@ static void another_process_takes_none(void **state)
 	end(&fake);
 }
 
+/* Two arenas, the first of which is retired once its ring is taken; a thread that records four sub-buffers' worth. */
+static struct calltap_ring *moving_from;
+static struct ring_writer *moving_writers[2];
+
+static void *record(void *arg)
+{
+	struct try *try = arg;
+
+	try->tid = (uint32_t)syscall(SYS_gettid);
+	try->got = probe_record(&probe_thread, CALLTAP_REC_ENTRY, 1, 1, 0);
+	if (!try->got)
+		try->got =
+			probe_thread_attach(&probe_thread) && probe_record(&probe_thread, CALLTAP_REC_ENTRY, 1, 1, 0);
+	moving_writers[0] = probe_thread.writer;
+	__atomic_store_n(&moving_from->retired, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 1500 && try->got; i++)
+		try->got = probe_record(&probe_thread, CALLTAP_REC_ENTRY, 1, 1, 0);
+	moving_writers[1] = probe_thread.writer;
+	return NULL;
+}
+
+static struct try move(struct fake_arena *from, struct fake_arena *to, uint32_t sub_size)
+{
+	fake_arena_create(from, CALLTAP_MODE_DROP, 1, 4096, 8);
+	fake_arena_create(to, CALLTAP_MODE_DROP, 1, sub_size, 8);
+	fake_start(from);
+	probe_context.wiped->arenas[1] = to->arena;
+	probe_context.wiped->arena_count = 2;
+	moving_from = fake_ring(from, 0);
+	return in_a_thread(record);
+}
+
+static void end_move(struct fake_arena *from, struct fake_arena *to)
+{
+	end(from);
+	fake_arena_destroy(to);
+}
+
+static void a_retired_ring_is_left(void **state)
+{
+	struct fake_arena from, to;
+	struct try try = move(&from, &to, 4096);
+
+	assert_true(try.got);
+	assert_int_equal(from.arena->state[0], CALLTAP_RING_LEFT);
+	assert_int_equal(to.arena->state[0], CALLTAP_RING_CLAIMED + try.tid);
+	assert_int_equal(fake_ring(&from, 0)->opened, 1);
+	assert_int_equal(fake_ring(&to, 0)->opened, 2);
+	assert_int_equal(fake_ring(&to, 0)->owner, fake_ring(&from, 0)->owner | CALLTAP_OWNER_MOVED);
+	assert_int_equal(fake_sub(fake_ring(&to, 0), 0)->owner, fake_ring(&to, 0)->owner);
+	assert_int_equal(fake_sub(fake_ring(&to, 0), 0)->tid, try.tid);
+	assert_ptr_equal(moving_writers[0], moving_writers[1]); /* who was interrupted may be working on it */
+	/* The ring that was left comes with another writer than the one that is in use. */
+	fake_ring(&from, 0)->retired = 0;
+	from.arena->state[0] = CALLTAP_RING_FREE;
+	assert_true(in_a_thread(record).got);
+	assert_ptr_not_equal(moving_writers[0], &probe_context.wiped->writers[0]);
+	end_move(&from, &to);
+}
+
+static void who_has_no_other_stays_and_asks(void **state)
+{
+	struct fake_arena from, to;
+	struct try try;
+
+	fake_arena_create(&from, CALLTAP_MODE_DROP, 1, 4096, 8);
+	fake_start(&from);
+	moving_from = fake_ring(&from, 0);
+	try = in_a_thread(record);
+	assert_true(try.got);
+	assert_int_equal(from.arena->state[0], CALLTAP_RING_CLAIMED + try.tid);
+	assert_int_equal(fake_ring(&from, 0)->opened, 3);
+	assert_int_equal(from.arena->starved, 2);
+	end(&from);
+	try = move(&from, &to, 8192); /* sub-buffers of another size: not good for who was interrupted */
+	assert_true(try.got);
+	assert_int_equal(from.arena->state[0], CALLTAP_RING_CLAIMED + try.tid);
+	assert_int_equal(to.arena->state[0], CALLTAP_RING_FREE);
+	end_move(&from, &to);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +255,8 @@ int main(void)
 		cmocka_unit_test(nobody_waits_for_a_tool_that_has_gone),
 		cmocka_unit_test(a_new_arena_ends_the_wait),
 		cmocka_unit_test(another_process_takes_none),
+		cmocka_unit_test(a_retired_ring_is_left),
+		cmocka_unit_test(who_has_no_other_stays_and_asks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -267,7 +267,7 @@ static void check_rules(const uint8_t *rules, const uint8_t *end, enum arch_unwi
 {
 	static const uint64_t slots[] = {0x7fffffffdc58, 0x4c5008, 0x55555576a2f8};
 
-	for (uint16_t flags = 0; flags < 64; flags++)
+	for (uint16_t flags = 0; flags < 1024; flags++)
 		for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
 			for (unsigned k = 0; k < 2; k++)
 				walk_stub(rules, end, unwinder, flags, slots[i], k ? walk_sigreturn : 0);

@@ -30,10 +30,13 @@ struct bench *bench_create(enum calltap_mode mode)
 	session->images.filters = bench->options.filters;
 	session->sub_size = SUB_SIZE;
 	session->sub_count = SUB_COUNT;
+	session->buffers = -1;
 	session->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&session->lock, NULL);
+	pthread_mutex_init(&session->snapshot_lock, NULL);
 	assert_int_equal(board_create(session), 0);
 	assert_int_equal(trace_writer_create(&session->writer, bench->path, session->machine->id, NULL), 0);
+	assert_int_equal(tables_create(session), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	bench->target = pair[1];
 	bench->process.socket = pair[0];
@@ -49,18 +52,20 @@ void bench_destroy(struct bench *bench)
 
 	drain_stop(session);
 	for (uint32_t i = 0; i < bench->process.arena_count; i++)
-		arena_destroy(&bench->process.arenas[i]);
+		arena_destroy(session, &bench->process.arenas[i], false);
 	images_destroy(&session->images);
 	emulator_destroy(&session->emulator);
 	free(session->program);
 	record_encoder_destroy(session->encoder);
 	assert_int_equal(trace_writer_close(session->writer), 0);
+	tables_destroy(session);
 	filter_set_destroy(bench->options.filters);
 	munmap(session->board, CALLTAP_PAGE);
 	close(session->board_fd);
 	close(session->drained_fd);
 	close(bench->process.socket);
 	close(bench->target);
+	pthread_mutex_destroy(&session->snapshot_lock);
 	pthread_mutex_destroy(&session->lock);
 	free(session->threads);
 	free(bench->process.maps);

@@ -2,6 +2,7 @@
  * Rings that a writer has filled, and rings that something has scribbled on.
  */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -247,13 +248,94 @@ static void who_does_not_read_is_given_up(void **state)
 	bench_destroy(loading);
 }
 
+static struct calltap_ring *add_owned(struct bench *bench, uint32_t owner, uint64_t claim_ticks, uint32_t state)
+{
+	struct process *process = &bench->process;
+	struct calltap_ring *ring;
+	int fd;
+
+	assert_int_equal(arena_add(&bench->session, process, 1, &fd), 0);
+	close(fd);
+	ring = (void *)((char *)process->arenas[process->arena_count - 1].arena + CALLTAP_PAGE);
+	ring->owner = owner;
+	ring->claim_ticks = claim_ticks;
+	ring->tid = (uint32_t)gettid();
+	process->arenas[process->arena_count - 1].arena->state[0] = state;
+	return ring;
+}
+
+static void own(struct calltap_ring *ring, uint64_t from, uint64_t to)
+{
+	fill(ring, from, to);
+	for (uint64_t number = from; number < to; number++) {
+		sub_at(ring, number)->owner = ring->owner;
+		sub_at(ring, number)->ticks = ring->claim_ticks + number;
+		for (uint32_t i = 0; i < RECORDS; i++)
+			((uint64_t *)(sub_at(ring, number) + 1))[i] =
+				calltap_record_make(CALLTAP_REC_ENTRY, i, (uint32_t)(ring->claim_ticks + number + i));
+	}
+}
+
+/* Its rings are drained in the order in which it had them, wherever they lie, and are one thread. */
+static void a_thread_that_has_gone_on_is_one(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
+	uint32_t here = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
+	struct calltap_ring *third = add_owned(bench, 7 | CALLTAP_OWNER_MOVED, 3000000, here);
+	struct calltap_ring *second = add_owned(bench, 7 | CALLTAP_OWNER_MOVED, 2000000, CALLTAP_RING_LEFT);
+	struct calltap_ring *first = add_owned(bench, 7, 1000000, CALLTAP_RING_LEFT);
+	struct calltap_ring *other = add_owned(bench, 8, 1500000, here);
+	uint32_t *claim = &bench->process.arenas[1].arena->state[0];
+
+	own(first, 0, 3);
+	own(second, 0, 3);
+	own(third, 0, 3);
+	own(other, 0, 2);
+	bench->process.arenas[2].retired = true;
+	assert_int_equal(drain_start(&bench->session), 0);
+	assert_true(is_released(third, 2));
+	assert_true(is_released(first, 3) && is_released(second, 3)); /* to their ends */
+	for (int i = 0; i < 5000 && __atomic_load_n(claim, __ATOMIC_ACQUIRE) != CALLTAP_RING_FREE; i++)
+		usleep(1000);
+	assert_int_equal(__atomic_load_n(claim, __ATOMIC_ACQUIRE), CALLTAP_RING_FREE);
+	assert_int_equal(bench->process.arenas[2].arena->state[0], CALLTAP_RING_OUT);
+	if (!getenv("MESON_EXE_WRAPPER"))		       /* QEMU's user mode ignores MADV_REMOVE */
+		assert_int_equal(sub_at(first, 1)->number, 0); /* its memory is given back */
+	finish(bench);
+	assert_int_equal(bench->result.records, (3 + 3 + 3 + 2) * RECORDS);
+	assert_int_equal(bench->session.thread_count, 2);
+	assert_int_equal(bench->session.threads[0].next_number, 9);
+	assert_true(bench->session.threads[0].row.start_ticks == 1000000);
+	assert_true(bench->session.threads[0].row.end_ticks >= 3000000);
+	bench_destroy(bench);
+}
+
+/* What a hostile target says of it: it is bounded, and spoils its own trace. */
+static void left_rings_that_lie_do_no_harm(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_DROP);
+
+	for (int i = 0; i < 20; i++) {
+		struct calltap_ring *ring = add_owned(bench, 7 | CALLTAP_OWNER_MOVED, 5, CALLTAP_RING_LEFT);
+
+		own(ring, 0, 2);
+		ring->opened = i % 2 ? UINT64_MAX : 2;
+	}
+	assert_int_equal(drain_start(&bench->session), 0);
+	usleep(20000);
+	finish(bench);
+	assert_int_equal(bench->session.thread_count, 1);
+	bench_destroy(bench);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(left_sub_buffers_are_taken),	 cmocka_unit_test(overwritten_sub_buffers_are_counted),
-		cmocka_unit_test(scribbled_counters_do_no_harm), cmocka_unit_test(rings_of_ended_threads_are_freed),
-		cmocka_unit_test(a_shortage_is_answered_once),	 cmocka_unit_test(arenas_have_an_end),
-		cmocka_unit_test(who_does_not_read_is_given_up),
+		cmocka_unit_test(left_sub_buffers_are_taken),	  cmocka_unit_test(overwritten_sub_buffers_are_counted),
+		cmocka_unit_test(scribbled_counters_do_no_harm),  cmocka_unit_test(rings_of_ended_threads_are_freed),
+		cmocka_unit_test(a_shortage_is_answered_once),	  cmocka_unit_test(arenas_have_an_end),
+		cmocka_unit_test(who_does_not_read_is_given_up),  cmocka_unit_test(a_thread_that_has_gone_on_is_one),
+		cmocka_unit_test(left_rings_that_lie_do_no_harm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

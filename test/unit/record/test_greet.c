@@ -165,7 +165,7 @@ static void a_threshold_waits_for_the_rate(void **state)
 	uint32_t answer;
 	int asked = 0;
 
-	bench->options.threshold_ns = 1000;
+	bench->options.threshold_ns = bench->session.settings.options.threshold_ns = 1000;
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
 	while (answer == CALLTAP_MSG_CLOCK) {
 		told.monotonic_ns = clock_now_ns();
@@ -187,7 +187,7 @@ static void the_rate_is_not_waited_for_for_ever(void **state)
 	struct calltap_msg_clock_told told = {{CALLTAP_MSG_CLOCK_TOLD, sizeof(told)}, 0, 0};
 	uint32_t answer;
 
-	bench->options.threshold_ns = 1000;
+	bench->options.threshold_ns = bench->session.settings.options.threshold_ns = 1000;
 	hello.message.monotonic_ns = 1;
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
 	assert_int_equal(answer, CALLTAP_MSG_CLOCK);

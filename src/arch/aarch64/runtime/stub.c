@@ -116,6 +116,13 @@ struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t ta
 	return one_word(0, on ? a64_b((int64_t)(target - address)) : A64_NOP);
 }
 
+unsigned arch_site_lead(struct arch_write *writes, uint64_t address, uint8_t length, uint64_t from, uint64_t to)
+{
+	(void)from;
+	writes[0] = arch_site_switch(address, length, to, true);
+	return 1;
+}
+
 /* A site that is off is what the compiler wrote. */
 unsigned arch_site_restore(struct arch_write *writes, uint8_t length, const uint8_t *old, uint8_t *inert)
 {

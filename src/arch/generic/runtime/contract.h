@@ -15,11 +15,16 @@
  *                       of the return address where calls push one, else the stack pointer at the entry less 8.  The
  *                       words at these places, in planes parallel to the stacks, are its caller's address and the S of
  *                       the next outer traced frame
+ *   arch_entered(S), arch_within(S)
+ *                       the same for timed frames, in planes of their own: when the frame was entered, and the ticks
+ *                       that its traced callees took
  *   arch_frame_open(S, ret)    the frame is traced from now on; ret: the words that the recorder has for its return
  *   arch_frame_rename(S, ret)  it goes on under the name of a function that was called in place of a return
  *   arch_frame_back(S)         the address in a stub that its body will return to
  *   arch_frame_holds(S, low)   what its memory, [low, S], says that it returns to; 0 = nothing to be found
  *   arch_frame_release(S)      let it return to its caller by itself; false where that cannot be done
+ *   ARCH_FRAMES_GO_BACK        1: it can be done, and the word at S is the address in a stub; 0: it cannot
+ *   arch_shadow_stack()        does the calling thread have one, which return addresses are compared with?
  *   arch_stub_word(back)       of the stub that back lies in: the word of its exit record, 0 = no such stub
  *   arch_jump_sp(env)          the stack pointer that longjmp(env) will set
  *   ARCH_DWARF_RETURN          DWARF's column of the return address
@@ -73,6 +78,11 @@ enum arch_entry {
 	ARCH_ENTRY_NOTREE,
 	ARCH_EXIT_NOTREE,
 	ARCH_CALL,
+	ARCH_ENTRY_PROFILE,
+	ARCH_EXIT_PROFILE,
+	ARCH_ENTRY_TIMED,
+	ARCH_EXIT_TRIGGER,
+	ARCH_EXIT_TRIGGER_FULL,
 	ARCH_ENTRIES
 };
 extern const uintptr_t arch_entry_table[ARCH_ENTRIES];
@@ -86,10 +96,15 @@ ARCH_RECORDER(arch_entry_root);
 ARCH_RECORDER(arch_entry_notree);
 ARCH_RECORDER(arch_exit_notree);
 ARCH_RECORDER(arch_call);
+ARCH_RECORDER(arch_entry_profile);
+ARCH_RECORDER(arch_exit_profile);
+ARCH_RECORDER(arch_entry_timed);
+ARCH_RECORDER(arch_exit_trigger);
+ARCH_RECORDER(arch_exit_trigger_full);
 #undef ARCH_RECORDER
 
 /* Bytes at the start of a stub region that hold the pointer table. */
-#define ARCH_REGION_HEAD 64
+#define ARCH_REGION_HEAD 128
 
 /* A stub of that site (CALLTAP_SITE_* flags) enters and leaves by these. */
 enum arch_entry arch_entry_of(uint16_t flags);
@@ -129,6 +144,12 @@ void arch_jump_make(uint8_t *code, uint64_t address, uint64_t target);
 void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target);
 /* Switch a site, made as above, on or off. */
 struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t target, bool on);
+/*
+ * The writes that make a site that is off, and was a jump to `from`, a jump to
+ * `to`, while threads run through it, if all cores refetch before each; how
+ * many, at most ARCH_STEPS_MAX.  0 = it cannot be led there.
+ */
+unsigned arch_site_lead(struct arch_write *writes, uint64_t address, uint8_t length, uint64_t from, uint64_t to);
 /*
  * The writes that turn a site that is off into the bytes that it replaced,
  * while threads run through it, if all cores refetch after each; returns how many.

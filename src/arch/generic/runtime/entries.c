@@ -7,10 +7,19 @@
 #include <calltap/abi/control.h>
 
 const uintptr_t arch_entry_table[ARCH_ENTRIES] = {
-	[ARCH_ENTRY_FAST] = (uintptr_t)arch_entry_fast,	  [ARCH_EXIT_FAST] = (uintptr_t)arch_exit_fast,
-	[ARCH_ENTRY_FULL] = (uintptr_t)arch_entry_full,	  [ARCH_EXIT_FULL] = (uintptr_t)arch_exit_full,
-	[ARCH_ENTRY_ROOT] = (uintptr_t)arch_entry_root,	  [ARCH_ENTRY_NOTREE] = (uintptr_t)arch_entry_notree,
-	[ARCH_EXIT_NOTREE] = (uintptr_t)arch_exit_notree, [ARCH_CALL] = (uintptr_t)arch_call,
+	[ARCH_ENTRY_FAST] = (uintptr_t)arch_entry_fast,
+	[ARCH_EXIT_FAST] = (uintptr_t)arch_exit_fast,
+	[ARCH_ENTRY_FULL] = (uintptr_t)arch_entry_full,
+	[ARCH_EXIT_FULL] = (uintptr_t)arch_exit_full,
+	[ARCH_ENTRY_ROOT] = (uintptr_t)arch_entry_root,
+	[ARCH_ENTRY_NOTREE] = (uintptr_t)arch_entry_notree,
+	[ARCH_EXIT_NOTREE] = (uintptr_t)arch_exit_notree,
+	[ARCH_CALL] = (uintptr_t)arch_call,
+	[ARCH_ENTRY_PROFILE] = (uintptr_t)arch_entry_profile,
+	[ARCH_EXIT_PROFILE] = (uintptr_t)arch_exit_profile,
+	[ARCH_ENTRY_TIMED] = (uintptr_t)arch_entry_timed,
+	[ARCH_EXIT_TRIGGER] = (uintptr_t)arch_exit_trigger,
+	[ARCH_EXIT_TRIGGER_FULL] = (uintptr_t)arch_exit_trigger_full,
 };
 
 enum arch_entry arch_entry_of(uint16_t flags)
@@ -21,12 +30,21 @@ enum arch_entry arch_entry_of(uint16_t flags)
 		return ARCH_ENTRY_NOTREE;
 	if (flags & CALLTAP_SITE_ROOT)
 		return ARCH_ENTRY_ROOT;
-	return flags & CALLTAP_SITE_FULL_ENTRY ? ARCH_ENTRY_FULL : ARCH_ENTRY_FAST;
+	if (flags & CALLTAP_SITE_FULL_ENTRY)
+		return ARCH_ENTRY_FULL;
+	if (flags & CALLTAP_SITE_PROFILE)
+		return ARCH_ENTRY_PROFILE;
+	return flags & CALLTAP_SITE_TIMED ? ARCH_ENTRY_TIMED : ARCH_ENTRY_FAST;
 }
 
 enum arch_entry arch_exit_of(uint16_t flags)
 {
 	if (flags & CALLTAP_SITE_NOTREE)
 		return ARCH_EXIT_NOTREE;
-	return flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_EXIT) ? ARCH_EXIT_FULL : ARCH_EXIT_FAST;
+	/* What may count for the depth limit leaves through C (probe/graph.c). */
+	if (flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT))
+		return flags & CALLTAP_SITE_TRIGGER ? ARCH_EXIT_TRIGGER_FULL : ARCH_EXIT_FULL;
+	if (flags & CALLTAP_SITE_PROFILE)
+		return ARCH_EXIT_PROFILE;
+	return flags & CALLTAP_SITE_TRIGGER ? ARCH_EXIT_TRIGGER : ARCH_EXIT_FAST;
 }

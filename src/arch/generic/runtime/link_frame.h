@@ -30,6 +30,16 @@ static inline uint64_t *arch_link(uint64_t slot)
 	return (uint64_t *)((uint64_t)arch_mirror(slot) ^ (uint64_t)1 << LINK_BIT ^ LINK_SKEW);
 }
 
+static inline uint64_t *arch_entered(uint64_t slot)
+{
+	return (uint64_t *)(slot ^ ENTERED_MASK);
+}
+
+static inline uint64_t *arch_within(uint64_t slot)
+{
+	return (uint64_t *)(slot ^ WITHIN_MASK);
+}
+
 /* ret: the caller's address, and the recorder's own return address. */
 static inline void arch_frame_open(uint64_t slot, const uint64_t *ret)
 {
@@ -59,6 +69,12 @@ static inline uint64_t arch_frame_holds(uint64_t slot, uint64_t low)
 }
 
 /* Where the body keeps the address it returns to is not known. */
+#define ARCH_FRAMES_GO_BACK 0
+static inline bool arch_shadow_stack(void)
+{
+	return false;
+}
+
 static inline bool arch_frame_release(uint64_t slot)
 {
 	(void)slot;

@@ -187,9 +187,11 @@
 	recorder_end \name
 .endm
 
-	entry_in_c arch_entry_full, probe_graph_entry
+	entry_in_c arch_entry_full, probe_graph_entry_full
 	entry_in_c arch_entry_root, probe_graph_entry_root
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
+	entry_in_c arch_entry_profile, probe_graph_entry
+	entry_in_c arch_entry_timed, probe_graph_entry
 
 /* In: t3 the stub's words. */
 	recorder arch_exit_fast
@@ -256,6 +258,9 @@
 
 	exit_in_c arch_exit_full, probe_graph_exit_full
 	exit_in_c arch_exit_notree, probe_graph_exit_notree
+	exit_in_c arch_exit_profile, probe_graph_exit
+	exit_in_c arch_exit_trigger, probe_trigger_exit
+	exit_in_c arch_exit_trigger_full, probe_trigger_exit_full
 
 /* Tracer "function": a record of two words and on to the body.  In: t0 body, t3 the stub's word, ra the caller. */
 	recorder arch_call

@@ -16,6 +16,9 @@
 #define MIRROR_MASK_BYTES 0, 0x04, 0, 0, 0x10, 0, 0, 0 /* 1 << MIRROR_BIT ^ MIRROR_SKEW, little-endian */
 #define LINK_BIT	  35
 #define LINK_SKEW	  0x200
+/* Of timed frames: bit 37 and 35, to 0x17..., 0x02... and 0x28...; bit 37 alone, to 0x1f..., 0x0a... and 0x20.... */
+#define ENTERED_MASK ((uint64_t)5 << 35 ^ 0x900)
+#define WITHIN_MASK  ((uint64_t)4 << 35 ^ 0x100)
 
 /* Where the stub's words lie. */
 #define STUB_ENTRY_WORD 20 /* from where the entry recorder returns to */

@@ -123,6 +123,19 @@ struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t ta
 	return one_word(4, on ? words[1] : RV_NOP);
 }
 
+/* A thread that stands between the two words has run the first one, so that never changes. */
+unsigned arch_site_lead(struct arch_write *writes, uint64_t address, uint8_t length, uint64_t from, uint64_t to)
+{
+	uint32_t before[2], after[2];
+
+	make_jump(before, address, from, RV_T0, RV_T0);
+	make_jump(after, address, to, RV_T0, RV_T0);
+	if (before[0] != after[0])
+		return 0;
+	writes[0] = arch_site_switch(address, length, to, true);
+	return 1;
+}
+
 /* The second word first: t0, which auipc sets, means nothing to the no-ops behind it. */
 unsigned arch_site_restore(struct arch_write *writes, uint8_t length, const uint8_t *old, uint8_t *inert)
 {

@@ -20,7 +20,9 @@
  * the slot of the traced frame outside it at arch_link(S).  Flipping bit 45
  * takes stacks at 0x7fff... to 0x5fff..., heaps at 0x55... to 0x75... and a
  * low executable's memory to 0x2000...; bit 44 besides, to 0x4fff..., 0x65...
- * and 0x3000...: all unused by Linux.
+ * and 0x3000...: all unused by Linux.  The planes of timed frames: bit 44
+ * alone, 0x6fff..., 0x45... and 0x1000..., and bits 44 and 46, 0x2fff..., 0x05...
+ * and 0x5000....
  */
 #define ARCH_ADDRESS_BITS 47
 
@@ -35,6 +37,16 @@ static inline uint64_t *arch_mirror(uint64_t slot)
 static inline uint64_t *arch_link(uint64_t slot)
 {
 	return (uint64_t *)((uint64_t)arch_mirror(slot) ^ (uint64_t)1 << LINK_BIT ^ LINK_SKEW);
+}
+
+static inline uint64_t *arch_entered(uint64_t slot)
+{
+	return (uint64_t *)((uint64_t)arch_link(slot) ^ (uint64_t)1 << ENTERED_BIT ^ ENTERED_SKEW);
+}
+
+static inline uint64_t *arch_within(uint64_t slot)
+{
+	return (uint64_t *)((uint64_t)arch_entered(slot) ^ (uint64_t)1 << WITHIN_BIT ^ WITHIN_SKEW);
 }
 
 /* A frame is known by the slot of its return address, which the stub's call to the body fills again. */
@@ -58,6 +70,17 @@ static inline uint64_t arch_frame_holds(uint64_t slot, uint64_t low)
 {
 	(void)low;
 	return *(const uint64_t *)slot;
+}
+
+#define ARCH_FRAMES_GO_BACK 1
+
+/* rdsspq, a no-op where there is none: a frame's return address is on it, too, and cannot be changed there. */
+static inline bool arch_shadow_stack(void)
+{
+	uint64_t pointer = 0;
+
+	__asm__ volatile("rdsspq %0" : "+r"(pointer));
+	return pointer != 0;
 }
 
 static inline bool arch_frame_release(uint64_t slot)

@@ -22,23 +22,9 @@
  * which may run past the sub-buffer.
  */
 #include "offsets.h"
+#include "recorder.inc"
 
 	.text
-
-/* Push registers, and pop them in the order given. */
-.macro save regs:vararg
-	.irp	reg, \regs
-	push	\reg
-	.cfi_adjust_cfa_offset 8
-	.endr
-.endm
-
-.macro restore regs:vararg
-	.irp	reg, \regs
-	pop	\reg
-	.cfi_adjust_cfa_offset -8
-	.endr
-.endm
 
 /* Stack on entry: 0 return address in the stub, 8 word, 16 = S return address. */
 	.globl	arch_entry_fast
@@ -96,6 +82,9 @@ arch_entry_fast:
 .Lentry_slow:
 	lea	probe_graph_entry(%rip), %rax
 .Lentry_c:
+	.globl	arch_entry_to_c			/* profile.S jumps here, too: registers saved, the function in rax */
+	.hidden	arch_entry_to_c
+arch_entry_to_c:
 	save	%r9, %r10, %r11
 	lea	88(%rsp), %rdi			/* S */
 	mov	80(%rsp), %esi			/* word */
@@ -141,18 +130,9 @@ arch_entry_fast:
 	.size	\name, . - \name
 .endm
 
-	entry_in_c arch_entry_full, probe_graph_entry
+	entry_in_c arch_entry_full, probe_graph_entry_full
 	entry_in_c arch_entry_root, probe_graph_entry_root
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
-
-/*
- * Where the caller's address is while an exit recorder runs: at the mirror of
- * S, S = CFA - 8, until that is cleared, and then in S.
- * DW_CFA_expression r16: { lit8, minus, dup, const8u MASK, xor, deref, lit0, ne, const8u MASK, mul, xor }
- */
-#define CFI_RETURN_BY_MIRROR \
-	.cfi_escape 0x10, 0x10, 0x1b, 0x38, 0x1c, 0x12, 0x0e, MIRROR_MASK_BYTES, 0x27, 0x06, 0x30, 0x2e, \
-		0x0e, MIRROR_MASK_BYTES, 0x1e, 0x27
 
 /* Stack on entry: 0 = S word. */
 	.globl	arch_exit_fast
@@ -200,6 +180,9 @@ arch_exit_fast:
 .Lexit_slow:
 	lea	probe_graph_exit(%rip), %rax
 .Lexit_c:
+	.globl	arch_exit_to_c
+	.hidden	arch_exit_to_c
+arch_exit_to_c:
 	save	%r9, %r10, %r11
 	lea	72(%rsp), %rdi			/* S */
 	mov	72(%rsp), %esi			/* word */

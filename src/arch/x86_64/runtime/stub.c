@@ -84,6 +84,20 @@ struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t ta
 	return one_byte(opcode, on ? X86_JMP : X86_CMP_EAX);
 }
 
+unsigned arch_site_lead(struct arch_write *writes, uint64_t address, uint8_t length, uint64_t from, uint64_t to)
+{
+	unsigned operand = jump_bytes(length) - 1u, at = length - operand, count = 0;
+	uint8_t code[ARCH_SITE_MAX];
+
+	if (from != to) {
+		arch_site_make(code, address, length, to);
+		writes[count] = (struct arch_write){(uint8_t)at, (uint8_t)operand, {0}};
+		memcpy(writes[count++].bytes, code + at, operand);
+	}
+	writes[count++] = arch_site_switch(address, length, to, true);
+	return count;
+}
+
 /*
  * The bytes before the operand, one at a time; each row is one instruction of
  * the same length that does nothing, whatever the operand:

@@ -97,7 +97,7 @@ static void stubs_of_all_flags(void **state)
 {
 	const uint64_t region = 0x7f1234560000;
 
-	for (uint16_t flags = 0; flags < 64; flags++) {
+	for (uint16_t flags = 0; flags < 1024; flags++) {
 		check_stub(flags, region + 0x148, region, region + 0x340140, 5);
 		check_stub(flags, region + 0x3fffff08, region, region - 0x40000000, 5);
 		check_stub(flags, region + 0x47, region, region + 0x41, 6);

@@ -1,0 +1,45 @@
+/*
+ * Coming into a process that runs: what the tool leaves in its memory for the
+ * thread that it borrows, and for the agent.
+ *
+ * The thread maps CALLTAP_BORROWED_SIZE bytes at a place that the tool chose,
+ * says CALLTAP_ATTACH_READY in `state`, and waits until the tool has filled in
+ * the rest and says CALLTAP_ATTACH_GO, at most 5 s.  It runs on the upper part
+ * while it loads the agent and calls calltap_agent_attach(), goes back to its
+ * own stack, and sets `left`.  The agent's control thread unmaps the memory
+ * after that.  doc/design/attach.md.
+ */
+#ifndef CALLTAP_ABI_ATTACH_H
+#define CALLTAP_ABI_ATTACH_H
+
+#include <stdint.h>
+
+#define CALLTAP_BORROWED_SIZE (256u << 10) /* bytes; the first page is struct calltap_attach */
+
+enum calltap_attach_state {
+	CALLTAP_ATTACH_NONE = 0,
+	CALLTAP_ATTACH_READY = 1,  /* by the thread: the memory is there */
+	CALLTAP_ATTACH_GO = 2,	   /* by the tool: all is filled in */
+	CALLTAP_ATTACH_LOADED = 3, /* by the thread: the agent has been called, `result` holds */
+	CALLTAP_ATTACH_FAILED = 4, /* by the thread: the loader refused, `error` holds */
+};
+
+struct calltap_attach {
+	uint32_t version; /* CALLTAP_ABI_VERSION */
+	uint32_t state;	  /* enum calltap_attach_state */
+	uint32_t left;	  /* 1: the thread is on its own stack again */
+	int32_t result;	  /* of calltap_agent_attach() */
+	int32_t memfd;	  /* made by the thread for an agent that the process cannot open by path, or -errno */
+	uint32_t reserved;
+	uint64_t memory, memory_size; /* this */
+	uint64_t main_thread;	      /* thread pointer of the initial thread, 0 = it has ended */
+	uint64_t main_stack_end;      /* first address above the initial thread's stack */
+	uint64_t filters;	      /* seccomp filters that the tool itself runs under */
+	char session[128];	      /* NAME:KEY (control.h) */
+	char agent[1024];	      /* path for the loader */
+	char error[512];	      /* the loader's words */
+};
+
+_Static_assert(sizeof(struct calltap_attach) <= 4096, "ABI");
+
+#endif

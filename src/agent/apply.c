@@ -1,0 +1,49 @@
+/*
+ * Writing the text of a process that runs, while the tool holds all of its
+ * threads (abi/control.h, APPLY).
+ *
+ * A thread may be stopped anywhere, in the loader too: so no lock is waited
+ * for, and nothing is looked at that could be gone without asking first.
+ * doc/design/patching.md.  Called by the control thread.  Context: control.
+ */
+#include <errno.h>
+
+#include <agent/agent.h>
+#include <base/sys.h>
+
+static void write_plans(const struct patch_skips *skips, struct calltap_msg_apply_done *done)
+{
+	for (uint32_t i = 0; i < agent.sites_count && !done->error; i++) {
+		struct patch_result result;
+
+		if (!agent.sites[i].waits)
+			continue;
+		done->error = agent_plan_write(&agent.sites[i], skips, &result);
+		done->patched += result.patched;
+		done->failed += result.failed;
+	}
+}
+
+void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_apply_done *done)
+{
+	const struct patch_skips skips = {message->skips, message->count};
+	uint64_t start = arch_clock();
+
+	*done = (struct calltap_msg_apply_done){.head = {CALLTAP_MSG_APPLY_DONE, sizeof(*done)}};
+	if (agent_loader_is_busy() || !agent_text_try()) {
+		done->error = -EAGAIN;
+		return;
+	}
+	if (agent_objects_are_reported()) {
+		/* The pointers first: from the first site on an unwinder may have to ask us. */
+		done->pointers = agent_pointers_write();
+		if (!(message->flags & CALLTAP_APPLY_LEAVE_LOADER) && !agent.dlhook_tried)
+			agent_dlhook_install();
+		write_plans(&skips, done);
+	} else {
+		done->error = -ESTALE;
+	}
+	agent_text_release();
+	done->flags = agent.dlhook_tried && !agent.no_dlhook ? 0 : CALLTAP_OBJECTS_NO_DLHOOK;
+	done->elapsed_ticks = arch_clock() - start;
+}

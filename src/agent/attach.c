@@ -1,0 +1,111 @@
+/*
+ * The way into a process that runs already: called on a thread of the
+ * program's that the tool has borrowed, right after the loader has mapped the
+ * agent, or by address when that is there from before (abi/attach.h).
+ *
+ * It starts a control thread and returns; nobody waits for the tool.  No call
+ * may be made here that the kernel restarts in a way of its own (a sleep, a
+ * futex with a timeout): the thread may have been in one.  Contexts: control,
+ * on the program's thread with signals blocked; agent_attach_settle() on the
+ * control thread.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include <agent/agent.h>
+#include <agent/libc.h>
+#include <agent/sandbox.h>
+#include <base/mem.h>
+#include <base/sys.h>
+
+#define END_TRIES    1000 /* for an earlier session's thread, which is about to end */
+#define LEFT_STEP_NS 1000000
+
+static int refuse(struct calltap_attach *attach, int error, const char *why)
+{
+	base_copy_text(attach->error, sizeof(attach->error), why);
+	return error;
+}
+
+/* Planes, regions and rings are laid out in pages of CALLTAP_PAGE bytes: the kernel refuses what is none of its own. */
+static bool has_other_pages(void)
+{
+	return sys_failed(SYS(madvise, CALLTAP_PAGE, 0, 0 /* MADV_NORMAL */, 0, 0, 0));
+}
+
+/* The control thread of an earlier session, if it was this process'. */
+static bool has_control_thread(void)
+{
+	if (!probe_context.wiped || (!probe_context.wiped->served && probe_context.wiped->starting != 1))
+		return false;
+	if (agent.live || probe_context.wiped->starting == 1) /* a forked child may be about to have one */
+		return true;
+	/* It has said its last word, and has its stack for a moment yet. */
+	for (int i = 0; i < END_TRIES && __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE); i++)
+		SYS(sched_yield, 0, 0, 0, 0, 0, 0);
+	return agent.control_tid != 0;
+}
+
+static void begin_session(struct calltap_attach *attach)
+{
+	base_copy_text(agent.session, sizeof(agent.session), attach->session);
+	agent.image_id = agent_random_id();
+	agent.forked = 0;
+	agent.back = 0;
+	agent.sending = 0;
+	agent.leave = AGENT_STAY;
+	agent.live = 0;
+	agent.control_tid = 0;
+	agent.exit_status = 0;
+	agent.attached = 1;
+	agent.borrowed = attach;
+	agent.shadow |= arch_shadow_stack();
+	agent_main_stack_note(false);
+	probe_context.main_stack_end = attach->main_stack_end;
+	probe_context.main_thread = (void *)attach->main_thread;
+	agent_tid_find();
+}
+
+int calltap_agent_attach(struct calltap_attach *attach)
+{
+	long tid;
+
+	if (attach->version != CALLTAP_ABI_VERSION)
+		return refuse(attach, -EPROTO, "the agent is of another version than the tool");
+	if (base_strlen(attach->session) >= sizeof(agent.session))
+		return refuse(attach, -EINVAL, "the session's name is too long for the agent");
+	if (has_control_thread())
+		return refuse(attach, -EBUSY, "it is traced already, or was until a moment ago");
+	if (has_other_pages() || arch_in_valgrind())
+		return refuse(attach, -ENOTSUP,
+			      "it has memory pages of another size than 4096 bytes, or valgrind runs it");
+	if (sandbox_is_foreign((uint32_t)attach->filters))
+		return refuse(attach, -EPERM,
+			      "it has a seccomp filter, under which a call of the agent's may be its end");
+	if (agent_process_init())
+		return refuse(attach, -ENOMEM, "it has no memory for the agent");
+	begin_session(attach);
+	tid = agent_control_launch();
+	if (sys_failed(tid)) {
+		agent.borrowed = NULL;
+		return refuse(attach, (int)tid, "it can start no thread for the agent");
+	}
+	return 0;
+}
+
+void agent_attach_settle(void)
+{
+	struct calltap_attach *borrowed = agent.borrowed;
+	const struct sys_timespec step = {0, LEFT_STEP_NS};
+
+	agent.borrowed = NULL;
+	if (!borrowed)
+		return;
+	for (unsigned i = 0; i < AGENT_LEFT_MS; i++) {
+		if (__atomic_load_n(&borrowed->left, __ATOMIC_ACQUIRE)) { /* pairs with the thread's last store there */
+			sys_munmap((void *)borrowed->memory, borrowed->memory_size);
+			return;
+		}
+		SYS(nanosleep, &step, NULL, 0, 0, 0, 0);
+	}
+}

@@ -1,0 +1,179 @@
+/*
+ * Words and symbols that lead the program's objects to the functions that the
+ * agent stands in front of, where the loader did not (abi/control.h,
+ * POINTERS).
+ *
+ * A word is written while all threads are stopped, a symbol while the thread
+ * that loads its object is held; both get their old value back while all are
+ * stopped.  Until then a word that leads to an idle agent does no harm: its
+ * functions pass on to libc's.  Called by the control thread.  Context:
+ * control.
+ */
+#include <errno.h>
+
+#include <agent/agent.h>
+#include <agent/libc.h>
+#include <base/mem.h>
+#include <base/sys.h>
+
+#define POINTERS_MAX (1u << 20)
+
+struct function {
+	uint64_t ours, next;
+};
+
+#define FUNCTION(name, behind)                                                                                         \
+	{                                                                                                              \
+		(uint64_t)(name), (uint64_t)(behind)                                                                   \
+	}
+
+static struct function function_of(uint32_t to)
+{
+	const struct function functions[CALLTAP_POINTERS_TO] = {
+		[CALLTAP_POINTER_DL_FIND_OBJECT] = FUNCTION(_dl_find_object, agent.next_find_object),
+		[CALLTAP_POINTER_DL_ITERATE_PHDR] = FUNCTION(dl_iterate_phdr, agent.next_iterate),
+		[CALLTAP_POINTER_BACKTRACE] = FUNCTION(backtrace, agent.next_backtrace),
+		[CALLTAP_POINTER_PTHREAD_SETNAME_NP] = FUNCTION(pthread_setname_np, agent.next_setname),
+		[CALLTAP_POINTER_PRCTL] = FUNCTION(prctl, agent.next_prctl),
+		[CALLTAP_POINTER_SYSCALL] = FUNCTION(agent_syscall, agent.next_syscall),
+		[CALLTAP_POINTER_UNSHARE] = FUNCTION(unshare, agent.next_unshare),
+		[CALLTAP_POINTER_SETNS] = FUNCTION(setns, agent.next_setns),
+		[CALLTAP_POINTER_SIGALTSTACK] = FUNCTION(sigaltstack, agent.next_sigaltstack),
+		[CALLTAP_POINTER_LONGJMP] = FUNCTION(longjmp, agent.next_longjmp),
+		[CALLTAP_POINTER__LONGJMP] = FUNCTION(_longjmp, agent.next__longjmp),
+		[CALLTAP_POINTER_SIGLONGJMP] = FUNCTION(siglongjmp, agent.next_siglongjmp),
+		[CALLTAP_POINTER___LONGJMP_CHK] = FUNCTION(__longjmp_chk, agent.next_longjmp_chk),
+		[CALLTAP_POINTER_MAKECONTEXT] = FUNCTION(makecontext, arch_next_makecontext),
+	};
+
+	return functions[to];
+}
+
+/* Through the kernel: the page may be read-only, or gone. */
+static int write_back(uint64_t address, const void *bytes, size_t size)
+{
+	if (agent.poker.mem_fd >= 0)
+		return patch_poke(&agent.poker, address, bytes, size);
+	return sys_copy_out(address, bytes, size) ? 0 : -EFAULT;
+}
+
+static bool write_word(struct agent_pointer *pointer)
+{
+	struct function function = function_of(pointer->to);
+	uint64_t now;
+
+	/* Where there is nothing behind, the function would lead nowhere. */
+	if (!function.next || !sys_copy_in(&now, pointer->address, sizeof(now)))
+		return false;
+	if (now == function.ours) /* from an earlier session, or the loader's own doing */
+		return true;
+	pointer->old[0] = now;
+	return !write_back(pointer->address, &function.ours, sizeof(function.ours));
+}
+
+/*
+ * The loader takes the value of a symbol that cannot be another object's, less
+ * the base that it adds.  A symbol that the object defines is left alone.
+ */
+static bool write_symbol(struct agent_pointer *pointer, uint64_t base)
+{
+	struct function function = function_of(pointer->to);
+	ElfW(Sym) symbol;
+
+	_Static_assert(sizeof(symbol) == sizeof(pointer->old), "ELF64");
+	if (!function.next || !sys_copy_in(&symbol, pointer->address, sizeof(symbol)) || symbol.st_shndx != SHN_UNDEF)
+		return false;
+	memcpy(pointer->old, &symbol, sizeof(symbol));
+	symbol.st_value = function.ours - base;
+	symbol.st_other = STV_HIDDEN;
+	return !write_back(pointer->address, &symbol, sizeof(symbol));
+}
+
+static bool is_sane(const struct calltap_pointer *asked, uint32_t flags)
+{
+	if (asked->to >= CALLTAP_POINTERS_TO || asked->address % sizeof(uint64_t) ||
+	    asked->address >> ARCH_ADDRESS_BITS || !agent_can_read(asked->address))
+		return false;
+	return asked->kind == CALLTAP_POINTER_WORD ||
+	       (asked->kind == CALLTAP_POINTER_SYMBOL && flags & CALLTAP_POINTERS_FRESH);
+}
+
+/* The one that is known for that place: an object may be loaded again where it was. */
+static struct agent_pointer *find(uint64_t address)
+{
+	struct agent_pointer *list = agent.pointers.list;
+
+	for (size_t i = 0; i < agent.pointers.count; i++)
+		if (list[i].address == address)
+			return &list[i];
+	return NULL;
+}
+
+static int take(const struct calltap_pointer *asked, uint64_t base, bool fresh)
+{
+	struct agent_pointer made = {.address = asked->address, .to = asked->to, .kind = (uint16_t)asked->kind};
+	struct agent_pointer *known = find(asked->address);
+
+	if (known && known->led && !fresh)
+		return 0;
+	if (made.kind == CALLTAP_POINTER_SYMBOL)
+		made.led = write_symbol(&made, base);
+	else
+		made.led = fresh; /* by the loader, which finds our symbol */
+	if (known) {
+		*known = made;
+		return 0;
+	}
+	agent.pointers.size = sizeof(made);
+	return agent.pointers.count < POINTERS_MAX ? agent_store_add(&agent.pointers, &made, 1) : -ENOSPC;
+}
+
+int agent_pointers_take(const struct calltap_msg_pointers *message)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < message->count && !ret; i++)
+		if (is_sane(&message->pointers[i], message->flags))
+			ret = take(&message->pointers[i], message->base, message->flags & CALLTAP_POINTERS_FRESH);
+	return ret;
+}
+
+uint32_t agent_pointers_write(void)
+{
+	struct agent_pointer *list = agent.pointers.list;
+	uint32_t led = 0;
+
+	for (size_t i = 0; i < agent.pointers.count; i++) {
+		if (!list[i].led)
+			list[i].led = write_word(&list[i]);
+		led += list[i].led;
+	}
+	return led;
+}
+
+static bool restore(const struct agent_pointer *pointer)
+{
+	struct function function = function_of(pointer->to);
+	uint64_t now[3], old = pointer->old[0] ? pointer->old[0] : function.next;
+
+	if (pointer->kind == CALLTAP_POINTER_SYMBOL) {
+		if (!sys_copy_in(now, pointer->address, sizeof(now)) ||
+		    ((const ElfW(Sym) *)now)->st_other != STV_HIDDEN)
+			return false;
+		return !write_back(pointer->address, pointer->old, sizeof(pointer->old));
+	}
+	if (!sys_copy_in(now, pointer->address, sizeof(now[0])) || now[0] != function.ours)
+		return false;
+	return !write_back(pointer->address, &old, sizeof(old));
+}
+
+uint32_t agent_pointers_restore(void)
+{
+	const struct agent_pointer *list = agent.pointers.list;
+	uint32_t restored = 0;
+
+	for (size_t i = agent.pointers.count; i-- > 0;)
+		restored += list[i].led && restore(&list[i]);
+	agent_store_empty(&agent.pointers);
+	return restored;
+}

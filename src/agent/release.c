@@ -1,0 +1,179 @@
+/*
+ * Letting go of a process: after this nothing of the session is left in it but
+ * the idle agent and address space (abi/control.h, RELEASE).
+ *
+ * All threads of the program are stopped, none in a stub or a recorder.  What
+ * cannot be let go of stays, all of it: text and recording are as they should
+ * be already, and the next session begins with another try.
+ * doc/design/control.md.  Called by the control thread.  Context: control.
+ */
+#include <errno.h>
+
+#include <agent/agent.h>
+#include <base/mem.h>
+#include <base/sys.h>
+#include <probe/reset.h>
+
+union message {
+	struct calltap_msg head;
+	struct calltap_msg_release release;
+	char bytes[CALLTAP_MSG_MAX];
+};
+
+struct told {
+	struct agent_store slots, threads; /* uint64_t */
+};
+
+bool agent_has_leftovers(void)
+{
+	return probe_context.region_count || agent.pointers.count || probe_context.wiped->alive;
+}
+
+/* A frame that the planes know nothing of: it would return to where nothing is. */
+static bool is_missed(uint64_t slot)
+{
+	uint64_t held;
+
+	return sys_copy_in(&held, slot, sizeof(held)) && probe_region_of(held) && probe_mirror_is_covered(slot) &&
+	       *arch_mirror(slot);
+}
+
+static int release_frames(const struct told *told, uint32_t *frames)
+{
+	const uint64_t *slots = told->slots.list;
+	/* Where there are shadow stacks they hold a frame's return address, too, and are not ours to write. */
+	int ret = probe_frames_release(frames, !agent.shadow && !arch_shadow_stack());
+
+	for (size_t i = 0; i < told->slots.count && !ret && ARCH_FRAMES_GO_BACK; i++)
+		if (is_missed(slots[i]))
+			ret = -EBUSY;
+	return ret;
+}
+
+static void renew_threads(const struct told *told)
+{
+	const uint64_t *pointers = told->threads.list;
+	/* The offset is the same in every thread: initial-exec. */
+	uint64_t offset = (uint64_t)&probe_thread - (uint64_t)__builtin_thread_pointer();
+
+	for (size_t i = 0; i < told->threads.count; i++) {
+		struct probe_thread *thread = (struct probe_thread *)(pointers[i] + offset);
+
+		if (probe_thread_is_one(thread))
+			probe_thread_renew(thread);
+	}
+}
+
+static void release_regions(void)
+{
+	uint32_t count = probe_context.region_count;
+
+	agent_debugger_forget();
+	__atomic_store_n(&probe_context.region_count, 0, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct patch_region region = {probe_context.regions[i].lo, probe_context.regions[i].hi};
+
+		patch_region_unmap(&region);
+	}
+}
+
+static void release(const struct told *told, struct calltap_msg_released *done)
+{
+	*done = (struct calltap_msg_released){.head = {CALLTAP_MSG_RELEASED, sizeof(*done)}};
+	done->error = release_frames(told, &done->frames);
+	if (done->error)
+		return;
+	done->pointers = agent_pointers_restore();
+	renew_threads(told);
+	probe_stacks_release();
+	release_regions();
+	agent_settings_release();
+	agent_memory_release();
+}
+
+static int add(struct agent_store *store, const uint64_t *words, uint32_t count)
+{
+	store->size = sizeof(*words);
+	return agent_store_add(store, words, count);
+}
+
+/* *more: the lists go on. */
+static int receive(struct told *told, uint64_t wait_ms, bool *more)
+{
+	union message message = {0};
+	const struct calltap_msg_release *part = &message.release;
+	int ret = agent_wait_message(wait_ms);
+
+	if (!ret)
+		ret = agent_receive(&message, sizeof(message), NULL, 0);
+	if (ret)
+		return ret;
+	if (part->head.type != CALLTAP_MSG_RELEASE || part->head.size < sizeof(*part) ||
+	    part->slot_count > CALLTAP_RELEASE_MAX || part->thread_count > CALLTAP_RELEASE_MAX ||
+	    part->head.size != sizeof(*part) + (part->slot_count + part->thread_count) * sizeof(part->words[0]))
+		return -EPROTO;
+	*more = part->flags & CALLTAP_RELEASE_MORE;
+	ret = add(&told->slots, part->words, part->slot_count);
+	return ret ? ret : add(&told->threads, part->words + part->slot_count, part->thread_count);
+}
+
+/* The conversation from RELEASE to RELEASED. */
+static int converse(uint64_t wait_ms)
+{
+	struct calltap_msg_released done;
+	struct told told = {0};
+	bool more = true;
+	int ret = 0;
+
+	while (!ret && more)
+		ret = receive(&told, wait_ms, &more);
+	if (!ret) {
+		release(&told, &done);
+		ret = agent_send(&done, sizeof(done));
+		if (!ret)
+			ret = done.error;
+	}
+	agent_store_empty(&told.slots);
+	agent_store_empty(&told.threads);
+	return ret;
+}
+
+void agent_release_wait(void)
+{
+	if (converse(AGENT_RELEASE_MS))
+		return; /* all stays, and the next session begins with this */
+}
+
+static int send_regions(void)
+{
+	struct {
+		struct calltap_msg_regions message;
+		uint64_t words[2 * CALLTAP_REGIONS_MAX];
+	} out;
+	uint32_t at = 0, left;
+	int ret;
+
+	do {
+		left = probe_context.region_count - at;
+		out.message = (struct calltap_msg_regions){
+			.head = {CALLTAP_MSG_REGIONS, 0},
+			.count = left < CALLTAP_REGIONS_MAX ? left : CALLTAP_REGIONS_MAX,
+			.more = left > CALLTAP_REGIONS_MAX,
+		};
+		out.message.head.size = (uint32_t)(sizeof(out.message) + out.message.count * 2 * sizeof(out.words[0]));
+		memcpy(out.words, &probe_context.regions[at], out.message.count * 2 * sizeof(out.words[0]));
+		at += out.message.count;
+		ret = agent_send(&out, out.message.head.size);
+	} while (!ret && out.message.more);
+	return ret;
+}
+
+int agent_leftovers_release(void)
+{
+	int ret;
+
+	if (!agent_has_leftovers())
+		return 0;
+	ret = send_regions();
+	return ret ? ret : converse(AGENT_READY_MS);
+}

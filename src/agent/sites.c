@@ -1,0 +1,179 @@
+/*
+ * What becomes of sites that a plan has patched: switched on and off, led to
+ * another plan's stub, given their own bytes back; and who may write to text.
+ * Called by the control thread, and by agent_debug_state() on the program's.
+ * Context: control.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include <agent/agent.h>
+#include <base/sys.h>
+
+#define WAIT_STEP_NS 100000000u
+
+#define MOVES 256u /* at a time */
+
+/* Sites that are to be led from another plan's stub to this one's. */
+struct moves {
+	struct patch_move list[MOVES];
+	uint32_t count;
+};
+
+static uint32_t make_moves(struct moves *moves)
+{
+	uint32_t done = 0;
+
+	patch_sites_move(&agent.poker, moves->list, moves->count);
+	for (uint32_t i = 0; i < moves->count; i++)
+		done += moves->list[i].done;
+	moves->count = 0;
+	return done;
+}
+
+/* The plan whose stub the site leads to, or would; NULL = none. */
+static const struct agent_sites *owner_of(const struct calltap_site *site, uint32_t place)
+{
+	for (uint32_t i = 0; i < agent.sites_count; i++) {
+		const struct agent_sites *other = &agent.sites[i];
+
+		if (!other->waits && place < other->count && other->list[place].address == site->address &&
+		    patch_site_state(&agent.poker, &other->region, &other->list[place]) != PATCH_SITE_ALIEN)
+			return other;
+	}
+	return NULL;
+}
+
+/* True if it is done; what takes more is noted. */
+static bool switch_one(const struct agent_sites *kept, uint32_t place, bool on, struct moves *moves)
+{
+	const struct calltap_site *site;
+	const struct agent_sites *owner;
+
+	if (place >= kept->count)
+		return false;
+	site = &kept->list[place];
+	if (!kept->waits && !patch_site_switch(&agent.poker, &kept->region, site, on))
+		return true;
+	owner = owner_of(site, place);
+	if (!owner || owner == kept)
+		return false;
+	if (!on)
+		return !patch_site_switch(&agent.poker, &owner->region, &owner->list[place], false);
+	moves->list[moves->count++] =
+		(struct patch_move){&owner->region, &kept->region, &owner->list[place], site, false};
+	return false;
+}
+
+void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap_msg_switch_done *done)
+{
+	const struct agent_sites *kept = NULL;
+	struct moves moves = {.count = 0};
+
+	*done = (struct calltap_msg_switch_done){
+		.head = {CALLTAP_MSG_SWITCH_DONE, sizeof(*done)},
+		.plan_id = message->plan_id,
+		.failed = message->count,
+	};
+	for (uint32_t i = 0; i < agent.sites_count; i++)
+		if (agent.sites[i].plan_id == message->plan_id)
+			kept = &agent.sites[i];
+	if (!kept || !agent_text_take())
+		return;
+	for (uint32_t i = 0; i < message->count; i++) {
+		done->switched += switch_one(kept, message->sites[i], message->on, &moves);
+		if (moves.count == MOVES)
+			done->switched += make_moves(&moves);
+	}
+	if (moves.count)
+		done->switched += make_moves(&moves);
+	agent_text_release();
+	done->failed -= done->switched;
+	/* On and off need no refetch: a core that still runs the old byte is a moment late, no more. */
+}
+
+static void restore(const struct agent_sites *kept, bool taken, struct calltap_msg_detached *done)
+{
+	struct patch_restored restored = {.left = kept->count};
+
+	if (taken)
+		patch_sites_restore(&restored, &agent.poker, &kept->region, kept->list, kept->count,
+				    kept->second ? NULL : &kept->pages);
+	if (kept->second)
+		return; /* counted as the first plan's */
+	done->restored += restored.restored;
+	done->left += restored.left;
+}
+
+void agent_sites_restore(struct calltap_msg_detached *done)
+{
+	bool taken = agent_text_take();
+
+	*done = (struct calltap_msg_detached){.head = {CALLTAP_MSG_DETACHED, sizeof(*done)}};
+	/* Those that lead to another plan's stubs first: then all are as the first plan's, which has their pages. */
+	for (unsigned second = 2; second-- > 0;)
+		for (uint32_t i = 0; i < agent.sites_count; i++)
+			if (agent.sites[i].second == (second == 1) && !agent.sites[i].waits)
+				restore(&agent.sites[i], taken, done);
+	for (uint32_t i = 0; i < agent.sites_count; i++) {
+		const struct agent_sites *kept = &agent.sites[i];
+
+		sys_munmap((void *)kept->list, kept->count * sizeof(*kept->list));
+		if (kept->pages.room)
+			sys_munmap(kept->pages.list, kept->pages.room);
+	}
+	agent.sites_count = 0;
+	if (taken)
+		agent_text_release();
+}
+
+/*
+ * Who may change the text, or the set of objects: the control thread while it
+ * switches sites, or a thread in dlclose from before it unmaps an object until
+ * after.  Without this, bytes could be read of one object and written to the
+ * one that has come to its place.
+ */
+bool agent_text_take(void)
+{
+	uint64_t until = sys_monotonic_ns() + AGENT_READY_MS * 1000000ull;
+
+	for (;;) {
+		uint32_t now = AGENT_TEXT_FREE;
+
+		if (__atomic_compare_exchange_n(&agent.text, &now, AGENT_TEXT_OURS, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE))
+			return true;
+		if (sys_monotonic_ns() >= until)
+			return false;
+		sys_futex_wait(&agent.text, now, WAIT_STEP_NS);
+	}
+}
+
+bool agent_text_try(void)
+{
+	uint32_t now = AGENT_TEXT_FREE;
+
+	return __atomic_compare_exchange_n(&agent.text, &now, AGENT_TEXT_OURS, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
+}
+
+void agent_text_release(void)
+{
+	__atomic_store_n(&agent.text, AGENT_TEXT_FREE, __ATOMIC_RELEASE);
+	sys_futex_wake(&agent.text);
+}
+
+void agent_text_unmapping(bool begins)
+{
+	uint32_t from = begins ? AGENT_TEXT_FREE : AGENT_TEXT_LOADER, want = from;
+
+	while (!__atomic_compare_exchange_n(&agent.text, &want, begins ? AGENT_TEXT_LOADER : AGENT_TEXT_FREE, false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (want != AGENT_TEXT_OURS || !begins)
+			return; /* a second announcement, or one that was not needed */
+		sys_futex_wait(&agent.text, want, WAIT_STEP_NS);
+		want = from;
+	}
+	if (!begins)
+		sys_futex_wake(&agent.text);
+}

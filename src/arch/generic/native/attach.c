@@ -1,0 +1,83 @@
+/*
+ * Coming into a running process: the answer of CPUs that have no code for it
+ * (attach.h).  Nothing but the check is ever called.  Context: host.
+ */
+#include "attach.h"
+
+const char *native_attach_refusal(void)
+{
+	return "attaching is not supported on this CPU; start the program under 'calltap record'";
+}
+
+uint64_t native_pc(const struct native_regs *regs)
+{
+	return 0;
+}
+
+uint64_t native_sp(const struct native_regs *regs)
+{
+	return 0;
+}
+
+uint64_t native_thread_pointer(const struct native_regs *regs)
+{
+	return 0;
+}
+
+void native_dwarf(const struct native_regs *regs, uint64_t values[NATIVE_DWARF_REGISTERS])
+{
+	for (unsigned i = 0; i < NATIVE_DWARF_REGISTERS; i++)
+		values[i] = 0;
+}
+
+bool native_may_borrow(const struct native_regs *regs)
+{
+	return false;
+}
+
+bool native_waits(const struct native_regs *regs)
+{
+	return false;
+}
+
+bool native_call_waits(long number)
+{
+	return false;
+}
+
+bool native_call_mend(struct native_regs *regs)
+{
+	return false;
+}
+
+uint64_t native_frame_of_saved_pc(uint64_t address)
+{
+	return address;
+}
+
+bool native_is_restorer(const unsigned char bytes[NATIVE_RESTORER_MAX])
+{
+	return false;
+}
+
+uint64_t native_mirror_of(uint64_t slot)
+{
+	return slot;
+}
+
+size_t native_code_size(void)
+{
+	return NATIVE_CODE_MAX;
+}
+
+void native_code_make(unsigned char code[NATIVE_CODE_MAX], uint64_t at, const struct native_errand *errand,
+		      struct native_regs *regs)
+{
+	for (unsigned i = 0; i < NATIVE_CODE_MAX; i++)
+		code[i] = 0;
+}
+
+bool native_code_is(const unsigned char *bytes)
+{
+	return false;
+}

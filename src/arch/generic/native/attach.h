@@ -1,0 +1,82 @@
+/*
+ * What coming into a running process takes of the CPU: registers, system
+ * calls that a stop interrupted, and the code that a borrowed thread runs.
+ *
+ * A CPU's native directory defines these, or attach.c beside this, which says
+ * that it is not supported.  Caller: host/attach.  Context: host.
+ */
+#ifndef ARCH_GENERIC_NATIVE_ATTACH_H
+#define ARCH_GENERIC_NATIVE_ATTACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/procfs.h>
+
+/* As PTRACE_GETREGSET has them (NT_PRSTATUS). */
+struct native_regs {
+	elf_gregset_t set;
+};
+
+#define NATIVE_DWARF_REGISTERS 17 /* general ones in DWARF's order, then the pc */
+
+/* Why this CPU's processes cannot be attached to, one sentence; NULL: they can. */
+const char *native_attach_refusal(void);
+
+uint64_t native_pc(const struct native_regs *regs);
+uint64_t native_sp(const struct native_regs *regs);
+uint64_t native_thread_pointer(const struct native_regs *regs);
+void native_dwarf(const struct native_regs *regs, uint64_t values[NATIVE_DWARF_REGISTERS]);
+
+/* Whether a thread with these registers can be sent somewhere else and back. */
+bool native_may_borrow(const struct native_regs *regs);
+/* Stopped in a system call that waits for something other than a lock or a time: no allocator makes those. */
+bool native_waits(const struct native_regs *regs);
+/* The same by the number of a call that has been seen in /proc/PID/task/TID/syscall. */
+bool native_call_waits(long number);
+
+/*
+ * A stop made this call return EINTR: change the registers such that the
+ * kernel makes it again, unless a handler runs first.  False: no such call.
+ */
+bool native_call_mend(struct native_regs *regs);
+
+/* Where the return address of the signal frame lies whose saved pc is at this address; and whether it leads to these
+ * bytes, which make the system call that ends a handler. */
+#define NATIVE_RESTORER_MAX 9
+uint64_t native_frame_of_saved_pc(uint64_t address);
+bool native_is_restorer(const unsigned char bytes[NATIVE_RESTORER_MAX]);
+
+/*
+ * Where the mirror keeps the return address that a traced frame's slot had
+ * (arch.h of the CPU's runtime): the word there is 0 when none was.
+ */
+uint64_t native_mirror_of(uint64_t slot);
+
+/* What the borrowed thread's code is told; addresses are the target's. */
+struct native_errand {
+	uint64_t memory;	 /* where struct calltap_attach is to be */
+	uint64_t load;		 /* dlopen() */
+	uint64_t load_error;	 /* dlerror(), 0 = none */
+	uint64_t errno_location; /* __errno_location() */
+	uint64_t entry;		 /* calltap_agent_attach(); 0: load the agent first */
+	uint64_t entry_offset;	 /* then: its place in the agent */
+	uint64_t signal_mask;	 /* the thread's */
+	uint64_t blocked;	 /* while it is on its errand */
+	uint32_t load_flags;
+	bool memfd; /* the agent comes in a memfd that the thread makes */
+};
+
+#define NATIVE_CODE_MAX 2048u
+
+size_t native_code_size(void);
+/*
+ * Make the code, which will lie at `at`, and change regs such that the thread
+ * runs it and comes back to where they say now.
+ */
+void native_code_make(unsigned char code[NATIVE_CODE_MAX], uint64_t at, const struct native_errand *errand,
+		      struct native_regs *regs);
+/* Whether these bytes, at least 8, begin such code. */
+bool native_code_is(const unsigned char *bytes);
+
+#endif

@@ -1,0 +1,270 @@
+/*
+ * Coming into a running process on x86-64 (arch/generic/native/attach.h): the
+ * registers as ptrace has them, and errand.S made ready for one thread.
+ * Context: host.
+ */
+#include <cpuid.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <ucontext.h>
+
+#include <calltap/abi/attach.h>
+
+#include "../../generic/native/attach.h"
+#include "errand.h"
+
+/* What a system call returns inside the kernel when a signal ends its wait (linux/errno.h of the kernel's own). */
+#define ERESTARTSYS	      512 /* start again, unless a handler without SA_RESTART runs */
+#define ERESTARTNOINTR	      513 /* start again */
+#define ERESTARTNOHAND	      514 /* start again, unless a handler runs */
+#define ERESTART_RESTARTBLOCK 516 /* likewise, by restart_syscall() */
+
+/* As MIRROR_BIT and MIRROR_SKEW of runtime/offsets.h. */
+#define MIRROR_BIT  45
+#define MIRROR_SKEW 0x840ull
+
+#define LENGTH_OF_SYSCALL 2 /* of the instruction */
+#define USER_CS		  0x33
+#define FLAG_TRAP	  0x100
+
+/* At the head of errand.S, in this order. */
+struct errand_words {
+	uint64_t magic, memory, load, load_error, errno_location, entry, entry_offset;
+	uint64_t signal_mask, blocked;
+	uint64_t pc, rax;		/* to go back to */
+	uint64_t pc_broken, rax_broken; /* the same when the interrupted call has to fail with EINTR */
+	uint64_t flags, rsp, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15;
+	uint32_t load_flags, memfd, breaks, mxcsr;
+	char memfd_name[24];
+};
+_Static_assert(sizeof(struct errand_words) == ERRAND_WORDS, "errand.S");
+_Static_assert(ATTACH_SIZE == CALLTAP_BORROWED_SIZE, "ABI");
+_Static_assert(ATTACH_STATE == offsetof(struct calltap_attach, state), "ABI");
+_Static_assert(ATTACH_LEFT == offsetof(struct calltap_attach, left), "ABI");
+_Static_assert(ATTACH_RESULT == offsetof(struct calltap_attach, result), "ABI");
+_Static_assert(ATTACH_MEMFD == offsetof(struct calltap_attach, memfd), "ABI");
+_Static_assert(ATTACH_AGENT == offsetof(struct calltap_attach, agent), "ABI");
+_Static_assert(ATTACH_ERROR == offsetof(struct calltap_attach, error), "ABI");
+_Static_assert(ATTACH_ERROR_SIZE == sizeof(((struct calltap_attach *)0)->error), "ABI");
+_Static_assert(ATTACH_XSAVE >= sizeof(struct calltap_attach), "ABI");
+_Static_assert(ATTACH_NONE == CALLTAP_ATTACH_NONE && ATTACH_READY == CALLTAP_ATTACH_READY &&
+		       ATTACH_GO == CALLTAP_ATTACH_GO && ATTACH_LOADED == CALLTAP_ATTACH_LOADED &&
+		       ATTACH_FAILED == CALLTAP_ATTACH_FAILED,
+	       "ABI");
+
+const char *native_attach_refusal(void)
+{
+	unsigned a, b, c, d;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !__get_cpuid_count(0xd, 0, &a, &b, &c, &d))
+		return "this CPU has no XSAVE instruction, and attaching needs it; start the program under "
+		       "'calltap record'";
+	if (b > ATTACH_XSAVE_SIZE)
+		return "this CPU has more registers than attaching can keep; start the program under 'calltap record'";
+	return NULL;
+}
+
+_Static_assert(sizeof(struct native_regs) == sizeof(struct user_regs_struct), "linux");
+
+static struct user_regs_struct user_of(const struct native_regs *regs)
+{
+	struct user_regs_struct user;
+
+	memcpy(&user, regs, sizeof(user));
+	return user;
+}
+
+uint64_t native_pc(const struct native_regs *regs)
+{
+	return user_of(regs).rip;
+}
+
+uint64_t native_sp(const struct native_regs *regs)
+{
+	return user_of(regs).rsp;
+}
+
+uint64_t native_thread_pointer(const struct native_regs *regs)
+{
+	return user_of(regs).fs_base;
+}
+
+void native_dwarf(const struct native_regs *regs, uint64_t values[NATIVE_DWARF_REGISTERS])
+{
+	const struct user_regs_struct user = user_of(regs);
+	const uint64_t all[NATIVE_DWARF_REGISTERS] = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi,
+						      user.rbp, user.rsp, user.r8,  user.r9,  user.r10, user.r11,
+						      user.r12, user.r13, user.r14, user.r15, user.rip};
+
+	memcpy(values, all, sizeof(all));
+}
+
+bool native_may_borrow(const struct native_regs *regs)
+{
+	const struct user_regs_struct user = user_of(regs);
+
+	return user.cs == USER_CS && !(user.eflags & FLAG_TRAP);
+}
+
+bool native_call_waits(long number)
+{
+	static const short waits[] = {
+		SYS_poll,	 SYS_ppoll,	      SYS_select,	   SYS_pselect6,       SYS_epoll_wait,
+		SYS_epoll_pwait, SYS_epoll_pwait2,    SYS_accept,	   SYS_accept4,	       SYS_connect,
+		SYS_recvfrom,	 SYS_recvmsg,	      SYS_recvmmsg,	   SYS_pause,	       SYS_wait4,
+		SYS_waitid,	 SYS_rt_sigsuspend,   SYS_rt_sigtimedwait, SYS_semop,	       SYS_semtimedop,
+		SYS_msgrcv,	 SYS_mq_timedreceive, SYS_io_getevents,	   SYS_io_uring_enter, SYS_read,
+		SYS_readv,	 SYS_flock,
+	};
+
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+		if (waits[i] == number)
+			return true;
+	return false;
+}
+
+/* That it is one of the kernel's own codes shows that it was asleep. */
+bool native_waits(const struct native_regs *regs)
+{
+	struct native_regs mended = *regs;
+	struct user_regs_struct user;
+	long result;
+
+	native_call_mend(&mended);
+	user = user_of(&mended);
+	result = -(long)user.rax;
+	if ((long)user.orig_rax < 0 || !native_call_waits((long)user.orig_rax))
+		return false;
+	return result >= ERESTARTSYS && result <= ERESTART_RESTARTBLOCK;
+}
+
+/*
+ * System calls that a stop of the thread ends with EINTR, and that have done
+ * nothing then (signal(7), and the kernel's sources for those that it does not
+ * list): sockets with a time limit, waits for events, semaphores and signals.
+ */
+static bool breaks_at_stop(long number)
+{
+	static const short breaks[] = {
+		SYS_epoll_wait,	     SYS_epoll_pwait,  SYS_epoll_pwait2,   SYS_semop,	 SYS_semtimedop,
+		SYS_rt_sigtimedwait, SYS_io_getevents, SYS_io_uring_enter, SYS_accept,	 SYS_accept4,
+		SYS_connect,	     SYS_recvfrom,     SYS_recvmsg,	   SYS_recvmmsg, SYS_sendto,
+		SYS_sendmsg,	     SYS_sendmmsg,     SYS_read,	   SYS_readv,	 SYS_pread64,
+		SYS_write,	     SYS_writev,       SYS_msgrcv,	   SYS_msgsnd,
+	};
+
+	for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++)
+		if (breaks[i] == number)
+			return true;
+	return false;
+}
+
+bool native_call_mend(struct native_regs *regs)
+{
+	struct user_regs_struct user = user_of(regs);
+
+	if ((long)user.orig_rax < 0 || (long)user.rax != -EINTR || !breaks_at_stop((long)user.orig_rax))
+		return false;
+	user.rax = (unsigned long long)-ERESTARTNOHAND;
+	memcpy(regs, &user, sizeof(user));
+	return true;
+}
+
+/* A frame begins with its return address, 8 bytes; a ucontext_t follows. */
+uint64_t native_frame_of_saved_pc(uint64_t address)
+{
+	return address - offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) - 8;
+}
+
+bool native_is_restorer(const unsigned char bytes[NATIVE_RESTORER_MAX])
+{
+	static const unsigned char glibc[] = {0x48, 0xc7, 0xc0, SYS_rt_sigreturn, 0, 0, 0, 0x0f, 0x05};
+	static const unsigned char others[] = {0xb8, SYS_rt_sigreturn, 0, 0, 0, 0x0f, 0x05};
+
+	return !memcmp(bytes, glibc, sizeof(glibc)) || !memcmp(bytes, others, sizeof(others));
+}
+
+uint64_t native_mirror_of(uint64_t slot)
+{
+	return slot ^ (1ull << MIRROR_BIT) ^ MIRROR_SKEW;
+}
+
+/* As the kernel would go on if no handler ran, and as it would if one did. */
+static void set_return(struct errand_words *words, const struct user_regs_struct *regs)
+{
+	long number = (long)regs->orig_rax, result = number < 0 ? 0 : -(long)regs->rax;
+
+	words->pc = words->pc_broken = regs->rip;
+	words->rax = words->rax_broken = regs->rax;
+	words->breaks = BREAKS_NEVER;
+	if (result < ERESTARTSYS || result > ERESTART_RESTARTBLOCK)
+		return;
+	words->pc = regs->rip - LENGTH_OF_SYSCALL;
+	words->rax = result == ERESTART_RESTARTBLOCK ? SYS_restart_syscall : (uint64_t)number;
+	words->rax_broken = (uint64_t)-EINTR;
+	if (result == ERESTARTSYS)
+		words->breaks = BREAKS_UNLESS;
+	else if (result != ERESTARTNOINTR)
+		words->breaks = BREAKS_ALWAYS;
+}
+
+static void set_registers(struct errand_words *words, const struct user_regs_struct *regs)
+{
+	words->flags = regs->eflags;
+	words->rsp = regs->rsp;
+	words->rbx = regs->rbx;
+	words->rcx = regs->rcx;
+	words->rdx = regs->rdx;
+	words->rsi = regs->rsi;
+	words->rdi = regs->rdi;
+	words->rbp = regs->rbp;
+	words->r8 = regs->r8;
+	words->r9 = regs->r9;
+	words->r10 = regs->r10;
+	words->r11 = regs->r11;
+	words->r12 = regs->r12;
+	words->r13 = regs->r13;
+	words->r14 = regs->r14;
+	words->r15 = regs->r15;
+}
+
+size_t native_code_size(void)
+{
+	return (size_t)(errand_end - errand_begin);
+}
+
+void native_code_make(unsigned char code[NATIVE_CODE_MAX], uint64_t at, const struct native_errand *errand,
+		      struct native_regs *regs)
+{
+	struct user_regs_struct user;
+	struct errand_words words;
+
+	memset(code, 0, NATIVE_CODE_MAX);
+	memcpy(code, errand_begin, native_code_size());
+	memcpy(&words, code, sizeof(words));
+	words.memory = errand->memory;
+	words.load = errand->load;
+	words.load_error = errand->load_error;
+	words.errno_location = errand->errno_location;
+	words.entry = errand->entry;
+	words.entry_offset = errand->entry_offset;
+	words.signal_mask = errand->signal_mask;
+	words.blocked = errand->blocked;
+	words.load_flags = errand->load_flags;
+	words.memfd = errand->memfd;
+	native_call_mend(regs);
+	user = user_of(regs);
+	set_return(&words, &user);
+	set_registers(&words, &user);
+	memcpy(code, &words, sizeof(words));
+	user.rip = at + ERRAND_WORDS;
+	user.orig_rax = (unsigned long long)-1; /* the kernel starts nothing again: we do */
+	memcpy(regs, &user, sizeof(user));
+}
+
+bool native_code_is(const unsigned char *bytes)
+{
+	return !memcmp(bytes, errand_begin, 8);
+}

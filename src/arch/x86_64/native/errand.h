@@ -1,0 +1,39 @@
+/*
+ * Numbers that errand.S and attach.c share; the layout of struct
+ * calltap_attach among them, which attach.c checks.
+ */
+#ifndef ARCH_X86_64_NATIVE_ERRAND_H
+#define ARCH_X86_64_NATIVE_ERRAND_H
+
+#define ERRAND_MAGIC	  0x1d6b0e5c0a7ab10c /* a place that holds it is ours */
+#define ERRAND_WORDS	  272		     /* bytes */
+#define ERRAND_STEP_NS	  150000	     /* with the timer's slack: 0.2 ms */
+#define ERRAND_STEPS	  25000		     /* 5 s */
+#define ERRAND_STEPS_TOLD 5000		     /* 1 s */
+
+#define ATTACH_SIZE	  0x40000
+#define ATTACH_STATE	  4
+#define ATTACH_LEFT	  8
+#define ATTACH_RESULT	  12
+#define ATTACH_MEMFD	  16
+#define ATTACH_AGENT	  192
+#define ATTACH_ERROR	  1216
+#define ATTACH_ERROR_SIZE 512
+#define ATTACH_XSAVE	  4096 /* behind the structure */
+#define ATTACH_XSAVE_SIZE 0x8000
+#define ATTACH_NONE	  0
+#define ATTACH_READY	  1
+#define ATTACH_GO	  2
+#define ATTACH_LOADED	  3
+#define ATTACH_FAILED	  4
+
+/* When a handler runs, the interrupted call returns EINTR: */
+#define BREAKS_NEVER  0
+#define BREAKS_UNLESS 1 /* unless it was installed with SA_RESTART */
+#define BREAKS_ALWAYS 2
+
+#ifndef __ASSEMBLER__
+extern const unsigned char errand_begin[], errand_end[] __attribute__((visibility("hidden")));
+#endif
+
+#endif

@@ -1,0 +1,336 @@
+/*
+ * The recorders of timed frames, x86-64: tracer profile, and functions with
+ * triggers.  How stubs call them, and what they may touch: entry.S.
+ *
+ * A timed frame at S has the time of its entry at arch_entered(S), and at
+ * arch_within(S) the ticks that its traced callees took.  A profile's exit adds
+ * to the thread's table (probe/profile.h, calltap/abi/profile.h) by one
+ * instruction a word, so that a signal handler's calls are not lost.
+ *
+ * As in entry.S, the fast recorders do the common case, and nothing was changed
+ * when they go to C, but the ring's cursor.
+ */
+#include "offsets.h"
+#include "recorder.inc"
+
+#define ID_MASK	     0x0fffffff
+#define LONGEST_BITS 40				/* of a duration that has a bucket of its own (CALLTAP_PROFILE_BUCKETS) */
+
+/* From one of S's places in the planes to another. */
+.macro flip reg, bit, skew
+	btc	$\bit, \reg
+	xor	$\skew, \reg
+.endm
+
+.macro recorder name
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 6
+\name:
+	.cfi_startproc
+.endm
+
+.macro recorder_end name
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+/*
+ * Stack on entry: 0 return address in the stub, 8 word, 16 = S return address.
+ * rsi: S; rdi: its place in a plane; r8: the stack; rdx: the table; rcx: the function's entry in it.
+ */
+	recorder arch_entry_profile
+	.cfi_def_cfa_offset 24
+	endbr64
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
+	mov	probe_thread@gottpoff(%rip), %rcx
+	lea	64(%rsp), %rsi
+	mov	%rsi, %rdi
+	shr	$GRANULE_BITS, %rdi
+	cmp	%rdi, %fs:PT_TIMED(%rcx)
+	jne	.Lentry_slow
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	PS_TOP(%r8), %rsi
+	jae	.Lentry_slow			/* frames are gone, or another stack */
+	cmp	PS_LOW(%r8), %rsi
+	jb	.Lentry_slow			/* another stack */
+	mov	%rsi, %rdi
+	flip	%rdi, MIRROR_BIT, MIRROR_SKEW
+	cmpq	$0, (%rdi)
+	jne	.Lentry_slow			/* a tail call, or a stale frame */
+	mov	%fs:PT_TABLE(%rcx), %rdx
+	mov	$ID_MASK, %ecx
+	and	56(%rsp), %ecx
+	cmp	TB_FUNCTIONS(%rdx), %rcx
+	jae	.Lentry_slow
+	shl	$PE_BITS, %rcx
+	add	TB_ENTRIES(%rdx), %rcx
+	cmpq	$0, PE_OUTER(%rcx)
+	jne	.Lentry_again
+.Lentry_known:
+	mov	(%rsi), %rax
+	mov	%rax, (%rdi)
+	flip	%rdi, LINK_BIT, LINK_SKEW
+	mov	PS_TOP(%r8), %rax
+	mov	%rax, (%rdi)
+	flip	%rdi, ENTERED_BIT, ENTERED_SKEW
+	rdtsc
+	shl	$32, %rdx
+	or	%rdx, %rax
+	mov	%rax, (%rdi)
+	flip	%rdi, WITHIN_BIT, WITHIN_SKEW
+	movq	$0, (%rdi)
+	cmpq	$0, PE_OUTER(%rcx)
+	jne	1f
+	mov	%rax, PE_SINCE(%rcx)
+	mov	%rsi, PE_OUTER(%rcx)
+1:	mov	%rsi, PS_TOP(%r8)
+	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
+	ret	$16
+
+	/* It is open already: if that frame is where we can see it, and still the one that was entered then. */
+	.cfi_adjust_cfa_offset 48
+.Lentry_again:
+	mov	PE_SINCE(%rcx), %rax
+	cmp	TB_CLAIMED(%rdx), %rax
+	jb	.Lentry_slow
+	mov	PE_OUTER(%rcx), %rdx
+	xor	%rsi, %rdx
+	shr	$GRANULE_BITS, %rdx
+	jne	.Lentry_slow
+	mov	PE_OUTER(%rcx), %rdx
+	flip	%rdx, MIRROR_BIT, MIRROR_SKEW
+	cmpq	$0, (%rdx)
+	je	.Lentry_slow
+	btc	$LINK_BIT, %rdx
+	flip	%rdx, ENTERED_BIT, (LINK_SKEW ^ ENTERED_SKEW)
+	cmp	%rax, (%rdx)
+	je	.Lentry_known
+.Lentry_slow:
+	lea	probe_graph_entry(%rip), %rax
+	jmp	arch_entry_to_c
+	recorder_end arch_entry_profile
+
+/*
+ * Stack on entry: 0 = S word.
+ * rdi: S, or its place in a plane, and for a while the table; r8: the stack; rax: the call's ticks; r9: those without
+ * its callees'; rsi: its function's entry in the table; rdx: where its bucket is.
+ */
+	recorder arch_exit_profile
+	CFI_RETURN_BY_MIRROR
+	endbr64
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8, %r9
+	rdtsc
+	shl	$32, %rdx
+	or	%rdx, %rax
+	mov	probe_thread@gottpoff(%rip), %rcx
+	lea	56(%rsp), %rdi
+	mov	%rdi, %rsi
+	shr	$GRANULE_BITS, %rsi
+	cmp	%rsi, %fs:PT_TIMED(%rcx)
+	jne	.Lexit_slow
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	%rdi, PS_TOP(%r8)
+	jne	.Lexit_slow			/* inner frames are gone, or another stack */
+	mov	%fs:PT_TABLE(%rcx), %rdx
+	mov	$ID_MASK, %esi
+	and	56(%rsp), %esi
+	cmp	TB_FUNCTIONS(%rdx), %rsi
+	jae	.Lexit_slow
+	mov	TB_DATA(%rdx), %rcx
+	mov	RING_WATCH(%rcx), %r9d
+	dec	%r9d
+	cmp	%r9d, %esi
+	je	.Lexit_slow			/* its callers are counted */
+	shl	$PE_BITS, %rsi
+	add	TB_ENTRIES(%rdx), %rsi
+	cmpq	$0, PE_HISTOGRAM(%rsi)
+	je	.Lexit_slow
+	flip	%rdi, LINK_BIT, (MIRROR_SKEW ^ LINK_SKEW ^ ENTERED_SKEW)
+	mov	(%rdi), %rcx
+	cmp	TB_CLAIMED(%rdx), %rcx
+	jb	.Lexit_slow			/* entered before a fork */
+	sub	%rcx, %rax
+	jb	.Lexit_slow
+	flip	%rdi, WITHIN_BIT, WITHIN_SKEW
+	mov	%rax, %r9
+	sub	(%rdi), %r9
+	jb	.Lexit_slow
+	mov	%rdx, %rdi
+	bsr	%rax, %rcx
+	jz	.Lexit_slow
+	sub	$2, %ecx
+	cmp	$(LONGEST_BITS - 2), %ecx
+	ja	.Lexit_slow
+	mov	%rax, %rdx			/* bucket 4 * (e - 1) + q: see calltap_profile_bucket() */
+	shr	%cl, %rdx
+	lea	(%rdx, %rcx, 4), %rdx
+	shl	$3, %rdx
+	add	PE_HISTOGRAM(%rsi), %rdx
+	mov	TB_DATA(%rdi), %rcx
+	mov	PP_PENDING(%rcx), %rcx		/* the last call's: see count_bucket() */
+	sub	TB_FIRST(%rdi), %rcx
+	cmp	TB_SPAN(%rdi), %rcx
+	jae	.Lexit_slow
+	add	TB_BUCKETS(%rdi), %rcx
+	mov	TB_DATA(%rdi), %rdi
+	incq	(%rcx)
+	mov	%rdx, PP_PENDING(%rdi)
+	incq	PE_CALLS(%rsi)
+	add	%r9, PE_SELF(%rsi)
+	cmp	%rax, PE_MAX(%rsi)
+	jae	1f
+	mov	%rax, PE_MAX(%rsi)
+1:	lea	56(%rsp), %rdi
+	cmp	%rdi, PE_OUTER(%rsi)
+	jne	1f				/* the inner call of a recursion */
+	movq	$0, PE_OUTER(%rsi)
+	add	%rax, PE_TOTAL(%rsi)
+1:	flip	%rdi, MIRROR_BIT, MIRROR_SKEW
+	mov	(%rdi), %rcx
+	mov	%rcx, 56(%rsp)
+	movq	$0, (%rdi)
+	flip	%rdi, LINK_BIT, LINK_SKEW
+	mov	(%rdi), %rsi			/* slot of the next outer frame */
+	cmp	PS_END(%r8), %rsi
+	jae	1f
+	mov	%rsi, %rdi
+	btc	$LINK_BIT, %rdi
+	flip	%rdi, WITHIN_BIT, (MIRROR_SKEW ^ LINK_SKEW ^ ENTERED_SKEW ^ WITHIN_SKEW)
+	add	%rax, (%rdi)
+1:	mov	%rsi, PS_TOP(%r8)
+	restore	%r9, %r8, %rdi, %rsi, %rcx, %rdx, %rax
+	ret
+
+	.cfi_adjust_cfa_offset 56
+.Lexit_slow:
+	lea	probe_graph_exit(%rip), %rax
+	restore	%r9
+	jmp	arch_exit_to_c
+	recorder_end arch_exit_profile
+
+/* function_graph's entry, and the time beside the frame. */
+	recorder arch_entry_timed
+	.cfi_def_cfa_offset 24
+	endbr64
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
+	mov	probe_thread@gottpoff(%rip), %rcx
+	lea	64(%rsp), %rsi			/* S */
+	mov	%rsi, %rdi
+	shr	$GRANULE_BITS, %rdi
+	cmp	%rdi, %fs:PT_TIMED(%rcx)
+	jne	.Ltimed_slow
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	PS_TOP(%r8), %rsi
+	jae	.Ltimed_slow
+	cmp	PS_LOW(%r8), %rsi
+	jb	.Ltimed_slow
+	mov	%rsi, %rdi
+	flip	%rdi, MIRROR_BIT, MIRROR_SKEW
+	cmpq	$0, (%rdi)
+	jne	.Ltimed_slow
+	mov	%fs:PT_WRITER(%rcx), %rsi
+	rdtsc
+	cmp	%edx, RW_TIME_HI(%rsi)
+	jne	.Ltimed_slow
+	shl	$32, %rdx
+	or	%rax, %rdx
+	mov	$8, %ecx
+	xadd	%rcx, RW_CURSOR(%rsi)
+	mov	%rcx, %rax
+	sub	RW_BASE(%rsi), %rax
+	cmp	RW_SPAN(%rsi), %rax
+	jae	.Ltimed_slow
+	mov	56(%rsp), %esi
+	shl	$32, %rsi
+	mov	%edx, %eax
+	or	%rax, %rsi
+	mov	%rsi, (%rcx)			/* the record */
+	lea	64(%rsp), %rsi
+	mov	(%rsi), %rax
+	mov	%rax, (%rdi)
+	flip	%rdi, LINK_BIT, LINK_SKEW
+	mov	PS_TOP(%r8), %rax
+	mov	%rax, (%rdi)
+	flip	%rdi, ENTERED_BIT, ENTERED_SKEW
+	mov	%rdx, (%rdi)
+	mov	%rsi, PS_TOP(%r8)
+	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
+	ret	$16
+
+	.cfi_adjust_cfa_offset 48
+.Ltimed_slow:
+	lea	probe_graph_entry(%rip), %rax
+	jmp	arch_entry_to_c
+	recorder_end arch_entry_timed
+
+/* function_graph's exit, unless the call took longer than the function's limit.  0 = it has none. */
+	recorder arch_exit_trigger
+	CFI_RETURN_BY_MIRROR
+	endbr64
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
+	rdtsc
+	mov	probe_thread@gottpoff(%rip), %rcx
+	lea	48(%rsp), %rdi			/* S */
+	mov	%rdi, %rsi
+	shr	$GRANULE_BITS, %rsi
+	cmp	%rsi, %fs:PT_TIMED(%rcx)
+	jne	.Ltrigger_slow
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	%rdi, PS_TOP(%r8)
+	jne	.Ltrigger_slow
+	mov	%fs:PT_WRITER(%rcx), %rsi
+	cmp	%edx, RW_TIME_HI(%rsi)
+	jne	.Ltrigger_slow
+	shl	$32, %rdx
+	or	%rax, %rdx
+	flip	%rdi, LINK_BIT, (MIRROR_SKEW ^ LINK_SKEW ^ ENTERED_SKEW)
+	sub	(%rdi), %rdx
+	mov	$ID_MASK, %edi
+	and	48(%rsp), %edi
+	mov	probe_triggers(%rip), %rcx
+	cmp	TR_FUNCTIONS(%rcx), %edi
+	jae	1f
+	shl	$LIMIT_BITS, %rdi
+	mov	TR_LIMITS + LIMIT_TICKS(%rcx, %rdi), %rcx
+	dec	%rcx
+	dec	%rdx
+	cmp	%rdx, %rcx
+	jb	.Ltrigger_slow			/* too long */
+1:	mov	$8, %edx
+	xadd	%rdx, RW_CURSOR(%rsi)
+	mov	%rdx, %rcx
+	sub	RW_BASE(%rsi), %rcx
+	cmp	RW_SPAN(%rsi), %rcx
+	jae	.Ltrigger_slow
+	mov	48(%rsp), %esi
+	shl	$32, %rsi
+	or	%rax, %rsi
+	mov	%rsi, (%rdx)
+	lea	48(%rsp), %rdi
+	flip	%rdi, MIRROR_BIT, MIRROR_SKEW
+	mov	(%rdi), %rax
+	mov	%rax, 48(%rsp)
+	movq	$0, (%rdi)
+	flip	%rdi, LINK_BIT, LINK_SKEW
+	mov	(%rdi), %rsi
+	mov	%rsi, PS_TOP(%r8)
+	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
+	ret
+
+	.cfi_adjust_cfa_offset 48
+.Ltrigger_slow:
+	lea	probe_trigger_exit(%rip), %rax
+	jmp	arch_exit_to_c
+	recorder_end arch_exit_trigger
+
+	recorder arch_exit_trigger_full
+	CFI_RETURN_BY_MIRROR
+	endbr64
+	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
+	lea	probe_trigger_exit_full(%rip), %rax
+	jmp	arch_exit_to_c
+	recorder_end arch_exit_trigger_full
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,168 @@
+/*
+ * calltap attach: record a process that runs already.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmd/cmd.h>
+#include <host/record/record.h>
+
+#include "recording.h"
+
+#define COMMAND_MAX 4096
+#define WORDS_MAX   256
+
+enum option_code { OPT_DURATION = RECORDING_OWN };
+
+static const struct option long_options[] = {
+	RECORDING_LONG,
+	{"duration", required_argument, NULL, OPT_DURATION},
+	{0},
+};
+
+static void print_help(void)
+{
+	printf("Usage: calltap attach [OPTIONS] PID\n\n"
+	       "Trace a process that runs already, until it ends, ^C, or `calltap detach PID`; then the\n"
+	       "process is as it was.\n\n");
+	recording_print_options();
+	printf("      --duration TIME     detach after TIME (10s, 500ms, ...)\n"
+	       "      --no-fork           do not follow children\n"
+	       "      --allow-no-sites    attach although nothing in it can be traced yet\n"
+	       "      --allow-no-match    attach although a filter matches nothing yet\n"
+	       "      --perf-map          write /tmp/perf-PID.map, by which perf names the stubs\n"
+	       "  -q, --quiet             no progress and no summary\n"
+	       "  -v, --verbose           always print the summary\n"
+	       "      --help              this text\n");
+	recording_print_triggers();
+	printf("\n"
+	       "The exit status is 0 when the process was traced; 2 when there is nothing to trace in it, or it\n"
+	       "cannot be attached to, 1 for a wrong option or a trace file that cannot be written.\n");
+}
+
+/* What the process was started with, for the trace. */
+struct command {
+	char text[COMMAND_MAX];
+	char *words[WORDS_MAX + 1];
+};
+
+static void read_command(struct command *command, pid_t pid)
+{
+	size_t count = 0;
+	char path[64];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd < 0 ? 0 : read(fd, command->text, sizeof(command->text) - 1);
+	if (fd >= 0)
+		close(fd);
+	for (char *word = command->text; word < command->text + got && count < WORDS_MAX; word += strlen(word) + 1)
+		command->words[count++] = word;
+	if (!count) {
+		snprintf(command->text, sizeof(command->text), "?");
+		command->words[0] = command->text;
+	}
+}
+
+static void summarize(const struct recording *recording, const struct record_result *result)
+{
+	if (recording->quiet || !result->attached)
+		return;
+	if (recording->settings.options.verbose || isatty(STDERR_FILENO))
+		fprintf(stderr,
+			"calltap: %u threads were stopped for %.2f ms at the attach, one was away for %.2f ms%s\n",
+			result->attach_threads, (double)result->attach_stop_ns / 1e6,
+			(double)result->attach_borrow_ns / 1e6, result->let_go ? "" : "; the process has ended");
+	if (result->skipped)
+		fprintf(stderr, "calltap: %u functions were left alone: a thread was about to run into them\n",
+			result->skipped);
+	if (result->let_go && result->differing)
+		fprintf(stderr,
+			"calltap: %llu bytes of the process' text differ from its files; somebody else's, or: %s\n",
+			(unsigned long long)result->differing, "see `calltap-attach(1)`");
+	else if (result->let_go && (recording->settings.options.verbose || isatty(STDERR_FILENO)))
+		fprintf(stderr,
+			"calltap: detached, its threads were stopped for %.2f ms; all %.1f MB of its text are as in "
+			"its "
+			"files\n",
+			(double)result->detach_stop_ns / 1e6, (double)result->verified / 1e6);
+	recording_summarize(recording, result);
+}
+
+static int attach(struct recording *recording)
+{
+	struct record_result result;
+	struct calltap_diag diag = {0};
+	struct command command = {0};
+	int ret;
+
+	read_command(&command, recording->settings.options.pid);
+	recording->settings.options.command = command.words;
+	ret = record_run(&recording->settings.options, &result, &diag);
+	if (ret)
+		calltap_diag_print(&diag, stderr);
+	summarize(recording, &result);
+	recording->settings.options.command = NULL;
+	if (!ret)
+		return 0;
+	return result.attached ? EXIT_USAGE : EXIT_NOTHING;
+}
+
+static int take_pid(struct recording *recording, const char *text)
+{
+	char *end;
+	long pid = text ? strtol(text, &end, 10) : 0;
+
+	if (!text)
+		fprintf(stderr, "calltap: there is no process to attach to; see `calltap attach --help`\n");
+	else if (end == text || *end || pid <= 0 || pid > INT32_MAX)
+		fprintf(stderr, "calltap: '%s' is no process id; `pidof PROGRAM` tells one\n", text);
+	else
+		recording->settings.options.pid = (pid_t)pid;
+	return recording->settings.options.pid ? 0 : EXIT_USAGE;
+}
+
+static int take_option(struct recording *recording, int code)
+{
+	if (code != OPT_DURATION)
+		return recording_take(recording, code, optarg, "attach");
+	if (setting_parse_time(optarg, &recording->settings.options.duration_ns) &&
+	    recording->settings.options.duration_ns)
+		return 0;
+	fprintf(stderr, "calltap: duration '%s' is not valid; give a time such as 10s or 500ms\n", optarg);
+	return EXIT_USAGE;
+}
+
+int cmd_attach(int argc, char **argv)
+{
+	struct recording recording;
+	int code, ret = recording_init(&recording);
+
+	while (!ret && (code = getopt_long(argc, argv, RECORDING_SHORT, long_options, NULL)) != -1) {
+		if (code == OPT_HELP) {
+			print_help();
+			recording_clear(&recording);
+			return 0;
+		}
+		ret = take_option(&recording, code);
+	}
+	if (!ret)
+		ret = take_pid(&recording, argv[optind]);
+	if (!ret && argv[optind + 1]) {
+		fprintf(stderr, "calltap: one process at a time; see `calltap attach --help`\n");
+		ret = EXIT_USAGE;
+	}
+	if (!ret)
+		ret = recording_check(&recording, argc, argv, optind);
+	if (!ret)
+		ret = attach(&recording);
+	recording_clear(&recording);
+	return ret;
+}

@@ -1,0 +1,380 @@
+/*
+ * `calltap live`: calls as text while they happen, like the kernel's
+ * trace_pipe.
+ *
+ * Caller: main.  Context: host.  The recording runs in a thread of its own
+ * (watching.h) and writes to memory; another reads what it has written, and
+ * passes over what this one, who prints, has not taken in time: a slow
+ * terminal holds nobody up.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <host/trace/follow.h>
+#include <host/view/parse.h>
+#include <host/view/replay.h>
+#include <host/view/term.h>
+#include <tracers/tracer.h>
+
+#include "cmd.h"
+#include "watching.h"
+
+#define POLL_MS	     20
+#define OPEN_NS	     100000000u	 /* a call that is open for longer is shown before its end */
+#define QUEUED_MAX   (64u << 20) /* bytes of records that wait to be printed */
+#define BATCH_BYTES  (64u << 10) /* printed while nothing is read; the output's buffer has room for more */
+#define LINE_BYTES   (32u << 10) /* no line is longer */
+#define THREAD_WIDTH 16
+
+static const char help[] =
+	"usage: calltap live [OPTION...] PID\n"
+	"       calltap live [OPTION...] -- COMMAND [ARGUMENT...]\n"
+	"Show calls as text while they happen, as `calltap replay` shows a trace.\n\n"
+	"  -p, --tracer NAME       function_graph (default) or function\n" WATCHING_HELP
+	"  -t, --threshold TIME    record no finished calls shorter than TIME (10us, 1ms, ...)\n"
+	"      --mode MODE         drop (leave out and count; default) or block, when a buffer is full\n"
+	"  -b, --buffer SIZE       buffer of each thread (default 4M)\n"
+	"  -f, --function GLOB     show only functions of this name\n"
+	"      --pid PID           show only this process\n"
+	"      --tid TID           show only this thread\n"
+	"      --min DURATION      show only calls that took as long, as in 10us, when they end\n"
+	"      --depth N           show only the outer N levels of calls\n"
+	"      --abstime           a column with the time of each line\n"
+	"      --proc              a column with the process\n"
+	"      --tail              the function's name at each closing brace\n"
+	"      --color WHEN        auto, always or never\n"
+	"  -o, --output FILE       write the text to FILE instead of standard output\n"
+	"      --help              this text\n\n"
+	"^C ends it; a process that ran already is let go of.\n";
+
+enum option_code {
+	OPT_SHOW_PID = RECORDING_OWN,
+	OPT_SHOW_TID,
+	OPT_MIN,
+	OPT_DEPTH,
+	OPT_ABSTIME,
+	OPT_PROC,
+	OPT_TAIL,
+	OPT_COLOR,
+};
+
+static const struct option long_options[] = {
+	{"tracer", required_argument, NULL, 'p'},
+	WATCHING_LONG,
+	{"threshold", required_argument, NULL, 't'},
+	{"mode", required_argument, NULL, OPT_MODE},
+	{"buffer", required_argument, NULL, 'b'},
+	{"function", required_argument, NULL, 'f'},
+	{"pid", required_argument, NULL, OPT_SHOW_PID},
+	{"tid", required_argument, NULL, OPT_SHOW_TID},
+	{"min", required_argument, NULL, OPT_MIN},
+	{"depth", required_argument, NULL, OPT_DEPTH},
+	{"abstime", no_argument, NULL, OPT_ABSTIME},
+	{"proc", no_argument, NULL, OPT_PROC},
+	{"tail", no_argument, NULL, OPT_TAIL},
+	{"color", required_argument, NULL, OPT_COLOR},
+	{"output", required_argument, NULL, 'o'},
+	{"help", no_argument, NULL, OPT_HELP},
+	{0},
+};
+
+struct live {
+	struct watching watching;
+	struct view_filter filter;
+	struct replay_options options;
+	enum term_color color;
+	const char *output; /* NULL = standard output */
+	char path[64];	    /* of the memory that the recording is written to */
+	int memory;
+	struct out *out;
+	struct replay *replay; /* NULL: the file has not told yet what is recorded */
+	/* Between the thread that reads the file and the one that prints. */
+	pthread_mutex_t lock;
+	pthread_t reader;
+	struct trace_follow *follow;
+	int read_error;
+	bool stop; /* atomic: the reader ends after one more look */
+};
+
+static void *read_on(void *arg)
+{
+	struct live *live = arg;
+	bool stop;
+
+	do {
+		stop = __atomic_load_n(&live->stop, __ATOMIC_ACQUIRE);
+		pthread_mutex_lock(&live->lock);
+		if (!live->read_error)
+			live->read_error = trace_follow_poll(live->follow);
+		pthread_mutex_unlock(&live->lock);
+		if (!stop)
+			(void)poll(NULL, 0, POLL_MS);
+	} while (!stop);
+	return NULL;
+}
+
+static bool wanted(const struct live *live, const struct trace *trace, const struct trace_event *event)
+{
+	const struct trace_thread *thread = trace_thread(trace, event->thread);
+	const struct trace_process *process = thread ? trace_process(trace, thread->process) : NULL;
+
+	if (live->filter.tid && (!thread || thread->tid != live->filter.tid))
+		return false;
+	return !live->filter.pid || (process && process->pid == live->filter.pid);
+}
+
+static bool is_full(const struct live *live)
+{
+	return live->out->used > BATCH_BYTES || live->out->size - live->out->used < LINE_BYTES;
+}
+
+/* What is known so far, to the output's buffer; *more: there is more than went in. */
+static int take_events(struct live *live, bool *more)
+{
+	const struct trace *trace = trace_follow_trace(live->follow);
+	struct trace_event event;
+	uint64_t open_ticks, ticks;
+	int ret = 0;
+
+	*more = false;
+	if (!trace)
+		return 0;
+	if (!live->replay)
+		ret = replay_create(&live->replay, trace, &live->filter, &live->options, live->out);
+	while (!ret && !*more && trace_follow_next(live->follow, &event)) {
+		if (wanted(live, trace, &event))
+			ret = replay_feed(live->replay, &event);
+		*more = is_full(live);
+	}
+	ticks = trace_follow_ticks(live->follow);
+	open_ticks = (uint64_t)(OPEN_NS * trace_ticks_per_ns(trace));
+	if (!ret && !*more && ticks > open_ticks)
+		ret = replay_settle(live->replay, ticks - open_ticks);
+	return ret;
+}
+
+/* Print what has come; the lock is not held while the output takes its time. */
+static int print(struct live *live)
+{
+	bool more = true;
+	int ret = 0;
+
+	while (!ret && more) {
+		pthread_mutex_lock(&live->lock);
+		ret = take_events(live, &more);
+		pthread_mutex_unlock(&live->lock);
+		if (!ret)
+			ret = out_flush(live->out);
+	}
+	return ret;
+}
+
+static int stop_reading(struct live *live)
+{
+	__atomic_store_n(&live->stop, true, __ATOMIC_RELEASE);
+	pthread_join(live->reader, NULL);
+	return live->read_error;
+}
+
+/* All that was recorded is in the file now. */
+static int print_rest(struct live *live)
+{
+	int ret;
+
+	trace_follow_finish(live->follow);
+	ret = print(live);
+	if (!ret && live->replay)
+		ret = replay_end(live->replay);
+	return ret ? ret : out_flush(live->out);
+}
+
+/* Until the recording ends, by itself or since nobody reads any more. */
+static int show(struct live *live)
+{
+	struct pollfd done = {live->watching.done, POLLIN, 0};
+	int ret = 0, read_ret;
+
+	while (!watching_ended(&live->watching)) {
+		(void)poll(&done, 1, POLL_MS);
+		if (!ret)
+			ret = print(live);
+		if (ret && !live->watching.stops)
+			watching_stop(&live->watching);
+	}
+	read_ret = stop_reading(live);
+	if (!ret)
+		ret = print_rest(live);
+	return ret ? ret : read_ret;
+}
+
+static int open_output(struct live *live)
+{
+	int fd = STDOUT_FILENO, ret;
+
+	if (live->output) {
+		fd = open(live->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		if (fd < 0) {
+			fprintf(stderr, "calltap: cannot create '%s': %s\n", live->output, strerror(errno));
+			return -errno;
+		}
+	}
+	live->options.color = term_wants_color(live->color, fd);
+	ret = out_create(&live->out, fd);
+	if (!ret)
+		ret = trace_follow_create(&live->follow, live->memory, QUEUED_MAX);
+	if (!ret)
+		ret = -pthread_create(&live->reader, NULL, read_on, live);
+	if (ret)
+		fprintf(stderr, "calltap: not enough memory\n");
+	return ret;
+}
+
+static void tell(const struct live *live, int ret)
+{
+	uint64_t passed_over = trace_follow_passed_over(live->follow);
+
+	if (passed_over && !live->watching.recording.quiet)
+		fprintf(stderr, "calltap: %llu records came faster than they could be shown and were left out\n",
+			(unsigned long long)passed_over);
+	if (ret && ret != -EPIPE)
+		fprintf(stderr, "calltap: the calls cannot be shown: %s\n", strerror(-ret));
+}
+
+static int live_run(struct live *live)
+{
+	struct record_options *options = &live->watching.recording.settings.options;
+	int ret, status;
+
+	live->memory = memfd_create("calltap-live", MFD_CLOEXEC);
+	if (live->memory < 0) {
+		fprintf(stderr, "calltap: cannot make memory for the records: %s\n", strerror(errno));
+		return EXIT_USAGE;
+	}
+	/* Through this process' own descriptor: whoever asks, the recording opens it itself. */
+	snprintf(live->path, sizeof(live->path), "/proc/self/fd/%d", live->memory);
+	options->output = live->path;
+	options->follow = true;
+	options->progress = false;
+	signal(SIGPIPE, SIG_IGN);
+	ret = open_output(live);
+	if (ret)
+		return EXIT_USAGE;
+	ret = watching_start(&live->watching);
+	if (ret)
+		(void)stop_reading(live);
+	else
+		ret = show(live);
+	status = watching_finish(&live->watching);
+	tell(live, ret);
+	replay_destroy(live->replay);
+	trace_follow_destroy(live->follow);
+	(void)out_destroy(live->out);
+	return ret && ret != -EPIPE ? EXIT_USAGE : status;
+}
+
+static int take_view_option(struct live *live, int code, struct calltap_diag *diag)
+{
+	uint64_t number = 0;
+	int ret = 0;
+
+	switch (code) {
+	case 'f':
+		live->filter.function = optarg;
+		return 0;
+	case OPT_SHOW_PID:
+		ret = parse_number(&number, optarg, INT32_MAX, "--pid", diag);
+		live->filter.pid = (uint32_t)number;
+		return ret;
+	case OPT_SHOW_TID:
+		ret = parse_number(&number, optarg, INT32_MAX, "--tid", diag);
+		live->filter.tid = (uint32_t)number;
+		return ret;
+	case OPT_DEPTH:
+		ret = parse_number(&number, optarg, UINT32_MAX, "--depth", diag);
+		live->options.depth = (uint32_t)number;
+		return ret;
+	case OPT_MIN:
+		return parse_duration(&live->filter.min_ns, optarg, diag);
+	case OPT_COLOR:
+		return term_parse_color(&live->color, optarg, diag);
+	default:
+		return 1;
+	}
+}
+
+static int take_option(struct live *live, int code)
+{
+	struct calltap_diag diag = {0};
+	int ret = take_view_option(live, code, &diag);
+
+	if (ret < 0)
+		calltap_diag_print(&diag, stderr);
+	if (ret <= 0)
+		return ret ? EXIT_USAGE : 0;
+	switch (code) {
+	case OPT_ABSTIME:
+		live->options.abstime = true;
+		return 0;
+	case OPT_PROC:
+		live->options.proc = true;
+		return 0;
+	case OPT_TAIL:
+		live->options.tail = true;
+		return 0;
+	case 'o':
+		live->output = optarg;
+		return 0;
+	default:
+		return recording_take(&live->watching.recording, code, optarg, "live");
+	}
+}
+
+/* What has no records to show, or keeps them until the end. */
+static int check(const struct live *live)
+{
+	const struct record_options *options = &live->watching.recording.settings.options;
+
+	if (options->mode > CALLTAP_MODE_DROP || !strcmp(options->tracer->name, "profile") ||
+	    !strcmp(options->tracer->name, "nop")) {
+		fprintf(stderr, "calltap: live shows records as they come: it takes the tracers function_graph and "
+				"function, and the modes drop and block\n");
+		return EXIT_USAGE;
+	}
+	return 0;
+}
+
+int cmd_live(int argc, char **argv)
+{
+	struct live live = {.filter = {.to_ns = UINT64_MAX},
+			    .options = {.size = sizeof(live.options), .thread_width = THREAD_WIDTH},
+			    .memory = -1,
+			    .lock = PTHREAD_MUTEX_INITIALIZER};
+	int code, ret = watching_init(&live.watching);
+
+	live.watching.recording.settings.options.mode = CALLTAP_MODE_DROP;
+	while (!ret && (code = getopt_long(argc, argv, "+p:l:n:g:t:b:f:o:", long_options, NULL)) != -1) {
+		if (code == OPT_HELP) {
+			fputs(help, stdout);
+			watching_clear(&live.watching);
+			return 0;
+		}
+		ret = take_option(&live, code);
+	}
+	if (!ret)
+		ret = watching_target(&live.watching, argc, argv, "live");
+	if (!ret)
+		ret = check(&live);
+	if (!ret)
+		ret = recording_check(&live.watching.recording, argc, argv, optind);
+	if (!ret)
+		ret = live_run(&live);
+	watching_clear(&live.watching);
+	return ret;
+}

@@ -1,0 +1,356 @@
+/*
+ * Options and messages of recordings (recording.h).  Context: host.
+ */
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <host/elf/filter.h>
+#include <host/record/triggers.h>
+#include <tracers/tracer.h>
+
+#include "recording.h"
+
+#define DEFAULT_BUFFER (4u << 20)
+#define WAIT_MAX_MS    1000
+#define GAP_NS	       1000000000u /* between actions of a trigger */
+
+int recording_init(struct recording *recording)
+{
+	*recording = (struct recording){
+		.settings =
+			{
+				.options =
+					{
+						.size = sizeof(struct record_options),
+						.output = RECORDING_OUTPUT,
+						.tracer = tracer_at(0),
+						.buffer_bytes = DEFAULT_BUFFER,
+						.wait_max_ms = WAIT_MAX_MS,
+					},
+				.tracing = true,
+			},
+		.gap_ns = GAP_NS,
+	};
+	return filter_set_create(&recording->settings.options.filters) ? EXIT_USAGE : 0;
+}
+
+void recording_clear(struct recording *recording)
+{
+	filter_set_destroy(recording->settings.options.filters);
+	triggers_destroy(recording->triggers);
+	free(recording->text);
+}
+
+void recording_print_options(void)
+{
+	printf("  -p, --tracer NAME       what to record:\n");
+	for (size_t i = 0; tracer_at(i); i++)
+		if (!tracer_at(i)->counts) /* that one is for top */
+			printf("                            %-15s %s\n", tracer_at(i)->name, tracer_at(i)->summary);
+	printf("  -l, --trace FILTER      trace only these functions\n"
+	       "  -n, --notrace FILTER    do not trace these functions\n"
+	       "  -g, --graph FILTER      trace these functions and what they call\n"
+	       "      --no-graph FILTER   trace neither these functions nor what they call\n"
+	       "                          FILTER: glob, /regex/, object:function or @FILE; may be repeated\n"
+	       "      --max-depth N       record at most N traced calls deep\n"
+	       "  -t, --threshold TIME    leave out finished calls shorter than TIME (10us, 1ms, ...)\n"
+	       "      --mode MODE         when a buffer is full: block (wait for the tool; default),\n"
+	       "                          drop (leave out and count) or overwrite (keep the newest)\n"
+	       "  -b, --buffer SIZE       buffer of each thread (default 4M)\n"
+	       "      --buffer-dir DIR    with --mode overwrite: buffers are files in DIR, on tmpfs,\n"
+	       "                          and outlive the tool and the program\n"
+	       "  -o, --output FILE       trace file (default " RECORDING_OUTPUT "; an older one becomes FILE.old)\n");
+}
+
+/* The words that settings know these options by; NULL = it is none of those. */
+static const char *key_of(int code)
+{
+	switch (code) {
+	case 'p':
+		return "tracer";
+	case 'l':
+		return "trace";
+	case 'n':
+		return "notrace";
+	case 'g':
+		return "graph";
+	case OPT_NO_GRAPH:
+		return "no-graph";
+	case 'b':
+		return "buffer";
+	case OPT_MODE:
+		return "mode";
+	case OPT_MAX_DEPTH:
+		return "max-depth";
+	case 't':
+		return "threshold";
+	default:
+		return NULL;
+	}
+}
+
+static int take_setting(struct recording *recording, const char *key, const char *value)
+{
+	struct calltap_diag diag;
+
+	if (!setting_take(&recording->settings, key, value, &diag))
+		return 0;
+	calltap_diag_print(&diag, stderr);
+	return EXIT_USAGE;
+}
+
+void recording_print_triggers(void)
+{
+	printf("Triggers (CONDITION: FUNCTION, then entered, left, threw, '> TIME' or 'COUNT in TIME'):\n"
+	       "      --snapshot-when CONDITION\n"
+	       "                          write what the flight recorder (--mode overwrite) holds to FILE.1, .2, ...\n"
+	       "      --start-when, --stop-when CONDITION\n"
+	       "                          record from then on, until then\n"
+	       "      --stack-when CONDITION\n"
+	       "                          print the thread's stack\n"
+	       "      --run-when 'CONDITION => COMMAND'\n"
+	       "                          run COMMAND by the shell\n"
+	       "      --after TIME        take snapshots so long after (default 0)\n"
+	       "      --history TIME      snapshots go back so far (default: all there is)\n"
+	       "      --trigger-gap TIME  at most one action of a trigger in TIME (default 1s)\n"
+	       "      --trigger-max N     at most N actions in all\n");
+}
+
+static int take_trigger(struct recording *recording, enum trigger_action action, const char *text)
+{
+	struct calltap_diag diag = {.column = -1};
+
+	if (!recording->triggers && triggers_create(&recording->triggers))
+		return EXIT_USAGE;
+	if (!triggers_add(recording->triggers, action, text, &diag))
+		return 0;
+	calltap_diag_print(&diag, stderr);
+	return EXIT_USAGE;
+}
+
+static int take_time(uint64_t *ns, const char *value)
+{
+	if (setting_parse_time(value, ns))
+		return 0;
+	fprintf(stderr, "calltap: time '%s' is not valid; give a time such as 100ms or 2s\n", value);
+	return EXIT_USAGE;
+}
+
+/* What triggers have of options; -1: it is none of those. */
+static int take_of_triggers(struct recording *recording, int code, const char *value)
+{
+	switch (code) {
+	case OPT_SNAPSHOT_WHEN:
+		return take_trigger(recording, TRIGGER_SNAPSHOT, value);
+	case OPT_START_WHEN:
+		return take_trigger(recording, TRIGGER_START, value);
+	case OPT_STOP_WHEN:
+		return take_trigger(recording, TRIGGER_STOP, value);
+	case OPT_STACK_WHEN:
+		return take_trigger(recording, TRIGGER_STACK, value);
+	case OPT_RUN_WHEN:
+		return take_trigger(recording, TRIGGER_RUN, value);
+	case OPT_AFTER:
+		return take_time(&recording->after_ns, value);
+	case OPT_HISTORY:
+		return take_time(&recording->history_ns, value);
+	case OPT_TRIGGER_GAP:
+		return take_time(&recording->gap_ns, value);
+	case OPT_TRIGGER_MAX:
+		if (setting_parse_count(value, &recording->trigger_max))
+			return 0;
+		fprintf(stderr, "calltap: count '%s' is not valid; give a number from 1\n", value);
+		return EXIT_USAGE;
+	default:
+		return -1;
+	}
+}
+
+int recording_take(struct recording *recording, int code, const char *value, const char *verb)
+{
+	struct record_options *options = &recording->settings.options;
+	int ret = take_of_triggers(recording, code, value);
+
+	if (ret >= 0)
+		return ret;
+	if (key_of(code))
+		return take_setting(recording, key_of(code), value);
+	switch (code) {
+	case 'o':
+		options->output = value;
+		return 0;
+	case OPT_NO_FORK:
+		options->no_fork = true;
+		return 0;
+	case OPT_NO_SITES:
+		options->allow_no_sites = true;
+		return 0;
+	case OPT_NO_MATCH:
+		options->allow_no_match = true;
+		return 0;
+	case OPT_PERF_MAP:
+		options->perf_map = true;
+		return 0;
+	case OPT_BUFFER_DIR:
+		options->buffer_dir = value;
+		return 0;
+	case 'q':
+		recording->quiet = true;
+		return 0;
+	case 'v':
+		options->verbose = true;
+		return 0;
+	default:
+		fprintf(stderr, "calltap: see `calltap %s --help`\n", verb);
+		return EXIT_USAGE;
+	}
+}
+
+/* The agent lies beside the command in a build tree, or in the library folder of an installation. */
+static int find_agent(char path[PATH_MAX])
+{
+	static const char *const places[] = {
+		"%s/../agent/libcalltap-agent.so",
+		"%s/../" CALLTAP_LIBDIR "/calltap/libcalltap-agent.so",
+	};
+	char self[PATH_MAX], tried[PATH_MAX * 2];
+	ssize_t got = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (got < 0)
+		return -errno;
+	self[got] = 0;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		char copy[PATH_MAX];
+
+		memcpy(copy, self, sizeof(copy));
+		snprintf(tried, sizeof(tried), places[i], dirname(copy));
+		if (realpath(tried, path))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* What was typed before the command, for the file. */
+static char *options_text(int argc, char **argv, int end)
+{
+	size_t size = 1;
+	char *text;
+
+	for (int i = 1; i < end && i < argc; i++)
+		size += strlen(argv[i]) + 1;
+	text = calloc(1, size);
+	for (int i = 1; text && i < end && i < argc; i++)
+		snprintf(text + strlen(text), size - strlen(text), "%s%s", i > 1 ? " " : "", argv[i]);
+	return text;
+}
+
+int recording_check(struct recording *recording, int argc, char **argv, int end)
+{
+	struct record_options *options = &recording->settings.options;
+	int ret;
+
+	if (!settings_fit_tracer(options)) {
+		fprintf(stderr,
+			"calltap: -g, --no-graph, --max-depth and --threshold need the tracer function_graph\n");
+		return EXIT_USAGE;
+	}
+	if (options->tracer->counts && options->mode != CALLTAP_MODE_PROFILE) {
+		fprintf(stderr, "calltap: the tracer %s keeps counters and writes no trace; `calltap top` shows them\n",
+			options->tracer->name);
+		return EXIT_USAGE;
+	}
+	ret = find_agent(recording->agent);
+	if (ret == -ENOENT && access("/proc/self", F_OK))
+		fprintf(stderr,
+			"calltap: /proc is not mounted, and nothing can be traced without it; mount it first\n");
+	else if (ret)
+		fprintf(stderr, "calltap: libcalltap-agent.so is not beside this program; install Calltap again\n");
+	if (ret)
+		return EXIT_USAGE;
+	if (recording->triggers) {
+		triggers_set_rate(recording->triggers, recording->gap_ns, recording->trigger_max);
+		triggers_set_window(recording->triggers, recording->after_ns, recording->history_ns);
+		options->triggers = recording->triggers;
+	}
+	recording->text = options_text(argc, argv, end);
+	options->options_text = recording->text ? recording->text : "";
+	options->agent_path = recording->agent;
+	options->progress = !recording->quiet && isatty(STDERR_FILENO);
+	return 0;
+}
+
+void recording_tell_losses(const struct record_result *result)
+{
+	if (result->failed)
+		fprintf(stderr, "calltap: %llu functions were left alone: their bytes were not what the file says\n",
+			(unsigned long long)result->failed);
+	if (result->left_over)
+		fprintf(stderr,
+			"calltap: %llu functions of what runs on are switched off, but their bytes are not the file's "
+			"again\n",
+			(unsigned long long)result->left_over);
+	if (result->untraced)
+		fprintf(stderr,
+			"calltap: %llu calls were not recorded: there was no buffer for their thread, or no memory "
+			"beside "
+			"their stack; a smaller buffer (-b) leaves room for more threads\n",
+			(unsigned long long)result->untraced);
+	if (result->shut_in)
+		fprintf(stderr,
+			"calltap: %u processes shut themselves in (seccomp) where system calls that tracing makes are "
+			"forbidden; new threads, stacks, forked children and libraries after that are not in the "
+			"trace\n",
+			result->shut_in);
+	if (result->executed)
+		fprintf(stderr,
+			"calltap: %u programs were executed in a sandbox (seccomp), where the agent stays out\n",
+			result->executed);
+	if (result->spaces)
+		fprintf(stderr,
+			"calltap: libraries that dlmopen() loaded into name spaces of their own are not traced\n");
+	if (result->foreign)
+		fprintf(stderr,
+			"calltap: %u programs for another CPU were executed, and are not in the trace, which has one "
+			"CPU's\n",
+			result->foreign);
+	if (result->strays)
+		fprintf(stderr,
+			"calltap: %u processes run on, and are not in the trace: they made no traced call so far\n",
+			result->strays);
+	if (result->unreached && result->kills_forks)
+		fprintf(stderr,
+			"calltap: %u forked children were not traced: this emulator would abort them if they were; "
+			"install one without plugins (apt-get install qemu-user-static)\n",
+			result->unreached);
+	else if (result->unreached)
+		fprintf(stderr,
+			"calltap: %u forked children were not traced: they could not reach the recorder, for want of "
+			"time, threads, memory or descriptors, or from a network namespace of their own\n",
+			result->unreached);
+	if (result->lost)
+		fprintf(stderr,
+			"calltap: %llu records were lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
+			(unsigned long long)result->lost);
+}
+
+void recording_summarize(const struct recording *recording, const struct record_result *result)
+{
+	const struct record_options *options = &recording->settings.options;
+	double waited_ms = result->ticks_per_ns > 0 ? (double)result->wait_ticks / result->ticks_per_ns / 1e6 : 0;
+
+	if (recording->quiet || !result->ran)
+		return;
+	recording_tell_losses(result);
+	if (!options->verbose && !isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "calltap: %llu records of %u threads in %u processes, %.1f MB in %s",
+		(unsigned long long)result->records, result->threads, result->processes,
+		(double)result->file_bytes / 1e6, options->output ? options->output : "no file");
+	if (waited_ms >= 1)
+		fprintf(stderr, "; threads waited %.0f ms for the tool", waited_ms);
+	fprintf(stderr, "\n");
+}

@@ -1,0 +1,155 @@
+/*
+ * `calltap snapshot`: what a flight recorder holds now, as a trace file.
+ *
+ * The file is opened here, with the rights of who asks, under a name of its
+ * own beside the one that it gets when it is whole; the session is handed the
+ * descriptor.  Caller: main.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <host/core/core.h>
+
+#include "cmd.h"
+#include "steering.h"
+
+#define PATIENCE_MS 300000
+
+static const char help[] = "usage: calltap snapshot PID [-o FILE] [--history TIME]\n"
+			   "Write what the flight recorder of PID (--mode overwrite) holds now to a trace file,\n"
+			   "while it goes on recording.\n\n"
+			   "  -o, --output FILE     where to (default calltap.data.snapshot); an older one is\n"
+			   "                        replaced when this one is complete\n"
+			   "      --history TIME    only the last TIME (500ms, 2s, ...)\n"
+			   "      --reason TEXT     for the file: why\n"
+			   "  -h, --help            this text\n";
+
+enum { OPTION_OUTPUT = 'o', OPTION_HISTORY = STEERING_OWN, OPTION_REASON };
+
+struct snapshot {
+	const char *output, *reason;
+	uint64_t history_ns;
+	char temporary[PATH_MAX];
+	int fd;
+};
+
+static int read_option(struct steering *steering, struct snapshot *snapshot, int option, char **argv)
+{
+	switch (option) {
+	case OPTION_OUTPUT:
+		snapshot->output = optarg;
+		return 0;
+	case OPTION_HISTORY:
+		return setting_parse_time(optarg, &snapshot->history_ns) && snapshot->history_ns
+			       ? 0
+			       : calltap_diag_set(&steering->diag, -EINVAL,
+						  "history '%s' is not valid; give a time such as 500ms or 2s", optarg);
+	case OPTION_REASON:
+		snapshot->reason = optarg;
+		return strpbrk(optarg, "\n\r") ? calltap_diag_set(&steering->diag, -EINVAL, "a reason is one line") : 0;
+	default:
+		return steering_option(steering, option, argv);
+	}
+}
+
+static int open_output(struct snapshot *snapshot, struct calltap_diag *diag)
+{
+	if (snprintf(snapshot->temporary, sizeof(snapshot->temporary), "%s.XXXXXX", snapshot->output) >=
+	    (int)sizeof(snapshot->temporary))
+		return calltap_diag_set(diag, -ENAMETOOLONG, "cannot write %s: its name is too long", snapshot->output);
+	snapshot->fd = mkostemp(snapshot->temporary, O_CLOEXEC);
+	return snapshot->fd < 0
+		       ? calltap_diag_set(diag, -errno, "cannot write %s: %s", snapshot->output, strerror(errno))
+		       : 0;
+}
+
+/* Nobody records it any more; but what the flight recorder of a killed tool held is still in its memory. */
+static int read_memory(struct steering *steering, struct snapshot *snapshot, pid_t pid)
+{
+	struct calltap_diag why = {.column = -1};
+	struct core_result result;
+	int err = core_read_process(pid, snapshot->fd, &result, &why);
+
+	if (err == -ENODATA || err == -ESRCH)
+		return steering->diag.code; /* as it says already, it is not traced */
+	if (err) {
+		steering->diag = why;
+		return err;
+	}
+	if (snapshot->history_ns)
+		fprintf(stderr, "calltap: the tool is gone: all that it left is written, whatever --history says\n");
+	printf("%llu records of %u threads, which a tool that is gone has left in process %d\n",
+	       (unsigned long long)result.records, result.threads, (int)pid);
+	return 0;
+}
+
+static int ask(struct steering *steering, struct snapshot *snapshot, pid_t pid)
+{
+	char history[64], *reason = NULL, *answer = NULL;
+	const char *words[2] = {history};
+	struct remote_request request = {
+		.verb = "snapshot", .words = words, .count = 1, .fd = snapshot->fd, .timeout_ms = PATIENCE_MS};
+	int socket, err = remote_connect(&socket, pid, &steering->diag);
+
+	if (err)
+		return err == -ESRCH ? read_memory(steering, snapshot, pid) : err;
+	snprintf(history, sizeof(history), "history_ns=%llu", (unsigned long long)snapshot->history_ns);
+	if (snapshot->reason && asprintf(&reason, "reason=%s", snapshot->reason) < 0)
+		err = calltap_diag_set(&steering->diag, -ENOMEM, "not enough memory");
+	if (reason)
+		words[request.count++] = reason;
+	if (!err)
+		err = remote_ask(socket, &request, &answer, &steering->diag);
+	close(socket);
+	if (!err)
+		steering_print(answer);
+	free(answer);
+	free(reason);
+	return err;
+}
+
+static int take(struct steering *steering, struct snapshot *snapshot, pid_t pid)
+{
+	int err = open_output(snapshot, &steering->diag);
+
+	if (err)
+		return err;
+	err = ask(steering, snapshot, pid);
+	if (close(snapshot->fd) && !err)
+		err = calltap_diag_set(&steering->diag, -errno, "cannot write %s: %s", snapshot->output,
+				       strerror(errno));
+	if (!err && rename(snapshot->temporary, snapshot->output))
+		err = calltap_diag_set(&steering->diag, -errno, "cannot write %s: %s", snapshot->output,
+				       strerror(errno));
+	if (err)
+		unlink(snapshot->temporary);
+	return err;
+}
+
+int cmd_snapshot(int argc, char **argv)
+{
+	static const struct option options[] = {{"output", required_argument, NULL, OPTION_OUTPUT},
+						{"history", required_argument, NULL, OPTION_HISTORY},
+						{"reason", required_argument, NULL, OPTION_REASON},
+						STEERING_OPTIONS,
+						{0}};
+	struct snapshot snapshot = {.output = "calltap.data.snapshot"};
+	struct steering steering;
+	pid_t pid = 0;
+	int option, err = 0;
+
+	steering_init(&steering, "snapshot", help);
+	while (!err && !steering.done && (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1)
+		err = read_option(&steering, &snapshot, option, argv);
+	if (!err && !steering.done)
+		err = steering_pid(&steering, &pid, argc, argv);
+	if (!err && !steering.done)
+		err = steering_no_more(&steering, argc, argv);
+	if (!err && !steering.done)
+		err = take(&steering, &snapshot, pid);
+	return steering_close(&steering, err);
+}

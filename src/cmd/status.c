@@ -1,0 +1,242 @@
+/*
+ * `calltap status`: which processes are traced, how, and how fast.
+ *
+ * Every session is asked twice, so that records per second can be told.  One
+ * that does not answer is named on standard error; the others are shown all
+ * the same.  Caller: main.  Context: host.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/view/json.h"
+#include "host/view/timetext.h"
+#include "cmd.h"
+#include "steering.h"
+
+#define BETWEEN_MS 500
+
+static const char help[] = "usage: calltap status [PID] [--json]\n"
+			   "Show which processes you trace, and how: without PID a table of all, with it all that\n"
+			   "is known of one.\n\n"
+			   "      --json            JSON\n"
+			   "  -h, --help            this text\n";
+
+struct row {
+	struct remote_status status;
+	double rate; /* records per second */
+	bool known;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The two readings; false: somebody did not answer, which was told. */
+static bool ask_all(const struct remote_session *sessions, struct row *rows, size_t count)
+{
+	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000};
+	uint64_t *first_ns = calloc(count + 1, sizeof(*first_ns));
+	bool all = first_ns != NULL;
+
+	for (int turn = 0; turn < 2 && first_ns; turn++) {
+		for (size_t i = 0; i < count; i++) {
+			struct calltap_diag diag = {0};
+			uint64_t before = rows[i].status.records, now;
+			int err;
+
+			if (turn && !rows[i].known)
+				continue;
+			err = remote_ask_status(sessions[i].socket, &rows[i].status, &diag);
+			rows[i].known = !err;
+			now = now_ns();
+			if (err && (err != -EPIPE || count == 1)) { /* of many, one that ends meanwhile is over */
+				fprintf(stderr, "calltap: process %d: %s\n", (int)sessions[i].pid, diag.text);
+				all = false;
+			}
+			if (turn && rows[i].status.records > before)
+				rows[i].rate =
+					(double)(rows[i].status.records - before) * 1e9 / (double)(now - first_ns[i]);
+			first_ns[i] = now;
+		}
+		if (!turn)
+			nanosleep(&pause, NULL);
+	}
+	free(first_ns);
+	return all;
+}
+
+static const char *since(const struct remote_status *status, char text[32])
+{
+	time_t began = (time_t)(status->began_ns / 1000000000);
+	struct tm fields;
+
+	if (!localtime_r(&began, &fields) || !strftime(text, 32, "%F %T", &fields))
+		snprintf(text, 32, "?");
+	return text;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void print_table(const struct row *rows, size_t count, struct out *out)
+{
+	out_text(out, "    PID  PROGRAM             TOOL  TRACER          MODE       TRACING  THREADS        SITES ON"
+		      "   RECORDS/S        LOST  SINCE\n");
+	for (size_t i = 0; i < count; i++) {
+		const struct remote_status *status = &rows[i].status;
+		char text[32], sites[48];
+
+		if (!rows[i].known)
+			continue;
+		snprintf(sites, sizeof(sites), "%" PRIu64 "/%" PRIu64, status->sites_on, status->sites);
+		out_u64_width(out, status->pid, 7);
+		out_spaces(out, 2);
+		out_column(out, base_name(status->program), 16, false);
+		out_u64_width(out, status->tool, 8);
+		out_spaces(out, 2);
+		out_column(out, status->tracer, 16, false);
+		out_column(out, status->mode, 11, false);
+		out_column(out, status->tracing ? "on" : "off", 7, false);
+		out_u64_width(out, status->threads, 9);
+		out_column(out, sites, 16, true);
+		out_u64_width(out, (uint64_t)rows[i].rate, 12);
+		out_u64_width(out, status->lost, 12);
+		out_format(out, "  %s\n", since(status, text));
+	}
+}
+
+static void print_one(const struct row *row, struct out *out)
+{
+	const struct remote_status *status = &row->status;
+	char text[32], size[TIMETEXT_MAX];
+
+	out_format(out, "process:      %" PRIu64 ", %s%s\n", status->pid, status->program,
+		   status->attached ? ", attached to" : "");
+	out_format(out, "tool:         process %" PRIu64 ", since %s\n", status->tool, since(status, text));
+	out_format(out, "tracing:      %s, tracer %s, mode %s\n", status->tracing ? "on" : "off", status->tracer,
+		   status->mode);
+	out_format(out, "traced:       %" PRIu64 " processes, %" PRIu64 " threads\n", status->processes,
+		   status->threads);
+	out_format(out, "sites:        %" PRIu64 " patched, %" PRIu64 " of them on\n", status->sites, status->sites_on);
+	out_format(out, "records:      %" PRIu64 ", %.0f per second\n", status->records, row->rate);
+	out_format(out, "lost:         %" PRIu64 " records, %" PRIu64 " calls without a buffer\n", status->lost,
+		   status->untraced);
+	if (status->output[0])
+		out_format(out, "trace file:   %s, %s\n", status->output, sizetext(status->file_bytes, size));
+}
+
+static void print_json_row(const struct row *row, struct json *json)
+{
+	const struct remote_status *status = &row->status;
+
+	json_object(json);
+	json_key_u64(json, "pid", status->pid);
+	json_key_string(json, "program", status->program);
+	json_key_u64(json, "tool", status->tool);
+	json_key(json, "attached");
+	json_bool(json, status->attached);
+	json_key_string(json, "tracer", status->tracer);
+	json_key_string(json, "mode", status->mode);
+	json_key(json, "tracing");
+	json_bool(json, status->tracing);
+	json_key_u64(json, "processes", status->processes);
+	json_key_u64(json, "threads", status->threads);
+	json_key_u64(json, "sites", status->sites);
+	json_key_u64(json, "sites_on", status->sites_on);
+	json_key_u64(json, "records", status->records);
+	json_key_u64(json, "records_per_s", (uint64_t)row->rate);
+	json_key_u64(json, "lost", status->lost);
+	json_key_u64(json, "untraced", status->untraced);
+	json_key_string(json, "output", status->output[0] ? status->output : NULL);
+	json_key_u64(json, "file_bytes", status->file_bytes);
+	json_key_u64(json, "began_ns", status->began_ns);
+	json_object_end(json);
+}
+
+static void print_json(const struct row *rows, size_t count, struct out *out)
+{
+	struct json json;
+
+	json_begin(&json, out);
+	json_array(&json);
+	for (size_t i = 0; i < count; i++)
+		if (rows[i].known)
+			print_json_row(&rows[i], &json);
+	json_array_end(&json);
+	out_char(out, '\n');
+}
+
+static int print(const struct row *rows, size_t count, bool one, bool json, struct calltap_diag *diag)
+{
+	struct out *out;
+	int err = out_create(&out, STDOUT_FILENO);
+
+	if (err)
+		return calltap_diag_set(diag, err, "out of memory for the output");
+	if (json)
+		print_json(rows, count, out);
+	else if (!count)
+		out_text(out, "no process is traced by you\n");
+	else if (!one)
+		print_table(rows, count, out);
+	else if (rows[0].known)
+		print_one(&rows[0], out);
+	err = out_destroy(out);
+	return err && err != -EPIPE ? calltap_diag_set(diag, err, "cannot write the output: %s", strerror(-err)) : 0;
+}
+
+static int show(struct steering *steering, pid_t pid, bool *all)
+{
+	struct remote_session *sessions;
+	struct row *rows;
+	size_t count;
+	int err = remote_list(&sessions, &count, pid, &steering->diag);
+
+	if (err)
+		return err;
+	if (pid && !count)
+		return calltap_diag_set(&steering->diag, -ESRCH,
+					"process %d is not traced by you; `calltap status` lists what is", (int)pid);
+	rows = calloc(count + 1, sizeof(*rows));
+	if (rows) {
+		*all = !count || ask_all(sessions, rows, count);
+		err = print(rows, count, pid != 0, steering->json, &steering->diag);
+	} else {
+		err = calltap_diag_set(&steering->diag, -ENOMEM, "not enough memory");
+	}
+	remote_list_free(sessions, count);
+	free(rows);
+	return err;
+}
+
+int cmd_status(int argc, char **argv)
+{
+	static const struct option options[] = {{"json", no_argument, NULL, STEERING_JSON}, STEERING_OPTIONS, {0}};
+	struct steering steering;
+	pid_t pid = 0;
+	bool all = true;
+	int option, err = 0;
+
+	steering_init(&steering, "status", help);
+	while (!err && !steering.done && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+		err = steering_option(&steering, option, argv);
+	if (!err && !steering.done && optind < argc)
+		err = steering_pid(&steering, &pid, argc, argv);
+	if (!err && !steering.done)
+		err = steering_no_more(&steering, argc, argv);
+	if (!err && !steering.done)
+		err = show(&steering, pid, &all);
+	return steering_close(&steering, err) || !all;
+}

@@ -1,0 +1,107 @@
+/*
+ * What the verbs that talk to a session have in common; see steering.h.
+ * Context: host.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/view/parse.h"
+#include "steering.h"
+
+void steering_init(struct steering *steering, const char *verb, const char *help)
+{
+	*steering = (struct steering){.verb = verb, .help = help};
+	opterr = 0;
+	optind = 0;
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static int refuse(struct steering *steering, int option, char **argv)
+{
+	const char *text = argv[optind - 1];
+	char letter[3] = {'-', (char)optopt, '\0'};
+
+	/* A word of several letters: getopt stands on it still, and optopt says which one it was. */
+	if (text[0] != '-' || (text[1] != '-' && optopt))
+		text = letter;
+	if (option == ':')
+		return calltap_diag_set(&steering->diag, -EINVAL,
+					"option '%s' needs a value: 'calltap %s --help' tells which", argv[optind - 1],
+					steering->verb);
+	return calltap_diag_set(&steering->diag, -EINVAL, "'%s' is no option of %s: 'calltap %s --help' lists them",
+				text, steering->verb, steering->verb);
+}
+
+int steering_option(struct steering *steering, int option, char **argv)
+{
+	switch (option) {
+	case STEERING_HELP:
+		fputs(steering->help, stdout);
+		steering->done = true;
+		return 0;
+	case STEERING_JSON:
+		steering->json = true;
+		return 0;
+	default:
+		return refuse(steering, option, argv);
+	}
+}
+
+int steering_pid(struct steering *steering, pid_t *pid, int argc, char **argv)
+{
+	uint64_t value = 0;
+	int err;
+
+	if (optind >= argc)
+		return calltap_diag_set(&steering->diag, -EINVAL,
+					"which process? Give its PID; `calltap status` lists those that are traced");
+	err = parse_number(&value, argv[optind], INT32_MAX, "PID", &steering->diag);
+	if (!err && !value)
+		err = calltap_diag_set(&steering->diag, -EINVAL, "0 is no value for PID: ids start at 1");
+	*pid = (pid_t)value;
+	optind += !err;
+	return err;
+}
+
+int steering_no_more(struct steering *steering, int argc, char **argv)
+{
+	if (optind >= argc)
+		return 0;
+	return calltap_diag_set(&steering->diag, -EINVAL, "'%s' is one word too many ('calltap %s --help')",
+				argv[optind], steering->verb);
+}
+
+int steering_ask(struct steering *steering, pid_t pid, const struct remote_request *request, char **answer)
+{
+	int socket, err = remote_connect(&socket, pid, &steering->diag);
+
+	*answer = NULL;
+	if (err)
+		return err;
+	err = remote_ask(socket, request, answer, &steering->diag);
+	close(socket);
+	return err;
+}
+
+void steering_print(const char *answer)
+{
+	size_t size = strlen(answer);
+
+	fputs(answer, stdout);
+	if (size && answer[size - 1] != '\n')
+		putchar('\n');
+}
+
+int steering_close(struct steering *steering, int err)
+{
+	bool unwritten = fflush(stdout) || ferror(stdout);
+
+	if (!err && unwritten && errno != EPIPE)
+		err = calltap_diag_set(&steering->diag, -errno, "cannot write the output: %s", strerror(errno));
+	if (err)
+		calltap_diag_print(&steering->diag, stderr);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * What the verbs that talk to a session have in common: options, the PID, how
+ * they end.
+ *
+ * Callers: status.c, set.c, snapshot.c, detach.c.  Context: host.
+ */
+#ifndef CMD_STEERING_H
+#define CMD_STEERING_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <calltap/diag.h>
+#include <host/remote/remote.h>
+
+enum { STEERING_HELP = 'h', STEERING_JSON = 256, STEERING_OWN };
+
+#define STEERING_OPTIONS                                                                                               \
+	{                                                                                                              \
+		"help", no_argument, NULL, STEERING_HELP                                                               \
+	}
+
+struct steering {
+	const char *verb, *help;
+	struct calltap_diag diag;
+	bool json;
+	bool done; /* --help was answered */
+};
+
+void steering_init(struct steering *steering, const char *verb, const char *help);
+/* An option that is not the verb's own, as getopt_long() returned it; 0 or -EINVAL with diag. */
+int steering_option(struct steering *steering, int option, char **argv) __attribute__((warn_unused_result));
+/* The PID is the next word: taken, and optind is behind it.  -EINVAL: there is none, or it is no PID. */
+int steering_pid(struct steering *steering, pid_t *pid, int argc, char **argv) __attribute__((warn_unused_result));
+/* No word may follow. */
+int steering_no_more(struct steering *steering, int argc, char **argv) __attribute__((warn_unused_result));
+/* Ask the session of a target; *answer is for free(). */
+int steering_ask(struct steering *steering, pid_t pid, const struct remote_request *request, char **answer)
+	__attribute__((warn_unused_result));
+/* A session's answer, as lines. */
+void steering_print(const char *answer);
+/* Say what is to be said; returns the exit status. */
+int steering_close(struct steering *steering, int err);
+
+#endif

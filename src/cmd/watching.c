@@ -1,0 +1,144 @@
+/*
+ * A recording in a thread of its own; see watching.h.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <host/elf/filter.h>
+
+#include "watching.h"
+
+int watching_init(struct watching *watching)
+{
+	memset(watching, 0, sizeof(*watching));
+	watching->done = -1;
+	return recording_init(&watching->recording);
+}
+
+static void name_process(struct watching *watching, pid_t pid)
+{
+	char path[64], name[64] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = fopen(path, "re");
+	if (file && fgets(name, sizeof(name), file))
+		name[strcspn(name, "\n")] = '\0';
+	if (file)
+		fclose(file);
+	snprintf(watching->what, sizeof(watching->what), "PID %d (%s)", (int)pid, name);
+	snprintf(watching->command, sizeof(watching->command), "%s", name[0] ? name : "?");
+	watching->words[0] = watching->command;
+	watching->recording.settings.options.command = watching->words;
+	watching->recording.settings.options.pid = pid;
+}
+
+int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
+{
+	bool command = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
+	const char *word = argv[optind];
+	char *end;
+	long pid;
+
+	if (!word) {
+		fprintf(stderr, "calltap: there is no process and no command; see `calltap %s --help`\n", verb);
+		return EXIT_USAGE;
+	}
+	if (command) {
+		watching->recording.settings.options.command = argv + optind;
+		snprintf(watching->what, sizeof(watching->what), "%s", word);
+		return 0;
+	}
+	pid = strtol(word, &end, 10);
+	if (*end || pid <= 0 || pid > INT32_MAX) {
+		fprintf(stderr, "calltap: '%s' is no process id; write `calltap %s -- COMMAND` to run a command\n",
+			word, verb);
+		return EXIT_USAGE;
+	}
+	if (argv[optind + 1]) {
+		fprintf(stderr, "calltap: one process at a time; see `calltap %s --help`\n", verb);
+		return EXIT_USAGE;
+	}
+	name_process(watching, (pid_t)pid);
+	return 0;
+}
+
+static void *run(void *arg)
+{
+	struct watching *watching = arg;
+
+	watching->ret = record_run(&watching->recording.settings.options, &watching->result, &watching->diag);
+	eventfd_write(watching->done, 1);
+	return NULL;
+}
+
+int watching_start(struct watching *watching)
+{
+	int ret = record_live_create(&watching->live);
+
+	if (!ret) {
+		watching->recording.settings.options.live = watching->live;
+		watching->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		ret = watching->done < 0 ? -errno : -pthread_create(&watching->thread, NULL, run, watching);
+	}
+	if (ret)
+		fprintf(stderr, "calltap: cannot start a thread: %s\n", strerror(-ret));
+	watching->runs = !ret;
+	return ret;
+}
+
+bool watching_ended(const struct watching *watching)
+{
+	struct pollfd done = {watching->done, POLLIN, 0};
+
+	return !watching->runs || poll(&done, 1, 0) > 0;
+}
+
+void watching_stop(struct watching *watching)
+{
+	watching->stops++;
+	record_live_end(watching->live);
+}
+
+/* A command that was asked to end has no status that means anything. */
+static int exit_status(const struct watching *watching)
+{
+	const struct record_result *result = &watching->result;
+	bool spawned = !watching->recording.settings.options.pid;
+
+	if (!result->ran)
+		return watching->ret == -ENODATA || watching->ret == -ENOEXEC ? EXIT_NOTHING : EXIT_USAGE;
+	if (!spawned || watching->stops || result->left)
+		return 0;
+	return WIFEXITED(result->wait_status) ? WEXITSTATUS(result->wait_status) : 128 + WTERMSIG(result->wait_status);
+}
+
+int watching_finish(struct watching *watching)
+{
+	if (!watching->runs)
+		return EXIT_USAGE;
+	pthread_join(watching->thread, NULL);
+	watching->runs = false;
+	if (watching->ret)
+		calltap_diag_print(&watching->diag, stderr);
+	if (watching->result.ran)
+		recording_tell_losses(&watching->result);
+	if (watching->result.left && !watching->recording.settings.options.pid)
+		fprintf(stderr, "calltap: %s runs on, untraced\n", watching->what);
+	return exit_status(watching);
+}
+
+void watching_clear(struct watching *watching)
+{
+	record_live_destroy(watching->live);
+	recording_clear(&watching->recording);
+	if (watching->done >= 0)
+		close(watching->done);
+}

@@ -1,0 +1,66 @@
+/*
+ * What `calltap top` and `calltap live` have in common: a recording that runs
+ * in a thread of its own while this one shows it.
+ *
+ * Callers: top.c, live.c.  Context: host.
+ */
+#ifndef CMD_WATCHING_H
+#define CMD_WATCHING_H
+
+#include <pthread.h>
+
+#include <host/record/record.h>
+
+#include "recording.h"
+
+struct watching {
+	struct recording recording;
+	struct record_live *live;
+	struct record_result result;
+	struct calltap_diag diag;
+	char what[128];	    /* "PID 123 (name)", or the command */
+	char command[4096]; /* of a process that runs already: its words */
+	char *words[2];
+	pthread_t thread;
+	bool runs;
+	int done; /* eventfd: readable when the recording has ended */
+	int ret;  /* what it ended with */
+	unsigned stops;
+};
+
+/* A table of long options for what is recorded: those of `record` that make sense without a file of its own. */
+#define WATCHING_LONG                                                                                                  \
+	{"trace", required_argument, NULL, 'l'}, {"notrace", required_argument, NULL, 'n'},                            \
+		{"graph", required_argument, NULL, 'g'}, {"no-graph", required_argument, NULL, OPT_NO_GRAPH},          \
+		{"max-depth", required_argument, NULL, OPT_MAX_DEPTH}, {"no-fork", no_argument, NULL, OPT_NO_FORK},    \
+		{"allow-no-sites", no_argument, NULL, OPT_NO_SITES},                                                   \
+	{                                                                                                              \
+		"allow-no-match", no_argument, NULL, OPT_NO_MATCH                                                      \
+	}
+
+#define WATCHING_HELP                                                                                                  \
+	"  -l, --trace FILTER      trace only these functions\n"                                                       \
+	"  -n, --notrace FILTER    do not trace these functions\n"                                                     \
+	"  -g, --graph FILTER      trace these functions and what they call\n"                                         \
+	"      --no-graph FILTER   trace neither these functions nor what they call\n"                                 \
+	"                          FILTER: glob, /regex/, object:function or @FILE; may be repeated\n"                 \
+	"      --max-depth N       at most N traced calls deep\n"                                                      \
+	"      --no-fork           do not follow children\n"                                                           \
+	"      --allow-no-sites    go on although nothing can be traced yet\n"                                         \
+	"      --allow-no-match    go on although a filter matches nothing yet\n"
+
+int watching_init(struct watching *watching) __attribute__((warn_unused_result));
+/* The words behind the options: one PID, or (behind "--") a command; EXIT_USAGE after a message. */
+int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
+	__attribute__((warn_unused_result));
+/* Begin; -errno with a message printed. */
+int watching_start(struct watching *watching) __attribute__((warn_unused_result));
+/* Ask it to end; again and again does no harm. */
+void watching_stop(struct watching *watching);
+/* True when it has ended by itself, or as asked. */
+bool watching_ended(const struct watching *watching);
+/* Wait for the end, and tell of it; the exit status: of a command its own, as far as it ended by itself. */
+int watching_finish(struct watching *watching);
+void watching_clear(struct watching *watching);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * Coming into a process that runs, and holding its threads: the only code of
+ * the tool that uses ptrace.
+ *
+ * All of it may be called by any thread of the tool: each operation has a
+ * tracer of its own behind it, which ends with it.
+ * Killing the tool at any instant lets the target's threads go on, with the
+ * registers and the signal mask that they had.  doc/design/attach.md.
+ * Caller: record.  Context: host; a target chooses what we read of it.
+ */
+#ifndef HOST_ATTACH_ATTACH_H
+#define HOST_ATTACH_ATTACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <calltap/diag.h>
+
+/* Whether the process can be attached to: 0, or the refusal in one sentence with its remedy. */
+int attach_check(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/* Whether a thread of it has a seccomp filter that the tool does not run in: one may come after attach_check(). */
+bool attach_is_sandboxed(pid_t pid);
+
+/*
+ * A close-on-exec Unix socket of that type in the process' network namespace,
+ * neither bound nor listening: the descriptor, or -errno.  Abstract names
+ * belong to the namespace that the socket was made in.
+ */
+int attach_socket(pid_t pid, int type, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+struct attach_options {
+	size_t size;		 /* of this */
+	const char *agent_path;	 /* the agent's file, as we see it */
+	const char *session;	 /* NAME:KEY (abi/control.h) */
+	uint64_t filters;	 /* seccomp filters that the tool itself runs under */
+	uint64_t resident_entry; /* calltap_agent_attach() in the target, 0 = looked for in what is mapped there */
+	uint32_t patience_ms;	 /* for a thread that can be borrowed; 0 = 5 s */
+};
+
+struct attach_result {
+	pid_t tid;	    /* the borrowed thread */
+	bool resident;	    /* the agent was there: nothing was loaded */
+	bool memfd;	    /* it was loaded from a memfd: the process cannot open the agent's path */
+	uint64_t stop_ns;   /* how long ptrace held the thread, and */
+	uint64_t borrow_ns; /* until it was back where it had been */
+	uint64_t entry;	    /* calltap_agent_attach() in the target, 0 = not known */
+};
+
+/*
+ * Put the agent into the process: one of its threads loads it and calls
+ * calltap_agent_attach(), which must not wait for an answer of the tool's.
+ * Returns when that thread is where it was: 0; -EAGAIN: no thread could be
+ * borrowed in time; else what the loader or the agent said is in diag.
+ */
+int attach_inject(pid_t pid, const struct attach_options *options, struct attach_result *result,
+		  struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/* All threads of a process, stopped. */
+struct attach_stop;
+
+#define ATTACH_REGISTERS 16 /* general ones, in DWARF's order */
+
+struct attach_thread {
+	pid_t tid;	 /* as we see it */
+	bool asleep;	 /* in the kernel, uninterruptibly: only pc and sp are known, it cannot come out meanwhile */
+	uint64_t pc, sp; /* user code's */
+	uint64_t thread_pointer;	      /* 0 = not known (asleep) */
+	uint64_t registers[ATTACH_REGISTERS]; /* without the pc */
+	bool deep;			      /* attach_scan(): there is more of its stack than that looks at */
+};
+
+/*
+ * Stop every thread of the process but those named, which are told as the
+ * process sees them itself (in its pid namespace), and processes that run in
+ * its memory (vfork).  What comes to life meanwhile is stopped, too.  System
+ * calls go on at the resume: the program sees no EINTR.  -ETIMEDOUT: some
+ * thread did not stop within 2 s, five times over; all run again.
+ */
+int attach_stop(struct attach_stop **stop, pid_t pid, const pid_t *except, size_t except_count,
+		struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/* Let all go and free `stop` (may be NULL); the ns from the first interrupt to the last thread's release. */
+uint64_t attach_resume(struct attach_stop *stop);
+
+/* The stopped threads, valid until attach_resume(). */
+const struct attach_thread *attach_threads(const struct attach_stop *stop, size_t *count);
+
+/* The thread pointer of the process' initial thread; 0 = that has ended, or is asleep. */
+uint64_t attach_main_thread(const struct attach_stop *stop);
+
+/* [lo, hi) */
+struct attach_range {
+	uint64_t lo, hi;
+};
+
+struct attach_hit {
+	const struct attach_thread *thread;
+	size_t range;	  /* index of the range */
+	uint64_t value;	  /* that lies in it */
+	uint64_t address; /* of the stack's word that holds it; 0 = a register or the pc */
+	bool is_pc;	  /* the thread's own pc */
+	bool is_saved_pc; /* a stack's word: the pc that a signal frame goes back to */
+};
+
+/*
+ * Tell each general register, pc, and aligned word of a live stack that lies
+ * in one of the ranges, which are sorted and apart.  Live is a stack from 128
+ * bytes below sp to its mapping's end, at most 1 MiB; of a thread whose sp is
+ * elsewhere (signal and coroutine stacks), also the last 1 MiB of its own.
+ * Words that hold such a number by accident are told, too.  visit() returns 0
+ * to go on; what else it returns is returned.  -errno: some stack could not
+ * be read.
+ */
+int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, size_t count,
+		int (*visit)(void *context, const struct attach_hit *hit), void *context)
+	__attribute__((warn_unused_result));
+
+/*
+ * Clean the slack behind executable segments where an injection whose tool was
+ * killed has left its code, if no thread is in it: how many places, or -errno.
+ */
+int attach_slack_restore(struct attach_stop *stop) __attribute__((warn_unused_result));
+
+/* Registers and live stacks (64 KiB of each at most), to be unwound when the threads run again. */
+struct attach_stacks;
+
+int attach_copy(struct attach_stop *stop, struct attach_stacks **stacks, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
+struct attach_unwound {
+	pid_t tid;
+	const uint64_t *pcs; /* innermost first: the thread's pc, then return addresses */
+	size_t count;
+	bool complete; /* the outermost is where the thread began */
+};
+
+#define ATTACH_FRAMES_MAX 512 /* of one thread */
+
+/* Each thread's frames; visit() returns 0 to go on.  The process may run, or have ended. */
+int attach_unwind(struct attach_stacks *stacks, int (*visit)(void *context, const struct attach_unwound *thread),
+		  void *context) __attribute__((warn_unused_result));
+
+/* The function that pc lies in, NULL = not known; valid until attach_stacks_free(). */
+const char *attach_symbol(struct attach_stacks *stacks, uint64_t pc);
+
+void attach_stacks_free(struct attach_stacks *stacks);
+
+#endif

@@ -1,0 +1,299 @@
+/*
+ * Borrowing a thread (borrow.h).
+ *
+ * Each try is a tracer of its own, which ends at once: what a thread is doing
+ * is seen on copies first, while it runs on, and only one that was found in a
+ * good place is stopped a second time, looked at again, and sent away.
+ * Context: host.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "borrow.h"
+
+#define TRY_NS	 1000000000u /* for a thread to get to run, and stop: it is not held before */
+#define MAIN_NS	 4000000000u /* the same for the initial one, which must be seen */
+#define COPY_MAX (64u << 10)
+#define CLEAN_NS 1000000000u
+
+/* ptrace()'s PTRACE_GET_RSEQ_CONFIGURATION, since Linux 5.13, and what it answers. */
+#define GET_RSEQ_CONFIGURATION 0x420f
+struct rseq_configuration {
+	uint64_t address;
+	uint32_t size, signature, flags, pad;
+};
+
+/* linux/rseq.h: a sequence that the kernel restarts when the thread is elsewhere meanwhile. */
+struct rseq_sequence {
+	uint32_t version, flags;
+	uint64_t start, length, abort;
+};
+
+struct attempt {
+	struct borrow *borrow;
+	pid_t tid;
+	bool send;    /* not only look */
+	bool stopped; /* it could be looked at */
+	bool sent;    /* it is on its way */
+	struct held held;
+	struct stack_copy copy;
+	unsigned char *bytes;
+};
+
+/* In such a sequence the thread cannot be sent away: the kernel would forget that it was in it. */
+static bool in_rseq(const struct held *held)
+{
+	struct rseq_configuration where = {0};
+	struct rseq_sequence sequence;
+	uint64_t at = 0;
+
+	if (ptrace((enum __ptrace_request)GET_RSEQ_CONFIGURATION, held->tid, (void *)sizeof(where), &where) <= 0)
+		return false;
+	if (memory_read(held->tid, where.address + 8, &at, sizeof(at)) || !at)
+		return false;
+	if (memory_read(held->tid, at, &sequence, sizeof(sequence)))
+		return true;
+	return native_pc(&held->regs) - sequence.start < sequence.length;
+}
+
+static void copy_thread(struct attempt *attempt)
+{
+	struct stack_copy *copy = &attempt->copy;
+	struct attach_range live;
+
+	memset(copy, 0, sizeof(*copy));
+	copy->tid = attempt->tid;
+	copy->bytes = attempt->bytes;
+	native_dwarf(&attempt->held.regs, copy->values);
+	if (!scan_live(&attempt->borrow->space, native_sp(&attempt->held.regs), COPY_MAX, &live))
+		return;
+	if (memory_read(attempt->tid, live.lo, attempt->bytes, live.hi - live.lo))
+		return;
+	copy->lo = live.lo;
+	copy->hi = live.hi;
+}
+
+static bool is_safe(struct attempt *attempt)
+{
+	struct borrow *borrow = attempt->borrow;
+
+	return safe_to_borrow(borrow->unwinder, &borrow->libs, attempt->tid, &attempt->held.regs, &attempt->copy,
+			      &borrow->why);
+}
+
+static uint64_t status_mask(pid_t tid, const char *name)
+{
+	char value[64];
+
+	return proc_status(tid, name, value, sizeof(value)) ? 0 : strtoull(value, NULL, 16);
+}
+
+/*
+ * All signals but those that are ignored.  Those the kernel drops when they are
+ * sent, unless they are blocked: then it keeps them, and wakes another thread,
+ * whose call may end with EINTR for nothing.  Most are SIGCHLD.
+ */
+static uint64_t signals_to_block(pid_t tid)
+{
+	const uint64_t idle =
+		1ull << (SIGCHLD - 1) | 1ull << (SIGCONT - 1) | 1ull << (SIGURG - 1) | 1ull << (SIGWINCH - 1);
+
+	return ~(status_mask(tid, "SigIgn") | (idle & ~status_mask(tid, "SigCgt")));
+}
+
+/* After the one PTRACE_SETREGSET all is in the target: the tool may be killed before and behind each line. */
+static bool send_away(struct attempt *attempt)
+{
+	struct borrow *borrow = attempt->borrow;
+	struct native_regs regs = attempt->held.regs;
+	struct iovec registers = {&regs, sizeof(regs)};
+	unsigned char code[NATIVE_CODE_MAX];
+
+	if (ptrace((enum __ptrace_request)PTRACE_GETSIGMASK, attempt->tid, (void *)8, &borrow->errand.signal_mask))
+		return false;
+	if (!slack_is_free(attempt->tid, &borrow->slack)) {
+		borrow->why = "another tool is attaching to it";
+		return false;
+	}
+	native_code_make(code, borrow->slack.address, &borrow->errand, &regs);
+	if (hold_poke(&attempt->held, borrow->slack.address, code, borrow->slack.size, false))
+		return false;
+	if (!ptrace(PTRACE_SETREGSET, attempt->tid, NT_PRSTATUS, &registers)) {
+		/* A signal that came during the stop is to find the thread in its call, not here; this undoes it at its
+		 * end. */
+		ptrace((enum __ptrace_request)PTRACE_SETSIGMASK, attempt->tid, (void *)sizeof(borrow->errand.blocked),
+		       &borrow->errand.blocked);
+		return true;
+	}
+	/* Killed, most likely. */
+	if (hold_poke(&attempt->held, borrow->slack.address, borrow->slack.original, borrow->slack.size, true))
+		return false;
+	return false;
+}
+
+/* The tracer. */
+static int try_thread(void *context)
+{
+	struct attempt *attempt = context;
+	struct held *held = &attempt->held;
+	uint64_t began = now_ns(), elapsed;
+	int ret = hold_begin(held, attempt->tid);
+
+	if (ret)
+		return ret;
+	ret = hold_wait(held, began + (attempt->tid == attempt->borrow->pid ? MAIN_NS : TRY_NS));
+	attempt->stopped = !ret && held->state == HELD_STOPPED && !in_rseq(held);
+	if (attempt->stopped) {
+		copy_thread(attempt);
+		if (attempt->tid == attempt->borrow->pid) {
+			attempt->borrow->main_thread = native_thread_pointer(&held->regs);
+			attempt->borrow->main_known = true;
+		}
+		/* It may have shut itself in since it was chosen, and what it is sent for is forbidden there. */
+		if (attempt->send && !tracer_is_alone() && !proc_sandboxed(attempt->tid)) {
+			attempt->copy.alive = attempt->tid;
+			attempt->sent = is_safe(attempt) && send_away(attempt);
+		}
+	}
+	hold_end(held, 1);
+	elapsed = now_ns() - began;
+	if (attempt->stopped && elapsed > attempt->borrow->stop_ns)
+		attempt->borrow->stop_ns = elapsed;
+	return 0;
+}
+
+static bool try_to_send(struct borrow *borrow, pid_t tid, unsigned char *bytes)
+{
+	struct attempt attempt = {.borrow = borrow, .tid = tid, .bytes = bytes};
+
+	if (tracer_run(try_thread, &attempt) || !attempt.stopped)
+		return false;
+	/* Looked at while it runs on: files are read now, if they have to be. */
+	if (!borrow->main_known || !is_safe(&attempt))
+		return false;
+	borrow->errand.blocked = signals_to_block(tid);
+	attempt.send = true;
+	if (tracer_run(try_thread, &attempt) || !attempt.sent)
+		return false;
+	borrow->tid = tid;
+	return true;
+}
+
+/* The initial thread's own pointer is wanted whoever is borrowed. */
+static void look_at_main(struct borrow *borrow, unsigned char *bytes)
+{
+	struct attempt attempt = {.borrow = borrow, .tid = borrow->pid, .bytes = bytes};
+	char state = proc_state(borrow->pid, NULL);
+
+	if (!state || strchr("ZX", state))
+		borrow->main_known = true;
+	else if (state == 'D')
+		borrow->why = "its initial thread sleeps in the kernel";
+	else if (tracer_run(try_thread, &attempt))
+		borrow->why = "its initial thread cannot be stopped";
+}
+
+enum kind { KIND_OTHER, KIND_WAITS, KIND_AWAY };
+
+static enum kind kind_of(pid_t tid)
+{
+	char state = proc_state(tid, NULL);
+	uint64_t pc, sp;
+	long number;
+
+	if (!state || strchr("ZXDTt", state) || proc_sandboxed(tid))
+		return KIND_AWAY;
+	return !proc_asleep(tid, &number, &pc, &sp) && native_call_waits(number) ? KIND_WAITS : KIND_OTHER;
+}
+
+/* Once over all threads: those that wait for events are best, and the initial one among them. */
+static bool try_all(struct borrow *borrow, uint64_t until, unsigned char *bytes)
+{
+	bool sent = false;
+	size_t count;
+	pid_t *tids;
+
+	if (!borrow->main_known)
+		look_at_main(borrow, bytes);
+	if (proc_threads(borrow->pid, &tids, &count))
+		return false;
+	for (enum kind kind = KIND_WAITS;; kind = KIND_OTHER) {
+		for (size_t i = 0; !sent && i < count && now_ns() < until; i++)
+			if (kind_of(tids[i]) == kind)
+				sent = try_to_send(borrow, tids[i], bytes);
+		if (sent || kind == KIND_OTHER)
+			break;
+	}
+	free(tids);
+	return sent;
+}
+
+int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_diag *diag)
+{
+	uint64_t until = now_ns() + patience_ms * 1000000ull;
+	struct timespec pause = {0, 500000};
+	unsigned char *bytes = malloc(COPY_MAX + PAGE);
+	bool sent = false;
+
+	if (!bytes)
+		return calltap_diag_set(diag, -ENOMEM, "there is no memory left");
+	borrow->why = "none of its threads could be stopped";
+	while (!sent && proc_alive(borrow->pid)) {
+		sent = try_all(borrow, until, bytes);
+		if (sent || now_ns() > until)
+			break;
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 20000000)
+			pause.tv_nsec *= 2;
+	}
+	free(bytes);
+	if (sent)
+		return 0;
+	if (!proc_alive(borrow->pid))
+		return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)borrow->pid);
+	return calltap_diag_set(diag, -EAGAIN,
+				"process %d has no thread that could load the agent within %u ms (%s); try again",
+				(int)borrow->pid, patience_ms, borrow->why);
+}
+
+/* The tracer: 1 = the slack is as it was. */
+static int clean(void *context)
+{
+	struct attempt *attempt = context;
+	const struct slack *slack = &attempt->borrow->slack;
+	int ret = hold_begin(&attempt->held, attempt->tid);
+
+	if (ret)
+		return ret;
+	ret = hold_wait(&attempt->held, now_ns() + TRY_NS);
+	if (!ret && attempt->held.state == HELD_STOPPED &&
+	    !slack_in_use(&attempt->held, &attempt->borrow->space, attempt->tid, slack->address,
+			  slack->address + slack->size) &&
+	    !hold_poke(&attempt->held, slack->address, slack->original, slack->size, true))
+		ret = 1;
+	hold_end(&attempt->held, 1);
+	return ret == -ETIMEDOUT ? 0 : ret;
+}
+
+void borrow_end(struct borrow *borrow)
+{
+	uint64_t until = now_ns() + CLEAN_NS;
+	const struct timespec pause = {0, 1000000};
+	struct attempt attempt = {.borrow = borrow, .tid = borrow->tid};
+
+	for (;;) {
+		int ret = tracer_run(clean, &attempt);
+
+		if (ret < 0) /* it has gone on, and come to its end */
+			attempt.tid = proc_alive(borrow->pid);
+		if (ret > 0 || !attempt.tid || now_ns() > until)
+			break;
+		nanosleep(&pause, NULL);
+	}
+}

@@ -1,0 +1,32 @@
+/*
+ * Borrowing a thread of the target: choosing one, sending it away, and
+ * cleaning up behind it.  Between inject.c and borrow.c.  Context: host.
+ */
+#ifndef HOST_ATTACH_BORROW_H
+#define HOST_ATTACH_BORROW_H
+
+#include <calltap/abi/attach.h>
+
+#include "impl.h"
+
+struct borrow {
+	pid_t pid, alive;
+	struct space space;
+	struct libs libs;
+	struct unwinder *unwinder;
+	struct slack slack;
+	struct native_errand errand;
+	uint64_t main_thread; /* thread pointer of the initial thread */
+	bool main_known;
+	pid_t tid; /* the thread; what is read and written goes by it */
+	uint64_t stop_ns;
+	const char *why; /* the last thread could not be had */
+};
+
+/* Send a thread on its errand; it runs when this returns.  -EAGAIN: none could be had within the patience. */
+int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* The slack gets its bytes back if the thread has left it; else attach_slack_restore() will see to it. */
+void borrow_end(struct borrow *borrow);
+
+#endif

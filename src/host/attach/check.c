@@ -1,0 +1,337 @@
+/*
+ * Can a process be attached to, and if not, why, and what helps (attach.h);
+ * and sockets in its network namespace.  Context: host.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <native.h>
+
+#include "impl.h"
+
+#define KERNEL_THREAD 0x200000ul /* PF_KTHREAD of /proc/PID/stat's flags */
+
+/* The name of its program, for sentences. */
+static void name_of(pid_t pid, char *name, size_t size)
+{
+	if (proc_status(pid, "Name", name, size))
+		snprintf(name, size, "?");
+}
+
+static int check_state(pid_t pid, struct calltap_diag *diag)
+{
+	unsigned long flags = 0;
+	char state = proc_state(pid, &flags), name[32];
+	long group = proc_number(pid, "Tgid");
+
+	if (!state)
+		return calltap_diag_set(diag, -ESRCH, "there is no process %d; 'pgrep -a NAME' finds a program's",
+					(int)pid);
+	name_of(pid, name, sizeof(name));
+	if (group && group != pid)
+		return calltap_diag_set(diag, -EINVAL, "%d is a thread of process %ld (%s); attach to %ld", (int)pid,
+					group, name, group);
+	if (pid == getpid())
+		return calltap_diag_set(diag, -EINVAL, "process %d is this calltap itself; name another", (int)pid);
+	if (flags & KERNEL_THREAD)
+		return calltap_diag_set(
+			diag, -EINVAL,
+			"process %d (%s) is a thread of the kernel, which calltap cannot trace; the kernel's "
+			"own ftrace can",
+			(int)pid, name);
+	if (!proc_alive(pid))
+		return calltap_diag_set(diag, -ESRCH, "process %d (%s) has ended and only waits for its parent",
+					(int)pid, name);
+	return 0;
+}
+
+static bool agent_serves(pid_t pid)
+{
+	bool mapped = false, named = false;
+	struct space space;
+	size_t count;
+	pid_t *tids;
+
+	if (space_read(&space, pid))
+		return false;
+	for (size_t i = 0; !mapped && i < space.count; i++)
+		mapped = strstr(space.maps[i].path, "libcalltap-agent") != NULL;
+	space_free(&space);
+	if (!mapped || proc_threads(pid, &tids, &count))
+		return false;
+	for (size_t i = 0; !named && i < count; i++) {
+		char name[32];
+
+		named = !proc_status(tids[i], "Name", name, sizeof(name)) && !strcmp(name, "calltap");
+	}
+	free(tids);
+	return named;
+}
+
+/* A thread may have filters of its own; probes run in all of them. */
+bool attach_is_sandboxed(pid_t pid)
+{
+	bool found = false;
+	size_t count;
+	pid_t *tids;
+
+	if (proc_threads(pid, &tids, &count))
+		return false;
+	for (size_t i = 0; !found && i < count; i++)
+		found = proc_sandboxed(tids[i]);
+	free(tids);
+	return found;
+}
+
+/* The tracer of a tool that was killed just now is gone soon. */
+static long await_no_tracer(pid_t alive)
+{
+	const struct timespec pause = {0, 20000000};
+	long tracer = proc_number(alive, "TracerPid");
+
+	for (unsigned i = 0; tracer && i < 25; i++) {
+		nanosleep(&pause, NULL);
+		tracer = proc_number(alive, "TracerPid");
+	}
+	return tracer;
+}
+
+/* What stands against it in the process' own state. */
+static int check_condition(pid_t pid, pid_t alive, struct calltap_diag *diag)
+{
+	bool sandboxed = attach_is_sandboxed(pid);
+	char tracer_name[32], name[32];
+	long tracer = await_no_tracer(alive);
+	char state = proc_state(alive, NULL); /* that tracer may have stopped it */
+
+	name_of(pid, name, sizeof(name));
+	if (tracer) {
+		name_of((pid_t)tracer, tracer_name, sizeof(tracer_name));
+		return calltap_diag_set(
+			diag, -EBUSY,
+			"process %d (%s) is being traced by process %ld (%s), and the kernel allows one "
+			"tracer; end that one",
+			(int)pid, name, tracer, tracer_name);
+	}
+	if (state == 'T' || state == 't')
+		return calltap_diag_set(diag, -EAGAIN, "process %d (%s) is stopped; 'kill -CONT %d' lets it run",
+					(int)pid, name, (int)pid);
+	if (sandboxed)
+		return calltap_diag_set(
+			diag, -EPERM,
+			"process %d (%s) runs in a seccomp sandbox, which may end it for what the agent does; "
+			"start it under 'calltap record', which comes before the sandbox",
+			(int)pid, name);
+	return 0;
+}
+
+/* The ids of a process; -1 = not known. */
+static long owner_of(pid_t pid)
+{
+	return proc_number(pid, "Uid");
+}
+
+static long yama_scope(void)
+{
+	char text[16] = "0";
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		ssize_t got = read(fd, text, sizeof(text) - 1);
+
+		text[got > 0 ? got : 0] = 0;
+		close(fd);
+	}
+	return strtol(text, NULL, 10);
+}
+
+static int not_permitted(pid_t pid, struct calltap_diag *diag)
+{
+	long scope = yama_scope();
+	char name[32];
+
+	name_of(pid, name, sizeof(name));
+	if (owner_of(pid) != (long)geteuid() && geteuid())
+		return calltap_diag_set(diag, -EPERM,
+					"process %d (%s) is user %ld's; attach to it as that user or as root", (int)pid,
+					name, owner_of(pid));
+	if (scope == 3)
+		return calltap_diag_set(
+			diag, -EPERM,
+			"this system lets nobody attach to a process (kernel.yama.ptrace_scope is 3, until it "
+			"is booted anew); start the program under 'calltap record'");
+	if (scope && geteuid())
+		return calltap_diag_set(
+			diag, -EPERM,
+			"this system lets only root attach to process %d (%s) (kernel.yama.ptrace_scope is "
+			"%ld); use sudo, or 'sysctl kernel.yama.ptrace_scope=0'",
+			(int)pid, name, scope);
+	if (!geteuid())
+		return calltap_diag_set(
+			diag, -EPERM,
+			"process %d (%s) cannot be attached to from here, though by root; give calltap the "
+			"capability CAP_SYS_PTRACE in the process' user namespace",
+			(int)pid, name);
+	return calltap_diag_set(
+		diag, -EPERM,
+		"process %d (%s) has more rights than its user (set-uid, capabilities) or is protected; "
+		"attach to it as root",
+		(int)pid, name);
+}
+
+/* The tracer: 0 if the kernel lets us. */
+static int try_seize(void *context)
+{
+	pid_t tid = *(pid_t *)context;
+
+	return ptrace(PTRACE_SEIZE, tid, NULL, NULL) ? -errno : 0;
+}
+
+static int check_permission(pid_t pid, pid_t alive, struct calltap_diag *diag)
+{
+	int ret = tracer_run(try_seize, &alive);
+
+	if (ret == -EPERM || ret == -EACCES)
+		return not_permitted(pid, diag);
+	if (ret == -ESRCH)
+		return calltap_diag_set(diag, ret, "process %d has ended", (int)pid);
+	return ret ? calltap_diag_set(diag, ret, "process %d cannot be attached to: %s", (int)pid, strerror(-ret)) : 0;
+}
+
+static int check_program(pid_t pid, pid_t alive, struct calltap_diag *diag)
+{
+	Elf64_Ehdr header = {0};
+	char path[64], name[32];
+	ssize_t got = 0;
+	int fd;
+
+	name_of(pid, name, sizeof(name));
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)alive);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		got = pread(fd, &header, sizeof(header), 0);
+		close(fd);
+	}
+	if (got != (ssize_t)sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+		return calltap_diag_set(diag, -ENOEXEC, "the program of process %d (%s) cannot be read; attach as root",
+					(int)pid, name);
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != NATIVE_MACHINE)
+		return calltap_diag_set(diag, -ENOEXEC,
+					"process %d (%s) is a 32-bit program, or one for another CPU; attach to 64-bit "
+					"programs of this one",
+					(int)pid, name);
+	return 0;
+}
+
+static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
+{
+	struct space space;
+	struct libs libs;
+	int ret = space_read(&space, alive);
+
+	if (ret)
+		return calltap_diag_set(diag, ret, "the memory of process %d cannot be looked at: %s", (int)pid,
+					strerror(-ret));
+	ret = libs_read(&libs, alive, &space, diag);
+	if (!ret)
+		ret = libs_refuse(&libs, pid, diag);
+	libs_free(&libs);
+	space_free(&space);
+	return ret;
+}
+
+int attach_check(pid_t pid, struct calltap_diag *diag)
+{
+	pid_t alive;
+	char name[32];
+	const char *refusal = native_attach_refusal();
+	int ret;
+
+	if (refusal)
+		return calltap_diag_set(diag, -ENOTSUP, "%s", refusal);
+	ret = check_state(pid, diag);
+	if (ret)
+		return ret;
+	alive = proc_alive(pid);
+	ret = check_condition(pid, alive, diag);
+	if (!ret)
+		ret = check_permission(pid, alive, diag);
+	if (!ret)
+		ret = check_program(pid, alive, diag);
+	if (!ret)
+		ret = check_objects(pid, alive, diag);
+	if (ret || !agent_serves(alive))
+		return ret;
+	name_of(pid, name, sizeof(name));
+	return calltap_diag_set(diag, -EBUSY,
+				"process %d (%s) is being traced by another calltap; 'calltap detach %d' ends that",
+				(int)pid, name, (int)pid);
+}
+
+struct socket_wish {
+	pid_t pid;
+	int type;
+};
+
+static int same_namespace(pid_t pid, const char *kind)
+{
+	char path[64];
+	struct stat ours, theirs;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	if (stat(path, &ours))
+		return 1; /* a kernel without them */
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
+	if (stat(path, &theirs))
+		return -errno;
+	return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
+/* In a thread that ends afterwards: its namespace is its own. */
+static int make_socket_inside(void *context)
+{
+	const struct socket_wish *wish = context;
+	char path[64];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)wish->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = setns(fd, CLONE_NEWNET) ? -errno : 0;
+	close(fd);
+	if (ret)
+		return ret;
+	ret = socket(AF_UNIX, wish->type | SOCK_CLOEXEC, 0);
+	return ret < 0 ? -errno : ret;
+}
+
+int attach_socket(pid_t pid, int type, struct calltap_diag *diag)
+{
+	struct socket_wish wish = {proc_alive(pid), type};
+	int same = wish.pid ? same_namespace(wish.pid, "net") : -ESRCH, ret = same;
+
+	if (same > 0) {
+		ret = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+		if (ret < 0)
+			ret = -errno;
+	} else if (!same) {
+		ret = tracer_run(make_socket_inside, &wish);
+	}
+	if (ret == -EPERM)
+		return calltap_diag_set(diag, ret,
+					"process %d is in a network namespace that only root may enter; attach as root",
+					(int)pid);
+	return ret < 0 ? calltap_diag_set(diag, ret, "there is no socket to be had for process %d: %s", (int)pid,
+					  strerror(-ret))
+		       : ret;
+}

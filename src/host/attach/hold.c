@@ -1,0 +1,170 @@
+/*
+ * One thread of a target under ptrace (impl.h): seize, interrupt, let go.
+ *
+ * Nothing here leaves a trace in a thread when the tool dies: a seized thread
+ * without PTRACE_O_EXITKILL is let go by the kernel.  A signal that is about
+ * to be delivered is passed on at once, and the thread stops behind it.
+ * Context: host, the tracer.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "impl.h"
+
+#define RELEASE_NS 10000000000u
+#define PATIENT_NS 3000000u /* a thread that has not stopped after this is looked at */
+
+int hold_seize(struct held *held, pid_t tid)
+{
+	memset(held, 0, sizeof(*held));
+	held->tid = tid;
+	return ptrace(PTRACE_SEIZE, tid, NULL, NULL) ? -errno : 0;
+}
+
+void hold_interrupt(struct held *held)
+{
+	held->since_ns = now_ns();
+	if (ptrace(PTRACE_INTERRUPT, held->tid, NULL, NULL))
+		held->state = HELD_GONE;
+}
+
+int hold_begin(struct held *held, pid_t tid)
+{
+	int ret = hold_seize(held, tid);
+
+	if (!ret)
+		hold_interrupt(held);
+	return ret;
+}
+
+static void read_registers(struct held *held)
+{
+	struct iovec registers = {&held->regs, sizeof(held->regs)};
+	struct native_regs mended;
+
+	if (ptrace(PTRACE_GETREGSET, held->tid, NT_PRSTATUS, &registers)) {
+		held->state = HELD_GONE; /* killed meanwhile */
+		return;
+	}
+	held->state = HELD_STOPPED;
+	mended = held->regs;
+	registers.iov_base = &mended;
+	if (native_call_mend(&mended) && !ptrace(PTRACE_SETREGSET, held->tid, NT_PRSTATUS, &registers))
+		held->regs = mended;
+}
+
+/* A signal is about to be delivered.  That ate our request: ask anew, then let the thread have the signal. */
+static void pass_on(const struct held *held, int signal)
+{
+	ptrace(PTRACE_INTERRUPT, held->tid, NULL, NULL);
+	ptrace(PTRACE_CONT, held->tid, NULL, (void *)(uintptr_t)signal);
+}
+
+/*
+ * It takes long.  Another thread of the tool that waits for its child may have
+ * been told of the stop in our place; or it sleeps in the kernel.
+ */
+static void look_closer(struct held *held)
+{
+	siginfo_t info;
+	long number;
+
+	if (now_ns() - held->since_ns < PATIENT_NS)
+		return;
+	if (!ptrace(PTRACE_GETSIGINFO, held->tid, NULL, &info)) {
+		if (info.si_code >> 8 == PTRACE_EVENT_STOP)
+			read_registers(held);
+		else
+			pass_on(held, info.si_signo);
+	} else if (errno == EINVAL) {
+		read_registers(held); /* stopped with its process */
+	} else if (proc_state(held->tid, NULL) == 'Z') {
+		held->state = HELD_GONE; /* an initial thread that has ended before others */
+	} else if (proc_state(held->tid, NULL) == 'D' &&
+		   !proc_asleep(held->tid, &number, &held->asleep_pc, &held->asleep_sp)) {
+		held->state = HELD_ASLEEP;
+	}
+}
+
+bool hold_look(struct held *held)
+{
+	int status;
+	pid_t got;
+
+	if (held->state == HELD_STOPPED || held->state == HELD_GONE)
+		return true;
+	got = waitpid(held->tid, &status, __WALL | WNOHANG);
+	if (got < 0 || (got && !WIFSTOPPED(status))) {
+		held->state = HELD_GONE;
+	} else if (!got) {
+		if (held->state == HELD_NOT)
+			look_closer(held);
+	} else if (status >> 16 == PTRACE_EVENT_STOP) {
+		read_registers(held);
+	} else {
+		pass_on(held, status >> 16 ? 0 : WSTOPSIG(status));
+	}
+	return held->state != HELD_NOT;
+}
+
+int hold_wait(struct held *held, uint64_t until_ns)
+{
+	struct timespec pause = {0, 20000};
+
+	while (!hold_look(held)) {
+		if (now_ns() > until_ns)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < 500000)
+			pause.tv_nsec += pause.tv_nsec / 4;
+	}
+	return 0;
+}
+
+static void let_go(struct held *held)
+{
+	if (held->state == HELD_STOPPED)
+		ptrace(PTRACE_DETACH, held->tid, NULL, NULL);
+	held->state = HELD_GONE;
+}
+
+/* What was interrupted and has not stopped yet may be on its way out of a call with EINTR: it has to stop to be mended.
+ */
+void hold_end(struct held *held, size_t count)
+{
+	const struct timespec pause = {0, 100000};
+	uint64_t until = now_ns() + RELEASE_NS;
+	bool all;
+
+	do {
+		all = true;
+		for (size_t i = 0; i < count; i++) {
+			if (held[i].state == HELD_NOT && !hold_look(&held[i]))
+				all = false;
+			else
+				let_go(&held[i]);
+		}
+		tracer_is_alone(); /* which keeps us alive */
+		if (!all)
+			nanosleep(&pause, NULL);
+	} while (!all && now_ns() < until);
+}
+
+int hold_poke(const struct held *held, uint64_t address, const void *bytes, size_t size, bool backwards)
+{
+	for (size_t done = 0; done < size; done += sizeof(long)) {
+		size_t at = backwards ? size - sizeof(long) - done : done;
+		long word;
+
+		memcpy(&word, (const char *)bytes + at, sizeof(word));
+		if (ptrace(PTRACE_POKEDATA, held->tid, (void *)(uintptr_t)(address + at), (void *)word))
+			return -errno;
+	}
+	return 0;
+}

@@ -1,0 +1,249 @@
+/*
+ * What the files of this room share (attach.h is what others see).
+ *
+ * Functions that say "tracer" are for the thread that holds the target's by
+ * ptrace: the kernel knows no other as their tracer.  Context: host.
+ */
+#ifndef HOST_ATTACH_IMPL_H
+#define HOST_ATTACH_IMPL_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+
+#include <arch/generic/native/attach.h>
+
+#include "attach.h"
+
+#define PAGE 4096u
+
+/* ---- proc.c: what /proc tells ---- */
+
+enum map_bits { MAP_READ = 1, MAP_WRITE = 2, MAP_EXEC = 4, MAP_PUBLIC = 8 };
+
+struct map {
+	uint64_t lo, hi, offset;
+	unsigned long inode;
+	unsigned major, minor;
+	unsigned bits;	  /* enum map_bits */
+	const char *path; /* "" = anonymous */
+};
+
+/* The mappings of a process, sorted. */
+struct space {
+	struct map *maps;
+	size_t count;
+	char *text;
+	size_t size; /* of the text, its NUL included */
+};
+
+/* alive: a thread that has not ended; an initial thread that has shows no memory. */
+int space_read(struct space *space, pid_t alive) __attribute__((warn_unused_result));
+int space_copy(struct space *to, const struct space *from) __attribute__((warn_unused_result));
+void space_free(struct space *space);
+const struct map *space_find(const struct space *space, uint64_t address);
+
+/* The value of a line of /proc/PID/status, copied; -ENOENT: no such line. */
+int proc_status(pid_t pid, const char *name, char *value, size_t size) __attribute__((warn_unused_result));
+/* The number that such a value begins with; 0 = no such line. */
+long proc_number(pid_t pid, const char *name);
+/* Whether the thread runs in seccomp filters that we do not run in. */
+bool proc_sandboxed(pid_t tid);
+/* The state's letter, 0 = no such thread; flags may be NULL. */
+char proc_state(pid_t tid, unsigned long *flags);
+/* User code's pc and sp of a thread that sleeps in the kernel, and the call's number (-1: none). */
+int proc_asleep(pid_t tid, long *number, uint64_t *pc, uint64_t *sp) __attribute__((warn_unused_result));
+/* The tids of a process; the caller frees *tids. */
+int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unused_result));
+/* A thread of the process that has not ended, the initial one if it can be; 0 = none. */
+pid_t proc_alive(pid_t pid);
+/* The id of a thread in its own pid namespace. */
+pid_t proc_inner_id(pid_t tid);
+/* Open the file that is mapped there, as the target sees it. */
+int proc_open_map(pid_t alive, const struct map *map) __attribute__((warn_unused_result));
+/* All of size bytes, or -errno. */
+int memory_read(pid_t alive, uint64_t address, void *bytes, size_t size) __attribute__((warn_unused_result));
+int memory_write(pid_t alive, uint64_t address, const void *bytes, size_t size) __attribute__((warn_unused_result));
+uint64_t now_ns(void);
+
+/* ---- hold.c: one thread under ptrace ---- */
+
+enum held_state {
+	HELD_NOT,     /* it runs, and will stop */
+	HELD_STOPPED, /* regs hold */
+	HELD_ASLEEP,  /* in the kernel, uninterruptibly; it will stop when it comes out */
+	HELD_GONE,    /* it has ended */
+};
+
+struct held {
+	pid_t tid;
+	enum held_state state;
+	uint64_t since_ns;
+	struct native_regs regs;
+	uint64_t asleep_pc, asleep_sp;
+};
+
+/* Tracer: take hold of a thread, which runs on.  -EPERM, -ESRCH. */
+int hold_seize(struct held *held, pid_t tid) __attribute__((warn_unused_result));
+/* Tracer: ask it to stop. */
+void hold_interrupt(struct held *held);
+/* Tracer: both. */
+int hold_begin(struct held *held, pid_t tid) __attribute__((warn_unused_result));
+/* Tracer: look what has become of it; true: it counts as stopped, or is gone. */
+bool hold_look(struct held *held);
+/* Tracer: look until then; -ETIMEDOUT. */
+int hold_wait(struct held *held, uint64_t until_ns) __attribute__((warn_unused_result));
+/* Tracer: let them go, each as soon as it has stopped.  Those that are asleep go when the tracer ends. */
+void hold_end(struct held *held, size_t count);
+/* Tracer: write whole words into memory whatever its protection, the first one first, or last. */
+int hold_poke(const struct held *held, uint64_t address, const void *bytes, size_t size, bool backwards)
+	__attribute__((warn_unused_result));
+
+/* ---- tracer.c: who traces ---- */
+
+struct tracer {
+	pthread_t thread;
+	int (*work)(void *context);
+	void *context;
+	int result;
+	unsigned char *stack; /* of its process */
+	bool over;	      /* atomic: it has ended */
+};
+
+/* Run work(context) as a tracer, which ends with it; tracer_join() gives its result. */
+int tracer_start(struct tracer *tracer, int (*work)(void *context), void *context) __attribute__((warn_unused_result));
+int tracer_join(struct tracer *tracer);
+/* Both. */
+int tracer_run(int (*work)(void *context), void *context) __attribute__((warn_unused_result));
+/* For a tracer: the tool is gone.  To be asked at least every few seconds by one that goes on long. */
+bool tracer_is_alone(void);
+
+/* ---- stop.c ---- */
+
+struct attach_stop {
+	pid_t pid, alive;
+	const pid_t *except;
+	size_t except_count;
+	struct calltap_diag *diag;
+	struct held *held;
+	size_t count, room;
+	struct attach_thread *threads; /* of `held` those that are stopped or asleep */
+	size_t thread_count;
+	struct space space;
+	uint64_t began_ns;
+	struct tracer tracer;
+	sem_t asked, done;
+	int (*job)(struct attach_stop *stop, void *context); /* for the tracer, NULL = let all go */
+	void *context;
+	int result;
+	unsigned char *seen; /* bit per thread id: it is held */
+};
+
+/* Have the stop's tracer do it. */
+int stop_run(struct attach_stop *stop, int (*job)(struct attach_stop *stop, void *context), void *context)
+	__attribute__((warn_unused_result));
+
+/* ---- scan.c ---- */
+
+/* The live part of a stack that sp is in, at most `limit` bytes; false: it is in no mapping. */
+bool scan_live(const struct space *space, uint64_t sp, size_t limit, struct attach_range *live);
+
+/* ---- stubs.c: a process that is traced ---- */
+
+/* The regions of stubs in a process; the caller frees *regions. */
+int stubs_find(pid_t alive, const struct space *space, struct attach_range **regions, size_t *count)
+	__attribute__((warn_unused_result));
+/* Give the words of a copied stack that lead to stubs the return addresses that they stand for. */
+void stubs_replace(pid_t alive, const struct attach_range *regions, size_t count, uint64_t address,
+		   unsigned char *bytes, size_t size);
+
+/* ---- unwind.c ---- */
+
+struct unwinder;
+
+/* Memory that a stopped thread's frames are read from. */
+struct stack_copy {
+	pid_t tid;
+	uint64_t values[NATIVE_DWARF_REGISTERS];
+	uint64_t lo, hi; /* copied: [lo, hi) */
+	const unsigned char *bytes;
+	pid_t alive; /* what is not copied is read from there; 0: it is not known */
+};
+
+struct frame {
+	uint64_t pc;
+	bool exact; /* the pc itself, not the return address of a call */
+};
+
+/* The objects of a process; dynamic symbols and unwind tables are read when they are first wanted. */
+int unwinder_open(struct unwinder **out, pid_t pid, pid_t alive, const struct space *space)
+	__attribute__((warn_unused_result));
+void unwinder_close(struct unwinder *unwinder);
+/* How many frames; *complete: the last is where the thread began. */
+size_t unwinder_frames(struct unwinder *unwinder, const struct stack_copy *copy, struct frame *frames, size_t max,
+		       bool *complete);
+const char *unwinder_symbol(struct unwinder *unwinder, uint64_t pc);
+
+/* ---- libs.c: what the injection must know of the target's objects ---- */
+
+struct function {
+	uint64_t lo, hi; /* run-time; hi = lo: size not known */
+	bool unsafe;	 /* the loader or an allocator may be in the middle of something there */
+};
+
+/* A mapped object that takes part in loading or allocating. */
+struct special {
+	uint64_t lo, hi;
+	bool loader;
+	struct function *functions; /* sorted */
+	size_t count;
+};
+
+struct libs {
+	struct special *specials;
+	size_t count;
+	struct attach_range *stays; /* code that is never unloaded */
+	size_t stays_count;
+	char *needed; /* names of the libraries that the program asks for, each with its NUL; an empty one ends them */
+	bool musl, is_static;
+	uint64_t load, load_error, errno_location;
+	uint32_t load_flags;
+	uint64_t entry;		   /* of an agent that is mapped, 0 = none */
+	struct attach_range agent; /* and where it lies */
+};
+
+int libs_read(struct libs *libs, pid_t alive, const struct space *space, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* Why no agent can be brought into such a process, 0 = it can. */
+int libs_refuse(const struct libs *libs, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+void libs_free(struct libs *libs);
+/* Value of a symbol in an ELF file's dynamic symbol table; 0 = none. */
+uint64_t libs_symbol_value(int fd, const char *name);
+
+/* ---- safe.c ---- */
+
+/* Whether a thread with this state can be borrowed; *why says what is against it, for a message. */
+bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t alive, const struct native_regs *regs,
+		    const struct stack_copy *copy, const char **why);
+
+/* ---- slack.c ---- */
+
+#define SLACK_ALIGN 16u
+
+struct slack {
+	uint64_t address;
+	size_t size;
+	unsigned char original[NATIVE_CODE_MAX];
+};
+
+/* A place for the code behind an executable segment that is never unloaded, as its file has it. */
+int slack_find(struct slack *slack, pid_t alive, const struct space *space, const struct libs *libs)
+	__attribute__((warn_unused_result));
+/* What the file has at a mapped place: zeros beyond its end. */
+int slack_original(pid_t alive, const struct map *map, uint64_t address, unsigned char *bytes, size_t size)
+	__attribute__((warn_unused_result));
+bool slack_is_free(pid_t alive, const struct slack *slack);
+/* Whether the stopped thread runs in the slack, or will go back there from a handler. */
+bool slack_in_use(const struct held *held, const struct space *space, pid_t alive, uint64_t lo, uint64_t hi);
+
+#endif

@@ -1,0 +1,417 @@
+/*
+ * Putting the agent into a process that runs (attach.h, doc/design/attach.md).
+ *
+ * Looks at the process first, then borrows a thread (borrow.c), and talks with
+ * it through struct calltap_attach in the memory that it maps.  Context: host;
+ * what the target writes there is checked.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <calltap/abi/control.h>
+#include <host/elf/program.h>
+
+#include "borrow.h"
+
+#define PATIENCE_MS   5000u
+#define READY_NS      5000000000u /* for the thread to map the memory */
+#define LOCK_NS	      500000000u
+#define LOADED_NS     20000000000u /* for the loader, and the agent */
+#define LEFT_NS	      2000000000u
+#define MEMORY_LOWEST 0x100000000u
+#define MEMORY_APART  (64u << 20) /* bytes from the next mapping, if there is room */
+
+static void nap(void)
+{
+	const struct timespec pause = {0, 100000};
+
+	nanosleep(&pause, NULL);
+}
+
+/* The middle of the largest hole: nothing grows that far. */
+static uint64_t choose_memory(const struct space *space)
+{
+	uint64_t best = 0, widest = 0, last = MEMORY_LOWEST;
+
+	for (size_t i = 0; i < space->count; i++) {
+		const struct map *map = &space->maps[i];
+
+		if (map->lo > 1ull << 47)
+			break;
+		if (map->lo > last && map->lo - last > widest) {
+			widest = map->lo - last;
+			best = last + widest / 2;
+		}
+		if (map->hi > last)
+			last = map->hi;
+	}
+	return widest > 4ull * CALLTAP_BORROWED_SIZE ? best & ~(uint64_t)(PAGE - 1) : 0;
+}
+
+static uint64_t main_stack_end(const struct space *space)
+{
+	for (size_t i = 0; i < space->count; i++)
+		if (!strcmp(space->maps[i].path, "[stack]"))
+			return space->maps[i].hi;
+	return 0;
+}
+
+/* Whether the process finds the very file under this path. */
+static bool same_file(pid_t alive, const char *path)
+{
+	struct stat ours, theirs;
+	char inside[4400];
+
+	if (path[0] != '/')
+		return false;
+	snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)alive, path);
+	return !stat(path, &ours) && !stat(inside, &theirs) && ours.st_ino == theirs.st_ino &&
+	       ours.st_dev == theirs.st_dev;
+}
+
+static int look_at_agent(struct borrow *borrow, const char *path, struct calltap_diag *diag)
+{
+	int fd = program_open(path);
+
+	if (fd < 0)
+		return calltap_diag_set(diag, fd, "the agent %s cannot be read: %s", path, strerror(-fd));
+	borrow->errand.entry_offset = libs_symbol_value(fd, "calltap_agent_attach");
+	close(fd);
+	if (!borrow->errand.entry_offset)
+		return calltap_diag_set(diag, -ENOEXEC, "%s is no agent that can be attached; install calltap again",
+					path);
+	borrow->errand.memfd = !same_file(borrow->alive, path);
+	return 0;
+}
+
+/* Tools that were killed may have left their code in all the places there are. */
+static int find_slack(struct borrow *borrow)
+{
+	struct attach_stop *stop;
+	int ret = slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs);
+
+	if (ret != -ENOSPC || attach_stop(&stop, borrow->pid, NULL, 0, NULL))
+		return ret;
+	if (attach_slack_restore(stop) > 0)
+		ret = 0;
+	attach_resume(stop);
+	return ret ? ret : slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs);
+}
+
+static int prepare(struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
+{
+	int ret;
+
+	borrow->alive = proc_alive(borrow->pid);
+	if (!borrow->alive)
+		return calltap_diag_set(diag, -ESRCH, "there is no process %d", (int)borrow->pid);
+	ret = space_read(&borrow->space, borrow->alive);
+	if (ret)
+		return calltap_diag_set(diag, ret, "the memory of process %d cannot be looked at: %s", (int)borrow->pid,
+					strerror(-ret));
+	ret = libs_read(&borrow->libs, borrow->alive, &borrow->space, diag);
+	if (ret)
+		return ret;
+	if (options->resident_entry)
+		borrow->libs.entry = options->resident_entry;
+	ret = libs_refuse(&borrow->libs, borrow->pid, diag);
+	if (!ret && !borrow->libs.entry)
+		ret = look_at_agent(borrow, options->agent_path, diag);
+	if (ret)
+		return ret;
+	borrow->errand.load = borrow->libs.load;
+	borrow->errand.load_error = borrow->libs.load_error;
+	borrow->errand.load_flags = borrow->libs.load_flags;
+	borrow->errand.errno_location = borrow->libs.errno_location;
+	borrow->errand.entry = borrow->libs.entry;
+	borrow->errand.memory = choose_memory(&borrow->space);
+	if (!borrow->errand.memory || find_slack(borrow))
+		return calltap_diag_set(
+			diag, -ENOSPC,
+			"process %d has no room behind its code for what brings the agent in; start it under "
+			"'calltap record'",
+			(int)borrow->pid);
+	ret = unwinder_open(&borrow->unwinder, borrow->pid, borrow->alive, &borrow->space);
+	return ret ? calltap_diag_set(diag, ret, "the code of process %d cannot be read", (int)borrow->pid) : 0;
+}
+
+/* A thread by which the memory is to be had: the borrowed one may end as soon as it is back. */
+static pid_t reader(const struct borrow *borrow)
+{
+	pid_t alive = proc_alive(borrow->pid);
+
+	return alive ? alive : borrow->tid;
+}
+
+/* The state that the borrowed thread tells; -EFAULT: its memory is not there (yet, or any more). */
+static int state_of(const struct borrow *borrow, struct calltap_attach *said)
+{
+	int ret = memory_read(borrow->tid, borrow->errand.memory, said, sizeof(*said));
+
+	if (ret == -ESRCH)
+		ret = memory_read(reader(borrow), borrow->errand.memory, said, sizeof(*said));
+
+	/* All text is what a program may have written over. */
+	said->error[sizeof(said->error) - 1] = 0;
+	return ret;
+}
+
+/* Tell it to go on, or to give up. */
+static int set_state(const struct borrow *borrow, uint32_t state)
+{
+	return memory_write(borrow->tid, borrow->errand.memory + offsetof(struct calltap_attach, state), &state,
+			    sizeof(state));
+}
+
+static int died(const struct borrow *borrow, struct calltap_diag *diag)
+{
+	return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)borrow->pid);
+}
+
+static int await_ready(const struct borrow *borrow, struct calltap_attach *said, struct calltap_diag *diag)
+{
+	uint64_t until = now_ns() + READY_NS;
+
+	for (;;) {
+		int ret = state_of(borrow, said);
+
+		if (!ret && said->state == CALLTAP_ATTACH_READY)
+			return 0;
+		if (ret == -ESRCH)
+			return died(borrow, diag);
+		if (now_ns() > until)
+			break;
+		nap();
+	}
+	return calltap_diag_set(
+		diag, -ENOMEM,
+		"process %d could not get the 256 KiB of memory that attaching takes; raise its limit, or "
+		"try again when it runs",
+		(int)borrow->pid);
+}
+
+static int copy_agent(const struct borrow *borrow, int memfd, const char *agent)
+{
+	int from = program_open(agent), to, ret = 0;
+	struct stat st;
+	char path[64];
+	off_t at = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)borrow->tid, memfd);
+	to = open(path, O_WRONLY | O_CLOEXEC);
+	if (from < 0 || to < 0 || fstat(from, &st))
+		ret = -EIO;
+	while (!ret && at < st.st_size)
+		if (sendfile(to, from, &at, (size_t)(st.st_size - at)) <= 0)
+			ret = -EIO;
+	if (from >= 0)
+		close(from);
+	if (to >= 0)
+		close(to);
+	return ret;
+}
+
+static int fill_in(const struct borrow *borrow, const struct attach_options *options, const struct calltap_attach *said,
+		   struct calltap_diag *diag)
+{
+	struct calltap_attach told = {
+		.version = CALLTAP_ABI_VERSION,
+		.state = CALLTAP_ATTACH_READY,
+		.memfd = -1,
+		.memory = borrow->errand.memory,
+		.memory_size = CALLTAP_BORROWED_SIZE,
+		.main_thread = borrow->main_thread,
+		.main_stack_end = main_stack_end(&borrow->space),
+		.filters = options->filters,
+	};
+
+	snprintf(told.session, sizeof(told.session), "%s", options->session);
+	snprintf(told.agent, sizeof(told.agent), "%s", options->agent_path);
+	if (borrow->errand.memfd) {
+		told.memfd = said->memfd;
+		snprintf(told.agent, sizeof(told.agent), "/proc/self/fd/%d", (int)said->memfd);
+		if (said->memfd < 0 || copy_agent(borrow, said->memfd, options->agent_path)) {
+			if (set_state(borrow, CALLTAP_ATTACH_NONE))
+				return died(borrow, diag);
+			return calltap_diag_set(
+				diag, -ENOTSUP,
+				"process %d sees other files than this calltap and cannot be given the agent "
+				"in a memfd; make %s a file that it can open",
+				(int)borrow->pid, options->agent_path);
+		}
+	}
+	if (memory_write(borrow->tid, borrow->errand.memory, &told, sizeof(told)) ||
+	    set_state(borrow, CALLTAP_ATTACH_GO))
+		return died(borrow, diag);
+	return 0;
+}
+
+static bool agent_is_there(const struct borrow *borrow)
+{
+	struct space space;
+	struct libs libs;
+	bool there;
+
+	if (borrow->libs.entry)
+		return true;
+	if (space_read(&space, reader(borrow)))
+		return false;
+	there = !libs_read(&libs, reader(borrow), &space, NULL) && libs.entry;
+	libs_free(&libs);
+	space_free(&space);
+	return there;
+}
+
+static int slow(const struct borrow *borrow, struct calltap_diag *diag)
+{
+	return calltap_diag_set(diag, -EAGAIN, "process %d gave up before this calltap was ready; try again",
+				(int)borrow->pid);
+}
+
+static int await_answer(const struct borrow *borrow, struct calltap_attach *said, struct calltap_diag *diag)
+{
+	uint64_t until = now_ns() + LOADED_NS;
+
+	for (;;) {
+		int ret = state_of(borrow, said);
+
+		if (ret == -ESRCH)
+			return died(borrow, diag);
+		if (ret) /* gone: by the agent, since the thread has left; or the thread has given up */
+			return said->state == CALLTAP_ATTACH_LOADED || agent_is_there(borrow) ? 0 : slow(borrow, diag);
+		if (said->state == CALLTAP_ATTACH_FAILED || said->state == CALLTAP_ATTACH_LOADED)
+			return 0;
+		if (now_ns() > until)
+			return calltap_diag_set(
+				diag, -ETIMEDOUT,
+				"thread %d of process %d has not come back from loading the agent for 20 s: "
+				"some other thread holds the loader's lock",
+				(int)borrow->tid, (int)borrow->pid);
+		nap();
+	}
+}
+
+static int refused(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
+{
+	int ret = said->result < 0 ? said->result : -ENOEXEC;
+
+	if (set_state(borrow, CALLTAP_ATTACH_NONE)) /* read: it may go, and its memory */
+		return died(borrow, diag);
+	if (said->state == CALLTAP_ATTACH_LOADED)
+		return calltap_diag_set(diag, ret, "the agent does not start in process %d: %s", (int)borrow->pid,
+					said->error[0] ? said->error : strerror(-ret));
+	return calltap_diag_set(diag, -ELIBACC, "the loader of process %d takes no agent: %s", (int)borrow->pid,
+				said->error[0] ? said->error : "it does not say why");
+}
+
+/* Until the thread is on its own stack again; then its memory is the agent's to unmap, or gone. */
+static void await_left(const struct borrow *borrow)
+{
+	uint64_t until = now_ns() + LEFT_NS;
+	struct calltap_attach said;
+
+	while (!state_of(borrow, &said) && !said.left && now_ns() < until)
+		nap();
+}
+
+static int converse(const struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
+{
+	struct calltap_attach said = {0};
+	int ret = await_ready(borrow, &said, diag);
+
+	if (!ret)
+		ret = fill_in(borrow, options, &said, diag);
+	if (!ret)
+		ret = await_answer(borrow, &said, diag);
+	if (ret)
+		return ret;
+	if (said.state == CALLTAP_ATTACH_FAILED || said.result)
+		ret = refused(borrow, &said, diag);
+	await_left(borrow);
+	return ret;
+}
+
+static int inject(struct borrow *borrow, const struct attach_options *options, struct attach_result *result,
+		  struct calltap_diag *diag)
+{
+	uint64_t began;
+	int ret = prepare(borrow, options, diag);
+
+	if (!ret)
+		ret = borrow_thread(borrow, options->patience_ms ? options->patience_ms : PATIENCE_MS, diag);
+	if (ret)
+		return ret;
+	began = now_ns();
+	ret = converse(borrow, options, diag);
+	result->borrow_ns = now_ns() - began;
+	borrow_end(borrow);
+	result->tid = borrow->tid;
+	result->stop_ns = borrow->stop_ns;
+	result->resident = borrow->libs.entry != 0;
+	result->memfd = borrow->errand.memfd;
+	result->entry = borrow->libs.entry;
+	return ret;
+}
+
+/* Two tools at once would use the same room: a name that only one can have, and that goes with it. */
+static int try_lock(pid_t pid)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int size = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "calltap-attach-%d", (int)pid);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret;
+
+	if (fd < 0)
+		return -errno;
+	if (!bind(fd, (void *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)size)))
+		return fd;
+	ret = errno == EADDRINUSE ? -EBUSY : -errno;
+	close(fd);
+	return ret;
+}
+
+/* One that was killed may not be gone altogether. */
+static int lock(pid_t pid)
+{
+	uint64_t until = now_ns() + LOCK_NS;
+	int ret = try_lock(pid);
+
+	while (ret == -EBUSY && now_ns() < until) {
+		nap();
+		ret = try_lock(pid);
+	}
+	return ret;
+}
+
+int attach_inject(pid_t pid, const struct attach_options *options, struct attach_result *result,
+		  struct calltap_diag *diag)
+{
+	struct borrow *borrow = calloc(1, sizeof(*borrow));
+	int locked = lock(pid), ret;
+
+	memset(result, 0, sizeof(*result));
+	if (locked < 0) {
+		free(borrow);
+		return calltap_diag_set(diag, locked, "process %d cannot be attached to: %s", (int)pid,
+					locked == -EBUSY ? "another calltap is doing it just now" : strerror(-locked));
+	}
+	if (!borrow) {
+		close(locked);
+		return calltap_diag_set(diag, -ENOMEM, "there is no memory left");
+	}
+	borrow->pid = pid;
+	ret = inject(borrow, options, result, diag);
+	close(locked);
+	unwinder_close(borrow->unwinder);
+	libs_free(&borrow->libs);
+	space_free(&borrow->space);
+	free(borrow);
+	return ret;
+}

@@ -1,0 +1,105 @@
+/*
+ * May a thread be borrowed where it is?  (impl.h)
+ *
+ * It will call dlopen(), which takes the loader's lock and allocates.  Not
+ * where it holds those locks itself, or has their structures half changed.
+ * Context: host.
+ */
+#include <string.h>
+
+#include "impl.h"
+
+#define FRAMES_MAX   256
+#define START_FRAMES 2 /* clone3() and start_thread() */
+
+enum danger {
+	DANGER_NONE,
+	DANGER_NEAR,  /* no name for it, and beside a function that is */
+	DANGER_NAMED, /* in such a function, or in the loader */
+};
+
+static enum danger in_special(const struct special *special, uint64_t pc)
+{
+	size_t lo = 0, hi = special->count;
+	const struct function *before, *after;
+
+	if (special->loader)
+		return DANGER_NAMED;
+	while (lo < hi) {
+		size_t middle = (lo + hi) / 2;
+
+		if (special->functions[middle].lo <= pc)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	before = lo ? &special->functions[lo - 1] : NULL;
+	after = lo < special->count ? &special->functions[lo] : NULL;
+	if (before && pc < before->hi)
+		return before->unsafe ? DANGER_NAMED : DANGER_NONE;
+	/* Static functions have no name in a stripped library, and lie among those of their source file. */
+	return (before && before->unsafe) || (after && after->unsafe) ? DANGER_NEAR : DANGER_NONE;
+}
+
+static enum danger danger_at(const struct libs *libs, uint64_t pc)
+{
+	if (pc >= libs->agent.lo && pc < libs->agent.hi)
+		return DANGER_NAMED;
+	for (size_t i = 0; i < libs->count; i++)
+		if (pc >= libs->specials[i].lo && pc < libs->specials[i].hi)
+			return in_special(&libs->specials[i], pc);
+	return DANGER_NONE;
+}
+
+/* In the errand of another tool, which has been killed: that one's way back is known to it alone. */
+static bool on_errand(pid_t alive, uint64_t pc)
+{
+	unsigned char bytes[NATIVE_CODE_MAX];
+	uint64_t end = (pc | (SLACK_ALIGN - 1)) + 1, first = end - NATIVE_CODE_MAX;
+
+	/* The segment may begin later. */
+	while (first < pc && memory_read(alive, first, bytes, end - first))
+		first = (first | (PAGE - 1)) + 1;
+	for (uint64_t at = first; at < pc; at += SLACK_ALIGN)
+		if (native_code_is(bytes + (at - first)))
+			return true;
+	return false;
+}
+
+bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t alive, const struct native_regs *regs,
+		    const struct stack_copy *copy, const char **why)
+{
+	struct frame frames[FRAMES_MAX];
+	bool complete, waits = native_waits(regs);
+	size_t count;
+
+	if (!native_may_borrow(regs)) {
+		*why = "it is stepped by a debugger, or runs 32-bit code";
+		return false;
+	}
+	count = unwinder_frames(unwinder, copy, frames, FRAMES_MAX, &complete);
+	for (size_t i = 0; i < count; i++) {
+		if (on_errand(alive, frames[i].pc)) {
+			*why = "it still waits for a calltap that is gone";
+			return false;
+		}
+	}
+	for (size_t i = 0; i < count; i++) {
+		enum danger danger = danger_at(libs, frames[i].exact ? frames[i].pc : frames[i].pc - 1);
+
+		/* The functions that threads begin in have no name, and lie beside pthread_create(). */
+		if (danger == DANGER_NEAR && complete && !frames[i].exact && i + START_FRAMES >= count)
+			danger = DANGER_NONE;
+		/* No allocator waits for events: what has no name there is something else. */
+		if (danger == DANGER_NAMED || (danger == DANGER_NEAR && !waits)) {
+			*why = "it was in the loader, the allocator, fork or exit whenever it was looked at";
+			return false;
+		}
+	}
+	/* An agent that is there is not loaded: then neither locks nor allocations matter. */
+	if (!complete && !waits && !libs->entry) {
+		*why = "its stack cannot be followed to where it began, which is how it is seen that it holds no lock";
+		return false;
+	}
+	return true;
+}

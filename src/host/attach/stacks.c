@@ -1,0 +1,155 @@
+/*
+ * Copies of stopped threads' stacks, and their frames (attach.h).  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "impl.h"
+
+#define COPY_MAX  (64u << 10)
+#define BATCH_MAX 512u /* stacks read at a time */
+
+struct attach_stacks {
+	pid_t pid;
+	struct space space;
+	struct unwinder *unwinder;
+	size_t count;
+	struct stack_copy copies[];
+};
+
+struct regions {
+	struct attach_range *list;
+	size_t count;
+};
+
+/* Where the thread's live stack is, and memory for a copy of it. */
+static int prepare_copy(const struct attach_stop *stop, size_t index, struct stack_copy *copy)
+{
+	const struct attach_thread *thread = &stop->threads[index];
+	struct attach_range live;
+
+	copy->tid = thread->tid;
+	memcpy(copy->values, thread->registers, sizeof(thread->registers));
+	copy->values[NATIVE_DWARF_REGISTERS - 1] = thread->pc;
+	if (!scan_live(&stop->space, thread->sp, COPY_MAX, &live))
+		return 0;
+	copy->bytes = malloc(live.hi - live.lo);
+	if (!copy->bytes)
+		return -ENOMEM;
+	copy->lo = live.lo;
+	copy->hi = live.hi;
+	return 0;
+}
+
+/* One that could not be read with the others. */
+static void read_alone(pid_t alive, struct stack_copy *copy)
+{
+	if (!memory_read(alive, copy->lo, (void *)copy->bytes, copy->hi - copy->lo))
+		return;
+	free((void *)copy->bytes);
+	copy->bytes = NULL;
+	copy->lo = copy->hi = 0;
+}
+
+static void read_batch(pid_t alive, struct stack_copy *copies, size_t count)
+{
+	struct iovec to[BATCH_MAX], from[BATCH_MAX];
+	ssize_t want = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t size = copies[i].hi - copies[i].lo;
+
+		to[i] = (struct iovec){(void *)copies[i].bytes, size};
+		from[i] = (struct iovec){(void *)(uintptr_t)copies[i].lo, size};
+		want += (ssize_t)size;
+	}
+	if (process_vm_readv(alive, to, count, from, count, 0) == want)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (copies[i].bytes)
+			read_alone(alive, &copies[i]);
+}
+
+static int copy_all(const struct attach_stop *stop, struct attach_stacks *stacks)
+{
+	struct regions regions = {NULL, 0};
+	int ret = stubs_find(stop->alive, &stacks->space, &regions.list, &regions.count);
+
+	for (size_t i = 0; !ret && i < stop->thread_count; i++)
+		/* Of one that sleeps in the kernel only pc and sp are known. */
+		if (!stop->threads[i].asleep)
+			ret = prepare_copy(stop, i, &stacks->copies[stacks->count++]);
+	for (size_t i = 0; !ret && i < stacks->count; i += BATCH_MAX)
+		read_batch(stop->alive, &stacks->copies[i],
+			   stacks->count - i < BATCH_MAX ? stacks->count - i : BATCH_MAX);
+	for (size_t i = 0; !ret && regions.count && i < stacks->count; i++)
+		stubs_replace(stop->alive, regions.list, regions.count, stacks->copies[i].lo,
+			      (void *)stacks->copies[i].bytes, stacks->copies[i].hi - stacks->copies[i].lo);
+	free(regions.list);
+	return ret;
+}
+
+int attach_copy(struct attach_stop *stop, struct attach_stacks **out, struct calltap_diag *diag)
+{
+	struct attach_stacks *stacks = calloc(1, sizeof(*stacks) + stop->thread_count * sizeof(stacks->copies[0]));
+	/* Nobody could map anything since it was read, but the agent what is no stack. */
+	int ret = stacks ? space_copy(&stacks->space, &stop->space) : -ENOMEM;
+
+	if (!ret)
+		ret = copy_all(stop, stacks);
+	if (ret) {
+		attach_stacks_free(stacks);
+		return calltap_diag_set(diag, ret, "the stacks of process %d cannot be copied: %s", (int)stop->pid,
+					strerror(-ret));
+	}
+	stacks->pid = stop->pid;
+	*out = stacks;
+	return 0;
+}
+
+/* Not during the stop: it opens files. */
+static int open_unwinder(struct attach_stacks *stacks)
+{
+	pid_t alive = proc_alive(stacks->pid);
+
+	if (stacks->unwinder)
+		return 0;
+	return unwinder_open(&stacks->unwinder, stacks->pid, alive ? alive : stacks->pid, &stacks->space);
+}
+
+int attach_unwind(struct attach_stacks *stacks, int (*visit)(void *context, const struct attach_unwound *thread),
+		  void *context)
+{
+	struct frame frames[ATTACH_FRAMES_MAX];
+	uint64_t pcs[ATTACH_FRAMES_MAX];
+	int ret = open_unwinder(stacks);
+
+	for (size_t i = 0; !ret && i < stacks->count; i++) {
+		struct attach_unwound unwound = {.tid = stacks->copies[i].tid, .pcs = pcs};
+
+		unwound.count = unwinder_frames(stacks->unwinder, &stacks->copies[i], frames, ATTACH_FRAMES_MAX,
+						&unwound.complete);
+		for (size_t k = 0; k < unwound.count; k++)
+			pcs[k] = frames[k].pc;
+		ret = visit(context, &unwound);
+	}
+	return ret;
+}
+
+const char *attach_symbol(struct attach_stacks *stacks, uint64_t pc)
+{
+	return open_unwinder(stacks) ? NULL : unwinder_symbol(stacks->unwinder, pc);
+}
+
+void attach_stacks_free(struct attach_stacks *stacks)
+{
+	if (!stacks)
+		return;
+	unwinder_close(stacks->unwinder);
+	for (size_t i = 0; i < stacks->count; i++)
+		free((void *)stacks->copies[i].bytes);
+	space_free(&stacks->space);
+	free(stacks);
+}

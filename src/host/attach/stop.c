@@ -1,0 +1,388 @@
+/*
+ * All threads of a process at once (attach.h): stop, registers, resume.
+ *
+ * A tracer of its own (tracer.c) holds them for as long as the stop lasts, and
+ * ends with it: the kernel then lets go of what it may still hold, also of
+ * threads that are in the kernel uninterruptibly and could not be let go one by
+ * one.
+ * Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "impl.h"
+
+#define STOP_MAX_NS 2000000000u
+#define TRIES	    4
+#define PAUSE_NS    50000      /* between looks at them */
+#define ALONE_NS    50000000   /* how often the tracer looks whether the tool is there */
+#define TIDS	    (1u << 22) /* Linux: its largest thread id, and one */
+
+static bool is_known(const struct attach_stop *stop, pid_t tid)
+{
+	for (size_t i = 0; i < stop->except_count; i++)
+		if (stop->except[i] == tid)
+			return true;
+	return tid < 0 || (unsigned)tid >= TIDS || stop->seen[tid / 8] >> tid % 8 & 1;
+}
+
+static int refusal(struct attach_stop *stop, pid_t tid, int error)
+{
+	char tracer[32] = "0";
+
+	if (error == -ESRCH)
+		return 0; /* it has ended */
+	if (error == -EPERM && strchr("ZX", proc_state(tid, NULL)))
+		return 0;
+	if (!proc_status(tid, "TracerPid", tracer, sizeof(tracer)) && strcmp(tracer, "0") != 0)
+		return calltap_diag_set(stop->diag, -EBUSY, "thread %d of process %d is being traced by process %s",
+					(int)tid, (int)stop->pid, tracer);
+	return calltap_diag_set(stop->diag, error, "thread %d of process %d cannot be stopped: %s", (int)tid,
+				(int)stop->pid, strerror(-error));
+}
+
+static int hold_one(struct attach_stop *stop, pid_t tid)
+{
+	int ret;
+
+	if (stop->count == stop->room) {
+		size_t room = stop->room ? stop->room * 2 : 64;
+		struct held *more = reallocarray(stop->held, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		stop->held = more;
+		stop->room = room;
+	}
+	ret = hold_seize(&stop->held[stop->count], tid);
+	if (ret)
+		return refusal(stop, tid, ret);
+	stop->seen[tid / 8] |= (unsigned char)(1u << tid % 8);
+	stop->count++;
+	return 0;
+}
+
+/*
+ * Threads of the process that are not held yet; *added counts them.  All are
+ * seized before the first stops: an ignored signal to a traced thread is kept,
+ * and may wake another; that one is to be ours by then.
+ */
+static int hold_new(struct attach_stop *stop, pid_t pid, size_t *added)
+{
+	size_t count, before = stop->count;
+	pid_t *tids;
+	int ret = proc_threads(pid, &tids, &count);
+
+	if (ret)
+		return pid == stop->pid ? ret : 0;
+	for (size_t i = 0; !ret && i < count; i++)
+		if (!is_known(stop, tids[i]))
+			ret = hold_one(stop, tids[i]);
+	free(tids);
+	for (size_t i = before; i < stop->count; i++)
+		hold_interrupt(&stop->held[i]);
+	*added += stop->count - before;
+	return ret;
+}
+
+/* Children that run in the memory of a parent which sleeps until they let go of it: vfork, posix_spawn. */
+static int hold_lodgers(struct attach_stop *stop, pid_t sleeper, size_t *added)
+{
+	char path[64], text[512], *rest = NULL;
+	ssize_t got;
+	int fd, ret = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)stop->pid, (int)sleeper);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[got > 0 ? got : 0] = 0;
+	for (char *word = strtok_r(text, " ", &rest); word && !ret; word = strtok_r(NULL, " ", &rest)) {
+		pid_t child = (pid_t)strtol(word, NULL, 10);
+
+		if (!syscall(SYS_kcmp, sleeper, child, KCMP_VM, 0, 0))
+			ret = hold_new(stop, child, added);
+	}
+	return ret;
+}
+
+/* The first that has not stopped; NULL = all have. */
+static const struct held *look_at_all(struct attach_stop *stop)
+{
+	const struct held *runs = NULL;
+
+	for (size_t i = 0; i < stop->count; i++)
+		if (!hold_look(&stop->held[i]) && !runs)
+			runs = &stop->held[i];
+	return runs;
+}
+
+static int wait_for_all(struct attach_stop *stop)
+{
+	const struct timespec pause = {0, PAUSE_NS};
+	const struct held *runs;
+
+	while ((runs = look_at_all(stop))) {
+		char state = proc_state(runs->tid, NULL);
+
+		if (now_ns() - stop->began_ns > STOP_MAX_NS)
+			return calltap_diag_set(
+				stop->diag, -ETIMEDOUT,
+				"thread %d of process %d (in state %c) did not stop within 2 s; try again "
+				"when the system is less busy",
+				(int)runs->tid, (int)stop->pid, state ? state : '?');
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+/* Until a look at the list of threads brings none that is new. */
+static int hold_all(struct attach_stop *stop)
+{
+	size_t added;
+	int ret;
+
+	do {
+		added = 0;
+		ret = hold_new(stop, stop->pid, &added);
+		if (!ret)
+			ret = wait_for_all(stop);
+		for (size_t i = 0; !ret && i < stop->count; i++)
+			if (stop->held[i].state == HELD_ASLEEP)
+				ret = hold_lodgers(stop, stop->held[i].tid, &added);
+	} while (!ret && added);
+	return ret;
+}
+
+static void describe(const struct held *held, struct attach_thread *thread)
+{
+	uint64_t values[NATIVE_DWARF_REGISTERS];
+
+	memset(thread, 0, sizeof(*thread));
+	thread->tid = held->tid;
+	thread->asleep = held->state == HELD_ASLEEP;
+	if (thread->asleep) {
+		thread->pc = held->asleep_pc;
+		thread->sp = held->asleep_sp;
+		return;
+	}
+	native_dwarf(&held->regs, values);
+	memcpy(thread->registers, values, sizeof(thread->registers));
+	thread->pc = native_pc(&held->regs);
+	thread->sp = native_sp(&held->regs);
+	thread->thread_pointer = native_thread_pointer(&held->regs);
+}
+
+static int describe_all(struct attach_stop *stop)
+{
+	stop->threads = calloc(stop->count + 1, sizeof(*stop->threads));
+	if (!stop->threads)
+		return -ENOMEM;
+	for (size_t i = 0; i < stop->count; i++) {
+		const struct held *held = &stop->held[i];
+
+		if (held->state != HELD_STOPPED && held->state != HELD_ASLEEP)
+			continue;
+		describe(held, &stop->threads[stop->thread_count++]);
+		if (held->state == HELD_STOPPED)
+			stop->alive = held->tid;
+	}
+	if (!stop->alive)
+		stop->alive = proc_alive(stop->pid);
+	return space_read(&stop->space, stop->alive);
+}
+
+static bool wait_a_little(sem_t *sem)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += ALONE_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return !sem_timedwait(sem, &until);
+}
+
+/* For the tracer; false: there is nobody left to ask for anything. */
+static bool await_request(struct attach_stop *stop)
+{
+	while (!tracer_is_alone())
+		if (wait_a_little(&stop->asked))
+			return true;
+	return false;
+}
+
+/* For the tool: what the tracer says, or that somebody has killed it. */
+static int await_done(struct attach_stop *stop)
+{
+	while (!wait_a_little(&stop->done))
+		if (__atomic_load_n(&stop->tracer.over, __ATOMIC_ACQUIRE))
+			return -EIO;
+	return stop->result;
+}
+
+/* The tracer. */
+static int trace(void *context)
+{
+	struct attach_stop *stop = context;
+
+	stop->began_ns = now_ns();
+	stop->result = hold_all(stop);
+	if (!stop->result)
+		stop->result = describe_all(stop);
+	for (;;) {
+		sem_post(&stop->done);
+		if (!await_request(stop) || !stop->job)
+			break;
+		stop->result = stop->job(stop, stop->context);
+	}
+	hold_end(stop->held, stop->count);
+	return 0;
+}
+
+int stop_run(struct attach_stop *stop, int (*job)(struct attach_stop *stop, void *context), void *context)
+{
+	stop->job = job;
+	stop->context = context;
+	sem_post(&stop->asked);
+	return await_done(stop);
+}
+
+/* The tids, as we see them, of threads that are named as the process sees them. */
+static int translate(pid_t pid, pid_t *ids, size_t count)
+{
+	char value[256];
+	pid_t *tids;
+	size_t all;
+	int ret;
+
+	if (!count || proc_status(proc_alive(pid), "NSpid", value, sizeof(value)) || !strchr(value, '\t'))
+		return 0;
+	ret = proc_threads(pid, &tids, &all);
+	if (ret)
+		return ret;
+	for (size_t k = 0; k < count; k++) {
+		size_t i = 0;
+
+		while (i < all && proc_inner_id(tids[i]) != ids[k])
+			i++;
+		ids[k] = i < all ? tids[i] : -1;
+	}
+	free(tids);
+	return 0;
+}
+
+static void free_stop(struct attach_stop *stop)
+{
+	sem_destroy(&stop->asked);
+	sem_destroy(&stop->done);
+	space_free(&stop->space);
+	free(stop->threads);
+	free(stop->held);
+	free(stop->seen);
+	free((void *)stop->except);
+	free(stop);
+}
+
+static int start(struct attach_stop *stop)
+{
+	sem_init(&stop->asked, 0, 0);
+	sem_init(&stop->done, 0, 0);
+	return tracer_start(&stop->tracer, trace, stop);
+}
+
+static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count,
+		     struct calltap_diag *diag)
+{
+	struct attach_stop *stop = calloc(1, sizeof(*stop));
+	pid_t *ids = calloc(except_count + 1, sizeof(*ids));
+	int ret;
+
+	*out = NULL;
+	if (stop)
+		stop->seen = calloc(1, TIDS / 8);
+	if (!stop || !ids || !stop->seen) {
+		if (stop)
+			free(stop->seen);
+		free(stop);
+		free(ids);
+		return calltap_diag_set(diag, -ENOMEM, "there is no memory left");
+	}
+	if (except_count)
+		memcpy(ids, except, except_count * sizeof(*ids));
+	stop->pid = pid;
+	stop->except = ids;
+	stop->except_count = except_count;
+	stop->diag = diag;
+	if (diag)
+		diag->code = 0;
+	ret = translate(pid, ids, except_count);
+	if (!ret)
+		ret = start(stop);
+	if (ret) {
+		free_stop(stop);
+		return calltap_diag_set(diag, ret, "process %d cannot be stopped: %s", (int)pid, strerror(-ret));
+	}
+	ret = await_done(stop);
+	stop->diag = NULL;
+	if (!ret) {
+		*out = stop;
+		return 0;
+	}
+	attach_resume(stop);
+	if (!diag || diag->code == ret)
+		return ret;
+	return calltap_diag_set(diag, ret, "process %d cannot be stopped: %s", (int)pid,
+				ret == -ESRCH ? "it has ended" : strerror(-ret));
+}
+
+/* A busy system, or the tracer of a tool that was killed just now, is not so for long. */
+int attach_stop(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count,
+		struct calltap_diag *diag)
+{
+	const struct timespec pause = {0, 100000000};
+	int ret = stop_once(out, pid, except, except_count, diag);
+
+	for (unsigned i = 0; (ret == -ETIMEDOUT || ret == -EBUSY) && i < TRIES; i++) {
+		nanosleep(&pause, NULL);
+		ret = stop_once(out, pid, except, except_count, diag);
+	}
+	return ret;
+}
+
+uint64_t attach_resume(struct attach_stop *stop)
+{
+	uint64_t elapsed;
+
+	if (!stop)
+		return 0;
+	stop->job = NULL;
+	sem_post(&stop->asked);
+	tracer_join(&stop->tracer);
+	elapsed = now_ns() - stop->began_ns;
+	free_stop(stop);
+	return elapsed;
+}
+
+const struct attach_thread *attach_threads(const struct attach_stop *stop, size_t *count)
+{
+	*count = stop->thread_count;
+	return stop->threads;
+}
+
+uint64_t attach_main_thread(const struct attach_stop *stop)
+{
+	for (size_t i = 0; i < stop->thread_count; i++)
+		if (stop->threads[i].tid == stop->pid)
+			return stop->threads[i].thread_pointer;
+	return 0;
+}

@@ -1,0 +1,131 @@
+/*
+ * Who traces (impl.h): a process that shares the tool's memory and outlives it.
+ *
+ * A thread that is stopped in a system call may have EINTR in its registers
+ * until that is mended: a tracer that is killed just then would leave it.  So
+ * the tracer is no thread of the tool, but the vfork child of one.  That thread
+ * sleeps as long as the child runs, which therefore can use its thread-local
+ * storage; and kill -9 of the tool does not reach the child, which finishes
+ * what it is at.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "impl.h"
+
+#define STACK_SIZE (1u << 20)
+#define ALARM_S	   10
+
+/* The tool's pid, for the child; 0 = the tracer is a thread of the tool's. */
+static __thread pid_t tool;
+
+/*
+ * A tool that is killed while another of its threads is in malloc() leaves a
+ * lock that the child may wait for: the alarm ends it then, and the kernel lets
+ * all go.
+ */
+static void set_alarm(void)
+{
+	alarm(ALARM_S);
+}
+
+bool tracer_is_alone(void)
+{
+	if (!tool)
+		return false;
+	set_alarm();
+	return getppid() != tool;
+}
+
+static int be_tracer(void *argument)
+{
+	struct tracer *tracer = argument;
+	sigset_t alarms;
+
+	signal(SIGALRM, SIG_DFL);
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+	set_alarm();
+	tracer->result = tracer->work(tracer->context);
+	_exit(0);
+}
+
+/*
+ * Yama lets a user trace only what his tracer has started: the command of
+ * `record` is the tool's child, not its child's.
+ */
+static bool may_be_process(void)
+{
+	char scope = '0';
+	int fd = geteuid() ? open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return true;
+	if (read(fd, &scope, 1) != 1)
+		scope = '1';
+	close(fd);
+	return scope == '0';
+}
+
+static void *run(void *argument)
+{
+	struct tracer *tracer = argument;
+	pid_t child = -1;
+
+	tool = 0;
+	if (tracer->stack && may_be_process()) {
+		tool = getpid();
+		tracer->result = -EINTR;
+		child = clone(be_tracer, tracer->stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | CLONE_FILES, tracer);
+	}
+	if (child < 0) {
+		tool = 0;
+		tracer->result = tracer->work(tracer->context);
+	}
+	while (child >= 0 && waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	__atomic_store_n(&tracer->over, true, __ATOMIC_RELEASE); /* with await_done() of stop.c */
+	return NULL;
+}
+
+int tracer_start(struct tracer *tracer, int (*work)(void *context), void *context)
+{
+	sigset_t all, old;
+	int error;
+
+	*tracer = (struct tracer){.work = work, .context = context};
+	tracer->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (tracer->stack == MAP_FAILED)
+		tracer->stack = NULL;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&tracer->thread, NULL, run, tracer);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error && tracer->stack)
+		munmap(tracer->stack, STACK_SIZE);
+	return -error;
+}
+
+int tracer_join(struct tracer *tracer)
+{
+	pthread_join(tracer->thread, NULL);
+	if (tracer->stack)
+		munmap(tracer->stack, STACK_SIZE);
+	return tracer->result;
+}
+
+int tracer_run(int (*work)(void *context), void *context)
+{
+	struct tracer tracer;
+	int ret = tracer_start(&tracer, work, context);
+
+	return ret ? ret : tracer_join(&tracer);
+}

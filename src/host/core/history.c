@@ -1,0 +1,300 @@
+/*
+ * From rings to a trace file while the rings are written to (history.h).
+ * Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <calltap/abi/record.h>
+#include <host/trace/writer.h>
+
+#include "history.h"
+
+#define BUDGET	   ((size_t)256 << 20)
+#define ABSENT_MAX (1u << 16) /* that a core file which was cut short may lack */
+#define WORDS(at)  ((const uint64_t *)(const void *)((at) + 1))
+
+/* A copy of the sub-buffers of a ring that were whole, newest first. */
+struct history_ring {
+	uint32_t process, sub_size, count;
+	uint32_t owner; /* of the ring, when it was copied */
+	char name[16];	/* likewise */
+	char *subs;
+};
+
+int history_create(struct history *history, struct trace_writer *writer)
+{
+	*history = (struct history){.writer = writer, .budget = BUDGET, .limit = UINT64_MAX};
+	return record_encoder_create(&history->encoder);
+}
+
+static void forget(struct history *history)
+{
+	for (uint32_t i = 0; i < history->ring_count; i++)
+		free(history->rings[i].subs);
+	history->ring_count = 0;
+	history->copied = 0;
+}
+
+void history_destroy(struct history *history)
+{
+	forget(history);
+	free(history->rings);
+	record_encoder_destroy(history->encoder);
+}
+
+int history_read_shared(void *arg, uint64_t at, void *to, size_t size)
+{
+	const uint64_t *from = (const void *)((const char *)arg + at);
+	uint64_t *words = to;
+
+	/* Acquire, both: what was read before is older than this, what is read after is younger. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	for (size_t i = 0; i < size / sizeof(*words); i++)
+		words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return 0;
+}
+
+/* The index of the last word that is not 0; nwords if all are. */
+static size_t last_used(const uint64_t *words, size_t nwords)
+{
+	for (size_t i = nwords; i-- > 0;)
+		if (words[i])
+			return i;
+	return nwords;
+}
+
+/*
+ * What was written between two reads of a sub-buffer goes: behind the record
+ * that was the last one in the first read.  So a record is there only if all
+ * that came before it is: each was written before the first read ended.
+ */
+static void cut(uint64_t *words, size_t nwords, size_t last)
+{
+	size_t i = 0;
+
+	while (last < nwords && i <= last)
+		i += calltap_record_words(calltap_record_kind(words[i]));
+	if (i < nwords)
+		memset(words + i, 0, (nwords - i) * sizeof(*words));
+}
+
+/* Copy sub-buffer `number`; 1: it is whole, 0: it is not (any more), -1: it cannot be read. */
+static int copy_sub(const struct history_arena *arena, uint64_t at, uint64_t number, bool open,
+		    struct calltap_subbuf *to)
+{
+	size_t nwords = (arena->sub_size - sizeof(*to)) / sizeof(uint64_t), last = 0;
+	uint64_t before, after;
+
+	if (arena->read(arena->arg, at, &before, sizeof(before)))
+		return -1;
+	if (before != number + 1)
+		return 0;
+	for (int pass = 0; pass < (open ? 2 : 1); pass++) {
+		if (pass)
+			last = last_used(WORDS(to), nwords);
+		if (arena->read(arena->arg, at, to, arena->sub_size))
+			return -1;
+	}
+	if (open)
+		cut((uint64_t *)(to + 1), nwords, last);
+	/* Its writer takes the number away before it touches anything else: A in ring_open_next(). */
+	return !arena->read(arena->arg, at, &after, sizeof(after)) && after == number + 1 && to->number == after;
+}
+
+static int new_ring(struct history *history, struct history_ring **out)
+{
+	if (history->ring_count == history->ring_room) {
+		uint32_t room = history->ring_room ? history->ring_room * 2 : 16;
+		struct history_ring *rings = reallocarray(history->rings, room, sizeof(*rings));
+
+		if (!rings)
+			return -ENOMEM;
+		history->rings = rings;
+		history->ring_room = room;
+	}
+	*out = &history->rings[history->ring_count];
+	return 0;
+}
+
+/* Room for one more sub-buffer; a ring's size may be a lie, so no more at once than it has shown to have. */
+static int reserve(struct history_ring *copy, uint32_t *room)
+{
+	uint32_t wanted = *room ? *room * 2 : 4;
+	char *subs;
+
+	if (copy->count < *room)
+		return 0;
+	subs = reallocarray(copy->subs, wanted, copy->sub_size);
+	if (!subs)
+		return -ENOMEM;
+	copy->subs = subs;
+	*room = wanted;
+	return 0;
+}
+
+static int copy_subs(struct history *history, const struct history_arena *arena, uint64_t at, uint64_t opened,
+		     struct history_ring *copy)
+{
+	uint64_t first = opened > arena->sub_count ? opened - arena->sub_count : 0;
+	uint32_t room = 0;
+
+	history->older += first;
+	/* Newest first: the writer takes the oldest back meanwhile, so what is whole has no gap. */
+	for (uint64_t number = opened; number-- > first && history->absent < ABSENT_MAX;) {
+		uint64_t sub = at + CALLTAP_PAGE + number % arena->sub_count * arena->sub_size;
+		int whole;
+
+		if (history->copied_in_all + arena->sub_size > history->limit)
+			return 0;
+		if (reserve(copy, &room))
+			return -ENOMEM;
+		whole = copy_sub(arena, sub, number, number == opened - 1,
+				 (void *)(copy->subs + (size_t)copy->count * arena->sub_size));
+		history->absent += whole < 0;
+		if (whole <= 0) {
+			history->overwritten++;
+			continue;
+		}
+		copy->count++;
+		history->copied += arena->sub_size;
+		history->copied_in_all += arena->sub_size;
+	}
+	return 0;
+}
+
+static int copy_ring(struct history *history, const struct history_arena *arena, uint32_t index)
+{
+	uint64_t at = CALLTAP_PAGE + index * arena->ring_stride;
+	struct history_ring *copy;
+	struct calltap_ring ring;
+	int ret;
+
+	if (arena->read(arena->arg, at, &ring, sizeof(ring)) || !ring.opened)
+		return 0;
+	ret = new_ring(history, &copy);
+	if (ret)
+		return ret;
+	*copy = (struct history_ring){.process = arena->process, .sub_size = arena->sub_size, .owner = ring.owner};
+	memcpy(copy->name, ring.comm, sizeof(copy->name) - 1);
+	history->ring_count++;
+	return copy_subs(history, arena, at, ring.opened, copy);
+}
+
+int history_copy(struct history *history, const struct history_arena *arena, uint32_t *ring)
+{
+	int ret = 0;
+
+	while (*ring < arena->ring_count && history->copied < history->budget && !ret) {
+		ret = copy_ring(history, arena, *ring);
+		(*ring)++;
+	}
+	return ret;
+}
+
+/* A thread in the copy of a ring: its sub-buffers follow each other. */
+struct thread_part {
+	const struct history_ring *ring;
+	uint32_t first, end;
+	struct calltap_file_thread row;
+	uint64_t next_number; /* of its next DATA chunk */
+};
+
+/* By age, from the oldest. */
+static const struct calltap_subbuf *sub_of(const struct history_ring *ring, uint32_t index)
+{
+	return (const void *)(ring->subs + (size_t)(ring->count - 1 - index) * ring->sub_size);
+}
+
+static int write_sub(struct history *history, struct thread_part *part, const struct calltap_subbuf *sub)
+{
+	size_t nwords = (part->ring->sub_size - sizeof(*sub)) / sizeof(uint64_t), skip, size;
+	struct encode_result encoded;
+	uint64_t ticks = sub->ticks;
+	const void *payload;
+	int ret;
+
+	skip = history->from_ticks ? record_skip_older(WORDS(sub), nwords, history->from_ticks, &ticks) : 0;
+	ret = record_encode(history->encoder, part->row.thread, part->next_number, ticks, WORDS(sub) + skip,
+			    nwords - skip, &payload, &size, &encoded);
+	if (ret || !size)
+		return ret;
+	part->next_number++;
+	part->row.lost += encoded.lost;
+	part->row.wait_ticks += encoded.wait_ticks;
+	part->row.end_ticks = encoded.last_ticks;
+	history->records += encoded.records;
+	history->lost += encoded.lost;
+	history->wait_ticks += encoded.wait_ticks;
+	history->holes += encoded.holes;
+	if (encoded.last_ticks > history->last_ticks)
+		history->last_ticks = encoded.last_ticks;
+	return trace_writer_chunk(history->writer, CALLTAP_CHUNK_DATA, payload, size);
+}
+
+static int describe(struct history *history, struct thread_part *part)
+{
+	const struct calltap_subbuf *newest = sub_of(part->ring, part->end - 1);
+	bool holds = newest->owner == part->ring->owner;
+	int ret = 0;
+
+	memcpy(part->row.name, holds && part->ring->name[0] ? part->ring->name : newest->comm,
+	       sizeof(part->row.name) - 1);
+	part->row.ended = !holds;
+	if (history->thread)
+		ret = history->thread(history->arg, &part->row, holds);
+	return ret ? ret : trace_writer_chunk(history->writer, CALLTAP_CHUNK_THREAD, &part->row, sizeof(part->row));
+}
+
+static int write_part(struct history *history, struct thread_part *part)
+{
+	const struct calltap_subbuf *oldest = sub_of(part->ring, part->first), *before = NULL;
+	int ret = 0;
+
+	part->row = (struct calltap_file_thread){
+		.thread = history->next_thread,
+		.process = part->ring->process,
+		.tid = oldest->tid,
+		.start_ticks = oldest->ticks,
+	};
+	for (uint32_t i = part->first; i < part->end && !ret; i++) {
+		const struct calltap_subbuf *sub = sub_of(part->ring, i);
+
+		/* What is missing in between is a gap for readers; what is missing at the start was overwritten. */
+		if (before && part->next_number && sub->number != before->number + 1)
+			part->next_number++;
+		before = sub;
+		ret = write_sub(history, part, sub);
+	}
+	if (ret || !part->next_number)
+		return ret;
+	history->next_thread++;
+	history->threads++;
+	return describe(history, part);
+}
+
+static int write_ring(struct history *history, const struct history_ring *ring)
+{
+	struct thread_part part = {.ring = ring};
+	int ret = 0;
+
+	while (part.end < ring->count && !ret) {
+		part = (struct thread_part){.ring = ring, .first = part.end, .end = part.end};
+		while (part.end < ring->count && sub_of(ring, part.end)->owner == sub_of(ring, part.first)->owner)
+			part.end++;
+		ret = write_part(history, &part);
+	}
+	return ret;
+}
+
+int history_write(struct history *history)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < history->ring_count && !ret; i++)
+		ret = write_ring(history, &history->rings[i]);
+	forget(history);
+	return ret;
+}

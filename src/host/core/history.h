@@ -1,0 +1,75 @@
+/*
+ * What is in the rings of a flight recorder, to a trace file.
+ *
+ * The rings may be written to meanwhile (a snapshot), or lie in a core file:
+ * they are read through a function.  First every ring is copied, so that all
+ * show about the same moment, then the copies are encoded at leisure.
+ * Everything that is read is untrusted: counters are bounded, a sub-buffer
+ * counts only if its number says before and after that it is whole.
+ *
+ * Callers: the record room (snapshots, and the end of an overwriting session)
+ * and core.c.  Context: host.
+ */
+#ifndef HOST_CORE_HISTORY_H
+#define HOST_CORE_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <calltap/abi/file.h>
+#include <calltap/abi/ring.h>
+
+struct record_encoder;
+struct trace_writer;
+struct history_ring;
+
+struct history_arena {
+	uint32_t process; /* index in the trace */
+	uint32_t ring_count;
+	uint64_t ring_stride;
+	uint32_t sub_size, sub_count;
+	/* size bytes at offset `at` of the arena; not 0: they are not to be had. */
+	int (*read)(void *arg, uint64_t at, void *to, size_t size);
+	void *arg;
+};
+
+struct history {
+	struct trace_writer *writer;
+	struct record_encoder *encoder;
+	uint64_t from_ticks;  /* what is older is left out */
+	uint32_t next_thread; /* index in the trace */
+	size_t budget;	      /* bytes to copy before they are written */
+	uint64_t limit;	      /* bytes to copy in all; what is beyond it cannot be true */
+	/* Called for each thread before its THREAD chunk is written; holds_ring: nobody has taken its ring over. */
+	int (*thread)(void *arg, struct calltap_file_thread *row, bool holds_ring);
+	void *arg;
+	/* Results. */
+	uint64_t records, lost, wait_ticks, holes;
+	uint64_t overwritten; /* sub-buffers that were written to while they were read, or scribbled on */
+	uint64_t older;	      /* that were gone before */
+	uint64_t last_ticks;
+	uint32_t threads;
+	/* Its own: */
+	struct history_ring *rings;
+	uint32_t ring_count, ring_room;
+	size_t copied;
+	uint64_t copied_in_all;
+	uint32_t absent; /* sub-buffers that could not be read */
+};
+
+int history_create(struct history *history, struct trace_writer *writer) __attribute__((warn_unused_result));
+void history_destroy(struct history *history);
+
+/* A function for history_arena.read: arg is the arena in this process' memory, shared with who writes it. */
+int history_read_shared(void *arg, uint64_t at, void *to, size_t size);
+/*
+ * Copy the rings from index *ring on, until the budget is used up: *ring is the
+ * next one then.  *ring == ring_count: all are copied.
+ */
+int history_copy(struct history *history, const struct history_arena *arena, uint32_t *ring)
+	__attribute__((warn_unused_result));
+/* Write what was copied, and forget it. */
+int history_write(struct history *history) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,252 @@
+/*
+ * A process that ran before the session: looking at it, coming in, having its
+ * sites written while it runs, and leaving it as it was.
+ *
+ * Called by the server thread, from attached_apply() on with the session's
+ * lock held.  doc/design/attach.md has what ptrace does, control.md the
+ * conversation.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <host/attach/attach.h>
+#include <host/elf/imports.h>
+
+#include "attached.h"
+#include "found.h"
+#include "maps.h"
+
+#define ANSWER_NS 5000000000u /* for the agent's answer while the program's threads are stopped */
+#define PAUSE_NS  2000000
+
+bool attached_is_open(const struct process *process)
+{
+	return process->attached && !process->applied;
+}
+
+/* Every file that the process has mapped to run. */
+static int consider_maps(struct session *session, struct found *found, FILE *maps)
+{
+	pid_t pid = session->options->pid;
+	struct mapping mapping;
+	char line[4400], permissions[8];
+	int ret = 0;
+
+	while (!ret && fgets(line, sizeof(line), maps)) {
+		int fd;
+
+		mapping.path[0] = 0;
+		if (sscanf(line, "%*x-%*x %7s %*x %x:%x %lu %4095[^\n]", permissions, &mapping.major, &mapping.minor,
+			   &mapping.inode, mapping.path) < 5 ||
+		    permissions[2] != 'x' || mapping.path[0] != '/')
+			continue;
+		fd = maps_open(pid, &mapping);
+		if (fd < 0)
+			continue; /* replaced: left alone */
+		found->asan |= strstr(mapping.path, "/libasan.so") != NULL;
+		if (strstr(mapping.path, "/libtsan.so"))
+			found->greedy = "ThreadSanitizer";
+		ret = found_consider(found, session, fd, mapping.path, found->count != 0);
+		close(fd);
+	}
+	return ret;
+}
+
+/* The program comes first: its name and its faults are what is talked of. */
+static int consider_program(struct session *session, struct found *found)
+{
+	char path[64], exe[4096];
+	ssize_t length;
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)session->options->pid);
+	length = readlink(path, exe, sizeof(exe) - 1);
+	exe[length < 0 ? 0 : length] = 0;
+	session->program = strdup(exe);
+	if (!session->program)
+		return -ENOMEM;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	ret = found_consider(found, session, fd, exe, false);
+	close(fd);
+	return ret;
+}
+
+int attached_check(struct session *session, struct calltap_diag *diag)
+{
+	struct found found = {0};
+	char path[64];
+	FILE *maps;
+	int ret;
+
+	session->machine = machine_native();
+	session->images.machine = session->machine->id;
+	ret = attach_check(session->options->pid, diag);
+	if (ret)
+		return ret;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)session->options->pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return calltap_diag_set(diag, -errno, "cannot look into process %d: %s", (int)session->options->pid,
+					strerror(errno));
+	ret = consider_program(session, &found);
+	if (!ret)
+		ret = consider_maps(session, &found, maps);
+	fclose(maps);
+	if (ret)
+		ret = calltap_diag_set(diag, ret, "cannot read the objects of process %d: %s",
+				       (int)session->options->pid, strerror(-ret));
+	else
+		ret = found_check(&found, session, session->program, diag);
+	found_clear(&found);
+	return ret;
+}
+
+int attached_begin(struct session *session, struct calltap_diag *diag)
+{
+	struct attach_options options = {
+		.size = sizeof(options),
+		.agent_path = session->options->agent_path,
+		.filters = spawn_filters(),
+	};
+	struct attach_result result = {0};
+	char name[sizeof(session->name) + 24];
+	int ret;
+
+	snprintf(name, sizeof(name), "%s:%016llx", session->name, (unsigned long long)session->key);
+	options.session = name;
+	ret = attach_inject(session->options->pid, &options, &result, diag);
+	session->result->attach_borrow_ns = result.borrow_ns;
+	return ret;
+}
+
+struct pointers {
+	struct calltap_msg_pointers message;
+	struct calltap_pointer list[CALLTAP_POINTERS_MAX];
+};
+
+static int send_pointers(const struct process *process, struct pointers *out)
+{
+	size_t size = sizeof(out->message) + out->message.count * sizeof(out->list[0]);
+	int ret;
+
+	if (!out->message.count)
+		return 0;
+	out->message.head = (struct calltap_msg){CALLTAP_MSG_POINTERS, (uint32_t)size};
+	ret = channel_send(process->socket, out, size, NULL, 0);
+	out->message.count = 0;
+	return ret;
+}
+
+static int add_pointer(const struct process *process, struct pointers *out, uint64_t address, uint32_t to,
+		       enum calltap_pointer_kind kind)
+{
+	out->list[out->message.count++] = (struct calltap_pointer){.address = address, .to = to, .kind = kind};
+	return out->message.count == CALLTAP_POINTERS_MAX ? send_pointers(process, out) : 0;
+}
+
+int attached_pointers(const struct process *process, int fd, uint64_t base)
+{
+	struct pointers out = {.message.base = base};
+	bool fresh = !attached_is_open(process);
+	struct import_pointer *found;
+	size_t count;
+	int ret = imports_read(&found, &count, fd, imports_names(), CALLTAP_POINTERS_TO);
+
+	if (ret)
+		return ret == -ENOMEM ? ret : 0;
+	/* The loader binds an object that is held in dlopen later than this: by the symbol, which is changed. */
+	out.message.flags = fresh ? CALLTAP_POINTERS_FRESH : 0;
+	for (size_t i = 0; i < count && !ret; i++) {
+		if (found[i].defined)
+			continue;
+		ret = add_pointer(process, &out, base + found[i].address, found[i].name, CALLTAP_POINTER_WORD);
+		if (!ret && fresh && found[i].symbol)
+			ret = add_pointer(process, &out, base + found[i].symbol, found[i].name, CALLTAP_POINTER_SYMBOL);
+	}
+	if (!ret)
+		ret = send_pointers(process, &out);
+	free(found);
+	return ret;
+}
+
+void attached_pause(uint64_t least_ns)
+{
+	const uint64_t ns = least_ns > PAUSE_NS ? least_ns : PAUSE_NS;
+	const struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	nanosleep(&pause, NULL);
+}
+
+int attached_stop(struct session *session, const struct process *process, struct attach_stop **stop)
+{
+	const pid_t control = (pid_t)process->hello.tid;
+	struct calltap_diag diag = {0};
+	int ret = attach_stop(stop, process->pid, &control, 1, &diag);
+
+	if (ret && ret != -ESRCH)
+		session_diagnose(session, "%s", diag.text);
+	return ret;
+}
+
+int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, size_t max)
+{
+	char path[64], line[4400], permissions[8];
+	unsigned long lo, hi;
+	size_t count = 0;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	while (maps && count < max && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %7s", &lo, &hi, permissions) == 3 && permissions[2] == 'x' &&
+		    strstr(line, name))
+			ranges[count++] = (struct attach_range){lo, hi};
+	if (maps)
+		fclose(maps);
+	return (int)count;
+}
+
+int attached_ask(const struct process *process, const void *message, size_t size, uint32_t answer_type, void *answer,
+		 size_t answer_size)
+{
+	struct pollfd poll_fd = {.fd = process->socket, .events = POLLIN};
+	uint64_t until = clock_now_ns() + ANSWER_NS;
+	union {
+		struct calltap_msg head;
+		char bytes[CALLTAP_MSG_MAX];
+	} in;
+	int ret = message ? channel_send(process->socket, message, size, NULL, 0) : 0;
+
+	while (!ret) {
+		uint64_t now = clock_now_ns();
+
+		/* A signal to the tool is no answer: the agent is at work, and nobody is to run meanwhile. */
+		if (now >= until)
+			return -ETIMEDOUT;
+		if (poll(&poll_fd, 1, (int)((until - now) / 1000000) + 1) <= 0)
+			continue;
+		ret = channel_receive(process->socket, &in, sizeof(in));
+		if (ret == -EAGAIN || ret == -EINTR) {
+			ret = 0;
+			continue;
+		}
+		if (ret < 0)
+			return ret;
+		if (in.head.type == answer_type && (size_t)ret == answer_size) {
+			memcpy(answer, &in, answer_size);
+			return 0;
+		}
+		/* What it said before it got our question.  Its regions are found in its memory (attached_release.c).
+		 */
+		ret = in.head.type == CALLTAP_MSG_CLOCK_TOLD || in.head.type == CALLTAP_MSG_REGIONS ? 0 : -EPROTO;
+	}
+	return ret;
+}

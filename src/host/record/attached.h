@@ -1,0 +1,33 @@
+/*
+ * What the files of a process that was attached to share: attached.c,
+ * attached_apply.c, attached_release.c, attached_stacks.c.  Context: host,
+ * under the session's lock.
+ */
+#ifndef HOST_RECORD_ATTACHED_H
+#define HOST_RECORD_ATTACHED_H
+
+#include <host/attach/attach.h>
+
+#include "session.h"
+
+#define ATTACHED_TRIES 25 /* to find no thread where it must not be */
+
+/* Let the program get on before the next try. */
+void attached_pause(uint64_t least_ns);
+/* Stop all threads but the agent's; what is wrong is noted for the user. */
+int attached_stop(struct session *session, const struct process *process, struct attach_stop **stop)
+	__attribute__((warn_unused_result));
+/*
+ * Ask the agent while the threads are stopped; message NULL: only wait.  0 when
+ * *answer is there; -ETIMEDOUT, or what happened to the connection.
+ */
+int attached_ask(const struct process *process, const void *message, size_t size, uint32_t answer_type, void *answer,
+		 size_t answer_size) __attribute__((warn_unused_result));
+/* Where the process has code of files with that in their path; returns how many ranges, at most max. */
+int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, size_t max);
+
+/* attached_stacks.c: unwind the stacks that were copied, in a thread of its own, and write them to the file. */
+void attached_tell_stacks(struct session *session, const struct process *process, struct attach_stacks *stacks,
+			  uint64_t ticks);
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * Having the sites of a running process written: all its threads are stopped,
+ * and none may be within a site that is several instructions, nor may a
+ * signal handler return to there.  Called by the server thread with the
+ * session's lock held.  doc/design/patching.md.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attached.h"
+
+#define TRAMP_BYTES 5
+#define STALE_MAX   100 /* a program that loads and unloads objects all the time is left alone in the end */
+#define LOADERS	    4
+
+/* What lies within sites, behind their first byte; of each the skip that stands for it is lo - 1. */
+struct insides {
+	struct attach_range *ranges;
+	size_t count;
+};
+
+/* One look at the threads. */
+struct look {
+	const struct insides *insides;
+	struct attach_range loaders[LOADERS];
+	size_t loader_count;
+	bool in_loader;
+	uint64_t skips[CALLTAP_SKIPS_MAX];
+	uint32_t skip_count;
+	bool too_many;
+};
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct attach_range *left = a, *right = b;
+
+	return left->lo < right->lo ? -1 : left->lo > right->lo;
+}
+
+static void add_inside(struct insides *insides, uint64_t at, uint32_t length)
+{
+	if (length > 1)
+		insides->ranges[insides->count++] = (struct attach_range){at + 1, at + length};
+}
+
+static int find_insides(const struct process *process, struct insides *insides)
+{
+	size_t room = 1;
+
+	for (uint32_t i = 0; i < process->map_count; i++)
+		room += 2 * (size_t)process->maps[i].image->site_count;
+	insides->ranges = calloc(room, sizeof(*insides->ranges));
+	if (!insides->ranges)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < process->map_count; i++) {
+		const struct target_map *map = &process->maps[i];
+
+		for (uint32_t k = 0; map->mapped && map->region && k < map->image->site_count; k++) {
+			const struct calltap_site *site = &map->image->sites[k];
+			uint64_t at = map->base + site->address;
+
+			add_inside(insides, at, site->length);
+			if (site->tramp_off)
+				add_inside(insides, at + (uint64_t)(int64_t)site->tramp_off, TRAMP_BYTES);
+		}
+	}
+	qsort(insides->ranges, insides->count, sizeof(*insides->ranges), compare_ranges);
+	return 0;
+}
+
+static int visit(void *context, const struct attach_hit *hit)
+{
+	struct look *look = context;
+	uint64_t skip = look->insides->ranges[hit->range].lo - 1;
+
+	for (uint32_t i = 0; i < look->skip_count; i++)
+		if (look->skips[i] == skip)
+			return 0;
+	look->too_many = look->skip_count == CALLTAP_SKIPS_MAX;
+	if (!look->too_many)
+		look->skips[look->skip_count++] = skip;
+	return look->too_many;
+}
+
+static int look_at(struct attach_stop *stop, struct look *look)
+{
+	size_t count;
+	const struct attach_thread *threads = attach_threads(stop, &count);
+	int ret;
+
+	look->skip_count = 0;
+	look->too_many = false;
+	look->in_loader = false;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < look->loader_count; k++)
+			look->in_loader |=
+				threads[i].pc - look->loaders[k].lo < look->loaders[k].hi - look->loaders[k].lo;
+	ret = attach_scan(stop, look->insides->ranges, look->insides->count, visit, look);
+	return ret < 0 ? ret : 0;
+}
+
+static bool is_clear(const struct look *look)
+{
+	return !look->skip_count && !look->in_loader;
+}
+
+static int ask_apply(const struct process *process, const struct look *look, struct calltap_msg_apply_done *done)
+{
+	struct {
+		struct calltap_msg_apply message;
+		uint64_t skips[CALLTAP_SKIPS_MAX];
+	} out;
+	size_t size = sizeof(out.message) + look->skip_count * sizeof(out.skips[0]);
+
+	out.message = (struct calltap_msg_apply){
+		.head = {CALLTAP_MSG_APPLY, (uint32_t)size},
+		.flags = look->in_loader ? CALLTAP_APPLY_LEAVE_LOADER : 0,
+		.count = look->skip_count,
+	};
+	memcpy(out.skips, look->skips, look->skip_count * sizeof(out.skips[0]));
+	return attached_ask(process, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
+}
+
+/* Stopped once; *done tells whether that was enough. */
+static int try_once(struct session *session, struct process *process, struct look *look, bool last,
+		    struct calltap_msg_apply_done *done)
+{
+	struct attach_stacks *stacks = NULL;
+	struct attach_stop *stop;
+	uint64_t ticks = 0;
+	size_t threads = 0;
+	int ret = attached_stop(session, process, &stop);
+
+	if (ret)
+		return ret;
+	attach_threads(stop, &threads);
+	done->error = -EAGAIN;
+	/* From here on the agent sees each filter before it is there: its functions stand before those that set one. */
+	if (attach_is_sandboxed(process->pid)) {
+		session_diagnose(
+			session,
+			"process %d has shut itself into a seccomp sandbox meanwhile, which may end it for what "
+			"the agent does; it runs on untraced",
+			(int)process->pid);
+		ret = -EPERM;
+	}
+	if (!ret)
+		ret = look_at(stop, look);
+	if (!ret && !look->too_many && (is_clear(look) || last)) {
+		if (attach_slack_restore(stop) < 0)
+			session_diagnose(session, "process %d keeps bytes behind its code that brought the agent in",
+					 (int)process->pid);
+		ticks = timing_now(session).ticks;
+		ret = ask_apply(process, look, done);
+		if (!ret && !done->error && attach_copy(stop, &stacks, NULL))
+			stacks = NULL; /* then the trace begins without them */
+	}
+	session->result->attach_stop_ns += attach_resume(stop);
+	session->result->attach_threads = (uint32_t)threads;
+	if (stacks)
+		attached_tell_stacks(session, process, stacks, ticks);
+	return ret;
+}
+
+/* The agent tells again what is mapped. */
+static int ask_again(struct process *process)
+{
+	const struct calltap_msg rescan = {CALLTAP_MSG_RESCAN, sizeof(rescan)};
+	int ret = channel_send(process->socket, &rescan, sizeof(rescan), NULL, 0);
+
+	return ret ? ret : -EINPROGRESS;
+}
+
+int attached_apply(struct session *session, struct process *process)
+{
+	struct insides insides = {0};
+	struct look look = {.insides = &insides};
+	struct calltap_msg_apply_done done = {.error = -EAGAIN};
+	int ret = find_insides(process, &insides);
+
+	look.loader_count = (size_t)attached_text_of(process->pid, "/ld-", look.loaders, LOADERS);
+	for (int i = 1; !ret && done.error == -EAGAIN && i <= ATTACHED_TRIES; i++) {
+		if (i > 1)
+			attached_pause(0);
+		ret = try_once(session, process, &look, i == ATTACHED_TRIES, &done);
+	}
+	free(insides.ranges);
+	if (!ret && done.error == -ESTALE && process->stale++ < STALE_MAX)
+		return ask_again(process);
+	if (ret || done.error) {
+		session_diagnose(session, "the functions of process %d could not be patched: %s; it runs on untraced",
+				 (int)process->pid, strerror(ret ? -ret : -done.error));
+		return ret ? ret : done.error;
+	}
+	process->applied = true;
+	pthread_cond_broadcast(&session->answered); /* live_turn_begin() */
+	session->result->attached = true;
+	session->dlopen_missed |= (done.flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;
+	session->result->skipped += look.skip_count;
+	session->result->patched += done.patched;
+	session->result->failed += done.failed - (look.skip_count < done.failed ? look.skip_count : done.failed);
+	session->patch_ticks += done.elapsed_ticks;
+	return 0;
+}

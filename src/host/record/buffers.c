@@ -1,0 +1,130 @@
+/*
+ * A flight recorder's memory with a name (--buffer-dir): its rings and tables
+ * are files in a folder of their own, which outlive the tool and its targets.
+ *
+ * Only on tmpfs: a file on a disk would make the program wait for the disk in
+ * a page fault, and end by SIGBUS when the disk fails or, where the file
+ * system writes elsewhere than it reads, when it is full.  Files there have
+ * all their memory from the start.  doc/design/flight-recorder.md has the
+ * argument.  Called by the session and the drainer.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "session.h"
+
+#define TABLES_NAME "tables"
+
+static void arena_name(char name[24], uint32_t number)
+{
+	snprintf(name, 24, "arena-%u", number);
+}
+
+static int make_folder(struct session *session, const char *dir, struct calltap_diag *diag)
+{
+	pid_t pid = session->options->pid ? session->options->pid : getpid();
+	char path[PATH_MAX];
+	struct statfs fs;
+
+	if (statfs(dir, &fs))
+		return calltap_diag_set(diag, -errno, "cannot put buffers into %s: %s", dir, strerror(errno));
+	if (fs.f_type != TMPFS_MAGIC)
+		return calltap_diag_set(diag, -EINVAL,
+					"%s is not on tmpfs: the program would have to wait for that file system, and "
+					"would end if it failed; name a folder in memory, such as /dev/shm",
+					dir);
+	if (snprintf(path, sizeof(path), "%s/calltap-%d-XXXXXX", dir, (int)pid) >= (int)sizeof(path))
+		return calltap_diag_set(diag, -ENAMETOOLONG, "the name of %s is too long", dir);
+	if (!mkdtemp(path)) /* of mode 0700, and nobody else's */
+		return calltap_diag_set(diag, -errno, "cannot make a folder in %s: %s", dir, strerror(errno));
+	session->buffers_path = strdup(path);
+	session->buffers = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (!session->buffers_path || session->buffers < 0) {
+		rmdir(path);
+		return calltap_diag_set(diag, -ENOMEM, "cannot open the folder %s", path);
+	}
+	return 0;
+}
+
+static int make_file(const struct session *session, const char *name)
+{
+	int fd = openat(session->buffers, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int buffers_create(struct session *session, struct calltap_diag *diag)
+{
+	const char *dir = session->options->buffer_dir;
+
+	session->buffers = -1;
+	if (!dir)
+		return 0;
+	if (session->options->mode != CALLTAP_MODE_OVERWRITE)
+		return calltap_diag_set(diag, -EINVAL, "--buffer-dir goes with --mode overwrite");
+	return make_folder(session, dir, diag);
+}
+
+int buffers_tables(const struct session *session)
+{
+	return session->buffers < 0 ? -1 : make_file(session, TABLES_NAME);
+}
+
+int buffers_arena(struct session *session, struct target_arena *arena, int *fd, void **memory)
+{
+	uint32_t number = ++session->buffers_count;
+	char name[24];
+	int ret;
+
+	arena_name(name, number);
+	*fd = make_file(session, name);
+	if (*fd < 0)
+		return *fd;
+	ret = -posix_fallocate(*fd, 0, (off_t)arena->size);
+	if (!ret) {
+		*memory = mmap(NULL, arena->size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+		ret = *memory == MAP_FAILED ? -errno : 0;
+	}
+	if (ret) {
+		close(*fd);
+		*fd = -1;
+		unlinkat(session->buffers, name, 0);
+		session_diagnose(session, "there is no room in %s for all buffers (%s): use smaller ones (-b)",
+				 session->options->buffer_dir, strerror(-ret));
+		return ret;
+	}
+	arena->file = number;
+	return 0;
+}
+
+void buffers_forget(const struct session *session, const struct target_arena *arena)
+{
+	char name[24];
+
+	if (!arena->file || session->buffers < 0)
+		return;
+	arena_name(name, arena->file);
+	unlinkat(session->buffers, name, 0); /* never cut: a forked child may have it mapped */
+}
+
+void buffers_destroy(struct session *session, bool keep)
+{
+	if (session->buffers < 0)
+		return;
+	if (!keep) {
+		unlinkat(session->buffers, TABLES_NAME, 0);
+		rmdir(session->buffers_path);
+	}
+	close(session->buffers);
+	session->buffers = -1;
+	free(session->buffers_path);
+}

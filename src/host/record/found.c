@@ -1,0 +1,113 @@
+/*
+ * What there is to trace (found.h).  Context: host.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <host/elf/advice.h>
+
+#include "found.h"
+#include "session.h"
+#include "triggers.h"
+
+#define NEAR_MAX 3
+
+/* ThreadSanitizer and MemorySanitizer forbid the program to map anything where the mirrors of its stacks would be. */
+static const char *greedy_sanitizer(const struct object *object)
+{
+	const struct object_symbol *symbols;
+	size_t count = object_symbols(object, &symbols);
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(symbols[i].symbol, "__tsan_init"))
+			return "ThreadSanitizer";
+		else if (!strcmp(symbols[i].symbol, "__msan_init"))
+			return "MemorySanitizer";
+	return NULL;
+}
+
+int found_consider(struct found *found, struct session *session, int fd, const char *path, bool library)
+{
+	struct object **objects;
+	struct image *image;
+	int ret = images_get(&image, &session->images, fd, path, library);
+
+	if (ret || !image->object)
+		return ret;
+	ret = image_decide(&session->images, image);
+	if (ret)
+		return ret;
+	objects = reallocarray(found->objects, found->count + 1, sizeof(*objects));
+	if (!objects)
+		return -ENOMEM;
+	found->objects = objects;
+	if (!found->greedy)
+		found->greedy = greedy_sanitizer(image->object);
+	objects[found->count++] = image->object;
+	found->sites += object_traceable(image->object);
+	for (uint32_t i = 0; i < image->site_count; i++)
+		found->wanted += !image->off[i];
+	return 0;
+}
+
+static int unmatched(const struct found *found, const char *text, const char *program, struct calltap_diag *diag)
+{
+	const char *names[NEAR_MAX];
+	size_t n = filter_near_misses(text, found->objects, found->count, names, NEAR_MAX), at;
+	char near[300] = "";
+
+	for (size_t i = 0; i < n; i++) {
+		at = strlen(near);
+		snprintf(near + at, sizeof(near) - at, "%s%s", i ? ", " : "; near: ", names[i]);
+	}
+	return calltap_diag_set(diag, -ENODATA,
+				"no function that can be traced matches '%s'%s (see `calltap functions %s`; "
+				"--allow-no-match runs the program all the same)",
+				text, near, program);
+}
+
+int found_check(const struct found *found, struct session *session, const char *program, struct calltap_diag *diag)
+{
+	unsigned long matches;
+	enum filter_kind kind;
+	const char *text;
+
+	/* Its runtime refuses to start when LD_PRELOAD puts anything before it, whatever we patch. */
+	if (found->asan)
+		return calltap_diag_set(
+			diag, -ENODATA,
+			"%s uses AddressSanitizer's shared runtime, which wants to be the first library; link it "
+			"with -static-libasan to trace it",
+			program);
+	if (!session->options->tracer->patches)
+		return 0;
+	if (found->greedy)
+		return calltap_diag_set(diag, -ENODATA,
+					"%s is built with %s, which leaves no memory for the tracer to keep return "
+					"addresses in; trace a build without it",
+					program, found->greedy);
+	if (!found->sites && !session->options->allow_no_sites) {
+		object_no_sites_diag(found->objects[0], diag);
+		return -ENODATA;
+	}
+	if (!found->sites || session->options->allow_no_match)
+		return 0;
+	for (size_t i = 0; filter_set_item(session->options->filters, i, &text, &kind, &matches); i++)
+		if (!matches)
+			return unmatched(found, text, program, diag);
+	text = triggers_unmatched(session->options->triggers);
+	if (text)
+		return unmatched(found, text, program, diag);
+	if (!found->wanted)
+		return calltap_diag_set(diag, -ENODATA,
+					"the filters together leave no function to trace; loosen -l, -n or -g");
+	return 0;
+}
+
+void found_clear(struct found *found)
+{
+	free(found->objects);
+	*found = (struct found){0};
+}

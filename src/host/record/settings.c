@@ -1,0 +1,381 @@
+/*
+ * Settings as words (settings.h): one table of keys, each with how its value
+ * is read and written.
+ *
+ * Callers: the commands' options, and the answers to `calltap set`.
+ * Context: host.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <host/elf/filter.h>
+#include <tracers/tracer.h>
+
+#include "settings.h"
+
+#define BUFFER_MIN (8u << 10)
+#define BUFFER_MAX (1ull << 30)
+#define TIME_MAX   3600e9
+#define COUNT_MAX  1000000ul
+
+struct unit {
+	const char *name;
+	double factor;
+};
+
+/* A number with a unit out of a table; false when it is none. */
+static bool parse_scaled(const char *text, const struct unit *units, double *value)
+{
+	char *end;
+	double number = strtod(text, &end);
+
+	if (end == text || !(number >= 0))
+		return false;
+	for (; units->name; units++)
+		if (!strcmp(end, units->name)) {
+			*value = number * units->factor;
+			return true;
+		}
+	return false;
+}
+
+bool setting_parse_size(const char *text, uint64_t *bytes)
+{
+	static const struct unit units[] = {
+		{"", 1}, {"k", 1 << 10}, {"K", 1 << 10}, {"M", 1 << 20}, {"m", 1 << 20}, {"G", 1 << 30}, {NULL, 0},
+	};
+	double value;
+
+	if (!parse_scaled(text, units, &value) || value < BUFFER_MIN || value > (double)BUFFER_MAX)
+		return false;
+	*bytes = (uint64_t)value;
+	return true;
+}
+
+bool setting_parse_time(const char *text, uint64_t *ns)
+{
+	static const struct unit units[] = {
+		{"", 1e3}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0},
+	};
+	double value;
+
+	if (!parse_scaled(text, units, &value) || value > TIME_MAX)
+		return false;
+	*ns = (uint64_t)value;
+	return true;
+}
+
+bool setting_parse_count(const char *text, uint32_t *count)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (end == text || *end || !value || value > COUNT_MAX)
+		return false;
+	*count = (uint32_t)value;
+	return true;
+}
+
+static int wrong(struct calltap_diag *diag, const char *what, const char *value, const char *remedy)
+{
+	return calltap_diag_set(diag, -EINVAL, "%s '%.100s' is not valid; %s", what, value, remedy);
+}
+
+static int take_tracing(struct settings *settings, const char *value, struct calltap_diag *diag)
+{
+	bool on = !strcmp(value, "on");
+
+	if (!on && strcmp(value, "off") != 0)
+		return wrong(diag, "tracing", value, "it is on or off");
+	settings->tracing = on;
+	return 0;
+}
+
+static int take_tracer(struct settings *settings, const char *value, struct calltap_diag *diag)
+{
+	const struct tracer *tracer = tracer_find(value);
+	char names[128] = "";
+
+	for (size_t i = 0, at = 0; !tracer && tracer_at(i) && at < sizeof(names); i++)
+		at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
+				       !i		  ? ""
+				       : tracer_at(i + 1) ? ", "
+							  : " or ",
+				       tracer_at(i)->name);
+	if (!tracer)
+		return calltap_diag_set(diag, -EINVAL, "tracer '%.100s' is not valid; it is %s", value, names);
+	settings->options.tracer = tracer;
+	return 0;
+}
+
+static int take_mode(struct settings *settings, const char *value, struct calltap_diag *diag)
+{
+	for (unsigned i = 0; record_mode_name(i); i++)
+		if (!strcmp(value, record_mode_name(i))) {
+			settings->options.mode = (enum calltap_mode)i;
+			return 0;
+		}
+	return wrong(diag, "mode", value, "it is block, drop or overwrite");
+}
+
+static int take_buffer(struct settings *settings, const char *value, struct calltap_diag *diag)
+{
+	return setting_parse_size(value, &settings->options.buffer_bytes)
+		       ? 0
+		       : wrong(diag, "buffer size", value, "give 8K to 1G, such as 4M");
+}
+
+static int take_depth(struct settings *settings, const char *value, struct calltap_diag *diag)
+{
+	return setting_parse_count(value, &settings->options.depth_max)
+		       ? 0
+		       : wrong(diag, "depth", value, "give a number from 1");
+}
+
+static int take_threshold(struct settings *settings, const char *value, struct calltap_diag *diag)
+{
+	return setting_parse_time(value, &settings->options.threshold_ns)
+		       ? 0
+		       : wrong(diag, "threshold", value, "give a time such as 10us or 1ms");
+}
+
+static void print_tracing(const struct settings *settings, FILE *stream)
+{
+	fputs(settings->tracing ? "on" : "off", stream);
+}
+
+static void print_tracer(const struct settings *settings, FILE *stream)
+{
+	fputs(settings->options.tracer->name, stream);
+}
+
+static void print_mode(const struct settings *settings, FILE *stream)
+{
+	fputs(record_mode_name(settings->options.mode), stream);
+}
+
+static void print_buffer(const struct settings *settings, FILE *stream)
+{
+	uint64_t bytes = settings->options.buffer_bytes;
+
+	if (bytes % (1u << 20) == 0)
+		fprintf(stream, "%" PRIu64 "M", bytes >> 20);
+	else if (bytes % (1u << 10) == 0)
+		fprintf(stream, "%" PRIu64 "K", bytes >> 10);
+	else
+		fprintf(stream, "%" PRIu64, bytes);
+}
+
+static void print_depth(const struct settings *settings, FILE *stream)
+{
+	if (settings->options.depth_max)
+		fprintf(stream, "%" PRIu32, settings->options.depth_max);
+}
+
+static void print_threshold(const struct settings *settings, FILE *stream)
+{
+	uint64_t ns = settings->options.threshold_ns;
+
+	if (!ns)
+		return;
+	if (ns % 1000000 == 0)
+		fprintf(stream, "%" PRIu64 "ms", ns / 1000000);
+	else if (ns % 1000 == 0)
+		fprintf(stream, "%" PRIu64 "us", ns / 1000);
+	else
+		fprintf(stream, "%" PRIu64 "ns", ns);
+}
+
+/* A key with a `take` has one value; the others are filters of a kind. */
+struct setting {
+	const char *key;
+	int (*take)(struct settings *settings, const char *value, struct calltap_diag *diag);
+	void (*print)(const struct settings *settings, FILE *stream);
+	enum filter_kind kind;
+	bool limit; /* may be taken away */
+};
+
+static const struct setting table[] = {
+	{"tracing", take_tracing, print_tracing, 0, false}, {"tracer", take_tracer, print_tracer, 0, false},
+	{"mode", take_mode, print_mode, 0, false},	    {"buffer", take_buffer, print_buffer, 0, false},
+	{"max-depth", take_depth, print_depth, 0, true},    {"threshold", take_threshold, print_threshold, 0, true},
+	{"trace", NULL, NULL, FILTER_TRACE, true},	    {"notrace", NULL, NULL, FILTER_NOTRACE, true},
+	{"graph", NULL, NULL, FILTER_GRAPH, true},	    {"no-graph", NULL, NULL, FILTER_NOGRAPH, true},
+};
+
+#define SETTINGS (sizeof(table) / sizeof(table[0]))
+
+static const struct setting *find(const char *key)
+{
+	for (size_t i = 0; i < SETTINGS; i++)
+		if (!strcmp(table[i].key, key))
+			return &table[i];
+	return NULL;
+}
+
+static int unknown(struct calltap_diag *diag, const char *key)
+{
+	char keys[160] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < SETTINGS && at < sizeof(keys); i++)
+		at += (size_t)snprintf(keys + at, sizeof(keys) - at, "%s%s",
+				       !i		   ? ""
+				       : i + 1 == SETTINGS ? " and "
+							   : ", ",
+				       table[i].key);
+	return calltap_diag_set(diag, -EINVAL, "'%.60s' is no setting; there are %s", key, keys);
+}
+
+int setting_take(struct settings *settings, const char *key, const char *value, struct calltap_diag *diag)
+{
+	const struct setting *setting = find(key);
+
+	if (!setting)
+		return unknown(diag, key);
+	if (setting->take)
+		return setting->take(settings, value, diag);
+	return filter_set_add(settings->options.filters, setting->kind, value, diag);
+}
+
+/* The filters of the other kinds, and of this one when it is appended to. */
+static int copy_filters(struct filter_set **out, const struct filter_set *from, bool with_kind, enum filter_kind kind)
+{
+	enum filter_kind its_kind;
+	unsigned long matches;
+	const char *text;
+	int ret = filter_set_create(out);
+
+	for (size_t i = 0; !ret && from && filter_set_item(from, i, &text, &its_kind, &matches); i++)
+		if (with_kind || its_kind != kind)
+			ret = filter_set_add(*out, its_kind, text, NULL);
+	if (ret) {
+		filter_set_destroy(*out);
+		*out = NULL;
+	}
+	return ret;
+}
+
+static int change_filter(struct settings *settings, const struct setting *setting, const struct setting_change *change,
+			 struct calltap_diag *diag)
+{
+	struct filter_set *filters;
+	int ret = copy_filters(&filters, settings->options.filters, change->append, setting->kind);
+
+	if (ret)
+		return calltap_diag_set(diag, ret, "not enough memory for the filters");
+	filter_set_destroy(settings->options.filters);
+	settings->options.filters = filters;
+	return change->value[0] ? filter_set_add(filters, setting->kind, change->value, diag) : 0;
+}
+
+static int change_one(struct settings *settings, const struct setting_change *change, struct calltap_diag *diag)
+{
+	const struct setting *setting = find(change->key);
+
+	if (!setting)
+		return unknown(diag, change->key);
+	if (!setting->take)
+		return change_filter(settings, setting, change, diag);
+	if (change->append)
+		return calltap_diag_set(diag, -EINVAL, "%s has one value; write %s=%.100s", setting->key, setting->key,
+					change->value);
+	if (setting->limit && (!change->value[0] || !strcmp(change->value, "0"))) {
+		if (setting->take == take_depth)
+			settings->options.depth_max = 0;
+		else
+			settings->options.threshold_ns = 0;
+		return 0;
+	}
+	return setting->take(settings, change->value, diag);
+}
+
+/* The whole word, with the caret at the value, or where it was inside the value. */
+static void show_word(struct calltap_diag *diag, const struct setting_change *change)
+{
+	int at = 0,
+	    inside = diag->input[0] && !strcmp(diag->input, change->value) && diag->column > 0 ? diag->column : 0;
+
+	if (diag->input[0] && strcmp(diag->input, change->value) != 0)
+		return; /* a line of a list of filters */
+	if (find(change->key))
+		at = (int)strlen(change->key) + (change->append ? 2 : 1) + inside;
+	snprintf(diag->input, sizeof(diag->input), "%s%s=%s", change->key, change->append ? "+" : "", change->value);
+	diag->column = at < (int)strlen(diag->input) ? at : -1;
+}
+
+bool settings_fit_tracer(const struct record_options *options)
+{
+	return options->tracer->has_exit ||
+	       !(options->depth_max || options->threshold_ns || filter_set_has(options->filters, FILTER_GRAPH) ||
+		 filter_set_has(options->filters, FILTER_NOGRAPH));
+}
+
+int settings_change(struct settings *out, const struct settings *now, const struct setting_change *changes,
+		    size_t count, struct calltap_diag *diag)
+{
+	int ret;
+
+	*out = *now;
+	ret = copy_filters(&out->options.filters, now->options.filters, true, FILTER_KINDS);
+	if (ret)
+		return calltap_diag_set(diag, ret, "not enough memory for the filters");
+	for (size_t i = 0; i < count && !ret; i++) {
+		ret = change_one(out, &changes[i], diag);
+		if (ret && diag)
+			show_word(diag, &changes[i]);
+	}
+	if (!ret && !settings_fit_tracer(&out->options))
+		ret = calltap_diag_set(diag, -EINVAL,
+				       "graph, no-graph, max-depth and threshold need the tracer function_graph; take "
+				       "them away (such as max-depth=) with the same command");
+	if (ret) {
+		filter_set_destroy(out->options.filters);
+		out->options.filters = NULL;
+	}
+	return ret;
+}
+
+static void print_filters(const struct settings *settings, const struct setting *setting, FILE *stream)
+{
+	enum filter_kind kind;
+	unsigned long matches;
+	const char *text;
+	bool more = false;
+
+	for (size_t i = 0; filter_set_item(settings->options.filters, i, &text, &kind, &matches); i++)
+		if (kind == setting->kind) {
+			fprintf(stream, "%s%s=%s\n", setting->key, more ? "+" : "", text);
+			more = true;
+		}
+	if (!more)
+		fprintf(stream, "%s=\n", setting->key);
+}
+
+void settings_print(const struct settings *settings, FILE *stream)
+{
+	for (size_t i = 0; i < SETTINGS; i++) {
+		if (!table[i].print) {
+			print_filters(settings, &table[i], stream);
+			continue;
+		}
+		fprintf(stream, "%s=", table[i].key);
+		table[i].print(settings, stream);
+		fputc('\n', stream);
+	}
+}
+
+int setting_parse(struct setting_change *change, char *text)
+{
+	char *equals = strchr(text, '=');
+
+	if (!equals || equals == text || (equals[-1] == '+' && equals == text + 1))
+		return -EINVAL;
+	change->append = equals[-1] == '+';
+	equals[change->append ? -1 : 0] = 0;
+	change->key = text;
+	change->value = equals + 1;
+	return 0;
+}

@@ -1,0 +1,64 @@
+/*
+ * What a user can set of a recording, as words: typed as options of a command
+ * (--max-depth 3), or as key=value to a session that runs (max-depth=3).
+ *
+ * Callers: the commands, and who answers `calltap set`.  Context: host.
+ *
+ * Keys: tracing (on, off), tracer, mode, buffer, max-depth, threshold, and the
+ * filters trace, notrace, graph and no-graph, of which there may be many.
+ */
+#ifndef HOST_RECORD_SETTINGS_H
+#define HOST_RECORD_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <calltap/diag.h>
+
+#include "record.h"
+
+struct settings {
+	struct record_options
+		options; /* tracer, mode, buffer_bytes, depth_max, threshold_ns and filters are looked at */
+	bool tracing;
+};
+
+/* One change of a session that runs. */
+struct setting_change {
+	const char *key;
+	const char *value; /* "" removes all filters of a kind, or a limit */
+	bool append;	   /* key+=value: one more filter */
+};
+
+/*
+ * Take one value as an option of a command; filters are added.  -EINVAL: no
+ * such key or value, with a sentence in diag, and where a filter is wrong its
+ * text and a caret.
+ */
+int setting_take(struct settings *settings, const char *key, const char *value, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
+/*
+ * The settings of a session after these changes.  out->options.filters is a
+ * set of its own, for filter_set_destroy(), when 0 is returned; nothing of
+ * `now` is changed.  -EINVAL with `key=value` and a caret in diag.
+ */
+int settings_change(struct settings *out, const struct settings *now, const struct setting_change *changes,
+		    size_t count, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/* Limits and trees need a tracer that records exits; true = it does, or there are none. */
+bool settings_fit_tracer(const struct record_options *options);
+
+/* Every setting, one key=value in a line (key+=value for a further filter), as they can be set. */
+void settings_print(const struct settings *settings, FILE *stream);
+
+/* "key=value" or "key+=value", cut in place; -EINVAL: neither. */
+int setting_parse(struct setting_change *change, char *text) __attribute__((warn_unused_result));
+
+/* Numbers as options take them; false = not valid. */
+bool setting_parse_size(const char *text, uint64_t *bytes);  /* 8K to 1G */
+bool setting_parse_time(const char *text, uint64_t *ns);     /* microseconds without a unit; up to an hour */
+bool setting_parse_count(const char *text, uint32_t *count); /* from 1 */
+
+#endif

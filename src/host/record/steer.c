@@ -1,0 +1,452 @@
+/*
+ * Changing a session while it records: what `calltap set`, `status`,
+ * `snapshot` and `detach` ask for (host/remote/remote.h).
+ *
+ * Called in the thread of the session's remote side.  Nothing is stopped for
+ * a change: limits change, stubs of another kind are made, sites are switched
+ * off, others are switched on or led to the new stubs, one step after the
+ * agents' answers to the one before (doc/design/patching.md).  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <host/remote/remote.h>
+
+#include "session.h"
+#include "snapshot.h"
+
+/* What becomes of an image's sites. */
+struct change {
+	struct image *image;
+	bool *chosen; /* by site */
+	bool *moves;  /* by site: to be switched in the step that comes next */
+	uint32_t variant;
+};
+
+struct changes {
+	struct change *list;
+	size_t count;
+};
+
+void steer_take(struct session *session, const struct settings *settings)
+{
+	const struct record_options *options = &settings->options;
+
+	session->images.tracing = settings->tracing;
+	session->images.tracer = options->tracer;
+	session->images.filters = options->filters;
+	session->images.needs = (struct tracer_needs){
+		.tree_filter = filter_set_has(options->filters, FILTER_GRAPH),
+		.notree = filter_set_has(options->filters, FILTER_NOGRAPH),
+		.depth = options->depth_max != 0,
+		.threshold = options->threshold_ns != 0,
+	};
+}
+
+static int decide_image(struct session *session, struct change *change)
+{
+	struct image *image = change->image;
+	int ret;
+
+	change->chosen = calloc(image->site_count, sizeof(bool));
+	change->moves = calloc(image->site_count, sizeof(bool));
+	if (!change->chosen || !change->moves)
+		return -ENOMEM;
+	ret = image_decide_again(&session->images, image, change->chosen, &change->variant);
+	for (uint32_t i = 0; i < image->site_count && !ret; i++)
+		change->moves[i] = !image->off[i] && !change->chosen[i];
+	return ret;
+}
+
+static int decide(struct session *session, struct changes *changes, struct calltap_diag *diag)
+{
+	int ret = 0;
+
+	for (struct image *image = session->images.first; image && !ret; image = image->next) {
+		struct change *list;
+
+		if (!image->site_count)
+			continue;
+		list = reallocarray(changes->list, changes->count + 1, sizeof(*list));
+		if (!list)
+			return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+		changes->list = list;
+		list[changes->count] = (struct change){.image = image};
+		ret = decide_image(session, &list[changes->count++]);
+	}
+	if (ret == -ENOSPC)
+		return calltap_diag_set(diag, ret,
+					"this session has had too many kinds of settings; start another one");
+	return ret ? calltap_diag_set(diag, ret, "not enough memory") : 0;
+}
+
+static int check_matches(const struct session *session, struct calltap_diag *diag)
+{
+	unsigned long matches;
+	enum filter_kind kind;
+	const char *text;
+
+	for (size_t i = 0; filter_set_item(session->images.filters, i, &text, &kind, &matches); i++)
+		if (!matches)
+			return calltap_diag_set(
+				diag, -EINVAL,
+				"no function that is patched matches '%s'; nothing was changed (`calltap "
+				"functions PROGRAM` lists what there is)",
+				text);
+	return 0;
+}
+
+static void changes_clear(struct changes *changes)
+{
+	for (size_t i = 0; i < changes->count; i++) {
+		free(changes->list[i].chosen);
+		free(changes->list[i].moves);
+	}
+	free(changes->list);
+}
+
+static bool has_map(const struct process *process, const struct target_map *place, uint32_t variant)
+{
+	for (uint32_t i = 0; i < process->map_count; i++)
+		if (process->maps[i].base == place->base && process->maps[i].image == place->image &&
+		    process->maps[i].variant == variant && process->maps[i].region)
+			return true;
+	return false;
+}
+
+/* The stubs that a process lacks. */
+static int send_stubs(struct session *session, struct process *process, const struct change *change)
+{
+	uint32_t count = process->map_count;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < count && !ret; i++) {
+		const struct target_map *map = &process->maps[i];
+
+		if (map->image == change->image && map->variant == change->image->variant && map->mapped &&
+		    !has_map(process, map, change->variant))
+			ret = plan_send_variant(session, process, i, change->variant);
+	}
+	return ret;
+}
+
+static int make_stubs(struct session *session, const struct changes *changes)
+{
+	for (size_t i = 0; i < changes->count; i++)
+		for (struct process *process = session->processes; process; process = process->next)
+			if (changes->list[i].variant != changes->list[i].image->variant && live_can_be_told(process) &&
+			    send_stubs(session, process, &changes->list[i]) == -ENOMEM)
+				return -ENOMEM; /* all other errors are its end */
+	return live_wait(session);
+}
+
+static void send_limits(struct session *session, const struct settings *settings)
+{
+	struct calltap_msg_set set = {
+		.head = {CALLTAP_MSG_SET, sizeof(set)},
+		.depth_max = settings->options.depth_max,
+		.tree_filter = session->images.needs.tree_filter,
+		.threshold_ticks = session->threshold_ticks,
+	};
+
+	for (struct process *process = session->processes; process; process = process->next)
+		if (live_can_be_told(process) && channel_send(process->socket, &set, sizeof(set), NULL, 0))
+			continue; /* its end is seen elsewhere */
+}
+
+static int switch_off(struct session *session, const struct changes *changes)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < changes->count; i++) {
+		struct change *change = &changes->list[i];
+
+		ret |= live_switch_image(session, change->image, false, change->moves);
+		for (uint32_t k = 0; k < change->image->site_count; k++)
+			change->image->off[k] |= change->moves[k];
+	}
+	return ret;
+}
+
+static int switch_on(struct session *session, const struct changes *changes)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < changes->count; i++) {
+		struct change *change = &changes->list[i];
+
+		bool elsewhere = change->variant != change->image->variant;
+
+		change->image->variant = change->variant;
+		for (uint32_t k = 0; k < change->image->site_count; k++)
+			change->moves[k] = change->chosen[k] && (change->image->off[k] || elsewhere);
+		ret |= live_switch_image(session, change->image, true, change->moves);
+		for (uint32_t k = 0; k < change->image->site_count; k++)
+			change->image->off[k] = !change->chosen[k];
+	}
+	return ret;
+}
+
+static int carry_out(struct session *session, const struct changes *changes, const struct settings *next)
+{
+	double rate = session->emulated ? clock_line_rate(&session->line) : 0;
+	int ret;
+
+	/* Before the stubs: which of a thread's words they test is decided when their plan comes. */
+	if (next->options.threshold_ns != session->settings.options.threshold_ns)
+		session->threshold_ticks = (uint64_t)((double)next->options.threshold_ns *
+						      (rate > 0 ? rate : clock_ticks_per_ns(CALIBRATE_MS)));
+	send_limits(session, next);
+	ret = make_stubs(session, changes);
+	if (ret && ret != -ETIMEDOUT) {
+		steer_take(session, &session->settings);
+		return ret;
+	}
+	ret |= switch_off(session, changes);
+	return ret | switch_on(session, changes);
+}
+
+static int check_fixed(const struct session *session, const struct settings *next, struct calltap_diag *diag)
+{
+	const struct record_options *old = &session->settings.options, *new = &next->options;
+
+	if (old->mode != new->mode)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"mode is a setting of the start; detach and attach again to change it");
+	if (old->buffer_bytes != new->buffer_bytes && old->mode != CALLTAP_MODE_BLOCK && old->mode != CALLTAP_MODE_DROP)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"in mode overwrite buffer is a setting of the start: what is in the buffers "
+					"is the history; detach and attach again to change it");
+	if (old->tracer->counts != new->tracer->counts)
+		return calltap_diag_set(
+			diag, -EOPNOTSUPP,
+			"the tracer %s keeps counters in place of records; detach and attach again to change "
+			"to it or from it",
+			old->tracer->counts ? old->tracer->name : new->tracer->name);
+	if (session->images.triggers && !new->tracer->has_exit)
+		return calltap_diag_set(diag, -EOPNOTSUPP, "triggers need the tracer function_graph");
+	if (!settings_fit_tracer(new))
+		return calltap_diag_set(diag, -EINVAL,
+					"graph, no-graph, max-depth and threshold need the tracer function_graph");
+	return 0;
+}
+
+static int change(struct session *session, const struct settings *next, struct calltap_diag *diag)
+{
+	struct changes changes = {0};
+	int ret;
+
+	steer_take(session, next);
+	ret = decide(session, &changes, diag);
+	if (!ret && next->tracing)
+		ret = check_matches(session, diag);
+	if (ret)
+		steer_take(session, &session->settings);
+	else
+		ret = carry_out(session, &changes, next);
+	changes_clear(&changes);
+	if (ret == -ETIMEDOUT)
+		return calltap_diag_set(diag, ret,
+					"not all processes have answered (stopped?); they change when they go on");
+	return ret;
+}
+
+/* From one size of the rings to another; all or nothing, but: -ETIMEDOUT of the rest. */
+static int change_all(struct session *session, struct settings *next, struct calltap_diag *diag)
+{
+	uint64_t before = (uint64_t)session->sub_size * session->sub_count;
+	bool resized = next->options.buffer_bytes != session->settings.options.buffer_bytes;
+	int ret = resized ? resize_rings(session, &next->options.buffer_bytes) : 0;
+
+	if (ret == -ENOSPC)
+		return calltap_diag_set(diag, ret,
+					"this session has had too many sizes of buffers; go back to one of them, or "
+					"start another session");
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot make the buffers: %s", strerror(-ret));
+	ret = change(session, next, diag);
+	if (ret && ret != -ETIMEDOUT && resized && resize_rings(session, &before))
+		session_diagnose(session, "the size of the buffers could not be put back");
+	return ret;
+}
+
+static int op_set(void *context, const struct setting_change *list, size_t count, struct calltap_diag *diag)
+{
+	struct session *session = context;
+	struct settings next;
+	int ret;
+
+	pthread_mutex_lock(&session->lock);
+	ret = live_turn_begin(session);
+	if (ret) {
+		pthread_mutex_unlock(&session->lock);
+		return calltap_diag_set(
+			diag, ret, "the attach is not complete yet (is the process stopped?); nothing was changed");
+	}
+	ret = settings_change(&next, &session->settings, list, count, diag);
+	if (!ret) {
+		ret = check_fixed(session, &next, diag);
+		if (!ret)
+			ret = change_all(session, &next, diag);
+		if (!ret || ret == -ETIMEDOUT) {
+			filter_set_destroy(session->own_filters);
+			session->own_filters = next.options.filters;
+			session->settings = next;
+		} else {
+			filter_set_destroy(next.options.filters);
+		}
+	}
+	live_turn_end(session);
+	pthread_mutex_unlock(&session->lock);
+	return ret;
+}
+
+void steer_tracing(struct session *session, bool on)
+{
+	const struct setting_change change = {.key = "tracing", .value = on ? "on" : "off"};
+	struct calltap_diag diag;
+
+	if (op_set(session, &change, 1, &diag))
+		calltap_diag_print(&diag, stderr);
+}
+
+static int op_settings(void *context, FILE *answer, struct calltap_diag *diag)
+{
+	struct session *session = context;
+
+	(void)diag;
+	pthread_mutex_lock(&session->lock);
+	settings_print(&session->settings, answer);
+	pthread_mutex_unlock(&session->lock);
+	return 0;
+}
+
+static void count_sites(const struct process *process, struct remote_status *status)
+{
+	for (uint32_t i = 0; i < process->map_count; i++) {
+		const struct target_map *map = &process->maps[i];
+
+		if (!map->mapped || !map->region || map->stubs)
+			continue;
+		status->sites += map->image->site_count;
+		for (uint32_t k = 0; k < map->image->site_count; k++)
+			status->sites_on += !map->image->off[k];
+	}
+}
+
+static bool holds_thread(uint32_t state)
+{
+	return state != CALLTAP_RING_FREE && state < CALLTAP_RING_OUT;
+}
+
+static int op_status(void *context, struct remote_status *status, struct calltap_diag *diag)
+{
+	struct session *session = context;
+	const struct record_options *options = &session->settings.options;
+
+	(void)diag;
+	pthread_mutex_lock(&session->lock);
+	snprintf(status->program, sizeof(status->program), "%s", session->program ? session->program : "");
+	snprintf(status->output, sizeof(status->output), "%s",
+		 session->options->output ? session->options->output : "");
+	snprintf(status->tracer, sizeof(status->tracer), "%s", options->tracer->name);
+	snprintf(status->mode, sizeof(status->mode), "%s", record_mode_name(options->mode));
+	status->pid = (uint64_t)(session->options->pid ? session->options->pid : session->command);
+	status->attached = session->options->pid != 0;
+	status->tracing = session->settings.tracing;
+	for (const struct process *process = session->processes; process; process = process->next) {
+		status->processes += live_can_be_told(process);
+		for (uint32_t i = 0; i < process->arena_count; i++) {
+			const struct calltap_arena *arena = process->arenas[i].arena;
+
+			status->untraced += i ? 0 : __atomic_load_n(&arena->untraced, __ATOMIC_RELAXED);
+			for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
+				status->threads += holds_thread(__atomic_load_n(&arena->state[k], __ATOMIC_RELAXED));
+		}
+		if (live_can_be_told(process))
+			count_sites(process, status);
+	}
+	status->records = session->result->records;
+	status->lost = session->result->lost;
+	status->file_bytes = trace_writer_bytes(session->writer);
+	status->began_ns = session->began_real_ns;
+	pthread_mutex_unlock(&session->lock);
+	return 0;
+}
+
+static int op_detach(void *context, struct calltap_diag *diag)
+{
+	struct session *session = context;
+
+	(void)diag;
+	session_end(session);
+	return 0;
+}
+
+static int op_snapshot(void *context, int fd, uint64_t history_ns, const char *reason, FILE *answer,
+		       struct calltap_diag *diag)
+{
+	const struct snapshot_options options = {
+		.size = sizeof(options),
+		.fd = fd,
+		.reason = reason,
+		.history_ns = history_ns,
+	};
+	struct snapshot_result result;
+	int ret = snapshot_write(context, &options, &result, diag);
+
+	if (!ret)
+		fprintf(answer, "%llu records of %u threads, %.1f MB\n", (unsigned long long)result.records,
+			result.threads, (double)result.file_bytes / 1e6);
+	return ret;
+}
+
+static const struct remote_ops ops = {
+	.status = op_status,
+	.settings = op_settings,
+	.set = op_set,
+	.snapshot = op_snapshot,
+	.detach = op_detach,
+};
+
+void steer_begin(struct session *session, pid_t pid)
+{
+	struct calltap_diag diag = {0};
+	int ret;
+
+	ret = remote_open(&session->remote, pid, &ops, session, &diag);
+	if (!ret)
+		ret = remote_start(session->remote);
+	if (ret && session->options->verbose) /* a recording needs no steering */
+		fprintf(stderr, "calltap: `calltap set` and its like cannot reach this recording: %s\n",
+			diag.text[0] ? diag.text : strerror(-ret));
+	if (ret) {
+		remote_close(session->remote, 0, "");
+		session->remote = NULL;
+	}
+}
+
+/* What became of the process, for whoever asked for the end. */
+void steer_end(struct session *session)
+{
+	const struct record_result *result = session->result;
+	bool failed = session->options->pid && !result->let_go && session->diagnosis[0];
+	char text[512] = "";
+
+	if (session->options->pid && result->let_go)
+		snprintf(text, sizeof(text),
+			 "detached from process %d: %s (%llu bytes of text compared, %llu differ); its threads were "
+			 "stopped "
+			 "for %.2f ms",
+			 (int)session->options->pid,
+			 result->differing ? "its text DIFFERS from its files" : "its text is what its files say",
+			 (unsigned long long)result->verified, (unsigned long long)result->differing,
+			 (double)result->detach_stop_ns / 1e6);
+	else
+		snprintf(text, sizeof(text), "%s", failed ? session->diagnosis : "the recording has ended");
+	remote_close(session->remote, failed ? -EIO : 0, text);
+	session->remote = NULL;
+	filter_set_destroy(session->own_filters);
+	session->own_filters = NULL;
+}

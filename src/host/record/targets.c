@@ -1,0 +1,193 @@
+/*
+ * Targets that come and go: connections that are taken in, and that end.
+ * Called by the server thread with the session's lock held, but for
+ * targets_let_go().  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "session.h"
+
+#define SEND_WAIT_US   500000	    /* a target that does not read holds everybody up for so long, once */
+#define GREET_NS       2000000000u  /* who connects and says nothing is shown out after that */
+#define STUCK_NS       30000000000u /* an attach that does not go on is given up after that */
+#define DETACH_NS      1000000000u
+#define RELEASE_NS     20000000000u /* the same, where it was attached to and is to be as it was */
+#define DETACH_STEP_MS 20
+#define EVENTS	       32
+
+/* Out of descriptors: let the target know, who would wait for us, by taking it in and turning it away. */
+static void turn_away(struct session *session)
+{
+	int fd;
+
+	close(session->spare_fd);
+	fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	session->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	session_diagnose(session, "there were too many processes at a time; some ran untraced: raise `ulimit -n`");
+}
+
+/*
+ * The agent has ended its conversation and the program goes on, or may do so
+ * as one that was executed in a sandbox: from now on its pid tells when it ends.
+ */
+static bool goes_on_alone(struct session *session, struct process *process)
+{
+	int fd;
+
+	if (session->letting_go || process->alone || !process->arena_count ||
+	    !(__atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) &
+	      (CALLTAP_NOTE_ALONE | CALLTAP_NOTE_FILTER)))
+		return false;
+	fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	if (fd < 0)
+		return false;
+	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
+	close(process->socket);
+	process->socket = fd;
+	process->alone = true;
+	return !session_watch(session, fd, process);
+}
+
+/* It stopped being recorded and could not say so on the socket. */
+static bool broke_off(const struct process *process)
+{
+	return process->arena_count && !process->parted &&
+	       __atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) & CALLTAP_NOTE_BROKEN;
+}
+
+void targets_end(struct session *session, struct process *process)
+{
+	process->switches_open = 0;
+	pthread_cond_broadcast(&session->answered);
+	if (goes_on_alone(session, process))
+		return;
+	if (process->greeted && !process->dormant && !process->began)
+		session_diagnose(session, "process %d ended before it was set up, or could not be; it was not recorded",
+				 (int)process->pid);
+	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
+	close(process->socket);
+	process->socket = -1;
+	process->row.end_ticks = timing_now(session).ticks;
+	if (!process->arena_count)
+		process->drained = true;
+	if (broke_off(process))
+		session_diagnose(session, "process %d could not go on with its session; the rest of it ran untraced",
+				 (int)process->pid);
+	process->ended = true;
+	drain_wake(session);
+}
+
+void targets_accept(struct session *session)
+{
+	const struct timeval patience = {0, SEND_WAIT_US};
+	struct process *process;
+	int fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC), ret;
+
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && session->spare_fd >= 0)
+		turn_away(session);
+	if (fd < 0)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	ret = process_create(&process, session, fd);
+	if (ret) {
+		close(fd);
+		if (ret != -EPERM) /* which is a stranger's */
+			session_diagnose(session, "a process could not be taken in and ran untraced: %s",
+					 strerror(-ret));
+		return;
+	}
+	process->since_ns = clock_now_ns();
+	ret = session_watch(session, fd, process);
+	if (ret) {
+		session_diagnose(session, "a process could not be watched and ran untraced: %s", strerror(-ret));
+		targets_end(session, process);
+	}
+}
+
+/* Stopped by somebody, or its agent is not what it should be: nothing of it is written yet, so it is let go. */
+static bool attach_is_stuck(const struct process *process, uint64_t now)
+{
+	return process->greeted && attached_is_open(process) && !process->ended && now - process->heard_ns > STUCK_NS;
+}
+
+static void end_stuck(struct session *session, struct process *process)
+{
+	session_diagnose(
+		session,
+		"the agent in process %d has said nothing for %u s (is the process stopped?); nothing was recorded",
+		(int)process->pid, (unsigned)(STUCK_NS / 1000000000));
+	targets_end(session, process);
+}
+
+/* Nobody holds the session up by a connection without a HELLO, or by an attach that does not go on. */
+void targets_end_silent(struct session *session)
+{
+	uint64_t now = clock_now_ns();
+
+	for (struct process *process = session->processes; process; process = process->next)
+		if (!process->greeted && !process->ended && now - process->since_ns > GREET_NS)
+			targets_end(session, process);
+		else if (attach_is_stuck(process, now))
+			end_stuck(session, process);
+}
+
+/* One that we came into lets go of all that we brought; what was started under us keeps it to its end. */
+static int send_detach(const struct process *process)
+{
+	const struct calltap_msg_detach detach = {
+		.head = {CALLTAP_MSG_DETACH, sizeof(detach)},
+		.flags = process->applied ? CALLTAP_DETACH_RELEASE : 0,
+	};
+
+	return channel_send(process->socket, &detach, sizeof(detach), NULL, 0);
+}
+
+/* Processes that run on get their text back; whoever does not answer in time does so by himself. */
+void targets_let_go(struct session *session)
+{
+	uint64_t until = clock_now_ns() + (session->options->pid ? RELEASE_NS : DETACH_NS);
+	struct epoll_event events[EVENTS];
+	bool more = false;
+
+	pthread_mutex_lock(&session->lock);
+	session->letting_go = true;
+	if (session->emulated)
+		timing_tick(session, until + DETACH_NS); /* the last word on the clock */
+	for (struct process *process = session->processes; process; process = process->next) {
+		process->detaching = !process->ended && process->greeted && !process->alone && !process->dormant &&
+				     !send_detach(process);
+		more |= process->detaching;
+	}
+	pthread_cond_broadcast(&session->answered); /* nobody is told anything any more */
+	while (more && clock_now_ns() < until) {
+		int n;
+
+		pthread_mutex_unlock(&session->lock);
+		n = epoll_wait(session->epoll, events, EVENTS, DETACH_STEP_MS);
+		pthread_mutex_lock(&session->lock);
+		for (int i = 0; i < n; i++)
+			session_handle(session, events[i].data.ptr);
+		more = false;
+		for (struct process *process = session->processes; process; process = process->next)
+			more |= process->detaching && !process->ended;
+	}
+	for (struct process *process = session->processes; process; process = process->next) {
+		if (process->applied && process->detaching && !process->ended)
+			session_diagnose(
+				session,
+				"process %d does not answer (is it stopped?); its agent restores its text when "
+				"it goes on",
+				(int)process->pid);
+		if (!process->ended)
+			targets_end(session, process);
+	}
+	pthread_mutex_unlock(&session->lock);
+}

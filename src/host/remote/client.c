@@ -1,0 +1,366 @@
+/*
+ * Finding sessions of this user, and asking them.
+ *
+ * Callers: the commands status, set, snapshot and detach.  Context: host.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "impl.h"
+
+#define CONNECT_S 3
+#define HIDDEN_S  60 /* a socket that is being made has its name by then */
+
+struct list {
+	struct remote_session *items;
+	size_t count;
+	pid_t wanted; /* 0 = all */
+};
+
+/* The target's PID, 0: it is no socket of ours. */
+static pid_t pid_of(const char *name)
+{
+	char *end;
+	long pid = name[0] >= '1' && name[0] <= '9' ? strtol(name, &end, 10) : 0;
+
+	if (pid <= 0 || pid > INT_MAX || *end != '-' || strlen(end + 1) != 16 ||
+	    strspn(end + 1, "0123456789abcdef") != 16)
+		return 0;
+	return (pid_t)pid;
+}
+
+static int connect_to(int folder, const char *name)
+{
+	const struct timeval patience = {CONNECT_S, 0}; /* a session that is at work takes nobody in meanwhile */
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), error;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	folder_socket(address.sun_path, folder, name);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		error = -errno;
+	else
+		error = remote_peer_is_ours(fd) ? 0 : -EPERM;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+/* Its session was killed before it could give it a name, or remove it. */
+static bool is_stale(int folder, const char *name)
+{
+	struct stat st;
+
+	if (name[0] != '.')
+		return true;
+	return !fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(st.st_mode) &&
+	       time(NULL) - st.st_mtime > HIDDEN_S;
+}
+
+static int try(struct list *list, int folder, const char *name)
+{
+	pid_t pid = pid_of(name[0] == '.' ? name + 1 : name);
+	struct remote_session *items;
+	int fd;
+
+	if (!pid)
+		return 0;
+	fd = connect_to(folder, name);
+	if (fd == -ECONNREFUSED && is_stale(folder, name))
+		unlinkat(folder, name, 0);
+	if (fd < 0)
+		return 0;
+	if (name[0] == '.' || (list->wanted && pid != list->wanted)) {
+		close(fd);
+		return 0;
+	}
+	items = reallocarray(list->items, list->count + 1, sizeof(*items));
+	if (!items) {
+		close(fd);
+		return -ENOMEM;
+	}
+	list->items = items;
+	items[list->count++] = (struct remote_session){pid, fd};
+	return 0;
+}
+
+/* Takes the descriptor. */
+static int look_in(struct list *list, int folder)
+{
+	DIR *dir = fdopendir(folder);
+	struct dirent *entry;
+	int ret = 0;
+
+	if (!dir) {
+		close(folder);
+		return 0;
+	}
+	while (!ret && (entry = readdir(dir)))
+		ret = try(list, dirfd(dir), entry->d_name);
+	closedir(dir);
+	return ret;
+}
+
+static int compare_sessions(const void *a, const void *b)
+{
+	pid_t left = ((const struct remote_session *)a)->pid, right = ((const struct remote_session *)b)->pid;
+
+	return (left > right) - (left < right);
+}
+
+/* The same folder may be found in two ways. */
+static bool seen_before(const char *path, unsigned i)
+{
+	char other[PATH_MAX];
+
+	for (unsigned j = 0; j < i; j++)
+		if (folder_path(j, other) && !strcmp(path, other))
+			return true;
+	return false;
+}
+
+int remote_list(struct remote_session **out, size_t *count, pid_t pid, struct calltap_diag *diag)
+{
+	struct list list = {.wanted = pid};
+	struct calltap_diag unsafe;
+	int ret = 0, error = 0;
+
+	for (unsigned i = 0; i < REMOTE_FOLDERS && ret != -ENOMEM; i++) {
+		char path[PATH_MAX];
+		int folder;
+
+		if (!folder_path(i, path) || seen_before(path, i))
+			continue;
+		ret = folder_open(&folder, path, false, &unsafe);
+		if (!ret) {
+			ret = look_in(&list, folder);
+		} else if (ret != -ENOENT && !error) {
+			error = ret;
+			if (diag)
+				*diag = unsafe;
+		}
+	}
+	*out = NULL;
+	*count = 0;
+	if (ret == -ENOMEM) {
+		remote_list_free(list.items, list.count);
+		return calltap_diag_set(diag, ret, "not enough memory");
+	}
+	*out = list.items;
+	*count = list.count;
+	if (list.count)
+		qsort(list.items, list.count, sizeof(*list.items), compare_sessions);
+	return list.count ? 0 : error;
+}
+
+void remote_list_free(struct remote_session *sessions, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (sessions[i].socket >= 0)
+			close(sessions[i].socket);
+	free(sessions);
+}
+
+int remote_connect(int *socket, pid_t pid, struct calltap_diag *diag)
+{
+	struct remote_session *sessions;
+	size_t count;
+	int ret = remote_list(&sessions, &count, pid, diag);
+
+	*socket = -1;
+	if (ret)
+		return ret;
+	if (!count)
+		return calltap_diag_set(diag, -ESRCH, "process %d is not traced by you; `calltap status` lists what is",
+					(int)pid);
+	*socket = sessions[0].socket;
+	sessions[0].socket = -1;
+	remote_list_free(sessions, count);
+	return 0;
+}
+
+static int send_request(int socket, const char *text, size_t size, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec vec = {(void *)text, size};
+	struct msghdr header = {.msg_iov = &vec, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		header.msg_control = control.bytes;
+		header.msg_controllen = sizeof(control);
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	}
+	return sendmsg(socket, &header, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* Wait for a packet until a point in time (CLOCK_MONOTONIC, ms); the bytes of it. */
+static ssize_t receive(int socket, char *text, size_t size, int64_t until_ms)
+{
+	struct pollfd ready = {.fd = socket, .events = POLLIN};
+
+	for (;;) {
+		struct timespec now;
+		int64_t left;
+		ssize_t got = recv(socket, text, size, MSG_DONTWAIT | MSG_TRUNC);
+
+		if (got >= 0)
+			return got > (ssize_t)size ? -EPROTO : got ? got : -EPIPE;
+		if (errno == ECONNRESET)
+			return -EPIPE;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		left = until_ms - ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+		if (left <= 0)
+			return -ETIMEDOUT;
+		poll(&ready, 1, (int)left);
+	}
+}
+
+struct answer {
+	int code, column;
+	char *text; /* NUL-terminated */
+	size_t size;
+};
+
+/* The line that the first packet begins with; its length, -EPROTO. */
+static ssize_t read_head(struct answer *answer, char *packet, size_t size)
+{
+	char *end = memchr(packet, '\n', size);
+	int used = 0;
+
+	if (!end)
+		return -EPROTO;
+	*end = 0;
+	if (sscanf(packet, "%d %d %zu%n", &answer->code, &answer->column, &answer->size, &used) != 3 || packet[used] ||
+	    answer->size > REMOTE_ANSWER_MAX || answer->code > 0)
+		return -EPROTO;
+	return end + 1 - packet;
+}
+
+static int receive_answer(int socket, struct answer *answer, int timeout_ms)
+{
+	char packet[REMOTE_PACKET_MAX];
+	struct timespec now;
+	int64_t until_ms;
+	ssize_t got, head;
+	size_t have;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	until_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + timeout_ms;
+	got = receive(socket, packet, sizeof(packet), until_ms);
+	if (got < 0)
+		return (int)got;
+	head = read_head(answer, packet, (size_t)got);
+	if (head < 0 || (size_t)(got - head) > answer->size)
+		return -EPROTO;
+	answer->text = malloc(answer->size + 1);
+	if (!answer->text)
+		return -ENOMEM;
+	have = (size_t)(got - head);
+	memcpy(answer->text, packet + head, have);
+	while (have < answer->size && got >= 0) {
+		got = receive(socket, answer->text + have, answer->size - have, until_ms);
+		have += got > 0 ? (size_t)got : 0;
+	}
+	answer->text[have] = 0;
+	return got < 0 ? (int)got : 0;
+}
+
+static int explain(int code, struct calltap_diag *diag)
+{
+	switch (code) {
+	case -ETIMEDOUT:
+		return calltap_diag_set(diag, code, "the session does not answer; its tool may be stopped");
+	case -EPIPE:
+	case -ECONNRESET:
+		return calltap_diag_set(diag, -EPIPE, "the session has ended");
+	default:
+		return calltap_diag_set(diag, code, "the session cannot be asked: %s", strerror(-code));
+	}
+}
+
+/* The sentence, and in the next line the input. */
+static int take_error(const struct answer *answer, struct calltap_diag *diag)
+{
+	char *line = strchr(answer->text, '\n');
+
+	if (line)
+		*line++ = 0;
+	(void)calltap_diag_set(diag, answer->code, "%s", answer->text);
+	if (diag && line)
+		snprintf(diag->input, sizeof(diag->input), "%s", line);
+	if (diag && answer->column < (int)sizeof(diag->input))
+		diag->column = answer->column < 0 ? -1 : answer->column;
+	return answer->code;
+}
+
+static int compose(const struct remote_request *request, char **text, size_t *size)
+{
+	FILE *stream = open_memstream(text, size);
+
+	if (!stream)
+		return -ENOMEM;
+	fprintf(stream, "%s\n", request->verb);
+	for (size_t i = 0; i < request->count; i++)
+		fprintf(stream, "%s\n", request->words[i]);
+	if (fclose(stream))
+		return -ENOMEM;
+	return *size > REMOTE_REQUEST_MAX || request->count > REMOTE_WORDS_MAX ? -E2BIG : 0;
+}
+
+int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)
+{
+	struct answer got = {0};
+	char *text = NULL;
+	size_t size = 0;
+	int ret = compose(request, &text, &size);
+
+	*answer = NULL;
+	if (!ret)
+		ret = send_request(socket, text, size, request->fd);
+	free(text);
+	if (!ret)
+		ret = receive_answer(socket, &got, request->timeout_ms);
+	if (ret)
+		ret = explain(ret, diag);
+	else if (got.code)
+		ret = take_error(&got, diag);
+	if (ret)
+		free(got.text);
+	else
+		*answer = got.text;
+	return ret;
+}
+
+int remote_ask_status(int socket, struct remote_status *status, struct calltap_diag *diag)
+{
+	const struct remote_request request = {.verb = "status", .fd = -1, .timeout_ms = 5000};
+	char *text;
+	int ret = remote_ask(socket, &request, &text, diag);
+
+	if (ret)
+		return ret;
+	status_parse(status, text);
+	free(text);
+	return 0;
+}

@@ -1,0 +1,98 @@
+/*
+ * The folder of a user's control sockets: where it is, and that nobody else
+ * can look into it or has made it for us.
+ *
+ * Callers: the server, and who looks for sessions.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "impl.h"
+
+/* Of somebody else it is no place for ours: such as the variable of who became root. */
+static bool is_own_folder(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+bool folder_path(unsigned i, char path[PATH_MAX])
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char parent[64];
+
+	switch (i) {
+	case 0:
+		return runtime && runtime[0] == '/' && is_own_folder(runtime) &&
+		       snprintf(path, PATH_MAX, "%s/calltap", runtime) < PATH_MAX;
+	case 1:
+		snprintf(parent, sizeof(parent), "/run/user/%u", (unsigned)geteuid());
+		return is_own_folder(parent) && snprintf(path, PATH_MAX, "%s/calltap", parent) < PATH_MAX;
+	default:
+		return snprintf(path, PATH_MAX, "/tmp/calltap-%u", (unsigned)geteuid()) < PATH_MAX;
+	}
+}
+
+static int check(int fd, const char *path, struct calltap_diag *diag)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return calltap_diag_set(diag, -errno, "%s cannot be looked at: %s", path, strerror(errno));
+	if (st.st_uid != geteuid())
+		return calltap_diag_set(
+			diag, -EPERM,
+			"%s belongs to another user (%u): remove it, or set XDG_RUNTIME_DIR to a folder "
+			"of your own",
+			path, (unsigned)st.st_uid);
+	if ((st.st_mode & 0777) != 0700)
+		return calltap_diag_set(diag, -EPERM,
+					"%s can be opened by others (mode %03o, not 700): look what is in it, and "
+					"`chmod 700` it, or remove it",
+					path, (unsigned)st.st_mode & 0777);
+	return 0;
+}
+
+int folder_open(int *fd, const char *path, bool make, struct calltap_diag *diag)
+{
+	bool made = make && !mkdir(path, 0700);
+	int place = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), ret;
+
+	*fd = -1;
+	if (place < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return calltap_diag_set(diag, -EPERM, "%s is no folder, or a symbolic link to one: remove it", path);
+	if (place < 0)
+		return calltap_diag_set(diag, -errno, "%s cannot be opened: %s", path, strerror(errno));
+	ret = check(place, path, diag);
+	/* A umask may have taken too much of what was just made. */
+	if (ret == -EPERM && made && !fchmodat(place, ".", 0700, 0))
+		ret = check(place, path, diag);
+	if (!ret) {
+		*fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (*fd < 0)
+			ret = calltap_diag_set(diag, -errno, "%s cannot be opened: %s", path, strerror(errno));
+	}
+	close(place);
+	return ret;
+}
+
+void folder_socket(char path[108], int folder, const char *name)
+{
+	snprintf(path, 108, "/proc/self/fd/%d/%s", folder, name);
+}
+
+bool remote_peer_is_ours(int socket)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return !getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (!peer.uid || peer.uid == geteuid());
+}

@@ -1,0 +1,70 @@
+/*
+ * The inside of the remote room, shared by the files of this folder only.
+ */
+#ifndef HOST_REMOTE_IMPL_H
+#define HOST_REMOTE_IMPL_H
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "remote.h"
+
+#define REMOTE_REQUEST_MAX (32u << 10) /* a packet */
+#define REMOTE_ANSWER_MAX  (1u << 20)
+#define REMOTE_PACKET_MAX  (16u << 10) /* of an answer */
+#define REMOTE_WORDS_MAX   256u	       /* of a request */
+#define REMOTE_NAME_MAX	   40u	       /* PID-RANDOM, and a dot before it while it is made */
+
+/*
+ * The i-th folder where sockets may be, FOLDERS in all; false: there is no
+ * such place here.  A session takes the first there is, who looks for sessions
+ * looks into all.
+ */
+#define REMOTE_FOLDERS 3u
+bool folder_path(unsigned i, char path[PATH_MAX]);
+/*
+ * Open it and see that nobody else can look into it; make: if it is not there.
+ * -ENOENT: it is not there, -EPERM: it is not safe, with what to do in diag.
+ */
+int folder_open(int *fd, const char *path, bool make, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The path by which a socket in the folder is reached, however long the folder's own is. */
+void folder_socket(char path[108], int folder, const char *name);
+
+/* Is the other end of a connection run by our user, or by root? */
+bool remote_peer_is_ours(int socket);
+
+/* Text of a status, and back; what is no such line is passed over. */
+void status_print(const struct remote_status *status, FILE *stream);
+void status_parse(struct remote_status *status, char *text);
+
+struct remote_client {
+	int socket;	   /* -1 = free */
+	uint64_t since_ns; /* of its last word, CLOCK_MONOTONIC */
+	char *answer;	   /* what it has not taken yet, NULL = nothing */
+	size_t size, sent;
+	bool waits; /* for the end of the session */
+};
+
+#define REMOTE_CLIENTS 8
+
+struct remote {
+	const struct remote_ops *ops;
+	void *context;
+	int folder;
+	char name[REMOTE_NAME_MAX];
+	int listener, epoll;
+	int wake;  /* eventfd: the thread is to look at `stop` */
+	int spare; /* given up when there is no other descriptor to turn somebody away with */
+	bool stop; /* atomic */
+	bool threaded;
+	pthread_t thread;
+	struct remote_client clients[REMOTE_CLIENTS];
+};
+
+/* Carry out a request, whose text is changed; fd: -1 = none came along. */
+void request_serve(struct remote *remote, struct remote_client *client, char *text, int fd);
+/* Queue an answer and send what can be sent. */
+void client_answer(struct remote *remote, struct remote_client *client, int code, int column, const char *text,
+		   size_t size);
+
+#endif

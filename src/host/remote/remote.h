@@ -1,0 +1,120 @@
+/*
+ * Talking to a session from another process: `calltap status`, `set`,
+ * `snapshot` and `detach`.
+ *
+ * The tool that owns a session listens on a Unix socket, which is called
+ * PID-RANDOM after its target and lies in a folder that only its user can
+ * look into: $XDG_RUNTIME_DIR/calltap, else /run/user/UID/calltap, else
+ * /tmp/calltap-UID.  Both ends look at the other's user: only the same one,
+ * and root, are spoken to.
+ *
+ * A request is one packet, lines of text: a verb, then key=value each; a
+ * snapshot's file comes with it as a descriptor.  The answer is packets, the
+ * first of which begins with a line "CODE COLUMN SIZE": 0 or -errno, the place
+ * of a caret or -1, and how many bytes of text follow in all.
+ *
+ * Context: host.
+ */
+#ifndef HOST_REMOTE_REMOTE_H
+#define HOST_REMOTE_REMOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include <calltap/diag.h>
+#include <host/record/settings.h>
+
+/* What `calltap status` tells of a session. */
+struct remote_status {
+	char program[256];
+	char output[256];  /* path of the trace file; "" = none (flight recorder) */
+	char tracer[32];   /* its name */
+	char mode[16];	   /* record_mode_name() */
+	uint64_t pid;	   /* of the target */
+	uint64_t tool;	   /* the owner's; filled in by the server */
+	uint64_t attached; /* 1: the target ran already */
+	uint64_t tracing;  /* 1: on */
+	uint64_t processes, threads;
+	uint64_t sites;	   /* patched, in all processes that live */
+	uint64_t sites_on; /* of these, not switched off */
+	uint64_t records, lost;
+	uint64_t untraced;   /* calls that no thread's buffer or no stack's mirror could take */
+	uint64_t file_bytes; /* written so far */
+	uint64_t began_ns;   /* CLOCK_REALTIME */
+};
+
+/*
+ * The session's side of the requests.  They are called by remote_serve(), one
+ * at a time: in the caller's thread, or in the server's own after
+ * remote_start(), where they may lock the session and wait for its agents.
+ * 0, or -errno with a sentence in diag.  FILE: text for the user, may be empty.
+ */
+struct remote_ops {
+	int (*status)(void *context, struct remote_status *status, struct calltap_diag *diag);
+	int (*settings)(void *context, FILE *answer, struct calltap_diag *diag); /* by settings_print() */
+	/* All of the changes, or none. */
+	int (*set)(void *context, const struct setting_change *changes, size_t count, struct calltap_diag *diag);
+	/* fd: a file that is open for writing, the server's to close; history_ns: 0 = all there is. */
+	int (*snapshot)(void *context, int fd, uint64_t history_ns, const char *reason, FILE *answer,
+			struct calltap_diag *diag);
+	/* Only asks the session to end; remote_close() answers the one who wanted it. */
+	int (*detach)(void *context, struct calltap_diag *diag);
+};
+
+struct remote;
+
+/* Listen for the session of a target; context is for the ops. */
+int remote_open(struct remote **out, pid_t pid, const struct remote_ops *ops, void *context, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* Serve in a thread of its own, until remote_close(). */
+int remote_start(struct remote *remote) __attribute__((warn_unused_result));
+/* Or in the caller's: this descriptor is readable when remote_serve() has something to do, which never waits. */
+int remote_fd(const struct remote *remote);
+void remote_serve(struct remote *remote);
+/* The session ends: nobody is served any more, and no op runs once this has returned.  remote: may be NULL. */
+void remote_stop(struct remote *remote);
+/*
+ * The session is over.  Whoever waits for that is told code and text (what
+ * became of the target); the socket goes.  remote: may be NULL.  Not from an op.
+ */
+void remote_close(struct remote *remote, int code, const char *text);
+
+/* Clients. */
+
+struct remote_session {
+	pid_t pid;  /* of the target */
+	int socket; /* connected */
+};
+
+/*
+ * All sessions of this user that can be reached, or those of one target
+ * (pid, 0 = all); sockets that nobody listens on any more are removed.  An
+ * unsafe folder is an error only when nothing was found.
+ */
+int remote_list(struct remote_session **out, size_t *count, pid_t pid, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+void remote_list_free(struct remote_session *sessions, size_t count);
+/* The session of a target; *socket is for close().  -ESRCH with a sentence: there is none. */
+int remote_connect(int *socket, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/*
+ * Send a request and wait for its answer: verb, then count words key=value
+ * (key+=value), without newlines.  fd goes along, -1 = none.  *answer is text
+ * for free().  0, or what the session returned, with diag as it was there;
+ * -ETIMEDOUT: no answer, -EPIPE: it ended.
+ */
+struct remote_request {
+	const char *verb;
+	const char *const *words;
+	size_t count;
+	int fd;
+	int timeout_ms;
+};
+int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+int remote_ask_status(int socket, struct remote_status *status, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,148 @@
+/*
+ * What a client asks for: its text taken apart, the session's answer put
+ * together (remote.h says how both look).
+ *
+ * Caller: the server.  Context: host; the text is whatever a program of the
+ * same user, or of root, has sent.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "impl.h"
+
+struct request {
+	char *verb;
+	struct setting_change words[REMOTE_WORDS_MAX];
+	size_t count;
+	int fd; /* -1 = none */
+};
+
+struct verb {
+	const char *name;
+	int (*serve)(struct remote *remote, struct remote_client *client, const struct request *request, FILE *answer,
+		     struct calltap_diag *diag);
+};
+
+static int serve_status(struct remote *remote, struct remote_client *client, const struct request *request,
+			FILE *answer, struct calltap_diag *diag)
+{
+	struct remote_status status = {.tool = (uint64_t)getpid()};
+	int ret = remote->ops->status(remote->context, &status, diag);
+
+	status_print(&status, answer);
+	return ret;
+}
+
+static int serve_settings(struct remote *remote, struct remote_client *client, const struct request *request,
+			  FILE *answer, struct calltap_diag *diag)
+{
+	return remote->ops->settings(remote->context, answer, diag);
+}
+
+static int serve_set(struct remote *remote, struct remote_client *client, const struct request *request, FILE *answer,
+		     struct calltap_diag *diag)
+{
+	if (!request->count)
+		return calltap_diag_set(diag, -EINVAL, "there is nothing to set; give key=value");
+	return remote->ops->set(remote->context, request->words, request->count, diag);
+}
+
+static int serve_snapshot(struct remote *remote, struct remote_client *client, const struct request *request,
+			  FILE *answer, struct calltap_diag *diag)
+{
+	const char *reason = "";
+	uint64_t history_ns = 0;
+	struct stat st;
+
+	for (size_t i = 0; i < request->count; i++) {
+		if (!strcmp(request->words[i].key, "history_ns"))
+			history_ns = strtoull(request->words[i].value, NULL, 10);
+		else if (!strcmp(request->words[i].key, "reason"))
+			reason = request->words[i].value;
+	}
+	/* A pipe that nobody reads would hold the session up. */
+	if (request->fd < 0 || fstat(request->fd, &st) || !S_ISREG(st.st_mode))
+		return calltap_diag_set(diag, -EINVAL, "a snapshot is written to a file; give one with -o");
+	return remote->ops->snapshot(remote->context, request->fd, history_ns, reason, answer, diag);
+}
+
+static int serve_detach(struct remote *remote, struct remote_client *client, const struct request *request,
+			FILE *answer, struct calltap_diag *diag)
+{
+	int ret = remote->ops->detach(remote->context, diag);
+
+	client->waits = !ret;
+	return ret;
+}
+
+static const struct verb verbs[] = {
+	{"status", serve_status},     {"settings", serve_settings}, {"set", serve_set},
+	{"snapshot", serve_snapshot}, {"detach", serve_detach},
+};
+
+static int parse(struct request *request, char *text)
+{
+	char *next;
+
+	request->verb = text;
+	for (char *line = text; line && *line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = 0;
+		if (line == text)
+			continue;
+		if (request->count == REMOTE_WORDS_MAX || setting_parse(&request->words[request->count++], line))
+			return -EPROTO;
+	}
+	return 0;
+}
+
+static int dispatch(struct remote *remote, struct remote_client *client, const struct request *request, FILE *answer,
+		    struct calltap_diag *diag)
+{
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(request->verb, verbs[i].name))
+			return verbs[i].serve(remote, client, request, answer, diag);
+	return calltap_diag_set(diag, -EPROTO,
+				"the session does not know '%.40s'; use the calltap that it was started with",
+				request->verb);
+}
+
+/* A sentence for everything that went wrong, and the input where there is some. */
+static void answer_error(struct remote *remote, struct remote_client *client, int code, const struct calltap_diag *diag)
+{
+	char text[sizeof(diag->text) + sizeof(diag->input) + 2];
+	int size = snprintf(text, sizeof(text), "%s\n%s", diag->text[0] ? diag->text : strerror(-code), diag->input);
+
+	client_answer(remote, client, code, diag->input[0] ? diag->column : -1, text, (size_t)size);
+}
+
+void request_serve(struct remote *remote, struct remote_client *client, char *text, int fd)
+{
+	struct calltap_diag diag = {.column = -1};
+	struct request *request = calloc(1, sizeof(*request));
+	char *answer = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&answer, &size);
+	int ret = request && stream ? 0 : -ENOMEM;
+
+	if (!ret) {
+		request->fd = fd;
+		ret = parse(request, text);
+	}
+	if (!ret)
+		ret = dispatch(remote, client, request, stream, &diag);
+	if (stream && fclose(stream) && !ret)
+		ret = -ENOMEM;
+	if (!ret && size > REMOTE_ANSWER_MAX)
+		ret = -E2BIG;
+	if (ret)
+		answer_error(remote, client, ret, &diag);
+	else if (!client->waits)
+		client_answer(remote, client, 0, -1, answer, size);
+	free(answer);
+	free(request);
+}

@@ -1,0 +1,390 @@
+/*
+ * The session's end of the control socket: takes clients in, reads their
+ * requests and sends the answers, without ever waiting for one of them.
+ *
+ * Every client has one place in a small table.  While it has not taken its
+ * answer nothing more is read of it.  When the table is full, the one that has
+ * been silent longest makes room.  Caller: who owns the session.
+ * Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "impl.h"
+
+#define BACKLOG	    8
+#define EVENTS	    16
+#define FDS_MAX	    4	 /* more than one that a request may bring: those are closed */
+#define FAREWELL_MS 1000 /* for the last answers */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int watch(struct remote *remote, int operation, int fd, uint32_t events, void *what)
+{
+	struct epoll_event event = {.events = events, .data.ptr = what};
+
+	return epoll_ctl(remote->epoll, operation, fd, &event) ? -errno : 0;
+}
+
+static void end_client(struct remote_client *client)
+{
+	if (client->socket >= 0)
+		close(client->socket);
+	free(client->answer);
+	*client = (struct remote_client){.socket = -1};
+}
+
+/* False: the client is gone. */
+static bool send_some(struct remote_client *client)
+{
+	while (client->sent < client->size) {
+		size_t left = client->size - client->sent;
+		ssize_t done = send(client->socket, client->answer + client->sent,
+				    left < REMOTE_PACKET_MAX ? left : REMOTE_PACKET_MAX, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (done < 0)
+			return errno == EAGAIN || errno == EINTR;
+		client->sent += (size_t)done;
+	}
+	free(client->answer);
+	client->answer = NULL;
+	return true;
+}
+
+static void send_more(struct remote *remote, struct remote_client *client)
+{
+	if (!send_some(client) ||
+	    watch(remote, EPOLL_CTL_MOD, client->socket, client->answer ? EPOLLOUT : EPOLLIN, client))
+		end_client(client);
+}
+
+void client_answer(struct remote *remote, struct remote_client *client, int code, int column, const char *text,
+		   size_t size)
+{
+	char head[64];
+	int length = snprintf(head, sizeof(head), "%d %d %zu\n", code, column, size);
+
+	client->answer = malloc((size_t)length + size);
+	if (!client->answer) {
+		end_client(client);
+		return;
+	}
+	memcpy(client->answer, head, (size_t)length);
+	memcpy(client->answer + length, text, size);
+	client->size = (size_t)length + size;
+	client->sent = 0;
+	send_more(remote, client);
+}
+
+/* The first descriptor of a packet; any others are closed. */
+static int take_fd(struct msghdr *header)
+{
+	int found = -1;
+
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
+		size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < count; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
+			if (found < 0)
+				found = fd;
+			else
+				close(fd);
+		}
+	}
+	return found;
+}
+
+static void read_request(struct remote *remote, struct remote_client *client)
+{
+	char text[REMOTE_REQUEST_MAX + 1];
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} control;
+	struct iovec vec = {text, REMOTE_REQUEST_MAX};
+	struct msghdr header = {
+		.msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control)};
+	ssize_t got = recvmsg(client->socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int fd = got >= 0 ? take_fd(&header) : -1;
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got <= 0 || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || memchr(text, 0, (size_t)got)) {
+		end_client(client);
+	} else {
+		text[got] = 0;
+		client->since_ns = now_ns();
+		request_serve(remote, client, text, fd);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A free place, or that of who has been silent longest; NULL: all wait for the end. */
+static struct remote_client *find_place(struct remote *remote)
+{
+	struct remote_client *oldest = NULL;
+
+	for (size_t i = 0; i < REMOTE_CLIENTS; i++) {
+		struct remote_client *client = &remote->clients[i];
+
+		if (client->socket < 0)
+			return client;
+		if (!client->waits && (!oldest || client->since_ns < oldest->since_ns))
+			oldest = client;
+	}
+	if (oldest)
+		end_client(oldest);
+	return oldest;
+}
+
+/* Without a descriptor for a newcomer it would stay at the door, and epoll would tell of it for ever. */
+static void turn_away(struct remote *remote)
+{
+	if (remote->spare < 0)
+		return;
+	close(remote->spare);
+	close(accept4(remote->listener, NULL, NULL, SOCK_CLOEXEC));
+	remote->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void take_in(struct remote *remote)
+{
+	int fd = accept4(remote->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct remote_client *client;
+
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			turn_away(remote);
+		return;
+	}
+	client = remote_peer_is_ours(fd) ? find_place(remote) : NULL;
+	if (!client) {
+		close(fd);
+		return;
+	}
+	*client = (struct remote_client){.socket = fd, .since_ns = now_ns()};
+	if (watch(remote, EPOLL_CTL_ADD, fd, EPOLLIN, client))
+		end_client(client);
+}
+
+int remote_fd(const struct remote *remote)
+{
+	return remote->epoll;
+}
+
+static void handle(struct remote *remote, const struct epoll_event *event)
+{
+	struct remote_client *client = event->data.ptr;
+
+	if (event->data.ptr == &remote->listener)
+		take_in(remote);
+	else if (event->data.ptr == &remote->wake || client->socket < 0)
+		return; /* one that made room for another */
+	else if (client->answer)
+		send_more(remote, client);
+	else
+		read_request(remote, client);
+}
+
+void remote_serve(struct remote *remote)
+{
+	struct epoll_event events[EVENTS];
+	int count = epoll_wait(remote->epoll, events, EVENTS, 0);
+
+	for (int i = 0; i < count; i++)
+		handle(remote, &events[i]);
+}
+
+static void *serve_always(void *argument)
+{
+	struct remote *remote = argument;
+	struct pollfd ready = {.fd = remote->epoll, .events = POLLIN};
+
+	while (!__atomic_load_n(&remote->stop, __ATOMIC_ACQUIRE)) { /* pairs with remote_close() */
+		poll(&ready, 1, -1);
+		remote_serve(remote);
+	}
+	return NULL;
+}
+
+int remote_start(struct remote *remote)
+{
+	sigset_t all, before;
+	int error;
+
+	/* Signals are the other threads' affair. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&remote->thread, NULL, serve_always, remote);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	remote->threaded = !error;
+	return -error;
+}
+
+/*
+ * Nobody finds the socket before it listens: who finds one where nobody
+ * listens removes it.
+ */
+static int listen_in(struct remote *remote, pid_t pid)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char hidden[REMOTE_NAME_MAX];
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(remote->name, sizeof(remote->name), "%d-%016llx", (int)pid, (unsigned long long)random);
+	snprintf(hidden, sizeof(hidden), ".%.*s", (int)sizeof(hidden) - 2, remote->name);
+	folder_socket(address.sun_path, remote->folder, hidden);
+	remote->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (remote->listener < 0 || fchmod(remote->listener, 0600) ||
+	    bind(remote->listener, (struct sockaddr *)&address, sizeof(address)))
+		return -errno;
+	if (listen(remote->listener, BACKLOG) || fchmodat(remote->folder, hidden, 0600, 0) ||
+	    renameat(remote->folder, hidden, remote->folder, remote->name)) {
+		int error = -errno;
+
+		unlinkat(remote->folder, hidden, 0);
+		return error;
+	}
+	return 0;
+}
+
+static int open_folder(struct remote *remote, struct calltap_diag *diag)
+{
+	char path[PATH_MAX];
+	int ret = -ENOENT;
+
+	for (unsigned i = 0; i < REMOTE_FOLDERS; i++) {
+		if (!folder_path(i, path))
+			continue;
+		ret = folder_open(&remote->folder, path, true, diag);
+		if (!ret || ret == -EPERM)
+			break;
+	}
+	return ret;
+}
+
+static int open_all(struct remote *remote, pid_t pid, struct calltap_diag *diag)
+{
+	int ret = open_folder(remote, diag);
+
+	if (ret)
+		return ret;
+	ret = listen_in(remote, pid);
+	if (ret) {
+		remote->name[0] = 0;
+		return calltap_diag_set(diag, ret, "cannot make the control socket of process %d: %s", (int)pid,
+					strerror(-ret));
+	}
+	remote->epoll = epoll_create1(EPOLL_CLOEXEC);
+	remote->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	remote->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (remote->epoll < 0 || remote->wake < 0)
+		ret = -errno;
+	if (!ret)
+		ret = watch(remote, EPOLL_CTL_ADD, remote->listener, EPOLLIN, &remote->listener);
+	if (!ret)
+		ret = watch(remote, EPOLL_CTL_ADD, remote->wake, EPOLLIN, &remote->wake);
+	return ret ? calltap_diag_set(diag, ret, "cannot watch the control socket: %s", strerror(-ret)) : 0;
+}
+
+int remote_open(struct remote **out, pid_t pid, const struct remote_ops *ops, void *context, struct calltap_diag *diag)
+{
+	struct remote *remote = calloc(1, sizeof(*remote));
+	int ret;
+
+	*out = NULL;
+	if (!remote)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory for the control socket");
+	*remote = (struct remote){
+		.ops = ops, .context = context, .folder = -1, .listener = -1, .epoll = -1, .wake = -1, .spare = -1};
+	for (size_t i = 0; i < REMOTE_CLIENTS; i++)
+		remote->clients[i].socket = -1;
+	ret = open_all(remote, pid, diag);
+	if (ret)
+		remote_close(remote, 0, NULL);
+	else
+		*out = remote;
+	return ret;
+}
+
+/* Who waits for the end gets a moment to take the answer. */
+static void say_farewell(struct remote *remote, int code, const char *text)
+{
+	uint64_t until = now_ns() + FAREWELL_MS * 1000000ull;
+
+	for (size_t i = 0; i < REMOTE_CLIENTS; i++) {
+		struct remote_client *client = &remote->clients[i];
+
+		if (client->socket >= 0 && client->waits && text)
+			client_answer(remote, client, code, -1, text, strlen(text));
+		while (client->answer && now_ns() < until) {
+			struct pollfd ready = {.fd = client->socket, .events = POLLOUT};
+
+			poll(&ready, 1, 10);
+			send_more(remote, client);
+		}
+		end_client(client);
+	}
+}
+
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void remote_stop(struct remote *remote)
+{
+	if (!remote)
+		return;
+	if (remote->folder >= 0 && remote->name[0])
+		unlinkat(remote->folder, remote->name, 0);
+	remote->name[0] = 0;
+	if (remote->threaded) {
+		__atomic_store_n(&remote->stop, true, __ATOMIC_RELEASE); /* pairs with serve_always() */
+		(void)eventfd_write(remote->wake, 1);
+		pthread_join(remote->thread, NULL);
+	}
+	remote->threaded = false;
+}
+
+void remote_close(struct remote *remote, int code, const char *text)
+{
+	if (!remote)
+		return;
+	remote_stop(remote);
+	say_farewell(remote, code, text);
+	close_if_open(remote->listener);
+	close_if_open(remote->epoll);
+	close_if_open(remote->wake);
+	close_if_open(remote->spare);
+	close_if_open(remote->folder);
+	free(remote);
+}

@@ -1,0 +1,411 @@
+/*
+ * A trace file that grows; see follow.h.  Context: host.
+ *
+ * Each thread has a queue of chunks, read and still packed, of which the first
+ * is unpacked.  Threads that have an event wait in a heap by its time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zstd.h>
+
+#include "check.h"
+#include "decode.h"
+#include "reader.h"
+#include "follow.h"
+
+#define CLOCK_MIN_NS 40000000u /* what the first two clock samples must be apart for a rate to be told */
+#define PUNCH_BYTES  (1u << 20)
+
+/* One DATA chunk that waits: its head, then the streams as stored. */
+struct piece {
+	struct piece *next;
+	struct data_ref ref;
+	uint64_t skipped; /* records of chunks before it that were passed over */
+	char streams[];
+};
+
+struct stream {
+	struct piece *first, *last;
+	char *payload; /* of the chunk that is being decoded */
+	struct record_decoder decoder;
+	struct trace_event pending;
+	uint64_t skipped;    /* to be told before the next record */
+	uint64_t passing;    /* passed over, and no chunk kept since */
+	uint64_t last_ticks; /* times never decrease */
+	bool waits;	     /* in the heap, with `pending` */
+};
+
+struct trace_follow {
+	struct trace trace; /* tables; no data of its own */
+	uint64_t offset;    /* of the next chunk */
+	uint64_t let_go;    /* the file is empty below */
+	bool told;	    /* the head and the first INFO are there */
+	bool changed;	    /* tables have, since they were settled */
+	bool finished;
+	uint64_t clock_ticks; /* of the last sample */
+	uint64_t ticks;	      /* all up to here is there */
+	uint64_t queued, queued_max, passed_over;
+	ZSTD_DCtx *zstd;
+	struct stream *streams;
+	uint32_t stream_count;
+	uint32_t *heap; /* of stream_count places */
+	uint32_t heap_count;
+};
+
+int trace_follow_create(struct trace_follow **out, int fd, uint64_t queued_max)
+{
+	struct trace_follow *follow = calloc(1, sizeof(*follow));
+
+	*out = NULL;
+	if (!follow)
+		return -ENOMEM;
+	follow->queued_max = queued_max;
+	follow->trace.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	follow->trace.path = strdup("the recording");
+	follow->zstd = ZSTD_createDCtx();
+	if (follow->trace.fd < 0 || !follow->trace.path || !follow->zstd) {
+		trace_follow_destroy(follow);
+		return -ENOMEM;
+	}
+	*out = follow;
+	return 0;
+}
+
+void trace_follow_destroy(struct trace_follow *follow)
+{
+	if (!follow)
+		return;
+	for (uint32_t i = 0; i < follow->stream_count; i++) {
+		struct stream *stream = &follow->streams[i];
+
+		for (struct piece *piece = stream->first, *next; piece; piece = next) {
+			next = piece->next;
+			free(piece);
+		}
+		free(stream->payload);
+	}
+	tables_free(&follow->trace);
+	if (follow->trace.fd >= 0)
+		close(follow->trace.fd);
+	free(follow->trace.path);
+	ZSTD_freeDCtx(follow->zstd);
+	free(follow->streams);
+	free(follow->heap);
+	free(follow);
+}
+
+const struct trace *trace_follow_trace(const struct trace_follow *follow)
+{
+	return follow->told ? &follow->trace : NULL;
+}
+
+static bool earlier(const struct trace_follow *follow, uint32_t a, uint32_t b)
+{
+	uint64_t x = follow->streams[a].pending.ticks, y = follow->streams[b].pending.ticks;
+
+	return x != y ? x < y : a < b;
+}
+
+static void heap_push(struct trace_follow *follow, uint32_t thread)
+{
+	uint32_t *heap = follow->heap, at = follow->heap_count++;
+
+	for (; at && earlier(follow, thread, heap[(at - 1) / 2]); at = (at - 1) / 2)
+		heap[at] = heap[(at - 1) / 2];
+	heap[at] = thread;
+}
+
+/* Put the thread where it belongs, from the top down. */
+static void heap_sink(struct trace_follow *follow, uint32_t thread)
+{
+	uint32_t *heap = follow->heap, at = 0, child;
+
+	while ((child = 2 * at + 1) < follow->heap_count) {
+		if (child + 1 < follow->heap_count && earlier(follow, heap[child + 1], heap[child]))
+			child++;
+		if (!earlier(follow, heap[child], thread))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = thread;
+}
+
+static int reach_stream(struct trace_follow *follow, uint32_t thread)
+{
+	uint32_t room = follow->stream_count ? follow->stream_count : 16;
+	struct stream *streams;
+	uint32_t *heap;
+	int err;
+
+	if (thread < follow->stream_count)
+		return 0;
+	/* The table's own bounds are these: a thread that no chunk describes gets its place there. */
+	err = table_reach(&follow->trace.threads, sizeof(struct thread_slot), thread,
+			  tables_index_limit(&follow->trace));
+	if (err)
+		return err;
+	while (room <= thread)
+		room *= 2;
+	streams = reallocarray(follow->streams, room, sizeof(*streams));
+	if (!streams)
+		return -ENOMEM;
+	memset(streams + follow->stream_count, 0, (room - follow->stream_count) * sizeof(*streams));
+	follow->streams = streams;
+	heap = reallocarray(follow->heap, room, sizeof(*heap));
+	if (!heap)
+		return -ENOMEM;
+	follow->heap = heap;
+	follow->stream_count = room;
+	return 0;
+}
+
+/* Unpack the queue's first chunk to be the one that is decoded. */
+static int unpack(struct trace_follow *follow, struct stream *stream)
+{
+	struct piece *piece = stream->first;
+	size_t size = record_payload_size(&piece->ref.head), body = size - sizeof(piece->ref.head);
+	int err = 0;
+
+	stream->first = piece->next;
+	if (!stream->first)
+		stream->last = NULL;
+	follow->queued -= piece->ref.stored;
+	stream->skipped += piece->skipped;
+	free(stream->payload);
+	stream->payload = malloc(size);
+	if (!stream->payload) {
+		err = -ENOMEM;
+	} else {
+		memcpy(stream->payload, &piece->ref.head, sizeof(piece->ref.head));
+		if (!(piece->ref.flags & CALLTAP_CHUNK_ZSTD))
+			memcpy(stream->payload + sizeof(piece->ref.head), piece->streams, body);
+		else if (ZSTD_decompressDCtx(follow->zstd, stream->payload + sizeof(piece->ref.head), body,
+					     piece->streams, piece->ref.stored) != body)
+			err = -EBADMSG;
+	}
+	if (!err)
+		err = record_decoder_init(&stream->decoder, stream->payload, size);
+	if (err) {
+		stream->decoder.left = 0;
+		stream->skipped += piece->ref.head.count;
+	}
+	free(piece);
+	return err;
+}
+
+static void make_event(struct stream *stream, uint32_t thread, const struct record *record)
+{
+	if (record->ticks > stream->last_ticks)
+		stream->last_ticks = record->ticks;
+	stream->pending = (struct trace_event){.ticks = stream->last_ticks,
+					       .extra = record->extra,
+					       .thread = thread,
+					       .id = record->id,
+					       .kind = record->kind};
+}
+
+/* The thread's next event to `pending`; false: it has none now. */
+static bool load(struct trace_follow *follow, uint32_t thread)
+{
+	struct stream *stream = &follow->streams[thread];
+	struct record record;
+
+	for (;;) {
+		int got;
+
+		if (stream->skipped && stream->decoder.left) {
+			record = (struct record){
+				.ticks = stream->decoder.ticks, .extra = stream->skipped, .kind = CALLTAP_REC_LOST};
+			stream->skipped = 0;
+			make_event(stream, thread, &record);
+			return true;
+		}
+		got = record_decoder_next(&stream->decoder, &record);
+		if (got > 0) {
+			make_event(stream, thread, &record);
+			return true;
+		}
+		if (got < 0) {
+			stream->skipped += stream->decoder.left;
+			stream->decoder.left = 0;
+		}
+		if (!stream->first)
+			return false;
+		if (unpack(follow, stream))
+			stream->decoder.left = 0; /* counted as skipped */
+	}
+}
+
+/* Into the queue of its thread; or over it, when too much waits there. */
+static int take_data(struct trace_follow *follow, uint64_t offset, const struct calltap_chunk *chunk)
+{
+	struct stream *stream;
+	struct piece *piece;
+	struct data_ref ref;
+	int err = trace_read_data(&follow->trace, offset, chunk, &ref);
+
+	if (!err)
+		err = reach_stream(follow, ref.head.thread);
+	if (err)
+		return err;
+	stream = &follow->streams[ref.head.thread];
+	if (follow->queued + ref.stored > follow->queued_max) {
+		stream->passing += ref.head.count;
+		follow->passed_over += ref.head.count;
+		return 0;
+	}
+	piece = malloc(sizeof(*piece) + ref.stored);
+	if (!piece)
+		return -ENOMEM;
+	*piece = (struct piece){.ref = ref, .skipped = stream->passing};
+	err = trace_read_at(&follow->trace, ref.offset, piece->streams, ref.stored);
+	if (!err && (uint32_t)check_bytes(CHECK_START, piece->streams, ref.stored) != ref.head.check)
+		err = -EBADMSG;
+	if (err) {
+		free(piece);
+		return err;
+	}
+	stream->passing = 0;
+	follow->queued += ref.stored;
+	if (stream->last)
+		stream->last->next = piece;
+	else
+		stream->first = piece;
+	stream->last = piece;
+	if (!stream->waits && load(follow, ref.head.thread)) {
+		stream->waits = true;
+		heap_push(follow, ref.head.thread);
+	}
+	return 0;
+}
+
+/* A clock sample says that what is older than the one before is there. */
+static void take_clock(struct trace_follow *follow, uint64_t before)
+{
+	const struct trace *trace = &follow->trace;
+
+	if (trace->last_clock.mono_ns - trace->first_clock.mono_ns >= CLOCK_MIN_NS && before > follow->ticks)
+		follow->ticks = before;
+	follow->clock_ticks = trace->last_clock.ticks;
+}
+
+static int take_chunk(struct trace_follow *follow, const struct calltap_chunk *chunk)
+{
+	uint64_t payload = follow->offset + sizeof(*chunk), before = follow->clock_ticks;
+	const char *fault;
+	int err;
+
+	if (chunk->type == CALLTAP_CHUNK_DATA)
+		return take_data(follow, payload, chunk);
+	err = trace_take_table(&follow->trace, payload, chunk, &fault);
+	if (err)
+		return err;
+	if (chunk->type == CALLTAP_CHUNK_CLOCK) {
+		clock_settle(&follow->trace);
+		take_clock(follow, before);
+	} else if (chunk->type != CALLTAP_CHUNK_INFO && chunk->type != CALLTAP_CHUNK_END) {
+		follow->changed = true;
+	}
+	follow->told |= chunk->type == CALLTAP_CHUNK_INFO;
+	return 0;
+}
+
+/* The part of the file that was read takes no more room. */
+static void let_go(struct trace_follow *follow)
+{
+	uint64_t end = follow->offset & ~(uint64_t)4095;
+
+	if (end - follow->let_go < PUNCH_BYTES)
+		return;
+	/* Where that cannot be done, the file grows. */
+	if (fallocate(follow->trace.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)follow->let_go,
+		      (off_t)(end - follow->let_go)))
+		return;
+	follow->let_go = end;
+}
+
+static int begin(struct trace_follow *follow)
+{
+	struct calltap_file_head *head = &follow->trace.head;
+
+	if (follow->trace.size < sizeof(*head))
+		return 0;
+	if (trace_read_at(&follow->trace, 0, head, sizeof(*head)) ||
+	    memcmp(head->magic, CALLTAP_FILE_MAGIC, sizeof(head->magic)) != 0 ||
+	    head->version != CALLTAP_FILE_VERSION || head->head_size < sizeof(*head) || head->head_size % 8)
+		return -EBADMSG;
+	follow->offset = head->head_size;
+	return 0;
+}
+
+int trace_follow_poll(struct trace_follow *follow)
+{
+	struct calltap_chunk chunk;
+	struct stat about;
+	int err = 0;
+
+	if (fstat(follow->trace.fd, &about))
+		return -errno;
+	follow->trace.size = (uint64_t)about.st_size;
+	if (!follow->offset)
+		err = begin(follow);
+	while (!err && follow->offset && follow->trace.size >= follow->offset + sizeof(chunk)) {
+		err = trace_read_at(&follow->trace, follow->offset, &chunk, sizeof(chunk));
+		/* A chunk is one write(), which is seen from its beginning on: the rest is on its way. */
+		if (!err && chunk.stored > follow->trace.size - follow->offset - sizeof(chunk))
+			break;
+		if (!err && trace_chunk_fault(&follow->trace, follow->offset, &chunk))
+			err = -EBADMSG;
+		if (!err)
+			err = take_chunk(follow, &chunk);
+		if (!err)
+			follow->offset += sizeof(chunk) + ((chunk.stored + 7) & ~UINT64_C(7));
+	}
+	if (!err && follow->changed) {
+		err = tables_settle_more(&follow->trace);
+		follow->changed = false;
+	}
+	let_go(follow);
+	return err;
+}
+
+void trace_follow_finish(struct trace_follow *follow)
+{
+	follow->finished = true;
+}
+
+int trace_follow_next(struct trace_follow *follow, struct trace_event *event)
+{
+	uint32_t thread;
+	struct stream *stream;
+
+	if (!follow->heap_count)
+		return 0;
+	thread = follow->heap[0];
+	stream = &follow->streams[thread];
+	if (stream->pending.ticks > follow->ticks && !follow->finished)
+		return 0;
+	*event = stream->pending;
+	stream->waits = load(follow, thread);
+	if (stream->waits)
+		heap_sink(follow, thread);
+	else if (--follow->heap_count)
+		heap_sink(follow, follow->heap[follow->heap_count]);
+	return 1;
+}
+
+uint64_t trace_follow_ticks(const struct trace_follow *follow)
+{
+	return follow->ticks;
+}
+
+uint64_t trace_follow_passed_over(const struct trace_follow *follow)
+{
+	return follow->passed_over;
+}

@@ -1,0 +1,103 @@
+/*
+ * The live table of functions: what is chosen, in which order, and how it is
+ * drawn or printed.
+ *
+ * Caller: the command `top`, which reads the rows (record/profile.h) and does
+ * what keys ask for.  Context: host.  top.c keeps the state, top_screen.c
+ * draws it on a terminal, top_text.c prints it as text or JSON.
+ */
+#ifndef HOST_VIEW_TOP_H
+#define HOST_VIEW_TOP_H
+
+#include "../record/profile.h"
+#include "out.h"
+#include "screen.h"
+
+enum top_column {
+	TOP_RATE, /* calls a second */
+	TOP_CALLS,
+	TOP_TOTAL,
+	TOP_SELF,
+	TOP_AVG,
+	TOP_P50,
+	TOP_P99,
+	TOP_MAX,
+	TOP_NAME,
+	TOP_COLUMNS
+};
+
+#define TOP_TEXT_MAX 128 /* bytes of a filter or a message */
+
+struct top {
+	enum top_column sort;
+	bool reverse;
+	char filter[TOP_TEXT_MAX]; /* glob; without * and ? a part of the name; "" = all */
+	/* Of a terminal: */
+	bool paused, help;
+	bool editing; /* the filter is being typed into: */
+	char edited[TOP_TEXT_MAX];
+	size_t first;	   /* row at the top of the window */
+	uint32_t selected; /* function under the bar, PROFILE_NONE = none yet */
+	size_t bar;	   /* where it was last */
+	size_t page;	   /* rows of the window */
+	uint32_t watched;  /* whose callers are shown, PROFILE_NONE = all functions are */
+	char watched_name[TOP_TEXT_MAX];
+	char message[TOP_TEXT_MAX * 2]; /* for the line below the table, "" = none */
+};
+
+/* The rows of a reading after filter and order. */
+struct top_rows {
+	struct profile_row *rows;
+	size_t count;
+	size_t calls; /* before the filter */
+};
+
+void top_init(struct top *top);
+/* -EINVAL, with the columns' names. */
+int top_parse_column(enum top_column *column, const char *text, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+const char *top_column_title(enum top_column column);
+/* Percentiles decide the order: they have to be there before. */
+bool top_sorts_by_percentile(const struct top *top);
+/* Leave those that the filter lets pass, and put them in order. */
+void top_arrange(const struct top *top, struct top_rows *rows);
+
+/* What the caller is to do after a key. */
+enum top_action {
+	TOP_NOTHING,
+	TOP_REDRAW,
+	TOP_ARRANGE, /* other rows, or another order, of the same reading */
+	TOP_READ,
+	TOP_RESET,
+	TOP_WATCH, /* of `watched` */
+	TOP_QUIT
+};
+enum top_action top_key(struct top *top, int key, const struct top_rows *rows);
+
+/* The lines above the table. */
+struct top_heading {
+	const char *what; /* "PID 123 (name)", or the command */
+	struct profile_totals totals;
+	uint64_t elapsed_ns;
+	bool ended;
+};
+
+/* Keep the bar in the table, and the window around the bar; the rows in the window are *first .. *first + *count - 1.
+ */
+void top_place(struct top *top, const struct screen *screen, const struct top_rows *rows, size_t *first, size_t *count);
+/* Draw it all; the rows in the window have their percentiles. */
+void top_draw(const struct top *top, struct screen *screen, const struct top_heading *heading,
+	      const struct top_rows *rows);
+
+/* One reading as text: a heading, and `limit` rows (0 = all). */
+void top_print(const struct top *top, const struct top_heading *heading, const struct top_rows *rows, size_t limit,
+	       struct out *out);
+/* The same as one JSON object in one line. */
+void top_print_json(const struct top *top, const struct top_heading *heading, const struct top_rows *rows, size_t limit,
+		    struct out *out);
+
+/* A number in at most six columns: "123456", "1234k", "12.3M". */
+#define TOP_COUNT_MAX 24
+const char *top_count_text(double value, char text[TOP_COUNT_MAX]);
+
+#endif

@@ -1,0 +1,115 @@
+/*
+ * Leading sites from one stub to another while threads run through them
+ * (sites.h).  Why each write is safe: doc/design/patching.md.
+ *
+ * All sites take their first step, all cores refetch, all take their second
+ * one: a few refetches for however many sites.  Called by the agent room's
+ * control thread.  Context: control.
+ */
+#include <arch.h>
+#include <base/mem.h>
+#include <patch/sites.h>
+
+#define HOPS_MAX (3 + ARCH_STEPS_MAX)
+
+/* One write of a site's way, to the site or to the trampoline that it leads to. */
+struct hop {
+	struct patch_piece piece; /* target: where it leads when the way begins */
+	struct arch_write write;
+};
+
+static void add(struct hop *hops, unsigned *count, const struct patch_piece *piece, struct arch_write write)
+{
+	hops[(*count)++] = (struct hop){*piece, write};
+}
+
+static struct arch_write off(const struct patch_piece *piece)
+{
+	return arch_site_switch(piece->address, piece->length, piece->target, false);
+}
+
+/* Off, to where it shall lead, and on; false when there is no way. */
+static bool lead(struct hop *hops, unsigned *count, const struct patch_piece *piece, uint64_t to)
+{
+	struct arch_write writes[ARCH_STEPS_MAX];
+	unsigned more = arch_site_lead(writes, piece->address, piece->length, piece->target, to);
+
+	for (unsigned i = 0; i < more; i++)
+		add(hops, count, piece, writes[i]);
+	return more != 0;
+}
+
+static bool is_same(const struct calltap_site *a, const struct calltap_site *b)
+{
+	return a->address == b->address && a->length == b->length && a->body_off == b->body_off &&
+	       a->tramp_off == b->tramp_off && !memcmp(a->old, b->old, sizeof(a->old));
+}
+
+/*
+ * A trampoline is off only while its site is, and then a thread that stands in
+ * front of it runs on through it.
+ */
+static unsigned way_of(const struct patch_move *move, struct hop hops[HOPS_MAX])
+{
+	struct patch_piece site = patch_site_piece(move->from, move->old), tramp;
+	unsigned count = 0;
+
+	if (!is_same(move->old, move->site) || !patch_site_reaches(move->to, move->site))
+		return 0;
+	add(hops, &count, &site, off(&site));
+	if (!arch_site_is_short(site.length))
+		return lead(hops, &count, &site, patch_site_piece(move->to, move->site).target) ? count : 0;
+	tramp = patch_tramp_piece(move->from, move->old);
+	if (!arch_falls_through(tramp.old))
+		return 0;
+	add(hops, &count, &tramp, off(&tramp));
+	if (!lead(hops, &count, &tramp, patch_tramp_piece(move->to, move->site).target))
+		return 0;
+	return lead(hops, &count, &site, site.target) ? count : 0;
+}
+
+/* The piece as it is before hop number `step` of the way. */
+static void code_before(uint8_t code[ARCH_SITE_MAX], const struct hop *hops, unsigned step)
+{
+	const struct patch_piece *piece = &hops[step].piece;
+
+	arch_site_make(code, piece->address, piece->length, piece->target);
+	for (unsigned i = 0; i < step; i++)
+		if (hops[i].piece.address == piece->address)
+			memcpy(code + hops[i].write.offset, hops[i].write.bytes, hops[i].write.size);
+}
+
+/* One write, if the bytes are those that it is meant for; or they are so already. */
+static bool take(struct patch_poker *poker, const struct hop *hops, unsigned step)
+{
+	const struct hop *hop = &hops[step];
+	uint8_t code[ARCH_SITE_MAX];
+
+	code_before(code, hops, step);
+	if (patch_piece_is(poker, &hop->piece, code))
+		return !patch_piece_write(poker, &hop->piece, &hop->write);
+	memcpy(code + hop->write.offset, hop->write.bytes, hop->write.size);
+	return patch_piece_is(poker, &hop->piece, code);
+}
+
+void patch_sites_move(struct patch_poker *poker, struct patch_move *moves, uint32_t count)
+{
+	struct hop hops[HOPS_MAX];
+	bool more = true;
+
+	for (uint32_t i = 0; i < count; i++)
+		moves[i].done = way_of(&moves[i], hops) != 0;
+	for (unsigned step = 0; step < HOPS_MAX && more; step++) {
+		/* Before each: a core may still be at what was there, even if it was switched off long ago. */
+		bool synced = !step || !patch_sync();
+
+		more = false;
+		for (uint32_t i = 0; i < count; i++) {
+			unsigned length = moves[i].done ? way_of(&moves[i], hops) : 0;
+
+			if (step < length)
+				moves[i].done = synced && take(poker, hops, step);
+			more |= step + 1 < length;
+		}
+	}
+}

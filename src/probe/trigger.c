@@ -1,0 +1,140 @@
+/*
+ * Events of functions that have triggers (trigger.h).
+ *
+ * Called by graph.c on the program's thread, off the fast path.  Context:
+ * probe.  All threads write the file, so it takes real atomics here.
+ */
+#include <asm/errno.h>
+
+#include <offsets.h>
+#include <probe/trigger.h>
+
+_Static_assert(offsetof(struct calltap_triggers, functions) == TR_FUNCTIONS, "profile.S");
+_Static_assert(sizeof(struct calltap_triggers) == TR_LIMITS, "profile.S");
+_Static_assert(sizeof(struct calltap_limit) == 1 << LIMIT_BITS, "profile.S");
+_Static_assert(offsetof(struct calltap_limit, ticks) == LIMIT_TICKS, "profile.S");
+
+static struct calltap_triggers no_triggers;
+struct calltap_triggers *probe_triggers = &no_triggers;
+
+int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size)
+{
+	if (triggers && (size < sizeof(*triggers) || triggers->magic != CALLTAP_TRIGGERS_MAGIC || !triggers->slots ||
+			 triggers->slots & (triggers->slots - 1) ||
+			 calltap_triggers_at_event(triggers->functions, triggers->slots) > size))
+		return -EINVAL;
+	/* One word, so that nobody takes one file's size for another's. */
+	__atomic_store_n(&probe_triggers, triggers ? triggers : &no_triggers, __ATOMIC_RELEASE);
+	__atomic_store_n(&probe_context.timed, triggers || probe_context.profile, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static struct calltap_limit *limit_of(struct calltap_triggers *triggers, uint32_t id)
+{
+	char *at = (char *)triggers + calltap_triggers_at_limit(id);
+
+	return id < triggers->functions ? (struct calltap_limit *)at : NULL;
+}
+
+/* A place in the ring, NULL when the tool has not read what is there; *number counts from 0. */
+static struct calltap_event *take(struct calltap_triggers *triggers, uint64_t *number)
+{
+	uint32_t slots = triggers->slots;
+	uint64_t at = __atomic_load_n(&triggers->taken, __ATOMIC_RELAXED);
+
+	do {
+		if (at - __atomic_load_n(&triggers->read, __ATOMIC_ACQUIRE) >= slots) { /* pairs with the tool's */
+			__atomic_add_fetch(&triggers->lost, 1, __ATOMIC_RELAXED);
+			return NULL;
+		}
+	} while (!__atomic_compare_exchange_n(&triggers->taken, &at, at + 1, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	*number = at;
+	return (struct calltap_event *)((char *)triggers + calltap_triggers_at_event(triggers->functions, 0)) +
+	       (at & (slots - 1));
+}
+
+/* May the function have such an event now?  Of several threads that ask at once, one may. */
+static bool is_due(const struct calltap_triggers *triggers, struct calltap_limit *limit, uint64_t *at, uint64_t now)
+{
+	uint64_t last = __atomic_load_n(at, __ATOMIC_RELAXED);
+
+	if ((!last || now - last >= triggers->min_gap) &&
+	    __atomic_compare_exchange_n(at, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return true;
+	__atomic_add_fetch(&limit->held_back, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+static void tell(struct probe_thread *thread, struct calltap_triggers *triggers, uint32_t id, uint32_t kind,
+		 uint64_t entered, uint64_t left)
+{
+	uint64_t number;
+	struct calltap_event *event = take(triggers, &number);
+
+	if (!event)
+		return;
+	__atomic_store_n(&event->number, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	event->function = id;
+	event->kind = kind;
+	event->tid = thread->writer->tid;
+	event->pid = probe_context.wiped->pid;
+	event->entry_ticks = entered;
+	event->exit_ticks = left;
+	__atomic_store_n(&event->number, number + 1, __ATOMIC_RELEASE); /* pairs with the tool's load */
+	if (!probe_context.shared.quiet)
+		ring_bell(probe_context.shared.board);
+}
+
+/* Has this call made it `often` calls within the window?  Then a new window begins. */
+static bool is_often(struct calltap_limit *limit, uint64_t now)
+{
+	uint64_t start = __atomic_load_n(&limit->window_start, __ATOMIC_RELAXED);
+
+	if (now - start > limit->window) {
+		__atomic_store_n(&limit->window_start, now, __ATOMIC_RELAXED);
+		__atomic_store_n(&limit->window_calls, 1, __ATOMIC_RELAXED);
+		return limit->often == 1;
+	}
+	return __atomic_add_fetch(&limit->window_calls, 1, __ATOMIC_RELAXED) == limit->often;
+}
+
+void probe_trigger_entered(struct probe_thread *thread, uint32_t id, uint64_t now)
+{
+	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
+	struct calltap_limit *limit = limit_of(triggers, id);
+	uint32_t kinds = limit ? __atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) : 0;
+
+	/* Once in a window: that is rare enough, unless the window is short. */
+	if (kinds & CALLTAP_EVENT_OFTEN && is_often(limit, now) &&
+	    (limit->window >= triggers->min_gap || is_due(triggers, limit, &limit->last, now)))
+		tell(thread, triggers, id, CALLTAP_EVENT_OFTEN, now, 0);
+	else if (kinds & CALLTAP_EVENT_ENTERED && is_due(triggers, limit, &limit->last, now))
+		tell(thread, triggers, id, CALLTAP_EVENT_ENTERED, now, 0);
+}
+
+void probe_trigger_left(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now)
+{
+	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
+	struct calltap_limit *limit = limit_of(triggers, id);
+
+	if (!limit)
+		return;
+	/* Calls that are longer than the gap cannot be many. */
+	if (limit->ticks && now > entered && now - entered > limit->ticks &&
+	    (now - entered >= triggers->min_gap || is_due(triggers, limit, &limit->last_exit, now)))
+		tell(thread, triggers, id, CALLTAP_EVENT_LONGER, entered, now);
+	else if (__atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) & CALLTAP_EVENT_LEFT &&
+		 is_due(triggers, limit, &limit->last_exit, now))
+		tell(thread, triggers, id, CALLTAP_EVENT_LEFT, entered, now);
+}
+
+void probe_trigger_threw(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now)
+{
+	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
+	struct calltap_limit *limit = limit_of(triggers, id);
+
+	if (limit && __atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) & CALLTAP_EVENT_THREW &&
+	    is_due(triggers, limit, &limit->last_exit, now))
+		tell(thread, triggers, id, CALLTAP_EVENT_THREW, entered, now);
+}

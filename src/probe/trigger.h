@@ -1,0 +1,29 @@
+/*
+ * Triggers: calls that the tool is told of at once, by events in shared memory
+ * (struct calltap_triggers), beside tracer function_graph's records.
+ *
+ * Called by graph.c on the program's thread (context: probe), and by the
+ * control side where said.  doc/design/profile.md.
+ */
+#ifndef PROBE_TRIGGER_H
+#define PROBE_TRIGGER_H
+
+#include <probe/thread.h>
+
+/* Never NULL: without triggers, one of no functions.  profile.S loads it once. */
+extern struct calltap_triggers *probe_triggers __attribute__((visibility("hidden")));
+
+/*
+ * By the control side: use this file, which has that many bytes and stays
+ * mapped; NULL = no more triggers.  0, or -EINVAL when it is none.
+ */
+int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size) __attribute__((warn_unused_result));
+
+/* Function id was entered at `now`. */
+void probe_trigger_entered(struct probe_thread *thread, uint32_t id, uint64_t now);
+/* It returned. */
+void probe_trigger_left(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now);
+/* An exception ends it. */
+void probe_trigger_threw(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now);
+
+#endif

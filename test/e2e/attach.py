@@ -1,0 +1,337 @@
+"""Attaching to programs that run, and leaving them as they were."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import live
+import tracefile as tf
+from endings import finish
+from harness import Failure, Skip, expect, stop
+from steering import Program, Tool, clean, listing, look, mappings, memory_kb, until
+
+WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time
+WARM = 3  # attachments after which nothing more may grow
+GROWTH_KB = 512
+
+
+def attached(case):
+    """Attach, record, detach: the program has noticed nothing, the trace is whole, nothing is left behind."""
+    case.need_native("attaching")
+    with Program(case) as program:
+        before = look(program)
+        with Tool(case, program) as tool:
+            tool.records(1000)
+            tool.detach()
+        clean(program, before)
+        program.end()
+    trace = case.trace()
+    missing = WORK - set(trace.called())
+    expect(not missing, f"no call of {missing} in the trace: {trace.called()}")
+    lost = sum(thread.lost for thread in trace.threads.values())
+    expect(not lost, f"{lost} records were lost")
+    live.check_frames(trace)
+    case.readable()
+
+
+def ended_by(how):
+    """The ways in which an attachment ends."""
+    def test(case):
+        case.need_native("attaching")
+        with Program(case) as program:
+            before = look(program)
+            with Tool(case, program) as tool:
+                tool.records(100)
+                tool.detach(how)
+            clean(program, before)
+            program.end()
+        case.readable()
+    return test
+
+
+def for_a_time(case):
+    case.need_native("attaching")
+    with Program(case) as program:
+        before = look(program)
+        with Tool(case, program, "--duration", "500ms") as tool:
+            tool.ended()
+        clean(program, before)
+        program.end()
+    case.readable()
+
+
+def program_ends(case):
+    """The program ends while it is attached to: as ever, and so does the tool."""
+    case.need_native("attaching")
+    with Program(case) as program:
+        with Tool(case, program) as tool:
+            tool.records(100)
+            program.end()
+            tool.ended()
+    case.readable()
+
+
+def program_killed(case):
+    case.need_native("attaching")
+    with Program(case) as program:
+        with Tool(case, program) as tool:
+            tool.records(100)
+            os.kill(program.pid, signal.SIGKILL)
+            tool.ended()
+    case.readable()
+
+
+def tool_killed(case):
+    """kill -9 of the tool: the text is restored without it, the program goes on, and can be attached to again."""
+    case.need_native("attaching")
+    with Program(case) as program:
+        before = look(program)
+        for _ in range(3):
+            with Tool(case, program) as tool:
+                tool.records(100)
+                tool.process.kill()
+                tool.process.wait()
+            live.wait_restored(program.pid)
+            until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
+        with Tool(case, program) as tool:
+            tool.records(100)
+            tool.detach()
+        clean(program, before)
+        program.end()
+
+
+def tool_killed_at_any_time(case):
+    """kill -9 of the tool while it comes in: nothing happens to the program, and the next one gets in."""
+    case.need_native("attaching")
+    with Program(case) as program:
+        before = look(program)
+        for number in range(30):
+            with Tool(case, program, wait=False) as tool:
+                time.sleep(number * 0.01)
+                tool.process.kill()
+                tool.process.wait()
+            live.wait_restored(program.pid)
+        until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
+        with Tool(case, program) as tool:
+            tool.records(100)
+            tool.detach()
+        clean(program, before)
+        program.end()
+
+
+def many_times(count, busy=True):
+    """Attach and detach again and again, under threads that run all the time: nothing grows."""
+    def test(case):
+        case.need_native("attaching")
+        with Program(case, "4", *(["busy"] if busy else [])) as program:
+            before, settled, small = look(program), None, 0
+            for number in range(count):
+                with Tool(case, program, "--mode", "drop", "-b", "64K") as tool:
+                    if number <= WARM:
+                        tool.records(50000)  # of all threads: what there is beside their stacks is there then
+                    tool.detach("socket")
+                clean(program, before)
+                if number == WARM:
+                    settled, small = mappings(program.pid), memory_kb(program.pid)
+            now, large = mappings(program.pid), memory_kb(program.pid)
+            more = [entry for entry in now if now.count(entry) > settled.count(entry)]
+            expect(len(now) <= len(settled), f"{len(now) - len(settled)} mappings more than after {WARM}: {more}")
+            expect(large <= small + GROWTH_KB, f"{large} KiB of memory, {small} after {WARM} attachments")
+            program.end()
+    return test
+
+
+def open_frames(case):
+    """Frames that were open at the attach are left alone, and return by themselves long after the detach."""
+    case.need_native("attaching")
+    with Program(case, "1") as program:
+        with Tool(case, program) as tool:
+            tool.records(100)
+            tool.detach()
+        program.end()
+    done = case.run([case.tool, "replay", "-i", case.trace_path])
+    expect(done.status == 0, done.stderr)
+    trace = case.trace()
+    entries = sum(trace.name(value) == "hold" for thread in trace.threads.values()
+                  for kind, value, _ in thread.events() if kind == tf.ENTRY)
+    expect(not entries, f"{entries} entries of a function that was entered before")
+    expect("hold" in done.stdout, "the frames that were open at the attach are not shown")
+
+
+def no_sites(case):
+    """Nothing in it can be traced: told, status 2, and the program is left alone."""
+    case.need_native("attaching")
+    with Program(case, sites=False) as program:
+        before = look(program)
+        done = case.run([case.tool, "attach", "-o", case.trace_path, str(program.pid)])
+        expect(done.status == 2, f"exit status {done.status}: {done.stderr!r}")
+        expect(done.stderr.startswith("calltap: ") and not done.stdout, f"not one sentence: {done.stderr!r}")
+        expect(not os.path.exists(case.trace_path), "there is a trace file")
+        clean(program, before)
+        program.end()
+
+
+def refused(case, pid, *words, status=2, prefix=()):
+    """One sentence that says why, and no trace file."""
+    done = case.run([*prefix, case.tool, "attach", "-o", case.trace_path, str(pid)])
+    expect(done.status == status, f"exit status {done.status}, not {status}: {done.stderr!r}")
+    expect(done.stderr.startswith("calltap: ") and done.stderr.count("\n") == 1, f"not one sentence: {done.stderr!r}")
+    for word in words:
+        expect(word in done.stderr, f"nothing of '{word}': {done.stderr!r}")
+    expect(not os.path.exists(case.trace_path), "there is a trace file")
+
+
+def no_process(case):
+    case.need_native("attaching")
+    child = subprocess.Popen(["true"])
+    child.wait()
+    refused(case, child.pid, str(child.pid))
+
+
+def zombie(case):
+    case.need_native("attaching")
+    child = subprocess.Popen(["true"])
+    try:
+        until("the child to end", lambda: open(f"/proc/{child.pid}/stat", encoding="utf-8").read().split()[2] == "Z")
+        refused(case, child.pid, str(child.pid))
+    finally:
+        child.wait()
+
+
+def static(case):
+    case.need_native("attaching")
+    case.need_flags("-static")
+    program = case.program("attachee.c", variant="-static", flags=["-static"])
+    process = subprocess.Popen([program], stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        until("the program to run", lambda: len(listing(process.pid, "task")) > 3)
+        refused(case, process.pid, "static")
+    finally:
+        stop(process)
+
+
+def stopped(case):
+    """A stopped process stays stopped, whatever the tool says."""
+    case.need_native("attaching")
+    with Program(case) as program:
+        os.kill(program.pid, signal.SIGSTOP)
+        until("the program to stop", lambda: state(program.pid) == "T")
+        refused(case, program.pid, str(program.pid))
+        expect(state(program.pid) == "T", f"the program's state is {state(program.pid)}")
+        # It is not told to go on: the stop alone interrupts sigtimedwait, which the program is right to complain of.
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+
+
+def under_a_debugger(case):
+    case.need_native("attaching")
+    with Program(case) as program:
+        try:
+            debugger = subprocess.Popen(["gdb", "-q", "-nx", "-p", str(program.pid)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except FileNotFoundError as error:
+            raise Skip("gdb is not installed") from error
+        try:
+            until("gdb to stop it", lambda: state(program.pid) == "t")
+            refused(case, program.pid, str(debugger.pid))
+        finally:
+            debugger.kill()
+            debugger.wait()
+        # gdb's stop interrupts sigtimedwait, which the program is right to complain of.
+
+
+def twice(case):
+    """A second tool is refused while the first one traces, and the first goes on."""
+    case.need_native("attaching")
+    with Program(case) as program:
+        with Tool(case, program) as tool:
+            kept = case.trace_path
+            case.trace_path += ".second"
+            refused(case, program.pid, "calltap detach")
+            case.trace_path = kept
+            tool.records(100)
+            tool.detach()
+        program.end()
+    case.readable()
+
+
+def wrong_filter(case):
+    """A filter that matches nothing: told before anything is done to the program."""
+    case.need_native("attaching")
+    with Program(case) as program:
+        before = look(program)
+        done = case.run([case.tool, "attach", "-l", "laef_1", "-o", case.trace_path, str(program.pid)])
+        expect(done.status == 2 and "leaf_1" in done.stderr, f"status {done.status}: {done.stderr!r}")
+        clean(program, before)
+        program.end()
+
+
+def recorded_again(case):
+    """Each attachment has a trace of its own, with its own settings."""
+    case.need_native("attaching")
+    with Program(case) as program:
+        before = look(program)
+        for option, wanted, other in (("leaf_1", "leaf_1", "leaf_2"), ("leaf_2", "leaf_2", "leaf_1")):
+            with Tool(case, program, "-l", option) as tool:
+                tool.records(100)
+                tool.detach()
+            called = case.trace().called()
+            expect(wanted in called and other not in called, f"-l {option}: {called}")
+            clean(program, before)
+        program.end()
+
+
+def many_threads(case):
+    case.need_native("attaching")
+    with Program(case, "64") as program:
+        before = look(program)
+        with Tool(case, program, "-b", "64K") as tool:
+            tool.records(10000)
+            tool.detach()
+        clean(program, before)
+        program.end()
+    recorded = sum(bool(thread.chunks) for thread in case.trace().threads.values())
+    expect(recorded >= 65, f"records of {recorded} threads only")
+
+
+def attaches(*options):
+    """test/stress/attaches.py: programs that do all they can to their stacks, threads and text."""
+    def test(case):
+        case.need_native("attaching")
+        script = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "stress", "attaches.py")
+        build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(case.tool))))
+        done = case.run([sys.executable, script, "--build", build, "--work", case.folder, *options], timeout=20000)
+        if done.status:
+            raise Failure(f"attaches.py {' '.join(options)}: {done.stdout[-3000:]} {done.stderr[-1000:]}")
+    return test
+
+
+CASES = {"attach": attached}
+SINGLE = {
+    "attach-interrupted": ended_by(signal.SIGINT),
+    "attach-terminated": ended_by(signal.SIGTERM),
+    "attach-duration": for_a_time,
+    "attach-program-ends": program_ends,
+    "attach-program-killed": program_killed,
+    "attach-tool-killed": tool_killed,
+    "attach-tool-killed-early": tool_killed_at_any_time,
+    "attach-many-times": many_times(100),
+    "attach-open-frames": open_frames,
+    "attach-no-sites": no_sites,
+    "attach-no-process": no_process,
+    "attach-zombie": zombie,
+    "attach-static": static,
+    "attach-stopped": stopped,
+    "attach-debugged": under_a_debugger,
+    "attach-twice": twice,
+    "attach-wrong-filter": wrong_filter,
+    "attach-again": recorded_again,
+    "attach-many-threads": many_threads,
+    **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)
+       for name in ("throws", "stacks", "signals", "threads", "loads", "forks", "confines")},
+}
+LONG = {"attach-10000-times": many_times(10000), "attach-stress-long": attaches("--long")}

@@ -1,0 +1,101 @@
+"""Tracer profile: calls are summed up in the target, and shown by `calltap top`."""
+import json
+import os
+import re
+
+import tools
+from harness import expect
+
+INTERVAL = "50ms"  # between two readings
+
+
+def profiled(case, command, options=()):
+    """(what the program printed, the last reading) of the command under `calltap top`."""
+    printed = os.path.join(case.folder, "printed")
+    outcome = case.run([case.tool, "top", "--batch", "0", "-r", "0", "-i", INTERVAL, "--json", "--program-output", printed,
+                        *options, "--", *command])
+    expect(outcome.status == 0, f"calltap top ends with {outcome.status}: {outcome.stderr[-400:]}")
+    last = json.loads(outcome.stdout.splitlines()[-1])
+    expect(last["ended"], "the last reading is not of the end")
+    with open(printed, encoding="utf-8", errors="replace") as file:
+        return file.read(), last
+
+
+def plain_name(name):
+    return re.sub(r"\(.*", "", name).split("::")[-1]
+
+
+def calls_of(rows):
+    calls = {}
+    for row in rows:
+        name = plain_name(row["function"])
+        calls[name] = calls.get(name, 0) + row["calls"]
+    return {name: count for name, count in calls.items() if count}
+
+
+def recorded(case, command, options=()):
+    """Calls by name as function_graph has them, by the project's own report."""
+    outcome = case.record(command, ["--mode", "block", *options], log=False)
+    done = case.run([case.tool, "report", "--json", "-i", case.trace_path])
+    expect(done.status == 0, f"calltap report ends with {done.status}: {done.stderr[-400:]}")
+    rows = json.loads(done.stdout)
+    rows = rows if isinstance(rows, list) else next(value for value in rows.values() if isinstance(value, list))
+    return outcome, calls_of([{"function": row.get("function", row.get("name")), **row} for row in rows])
+
+
+def counted(source, *arguments, options=()):
+    """The program prints the same, and each function's calls are those that function_graph sees."""
+    def test(case):
+        command = [case.program(source), *arguments]
+        plain = case.run(command)
+        _, wanted = recorded(case, command, options)
+        printed, last = profiled(case, command, options)
+        expect(printed == plain.stdout + plain.stderr or printed == plain.stdout,
+               f"it prints {printed[-300:]!r}, plain {plain.stdout[-300:]!r}")
+        calls, lost = calls_of(last["rows"]), last["calls_vanished"]
+        expect(last["calls_beyond"] == 0, "calls found no place in the table")
+        differ = {name: (calls.get(name, 0), wanted.get(name, 0)) for name in {*calls, *wanted}
+                  if calls.get(name, 0) != wanted.get(name, 0)}
+        missing = sum(right - left for left, right in differ.values())
+        expect(all(left <= right for left, right in differ.values()) and missing == lost,
+               f"(counted, recorded) differ: {differ}; {lost} are known to have vanished")
+    return test
+
+
+def every_instruction(*options):
+    """The stack is walked between any two instructions of stubs and recorders."""
+    def test(case):
+        case.need_native("steps.c needs a debugger where programs are emulated, and is stepped")
+        count = os.path.join(case.folder, "count")
+        command = [case.program("steps.c", flags=tools.TABLES), count]
+        counts = []
+        for under in (False, True):
+            printed = profiled(case, command, options)[0] if under else case.run(command).stdout
+            expect(", 0 wrong" in printed, f"callers are missing: {printed}")
+            with open(count, encoding="ascii") as file:
+                counts.append(int(file.read()))
+        expect(counts[1] > counts[0] + 20, f"{counts[1]} instructions profiled, {counts[0]} plain: nothing was looked at")
+    return test
+
+
+SINGLE = {
+    "profile_exceptions": counted("exceptions.cc"),
+    "profile_tails": counted("tails.c"),
+    "profile_jumps": counted("jumps.c"),
+    "profile_threads": counted("threads.c"),
+    "profile_routines": counted("routines.c"),
+    "profile_registers": counted("registers.c"),
+    "profile_cancel": counted("cancel.c"),
+    "profile_altstacks": counted("altstacks.c"),
+    "profile_handlers": counted("handlers.c"),
+    "profile_siblings": counted("siblings.cc"),
+    "profile_forks": counted("forks.c"),
+    "profile_vforks": counted("vforks.c"),
+    "profile_many": counted("manyroutines.c"),
+    "profile_longjumps": counted("longjumps.c"),
+    "profile_depth": counted("recurse.c", options=["--max-depth", "3"]),
+    "profile_steps": every_instruction(),
+    "profile_steps_gated": every_instruction("--max-depth", "50"),
+    "profile_steps_root": every_instruction("-g", "middle"),
+    "profile_steps_notree": every_instruction("--no-graph", "middle"),
+}

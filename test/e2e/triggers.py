@@ -1,0 +1,237 @@
+"""Triggers of record and attach: each condition holds when it should and not otherwise, and what is done then."""
+import os
+import re
+import signal
+
+import tracefile as tf
+from endings import finish
+from harness import expect
+from steering import Program, Tool
+
+STATUS = 7  # of triggered.cc
+NO_GAP = ["--trigger-gap", "0"]
+
+
+def noting(condition, file, more=""):
+    """The option that writes a line for each time."""
+    return ["--run-when", f"{condition} => echo $CALLTAP_FUNCTION $CALLTAP_DURATION_NS {more} >> {file}"]
+
+
+def touching(condition, file):
+    return ["--run-when", f"{condition} => touch {file}"]
+
+
+class Triggered(Program):
+    """triggered.cc, which waits for its turn."""
+
+    def __init__(self, case, *words):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("triggered.cc"), "wait", *words])
+
+    def go(self):
+        os.kill(self.pid, signal.SIGUSR1)
+
+    def end(self):
+        status = finish(self.process, 60)
+        expect(self.printed() == f"ready {self.pid}\nall was well\n", f"the program printed {self.printed()!r}")
+        expect(status == STATUS, f"the program's exit status is {status}, untraced {STATUS}")
+
+
+def recorded(case, options, words):
+    """What the tool says of the program under record."""
+    done = case.record([case.program("triggered.cc"), *words], options, log=False)
+    expect(done.status == STATUS, f"exit status {done.status}: {done.stderr[-600:]}")
+    expect(done.stdout == "ready 0\nall was well\n", f"the program printed {done.stdout!r}")
+    return done.stderr
+
+
+def attached(case, options, words):
+    """The same with attach."""
+    case.need_native("attaching")
+    with Triggered(case, *words) as program:
+        with Tool(case, program, *options) as tool:
+            program.go()
+            program.end()
+            tool.ended()
+            return tool.said()
+
+
+def both(test):
+    """The test by record and by attach."""
+    def with_record(case):
+        test(case, recorded)
+
+    def with_attach(case):
+        test(case, attached)
+    name = test.__name__.replace("_", "-")
+    return {f"trigger-{name}-record": with_record, f"trigger-{name}-attach": with_attach}
+
+
+def lines(case, file):
+    try:
+        with open(os.path.join(case.folder, file), encoding="utf-8") as notes:
+            return [line.split() for line in notes]
+    except FileNotFoundError:
+        return []
+
+
+def conditions(case, run):
+    """Those that do not depend on time hold exactly as often as they should."""
+    options = NO_GAP + noting("quick", "entered") + noting("quick left", "left") + noting("risky threw", "threw")
+    options += noting("step 10 in 1000s", "often") + noting("step 36 in 1000s", "too-often")
+    options += noting("middle threw", "never") + noting("late", "never")
+    run(case, options, ["quick:6", "throw:5", "burst:35", "middle:9"])
+    found = {file: len(lines(case, file)) for file in ("entered", "left", "threw", "often", "too-often", "never")}
+    wanted = {"entered": 6, "left": 6, "threw": 5, "often": 1, "too-often": 0, "never": 0}
+    expect(found == wanted, f"actions: {found}, wanted {wanted}")
+
+
+def durations(case, run):
+    """Each long call, and none that is shorter, whatever the machine does meanwhile."""
+    options = NO_GAP + noting("slow > 20ms", "long") + noting("slow > 60ms", "longer") + noting("slow > 1000s", "never")
+    run(case, options, ["slow:0", "slow:30", "slow:70", "slow:0", "slow:30"])
+    for file, least, limit in (("long", 3, 20), ("longer", 1, 60)):
+        found = [int(line[1]) for line in lines(case, file)]
+        expect(least <= len(found) <= 5, f"{file}: {len(found)} actions for {least} such calls of 5")
+        expect(all(ns >= limit * 1000000 for ns in found), f"{file}: {found} ns")
+    expect(not lines(case, "never"), f"never: {lines(case, 'never')}")
+
+
+def rate(case, run):
+    """At most one action in the gap, of each trigger; at most so many in all."""
+    run(case, ["--trigger-gap", "1000s", *noting("quick", "one"), *noting("middle", "other")], ["quick:20", "middle:20"])
+    found = [len(lines(case, file)) for file in ("one", "other")]
+    expect(found == [1, 1], f"{found} actions, wanted one of each")
+    run(case, [*NO_GAP, "--trigger-max", "3", *noting("quick", "three")], ["quick:20"])
+    expect(len(lines(case, "three")) == 3, f"{lines(case, 'three')}")
+
+
+def start_and_stop(case, run):
+    """What is recorded lies between them: when the program goes on, all has been switched."""
+    options = [*NO_GAP, "--start-when", "quick", *touching("quick", "started"),
+               "--stop-when", "middle", *touching("middle", "stopped")]
+    run(case, options, ["early:50", "quick", "until:started", "burst:9", "middle", "until:stopped", "late:50"])
+    called = case.trace().called()
+    expect(called.get("step") == 9 and called.get("quick") == 1 and called.get("middle") == 1, f"recorded: {called}")
+    expect(not {"early", "late"} & set(called), f"recorded: {called}")
+    case.readable()
+
+
+def stacks(case, run):
+    """The callers of a function, all of them traced, while it is open."""
+    said = run(case, ["--stack-when", "deep", *touching("deep", "seen")], ["deep:seen"])
+    stack = said[said.index("deep was entered in thread"):]
+    found = re.findall(r"^  #\d+ +([a-z_]+)", stack, re.M)
+    if "(a call that is just being recorded)" not in stack:  # that of deep(), or another one
+        expect("deep" in found, f"no stack of deep(): {said!r}")
+    wanted = [name for name in found if name in ("deep", "inner", "outer", "main", "tick", "probe_graph_entry")]
+    expect([name for name in wanted if name not in ("deep", "tick")] == ["inner", "outer", "main"],
+           f"the stack of deep(): {found}")
+    expect(said.count("deep was entered") == 1, f"more than one stack: {said!r}")
+
+
+def threads_of(trace, name):
+    """Which threads have called the function."""
+    return {thread.tid for thread in trace.threads.values()
+            for kind, function, _ in thread.events() if kind == tf.ENTRY and trace.name(function) == name}
+
+
+def snapshot(case, run):
+    """It has what was before, of all threads, and what came within the time after; not what came later."""
+    options = ["--mode", "overwrite", "--snapshot-when", "slow > 20ms", "--after", "200ms", "-q"]
+    run(case, options, ["early:5", "slow:30", "until:trace.1", "late:5"])
+    expect(not os.path.exists(case.trace_path + ".2"), "there is a second snapshot")
+    case.trace_path += ".1"
+    trace = case.trace()
+    called = trace.called()
+    expect(called.get("early") == 5 and called.get("slow") == 1, f"in the snapshot: {called}")
+    expect(called.get("tick", 0) >= 2 and called.get("other", 0) >= 2, f"in the snapshot: {called}")
+    expect("late" not in called, f"in the snapshot: {called}")
+    expect(len(threads_of(trace, "other") | threads_of(trace, "slow")) == 2, "one thread only")
+    expect(re.fullmatch(r"slow took \d+\.\d+ ms in thread \d+", trace.info["reason"]), f"{trace.info}")
+    case.readable()
+
+
+def history(case, run):
+    """Nothing in it is older than asked for."""
+    options = ["--mode", "overwrite", "--snapshot-when", "slow > 20ms", "--history", "300ms", "-b", "64K"]
+    run(case, options, ["early:20", "pause:1000", "burst:3", "slow:30", "until:trace.1"])
+    case.trace_path += ".1"
+    called = case.trace().called()
+    expect(called.get("slow") == 1 and called.get("step") == 3 and "early" not in called, f"in the snapshot: {called}")
+
+
+def at_the_end(case, run):
+    """The program ends right after it, or before the time for it has come: the tool does not wait for that."""
+    said = run(case, ["--mode", "overwrite", "--snapshot-when", "slow > 20ms", "--after", "1000s", *noting("late", "in"),
+                      *noting("late left", "out")], ["early:5", "slow:30", "late"])
+    found = [len(lines(case, file)) for file in ("in", "out")]
+    expect(found == [1, 1], f"the last call was seen {found} times")
+    if not os.path.exists(case.trace_path + ".1"):
+        expect("the program has ended since" in said, f"no snapshot: {said!r}")
+    called = case.trace().called()
+    expect(called.get("early") == 5 and called.get("late") == 1, f"in the trace: {called}")
+    case.readable()
+
+
+def commands(case, run):
+    """What a command is told; it does not get the program's input, nor write into its output."""
+    command = "sh -c 'cat; echo calltap: printed; env | grep ^CALLTAP_ | sort > environment; exit 3'"
+    said = run(case, ["--run-when", f"slow > 20ms => {command}"], ["slow:30"])
+    expect("calltap: printed" in said, f"the command printed nothing: {said!r}")
+    with open(os.path.join(case.folder, "environment"), encoding="utf-8") as file:
+        found = dict(line.rstrip("\n").split("=", 1) for line in file)
+    expect(set(found) == {"CALLTAP_TRIGGER", "CALLTAP_FUNCTION", "CALLTAP_PID", "CALLTAP_TID", "CALLTAP_DURATION_NS"},
+           f"the command's environment: {found}")
+    expect(found["CALLTAP_FUNCTION"] == "slow" and int(found["CALLTAP_DURATION_NS"]) >= 20000000, f"{found}")
+    expect(re.fullmatch(rf"slow took \d+\.\d+ ms in thread {found['CALLTAP_TID']}", found["CALLTAP_TRIGGER"]), f"{found}")
+    trace = case.trace()
+    pids = {row[0] for row in trace.processes.values()}
+    expect(int(found["CALLTAP_PID"]) in pids and int(found["CALLTAP_TID"]) in {t.tid for t in trace.threads.values()},
+           f"{found}, of processes {pids}")
+
+
+def lasting_command(case):
+    """A command that goes on does not keep the tool from ending with the program."""
+    said = recorded(case, ["--run-when", "quick => exec > /dev/null 2>&1; sleep 1000 & echo $! > sleeper; wait"], ["quick"])
+    with open(os.path.join(case.folder, "sleeper"), encoding="utf-8") as file:
+        os.kill(int(file.read()), signal.SIGKILL)
+    expect("runs on" in said, f"{said!r}")
+
+
+def same_program(case):
+    """Output, status and standard error are as untraced."""
+    command = [case.program("triggered.cc"), "quick:50", "throw:20", "burst:1000", "slow:25"]
+    options = ["--stack-when", "nobody*", "--allow-no-match", "--start-when", "quick", "--stop-when", "burst left"]
+    options += ["--trigger-gap", "1ms", "--run-when", "risky threw => echo calltap: a command"]
+    options += ["--run-when", "step 100 in 1s => true", "--run-when", "slow > 1ms => true"]
+    case.same_as_plain(command, options, log=False)
+    case.readable()
+
+
+def refused(case):
+    """With a message and nothing run."""
+    program = case.program("triggered.cc")
+    for options, said in ((["--stack-when", "nobody > 1ms"], "no function that can be traced matches 'nobody'"),
+                          (["--snapshot-when", "slow > 1ms"], "a snapshot is of a flight recorder: add --mode overwrite"),
+                          (["-p", "function", "--stack-when", "slow > 1ms"], "triggers need the tracer function_graph")):
+        done = case.record([program, "early"], options, log=False)
+        expect(done.status in (1, 2) and said in done.stderr and not done.stdout,
+               f"{options}: status {done.status}: {done.stderr!r}")
+
+
+CASES = {
+    "trigger-program": same_program,
+}
+SINGLE = {
+    **both(conditions),
+    **both(durations),
+    **both(rate),
+    **both(start_and_stop),
+    **both(stacks),
+    **both(snapshot),
+    **both(history),
+    **both(at_the_end),
+    **both(commands),
+    "trigger-lasting-command": lasting_command,
+    "trigger-refused": refused,
+}

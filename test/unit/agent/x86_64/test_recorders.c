@@ -1,0 +1,211 @@
+/*
+ * The recorders of timed frames, x86-64, at each of their instructions: a SIGTRAP comes after every one, and its
+ * handler calls profiled functions too.  Every register is kept, no call is lost, and no frame is left over.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <cmocka.h>
+
+#include "timed.h"
+
+#define TRAP_FLAG 0x100
+#define REGISTERS 16
+#define FLAGS	  (CALLTAP_SITE_TIMED | CALLTAP_SITE_PROFILE)
+#define TRIGGERED (CALLTAP_SITE_TIMED | CALLTAP_SITE_TRIGGER)
+
+/* What the registers were: in the callee, before it sets them to other values, and in the caller after the call. */
+uint64_t seen_inside[REGISTERS] __attribute__((visibility("hidden")));
+uint64_t seen_after[REGISTERS] __attribute__((visibility("hidden")));
+int callee_profile(void), callee_trigger(void), callee_graph(void);
+void call_with_registers(int (*function)(void)) __attribute__((visibility("hidden")));
+
+/* Every general register but rsp gets its number, plus \base; then they are noted down, from rax on. */
+__asm__(".text\n"
+	".macro set_registers base\n"
+	"	i = 0\n"
+	"	.irp reg, rax, rcx, rdx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15\n"
+	"	mov $(\\base + i), %\\reg\n"
+	"	i = i + 1\n"
+	"	.endr\n"
+	".endm\n"
+	".macro note_registers where\n"
+	"	i = 0\n"
+	"	.irp reg, rax, rcx, rdx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15\n"
+	"	mov %\\reg, \\where + i(%rip)\n"
+	"	i = i + 8\n"
+	"	.endr\n"
+	".endm\n"
+	".macro callee name\n"
+	"	.globl \\name\n"
+	"	.type \\name, @function\n"
+	"\\name:\n"
+	"	.fill 5, 1, 0x90\n"
+	"	note_registers seen_inside\n"
+	"	set_registers 2000\n"
+	"	ret\n"
+	".endm\n"
+	"callee callee_profile\n"
+	"callee callee_trigger\n"
+	"callee callee_graph\n"
+	".globl call_with_registers\n"
+	"call_with_registers:\n"
+	"	.irp reg, %rbx, %rbp, %r12, %r13, %r14, %r15, %rdi\n"
+	"	push \\reg\n"
+	"	.endr\n"
+	"	set_registers 1000\n"
+	"	call *(%rsp)\n"
+	"	note_registers seen_after\n"
+	"	pop %rdi\n"
+	"	.irp reg, %r15, %r14, %r13, %r12, %rbp, %rbx\n"
+	"	pop \\reg\n"
+	"	.endr\n"
+	"	ret\n");
+
+static volatile int turns;
+
+TIMED_SITE static int in_handler(int n)
+{
+	turns += n;
+	return n + 1;
+}
+
+TIMED_SITE static int in_both(int n)
+{
+	turns += n;
+	return n + 1;
+}
+
+TIMED_SITE static int outer(int n)
+{
+	turns += in_both(n);
+	turns += in_both(n);
+	return turns;
+}
+
+enum { PROFILE, TRIGGER, GRAPH, IN_HANDLER, IN_BOTH, OUTER, FUNCTIONS };
+static const struct timed_function functions[FUNCTIONS] = {
+	[PROFILE] = {callee_profile, FLAGS}, [TRIGGER] = {callee_trigger, TRIGGERED},
+	[GRAPH] = {callee_graph, 0},	     [IN_HANDLER] = {in_handler, FLAGS},
+	[IN_BOTH] = {in_both, FLAGS},	     [OUTER] = {outer, FLAGS},
+};
+
+static struct fake_arena fake;
+static uint64_t traps;
+
+static void on_trap(int number, siginfo_t *info, void *context)
+{
+	turns += in_handler(1);
+	turns += in_both(1);
+	traps++;
+}
+
+static void with_traps(void (*work)(int), int n)
+{
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+
+	sigaction(SIGTRAP, &action, NULL);
+	traps = 0;
+	__asm__ volatile("pushfq; orq %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
+	work(n);
+	__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
+	signal(SIGTRAP, SIG_DFL);
+}
+
+static void check_registers(void)
+{
+	for (uint64_t i = 0; i < 15; i++) {
+		assert_int_equal(seen_inside[i], 1000 + i);
+		assert_int_equal(seen_after[i], 2000 + i);
+	}
+}
+
+static void start_profile(void)
+{
+	probe_thread = (struct probe_thread)PROBE_THREAD_NEW;
+	timed_profile_start(&fake, 1, FUNCTIONS, FUNCTIONS + 1);
+}
+
+static void registers_are_kept_by_profile(void **state)
+{
+	start_profile();
+	for (int i = 0; i < 3; i++) {
+		memset(seen_after, 0, sizeof(seen_after));
+		call_with_registers(callee_profile);
+		check_registers();
+	}
+	assert_int_equal(timed_entry(&fake, 0, PROFILE)->calls, 3);
+	timed_profile_stop(&fake);
+}
+
+static void registers_are_kept_with_triggers(void **state)
+{
+	struct calltap_triggers *triggers;
+
+	probe_thread = (struct probe_thread)PROBE_THREAD_NEW;
+	fake_arena_create(&fake, CALLTAP_MODE_OVERWRITE, 1, 4096, 2);
+	fake_start(&fake);
+	triggers = timed_triggers(FUNCTIONS, 16);
+	triggers->min_gap = 1;
+	for (uint64_t limit = 0; limit < 5; limit++) {
+		timed_limit(triggers, TRIGGER)->ticks = limit < 2 ? limit : (uint64_t)1 << 50;
+		call_with_registers(callee_trigger);
+		check_registers();
+		call_with_registers(callee_graph);
+		check_registers();
+		assert_int_equal(triggers->taken, limit > 0);
+	}
+	assert_int_equal(probe_triggers_set(NULL, 0), 0);
+	fake_stop();
+	fake_arena_destroy(&fake);
+}
+
+static void call_outer(int n)
+{
+	turns += outer(n);
+}
+
+static void calls_in_between_are_counted(void **state)
+{
+	uint64_t calls = 0, in_handlers = 0;
+
+	start_profile();
+	outer(1);
+	on_trap(0, NULL, NULL);
+	in_handlers = 1;
+	for (int i = 0; i < 20; i++) {
+		with_traps(call_outer, i);
+		assert_true(traps > 300); /* recorders, and the functions themselves */
+		in_handlers += traps;
+		calls++;
+		assert_int_equal(timed_entry(&fake, 0, IN_HANDLER)->calls, in_handlers);
+		assert_int_equal(timed_entry(&fake, 0, OUTER)->calls, 1 + calls);
+		assert_int_equal(timed_entry(&fake, 0, IN_BOTH)->calls, 2 + 2 * calls + in_handlers);
+	}
+	assert_int_equal(timed_entry(&fake, 0, IN_BOTH)->outer | timed_entry(&fake, 0, IN_HANDLER)->outer |
+				 timed_entry(&fake, 0, OUTER)->outer,
+			 0);
+	assert_int_equal(timed_head(&fake, 0)->vanished, 0);
+	assert_int_equal(timed_histogram_sum(&fake, 0, IN_BOTH) + timed_histogram_sum(&fake, 0, IN_HANDLER) +
+				 timed_histogram_sum(&fake, 0, OUTER),
+			 3 + 3 * calls + 2 * in_handlers);
+	assert_true(probe_stack_is_empty(probe_thread.stack));
+	timed_profile_stop(&fake);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(registers_are_kept_by_profile),
+		cmocka_unit_test(registers_are_kept_with_triggers),
+		cmocka_unit_test(calls_in_between_are_counted),
+	};
+
+	timed_patch(functions, FUNCTIONS);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

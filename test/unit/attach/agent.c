@@ -1,0 +1,74 @@
+/*
+ * Stands for the agent in tests of host/attach: says in the file whose path
+ * comes as the session that it was called, and by whom, and unmaps the
+ * borrowed memory when the thread has left it.  Called twice or more: the same.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <calltap/abi/attach.h>
+#include <calltap/abi/control.h>
+
+#include "agent.h"
+
+static void *unmap(void *argument)
+{
+	struct calltap_attach *attach = argument;
+	const struct timespec pause = {0, 50000};
+
+	while (!__atomic_load_n(&attach->left, __ATOMIC_ACQUIRE))
+		nanosleep(&pause, NULL);
+	munmap(attach, attach->memory_size);
+	return NULL;
+}
+
+/* Loaders, allocators and vector registers: what the agent proper uses less of. */
+static void stir(void)
+{
+	char text[256];
+	void *some[32];
+
+	for (unsigned i = 0; i < 32; i++)
+		some[i] = malloc(i * 100 + 1);
+	for (unsigned i = 0; i < 32; i++)
+		free(some[i]);
+	snprintf(text, sizeof(text), "%.3f", (double)text[0] / 3);
+}
+
+int calltap_agent_attach(struct calltap_attach *attach)
+{
+	char line[128];
+	pthread_t thread;
+	int fd, size;
+
+	if (attach->version != CALLTAP_ABI_VERSION || attach->memory != (uint64_t)(uintptr_t)attach)
+		return -1;
+	if (strstr(attach->session, "refuse")) {
+		snprintf(attach->error, sizeof(attach->error), "as it was told");
+		return -71;
+	}
+	if (strstr(attach->session, "slow")) {
+		const struct timespec while_signals_come = {0, 300000000};
+
+		ppoll(NULL, 0, &while_signals_come, NULL);
+	}
+	stir();
+	size = snprintf(line, sizeof(line), "called %ld %d %d\n", syscall(SYS_gettid), attach->main_thread != 0,
+			attach->main_stack_end > (uint64_t)(uintptr_t)environ);
+	fd = open(attach->session, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, line, (size_t)size) != size)
+		return -2;
+	close(fd);
+	if (pthread_create(&thread, NULL, unmap, attach))
+		return -3;
+	pthread_detach(thread);
+	return 0;
+}

@@ -1,0 +1,9 @@
+/* What the library exports that stands for the agent. */
+#ifndef TEST_ATTACH_AGENT_H
+#define TEST_ATTACH_AGENT_H
+
+struct calltap_attach;
+
+int calltap_agent_attach(struct calltap_attach *attach);
+
+#endif

@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+"""host/attach on living programs: none of them may notice, however often a stand-in of the agent is brought in, threads are
+stopped, or the tool is killed.
+
+attach_test.py TOOL AGENT VICTIM... [--case NAME] [--times N].  Skips (77) where ptrace is not allowed."""
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIP = 77
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+class Setting:
+    def __init__(self, tool, agent, victims, times, folder):
+        self.tool_path, self.agent, self.times, self.folder = tool, agent, times, folder
+        self.victims = {os.path.basename(path): path for path in victims}
+        self.sessions = 0
+
+    def tool(self, verb, pid, *arguments, prefix=(), timeout=120):
+        result = subprocess.run([*prefix, self.tool_path, verb, str(pid), *map(str, arguments)], timeout=timeout,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return result.stdout.strip()
+
+    def session(self):
+        self.sessions += 1
+        return os.path.join(self.folder, f"called-{self.sessions}")
+
+    def inject(self, pid, session=None, agent=None):
+        """What the tool said; the thread ids that the agent was called on are in the session's file."""
+        return self.tool("inject", pid, agent or self.agent, session or self.session())
+
+
+class Victim:
+    """A program of test/prog; its end must say "ok"."""
+
+    def __init__(self, setting, name, *arguments, prefix=()):
+        self.process = subprocess.Popen([*prefix, setting.victims[name], *arguments], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        check(self.process.stdout.readline() == "ready\n", f"{name} does not start")
+
+    def end(self):
+        output = self.process.communicate(timeout=60)[0]
+        check(self.process.returncode == 0 and output.splitlines()[-1].startswith("ok "),
+              f"status {self.process.returncode}, output {output!r}")
+        return output
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+def calls(session):
+    with open(session, encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def inject_often(setting, victim, times, pause=0.0):
+    session = setting.session()
+    for number in range(times):
+        said = setting.inject(victim.pid, session)
+        check(said.startswith("0 tid"), f"injection {number}: {said}")
+        time.sleep(pause)
+    found = calls(session)
+    check(len(found) == times, f"{times} injections, {len(found)} calls")
+    check(all(line.endswith(" 1 1") for line in found), f"thread pointer or stack is not known: {found[-1]}")
+    said = setting.tool("text", victim.pid)
+    check(said == "0 pages changed", said)
+
+
+@case
+def registers(setting):
+    with Victim(setting, "attached_registers") as victim:
+        inject_often(setting, victim, setting.times)
+        for _ in range(setting.times // 4):
+            check(setting.tool("stop", victim.pid, 1).startswith("0 "), "stop")
+        victim.end()
+
+
+@case
+def waits(setting):
+    with Victim(setting, "attached_waits") as victim:
+        inject_often(setting, victim, setting.times // 4, 0.1)
+        for _ in range(setting.times // 4):
+            check(setting.tool("stop", victim.pid, 1).startswith("0 "), "stop")
+            time.sleep(0.1)
+        victim.end()
+
+
+@case
+def waits_alone(setting):
+    """So that each kind of wait is the one that is borrowed."""
+    for way in ("epoll_wait", "poll", "ppoll", "nanosleep", "sem_timedwait", "futex", "sigtimedwait", "recv"):
+        with Victim(setting, "attached_waits", way) as victim:
+            inject_often(setting, victim, 3, 0.1)
+            victim.end()
+
+
+@case
+def busy(setting):
+    with Victim(setting, "attached_busy") as victim:
+        inject_often(setting, victim, setting.times // 4)
+        victim.end()
+
+
+def busy_with(setting, way):
+    for _ in range(max(setting.times // 40, 1)):
+        with Victim(setting, "attached_busy", way) as victim:
+            inject_often(setting, victim, 2)
+            for _ in range(5):
+                check(setting.tool("stop", victim.pid, 1).startswith("0 "), "stop")
+            victim.end()
+
+
+for each in ("allocate", "threads", "signals", "fork", "spawn", "vfork", "load"):
+    CASES["busy_" + each] = lambda setting, way=each: busy_with(setting, way)
+
+
+@case
+def asleep(setting):
+    """A parent in vfork() sleeps uninterruptibly; it counts as stopped, and so does its child."""
+    with Victim(setting, "attached_busy", "vfork") as victim:
+        seen = 0
+        for _ in range(20):
+            said = setting.tool("stop", victim.pid, 1)
+            found = re.match(r"0 threads (\d+) asleep (\d+)", said)
+            check(found, said)
+            if found.group(2) == "1":
+                seen += 1
+                check(int(found.group(1)) >= 3, f"the child is not held: {said}")
+        check(seen, "no stop met a vfork")
+        victim.end()
+
+
+@case
+def kills(setting):
+    # No children: one that ends while only some threads are held may end another's call (doc/design/attach.md).
+    for name in (("attached_registers",), ("attached_waits", "childless")):
+        with Victim(setting, *name) as victim:
+            said = setting.tool("kills", victim.pid, setting.agent, setting.session(), setting.times, timeout=300)
+            check(said.splitlines()[-1].startswith("0 "), said)
+            inject_often_after_kills(setting, victim)
+            victim.end()
+
+
+def inject_often_after_kills(setting, victim):
+    """Threads that wait for a tool that is gone come back by themselves; then the text can be made clean."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        restored = setting.tool("restore", victim.pid)
+        check(restored.split()[0].isdigit(), restored)
+        if setting.tool("text", victim.pid) == "0 pages changed":
+            break
+        time.sleep(0.3)
+    inject_often(setting, victim, 1)
+
+
+@case
+def breaks(setting):
+    """A signal that comes while the thread is borrowed ends its call as it would have."""
+    for way, wanted in (("read", "-1 EINTR handled 1"), ("epoll_wait", "-1 EINTR handled 1"),
+                        ("epoll_pwait", "-1 EINTR handled 1"), ("ppoll", "-1 EINTR handled 1"),
+                        ("poll", "-1 EINTR handled 1"), ("nanosleep", "-1 EINTR handled 1"),
+                        ("sigsuspend", "-1 EINTR handled 1"), ("read-restart", "1 - handled 1")):
+        with Victim(setting, "attached_breaks", way) as victim:
+            time.sleep(0.05)
+            tool = subprocess.Popen([setting.tool_path, "inject", str(victim.pid), setting.agent,
+                                     setting.session() + "-slow"], stdout=subprocess.PIPE, text=True)
+            time.sleep(0.2)
+            os.kill(victim.pid, signal.SIGUSR1)
+            said = tool.communicate(timeout=30)[0]
+            # It may have ended before the tool saw that the thread was back.
+            check(said.startswith(("0 tid", "-3 ")), f"{way}: {said}")
+            if "restart" in way:
+                time.sleep(0.3)
+                victim.process.stdin.write("x")
+            got = victim.process.communicate(timeout=30)[0].strip()
+            check(got == wanted, f"{way}: {got!r} instead of {wanted!r}")
+
+
+@case
+def loader_refuses(setting):
+    with Victim(setting, "attached_waits") as victim:
+        broken = os.path.join(setting.folder, "broken.so")
+        with open(setting.agent, "rb") as file:
+            data = bytearray(file.read())
+        data[18] = 3  # e_machine: another CPU's
+        with open(broken, "wb") as file:
+            file.write(data)
+        said = setting.inject(victim.pid, agent=broken)
+        check(said.startswith("-") and "loader of process" in said and "broken.so" in said, said)
+        said = setting.inject(victim.pid, setting.session() + "-refuse")
+        check(said.endswith("as it was told"), said)
+        inject_often(setting, victim, 2)
+        said = setting.inject(victim.pid, agent="/nonexistent.so")
+        check(said.startswith("0 tid") and "resident 1" in said, said)
+        victim.end()
+
+
+def traced_child():
+    """A process that this one traces."""
+    pid = os.fork()
+    if not pid:
+        ctypes.CDLL(None).ptrace(0, 0, 0, 0)
+        time.sleep(60)
+        os._exit(0)
+    time.sleep(0.1)
+    return pid
+
+
+def sandboxed_child():
+    """One that runs in a filter, which allows everything."""
+    pid = os.fork()
+    if not pid:
+        libc = ctypes.CDLL(None)
+        allow = ctypes.create_string_buffer(b"\x06\0\0\0\0\0\xff\x7f", 8)
+
+        class Program(ctypes.Structure):
+            _fields_ = [("count", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+        program = Program(1, ctypes.addressof(allow))
+        libc.prctl(38, 1, 0, 0, 0)
+        libc.prctl(22, 2, ctypes.byref(program), 0, 0)
+        time.sleep(60)
+        os._exit(0)
+    time.sleep(0.1)
+    return pid
+
+
+def ended_child():
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    time.sleep(0.1)
+    return pid
+
+
+@case
+def refusals(setting):
+    def refused(pid, *words, prefix=()):
+        said = setting.tool("check", pid, prefix=prefix)
+        check(said.startswith("-") and all(word in said for word in words), f"{words}: {said}")
+
+    refused(2 ** 22 + 1, "there is no process")
+    for make, words in ((traced_child, ("is being traced by process", "end that one")),
+                        (sandboxed_child, ("seccomp",)), (ended_child, ("has ended",))):
+        pid = make()
+        try:
+            refused(pid, *words)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    with Victim(setting, "attached_waits") as victim:
+        check(setting.tool("check", victim.pid).startswith("0 "), "it can be")
+        thread = max(map(int, os.listdir(f"/proc/{victim.pid}/task")))
+        refused(thread, f"attach to {victim.pid}")
+        if os.geteuid() == 0 and shutil.which("setpriv"):
+            copy = os.path.join(setting.folder, "tool")
+            shutil.copy(setting.tool_path, copy)
+            os.chmod(setting.folder, 0o755)
+            said = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "--inh-caps=-all", copy, "check",
+                                   str(victim.pid)], stdout=subprocess.PIPE, text=True, check=False).stdout
+            check("user 0's" in said, said)
+        victim.end()
+    with Victim(setting, "attached_busy", "none") as victim:
+        os.kill(victim.pid, signal.SIGSTOP)
+        time.sleep(0.1)
+        refused(victim.pid, f"kill -CONT {victim.pid}")
+        os.kill(victim.pid, signal.SIGCONT)
+        victim.end()
+    if os.path.exists("/proc/2/stat") and os.stat("/proc/2").st_uid == 0 and not os.path.exists("/proc/2/exe"):
+        refused(2, "kernel")
+    if shutil.which("gcc"):
+        static = os.path.join(setting.folder, "static")
+        source = static + ".c"
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("#include <unistd.h>\nint main(void)\n{\n\tpause();\n}\n")
+        if not subprocess.run(["gcc", "-static", "-o", static, source], stderr=subprocess.DEVNULL, check=False).returncode:
+            with subprocess.Popen([static]) as process:
+                time.sleep(0.1)
+                refused(process.pid, "linked statically")
+                process.kill()
+
+
+@case
+def namespaces(setting):
+    """Another file system, other process ids, another network: a memfd, other tids, a socket in there."""
+    if os.geteuid() or subprocess.run(["unshare", "-m", "-n", "-p", "-f", "true"], stderr=subprocess.DEVNULL,
+                                      check=False).returncode:
+        return "not permitted"
+    bare = "mount -t tmpfs none /tmp && mount -t proc none /proc && exec"
+    inside = os.path.join(setting.folder, "inside")
+    shutil.copy(setting.victims["attached_waits"], inside)
+    with open(inside, "rb") as program:
+        process = subprocess.Popen(["unshare", "-m", "-n", "-p", "-f", "--propagation", "private", "sh", "-c",
+                                    f"{bare} /proc/self/fd/{program.fileno()}"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True, pass_fds=[program.fileno()])
+        check(process.stdout.readline() == "ready\n", "it does not start")
+    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="utf-8") as file:
+        pid = int(file.read())
+    said = setting.tool("inject", pid, setting.agent, "/tmp/called")
+    check(said.startswith("0 tid") and "memfd 1" in said, said)
+    check(len(calls(f"/proc/{pid}/root" + "/tmp/called")) == 1, "it was not called")
+    said = setting.tool("inject", pid, setting.agent, "/tmp/called")
+    check(said.startswith("0 tid") and "resident 1" in said, said)
+    check("memfd" not in "".join(os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")),
+          "the memfd is still open")
+    name = f"calltap-test-{os.getpid()}"
+    with subprocess.Popen([setting.tool_path, "socket", str(pid), name], stdout=subprocess.PIPE) as tool:
+        listens = tool.stdout.readline()
+        with open(f"/proc/{pid}/net/unix", encoding="utf-8") as file:
+            theirs = "@" + name in file.read()
+        with open("/proc/net/unix", encoding="utf-8") as file:
+            ours = "@" + name in file.read()
+        tool.kill()
+    check(theirs and not ours, f"the socket is in the wrong namespace: {theirs} {ours} {listens}")
+    output = process.communicate(timeout=60)[0]
+    check(output.startswith("ok "), output)
+    return None
+
+
+@case
+def frames(setting):
+    with Victim(setting, "attached_waits") as victim:
+        time.sleep(0.2)
+        said = setting.tool("unwind", victim.pid).splitlines()
+        check(any(" epoll_wait do_epoll_wait wait_on " in line and "complete" in line for line in said), said)
+        check(any(line.startswith(f"thread {victim.pid} complete:") and " main " in line for line in said), said)
+        victim.end()
+
+
+@case
+def many_threads(setting):
+    with Victim(setting, "attached_busy", "idle", "1000", "none") as victim:
+        for _ in range(3):
+            said = setting.tool("scan", victim.pid, 100000)
+            # A machine that is busy with other things may need longer than is allowed.
+            check(said.startswith(("0 threads 1001", "-110 ")), said)
+        print(said)
+        inject_often(setting, victim, 2)
+        victim.end()
+
+
+def may_trace(setting):
+    with subprocess.Popen(["sleep", "60"]) as process:
+        said = setting.tool("check", process.pid)
+        process.kill()
+    return said.startswith("0 "), said
+
+
+def option(arguments, name, default):
+    if name not in arguments:
+        return default
+    at = arguments.index(name)
+    value = arguments[at + 1]
+    del arguments[at:at + 2]
+    return value
+
+
+def main():
+    arguments = sys.argv[1:]
+    wanted, times = option(arguments, "--case", None), int(option(arguments, "--times", "200"))
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        setting = Setting(arguments[0], arguments[1], arguments[2:], times, folder)
+        allowed, said = may_trace(setting)
+        if not allowed:
+            print(f"skipped: {said}")
+            return SKIP
+        for name, function in CASES.items():
+            if wanted and name != wanted:
+                continue
+            began = time.monotonic()
+            try:
+                text = function(setting) or "ok"
+            except (Failure, subprocess.TimeoutExpired, OSError) as failure:
+                text, failed = f"FAILED: {failure}", failed + 1
+            print(f"{name}: {text} ({time.monotonic() - began:.1f} s)", flush=True)
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+/*
+ * Settings as words: what options take, how a session's change, and that what
+ * is printed can be set again.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <host/elf/filter.h>
+#include <host/record/settings.h>
+#include <tracers/tracer.h>
+
+static void start(struct settings *settings)
+{
+	*settings = (struct settings){
+		.options = {.size = sizeof(settings->options), .tracer = tracer_at(0), .buffer_bytes = 4u << 20},
+		.tracing = true,
+	};
+	assert_int_equal(filter_set_create(&settings->options.filters), 0);
+}
+
+static void stop(struct settings *settings)
+{
+	filter_set_destroy(settings->options.filters);
+}
+
+static char *print(const struct settings *settings)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	settings_print(settings, stream);
+	fclose(stream);
+	return text;
+}
+
+/* Change by words as they are typed, "a=b c+=d"; *settings gets the new ones when that goes well. */
+static int change(struct settings *settings, const char *words, struct calltap_diag *diag)
+{
+	struct setting_change changes[16];
+	struct settings next;
+	char *copy = strdup(words), *rest = copy, *word;
+	size_t count = 0;
+	int ret;
+
+	while ((word = strsep(&rest, " ")))
+		assert_int_equal(setting_parse(&changes[count++], word), 0);
+	ret = settings_change(&next, settings, changes, count, diag);
+	if (!ret) {
+		filter_set_destroy(settings->options.filters);
+		*settings = next;
+	}
+	free(copy);
+	return ret;
+}
+
+static void options(void **state)
+{
+	struct settings settings;
+	struct calltap_diag diag = {0};
+
+	(void)state;
+	start(&settings);
+	assert_int_equal(setting_take(&settings, "tracer", "function", &diag), 0);
+	assert_int_equal(setting_take(&settings, "buffer", "64K", &diag), 0);
+	assert_int_equal(setting_take(&settings, "mode", "drop", &diag), 0);
+	assert_int_equal(setting_take(&settings, "max-depth", "3", &diag), 0);
+	assert_int_equal(setting_take(&settings, "threshold", "1.5ms", &diag), 0);
+	assert_int_equal(setting_take(&settings, "trace", "a*", &diag), 0);
+	assert_int_equal(setting_take(&settings, "trace", "b", &diag), 0);
+	assert_string_equal(settings.options.tracer->name, "function");
+	assert_int_equal(settings.options.buffer_bytes, 64 << 10);
+	assert_int_equal(settings.options.mode, CALLTAP_MODE_DROP);
+	assert_int_equal(settings.options.depth_max, 3);
+	assert_int_equal(settings.options.threshold_ns, 1500000);
+	assert_false(settings_fit_tracer(&settings.options));
+	assert_int_equal(setting_take(&settings, "tracer", "function_graph", &diag), 0);
+	assert_true(settings_fit_tracer(&settings.options));
+	stop(&settings);
+}
+
+static void wrong_options(void **state)
+{
+	static const char *const wrong[][3] = {
+		{"buffer", "1K", "buffer size '1K' is not valid; give 8K to 1G, such as 4M"},
+		{"buffer", "2G", "buffer size '2G' is not valid; give 8K to 1G, such as 4M"},
+		{"buffer", "4X", "buffer size '4X' is not valid; give 8K to 1G, such as 4M"},
+		{"buffer", "nan", "buffer size 'nan' is not valid; give 8K to 1G, such as 4M"},
+		{"max-depth", "0", "depth '0' is not valid; give a number from 1"},
+		{"max-depth", "-1", "depth '-1' is not valid; give a number from 1"},
+		{"threshold", "-1us", "threshold '-1us' is not valid; give a time such as 10us or 1ms"},
+		{"threshold", "2h", "threshold '2h' is not valid; give a time such as 10us or 1ms"},
+		{"mode", "fast", "mode 'fast' is not valid; it is block, drop or overwrite"},
+		{"tracing", "yes", "tracing 'yes' is not valid; it is on or off"},
+	};
+	struct settings settings;
+
+	(void)state;
+	start(&settings);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct calltap_diag diag = {0};
+
+		assert_int_equal(setting_take(&settings, wrong[i][0], wrong[i][1], &diag), -EINVAL);
+		assert_string_equal(diag.text, wrong[i][2]);
+		assert_int_equal(diag.input[0], 0);
+	}
+	stop(&settings);
+}
+
+static void changes(void **state)
+{
+	static const char first[] = "tracing=on\ntracer=function_graph\nmode=block\nbuffer=4M\nmax-depth=\nthreshold=\n"
+				    "trace=\nnotrace=\ngraph=\nno-graph=\n";
+	static const char second[] = "tracing=off\ntracer=function_graph\nmode=block\nbuffer=96K\nmax-depth=2\n"
+				     "threshold=10us\ntrace=a\ntrace+=b\nnotrace=\ngraph=lib:c\nno-graph=\n";
+	struct settings settings;
+	struct calltap_diag diag = {0};
+	char *text;
+
+	(void)state;
+	start(&settings);
+	text = print(&settings);
+	assert_string_equal(text, first);
+	free(text);
+	assert_int_equal(change(&settings,
+				"tracing=off trace+=a trace+=b graph=x graph=lib:c max-depth=2 threshold=10us "
+				"buffer=96K notrace=z notrace=",
+				&diag),
+			 0);
+	text = print(&settings);
+	assert_string_equal(text, second);
+	free(text);
+	assert_int_equal(change(&settings, "trace= graph= max-depth= threshold=0 tracing=on buffer=4M", &diag), 0);
+	text = print(&settings);
+	assert_string_equal(text, first);
+	free(text);
+	stop(&settings);
+}
+
+/* What is printed sets the same again. */
+static void round_trip(void **state)
+{
+	struct settings settings, other;
+	struct calltap_diag diag = {0};
+	char *text, *again;
+
+	(void)state;
+	start(&settings);
+	start(&other);
+	assert_int_equal(
+		change(&settings, "trace=a trace+=b max-depth=7 threshold=1500ns no-graph=/x=y/ mode=drop", &diag), 0);
+	text = print(&settings);
+	for (char *rest = text, *line; (line = strsep(&rest, "\n")) && *line; line[strlen(line)] = rest ? '\n' : 0) {
+		if (change(&other, line, &diag))
+			fail_msg("%s: %s", line, diag.text);
+	}
+	again = print(&other);
+	assert_string_equal(again, text);
+	free(again);
+	free(text);
+	stop(&settings);
+	stop(&other);
+}
+
+static void wrong_changes(void **state)
+{
+	static const struct {
+		const char *words, *text, *input;
+		int column;
+	} wrong[] = {
+		{"tracing=on threshold=10xs", "threshold '10xs' is not valid; give a time such as 10us or 1ms",
+		 "threshold=10xs", 10},
+		{"max-depth+=3", "max-depth has one value; write max-depth=3", "max-depth+=3", 11},
+		{"trace+=ab[c", NULL, "trace+=ab[c", 9},
+		{"colour=red",
+		 "'colour' is no setting; there are tracing, tracer, mode, buffer, max-depth, threshold, trace, "
+		 "notrace, graph and no-graph",
+		 "colour=red", 0},
+		{"tracer=function max-depth=3",
+		 "graph, no-graph, max-depth and threshold need the tracer function_graph; take them away (such as "
+		 "max-depth=) with the same command",
+		 "", -1},
+	};
+	struct settings settings;
+	char *before, *after;
+
+	(void)state;
+	start(&settings);
+	before = print(&settings);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct calltap_diag diag = {0};
+
+		assert_int_equal(change(&settings, wrong[i].words, &diag), -EINVAL);
+		if (wrong[i].text)
+			assert_string_equal(diag.text, wrong[i].text);
+		assert_string_equal(diag.input, wrong[i].input);
+		assert_int_equal(diag.column, wrong[i].column);
+	}
+	after = print(&settings);
+	assert_string_equal(after, before);
+	free(before);
+	free(after);
+	stop(&settings);
+}
+
+static void words(void **state)
+{
+	static const char *const wrong[] = {"", "tracing", "=on", "+=on", "+"};
+	struct setting_change change;
+	char text[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(text, sizeof(text), "%s", wrong[i]);
+		assert_int_equal(setting_parse(&change, text), -EINVAL);
+	}
+	snprintf(text, sizeof(text), "trace+=/a+=b/");
+	assert_int_equal(setting_parse(&change, text), 0);
+	assert_string_equal(change.key, "trace");
+	assert_string_equal(change.value, "/a+=b/");
+	assert_true(change.append);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options),    cmocka_unit_test(wrong_options), cmocka_unit_test(changes),
+		cmocka_unit_test(round_trip), cmocka_unit_test(wrong_changes), cmocka_unit_test(words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
