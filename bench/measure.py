@@ -10,6 +10,14 @@ class BenchError(Exception):
     """A benchmark cannot run; the text says why."""
 
 
+class Row:
+    """A figure of the table.  goal: (measured figure, limit, text); columns: {heading: text} instead of figure and unit."""
+
+    def __init__(self, name, value, unit, ratio=None, of="", goal=None, note="", columns=None):
+        self.name, self.value, self.unit, self.ratio, self.of = name, value, unit, ratio, of
+        self.goal, self.note, self.columns = goal, note, columns
+
+
 class Run:
     """What one run of a command took and said."""
 

@@ -21,6 +21,15 @@ class Tools:
         command = [self.calltap, "record", "-o", "trace", *options, "--", sources.build(program, flavour), *arguments]
         return Variant(name, command)
 
+    def top(self, program, arguments, name="profile", options=()):
+        """Tracer profile, whose sums nobody reads until the end; what the program prints comes behind those."""
+        if not self.calltap:
+            return None
+        script = '"$@" >readings; cat printed'
+        command = ["sh", "-c", script, "sh", self.calltap, "top", "--batch", "0", "-i", "3600s", "--program-output", "printed",
+                   *options, "--", sources.build(program, "sites"), *arguments]
+        return Variant(name, command)
+
     def plain(self, program, arguments, flavour, name):
         return Variant(name, [sources.build(program, flavour), *arguments])
 

@@ -38,6 +38,10 @@ for _cpu in EMULATED:
 FLAVOUR_OF = {("leveldb", "sites"): ("gcc", "-pg -mfentry", "")}
 
 
+def scratch():
+    return os.path.join(CACHE, "scratch")
+
+
 class SourceError(Exception):
     """The source cannot be had or built; the text says what to do."""
 
@@ -149,4 +153,24 @@ def build(program, flavour="sites", level="-O2"):
             raise SourceError(f"cannot compile: {shlex.join(failed[0])}")
     run([compiler, *shlex.split(link_flags), "-o", output + ".new", *objects, *libraries], what=f"linking {program}")
     os.rename(output + ".new", output)
+    return output
+
+
+def many_functions(count, main):
+    """Path of a program with so many functions that have sites, as several sources so that it compiles in bounded time;
+    and one more that has none, the source of main()."""
+    output = os.path.join(CACHE, "bin", f"{os.path.basename(main).removesuffix('.c')}-{count}")
+    if os.path.exists(output) and os.path.getmtime(output) >= os.path.getmtime(main):
+        return output
+    folder = output + ".objects"
+    os.makedirs(folder, exist_ok=True)
+    parts = []
+    for part in range(10):
+        parts.append(os.path.join(folder, f"part{part}.c"))
+        with open(parts[-1], "w", encoding="utf-8") as file:
+            for number in range(part, count, 10):
+                file.write(f"int function_{number}(int x)\n{{\n\treturn x + {number};\n}}\n")
+    start = os.path.join(folder, "main.o")
+    run(["gcc", "-O1", "-w", "-c", "-o", start, main])
+    run(["gcc", "-O1", "-w", "-fpatchable-function-entry=5", "-pthread", "-o", output, *parts, start])
     return output

@@ -9,23 +9,14 @@ import struct
 import subprocess
 import time
 
+import attaching
 import sources
-from measure import BenchError, Variant, median, rounds, run, smallest
+from measure import BenchError, Row, Variant, median, rounds, run, smallest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SQLITE = ["--size", "30", ":memory:"]
 SQLITE_FILE = ["--size", "30", "speedtest.db"]
 LUA = [os.path.join(HERE, "work.lua"), "12"]
-
-
-class Row:
-    def __init__(self, name, value, unit, ratio=None, of="", goal=None, note=""):
-        self.name, self.value, self.unit, self.ratio, self.of = name, value, unit, ratio, of
-        self.goal, self.note = goal, note  # goal: (measured figure, limit, text)
-
-
-def scratch():
-    return os.path.join(sources.CACHE, "scratch")
 
 
 def leaf_figures(output):
@@ -37,12 +28,15 @@ def leaf(tools, count):
     few, many = ["1000000"], ["10000000"]
     variants = [tools.plain("leaf", many, "plain", "plain"), tools.plain("leaf", many, "sites", "nop, untraced"),
                 tools.record("leaf", few, "function_graph"),
+                tools.record("leaf", few, "function_graph, to a file", ("--mode", "block")),
                 tools.record("leaf", few, "function", ("--mode", "overwrite", "-p", "function")),
+                tools.top("leaf", few),
+                tools.record("leaf", few, "with a trigger", ("--mode", "overwrite", "--run-when", "leaf > 3600s => true")),
                 tools.record("leaf", many, "filtered out", ("--mode", "overwrite", "-n", "leaf")),
                 tools.record("leaf", many, "outside -g root", ("--mode", "overwrite", "-g", "root")),
                 tools.uftrace("leaf", few), tools.uftrace_patched("leaf", few), tools.lttng("leaf", few),
                 tools.xray("leaf", few)]
-    results, errors = rounds([variant for variant in variants if variant], count, scratch())
+    results, errors = rounds([variant for variant in variants if variant], count, sources.scratch())
     best = {name: {key: min(leaf_figures(item.stdout)[key] for item in runs) for key in ("leaf", "clock1", "clock2")}
             for name, runs in results.items()}
     rows, base = [], best["plain"]
@@ -53,9 +47,18 @@ def leaf(tools, count):
         own, two, one = figures["leaf"], figures["clock2"], figures["clock1"]
         goal = {"function_graph": (own / two, 1.25, "of two clock reads"),
                 "function": (own / one, 1.25, "of one clock read"),
+                "profile": (own / two, 1.15, "of two clock reads"),
                 "filtered out": (own - nop, 0.3, "ns over the nop"),
                 "outside -g root": (own - nop, 3.0, "ns over the nop")}.get(name)
         rows.append(Row(name, own, "ns a call", own / two, "two clock reads", goal))
+    if "function_graph" in best and "function_graph, to a file" in best:
+        ratio = best["function_graph"]["leaf"] / best["function_graph, to a file"]["leaf"]
+        rows.append(Row("  flight recorder / to a file", ratio, "x"))
+    if "function_graph" in best and "profile" in best:
+        rows.append(Row("  profile / function_graph", best["profile"]["leaf"] / best["function_graph"]["leaf"], "x"))
+    if "function_graph" in best and "with a trigger" in best:
+        over = best["with a trigger"]["leaf"] - best["function_graph"]["leaf"]
+        rows.append(Row("  a trigger's check", over, "ns", goal=(over, 1.0, "ns over function_graph")))
     if "function_graph" in best and "uftrace" in best:
         ratio = best["uftrace"]["leaf"] / best["function_graph"]["leaf"]
         rows.append(Row("uftrace / function_graph", ratio, "x", goal=(-ratio, -4, "at least 4")))
@@ -77,7 +80,7 @@ def emulated(tools, count):
         except sources.SourceError as error:
             errors[cpu] = str(error)
             continue
-        results, failed = rounds([variant for variant in variants if variant], count, scratch())
+        results, failed = rounds([variant for variant in variants if variant], count, sources.scratch())
         errors.update({f"{cpu}: {name}": text for name, text in failed.items()})
         best = {name: {key: min(leaf_figures(item.stdout)[key] for item in runs) for key in ("leaf", "clock2")}
                 for name, runs in results.items()}
@@ -100,7 +103,7 @@ def whole(program, arguments, limit):
                     tools.record(program, arguments, "calltap to a file", ("--mode", "block")),
                     tools.uftrace(program, arguments), tools.lttng(program, arguments),
                     tools.plain(program, arguments, "clang", "plain (clang)"), tools.xray(program, arguments)]
-        results, errors = rounds([variant for variant in variants if variant], count, scratch())
+        results, errors = rounds([variant for variant in variants if variant], count, sources.scratch())
         rows = []
         for name, runs in results.items():
             against = "plain (clang)" if name == "XRay" and "plain (clang)" in results else "plain"
@@ -117,16 +120,16 @@ def start(tools, count):
     if not tools.calltap:
         raise BenchError("calltap record is not built")
     variants = [tools.plain("hello", [], "sites", "plain"), tools.record("hello", [], "traced", ())]
-    results, errors = rounds(variants, 20, scratch())
+    results, errors = rounds(variants, 20, sources.scratch())
     if errors:
         raise BenchError(next(iter(errors.values())))
     middle = {name: median([item.seconds * 1e3 for item in runs]) for name, runs in results.items()}
     extra = middle["traced"] - middle["plain"]
     rows = [Row("hello, plain", middle["plain"], "ms"),
             Row("hello, traced", middle["traced"], "ms", goal=(extra, 15, "ms over the plain run"))]
-    program = many_functions(100000)
+    program = sources.many_functions(100000, os.path.join(HERE, "functions.c"))
     variants = [Variant("plain", [program]), Variant("traced", [tools.calltap, "record", "-o", "trace", "--", program])]
-    results, errors = rounds(variants, max(count, 3), scratch())
+    results, errors = rounds(variants, max(count, 3), sources.scratch())
     if errors:
         raise BenchError(next(iter(errors.values())))
     extra = (smallest(results["traced"]) - smallest(results["plain"])) * 1e3
@@ -138,10 +141,10 @@ def start(tools, count):
 
 def patch_time(command, tools):
     """What the recorder notes in the file about patching, as a row; none when it notes nothing."""
-    os.makedirs(scratch(), exist_ok=True)
-    run(command, cwd=scratch())
-    known = json.loads(run([tools.calltap, "info", "-i", "trace", "--json"], cwd=scratch()).stdout)
-    shutil.rmtree(scratch(), ignore_errors=True)
+    os.makedirs(sources.scratch(), exist_ok=True)
+    run(command, cwd=sources.scratch())
+    known = json.loads(run([tools.calltap, "info", "-i", "trace", "--json"], cwd=sources.scratch()).stdout)
+    shutil.rmtree(sources.scratch(), ignore_errors=True)
     noted = known["info"]
     if "patch_ticks" not in noted:
         return []
@@ -149,31 +152,11 @@ def patch_time(command, tools):
     return [Row("  of which patching", spent, "ms", goal=(spent, 300, "ms"), note=f"{noted.get('patched')} functions")]
 
 
-def many_functions(count):
-    """A program with so many functions, as several sources so that it compiles in bounded time."""
-    output = os.path.join(sources.CACHE, "bin", f"functions-{count}")
-    if os.path.exists(output):
-        return output
-    folder = output + ".objects"
-    os.makedirs(folder, exist_ok=True)
-    parts = []
-    for part in range(10):
-        path = os.path.join(folder, f"part{part}.c")
-        with open(path, "w", encoding="utf-8") as file:
-            for number in range(part, count, 10):
-                file.write(f"int function_{number}(int x)\n{{\n\treturn x + {number};\n}}\n")
-            if part == 0:
-                file.write("int main(void)\n{\n\treturn function_0(0);\n}\n")
-        parts.append(path)
-    sources.run(["gcc", "-O1", "-w", "-fpatchable-function-entry=5", "-o", output, *parts])
-    return output
-
-
 def memory(tools, _count):
     """(d) What the agent adds to the program's memory, by its mappings."""
     if not tools.calltap:
         raise BenchError("calltap record is not built")
-    folder = scratch()
+    folder = sources.scratch()
     os.makedirs(folder, exist_ok=True)
     program = sources.build("lua", "sites")
     command = [program, "-e", "io.write('ready\\n') io.flush() local t = os.clock() while os.clock() - t < 2 do end"]
@@ -240,15 +223,15 @@ def size(tools, _count):
         raise BenchError("calltap record is not built")
     rows = []
     for program, arguments in (("sqlite", ["--size", "5", ":memory:"]), ("lua", LUA[:1] + ["1"])):
-        os.makedirs(scratch(), exist_ok=True)
-        path = os.path.join(scratch(), "trace")
+        os.makedirs(sources.scratch(), exist_ok=True)
+        path = os.path.join(sources.scratch(), "trace")
         run([tools.calltap, "record", "-o", path, "--mode", "block", "--", sources.build(program, "sites"), *arguments],
-            cwd=scratch())
+            cwd=sources.scratch())
         records, file_bytes = trace_totals(path)
         each = file_bytes / max(records / 2, 1)
         rows.append(Row(f"{program}: file", each, "bytes a call", goal=(each, 6, "bytes"),
                         note=f"{records} records, {file_bytes / 1e6:.1f} MB"))
-    shutil.rmtree(scratch(), ignore_errors=True)
+    shutil.rmtree(sources.scratch(), ignore_errors=True)
     return rows, {}
 
 
@@ -256,25 +239,25 @@ def readers(tools, _count):
     """(f) Speed and memory of the readers on a large trace: of SQLite, recorded in block mode."""
     if not tools.calltap:
         raise BenchError("calltap record is not built")
-    os.makedirs(scratch(), exist_ok=True)
-    path = os.path.join(scratch(), "trace")
+    os.makedirs(sources.scratch(), exist_ok=True)
+    path = os.path.join(sources.scratch(), "trace")
     made = os.environ.get("CALLTAP_BENCH_TRACE")
     if made:
         path = made
     else:
         run([tools.calltap, "record", "-o", path, "--mode", "block", "--", sources.build("sqlite", "sites"), "--size", "10",
-             ":memory:"], cwd=scratch())
+             ":memory:"], cwd=sources.scratch())
     records, _ = trace_totals(path)
     rows = []
     for verb in (["replay"], ["report"], ["graph"], ["export", "--format", "perfetto", "-o", "/dev/null"],
                  ["export", "--format", "folded", "-o", "/dev/null"]):
-        done = run([tools.calltap, verb[0], "-i", path, *verb[1:]], cwd=scratch(), output="/dev/null")
+        done = run([tools.calltap, verb[0], "-i", path, *verb[1:]], cwd=sources.scratch(), output="/dev/null")
         speed = records / done.seconds / 1e6
         rows.append(Row(" ".join(verb[:3]), speed, "million records/s", goal=(-speed, -5, "at least 5"),
                         note=f"{records} records, {done.seconds:.1f} s"))
         rows.append(Row("  its peak memory", done.rss_kib / 1024, "MiB", goal=(done.rss_kib / 1024, 1024, "MiB"),
                         note="(no less than this script's own)"))
-    shutil.rmtree(scratch(), ignore_errors=True)
+    shutil.rmtree(sources.scratch(), ignore_errors=True)
     return rows, {}
 
 
@@ -284,6 +267,7 @@ SUITES = {
     "sqlite-file": (whole("sqlite", SQLITE_FILE, 3.0), "SQLite's speedtest1, on a file (its usual way)"),
     "lua": (whole("lua", LUA, 6.8), "a Lua interpreter, without coroutines"),
     "start": (start, "starting under trace"),
+    "attach": (attaching.attach, "attaching to a program that runs, and leaving it: smallest / median"),
     "memory": (memory, "memory of the agent"),
     "size": (size, "bytes a call"),
     "readers": (readers, "reading a trace"),

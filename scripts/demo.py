@@ -5,6 +5,7 @@ Each program's output under trace is compared with its plain run; the demo fails
 """
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,32 @@ def view(trace, *arguments):
         fail(f"{shown(command)} failed")
 
 
+def attach(name, program, arguments):
+    """Into a program that runs already, and out again; then its functions as a table.  It must end as if nothing was."""
+    trace = os.path.join(OUTPUT, name + ".calltap")
+    with tempfile.TemporaryDirectory() as folder:
+        with subprocess.Popen([program, *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as target:
+            time.sleep(0.5)
+            pid = str(target.pid)
+            visit([TOOL, "attach", "-v", "--duration", "1s", "-o", trace, pid])
+            view(trace, "report")
+            print()
+            visit([TOOL, "top", "--batch", "1", pid])
+            if target.poll() is not None:
+                fail(f"{name} has ended with status {target.returncode} while it was traced")
+            target.terminate()
+            status = target.wait()
+    if status != -signal.SIGTERM:
+        fail(f"{name} ended with status {status} when it was told to end")
+    print("The program ran on after each, without a trace of the tracer; the demo has ended it.", flush=True)
+
+
+def visit(command):
+    print(f"$ {shown(command)}", flush=True)
+    if subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, check=False).returncode:
+        fail(f"{shown(command)} failed")
+
+
 def perfetto(trace):
     output = trace.replace(".calltap", ".perfetto-trace")
     command = [TOOL, "export", "-i", trace, "--format", "perfetto", "-o", output]
@@ -122,6 +149,9 @@ def main():
     view(trace, "report", "--by", "thread")
     view(trace, "report")
     exported.append(perfetto(trace))
+
+    say("SQLite's speedtest1 again, as a program that runs already: attached to for a second, then watched")
+    attach("attached", sqlite, ["--size", "1000", ":memory:"])
 
     say("Done. To look at the traces on a time line, open https://ui.perfetto.dev and choose 'Open trace file':")
     for path in exported:
