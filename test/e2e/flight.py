@@ -210,8 +210,17 @@ def tool_killed(case):
         wait_for(flight.output, "done well")
 
 
+def native(test, what):
+    """The test, where programs are not emulated."""
+    def with_check(case):
+        case.need_native(what)
+        test(case)
+    return with_check
+
+
 def attached(case):
     """The same of a process that was attached to; the next attach clears up, and the one after has a whole trace."""
+    case.need_native("attaching")
     output, process = start(case, [case.program("spin.c"), "20000"])
     tool = None
     try:
@@ -342,7 +351,7 @@ SINGLE = {
     "flight-refused": refused,
     "flight-segv": ends("segv", "16"),
     "flight-abort": ends("abort"),
-    "flight-threads": ends("each_thread", "11"),
+    "flight-threads": native(ends("each_thread", "11"), "the last thread's exit() gives the status"),
     "flight-killed": killed,
     "flight-core": core,
     "flight-kernel_core": kernel_core,

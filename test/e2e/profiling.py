@@ -43,9 +43,11 @@ def recorded(case, command, options=()):
     return outcome, calls_of([{"function": row.get("function", row.get("name")), **row} for row in rows])
 
 
-def counted(source, *arguments, options=()):
+def counted(source, *arguments, options=(), shared=False):
     """The program prints the same, and each function's calls are those that function_graph sees."""
     def test(case):
+        if shared:
+            case.need_native("vfork's child shares its parent's memory")
         command = [case.program(source), *arguments]
         plain = case.run(command)
         _, wanted = recorded(case, command, options)
@@ -90,7 +92,7 @@ SINGLE = {
     "profile_handlers": counted("handlers.c"),
     "profile_siblings": counted("siblings.cc"),
     "profile_forks": counted("forks.c"),
-    "profile_vforks": counted("vforks.c"),
+    "profile_vforks": counted("vforks.c", shared=True),
     "profile_many": counted("manyroutines.c"),
     "profile_longjumps": counted("longjumps.c"),
     "profile_depth": counted("recurse.c", options=["--max-depth", "3"]),

@@ -62,6 +62,7 @@ def nothing_traced(case):
 
 def status(case):
     """Two sessions in the table, each with what it is about; and one at length."""
+    case.need_native("attaching")
     own_place(case)
     with Program(case) as first, Tool(case, first) as tool:
         case.trace_path += ".second"

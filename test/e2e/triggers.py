@@ -38,6 +38,7 @@ class Triggered(Program):
 
 def recorded(case, options, words):
     """What the tool says of the program under record."""
+    case.need_native("triggers work")
     done = case.record([case.program("triggered.cc"), *words], options, log=False)
     expect(done.status == STATUS, f"exit status {done.status}: {done.stderr[-600:]}")
     expect(done.stdout == "ready 0\nall was well\n", f"the program printed {done.stdout!r}")
@@ -200,6 +201,7 @@ def lasting_command(case):
 
 def same_program(case):
     """Output, status and standard error are as untraced."""
+    case.need_native("triggers work")
     command = [case.program("triggered.cc"), "quick:50", "throw:20", "burst:1000", "slow:25"]
     options = ["--stack-when", "nobody*", "--allow-no-match", "--start-when", "quick", "--stop-when", "burst left"]
     options += ["--trigger-gap", "1ms", "--run-when", "risky threw => echo calltap: a command"]
