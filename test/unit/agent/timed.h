@@ -15,7 +15,7 @@
 #elif defined(__aarch64__)
 #define TIMED_SITE __attribute__((noinline, noclone, noipa, patchable_function_entry(1)))
 #else
-#define TIMED_SITE __attribute__((noinline, noclone, noipa, patchable_function_entry(4)))
+#define TIMED_SITE __attribute__((noinline, noclone, noipa, aligned(4), patchable_function_entry(4)))
 #endif
 
 struct timed_function {
