@@ -75,8 +75,12 @@ static void cut(uint64_t *words, size_t nwords, size_t last)
 {
 	size_t i = 0;
 
-	while (last < nwords && i <= last)
+	while (last < nwords && i <= last) {
+		/* A record of two words is written from behind: without its head, the last word is nothing yet. */
+		if (!words[i] && i + 1 == last)
+			break;
 		i += calltap_record_words(calltap_record_kind(words[i]));
+	}
 	if (i < nwords)
 		memset(words + i, 0, (nwords - i) * sizeof(*words));
 }

