@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -44,6 +45,7 @@ static char folder[] = "/tmp/calltap-test-XXXXXX";
 static struct heard heard[HEARD_MAX];
 static uint32_t heard_count, alpha_at, beta_at;
 static bool deaf, ending;
+static sem_t caught_up; /* the agent has come to the end of what it was sent */
 static pthread_t agent;
 
 static void answer_switch(struct heard *entry, const struct calltap_msg_switch *message)
@@ -90,6 +92,10 @@ static void *agent_main(void *arg)
 
 		if (poll(&poll_fd, 1, 10) <= 0 || recv(bench->target, &in, sizeof(in), 0) <= 0)
 			continue;
+		if (in.head.type == CALLTAP_MSG_GO) {
+			sem_post(&caught_up);
+			continue;
+		}
 		pthread_mutex_lock(&bench->session.lock);
 		assert_true(heard_count < HEARD_MAX);
 		entry = &heard[heard_count++];
@@ -134,6 +140,7 @@ static int setup(void **state)
 	bench->process.greeted = bench->process.welcome = true;
 	heard_count = 0;
 	deaf = ending = false;
+	assert_int_equal(sem_init(&caught_up, 0, 0), 0);
 	steer_begin(session, getpid());
 	assert_non_null(session->remote);
 	assert_int_equal(pthread_create(&agent, NULL, agent_main, NULL), 0);
@@ -147,6 +154,16 @@ static int teardown(void **state)
 	steer_end(&bench->session);
 	bench_destroy(bench);
 	return 0;
+}
+
+/* Nobody waits for an answer to the limits: what was sent has been heard once this returns. */
+static void wait_for_agent(void)
+{
+	const struct calltap_msg last = {CALLTAP_MSG_GO, sizeof(last)};
+
+	assert_int_equal(channel_send(bench->process.socket, &last, sizeof(last), NULL, 0), 0);
+	while (sem_wait(&caught_up))
+		;
 }
 
 /* Ask for a change as `calltap set` does. */
@@ -163,6 +180,7 @@ static int set(const char *word, struct calltap_diag *diag)
 	ret = remote_ask(connected, &request, &answer, diag ? diag : &own);
 	close(connected);
 	free(answer);
+	wait_for_agent();
 	return ret;
 }
 
