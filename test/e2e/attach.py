@@ -61,25 +61,17 @@ def for_a_time(case):
     case.readable()
 
 
-def program_ends(case):
+def program_gone(end):
     """The program ends while it is attached to: as ever, and so does the tool."""
-    case.need_native("attaching")
-    with Program(case) as program:
-        with Tool(case, program) as tool:
-            tool.records(100)
-            program.end()
-            tool.ended()
-    case.readable()
-
-
-def program_killed(case):
-    case.need_native("attaching")
-    with Program(case) as program:
-        with Tool(case, program) as tool:
-            tool.records(100)
-            os.kill(program.pid, signal.SIGKILL)
-            tool.ended()
-    case.readable()
+    def test(case):
+        case.need_native("attaching")
+        with Program(case) as program:
+            with Tool(case, program) as tool:
+                tool.records(100)
+                end(program)
+                tool.ended()
+        case.readable()
+    return test
 
 
 def tool_killed(case):
@@ -259,6 +251,25 @@ def twice(case):
     case.readable()
 
 
+def preloaded(case):
+    """A library that stands in front of __libc_start_main is not taken for libc."""
+    case.need_native("attaching")
+    library = case.program("startmain.c", sites=False, variant="-preloaded", flags=["-fPIC", "-no-pie", "-shared", "-ldl"])
+    with Preloaded(case, library) as program:
+        before = look(program)
+        with Tool(case, program) as tool:
+            tool.records(100)
+            tool.detach()
+        clean(program, before)
+        program.end()
+    case.readable()
+
+
+class Preloaded(Program):
+    def __init__(self, case, library):
+        self.start(case, ["env", f"LD_PRELOAD={library}", case.program("attachee.c")])
+
+
 def wrong_filter(case):
     """A filter that matches nothing: told before anything is done to the program."""
     case.need_native("attaching")
@@ -315,8 +326,8 @@ SINGLE = {
     "attach-interrupted": ended_by(signal.SIGINT),
     "attach-terminated": ended_by(signal.SIGTERM),
     "attach-duration": for_a_time,
-    "attach-program-ends": program_ends,
-    "attach-program-killed": program_killed,
+    "attach-program-ends": program_gone(Program.end),
+    "attach-program-killed": program_gone(lambda program: os.kill(program.pid, signal.SIGKILL)),
     "attach-tool-killed": tool_killed,
     "attach-tool-killed-early": tool_killed_at_any_time,
     "attach-many-times": many_times(100),
@@ -329,6 +340,7 @@ SINGLE = {
     "attach-debugged": under_a_debugger,
     "attach-twice": twice,
     "attach-wrong-filter": wrong_filter,
+    "attach-preloaded": preloaded,
     "attach-again": recorded_again,
     "attach-many-threads": many_threads,
     **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)

@@ -28,6 +28,7 @@ import environment
 import faults
 import flight
 import hostile
+import idle
 import jumps
 import language
 import liars
@@ -47,7 +48,7 @@ from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, steer, trust, flight, profiling, watch, triggers, liars)
+           emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, idle)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -11,16 +11,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <time.h>
 
-#include "truth.h"
+#include "shapes.h"
 
 #define THREADS_MAX 64
 #define HELD	    40 /* frames that are open from before the attach to after the detach */
@@ -65,44 +63,9 @@ TRACED static unsigned recurse(unsigned depth)
 	return depth ? recurse(depth - 1) + leaf_1(depth) - depth * 2654435761u : 0;
 }
 
-TRACED static unsigned last(unsigned x)
-{
-	return x ^ 0x5a5a;
-}
-
 TRACED static unsigned tail(unsigned x)
 {
 	return last(x * 3);
-}
-
-TRACED static void leave(jmp_buf *to, unsigned depth)
-{
-	if (!depth)
-		longjmp(*to, 7);
-	leave(to, depth - 1);
-	leaf_2(depth);
-}
-
-TRACED static int jump(unsigned depth)
-{
-	jmp_buf here;
-	int back = setjmp(here);
-
-	if (!back)
-		leave(&here, depth);
-	return back;
-}
-
-TRACED static double sum(int count, ...)
-{
-	double total = 0;
-	va_list list;
-
-	va_start(list, count);
-	for (int i = 0; i < count; i++)
-		total += va_arg(list, double);
-	va_end(list);
-	return total;
 }
 
 TRACED static void once(unsigned x)

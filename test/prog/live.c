@@ -7,16 +7,14 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 
 #include "calls.h"
-#include "truth.h"
+#include "shapes.h"
 
 #define THREADS 4
 #define ROUNDS	4 /* between pauses, which keep the trace small */
@@ -56,11 +54,6 @@ TRACED static unsigned recurse(unsigned depth)
 	return depth ? recurse(depth - 1) + leaf_0(depth) - depth * 2654435761u + 1 : 0;
 }
 
-TRACED static unsigned last(unsigned x)
-{
-	return x ^ 0x5a5a;
-}
-
 TRACED static unsigned middle(unsigned x)
 {
 	return last(x + 1);
@@ -69,36 +62,6 @@ TRACED static unsigned middle(unsigned x)
 TRACED static unsigned tail(unsigned x)
 {
 	return middle(x * 3);
-}
-
-TRACED static void leave(jmp_buf *to, unsigned depth)
-{
-	if (!depth)
-		longjmp(*to, 7);
-	leave(to, depth - 1);
-	leaf_1(depth);
-}
-
-TRACED static int jump(unsigned depth)
-{
-	jmp_buf here;
-	int back = setjmp(here);
-
-	if (!back)
-		leave(&here, depth);
-	return back;
-}
-
-TRACED static double sum(int count, ...)
-{
-	double total = 0;
-	va_list list;
-
-	va_start(list, count);
-	for (int i = 0; i < count; i++)
-		total += va_arg(list, double);
-	va_end(list);
-	return total;
 }
 
 TRACED static unsigned aligned(unsigned x)

@@ -20,10 +20,6 @@
 
 /* Whether the process can be attached to: 0, or the refusal in one sentence with its remedy. */
 int attach_check(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
-
-/* Whether a thread of it has a seccomp filter that the tool does not run in: one may come after attach_check(). */
-bool attach_is_sandboxed(pid_t pid);
-
 /*
  * A close-on-exec Unix socket of that type in the process' network namespace,
  * neither bound nor listening: the descriptor, or -errno.  Abstract names
@@ -82,8 +78,22 @@ struct attach_thread {
 int attach_stop(struct attach_stop **stop, pid_t pid, const pid_t *except, size_t except_count,
 		struct calltap_diag *diag) __attribute__((warn_unused_result));
 
-/* Let all go and free `stop` (may be NULL); the ns from the first interrupt to the last thread's release. */
+/* By the thread that stopped them: let all go and free `stop` (may be NULL); the ns from the first interrupt to the
+ * last thread's release. */
 uint64_t attach_resume(struct attach_stop *stop);
+
+/* What can be read before a stop, so that this is short. */
+struct attach_ahead;
+int attach_ahead_read(struct attach_ahead **ahead, pid_t pid) __attribute__((warn_unused_result));
+void attach_ahead_free(struct attach_ahead *ahead);
+/* Use it (may be NULL) in this stop. */
+void attach_use(struct attach_stop *stop, const struct attach_ahead *ahead);
+
+/*
+ * Whether a stopped thread has a seccomp filter that the tool does not run
+ * in: one may have come after attach_check().
+ */
+bool attach_is_sandboxed(const struct attach_stop *stop);
 
 /* The stopped threads, valid until attach_resume(). */
 const struct attach_thread *attach_threads(const struct attach_stop *stop, size_t *count);

@@ -156,7 +156,7 @@ static int try_thread(void *context)
 			attempt->borrow->main_known = true;
 		}
 		/* It may have shut itself in since it was chosen, and what it is sent for is forbidden there. */
-		if (attempt->send && !tracer_is_alone() && !proc_sandboxed(attempt->tid)) {
+		if (attempt->send && !tracer_is_alone() && !sandbox_has(attempt->tid)) {
 			attempt->copy.alive = attempt->tid;
 			attempt->sent = is_safe(attempt) && send_away(attempt);
 		}
@@ -207,7 +207,7 @@ static enum kind kind_of(pid_t tid)
 	uint64_t pc, sp;
 	long number;
 
-	if (!state || strchr("ZXDTt", state) || proc_sandboxed(tid))
+	if (!state || strchr("ZXDTt", state) || sandbox_has(tid))
 		return KIND_AWAY;
 	return !proc_asleep(tid, &number, &pc, &sp) && native_call_waits(number) ? KIND_WAITS : KIND_OTHER;
 }

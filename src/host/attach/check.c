@@ -77,21 +77,6 @@ static bool agent_serves(pid_t pid)
 	return named;
 }
 
-/* A thread may have filters of its own; probes run in all of them. */
-bool attach_is_sandboxed(pid_t pid)
-{
-	bool found = false;
-	size_t count;
-	pid_t *tids;
-
-	if (proc_threads(pid, &tids, &count))
-		return false;
-	for (size_t i = 0; !found && i < count; i++)
-		found = proc_sandboxed(tids[i]);
-	free(tids);
-	return found;
-}
-
 /* The tracer of a tool that was killed just now is gone soon. */
 static long await_no_tracer(pid_t alive)
 {
@@ -108,7 +93,7 @@ static long await_no_tracer(pid_t alive)
 /* What stands against it in the process' own state. */
 static int check_condition(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
-	bool sandboxed = attach_is_sandboxed(pid);
+	bool sandboxed = sandbox_has_any(pid);
 	char tracer_name[32], name[32];
 	long tracer = await_no_tracer(alive);
 	char state = proc_state(alive, NULL); /* that tracer may have stopped it */
@@ -249,10 +234,9 @@ static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	return ret;
 }
 
-int attach_check(pid_t pid, struct calltap_diag *diag)
+static int check_all(pid_t pid, struct calltap_diag *diag)
 {
 	pid_t alive;
-	char name[32];
 	const char *refusal = native_attach_refusal();
 	int ret;
 
@@ -269,7 +253,15 @@ int attach_check(pid_t pid, struct calltap_diag *diag)
 		ret = check_program(pid, alive, diag);
 	if (!ret)
 		ret = check_objects(pid, alive, diag);
-	if (ret || !agent_serves(alive))
+	return ret;
+}
+
+int attach_check(pid_t pid, struct calltap_diag *diag)
+{
+	int ret = check_all(pid, diag);
+	char name[32];
+
+	if (ret || !agent_serves(proc_alive(pid)))
 		return ret;
 	name_of(pid, name, sizeof(name));
 	return calltap_diag_set(diag, -EBUSY,

@@ -13,42 +13,20 @@
 
 #include <arch/generic/native/attach.h>
 
+#include <host/space.h>
+
 #include "attach.h"
 
 #define PAGE 4096u
 
 /* ---- proc.c: what /proc tells ---- */
 
-enum map_bits { MAP_READ = 1, MAP_WRITE = 2, MAP_EXEC = 4, MAP_PUBLIC = 8 };
-
-struct map {
-	uint64_t lo, hi, offset;
-	unsigned long inode;
-	unsigned major, minor;
-	unsigned bits;	  /* enum map_bits */
-	const char *path; /* "" = anonymous */
-};
-
-/* The mappings of a process, sorted. */
-struct space {
-	struct map *maps;
-	size_t count;
-	char *text;
-	size_t size; /* of the text, its NUL included */
-};
-
-/* alive: a thread that has not ended; an initial thread that has shows no memory. */
-int space_read(struct space *space, pid_t alive) __attribute__((warn_unused_result));
-int space_copy(struct space *to, const struct space *from) __attribute__((warn_unused_result));
-void space_free(struct space *space);
-const struct map *space_find(const struct space *space, uint64_t address);
-
+/* What a short file of /proc/PID, such as "stat", has, with a NUL; cut to the room that there is. */
+int proc_text(pid_t pid, const char *name, char *text, size_t size) __attribute__((warn_unused_result));
 /* The value of a line of /proc/PID/status, copied; -ENOENT: no such line. */
 int proc_status(pid_t pid, const char *name, char *value, size_t size) __attribute__((warn_unused_result));
 /* The number that such a value begins with; 0 = no such line. */
 long proc_number(pid_t pid, const char *name);
-/* Whether the thread runs in seccomp filters that we do not run in. */
-bool proc_sandboxed(pid_t tid);
 /* The state's letter, 0 = no such thread; flags may be NULL. */
 char proc_state(pid_t tid, unsigned long *flags);
 /* User code's pc and sp of a thread that sleeps in the kernel, and the call's number (-1: none). */
@@ -65,6 +43,41 @@ int proc_open_map(pid_t alive, const struct map *map) __attribute__((warn_unused
 int memory_read(pid_t alive, uint64_t address, void *bytes, size_t size) __attribute__((warn_unused_result));
 int memory_write(pid_t alive, uint64_t address, const void *bytes, size_t size) __attribute__((warn_unused_result));
 uint64_t now_ns(void);
+
+/* ---- sandbox.c: seccomp filters ---- */
+
+struct sandbox {
+	long mode, filters; /* as /proc tells them; 0 = none */
+};
+
+/* The status file of a thread, open; -errno. */
+int sandbox_open(pid_t tid) __attribute__((warn_unused_result));
+/* What such a file tells at this moment; -ESRCH: its thread has ended. */
+int sandbox_read(int status, struct sandbox *sandbox) __attribute__((warn_unused_result));
+/* Both. */
+int sandbox_of(pid_t tid, struct sandbox *sandbox) __attribute__((warn_unused_result));
+bool sandbox_is_tighter(const struct sandbox *theirs, const struct sandbox *ours);
+/* Whether the thread, or any of the process', runs in filters that we do not run in: each may have its own. */
+bool sandbox_has(pid_t tid);
+bool sandbox_has_any(pid_t pid);
+
+/* ---- ahead.c: what is read before a stop ---- */
+
+struct ahead_thread {
+	pid_t tid;
+	int status;
+};
+
+struct attach_ahead {
+	struct ahead_thread *threads; /* sorted */
+	size_t thread_count;
+	struct space space; /* as it was then */
+	uint64_t *ends;	    /* of each mapping, as slack_segment_end() says */
+};
+
+/* false: it was not looked at; ahead may be NULL. */
+bool ahead_segment_end(const struct attach_ahead *ahead, const struct map *map, uint64_t *end)
+	__attribute__((warn_unused_result));
 
 /* ---- hold.c: one thread under ptrace ---- */
 
@@ -118,6 +131,18 @@ int tracer_run(int (*work)(void *context), void *context) __attribute__((warn_un
 /* For a tracer: the tool is gone.  To be asked at least every few seconds by one that goes on long. */
 bool tracer_is_alone(void);
 
+/* ---- spare.c: memory that is there before a stop ---- */
+
+/* Pages of our own that are not used yet, but the first `ready` bytes cost no page fault. */
+struct spare {
+	unsigned char *bytes;
+	size_t size;
+};
+
+/* size may be 0; all of it is there at once up to `ready` bytes. */
+int spare_get(struct spare *spare, size_t size, size_t ready) __attribute__((warn_unused_result));
+void spare_free(struct spare *spare);
+
 /* ---- stop.c ---- */
 
 struct attach_stop {
@@ -130,13 +155,17 @@ struct attach_stop {
 	struct attach_thread *threads; /* of `held` those that are stopped or asleep */
 	size_t thread_count;
 	struct space space;
-	uint64_t began_ns;
+	uint64_t began_ns,
+		ended_ns; /* from the first interrupt to the last release; 0 = not yet, or killed on the way */
 	struct tracer tracer;
 	sem_t asked, done;
 	int (*job)(struct attach_stop *stop, void *context); /* for the tracer, NULL = let all go */
 	void *context;
 	int result;
-	unsigned char *seen; /* bit per thread id: it is held */
+	unsigned char *seen;		  /* bit per thread id: it is held */
+	const struct attach_ahead *ahead; /* may be NULL */
+	struct spare to_scan, to_copy;	  /* for scan.c, stacks.c */
+	int nice;			  /* the tool's own, to be given back */
 };
 
 /* Have the stop's tracer do it. */
@@ -144,6 +173,8 @@ int stop_run(struct attach_stop *stop, int (*job)(struct attach_stop *stop, void
 	__attribute__((warn_unused_result));
 
 /* ---- scan.c ---- */
+
+#define SCAN_BATCH (8u << 20) /* bytes of stacks at a time: more than one of them */
 
 /* The live part of a stack that sp is in, at most `limit` bytes; false: it is in no mapping. */
 bool scan_live(const struct space *space, uint64_t sp, size_t limit, struct attach_range *live);
@@ -242,6 +273,8 @@ int slack_find(struct slack *slack, pid_t alive, const struct space *space, cons
 /* What the file has at a mapped place: zeros beyond its end. */
 int slack_original(pid_t alive, const struct map *map, uint64_t address, unsigned char *bytes, size_t size)
 	__attribute__((warn_unused_result));
+/* Where the executable segment that the map shows ends in memory; 0 = it goes on beyond the map, or is none. */
+uint64_t slack_segment_end(pid_t alive, const struct map *map);
 bool slack_is_free(pid_t alive, const struct slack *slack);
 /* Whether the stopped thread runs in the slack, or will go back there from a handler. */
 bool slack_in_use(const struct held *held, const struct space *space, pid_t alive, uint64_t lo, uint64_t hi);

@@ -346,9 +346,15 @@ static int add_stays(struct libs *libs, const struct look *look)
 	return 0;
 }
 
+/* A library that was preloaded may stand in front of __libc_start_main; musl's libc has no version, but dlopen. */
+static bool is_libc(Elf *elf)
+{
+	return value_of(elf, "__libc_start_main") && (value_of(elf, "gnu_get_libc_version") || value_of(elf, "dlopen"));
+}
+
 static int look_at(struct libs *libs, const struct look *look, pid_t alive)
 {
-	bool loader = value_of(look->elf, "_rtld_global") != 0, libc = value_of(look->elf, "__libc_start_main") != 0;
+	bool loader = value_of(look->elf, "_rtld_global") != 0, libc = is_libc(look->elf);
 	uint64_t entry = address_of(look, "calltap_agent_attach");
 
 	if (loader)

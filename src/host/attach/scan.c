@@ -13,11 +13,10 @@
 
 #include "impl.h"
 
-#define RED_ZONE   128u
-#define STACK_MAX  (1u << 20)
-#define BATCH_SIZE (8u << 20) /* bytes of stacks at a time: more than one of them */
-#define BATCH_MAX  512u	      /* stacks at a time */
-#define PAGE_BITS  20u	      /* of the map of pages */
+#define RED_ZONE  128u
+#define STACK_MAX (1u << 20)
+#define BATCH_MAX 512u /* stacks at a time */
+#define PAGE_BITS 20u  /* of the map of pages */
 
 struct piece {
 	size_t thread;
@@ -35,7 +34,6 @@ struct scan {
 	uint64_t *pages;      /* bit per page number, modulo their count */
 	uint64_t restorer;    /* an address that signal frames return to, 0 = none seen yet */
 	uint64_t no_restorer; /* and one that none does */
-	unsigned char *buffer;
 	struct piece *pieces;
 	size_t piece_count;
 };
@@ -178,9 +176,9 @@ static int scan_batch(struct scan *scan, struct piece *pieces, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		size_t size = pieces[i].hi - pieces[i].lo;
 
-		to[i] = (struct iovec){scan->buffer + used, size};
+		to[i] = (struct iovec){scan->stop->to_scan.bytes + used, size};
 		from[i] = (struct iovec){(void *)(uintptr_t)pieces[i].lo, size};
-		pieces[i].bytes = scan->buffer + used;
+		pieces[i].bytes = scan->stop->to_scan.bytes + used;
 		pieces[i].got = size;
 		used += size;
 	}
@@ -203,7 +201,7 @@ static int scan_pieces(struct scan *scan)
 	for (size_t i = 0; !ret && i < scan->piece_count; i++) {
 		size_t more = scan->pieces[i].hi - scan->pieces[i].lo;
 
-		if (i > first && (i - first == BATCH_MAX || size + more > BATCH_SIZE)) {
+		if (i > first && (i - first == BATCH_MAX || size + more > SCAN_BATCH)) {
 			ret = scan_batch(scan, scan->pieces + first, i - first);
 			first = i;
 			size = 0;
@@ -269,12 +267,10 @@ int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, siz
 	int ret = -ENOMEM;
 
 	scan.pages = calloc(1, (1u << PAGE_BITS) / 8);
-	scan.buffer = malloc(BATCH_SIZE);
 	scan.pieces = calloc(2 * stop->thread_count + 1, sizeof(*scan.pieces));
-	if (scan.pages && scan.buffer && scan.pieces)
+	if (scan.pages && scan.pieces)
 		ret = scan_all(&scan);
 	free(scan.pieces);
-	free(scan.buffer);
 	free(scan.pages);
 	return ret;
 }

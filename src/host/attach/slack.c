@@ -26,8 +26,13 @@ int slack_original(pid_t alive, const struct map *map, uint64_t address, unsigne
 	return got < 0 ? -EIO : 0;
 }
 
-/* Where the segment that the map shows ends in memory; 0 = it goes on beyond the map, or is none. */
-static uint64_t segment_end(pid_t alive, const struct map *map)
+static bool is_code_map(const struct map *map)
+{
+	return map->path[0] == '/' &&
+	       (map->bits & (MAP_READ | MAP_WRITE | MAP_EXEC | MAP_PUBLIC)) == (MAP_READ | MAP_EXEC);
+}
+
+static uint64_t find_end(pid_t alive, const struct map *map)
 {
 	int fd = proc_open_map(alive, map);
 	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ, NULL);
@@ -51,10 +56,9 @@ static uint64_t segment_end(pid_t alive, const struct map *map)
 	return end > map->lo && end <= map->hi ? end : 0;
 }
 
-static bool is_code_map(const struct map *map)
+uint64_t slack_segment_end(pid_t alive, const struct map *map)
 {
-	return map->path[0] == '/' &&
-	       (map->bits & (MAP_READ | MAP_WRITE | MAP_EXEC | MAP_PUBLIC)) == (MAP_READ | MAP_EXEC);
+	return is_code_map(map) ? find_end(alive, map) : 0;
 }
 
 bool slack_is_free(pid_t alive, const struct slack *slack)
@@ -67,7 +71,7 @@ bool slack_is_free(pid_t alive, const struct slack *slack)
 static bool slack_of(struct slack *slack, pid_t alive, const struct map *map)
 {
 	size_t size = (native_code_size() + 7) & ~(size_t)7;
-	uint64_t end = segment_end(alive, map), at = (end + SLACK_ALIGN - 1) & ~(uint64_t)(SLACK_ALIGN - 1);
+	uint64_t end = slack_segment_end(alive, map), at = (end + SLACK_ALIGN - 1) & ~(uint64_t)(SLACK_ALIGN - 1);
 
 	/* Only the page that the segment ends in: the map may be longer where the file is. */
 	if (!end || at + size > ((end + PAGE - 1) & ~(uint64_t)(PAGE - 1)) || at + size > map->hi)
@@ -89,8 +93,7 @@ static bool stays(const struct libs *libs, const struct map *map)
 int slack_find(struct slack *slack, pid_t alive, const struct space *space, const struct libs *libs)
 {
 	for (size_t i = 0; i < space->count; i++)
-		if (is_code_map(&space->maps[i]) && stays(libs, &space->maps[i]) &&
-		    slack_of(slack, alive, &space->maps[i]))
+		if (stays(libs, &space->maps[i]) && slack_of(slack, alive, &space->maps[i]))
 			return 0;
 	return -ENOSPC;
 }
@@ -143,9 +146,12 @@ static int restore_one(struct attach_stop *stop, const struct held *held, const 
 	struct leftover leftover = {{0, 0}, false};
 	unsigned char bytes[NATIVE_CODE_MAX];
 	size_t size = (native_code_size() + 7) & ~(size_t)7;
-	uint64_t end = segment_end(stop->alive, map), at = (end + SLACK_ALIGN - 1) & ~(uint64_t)(SLACK_ALIGN - 1);
+	uint64_t end, at;
 	int ret;
 
+	if (!ahead_segment_end(stop->ahead, map, &end))
+		end = slack_segment_end(stop->alive, map);
+	at = (end + SLACK_ALIGN - 1) & ~(uint64_t)(SLACK_ALIGN - 1);
 	if (!end || at + size > map->hi || memory_read(stop->alive, at, bytes, size) || !native_code_is(bytes))
 		return 0;
 	leftover.range = (struct attach_range){at, at + size};
@@ -165,10 +171,8 @@ static int restore_all(struct attach_stop *stop, void *context)
 	int restored = 0;
 
 	for (size_t i = 0; held && i < stop->space.count; i++) {
-		int ret = 0;
+		int ret = restore_one(stop, held, &stop->space.maps[i]);
 
-		if (is_code_map(&stop->space.maps[i]))
-			ret = restore_one(stop, held, &stop->space.maps[i]);
 		if (ret < 0)
 			return ret;
 		restored += ret;

@@ -15,6 +15,7 @@ struct attach_stacks {
 	pid_t pid;
 	struct space space;
 	struct unwinder *unwinder;
+	struct spare memory; /* of the copies */
 	size_t count;
 	struct stack_copy copies[];
 };
@@ -24,8 +25,8 @@ struct regions {
 	size_t count;
 };
 
-/* Where the thread's live stack is, and memory for a copy of it. */
-static int prepare_copy(const struct attach_stop *stop, size_t index, struct stack_copy *copy)
+/* Where the thread's live stack is. */
+static void prepare_copy(const struct attach_stop *stop, size_t index, struct stack_copy *copy)
 {
 	const struct attach_thread *thread = &stop->threads[index];
 	struct attach_range live;
@@ -34,13 +35,31 @@ static int prepare_copy(const struct attach_stop *stop, size_t index, struct sta
 	memcpy(copy->values, thread->registers, sizeof(thread->registers));
 	copy->values[NATIVE_DWARF_REGISTERS - 1] = thread->pc;
 	if (!scan_live(&stop->space, thread->sp, COPY_MAX, &live))
-		return 0;
-	copy->bytes = malloc(live.hi - live.lo);
-	if (!copy->bytes)
-		return -ENOMEM;
+		return;
 	copy->lo = live.lo;
 	copy->hi = live.hi;
-	return 0;
+}
+
+/* In one piece: what was made ready before the stop, if it is enough. */
+static int give_memory(struct attach_stop *stop, struct attach_stacks *stacks)
+{
+	size_t size = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < stacks->count; i++)
+		size += stacks->copies[i].hi - stacks->copies[i].lo;
+	if (size <= stop->to_copy.size) {
+		stacks->memory = stop->to_copy;
+		stop->to_copy = (struct spare){NULL, 0};
+	} else {
+		ret = spare_get(&stacks->memory, size, size);
+	}
+	size = 0;
+	for (size_t i = 0; !ret && i < stacks->count; i++) {
+		stacks->copies[i].bytes = stacks->memory.bytes + size;
+		size += stacks->copies[i].hi - stacks->copies[i].lo;
+	}
+	return ret;
 }
 
 /* One that could not be read with the others. */
@@ -48,8 +67,6 @@ static void read_alone(pid_t alive, struct stack_copy *copy)
 {
 	if (!memory_read(alive, copy->lo, (void *)copy->bytes, copy->hi - copy->lo))
 		return;
-	free((void *)copy->bytes);
-	copy->bytes = NULL;
 	copy->lo = copy->hi = 0;
 }
 
@@ -68,11 +85,10 @@ static void read_batch(pid_t alive, struct stack_copy *copies, size_t count)
 	if (process_vm_readv(alive, to, count, from, count, 0) == want)
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (copies[i].bytes)
-			read_alone(alive, &copies[i]);
+		read_alone(alive, &copies[i]);
 }
 
-static int copy_all(const struct attach_stop *stop, struct attach_stacks *stacks)
+static int copy_all(struct attach_stop *stop, struct attach_stacks *stacks)
 {
 	struct regions regions = {NULL, 0};
 	int ret = stubs_find(stop->alive, &stacks->space, &regions.list, &regions.count);
@@ -80,7 +96,9 @@ static int copy_all(const struct attach_stop *stop, struct attach_stacks *stacks
 	for (size_t i = 0; !ret && i < stop->thread_count; i++)
 		/* Of one that sleeps in the kernel only pc and sp are known. */
 		if (!stop->threads[i].asleep)
-			ret = prepare_copy(stop, i, &stacks->copies[stacks->count++]);
+			prepare_copy(stop, i, &stacks->copies[stacks->count++]);
+	if (!ret)
+		ret = give_memory(stop, stacks);
 	for (size_t i = 0; !ret && i < stacks->count; i += BATCH_MAX)
 		read_batch(stop->alive, &stacks->copies[i],
 			   stacks->count - i < BATCH_MAX ? stacks->count - i : BATCH_MAX);
@@ -148,8 +166,7 @@ void attach_stacks_free(struct attach_stacks *stacks)
 	if (!stacks)
 		return;
 	unwinder_close(stacks->unwinder);
-	for (size_t i = 0; i < stacks->count; i++)
-		free((void *)stacks->copies[i].bytes);
+	spare_free(&stacks->memory);
 	space_free(&stacks->space);
 	free(stacks);
 }

@@ -8,11 +8,11 @@
  * Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/kcmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,8 +21,10 @@
 
 #define STOP_MAX_NS 2000000000u
 #define TRIES	    4
-#define PAUSE_NS    50000      /* between looks at them */
-#define ALONE_NS    50000000   /* how often the tracer looks whether the tool is there */
+#define PAUSE_NS    50000    /* between looks at them */
+#define ALONE_NS    50000000 /* how often the tracer looks whether the tool is there */
+#define STACK_USED  16384u   /* of most threads' stacks no more is live */
+#define READY_MAX   (16u << 20)
 #define TIDS	    (1u << 22) /* Linux: its largest thread id, and one */
 
 static bool is_known(const struct attach_stop *stop, pid_t tid)
@@ -86,6 +88,8 @@ static int hold_new(struct attach_stop *stop, pid_t pid, size_t *added)
 		if (!is_known(stop, tids[i]))
 			ret = hold_one(stop, tids[i]);
 	free(tids);
+	if (!stop->began_ns)
+		stop->began_ns = now_ns();
 	for (size_t i = before; i < stop->count; i++)
 		hold_interrupt(&stop->held[i]);
 	*added += stop->count - before;
@@ -95,17 +99,12 @@ static int hold_new(struct attach_stop *stop, pid_t pid, size_t *added)
 /* Children that run in the memory of a parent which sleeps until they let go of it: vfork, posix_spawn. */
 static int hold_lodgers(struct attach_stop *stop, pid_t sleeper, size_t *added)
 {
-	char path[64], text[512], *rest = NULL;
-	ssize_t got;
-	int fd, ret = 0;
+	char name[32], text[512], *rest = NULL;
+	int ret = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)stop->pid, (int)sleeper);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	snprintf(name, sizeof(name), "task/%d/children", (int)sleeper);
+	if (proc_text(stop->pid, name, text, sizeof(text)))
 		return 0;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = 0;
 	for (char *word = strtok_r(text, " ", &rest); word && !ret; word = strtok_r(NULL, " ", &rest)) {
 		pid_t child = (pid_t)strtol(word, NULL, 10);
 
@@ -235,7 +234,6 @@ static int trace(void *context)
 {
 	struct attach_stop *stop = context;
 
-	stop->began_ns = now_ns();
 	stop->result = hold_all(stop);
 	if (!stop->result)
 		stop->result = describe_all(stop);
@@ -246,6 +244,7 @@ static int trace(void *context)
 		stop->result = stop->job(stop, stop->context);
 	}
 	hold_end(stop->held, stop->count);
+	stop->ended_ns = now_ns();
 	return 0;
 }
 
@@ -286,6 +285,8 @@ static void free_stop(struct attach_stop *stop)
 	sem_destroy(&stop->asked);
 	sem_destroy(&stop->done);
 	space_free(&stop->space);
+	spare_free(&stop->to_scan);
+	spare_free(&stop->to_copy);
 	free(stop->threads);
 	free(stop->held);
 	free(stop->seen);
@@ -293,11 +294,49 @@ static void free_stop(struct attach_stop *stop)
 	free(stop);
 }
 
+/* Memory for what will be read, as much as so many threads mostly need. */
+static int make_ready(struct attach_stop *stop)
+{
+	size_t count, ready;
+	pid_t *tids;
+	int ret = proc_threads(stop->pid, &tids, &count);
+
+	if (ret)
+		return ret;
+	free(tids);
+	ready = count * STACK_USED < READY_MAX ? count * STACK_USED : READY_MAX;
+	stop->held = calloc(count, sizeof(*stop->held));
+	stop->room = stop->held ? count : 0;
+	ret = spare_get(&stop->to_scan, SCAN_BATCH, ready);
+	return ret ? ret : spare_get(&stop->to_copy, ready, ready);
+}
+
+/* Where CPUs are few, other processes' work would be waited for while the target waits for us.  Only root may. */
+static void hurry(struct attach_stop *stop)
+{
+	errno = 0;
+	stop->nice = getpriority(PRIO_PROCESS, 0);
+	if (errno || setpriority(PRIO_PROCESS, 0, PRIO_MIN))
+		stop->nice = PRIO_MIN;
+}
+
+static void take_time(const struct attach_stop *stop)
+{
+	if (stop->nice != PRIO_MIN)
+		setpriority(PRIO_PROCESS, 0, stop->nice);
+}
+
 static int start(struct attach_stop *stop)
 {
-	sem_init(&stop->asked, 0, 0);
-	sem_init(&stop->done, 0, 0);
-	return tracer_start(&stop->tracer, trace, stop);
+	int ret = make_ready(stop);
+
+	if (ret)
+		return ret;
+	hurry(stop);
+	ret = tracer_start(&stop->tracer, trace, stop);
+	if (ret)
+		take_time(stop);
+	return ret;
 }
 
 static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count,
@@ -308,8 +347,11 @@ static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, s
 	int ret;
 
 	*out = NULL;
-	if (stop)
+	if (stop) {
 		stop->seen = calloc(1, TIDS / 8);
+		sem_init(&stop->asked, 0, 0);
+		sem_init(&stop->done, 0, 0);
+	}
 	if (!stop || !ids || !stop->seen) {
 		if (stop)
 			free(stop->seen);
@@ -361,14 +403,16 @@ int attach_stop(struct attach_stop **out, pid_t pid, const pid_t *except, size_t
 
 uint64_t attach_resume(struct attach_stop *stop)
 {
-	uint64_t elapsed;
+	uint64_t elapsed = 0;
 
 	if (!stop)
 		return 0;
 	stop->job = NULL;
 	sem_post(&stop->asked);
 	tracer_join(&stop->tracer);
-	elapsed = now_ns() - stop->began_ns;
+	take_time(stop);
+	if (stop->began_ns)
+		elapsed = (stop->ended_ns ? stop->ended_ns : now_ns()) - stop->began_ns;
 	free_stop(stop);
 	return elapsed;
 }

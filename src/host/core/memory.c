@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <host/space.h>
+
 #include "memory.h"
 
 #define REGIONS_MAX (1u << 20)
@@ -138,25 +140,23 @@ int core_memory_file(struct core_memory *memory, const char *path, struct callta
 
 static int add_mappings(struct core_memory *memory, pid_t pid)
 {
-	char path[64], line[4400], rights[5];
-	FILE *maps;
-	int ret = 0;
+	struct space space;
+	int ret = space_read(&space, pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return -errno;
-	while (!ret && fgets(line, sizeof(line), maps)) {
-		struct core_region region = {.fd = memory->fds[0]};
+	if (ret == -ESRCH) /* it ends just now, and has no memory any more */
+		return 0;
+	for (size_t i = 0; !ret && i < space.count; i++) {
+		const struct map *map = &space.maps[i];
+		const struct core_region region = {.lo = map->lo,
+						   .hi = map->hi,
+						   .offset = map->lo,
+						   .size = map->hi - map->lo,
+						   .fd = memory->fds[0]};
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &region.lo, &region.hi, rights) != 3)
-			continue;
-		region.offset = region.lo;
-		region.size = region.hi - region.lo;
-		if (rights[0] == 'r' && rights[3] == 's') /* ours are shared */
+		if (map->bits & MAP_READ && map->bits & MAP_PUBLIC) /* ours are shared */
 			ret = add_region(memory, &region);
 	}
-	fclose(maps);
+	space_free(&space);
 	return ret;
 }
 

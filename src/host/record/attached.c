@@ -17,10 +17,10 @@
 
 #include <host/attach/attach.h>
 #include <host/elf/imports.h>
+#include <host/space.h>
 
 #include "attached.h"
 #include "found.h"
-#include "maps.h"
 
 #define ANSWER_NS 5000000000u /* for the agent's answer while the program's threads are stopped */
 #define PAUSE_NS  2000000
@@ -31,28 +31,20 @@ bool attached_is_open(const struct process *process)
 }
 
 /* Every file that the process has mapped to run. */
-static int consider_maps(struct session *session, struct found *found, FILE *maps)
+static int consider_maps(struct session *session, struct found *found, const struct space *space)
 {
-	pid_t pid = session->options->pid;
-	struct mapping mapping;
-	char line[4400], permissions[8];
 	int ret = 0;
 
-	while (!ret && fgets(line, sizeof(line), maps)) {
-		int fd;
+	for (size_t i = 0; !ret && i < space->count; i++) {
+		const struct map *map = &space->maps[i];
+		int fd = map->bits & MAP_EXEC ? space_open(session->options->pid, map) : -ENOENT;
 
-		mapping.path[0] = 0;
-		if (sscanf(line, "%*x-%*x %7s %*x %x:%x %lu %4095[^\n]", permissions, &mapping.major, &mapping.minor,
-			   &mapping.inode, mapping.path) < 5 ||
-		    permissions[2] != 'x' || mapping.path[0] != '/')
-			continue;
-		fd = maps_open(pid, &mapping);
 		if (fd < 0)
-			continue; /* replaced: left alone */
-		found->asan |= strstr(mapping.path, "/libasan.so") != NULL;
-		if (strstr(mapping.path, "/libtsan.so"))
+			continue; /* no file, or replaced: left alone */
+		found->asan |= strstr(map->path, "/libasan.so") != NULL;
+		if (strstr(map->path, "/libtsan.so"))
 			found->greedy = "ThreadSanitizer";
-		ret = found_consider(found, session, fd, mapping.path, found->count != 0);
+		ret = found_consider(found, session, fd, map->path, found->count != 0);
 		close(fd);
 	}
 	return ret;
@@ -82,8 +74,7 @@ static int consider_program(struct session *session, struct found *found)
 int attached_check(struct session *session, struct calltap_diag *diag)
 {
 	struct found found = {0};
-	char path[64];
-	FILE *maps;
+	struct space space;
 	int ret;
 
 	session->machine = machine_native();
@@ -91,15 +82,14 @@ int attached_check(struct session *session, struct calltap_diag *diag)
 	ret = attach_check(session->options->pid, diag);
 	if (ret)
 		return ret;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)session->options->pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return calltap_diag_set(diag, -errno, "cannot look into process %d: %s", (int)session->options->pid,
-					strerror(errno));
+	ret = space_read(&space, session->options->pid);
+	if (ret && ret != -ESRCH)
+		return calltap_diag_set(diag, ret, "cannot look into process %d: %s", (int)session->options->pid,
+					strerror(-ret));
 	ret = consider_program(session, &found);
 	if (!ret)
-		ret = consider_maps(session, &found, maps);
-	fclose(maps);
+		ret = consider_maps(session, &found, &space);
+	space_free(&space);
 	if (ret)
 		ret = calltap_diag_set(diag, ret, "cannot read the objects of process %d: %s",
 				       (int)session->options->pid, strerror(-ret));
@@ -198,19 +188,15 @@ int attached_stop(struct session *session, const struct process *process, struct
 
 int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, size_t max)
 {
-	char path[64], line[4400], permissions[8];
-	unsigned long lo, hi;
+	struct space space;
 	size_t count = 0;
-	FILE *maps;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	while (maps && count < max && fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx %7s", &lo, &hi, permissions) == 3 && permissions[2] == 'x' &&
-		    strstr(line, name))
-			ranges[count++] = (struct attach_range){lo, hi};
-	if (maps)
-		fclose(maps);
+	if (space_read(&space, pid))
+		return 0;
+	for (size_t i = 0; count < max && i < space.count; i++)
+		if (space.maps[i].bits & MAP_EXEC && strstr(space.maps[i].path, name))
+			ranges[count++] = (struct attach_range){space.maps[i].lo, space.maps[i].hi};
+	space_free(&space);
 	return (int)count;
 }
 

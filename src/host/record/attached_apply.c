@@ -23,6 +23,7 @@ struct insides {
 /* One look at the threads. */
 struct look {
 	const struct insides *insides;
+	struct attach_ahead *ahead;
 	struct attach_range loaders[LOADERS];
 	size_t loader_count;
 	bool in_loader;
@@ -134,10 +135,11 @@ static int try_once(struct session *session, struct process *process, struct loo
 
 	if (ret)
 		return ret;
+	attach_use(stop, look->ahead);
 	attach_threads(stop, &threads);
 	done->error = -EAGAIN;
 	/* From here on the agent sees each filter before it is there: its functions stand before those that set one. */
-	if (attach_is_sandboxed(process->pid)) {
+	if (attach_is_sandboxed(stop)) {
 		session_diagnose(
 			session,
 			"process %d has shut itself into a seccomp sandbox meanwhile, which may end it for what "
@@ -179,12 +181,15 @@ int attached_apply(struct session *session, struct process *process)
 	struct calltap_msg_apply_done done = {.error = -EAGAIN};
 	int ret = find_insides(process, &insides);
 
+	if (attach_ahead_read(&look.ahead, process->pid))
+		look.ahead = NULL; /* then the stop takes longer */
 	look.loader_count = (size_t)attached_text_of(process->pid, "/ld-", look.loaders, LOADERS);
 	for (int i = 1; !ret && done.error == -EAGAIN && i <= ATTACHED_TRIES; i++) {
 		if (i > 1)
 			attached_pause(0);
 		ret = try_once(session, process, &look, i == ATTACHED_TRIES, &done);
 	}
+	attach_ahead_free(look.ahead);
 	free(insides.ranges);
 	if (!ret && done.error == -ESTALE && process->stale++ < STALE_MAX)
 		return ask_again(process);

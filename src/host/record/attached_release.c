@@ -7,16 +7,21 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <host/space.h>
 
 #include "attached.h"
 
 #define TEXTS	  8    /* mappings of code of one name, at most */
 #define UNWINDING 4096 /* so near to the stack pointer, an address in an unwinder is taken for its frame's */
 
+#define ENDING_MS   500
 #define TRYING_NS   5000000000u /* the agent waits for longer (AGENT_RELEASE_MS) */
 #define REST_FACTOR 4		/* the program runs for so many times as long as it was stopped, before another try */
 
@@ -99,35 +104,30 @@ static bool is_in(const struct places *places, enum place kind, uint64_t address
  */
 static int add_regions(struct places *places, const struct process *process)
 {
-	char path[64], *line = NULL, permissions[8], name[2];
-	size_t room = 0;
-	unsigned long lo, hi, inode;
-	FILE *maps;
-	int mem;
+	struct space space;
+	char path[64];
+	int mem, ret;
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process->pid);
 	mem = open(path, O_RDONLY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)process->pid);
-	maps = mem < 0 ? NULL : fopen(path, "re");
-	while (maps && getline(&line, &room, maps) > 0) {
+	if (mem < 0)
+		return -ESRCH;
+	ret = space_read(&space, process->pid) ? -ESRCH : 0;
+	for (size_t i = 0; !ret && i < space.count; i++) {
+		const struct map *map = &space.maps[i];
 		uint64_t first = 0;
-		bool ours;
 
-		if (sscanf(line, "%lx-%lx %7s %*x %*x:%*x %lu %1s", &lo, &hi, permissions, &inode, name) != 4 ||
-		    inode || permissions[2] != 'x' || pread(mem, &first, sizeof(first), (off_t)lo) != sizeof(first))
+		if (map->inode || map->path[0] || !(map->bits & MAP_EXEC) ||
+		    pread(mem, &first, sizeof(first), (off_t)map->lo) != sizeof(first) ||
+		    !is_in(places, IN_AGENT, first))
 			continue;
-		ours = is_in(places, IN_AGENT, first);
-		if (ours && grow(places))
-			break;
-		if (ours)
-			add(places, &(struct attach_range){lo, hi}, IN_STUBS);
+		ret = grow(places);
+		if (!ret)
+			add(places, &(struct attach_range){map->lo, map->hi}, IN_STUBS);
 	}
-	free(line);
-	if (maps)
-		fclose(maps);
-	if (mem >= 0)
-		close(mem);
-	return maps ? 0 : -ESRCH;
+	space_free(&space);
+	close(mem);
+	return ret;
 }
 
 static int find_places(const struct process *process, struct places *places)
@@ -290,12 +290,24 @@ int attached_let_go(struct session *session, struct process *process)
 	return ret;
 }
 
+/* Its sockets are closed a moment before it has ended. */
+static bool has_ended(pid_t pid)
+{
+	struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+	bool has = ended.fd < 0 || poll(&ended, 1, ENDING_MS) != 0;
+
+	if (ended.fd >= 0)
+		close(ended.fd);
+	return has;
+}
+
 void attached_release(struct session *session, struct process *process)
 {
 	int ret = attached_let_go(session, process);
 
-	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ESRCH)
-		return; /* it has ended */
+	/* An agent that was kept waiting for too long is gone, too. */
+	if ((ret == -EPIPE || ret == -ECONNRESET || ret == -ESRCH) && has_ended(process->pid))
+		return;
 	if (ret)
 		session_diagnose(
 			session,

@@ -13,24 +13,25 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "maps.h"
+#include <host/space.h>
+
 #include "session.h"
 
-static int image_at(struct session *session, struct process *process, FILE *maps,
+static int image_at(struct session *session, struct process *process, const struct space *space,
 		    const struct calltap_msg_object *object, struct image **image)
 {
-	struct mapping mapping;
+	const struct map *map = space_find(space, object->dynamic);
 	int fd, ret;
 
 	*image = NULL;
-	if (maps_find(maps, object->dynamic, &mapping))
-		return 0; /* the vdso */
-	fd = maps_open(process->pid, &mapping);
+	if (!map)
+		return 0;
+	fd = space_open(process->pid, map);
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 		return fd;
 	if (fd < 0)
-		return 0; /* replaced or out of sight: left alone */
-	ret = images_get(image, &session->images, fd, mapping.path, true);
+		return 0; /* the vdso; replaced or out of sight: left alone */
+	ret = images_get(image, &session->images, fd, map->path, true);
 	if (!ret && process->attached)
 		ret = attached_pointers(process, fd, object->base);
 	close(fd);
@@ -155,7 +156,7 @@ int plan_send_variant(struct session *session, struct process *process, uint32_t
 	return plan_send(session, process, added, CALLTAP_PLAN_STUBS);
 }
 
-static int plan_object(struct session *session, struct process *process, FILE *maps,
+static int plan_object(struct session *session, struct process *process, const struct space *space,
 		       const struct calltap_msg_object *object)
 {
 	struct target_map *map;
@@ -164,7 +165,7 @@ static int plan_object(struct session *session, struct process *process, FILE *m
 
 	if (known_map(process, object, NULL))
 		return 0;
-	ret = image_at(session, process, maps, object, &image);
+	ret = image_at(session, process, space, object, &image);
 	if (ret || !image)
 		return ret;
 	/* The same file back at the same place: its stubs are there still. */
@@ -189,9 +190,8 @@ static int plan_object(struct session *session, struct process *process, FILE *m
 
 int plan_report(struct session *session, struct process *process)
 {
-	char path[64];
-	FILE *maps;
-	int ret = 0;
+	struct space space;
+	int ret;
 
 	for (uint32_t i = 0; i < process->map_count; i++) {
 		bool still = false;
@@ -200,13 +200,12 @@ int plan_report(struct session *session, struct process *process)
 			still = lies_at(&process->maps[i], process->report[k]);
 		process->maps[i].mapped = process->maps[i].mapped && still;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)process->pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return -errno;
+	ret = space_read(&space, process->pid);
+	if (ret == -ESRCH) /* its initial thread has ended: no object is found */
+		ret = 0;
 	for (uint32_t k = 0; k < process->report_count && !ret; k++)
-		ret = plan_object(session, process, maps, process->report[k]);
-	fclose(maps);
+		ret = plan_object(session, process, &space, process->report[k]);
+	space_free(&space);
 	if (!ret && session->emulated && !process->map_count)
 		session_diagnose(session,
 				 "process %d was not recorded: its emulator has its memory at other addresses than it "

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <host/space.h>
+
 #include "session.h"
 
 #define PATIENCE_NS 200000000u /* for a first call, after the last process that is followed has ended */
@@ -74,21 +76,16 @@ bool strays_may_come(struct session *session)
 
 void strays_note_executed(struct session *session, struct process *process)
 {
-	char path[64], line[4400];
-	bool ours = false, any = false;
-	FILE *maps;
+	struct space space;
+	bool ours = false;
 
-	if (!process->alone || process->executed)
+	/* No mapping: it is about to end. */
+	if (!process->alone || process->executed || space_read(&space, process->pid))
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)process->pid);
-	maps = fopen(path, "re");
-	/* None: it is about to end.  Ours among them: it is not yet, or still the old one. */
-	while (maps && fgets(line, sizeof(line), maps)) {
-		any = true;
-		ours |= strstr(line, "/memfd:calltap-board") != NULL;
-	}
-	if (maps)
-		fclose(maps);
-	process->executed = any && !ours;
+	/* Ours among them: it is not yet another program, or still the old one. */
+	for (size_t i = 0; i < space.count; i++)
+		ours |= strstr(space.maps[i].path, "/memfd:calltap-board") != NULL;
+	space_free(&space);
+	process->executed = !ours;
 	session->result->executed += process->executed;
 }

@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "maps.h"
+#include <host/space.h>
+
 #include "session.h"
 
 #define CHUNK (64u << 10)
@@ -38,14 +39,14 @@ static bool was_patched(const struct verifier *verifier, int fd)
 	return false;
 }
 
-static void compare(struct verifier *verifier, int fd, uint64_t lo, uint64_t hi, uint64_t offset)
+static void compare(struct verifier *verifier, int fd, const struct map *map)
 {
 	struct record_result *result = verifier->session->result;
 
-	for (uint64_t at = lo; at < hi; at += CHUNK) {
-		size_t size = hi - at < CHUNK ? hi - at : CHUNK;
+	for (uint64_t at = map->lo; at < map->hi; at += CHUNK) {
+		size_t size = map->hi - at < CHUNK ? map->hi - at : CHUNK;
 		ssize_t got = pread(verifier->mem, verifier->there, size, (off_t)at);
-		ssize_t had = pread(fd, verifier->file, size, (off_t)(offset + (at - lo)));
+		ssize_t had = pread(fd, verifier->file, size, (off_t)(map->offset + (at - map->lo)));
 
 		if (got < 0 || had < 0)
 			return;
@@ -56,47 +57,34 @@ static void compare(struct verifier *verifier, int fd, uint64_t lo, uint64_t hi,
 	}
 }
 
-static void verify_line(struct verifier *verifier, const char *line)
+static void verify_map(struct verifier *verifier, const struct map *map)
 {
-	struct mapping mapping = {0};
-	unsigned long lo, hi, offset;
-	char permissions[8];
-	int fd;
+	int fd = map->bits & MAP_EXEC ? space_open(verifier->process->pid, map) : -ENOENT;
 
-	if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %4095[^\n]", &lo, &hi, permissions, &offset, &mapping.major,
-		   &mapping.minor, &mapping.inode, mapping.path) < 8 ||
-	    permissions[2] != 'x' || mapping.path[0] != '/')
-		return;
-	mapping.lo = lo;
-	mapping.hi = hi;
-	fd = maps_open(verifier->process->pid, &mapping);
 	if (fd < 0)
 		return;
 	if (was_patched(verifier, fd))
-		compare(verifier, fd, lo, hi, offset);
+		compare(verifier, fd, map);
 	close(fd);
 }
 
 void verify_text(struct session *session, const struct process *process)
 {
 	struct verifier verifier = {.session = session, .process = process, .mem = -1};
-	char path[64], *line = NULL;
-	size_t room = 0;
-	FILE *maps;
+	struct space space;
+	char path[64];
+	bool known = !space_read(&space, process->pid);
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process->pid);
 	verifier.mem = open(path, O_RDONLY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)process->pid);
-	maps = fopen(path, "re");
 	verifier.there = malloc(CHUNK);
 	verifier.file = malloc(CHUNK);
-	while (maps && verifier.mem >= 0 && verifier.there && verifier.file && getline(&line, &room, maps) > 0)
-		verify_line(&verifier, line);
-	free(line);
+	known = known && verifier.mem >= 0 && verifier.there && verifier.file;
+	for (size_t i = 0; known && i < space.count; i++)
+		verify_map(&verifier, &space.maps[i]);
+	space_free(&space);
 	free(verifier.there);
 	free(verifier.file);
-	if (maps)
-		fclose(maps);
 	if (verifier.mem >= 0)
 		close(verifier.mem);
 }

@@ -1,0 +1,53 @@
+/*
+ * The address space of a process, as /proc/PID/maps has it: the one reader of
+ * that file in the tool.
+ *
+ * Callers: attach, record, core.  Context: host; a target chooses what is in
+ * there.
+ */
+#ifndef HOST_SPACE_H
+#define HOST_SPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum map_bits { MAP_READ = 1, MAP_WRITE = 2, MAP_EXEC = 4, MAP_PUBLIC = 8 };
+
+struct map {
+	uint64_t lo, hi, offset;
+	unsigned long inode;
+	unsigned major, minor;
+	unsigned bits;	  /* enum map_bits */
+	const char *path; /* "" = anonymous */
+};
+
+/* The mappings of a process, sorted. */
+struct space {
+	struct map *maps;
+	size_t count;
+	char *text;
+	size_t size; /* of the text, its NUL included */
+};
+
+/*
+ * alive: a thread that has not ended; an initial thread that has shows no
+ * memory: -ESRCH, with an empty space.
+ */
+int space_read(struct space *space, pid_t alive) __attribute__((warn_unused_result));
+/* Of such a text, whose size counts its NUL; it is freed with the space, or at once if there is none. */
+int space_parse(struct space *space, char *text, size_t size) __attribute__((warn_unused_result));
+int space_copy(struct space *to, const struct space *from) __attribute__((warn_unused_result));
+void space_free(struct space *space);
+/* The mapping that the address is in; NULL = none. */
+const struct map *space_find(const struct space *space, uint64_t address);
+
+/*
+ * Open the mapping's file to read it, as the target sees it, which may be in
+ * another root: the descriptor, or -errno.  Only the very file that is mapped
+ * will do (-ESTALE: another one has its name now).
+ */
+int space_open(pid_t alive, const struct map *map) __attribute__((warn_unused_result));
+
+#endif
