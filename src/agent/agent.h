@@ -20,6 +20,7 @@
 #include <patch/pages.h>
 #include <patch/poke.h>
 #include <patch/sites.h>
+#include <probe/handlers.h>
 #include <probe/thread.h>
 
 #define AGENT_NAME_MAX	 100   /* of the session's socket */
@@ -29,6 +30,8 @@
 #define AGENT_RELEASE_MS 10000 /* likewise for a RELEASE, after DETACHED */
 #define AGENT_OWN_STACK	 (64ul << 10)
 #define AGENT_DLHOOKS	 16   /* places in the loader, at most */
+#define AGENT_HANDLED	 64   /* tables of handlers, at most: the program has moved its own so often */
+#define AGENT_FAULTS	 4    /* signals that a handler's fault may be */
 #define AGENT_STATUS_MAX 4096 /* of /proc/PID/status */
 /* Of probe_context.wiped, whole pages. */
 #define AGENT_WIPED_SIZE ((sizeof(struct probe_wiped) + CALLTAP_PAGE - 1) & ~(size_t)(CALLTAP_PAGE - 1))
@@ -90,6 +93,17 @@ struct agent_dlhook {
 	uint8_t old[ARCH_HOOK_BYTES];
 };
 
+/* As rt_sigaction takes it. */
+struct agent_action {
+	uint64_t handler, flags, restorer, mask;
+};
+
+/* A signal that a handler's fault may be. */
+struct agent_fault {
+	struct agent_action old; /* the program's */
+	bool taken;
+};
+
 enum agent_text {
 	AGENT_TEXT_FREE,
 	AGENT_TEXT_OURS,   /* the control thread writes to text */
@@ -119,6 +133,7 @@ struct agent {
 	uint32_t back;		/* it is one that comes after such a one */
 	uint32_t no_children;	/* a sandbox forbids what a forked child's start takes */
 	uint32_t blind;		/* a sandbox forbids to look at the next one's filter */
+	uint32_t attaching;	/* 1: a thread is in calltap_agent_attach(), or its control thread has not begun */
 	uint32_t attached;	/* the session began in a process that ran already */
 	uint32_t late;		/* the agent came by dlopen: it is behind those whose functions it stands in front of */
 	uint32_t keep;		/* recording goes on without the tool */
@@ -129,7 +144,11 @@ struct agent {
 	struct agent_store pointers; /* struct agent_pointer */
 	void *tables;		     /* the trace's tables, for readers of our memory */
 	uint64_t tables_size;
-	struct agent_store triggers; /* struct agent_mapped */
+	struct agent_store triggers;			   /* struct agent_mapped */
+	struct probe_handled_table handled[AGENT_HANDLED]; /* the last one is in use */
+	uint32_t handled_count;
+	uint64_t handled_file; /* inode of the last one's */
+	struct agent_fault faults[AGENT_FAULTS];
 	uint64_t arena_sizes[PROBE_ARENAS];
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
@@ -212,6 +231,24 @@ int agent_tables_take(const struct calltap_msg_tables *tables, int fd) __attribu
 int agent_triggers_take(const struct calltap_msg_triggers *triggers, int fd) __attribute__((warn_unused_result));
 /* Nobody records: unmap them. */
 void agent_settings_release(void);
+
+/* handlers.c: answer a HANDLERS, a HANDLERS_WAIT; -EPROTO when the size is wrong. */
+int agent_handlers_take(const struct calltap_msg_handlers *message, int fd) __attribute__((warn_unused_result));
+int agent_handlers_wait(const struct calltap_msg *message) __attribute__((warn_unused_result));
+/* Stubs are made of these sites. */
+void agent_handlers_note(const struct calltap_site *sites, uint32_t count);
+/* Does a thread run handlers? */
+bool agent_handlers_run(void) __attribute__((warn_unused_result));
+/* None is called any more; waits for those that run, bounded. */
+void agent_handlers_end(void);
+/* Unmap it all: no thread is in the dispatcher. */
+void agent_handlers_release(void);
+
+/* <cpu>/vectors.c: how its vector registers are kept around handlers. */
+void agent_vectors_find(struct probe_handled_table *table);
+/* <cpu>/faults.c: faults come to us first; and no more, unless the program has set something else. */
+void agent_faults_take(void);
+void agent_faults_give_back(void);
 
 /* sites.c: carry a SWITCH out, whose size is right. */
 void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap_msg_switch_done *done);

@@ -66,14 +66,11 @@ static void begin_session(struct calltap_attach *attach)
 	agent_tid_find();
 }
 
-int calltap_agent_attach(struct calltap_attach *attach)
+/* It is this thread alone that does. */
+static int begin(struct calltap_attach *attach)
 {
 	long tid;
 
-	if (attach->version != CALLTAP_ABI_VERSION)
-		return refuse(attach, -EPROTO, "the agent is of another version than the tool");
-	if (base_strlen(attach->session) >= sizeof(agent.session))
-		return refuse(attach, -EINVAL, "the session's name is too long for the agent");
 	if (has_control_thread())
 		return refuse(attach, -EBUSY, "it is traced already, or was until a moment ago");
 	if (has_other_pages() || arch_in_valgrind())
@@ -91,6 +88,24 @@ int calltap_agent_attach(struct calltap_attach *attach)
 		return refuse(attach, (int)tid, "it can start no thread for the agent");
 	}
 	return 0;
+}
+
+int calltap_agent_attach(struct calltap_attach *attach)
+{
+	int ret;
+
+	if (attach->version != CALLTAP_ABI_VERSION)
+		return refuse(attach, -EPROTO, "the agent is of another version than the tool");
+	if (base_strlen(attach->session) >= sizeof(agent.session))
+		return refuse(attach, -EINVAL, "the session's name is too long for the agent");
+	/* Two tools may come at once, by two threads. */
+	if (__atomic_exchange_n(&agent.attaching, 1, __ATOMIC_ACQ_REL))
+		return refuse(attach, -EBUSY, "it is traced already, or is about to be");
+	ret = begin(attach);
+	/* Else the control thread does, once it is to be seen. */
+	if (ret)
+		__atomic_store_n(&agent.attaching, 0, __ATOMIC_RELEASE);
+	return ret;
 }
 
 void agent_attach_settle(void)

@@ -38,6 +38,7 @@ union message {
 	struct calltap_msg_detach detach;
 	struct calltap_msg_tables tables;
 	struct calltap_msg_triggers triggers;
+	struct calltap_msg_handlers handlers;
 	char bytes[CALLTAP_MSG_MAX];
 };
 
@@ -138,7 +139,7 @@ static void begin_recording(const struct calltap_msg_setup *setup)
 	probe_context.depth_max = setup->depth_max;
 	probe_context.tree_filter = setup->tree_filter;
 	probe_context.profile = setup->mode == CALLTAP_MODE_PROFILE;
-	probe_context.timed = probe_context.profile;
+	probe_context.timed = probe_context.profile || probe_context.handled;
 	probe_context.wiped->pid = (uint32_t)sys_getpid();
 	probe_context.wiped->alive = 1;
 	__atomic_store_n(&probe_context.enabled, 1, __ATOMIC_RELEASE);
@@ -310,6 +311,10 @@ static int take(const union message *message, int fd, enum goodbye *goodbye)
 		return agent_tables_take(&message->tables, fd);
 	case CALLTAP_MSG_TRIGGERS:
 		return agent_triggers_take(&message->triggers, fd);
+	case CALLTAP_MSG_HANDLERS:
+		return agent_handlers_take(&message->handlers, fd);
+	case CALLTAP_MSG_HANDLERS_WAIT:
+		return agent_handlers_wait(&message->head);
 	case CALLTAP_MSG_DETACH:
 		*goodbye = goodbye_of(&message->detach);
 		return -EPIPE;
@@ -396,6 +401,7 @@ static void let_text_go(struct calltap_msg_detached *detached)
 	ready();
 	agent_sites_restore(detached);
 	agent_dlhook_remove();
+	agent_handlers_end();
 }
 
 /* In a process that ran already. */
@@ -418,6 +424,7 @@ static void end_session(enum goodbye goodbye)
 	if (agent.keep && goodbye == GOODBYE_NONE && agent.leave == AGENT_STAY) {
 		__atomic_store_n(&probe_context.shared.reader_gone, 1, __ATOMIC_SEQ_CST);
 		ready();
+		agent_handlers_end(); /* nobody is left who could take one back */
 		return;
 	}
 	let_text_go(&detached);
@@ -431,6 +438,7 @@ static int control_main(void *own_files)
 	int ret;
 
 	SYS(prctl, PR_SET_NAME, "calltap", 0, 0, 0, 0);
+	__atomic_store_n(&agent.attaching, 0, __ATOMIC_RELEASE); /* pairs with calltap_agent_attach(); we have our id */
 	if (!own_files && sys_failed(SYS(unshare, CLONE_FILES | CLONE_FS, 0, 0, 0, 0, 0))) {
 		count_unreached();
 		ready();

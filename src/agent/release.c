@@ -80,7 +80,7 @@ static void release_regions(void)
 static void release(const struct told *told, struct calltap_msg_released *done)
 {
 	*done = (struct calltap_msg_released){.head = {CALLTAP_MSG_RELEASED, sizeof(*done)}};
-	done->error = release_frames(told, &done->frames);
+	done->error = agent_handlers_run() ? -EAGAIN : release_frames(told, &done->frames);
 	if (done->error)
 		return;
 	done->pointers = agent_pointers_restore();
@@ -88,6 +88,7 @@ static void release(const struct told *told, struct calltap_msg_released *done)
 	probe_stacks_release();
 	release_regions();
 	agent_settings_release();
+	agent_handlers_release();
 	agent_memory_release();
 }
 
@@ -140,7 +141,13 @@ static int converse(uint64_t wait_ms)
 
 void agent_release_wait(void)
 {
-	if (converse(AGENT_RELEASE_MS))
+	int ret;
+
+	/* The tool tries again for a while when a handler of the program's own was in the way. */
+	do
+		ret = converse(AGENT_RELEASE_MS);
+	while (ret == -EAGAIN);
+	if (ret)
 		return; /* all stays, and the next session begins with this */
 }
 
@@ -175,5 +182,11 @@ int agent_leftovers_release(void)
 	if (!agent_has_leftovers())
 		return 0;
 	ret = send_regions();
-	return ret ? ret : converse(AGENT_READY_MS);
+	while (!ret) {
+		ret = converse(AGENT_READY_MS);
+		if (ret != -EAGAIN)
+			return ret;
+		ret = 0;
+	}
+	return ret;
 }

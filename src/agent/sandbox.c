@@ -81,6 +81,17 @@ static const struct call control_calls[] = {
 	ARCH_CONTROL_CALL,
 };
 
+/* The same where there are handlers of the program's own. */
+static const struct call handled_calls[] = {
+	{SYS_rt_sigaction, {11 /* SIGSEGV */, ANY, 0, 8}},
+	{SYS_rt_sigaction, {11, 0, ANY, 8}},
+	{SYS_fstat, {3, ANY}},
+	{SYS_mmap, {0, 32 << 20, 1, MAP_SHARED | MAP_NORESERVE, 3}},
+	{SYS_tgkill, {1000, 1000, 0}},
+	{SYS_futex, {ANY, 0, 0, ANY}},
+	{SYS_process_vm_readv, {1000, ANY, 1, ANY, 1, 0}},
+};
+
 /* What it takes to look at a filter. */
 static const struct call look_calls[] = {
 	{SYS_process_vm_readv, {1000, ANY, 1, ANY, 1, 0}},
@@ -141,7 +152,8 @@ static bool judge(struct agent_shut *shut, const void *program)
 	copy.filter = steps;
 	if (read) {
 		shut->probe_calls = ALLOWS(&copy, probe_calls);
-		shut->control_calls = ALLOWS(&copy, control_calls);
+		shut->control_calls =
+			ALLOWS(&copy, control_calls) && (!probe_context.handled || ALLOWS(&copy, handled_calls));
 		shut->look_calls = ALLOWS(&copy, look_calls);
 	}
 	sys_munmap(steps, size);

@@ -14,6 +14,7 @@
  */
 #include <probe/frames.h>
 #include <probe/graph.h>
+#include <probe/handlers.h>
 #include <probe/profile.h>
 #include <probe/thread.h>
 #include <probe/trigger.h>
@@ -68,12 +69,14 @@ static bool cover(struct probe_thread *thread, uint64_t slot)
 }
 
 /* A call that comes in at slot: its stack; NULL when it cannot be traced.  *came: FRAME_CAME or 0. */
-static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, uint32_t word, uint64_t *came)
+static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret,
+				  uint64_t *came)
 {
 	struct probe_stack *stack = NULL, *before = thread->stack;
 
+	/* A frame that an exit handler waits for keeps its stub: the one that it has called as its last is not seen. */
 	if (probe_can_record(thread) && (!probe_context.profile || probe_profile_has(thread, frames_id(word))) &&
-	    cover(thread, slot))
+	    cover(thread, slot) && !(probe_context.handled && probe_handled_waits(slot, *ret)))
 		stack = probe_stack_settle(thread, slot);
 	*came = stack && stack != before && stack->kind & STACK_SIGNAL ? FRAME_CAME : 0;
 	if (stack)
@@ -91,10 +94,19 @@ static int refuse(struct probe_thread *thread, struct probe_stack *stack, uint64
 	return 1;
 }
 
+/*
+ * Frames may come to be timed while this one is on its way through here, with
+ * planes that nobody has seen to.
+ */
+static bool is_timed(uint64_t slot)
+{
+	return probe_context.timed && (slot >> GRANULE_BITS == probe_thread.timed || probe_timed_is_covered(slot));
+}
+
 /* The frame is entered now; it is not in its chain yet, or goes on under another name. */
 static void note_time(uint64_t slot)
 {
-	if (!probe_context.timed)
+	if (!is_timed(slot))
 		return;
 	*arch_within(slot) = 0;
 	*arch_entered(slot) = arch_clock();
@@ -105,7 +117,7 @@ static void tell_entered(struct probe_thread *thread, uint64_t slot, uint32_t wo
 {
 	if (probe_context.profile)
 		probe_profile_open(thread, slot, frames_id(word));
-	else if (probe_context.timed)
+	else if (is_timed(slot))
 		probe_trigger_entered(thread, frames_id(word), *arch_entered(slot));
 }
 
@@ -144,7 +156,7 @@ static bool take_over_frame(struct probe_thread *thread, struct probe_stack *sta
 		return false;
 	frames_settle(thread, stack, slot, true);
 	link = *arch_link(slot);
-	if (probe_context.timed)
+	if (is_timed(slot))
 		end_of_tail_caller(thread, stack, slot, *ret);
 	arch_frame_rename(slot, ret);
 	note_time(slot);
@@ -185,7 +197,7 @@ int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, word, &came);
+	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
 
 	if (!stack)
 		return 1;
@@ -210,7 +222,7 @@ int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, word, &came);
+	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
 
 	if (!stack)
 		return 1;
@@ -231,7 +243,7 @@ int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, word, &came);
+	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
 
 	if (!stack)
 		return 1;
@@ -251,6 +263,42 @@ static void depart(struct probe_thread *thread, uint64_t slot)
 
 	if (stack)
 		frames_settle(thread, stack, slot, true);
+}
+
+/* The function was reached by a tail call, and is not to be recorded: its caller's frame goes on without a record. */
+static bool hide_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, const uint64_t *ret)
+{
+	uint64_t link;
+	uint32_t word;
+
+	if (!*arch_mirror(slot) || !probe_region_of(*ret))
+		return false;
+	frames_settle(thread, stack, slot, true);
+	link = *arch_link(slot);
+	word = arch_stub_word(*ret);
+	if (!(link & FRAME_UNRECORDED) && word)
+		probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
+	arch_frame_rename(slot, ret);
+	frames_count_down(thread, link);
+	*arch_link(slot) = (link & ~FRAME_COUNTED) | FRAME_UNRECORDED;
+	return true;
+}
+
+int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret)
+{
+	struct probe_thread *thread = &probe_thread;
+	uint64_t came;
+	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
+
+	if (!stack)
+		return 1;
+	open_gate(&thread->gate, slot);
+	open_gate(&thread->tree_gate, slot);
+	if (hide_frame(thread, stack, slot, ret))
+		return 0;
+	frames_settle(thread, stack, slot, false);
+	push_frame(stack, slot, ret, FRAME_UNRECORDED | came);
+	return 0;
 }
 
 /* Forget the frame at slot and give its return address back. */

@@ -17,6 +17,8 @@ int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_full(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret);
+/* Of a function that leaves no record and no filter behind: its return comes by a stub, that is all. */
+int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret);
 /* Each puts the return address back into *ret. */
 void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret);
 void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret);

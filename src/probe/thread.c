@@ -18,6 +18,9 @@ _Static_assert(offsetof(struct probe_stack, low) == PS_LOW, "entry.S");
 _Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
 _Static_assert(offsetof(struct probe_thread, timed) == PT_TIMED, "profile.S");
 _Static_assert(offsetof(struct probe_thread, table) == PT_TABLE, "profile.S");
+_Static_assert(offsetof(struct probe_thread, running) == PT_RUNNING, "handlers.S");
+_Static_assert(offsetof(struct probe_thread, runs) == PT_RUNS, "handlers.S");
+_Static_assert(offsetof(struct probe_context, enabled) == PC_ENABLED, "handlers.S");
 
 #define DEPTH_MAX     1024     /* bytes of stack that slow paths take at the most */
 #define CLAIM_WAIT_NS 2000000u /* block mode: how long a new thread waits for a ring at a time */
@@ -150,6 +153,8 @@ static void settle_in(struct probe_thread *thread, uint32_t place, int tid)
 	thread->writer = writer_of(place);
 	ring_of(place)->owner = owner - 1; /* counted up next */
 	ring_attach(thread->writer, ring_of(place), tid, !probe_context.shared.quiet);
+	/* Release: pairs with who waits for its handlers (agent/handlers.c). */
+	__atomic_store_n(&wiped->threads[thread->writer - wiped->writers], thread, __ATOMIC_RELEASE);
 	if (probe_context.profile)
 		probe_table_attach(thread, wiped->arenas[place / CALLTAP_ARENA_RINGS]);
 }

@@ -34,21 +34,23 @@ struct probe_table {
 	struct calltap_ring *ring;
 };
 
-/* Starts as PROBE_THREAD_NEW in every thread; entry.S and profile.S know the first six (offsets.h). */
+/* Starts as PROBE_THREAD_NEW in every thread; entry.S and its like know the first eight (offsets.h). */
 struct probe_thread {
-	struct ring_writer *writer; /* never NULL: the nil writer until the thread holds a ring */
-	uint64_t granule;	    /* slots in this granule of addresses have a mirror (mirror.c) */
-	struct probe_stack *stack;  /* the one of its last event; never NULL: probe_stack_none until the first */
-	uint64_t gate;		    /* gated stubs skip calls whose slot lies below this: without a tree filter */
-	uint64_t timed;		    /* slots in this granule have the planes of timed frames, too */
-	struct probe_table *table;  /* never NULL: probe_table_none until the thread holds one */
-	uint64_t tree_gate;	    /* the same, with one: ~0 outside all trees, whether there is a filter or not */
-	uint64_t tree;		    /* slot of the -g root we are in, 0 = none */
-	struct probe_stack *signal; /* the stack that its handlers run on, NULL = none */
-	uint32_t depth;		    /* open frames that were entered while there was a depth limit */
-	uint32_t attach_try;	    /* claims that found no ring, for backing off */
-	uint32_t switches;	    /* changes of `stack` */
-	uint32_t opening;	    /* a sub-buffer is being opened where signals cannot be blocked */
+	struct ring_writer *writer;    /* never NULL: the nil writer until the thread holds a ring */
+	uint64_t granule;	       /* slots in this granule of addresses have a mirror (mirror.c) */
+	struct probe_stack *stack;     /* the one of its last event; never NULL: probe_stack_none until the first */
+	uint64_t gate;		       /* gated stubs skip calls whose slot lies below this: without a tree filter */
+	uint64_t timed;		       /* slots in this granule have the planes of timed frames, too */
+	struct probe_table *table;     /* never NULL: probe_table_none until the thread holds one */
+	struct probe_handled *running; /* handlers.h: the call whose handlers run, NULL = none */
+	uint64_t runs;		       /* how often that began */
+	uint64_t tree_gate;	       /* the same, with one: ~0 outside all trees, whether there is a filter or not */
+	uint64_t tree;		       /* slot of the -g root we are in, 0 = none */
+	struct probe_stack *signal;    /* the stack that its handlers run on, NULL = none */
+	uint32_t depth;		       /* open frames that were entered while there was a depth limit */
+	uint32_t attach_try;	       /* claims that found no ring, for backing off */
+	uint32_t switches;	       /* changes of `stack` */
+	uint32_t opening;	       /* a sub-buffer is being opened where signals cannot be blocked */
 };
 /* What a thread starts with. */
 #define PROBE_THREAD_NEW                                                                                               \
@@ -71,7 +73,8 @@ struct probe_wiped {
 	uint32_t served;     /* 1: this process has a control thread, or had one */
 	uint32_t owners;     /* claims so far: struct calltap_ring.owner */
 	struct calltap_arena *arenas[PROBE_ARENAS];
-	uint32_t traded[PROBE_RINGS]; /* by arena and ring index: that ^ the index of its writer */
+	struct probe_thread *threads[PROBE_RINGS]; /* by their writers, once they have had one */
+	uint32_t traded[PROBE_RINGS];		   /* by arena and ring index: that ^ the index of its writer */
 	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* from writers_base on */
 	_Alignas(64) struct probe_table tables[PROBE_RINGS];  /* the same */
 };
@@ -91,7 +94,7 @@ struct probe_context {
 	uint32_t depth_max;
 	uint32_t tree_filter;
 	uint32_t profile;      /* 1: tables of sums, no records */
-	uint32_t timed;	       /* 1: frames are timed: a profile, or triggers */
+	uint32_t timed;	       /* 1: frames have the planes of timed ones: a profile, triggers, or handlers */
 	uint32_t enabled;      /* 0: nothing is recorded; frames that are open still return right */
 	uint32_t region_count; /* appended to by the control side: region first, count after (release) */
 	struct probe_region regions[PROBE_REGIONS];
@@ -99,6 +102,7 @@ struct probe_context {
 	void (*on_new_process)(void);
 	uint32_t writers_base; /* of this process; below are its ancestors' */
 	uint32_t writers_used; /* highest writer handed out + 1 */
+	uint32_t handled;      /* 1: there are handlers (handlers.h) */
 	int32_t tid_offset;    /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));

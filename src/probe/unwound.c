@@ -6,6 +6,7 @@
  * agent room stands in front of.  Context: probe.  doc/design/stacks.md.
  */
 #include <probe/frames.h>
+#include <probe/handlers.h>
 #include <probe/trigger.h>
 #include <probe/unwound.h>
 
@@ -54,6 +55,7 @@ int probe_frame_unwound(int version, int actions, uint64_t exception_class, void
 		probe_stack_ends(stack);
 	if (here > stack->lowest && here < stack->end)
 		frames_settle(thread, stack, here, false);
+	probe_handled_jump(probe_stack_top(stack));
 	if (probe_context.timed && !probe_context.profile && !(actions & UNWIND_FORCED))
 		tell_threw(thread, stack);
 	frames_drop(thread, stack, probe_stack_top(stack) + 1);
@@ -84,6 +86,7 @@ void probe_jump(uint64_t sp)
 	struct probe_thread *thread = &probe_thread;
 	struct probe_stack *stack, *target;
 
+	probe_handled_jump(sp);
 	if (thread->stack == &probe_stack_none || !probe_can_record(thread))
 		return;
 	stack = probe_stack_find(thread, (uint64_t)__builtin_frame_address(0));

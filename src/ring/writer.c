@@ -13,6 +13,7 @@ _Static_assert(offsetof(struct ring_writer, base) == RW_BASE, "entry.S");
 _Static_assert(offsetof(struct ring_writer, span) == RW_SPAN, "entry.S");
 _Static_assert(offsetof(struct ring_writer, span2) == RW_SPAN2, "entry.S");
 _Static_assert(offsetof(struct ring_writer, time_hi) == RW_TIME_HI, "entry.S");
+_Static_assert(offsetof(struct ring_writer, ring) == RW_RING, "handlers.S");
 _Static_assert(sizeof(struct ring_writer) == 64, "one cache line a thread");
 
 #define WAIT_STEP_NS 10000000u /* 10 ms: how often a waiting writer looks whether the reader lives */

@@ -22,7 +22,7 @@
 #include <calltap/abi/ring.h>
 #include <arch.h>
 
-/* Private to the target; entry.S knows the first five (offsets.h). */
+/* Private to the target; entry.S and its like know the first five, and ring (offsets.h). */
 struct ring_writer {
 	uint64_t cursor;  /* address of the next slot; 0 while there is no room */
 	uint64_t base;	  /* of the open sub-buffer's records */

@@ -176,7 +176,7 @@ static long fake_send(const struct calltap_msg *message, size_t size)
 {
 	fuzz_expect(size >= sizeof(*message) && message->size == size && size <= CALLTAP_MSG_MAX,
 		    "what the agent says is well formed");
-	fuzz_expect(message->type >= CALLTAP_MSG_HELLO && message->type <= CALLTAP_MSG_REGIONS,
+	fuzz_expect(message->type >= CALLTAP_MSG_HELLO && message->type <= CALLTAP_MSG_HANDLERS_DONE,
 		    "the agent says what an agent may say");
 	return (long)size;
 }
@@ -281,6 +281,7 @@ static void begin(const struct probe_thread *fresh)
 	static struct link_map map = {.l_name = (char *)"", .l_addr = TEXT};
 
 	memset(&agent, 0, sizeof(agent));
+	probe_handled_set(NULL);
 	memset(&probe_context, 0, sizeof(probe_context));
 	memcpy(&probe_thread, fresh, sizeof(*fresh));
 	__jit_debug_descriptor = (struct jit_descriptor){.version = 1};

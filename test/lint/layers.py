@@ -18,6 +18,7 @@ ROOMS = {
     "tracers": {"base"},  # what a stub is to do is decided in the host
     "host": {"base", "arch", "tracers", "include"},
     "cmd": {"base", "host", "tracers", "include"},
+    "lib": {"host", "include"},  # of the host what its build file says, no more: it lives in a program
 }
 FREESTANDING = {"stdint.h", "stddef.h", "stdbool.h", "stdatomic.h", "limits.h", "stdarg.h", "stdalign.h"}
 # Numbers of the kernel's interface come from its own headers, not from libc's.
@@ -30,6 +31,8 @@ ARCH_PARTS = {"isa": {"isa"}, "runtime": {"runtime", "isa"}, "native": {"native"
 # The parts that others than src/arch may use; "native" is what the host knows of the CPU that it runs on itself.
 ARCH_FOR = {"host": {"isa", "native"}}
 ARCH_FOR_TARGET = {"runtime"}
+# What the dispatcher and the handlers have in common: public, and part of the ABI.
+CALL = os.path.join("include", "calltap", "call.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 
 
@@ -67,7 +70,7 @@ def arch_error(path, target, name):
 
 def target_error(path, target, source_room, name):
     target_room = lint.room(target)
-    if target.startswith(os.path.join("include", "calltap", "abi") + os.sep):
+    if target.startswith(os.path.join("include", "calltap", "abi") + os.sep) or target == CALL:
         return None
     if target.startswith("include" + os.sep):
         target_room = "include"
@@ -111,10 +114,13 @@ def check(root):
 
 HEADER = {"src/host/x.h": "", "src/probe/p.h": "", "src/ring/r.h": "", "src/arch/x86/runtime/poke.h": "",
           "src/arch/x86/isa/isa.h": "", "src/arch/x86/native/native.h": "", "src/arch/arm/runtime/poke.h": "",
-          "src/arch/arm/isa/isa.h": "", "src/arch/generic/isa/bits.h": "", "src/arch/generic/runtime/all.h": ""}
+          "src/arch/arm/isa/isa.h": "", "src/arch/generic/isa/bits.h": "", "src/arch/generic/runtime/all.h": "",
+          "include/calltap/call.h": "", "include/calltap/calltap.h": ""}
 BAD = {
     "upward": {**HEADER, "src/ring/a.c": '#include "probe/p.h"\n'},
     "agent uses host": {**HEADER, "src/agent/a.c": '#include "host/x.h"\n'},
+    "probe uses the API": {**HEADER, "src/probe/a.c": "#include <calltap/calltap.h>\n"},
+    "library uses the agent": {**HEADER, "src/agent/agent.h": "", "src/lib/a.c": "#include <agent/agent.h>\n"},
     "host uses probe": {**HEADER, "src/host/a.c": '#include "probe/p.h"\n'},
     "host uses arch runtime": {**HEADER, "src/host/a.c": '#include "arch/x86/runtime/poke.h"\n'},
     "probe uses isa": {**HEADER, "src/probe/a.c": '#include "arch/x86/isa/isa.h"\n'},
@@ -136,6 +142,8 @@ GOOD = {"downward": {**HEADER, "src/probe/a.c": '#include <stdint.h>\n#include "
                      "src/arch/x86/runtime/a.c": '#include <poke.h>\n#include "arch/x86/isa/isa.h"\n'
                                                  '#include "arch/generic/runtime/all.h"\n',
                      "src/arch/generic/runtime/a.c": "#include <poke.h>\n",
+                     "src/probe/b.c": "#include <calltap/call.h>\n",
+                     "src/lib/a.c": '#include <stdio.h>\n#include <calltap/calltap.h>\n#include <host/x.h>\n',
                      "src/arch/x86/native/a.c": '#include <time.h>\n#include "arch/x86/isa/isa.h"\n'}}
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@
  * and gets SETUP and GO: its text is patched already.  ARENA may come at any
  * time, and SWITCH, which is answered by SWITCH_DONE, and CLOCK, also before
  * SETUP, which is answered by CLOCK_TOLD, and SET, TABLES and TRIGGERS, which
- * have no answer.  DETACH is answered by DETACHED when the text is as it was,
- * and the connection ends.  Either side takes an unknown type or a wrong size
- * as the end of the connection.
+ * have no answer.  HANDLERS and HANDLERS_WAIT are answered by HANDLERS_DONE.  DETACH is answered by DETACHED when the
+ * text is as it was, and the connection ends.  Either side takes an unknown type or a wrong size as the end of the
+ * connection.
  *
  * A process that was attached to runs meanwhile (CALLTAP_HELLO_ATTACHED):
  *
@@ -54,7 +54,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 4u
+#define CALLTAP_ABI_VERSION 5u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -72,6 +72,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_APPLY_DONE = 9,
 	CALLTAP_MSG_RELEASED = 10,
 	CALLTAP_MSG_REGIONS = 11,
+	CALLTAP_MSG_HANDLERS_DONE = 12,
 
 	CALLTAP_MSG_SETUP = 32,
 	CALLTAP_MSG_PLAN = 33,
@@ -87,6 +88,8 @@ enum calltap_msg_type {
 	CALLTAP_MSG_SET = 43,
 	CALLTAP_MSG_TABLES = 44,
 	CALLTAP_MSG_TRIGGERS = 45,
+	CALLTAP_MSG_HANDLERS = 46,
+	CALLTAP_MSG_HANDLERS_WAIT = 47, /* no more than a head */
 };
 
 struct calltap_msg {
@@ -179,6 +182,24 @@ struct calltap_msg_triggers {
 	uint64_t size;
 };
 
+/*
+ * Handlers of the program's own (handlers.h): the table of who wants which
+ * function's calls, struct calltap_handled by function id, in a memfd that
+ * comes along and never shrinks.
+ */
+struct calltap_msg_handlers {
+	struct calltap_msg head;
+	uint64_t functions; /* rows */
+	uint64_t handlers;  /* address of the struct calltap_handlers in the target; 0: it has none of its own */
+};
+
+/* After HANDLERS_WAIT, 0: every handler that ran when it came has returned; -EAGAIN: not yet, ask again. */
+struct calltap_msg_handlers_done {
+	struct calltap_msg head;
+	int32_t error;
+	uint32_t reserved;
+};
+
 /* A plan: the sites of one object, in a sealed memfd that comes along. */
 struct calltap_msg_plan {
 	struct calltap_msg head;
@@ -198,16 +219,17 @@ enum calltap_plan_live {
 };
 
 /* What the stub does; the tool decides. */
-#define CALLTAP_SITE_GATED	1u   /* test the thread's gate first */
-#define CALLTAP_SITE_FULL_ENTRY 2u   /* entry by the full recorder (depth, filters) */
-#define CALLTAP_SITE_FULL_EXIT	4u   /* exit by the full recorder (threshold) */
-#define CALLTAP_SITE_ROOT	8u   /* opens the tree filter's gate */
-#define CALLTAP_SITE_NOTREE	16u  /* closes it for everything below */
-#define CALLTAP_SITE_CALL	32u  /* tracer "function": entry only, with the caller */
-#define CALLTAP_SITE_OFF	64u  /* written in its switched-off form */
-#define CALLTAP_SITE_TIMED	128u /* keeps the entry's time beside the frame: profile, and triggers on durations */
-#define CALLTAP_SITE_PROFILE	256u /* tracer "profile": counted in the thread's table, no records */
-#define CALLTAP_SITE_TRIGGER	512u /* the exit asks whether it took longer than the function's limit */
+#define CALLTAP_SITE_GATED	1u    /* test the thread's gate first */
+#define CALLTAP_SITE_FULL_ENTRY 2u    /* entry by the full recorder (depth, filters) */
+#define CALLTAP_SITE_FULL_EXIT	4u    /* exit by the full recorder (threshold) */
+#define CALLTAP_SITE_ROOT	8u    /* opens the tree filter's gate */
+#define CALLTAP_SITE_NOTREE	16u   /* closes it for everything below */
+#define CALLTAP_SITE_CALL	32u   /* tracer "function": entry only, with the caller */
+#define CALLTAP_SITE_OFF	64u   /* written in its switched-off form */
+#define CALLTAP_SITE_TIMED	128u  /* keeps the entry's time beside the frame: profile, and triggers on durations */
+#define CALLTAP_SITE_PROFILE	256u  /* tracer "profile": counted in the thread's table, no records */
+#define CALLTAP_SITE_TRIGGER	512u  /* the exit asks whether it took longer than the function's limit */
+#define CALLTAP_SITE_HANDLED	1024u /* to the dispatcher of handlers; with CALL: nobody waits for the exit */
 
 struct calltap_site {
 	uint64_t address;  /* of the jump to write */
@@ -415,6 +437,8 @@ _Static_assert(sizeof(struct calltap_msg_apply) + CALLTAP_SKIPS_MAX * 8 <= CALLT
 _Static_assert(sizeof(struct calltap_msg_apply_done) == 40, "ABI");
 _Static_assert(sizeof(struct calltap_msg_set) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_detach) == 16, "ABI");
+_Static_assert(sizeof(struct calltap_msg_handlers) == 24, "ABI");
+_Static_assert(sizeof(struct calltap_msg_handlers_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_release) + CALLTAP_RELEASE_MAX * 8 <= CALLTAP_MSG_MAX, "ABI");
 _Static_assert(sizeof(struct calltap_msg_released) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_regions) + CALLTAP_REGIONS_MAX * 16 <= CALLTAP_MSG_MAX, "ABI");

@@ -10,6 +10,8 @@
 
 static inline enum arch_entry wanted_entry(uint16_t flags)
 {
+	if (flags & CALLTAP_SITE_HANDLED)
+		return flags & CALLTAP_SITE_CALL ? ARCH_CALL_HANDLED : ARCH_ENTRY_HANDLED;
 	if (flags & CALLTAP_SITE_CALL)
 		return ARCH_CALL;
 	if (flags & CALLTAP_SITE_NOTREE)
@@ -25,6 +27,8 @@ static inline enum arch_entry wanted_entry(uint16_t flags)
 
 static inline enum arch_entry wanted_exit(uint16_t flags)
 {
+	if (flags & CALLTAP_SITE_HANDLED)
+		return ARCH_EXIT_HANDLED;
 	if (flags & CALLTAP_SITE_NOTREE)
 		return ARCH_EXIT_NOTREE;
 	if (flags & CALLTAP_SITE_TRIGGER &&

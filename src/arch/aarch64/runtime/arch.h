@@ -190,6 +190,7 @@ static inline bool arch_site_is_short(uint8_t length)
 	return false;
 }
 
+#include <arch/generic/runtime/no_handlers.h>
 #include <arch/generic/runtime/contract.h>
 
 #endif

@@ -370,4 +370,13 @@ arch_scratch_page:
 	.size	arch_scratch_page, . - arch_scratch_page
 
 #include "landing_pads.inc"
+	/* No site here asks for handlers. */
+	.irp	name, entry, exit, call
+	.globl	arch_\name\()_handled
+	.hidden	arch_\name\()_handled
+	.endr
+	.set	arch_entry_handled, arch_entry_fast
+	.set	arch_exit_handled, arch_exit_fast
+	.set	arch_call_handled, arch_call
+
 	.section .note.GNU-stack, "", %progbits

@@ -26,6 +26,9 @@
  *   ARCH_FRAMES_GO_BACK        1: it can be done, and the word at S is the address in a stub; 0: it cannot
  *   arch_shadow_stack()        does the calling thread have one, which return addresses are compared with?
  *   arch_stub_word(back)       of the stub that back lies in: the word of its exit record, 0 = no such stub
+ *   ARCH_HANDLERS              1: there is a dispatcher of handlers (probe/handlers.h); 0: no site asks for it
+ *   arch_stub_is_handled(back, region)
+ *                              does the stub that back lies in, of that region, leave by the dispatcher?
  *   arch_jump_sp(env)          the stack pointer that longjmp(env) will set
  *   ARCH_DWARF_RETURN          DWARF's column of the return address
  *
@@ -83,6 +86,9 @@ enum arch_entry {
 	ARCH_ENTRY_TIMED,
 	ARCH_EXIT_TRIGGER,
 	ARCH_EXIT_TRIGGER_FULL,
+	ARCH_ENTRY_HANDLED,
+	ARCH_EXIT_HANDLED,
+	ARCH_CALL_HANDLED,
 	ARCH_ENTRIES
 };
 extern const uintptr_t arch_entry_table[ARCH_ENTRIES];
@@ -101,6 +107,9 @@ ARCH_RECORDER(arch_exit_profile);
 ARCH_RECORDER(arch_entry_timed);
 ARCH_RECORDER(arch_exit_trigger);
 ARCH_RECORDER(arch_exit_trigger_full);
+ARCH_RECORDER(arch_entry_handled);
+ARCH_RECORDER(arch_exit_handled);
+ARCH_RECORDER(arch_call_handled);
 #undef ARCH_RECORDER
 
 /* Bytes at the start of a stub region that hold the pointer table. */

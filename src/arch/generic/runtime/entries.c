@@ -20,10 +20,15 @@ const uintptr_t arch_entry_table[ARCH_ENTRIES] = {
 	[ARCH_ENTRY_TIMED] = (uintptr_t)arch_entry_timed,
 	[ARCH_EXIT_TRIGGER] = (uintptr_t)arch_exit_trigger,
 	[ARCH_EXIT_TRIGGER_FULL] = (uintptr_t)arch_exit_trigger_full,
+	[ARCH_ENTRY_HANDLED] = (uintptr_t)arch_entry_handled,
+	[ARCH_EXIT_HANDLED] = (uintptr_t)arch_exit_handled,
+	[ARCH_CALL_HANDLED] = (uintptr_t)arch_call_handled,
 };
 
 enum arch_entry arch_entry_of(uint16_t flags)
 {
+	if (flags & CALLTAP_SITE_HANDLED)
+		return flags & CALLTAP_SITE_CALL ? ARCH_CALL_HANDLED : ARCH_ENTRY_HANDLED;
 	if (flags & CALLTAP_SITE_CALL)
 		return ARCH_CALL;
 	if (flags & CALLTAP_SITE_NOTREE)
@@ -39,6 +44,8 @@ enum arch_entry arch_entry_of(uint16_t flags)
 
 enum arch_entry arch_exit_of(uint16_t flags)
 {
+	if (flags & CALLTAP_SITE_HANDLED)
+		return ARCH_EXIT_HANDLED;
 	if (flags & CALLTAP_SITE_NOTREE)
 		return ARCH_EXIT_NOTREE;
 	/* What may count for the depth limit leaves through C (probe/graph.c). */

@@ -14,6 +14,8 @@
 #define PT_GATE	   24
 #define PT_TIMED   32
 #define PT_TABLE   40
+#define PT_RUNNING 48
+#define PT_RUNS	   56
 
 /* struct probe_stack */
 #define PS_TOP 0
@@ -26,6 +28,10 @@
 #define RW_SPAN	   16
 #define RW_SPAN2   24
 #define RW_TIME_HI 32
+#define RW_RING	   40
+
+/* struct probe_context */
+#define PC_ENABLED 80
 
 /* struct probe_table */
 #define TB_FUNCTIONS 0
@@ -53,6 +59,48 @@
 #define TR_LIMITS    128
 #define LIMIT_BITS   6
 #define LIMIT_TICKS  0
+
+/* struct probe_handled_table, struct calltap_handlers, struct calltap_handler */
+#define HT_FUNCTIONS  0
+#define HT_ROWS	      8
+#define HT_BODIES     16
+#define HT_HANDLERS   24
+#define HT_SAVE	      40
+#define HT_RESTORE    48
+#define HG_GENERATION 12
+#define HG_SLOTS      16
+#define HS_SIZE	      72
+#define HS_ENTRY      0
+#define HS_EXIT	      8
+#define HS_CONTEXT    16
+#define HS_FLAGS      24
+#define HS_BORN	      56
+#define HS_GENERAL    1 /* CALLTAP_HANDLER_GENERAL_REGS */
+#define HS_DATA	      2
+#define HW_FIRST      8 /* CALLTAP_HANDLED_FIRST: below are what is asked of the session's tracer */
+#define HW_SESSION    0xff
+
+/* struct probe_handled, and enum probe_handled_how */
+#define H_WITHIN    0
+#define H_HOW	    12
+#define H_SLOT	    16
+#define H_AREA	    24
+#define H_FUNCTION  48
+#define H_CALLER    56
+#define H_STACK	    64
+#define H_ID	    72
+#define H_DATA	    80
+#define H_VECTORS   88
+#define H_KEPT	    112 /* the registers */
+#define H_R12	    136
+#define H_RBP	    144
+#define H_RBX	    152
+#define H_END	    232
+#define HOW_CALL    0
+#define HOW_ENTRY   1
+#define HOW_EXIT    2
+#define HOW_VECTORS 4
+#define SLOT_FAST   4 /* in `slot`, with enum probe_handled_how */
 
 /* The unit that the planes are mapped in. */
 #define GRANULE_BITS 20

@@ -153,6 +153,7 @@ static inline bool arch_site_is_short(uint8_t length)
 	return length < ARCH_SITE_MIN;
 }
 
+#include <arch/generic/runtime/no_handlers.h>
 #include <arch/generic/runtime/contract.h>
 
 #endif

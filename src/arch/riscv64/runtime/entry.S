@@ -349,4 +349,13 @@ arch_scratch_page:
 	.fill	arch_scratch_page + 4096 - ., 1, 0
 	.size	arch_scratch_page, . - arch_scratch_page
 
+	/* No site here asks for handlers. */
+	.irp	name, entry, exit, call
+	.globl	arch_\name\()_handled
+	.hidden	arch_\name\()_handled
+	.endr
+	.set	arch_entry_handled, arch_entry_fast
+	.set	arch_exit_handled, arch_exit_fast
+	.set	arch_call_handled, arch_call
+
 	.section .note.GNU-stack, "", @progbits

@@ -209,6 +209,24 @@ static inline uint32_t arch_stub_word(uint64_t back)
 	return (uint32_t)code[1] | (uint32_t)code[2] << 8 | (uint32_t)code[3] << 16 | (uint32_t)code[4] << 24;
 }
 
+#define ARCH_HANDLERS 1
+/* handlers.S: where a thread goes on whose handler has faulted; rbx: struct probe_handled, rsp: its area or below it.
+ */
+extern void arch_handled_again_entry(void) __attribute__((visibility("hidden")));
+extern void arch_handled_again_exit(void) __attribute__((visibility("hidden")));
+
+/* Does the body of that stub (of a region) return by way of the dispatcher?  At `back`: push $word; jmp *slot(%rip). */
+static inline bool arch_stub_is_handled(uint64_t back, uint64_t region)
+{
+	const uint8_t *code = (const uint8_t *)back;
+	uint64_t exit_slot = region + 14 * sizeof(uint64_t); /* asserted in stub.c */
+	uint32_t offset = (uint32_t)(exit_slot - (back + 11));
+
+	return code[0] == 0x68 && code[5] == 0xff && code[6] == 0x25 && code[7] == (uint8_t)offset &&
+	       code[8] == (uint8_t)(offset >> 8) && code[9] == (uint8_t)(offset >> 16) &&
+	       code[10] == (uint8_t)(offset >> 24);
+}
+
 /* How far a site's jump reaches. */
 #define ARCH_REACH ((uint64_t)0x7fff0000)
 

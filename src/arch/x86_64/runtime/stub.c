@@ -10,6 +10,8 @@
 #include <calltap/abi/control.h>
 #include <calltap/abi/record.h>
 
+_Static_assert(ARCH_EXIT_HANDLED == 14, "arch_stub_is_handled()");
+
 static void put_push(struct isa_out *out, enum calltap_record_kind kind, uint32_t id)
 {
 	x86_put_push(out, (uint32_t)kind << CALLTAP_RECORD_ID_BITS | id);

@@ -1,0 +1,63 @@
+/*
+ * Handlers of a program's own (libcalltap.so): what the library, the agent in
+ * the same process and the tool have in common.
+ *
+ * The library keeps a struct calltap_handlers in its memory, writable, for the
+ * life of the process.  The tool keeps a table with a struct calltap_handled
+ * for each function id in a memfd (MSG_HANDLERS, control.h): who wants the
+ * calls of the function.  A site whose stub has CALLTAP_SITE_HANDLED goes to
+ * the agent's dispatcher, which reads both.  A function's row is written
+ * before a site leads to such a stub.
+ */
+#ifndef CALLTAP_ABI_HANDLERS_H
+#define CALLTAP_ABI_HANDLERS_H
+
+#include <stdint.h>
+
+#define CALLTAP_HANDLERS_MAGIC 0x6c646e6843u /* "Chndl" */
+#define CALLTAP_HANDLERS_MAX   24u	     /* registered at once */
+/* Functions that the tool's table has rows for at the most; those with higher ids have no handlers. */
+#define CALLTAP_HANDLED_MAX (1u << 22)
+
+/* Who wants the function's calls: bit CALLTAP_HANDLED_FIRST + i is handlers->slots[i]'s. */
+#define CALLTAP_HANDLED_RECORD	   1u /* the session's tracer does, too: with these it does what its own stub would */
+#define CALLTAP_HANDLED_FULL_ENTRY 2u
+#define CALLTAP_HANDLED_FULL_EXIT  4u
+#define CALLTAP_HANDLED_ROOT	   8u
+#define CALLTAP_HANDLED_NOTREE	   16u
+#define CALLTAP_HANDLED_GATED	   32u
+#define CALLTAP_HANDLED_FIRST	   8u
+
+struct calltap_handled {
+	uint32_t who;	/* CALLTAP_HANDLED_*, atomic */
+	uint32_t start; /* bytes from the function's first to where its body goes on behind the site */
+};
+
+#define CALLTAP_HANDLER_GENERAL_REGS 1u /* the handlers use no vector or x87 registers: those are not saved */
+#define CALLTAP_HANDLER_DATA	     2u /* struct calltap_call.data is kept from the entry to the exit */
+
+/* One that is registered; the library writes it before the tool is told. */
+struct calltap_handler {
+	uint64_t entry;	  /* int (*)(struct calltap_call *, void *context), 0 = none; atomic */
+	uint64_t exit;	  /* void (*)(struct calltap_call *, void *context), 0 = none; atomic */
+	uint64_t context; /* for them */
+	uint32_t flags;	  /* CALLTAP_HANDLER_* */
+	uint32_t fault;	  /* the agent's: the signal that disabled it (entry and exit are 0 then), 0 = none */
+	uint64_t fault_pc, fault_address;
+	uint64_t missed; /* the agent's: calls that came while a handler ran on the thread */
+	uint64_t born; /* calltap_handlers.generation when it was registered: exits of frames before that are not its */
+	uint64_t reserved;
+};
+
+struct calltap_handlers {
+	uint64_t magic;	     /* CALLTAP_HANDLERS_MAGIC */
+	uint32_t size;	     /* of all of it, bytes */
+	uint32_t generation; /* counts registrations; the library's, atomic */
+	struct calltap_handler slots[CALLTAP_HANDLERS_MAX];
+};
+
+_Static_assert(sizeof(struct calltap_handled) == 8, "ABI");
+_Static_assert(sizeof(struct calltap_handler) == 72, "ABI");
+_Static_assert(CALLTAP_HANDLED_FIRST + CALLTAP_HANDLERS_MAX == 32, "ABI");
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * Handlers of the program's own: HANDLERS and HANDLERS_WAIT (abi/control.h).
+ *
+ * What is handed to the dispatcher (probe/handlers.h) stays mapped until the
+ * session lets go of the process: a thread may be looking at it.  Called by the
+ * control thread.  Context: control.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <agent/agent.h>
+#include <base/sys.h>
+
+#define WAIT_STEP_NS 200000u
+#define WAIT_MS	     100u  /* longest that one HANDLERS_WAIT takes */
+#define END_MS	     1000u /* and the session's end */
+
+static struct probe_handled_table *table_now(void)
+{
+	return agent.handled_count ? &agent.handled[agent.handled_count - 1] : NULL;
+}
+
+static void note_bodies(const struct probe_handled_table *table, const struct calltap_site *sites, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (sites[i].flags & CALLTAP_SITE_HANDLED && sites[i].id < table->functions)
+			__atomic_store_n(&table->bodies[sites[i].id], sites[i].address + sites[i].body_off,
+					 __ATOMIC_RELAXED);
+}
+
+void agent_handlers_note(const struct calltap_site *sites, uint32_t count)
+{
+	const struct probe_handled_table *table = table_now();
+
+	if (table)
+		note_bodies(table, sites, count);
+}
+
+static int check(const struct calltap_msg_handlers *message)
+{
+	struct calltap_handlers table = {0};
+
+	if (!ARCH_HANDLERS)
+		return -EOPNOTSUPP;
+	if (!message->functions || message->functions > CALLTAP_HANDLED_MAX)
+		return -EINVAL;
+	if (!message->handlers)
+		return 0;
+	if (message->handlers % sizeof(uint64_t) || !sys_copy_in(&table, message->handlers, sizeof(table)))
+		return -EFAULT;
+	return table.magic == CALLTAP_HANDLERS_MAGIC && table.size == sizeof(table) ? 0 : -EINVAL;
+}
+
+/* The same file as the last one's: only the address is new. */
+static bool is_same_file(const struct probe_handled_table *last, uint64_t functions, int fd)
+{
+	struct stat file = {0};
+
+	return last && last->functions == functions && !sys_failed(SYS(fstat, fd, &file, 0, 0, 0, 0)) &&
+	       file.st_ino == agent.handled_file;
+}
+
+static int map_rows(struct probe_handled_table *table, int fd)
+{
+	const struct probe_handled_table *last = table_now();
+	uint64_t size = table->functions * sizeof(table->rows[0]);
+	struct stat file = {0};
+	void *rows, *bodies;
+
+	if (is_same_file(last, table->functions, fd)) {
+		table->rows = last->rows;
+		table->bodies = last->bodies;
+		return 0;
+	}
+	rows = agent_map(fd, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, F_SEAL_SHRINK);
+	if (sys_failed((long)rows))
+		return (int)(long)rows;
+	bodies = sys_mmap(NULL, table->functions * sizeof(table->bodies[0]), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (sys_failed((long)bodies)) {
+		sys_munmap(rows, size);
+		return -ENOMEM;
+	}
+	SYS(fstat, fd, &file, 0, 0, 0, 0);
+	agent.handled_file = file.st_ino;
+	table->rows = rows;
+	table->bodies = bodies;
+	for (uint32_t i = 0; i < agent.sites_count; i++)
+		note_bodies(table, agent.sites[i].list, agent.sites[i].count);
+	return 0;
+}
+
+static int use(const struct calltap_msg_handlers *message, int fd)
+{
+	struct probe_handled_table *table = &agent.handled[agent.handled_count];
+	int ret;
+
+	if (agent.handled_count >= AGENT_HANDLED)
+		return -ENOSPC;
+	*table = (struct probe_handled_table){.functions = message->functions};
+	ret = map_rows(table, fd);
+	if (ret)
+		return ret;
+	agent_vectors_find(table);
+	agent.handled_count++;
+	if (message->handlers)
+		agent_faults_take();
+	table->handlers = (struct calltap_handlers *)message->handlers;
+	probe_handled_set(table);
+	return 0;
+}
+
+int agent_handlers_take(const struct calltap_msg_handlers *message, int fd)
+{
+	struct calltap_msg_handlers_done done = {.head = {CALLTAP_MSG_HANDLERS_DONE, sizeof(done)}};
+
+	if (message->head.size != sizeof(*message) || fd < 0)
+		return -EPROTO;
+	done.error = check(message);
+	if (!done.error)
+		done.error = use(message, fd);
+	return agent_send(&done, sizeof(done));
+}
+
+/* Of a thread, as it has it. */
+struct run {
+	uint64_t running, runs;
+};
+_Static_assert(offsetof(struct probe_thread, runs) == offsetof(struct probe_thread, running) + sizeof(uint64_t), "run");
+
+static struct run run_of(const struct probe_thread *thread)
+{
+	uint64_t at = (uint64_t)&thread->running;
+	struct run run = {0, 0};
+
+	if (sys_copy_in(&run, at, sizeof(run)))
+		return run;
+	/* Its memory is gone with it, unless it is only that we may not ask this way. */
+	if (agent_can_read(at) && SYS(pread64, agent.poker.mem_fd, &run, sizeof(run), at, 0, 0) != sizeof(run))
+		run.running = at;
+	return run;
+}
+
+static bool has_ended(uint32_t i)
+{
+	const struct ring_writer *writer = &probe_context.wiped->writers[i];
+
+	return !writer->ring || SYS(tgkill, sys_getpid(), writer->tid, 0, 0, 0, 0) == -ESRCH;
+}
+
+/* True: the thread of writer i runs handlers. */
+static bool look(uint32_t i, struct run *run)
+{
+	/* Acquire: pairs with settle_in(). */
+	const struct probe_thread *thread = __atomic_load_n(&probe_context.wiped->threads[i], __ATOMIC_ACQUIRE);
+
+	*run = (struct run){0, 0};
+	if (thread)
+		*run = run_of(thread);
+	return run->running && !has_ended(i);
+}
+
+bool agent_handlers_run(void)
+{
+	struct run run;
+
+	for (uint32_t i = 0; i < PROBE_RINGS; i++)
+		if (look(i, &run))
+			return true;
+	return false;
+}
+
+/* Until the thread was seen outside its handlers, or in another call's, or it is too late. */
+static bool wait_for_one(uint32_t i, uint64_t until)
+{
+	struct run first, now;
+	uint32_t never = 0;
+
+	if (!look(i, &first))
+		return true;
+	while (look(i, &now) && now.runs == first.runs) {
+		if (sys_monotonic_ns() >= until)
+			return false;
+		sys_futex_wait(&never, never, WAIT_STEP_NS);
+	}
+	return true;
+}
+
+/*
+ * The barrier comes first: who marks itself as running after it looks up
+ * after it what it is to call.  So the threads can be waited for one by one.
+ */
+static int wait_for_all(uint64_t wait_ms)
+{
+	uint64_t until = sys_monotonic_ns() + wait_ms * 1000000;
+	int ret = patch_sync();
+
+	for (uint32_t i = 0; i < PROBE_RINGS && !ret; i++)
+		if (!wait_for_one(i, until))
+			ret = -EAGAIN;
+	return ret;
+}
+
+int agent_handlers_wait(const struct calltap_msg *message)
+{
+	struct calltap_msg_handlers_done done = {.head = {CALLTAP_MSG_HANDLERS_DONE, sizeof(done)}};
+
+	if (message->size != sizeof(*message))
+		return -EPROTO;
+	done.error = wait_for_all(WAIT_MS);
+	return agent_send(&done, sizeof(done));
+}
+
+void agent_handlers_end(void)
+{
+	if (!agent.handled_count)
+		return;
+	probe_handled_stop();
+	/* Whoever is in one may fault there. */
+	if (!wait_for_all(END_MS))
+		agent_faults_give_back();
+}
+
+void agent_handlers_release(void)
+{
+	uint64_t bytes = sizeof(struct calltap_handled), own = sizeof(uint64_t);
+
+	probe_handled_set(NULL);
+	agent_faults_give_back();
+	for (uint32_t i = 0; i < agent.handled_count; i++) {
+		const struct probe_handled_table *table = &agent.handled[i];
+
+		if (i && table->rows == table[-1].rows)
+			continue;
+		sys_munmap((void *)table->rows, table->functions * bytes);
+		sys_munmap(table->bodies, table->functions * own);
+	}
+	agent.handled_count = 0;
+}

@@ -1,0 +1,20 @@
+/*
+ * What x86-64 has for handlers of the program's own beside the dispatcher: the
+ * vector registers around them, and faults within.  Used by handlers.c.
+ */
+#ifndef AGENT_X86_64_HANDLED_H
+#define AGENT_X86_64_HANDLED_H
+
+#include <stdint.h>
+
+/* vectors.c: which registers, by which instructions. */
+extern uint64_t agent_vectors_mask __attribute__((visibility("hidden")));
+/* vectors.S */
+void agent_vectors_xsavec(void *area);
+void agent_vectors_xsave(void *area);
+void agent_vectors_xrstor(const void *area);
+void agent_vectors_fxsave(void *area);
+void agent_vectors_fxrstor(const void *area);
+void agent_sigreturn(void);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * Saving and restoring all vector and x87 registers around handlers of the
+ * program's own, x86-64 (vectors.c says by which of these).
+ *
+ * Called by the dispatcher with rdi = an area, a multiple of 64; rax, rdx and
+ * rdi are changed.  The area's header must hold nothing that is not written:
+ * xrstor takes it for a fault.  Context: probe.
+ */
+#define HEADER 512
+
+	.text
+
+.macro function name
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 4
+\name:
+	.cfi_startproc
+.endm
+
+.macro function_end name
+	ret
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+.macro components
+	mov	agent_vectors_mask(%rip), %eax
+	mov	agent_vectors_mask + 4(%rip), %edx
+.endm
+
+.macro clear_header
+	xor	%eax, %eax
+	.irp	at, 0, 8, 16, 24, 32, 40, 48, 56
+	mov	%rax, HEADER + \at(%rdi)
+	.endr
+.endm
+
+	function agent_vectors_xsavec
+	clear_header
+	components
+	xsavec64 (%rdi)
+	function_end agent_vectors_xsavec
+
+	function agent_vectors_xsave
+	clear_header
+	components
+	xsave64	(%rdi)
+	function_end agent_vectors_xsave
+
+	function agent_vectors_xrstor
+	components
+	xrstor64 (%rdi)
+	function_end agent_vectors_xrstor
+
+	function agent_vectors_fxsave
+	clear_header
+	movq	$3, HEADER(%rdi)		/* x87 and SSE are there */
+	fxsave64 (%rdi)
+	function_end agent_vectors_fxsave
+
+	function agent_vectors_fxrstor
+	fxrstor64 (%rdi)
+	function_end agent_vectors_fxrstor
+
+/* Where handlers of signals return to, by which unwinders know them; so no rule of ours may cover it. */
+	nop
+	.p2align 4
+	nop
+	.globl	agent_sigreturn
+	.hidden	agent_sigreturn
+	.type	agent_sigreturn, @function
+agent_sigreturn:
+	mov	$15, %rax
+	syscall
+	.size	agent_sigreturn, . - agent_sigreturn
+
+	.section .note.GNU-stack, "", @progbits

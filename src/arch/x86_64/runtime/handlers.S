@@ -1,0 +1,414 @@
+/*
+ * The dispatcher: recorders of functions that handlers of the program's own are
+ * called at, x86-64.  How stubs call them, and what they may touch: entry.S.
+ *
+ * All general registers are put on the stack, struct calltap_registers, for
+ * the handlers to see; those that functions keep by themselves are not read
+ * back, but where a handler has faulted.  In front of them lies the rest of
+ * struct probe_handled, at rbx from then on, so that the stack can be aligned.
+ *
+ * As in entry.S, the fast path does the common case: one handler, which uses
+ * general registers alone, and a session that does not record the function.
+ * All else, and what it finds on its way, goes to C (probe/handlers.c), which
+ * starts anew.  doc/design/handlers.md has the argument.
+ */
+#include "offsets.h"
+#include "recorder.inc"
+
+#define ID_MASK	  0x0fffffff
+#define ENTRY_S	  (H_END + 16)			/* S, and what the stub has pushed, from rbx at the entry */
+#define ENTRY_RET H_END
+#define ENTRY_WORD (H_END + 8)
+#define ENTRY_CFA (ENTRY_S + 8)
+#define EXIT_S	  H_END				/* the word, and S */
+#define EXIT_CFA  (EXIT_S + 8)
+#define POPPED	  (H_END - H_RBX)		/* rbx and what was pushed before it */
+#define UNRECORDED 1				/* FRAME_UNRECORDED; the other flags of a link: */
+#define LINK_FLAGS 6
+
+/* From S (arch.h).  By themselves, and not one from the other: they need not wait for each other. */
+#define MIRROR_MASK  ((1 << MIRROR_BIT) ^ MIRROR_SKEW)
+#define LINK_MASK    (MIRROR_MASK ^ (1 << LINK_BIT) ^ LINK_SKEW)
+#define ENTERED_MASK (LINK_MASK ^ (1 << ENTERED_BIT) ^ ENTERED_SKEW)
+#define WITHIN_MASK  (ENTERED_MASK ^ (1 << WITHIN_BIT) ^ WITHIN_SKEW)
+
+/* To reg: where S, in rsi, has its word in a plane. */
+.macro place reg, mask
+	mov	$\mask, \reg
+	xor	%rsi, \reg
+.endm
+
+/* rbx: struct probe_handled, its registers filled in. */
+.macro keep_registers cfa
+	endbr64
+	save	%rdi, %rsi, %rdx, %rcx, %rax, %r8, %r9, %r10, %r11, %rbx
+	.cfi_rel_offset %rbx, 0
+	save	%rbp
+	.cfi_rel_offset %rbp, 0
+	save	%r12
+	.cfi_rel_offset %r12, 0
+	save	%r13, %r14, %r15
+	lea	-H_KEPT(%rsp), %rbx
+	.cfi_def_cfa %rbx, \cfa
+.endm
+
+/* Back to where the stub's words are, with all registers as they were. */
+.macro give_back cfa
+	lea	H_RBX(%rbx), %rsp
+	.cfi_def_cfa %rsp, \cfa - H_RBX
+	restore	%rbx
+	.cfi_restore %rbx
+	restore	%r11, %r10, %r9, %r8, %rax, %rcx, %rdx, %rsi, %rdi
+.endm
+
+/*
+ * r9: the function's id, rcx: the thread's block.  Marks the thread as running
+ * handlers, if it has a ring and runs none; r10: the table.
+ */
+.macro begin slow
+	mov	probe_handled(%rip), %r10
+	cmp	HT_FUNCTIONS(%r10), %r9
+	jae	\slow
+	mov	%fs:PT_WRITER(%rcx), %rax
+	cmpq	$0, RW_RING(%rax)
+	je	\slow				/* none yet, or the child of a fork */
+	cmpq	$0, %fs:PT_RUNNING(%rcx)
+	jne	\slow
+	incq	%fs:PT_RUNS(%rcx)
+	mov	%rbx, %fs:PT_RUNNING(%rcx)	/* from here on, whoever waits knows of us */
+.endm
+
+.macro end
+	mov	probe_thread@gottpoff(%rip), %rcx
+	movq	$0, %fs:PT_RUNNING(%rcx)
+.endm
+
+/* edx: CALLTAP_HANDLED_* of handlers alone, not 0.  To rdi: the one that is the only one. */
+.macro the_slot slow
+	lea	-1(%rdx), %eax
+	test	%eax, %edx
+	jne	\slow				/* there are several */
+	rep bsf	%edx, %eax			/* tzcnt where there is one: the same, and faster */
+	lea	(%rax, %rax, 8), %rax
+	mov	HT_HANDLERS(%r10), %rdi
+	lea	HG_SLOTS - HW_FIRST * HS_SIZE(%rdi, %rax, 8), %rdi
+	mov	HS_FLAGS(%rdi), %eax
+	test	$HS_GENERAL, %al
+	jz	\slow
+.endm
+
+/* rsi: S, whose frame is the stack's (r8) innermost.  As in arch_exit_fast. */
+.macro pop_frame
+	place	%rcx, MIRROR_MASK
+	mov	(%rcx), %r10
+	mov	%r10, (%rsi)
+	movq	$0, (%rcx)
+	place	%rcx, LINK_MASK
+	mov	(%rcx), %r10			/* slot of the next outer frame */
+	and	$~(UNRECORDED | LINK_FLAGS), %r10
+	mov	%r10, PS_TOP(%r8)
+.endm
+
+/* Call the function in r11, of the slot in rdi, whose flags are in eax: rdx: the traced function; rsi: S. */
+.macro call_handler flags, how
+	mov	%rdx, H_FUNCTION(%rbx)
+	mov	(%rsi), %rdx
+	mov	%rdx, H_CALLER(%rbx)
+	mov	%rsi, H_STACK(%rbx)
+.if \flags
+	bts	$32, %r9
+.endif
+	mov	%r9, H_ID(%rbx)			/* and the flags */
+	test	$HS_DATA, %al
+	jz	1f
+.if \how == HOW_EXIT
+	place	%rcx, ENTERED_MASK
+	mov	(%rcx), %rcx
+	mov	%rcx, H_DATA(%rbx)
+.else
+	movq	$0, H_DATA(%rbx)
+.endif
+1:
+	movq	$0, H_VECTORS(%rbx)
+	lea	\how + SLOT_FAST(%rdi), %rdx
+	mov	%rdx, H_SLOT(%rbx)
+	mov	HS_CONTEXT(%rdi), %rsi
+	lea	H_FUNCTION(%rbx), %rdi		/* struct calltap_call */
+	mov	%rbx, %rsp
+	and	$-16, %rsp
+	cld
+	call	*%r11
+.endm
+
+/*
+ * esi: how.  In C, with the vector registers kept if a handler may touch them.
+ * A thread whose handler has faulted goes on at `again`, with rbx and rsp set.
+ */
+.macro in_c begin, again, end
+	mov	%rbx, %rsp
+	and	$-64, %rsp
+	mov	%rbx, %rdi
+	cld
+	call	\begin
+	test	%rax, %rax
+	jz	1f
+	sub	%rax, %rsp
+	and	$-64, %rsp
+	mov	%rsp, H_AREA(%rbx)
+	mov	%rsp, %rdi
+	mov	probe_handled(%rip), %rax
+	call	*HT_SAVE(%rax)
+1:
+	.globl	\again
+	.hidden	\again
+\again:
+	mov	%rbx, %rdi
+	call	probe_handled_run
+	testl	$HOW_VECTORS, H_HOW(%rbx)
+	jz	2f
+	mov	H_AREA(%rbx), %rdi
+	mov	probe_handled(%rip), %rax
+	call	*HT_RESTORE(%rax)
+2:	mov	%rbx, %rdi
+	call	\end
+.endm
+
+.macro recorder name
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 6
+\name:
+	.cfi_startproc
+	.cfi_personality 0x1b, probe_handled_unwound	/* relative to itself, 4 bytes */
+.endm
+
+.macro recorder_end name
+	.cfi_endproc
+	.size	\name, . - \name
+.endm
+
+	.text
+
+/*
+ * Nobody waits for the exit.
+ * Stack on entry: 0 return address in the stub, 8 word, 16 = S return address.
+ */
+	recorder arch_call_handled
+	.cfi_def_cfa_offset 24
+	keep_registers ENTRY_CFA
+	mov	$ID_MASK, %r9d
+	and	ENTRY_WORD(%rbx), %r9d
+	mov	probe_thread@gottpoff(%rip), %rcx
+	begin	.Lcall_slow
+	mov	HT_ROWS(%r10), %rax
+	mov	(%rax, %r9, 8), %r11		/* who, and start */
+	mov	%r11d, %edx
+	and	$~HW_SESSION, %edx		/* nobody records it: who waits for no exit does not */
+	jz	.Lcall_end
+	the_slot .Lcall_slow
+	mov	HT_BODIES(%r10), %rdx
+	shr	$32, %r11
+	mov	(%rdx, %r9, 8), %rdx
+	sub	%r11, %rdx
+	mov	HS_ENTRY(%rdi), %r11
+	test	%r11, %r11
+	jz	.Lcall_end
+	lea	ENTRY_S(%rbx), %rsi
+	call_handler 0, HOW_CALL
+.Lcall_end:
+	end
+.Lcall_done:
+	.cfi_remember_state
+	give_back ENTRY_CFA
+	ret	$8				/* rsp = S; the stub jumps to the body */
+
+	.cfi_restore_state
+.Lcall_slow:
+	mov	$HOW_CALL, %esi
+	jmp	.Lentry_in_c
+	recorder_end arch_call_handled
+
+/* Stack on entry: as above. */
+	recorder arch_entry_handled
+	.cfi_def_cfa_offset 24
+	keep_registers ENTRY_CFA
+	lea	ENTRY_S(%rbx), %rsi
+	mov	probe_thread@gottpoff(%rip), %rcx
+	mov	%rsi, %rdi
+	shr	$GRANULE_BITS, %rdi
+	cmp	%rdi, %fs:PT_TIMED(%rcx)
+	jne	.Lentry_slow
+	place	%rdi, MIRROR_MASK
+	cmpq	$0, (%rdi)
+	jne	.Lentry_slow			/* a tail call, or a stale frame */
+	mov	$ID_MASK, %r9d
+	and	ENTRY_WORD(%rbx), %r9d
+	begin	.Lentry_slow
+	mov	HT_ROWS(%r10), %rax
+	mov	(%rax, %r9, 8), %r11		/* who, and start */
+	test	$HW_SESSION, %r11b
+	jnz	.Lentry_slow
+	mov	%r11d, %edx
+	mov	HT_HANDLERS(%r10), %rax
+	mov	HG_GENERATION(%rax), %ebp
+	shl	$32, %rbp
+	or	%rdx, %rbp			/* what will be at arch_within() */
+	xor	%r12d, %r12d
+	test	%edx, %edx
+	jz	.Lentry_push
+	the_slot .Lentry_slow
+	mov	%eax, %r12d
+	mov	HT_BODIES(%r10), %rdx
+	shr	$32, %r11
+	mov	(%rdx, %r9, 8), %rdx
+	sub	%r11, %rdx
+	mov	HS_ENTRY(%rdi), %r11
+	test	%r11, %r11
+	jz	.Lentry_unseen
+	call_handler 0, HOW_ENTRY
+	test	%eax, %eax
+	jnz	.Lentry_unwanted
+.Lentry_push:
+	lea	ENTRY_S(%rbx), %rsi
+	mov	probe_thread@gottpoff(%rip), %rcx
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	PS_TOP(%r8), %rsi
+	jae	.Lentry_late			/* frames are gone, or another stack */
+	cmp	PS_LOW(%r8), %rsi
+	jb	.Lentry_late
+	place	%rdi, MIRROR_MASK
+	mov	(%rsi), %rax
+	mov	%rax, (%rdi)
+	place	%rdi, LINK_MASK
+	mov	PS_TOP(%r8), %rax
+	or	$UNRECORDED, %rax
+	mov	%rax, (%rdi)
+	place	%rdi, WITHIN_MASK
+	mov	%rbp, (%rdi)
+	test	$HS_DATA, %r12b
+	jnz	.Lentry_data
+.Lentry_top:
+	mov	%rsi, PS_TOP(%r8)
+	movq	$0, %fs:PT_RUNNING(%rcx)
+.Lentry_done:
+	.cfi_remember_state
+	mov	H_R12(%rbx), %r12
+	mov	H_RBP(%rbx), %rbp
+	give_back ENTRY_CFA
+	ret	$16				/* rsp = S + 8: the slot is free for the body's call */
+
+	.cfi_restore_state
+	.cfi_remember_state
+.Lentry_data:
+	place	%rdi, ENTERED_MASK
+	mov	H_DATA(%rbx), %rax
+	mov	%rax, (%rdi)
+	jmp	.Lentry_top
+.Lentry_unseen:
+	movq	$0, H_DATA(%rbx)
+	jmp	.Lentry_push
+.Lentry_unwanted:
+	shr	$32, %rbp			/* no exit */
+	shl	$32, %rbp
+	jmp	.Lentry_push
+.Lentry_late:
+	mov	%rbp, H_WITHIN(%rbx)
+	movl	$HOW_ENTRY, H_HOW(%rbx)
+	movq	$0, H_SLOT(%rbx)
+	mov	%rbx, %rdi
+	cld
+	mov	%rbx, %rsp
+	and	$-16, %rsp
+	call	probe_handled_entered
+	jmp	.Lentry_ended
+.Lentry_slow:
+	mov	$HOW_ENTRY, %esi
+.Lentry_in_c:
+	in_c	probe_handled_enter, arch_handled_again_entry, probe_handled_entered
+.Lentry_ended:
+	testl	$HOW_ENTRY, H_HOW(%rbx)
+	jz	.Lcall_done
+	test	%eax, %eax
+	jz	.Lentry_done
+	/* Its return does not come by here: go to the body with the return address still in S, as entry.S does. */
+	mov	ENTRY_RET(%rbx), %rax		/* at the stub's `call body` */
+	movslq	1(%rax), %rdx
+	lea	5(%rax,%rdx), %rax
+	mov	%rax, ENTRY_WORD(%rbx)
+	xor	%eax, %eax
+	rdsspq	%rax
+	test	%rax, %rax
+	jz	3f
+	mov	$1, %eax
+	incsspq	%rax
+3:	mov	H_R12(%rbx), %r12
+	mov	H_RBP(%rbx), %rbp
+	give_back ENTRY_CFA
+	lea	16(%rsp), %rsp			/* = S */
+	.cfi_adjust_cfa_offset -16
+	jmp	*-8(%rsp)
+	.cfi_restore_state
+	recorder_end arch_entry_handled
+
+/* Stack on entry: 0 = S word. */
+	recorder arch_exit_handled
+	CFI_RETURN_BY_MIRROR
+	keep_registers EXIT_CFA
+	mov	probe_thread@gottpoff(%rip), %rcx
+	mov	%fs:PT_STACK(%rcx), %r8
+	lea	EXIT_S(%rbx), %rsi
+	cmp	%rsi, PS_TOP(%r8)
+	jne	.Lexit_slow			/* inner frames are gone, or another stack */
+	place	%rdi, LINK_MASK
+	testb	$LINK_FLAGS, (%rdi)
+	jne	.Lexit_slow
+	place	%rdi, WITHIN_MASK
+	mov	(%rdi), %r11
+	test	$HW_SESSION, %r11b
+	jnz	.Lexit_slow
+	mov	%r11d, %edx
+	test	%edx, %edx
+	jz	.Lexit_pop			/* nobody wants it */
+	mov	$ID_MASK, %r9d
+	and	EXIT_S(%rbx), %r9d
+	begin	.Lexit_slow
+	the_slot .Lexit_slow
+	shr	$32, %r11
+	sub	HS_BORN(%rdi), %r11d
+	js	.Lexit_nobody			/* the one that was there then is gone */
+	mov	HS_EXIT(%rdi), %r11
+	test	%r11, %r11
+	jz	.Lexit_nobody
+	mov	HT_ROWS(%r10), %rcx
+	mov	4(%rcx, %r9, 8), %ecx
+	mov	HT_BODIES(%r10), %rdx
+	mov	(%rdx, %r9, 8), %rdx
+	sub	%rcx, %rdx
+	mov	probe_thread@gottpoff(%rip), %rcx
+	mov	%fs:PT_STACK(%rcx), %r8
+	pop_frame
+	call_handler 1, HOW_EXIT
+.Lexit_end:
+	end
+.Lexit_done:
+	.cfi_remember_state
+	give_back EXIT_CFA
+	ret
+
+	.cfi_restore_state
+.Lexit_nobody:
+	mov	probe_thread@gottpoff(%rip), %rcx
+	mov	%fs:PT_STACK(%rcx), %r8
+	pop_frame
+	jmp	.Lexit_end
+.Lexit_pop:
+	pop_frame
+	jmp	.Lexit_done
+.Lexit_slow:
+	mov	$HOW_EXIT, %esi
+	in_c	probe_handled_leave, arch_handled_again_exit, probe_handled_left
+	jmp	.Lexit_done
+	recorder_end arch_exit_handled
+
+	.section .note.GNU-stack, "", @progbits

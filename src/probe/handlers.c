@@ -1,0 +1,511 @@
+/*
+ * The dispatcher of handlers in full: several on a function, vector registers,
+ * tail calls, beside the session's tracer; and what is to be known of it from
+ * outside (handlers.h).
+ *
+ * Called by handlers.S on the program's thread.  Context: probe.  From
+ * begin() to end() the thread is marked as one that runs handlers; what is to
+ * be called is looked up in between, so whoever has seen it without the mark
+ * knows that it will not call what is there no more.
+ */
+#include <offsets.h>
+#include <probe/frames.h>
+#include <probe/graph.h>
+#include <probe/handlers.h>
+
+_Static_assert(offsetof(struct probe_handled_table, functions) == HT_FUNCTIONS, "handlers.S");
+_Static_assert(offsetof(struct probe_handled_table, rows) == HT_ROWS, "handlers.S");
+_Static_assert(offsetof(struct probe_handled_table, bodies) == HT_BODIES, "handlers.S");
+_Static_assert(offsetof(struct probe_handled_table, handlers) == HT_HANDLERS, "handlers.S");
+_Static_assert(offsetof(struct probe_handled_table, save) == HT_SAVE, "handlers.S");
+_Static_assert(offsetof(struct probe_handled_table, restore) == HT_RESTORE, "handlers.S");
+_Static_assert(offsetof(struct calltap_handlers, generation) == HG_GENERATION, "handlers.S");
+_Static_assert(offsetof(struct calltap_handlers, slots) == HG_SLOTS, "handlers.S");
+_Static_assert(sizeof(struct calltap_handler) == HS_SIZE, "handlers.S");
+_Static_assert(offsetof(struct calltap_handler, entry) == HS_ENTRY, "handlers.S");
+_Static_assert(offsetof(struct calltap_handler, exit) == HS_EXIT, "handlers.S");
+_Static_assert(offsetof(struct calltap_handler, context) == HS_CONTEXT, "handlers.S");
+_Static_assert(offsetof(struct calltap_handler, flags) == HS_FLAGS, "handlers.S");
+_Static_assert(offsetof(struct calltap_handler, born) == HS_BORN, "handlers.S");
+_Static_assert(CALLTAP_HANDLER_GENERAL_REGS == HS_GENERAL && CALLTAP_HANDLER_DATA == HS_DATA, "handlers.S");
+_Static_assert(CALLTAP_HANDLED_FIRST == HW_FIRST && HW_SESSION == (1 << HW_FIRST) - 1, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, wants) == H_WITHIN, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, generation) == H_WITHIN + 4, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, how) == H_HOW, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, slot) == H_SLOT, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, area) == H_AREA, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.function) == H_FUNCTION, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.caller) == H_CALLER, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.stack) == H_STACK, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.id) == H_ID, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.flags) == H_ID + 4, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.data) == H_DATA, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.vectors) == H_VECTORS, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.registers) == H_KEPT, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.registers.r12) == H_R12, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.registers.rbp) == H_RBP, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, call.registers.rbx) == H_RBX, "handlers.S");
+_Static_assert(sizeof(struct probe_handled) == H_END, "handlers.S");
+_Static_assert(PROBE_HANDLED_CALL == HOW_CALL && PROBE_HANDLED_ENTRY == HOW_ENTRY, "handlers.S");
+_Static_assert(PROBE_HANDLED_EXIT == HOW_EXIT && PROBE_HANDLED_VECTORS == HOW_VECTORS, "handlers.S");
+
+#define ENTRY_WORDS  2u	  /* of a stub, between the registers and the slot: where it goes on, and its own word */
+#define XSAVE_STATES 512u /* in an XSAVE area: which components are in it */
+#define XSAVE_SSE    2u
+/* _Unwind_Action and _Unwind_Reason_Code of the Itanium C++ ABI's base, level I. */
+#define UNWIND_CLEANUP	2
+#define UNWIND_CONTINUE 8
+#define FAULT_REACH	((uint64_t)8 << 20) /* how far below its call a handler's stack pointer may be */
+
+/* What uses no vector registers need not be asked what it is. */
+static struct calltap_handlers no_handlers = {
+	.slots = {[0 ... CALLTAP_HANDLERS_MAX - 1] = {.flags = CALLTAP_HANDLER_GENERAL_REGS}}};
+static struct probe_handled_table no_table = {.handlers = &no_handlers};
+/* In its place once they are called no more: of no functions for the fast path, that C gets to see them all. */
+static struct probe_handled_table stopped;
+static uint64_t stopped_functions;
+struct probe_handled_table *probe_handled = &no_table;
+
+void probe_handled_set(struct probe_handled_table *table)
+{
+	if (table && !table->handlers)
+		table->handlers = &no_handlers;
+	/* In this order: who sees the second has the planes that it needs. */
+	if (table)
+		__atomic_store_n(&probe_context.timed, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&probe_context.handled, table != NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&probe_handled, table ? table : &no_table, __ATOMIC_RELEASE);
+}
+
+void probe_handled_stop(void)
+{
+	if (probe_handled == &stopped)
+		return;
+	/* All that is at work already finds the rest; and what the session's tracer records, it goes on to record. */
+	stopped = *probe_handled;
+	stopped_functions = stopped.functions;
+	stopped.functions = 0;
+	__atomic_store_n(&probe_handled, &stopped, __ATOMIC_RELEASE);
+}
+
+static struct probe_handled_table *table_now(void)
+{
+	return __atomic_load_n(&probe_handled, __ATOMIC_ACQUIRE); /* pairs with probe_handled_set() */
+}
+
+static bool is_exit(const struct probe_handled *handled)
+{
+	return (handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_EXIT;
+}
+
+/* Where the return address is, or will be. */
+static uint64_t *slot_of(const struct probe_handled *handled)
+{
+	return (uint64_t *)(handled + 1) + (is_exit(handled) ? 0 : ENTRY_WORDS);
+}
+
+/* The stub's word; at the exit it is where the return address will be. */
+static uint32_t word_of(const struct probe_handled *handled)
+{
+	return (uint32_t)((const uint64_t *)(handled + 1))[is_exit(handled) ? 0 : 1];
+}
+
+static struct calltap_handler *slot_at(unsigned i)
+{
+	return &table_now()->handlers->slots[i];
+}
+
+static uint32_t bit_of(unsigned i)
+{
+	return (uint32_t)1 << (CALLTAP_HANDLED_FIRST + i);
+}
+
+static uint32_t who_of(uint32_t id)
+{
+	const struct probe_handled_table *table = table_now();
+	uint64_t functions = table == &stopped ? stopped_functions : table->functions;
+	uint32_t who = id < functions ? __atomic_load_n(&table->rows[id].who, __ATOMIC_RELAXED) : 0;
+
+	return table == &stopped ? who & HW_SESSION : who;
+}
+
+static uint64_t address_of(uint32_t id)
+{
+	const struct probe_handled_table *table = table_now();
+
+	return id < table->functions && table->bodies[id] ? table->bodies[id] - table->rows[id].start : 0;
+}
+
+static bool has_vectors(uint32_t bits)
+{
+	for (unsigned i = 0; i < CALLTAP_HANDLERS_MAX && bits >= bit_of(i); i++)
+		if (bits & bit_of(i) && !(slot_at(i)->flags & CALLTAP_HANDLER_GENERAL_REGS) &&
+		    (slot_at(i)->entry || slot_at(i)->exit))
+			return true;
+	return false;
+}
+
+static void count_missed(uint32_t bits)
+{
+	for (unsigned i = 0; i < CALLTAP_HANDLERS_MAX && bits >= bit_of(i); i++)
+		if (bits & bit_of(i) && (slot_at(i)->entry || slot_at(i)->exit))
+			__atomic_add_fetch(&slot_at(i)->missed, 1, __ATOMIC_RELAXED);
+}
+
+/* No handler runs on the thread. */
+static void end_running(struct probe_thread *thread)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&thread->running, NULL, __ATOMIC_RELEASE); /* pairs with who waits */
+}
+
+/* The stack that an address is on, also before the thread's first event there, which this is not. */
+static const struct probe_stack *stack_of(struct probe_thread *thread, uint64_t address)
+{
+	struct probe_stack *before = thread->stack, *stack = probe_stack_find(thread, address);
+
+	if (stack)
+		return stack;
+	stack = probe_stack_settle(thread, address);
+	if (stack && before != &probe_stack_none && before != thread->stack)
+		probe_stack_switch(thread, before);
+	return stack;
+}
+
+/* What is marked as running at `there` was left if the thread is farther up on its very stack. */
+static bool was_left(struct probe_thread *thread, uint64_t there, uint64_t sp)
+{
+	const struct probe_stack *stack = there < sp ? stack_of(thread, sp) : NULL;
+
+	return stack && there >= stack->lowest;
+}
+
+/* The thread runs this call's handlers from now on; false: it runs another's, or nobody would know of it. */
+static bool begin(struct probe_thread *thread, struct probe_handled *handled)
+{
+	uint64_t running = (uint64_t)thread->running;
+
+	if (!probe_can_record(thread))
+		return false;
+	/* The fast path may have begun it. */
+	if (running && running != (uint64_t)handled && !was_left(thread, running, (uint64_t)slot_of(handled)))
+		return false;
+	handled->slot = 0;
+	/* The fast path has counted it, if it began: twice is as good. */
+	__atomic_store_n(&thread->runs, thread->runs + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->running, handled, __ATOMIC_RELEASE);
+	/* What is looked up from here on is seen as it is now by who waits (agent/handlers.c), which has a barrier. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return true;
+}
+
+static void end(struct probe_handled *handled)
+{
+	if (probe_thread.running == handled)
+		end_running(&probe_thread);
+}
+
+/* Room for the vector registers, if a handler that is to be called wants it. */
+static uint64_t area_for(struct probe_handled *handled)
+{
+	if (!has_vectors(handled->left | handled->tail))
+		return 0;
+	handled->how |= PROBE_HANDLED_VECTORS;
+	return table_now()->area;
+}
+
+static bool is_tail_call(uint64_t slot, uint64_t back)
+{
+	const struct probe_region *region;
+
+	if (!probe_mirror_is_covered(slot) || !probe_timed_is_covered(slot) || !*arch_mirror(slot))
+		return false;
+	region = probe_region_of(back);
+	return region && arch_stub_is_handled(back, region->lo);
+}
+
+bool probe_handled_waits(uint64_t slot, uint64_t back)
+{
+	return is_tail_call(slot, back) && (uint32_t)*arch_within(slot) & ~(uint32_t)HW_SESSION;
+}
+
+/* The function has been called as another's last: that one's frame ends here. */
+static void take_tail(struct probe_handled *handled)
+{
+	uint64_t slot = (uint64_t)slot_of(handled), back = *slot_of(handled), within;
+
+	if (!is_tail_call(slot, back))
+		return;
+	within = *arch_within(slot);
+	handled->tail = (uint32_t)within & ~(uint32_t)HW_SESSION;
+	handled->tail_generation = (uint32_t)(within >> 32);
+	handled->tail_word = arch_stub_word(back);
+	handled->call.data = *arch_entered(slot);
+	*arch_within(slot) = within & ~(uint64_t)handled->tail;
+}
+
+uint64_t probe_handled_enter(struct probe_handled *handled, uint32_t how)
+{
+	struct probe_thread *thread = &probe_thread;
+	uint32_t who, id;
+	bool begun;
+
+	handled->how = how;
+	handled->tail = handled->left = handled->tail_word = 0;
+	handled->call.data = 0;
+	id = frames_id(word_of(handled));
+	begun = begin(thread, handled);
+	who = who_of(id);
+	handled->wants = who;
+	handled->generation = __atomic_load_n(&table_now()->handlers->generation, __ATOMIC_RELAXED);
+	if (!begun) {
+		handled->wants &= HW_SESSION;
+		count_missed(who);
+		return 0;
+	}
+	handled->left = who & ~(uint32_t)HW_SESSION;
+	if (how == PROBE_HANDLED_ENTRY)
+		take_tail(handled);
+	return area_for(handled);
+}
+
+/* An XSAVE area need not hold what was as it is after a reset. */
+static const void *complete(void *area)
+{
+	if (!(*(const uint64_t *)((const char *)area + XSAVE_STATES) & XSAVE_SSE))
+		__builtin_memset((char *)area + CALLTAP_CALL_VECTORS_XMM, 0, 256);
+	return area;
+}
+
+static void fill(struct probe_handled *handled, const struct calltap_handler *slot, uint32_t word, uint32_t flags)
+{
+	uint64_t *at = slot_of(handled);
+	uint64_t caller = flags & CALLTAP_CALL_TAIL ? *arch_mirror((uint64_t)at) : *at;
+	bool shown = handled->how & PROBE_HANDLED_VECTORS && !(slot->flags & CALLTAP_HANDLER_GENERAL_REGS);
+
+	handled->call.function = address_of(frames_id(word));
+	handled->call.caller = caller;
+	handled->call.stack = (uint64_t)at;
+	handled->call.id = frames_id(word);
+	handled->call.flags = flags;
+	handled->call.vectors = shown ? complete(handled->area) : NULL;
+}
+
+static void call_entry(struct probe_handled *handled, unsigned i, uint32_t word)
+{
+	struct calltap_handler *slot = slot_at(i);
+	uint64_t entry = __atomic_load_n(&slot->entry, __ATOMIC_RELAXED), data = handled->call.data;
+
+	if (!entry)
+		return;
+	fill(handled, slot, word, 0);
+	__atomic_store_n(&handled->slot, (uint64_t)slot, __ATOMIC_RELAXED);
+	if (((int (*)(struct calltap_call *, void *))entry)(&handled->call, (void *)slot->context))
+		handled->wants &= ~bit_of(i);
+	__atomic_store_n(&handled->slot, 0, __ATOMIC_RELAXED);
+	if (!(slot->flags & CALLTAP_HANDLER_DATA))
+		handled->call.data = data; /* it is another's */
+}
+
+static void call_exit(struct probe_handled *handled, unsigned i, uint32_t word, uint32_t generation, uint32_t flags)
+{
+	struct calltap_handler *slot = slot_at(i);
+	uint64_t exit = __atomic_load_n(&slot->exit, __ATOMIC_RELAXED), data = handled->call.data;
+
+	/* Registered since the call was entered: whose exit this is, is there no more. */
+	if (!exit || (int32_t)(generation - (uint32_t)slot->born) < 0)
+		return;
+	fill(handled, slot, word, CALLTAP_CALL_EXIT | flags);
+	__atomic_store_n(&handled->slot, (uint64_t)slot, __ATOMIC_RELAXED);
+	((void (*)(struct calltap_call *, void *))exit)(&handled->call, (void *)slot->context);
+	__atomic_store_n(&handled->slot, 0, __ATOMIC_RELAXED);
+	handled->call.data = data;
+}
+
+/* Take the first one; CALLTAP_HANDLERS_MAX = none is left.  Before it is called: a fault goes on with the next. */
+static unsigned take(uint32_t *bits)
+{
+	unsigned i = 0;
+
+	if (!(*bits & ~(uint32_t)HW_SESSION))
+		return CALLTAP_HANDLERS_MAX;
+	while (!(*bits & bit_of(i)))
+		i++;
+	__atomic_store_n(bits, *bits & ~bit_of(i), __ATOMIC_RELAXED);
+	return i;
+}
+
+void probe_handled_run(struct probe_handled *handled)
+{
+	uint32_t word = is_exit(handled) ? handled->tail_word : word_of(handled);
+	unsigned i;
+
+	if (!is_exit(handled)) {
+		while ((i = take(&handled->tail)) < CALLTAP_HANDLERS_MAX)
+			call_exit(handled, i, handled->tail_word, handled->tail_generation, CALLTAP_CALL_TAIL);
+		/* The caller's word is no more; ours begins with 0, also when one of those has faulted. */
+		if (handled->tail_word) {
+			handled->tail_word = 0;
+			handled->call.data = 0;
+		}
+	}
+	while ((i = take(&handled->left)) < CALLTAP_HANDLERS_MAX) {
+		if (is_exit(handled))
+			call_exit(handled, i, word, handled->generation, 0);
+		else
+			call_entry(handled, i, word);
+	}
+}
+
+/* What the function's stub would have called without handlers. */
+static int record_entry(uint32_t who, uint64_t slot, uint32_t word, const uint64_t *ret)
+{
+	if (who & CALLTAP_HANDLED_NOTREE)
+		return probe_graph_entry_notree(slot, word, ret);
+	if (who & CALLTAP_HANDLED_ROOT)
+		return probe_graph_entry_root(slot, word, ret);
+	return who & CALLTAP_HANDLED_FULL_ENTRY ? probe_graph_entry_full(slot, word, ret)
+						: probe_graph_entry(slot, word, ret);
+}
+
+static void record_exit(uint32_t who, uint64_t slot, uint32_t word, uint64_t *ret)
+{
+	const uint32_t full = CALLTAP_HANDLED_ROOT | CALLTAP_HANDLED_FULL_ENTRY | CALLTAP_HANDLED_FULL_EXIT;
+
+	if (!(who & CALLTAP_HANDLED_RECORD) || who & CALLTAP_HANDLED_NOTREE)
+		probe_graph_exit_notree(slot, word, ret);
+	else if (who & full)
+		probe_trigger_exit_full(slot, word, ret);
+	else
+		probe_trigger_exit(slot, word, ret);
+}
+
+static bool keeps_data(uint32_t bits)
+{
+	for (unsigned i = 0; i < CALLTAP_HANDLERS_MAX && bits >= bit_of(i); i++)
+		if (bits & bit_of(i) && slot_at(i)->flags & CALLTAP_HANDLER_DATA)
+			return true;
+	return false;
+}
+
+int probe_handled_entered(struct probe_handled *handled)
+{
+	uint64_t slot = (uint64_t)slot_of(handled);
+	int refused = 1;
+
+	if ((handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_CALL) {
+		end(handled);
+		return 0;
+	}
+	/* A stub that is there before the table: it leads to nobody. */
+	if (!__atomic_load_n(&probe_context.handled, __ATOMIC_ACQUIRE)) {
+		end(handled);
+		return 1;
+	}
+	if (handled->wants & CALLTAP_HANDLED_RECORD)
+		refused = record_entry(handled->wants, slot, word_of(handled), slot_of(handled));
+	if (refused) {
+		handled->wants &= ~(uint32_t)HW_SESSION;
+		refused = probe_graph_entry_hidden(slot, word_of(handled), slot_of(handled));
+	}
+	if (!refused) {
+		/* With triggers, that word is the time of the entry; the tool allows no data then. */
+		if (keeps_data(handled->wants))
+			*arch_entered(slot) = handled->call.data;
+		*arch_within(slot) = (uint64_t)handled->generation << 32 | handled->wants;
+	}
+	end(handled);
+	return refused;
+}
+
+uint64_t probe_handled_leave(struct probe_handled *handled, uint32_t how)
+{
+	uint64_t slot, within;
+	bool begun;
+
+	handled->how = how;
+	slot = (uint64_t)slot_of(handled);
+	within = *arch_within(slot);
+	handled->tail = handled->left = 0;
+	handled->tail_word = word_of(handled); /* what follows puts the return address there */
+	handled->wants = (uint32_t)within;
+	handled->generation = (uint32_t)(within >> 32);
+	handled->call.data = *arch_entered(slot);
+	begun = handled->wants & ~(uint32_t)HW_SESSION && begin(&probe_thread, handled);
+	record_exit(handled->wants, slot, handled->tail_word, slot_of(handled));
+	if (begun)
+		handled->left = handled->wants & ~(uint32_t)HW_SESSION;
+	else
+		count_missed(handled->wants);
+	return area_for(handled);
+}
+
+int probe_handled_left(struct probe_handled *handled)
+{
+	end(handled);
+	return 0;
+}
+
+void probe_handled_jump(uint64_t sp)
+{
+	struct probe_thread *thread = &probe_thread;
+	uint64_t running = (uint64_t)thread->running;
+	const struct probe_stack *stack;
+
+	if (!running || !probe_can_record(thread))
+		return;
+	stack = stack_of(thread, running);
+	/* Farther up on its stack; or to another one, from a signal's, whose handler is over. */
+	if (was_left(thread, running, sp) || (stack && stack->kind & STACK_SIGNAL && stack_of(thread, sp) != stack))
+		end_running(thread);
+}
+
+int probe_handled_unwound(int version, int actions, uint64_t exception_class, void *exception, void *context)
+{
+	(void)version;
+	(void)exception_class;
+	(void)exception;
+	(void)context;
+	if (actions & UNWIND_CLEANUP && probe_thread.running)
+		end_running(&probe_thread);
+	return UNWIND_CONTINUE;
+}
+
+/* What is there could be anything: it was left without our knowing, perhaps, and is overwritten. */
+static bool is_whole(const struct probe_handled *handled)
+{
+	uint64_t slots = (uint64_t)table_now()->handlers->slots, slot = handled->slot - slots;
+
+	return slot < sizeof(table_now()->handlers->slots) && slot % sizeof(struct calltap_handler) == 0 &&
+	       handled->call.stack == (uint64_t)slot_of(handled);
+}
+
+struct probe_handled *probe_handled_faulted(uint64_t sp)
+{
+	struct probe_handled *handled = probe_thread.running;
+
+	if (!handled || sp >= (uint64_t)handled || (uint64_t)handled - sp > FAULT_REACH)
+		return NULL;
+	/* The fast path writes no more than it must. */
+	if (handled->slot & SLOT_FAST) {
+		handled->how = handled->slot & (SLOT_FAST - 1);
+		handled->slot &= ~(uint64_t)7;
+		handled->left = handled->tail = handled->tail_word = 0;
+		handled->wants = handled->generation = 0;
+		handled->call.data = 0;
+	}
+	return is_whole(handled) ? handled : NULL;
+}
+
+void probe_handled_disable(struct probe_handled *handled, uint32_t signal, uint64_t pc, uint64_t address)
+{
+	struct calltap_handler *slot = (struct calltap_handler *)handled->slot;
+
+	handled->wants &= ~bit_of((unsigned)(slot - table_now()->handlers->slots));
+	handled->slot = 0;
+	__atomic_store_n(&slot->entry, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->exit, 0, __ATOMIC_RELAXED);
+	slot->fault_pc = pc;
+	slot->fault_address = address;
+	__atomic_store_n(&slot->fault, signal, __ATOMIC_RELEASE); /* pairs with the library's look at it */
+}

@@ -1,0 +1,95 @@
+/*
+ * Handlers of the program's own (libcalltap.so) that are called at traced
+ * functions' entries and exits.
+ *
+ * The CPU's dispatcher (handlers.S) does the common case by itself, and calls
+ * what is here for the rest, on the program's thread; the agent room sets the
+ * table and mends faults.  Context: probe, but where said.
+ * doc/design/handlers.md has the argument.
+ */
+#ifndef PROBE_HANDLERS_H
+#define PROBE_HANDLERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <calltap/abi/handlers.h>
+#include <calltap/call.h>
+#include <probe/thread.h>
+
+/* All that the dispatcher looks at; never changed once threads may see it, but where said.  handlers.S knows it. */
+struct probe_handled_table {
+	uint64_t functions;		    /* rows, and bodies */
+	const struct calltap_handled *rows; /* the tool's, which changes them */
+	uint64_t *bodies;		    /* by function id: where its body goes on behind the site; 0 = no site */
+	struct calltap_handlers *handlers;  /* the library's; never NULL */
+	uint64_t area;			    /* bytes for the vector registers */
+	void (*save)(void *area);	   /* keep to no calling convention but that they change rax, rdx, rdi alone; */
+	void (*restore)(const void *area); /* area: a multiple of 64 */
+};
+/* Never NULL: without handlers, one of no functions. */
+extern struct probe_handled_table *probe_handled __attribute__((visibility("hidden")));
+
+enum probe_handled_how {
+	PROBE_HANDLED_CALL = 0, /* nobody waits for the exit */
+	PROBE_HANDLED_ENTRY = 1,
+	PROBE_HANDLED_EXIT = 2,
+	PROBE_HANDLED_VECTORS = 4, /* besides: the vector registers are in `area`, and are put back */
+};
+
+/*
+ * A call whose handlers run, on the stack of its thread: below the words that
+ * its stub has pushed.  The dispatcher has the general registers in it, from
+ * which it goes on when a handler has faulted.
+ */
+struct probe_handled {
+	/* These two are what is kept at arch_within(): */
+	uint32_t wants;	     /* CALLTAP_HANDLED_* of the session's tracer, and whose exit is to be called */
+	uint32_t generation; /* of the library's table when the call was entered */
+	uint32_t left;	     /* whose handlers are still to be called, as in `wants` */
+	uint32_t how;	     /* enum probe_handled_how */
+	uint64_t slot;	     /* address of the struct calltap_handler whose handler runs, 0 = none */
+	void *area;
+	uint32_t tail; /* whose exits are to be called first, of the function that has called this one as its last */
+	uint32_t tail_word; /* what its stub pushes; at an exit, what this one's does */
+	uint32_t tail_generation;
+	uint32_t reserved;
+	struct calltap_call call; /* what the handler sees; its data lies at arch_entered() between entry and exit */
+};
+
+/*
+ * By the dispatcher, in this order.  How many bytes it is to make room for and
+ * save the vector registers in, 0 = none; call what is left to be called (once
+ * more after a fault, which ends the handler that ran); bring it to an end.
+ */
+uint64_t probe_handled_enter(struct probe_handled *handled, uint32_t how);
+uint64_t probe_handled_leave(struct probe_handled *handled, uint32_t how);
+void probe_handled_run(struct probe_handled *handled);
+/* 0: the body's return comes by the dispatcher; 1: it does not. */
+int probe_handled_entered(struct probe_handled *handled);
+int probe_handled_left(struct probe_handled *handled);
+
+/* The frame at slot, whose body returns to `back`, is one that an exit handler waits for. */
+bool probe_handled_waits(uint64_t slot, uint64_t back);
+/* The program is about to set its stack pointer to sp, and leaves what runs below. */
+void probe_handled_jump(uint64_t sp);
+/*
+ * The dispatcher's personality routine: an unwinder calls it for its frame
+ * when a handler is left by an exception or a thread's end.
+ */
+int probe_handled_unwound(int version, int actions, uint64_t exception_class, void *exception, void *context);
+/*
+ * A fault with the stack pointer at sp: the call whose handler has faulted,
+ * NULL if it is none's.  For a signal handler, on the thread that has faulted.
+ */
+struct probe_handled *probe_handled_faulted(uint64_t sp);
+/* That handler is called no more, and has ended. */
+void probe_handled_disable(struct probe_handled *handled, uint32_t signal, uint64_t pc, uint64_t address);
+
+/* By the control side: use this table; NULL = there are no handlers, nor frames that one waits for. */
+void probe_handled_set(struct probe_handled_table *table);
+/* Call no more of them. */
+void probe_handled_stop(void);
+
+#endif
