@@ -9,10 +9,12 @@
 
 int cmd_record(int argc, char **argv);
 int cmd_attach(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_set(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
+int cmd_load(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_live(int argc, char **argv);
 int cmd_replay(int argc, char **argv);

@@ -106,7 +106,7 @@ static void print_table(const struct row *rows, size_t count, struct out *out)
 		out_column(out, base_name(status->program), 16, false);
 		out_u64_width(out, status->tool, 8);
 		out_spaces(out, 2);
-		out_column(out, status->tracer, 16, false);
+		out_column(out, status->serves ? "(handlers)" : status->tracer, 16, false);
 		out_column(out, status->mode, 11, false);
 		out_column(out, status->tracing ? "on" : "off", 7, false);
 		out_u64_width(out, status->threads, 9);
@@ -130,6 +130,11 @@ static void print_one(const struct row *row, struct out *out)
 	out_format(out, "traced:       %" PRIu64 " processes, %" PRIu64 " threads\n", status->processes,
 		   status->threads);
 	out_format(out, "sites:        %" PRIu64 " patched, %" PRIu64 " of them on\n", status->sites, status->sites_on);
+	if (status->serves || status->handlers)
+		out_format(out, "handlers:     %" PRIu64 ", of %" PRIu64 " functions%s\n", status->handlers,
+			   status->handled, status->serves ? "; nothing is recorded" : "");
+	if (status->serves)
+		return;
 	out_format(out, "records:      %" PRIu64 ", %.0f per second\n", status->records, row->rate);
 	out_format(out, "lost:         %" PRIu64 " records, %" PRIu64 " calls without a buffer\n", status->lost,
 		   status->untraced);
@@ -155,6 +160,10 @@ static void print_json_row(const struct row *row, struct json *json)
 	json_key_u64(json, "threads", status->threads);
 	json_key_u64(json, "sites", status->sites);
 	json_key_u64(json, "sites_on", status->sites_on);
+	json_key(json, "serves");
+	json_bool(json, status->serves);
+	json_key_u64(json, "handlers", status->handlers);
+	json_key_u64(json, "handled", status->handled);
 	json_key_u64(json, "records", status->records);
 	json_key_u64(json, "records_per_s", (uint64_t)row->rate);
 	json_key_u64(json, "lost", status->lost);

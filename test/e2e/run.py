@@ -37,6 +37,7 @@ import options
 import profiling
 import programs
 import refusals
+import serving
 import steer
 import tools
 import triggers
@@ -48,7 +49,7 @@ from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, idle)
+           emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, serving, idle)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -72,7 +72,18 @@ static int end(void *context, struct calltap_diag *diag)
 	return 0;
 }
 
-static const struct remote_ops ops = {take_status, show_settings, change_settings, take_snapshot, end};
+static int take_handlers(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
+			 struct calltap_diag *diag)
+{
+	(void)context;
+	(void)diag;
+	fuzz_expect(asker == getpid(), "who asks is who sent it");
+	for (size_t i = 0; i < count; i++)
+		fputs(words[i].key, answer);
+	return 0;
+}
+
+static const struct remote_ops ops = {take_status, show_settings, change_settings, take_snapshot, end, take_handlers};
 
 static void ask(int socket)
 {

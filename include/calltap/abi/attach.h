@@ -7,7 +7,9 @@
  * the rest and says CALLTAP_ATTACH_GO, at most 5 s.  It runs on the upper part
  * while it loads the agent and calls calltap_agent_attach(), goes back to its
  * own stack, and sets `left`.  The agent's control thread unmaps the memory
- * after that.  doc/design/attach.md.
+ * after that.  A library that is no agent is loaded in the same way: there is
+ * nothing to call then, and the thread unmaps the memory itself.
+ * doc/design/attach.md.
  */
 #ifndef CALLTAP_ABI_ATTACH_H
 #define CALLTAP_ABI_ATTACH_H
@@ -23,6 +25,8 @@ enum calltap_attach_state {
 	CALLTAP_ATTACH_LOADED = 3, /* by the thread: the agent has been called, `result` holds */
 	CALLTAP_ATTACH_FAILED = 4, /* by the thread: the loader refused, `error` holds */
 };
+
+#define CALLTAP_ATTACH_ALONE 1 /* as the result: a library is loaded, nothing was called */
 
 struct calltap_attach {
 	uint32_t version; /* CALLTAP_ABI_VERSION */

@@ -20,6 +20,9 @@
 
 /* Whether the process can be attached to: 0, or the refusal in one sentence with its remedy. */
 int attach_check(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The same for attach_load(), to which it is all one whether the process is being traced by a calltap. */
+int attach_check_load(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
 /*
  * A close-on-exec Unix socket of that type in the process' network namespace,
  * neither bound nor listening: the descriptor, or -errno.  Abstract names
@@ -53,6 +56,14 @@ struct attach_result {
  */
 int attach_inject(pid_t pid, const struct attach_options *options, struct attach_result *result,
 		  struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/*
+ * Load any library into the process, in the same way: its path, as we see it.
+ * It stays there.  patience_ms: 0 = 5 s.  -ELIBACC: the loader refuses, with
+ * its words in diag.
+ */
+int attach_load(pid_t pid, const char *library, uint32_t patience_ms, struct attach_result *result,
+		struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /* All threads of a process, stopped. */
 struct attach_stop;

@@ -258,8 +258,8 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 	if (!proc_alive(borrow->pid))
 		return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)borrow->pid);
 	return calltap_diag_set(diag, -EAGAIN,
-				"process %d has no thread that could load the agent within %u ms (%s); try again",
-				(int)borrow->pid, patience_ms, borrow->why);
+				"process %d has no thread that could load %.200s within %u ms (%s); try again",
+				(int)borrow->pid, borrow->what, patience_ms, borrow->why);
 }
 
 /* The tracer: 1 = the slack is as it was. */

@@ -11,6 +11,8 @@
 
 struct borrow {
 	pid_t pid, alive;
+	const char *what; /* is to be loaded, in a sentence */
+	bool library;	  /* no agent */
 	struct space space;
 	struct libs libs;
 	struct unwinder *unwinder;

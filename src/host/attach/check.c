@@ -234,7 +234,7 @@ static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	return ret;
 }
 
-static int check_all(pid_t pid, struct calltap_diag *diag)
+int attach_check_load(pid_t pid, struct calltap_diag *diag)
 {
 	pid_t alive;
 	const char *refusal = native_attach_refusal();
@@ -258,7 +258,7 @@ static int check_all(pid_t pid, struct calltap_diag *diag)
 
 int attach_check(pid_t pid, struct calltap_diag *diag)
 {
-	int ret = check_all(pid, diag);
+	int ret = attach_check_load(pid, diag);
 	char name[32];
 
 	if (ret || !agent_serves(proc_alive(pid)))

@@ -1,5 +1,6 @@
 /*
- * Putting the agent into a process that runs (attach.h, doc/design/attach.md).
+ * Putting the agent, or another library, into a process that runs (attach.h,
+ * doc/design/attach.md).
  *
  * Looks at the process first, then borrows a thread (borrow.c), and talks with
  * it through struct calltap_attach in the memory that it maps.  Context: host;
@@ -82,13 +83,18 @@ static int look_at_agent(struct borrow *borrow, const char *path, struct calltap
 	int fd = program_open(path);
 
 	if (fd < 0)
-		return calltap_diag_set(diag, fd, "the agent %s cannot be read: %s", path, strerror(-fd));
+		return calltap_diag_set(diag, fd, "%s%.300s cannot be read: %s", borrow->library ? "" : "the agent ",
+					path, strerror(-fd));
+	borrow->errand.memfd = !same_file(borrow->alive, path);
+	if (borrow->library) {
+		close(fd);
+		return 0;
+	}
 	borrow->errand.entry_offset = libs_symbol_value(fd, "calltap_agent_attach");
 	close(fd);
 	if (!borrow->errand.entry_offset)
 		return calltap_diag_set(diag, -ENOEXEC, "%s is no agent that can be attached; install calltap again",
 					path);
-	borrow->errand.memfd = !same_file(borrow->alive, path);
 	return 0;
 }
 
@@ -123,6 +129,8 @@ static int prepare(struct borrow *borrow, const struct attach_options *options, 
 	if (options->resident_entry)
 		borrow->libs.entry = options->resident_entry;
 	ret = libs_refuse(&borrow->libs, borrow->pid, diag);
+	if (borrow->library)
+		borrow->libs.entry = 0; /* of an agent that is there: not meant */
 	if (!ret && !borrow->libs.entry)
 		ret = look_at_agent(borrow, options->agent_path, diag);
 	if (ret)
@@ -243,8 +251,8 @@ static int fill_in(const struct borrow *borrow, const struct attach_options *opt
 				return died(borrow, diag);
 			return calltap_diag_set(
 				diag, -ENOTSUP,
-				"process %d sees other files than this calltap and cannot be given the agent "
-				"in a memfd; make %s a file that it can open",
+				"process %d sees other files than this calltap and cannot be given %.200s in a memfd; "
+				"make it a file that it can open",
 				(int)borrow->pid, options->agent_path);
 		}
 	}
@@ -286,15 +294,18 @@ static int await_answer(const struct borrow *borrow, struct calltap_attach *said
 		if (ret == -ESRCH)
 			return died(borrow, diag);
 		if (ret) /* gone: by the agent, since the thread has left; or the thread has given up */
-			return said->state == CALLTAP_ATTACH_LOADED || agent_is_there(borrow) ? 0 : slow(borrow, diag);
+			return said->state == CALLTAP_ATTACH_LOADED || (!borrow->library && agent_is_there(borrow))
+				       ? 0
+				       : slow(borrow, diag);
 		if (said->state == CALLTAP_ATTACH_FAILED || said->state == CALLTAP_ATTACH_LOADED)
 			return 0;
 		if (now_ns() > until)
 			return calltap_diag_set(
 				diag, -ETIMEDOUT,
-				"thread %d of process %d has not come back from loading the agent for 20 s: "
-				"some other thread holds the loader's lock",
-				(int)borrow->tid, (int)borrow->pid);
+				"thread %d of process %d has not come back from loading %.200s for 20 s: some other "
+				"thread holds the loader's lock%s",
+				(int)borrow->tid, (int)borrow->pid, borrow->what,
+				borrow->library ? ", or its constructors wait" : "");
 		nap();
 	}
 }
@@ -308,8 +319,8 @@ static int refused(const struct borrow *borrow, const struct calltap_attach *sai
 	if (said->state == CALLTAP_ATTACH_LOADED)
 		return calltap_diag_set(diag, ret, "the agent does not start in process %d: %s", (int)borrow->pid,
 					said->error[0] ? said->error : strerror(-ret));
-	return calltap_diag_set(diag, -ELIBACC, "the loader of process %d takes no agent: %s", (int)borrow->pid,
-				said->error[0] ? said->error : "it does not say why");
+	return calltap_diag_set(diag, -ELIBACC, "the loader of process %d does not take %.160s: %.250s",
+				(int)borrow->pid, borrow->what, said->error[0] ? said->error : "it does not say why");
 }
 
 /* Until the thread is on its own stack again; then its memory is the agent's to unmap, or gone. */
@@ -333,7 +344,9 @@ static int converse(const struct borrow *borrow, const struct attach_options *op
 		ret = await_answer(borrow, &said, diag);
 	if (ret)
 		return ret;
-	if (said.state == CALLTAP_ATTACH_FAILED || said.result)
+	if (said.state == CALLTAP_ATTACH_LOADED && borrow->library && said.result == CALLTAP_ATTACH_ALONE)
+		ret = set_state(borrow, CALLTAP_ATTACH_NONE) ? died(borrow, diag) : 0; /* read: it may go */
+	else if (said.state == CALLTAP_ATTACH_FAILED || said.result)
 		ret = refused(borrow, &said, diag);
 	await_left(borrow);
 	return ret;
@@ -390,8 +403,8 @@ static int lock(pid_t pid)
 	return ret;
 }
 
-int attach_inject(pid_t pid, const struct attach_options *options, struct attach_result *result,
-		  struct calltap_diag *diag)
+static int bring_in(pid_t pid, const struct attach_options *options, bool library, struct attach_result *result,
+		    struct calltap_diag *diag)
 {
 	struct borrow *borrow = calloc(1, sizeof(*borrow));
 	int locked = lock(pid), ret;
@@ -407,6 +420,8 @@ int attach_inject(pid_t pid, const struct attach_options *options, struct attach
 		return calltap_diag_set(diag, -ENOMEM, "there is no memory left");
 	}
 	borrow->pid = pid;
+	borrow->library = library;
+	borrow->what = library ? options->agent_path : "the agent";
 	ret = inject(borrow, options, result, diag);
 	close(locked);
 	unwinder_close(borrow->unwinder);
@@ -414,4 +429,19 @@ int attach_inject(pid_t pid, const struct attach_options *options, struct attach
 	space_free(&borrow->space);
 	free(borrow);
 	return ret;
+}
+
+int attach_inject(pid_t pid, const struct attach_options *options, struct attach_result *result,
+		  struct calltap_diag *diag)
+{
+	return bring_in(pid, options, false, result, diag);
+}
+
+int attach_load(pid_t pid, const char *library, uint32_t patience_ms, struct attach_result *result,
+		struct calltap_diag *diag)
+{
+	const struct attach_options options = {
+		.size = sizeof(options), .agent_path = library, .session = "", .patience_ms = patience_ms};
+
+	return bring_in(pid, &options, true, result, diag);
 }

@@ -81,7 +81,7 @@ int found_check(const struct found *found, struct session *session, const char *
 			"%s uses AddressSanitizer's shared runtime, which wants to be the first library; link it "
 			"with -static-libasan to trace it",
 			program);
-	if (!session->options->tracer->patches)
+	if (!session->options->tracer->patches && !session->options->serves)
 		return 0;
 	if (found->greedy)
 		return calltap_diag_set(diag, -ENODATA,

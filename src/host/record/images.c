@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "handlers.h"
 #include "images.h"
 #include "triggers.h"
+
+/* With more kinds than these, all of an image's sites take the handlers' way: that is one kind for all choices. */
+#define VARIANTS_OF_HANDLERS 12u
 
 static void image_destroy(struct image *image)
 {
@@ -16,6 +20,8 @@ static void image_destroy(struct image *image)
 		free(image->variants[i].sites);
 	free(image->sources);
 	free(image->off);
+	free(image->slots);
+	free(image->who);
 	free(image);
 }
 
@@ -74,32 +80,72 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 
 /* What becomes of a function, by all that was asked for. */
 struct verdict {
-	bool wanted; /* filters or triggers name it */
+	bool wanted; /* filters, triggers or handlers name it */
 	bool on;
 	uint16_t flags;
+	uint32_t who; /* of its row: 0 = its stub does not look at it */
 };
 
-static struct verdict judge(const struct images *images, const struct image *image, const struct object_site *source)
+/* Flags of stubs that lead to the handlers; what else such a site is to do its row says. */
+static uint16_t dispatch_flags(const struct images *images)
+{
+	bool recorded = images->tracer->patches && images->tracing;
+	bool exits = recorded || !handlers_any(images->handlers) || handlers_any_exit(images->handlers);
+
+	return CALLTAP_SITE_HANDLED | (exits ? 0 : CALLTAP_SITE_CALL);
+}
+
+static uint32_t record_bits(uint16_t flags)
+{
+	static const struct {
+		uint16_t flag;
+		uint32_t bit;
+	} bits[] = {
+		{CALLTAP_SITE_FULL_ENTRY, CALLTAP_HANDLED_FULL_ENTRY},
+		{CALLTAP_SITE_FULL_EXIT, CALLTAP_HANDLED_FULL_EXIT},
+		{CALLTAP_SITE_ROOT, CALLTAP_HANDLED_ROOT},
+		{CALLTAP_SITE_NOTREE, CALLTAP_HANDLED_NOTREE},
+		{CALLTAP_SITE_GATED, CALLTAP_HANDLED_GATED},
+	};
+	uint32_t who = CALLTAP_HANDLED_RECORD;
+
+	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
+		who |= flags & bits[i].flag ? bits[i].bit : 0;
+	return who;
+}
+
+/* slots: those that want its calls. */
+static struct verdict judge(const struct images *images, const struct image *image, const struct object_site *source,
+			    uint32_t slots)
 {
 	struct filter_decision decision;
-	struct verdict verdict;
+	struct verdict verdict = {0};
 	uint16_t triggered = images->triggers ? triggers_flags(images->triggers, image->object, source) : 0;
+	bool recorded, any = handlers_any(images->handlers);
 
 	filter_set_decide(images->filters, image->object, source, &decision);
 	decision.trace = decision.trace && images->tracer->patches;
-	verdict.wanted = decision.trace || triggered;
-	verdict.on = (decision.trace && images->tracing) || triggered;
+	recorded = decision.trace && images->tracing;
+	verdict.wanted = decision.trace || triggered || slots;
+	verdict.on = recorded || triggered || slots;
 	verdict.flags = images->tracer->site_flags(&images->needs, decision.root, decision.notree) | triggered;
+	if (slots || (image->dispatched && any && recorded && !triggered)) {
+		verdict.who = slots | (recorded ? record_bits(verdict.flags) : 0);
+		verdict.flags = dispatch_flags(images);
+	} else if (!verdict.on && (images->serve || any)) {
+		verdict.flags = dispatch_flags(images); /* a handler may come to it */
+	}
 	return verdict;
 }
 
 static void want(struct images *images, struct image *image, const struct object_site *source,
-		 const struct verdict *verdict)
+		 const struct verdict *verdict, uint32_t slots)
 {
-	struct calltap_site *site = &image->sites[image->site_count];
+	uint32_t at = image->site_count++;
+	struct calltap_site *site = &image->sites[at];
 
-	image->off[image->site_count] = !verdict->on;
-	image->sources[image->site_count++] = source;
+	image->off[at] = !verdict->on;
+	image->sources[at] = source;
 	*site = (struct calltap_site){
 		.address = source->address,
 		.id = images->next_id++,
@@ -113,10 +159,16 @@ static void want(struct images *images, struct image *image, const struct object
 		memcpy(site->old + source->span, source->tramp_old, sizeof(source->tramp_old));
 	if (images->triggers)
 		triggers_set_limits(images->triggers, site->id, image->object, source);
+	if (slots) {
+		image->slots[at] = slots;
+		handlers_write(images->handlers, image, at, verdict->who);
+	}
 }
 
-static int make_room(struct image *image, size_t count)
+static int make_room(const struct images *images, struct image *image, size_t count)
 {
+	if (images->handlers && handlers_room(image, count))
+		return -ENOMEM;
 	image->sites = calloc(count ? count : 1, sizeof(*image->sites));
 	image->sources = calloc(count ? count : 1, sizeof(*image->sources));
 	image->off = calloc(count ? count : 1, sizeof(*image->off));
@@ -136,17 +188,19 @@ int image_decide(struct images *images, struct image *image)
 	count = object_sites(image->object, &sources);
 	if (count > CALLTAP_RECORD_ID_MAX - images->next_id)
 		return -EOVERFLOW;
-	if (make_room(image, count))
+	if (make_room(images, image, count))
 		return -ENOMEM;
 	image->first_id = images->next_id;
 	for (size_t i = 0; i < count; i++) {
 		struct verdict verdict;
+		uint32_t slots;
 
 		if (sources[i].verdict != SITE_OK)
 			continue;
-		verdict = judge(images, image, &sources[i]);
+		slots = handlers_choose(images, image, &sources[i], images->next_id);
+		verdict = judge(images, image, &sources[i], slots);
 		if (verdict.wanted || images->all)
-			want(images, image, &sources[i], &verdict);
+			want(images, image, &sources[i], &verdict, slots);
 	}
 	return layout_stubs(object_machine(image->object), image->sites, image->site_count,
 			    &image->variants[0].stub_bytes);
@@ -177,28 +231,46 @@ static int add_variant(struct image *image, const uint16_t *flags)
 	return layout_stubs(object_machine(image->object), variant->sites, image->site_count, &variant->stub_bytes);
 }
 
-int image_decide_again(struct images *images, struct image *image, bool *chosen, uint32_t *variant)
+static void judge_all(struct images *images, struct image *image, bool *chosen, uint32_t *who, uint16_t *flags)
+{
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		struct verdict verdict = judge(images, image, image->sources[i], image->slots ? image->slots[i] : 0);
+
+		chosen[i] = verdict.on;
+		who[i] = verdict.who;
+		flags[i] = verdict.flags;
+	}
+}
+
+/* The variant in use by preference; variant_count = there is none. */
+static uint32_t find_variant(const struct image *image, const uint16_t *flags, const bool *chosen)
+{
+	uint32_t i = image->variant;
+
+	if (serves(&image->variants[i], flags, chosen, image->site_count))
+		return i;
+	for (i = 0; i < image->variant_count; i++)
+		if (serves(&image->variants[i], flags, chosen, image->site_count))
+			break;
+	return i;
+}
+
+int image_decide_again(struct images *images, struct image *image, bool *chosen, uint32_t *who, uint32_t *variant)
 {
 	uint16_t *flags = calloc(image->site_count ? image->site_count : 1, sizeof(*flags));
 	int ret = 0;
 
 	if (!flags)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < image->site_count; i++) {
-		struct verdict verdict = judge(images, image, image->sources[i]);
-
-		chosen[i] = verdict.on;
-		flags[i] = verdict.flags;
+	judge_all(images, image, chosen, who, flags);
+	*variant = find_variant(image, flags, chosen);
+	if (*variant == image->variant_count && *variant >= VARIANTS_OF_HANDLERS && handlers_any(images->handlers)) {
+		image->dispatched = true;
+		judge_all(images, image, chosen, who, flags);
+		*variant = find_variant(image, flags, chosen);
 	}
-	*variant = image->variant;
-	/* The one in use first, then the others. */
-	for (uint32_t i = 0; !serves(&image->variants[*variant], flags, chosen, image->site_count); i++) {
-		*variant = i;
-		if (i == image->variant_count) {
-			ret = add_variant(image, flags);
-			break;
-		}
-	}
+	if (*variant == image->variant_count)
+		ret = add_variant(image, flags);
 	free(flags);
 	return ret;
 }

@@ -20,6 +20,7 @@
 /* Settings that change while it records may take stubs of another kind; a few kinds are kept. */
 #define IMAGE_VARIANTS 16
 
+struct handlers;
 struct triggers;
 
 struct image_variant {
@@ -44,6 +45,10 @@ struct image {
 	struct calltap_site *sites;	    /* of the first variant: places and ids are the same in all */
 	const struct object_site **sources; /* what each comes from */
 	bool *off;			    /* by site: not recorded at present (live.c) */
+	/* Of handlers of a program's own (handlers.c), by site; NULL: there were none so far. */
+	uint32_t *slots; /* those that want its calls, as bits of struct calltap_handled.who */
+	uint32_t *who;	 /* what its row says */
+	bool dispatched; /* while there are any, what is recorded goes their way, too */
 	uint32_t site_count;
 	uint32_t first_id; /* ids are first_id .. first_id + site_count - 1 */
 };
@@ -57,6 +62,8 @@ struct images {
 	struct tracer_needs needs;
 	struct filter_set *filters;
 	struct triggers *triggers; /* functions that something waits for, or NULL */
+	struct handlers *handlers; /* of a program's own, or NULL */
+	bool serve;		   /* stubs are made for those, from the start */
 	bool tracing;		   /* else only those are on */
 	uint32_t generation;	   /* counts changes of what is on */
 	bool all; /* sites that are not chosen are there, too, switched off: they can be chosen later */
@@ -72,11 +79,12 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 /* Decide which functions of an image are wanted; lays the stubs out. */
 int image_decide(struct images *images, struct image *image) __attribute__((warn_unused_result));
 /*
- * Decide anew, after tracer, needs or filters have changed: which sites are
- * chosen, by site, and the variant that has the stubs for them, made if need
- * be.  -ENOSPC: there were too many kinds already.
+ * Decide anew, after tracer, needs, filters or handlers have changed: which
+ * sites are chosen and what their rows are to say (struct calltap_handled.who),
+ * by site, and the variant that has the stubs for them, made if need be.
+ * -ENOSPC: there were too many kinds already.
  */
-int image_decide_again(struct images *images, struct image *image, bool *chosen, uint32_t *variant)
+int image_decide_again(struct images *images, struct image *image, bool *chosen, uint32_t *who, uint32_t *variant)
 	__attribute__((warn_unused_result));
 /* Write the image's OBJECT and FUNCTIONS chunks, once. */
 int image_announce(struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));

@@ -197,11 +197,15 @@ void live_turn_end(struct session *session)
 	pthread_cond_broadcast(&session->answered);
 }
 
+static bool owes_answers(const struct process *process)
+{
+	return process->switches_open || process->stubs_open || process->handlers_open;
+}
+
 static bool answers_open(const struct session *session, bool of_silent)
 {
 	for (const struct process *process = session->processes; process; process = process->next)
-		if ((process->switches_open || process->stubs_open) && (of_silent || !process->silent) &&
-		    live_can_be_told(process))
+		if (owes_answers(process) && (of_silent || !process->silent) && live_can_be_told(process))
 			return true;
 	return false;
 }
@@ -217,7 +221,7 @@ int live_wait(struct session *session)
 		error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
 	/* Who kept us waiting once is not waited for again, until it has caught up. */
 	for (struct process *process = session->processes; process && error; process = process->next)
-		process->silent = process->switches_open || process->stubs_open;
+		process->silent = owes_answers(process);
 	return answers_open(session, true) ? -ETIMEDOUT : 0;
 }
 
@@ -275,7 +279,8 @@ static int choose(struct image *image, const struct choice *choice, bool on, boo
 	if (!*chosen)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < image->site_count; i++) {
-		(*chosen)[i] = is_chosen(choice, image, i);
+		/* One that has handlers stays on: it is recorded, or not, by its row. */
+		(*chosen)[i] = is_chosen(choice, image, i) && !(image->who && image->who[i]);
 		if ((*chosen)[i])
 			image->off[i] = !on;
 		*functions += (*chosen)[i];

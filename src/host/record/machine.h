@@ -7,6 +7,7 @@
 #ifndef HOST_RECORD_MACHINE_H
 #define HOST_RECORD_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct machine {
@@ -16,6 +17,7 @@ struct machine {
 	const char *package;  /* that has these */
 	const char *emulator; /* QEMU's for one program */
 	const char *clock;    /* the counter that agents read */
+	bool handlers;	      /* its agent calls handlers of the program's own (abi/handlers.h) */
 };
 
 /* NULL: no program of that ELF machine can be recorded. */

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "handlers.h"
 #include "session.h"
 #include "triggers.h"
 
@@ -31,6 +32,7 @@ union message {
 	struct calltap_msg_switch_done switch_done;
 	struct calltap_msg_detached detached;
 	struct calltap_msg_clock_told clock_told;
+	struct calltap_msg_handlers_done handlers_done;
 	char bytes[CALLTAP_MSG_MAX];
 };
 
@@ -256,6 +258,7 @@ static int greet_again(struct session *session, struct process *process, const s
 	known->plans_open = 0;
 	known->stubs_open = 0;
 	known->switches_open = 0;
+	known->handlers_open = 0;
 	known->silent = false;
 	pthread_cond_broadcast(&session->answered);
 	forget_report(known);
@@ -323,6 +326,8 @@ static int welcome(struct session *session, struct process *process)
 	ret = send_setup(session, process, wanted);
 	if (!ret && wanted)
 		ret = send_triggers(session, process);
+	if (!ret && wanted)
+		ret = handlers_welcome(session, process, origin);
 	if (!ret && wanted && forked) {
 		perfmap_add_all(session, process);
 		ret = live_apply_all(session, process);
@@ -481,6 +486,10 @@ static int answer(struct session *session, struct process *process, const union 
 	case CALLTAP_MSG_SWITCH_DONE:
 		return size == sizeof(message->switch_done) ? live_answer(session, process, &message->switch_done)
 							    : -EPROTO;
+	case CALLTAP_MSG_HANDLERS_DONE:
+		return size == sizeof(message->handlers_done)
+			       ? handlers_answer(session, process, &message->handlers_done)
+			       : -EPROTO;
 	case CALLTAP_MSG_CLOCK_TOLD:
 		return size == sizeof(message->clock_told) ? take_time(session, process, &message->clock_told)
 							   : -EPROTO;

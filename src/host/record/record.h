@@ -44,6 +44,10 @@ struct record_options {
 	const char *options_text; /* as typed, for the file */
 	const char *agent_path;	  /* of libcalltap-agent.so for this CPU; others lie in folders beside it */
 	const char *emulator;	  /* command that runs the program, with its options; NULL: QEMU, where one is needed */
+	bool serves;		  /* with pid and the tracer nop: stubs are made for handlers of the program's own */
+	/* Called once when the first process runs under trace; or NULL. */
+	void (*begun)(void *ctx);
+	void *begun_ctx;
 	/* Called once when all is recorded, while `live` still answers; or NULL. */
 	void (*ending)(void *ctx);
 	void *ending_ctx;

@@ -25,6 +25,7 @@
 #include <host/attach/attach.h>
 #include <host/remote/remote.h>
 
+#include "handlers.h"
 #include "session.h"
 #include "triggers.h"
 
@@ -161,7 +162,7 @@ static int patience_ms(const struct session *session)
 static void serve(struct session *session)
 {
 	struct epoll_event events[EVENTS];
-	bool more = true, passed = false;
+	bool more = true, passed = false, told = !session->options->begun;
 
 	while (more && !is_over(session)) {
 		int n = epoll_wait(session->epoll, events, EVENTS, patience_ms(session));
@@ -181,6 +182,9 @@ static void serve(struct session *session)
 			reap_command(session);
 		}
 		pthread_mutex_unlock(&session->lock);
+		if (!told && session->traced_ns && more)
+			session->options->begun(session->options->begun_ctx);
+		told |= session->traced_ns != 0;
 	}
 }
 
@@ -229,6 +233,7 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	session->settings = (struct settings){.options = *options, .tracing = true};
 	steer_take(session, &session->settings);
 	session->images.all = options->pid != 0;
+	session->images.serve = options->serves;
 	shape_rings(session);
 	ret = begin_triggers(session, diag);
 	if (ret)
@@ -335,15 +340,33 @@ static uint32_t count_foreign(const struct session *session)
 	return count;
 }
 
+/* A recording needs no steering. */
+static void reach_if_possible(struct session *session)
+{
+	struct calltap_diag diag = {0};
+
+	if (steer_begin(session, session->options->pid ? session->options->pid : session->command, &diag) &&
+	    session->options->verbose)
+		fprintf(stderr, "calltap: `calltap set` and its like cannot reach this recording: %s\n", diag.text);
+}
+
 /* Start the command, or come into the process. */
 static int begin(struct session *session, struct calltap_diag *diag)
 {
-	int ret = session->options->pid ? attached_begin(session, diag) : spawn_command(session, diag);
+	int ret;
 
+	/* Handlers are registered there: without it the process need not be touched. */
+	if (session->options->serves) {
+		ret = steer_begin(session, session->options->pid, diag);
+		if (ret)
+			return ret;
+	}
+	ret = session->options->pid ? attached_begin(session, diag) : spawn_command(session, diag);
 	if (ret)
 		return ret;
 	session->result->ran = true;
-	steer_begin(session, session->options->pid ? session->options->pid : session->command);
+	if (!session->options->serves)
+		reach_if_possible(session);
 	if (session->options->pid)
 		session->awaited_ns = clock_now_ns() + ARRIVE_NS;
 	else if (session_watch(session, session->command_fd, &session->command))
@@ -442,6 +465,7 @@ static void tear_down(struct session *session)
 		process_destroy(session, process);
 	}
 	images_destroy(&session->images);
+	handlers_destroy(session->images.handlers);
 	profile_sums_clear(&session->profile_ended);
 	record_encoder_destroy(session->encoder);
 	error = session->writer ? trace_writer_close(session->writer) : 0;

@@ -104,6 +104,10 @@ struct process {
 	uint32_t plans_open;	/* PLANs without PLAN_DONE, but: */
 	uint32_t stubs_open;	/* those of CALLTAP_PLAN_STUBS */
 	uint32_t switches_open; /* SWITCHes without SWITCH_DONE */
+	uint32_t handlers_open; /* HANDLERS and HANDLERS_WAITs without HANDLERS_DONE */
+	int handlers_error;	/* of the last one */
+	bool handlers_told;	/* it has the table of rows */
+	uint64_t handlers_at;	/* address of its own handlers that it was told, 0 = none */
 	uint32_t tables_told;	/* struct trace_memory.generation of the tables that it has */
 	uint32_t stale;		/* how often it had mapped others than its plans were for when APPLY came */
 	bool silent;		/* some of which were waited for in vain */
@@ -244,7 +248,13 @@ void attached_stacks_wait(struct session *session);
 void steer_take(struct session *session, const struct settings *settings);
 /* Tracing on or off, as `calltap set` has it; by a thread that holds no lock. */
 void steer_tracing(struct session *session, bool on);
-void steer_begin(struct session *session, pid_t pid);
+/*
+ * Carry out what is decided now in all processes; with the turn
+ * (live_turn_begin()).  -ETIMEDOUT: not all have answered, and it is theirs as
+ * soon as they go on; any other error: nothing was changed.
+ */
+int steer_apply(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 void steer_end(struct session *session);
 
 /* verify.c: compare the process' text with its files; the result's `verified` and `differing` tell. */

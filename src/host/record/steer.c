@@ -13,14 +13,16 @@
 
 #include <host/remote/remote.h>
 
+#include "handlers.h"
 #include "session.h"
 #include "snapshot.h"
 
 /* What becomes of an image's sites. */
 struct change {
 	struct image *image;
-	bool *chosen; /* by site */
-	bool *moves;  /* by site: to be switched in the step that comes next */
+	bool *chosen;  /* by site */
+	bool *moves;   /* by site: to be switched in the step that comes next */
+	uint32_t *who; /* by site: what its row of handlers is to say */
 	uint32_t variant;
 };
 
@@ -51,9 +53,10 @@ static int decide_image(struct session *session, struct change *change)
 
 	change->chosen = calloc(image->site_count, sizeof(bool));
 	change->moves = calloc(image->site_count, sizeof(bool));
-	if (!change->chosen || !change->moves)
+	change->who = calloc(image->site_count, sizeof(uint32_t));
+	if (!change->chosen || !change->moves || !change->who)
 		return -ENOMEM;
-	ret = image_decide_again(&session->images, image, change->chosen, &change->variant);
+	ret = image_decide_again(&session->images, image, change->chosen, change->who, &change->variant);
 	for (uint32_t i = 0; i < image->site_count && !ret; i++)
 		change->moves[i] = !image->off[i] && !change->chosen[i];
 	return ret;
@@ -102,6 +105,7 @@ static void changes_clear(struct changes *changes)
 	for (size_t i = 0; i < changes->count; i++) {
 		free(changes->list[i].chosen);
 		free(changes->list[i].moves);
+		free(changes->list[i].who);
 	}
 	free(changes->list);
 }
@@ -169,18 +173,21 @@ static int switch_off(struct session *session, const struct changes *changes)
 	return ret;
 }
 
-static int switch_on(struct session *session, const struct changes *changes)
+/* alike: a site may stay where it is if the stub there does the same, as it does while no setting changes. */
+static int switch_on(struct session *session, const struct changes *changes, bool alike)
 {
 	int ret = 0;
 
 	for (size_t i = 0; i < changes->count; i++) {
 		struct change *change = &changes->list[i];
-
-		bool elsewhere = change->variant != change->image->variant;
+		const struct calltap_site *from = change->image->variants[change->image->variant].sites;
+		const struct calltap_site *to = change->image->variants[change->variant].sites;
 
 		change->image->variant = change->variant;
 		for (uint32_t k = 0; k < change->image->site_count; k++)
-			change->moves[k] = change->chosen[k] && (change->image->off[k] || elsewhere);
+			change->moves[k] =
+				change->chosen[k] &&
+				(change->image->off[k] || (from != to && (!alike || from[k].flags != to[k].flags)));
 		ret |= live_switch_image(session, change->image, true, change->moves);
 		for (uint32_t k = 0; k < change->image->site_count; k++)
 			change->image->off[k] = !change->chosen[k];
@@ -188,23 +195,58 @@ static int switch_on(struct session *session, const struct changes *changes)
 	return ret;
 }
 
-static int carry_out(struct session *session, const struct changes *changes, const struct settings *next)
+/*
+ * Rows of handlers.  A site leads to a stub that reads its row only while that
+ * has somebody in it: those come before the sites, and go after them.
+ */
+static void write_rows(struct session *session, const struct changes *changes, bool empty)
+{
+	for (size_t i = 0; i < changes->count; i++) {
+		const struct change *change = &changes->list[i];
+
+		for (uint32_t k = 0; change->image->who && k < change->image->site_count; k++)
+			if (!change->who[k] == empty && change->who[k] != change->image->who[k])
+				handlers_write(session->images.handlers, change->image, k, change->who[k]);
+	}
+}
+
+static int carry_out(struct session *session, const struct changes *changes, bool alike)
+{
+	int ret = make_stubs(session, changes);
+
+	if (ret && ret != -ETIMEDOUT)
+		return ret;
+	write_rows(session, changes, false);
+	ret |= switch_off(session, changes);
+	ret |= switch_on(session, changes, alike);
+	write_rows(session, changes, true);
+	return ret;
+}
+
+int steer_apply(struct session *session, struct calltap_diag *diag)
+{
+	struct changes changes = {0};
+	int ret = decide(session, &changes, diag);
+
+	if (!ret) {
+		ret = carry_out(session, &changes, true);
+		if (ret == -ENOMEM)
+			ret = calltap_diag_set(diag, ret, "not enough memory");
+	}
+	changes_clear(&changes);
+	return ret;
+}
+
+static void set_limits(struct session *session, const struct settings *next)
 {
 	double rate = session->emulated ? clock_line_rate(&session->line) : 0;
-	int ret;
 
 	/* Before the stubs: which of a thread's words they test is decided when their plan comes. */
 	if (next->options.threshold_ns != session->settings.options.threshold_ns)
 		session->threshold_ticks = (uint64_t)((double)next->options.threshold_ns *
 						      (rate > 0 ? rate : clock_ticks_per_ns(CALIBRATE_MS)));
 	send_limits(session, next);
-	ret = make_stubs(session, changes);
-	if (ret && ret != -ETIMEDOUT) {
-		steer_take(session, &session->settings);
-		return ret;
-	}
-	ret |= switch_off(session, changes);
-	return ret | switch_on(session, changes);
+	handlers_settle(session); /* rows are read at once */
 }
 
 static int check_fixed(const struct session *session, const struct settings *next, struct calltap_diag *diag)
@@ -226,6 +268,14 @@ static int check_fixed(const struct session *session, const struct settings *nex
 			old->tracer->counts ? old->tracer->name : new->tracer->name);
 	if (session->images.triggers && !new->tracer->has_exit)
 		return calltap_diag_set(diag, -EOPNOTSUPP, "triggers need the tracer function_graph");
+	if (session->options->serves && old->tracer != new->tracer)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"this session serves the handlers of the program itself (libcalltap) and keeps "
+					"no trace; to have both start the program by `calltap record`");
+	if (handlers_any(session->images.handlers) && new->tracer->patches && !new->tracer->has_exit)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"the program has handlers (libcalltap), and beside them the tracers "
+					"function_graph and nop alone can be used");
 	if (!settings_fit_tracer(new))
 		return calltap_diag_set(diag, -EINVAL,
 					"graph, no-graph, max-depth and threshold need the tracer function_graph");
@@ -241,10 +291,12 @@ static int change(struct session *session, const struct settings *next, struct c
 	ret = decide(session, &changes, diag);
 	if (!ret && next->tracing)
 		ret = check_matches(session, diag);
-	if (ret)
+	if (!ret) {
+		set_limits(session, next);
+		ret = carry_out(session, &changes, false);
+	}
+	if (ret && ret != -ETIMEDOUT)
 		steer_take(session, &session->settings);
-	else
-		ret = carry_out(session, &changes, next);
 	changes_clear(&changes);
 	if (ret == -ETIMEDOUT)
 		return calltap_diag_set(diag, ret,
@@ -335,6 +387,14 @@ static void count_sites(const struct process *process, struct remote_status *sta
 	}
 }
 
+static void count_handlers(const struct session *session, struct remote_status *status)
+{
+	status->serves = session->options->serves;
+	status->handlers = handlers_count(session->images.handlers);
+	if (status->handlers)
+		status->handled = handlers_handled(session->images.handlers);
+}
+
 static bool holds_thread(uint32_t state)
 {
 	return state != CALLTAP_RING_FREE && state < CALLTAP_RING_OUT;
@@ -367,12 +427,19 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 		if (live_can_be_told(process))
 			count_sites(process, status);
 	}
+	count_handlers(session, status);
 	status->records = session->result->records;
 	status->lost = session->result->lost;
 	status->file_bytes = trace_writer_bytes(session->writer);
 	status->began_ns = session->began_real_ns;
 	pthread_mutex_unlock(&session->lock);
 	return 0;
+}
+
+static int op_handlers(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
+		       struct calltap_diag *diag)
+{
+	return handlers_ask(context, asker, words, count, answer, diag);
 }
 
 static int op_detach(void *context, struct calltap_diag *diag)
@@ -407,24 +474,22 @@ static const struct remote_ops ops = {
 	.settings = op_settings,
 	.set = op_set,
 	.snapshot = op_snapshot,
+	.handlers = op_handlers,
 	.detach = op_detach,
 };
 
-void steer_begin(struct session *session, pid_t pid)
+int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag)
 {
-	struct calltap_diag diag = {0};
-	int ret;
+	int ret = remote_open(&session->remote, pid, &ops, session, diag);
 
-	ret = remote_open(&session->remote, pid, &ops, session, &diag);
+	if (ret)
+		return ret;
+	ret = remote_start(session->remote);
 	if (!ret)
-		ret = remote_start(session->remote);
-	if (ret && session->options->verbose) /* a recording needs no steering */
-		fprintf(stderr, "calltap: `calltap set` and its like cannot reach this recording: %s\n",
-			diag.text[0] ? diag.text : strerror(-ret));
-	if (ret) {
-		remote_close(session->remote, 0, "");
-		session->remote = NULL;
-	}
+		return 0;
+	remote_close(session->remote, 0, "");
+	session->remote = NULL;
+	return calltap_diag_set(diag, ret, "cannot start a thread: %s", strerror(-ret));
 }
 
 /* What became of the process, for whoever asked for the end. */

@@ -66,6 +66,7 @@ static bool broke_off(const struct process *process)
 void targets_end(struct session *session, struct process *process)
 {
 	process->switches_open = 0;
+	process->handlers_open = 0;
 	pthread_cond_broadcast(&session->answered);
 	if (goes_on_alone(session, process))
 		return;

@@ -76,14 +76,14 @@ static int try(struct list *list, int folder, const char *name)
 	struct remote_session *items;
 	int fd;
 
-	if (!pid)
-		return 0;
+	if (!pid || (list->wanted && pid != list->wanted))
+		return 0; /* another one's tool may be stopped: that is not even knocked at */
 	fd = connect_to(folder, name);
 	if (fd == -ECONNREFUSED && is_stale(folder, name))
 		unlinkat(folder, name, 0);
 	if (fd < 0)
 		return 0;
-	if (name[0] == '.' || (list->wanted && pid != list->wanted)) {
+	if (name[0] == '.') {
 		close(fd);
 		return 0;
 	}

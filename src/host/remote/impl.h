@@ -9,10 +9,10 @@
 
 #include "remote.h"
 
-#define REMOTE_REQUEST_MAX (32u << 10) /* a packet */
+#define REMOTE_REQUEST_MAX (128u << 10) /* a packet */
 #define REMOTE_ANSWER_MAX  (1u << 20)
 #define REMOTE_PACKET_MAX  (16u << 10) /* of an answer */
-#define REMOTE_WORDS_MAX   256u	       /* of a request */
+#define REMOTE_WORDS_MAX   4096u       /* of a request */
 #define REMOTE_NAME_MAX	   40u	       /* PID-RANDOM, and a dot before it while it is made */
 
 /*

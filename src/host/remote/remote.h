@@ -1,6 +1,6 @@
 /*
  * Talking to a session from another process: `calltap status`, `set`,
- * `snapshot` and `detach`.
+ * `snapshot` and `detach`; and from its own target, which registers handlers.
  *
  * The tool that owns a session listens on a Unix socket, which is called
  * PID-RANDOM after its target and lies in a folder that only its user can
@@ -39,6 +39,9 @@ struct remote_status {
 	uint64_t processes, threads;
 	uint64_t sites;	   /* patched, in all processes that live */
 	uint64_t sites_on; /* of these, not switched off */
+	uint64_t serves;   /* 1: for handlers of the program's own alone, nothing is recorded */
+	uint64_t handlers; /* that it has registered */
+	uint64_t handled;  /* functions that those are called for */
 	uint64_t records, lost;
 	uint64_t untraced;   /* calls that no thread's buffer or no stack's mirror could take */
 	uint64_t file_bytes; /* written so far */
@@ -61,6 +64,9 @@ struct remote_ops {
 			struct calltap_diag *diag);
 	/* Only asks the session to end; remote_close() answers the one who wanted it. */
 	int (*detach)(void *context, struct calltap_diag *diag);
+	/* A process, as the kernel names it, wants its functions' calls (host/record/handlers_ask.c). */
+	int (*handlers)(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
+			struct calltap_diag *diag);
 };
 
 struct remote;
@@ -116,5 +122,26 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 	__attribute__((warn_unused_result));
 int remote_ask_status(int socket, struct remote_status *status, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+
+/* Handlers of the caller's own process, which the session traces (abi/handlers.h). */
+struct remote_handlers {
+	uint64_t table; /* address of the struct calltap_handlers */
+	uint32_t slot;
+	bool remove;		    /* no more calls; what follows is not looked at, but timeout_ms */
+	bool exit, data, general;   /* what the slot's flags and pointers say */
+	bool pending;		    /* functions may be loaded later: none now is no error */
+	const char *const *filter;  /* NULL-terminated, NULL = all functions; see host/elf/filter.h */
+	const char *const *notrace; /* likewise, NULL = none */
+	const uint64_t *addresses;  /* within functions; without filters these alone */
+	size_t address_count;
+	int timeout_ms;
+};
+/*
+ * *functions: how many the slot is called for now; a slot that is asked for
+ * again gets others.  After a removal no handler of the slot runs.
+ * -ENOENT: no such function; -EAGAIN, of a removal: handlers still run.
+ */
+int remote_ask_handlers(int socket, const struct remote_handlers *handlers, uint64_t *functions,
+			struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 #endif

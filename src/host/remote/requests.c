@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,6 +70,18 @@ static int serve_snapshot(struct remote *remote, struct remote_client *client, c
 	return remote->ops->snapshot(remote->context, request->fd, history_ns, reason, answer, diag);
 }
 
+/* Nobody registers handlers for another process: they are addresses in it. */
+static int serve_handlers(struct remote *remote, struct remote_client *client, const struct request *request,
+			  FILE *answer, struct calltap_diag *diag)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	if (getsockopt(client->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size))
+		return -errno;
+	return remote->ops->handlers(remote->context, peer.pid, request->words, request->count, answer, diag);
+}
+
 static int serve_detach(struct remote *remote, struct remote_client *client, const struct request *request,
 			FILE *answer, struct calltap_diag *diag)
 {
@@ -80,7 +93,7 @@ static int serve_detach(struct remote *remote, struct remote_client *client, con
 
 static const struct verb verbs[] = {
 	{"status", serve_status},     {"settings", serve_settings}, {"set", serve_set},
-	{"snapshot", serve_snapshot}, {"detach", serve_detach},
+	{"snapshot", serve_snapshot}, {"detach", serve_detach},	    {"handlers", serve_handlers},
 };
 
 static int parse(struct request *request, char *text)

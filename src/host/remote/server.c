@@ -285,9 +285,11 @@ static int open_folder(struct remote *remote, struct calltap_diag *diag)
 			continue;
 		ret = folder_open(&remote->folder, path, true, diag);
 		if (!ret || ret == -EPERM)
-			break;
+			return ret;
 	}
-	return ret;
+	return calltap_diag_set(diag, ret,
+				"there is no folder for control sockets: neither $XDG_RUNTIME_DIR nor /tmp can "
+				"be used");
 }
 
 static int open_all(struct remote *remote, pid_t pid, struct calltap_diag *diag)

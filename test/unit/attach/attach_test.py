@@ -112,6 +112,31 @@ def waits(setting):
         victim.end()
 
 
+def mappings(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+@case
+def loads(setting):
+    """Any library, in the same way: nothing of it is called, and of ours nothing is left, the memory neither."""
+    for name in ("attached_waits", "attached_busy", "attached_registers"):
+        with Victim(setting, name) as victim:
+            counts = set()
+            for _ in range(setting.times // 10):
+                said = setting.tool("load", victim.pid, os.path.abspath(setting.agent))
+                check(re.fullmatch(r"0 tid \d+ resident 0 memfd 0", said), said)
+                counts.add(sum(not re.search(r"\[|/| [rwx-]{3}p .* 0 +$", line) for line in mappings(victim.pid)))
+            check(any(os.path.abspath(setting.agent) in line for line in mappings(victim.pid)), "it is not mapped")
+            check(max(counts) - min(counts) < 2, f"so many mappings: {counts}")
+            said = setting.tool("load", victim.pid, __file__)
+            check("does not take" in said and "invalid ELF header" in said, said)
+            said = setting.tool("load", victim.pid, "/nowhere")
+            check("/nowhere cannot be read" in said, said)
+            check(setting.tool("text", victim.pid) == "0 pages changed", "text")
+            victim.end()
+
+
 @case
 def waits_alone(setting):
     """So that each kind of wait is the one that is borrowed."""

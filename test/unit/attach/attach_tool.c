@@ -2,7 +2,7 @@
  * host/attach by command line, for attach_test.py: each verb does one thing to
  * a process and prints what came of it.
  *
- *	check PID | inject PID AGENT SESSION | stop PID TIMES | unwind PID
+ *	check PID | inject PID AGENT SESSION | load PID LIBRARY | stop PID TIMES | unwind PID
  *	kills PID AGENT SESSION TIMES | text PID | restore PID | socket PID NAME | scan PID RANGES
  */
 #include <errno.h>
@@ -49,6 +49,17 @@ static int inject(pid_t pid, const char *agent, const char *session)
 	if (!ret)
 		printf("0 tid %d resident %d memfd %d stop %.3f ms borrowed %.3f ms\n", (int)result.tid,
 		       result.resident, result.memfd, (double)result.stop_ns / 1e6, (double)result.borrow_ns / 1e6);
+	return say(&diag, ret);
+}
+
+static int load(pid_t pid, const char *library)
+{
+	struct attach_result result;
+	struct calltap_diag diag = {0};
+	int ret = attach_load(pid, library, 0, &result, &diag);
+
+	if (!ret)
+		printf("0 tid %d resident %d memfd %d\n", (int)result.tid, result.resident, result.memfd);
 	return say(&diag, ret);
 }
 
@@ -227,6 +238,8 @@ int main(int argc, char **argv)
 		return check(pid);
 	if (!strcmp(verb, "inject") && argc == 5)
 		return inject(pid, argv[3], argv[4]);
+	if (!strcmp(verb, "load") && argc == 4)
+		return load(pid, argv[3]);
 	if (!strcmp(verb, "kills") && argc == 6)
 		return kills(pid, argv[3], argv[4], (int)strtol(argv[5], NULL, 10));
 	if (!strcmp(verb, "stop") && argc == 4)

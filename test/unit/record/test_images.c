@@ -41,6 +41,7 @@ FUNCTION(function_17)
 static struct bench *bench;
 static struct image *image;
 static bool *chosen;
+static uint32_t *who;
 
 static int setup(void **state)
 {
@@ -56,6 +57,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	free(chosen);
+	free(who);
 	bench_destroy(bench);
 	return 0;
 }
@@ -65,14 +67,16 @@ static void decide(void)
 	assert_int_equal(image_decide(&bench->session.images, image), 0);
 	assert_true(image->site_count > IMAGE_VARIANTS);
 	chosen = calloc(image->site_count, sizeof(*chosen));
+	who = calloc(image->site_count, sizeof(*who));
 	assert_non_null(chosen);
+	assert_non_null(who);
 }
 
 static uint32_t again(void)
 {
 	uint32_t variant = UINT32_MAX;
 
-	assert_int_equal(image_decide_again(&bench->session.images, image, chosen, &variant), 0);
+	assert_int_equal(image_decide_again(&bench->session.images, image, chosen, who, &variant), 0);
 	assert_true(variant < image->variant_count);
 	return variant;
 }
@@ -154,7 +158,7 @@ static void there_are_so_many_kinds(void **state)
 	}
 	assert_int_equal(image->variant_count, IMAGE_VARIANTS);
 	only(image->sources[0]->symbol, FILTER_GRAPH);
-	assert_int_equal(image_decide_again(&bench->session.images, image, chosen, &variant), -ENOSPC);
+	assert_int_equal(image_decide_again(&bench->session.images, image, chosen, who, &variant), -ENOSPC);
 	assert_int_equal(image->variant_count, IMAGE_VARIANTS);
 	/* Those there were can be had still. */
 	only(image->sources[7]->symbol, FILTER_GRAPH);

@@ -141,7 +141,7 @@ static int setup(void **state)
 	heard_count = 0;
 	deaf = ending = false;
 	assert_int_equal(sem_init(&caught_up, 0, 0), 0);
-	steer_begin(session, getpid());
+	assert_int_equal(steer_begin(session, getpid(), NULL), 0);
 	assert_non_null(session->remote);
 	assert_int_equal(pthread_create(&agent, NULL, agent_main, NULL), 0);
 	return 0;

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,9 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <grp.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -37,6 +41,9 @@ struct fake {
 	char reason[64];
 	uint64_t history_ns;
 	bool wrote, detached;
+	pid_t asker;
+	size_t word_count;
+	unsigned busy; /* how often handlers still run */
 };
 
 static char folder[] = "/tmp/calltap-test-XXXXXX";
@@ -99,7 +106,24 @@ static int fake_detach(void *context, struct calltap_diag *diag)
 	return 0;
 }
 
-static const struct remote_ops ops = {fake_status, fake_settings, fake_set, fake_snapshot, fake_detach};
+static int fake_handlers(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
+			 struct calltap_diag *diag)
+{
+	struct fake *fake = context;
+
+	fake->asker = asker;
+	fake->word_count = count;
+	fake->words[0] = 0;
+	for (size_t i = 0; i < count; i++)
+		snprintf(fake->words + strlen(fake->words), sizeof(fake->words) - strlen(fake->words), "%s=%s;",
+			 words[i].key, words[i].value);
+	if (fake->busy && fake->busy--)
+		return calltap_diag_set(diag, -EAGAIN, "handlers still run");
+	fprintf(answer, "functions=%zu\n", count);
+	return 0;
+}
+
+static const struct remote_ops ops = {fake_status, fake_settings, fake_set, fake_snapshot, fake_detach, fake_handlers};
 
 static struct remote *open_remote(pid_t pid, struct fake *fake)
 {
@@ -521,6 +545,7 @@ static void become_nobody(void)
 {
 	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
 		_exit(100);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not wait for it */
 }
 
 /* Somebody else gets neither in by the folder nor, were it open, a word with the session. */
@@ -640,9 +665,69 @@ static void full_door(void **state)
 	close(place);
 }
 
+static void handlers(void **state)
+{
+	static const char *const chosen[] = {"alpha", "lib*:operator+=", NULL}, *const refused[] = {"beta", NULL},
+				 *const two_lines[] = {"a\nb", NULL};
+	uint64_t addresses[2500], functions = 0;
+	struct remote_handlers asked = {.table = 0x7f0000001000,
+					.slot = 5,
+					.exit = true,
+					.pending = true,
+					.filter = chosen,
+					.notrace = refused,
+					.timeout_ms = PATIENT};
+	struct calltap_diag diag = {0};
+	struct fake fake;
+	struct remote *remote = start_remote(PID, &fake);
+	int client = connect_client(PID);
+
+	(void)state;
+	assert_int_equal(remote_ask_handlers(client, &asked, &functions, &diag), 0);
+	assert_int_equal(fake.asker, getpid());
+	assert_string_equal(fake.words, "table=0x7f0000001000;add=0x5;exit=0x1;data=0x0;general=0x0;pending=0x1;"
+					"filter=alpha;filter=lib*:operator+=;notrace=beta;");
+	assert_int_equal(functions, 9);
+	/* More addresses than one word takes. */
+	for (size_t i = 0; i < 2500; i++)
+		addresses[i] = UINT64_MAX - i;
+	asked.addresses = addresses;
+	asked.address_count = 2500;
+	assert_int_equal(remote_ask_handlers(client, &asked, &functions, &diag), 0);
+	assert_int_equal(functions, 12);
+	/* What runs still is asked for again, until there is no time left. */
+	asked.remove = true;
+	fake.busy = 3;
+	assert_int_equal(remote_ask_handlers(client, &asked, &functions, &diag), 0);
+	assert_int_equal(fake.busy, 0);
+	assert_string_equal(fake.words, "table=0x7f0000001000;remove=0x5;");
+	fake.busy = 1000000;
+	asked.timeout_ms = 20;
+	assert_int_equal(remote_ask_handlers(client, &asked, &functions, &diag), -EAGAIN);
+	assert_string_equal(diag.text, "handlers still run");
+	asked = (struct remote_handlers){.table = 8, .filter = two_lines, .timeout_ms = PATIENT};
+	assert_int_equal(remote_ask_handlers(client, &asked, &functions, &diag), -EINVAL);
+	remote_close(remote, 0, NULL);
+	assert_int_equal(remote_ask_handlers(client, &asked, &functions, &diag), -EINVAL);
+	asked.filter = chosen;
+	assert_int_equal(remote_ask_handlers(client, &asked, &functions, &diag), -EPIPE);
+	close(client);
+}
+
+/* Sessions of others on this machine are not to be found.  Where that is not allowed, there should be none. */
+static void hide_others(void)
+{
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return;
+	if (mount("none", "/tmp", "tmpfs", 0, "mode=1777") ||
+	    (!access("/run/user", F_OK) && mount("none", "/run/user", "tmpfs", 0, "mode=0755")))
+		print_message("other sessions of this user may be found\n");
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
+	hide_others();
 	return !mkdtemp(folder) || setenv("XDG_RUNTIME_DIR", folder, 1);
 }
 
@@ -662,7 +747,7 @@ int main(void)
 		cmocka_unit_test(detaching),	       cmocka_unit_test(rude_clients), cmocka_unit_test(many_clients),
 		cmocka_unit_test(in_the_callers_loop), cmocka_unit_test(lists),	       cmocka_unit_test(left_over),
 		cmocka_unit_test(unsafe_folders),      cmocka_unit_test(places),       cmocka_unit_test(other_users),
-		cmocka_unit_test(other_servers),       cmocka_unit_test(full_door),
+		cmocka_unit_test(other_servers),       cmocka_unit_test(full_door),    cmocka_unit_test(handlers),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

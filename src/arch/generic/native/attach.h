@@ -60,7 +60,7 @@ struct native_errand {
 	uint64_t load_error;	 /* dlerror(), 0 = none */
 	uint64_t errno_location; /* __errno_location() */
 	uint64_t entry;		 /* calltap_agent_attach(); 0: load the agent first */
-	uint64_t entry_offset;	 /* then: its place in the agent */
+	uint64_t entry_offset;	 /* then: its place in the agent; 0: a library is loaded, and nothing called */
 	uint64_t signal_mask;	 /* the thread's */
 	uint64_t blocked;	 /* while it is on its errand */
 	uint32_t load_flags;

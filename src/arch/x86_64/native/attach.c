@@ -51,7 +51,7 @@ _Static_assert(ATTACH_ERROR_SIZE == sizeof(((struct calltap_attach *)0)->error),
 _Static_assert(ATTACH_XSAVE >= sizeof(struct calltap_attach), "ABI");
 _Static_assert(ATTACH_NONE == CALLTAP_ATTACH_NONE && ATTACH_READY == CALLTAP_ATTACH_READY &&
 		       ATTACH_GO == CALLTAP_ATTACH_GO && ATTACH_LOADED == CALLTAP_ATTACH_LOADED &&
-		       ATTACH_FAILED == CALLTAP_ATTACH_FAILED,
+		       ATTACH_FAILED == CALLTAP_ATTACH_FAILED && ATTACH_ALONE == CALLTAP_ATTACH_ALONE,
 	       "ABI");
 
 const char *native_attach_refusal(void)

@@ -166,12 +166,18 @@ ready:
 	call	*load(%rip)
 	testq	%rax, %rax
 	jz	refused
+	cmpq	$0, entry_offset(%rip)
+	je	alone
 	movq	(%rax), %rax		/* struct link_map.l_addr */
 	addq	entry_offset(%rip), %rax
 enter:
 	movq	%r15, %rdi
 	call	*%rax
 	movl	%eax, ATTACH_RESULT(%r15)
+	movl	$ATTACH_LOADED, %ebx
+	jmp	called
+alone:
+	movl	$ATTACH_ALONE, ATTACH_RESULT(%r15) /* the memory is ours to unmap */
 	movl	$ATTACH_LOADED, %ebx
 	jmp	called
 refused:

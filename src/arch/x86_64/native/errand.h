@@ -26,6 +26,7 @@
 #define ATTACH_GO	  2
 #define ATTACH_LOADED	  3
 #define ATTACH_FAILED	  4
+#define ATTACH_ALONE	  1 /* a result */
 
 /* When a handler runs, the interrupted call returns EINTR: */
 #define BREAKS_NEVER  0

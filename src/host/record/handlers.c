@@ -1,0 +1,242 @@
+/*
+ * Slots of handlers and the table of rows (handlers.h).
+ *
+ * The rows lie in memory that all targets have mapped; they can write to it,
+ * so nothing is ever read back.  Callers: images.c, steer.c, process.c,
+ * handlers_ask.c.  Context: host, under the session's lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "handlers_impl.h"
+#include "session.h"
+#include "triggers.h"
+
+#define ROWS_SIZE (CALLTAP_HANDLED_MAX * sizeof(struct calltap_handled)) /* memory is taken for those in use */
+
+int handlers_create(struct handlers **out)
+{
+	struct handlers *handlers = calloc(1, sizeof(*handlers));
+	void *rows;
+
+	*out = NULL;
+	if (!handlers)
+		return -ENOMEM;
+	handlers->fd = memfd_create("calltap-handlers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (handlers->fd < 0 || ftruncate(handlers->fd, (off_t)ROWS_SIZE) ||
+	    fcntl(handlers->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+		int error = -errno;
+
+		handlers_destroy(handlers);
+		return error;
+	}
+	rows = mmap(NULL, ROWS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, handlers->fd, 0);
+	if (rows == MAP_FAILED) {
+		handlers_destroy(handlers);
+		return -ENOMEM;
+	}
+	handlers->rows = rows;
+	*out = handlers;
+	return 0;
+}
+
+void handlers_slot_clear(struct handlers_slot *slot)
+{
+	filter_set_destroy(slot->named);
+	filter_set_destroy(slot->allowed);
+	free(slot->ids);
+	*slot = (struct handlers_slot){0};
+}
+
+void handlers_destroy(struct handlers *handlers)
+{
+	if (!handlers)
+		return;
+	for (uint32_t i = 0; i < CALLTAP_HANDLERS_MAX; i++)
+		handlers_slot_clear(&handlers->slots[i]);
+	if (handlers->rows)
+		munmap(handlers->rows, ROWS_SIZE);
+	if (handlers->fd >= 0)
+		close(handlers->fd);
+	free(handlers);
+}
+
+uint32_t handlers_count(const struct handlers *handlers)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; handlers && i < CALLTAP_HANDLERS_MAX; i++)
+		count += handlers->slots[i].used;
+	return count;
+}
+
+bool handlers_any(const struct handlers *handlers)
+{
+	return handlers_count(handlers) != 0;
+}
+
+bool handlers_any_exit(const struct handlers *handlers)
+{
+	for (uint32_t i = 0; handlers && i < CALLTAP_HANDLERS_MAX; i++)
+		if (handlers->slots[i].used && handlers->slots[i].exit)
+			return true;
+	return false;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static bool is_chosen(const struct handlers_slot *slot, const struct image *image, const struct object_site *source,
+		      uint32_t id)
+{
+	struct filter_decision decision = {0};
+
+	if (slot->used && slot->by_name)
+		filter_set_decide(slot->named, image->object, source, &decision);
+	if (slot->used && !decision.trace && slot->id_count &&
+	    bsearch(&id, slot->ids, slot->id_count, sizeof(id), compare_ids))
+		filter_set_decide(slot->allowed, image->object, source, &decision);
+	return decision.trace;
+}
+
+/* Has it a row, and no trigger? */
+static bool is_open(const struct images *images, const struct image *image, const struct object_site *source,
+		    uint32_t id)
+{
+	return id < CALLTAP_HANDLED_MAX &&
+	       !(images->triggers && triggers_flags(images->triggers, image->object, source));
+}
+
+uint32_t handlers_choose(const struct images *images, const struct image *image, const struct object_site *source,
+			 uint32_t id)
+{
+	const struct handlers *handlers = images->handlers;
+	uint32_t slots = 0;
+	bool data = false;
+
+	if (!handlers_any(handlers) || !is_open(images, image, source, id))
+		return 0;
+	for (uint32_t i = 0; i < CALLTAP_HANDLERS_MAX; i++) {
+		const struct handlers_slot *slot = &handlers->slots[i];
+
+		if ((data && slot->data) || !is_chosen(slot, image, source, id))
+			continue;
+		slots |= handlers_bit(i);
+		data |= slot->data;
+	}
+	return slots;
+}
+
+/* Bits of all slots that have a word kept, but this one. */
+static uint32_t others_with_data(const struct handlers *handlers, uint32_t slot)
+{
+	uint32_t bits = 0;
+
+	for (uint32_t i = 0; i < CALLTAP_HANDLERS_MAX; i++)
+		bits |= i != slot && handlers->slots[i].used && handlers->slots[i].data ? handlers_bit(i) : 0;
+	return bits;
+}
+
+int handlers_room(struct image *image, size_t sites)
+{
+	image->slots = calloc(sites ? sites : 1, sizeof(*image->slots));
+	image->who = calloc(sites ? sites : 1, sizeof(*image->who));
+	return image->slots && image->who ? 0 : -ENOMEM;
+}
+
+int handlers_mark(const struct images *images, uint32_t slot)
+{
+	const struct handlers_slot *entry = &images->handlers->slots[slot];
+	uint32_t bit = handlers_bit(slot), others = entry->data ? others_with_data(images->handlers, slot) : 0;
+	int ret = 0;
+
+	for (struct image *image = images->first; image; image = image->next) {
+		if (image->site_count && !image->slots && handlers_room(image, image->site_count))
+			return -ENOMEM;
+		for (uint32_t i = 0; i < image->site_count; i++) {
+			const struct object_site *source = image->sources[i];
+			uint32_t id = image->sites[i].id;
+			bool chosen = is_chosen(entry, image, source, id) && is_open(images, image, source, id);
+
+			image->slots[i] = chosen ? image->slots[i] | bit : image->slots[i] & ~bit;
+			if (chosen && image->slots[i] & others)
+				ret = -EBUSY;
+		}
+	}
+	return ret;
+}
+
+void handlers_write(struct handlers *handlers, struct image *image, uint32_t site, uint32_t who)
+{
+	const struct object_site *source = image->sources[site];
+	struct calltap_handled *row = &handlers->rows[image->sites[site].id];
+
+	row->start = (uint32_t)(source->address + source->body_off - source->function);
+	image->who[site] = who;
+	__atomic_store_n(&row->who, who, __ATOMIC_RELEASE); /* pairs with the dispatcher's load: its start is there */
+}
+
+int handlers_tell(const struct handlers *handlers, struct process *process, uint64_t at)
+{
+	const struct calltap_msg_handlers message = {
+		.head = {CALLTAP_MSG_HANDLERS, sizeof(message)},
+		.functions = CALLTAP_HANDLED_MAX,
+		.handlers = at,
+	};
+	int ret = channel_send(process->socket, &message, sizeof(message), &handlers->fd, 1);
+
+	if (ret)
+		return ret;
+	process->handlers_told = true;
+	process->handlers_at = at;
+	process->handlers_open++;
+	return 0;
+}
+
+int handlers_welcome(const struct session *session, struct process *process, const struct process *parent)
+{
+	if (!session->images.handlers)
+		return 0;
+	if (process->row.start != CALLTAP_START_FORK)
+		return handlers_tell(session->images.handlers, process, 0);
+	process->handlers_told = parent && parent->handlers_told;
+	return 0;
+}
+
+int handlers_answer(struct session *session, struct process *process, const struct calltap_msg_handlers_done *done)
+{
+	if (!process->handlers_open || done->error > 0)
+		return -EPROTO;
+	process->handlers_open--;
+	process->handlers_error = done->error;
+	process->silent = process->handlers_open && process->silent;
+	pthread_cond_broadcast(&session->answered);
+	return 0;
+}
+
+uint64_t handlers_handled(const struct handlers *handlers)
+{
+	return handlers && handlers->owner ? handlers_functions(handlers->owner, UINT32_MAX) : 0;
+}
+
+uint64_t handlers_functions(const struct process *process, uint32_t slots)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < process->map_count; i++) {
+		const struct target_map *map = &process->maps[i];
+
+		if (!map->mapped || map->stubs || !map->image || !map->image->slots)
+			continue;
+		for (uint32_t k = 0; k < map->image->site_count; k++)
+			count += (map->image->slots[k] & slots) != 0;
+	}
+	return count;
+}

@@ -1,0 +1,515 @@
+/*
+ * What a program asks for with its handlers (the verb `handlers`): some of its
+ * functions' calls are to go to a slot of its own, or to that slot no more.
+ *
+ *     table=ADDRESS            of its struct calltap_handlers
+ *     add=SLOT                 with exit=, data=, general=, pending= (0 or 1),
+ *                              filter= and notrace= (host/elf/filter.h), and
+ *                              address=A,B,... (within functions of its own)
+ *     remove=SLOT
+ *
+ * Answered by the number of functions whose calls go there now.  Called in the
+ * thread of the session's remote side (steer.c).  Context: host.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "handlers_impl.h"
+#include "session.h"
+
+#define LEAVE_MS      100
+#define LEAVE_STEP_NS 2000000
+
+struct ask {
+	uint64_t table;
+	uint32_t slot;
+	bool add, remove, pending;
+	struct handlers_slot wanted;
+	uint64_t *addresses;
+	size_t address_count;
+};
+
+static int wrong(struct calltap_diag *diag, const struct setting_change *word)
+{
+	return calltap_diag_set(diag, -EINVAL,
+				"'%.20s=%.40s' cannot be asked of handlers; use the libcalltap of this "
+				"tool's version",
+				word->key, word->value);
+}
+
+static bool take_number(uint64_t *number, const char *text, uint64_t max, const char **rest)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 0);
+	if (rest)
+		*rest = end;
+	return end != text && !errno && *number <= max && (rest || !*end);
+}
+
+static int take_addresses(struct ask *ask, const char *text, struct calltap_diag *diag)
+{
+	const char *rest = text;
+
+	for (bool more = true; more; more = *rest++ == ',') {
+		uint64_t *list = reallocarray(ask->addresses, ask->address_count + 1, sizeof(*list));
+
+		if (!list)
+			return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+		ask->addresses = list;
+		if (!take_number(&list[ask->address_count], rest, UINT64_MAX, &rest))
+			break;
+		ask->address_count++;
+	}
+	return rest > text && !rest[-1] ? 0 : calltap_diag_set(diag, -EINVAL, "'%.40s' is no list of addresses", text);
+}
+
+static int take_filter(struct ask *ask, enum filter_kind kind, const char *text, struct calltap_diag *diag)
+{
+	int ret = filter_set_add(ask->wanted.named, kind, text, diag);
+
+	if (!ret && kind == FILTER_NOTRACE)
+		ret = filter_set_add(ask->wanted.allowed, kind, text, diag);
+	return ret;
+}
+
+static int take_word(struct ask *ask, const struct setting_change *word, struct calltap_diag *diag)
+{
+	const struct {
+		const char *key;
+		bool *to;
+	} choices[] = {
+		{"exit", &ask->wanted.exit},
+		{"data", &ask->wanted.data},
+		{"general", NULL},
+		{"pending", &ask->pending},
+	};
+	bool add = !strcmp(word->key, "add"), remove = !strcmp(word->key, "remove");
+	uint64_t number;
+
+	if (word->append)
+		return wrong(diag, word);
+	if (!strcmp(word->key, "filter"))
+		return take_filter(ask, FILTER_TRACE, word->value, diag);
+	if (!strcmp(word->key, "notrace"))
+		return take_filter(ask, FILTER_NOTRACE, word->value, diag);
+	if (!strcmp(word->key, "address"))
+		return take_addresses(ask, word->value, diag);
+	if (!strcmp(word->key, "table"))
+		return take_number(&ask->table, word->value, UINT64_MAX, NULL) ? 0 : wrong(diag, word);
+	if (add || remove) {
+		if (ask->add || ask->remove || !take_number(&number, word->value, CALLTAP_HANDLERS_MAX - 1, NULL))
+			return wrong(diag, word);
+		ask->slot = (uint32_t)number;
+		ask->add = add;
+		ask->remove = remove;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+		if (!strcmp(word->key, choices[i].key)) {
+			if (!take_number(&number, word->value, 1, NULL))
+				return wrong(diag, word);
+			if (choices[i].to)
+				*choices[i].to = number;
+			return 0;
+		}
+	return wrong(diag, word);
+}
+
+static int take_words(struct ask *ask, const struct setting_change *words, size_t count, struct calltap_diag *diag)
+{
+	int ret = filter_set_create(&ask->wanted.named);
+
+	if (!ret)
+		ret = filter_set_create(&ask->wanted.allowed);
+	if (ret)
+		return calltap_diag_set(diag, ret, "not enough memory");
+	for (size_t i = 0; i < count && !ret; i++)
+		ret = take_word(ask, &words[i], diag);
+	if (!ret && (!ask->table || ask->table % 8 || !(ask->add || ask->remove)))
+		ret = calltap_diag_set(diag, -EINVAL, "handlers are asked for with table= and add= or remove=");
+	ask->wanted.used = true;
+	ask->wanted.by_name = filter_set_has(ask->wanted.named, FILTER_TRACE) || !ask->address_count;
+	return ret;
+}
+
+static void ask_clear(struct ask *ask)
+{
+	handlers_slot_clear(&ask->wanted);
+	free(ask->addresses);
+}
+
+static struct process *find_asker(const struct session *session, pid_t asker)
+{
+	struct process *process = session->processes;
+
+	while (process &&
+	       (process->pid != asker || !process->greeted || process->foreign || !live_can_be_told(process)))
+		process = process->next;
+	return process;
+}
+
+/* Why the process that asks is not found. */
+static int tell_absent(const struct session *session, pid_t asker, struct calltap_diag *diag)
+{
+	bool ours = asker == session->options->pid || asker == session->command, over = session->letting_go;
+
+	for (const struct process *process = session->processes; process; process = process->next)
+		if (process->pid == asker && !process->foreign && !process->dormant) {
+			ours = true;
+			over |= process->ended || process->detaching;
+		}
+	if (ours && over)
+		return calltap_diag_set(diag, -ENOTCONN, "the session that traces process %d is ending", (int)asker);
+	if (ours)
+		return calltap_diag_set(diag, -EAGAIN, "the attach to process %d is not complete yet", (int)asker);
+	return calltap_diag_set(diag, -EPERM,
+				"process %d is not traced by this session: only a process that is has handlers",
+				(int)asker);
+}
+
+/* The places of functions that are patched, by address in the process. */
+static bool find_function(const struct process *process, uint64_t address, uint32_t *id)
+{
+	for (uint32_t i = 0; i < process->map_count; i++) {
+		const struct target_map *map = &process->maps[i];
+		const struct image *image = map->image;
+		uint32_t lo = 0, hi = image && map->mapped && !map->stubs ? image->site_count : 0;
+		uint64_t at = address - map->base, end;
+
+		while (lo < hi) { /* the last one that begins at or before it */
+			uint32_t middle = lo + (hi - lo) / 2;
+
+			if (image->sources[middle]->function <= at)
+				lo = middle + 1;
+			else
+				hi = middle;
+		}
+		if (!lo || address < map->base)
+			continue;
+		end = image->sources[lo - 1]->function + image->sources[lo - 1]->size;
+		if (at >= end && at > image->sources[lo - 1]->address + image->sources[lo - 1]->body_off)
+			continue;
+		*id = image->sites[lo - 1].id;
+		return true;
+	}
+	return false;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* What of a function it is about. */
+static const char *patched(const struct session *session)
+{
+	return session->images.all ? "can be traced" : "this recording has patched (see its filters)";
+}
+
+static int find_functions(const struct session *session, struct ask *ask, const struct process *process,
+			  struct calltap_diag *diag)
+{
+	struct handlers_slot *slot = &ask->wanted;
+
+	if (!ask->address_count)
+		return 0;
+	slot->ids = calloc(ask->address_count, sizeof(*slot->ids));
+	if (!slot->ids)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	for (size_t i = 0; i < ask->address_count; i++)
+		if (find_function(process, ask->addresses[i], &slot->ids[slot->id_count]))
+			slot->id_count++;
+		else if (!ask->pending)
+			return calltap_diag_set(
+				diag, -ENOENT,
+				"no function that %s lies at 0x%" PRIx64
+				" (`calltap functions` tells what can be traced, and why others cannot)",
+				patched(session), ask->addresses[i]);
+	qsort(slot->ids, slot->id_count, sizeof(*slot->ids), compare_ids);
+	return 0;
+}
+
+static int check_session(const struct session *session, const struct ask *ask, struct calltap_diag *diag)
+{
+	const struct tracer *tracer = session->images.tracer;
+
+	if (!session->machine->handlers)
+		return calltap_diag_set(diag, -EOPNOTSUPP, "programs on %s cannot have handlers; those on x86-64 can",
+					session->machine->name);
+	if (tracer->patches && !tracer->has_exit)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"this process is traced by the tracer %s, and handlers can be had beside "
+					"function_graph and nop alone (`calltap set PID tracer=function_graph`)",
+					tracer->name);
+	if (tracer->counts)
+		return calltap_diag_set(
+			diag, -EOPNOTSUPP,
+			"this process is traced by the tracer %s, and handlers cannot be had beside it; "
+			"wait until that has ended",
+			tracer->name);
+	if (session->images.triggers && ask->wanted.data)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"this process is traced with triggers, and no handlers with a word kept for "
+					"each call (CALLTAP_OPS_DATA) can be had beside them");
+	return 0;
+}
+
+/* All slots are free, as those of a process that has ended. */
+static int start_anew(struct session *session)
+{
+	struct handlers *handlers = session->images.handlers;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < CALLTAP_HANDLERS_MAX; i++)
+		if (handlers->slots[i].used) {
+			handlers_slot_clear(&handlers->slots[i]);
+			ret |= handlers_mark(&session->images, i);
+		}
+	return ret;
+}
+
+/* The handlers of a session are one process's. */
+static int take_over(struct session *session, struct process *process, struct calltap_diag *diag)
+{
+	struct handlers *handlers = session->images.handlers;
+	int ret = handlers ? 0 : handlers_create(&handlers);
+
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot make memory for handlers: %s", strerror(-ret));
+	session->images.handlers = handlers;
+	if (handlers->owner == process)
+		return 0;
+	if (handlers->owner && live_can_be_told(handlers->owner) && handlers_any(handlers))
+		return calltap_diag_set(diag, -EBUSY,
+					"process %d of this session has handlers, and only one at a time can have them",
+					(int)handlers->owner->pid);
+	if (start_anew(session))
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	handlers->owner = process;
+	return 0;
+}
+
+/* All processes get to know the rows, the one that asks with the address of its own. */
+static int tell_all(struct session *session, struct process *asker, uint64_t table, struct calltap_diag *diag)
+{
+	struct handlers *handlers = session->images.handlers;
+	int ret = 0;
+
+	for (struct process *process = session->processes; process; process = process->next)
+		if (process != asker && live_can_be_told(process) && !process->handlers_told)
+			(void)!handlers_tell(handlers, process, 0); /* its end is seen elsewhere */
+	if (asker->handlers_told && asker->handlers_at == table)
+		return 0;
+	asker->handlers_error = 0;
+	ret = handlers_tell(handlers, asker, table);
+	if (!ret && live_wait(session) && asker->silent)
+		ret = -ETIMEDOUT;
+	if (!ret)
+		ret = asker->handlers_error;
+	if (!ret)
+		return 0;
+	asker->handlers_told = false; /* again the next time */
+	return calltap_diag_set(diag, ret, "the agent in process %d cannot call handlers: %s", (int)asker->pid,
+				strerror(-ret));
+}
+
+static int tell_unmatched(const struct session *session, const struct process *process, const struct ask *ask,
+			  struct calltap_diag *diag)
+{
+	const char *text = NULL;
+	enum filter_kind kind = FILTER_KINDS;
+	unsigned long matches;
+	uint64_t sites = 0;
+
+	for (uint32_t i = 0; i < process->map_count; i++)
+		sites += process->maps[i].mapped && process->maps[i].image ? process->maps[i].image->site_count : 0;
+	if (!sites && session->images.all)
+		return calltap_diag_set(diag, -ENOENT,
+					"nothing in process %d can be traced; compile it with "
+					"-fpatchable-function-entry=16,14",
+					(int)process->pid);
+	if (!sites)
+		return calltap_diag_set(diag, -ENOENT,
+					"this recording has patched no function of process %d: by its tracer (%s), its "
+					"filters, or because none can be traced (`calltap functions`)",
+					(int)process->pid, session->images.tracer->name);
+	for (size_t i = 0; kind != FILTER_TRACE && filter_set_item(ask->wanted.named, i, &text, &kind, &matches); i++)
+		;
+	return calltap_diag_set(diag, -ENOENT, "no function that %s%s matches %s%.100s%s", patched(session),
+				session->images.triggers ? ", and that no trigger waits for," : "",
+				kind == FILTER_TRACE ? "'" : "", kind == FILTER_TRACE ? text : "what handlers ask for",
+				kind == FILTER_TRACE ? "'" : "");
+}
+
+/* The slot takes the place of the one that was there; when that fails, that one is back. */
+static int put(struct session *session, struct process *process, struct ask *ask, uint64_t *functions,
+	       struct calltap_diag *diag)
+{
+	struct handlers *handlers = session->images.handlers;
+	struct handlers_slot *slot = &handlers->slots[ask->slot], before = *slot;
+	int ret;
+
+	*slot = ask->wanted;
+	ret = handlers_mark(&session->images, ask->slot);
+	*functions = handlers_functions(process, handlers_bit(ask->slot));
+	if (ret == -EBUSY)
+		ret = calltap_diag_set(diag, ret,
+				       "one of the functions has a handler with a word kept for each call "
+				       "(CALLTAP_OPS_DATA) already, and there is room for one");
+	else if (ret)
+		ret = calltap_diag_set(diag, ret, "not enough memory");
+	else if (!*functions && !ask->pending)
+		ret = tell_unmatched(session, process, ask, diag);
+	if (!ret)
+		ret = tell_all(session, process, ask->table, diag);
+	if (!ret)
+		ret = steer_apply(session, diag);
+	if (!ret || ret == -ETIMEDOUT) {
+		ask->wanted = before; /* to be cleared */
+		return ret;
+	}
+	*slot = before;
+	if (handlers_mark(&session->images, ask->slot))
+		session_diagnose(session, "handlers of process %d were lost: not enough memory", (int)process->pid);
+	return ret;
+}
+
+/* A slot's bits go, whatever else: no stub needs to be another for that. */
+static void silence(struct session *session, uint32_t bit)
+{
+	for (struct image *image = session->images.first; image; image = image->next)
+		for (uint32_t i = 0; image->who && i < image->site_count; i++)
+			if (image->who[i] & bit)
+				handlers_write(session->images.handlers, image, i, image->who[i] & ~bit);
+}
+
+static int take_away(struct session *session, struct ask *ask, struct calltap_diag *diag)
+{
+	struct handlers_slot *slot = &session->images.handlers->slots[ask->slot];
+	int ret;
+
+	if (!slot->used)
+		return 0;
+	handlers_slot_clear(slot);
+	ret = handlers_mark(&session->images, ask->slot);
+	if (!ret)
+		ret = steer_apply(session, diag);
+	if (ret && ret != -ETIMEDOUT) {
+		silence(session, handlers_bit(ask->slot));
+		ret = 0;
+	}
+	return ret;
+}
+
+static void pause_unlocked(struct session *session)
+{
+	const struct timespec step = {0, LEAVE_STEP_NS};
+
+	pthread_mutex_unlock(&session->lock);
+	nanosleep(&step, NULL);
+	pthread_mutex_lock(&session->lock);
+}
+
+static int send_wait(struct process *process)
+{
+	const struct calltap_msg wait = {CALLTAP_MSG_HANDLERS_WAIT, sizeof(wait)};
+	int ret = channel_send(process->socket, &wait, sizeof(wait), NULL, 0);
+
+	process->handlers_open += !ret;
+	return ret;
+}
+
+/* Until no thread of the process is in a handler that it was in before. */
+static int wait_left(struct session *session, struct process *process, struct calltap_diag *diag)
+{
+	uint64_t until = clock_now_ns() + LEAVE_MS * 1000000ull;
+
+	while (live_can_be_told(process) && process->handlers_told) {
+		if (send_wait(process))
+			return 0; /* it ends */
+		if (live_wait(session) && process->silent)
+			return calltap_diag_set(diag, -ETIMEDOUT,
+						"the agent in process %d does not answer (is the process stopped?)",
+						(int)process->pid);
+		if (process->handlers_error != -EAGAIN)
+			return 0;
+		if (clock_now_ns() > until)
+			return calltap_diag_set(diag, -EAGAIN, "handlers of process %d still run", (int)process->pid);
+		pause_unlocked(session);
+	}
+	return 0;
+}
+
+void handlers_settle(struct session *session)
+{
+	bool any = false;
+
+	if (!handlers_any(session->images.handlers))
+		return;
+	for (struct process *process = session->processes; process; process = process->next)
+		any |= live_can_be_told(process) && process->handlers_told && !send_wait(process);
+	if (any && live_wait(session))
+		return; /* who does not answer has both as soon as it goes on */
+}
+
+static int carry_out(struct session *session, struct ask *ask, pid_t asker, uint64_t *functions,
+		     struct calltap_diag *diag)
+{
+	struct process *process = find_asker(session, asker);
+	struct handlers *handlers = session->images.handlers;
+	int ret;
+
+	if (!process)
+		return tell_absent(session, asker, diag);
+	if (ask->remove) {
+		ret = handlers && handlers->owner == process ? take_away(session, ask, diag) : 0;
+		if (!ret || (ret == -ETIMEDOUT && !process->silent))
+			ret = wait_left(session, process, diag);
+		return ret;
+	}
+	ret = check_session(session, ask, diag);
+	if (!ret)
+		ret = find_functions(session, ask, process, diag);
+	if (!ret)
+		ret = take_over(session, process, diag);
+	if (!ret)
+		ret = put(session, process, ask, functions, diag);
+	if (ret != -ETIMEDOUT)
+		return ret;
+	/* Other processes of the session may be stopped. */
+	return process->silent ? calltap_diag_set(diag, ret,
+						  "the agent in process %d does not answer (is the process stopped?)",
+						  (int)process->pid)
+			       : 0;
+}
+
+int handlers_ask(struct session *session, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
+		 struct calltap_diag *diag)
+{
+	struct ask ask = {0};
+	uint64_t functions = 0;
+	int ret = take_words(&ask, words, count, diag);
+
+	if (!ret) {
+		pthread_mutex_lock(&session->lock);
+		ret = live_turn_begin(session);
+		if (ret) {
+			ret = calltap_diag_set(diag, ret, "the attach is not complete yet; nothing was changed");
+		} else {
+			ret = carry_out(session, &ask, asker, &functions, diag);
+			live_turn_end(session);
+		}
+		pthread_mutex_unlock(&session->lock);
+	}
+	if (!ret)
+		fprintf(answer, "functions=%" PRIu64 "\n", functions);
+	ask_clear(&ask);
+	return ret;
+}
