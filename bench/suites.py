@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import attaching
+import handling
 import sources
 from measure import BenchError, Row, Variant, median, rounds, run, smallest
 
@@ -268,6 +269,7 @@ SUITES = {
     "lua": (whole("lua", LUA, 6.8), "a Lua interpreter, without coroutines"),
     "start": (start, "starting under trace"),
     "attach": (attaching.attach, "attaching to a program that runs, and leaving it: smallest / median"),
+    "handlers": (handling.handlers, "handlers of a program's own, in a tight loop around a tiny function"),
     "memory": (memory, "memory of the agent"),
     "size": (size, "bytes a call"),
     "readers": (readers, "reading a trace"),

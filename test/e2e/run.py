@@ -27,6 +27,8 @@ import endings
 import environment
 import faults
 import flight
+import handled
+import handlers
 import hostile
 import idle
 import jumps
@@ -49,7 +51,8 @@ from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, serving, idle)
+           emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, serving, idle,
+           handlers, handled)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -12,7 +12,7 @@ import tempfile
 
 import lint
 
-ROOMS = ("src/host/", "src/cmd/", "src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/")
+ROOMS = ("src/host/", "src/cmd/", "src/lib/", "src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/")
 GCC_ONLY = re.compile(r" -f(?:(?:no-)?(?:ipa-ra|tree-loop-distribute-patterns|tree-vectorize)|fixed-f\d+)\b")
 CONFIG = os.path.join(lint.ROOT, ".clang-tidy")
 

@@ -1,0 +1,21 @@
+/*
+ * What the examples share: functions that can be traced, and the end of a
+ * program whose session cannot be had.
+ */
+#ifndef EXAMPLE_H
+#define EXAMPLE_H
+
+#include <calltap/calltap.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A function that the compiler neither inlines nor makes several of. */
+#define TRACED __attribute__((noipa))
+
+static inline void give_up(const struct calltap_diag *diag)
+{
+	calltap_diag_print(diag, stderr);
+	exit(2);
+}
+
+#endif
