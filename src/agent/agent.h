@@ -149,7 +149,8 @@ struct agent {
 	uint32_t handled_count;
 	uint64_t handled_file; /* inode of the last one's */
 	struct agent_fault faults[AGENT_FAULTS];
-	uint64_t arena_sizes[PROBE_ARENAS];
+	struct agent_store arenas; /* struct agent_mapped: all that were mapped, also of instances that have ended */
+	uint32_t instances;	   /* further ones so far: their generations (probe/thread.h) */
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
 	struct agent_dlhook dlhooks[AGENT_DLHOOKS];
@@ -229,6 +230,11 @@ uint32_t agent_pointers_restore(void);
 int agent_set_take(const struct calltap_msg_set *set) __attribute__((warn_unused_result));
 int agent_tables_take(const struct calltap_msg_tables *tables, int fd) __attribute__((warn_unused_result));
 int agent_triggers_take(const struct calltap_msg_triggers *triggers, int fd) __attribute__((warn_unused_result));
+/* instances.c: begin or end a further instance; done is the answer. */
+int agent_instance_take(const struct calltap_msg_instance *message, int fd, struct calltap_msg_instance_done *done)
+	__attribute__((warn_unused_result));
+/* All of them, as nobody reads what they record. */
+void agent_instances_end(void);
 /* Nobody records: unmap them. */
 void agent_settings_release(void);
 
@@ -269,7 +275,7 @@ void agent_text_unmapping(bool begins);
  */
 void *agent_map(int fd, uint64_t size, int prot, int flags, int seals) __attribute__((warn_unused_result));
 int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per image */
-int agent_arena_add(int fd, uint64_t size) __attribute__((warn_unused_result));
+int agent_arena_add(uint32_t set, int fd, uint64_t size) __attribute__((warn_unused_result));
 /* Wake every writer that waits for a reader that is gone. */
 void agent_wake_writers(void);
 /* Unmap all that the tool shares, and have the rest as new: nobody records. */

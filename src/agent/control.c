@@ -39,6 +39,7 @@ union message {
 	struct calltap_msg_tables tables;
 	struct calltap_msg_triggers triggers;
 	struct calltap_msg_handlers handlers;
+	struct calltap_msg_instance instance;
 	char bytes[CALLTAP_MSG_MAX];
 };
 
@@ -169,7 +170,7 @@ static int take_setup(void)
 		agent.files = (message.setup.flags & CALLTAP_SETUP_FILES) != 0;
 		ret = map_board(fds[0]);
 		if (!ret)
-			ret = agent_arena_add(fds[1], message.setup.arena_size);
+			ret = agent_arena_add(0, fds[1], message.setup.arena_size);
 		if (ret)
 			agent_complain(ret, "cannot map the buffers; it runs on untraced");
 	}
@@ -203,9 +204,9 @@ static int take_arena(const union message *message, int fd)
 {
 	int error;
 
-	if (message->head.size != sizeof(message->arena) || fd < 0)
+	if (message->head.size != sizeof(message->arena) || fd < 0 || message->arena.set >= PROBE_SETS)
 		return -EPROTO;
-	error = agent_arena_add(fd, message->arena.arena_size);
+	error = agent_arena_add(message->arena.set, fd, message->arena.arena_size);
 	if (error)
 		agent_complain(error, "cannot map more buffers; some threads are not recorded");
 	return 0; /* the rings that there are must do */
@@ -239,6 +240,14 @@ static int answer_apply(const struct calltap_msg_apply *apply)
 		return -EPROTO;
 	agent_apply(apply, &done);
 	return agent_send(&done, sizeof(done));
+}
+
+static int answer_instance(const struct calltap_msg_instance *instance, int fd)
+{
+	struct calltap_msg_instance_done done;
+	int ret = agent_instance_take(instance, fd, &done);
+
+	return ret ? ret : agent_send(&done, sizeof(done));
 }
 
 /* What is mapped, while nobody can change it; or while the program runs on, where nobody is held. */
@@ -315,6 +324,8 @@ static int take(const union message *message, int fd, enum goodbye *goodbye)
 		return agent_handlers_take(&message->handlers, fd);
 	case CALLTAP_MSG_HANDLERS_WAIT:
 		return agent_handlers_wait(&message->head);
+	case CALLTAP_MSG_INSTANCE:
+		return answer_instance(&message->instance, fd);
 	case CALLTAP_MSG_DETACH:
 		*goodbye = goodbye_of(&message->detach);
 		return -EPIPE;
@@ -377,8 +388,8 @@ static void break_off(int error)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
 
-	if (wiped && wiped->arenas[0])
-		__atomic_fetch_or(&wiped->arenas[0]->notes, CALLTAP_NOTE_BROKEN, __ATOMIC_SEQ_CST);
+	if (wiped && wiped->sets[0].arenas[0])
+		__atomic_fetch_or(&wiped->sets[0].arenas[0]->notes, CALLTAP_NOTE_BROKEN, __ATOMIC_SEQ_CST);
 	agent_complain(error, "could not go on with its session; the rest of it ran untraced");
 }
 
@@ -421,6 +432,7 @@ static void end_session(enum goodbye goodbye)
 {
 	struct calltap_msg_detached detached;
 
+	agent_instances_end();
 	if (agent.keep && goodbye == GOODBYE_NONE && agent.leave == AGENT_STAY) {
 		__atomic_store_n(&probe_context.shared.reader_gone, 1, __ATOMIC_SEQ_CST);
 		ready();
@@ -569,7 +581,7 @@ void agent_control_start(void)
 
 bool agent_control_leave(enum agent_leave how, bool calls)
 {
-	struct calltap_arena *arena = probe_context.wiped->arenas[0];
+	struct calltap_arena *arena = probe_context.wiped->sets[0].arenas[0];
 	uint64_t start = arch_clock();
 	uint32_t tid;
 

@@ -145,7 +145,7 @@ static struct run run_of(const struct probe_thread *thread)
 
 static bool has_ended(uint32_t i)
 {
-	const struct ring_writer *writer = &probe_context.wiped->writers[i];
+	const struct ring_writer *writer = &probe_context.wiped->sets[0].writers[i];
 
 	return !writer->ring || SYS(tgkill, sys_getpid(), writer->tid, 0, 0, 0, 0) == -ESRCH;
 }

@@ -85,58 +85,63 @@ static bool arena_is_sane(struct calltap_arena *arena, uint64_t size)
 	return true;
 }
 
-int agent_arena_add(int fd, uint64_t size)
+int agent_arena_add(uint32_t index, int fd, uint64_t size)
 {
-	struct probe_wiped *wiped = probe_context.wiped;
+	struct probe_set *set = &probe_context.wiped->sets[index];
+	struct agent_mapped made = {.size = size};
 	struct calltap_arena *arena;
+	int ret;
 
-	if (wiped->arena_count >= PROBE_ARENAS)
+	if (set->arena_count >= PROBE_ARENAS)
 		return -ENOSPC;
 	if (size < 2 * CALLTAP_PAGE)
 		return -EPROTO;
 	arena = agent_map(fd, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, F_SEAL_SHRINK);
 	if (sys_failed((long)arena))
 		return (int)(long)arena;
-	if (!arena_is_sane(arena, size)) {
+	made.at = arena;
+	agent.arenas.size = sizeof(made);
+	ret = arena_is_sane(arena, size) ? agent_store_add(&agent.arenas, &made, 1) : -EPROTO;
+	if (ret) {
 		sys_munmap(arena, size);
-		return -EPROTO;
+		return ret;
 	}
 	/* The rings are the tool's to save; a core dump need not hold them again, unless it may be all there is. */
-	if (!agent.keep)
+	if (!agent.keep || index)
 		SYS(madvise, arena, size, MADV_DONTDUMP, 0, 0, 0);
-	agent.arena_sizes[wiped->arena_count] = size;
-	wiped->arenas[wiped->arena_count] = arena;
-	__atomic_add_fetch(&wiped->arena_count, 1, __ATOMIC_RELEASE); /* pairs with claim_any */
-	sys_futex_wake(&wiped->arena_count);
+	set->arenas[set->arena_count] = arena;
+	__atomic_add_fetch(&set->arena_count, 1, __ATOMIC_RELEASE); /* pairs with claim_any */
+	sys_futex_wake(&set->arena_count);
 	return 0;
 }
 
 void agent_wake_writers(void)
 {
-	struct probe_wiped *wiped = probe_context.wiped;
+	struct probe_set *set = &probe_context.wiped->sets[0]; /* in the others nobody waits */
 
-	for (uint32_t i = 0; i < wiped->arena_count; i++)
-		for (uint32_t k = 0; k < wiped->arenas[i]->ring_count && k < CALLTAP_ARENA_RINGS; k++) {
-			struct calltap_arena *arena = wiped->arenas[i];
+	for (uint32_t i = 0; i < set->arena_count; i++)
+		for (uint32_t k = 0; k < set->arenas[i]->ring_count && k < CALLTAP_ARENA_RINGS; k++) {
+			struct calltap_arena *arena = set->arenas[i];
 			struct calltap_ring *ring = ring_at(arena, k);
 
 			if (__atomic_load_n(&ring->waiting, __ATOMIC_RELAXED))
 				sys_futex_wake(&ring->wake);
 		}
-	sys_futex_wake(&wiped->arena_count);
+	sys_futex_wake(&set->arena_count);
 }
 
 void agent_memory_release(void)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
+	const struct agent_mapped *arenas = agent.arenas.list;
 
-	for (uint32_t i = 0; i < wiped->arena_count && i < PROBE_ARENAS; i++)
-		sys_munmap(wiped->arenas[i], agent.arena_sizes[i]);
+	for (size_t i = 0; i < agent.arenas.count; i++)
+		sys_munmap(arenas[i].at, arenas[i].size);
+	agent_store_empty(&agent.arenas);
 	if (probe_context.shared.board)
 		sys_munmap(probe_context.shared.board, CALLTAP_PAGE);
 	probe_context.shared.board = NULL;
-	probe_context.writers_base = 0;
-	probe_context.writers_used = 0;
+	memset(probe_context.writers, 0, sizeof(probe_context.writers));
 	if (sys_failed(SYS(madvise, wiped, AGENT_WIPED_SIZE, MADV_DONTNEED, 0, 0, 0))) /* locked */
 		memset(wiped, 0, sizeof(*wiped));
 	wiped->served = 1;

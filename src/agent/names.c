@@ -16,8 +16,14 @@ void agent_name_refresh(void)
 	struct probe_wiped *wiped = probe_context.wiped;
 	struct ring_writer *writer = probe_thread.writer;
 
-	if (wiped && wiped->alive && writer->ring && !probe_context.shared.quiet)
+	if (!wiped || !wiped->alive || probe_context.shared.quiet)
+		return;
+	if (writer->ring)
 		ring_rename(writer);
+	for (unsigned i = 1; i < PROBE_SETS; i++)
+		if (wiped->sets[i].on && probe_thread.further[i - 1].generation == wiped->sets[i].on &&
+		    probe_thread.further[i - 1].writer->ring)
+			ring_rename(probe_thread.further[i - 1].writer);
 }
 
 int pthread_setname_np(uint64_t thread, const char *name)

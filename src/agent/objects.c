@@ -167,7 +167,7 @@ static void note_other_spaces(void)
 	struct probe_wiped *wiped = probe_context.wiped;
 
 	if (agent_r_debug.first.r_version >= 2 && agent_r_debug.next && wiped->alive)
-		__atomic_fetch_or(&wiped->arenas[0]->notes, CALLTAP_NOTE_SPACES, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&wiped->sets[0].arenas[0]->notes, CALLTAP_NOTE_SPACES, __ATOMIC_RELAXED);
 }
 
 /* In the loader, in place of its empty function. */
@@ -193,7 +193,7 @@ static void agent_debug_state(void)
 	seen = __atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) && probe_context.wiped->alive) {
 		__atomic_store_n(&agent.hold, AGENT_HELD, __ATOMIC_SEQ_CST);
-		__atomic_add_fetch(&probe_context.wiped->arenas[0]->request, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&probe_context.wiped->sets[0].arenas[0]->request, 1, __ATOMIC_SEQ_CST);
 		ring_bell(probe_context.shared.board);
 		agent_wait_ready(seen, AGENT_READY_MS);
 	}

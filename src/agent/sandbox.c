@@ -20,6 +20,7 @@
 #include <agent/sandbox.h>
 #include <base/mem.h>
 #include <base/sys.h>
+#include <probe/frames.h>
 
 #define PROGRAM_MAX   4096	  /* instructions: BPF_MAXINSNS */
 #define QUIET_TICKS   (1ul << 33) /* longest wait for other threads' calls: seconds */
@@ -246,8 +247,8 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 	if (shut->entered && !shut->look_calls)
 		agent.blind = 1;
 	/* The tool may have let go of all meanwhile. */
-	if (shut->entered && probe_context.wiped->arenas[0])
-		__atomic_fetch_or(&probe_context.wiped->arenas[0]->notes, told, __ATOMIC_RELAXED);
+	if (shut->entered && probe_context.wiped->sets[0].arenas[0])
+		__atomic_fetch_or(&probe_context.wiped->sets[0].arenas[0]->notes, told, __ATOMIC_RELAXED);
 }
 
 bool sandbox_is_foreign(uint32_t filters)
@@ -272,7 +273,7 @@ static void unhook(struct probe_stack *stack, uint64_t from)
 	     slot = next) {
 		uint64_t *mirror = arch_mirror(slot), held;
 
-		next = *arch_link(slot) & ~(uint64_t)7;
+		next = *arch_link(slot) & ~FRAME_FLAGS;
 		if (slot >= from && *mirror && copy_in(&held, (const void *)slot, sizeof(held)) &&
 		    probe_region_of(arch_frame_back(slot)) && arch_frame_release(slot))
 			*mirror = 0;

@@ -39,7 +39,8 @@ static void new_process(void)
 			sys_futex_wait(starting, 1, 100000000u);
 		return;
 	}
-	probe_context.writers_base = probe_context.writers_used;
+	for (unsigned i = 0; i < PROBE_SETS; i++)
+		probe_context.writers[i].base = probe_context.writers[i].used;
 	agent.forked = 1;
 	agent.attached = 0;
 	agent.live = 0;

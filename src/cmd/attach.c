@@ -11,17 +11,20 @@
 
 #include <cmd/cmd.h>
 #include <host/record/record.h>
+#include <host/remote/remote.h>
 
+#include "instance.h"
 #include "recording.h"
 
 #define COMMAND_MAX 4096
 #define WORDS_MAX   256
 
-enum option_code { OPT_DURATION = RECORDING_OWN };
+enum option_code { OPT_DURATION = RECORDING_OWN, OPT_INSTANCE };
 
 static const struct option long_options[] = {
 	RECORDING_LONG,
 	{"duration", required_argument, NULL, OPT_DURATION},
+	{"instance", required_argument, NULL, OPT_INSTANCE},
 	{0},
 };
 
@@ -29,9 +32,12 @@ static void print_help(void)
 {
 	printf("Usage: calltap attach [OPTIONS] PID\n\n"
 	       "Trace a process that runs already, until it ends, ^C, or `calltap detach PID`; then the\n"
-	       "process is as it was.\n\n");
+	       "process is as it was.  One that is traced already gets a further instance, with functions,\n"
+	       "buffers and a trace file of its own.\n\n");
 	recording_print_options();
 	printf("      --duration TIME     detach after TIME (10s, 500ms, ...)\n"
+	       "      --instance NAME     what it is called (default 0; of a process that is traced already: a "
+	       "number)\n"
 	       "      --no-fork           do not follow children\n"
 	       "      --allow-no-sites    attach although nothing in it can be traced yet\n"
 	       "      --allow-no-match    attach although a filter matches nothing yet\n"
@@ -131,6 +137,10 @@ static int take_pid(struct recording *recording, const char *text)
 
 static int take_option(struct recording *recording, int code)
 {
+	if (code == OPT_INSTANCE) {
+		recording->settings.options.instance = optarg;
+		return 0;
+	}
 	if (code != OPT_DURATION)
 		return recording_take(recording, code, optarg, "attach");
 	if (setting_parse_time(optarg, &recording->settings.options.duration_ns) &&
@@ -138,6 +148,20 @@ static int take_option(struct recording *recording, int code)
 		return 0;
 	fprintf(stderr, "calltap: duration '%s' is not valid; give a time such as 10s or 500ms\n", optarg);
 	return EXIT_USAGE;
+}
+
+/* Of a process that is traced already, in the session that traces it. */
+static int attach_or_join(struct recording *recording)
+{
+	const struct record_options *options = &recording->settings.options;
+	struct calltap_diag diag = {0};
+	int socket, ret;
+
+	if (remote_connect(&socket, options->pid, &diag))
+		return attach(recording);
+	ret = instance_attach(recording, socket, options->instance, strcmp(options->output, RECORDING_OUTPUT) != 0);
+	close(socket);
+	return ret;
 }
 
 int cmd_attach(int argc, char **argv)
@@ -162,7 +186,7 @@ int cmd_attach(int argc, char **argv)
 	if (!ret)
 		ret = recording_check(&recording, argc, argv, optind);
 	if (!ret)
-		ret = attach(&recording);
+		ret = attach_or_join(&recording);
 	recording_clear(&recording);
 	return ret;
 }

@@ -13,14 +13,16 @@
 
 #define PATIENCE_MS 60000
 
-static const char help[] = "usage: calltap detach PID\n"
+static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
 			   "End the session that traces PID.  The process runs on: its functions get the bytes of\n"
-			   "their files back, and its trace is completed.\n\n"
+			   "their files back, and its trace is completed.  Its further instances end with it;\n"
+			   "one of those ends alone when it is named.\n\n"
+			   "      --instance NAME   only this instance (`calltap status PID` lists them)\n"
 			   "  -h, --help            this text\n";
 
 int cmd_detach(int argc, char **argv)
 {
-	static const struct option options[] = {STEERING_OPTIONS, {0}};
+	static const struct option options[] = {STEERING_OF_INSTANCE, STEERING_OPTIONS, {0}};
 	const struct remote_request request = {.verb = "detach", .fd = -1, .timeout_ms = PATIENCE_MS};
 	struct steering steering;
 	char *answer = NULL;

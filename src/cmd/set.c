@@ -18,8 +18,8 @@
 #define PATIENCE_MS 30000
 
 static const char help[] =
-	"usage: calltap set PID [--json]\n"
-	"       calltap set PID KEY=VALUE...\n"
+	"usage: calltap set PID [--instance NAME] [--json]\n"
+	"       calltap set PID [--instance NAME] KEY=VALUE...\n"
 	"Show the settings of the session that traces PID, or change them while it records.\n\n"
 	"  tracing=on|off        record, or do not; what is patched stays so\n"
 	"  tracer=NAME           function_graph, function or nop\n"
@@ -33,6 +33,7 @@ static const char help[] =
 	"  threshold=TIME        leave out finished calls shorter than TIME (10us, 1ms, ...)\n"
 	"  buffer=SIZE           of each thread's buffer, but not in mode overwrite\n"
 	"  mode                  is shown, and stays as it was at the start\n\n"
+	"      --instance NAME   of this instance (`calltap status PID` lists them)\n"
 	"      --json            JSON\n"
 	"  -h, --help            this text\n";
 
@@ -151,7 +152,8 @@ static int show(struct steering *steering, pid_t pid)
 
 int cmd_set(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, STEERING_JSON}, STEERING_OPTIONS, {0}};
+	static const struct option options[] = {
+		{"json", no_argument, NULL, STEERING_JSON}, STEERING_OF_INSTANCE, STEERING_OPTIONS, {0}};
 	struct steering steering;
 	pid_t pid = 0;
 	int option, err = 0;

@@ -19,13 +19,14 @@
 
 #define PATIENCE_MS 300000
 
-static const char help[] = "usage: calltap snapshot PID [-o FILE] [--history TIME]\n"
+static const char help[] = "usage: calltap snapshot PID [-o FILE] [--history TIME] [--instance NAME]\n"
 			   "Write what the flight recorder of PID (--mode overwrite) holds now to a trace file,\n"
 			   "while it goes on recording.\n\n"
 			   "  -o, --output FILE     where to (default calltap.data.snapshot); an older one is\n"
 			   "                        replaced when this one is complete\n"
 			   "      --history TIME    only the last TIME (500ms, 2s, ...)\n"
 			   "      --reason TEXT     for the file: why\n"
+			   "      --instance NAME   of this instance (`calltap status PID` lists them)\n"
 			   "  -h, --help            this text\n";
 
 enum { OPTION_OUTPUT = 'o', OPTION_HISTORY = STEERING_OWN, OPTION_REASON };
@@ -103,7 +104,7 @@ static int ask(struct steering *steering, struct snapshot *snapshot, pid_t pid)
 	if (reason)
 		words[request.count++] = reason;
 	if (!err)
-		err = remote_ask(socket, &request, &answer, &steering->diag);
+		err = steering_ask_at(steering, socket, &request, &answer);
 	close(socket);
 	if (!err)
 		steering_print(answer);
@@ -135,6 +136,7 @@ int cmd_snapshot(int argc, char **argv)
 	static const struct option options[] = {{"output", required_argument, NULL, OPTION_OUTPUT},
 						{"history", required_argument, NULL, OPTION_HISTORY},
 						{"reason", required_argument, NULL, OPTION_REASON},
+						STEERING_OF_INSTANCE,
 						STEERING_OPTIONS,
 						{0}};
 	struct snapshot snapshot = {.output = "calltap.data.snapshot"};

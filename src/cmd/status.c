@@ -18,6 +18,7 @@
 #include "steering.h"
 
 #define BETWEEN_MS 500
+#define ROWS_MAX   1024
 
 static const char help[] = "usage: calltap status [PID] [--json]\n"
 			   "Show which processes you trace, and how: without PID a table of all, with it all that\n"
@@ -26,9 +27,16 @@ static const char help[] = "usage: calltap status [PID] [--json]\n"
 			   "  -h, --help            this text\n";
 
 struct row {
+	const struct remote_session *session;
 	struct remote_status status;
 	double rate; /* records per second */
+	uint64_t first_ns;
 	bool known;
+};
+
+struct rows {
+	struct row *list; /* a session, then its instances */
+	size_t count;
 };
 
 static uint64_t now_ns(void)
@@ -39,37 +47,67 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* One reading; false: it did not answer, which was told. */
+static bool ask(struct row *row, const char *instance, bool again, bool alone)
+{
+	struct calltap_diag diag = {0};
+	uint64_t before = row->status.records, now;
+	int err = remote_ask_status_of(row->session->socket, instance, &row->status, &diag);
+
+	row->known = !err;
+	now = now_ns();
+	if (again && row->status.records > before)
+		row->rate = (double)(row->status.records - before) * 1e9 / (double)(now - row->first_ns);
+	row->first_ns = now;
+	if (!err || (err == -EPIPE && !alone) || (err == -ENOENT && instance))
+		return true; /* of many, one that ends meanwhile is over */
+	fprintf(stderr, "calltap: process %d: %s\n", (int)row->session->pid, diag.text);
+	return false;
+}
+
+/* The session's instances, behind it. */
+static bool ask_instances(struct rows *rows, const struct row *of)
+{
+	char names[sizeof(of->status.instances)];
+	const struct remote_session *session = of->session;
+	bool all = true;
+
+	memcpy(names, of->status.instances, sizeof(names));
+	for (char *rest = names, *name; (name = strsep(&rest, " "));) {
+		struct row *row = &rows->list[rows->count];
+
+		if (!*name || rows->count + 1 >= ROWS_MAX)
+			continue;
+		row->session = session;
+		all &= ask(row, name, false, false);
+		rows->count += row->known;
+	}
+	return all;
+}
+
 /* The two readings; false: somebody did not answer, which was told. */
-static bool ask_all(const struct remote_session *sessions, struct row *rows, size_t count)
+static bool ask_all(const struct remote_session *sessions, struct rows *rows, size_t count)
 {
 	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000};
-	uint64_t *first_ns = calloc(count + 1, sizeof(*first_ns));
-	bool all = first_ns != NULL;
+	bool all = true;
 
-	for (int turn = 0; turn < 2 && first_ns; turn++) {
-		for (size_t i = 0; i < count; i++) {
-			struct calltap_diag diag = {0};
-			uint64_t before = rows[i].status.records, now;
-			int err;
+	for (size_t i = 0; i < count && rows->count < ROWS_MAX; i++) {
+		struct row *row = &rows->list[rows->count];
 
-			if (turn && !rows[i].known)
-				continue;
-			err = remote_ask_status(sessions[i].socket, &rows[i].status, &diag);
-			rows[i].known = !err;
-			now = now_ns();
-			if (err && (err != -EPIPE || count == 1)) { /* of many, one that ends meanwhile is over */
-				fprintf(stderr, "calltap: process %d: %s\n", (int)sessions[i].pid, diag.text);
-				all = false;
-			}
-			if (turn && rows[i].status.records > before)
-				rows[i].rate =
-					(double)(rows[i].status.records - before) * 1e9 / (double)(now - first_ns[i]);
-			first_ns[i] = now;
-		}
-		if (!turn)
-			nanosleep(&pause, NULL);
+		row->session = &sessions[i];
+		all &= ask(row, NULL, false, count == 1);
+		rows->count += row->known;
+		if (row->known)
+			all &= ask_instances(rows, row);
 	}
-	free(first_ns);
+	nanosleep(&pause, NULL);
+	for (size_t i = 0; i < rows->count; i++) {
+		struct row *row = &rows->list[i];
+		char name[sizeof(row->status.instance)];
+
+		memcpy(name, row->status.instance, sizeof(name));
+		all &= ask(row, i && row[-1].session == row->session ? name : NULL, true, count == 1);
+	}
 	return all;
 }
 
@@ -96,14 +134,17 @@ static void print_table(const struct row *rows, size_t count, struct out *out)
 		      "   RECORDS/S        LOST  SINCE\n");
 	for (size_t i = 0; i < count; i++) {
 		const struct remote_status *status = &rows[i].status;
-		char text[32], sites[48];
+		char text[32], sites[48], program[sizeof(status->program) + sizeof(status->instance)];
 
 		if (!rows[i].known)
 			continue;
+		snprintf(program, sizeof(program), "%s%s%s", base_name(status->program),
+			 strcmp(status->instance, "0") ? ":" : "",
+			 strcmp(status->instance, "0") ? status->instance : "");
 		snprintf(sites, sizeof(sites), "%" PRIu64 "/%" PRIu64, status->sites_on, status->sites);
 		out_u64_width(out, status->pid, 7);
 		out_spaces(out, 2);
-		out_column(out, base_name(status->program), 16, false);
+		out_column(out, program, 16, false);
 		out_u64_width(out, status->tool, 8);
 		out_spaces(out, 2);
 		out_column(out, status->serves ? "(handlers)" : status->tracer, 16, false);
@@ -124,6 +165,8 @@ static void print_one(const struct row *row, struct out *out)
 
 	out_format(out, "process:      %" PRIu64 ", %s%s\n", status->pid, status->program,
 		   status->attached ? ", attached to" : "");
+	if (status->instances[0] || strcmp(status->instance, "0") != 0)
+		out_format(out, "instance:     %s\n", status->instance);
 	out_format(out, "tool:         process %" PRIu64 ", since %s\n", status->tool, since(status, text));
 	out_format(out, "tracing:      %s, tracer %s, mode %s\n", status->tracing ? "on" : "off", status->tracer,
 		   status->mode);
@@ -150,6 +193,7 @@ static void print_json_row(const struct row *row, struct json *json)
 	json_key_u64(json, "pid", status->pid);
 	json_key_string(json, "program", status->program);
 	json_key_u64(json, "tool", status->tool);
+	json_key_string(json, "instance", status->instance);
 	json_key(json, "attached");
 	json_bool(json, status->attached);
 	json_key_string(json, "tracer", status->tracer);
@@ -187,8 +231,10 @@ static void print_json(const struct row *rows, size_t count, struct out *out)
 	out_char(out, '\n');
 }
 
-static int print(const struct row *rows, size_t count, bool one, bool json, struct calltap_diag *diag)
+static int print(const struct rows *all, bool one, bool json, struct calltap_diag *diag)
 {
+	const struct row *rows = all->list;
+	size_t count = all->count;
 	struct out *out;
 	int err = out_create(&out, STDOUT_FILENO);
 
@@ -200,8 +246,11 @@ static int print(const struct row *rows, size_t count, bool one, bool json, stru
 		out_text(out, "no process is traced by you\n");
 	else if (!one)
 		print_table(rows, count, out);
-	else if (rows[0].known)
-		print_one(&rows[0], out);
+	for (size_t i = 0; i < count && one && !json; i++)
+		if (rows[i].known) {
+			out_text(out, i ? "\n" : "");
+			print_one(&rows[i], out);
+		}
 	err = out_destroy(out);
 	return err && err != -EPIPE ? calltap_diag_set(diag, err, "cannot write the output: %s", strerror(-err)) : 0;
 }
@@ -209,7 +258,7 @@ static int print(const struct row *rows, size_t count, bool one, bool json, stru
 static int show(struct steering *steering, pid_t pid, bool *all)
 {
 	struct remote_session *sessions;
-	struct row *rows;
+	struct rows rows = {0};
 	size_t count;
 	int err = remote_list(&sessions, &count, pid, &steering->diag);
 
@@ -218,15 +267,15 @@ static int show(struct steering *steering, pid_t pid, bool *all)
 	if (pid && !count)
 		return calltap_diag_set(&steering->diag, -ESRCH,
 					"process %d is not traced by you; `calltap status` lists what is", (int)pid);
-	rows = calloc(count + 1, sizeof(*rows));
-	if (rows) {
-		*all = !count || ask_all(sessions, rows, count);
-		err = print(rows, count, pid != 0, steering->json, &steering->diag);
+	rows.list = calloc(ROWS_MAX, sizeof(*rows.list));
+	if (rows.list) {
+		*all = !count || ask_all(sessions, &rows, count);
+		err = print(&rows, pid != 0, steering->json, &steering->diag);
 	} else {
 		err = calltap_diag_set(&steering->diag, -ENOMEM, "not enough memory");
 	}
 	remote_list_free(sessions, count);
-	free(rows);
+	free(rows.list);
 	return err;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,6 +46,11 @@ int steering_option(struct steering *steering, int option, char **argv)
 	case STEERING_JSON:
 		steering->json = true;
 		return 0;
+	case STEERING_INSTANCE:
+		steering->instance = optarg;
+		return strchr(optarg, '\n') || !*optarg
+			       ? calltap_diag_set(&steering->diag, -EINVAL, "'%.40s' is no instance's name", optarg)
+			       : 0;
 	default:
 		return refuse(steering, option, argv);
 	}
@@ -74,6 +80,30 @@ int steering_no_more(struct steering *steering, int argc, char **argv)
 				argv[optind], steering->verb);
 }
 
+int steering_ask_at(struct steering *steering, int socket, const struct remote_request *request, char **answer)
+{
+	struct remote_request asked = *request;
+	const char **words = calloc(request->count + 1, sizeof(*words));
+	char *word = NULL;
+	int err;
+
+	*answer = NULL;
+	if (!words || (steering->instance && asprintf(&word, "instance=%s", steering->instance) < 0)) {
+		free(words);
+		return calltap_diag_set(&steering->diag, -ENOMEM, "not enough memory");
+	}
+	if (word)
+		words[0] = word;
+	for (size_t i = 0; i < request->count; i++)
+		words[i + (word != NULL)] = request->words[i];
+	asked.words = words;
+	asked.count += word != NULL;
+	err = remote_ask(socket, &asked, answer, &steering->diag);
+	free(word);
+	free(words);
+	return err;
+}
+
 int steering_ask(struct steering *steering, pid_t pid, const struct remote_request *request, char **answer)
 {
 	int socket, err = remote_connect(&socket, pid, &steering->diag);
@@ -81,7 +111,7 @@ int steering_ask(struct steering *steering, pid_t pid, const struct remote_reque
 	*answer = NULL;
 	if (err)
 		return err;
-	err = remote_ask(socket, request, answer, &steering->diag);
+	err = steering_ask_at(steering, socket, request, answer);
 	close(socket);
 	return err;
 }

@@ -14,15 +14,22 @@
 #include <calltap/diag.h>
 #include <host/remote/remote.h>
 
-enum { STEERING_HELP = 'h', STEERING_JSON = 256, STEERING_OWN };
+enum { STEERING_HELP = 'h', STEERING_JSON = 256, STEERING_INSTANCE, STEERING_OWN };
 
 #define STEERING_OPTIONS                                                                                               \
 	{                                                                                                              \
 		"help", no_argument, NULL, STEERING_HELP                                                               \
 	}
 
+/* Of verbs that one of a session's instances may be meant by. */
+#define STEERING_OF_INSTANCE                                                                                           \
+	{                                                                                                              \
+		"instance", required_argument, NULL, STEERING_INSTANCE                                                 \
+	}
+
 struct steering {
 	const char *verb, *help;
+	const char *instance; /* NULL = the session itself */
 	struct calltap_diag diag;
 	bool json;
 	bool done; /* --help was answered */
@@ -35,8 +42,11 @@ int steering_option(struct steering *steering, int option, char **argv) __attrib
 int steering_pid(struct steering *steering, pid_t *pid, int argc, char **argv) __attribute__((warn_unused_result));
 /* No word may follow. */
 int steering_no_more(struct steering *steering, int argc, char **argv) __attribute__((warn_unused_result));
-/* Ask the session of a target; *answer is for free(). */
+/* Ask the session of a target, or its instance that was named; *answer is for free(). */
 int steering_ask(struct steering *steering, pid_t pid, const struct remote_request *request, char **answer)
+	__attribute__((warn_unused_result));
+/* The same on a connection. */
+int steering_ask_at(struct steering *steering, int socket, const struct remote_request *request, char **answer)
 	__attribute__((warn_unused_result));
 /* A session's answer, as lines. */
 void steering_print(const char *answer);

@@ -4,6 +4,7 @@
  * Called by graph.c and unwound.c on the program's thread.  Context: probe.
  */
 #include <probe/frames.h>
+#include <probe/instances.h>
 #include <probe/profile.h>
 
 #define WALK_MAX    (1u << 24)
@@ -25,7 +26,7 @@ uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t l
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
 {
 	uint64_t top = probe_stack_top(stack), now = probe_context.profile && top < end ? arch_clock() : 0;
-	uint32_t gone = 0, walked = 0;
+	uint32_t gone = 0, walked = 0, further[PROBE_SETS] = {0};
 
 	for (; top < end && top < stack->end && walked++ < WALK_MAX && can_read(thread, top);) {
 		uint64_t link = *arch_link(top);
@@ -34,8 +35,11 @@ uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack,
 			probe_profile_gone(thread, stack, top, now);
 		gone += !(link & FRAME_UNRECORDED);
 		frames_count_down(thread, link);
+		if (link & FRAME_INSTANCES)
+			probe_instances_count(link, further);
 		top = frames_outer(stack, top, link);
 	}
+	probe_instances_unwound(thread, further);
 	probe_stack_set_top(stack, top < end ? stack->end : top);
 	return gone;
 }

@@ -14,7 +14,22 @@
 #define FRAME_UNRECORDED ((uint64_t)1) /* it wrote no ENTRY */
 #define FRAME_CAME	 ((uint64_t)2) /* with it the thread came to this signal stack, and leaves when it ends */
 #define FRAME_COUNTED	 ((uint64_t)4) /* it is in the thread's depth; such a frame leaves through C */
-#define FRAME_FLAGS	 (FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED)
+/*
+ * Of each further instance: which one of those that had that set of rings has
+ * an ENTRY of it, by its generation modulo 7, and 1; 0 = none.  Addresses do
+ * not reach so far up.
+ */
+#define FRAME_OF(set)	 ((uint64_t)7 << FRAME_OF_AT(set))
+#define FRAME_OF_AT(set) (58 + 3 * ((set)-1))
+#define FRAME_INSTANCES	 (FRAME_OF(1) | FRAME_OF(2))
+#define FRAME_FLAGS	 (FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED | FRAME_INSTANCES)
+
+/*
+ * In place of a kind, in the word that the dispatcher of handled functions
+ * hands on: which further instances want the call (instances.h).
+ */
+#define WORD_DISPATCHED	 0x80000000u
+#define WORD_INSTANCE_AT CALLTAP_RECORD_ID_BITS /* bit of the one with the rings of set 1 */
 
 /* The function id in a word that a stub pushed. */
 static inline uint32_t frames_id(uint32_t word)
@@ -39,7 +54,8 @@ static inline void frames_count_down(struct probe_thread *thread, uint64_t link)
 
 /*
  * Make the first frame whose slot is at or above `end` the stack's top;
- * returns how many of the frames inside it had written an ENTRY.
+ * returns how many of the frames inside it had written an ENTRY.  Further
+ * instances are told right here of those that they have.
  */
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
 /* The same, and record it: those frames are gone. */

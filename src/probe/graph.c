@@ -15,6 +15,7 @@
 #include <probe/frames.h>
 #include <probe/graph.h>
 #include <probe/handlers.h>
+#include <probe/instances.h>
 #include <probe/profile.h>
 #include <probe/thread.h>
 #include <probe/trigger.h>
@@ -54,8 +55,8 @@ static void count_untraced(void)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
 
-	if (probe_context.enabled && wiped->alive && wiped->arenas[0])
-		__atomic_add_fetch(&wiped->arenas[0]->untraced, 1, __ATOMIC_RELAXED);
+	if (probe_context.enabled && wiped->alive && wiped->sets[0].arenas[0])
+		__atomic_add_fetch(&wiped->sets[0].arenas[0]->untraced, 1, __ATOMIC_RELAXED);
 }
 
 /* Has the slot its place in the planes? */
@@ -158,6 +159,8 @@ static bool take_over_frame(struct probe_thread *thread, struct probe_stack *sta
 	link = *arch_link(slot);
 	if (is_timed(slot))
 		end_of_tail_caller(thread, stack, slot, *ret);
+	if ((link & FRAME_INSTANCES) | (word & WORD_DISPATCHED))
+		link = probe_instances_tail(thread, link, word, *ret, *arch_mirror(slot));
 	arch_frame_rename(slot, ret);
 	note_time(slot);
 	frames_count_down(thread, link);
@@ -175,7 +178,7 @@ static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_
 		return 0;
 	frames_settle(thread, stack, slot, false);
 	probe_record(thread, CALLTAP_REC_ENTRY, frames_id(word), 1, 0);
-	push_frame(stack, slot, ret, came);
+	push_frame(stack, slot, ret, came | probe_instances_enter(thread, word, *ret));
 	tell_entered(thread, slot, word);
 	return 0;
 }
@@ -251,22 +254,25 @@ int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
 	if (slot < *gate_of(thread) || probe_region_of(*ret))
 		return refuse(thread, stack, came);
 	frames_settle(thread, stack, slot, false);
-	push_frame(stack, slot, ret, FRAME_UNRECORDED | came);
+	push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, word, *ret));
 	*gate_of(thread) = slot;
 	return 0;
 }
 
-/* A frame at slot is being left: bring its stack in line. */
-static void depart(struct probe_thread *thread, uint64_t slot)
+/* A frame at slot is being left: bring its stack in line, and tell the instances that have it. */
+static void depart(struct probe_thread *thread, uint64_t slot, uint32_t word)
 {
 	struct probe_stack *stack = probe_stack_settle(thread, slot);
 
 	if (stack)
 		frames_settle(thread, stack, slot, true);
+	if (*arch_link(slot) & FRAME_INSTANCES)
+		probe_instances_exit(thread, *arch_link(slot), frames_id(word));
 }
 
 /* The function was reached by a tail call, and is not to be recorded: its caller's frame goes on without a record. */
-static bool hide_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, const uint64_t *ret)
+static bool hide_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t entered,
+		       const uint64_t *ret)
 {
 	uint64_t link;
 	uint32_t word;
@@ -278,6 +284,8 @@ static bool hide_frame(struct probe_thread *thread, struct probe_stack *stack, u
 	word = arch_stub_word(*ret);
 	if (!(link & FRAME_UNRECORDED) && word)
 		probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
+	if ((link & FRAME_INSTANCES) | (entered & WORD_DISPATCHED))
+		link = probe_instances_tail(thread, link, entered, *ret, *arch_mirror(slot));
 	arch_frame_rename(slot, ret);
 	frames_count_down(thread, link);
 	*arch_link(slot) = (link & ~FRAME_COUNTED) | FRAME_UNRECORDED;
@@ -294,10 +302,10 @@ int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret)
 		return 1;
 	open_gate(&thread->gate, slot);
 	open_gate(&thread->tree_gate, slot);
-	if (hide_frame(thread, stack, slot, ret))
+	if (hide_frame(thread, stack, slot, word, ret))
 		return 0;
 	frames_settle(thread, stack, slot, false);
-	push_frame(stack, slot, ret, FRAME_UNRECORDED | came);
+	push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, word, *ret));
 	return 0;
 }
 
@@ -329,7 +337,7 @@ void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 	struct probe_thread *thread = &probe_thread;
 
 	if (probe_can_record(thread)) {
-		depart(thread, slot);
+		depart(thread, slot, word);
 		if (probe_context.profile)
 			probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
 		else
@@ -368,7 +376,7 @@ void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 	struct probe_thread *thread = &probe_thread;
 
 	if (probe_can_record(thread)) {
-		depart(thread, slot);
+		depart(thread, slot, word);
 		if (probe_context.profile)
 			probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
 		else if (!probe_context.threshold_ticks || !take_back(thread, frames_id(word), arch_clock()))
@@ -402,9 +410,8 @@ void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
 
-	(void)word;
 	if (probe_can_record(thread)) {
-		depart(thread, slot);
+		depart(thread, slot, word);
 		if (probe_context.profile)
 			probe_profile_skip(thread->stack, slot);
 	}

@@ -12,6 +12,7 @@
 #include <probe/frames.h>
 #include <probe/graph.h>
 #include <probe/handlers.h>
+#include <probe/instances.h>
 
 _Static_assert(offsetof(struct probe_handled_table, functions) == HT_FUNCTIONS, "handlers.S");
 _Static_assert(offsetof(struct probe_handled_table, rows) == HT_ROWS, "handlers.S");
@@ -29,6 +30,7 @@ _Static_assert(offsetof(struct calltap_handler, flags) == HS_FLAGS, "handlers.S"
 _Static_assert(offsetof(struct calltap_handler, born) == HS_BORN, "handlers.S");
 _Static_assert(CALLTAP_HANDLER_GENERAL_REGS == HS_GENERAL && CALLTAP_HANDLER_DATA == HS_DATA, "handlers.S");
 _Static_assert(CALLTAP_HANDLED_FIRST == HW_FIRST && HW_SESSION == (1 << HW_FIRST) - 1, "handlers.S");
+_Static_assert(INSTANCES_WHO == HW_INSTANCES, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, wants) == H_WITHIN, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, generation) == H_WITHIN + 4, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, how) == H_HOW, "handlers.S");
@@ -390,10 +392,13 @@ static bool keeps_data(uint32_t bits)
 
 int probe_handled_entered(struct probe_handled *handled)
 {
+	uint32_t word = probe_instances_word(word_of(handled), handled->wants);
 	uint64_t slot = (uint64_t)slot_of(handled);
 	int refused = 1;
 
 	if ((handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_CALL) {
+		if (handled->wants & INSTANCES_WHO && probe_can_record(&probe_thread))
+			probe_instances_call(&probe_thread, word, *slot_of(handled));
 		end(handled);
 		return 0;
 	}
@@ -403,12 +408,14 @@ int probe_handled_entered(struct probe_handled *handled)
 		return 1;
 	}
 	if (handled->wants & CALLTAP_HANDLED_RECORD)
-		refused = record_entry(handled->wants, slot, word_of(handled), slot_of(handled));
+		refused = record_entry(handled->wants, slot, word, slot_of(handled));
 	if (refused) {
 		handled->wants &= ~(uint32_t)HW_SESSION;
-		refused = probe_graph_entry_hidden(slot, word_of(handled), slot_of(handled));
+		refused = probe_graph_entry_hidden(slot, word, slot_of(handled));
 	}
 	if (!refused) {
+		/* Its exit is to come by here if one of them has the entry. */
+		handled->wants = (handled->wants & ~INSTANCES_WHO) | probe_instances_who(*arch_link(slot));
 		/* With triggers, that word is the time of the entry; the tool allows no data then. */
 		if (keeps_data(handled->wants))
 			*arch_entered(slot) = handled->call.data;

@@ -33,7 +33,7 @@ _Static_assert((int)offsetof(struct calltap_ring, watch) - (int)CALLTAP_PAGE == 
 void probe_table_attach(struct probe_thread *thread, const struct calltap_arena *arena)
 {
 	struct ring_writer *writer = thread->writer;
-	struct probe_table *table = &probe_context.wiped->tables[writer - probe_context.wiped->writers];
+	struct probe_table *table = &probe_context.wiped->tables[writer - probe_context.wiped->sets[0].writers];
 	struct calltap_ring *ring = writer->ring;
 	uint32_t functions = ring->functions, callers = ring->callers, histograms = ring->histograms;
 	uint64_t room = (uint64_t)ring->sub_size * ring->sub_count;

@@ -171,7 +171,7 @@ void probe_stacks_release(void)
 
 bool probe_thread_is_one(const struct probe_thread *thread)
 {
-	const struct ring_writer *first = probe_context.wiped->writers;
+	const struct ring_writer *first = probe_context.wiped->sets[0].writers;
 	struct probe_thread copy;
 
 	/* A thread that uses the thread pointer for something else has never recorded. */

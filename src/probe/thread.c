@@ -74,40 +74,46 @@ void probe_calls_end(const uint64_t *signals)
 	__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);
 }
 
+static struct probe_set *set_at(unsigned set)
+{
+	return &probe_context.wiped->sets[set];
+}
+
 /*
  * The writer of a ring.  The thread that a fork leaves in the child still
- * points to a writer of its parent's until its next record: those below
- * writers_base are not handed out again, or two threads would share one.
+ * points to a writer of its parent's until its next record, and one that was
+ * interrupted may point to one of an instance that has ended: those below
+ * `base` are not handed out again, or two threads would share one.
  */
-static struct ring_writer *writer_of(uint32_t ring)
+static struct ring_writer *writer_of(unsigned set, uint32_t ring)
 {
-	uint32_t at = probe_context.writers_base + (probe_context.wiped->traded[ring] ^ ring);
-	uint32_t used = __atomic_load_n(&probe_context.writers_used, __ATOMIC_RELAXED);
+	uint32_t at = probe_context.writers[set].base + (set_at(set)->traded[ring] ^ ring);
+	uint32_t *used_word = &probe_context.writers[set].used, used = __atomic_load_n(used_word, __ATOMIC_RELAXED);
 
-	while (used <= at && !__atomic_compare_exchange_n(&probe_context.writers_used, &used, at + 1, false,
-							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (used <= at &&
+	       !__atomic_compare_exchange_n(used_word, &used, at + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-	return &probe_context.wiped->writers[at % PROBE_RINGS];
+	return &set_at(set)->writers[at % PROBE_RINGS];
 }
 
 /* A ring by its place in all arenas. */
-static struct calltap_ring *ring_of(uint32_t place)
+static struct calltap_ring *ring_of(const struct probe_set *set, uint32_t place)
 {
-	return ring_at(probe_context.wiped->arenas[place / CALLTAP_ARENA_RINGS], place % CALLTAP_ARENA_RINGS);
+	return ring_at(set->arenas[place / CALLTAP_ARENA_RINGS], place % CALLTAP_ARENA_RINGS);
 }
 
-static uint32_t *state_of(uint32_t place)
+static uint32_t *state_of(const struct probe_set *set, uint32_t place)
 {
-	return &probe_context.wiped->arenas[place / CALLTAP_ARENA_RINGS]->state[place % CALLTAP_ARENA_RINGS];
+	return &set->arenas[place / CALLTAP_ARENA_RINGS]->state[place % CALLTAP_ARENA_RINGS];
 }
 
-static bool claim(uint32_t place, uint32_t from, int tid)
+static bool claim(const struct probe_set *set, uint32_t place, uint32_t from, int tid)
 {
 	/* Acquire: the last owner's counters, and the tool's release of the ring. */
-	if (!__atomic_compare_exchange_n(state_of(place), &from, CALLTAP_RING_CLAIMED + (uint32_t)tid, false,
+	if (!__atomic_compare_exchange_n(state_of(set, place), &from, CALLTAP_RING_CLAIMED + (uint32_t)tid, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return false;
-	__atomic_add_fetch(&probe_context.wiped->arenas[place / CALLTAP_ARENA_RINGS]->claimed, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&set->arenas[place / CALLTAP_ARENA_RINGS]->claimed, 1, __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -121,13 +127,12 @@ static bool has_ended(uint32_t state, int tid)
 }
 
 /* A ring that is free or, with take_over, one whose thread has ended; of those that are in use, or retired. */
-static bool claim_any(int tid, bool take_over, bool retired, uint32_t *place)
+static bool claim_any(const struct probe_set *set, int tid, bool take_over, bool retired, uint32_t *place)
 {
-	struct probe_wiped *wiped = probe_context.wiped;
-	uint32_t arenas = __atomic_load_n(&wiped->arena_count, __ATOMIC_ACQUIRE); /* pairs with agent_arena_add */
+	uint32_t arenas = __atomic_load_n(&set->arena_count, __ATOMIC_ACQUIRE); /* pairs with agent_arena_add */
 
 	for (uint32_t i = 0; i < arenas; i++) {
-		struct calltap_arena *arena = wiped->arenas[i];
+		struct calltap_arena *arena = set->arenas[i];
 
 		for (uint32_t k = 0; k < arena->ring_count && k < CALLTAP_ARENA_RINGS; k++) {
 			uint32_t state = __atomic_load_n(&arena->state[k], __ATOMIC_RELAXED);
@@ -137,57 +142,69 @@ static bool claim_any(int tid, bool take_over, bool retired, uint32_t *place)
 				continue;
 			if (state != CALLTAP_RING_FREE && !(take_over && has_ended(state, tid)))
 				continue;
-			if (claim(*place, state, tid))
+			if (claim(set, *place, state, tid))
 				return true;
 		}
 	}
 	return false;
 }
 
-/* The thread gets the ring, which nobody else has: it was claimed. */
-static void settle_in(struct probe_thread *thread, uint32_t place, int tid)
+/* Where the thread keeps its writer of a set, and how long it does not ask for one. */
+static struct ring_writer **writer_place(struct probe_thread *thread, unsigned set)
 {
-	struct probe_wiped *wiped = probe_context.wiped;
-	uint32_t owner = __atomic_add_fetch(&wiped->owners, 1, __ATOMIC_RELAXED) & ~CALLTAP_OWNER_MOVED;
+	return set ? &thread->further[set - 1].writer : &thread->writer;
+}
 
-	thread->writer = writer_of(place);
-	ring_of(place)->owner = owner - 1; /* counted up next */
-	ring_attach(thread->writer, ring_of(place), tid, !probe_context.shared.quiet);
+static uint32_t *try_place(struct probe_thread *thread, unsigned set)
+{
+	return set ? &thread->further[set - 1].attach_try : &thread->attach_try;
+}
+
+/* The thread gets the ring, which nobody else has: it was claimed. */
+static void settle_in(struct probe_thread *thread, unsigned index, uint32_t place, int tid)
+{
+	struct probe_set *set = set_at(index);
+	uint32_t owner = __atomic_add_fetch(&set->owners, 1, __ATOMIC_RELAXED) & ~CALLTAP_OWNER_MOVED;
+	struct ring_writer *writer = writer_of(index, place);
+
+	*writer_place(thread, index) = writer;
+	ring_of(set, place)->owner = owner - 1; /* counted up next */
+	ring_attach(writer, ring_of(set, place), tid, !probe_context.shared.quiet);
 	/* Release: pairs with who waits for its handlers (agent/handlers.c). */
-	__atomic_store_n(&wiped->threads[thread->writer - wiped->writers], thread, __ATOMIC_RELEASE);
-	if (probe_context.profile)
-		probe_table_attach(thread, wiped->arenas[place / CALLTAP_ARENA_RINGS]);
+	if (!index)
+		__atomic_store_n(&probe_context.wiped->threads[writer - set->writers], thread, __ATOMIC_RELEASE);
+	if (!index && probe_context.profile)
+		probe_table_attach(thread, set->arenas[place / CALLTAP_ARENA_RINGS]);
 }
 
 /* One that is retired only until there are others, which the tool has sent. */
-static bool attach_any(struct probe_thread *thread, int tid, bool take_over)
+static bool attach_any(struct probe_thread *thread, unsigned index, int tid, bool take_over)
 {
+	const struct probe_set *set = set_at(index);
 	uint32_t place;
 
-	if (!claim_any(tid, false, false, &place) && !(take_over && claim_any(tid, true, false, &place)) &&
-	    !claim_any(tid, false, true, &place))
+	if (!claim_any(set, tid, false, false, &place) && !(take_over && claim_any(set, tid, true, false, &place)) &&
+	    !claim_any(set, tid, false, true, &place))
 		return false;
-	settle_in(thread, place, tid);
+	settle_in(thread, index, place, tid);
 	return true;
 }
 
 /* False: it is in no arena that we know. */
-static bool find_place(const struct calltap_ring *ring, uint32_t *place)
+static bool find_place(const struct probe_set *set, const struct calltap_ring *ring, uint32_t *place)
 {
-	struct probe_wiped *wiped = probe_context.wiped;
-
-	for (uint32_t i = 0; i < wiped->arena_count; i++)
-		for (uint32_t k = 0; k < wiped->arenas[i]->ring_count && k < CALLTAP_ARENA_RINGS; k++)
-			if (ring_at(wiped->arenas[i], k) == ring) {
+	for (uint32_t i = 0; i < set->arena_count; i++)
+		for (uint32_t k = 0; k < set->arenas[i]->ring_count && k < CALLTAP_ARENA_RINGS; k++)
+			if (ring_at(set->arenas[i], k) == ring) {
 				*place = i * CALLTAP_ARENA_RINGS + k;
 				return true;
 			}
 	return false;
 }
 
-static void ask_for_rings(void)
+static void ask_for_rings(const struct probe_set *set)
 {
-	__atomic_add_fetch(&probe_context.wiped->arenas[0]->starved, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&set->arenas[0]->starved, 1, __ATOMIC_RELAXED);
 	ring_bell(probe_context.shared.board);
 }
 
@@ -198,27 +215,27 @@ static void ask_for_rings(void)
  * was lost or waited is told.  The other one must have sub-buffers of the same
  * size, for that code may have looked at `base` and not yet at `span`.
  */
-static void move_on(struct ring_writer *writer)
+static void move_on(struct probe_set *set, struct ring_writer *writer)
 {
 	struct calltap_ring *old = writer->ring;
-	uint32_t from, to, *traded = probe_context.wiped->traded, own;
+	uint32_t from, to, *traded = set->traded, own;
 
-	if (!find_place(old, &from))
+	if (!find_place(set, old, &from))
 		return;
-	if (!claim_any((int)writer->tid, false, false, &to)) {
-		ask_for_rings();
+	if (!claim_any(set, (int)writer->tid, false, false, &to)) {
+		ask_for_rings(set);
 		return;
 	}
-	if (ring_of(to)->sub_size != old->sub_size) {
-		__atomic_store_n(state_of(to), CALLTAP_RING_FREE, __ATOMIC_RELEASE);
+	if (ring_of(set, to)->sub_size != old->sub_size) {
+		__atomic_store_n(state_of(set, to), CALLTAP_RING_FREE, __ATOMIC_RELEASE);
 		return;
 	}
 	own = traded[from] ^ from;
 	traded[from] = traded[to] ^ to ^ from;
 	traded[to] = own ^ to;
-	ring_move(writer, ring_of(to));
+	ring_move(writer, ring_of(set, to));
 	/* Release: all of ours in it; pairs with the drain's look at a ring that was left. */
-	__atomic_store_n(state_of(from), CALLTAP_RING_LEFT, __ATOMIC_RELEASE);
+	__atomic_store_n(state_of(set, from), CALLTAP_RING_LEFT, __ATOMIC_RELEASE);
 }
 
 static bool waits_for_ring(const struct calltap_ring *ring)
@@ -227,35 +244,35 @@ static bool waits_for_ring(const struct calltap_ring *ring)
 }
 
 /* Signals are blocked. */
-static bool attach_blocked(struct probe_thread *thread)
+static bool attach_blocked(struct probe_thread *thread, unsigned index)
 {
-	struct probe_wiped *wiped = probe_context.wiped;
-	struct calltap_arena *arena = wiped->arenas[0];
+	struct probe_set *set = set_at(index);
+	struct calltap_arena *arena = set->arenas[0];
 	int tid = sys_gettid(), waits = 0;
 
 	/* vfork's child runs on its parent's thread block: a ring it took would be claimed under an id that ends. */
-	if ((uint32_t)sys_getpid() != wiped->pid || tid <= 0)
+	if ((uint32_t)sys_getpid() != probe_context.wiped->pid || tid <= 0)
 		return false;
-	if (attach_any(thread, tid, true))
+	if (attach_any(thread, index, tid, true))
 		return true;
 	/* Let the tool know; it adds an arena.  In block mode nothing is to be lost, so wait a little. */
 	while (arena && waits++ < CLAIM_WAITS && !probe_context.shared.reader_gone) {
-		ask_for_rings();
+		ask_for_rings(set);
 		/* Once in vain is enough, until there is another arena: the tool may be stopped. */
-		if (!waits_for_ring(ring_at(arena, 0)) || wiped->claim_vain == wiped->arena_count)
+		if (!waits_for_ring(ring_at(arena, 0)) || set->claim_vain == set->arena_count)
 			break;
-		sys_futex_wait(&wiped->arena_count, wiped->arena_count, CLAIM_WAIT_NS);
-		if (attach_any(thread, tid, true))
+		sys_futex_wait(&set->arena_count, set->arena_count, CLAIM_WAIT_NS);
+		if (attach_any(thread, index, tid, true))
 			return true;
 	}
 	if (waits > CLAIM_WAITS)
-		wiped->claim_vain = wiped->arena_count;
-	thread->attach_try = CLAIM_RETRY;
+		set->claim_vain = set->arena_count;
+	*try_place(thread, index) = CLAIM_RETRY;
 	return false;
 }
 
 /* In a sandbox: a ring that is free, under the id that libc has noted, or none. */
-static bool attach_quietly(struct probe_thread *thread)
+static bool attach_quietly(struct probe_thread *thread, unsigned index)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
 	const char *pointer = __builtin_thread_pointer();
@@ -263,9 +280,9 @@ static bool attach_quietly(struct probe_thread *thread)
 	if (!wiped->alive) /* a forked child, which cannot call the tool */
 		probe_context.enabled = 0;
 	else if (probe_context.enabled && probe_context.tid_offset &&
-		 attach_any(thread, *(const int *)(pointer + probe_context.tid_offset), false))
+		 attach_any(thread, index, *(const int *)(pointer + probe_context.tid_offset), false))
 		return true;
-	thread->attach_try = CLAIM_RETRY;
+	*try_place(thread, index) = CLAIM_RETRY;
 	return false;
 }
 
@@ -282,10 +299,45 @@ bool probe_thread_attach(struct probe_thread *thread)
 		return false;
 	}
 	if (!probe_calls_begin(&signals))
-		return attach_quietly(thread);
+		return attach_quietly(thread, 0);
 	if (!wiped->alive)
 		probe_context.on_new_process();
-	done = wiped->alive && probe_context.enabled && (thread->writer->ring || attach_blocked(thread));
+	done = wiped->alive && probe_context.enabled && (thread->writer->ring || attach_blocked(thread, 0));
+	probe_calls_end(&signals);
+	return done;
+}
+
+/* What the thread has of an instance that has ended is not the next one's. */
+static void leave_ended(struct probe_share *share, uint32_t on)
+{
+	if (share->generation == on)
+		return;
+	share->generation = on;
+	share->writer = &probe_writer_none;
+	share->attach_try = 0;
+}
+
+bool probe_set_attach(struct probe_thread *thread, unsigned set)
+{
+	struct probe_share *share = &thread->further[set - 1];
+	uint32_t on = __atomic_load_n(&set_at(set)->on, __ATOMIC_ACQUIRE); /* pairs with agent_instance_take() */
+	uint64_t signals;
+	bool done;
+
+	if (!on)
+		return false;
+	if (share->generation == on && share->writer->ring)
+		return true;
+	if (share->generation == on && share->attach_try) {
+		share->attach_try--;
+		return false;
+	}
+	if (!probe_calls_begin(&signals)) {
+		leave_ended(share, on);
+		return attach_quietly(thread, set);
+	}
+	leave_ended(share, on);
+	done = share->writer->ring || attach_blocked(thread, set);
 	probe_calls_end(&signals);
 	return done;
 }
@@ -297,11 +349,11 @@ static bool open_next(struct ring_writer *writer, unsigned words)
 }
 
 /* The same, signals blocked: in another ring if this one is to be left. */
-static bool open_next_or_move(struct ring_writer *writer, unsigned words)
+static bool open_next_or_move(unsigned set, struct ring_writer *writer, unsigned words)
 {
 	if (writer->ring && !ring_is_open(writer, words) && !(writer->lost | writer->waited) &&
 	    __atomic_load_n(&writer->ring->retired, __ATOMIC_RELAXED))
-		move_on(writer);
+		move_on(set_at(set), writer);
 	return open_next(writer, words);
 }
 
@@ -319,7 +371,7 @@ static bool open_quietly(struct ring_writer *writer, unsigned words)
 }
 
 /* Slots in the open sub-buffer or the next one; NULL = lost, and counted. */
-static uint64_t *take(struct ring_writer *writer, unsigned words)
+static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 {
 	uint64_t *slot = ring_take(writer, words);
 	uint64_t signals;
@@ -331,7 +383,7 @@ static uint64_t *take(struct ring_writer *writer, unsigned words)
 		if (writer->lost && !ring_has_room(writer)) {
 			/* Nothing has changed since the last time. */
 		} else if (probe_calls_begin(&signals)) {
-			open = open_next_or_move(writer, words);
+			open = open_next_or_move(set, writer, words);
 			probe_calls_end(&signals);
 		} else {
 			open = open_quietly(writer, words);
@@ -351,9 +403,9 @@ static uint64_t *take(struct ring_writer *writer, unsigned words)
 }
 
 /* Say that the clock's high half has moved on; false when there is no room. */
-static bool mark_time(struct ring_writer *writer)
+static bool mark_time(unsigned set, struct ring_writer *writer)
 {
-	uint64_t *slot = take(writer, 2), now;
+	uint64_t *slot = take(set, writer, 2), now;
 
 	if (!slot)
 		return false;
@@ -363,19 +415,16 @@ static bool mark_time(struct ring_writer *writer)
 	return true;
 }
 
-bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
-		  uint64_t second)
+static bool record(unsigned set, struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id, unsigned words,
+		   uint64_t second)
 {
-	struct ring_writer *writer = thread->writer;
 	uint64_t *slot, now;
 
-	if (probe_context.profile)
-		return false;
 	for (;;) {
 		now = arch_clock();
-		if (writer->span && writer->time_hi != now >> 32 && !mark_time(writer))
+		if (writer->span && writer->time_hi != now >> 32 && !mark_time(set, writer))
 			return false;
-		slot = take(writer, words);
+		slot = take(set, writer, words);
 		if (!slot)
 			return false;
 		/*
@@ -390,4 +439,16 @@ bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, ui
 	else
 		ring_put(slot, calltap_record_make(kind, id, (uint32_t)now));
 	return true;
+}
+
+bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
+		  uint64_t second)
+{
+	return !probe_context.profile && record(0, thread->writer, kind, id, words, second);
+}
+
+bool probe_set_record(struct probe_thread *thread, unsigned set, enum calltap_record_kind kind, uint32_t id,
+		      unsigned words, uint64_t second)
+{
+	return record(set, thread->further[set - 1].writer, kind, id, words, second);
 }

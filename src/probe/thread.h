@@ -18,6 +18,7 @@
 #define PROBE_ARENAS  32
 #define PROBE_RINGS   (PROBE_ARENAS * CALLTAP_ARENA_RINGS)
 #define PROBE_REGIONS 4096
+#define PROBE_SETS    3 /* the session's own rings, and those of its further instances */
 
 #define PROBE_NO_GRANULE (~(uint64_t)0) /* the first megabyte is one, where programs lie that low */
 
@@ -32,6 +33,13 @@ struct probe_table {
 	uint64_t claimed;   /* when the thread took it: what was entered before is not counted in it */
 	uint64_t buckets;   /* address of histogram 0 */
 	struct calltap_ring *ring;
+};
+
+/* A thread's place in the rings of a further instance. */
+struct probe_share {
+	struct ring_writer *writer; /* never NULL, as probe_thread.writer */
+	uint32_t generation;	    /* struct probe_set.on when it was taken: of no use to the next instance */
+	uint32_t attach_try;	    /* as in struct probe_thread */
 };
 
 /* Starts as PROBE_THREAD_NEW in every thread; entry.S and its like know the first eight (offsets.h). */
@@ -51,32 +59,41 @@ struct probe_thread {
 	uint32_t attach_try;	       /* claims that found no ring, for backing off */
 	uint32_t switches;	       /* changes of `stack` */
 	uint32_t opening;	       /* a sub-buffer is being opened where signals cannot be blocked */
+	struct probe_share further[PROBE_SETS - 1]; /* of set 1 and on */
 };
 /* What a thread starts with. */
 #define PROBE_THREAD_NEW                                                                                               \
 	{                                                                                                              \
 		.writer = &probe_writer_none, .granule = PROBE_NO_GRANULE, .stack = &probe_stack_none,                 \
 		.timed = PROBE_NO_GRANULE, .table = &probe_table_none, .tree_gate = ~(uint64_t)0,                      \
+		.further = {{.writer = &probe_writer_none}, {.writer = &probe_writer_none}},                           \
 	}
 extern struct ring_writer probe_writer_none __attribute__((visibility("hidden")));
 extern struct probe_table probe_table_none __attribute__((visibility("hidden")));
 extern __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The rings of one instance; set 0 is the session's. */
+struct probe_set {
+	uint32_t on;	/* of a further instance: its generation while it records, else 0 */
+	uint32_t calls; /* of a further instance: entries only, with the caller */
+	uint32_t arena_count;
+	uint32_t claim_vain; /* arena_count when a thread last waited for a ring in vain */
+	uint32_t owners;     /* claims so far: struct calltap_ring.owner */
+	struct calltap_arena *arenas[PROBE_ARENAS];
+	uint32_t traded[PROBE_RINGS]; /* by arena and ring index: that ^ the index of its writer */
+	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* from probe_context.writers on */
+};
 
 /* Zeroed by the kernel in a forked child (MADV_WIPEONFORK): how a child learns that it is one. */
 struct probe_wiped {
 	uint32_t alive;	   /* 1 in the process that set it up */
 	uint32_t pid;	   /* of that process */
 	uint32_t starting; /* futex word: 1 while a thread of a forked child sets it up, 2 after */
-	uint32_t arena_count;
-	uint32_t claim_vain; /* arena_count when a thread last waited for a ring in vain */
-	int32_t calling;     /* threads between probe_calls_begin() and _end() */
-	uint32_t served;     /* 1: this process has a control thread, or had one */
-	uint32_t owners;     /* claims so far: struct calltap_ring.owner */
-	struct calltap_arena *arenas[PROBE_ARENAS];
-	struct probe_thread *threads[PROBE_RINGS]; /* by their writers, once they have had one */
-	uint32_t traded[PROBE_RINGS];		   /* by arena and ring index: that ^ the index of its writer */
-	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* from writers_base on */
-	_Alignas(64) struct probe_table tables[PROBE_RINGS];  /* the same */
+	int32_t calling;   /* threads between probe_calls_begin() and _end() */
+	uint32_t served;   /* 1: this process has a control thread, or had one */
+	struct probe_thread *threads[PROBE_RINGS]; /* by their writers in set 0, once they have had one */
+	struct probe_set sets[PROBE_SETS];
+	_Alignas(64) struct probe_table tables[PROBE_RINGS]; /* by index of the writers of set 0 */
 };
 
 struct probe_region {
@@ -100,10 +117,12 @@ struct probe_context {
 	struct probe_region regions[PROBE_REGIONS];
 	/* Called with signals blocked, in a forked child's first record; sets up wiped anew or leaves enabled 0. */
 	void (*on_new_process)(void);
-	uint32_t writers_base; /* of this process; below are its ancestors' */
-	uint32_t writers_used; /* highest writer handed out + 1 */
-	uint32_t handled;      /* 1: there are handlers (handlers.h) */
-	int32_t tid_offset;    /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
+	uint32_t handled; /* 1: there are handlers (handlers.h) */
+	struct {
+		uint32_t base; /* of this process, or this instance; below are others' */
+		uint32_t used; /* highest writer handed out + 1 */
+	} writers[PROBE_SETS];
+	int32_t tid_offset; /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
 
@@ -125,11 +144,16 @@ bool probe_calls_begin(uint64_t *signals) __attribute__((warn_unused_result));
 void probe_calls_end(const uint64_t *signals);
 /* Give the thread a ring if it has none; true when it has one. */
 bool probe_thread_attach(struct probe_thread *thread);
+/* The same in a set, 1 or above; false, too, while it does not record. */
+bool probe_set_attach(struct probe_thread *thread, unsigned set);
 /*
  * Record one event; words is 1 or 2.  Opens sub-buffers, marks the clock's
  * high half, counts what is lost.  False: not recorded.
  */
 bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
 		  uint64_t second);
+/* The same in a set, 1 or above, that the thread is attached to. */
+bool probe_set_record(struct probe_thread *thread, unsigned set, enum calltap_record_kind kind, uint32_t id,
+		      unsigned words, uint64_t second);
 
 #endif

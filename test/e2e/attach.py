@@ -237,16 +237,18 @@ def under_a_debugger(case):
 
 
 def twice(case):
-    """A second tool is refused while the first one traces, and the first goes on."""
+    """A second tool that does not find the first one's session, or it would be an instance of that (instances.py), is
+    refused while the first one traces, and the first goes on."""
     case.need_native("attaching")
+    elsewhere = {**case.environment(False), "XDG_RUNTIME_DIR": case.folder}
     with Program(case) as program:
-        with Tool(case, program) as tool:
+        with Tool(case, program, environment=elsewhere) as tool:
             kept = case.trace_path
             case.trace_path += ".second"
             refused(case, program.pid, "calltap detach")
             case.trace_path = kept
             tool.records(100)
-            tool.detach()
+            tool.detach("socket")
         program.end()
     case.readable()
 

@@ -31,6 +31,7 @@ import handled
 import handlers
 import hostile
 import idle
+import instances
 import jumps
 import language
 import liars
@@ -52,7 +53,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, serving, idle,
-           handlers, handled)
+           handlers, handled, instances)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

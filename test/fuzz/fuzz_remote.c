@@ -83,7 +83,45 @@ static int take_handlers(void *context, pid_t asker, const struct setting_change
 	return 0;
 }
 
-static const struct remote_ops ops = {take_status, show_settings, change_settings, take_snapshot, end, take_handlers};
+static void *find(void *context, const char *name, struct calltap_diag *diag)
+{
+	if (!strcmp(name, "look"))
+		return context;
+	calltap_diag_set(diag, -ENOENT, "there is none");
+	return NULL;
+}
+
+static int begin_instance(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
+			  void **instance, struct calltap_diag *diag)
+{
+	(void)context;
+	(void)diag;
+	fuzz_expect(fd >= 0, "it has a file");
+	for (size_t i = 0; i < count; i++)
+		fputs(words[i].key, answer);
+	*instance = answer;
+	return 0;
+}
+
+static int end_instance(void *instance, FILE *answer, struct calltap_diag *diag)
+{
+	(void)instance;
+	(void)diag;
+	fputs("ended", answer);
+	return 0;
+}
+
+static const struct remote_ops ops = {
+	.status = take_status,
+	.settings = show_settings,
+	.set = change_settings,
+	.snapshot = take_snapshot,
+	.detach = end,
+	.handlers = take_handlers,
+	.find = find,
+	.instance = begin_instance,
+	.end = end_instance,
+};
 
 static void ask(int socket)
 {

@@ -73,6 +73,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_RELEASED = 10,
 	CALLTAP_MSG_REGIONS = 11,
 	CALLTAP_MSG_HANDLERS_DONE = 12,
+	CALLTAP_MSG_INSTANCE_DONE = 13,
 
 	CALLTAP_MSG_SETUP = 32,
 	CALLTAP_MSG_PLAN = 33,
@@ -90,6 +91,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_TRIGGERS = 45,
 	CALLTAP_MSG_HANDLERS = 46,
 	CALLTAP_MSG_HANDLERS_WAIT = 47, /* no more than a head */
+	CALLTAP_MSG_INSTANCE = 48,
 };
 
 struct calltap_msg {
@@ -167,6 +169,27 @@ struct calltap_msg_setup {
 struct calltap_msg_arena {
 	struct calltap_msg head;
 	uint64_t arena_size;
+	uint32_t set; /* 0: the session's own rings; else a further instance's */
+	uint32_t reserved;
+};
+
+#define CALLTAP_INSTANCES 3u /* sets of rings in a process; set 0 is the session's own */
+
+/* Begin a further instance, with its first arena that comes along, or end it. */
+struct calltap_msg_instance {
+	struct calltap_msg head;
+	uint32_t set; /* from 1 */
+	uint32_t on;
+	uint64_t arena_size;
+	uint32_t calls; /* 1: tracer "function": entries only, with the caller */
+	uint32_t reserved;
+};
+
+/* The answer; after the end no thread begins another record of the instance's. */
+struct calltap_msg_instance_done {
+	struct calltap_msg head;
+	uint32_t set;
+	int32_t error; /* it did not begin */
 };
 
 /* What the trace file has beside its records, in a memfd that comes along: the agent keeps it mapped, no more
@@ -426,6 +449,9 @@ _Static_assert(sizeof(struct calltap_msg_hello) == 80, "ABI");
 _Static_assert(sizeof(struct calltap_msg_clock_told) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_objects_end) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_setup) == 56, "ABI");
+_Static_assert(sizeof(struct calltap_msg_arena) == 24, "ABI");
+_Static_assert(sizeof(struct calltap_msg_instance) == 32, "ABI");
+_Static_assert(sizeof(struct calltap_msg_instance_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_site) == 40, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan_done) == 48, "ABI");

@@ -26,7 +26,9 @@
 #define CALLTAP_HANDLED_ROOT	   8u
 #define CALLTAP_HANDLED_NOTREE	   16u
 #define CALLTAP_HANDLED_GATED	   32u
-#define CALLTAP_HANDLED_FIRST	   8u
+/* A further instance of the session (INSTANCE, control.h), that with the rings of set 1; set 2: the next bit. */
+#define CALLTAP_HANDLED_INSTANCE 64u
+#define CALLTAP_HANDLED_FIRST	 8u
 
 struct calltap_handled {
 	uint32_t who;	/* CALLTAP_HANDLED_*, atomic */

@@ -95,7 +95,8 @@ int arena_add(struct session *session, struct process *process, uint32_t rings, 
 	arena->arena->ring_count = rings;
 	arena->arena->ring_stride = arena->ring_stride;
 	arena->arena->process = process->index;
-	arena->arena->session = session->tables_key;
+	/* What a killed tool leaves is the session's own alone. */
+	arena->arena->session = session->owner ? 0 : session->tables_key;
 	for (uint32_t i = 0; i < rings; i++) {
 		init_ring(session, (void *)((char *)memory + CALLTAP_PAGE + i * arena->ring_stride), i);
 		arena->rings[i].thread = UINT32_MAX;
@@ -104,10 +105,20 @@ int arena_add(struct session *session, struct process *process, uint32_t rings, 
 	return 0;
 }
 
+/* Of an instance that has ended, while its targets go on: they have the arena mapped until the session ends. */
+static void give_memory_back(const struct target_arena *arena)
+{
+	for (uint32_t i = 0; i < arena->ring_count; i++) /* rings' own pages stay: a thread may be looking at one */
+		madvise((char *)arena->arena + CALLTAP_PAGE + i * arena->ring_stride + CALLTAP_PAGE,
+			(size_t)arena->sub_size * arena->sub_count, MADV_REMOVE);
+}
+
 void arena_destroy(struct session *session, struct target_arena *arena, bool keep)
 {
 	if (!keep)
 		buffers_forget(session, arena);
+	if (arena->arena && session->owner)
+		give_memory_back(arena);
 	if (arena->arena)
 		munmap(arena->arena, arena->size);
 	if (arena->fd >= 0)

@@ -191,7 +191,7 @@ static int write_totals(struct session *session, struct trace_writer *writer)
 	exit_text(session, text, sizeof(text));
 	ret = trace_writer_info(writer, "exit", "%s", text);
 	if (!ret)
-		ret = trace_writer_info(writer, "sites", "%u", session->images.next_id);
+		ret = trace_writer_info(writer, "sites", "%u", session_root(session)->images.next_id);
 	if (!ret)
 		ret = trace_writer_info(writer, "patched", "%llu", (unsigned long long)result->patched);
 	if (!ret)
@@ -203,6 +203,31 @@ static int write_totals(struct session *session, struct trace_writer *writer)
 	if (!ret)
 		ret = write_oddities(session, writer);
 	return ret ? ret : trace_writer_flush(writer);
+}
+
+struct image *describe_next_without_lines(struct session *session)
+{
+	uint32_t bit = 1u << session->set;
+	struct image *image;
+
+	session_lock(session);
+	image = session_root(session)->images.first;
+	while (image && (!image->announced || image->lined & bit))
+		image = image->next;
+	if (image)
+		image->lined |= bit;
+	session_unlock(session);
+	return image;
+}
+
+static int write_lines(struct session *session)
+{
+	struct image *image;
+	int ret = 0;
+
+	while (!ret && (image = describe_next_without_lines(session)))
+		ret = image_write_lines(image, session->writer);
+	return ret;
 }
 
 int describe_end(struct session *session)
@@ -217,7 +242,7 @@ int describe_end(struct session *session)
 	int ret = write_threads(session);
 
 	if (!ret)
-		ret = images_write_lines(&session->images, session->writer);
+		ret = write_lines(session);
 	if (!ret)
 		ret = write_totals(session, session->writer);
 	/* An emulated clock whose rate is not known shows what was told last. */
@@ -230,8 +255,8 @@ int describe_snapshot(struct session *session, struct trace_writer *writer)
 {
 	int ret;
 
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	ret = write_totals(session, writer);
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	return ret;
 }

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "instances.h"
 #include "session.h"
 #include "triggers.h"
 
@@ -408,7 +409,7 @@ static void grow(struct session *session, struct process *process)
 {
 	struct target_arena *last = &process->arenas[process->arena_count - 1];
 	uint32_t rings = last->ring_count * 2 < RINGS_MORE_MAX ? last->ring_count * 2 : RINGS_MORE_MAX;
-	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}};
+	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}, .set = session->set};
 	int fd, ret;
 
 	if (arena_add(session, process, rings, &fd)) {
@@ -473,6 +474,7 @@ static void finish_process(struct drainer *drainer, struct process *process)
 	process->arena_count = 0;
 	process->drained = true;
 	eventfd_write(session->drained_fd, 1);
+	pthread_cond_broadcast(&session_root(session)->answered);
 	for (uint32_t i = 0; i < session->thread_count; i++)
 		if (session->threads[i].row.process == process->index && session->threads[i].dirty &&
 		    threads_write(session, &session->threads[i]))
@@ -485,6 +487,8 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
 	struct session *session = drainer->session;
 	int ret;
 
+	if (process->of)
+		instance_follow(session, process);
 	if (process->drained || !process->arena_count)
 		return;
 	if (process->ended) {
@@ -531,7 +535,7 @@ static void round_once(struct drainer *drainer)
 	drainer->busy = false;
 	drainer->follow = session->options->follow && now >= drainer->next_follow_ns &&
 			  session->options->mode <= CALLTAP_MODE_DROP;
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	timing_tick(session, now);
 	if (session->images.triggers)
 		triggers_poll(session->images.triggers);
@@ -540,12 +544,12 @@ static void round_once(struct drainer *drainer)
 	for (struct process *process = session->processes; process; process = process->next) {
 		drain_process(drainer, process, reap);
 		/* The server gets its turn between processes. */
-		pthread_mutex_unlock(&session->lock);
-		pthread_mutex_lock(&session->lock);
+		session_unlock(session);
+		session_lock(session);
 	}
 	if (drainer->follow)
 		mark_round(drainer, &began);
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	if (reap)
 		drainer->next_reap_ns = clock_now_ns() + REAP_NS;
 }
@@ -560,9 +564,39 @@ static void rest(struct calltap_board *board, uint32_t seen)
 	__atomic_store_n(&board->reader_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
+/* Those of further instances, one after the other; none goes away meanwhile (instance_take_out()). */
+static void round_of_instances(struct drainer *drainers, struct session *root)
+{
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++) {
+		struct drainer *drainer = &drainers[i];
+
+		session_lock(root);
+		if (drainer->session != root->instances[i])
+			*drainer = (struct drainer){.session = root->instances[i]};
+		root->draining = drainer->session;
+		session_unlock(root);
+		if (!drainer->session)
+			continue;
+		round_once(drainer);
+		session_lock(root);
+		root->draining = NULL;
+		pthread_cond_broadcast(&root->answered);
+		session_unlock(root);
+	}
+}
+
+static bool any_busy(const struct drainer *drainers)
+{
+	bool busy = false;
+
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
+		busy |= drainers[i].session && drainers[i].busy;
+	return busy;
+}
+
 static void *drain_main(void *arg)
 {
-	struct drainer drainer = {.session = arg};
+	struct drainer drainers[CALLTAP_INSTANCES] = {{.session = arg}};
 	struct session *session = arg;
 	bool stop;
 
@@ -570,8 +604,9 @@ static void *drain_main(void *arg)
 		uint32_t seen = __atomic_load_n(&session->board->doorbell, __ATOMIC_SEQ_CST);
 
 		stop = __atomic_load_n(&session->stop, __ATOMIC_ACQUIRE);
-		round_once(&drainer);
-		if (!drainer.busy && !stop)
+		round_once(&drainers[0]);
+		round_of_instances(drainers + 1, session);
+		if (!any_busy(drainers) && !stop)
 			rest(session->board, seen);
 	} while (!stop);
 	return NULL;

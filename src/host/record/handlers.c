@@ -75,6 +75,9 @@ uint32_t handlers_count(const struct handlers *handlers)
 
 bool handlers_any(const struct handlers *handlers)
 {
+	for (uint32_t i = 0; handlers && i < CALLTAP_INSTANCES - 1; i++)
+		if (handlers->further[i].filters)
+			return true;
 	return handlers_count(handlers) != 0;
 }
 
@@ -82,6 +85,9 @@ bool handlers_any_exit(const struct handlers *handlers)
 {
 	for (uint32_t i = 0; handlers && i < CALLTAP_HANDLERS_MAX; i++)
 		if (handlers->slots[i].used && handlers->slots[i].exit)
+			return true;
+	for (uint32_t i = 0; handlers && i < CALLTAP_INSTANCES - 1; i++)
+		if (handlers->further[i].filters && handlers->further[i].exits)
 			return true;
 	return false;
 }
@@ -114,6 +120,49 @@ static bool is_open(const struct images *images, const struct image *image, cons
 	       !(images->triggers && triggers_flags(images->triggers, image->object, source));
 }
 
+uint32_t handlers_instance_bit(uint32_t set)
+{
+	return CALLTAP_HANDLED_INSTANCE << (set - 1);
+}
+
+static bool instance_wants(const struct handlers *handlers, uint32_t set, const struct image *image,
+			   const struct object_site *source)
+{
+	struct filter_decision decision;
+
+	if (!handlers->further[set - 1].filters)
+		return false;
+	filter_set_decide(handlers->further[set - 1].filters, image->object, source, &decision);
+	return decision.trace;
+}
+
+int handlers_instance(struct images *images, uint32_t set, struct filter_set *filters, bool exits)
+{
+	struct handlers *handlers = images->handlers;
+	uint32_t bit = handlers_instance_bit(set);
+
+	handlers->further[set - 1] = (struct handlers_instance){filters, exits};
+	for (struct image *image = images->first; image; image = image->next) {
+		if (image->site_count && !image->slots && handlers_room(image, image->site_count))
+			return -ENOMEM;
+		for (uint32_t i = 0; i < image->site_count; i++) {
+			bool wanted = instance_wants(handlers, set, image, image->sources[i]) &&
+				      is_open(images, image, image->sources[i], image->sites[i].id);
+
+			image->slots[i] = wanted ? image->slots[i] | bit : image->slots[i] & ~bit;
+		}
+	}
+	return 0;
+}
+
+void handlers_silence(struct session *session, uint32_t bits)
+{
+	for (struct image *image = session->images.first; image; image = image->next)
+		for (uint32_t i = 0; image->who && i < image->site_count; i++)
+			if (image->who[i] & bits)
+				handlers_write(session->images.handlers, image, i, image->who[i] & ~bits);
+}
+
 uint32_t handlers_choose(const struct images *images, const struct image *image, const struct object_site *source,
 			 uint32_t id)
 {
@@ -131,6 +180,9 @@ uint32_t handlers_choose(const struct images *images, const struct image *image,
 		slots |= handlers_bit(i);
 		data |= slot->data;
 	}
+	for (uint32_t set = 1; set < CALLTAP_INSTANCES; set++)
+		if (instance_wants(handlers, set, image, source))
+			slots |= handlers_instance_bit(set);
 	return slots;
 }
 

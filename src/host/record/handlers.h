@@ -45,7 +45,17 @@ int handlers_create(struct handlers **out) __attribute__((warn_unused_result));
 void handlers_destroy(struct handlers *handlers);
 void handlers_slot_clear(struct handlers_slot *slot);
 
-/* Is any slot in use?  Does any wait for exits?  NULL: no. */
+/*
+ * Further instances of the session want functions' calls, too: to the rows and
+ * images they are one more bit each.  filters (kept, not taken): NULL = it wants none from now on.
+ */
+int handlers_instance(struct images *images, uint32_t set, struct filter_set *filters, bool exits)
+	__attribute__((warn_unused_result));
+uint32_t handlers_instance_bit(uint32_t set);
+/* These bits go from all rows, whatever stubs there are. */
+void handlers_silence(struct session *session, uint32_t bits);
+
+/* Is any slot in use, or wanted by an instance?  Does any wait for exits?  NULL: no. */
 bool handlers_any(const struct handlers *handlers);
 bool handlers_any_exit(const struct handlers *handlers);
 uint32_t handlers_count(const struct handlers *handlers);

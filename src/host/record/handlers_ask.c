@@ -286,7 +286,7 @@ static int take_over(struct session *session, struct process *process, struct ca
 	session->images.handlers = handlers;
 	if (handlers->owner == process)
 		return 0;
-	if (handlers->owner && live_can_be_told(handlers->owner) && handlers_any(handlers))
+	if (handlers->owner && live_can_be_told(handlers->owner) && handlers_count(handlers))
 		return calltap_diag_set(diag, -EBUSY,
 					"process %d of this session has handlers, and only one at a time can have them",
 					(int)handlers->owner->pid);
@@ -381,15 +381,6 @@ static int put(struct session *session, struct process *process, struct ask *ask
 	return ret;
 }
 
-/* A slot's bits go, whatever else: no stub needs to be another for that. */
-static void silence(struct session *session, uint32_t bit)
-{
-	for (struct image *image = session->images.first; image; image = image->next)
-		for (uint32_t i = 0; image->who && i < image->site_count; i++)
-			if (image->who[i] & bit)
-				handlers_write(session->images.handlers, image, i, image->who[i] & ~bit);
-}
-
 static int take_away(struct session *session, struct ask *ask, struct calltap_diag *diag)
 {
 	struct handlers_slot *slot = &session->images.handlers->slots[ask->slot];
@@ -402,7 +393,7 @@ static int take_away(struct session *session, struct ask *ask, struct calltap_di
 	if (!ret)
 		ret = steer_apply(session, diag);
 	if (ret && ret != -ETIMEDOUT) {
-		silence(session, handlers_bit(ask->slot));
+		handlers_silence(session, handlers_bit(ask->slot));
 		ret = 0;
 	}
 	return ret;

@@ -2,10 +2,19 @@
 #ifndef HOST_RECORD_HANDLERS_IMPL_H
 #define HOST_RECORD_HANDLERS_IMPL_H
 
+#include <calltap/abi/control.h>
+
 #include "handlers.h"
+
+/* What a further instance of the session wants (instances.c). */
+struct handlers_instance {
+	struct filter_set *filters; /* its own; NULL = it wants nothing, or there is none */
+	bool exits;
+};
 
 struct handlers {
 	struct handlers_slot slots[CALLTAP_HANDLERS_MAX];
+	struct handlers_instance further[CALLTAP_INSTANCES - 1];
 	int fd;
 	struct calltap_handled *rows; /* shared with the targets */
 	struct process *owner;	      /* whose handlers they are, NULL = nobody's so far */

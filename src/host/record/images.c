@@ -300,7 +300,7 @@ static uint32_t packed_text(struct packed *packed, const char *text)
 	return at;
 }
 
-static int write_functions(struct image *image, struct trace_writer *writer)
+static int write_functions(const struct image *image, struct trace_writer *writer)
 {
 	size_t text = 0, array = image->site_count * sizeof(struct calltap_file_function);
 	struct calltap_file_functions *head;
@@ -329,15 +329,12 @@ static int write_functions(struct image *image, struct trace_writer *writer)
 	return ret;
 }
 
-int image_announce(struct image *image, struct trace_writer *writer)
+int image_describe(const struct image *image, struct trace_writer *writer)
 {
 	size_t path_size = strlen(image->path) + 1;
 	struct calltap_file_object *object;
 	int ret;
 
-	if (image->announced)
-		return 0;
-	image->announced = true;
 	object = calloc(1, sizeof(*object) + path_size);
 	if (!object)
 		return -ENOMEM;
@@ -350,6 +347,14 @@ int image_announce(struct image *image, struct trace_writer *writer)
 	if (!ret && image->site_count)
 		ret = write_functions(image, writer);
 	return ret;
+}
+
+int image_announce(struct image *image, struct trace_writer *writer)
+{
+	if (image->announced)
+		return 0;
+	image->announced = true;
+	return image_describe(image, writer);
 }
 
 struct source_line {
@@ -430,18 +435,5 @@ int image_write_lines(const struct image *image, struct trace_writer *writer)
 		return 0;
 	ret = write_lines(image, writer, lines);
 	object_lines_close(lines);
-	return ret;
-}
-
-int images_write_lines(struct images *images, struct trace_writer *writer)
-{
-	int ret = 0;
-
-	for (struct image *image = images->first; image && !ret; image = image->next) {
-		if (!image->announced || image->lined)
-			continue;
-		image->lined = true;
-		ret = image_write_lines(image, writer);
-	}
 	return ret;
 }

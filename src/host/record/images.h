@@ -38,7 +38,7 @@ struct image {
 	uint32_t index;	       /* object index in the trace */
 	bool decided;
 	bool announced; /* OBJECT and FUNCTIONS chunks are written */
-	bool lined;	/* LINES, too */
+	uint32_t lined; /* LINES, too: bits by the number of the instance whose file has them */
 	struct image_variant variants[IMAGE_VARIANTS];
 	uint32_t variant_count;
 	uint32_t variant;		    /* the one whose stubs sites lead to when they are on */
@@ -86,15 +86,15 @@ int image_decide(struct images *images, struct image *image) __attribute__((warn
  */
 int image_decide_again(struct images *images, struct image *image, bool *chosen, uint32_t *who, uint32_t *variant)
 	__attribute__((warn_unused_result));
-/* Write the image's OBJECT and FUNCTIONS chunks, once. */
+/* Write the image's OBJECT and FUNCTIONS chunks. */
+int image_describe(const struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
+/* The same, once. */
 int image_announce(struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
 /*
  * Write an announced image's LINES (slow: reads DWARF).  Uses nothing of it
  * that changes after it was announced: no lock is needed.
  */
 int image_write_lines(const struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
-/* For all announced images that have none yet. */
-int images_write_lines(struct images *images, struct trace_writer *writer) __attribute__((warn_unused_result));
 
 /* layout.c: bytes of a site's stub, as the agent for that CPU (e_machine of a readable object) writes it. */
 uint32_t layout_stub_size(uint16_t machine, const struct calltap_site *site);

@@ -199,7 +199,7 @@ void live_turn_end(struct session *session)
 
 static bool owes_answers(const struct process *process)
 {
-	return process->switches_open || process->stubs_open || process->handlers_open;
+	return process->switches_open || process->stubs_open || process->handlers_open || process->instances_open;
 }
 
 static bool answers_open(const struct session *session, bool of_silent)

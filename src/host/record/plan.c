@@ -15,6 +15,7 @@
 
 #include <host/space.h>
 
+#include "instances.h"
 #include "session.h"
 
 static int image_at(struct session *session, struct process *process, const struct space *space,
@@ -65,11 +66,13 @@ int plan_write_map(struct session *session, struct process *process, const struc
 		.base = map->base,
 		.ticks = timing_now(session).ticks,
 	};
+	bool known = map->image->announced;
 	uint64_t lo, hi;
 	int ret;
 
 	if (!map->image->object)
 		return 0; /* nothing in it can be traced */
+	instances_note_map(session, process, map, known);
 	ret = image_announce(map->image, session->writer);
 	object_extent(map->image->object, &lo, &hi);
 	row.lo = map->base + lo;

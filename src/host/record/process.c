@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "handlers.h"
+#include "instances.h"
 #include "session.h"
 #include "triggers.h"
 
@@ -33,6 +34,7 @@ union message {
 	struct calltap_msg_detached detached;
 	struct calltap_msg_clock_told clock_told;
 	struct calltap_msg_handlers_done handlers_done;
+	struct calltap_msg_instance_done instance_done;
 	char bytes[CALLTAP_MSG_MAX];
 };
 
@@ -259,6 +261,7 @@ static int greet_again(struct session *session, struct process *process, const s
 	known->stubs_open = 0;
 	known->switches_open = 0;
 	known->handlers_open = 0;
+	known->instances_open = 0;
 	known->silent = false;
 	pthread_cond_broadcast(&session->answered);
 	forget_report(known);
@@ -328,6 +331,8 @@ static int welcome(struct session *session, struct process *process)
 		ret = send_triggers(session, process);
 	if (!ret && wanted)
 		ret = handlers_welcome(session, process, origin);
+	if (!ret && wanted)
+		ret = instances_welcome(session, process);
 	if (!ret && wanted && forked) {
 		perfmap_add_all(session, process);
 		ret = live_apply_all(session, process);
@@ -489,6 +494,10 @@ static int answer(struct session *session, struct process *process, const union 
 	case CALLTAP_MSG_HANDLERS_DONE:
 		return size == sizeof(message->handlers_done)
 			       ? handlers_answer(session, process, &message->handlers_done)
+			       : -EPROTO;
+	case CALLTAP_MSG_INSTANCE_DONE:
+		return size == sizeof(message->instance_done)
+			       ? instances_answer(session, process, &message->instance_done)
 			       : -EPROTO;
 	case CALLTAP_MSG_CLOCK_TOLD:
 		return size == sizeof(message->clock_told) ? take_time(session, process, &message->clock_told)

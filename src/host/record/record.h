@@ -41,6 +41,7 @@ struct record_options {
 	bool follow;	       /* records reach the file within 100 ms, whole sub-buffers or not */
 	bool progress;	       /* show progress on stderr */
 	bool verbose;
+	const char *instance;	  /* name of this one, should others be added to it; NULL = "0" */
 	const char *options_text; /* as typed, for the file */
 	const char *agent_path;	  /* of libcalltap-agent.so for this CPU; others lie in folders beside it */
 	const char *emulator;	  /* command that runs the program, with its options; NULL: QEMU, where one is needed */

@@ -26,6 +26,7 @@
 #include <host/remote/remote.h>
 
 #include "handlers.h"
+#include "instances.h"
 #include "session.h"
 #include "triggers.h"
 
@@ -188,7 +189,7 @@ static void serve(struct session *session)
 	}
 }
 
-static void shape_rings(struct session *session)
+void session_shape_rings(struct session *session)
 {
 	uint64_t bytes = session->options->buffer_bytes, sub = SUB_MIN;
 
@@ -232,9 +233,10 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	}
 	session->settings = (struct settings){.options = *options, .tracing = true};
 	steer_take(session, &session->settings);
+	session->instance_name = options->instance;
 	session->images.all = options->pid != 0;
 	session->images.serve = options->serves;
-	shape_rings(session);
+	session_shape_rings(session);
 	ret = begin_triggers(session, diag);
 	if (ret)
 		return ret;
@@ -270,12 +272,8 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	return ret ? calltap_diag_set(diag, ret, "cannot watch for the program: %s", strerror(-ret)) : 0;
 }
 
-/*
- * An older trace is kept, once, as FILE.old; and put back when nothing ran
- * after all.  Only a file is moved: a device or a pipe is what was meant.
- * True when it was.
- */
-static bool keep_older(const char *output, bool back)
+/* Only a file is moved: a device or a pipe is what was meant. */
+bool session_keep_older(const char *output, bool back)
 {
 	char old[PATH_MAX];
 	struct stat st;
@@ -293,7 +291,7 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 	int ret;
 
 	if (session->options->output) {
-		session->older_kept = keep_older(session->options->output, false);
+		session->older_kept = session_keep_older(session->options->output, false);
 		session->output_taken = true;
 	}
 	ret = trace_writer_create(&session->writer, session->options->output ? session->options->output : "/dev/null",
@@ -419,6 +417,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	attached_stacks_wait(session);
 	remote_stop(session->remote); /* from here on this thread has all for itself */
 	drain_stop(session);
+	instances_finish(session);
 	result->unreached = __atomic_load_n(&session->board->unreached, __ATOMIC_RELAXED);
 	result->kills_forks = session->emulator.kills_forks;
 	progress_show(session, true);
@@ -472,7 +471,7 @@ static void tear_down(struct session *session)
 	if (session->output_taken && !(session->options->pid ? session->result->attached : session->result->ran)) {
 		drop_output(session->options->output); /* nothing was traced: nothing half written */
 		if (session->older_kept)
-			(void)keep_older(session->options->output, true);
+			(void)session_keep_older(session->options->output, true);
 	}
 	/* The first error was told already. */
 	tables_destroy(session);

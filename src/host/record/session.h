@@ -75,6 +75,7 @@ struct target_map {
 
 struct process {
 	struct process *next;
+	const struct process *of; /* of an instance: the session's entry, which this one follows; else NULL */
 	int socket;
 	uint64_t since_ns; /* of the connection, CLOCK_MONOTONIC */
 	uint64_t heard_ns; /* when it said something last */
@@ -86,31 +87,32 @@ struct process {
 	struct calltap_msg_hello hello;
 	uint64_t asked_ns; /* when it was sent a CLOCK that it has not answered, 0 = it has */
 	bool greeted, dormant;
-	bool welcome;		/* SETUP was sent */
-	bool foreign;		/* a program for another CPU than the session's: not traced */
-	bool detaching;		/* DETACH was sent */
-	bool executed;		/* another program in a sandbox, where the agent does not go */
-	bool parted;		/* its agent said that it ends the conversation, or why */
-	bool alone;		/* its agent has let go of the connection: `socket` is a pidfd */
-	bool ended;		/* its connection is over; the drainer takes what is left */
-	bool drained;		/* and has taken it; the arenas are gone */
-	bool settled;		/* GO was sent, and no RESCAN since */
-	bool perf_map;		/* its perf map is ours */
-	bool other_ids;		/* in a pid namespace: its threads' ids are not ours, its rings its own affair */
-	bool began;		/* GO was sent once */
-	bool attached;		/* the agent came into it while it ran */
-	bool applied;		/* and its sites are written; objects that come later are held as ever */
-	bool released;		/* and it has let go of everything */
-	uint32_t plans_open;	/* PLANs without PLAN_DONE, but: */
-	uint32_t stubs_open;	/* those of CALLTAP_PLAN_STUBS */
-	uint32_t switches_open; /* SWITCHes without SWITCH_DONE */
-	uint32_t handlers_open; /* HANDLERS and HANDLERS_WAITs without HANDLERS_DONE */
-	int handlers_error;	/* of the last one */
-	bool handlers_told;	/* it has the table of rows */
-	uint64_t handlers_at;	/* address of its own handlers that it was told, 0 = none */
-	uint32_t tables_told;	/* struct trace_memory.generation of the tables that it has */
-	uint32_t stale;		/* how often it had mapped others than its plans were for when APPLY came */
-	bool silent;		/* some of which were waited for in vain */
+	bool welcome;		 /* SETUP was sent */
+	bool foreign;		 /* a program for another CPU than the session's: not traced */
+	bool detaching;		 /* DETACH was sent */
+	bool executed;		 /* another program in a sandbox, where the agent does not go */
+	bool parted;		 /* its agent said that it ends the conversation, or why */
+	bool alone;		 /* its agent has let go of the connection: `socket` is a pidfd */
+	bool ended;		 /* its connection is over; the drainer takes what is left */
+	bool drained;		 /* and has taken it; the arenas are gone */
+	bool settled;		 /* GO was sent, and no RESCAN since */
+	bool perf_map;		 /* its perf map is ours */
+	bool other_ids;		 /* in a pid namespace: its threads' ids are not ours, its rings its own affair */
+	bool began;		 /* GO was sent once */
+	bool attached;		 /* the agent came into it while it ran */
+	bool applied;		 /* and its sites are written; objects that come later are held as ever */
+	bool released;		 /* and it has let go of everything */
+	uint32_t plans_open;	 /* PLANs without PLAN_DONE, but: */
+	uint32_t stubs_open;	 /* those of CALLTAP_PLAN_STUBS */
+	uint32_t switches_open;	 /* SWITCHes without SWITCH_DONE */
+	uint32_t handlers_open;	 /* HANDLERS and HANDLERS_WAITs without HANDLERS_DONE */
+	int handlers_error;	 /* of the last one */
+	bool handlers_told;	 /* it has the table of rows */
+	uint64_t handlers_at;	 /* address of its own handlers that it was told, 0 = none */
+	uint32_t instances_open; /* INSTANCEs without INSTANCE_DONE */
+	uint32_t tables_told;	 /* struct trace_memory.generation of the tables that it has */
+	uint32_t stale;		 /* how often it had mapped others than its plans were for when APPLY came */
+	bool silent;		 /* some of which were waited for in vain */
 	struct calltap_msg_object **report; /* objects of the report that is coming in */
 	uint32_t report_count;
 	struct target_map *maps;
@@ -192,9 +194,42 @@ struct session {
 	struct filter_set *own_filters; /* of settings that were changed; NULL = options->filters are in use */
 	uint64_t began_real_ns;
 	char diagnosis[200]; /* first thing to tell the user at the end, "" = none */
+	/*
+	 * Further instances (instances.c): each is a session of its own for the drainer and for what is
+	 * written, with entries that follow those of this one, and under the lock of this one.
+	 */
+	struct session *owner; /* of an instance: the session that it is part of; else NULL */
+	struct session *instances[CALLTAP_INSTANCES - 1];
+	struct session *draining; /* the instance that the drainer is at, or NULL */
+	uint32_t set;		  /* of an instance: its rings in the targets; 0 = it is none */
+	const char *instance_name;
+	bool ending;		  /* of an instance: it takes no more part */
+	uint32_t instances_ended; /* with the session, not before it */
 };
 
-/* session.c: end the recording soon; for any thread, without the lock. */
+static inline struct session *session_root(struct session *session)
+{
+	return session->owner ? session->owner : session;
+}
+
+static inline void session_lock(struct session *session)
+{
+	pthread_mutex_lock(&session_root(session)->lock);
+}
+
+static inline void session_unlock(struct session *session)
+{
+	pthread_mutex_unlock(&session_root(session)->lock);
+}
+
+/* session.c: how large the rings are, by the options. */
+void session_shape_rings(struct session *session);
+/*
+ * An older trace is kept, once, as FILE.old, or put back when nothing ran
+ * after all; true when it was.
+ */
+bool session_keep_older(const char *output, bool back);
+/* End the recording soon; for any thread, without the lock. */
 void session_end(struct session *session);
 /* Have the server thread see when there is something to read; what: what session_handle() knows it by. */
 int session_watch(struct session *session, int fd, void *what) __attribute__((warn_unused_result));
@@ -381,6 +416,8 @@ bool strays_may_come(struct session *session) __attribute__((warn_unused_result)
 /* describe.c: INFO and tables at the start, and what is known only at the end. */
 int describe_start(struct session *session) __attribute__((warn_unused_result));
 int describe_end(struct session *session) __attribute__((warn_unused_result));
+/* An announced object whose source lines the session's file lacks, which are its caller's to write now; or NULL. */
+struct image *describe_next_without_lines(struct session *session);
 /* The latter as far as it is known while the session goes on; takes the lock. */
 int describe_snapshot(struct session *session, struct trace_writer *writer) __attribute__((warn_unused_result));
 

@@ -49,7 +49,7 @@ static int thread_now(void *arg, struct calltap_file_thread *row, bool holds_rin
 	char name[sizeof(row->name)];
 	int ret;
 
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	process = process_of(session, row->process);
 	if (process && !process->ended && !process->other_ids && holds_ring) {
 		ret = threads_kernel_name(process, row->tid, name, sizeof(name));
@@ -57,7 +57,7 @@ static int thread_now(void *arg, struct calltap_file_thread *row, bool holds_rin
 			threads_name_row(session, process, row, name);
 		row->ended = ret != 0;
 	}
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	return 0;
 }
 
@@ -133,7 +133,7 @@ static int take_process(struct snapshot *snapshot, struct process *process)
 	int ret = 0;
 
 	while (more && !ret) {
-		pthread_mutex_lock(&session->lock);
+		session_lock(session);
 		while (i < process->arena_count && snapshot->history.copied < snapshot->history.budget && !ret) {
 			const struct history_arena arena = arena_of(process, &process->arenas[i]);
 
@@ -144,7 +144,7 @@ static int take_process(struct snapshot *snapshot, struct process *process)
 			}
 		}
 		more = i < process->arena_count;
-		pthread_mutex_unlock(&session->lock);
+		session_unlock(session);
 		if (!ret && more)
 			ret = history_write(&snapshot->history);
 	}
@@ -157,9 +157,9 @@ static int take_rings(struct snapshot *snapshot)
 	struct process *process;
 	int ret = 0;
 
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	process = session->processes; /* entries stay until the session's end */
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	for (; process && !ret; process = process->next)
 		ret = take_process(snapshot, process);
 	return ret ? ret : history_write(&snapshot->history);
@@ -189,32 +189,18 @@ static int add_bytes(struct session *session, int fd, size_t from, size_t to)
 	bytes = mmap(NULL, to, PROT_READ, MAP_SHARED, fd, 0);
 	if (bytes == MAP_FAILED)
 		return -errno;
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	ret = trace_writer_raw(session->writer, (char *)bytes + from, to - from);
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	munmap(bytes, to);
 	return ret;
-}
-
-static struct image *next_without_lines(struct session *session)
-{
-	struct image *image;
-
-	pthread_mutex_lock(&session->lock);
-	image = session->images.first;
-	while (image && (!image->announced || image->lined))
-		image = image->next;
-	if (image)
-		image->lined = true;
-	pthread_mutex_unlock(&session->lock);
-	return image;
 }
 
 /* Source lines are looked up when the first one wants them, without the lock: that takes long. */
 static int add_lines(struct session *session)
 {
 	struct trace_writer *writer;
-	struct image *image = next_without_lines(session);
+	struct image *image = describe_next_without_lines(session);
 	size_t head = sizeof(struct calltap_file_head);
 	int fd, ret;
 
@@ -226,7 +212,7 @@ static int add_lines(struct session *session)
 	ret = trace_writer_open(&writer, fd, trace_writer_head(session->writer));
 	if (ret)
 		return ret;
-	for (; image && !ret; image = next_without_lines(session))
+	for (; image && !ret; image = describe_next_without_lines(session))
 		ret = image_write_lines(image, writer);
 	if (!ret)
 		ret = add_bytes(session, fd, head, trace_writer_bytes(writer));
@@ -242,13 +228,13 @@ static int begin(struct snapshot *snapshot)
 
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	ret = trace_writer_flush(session->writer);
 	if (!ret)
 		ret = copy_tables(snapshot);
 	snapshot->clock = timing_now(session);
 	snapshot->number = ++session->snapshots;
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	return ret;
 }
 
@@ -287,9 +273,9 @@ static uint64_t history_start(struct snapshot *snapshot)
 
 	if (!ns || !snapshot->clock.ticks)
 		return 0;
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	rate = timing_rate(session);
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	ticks = (uint64_t)((double)ns * rate);
 	return rate > 0 && ticks < snapshot->clock.ticks ? snapshot->clock.ticks - ticks : 0;
 }

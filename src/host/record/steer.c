@@ -14,6 +14,7 @@
 #include <host/remote/remote.h>
 
 #include "handlers.h"
+#include "instances.h"
 #include "session.h"
 #include "snapshot.h"
 
@@ -272,6 +273,11 @@ static int check_fixed(const struct session *session, const struct settings *nex
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this session serves the handlers of the program itself (libcalltap) and keeps "
 					"no trace; to have both start the program by `calltap record`");
+	if (session->instances[0] || session->instances[1])
+		if (new->tracer->patches && !new->tracer->has_exit)
+			return calltap_diag_set(diag, -EOPNOTSUPP,
+						"this process has further instances (`calltap status` lists them), and "
+						"beside them the tracers function_graph and nop alone can be used");
 	if (handlers_any(session->images.handlers) && new->tracer->patches && !new->tracer->has_exit)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"the program has handlers (libcalltap), and beside them the tracers "
@@ -329,10 +335,12 @@ static int op_set(void *context, const struct setting_change *list, size_t count
 	struct settings next;
 	int ret;
 
-	pthread_mutex_lock(&session->lock);
+	if (session->owner)
+		return instances_set(session, list, count, diag);
+	session_lock(session);
 	ret = live_turn_begin(session);
 	if (ret) {
-		pthread_mutex_unlock(&session->lock);
+		session_unlock(session);
 		return calltap_diag_set(
 			diag, ret, "the attach is not complete yet (is the process stopped?); nothing was changed");
 	}
@@ -350,7 +358,7 @@ static int op_set(void *context, const struct setting_change *list, size_t count
 		}
 	}
 	live_turn_end(session);
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	return ret;
 }
 
@@ -368,9 +376,9 @@ static int op_settings(void *context, FILE *answer, struct calltap_diag *diag)
 	struct session *session = context;
 
 	(void)diag;
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	settings_print(&session->settings, answer);
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	return 0;
 }
 
@@ -385,6 +393,19 @@ static void count_sites(const struct process *process, struct remote_status *sta
 		for (uint32_t k = 0; k < map->image->site_count; k++)
 			status->sites_on += !map->image->off[k];
 	}
+}
+
+/* Functions that it wants, where the sites of the session that it is part of are. */
+static void count_sites_of_instance(const struct session *session, struct remote_status *status)
+{
+	uint64_t on = 0;
+
+	for (const struct process *process = session->owner->processes; process; process = process->next)
+		if (live_can_be_told(process)) {
+			count_sites(process, status);
+			on += handlers_functions(process, handlers_instance_bit(session->set));
+		}
+	status->sites_on = on;
 }
 
 static void count_handlers(const struct session *session, struct remote_status *status)
@@ -406,7 +427,7 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 	const struct record_options *options = &session->settings.options;
 
 	(void)diag;
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	snprintf(status->program, sizeof(status->program), "%s", session->program ? session->program : "");
 	snprintf(status->output, sizeof(status->output), "%s",
 		 session->options->output ? session->options->output : "");
@@ -424,15 +445,22 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 			for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 				status->threads += holds_thread(__atomic_load_n(&arena->state[k], __ATOMIC_RELAXED));
 		}
-		if (live_can_be_told(process))
+		if (live_can_be_told(process) && !process->of)
 			count_sites(process, status);
 	}
-	count_handlers(session, status);
+	if (session->owner) {
+		count_sites_of_instance(session, status);
+	} else {
+		instances_names(session, status->instances, sizeof(status->instances));
+		count_handlers(session, status);
+	}
+	snprintf(status->instance, sizeof(status->instance), "%s",
+		 session->instance_name ? session->instance_name : "0");
 	status->records = session->result->records;
 	status->lost = session->result->lost;
 	status->file_bytes = trace_writer_bytes(session->writer);
 	status->began_ns = session->began_real_ns;
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	return 0;
 }
 
@@ -440,6 +468,26 @@ static int op_handlers(void *context, pid_t asker, const struct setting_change *
 		       struct calltap_diag *diag)
 {
 	return handlers_ask(context, asker, words, count, answer, diag);
+}
+
+static void *op_find(void *context, const char *name, struct calltap_diag *diag)
+{
+	return instances_find(context, name, diag);
+}
+
+static int op_instance(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
+		       void **instance, struct calltap_diag *diag)
+{
+	struct session *made = NULL;
+	int ret = instances_begin(context, words, count, fd, answer, &made, diag);
+
+	*instance = made;
+	return ret;
+}
+
+static int op_end(void *instance, FILE *answer, struct calltap_diag *diag)
+{
+	return instances_end(instance, answer, diag);
 }
 
 static int op_detach(void *context, struct calltap_diag *diag)
@@ -476,6 +524,9 @@ static const struct remote_ops ops = {
 	.snapshot = op_snapshot,
 	.handlers = op_handlers,
 	.detach = op_detach,
+	.find = op_find,
+	.instance = op_instance,
+	.end = op_end,
 };
 
 int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag)
@@ -510,6 +561,9 @@ void steer_end(struct session *session)
 			 (double)result->detach_stop_ns / 1e6);
 	else
 		snprintf(text, sizeof(text), "%s", failed ? session->diagnosis : "the recording has ended");
+	if (session->instances_ended)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %u further instances ended with it",
+			 session->instances_ended);
 	remote_close(session->remote, failed ? -EIO : 0, text);
 	session->remote = NULL;
 	filter_set_destroy(session->own_filters);

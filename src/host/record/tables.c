@@ -49,7 +49,7 @@ int tables_tell(struct session *session, struct process *process)
 		.size = session->tables.size,
 	};
 
-	if (!session->tables.tables || session->tables.is_file || !process->began || process->alone ||
+	if (session->owner || !session->tables.tables || session->tables.is_file || !process->began || process->alone ||
 	    process->tables_told == session->tables.generation)
 		return 0;
 	process->tables_told = session->tables.generation;

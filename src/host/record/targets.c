@@ -67,6 +67,7 @@ void targets_end(struct session *session, struct process *process)
 {
 	process->switches_open = 0;
 	process->handlers_open = 0;
+	process->instances_open = 0;
 	pthread_cond_broadcast(&session->answered);
 	if (goes_on_alone(session, process))
 		return;

@@ -328,19 +328,11 @@ static int compose(const struct remote_request *request, char **text, size_t *si
 	return *size > REMOTE_REQUEST_MAX || request->count > REMOTE_WORDS_MAX ? -E2BIG : 0;
 }
 
-int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)
+static int take_answer(int socket, int timeout_ms, char **answer, struct calltap_diag *diag)
 {
 	struct answer got = {0};
-	char *text = NULL;
-	size_t size = 0;
-	int ret = compose(request, &text, &size);
+	int ret = receive_answer(socket, &got, timeout_ms);
 
-	*answer = NULL;
-	if (!ret)
-		ret = send_request(socket, text, size, request->fd);
-	free(text);
-	if (!ret)
-		ret = receive_answer(socket, &got, request->timeout_ms);
 	if (ret)
 		ret = explain(ret, diag);
 	else if (got.code)
@@ -352,11 +344,41 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 	return ret;
 }
 
+int remote_receive(int socket, int timeout_ms, char **answer, struct calltap_diag *diag)
+{
+	*answer = NULL;
+	return take_answer(socket, timeout_ms, answer, diag);
+}
+
+int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)
+{
+	char *text = NULL;
+	size_t size = 0;
+	int ret = compose(request, &text, &size);
+
+	*answer = NULL;
+	if (!ret)
+		ret = send_request(socket, text, size, request->fd);
+	free(text);
+	return ret ? explain(ret, diag) : take_answer(socket, request->timeout_ms, answer, diag);
+}
+
 int remote_ask_status(int socket, struct remote_status *status, struct calltap_diag *diag)
 {
-	const struct remote_request request = {.verb = "status", .fd = -1, .timeout_ms = 5000};
+	return remote_ask_status_of(socket, NULL, status, diag);
+}
+
+int remote_ask_status_of(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)
+{
+	char word[sizeof(status->instance) + sizeof("instance=")];
+	const char *const words[] = {word};
+	const struct remote_request request = {
+		.verb = "status", .words = words, .count = instance != NULL, .fd = -1, .timeout_ms = 5000};
 	char *text;
-	int ret = remote_ask(socket, &request, &text, diag);
+	int ret;
+
+	snprintf(word, sizeof(word), "instance=%s", instance ? instance : "");
+	ret = remote_ask(socket, &request, &text, diag);
 
 	if (ret)
 		return ret;

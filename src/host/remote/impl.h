@@ -42,7 +42,8 @@ struct remote_client {
 	uint64_t since_ns; /* of its last word, CLOCK_MONOTONIC */
 	char *answer;	   /* what it has not taken yet, NULL = nothing */
 	size_t size, sent;
-	bool waits; /* for the end of the session */
+	bool waits;	/* for the end of the session */
+	void *instance; /* that it has begun, and that ends with it; NULL = none */
 };
 
 #define REMOTE_CLIENTS 8
@@ -60,6 +61,9 @@ struct remote {
 	pthread_t thread;
 	struct remote_client clients[REMOTE_CLIENTS];
 };
+
+/* The instance has ended: who began it, and did not ask for this, is told so. */
+void server_instance_ended(struct remote *remote, void *instance, const struct remote_client *asker, const char *text);
 
 /* Carry out a request, whose text is changed; fd: -1 = none came along. */
 void request_serve(struct remote *remote, struct remote_client *client, char *text, int fd);

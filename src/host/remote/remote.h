@@ -9,7 +9,8 @@
  * and root, are spoken to.
  *
  * A request is one packet, lines of text: a verb, then key=value each; a
- * snapshot's file comes with it as a descriptor.  The answer is packets, the
+ * snapshot's file, or an instance's, comes with it as a descriptor, and
+ * instance=NAME says that one of a session's instances is meant.  The answer is packets, the
  * first of which begins with a line "CODE COLUMN SIZE": 0 or -errno, the place
  * of a caret or -1, and how many bytes of text follow in all.
  *
@@ -29,13 +30,15 @@
 /* What `calltap status` tells of a session. */
 struct remote_status {
 	char program[256];
-	char output[256];  /* path of the trace file; "" = none (flight recorder) */
-	char tracer[32];   /* its name */
-	char mode[16];	   /* record_mode_name() */
-	uint64_t pid;	   /* of the target */
-	uint64_t tool;	   /* the owner's; filled in by the server */
-	uint64_t attached; /* 1: the target ran already */
-	uint64_t tracing;  /* 1: on */
+	char output[256];   /* path of the trace file; "" = none (flight recorder) */
+	char tracer[32];    /* its name */
+	char mode[16];	    /* record_mode_name() */
+	char instance[32];  /* its name */
+	char instances[80]; /* of a session: names of its further instances, with blanks between */
+	uint64_t pid;	    /* of the target */
+	uint64_t tool;	    /* the owner's; filled in by the server */
+	uint64_t attached;  /* 1: the target ran already */
+	uint64_t tracing;   /* 1: on */
 	uint64_t processes, threads;
 	uint64_t sites;	   /* patched, in all processes that live */
 	uint64_t sites_on; /* of these, not switched off */
@@ -67,6 +70,16 @@ struct remote_ops {
 	/* A process, as the kernel names it, wants its functions' calls (host/record/handlers_ask.c). */
 	int (*handlers)(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
 			struct calltap_diag *diag);
+	/* The context of the instance of that name, for the ops above; NULL with a sentence: there is none. */
+	void *(*find)(void *context, const char *name, struct calltap_diag *diag);
+	/*
+	 * Begin a further instance, whose trace goes to fd (the server's to close); *instance is the context of
+	 * it until `end`.  It lasts as long as the client's connection.
+	 */
+	int (*instance)(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
+			void **instance, struct calltap_diag *diag);
+	/* End it; answer says what came of it.  It is gone in any case. */
+	int (*end)(void *instance, FILE *answer, struct calltap_diag *diag);
 };
 
 struct remote;
@@ -121,6 +134,12 @@ struct remote_request {
 int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 int remote_ask_status(int socket, struct remote_status *status, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* Of the instance of that name; NULL = the session itself. */
+int remote_ask_status_of(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* An answer that nothing was asked for: the instance that was begun on this connection has ended. */
+int remote_receive(int socket, int timeout_ms, char **answer, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 
 /* Handlers of the caller's own process, which the session traces (abi/handlers.h). */

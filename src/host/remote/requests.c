@@ -16,6 +16,7 @@
 
 struct request {
 	char *verb;
+	void *context; /* for the ops: the session's, or one of its instances' */
 	struct setting_change words[REMOTE_WORDS_MAX];
 	size_t count;
 	int fd; /* -1 = none */
@@ -31,7 +32,7 @@ static int serve_status(struct remote *remote, struct remote_client *client, con
 			FILE *answer, struct calltap_diag *diag)
 {
 	struct remote_status status = {.tool = (uint64_t)getpid()};
-	int ret = remote->ops->status(remote->context, &status, diag);
+	int ret = remote->ops->status(request->context, &status, diag);
 
 	status_print(&status, answer);
 	return ret;
@@ -40,7 +41,7 @@ static int serve_status(struct remote *remote, struct remote_client *client, con
 static int serve_settings(struct remote *remote, struct remote_client *client, const struct request *request,
 			  FILE *answer, struct calltap_diag *diag)
 {
-	return remote->ops->settings(remote->context, answer, diag);
+	return remote->ops->settings(request->context, answer, diag);
 }
 
 static int serve_set(struct remote *remote, struct remote_client *client, const struct request *request, FILE *answer,
@@ -48,7 +49,7 @@ static int serve_set(struct remote *remote, struct remote_client *client, const 
 {
 	if (!request->count)
 		return calltap_diag_set(diag, -EINVAL, "there is nothing to set; give key=value");
-	return remote->ops->set(remote->context, request->words, request->count, diag);
+	return remote->ops->set(request->context, request->words, request->count, diag);
 }
 
 static int serve_snapshot(struct remote *remote, struct remote_client *client, const struct request *request,
@@ -67,7 +68,7 @@ static int serve_snapshot(struct remote *remote, struct remote_client *client, c
 	/* A pipe that nobody reads would hold the session up. */
 	if (request->fd < 0 || fstat(request->fd, &st) || !S_ISREG(st.st_mode))
 		return calltap_diag_set(diag, -EINVAL, "a snapshot is written to a file; give one with -o");
-	return remote->ops->snapshot(remote->context, request->fd, history_ns, reason, answer, diag);
+	return remote->ops->snapshot(request->context, request->fd, history_ns, reason, answer, diag);
 }
 
 /* Nobody registers handlers for another process: they are addresses in it. */
@@ -79,21 +80,49 @@ static int serve_handlers(struct remote *remote, struct remote_client *client, c
 
 	if (getsockopt(client->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size))
 		return -errno;
-	return remote->ops->handlers(remote->context, peer.pid, request->words, request->count, answer, diag);
+	return remote->ops->handlers(request->context, peer.pid, request->words, request->count, answer, diag);
+}
+
+static int end_instance(struct remote *remote, const struct remote_client *client, void *instance, FILE *answer,
+			struct calltap_diag *diag)
+{
+	int ret = remote->ops->end(instance, answer, diag);
+
+	server_instance_ended(remote, instance, client, ret ? diag->text : "it was detached");
+	return ret;
 }
 
 static int serve_detach(struct remote *remote, struct remote_client *client, const struct request *request,
 			FILE *answer, struct calltap_diag *diag)
 {
-	int ret = remote->ops->detach(remote->context, diag);
+	int ret;
+
+	if (request->context != remote->context)
+		return end_instance(remote, client, request->context, answer, diag);
+	ret = remote->ops->detach(request->context, diag);
 
 	client->waits = !ret;
 	return ret;
 }
 
+static int serve_instance(struct remote *remote, struct remote_client *client, const struct request *request,
+			  FILE *answer, struct calltap_diag *diag)
+{
+	struct stat st;
+
+	/* A pipe that nobody reads would hold the session up. */
+	if (request->fd < 0 || fstat(request->fd, &st) || (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)))
+		return calltap_diag_set(diag, -EINVAL, "an instance writes to a file; give one with -o");
+	if (client->instance)
+		return calltap_diag_set(diag, -EBUSY, "there is an instance on this connection already");
+	return remote->ops->instance(request->context, request->words, request->count, request->fd, answer,
+				     &client->instance, diag);
+}
+
 static const struct verb verbs[] = {
 	{"status", serve_status},     {"settings", serve_settings}, {"set", serve_set},
 	{"snapshot", serve_snapshot}, {"detach", serve_detach},	    {"handlers", serve_handlers},
+	{"instance", serve_instance},
 };
 
 static int parse(struct request *request, char *text)
@@ -113,9 +142,27 @@ static int parse(struct request *request, char *text)
 	return 0;
 }
 
-static int dispatch(struct remote *remote, struct remote_client *client, const struct request *request, FILE *answer,
+/* The word instance=NAME is not for the ops. */
+static int choose_instance(struct remote *remote, struct request *request, struct calltap_diag *diag)
+{
+	request->context = remote->context;
+	for (size_t i = 0; i < request->count; i++) {
+		if (strcmp(request->words[i].key, "instance") != 0)
+			continue;
+		request->context = remote->ops->find(remote->context, request->words[i].value, diag);
+		memmove(&request->words[i], &request->words[i + 1], (--request->count - i) * sizeof(request->words[0]));
+		return request->context ? 0 : diag->code;
+	}
+	return 0;
+}
+
+static int dispatch(struct remote *remote, struct remote_client *client, struct request *request, FILE *answer,
 		    struct calltap_diag *diag)
 {
+	int ret = choose_instance(remote, request, diag);
+
+	if (ret)
+		return ret;
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(request->verb, verbs[i].name))
 			return verbs[i].serve(remote, client, request, answer, diag);

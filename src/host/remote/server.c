@@ -53,6 +53,23 @@ static void end_client(struct remote_client *client)
 	*client = (struct remote_client){.socket = -1};
 }
 
+/* Its instance ends with it. */
+static void drop_client(struct remote *remote, struct remote_client *client)
+{
+	void *instance = client->instance;
+	struct calltap_diag diag = {0};
+	FILE *nowhere;
+
+	end_client(client);
+	nowhere = instance ? fopen("/dev/null", "we") : NULL;
+	if (!nowhere)
+		nowhere = instance ? stderr : NULL;
+	if (instance && remote->ops->end(instance, nowhere, &diag))
+		calltap_diag_print(&diag, stderr);
+	if (nowhere && nowhere != stderr)
+		fclose(nowhere);
+}
+
 /* False: the client is gone. */
 static bool send_some(struct remote_client *client)
 {
@@ -74,7 +91,20 @@ static void send_more(struct remote *remote, struct remote_client *client)
 {
 	if (!send_some(client) ||
 	    watch(remote, EPOLL_CTL_MOD, client->socket, client->answer ? EPOLLOUT : EPOLLIN, client))
-		end_client(client);
+		drop_client(remote, client);
+}
+
+void server_instance_ended(struct remote *remote, void *instance, const struct remote_client *asker, const char *text)
+{
+	for (size_t i = 0; i < REMOTE_CLIENTS; i++) {
+		struct remote_client *client = &remote->clients[i];
+
+		if (client->socket < 0 || client->instance != instance)
+			continue;
+		client->instance = NULL;
+		if (client != asker)
+			client_answer(remote, client, 0, -1, text, strlen(text));
+	}
 }
 
 void client_answer(struct remote *remote, struct remote_client *client, int code, int column, const char *text,
@@ -85,7 +115,7 @@ void client_answer(struct remote *remote, struct remote_client *client, int code
 
 	client->answer = malloc((size_t)length + size);
 	if (!client->answer) {
-		end_client(client);
+		drop_client(remote, client);
 		return;
 	}
 	memcpy(client->answer, head, (size_t)length);
@@ -134,7 +164,7 @@ static void read_request(struct remote *remote, struct remote_client *client)
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0 || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || memchr(text, 0, (size_t)got)) {
-		end_client(client);
+		drop_client(remote, client);
 	} else {
 		text[got] = 0;
 		client->since_ns = now_ns();
@@ -154,7 +184,7 @@ static struct remote_client *find_place(struct remote *remote)
 
 		if (client->socket < 0)
 			return client;
-		if (!client->waits && (!oldest || client->since_ns < oldest->since_ns))
+		if (!client->waits && !client->instance && (!oldest || client->since_ns < oldest->since_ns))
 			oldest = client;
 	}
 	if (oldest)
@@ -344,8 +374,9 @@ static void say_farewell(struct remote *remote, int code, const char *text)
 	for (size_t i = 0; i < REMOTE_CLIENTS; i++) {
 		struct remote_client *client = &remote->clients[i];
 
-		if (client->socket >= 0 && client->waits && text)
+		if (client->socket >= 0 && (client->waits || client->instance) && text)
 			client_answer(remote, client, code, -1, text, strlen(text));
+		client->instance = NULL; /* it has ended with the session */
 		while (client->answer && now_ns() < until) {
 			struct pollfd ready = {.fd = client->socket, .events = POLLOUT};
 

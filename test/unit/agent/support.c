@@ -54,8 +54,8 @@ void fake_start(const struct fake_arena *fake)
 		abort();
 	wiped->alive = 1;
 	wiped->pid = (uint32_t)getpid();
-	wiped->arenas[0] = fake->arena;
-	wiped->arena_count = 1;
+	wiped->sets[0].arenas[0] = fake->arena;
+	wiped->sets[0].arena_count = 1;
 	probe_context.wiped = wiped;
 	probe_context.shared.board = calloc(1, sizeof(*probe_context.shared.board));
 	probe_context.shared.wait_max_ms = 20000; /* a busy machine must not turn a wait into a loss */

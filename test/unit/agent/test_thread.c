@@ -78,10 +78,10 @@ static void a_free_ring_is_taken(void **state)
 static void *attach_again(void *arg)
 {
 	struct try *try = arg;
-	uint32_t starved = probe_context.wiped->arenas[0]->starved;
+	uint32_t starved = probe_context.wiped->sets[0].arenas[0]->starved;
 
 	try->tid = (uint32_t)syscall(SYS_gettid);
-	while (!probe_thread_attach(&probe_thread) && probe_context.wiped->arenas[0]->starved < starved + 2)
+	while (!probe_thread_attach(&probe_thread) && probe_context.wiped->sets[0].arenas[0]->starved < starved + 2)
 		try->tries++;
 	return NULL;
 }
@@ -128,11 +128,11 @@ static void *add_arena(void *more)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
 
-	while (!__atomic_load_n(&wiped->arenas[0]->starved, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&wiped->sets[0].arenas[0]->starved, __ATOMIC_ACQUIRE))
 		usleep(100);
-	wiped->arenas[1] = more;
-	__atomic_store_n(&wiped->arena_count, 2, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &wiped->arena_count, 1 /* FUTEX_WAKE */, 1, NULL, NULL, 0);
+	wiped->sets[0].arenas[1] = more;
+	__atomic_store_n(&wiped->sets[0].arena_count, 2, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &wiped->sets[0].arena_count, 1 /* FUTEX_WAKE */, 1, NULL, NULL, 0);
 	return NULL;
 }
 
@@ -191,8 +191,8 @@ static struct try move(struct fake_arena *from, struct fake_arena *to, uint32_t 
 	fake_arena_create(from, CALLTAP_MODE_DROP, 1, 4096, 8);
 	fake_arena_create(to, CALLTAP_MODE_DROP, 1, sub_size, 8);
 	fake_start(from);
-	probe_context.wiped->arenas[1] = to->arena;
-	probe_context.wiped->arena_count = 2;
+	probe_context.wiped->sets[0].arenas[1] = to->arena;
+	probe_context.wiped->sets[0].arena_count = 2;
 	moving_from = fake_ring(from, 0);
 	return in_a_thread(record);
 }
@@ -221,7 +221,7 @@ static void a_retired_ring_is_left(void **state)
 	fake_ring(&from, 0)->retired = 0;
 	from.arena->state[0] = CALLTAP_RING_FREE;
 	assert_true(in_a_thread(record).got);
-	assert_ptr_not_equal(moving_writers[0], &probe_context.wiped->writers[0]);
+	assert_ptr_not_equal(moving_writers[0], &probe_context.wiped->sets[0].writers[0]);
 	end_move(&from, &to);
 }
 

@@ -20,6 +20,7 @@
 #include <dirent.h>
 #include <grp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -44,6 +45,9 @@ struct fake {
 	pid_t asker;
 	size_t word_count;
 	unsigned busy; /* how often handlers still run */
+	struct begun {
+		unsigned count, ended;
+	} begun; /* instances */
 };
 
 static char folder[] = "/tmp/calltap-test-XXXXXX";
@@ -123,7 +127,55 @@ static int fake_handlers(void *context, pid_t asker, const struct setting_change
 	return 0;
 }
 
-static const struct remote_ops ops = {fake_status, fake_settings, fake_set, fake_snapshot, fake_detach, fake_handlers};
+/* Its only instance is `begun`, which is called "look". */
+static void *fake_find(void *context, const char *name, struct calltap_diag *diag)
+{
+	struct fake *fake = context;
+
+	if (fake->begun.count && !strcmp(name, "look"))
+		return &fake->begun;
+	calltap_diag_set(diag, -ENOENT, "there is no '%s'", name);
+	return NULL;
+}
+
+static int fake_instance(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
+			 void **instance, struct calltap_diag *diag)
+{
+	struct fake *fake = context;
+
+	(void)diag;
+	fake->wrote = write(fd, "trace", 5) == 5;
+	fake->words[0] = 0;
+	for (size_t i = 0; i < count; i++)
+		snprintf(fake->words + strlen(fake->words), sizeof(fake->words) - strlen(fake->words), "%s=%s;",
+			 words[i].key, words[i].value);
+	fake->begun.count++;
+	fprintf(answer, "look\n");
+	*instance = &fake->begun;
+	return 0;
+}
+
+static int fake_end(void *instance, FILE *answer, struct calltap_diag *diag)
+{
+	struct begun *begun = instance;
+
+	(void)diag;
+	fprintf(answer, "5 records\n");
+	__atomic_add_fetch(&begun->ended, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static const struct remote_ops ops = {
+	.status = fake_status,
+	.settings = fake_settings,
+	.set = fake_set,
+	.snapshot = fake_snapshot,
+	.detach = fake_detach,
+	.handlers = fake_handlers,
+	.find = fake_find,
+	.instance = fake_instance,
+	.end = fake_end,
+};
 
 static struct remote *open_remote(pid_t pid, struct fake *fake)
 {
@@ -298,6 +350,65 @@ static void detaching(void **state)
 	assert_string_equal(diag.text, "the session has ended");
 	close(socket);
 	close(other);
+}
+
+static unsigned ended(const struct fake *fake)
+{
+	return __atomic_load_n(&fake->begun.ended, __ATOMIC_ACQUIRE);
+}
+
+static int begin_instance(int socket, struct calltap_diag *diag)
+{
+	const char *const words[] = {"name=look", "trace=f"};
+	const struct remote_request request = {.verb = "instance",
+					       .words = words,
+					       .count = 2,
+					       .fd = memfd_create("trace", MFD_CLOEXEC),
+					       .timeout_ms = PATIENT};
+	char *answer;
+	int ret = remote_ask(socket, &request, &answer, diag);
+
+	close(request.fd);
+	if (!ret)
+		assert_string_equal(answer, "look\n");
+	free(answer);
+	return ret;
+}
+
+/* An instance lasts as long as the connection of who began it, and ends once. */
+static void instances(void **state)
+{
+	struct calltap_diag diag = {0};
+	struct remote_status status;
+	struct fake fake;
+	struct remote *remote = start_remote(PID, &fake);
+	int first = connect_client(PID), second = connect_client(PID), other = connect_client(PID);
+	char *answer;
+
+	(void)state;
+	assert_int_equal(ask(first, "instance", "name=look", -1, &answer, &diag), -EINVAL); /* without a file */
+	assert_int_equal(remote_ask_status_of(other, "look", &status, &diag), -ENOENT);
+	assert_int_equal(begin_instance(first, &diag), 0);
+	assert_string_equal(fake.words, "name=look;trace=f;");
+	assert_int_equal(begin_instance(first, &diag), -EBUSY);
+	assert_int_equal(ask(other, "set", "instance=look", -1, &answer, &diag), -EINVAL); /* no word is left */
+	close(first);
+	for (int i = 0; i < PATIENT && !ended(&fake); i++)
+		usleep(1000);
+	assert_int_equal(ended(&fake), 1);
+	/* Ended by another client: who began it is told. */
+	assert_int_equal(begin_instance(second, &diag), 0);
+	assert_int_equal(ask(other, "detach", "instance=look", -1, &answer, &diag), 0);
+	assert_string_equal(answer, "5 records\n");
+	free(answer);
+	assert_int_equal(remote_receive(second, PATIENT, &answer, &diag), 0);
+	assert_string_equal(answer, "it was detached");
+	free(answer);
+	close(second);
+	assert_int_equal(remote_ask_status(other, &status, &diag), 0);
+	assert_int_equal(ended(&fake), 2);
+	close(other);
+	remote_close(remote, 0, NULL);
 }
 
 static void say(int socket, const void *text, size_t size)
@@ -743,11 +854,14 @@ static int remove_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(questions),	       cmocka_unit_test(errors),       cmocka_unit_test(snapshots),
-		cmocka_unit_test(detaching),	       cmocka_unit_test(rude_clients), cmocka_unit_test(many_clients),
-		cmocka_unit_test(in_the_callers_loop), cmocka_unit_test(lists),	       cmocka_unit_test(left_over),
-		cmocka_unit_test(unsafe_folders),      cmocka_unit_test(places),       cmocka_unit_test(other_users),
-		cmocka_unit_test(other_servers),       cmocka_unit_test(full_door),    cmocka_unit_test(handlers),
+		cmocka_unit_test(questions),	  cmocka_unit_test(errors),
+		cmocka_unit_test(snapshots),	  cmocka_unit_test(detaching),
+		cmocka_unit_test(instances),	  cmocka_unit_test(rude_clients),
+		cmocka_unit_test(many_clients),	  cmocka_unit_test(in_the_callers_loop),
+		cmocka_unit_test(lists),	  cmocka_unit_test(left_over),
+		cmocka_unit_test(unsafe_folders), cmocka_unit_test(places),
+		cmocka_unit_test(other_users),	  cmocka_unit_test(other_servers),
+		cmocka_unit_test(full_door),	  cmocka_unit_test(handlers),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

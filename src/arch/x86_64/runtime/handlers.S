@@ -203,8 +203,10 @@
 	begin	.Lcall_slow
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* who, and start */
+	test	$HW_INSTANCES, %r11b
+	jnz	.Lcall_slow
 	mov	%r11d, %edx
-	and	$~HW_SESSION, %edx		/* nobody records it: who waits for no exit does not */
+	and	$~HW_SESSION, %edx		/* nobody else records it: who waits for no exit does not */
 	jz	.Lcall_end
 	the_slot .Lcall_slow
 	mov	HT_BODIES(%r10), %rdx

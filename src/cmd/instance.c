@@ -1,0 +1,261 @@
+/*
+ * `calltap attach` to a process that is traced already: a further instance in
+ * the session that is there (doc/design/instances.md).
+ *
+ * Its tool records and writes; this one opens the file, with the rights of who
+ * asks, and waits.  The instance lasts as long as the connection.
+ * Caller: attach.c.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <host/remote/remote.h>
+
+#include "instance.h"
+
+#define PATIENCE_MS 60000
+#define WORDS_MAX   512
+#define OUTPUT	    RECORDING_OUTPUT ".instance"
+
+struct asked {
+	char *lines; /* settings as the session has them */
+	const char *words[WORDS_MAX];
+	size_t count;
+	char output[PATH_MAX + sizeof("output=")];
+	char name[64];
+	char *options;
+};
+
+static int refuse(const char *what)
+{
+	fprintf(stderr,
+		"calltap: this process is traced already, and %s is for the first instance alone; `calltap detach` "
+		"ends that\n",
+		what);
+	return EXIT_USAGE;
+}
+
+static int check(const struct recording *recording)
+{
+	const struct record_options *options = &recording->settings.options;
+
+	if (recording->triggers)
+		return refuse("a trigger");
+	if (options->buffer_dir)
+		return refuse("--buffer-dir");
+	if (options->perf_map)
+		return refuse("--perf-map");
+	if (options->no_fork)
+		return refuse("--no-fork");
+	return 0;
+}
+
+/* What has a value, of the settings as text. */
+static void take_settings(struct asked *asked)
+{
+	for (char *rest = asked->lines, *line; (line = strsep(&rest, "\n")) && *line;) {
+		size_t size = strlen(line);
+
+		if (asked->count < WORDS_MAX - 8 && line[size - 1] != '=' && strncmp(line, "tracing=", 8) != 0)
+			asked->words[asked->count++] = line;
+	}
+}
+
+static int compose(struct asked *asked, const struct recording *recording, const char *name, const char *output)
+{
+	char cwd[PATH_MAX];
+	size_t size;
+	FILE *stream = open_memstream(&asked->lines, &size);
+
+	if (!stream)
+		return -ENOMEM;
+	settings_print(&recording->settings, stream);
+	if (fclose(stream) || asprintf(&asked->options, "options=%s", recording->text ? recording->text : "") < 0)
+		return -ENOMEM;
+	take_settings(asked);
+	for (char *c = asked->options; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	asked->words[asked->count++] = asked->options;
+	if (name) {
+		snprintf(asked->name, sizeof(asked->name), "name=%s", name);
+		asked->words[asked->count++] = asked->name;
+	}
+	if (output[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+		snprintf(asked->output, sizeof(asked->output), "output=%s", output);
+	else
+		snprintf(asked->output, sizeof(asked->output), "output=%.*s/%s", PATH_MAX - 256, cwd, output);
+	if (!strpbrk(asked->output, "\n"))
+		asked->words[asked->count++] = asked->output;
+	if (recording->settings.options.allow_no_match)
+		asked->words[asked->count++] = "allow-no-match=1";
+	return 0;
+}
+
+static void asked_clear(struct asked *asked)
+{
+	free(asked->lines);
+	free(asked->options);
+}
+
+/* A file gets its name when the instance is there: temporary is "" for what is no file. */
+static int open_output(const char *output, char temporary[PATH_MAX])
+{
+	struct stat st;
+	int fd;
+
+	temporary[0] = 0;
+	if (!stat(output, &st) && !S_ISREG(st.st_mode)) {
+		fd = open(output, O_WRONLY | O_CLOEXEC);
+		return fd < 0 ? -errno : fd;
+	}
+	if (snprintf(temporary, PATH_MAX, "%s.XXXXXX", output) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0) {
+		temporary[0] = 0;
+		return -errno;
+	}
+	return fd;
+}
+
+/* An older one becomes FILE.old, as for every recording. */
+static int name_output(const char *temporary, const char *output)
+{
+	char old[PATH_MAX];
+	struct stat st;
+
+	if (!temporary[0])
+		return 0;
+	if (!lstat(output, &st) && S_ISREG(st.st_mode) &&
+	    snprintf(old, sizeof(old), "%s.old", output) < (int)sizeof(old) && rename(output, old))
+		return -errno;
+	return rename(temporary, output) ? -errno : 0;
+}
+
+/* Signals that end it, as something to wait for. */
+static int catch_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* 1: the session has said something, or has gone; 0: it is to end. */
+static int wait_end(int socket, int signals, uint64_t duration_ns)
+{
+	struct pollfd ready[2] = {{.fd = socket, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+	int ms = duration_ns ? (int)(duration_ns / 1000000) : -1, got;
+
+	do
+		got = poll(ready, 2, ms);
+	while (got < 0 && errno == EINTR);
+	return got > 0 && ready[0].revents;
+}
+
+static int end(int socket, const char *name, char **answer, struct calltap_diag *diag)
+{
+	char word[64];
+	const char *const words[] = {word};
+	const struct remote_request request = {
+		.verb = "detach", .words = words, .count = 1, .fd = -1, .timeout_ms = PATIENCE_MS};
+
+	snprintf(word, sizeof(word), "instance=%s", name);
+	return remote_ask(socket, &request, answer, diag);
+}
+
+/* From the begin to the end. */
+static int follow(struct recording *recording, int socket, int signals, char *name, const char *output)
+{
+	bool tell = !recording->quiet && (recording->settings.options.verbose || isatty(STDERR_FILENO));
+	struct calltap_diag diag = {.column = -1};
+	char *answer = NULL;
+	int ret;
+
+	name[strcspn(name, "\n")] = 0;
+	if (tell)
+		fprintf(stderr, "calltap: instance %s of the session that traces process %d\n", name,
+			(int)recording->settings.options.pid);
+	if (wait_end(socket, signals, recording->settings.options.duration_ns))
+		ret = remote_receive(socket, PATIENCE_MS, &answer, &diag);
+	else
+		ret = end(socket, name, &answer, &diag);
+	if (ret == -EPIPE)
+		fprintf(stderr,
+			"calltap: the session has ended without a word (was its tool killed?); %s has what was "
+			"written until then\n",
+			output);
+	else if (ret)
+		calltap_diag_print(&diag, stderr);
+	else if (tell)
+		fprintf(stderr, "calltap: %s: %s%s", output, answer,
+			answer[0] && answer[strlen(answer) - 1] == '\n' ? "" : "\n");
+	free(answer);
+	return ret ? EXIT_USAGE : 0;
+}
+
+static int begin(struct recording *recording, int socket, const char *name, const char *output, int fd, char **answer)
+{
+	struct remote_request request = {.verb = "instance", .fd = fd, .timeout_ms = PATIENCE_MS};
+	struct calltap_diag diag = {.column = -1};
+	struct asked asked = {0};
+	int ret = compose(&asked, recording, name, output);
+
+	if (ret)
+		ret = calltap_diag_set(&diag, ret, "not enough memory");
+	request.words = asked.words;
+	request.count = asked.count;
+	if (!ret)
+		ret = remote_ask(socket, &request, answer, &diag);
+	if (ret)
+		calltap_diag_print(&diag, stderr);
+	asked_clear(&asked);
+	return ret;
+}
+
+int instance_attach(struct recording *recording, int socket, const char *name, bool named_output)
+{
+	const char *output = named_output ? recording->settings.options.output : OUTPUT;
+	char temporary[PATH_MAX], *answer = NULL;
+	int signals, fd, ret = check(recording);
+
+	if (ret)
+		return ret;
+	signal(SIGPIPE, SIG_IGN);
+	signals = catch_signals();
+	fd = open_output(output, temporary);
+	if (fd < 0) {
+		fprintf(stderr, "calltap: cannot write the trace %s: %s; name another file with -o\n", output,
+			strerror(-fd));
+		return EXIT_USAGE;
+	}
+	ret = begin(recording, socket, name, output, fd, &answer);
+	close(fd);
+	if (ret) {
+		if (temporary[0])
+			unlink(temporary);
+		return EXIT_NOTHING;
+	}
+	ret = name_output(temporary, output);
+	if (ret)
+		fprintf(stderr, "calltap: cannot name the trace %s: %s; it is in %s\n", output, strerror(-ret),
+			temporary);
+	ret = follow(recording, socket, signals, answer, output);
+	free(answer);
+	close(signals);
+	return ret;
+}

@@ -1,0 +1,462 @@
+/*
+ * Further instances of a session, as they are asked for (instances.h).
+ *
+ * Which functions one wants is a bit of its own in the rows of handled
+ * functions (handlers.h): sites that an instance wants lead to the agent's
+ * dispatcher, all others stay what they are.  Called in the thread of the
+ * session's remote side, and by the server thread when a process comes in.
+ * Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handlers.h"
+#include "instances.h"
+
+static int check_session(const struct session *session, struct calltap_diag *diag)
+{
+	const struct tracer *tracer = session->images.tracer;
+
+	if (!session->machine->handlers || session->emulated)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"programs on %s have one instance at a time; those on x86-64 can have more",
+					session->machine->name);
+	if (tracer->counts || (tracer->patches && !tracer->has_exit))
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"this process is traced by the tracer %s; instances can be had beside "
+					"function_graph and nop alone",
+					tracer->name);
+	if (session->images.triggers)
+		return calltap_diag_set(
+			diag, -EOPNOTSUPP,
+			"this process is traced with triggers, and instances cannot be had beside them");
+	if (session->letting_go)
+		return calltap_diag_set(diag, -EPIPE, "the session is about to end");
+	return 0;
+}
+
+static int check_settings(const struct record_options *options, struct calltap_diag *diag)
+{
+	const struct filter_set *filters = options->filters;
+
+	if (options->tracer->counts || !options->tracer->patches)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"an instance has the tracer function_graph or function, not %s",
+					options->tracer->name);
+	if (options->depth_max || options->threshold_ns || filter_set_has(filters, FILTER_GRAPH) ||
+	    filter_set_has(filters, FILTER_NOGRAPH))
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"this process is traced already, and of its instances the first alone can have "
+					"graph, no-graph, max-depth and threshold; choose functions with trace and "
+					"notrace");
+	return 0;
+}
+
+static bool is_name(const char *name)
+{
+	size_t size = strlen(name);
+
+	return size && size < sizeof(((struct instance_wish *)0)->name) &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == size;
+}
+
+static int take_word(struct instance_wish *wish, const struct setting_change *word, struct calltap_diag *diag)
+{
+	if (!strcmp(word->key, "name")) {
+		if (!is_name(word->value))
+			return calltap_diag_set(
+				diag, -EINVAL,
+				"'%.40s' is no name for an instance: up to 31 letters, digits, '_', '-' "
+				"and '.'",
+				word->value);
+		snprintf(wish->name, sizeof(wish->name), "%s", word->value);
+	} else if (!strcmp(word->key, "output")) {
+		snprintf(wish->output, sizeof(wish->output), "%s", word->value);
+	} else if (!strcmp(word->key, "options")) {
+		wish->options = word->value;
+	} else if (!strcmp(word->key, "allow-no-match")) {
+		wish->allow_no_match = !strcmp(word->value, "1");
+	} else {
+		return setting_take(&wish->settings, word->key, word->value, diag);
+	}
+	return 0;
+}
+
+static int take_words(struct instance_wish *wish, const struct setting_change *words, size_t count,
+		      struct calltap_diag *diag)
+{
+	int ret = filter_set_create(&wish->settings.options.filters);
+
+	if (ret)
+		return calltap_diag_set(diag, ret, "not enough memory");
+	wish->settings.tracing = true;
+	wish->settings.options.tracer = tracer_at(0);
+	wish->settings.options.mode = CALLTAP_MODE_DROP;
+	wish->settings.options.buffer_bytes = 4u << 20;
+	wish->options = "";
+	for (size_t i = 0; i < count && !ret; i++)
+		ret = take_word(wish, &words[i], diag);
+	return ret ? ret : check_settings(&wish->settings.options, diag);
+}
+
+static const char *name_of(const struct session *session)
+{
+	return session->instance_name ? session->instance_name : "0";
+}
+
+static struct session *find(struct session *session, const char *name)
+{
+	if (!strcmp(name, name_of(session)))
+		return session;
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++)
+		if (session->instances[i] && !strcmp(name, name_of(session->instances[i])))
+			return session->instances[i];
+	return NULL;
+}
+
+struct session *instances_find(struct session *session, const char *name, struct calltap_diag *diag)
+{
+	struct session *found;
+
+	session_lock(session);
+	found = find(session, name);
+	session_unlock(session);
+	if (!found)
+		calltap_diag_set(diag, -ENOENT,
+				 "there is no instance '%.40s' in this session; `calltap status` lists them", name);
+	return found;
+}
+
+void instances_names(const struct session *session, char *text, size_t size)
+{
+	size_t at = 0;
+
+	text[0] = 0;
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++)
+		if (session->instances[i] && at < size)
+			at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " " : "",
+					       name_of(session->instances[i]));
+}
+
+/* A set of rings that nobody has, and a name; 0 = there is none. */
+static uint32_t find_place(struct session *session, struct instance_wish *wish, struct calltap_diag *diag)
+{
+	uint32_t set = 1;
+
+	while (set < CALLTAP_INSTANCES && session->instances[set - 1])
+		set++;
+	if (set == CALLTAP_INSTANCES) {
+		calltap_diag_set(diag, -EBUSY, "this process has %u instances already, and there are no more at a time",
+				 CALLTAP_INSTANCES);
+		return 0;
+	}
+	for (uint32_t i = set; !wish->name[0]; i++) {
+		snprintf(wish->name, sizeof(wish->name), "%u", i);
+		if (find(session, wish->name))
+			wish->name[0] = 0;
+	}
+	if (!find(session, wish->name))
+		return set;
+	calltap_diag_set(diag, -EEXIST, "there is an instance '%s' already; choose another name (--instance)",
+			 wish->name);
+	return 0;
+}
+
+/* All processes get to know the rows, if they do not. */
+static int tell_rows(struct session *session, struct calltap_diag *diag)
+{
+	struct handlers *handlers = session->images.handlers;
+	int ret = handlers ? 0 : handlers_create(&handlers);
+
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot make memory for instances: %s", strerror(-ret));
+	session->images.handlers = handlers;
+	for (struct process *process = session->processes; process; process = process->next) {
+		if (!live_can_be_told(process) || process->handlers_told)
+			continue;
+		process->handlers_error = 0;
+		if (handlers_tell(handlers, process, 0))
+			continue; /* its end is seen elsewhere */
+	}
+	if (live_wait(session))
+		return calltap_diag_set(diag, -ETIMEDOUT, "the process does not answer (is it stopped?)");
+	for (struct process *process = session->processes; process && !ret; process = process->next)
+		if (live_can_be_told(process))
+			ret = process->handlers_error;
+	return ret ? calltap_diag_set(diag, ret, "the agent cannot have instances: %s", strerror(-ret)) : 0;
+}
+
+/* A filter that chooses nothing is told, and is an error. */
+static int check_matches(const struct filter_set *filters, struct calltap_diag *diag)
+{
+	unsigned long matches;
+	enum filter_kind kind;
+	const char *text;
+
+	for (size_t i = 0; filter_set_item(filters, i, &text, &kind, &matches); i++)
+		if (!matches)
+			return calltap_diag_set(diag, -EINVAL,
+						"no function that is patched matches '%s' (`calltap functions PROGRAM` "
+						"lists what there is)",
+						text);
+	return 0;
+}
+
+/* The instance's wishes to the rows and sites; filters NULL = it wants nothing. */
+static int apply(struct session *session, uint32_t set, struct filter_set *filters, bool exits, bool match,
+		 struct calltap_diag *diag)
+{
+	int ret = handlers_instance(&session->images, set, filters, exits);
+
+	if (ret)
+		return calltap_diag_set(diag, ret, "not enough memory");
+	ret = filters && match ? check_matches(filters, diag) : 0;
+	return ret ? ret : steer_apply(session, diag);
+}
+
+static void take_away(struct session *session, uint32_t set)
+{
+	struct calltap_diag diag;
+	int ret = apply(session, set, NULL, false, false, &diag);
+
+	if (ret && ret != -ETIMEDOUT)
+		handlers_silence(session, handlers_instance_bit(set));
+}
+
+/* Its threads begin no other record. */
+static void send_end(struct session *session, uint32_t set)
+{
+	const struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)}, .set = set};
+
+	for (struct process *process = session->processes; process; process = process->next)
+		if (live_can_be_told(process) && process->welcome)
+			process->instances_open += !channel_send(process->socket, &message, sizeof(message), NULL, 0);
+	if (live_wait(session))
+		return; /* what it still records goes nowhere */
+}
+
+static void add_all(struct session *session, struct session *instance)
+{
+	for (struct process *process = session->processes; process; process = process->next)
+		if (live_can_be_told(process) && process->arena_count && instance_add(instance, process))
+			session_diagnose(instance, "process %d could not be told of it", (int)process->pid);
+	if (live_wait(session))
+		return; /* it begins when they go on */
+}
+
+/* With the turn. */
+static int begin(struct session *session, struct instance_wish *wish, struct session **out, struct calltap_diag *diag)
+{
+	const struct record_options *options = &wish->settings.options;
+	bool exits = options->tracer->has_exit;
+	struct filter_set *filters = options->filters;
+	struct session *instance;
+	uint32_t set;
+	int ret = check_session(session, diag);
+
+	if (!ret)
+		ret = tell_rows(session, diag);
+	if (ret)
+		return ret;
+	set = find_place(session, wish, diag);
+	if (!set)
+		return diag->code;
+	ret = instance_create(&instance, session, set, wish);
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot begin the instance: %s", strerror(-ret));
+	session->instances[set - 1] = instance;
+	add_all(session, instance);
+	ret = apply(session, set, filters, exits, !wish->allow_no_match, diag);
+	if (ret && ret != -ETIMEDOUT) {
+		take_away(session, set);
+		send_end(session, set);
+		instance_take_out(instance);
+		instance_destroy(instance);
+		return ret;
+	}
+	*out = instance;
+	return 0;
+}
+
+int instances_begin(struct session *session, const struct setting_change *words, size_t count, int fd, FILE *answer,
+		    struct session **out, struct calltap_diag *diag)
+{
+	struct instance_wish wish = {.fd = fd};
+	int ret = take_words(&wish, words, count, diag);
+
+	if (!ret) {
+		session_lock(session);
+		ret = live_turn_begin(session);
+		if (ret) {
+			ret = calltap_diag_set(diag, ret, "the attach is not complete yet; nothing was changed");
+		} else {
+			ret = begin(session, &wish, out, diag);
+			live_turn_end(session);
+		}
+		session_unlock(session);
+	}
+	filter_set_destroy(wish.settings.options.filters); /* NULL, if the instance has them */
+	if (!ret)
+		fprintf(answer, "%s\n", name_of(*out));
+	return ret;
+}
+
+static void print_end(const struct session *instance, FILE *answer)
+{
+	const struct record_result *result = instance->result;
+
+	fprintf(answer, "%llu records of %u threads in %u processes, %.1f MB\n", (unsigned long long)result->records,
+		instance->thread_count, instance->process_count, (double)result->file_bytes / 1e6);
+	if (result->lost)
+		fprintf(answer, "%llu records were lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
+			(unsigned long long)result->lost);
+	if (instance->diagnosis[0])
+		fprintf(answer, "%s\n", instance->diagnosis);
+}
+
+int instances_end(struct session *instance, FILE *answer, struct calltap_diag *diag)
+{
+	struct session *session = instance->owner;
+	int ret;
+
+	session_lock(session);
+	while (live_turn_begin(session) == -EAGAIN)
+		; /* a process that is being attached to; each time it waits for seconds */
+	take_away(session, instance->set);
+	send_end(session, instance->set);
+	instance_take_out(instance);
+	live_turn_end(session);
+	session_unlock(session);
+	ret = instance_finish(instance);
+	if (!ret)
+		print_end(instance, answer);
+	else
+		ret = calltap_diag_set(diag, ret,
+				       "the trace of instance %s is incomplete: %s; the program was not "
+				       "affected",
+				       name_of(instance), strerror(-ret));
+	instance_destroy(instance);
+	return ret;
+}
+
+static int check_fixed(const struct settings *now, const struct settings *next, struct calltap_diag *diag)
+{
+	const struct record_options *old = &now->options, *new = &next->options;
+
+	if (old->tracer != new->tracer || old->mode != new->mode || old->buffer_bytes != new->buffer_bytes)
+		return calltap_diag_set(
+			diag, -EOPNOTSUPP,
+			"tracer, mode and buffer are settings of an instance's start; begin another one");
+	return check_settings(new, diag);
+}
+
+static int change(struct session *instance, const struct settings *next, struct calltap_diag *diag)
+{
+	struct session *session = instance->owner;
+	bool exits = next->options.tracer->has_exit;
+	int ret = check_fixed(&instance->settings, next, diag);
+
+	if (ret)
+		return ret;
+	ret = apply(session, instance->set, next->tracing ? next->options.filters : NULL, exits, true, diag);
+	if (ret && ret != -ETIMEDOUT &&
+	    handlers_instance(&session->images, instance->set,
+			      instance->settings.tracing ? instance->settings.options.filters : NULL, exits))
+		session_diagnose(instance, "its filters were lost: not enough memory");
+	return ret;
+}
+
+int instances_set(struct session *instance, const struct setting_change *list, size_t count, struct calltap_diag *diag)
+{
+	struct session *session = instance->owner;
+	struct settings next;
+	int ret;
+
+	session_lock(session);
+	ret = live_turn_begin(session);
+	if (ret) {
+		session_unlock(session);
+		return calltap_diag_set(diag, ret, "the attach is not complete yet; nothing was changed");
+	}
+	ret = settings_change(&next, &instance->settings, list, count, diag);
+	if (!ret) {
+		ret = change(instance, &next, diag);
+		if (!ret || ret == -ETIMEDOUT) {
+			filter_set_destroy(instance->own_filters);
+			instance->own_filters = next.options.filters;
+			instance->settings = next;
+		} else {
+			filter_set_destroy(next.options.filters);
+		}
+	}
+	live_turn_end(session);
+	session_unlock(session);
+	return ret;
+}
+
+int instances_welcome(struct session *session, struct process *process)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1 && !ret; i++)
+		if (session->instances[i] && !session->instances[i]->ending)
+			ret = instance_add(session->instances[i], process);
+	return ret;
+}
+
+int instances_answer(struct session *session, struct process *process, const struct calltap_msg_instance_done *done)
+{
+	struct session *instance;
+
+	if (!process->instances_open || done->error > 0 || !done->set || done->set >= CALLTAP_INSTANCES)
+		return -EPROTO;
+	process->instances_open--;
+	process->silent = process->instances_open && process->silent;
+	instance = session->instances[done->set - 1];
+	if (done->error && instance)
+		session_diagnose(instance, "process %d is not in it: %s", (int)process->pid, strerror(-done->error));
+	pthread_cond_broadcast(&session->answered);
+	return 0;
+}
+
+static bool has_process(const struct session *instance, const struct process *of)
+{
+	const struct process *process = instance->processes;
+
+	while (process && process->of != of)
+		process = process->next;
+	return process != NULL;
+}
+
+void instances_note_map(struct session *session, const struct process *process, const struct target_map *map,
+			bool known)
+{
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++) {
+		struct session *instance = session->instances[i];
+
+		/* Errors of the file are kept by its writer. */
+		if (!instance || instance->ending || (!known && image_describe(map->image, instance->writer)))
+			continue;
+		if (has_process(instance, process))
+			instance_write_map(instance, process, map);
+	}
+}
+
+void instances_finish(struct session *session)
+{
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++) {
+		struct session *instance = session->instances[i];
+		int ret;
+
+		if (!instance)
+			continue;
+		session->instances[i] = NULL;
+		session->instances_ended++;
+		ret = instance_finish(instance);
+		if (ret)
+			fprintf(stderr, "calltap: the trace of instance %s is incomplete: %s\n", name_of(instance),
+				strerror(-ret));
+		instance_destroy(instance);
+	}
+}

@@ -1,0 +1,46 @@
+/*
+ * What further instances of a session record of a call: in rings of their own,
+ * beside the session's (thread.h, struct probe_set).
+ *
+ * The frame is pushed for all of them together; its link says who has an ENTRY
+ * of it (frames.h, FRAME_OF).  Called by the dispatcher of handled functions,
+ * and where frames end.  Context: probe.  doc/design/instances.md.
+ */
+#ifndef PROBE_INSTANCES_H
+#define PROBE_INSTANCES_H
+
+#include <calltap/abi/handlers.h>
+#include <probe/frames.h>
+
+#define INSTANCES_WHO (CALLTAP_HANDLED_INSTANCE * 3u) /* all of them, in struct calltap_handled.who */
+
+/* The word that the dispatcher hands on: the stub's, and who wants the call, of INSTANCES_WHO. */
+static inline uint32_t probe_instances_word(uint32_t word, uint32_t who)
+{
+	return frames_id(word) | WORD_DISPATCHED | (who & INSTANCES_WHO) / CALLTAP_HANDLED_INSTANCE << WORD_INSTANCE_AT;
+}
+
+/* Who has, or had, an ENTRY of a frame with that link, as in struct calltap_handled.who. */
+static inline uint32_t probe_instances_who(uint64_t link)
+{
+	return (link & FRAME_OF(1) ? CALLTAP_HANDLED_INSTANCE : 0) |
+	       (link & FRAME_OF(2) ? CALLTAP_HANDLED_INSTANCE << 1 : 0);
+}
+
+/* The function was entered, and was called from `caller`: flags for the frame's link. */
+uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint64_t caller);
+/*
+ * The frame with that link, of the function whose stub `back` is in, goes on as
+ * one of this word: the link from now on.
+ */
+uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32_t word, uint64_t back,
+			      uint64_t caller);
+/* No frame is pushed: those of the tracer `function` alone get it. */
+void probe_instances_call(struct probe_thread *thread, uint32_t word, uint64_t caller);
+/* The frame with that link returns. */
+void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id);
+/* Frames that ended without returning: count each one's by set, then tell. */
+void probe_instances_count(uint64_t link, uint32_t gone[PROBE_SETS]);
+void probe_instances_unwound(struct probe_thread *thread, const uint32_t gone[PROBE_SETS]);
+
+#endif

@@ -1,0 +1,340 @@
+"""Further instances of a session: `calltap attach` to a process that is traced already."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import live
+import tracefile as tf
+from endings import finish
+from harness import expect, stop
+from steer import calltap, nothing_lost, own_place
+from steering import PATIENCE, Program, Tool, clean, look, until
+
+
+class Instance:
+    """`calltap attach` to what is traced already, until it is told to end."""
+
+    def __init__(self, case, program, name, *options, wait=True):
+        self.case, self.program, self.name = case, program, name
+        self.path = os.path.join(case.folder, name + ".data")
+        self.output = os.path.join(case.folder, name + ".output")
+        command = [case.tool, "attach", "-v", "--instance", name, "-o", self.path, *options, str(program.pid)]
+        with open(self.output, "wb") as file:
+            self.process = subprocess.Popen(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
+                                            stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+        if wait:
+            until(f"instance {name}", lambda: self.alive() and self.status())
+
+    def said(self):
+        with open(self.output, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def alive(self):
+        expect(self.process.poll() is None, f"instance {self.name} ended with {self.process.returncode}: {self.said()}")
+        return True
+
+    def status(self):
+        return rows(self.case, self.program).get(self.name)
+
+    def records(self, more=1000):
+        wanted = self.status()["records"] + more
+        until(f"{more} more records of {self.name}", lambda: self.alive() and self.status()["records"] >= wanted)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        stop(self.process)
+
+    def end(self, how="verb", status=0):
+        if how == "verb":
+            calltap(self.case, "detach", self.program.pid, "--instance", self.name)
+        elif how:
+            os.kill(self.process.pid, how)
+        ended = finish(self.process)
+        expect(ended == status, f"instance {self.name} ended with {ended}: {self.said()!r}")
+
+    def trace(self, complete=True):
+        trace = tf.Trace(self.path)
+        expect(trace.end or not complete, f"the trace of {self.name} has no END chunk")
+        return trace
+
+
+def rows(case, program):
+    """{name: row} of `calltap status`."""
+    return {row["instance"]: row for row in json.loads(calltap(case, "status", program.pid, "--json"))}
+
+
+def called(trace):
+    return {name for name, count in trace.called().items() if count}
+
+
+def whole(trace, functions):
+    """Exactly these functions, nothing lost, and each exit is the innermost open frame's."""
+    nothing_lost(trace)
+    expect(called(trace) == functions, f"called {called(trace)}, not {functions}")
+
+
+def readable(case, instance):
+    case.trace_path = instance.path
+    case.readable()
+
+
+def own_functions(case):
+    """Each records exactly what it was asked for, also where both were; the first one's trace is what it is alone."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "1") as program:
+        before = look(program)
+        with Tool(case, program, "-l", "leaf_*") as tool:
+            with Instance(case, program, "one", "-l", "recurse", "-l", "tail", "-l", "leaf_1") as one, \
+                 Instance(case, program, "two", "-l", "leave", "-l", "jump", "-l", "recurse", "--mode", "drop") as two:
+                one.records(5000)
+                two.records(5000)
+                found = rows(case, program)
+                expect(set(found) == {"0", "one", "two"}, f"status shows {found}")
+                expect(found["two"]["mode"] == "drop" and found["one"]["sites_on"] == 3, f"{found}")
+                one.end("verb")
+                before_records = two.status()["records"]
+                until("more records of the other", lambda: two.status()["records"] > before_records + 5000)
+                expect(set(rows(case, program)) == {"0", "two"}, "it is still shown")
+                two.end(signal.SIGINT)
+            tool.records(5000)
+            tool.detach()
+        clean(program, before)
+        program.end()
+    whole(one.trace(), {"recurse", "tail", "leaf_1"})
+    trace = two.trace()
+    live.check_frames(trace)
+    expect(called(trace) == {"leave", "jump", "recurse"}, f"two: {called(trace)}")
+    first = case.trace()
+    live.check_frames(first)
+    expect(called(first) >= {"leaf_1", "leaf_2", "leaf_3"} and "recurse" not in called(first), f"{called(first)}")
+    case.readable()
+    readable(case, one)
+
+
+def history_stays(case):
+    """A flight recorder's history is not washed out by a detailed look; each has its snapshots."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program:
+        with Tool(case, program, "-l", "wait_once", "--mode", "overwrite", "-b", "64K", "--instance", "flight") as tool:
+            tool.records(0)
+            time.sleep(1)
+            with Instance(case, program, "look", "--mode", "overwrite", "-b", "64K") as instance:
+                time.sleep(1)
+                until("what is called all the time",
+                      lambda: instance.alive() and set(rows(case, program)) == {"flight", "look"})
+                case.trace_path = os.path.join(case.folder, "flight.snapshot")
+                calltap(case, "snapshot", program.pid, "--instance", "flight", "-o", case.trace_path)
+                flight = case.trace()
+                case.trace_path = os.path.join(case.folder, "look.snapshot")
+                calltap(case, "snapshot", program.pid, "--instance", "look", "-o", case.trace_path)
+                detail = case.trace()
+                case.readable()
+                instance.end(signal.SIGTERM)
+            tool.detach()
+        program.end()
+    expect(called(flight) == {"wait_once"}, f"the flight recorder has {called(flight)}")
+    expect(flight.called()["wait_once"] > 30, f"its history is {flight.called()}")
+    expect({"leaf_1", "recurse", "once"} <= called(detail), f"the look has {called(detail)}")
+    expect({"leaf_1", "recurse", "once"} <= called(instance.trace()), "the look's own file lacks what it had at its end")
+
+
+def settings(case):
+    """An instance's filters change while it records; what it cannot have is refused, and so is what there is already."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program, Tool(case, program, "-l", "leaf_1") as tool:
+        with Instance(case, program, "look", "-l", "recurse") as instance:
+            instance.records()
+            calltap(case, "set", program.pid, "--instance", "look", "trace=leaf_2")
+            expect("trace=leaf_2" in calltap(case, "set", program.pid, "--instance", "look"), "set is not shown")
+            expect("trace=leaf_1" in calltap(case, "set", program.pid), "the first one's was changed")
+            instance.records()
+            calltap(case, "set", program.pid, "--instance", "look", "tracing=off")
+            expect(rows(case, program)["look"]["sites_on"] == 0, "it is off and has sites")
+            calltap(case, "set", program.pid, "--instance", "look", "tracing=on")
+            instance.records()
+            for word, said in (("max-depth=3", "first alone"), ("tracer=function", "start"), ("mode=drop", "start"),
+                               ("trace=nothing_like_it", "matches")):
+                text = calltap(case, "set", program.pid, "--instance", "look", word, status=1)
+                expect(said in text, f"{word}: {text!r}")
+            expect("trace=leaf_2" in calltap(case, "set", program.pid, "--instance", "look"), "a refused filter stays")
+            instance.records()
+            for options, said in ((["--instance", "look"], "already"), (["--max-depth", "2"], "first alone"),
+                                  (["-l", "nothing_like_it"], "matches"), (["--instance", "a b"], "no name"),
+                                  (["--snapshot-when", "once entered"], "first instance alone")):
+                done = case.run([case.tool, "attach", *options, "-o", os.path.join(case.folder, "no.data"), str(program.pid)])
+                expect(done.status and said in done.stderr, f"{options}: {done.status} {done.stderr!r}")
+                expect(not os.path.exists(os.path.join(case.folder, "no.data")), f"{options}: a file is left")
+            text = calltap(case, "detach", program.pid, "--instance", "nobody", status=1)
+            expect("no instance" in text, text)
+            instance.end()
+        tool.detach()
+        program.end()
+    trace = instance.trace()
+    whole(trace, {"recurse", "leaf_2"})
+
+
+def calls(case):
+    """The tracer function in an instance: calls with their callers, and no exits."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program, Tool(case, program, "-l", "leaf_1") as tool:
+        with Instance(case, program, "look", "-p", "function", "-l", "recurse", "-l", "leaf_1") as instance:
+            instance.records()
+            instance.end()
+        tool.records(1000)
+        tool.detach()
+        program.end()
+    trace = instance.trace()
+    kinds = {kind for thread in trace.threads.values() for kind, _, _ in thread.events()}
+    expect(tf.CALL in kinds and not kinds & {tf.ENTRY, tf.EXIT}, f"records of kinds {kinds}")
+    names = {trace.name(value) for thread in trace.threads.values() for kind, value, _ in thread.events() if kind == tf.CALL}
+    expect(names == {"recurse", "leaf_1"}, f"{names}")
+    live.check_frames(case.trace())
+
+
+def killed_client(case):
+    """Who began it is killed: it ends, its trace is whole, and the session goes on and takes others."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program:
+        before = look(program)
+        with Tool(case, program, "-l", "leaf_1") as tool:
+            for turn in range(5):
+                with Instance(case, program, f"look{turn}", "-l", "recurse", "-l", "hold") as instance:
+                    instance.records()
+                    instance.process.kill()
+                    instance.process.wait()
+                    until("its end", lambda: set(rows(case, program)) == {"0"})
+                whole(instance.trace(), {"recurse"})
+            tool.records(1000)
+            tool.detach()
+        clean(program, before)
+        program.end()
+    live.check_frames(case.trace())
+
+
+def owner_ends(case):
+    """The session ends by its verb, or is killed: the instance's command ends, and the program goes on."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program:
+        with Tool(case, program, "-l", "leaf_1") as tool, Instance(case, program, "look", "-l", "recurse") as instance:
+            instance.records()
+            text = calltap(case, "detach", program.pid)
+            expect("1 further instances ended" in text, text)
+            tool.ended()
+            instance.end(None)
+        whole(instance.trace(), {"recurse"})
+        with Tool(case, program, "-l", "leaf_1") as tool, Instance(case, program, "look", "-l", "recurse") as instance:
+            instance.records()
+            tool.process.kill()
+            finish(tool.process)
+            instance.end(None, status=1)
+            expect("killed" in instance.said(), instance.said())
+        expect(called(instance.trace(complete=False)) == {"recurse"}, "what was written is not to be read")
+        program.end()
+
+
+def target_ends(case):
+    """The program ends, or is killed: what the instance had until then is in its trace."""
+    case.need_native("attaching")
+    own_place(case)
+    for mode, way in (("block", signal.SIGTERM), ("drop", signal.SIGKILL), ("overwrite", signal.SIGKILL)):
+        with Program(case, "2") as program:
+            with Tool(case, program, "-l", "leaf_1") as tool, \
+                 Instance(case, program, "look", "-l", "recurse", "-l", "leaf_2", "--mode", mode) as instance:
+                time.sleep(0.5)
+                os.kill(program.pid, way)
+                tool.ended()
+                instance.end(None)
+        expect(called(instance.trace()) == {"recurse", "leaf_2"}, f"{mode}: {called(instance.trace())}")
+
+
+def duration(case):
+    """It ends by its time, and the first one goes on."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program, Tool(case, program, "-l", "leaf_1") as tool:
+        began = time.monotonic()
+        with Instance(case, program, "look", "-l", "recurse", "--duration", "700ms", wait=False) as instance:
+            instance.end(None)
+        expect(0.6 < time.monotonic() - began < PATIENCE, "not its time")
+        tool.records(1000)
+        tool.detach()
+        program.end()
+    whole(instance.trace(), {"recurse"})
+
+
+def kept(case):
+    """A flight recorder whose tool is killed goes on, also with what an instance wanted besides; the next attach clears up."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "1") as program:
+        before = look(program)
+        with Tool(case, program, "-l", "leaf_1", "-l", "leaf_2", "--mode", "overwrite") as tool, \
+             Instance(case, program, "look", "-l", "leaf_1", "--mode", "overwrite") as instance:
+            time.sleep(0.5)
+            tool.process.kill()
+            finish(tool.process)
+            instance.end(None, status=1)
+        counts = []
+        for turn in range(2):
+            case.trace_path = os.path.join(case.folder, f"left.{turn}")
+            calltap(case, "snapshot", program.pid, "-o", case.trace_path)
+            counts.append(case.trace().called())
+            time.sleep(0.3)
+        expect(all(counts[0][name] < counts[1][name] for name in ("leaf_1", "leaf_2")), f"recorded: {counts}")
+        case.trace_path = os.path.join(case.folder, "again.data")
+        with Tool(case, program, "-l", "leaf_2") as tool:
+            with Instance(case, program, "other", "-l", "leaf_1") as instance:
+                instance.records()
+                instance.end()
+            tool.detach()
+        whole(instance.trace(), {"leaf_1"})
+        clean(program, before)
+        program.end()
+
+
+def one_after_another(case):
+    """Two at a time, many times: rings and places are used again, and nothing of one gets into the next one's trace."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program:
+        before = look(program)
+        with Tool(case, program, "-l", "leaf_*") as tool:
+            for turn in range(12):
+                with Instance(case, program, f"one{turn}", "-l", "recurse", "-l", "leaf_1", "--duration", "60ms",
+                              wait=False) as one, \
+                     Instance(case, program, f"two{turn}", "-l", "leave", "-l", "once", "-l", "jump", "--duration", "50ms",
+                              wait=False) as two:
+                    one.end(None)
+                    two.end(None)
+                for instance, functions in ((one, {"recurse", "leaf_1"}), (two, {"leave", "once", "jump"})):
+                    nothing_lost(instance.trace())
+                    expect(called(instance.trace()) <= functions, f"turn {turn}: {called(instance.trace())}")
+            expect(set(rows(case, program)) == {"0"}, "one is still there")
+            tool.detach()
+        clean(program, before)
+        program.end()
+    live.check_frames(case.trace())
+
+
+SINGLE = {
+    "instances-kept": kept,
+    "instances-again": one_after_another,
+    "instances-functions": own_functions,
+    "instances-history": history_stays,
+    "instances-settings": settings,
+    "instances-calls": calls,
+    "instances-killed": killed_client,
+    "instances-owner": owner_ends,
+    "instances-target": target_ends,
+    "instances-duration": duration,
+}

@@ -1,0 +1,180 @@
+/* Rings of further instances: who gets them, what is recorded there, and what an instance that has ended leaves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <probe/instances.h>
+
+#include "support.h"
+
+#define ONE (WORD_DISPATCHED | 1u << WORD_INSTANCE_AT) /* the instance with set 1 wants it */
+#define TWO (WORD_DISPATCHED | 2u << WORD_INSTANCE_AT)
+
+struct setup {
+	struct fake_arena own, further[PROBE_SETS]; /* by set */
+};
+
+/* As the agent begins one. */
+static void begin(unsigned set, const struct fake_arena *arena, uint32_t generation)
+{
+	struct probe_set *at = &probe_context.wiped->sets[set];
+
+	at->arenas[0] = arena->arena;
+	at->arena_count = 1;
+	probe_context.writers[set].base = probe_context.writers[set].used;
+	at->on = generation;
+}
+
+static void start(struct setup *setup)
+{
+	fake_arena_create(&setup->own, CALLTAP_MODE_DROP, 1, 4096, 4);
+	fake_start(&setup->own);
+	memset(probe_context.writers, 0, sizeof(probe_context.writers));
+	for (unsigned set = 1; set < PROBE_SETS; set++) {
+		fake_arena_create(&setup->further[set], CALLTAP_MODE_OVERWRITE, 1, 4096, 4);
+		begin(set, &setup->further[set], set);
+	}
+	assert_true(probe_thread_attach(&probe_thread));
+}
+
+static void end(struct setup *setup)
+{
+	static const struct probe_thread fresh = PROBE_THREAD_NEW;
+
+	fake_stop();
+	fake_arena_destroy(&setup->own);
+	for (unsigned set = 1; set < PROBE_SETS; set++)
+		fake_arena_destroy(&setup->further[set]);
+	probe_thread = fresh;
+}
+
+/* Records in the first sub-buffer, each `kind << 28 | id`; zero ends them. */
+static void expect_records(const struct fake_arena *arena, const uint32_t *expected)
+{
+	const uint64_t *words = (const uint64_t *)(fake_sub(fake_ring(arena, 0), 0) + 1);
+	size_t at = 0;
+
+	for (; *expected; expected++) {
+		assert_int_equal(words[at] >> 32, *expected);
+		at += calltap_record_words(*expected >> CALLTAP_RECORD_ID_BITS);
+	}
+	assert_int_equal(words[at], 0);
+}
+
+#define RECORD(kind, id) ((uint32_t)CALLTAP_REC_##kind << CALLTAP_RECORD_ID_BITS | (id))
+
+static void each_records_what_it_wants(void **state)
+{
+	struct setup setup;
+	uint64_t both, one;
+
+	(void)state;
+	start(&setup);
+	both = probe_instances_enter(&probe_thread, ONE | TWO | 7, 0x1000);
+	one = probe_instances_enter(&probe_thread, ONE | 8, 0x1000);
+	assert_int_equal(probe_instances_enter(&probe_thread, 9, 0x1000), 0); /* a stub's own word */
+	assert_int_equal(probe_instances_who(both), INSTANCES_WHO);
+	assert_int_equal(probe_instances_who(one), CALLTAP_HANDLED_INSTANCE);
+	assert_int_equal((both | one) & ~FRAME_FLAGS, 0);
+	probe_instances_exit(&probe_thread, one, 8);
+	probe_instances_exit(&probe_thread, both, 7);
+	expect_records(&setup.further[1],
+		       (uint32_t[]){RECORD(ENTRY, 7), RECORD(ENTRY, 8), RECORD(EXIT, 8), RECORD(EXIT, 7), 0});
+	expect_records(&setup.further[2], (uint32_t[]){RECORD(ENTRY, 7), RECORD(EXIT, 7), 0});
+	assert_int_equal(fake_ring(&setup.own, 0)->opened, 0);
+	end(&setup);
+}
+
+static void frames_that_are_gone_are_told(void **state)
+{
+	struct setup setup;
+	uint32_t gone[PROBE_SETS] = {0};
+	uint64_t both, one;
+
+	(void)state;
+	start(&setup);
+	both = probe_instances_enter(&probe_thread, ONE | TWO | 7, 0x1000);
+	one = probe_instances_enter(&probe_thread, ONE | 8, 0x1000);
+	probe_instances_count(one, gone);
+	probe_instances_count(both, gone);
+	probe_instances_unwound(&probe_thread, gone);
+	expect_records(&setup.further[1], (uint32_t[]){RECORD(ENTRY, 7), RECORD(ENTRY, 8), RECORD(UNWIND, 2), 0});
+	expect_records(&setup.further[2], (uint32_t[]){RECORD(ENTRY, 7), RECORD(UNWIND, 1), 0});
+	end(&setup);
+}
+
+static void calls_have_their_caller_and_no_frame(void **state)
+{
+	struct setup setup;
+	const uint64_t *words;
+
+	(void)state;
+	start(&setup);
+	probe_context.wiped->sets[1].calls = 1;
+	assert_int_equal(probe_instances_enter(&probe_thread, ONE | 7, 0x1234), 0);
+	probe_instances_call(&probe_thread, ONE | TWO | 8, 0x5678);
+	expect_records(&setup.further[1], (uint32_t[]){RECORD(CALL, 7), RECORD(CALL, 8), 0});
+	words = (const uint64_t *)(fake_sub(fake_ring(&setup.further[1], 0), 0) + 1);
+	assert_int_equal(words[1], 0x1234);
+	assert_int_equal(words[3], 0x5678);
+	assert_int_equal(fake_ring(&setup.further[2], 0)->opened, 0); /* it would miss the exit */
+	end(&setup);
+}
+
+/* Its rings, its writers and the frames that it has entered are not the next one's. */
+static void one_that_has_ended_leaves_nothing_to_the_next(void **state)
+{
+	struct fake_arena next;
+	struct ring_writer *writer;
+	struct setup setup;
+	uint64_t link;
+
+	(void)state;
+	start(&setup);
+	link = probe_instances_enter(&probe_thread, ONE | 7, 0x1000);
+	writer = probe_thread.further[0].writer;
+	assert_true(writer->ring == fake_ring(&setup.further[1], 0));
+	probe_context.wiped->sets[1].on = 0;
+	assert_int_equal(probe_instances_enter(&probe_thread, ONE | 8, 0x1000), 0);
+	probe_instances_exit(&probe_thread, link, 7);
+	expect_records(&setup.further[1], (uint32_t[]){RECORD(ENTRY, 7), 0});
+	fake_arena_create(&next, CALLTAP_MODE_DROP, 1, 4096, 4);
+	begin(1, &next, PROBE_SETS);
+	probe_instances_exit(&probe_thread, link, 7); /* it was entered before */
+	assert_int_equal(fake_ring(&next, 0)->opened, 0);
+	assert_int_not_equal(probe_instances_enter(&probe_thread, ONE | 9, 0x1000), 0);
+	expect_records(&next, (uint32_t[]){RECORD(ENTRY, 9), 0});
+	assert_ptr_not_equal(probe_thread.further[0].writer, writer);
+	end(&setup);
+	fake_arena_destroy(&next);
+}
+
+static void without_a_ring_nothing_is_recorded(void **state)
+{
+	struct setup setup;
+
+	(void)state;
+	start(&setup);
+	setup.further[1].arena->state[0] = CALLTAP_RING_OUT;
+	assert_int_equal(probe_instances_enter(&probe_thread, ONE | 7, 0x1000), 0);
+	assert_int_equal(setup.further[1].arena->starved, 1);
+	assert_int_equal(setup.own.arena->starved, 0);
+	end(&setup);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_records_what_it_wants),
+		cmocka_unit_test(frames_that_are_gone_are_told),
+		cmocka_unit_test(calls_have_their_caller_and_no_frame),
+		cmocka_unit_test(one_that_has_ended_leaves_nothing_to_the_next),
+		cmocka_unit_test(without_a_ring_nothing_is_recorded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
