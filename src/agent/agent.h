@@ -133,7 +133,8 @@ struct agent {
 	uint32_t back;		/* it is one that comes after such a one */
 	uint32_t no_children;	/* a sandbox forbids what a forked child's start takes */
 	uint32_t blind;		/* a sandbox forbids to look at the next one's filter */
-	uint32_t attaching;	/* 1: a thread is in calltap_agent_attach(), or its control thread has not begun */
+	int attaching;		/* the process a thread of which is in calltap_agent_attach(), or whose control thread
+				 * has not begun; else 0 */
 	uint32_t attached;	/* the session began in a process that ran already */
 	uint32_t late;		/* the agent came by dlopen: it is behind those whose functions it stands in front of */
 	uint32_t keep;		/* recording goes on without the tool */

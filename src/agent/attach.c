@@ -92,14 +92,14 @@ static int begin(struct calltap_attach *attach)
 
 int calltap_agent_attach(struct calltap_attach *attach)
 {
-	int ret;
+	int pid = sys_getpid(), ret;
 
 	if (attach->version != CALLTAP_ABI_VERSION)
 		return refuse(attach, -EPROTO, "the agent is of another version than the tool");
 	if (base_strlen(attach->session) >= sizeof(agent.session))
 		return refuse(attach, -EINVAL, "the session's name is too long for the agent");
-	/* Two tools may come at once, by two threads. */
-	if (__atomic_exchange_n(&agent.attaching, 1, __ATOMIC_ACQ_REL))
+	/* Two tools may come at once, by two threads.  In a forked child it is the parent's that was about to. */
+	if (__atomic_exchange_n(&agent.attaching, pid, __ATOMIC_ACQ_REL) == pid)
 		return refuse(attach, -EBUSY, "it is traced already, or is about to be");
 	ret = begin(attach);
 	/* Else the control thread does, once it is to be seen. */
