@@ -217,7 +217,7 @@ static int add(struct lib_own *own, struct calltap_ops *ops, const struct callta
 	       struct calltap_diag *diag)
 {
 	const struct wanted wanted = {options->filter, options->notrace, options->addresses, options->address_count};
-	int slot, ret;
+	int slot, ret, removed;
 
 	if (!link_is_alive(ops->session->link))
 		return calltap_diag_set(diag, -ENOTCONN,
@@ -238,10 +238,12 @@ static int add(struct lib_own *own, struct calltap_ops *ops, const struct callta
 		return 0;
 	clear_slot(ops);
 	/* It may have been done, and not been answered: then who wants the calls is written down yet. */
-	if (ret == -ENOTCONN)
+	removed = ret == -EINVAL || ret == -ENOENT || ret == -E2BIG ? 0 : ret;
+	if (removed && removed != -ENOTCONN)
+		removed = ask_to_remove(ops->session->link, ops->table, ops->slot);
+	if (removed == -ENOTCONN)
 		own->retired |= 1u << slot;
-	else if (ret == -EINVAL || ret == -ENOENT || ret == -E2BIG ||
-		 !ask_to_remove(ops->session->link, ops->table, ops->slot))
+	else if (!removed)
 		own->used &= ~(1u << slot);
 	return ret;
 }

@@ -277,14 +277,14 @@ def goes_on_without_end(tool):
     for _ in range(200):
         tool.send(wire.message(wire.GO))
     for _ in range(50):
-        tool.send(wire.message(wire.ARENA, struct.pack("<Q", wire.PAGE + 2 * wire.STRIDE)), [tool.arena()])
+        tool.send(wire.arena_message(wire.PAGE + 2 * wire.STRIDE), [tool.arena()])
 
 
 def sends_a_wrong_extra_arena(tool):
     tool.setup()
     for size, descriptor in ((1 << 40, tool.arena()), (0, tool.arena()), (wire.PAGE, tool.board()),
                              ((1 << 64) - 1, tool.arena())):
-        tool.send(wire.message(wire.ARENA, struct.pack("<Q", size)), [descriptor])
+        tool.send(wire.arena_message(size), [descriptor])
         data, _ = wire.receive(tool.connection)
         expect(wire.kind_of(data) == wire.FAULT, f"the agent takes an arena of {size} bytes and says {data!r}")
     tool.send(wire.message(wire.GO))

@@ -76,6 +76,19 @@ def serving(case):
     return found
 
 
+def is_served(case, pid):
+    """The process, or a child of it: other cases have tools of their own."""
+    for _, served in serving(case):
+        try:
+            with open(f"/proc/{served}/stat", encoding="utf-8", errors="replace") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+        if pid in (served, parent):
+            return True
+    return False
+
+
 def no_tool_is_left(case):
     """The tools end with the programs that they serve."""
     until("tools that have nobody to serve to end",

@@ -11,7 +11,7 @@ import time
 PAGE = 4096
 HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, SWITCH_DONE, DETACHED, CLOCK_TOLD = range(1, 9)
 SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH, CLOCK = range(32, 40)
-VERSION, FORKED = 4, 1
+VERSION, FORKED = 5, 1
 MACHINE = int(os.environ.get("FAKE_MACHINE") or {"x86_64": 62, "aarch64": 183, "riscv64": 243}[os.uname().machine])
 EXE = sys.executable.encode() + b"\0"
 KEY_OFFSET = 72  # of struct calltap_msg_hello
@@ -74,6 +74,11 @@ def memory(size, content=b"", seals=SEAL_SHRINK | SEAL_GROW | SEAL_SEAL):
     if seals:
         fcntl.fcntl(descriptor, F_ADD_SEALS, seals)
     return descriptor
+
+
+def arena_message(size, place=0):
+    """The session's own rings, or those of a further instance."""
+    return message(ARENA, struct.pack("<QII", size, place, 0))
 
 
 def arena_bytes(rings=2, stride=STRIDE, sub_size=SUB_SIZE, sub_count=SUB_COUNT, magic=ARENA_MAGIC):
