@@ -8,7 +8,10 @@
  */
 #include <errno.h>
 #include <gelf.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "impl.h"
@@ -90,11 +93,29 @@ static bool stays(const struct libs *libs, const struct map *map)
 	return false;
 }
 
+/* Is it of the program's own file? */
+static bool is_program(pid_t alive, const struct map *map)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)alive);
+	return !stat(path, &st) && st.st_ino == map->inode && major(st.st_dev) == map->major &&
+	       minor(st.st_dev) == map->minor;
+}
+
+/*
+ * Libraries first: a page that was written to is the process' own from then
+ * on, and cannot be taken from the file again when it is detached from, which
+ * some sites need (patch/pages.c).  Most sites are the program's.
+ */
 int slack_find(struct slack *slack, pid_t alive, const struct space *space, const struct libs *libs)
 {
-	for (size_t i = 0; i < space->count; i++)
-		if (stays(libs, &space->maps[i]) && slack_of(slack, alive, &space->maps[i]))
-			return 0;
+	for (unsigned program = 0; program < 2; program++)
+		for (size_t i = 0; i < space->count; i++)
+			if (stays(libs, &space->maps[i]) && is_program(alive, &space->maps[i]) == (program == 1) &&
+			    slack_of(slack, alive, &space->maps[i]))
+				return 0;
 	return -ENOSPC;
 }
 
