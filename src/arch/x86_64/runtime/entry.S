@@ -36,7 +36,7 @@ arch_entry_fast:
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	lea	64(%rsp), %rsi			/* S */
 	mov	%rsi, %rdi
 	shr	$GRANULE_BITS, %rdi
@@ -145,7 +145,7 @@ arch_exit_fast:
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	rdtsc
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	lea	48(%rsp), %rdi			/* S */
 	mov	%fs:PT_STACK(%rcx), %r8
 	cmp	%rdi, PS_TOP(%r8)
@@ -226,7 +226,7 @@ arch_call:
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	mov	%fs:PT_WRITER(%rcx), %rcx
 	rdtsc
 	cmp	%edx, RW_TIME_HI(%rcx)

@@ -79,7 +79,7 @@
 .endm
 
 .macro end
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	movq	$0, %fs:PT_RUNNING(%rcx)
 .endm
 
@@ -199,7 +199,7 @@
 	keep_registers ENTRY_CFA
 	mov	$ID_MASK, %r9d
 	and	ENTRY_WORD(%rbx), %r9d
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	begin	.Lcall_slow
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* who, and start */
@@ -236,7 +236,7 @@
 	.cfi_def_cfa_offset 24
 	keep_registers ENTRY_CFA
 	lea	ENTRY_S(%rbx), %rsi
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	mov	%rsi, %rdi
 	shr	$GRANULE_BITS, %rdi
 	cmp	%rdi, %fs:PT_TIMED(%rcx)
@@ -273,7 +273,7 @@
 	jnz	.Lentry_unwanted
 .Lentry_push:
 	lea	ENTRY_S(%rbx), %rsi
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	mov	%fs:PT_STACK(%rcx), %r8
 	cmp	PS_TOP(%r8), %rsi
 	jae	.Lentry_late			/* frames are gone, or another stack */
@@ -357,7 +357,7 @@
 	recorder arch_exit_handled
 	CFI_RETURN_BY_MIRROR
 	keep_registers EXIT_CFA
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	mov	%fs:PT_STACK(%rcx), %r8
 	lea	EXIT_S(%rbx), %rsi
 	cmp	%rsi, PS_TOP(%r8)
@@ -387,7 +387,7 @@
 	mov	HT_BODIES(%r10), %rdx
 	mov	(%rdx, %r9, 8), %rdx
 	sub	%rcx, %rdx
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	mov	%fs:PT_STACK(%rcx), %r8
 	pop_frame
 	call_handler 1, HOW_EXIT
@@ -400,7 +400,7 @@
 
 	.cfi_restore_state
 .Lexit_nobody:
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	mov	%fs:PT_STACK(%rcx), %r8
 	pop_frame
 	jmp	.Lexit_end

@@ -44,7 +44,7 @@
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	lea	64(%rsp), %rsi
 	mov	%rsi, %rdi
 	shr	$GRANULE_BITS, %rdi
@@ -124,7 +124,7 @@
 	rdtsc
 	shl	$32, %rdx
 	or	%rdx, %rax
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	lea	56(%rsp), %rdi
 	mov	%rdi, %rsi
 	shr	$GRANULE_BITS, %rsi
@@ -215,7 +215,7 @@
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	lea	64(%rsp), %rsi			/* S */
 	mov	%rsi, %rdi
 	shr	$GRANULE_BITS, %rdi
@@ -271,7 +271,7 @@
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	rdtsc
-	mov	probe_thread@gottpoff(%rip), %rcx
+	thread_offset %rcx
 	lea	48(%rsp), %rdi			/* S */
 	mov	%rdi, %rsi
 	shr	$GRANULE_BITS, %rsi
