@@ -6,24 +6,11 @@
  * rdi are changed.  The area's header must hold nothing that is not written:
  * xrstor takes it for a fault.  Context: probe.
  */
+#include <function.inc>
+
 #define HEADER 512
 
 	.text
-
-.macro function name
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 4
-\name:
-	.cfi_startproc
-.endm
-
-.macro function_end name
-	ret
-	.cfi_endproc
-	.size	\name, . - \name
-.endm
 
 .macro components
 	mov	agent_vectors_mask(%rip), %eax
@@ -41,27 +28,32 @@
 	clear_header
 	components
 	xsavec64 (%rdi)
+	ret
 	function_end agent_vectors_xsavec
 
 	function agent_vectors_xsave
 	clear_header
 	components
 	xsave64	(%rdi)
+	ret
 	function_end agent_vectors_xsave
 
 	function agent_vectors_xrstor
 	components
 	xrstor64 (%rdi)
+	ret
 	function_end agent_vectors_xrstor
 
 	function agent_vectors_fxsave
 	clear_header
 	movq	$3, HEADER(%rdi)		/* x87 and SSE are there */
 	fxsave64 (%rdi)
+	ret
 	function_end agent_vectors_fxsave
 
 	function agent_vectors_fxrstor
 	fxrstor64 (%rdi)
+	ret
 	function_end agent_vectors_fxrstor
 
 /* Where handlers of signals return to, by which unwinders know them; so no rule of ours may cover it. */

@@ -27,52 +27,19 @@
 	.text
 
 /* Stack on entry: 0 return address in the stub, 8 word, 16 = S return address. */
-	.globl	arch_entry_fast
-	.hidden	arch_entry_fast
-	.type	arch_entry_fast, @function
-	.p2align 6
-arch_entry_fast:
-	.cfi_startproc
+	function arch_entry_fast, 6
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	thread_offset %rcx
-	lea	64(%rsp), %rsi			/* S */
-	mov	%rsi, %rdi
-	shr	$GRANULE_BITS, %rdi
-	cmp	%rdi, %fs:PT_GRANULE(%rcx)
-	jne	.Lentry_slow			/* another granule than the last call's */
-	mov	%fs:PT_STACK(%rcx), %r8
-	cmp	PS_TOP(%r8), %rsi
-	jae	.Lentry_slow			/* frames are gone, or another stack */
-	cmp	PS_LOW(%r8), %rsi
-	jb	.Lentry_slow			/* another stack */
-	mov	%rsi, %rdi
-	btc	$MIRROR_BIT, %rdi
-	xor	$MIRROR_SKEW, %rdi
-	cmpq	$0, (%rdi)
-	jne	.Lentry_slow			/* a tail call, or a stale frame */
+	find_frame PT_GRANULE, .Lentry_slow
 	mov	%fs:PT_WRITER(%rcx), %rsi
 	rdtsc
 	cmp	%edx, RW_TIME_HI(%rsi)
 	jne	.Lentry_slow
-	mov	$8, %edx
-	xadd	%rdx, RW_CURSOR(%rsi)		/* take a slot */
-	mov	%rdx, %rcx
-	sub	RW_BASE(%rsi), %rcx		/* one load decides: see ring/writer.h */
-	cmp	RW_SPAN(%rsi), %rcx
-	jae	.Lentry_slow
-	mov	56(%rsp), %esi
-	shl	$32, %rsi
-	or	%rax, %rsi
-	mov	%rsi, (%rdx)			/* the record: visible from here on */
+	take_slot .Lentry_slow
+	put_record 56(%rsp)
 	lea	64(%rsp), %rsi
-	mov	(%rsi), %rax
-	mov	%rax, (%rdi)
-	btc	$LINK_BIT, %rdi
-	xor	$LINK_SKEW, %rdi
-	mov	PS_TOP(%r8), %rax
-	mov	%rax, (%rdi)
+	link_frame
 	mov	%rsi, PS_TOP(%r8)
 .Lentry_done:
 	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
@@ -95,39 +62,22 @@ arch_entry_to_c:
 	test	%eax, %eax
 	jz	.Lentry_done
 	/* Not traced: go to the body with the return address still in S. */
-	mov	48(%rsp), %rax			/* at the stub's `call body` */
-	movslq	1(%rax), %rdx
-	lea	5(%rax,%rdx), %rax
-	mov	%rax, 56(%rsp)
-	xor	%eax, %eax
-	rdsspq	%rax				/* a no-op without a shadow stack */
-	test	%rax, %rax
-	jz	1f
-	mov	$1, %eax
-	incsspq	%rax				/* the call from the stub is not returned to */
-1:
+	leave_stub 48, %rsp
 	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	lea	16(%rsp), %rsp			/* = S */
 	.cfi_adjust_cfa_offset -16
 	jmp	*-8(%rsp)			/* in the red zone: handlers keep off */
-	.cfi_endproc
-	.size	arch_entry_fast, . - arch_entry_fast
+	function_end arch_entry_fast
 
 /* An entry that goes to C at once; C gets (slot, word, where the return address is). */
 .macro entry_in_c name, function
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 4
-\name:
-	.cfi_startproc
+	function \name
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	lea	\function(%rip), %rax
 	jmp	.Lentry_c
-	.cfi_endproc
-	.size	\name, . - \name
+	function_end \name
 .endm
 
 	entry_in_c arch_entry_full, probe_graph_entry_full
@@ -135,12 +85,7 @@ arch_entry_to_c:
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
 
 /* Stack on entry: 0 = S word. */
-	.globl	arch_exit_fast
-	.hidden	arch_exit_fast
-	.type	arch_exit_fast, @function
-	.p2align 6
-arch_exit_fast:
-	.cfi_startproc
+	function arch_exit_fast, 6
 	CFI_RETURN_BY_MIRROR
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
@@ -153,24 +98,9 @@ arch_exit_fast:
 	mov	%fs:PT_WRITER(%rcx), %rsi
 	cmp	%edx, RW_TIME_HI(%rsi)
 	jne	.Lexit_slow
-	mov	$8, %edx
-	xadd	%rdx, RW_CURSOR(%rsi)
-	mov	%rdx, %rcx
-	sub	RW_BASE(%rsi), %rcx
-	cmp	RW_SPAN(%rsi), %rcx
-	jae	.Lexit_slow
-	mov	48(%rsp), %esi
-	shl	$32, %rsi
-	or	%rax, %rsi
-	mov	%rsi, (%rdx)
-	btc	$MIRROR_BIT, %rdi
-	xor	$MIRROR_SKEW, %rdi
-	mov	(%rdi), %rax
-	mov	%rax, 48(%rsp)
-	movq	$0, (%rdi)
-	btc	$LINK_BIT, %rdi
-	xor	$LINK_SKEW, %rdi
-	mov	(%rdi), %rsi			/* slot of the next outer frame */
+	take_slot .Lexit_slow
+	put_record 48(%rsp)
+	unlink_frame 48(%rsp)
 	mov	%rsi, PS_TOP(%r8)
 .Lexit_done:
 	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
@@ -191,23 +121,16 @@ arch_exit_to_c:
 	call	*%rax				/* puts the return address into S */
 	restore	%r11, %r10, %r9
 	jmp	.Lexit_done
-	.cfi_endproc
-	.size	arch_exit_fast, . - arch_exit_fast
+	function_end arch_exit_fast
 
 .macro exit_in_c name, function
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 4
-\name:
-	.cfi_startproc
+	function \name
 	CFI_RETURN_BY_MIRROR
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	lea	\function(%rip), %rax
 	jmp	.Lexit_c
-	.cfi_endproc
-	.size	\name, . - \name
+	function_end \name
 .endm
 
 	exit_in_c arch_exit_full, probe_graph_exit_full
@@ -217,12 +140,7 @@ arch_exit_to_c:
  * Tracer "function": a record of two words and on to the body.
  * Stack on entry: 0 return address in the stub, 8 word, 16 = S return address.
  */
-	.globl	arch_call
-	.hidden	arch_call
-	.type	arch_call, @function
-	.p2align 6
-arch_call:
-	.cfi_startproc
+	function arch_call, 6
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi
@@ -239,10 +157,7 @@ arch_call:
 	jae	.Lcall_slow
 	mov	48(%rsp), %rcx			/* the caller */
 	mov	%rcx, 8(%rdx)
-	mov	40(%rsp), %esi
-	shl	$32, %rsi
-	or	%rax, %rsi
-	mov	%rsi, (%rdx)
+	put_record 40(%rsp)
 .Lcall_done:
 	restore	%rsi, %rcx, %rdx, %rax
 	ret	$8				/* rsp = S; the stub jumps to the body */
@@ -256,16 +171,10 @@ arch_call:
 	call	probe_call
 	restore	%r11, %r10, %r9, %r8, %rdi
 	jmp	.Lcall_done
-	.cfi_endproc
-	.size	arch_call, . - arch_call
+	function_end arch_call
 
 /* long arch_thread_start(flags, stack_top, fn, arg, child_tid) */
-	.globl	arch_thread_start
-	.hidden	arch_thread_start
-	.type	arch_thread_start, @function
-	.p2align 4
-arch_thread_start:
-	.cfi_startproc
+	function arch_thread_start
 	endbr64
 	sub	$16, %rsi
 	mov	%rdx, (%rsi)
@@ -286,8 +195,7 @@ arch_thread_start:
 	mov	$60, %eax			/* exit: this thread alone */
 	syscall
 	ud2
-	.cfi_endproc
-	.size	arch_thread_start, . - arch_thread_start
+	function_end arch_thread_start
 
 /* A page of text that is the program's to run nowhere: ways to change text are tried out on it (patch/poke.c). */
 	.section .text.scratch, "ax", @progbits

@@ -97,6 +97,16 @@
 	jz	\slow
 .endm
 
+/* Its entry handler to r11, where the function's row was; with flags, zero = none.  rdx: the function. */
+.macro the_entry
+	mov	HT_BODIES(%r10), %rdx
+	shr	$32, %r11
+	mov	(%rdx, %r9, 8), %rdx
+	sub	%r11, %rdx
+	mov	HS_ENTRY(%rdi), %r11
+	test	%r11, %r11
+.endm
+
 /* rsi: S, whose frame is the stack's (r8) innermost.  As in arch_exit_fast. */
 .macro pop_frame
 	place	%rcx, MIRROR_MASK
@@ -174,18 +184,8 @@
 .endm
 
 .macro recorder name
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 6
-\name:
-	.cfi_startproc
+	function \name, 6
 	.cfi_personality 0x1b, probe_handled_unwound	/* relative to itself, 4 bytes */
-.endm
-
-.macro recorder_end name
-	.cfi_endproc
-	.size	\name, . - \name
 .endm
 
 	.text
@@ -209,12 +209,7 @@
 	and	$~HW_SESSION, %edx		/* nobody else records it: who waits for no exit does not */
 	jz	.Lcall_end
 	the_slot .Lcall_slow
-	mov	HT_BODIES(%r10), %rdx
-	shr	$32, %r11
-	mov	(%rdx, %r9, 8), %rdx
-	sub	%r11, %rdx
-	mov	HS_ENTRY(%rdi), %r11
-	test	%r11, %r11
+	the_entry
 	jz	.Lcall_end
 	lea	ENTRY_S(%rbx), %rsi
 	call_handler 0, HOW_CALL
@@ -229,7 +224,7 @@
 .Lcall_slow:
 	mov	$HOW_CALL, %esi
 	jmp	.Lentry_in_c
-	recorder_end arch_call_handled
+	function_end arch_call_handled
 
 /* Stack on entry: as above. */
 	recorder arch_entry_handled
@@ -261,12 +256,7 @@
 	jz	.Lentry_push
 	the_slot .Lentry_slow
 	mov	%eax, %r12d
-	mov	HT_BODIES(%r10), %rdx
-	shr	$32, %r11
-	mov	(%rdx, %r9, 8), %rdx
-	sub	%r11, %rdx
-	mov	HS_ENTRY(%rdi), %r11
-	test	%r11, %r11
+	the_entry
 	jz	.Lentry_unseen
 	call_handler 0, HOW_ENTRY
 	test	%eax, %eax
@@ -334,24 +324,15 @@
 	test	%eax, %eax
 	jz	.Lentry_done
 	/* Its return does not come by here: go to the body with the return address still in S, as entry.S does. */
-	mov	ENTRY_RET(%rbx), %rax		/* at the stub's `call body` */
-	movslq	1(%rax), %rdx
-	lea	5(%rax,%rdx), %rax
-	mov	%rax, ENTRY_WORD(%rbx)
-	xor	%eax, %eax
-	rdsspq	%rax
-	test	%rax, %rax
-	jz	3f
-	mov	$1, %eax
-	incsspq	%rax
-3:	mov	H_R12(%rbx), %r12
+	leave_stub ENTRY_RET, %rbx
+	mov	H_R12(%rbx), %r12
 	mov	H_RBP(%rbx), %rbp
 	give_back ENTRY_CFA
 	lea	16(%rsp), %rsp			/* = S */
 	.cfi_adjust_cfa_offset -16
 	jmp	*-8(%rsp)
 	.cfi_restore_state
-	recorder_end arch_entry_handled
+	function_end arch_entry_handled
 
 /* Stack on entry: 0 = S word. */
 	recorder arch_exit_handled
@@ -411,6 +392,6 @@
 	mov	$HOW_EXIT, %esi
 	in_c	probe_handled_leave, arch_handled_again_exit, probe_handled_left
 	jmp	.Lexit_done
-	recorder_end arch_exit_handled
+	function_end arch_exit_handled
 
 	.section .note.GNU-stack, "", @progbits

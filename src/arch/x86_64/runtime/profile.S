@@ -16,49 +16,15 @@
 #define ID_MASK	     0x0fffffff
 #define LONGEST_BITS 40				/* of a duration that has a bucket of its own (CALLTAP_PROFILE_BUCKETS) */
 
-/* From one of S's places in the planes to another. */
-.macro flip reg, bit, skew
-	btc	$\bit, \reg
-	xor	$\skew, \reg
-.endm
-
-.macro recorder name
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 6
-\name:
-	.cfi_startproc
-.endm
-
-.macro recorder_end name
-	.cfi_endproc
-	.size	\name, . - \name
-.endm
-
 /*
  * Stack on entry: 0 return address in the stub, 8 word, 16 = S return address.
  * rsi: S; rdi: its place in a plane; r8: the stack; rdx: the table; rcx: the function's entry in it.
  */
-	recorder arch_entry_profile
+	function arch_entry_profile, 6
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	thread_offset %rcx
-	lea	64(%rsp), %rsi
-	mov	%rsi, %rdi
-	shr	$GRANULE_BITS, %rdi
-	cmp	%rdi, %fs:PT_TIMED(%rcx)
-	jne	.Lentry_slow
-	mov	%fs:PT_STACK(%rcx), %r8
-	cmp	PS_TOP(%r8), %rsi
-	jae	.Lentry_slow			/* frames are gone, or another stack */
-	cmp	PS_LOW(%r8), %rsi
-	jb	.Lentry_slow			/* another stack */
-	mov	%rsi, %rdi
-	flip	%rdi, MIRROR_BIT, MIRROR_SKEW
-	cmpq	$0, (%rdi)
-	jne	.Lentry_slow			/* a tail call, or a stale frame */
+	find_frame PT_TIMED, .Lentry_slow
 	mov	%fs:PT_TABLE(%rcx), %rdx
 	mov	$ID_MASK, %ecx
 	and	56(%rsp), %ecx
@@ -69,11 +35,7 @@
 	cmpq	$0, PE_OUTER(%rcx)
 	jne	.Lentry_again
 .Lentry_known:
-	mov	(%rsi), %rax
-	mov	%rax, (%rdi)
-	flip	%rdi, LINK_BIT, LINK_SKEW
-	mov	PS_TOP(%r8), %rax
-	mov	%rax, (%rdi)
+	link_frame
 	flip	%rdi, ENTERED_BIT, ENTERED_SKEW
 	rdtsc
 	shl	$32, %rdx
@@ -110,14 +72,14 @@
 .Lentry_slow:
 	lea	probe_graph_entry(%rip), %rax
 	jmp	arch_entry_to_c
-	recorder_end arch_entry_profile
+	function_end arch_entry_profile
 
 /*
  * Stack on entry: 0 = S word.
  * rdi: S, or its place in a plane, and for a while the table; r8: the stack; rax: the call's ticks; r9: those without
  * its callees'; rsi: its function's entry in the table; rdx: where its bucket is.
  */
-	recorder arch_exit_profile
+	function arch_exit_profile, 6
 	CFI_RETURN_BY_MIRROR
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8, %r9
@@ -187,12 +149,7 @@
 	jne	1f				/* the inner call of a recursion */
 	movq	$0, PE_OUTER(%rsi)
 	add	%rax, PE_TOTAL(%rsi)
-1:	flip	%rdi, MIRROR_BIT, MIRROR_SKEW
-	mov	(%rdi), %rcx
-	mov	%rcx, 56(%rsp)
-	movq	$0, (%rdi)
-	flip	%rdi, LINK_BIT, LINK_SKEW
-	mov	(%rdi), %rsi			/* slot of the next outer frame */
+1:	unlink_frame 56(%rsp), %rcx
 	cmp	PS_END(%r8), %rsi
 	jae	1f
 	mov	%rsi, %rdi
@@ -208,28 +165,14 @@
 	lea	probe_graph_exit(%rip), %rax
 	restore	%r9
 	jmp	arch_exit_to_c
-	recorder_end arch_exit_profile
+	function_end arch_exit_profile
 
 /* function_graph's entry, and the time beside the frame. */
-	recorder arch_entry_timed
+	function arch_entry_timed, 6
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	thread_offset %rcx
-	lea	64(%rsp), %rsi			/* S */
-	mov	%rsi, %rdi
-	shr	$GRANULE_BITS, %rdi
-	cmp	%rdi, %fs:PT_TIMED(%rcx)
-	jne	.Ltimed_slow
-	mov	%fs:PT_STACK(%rcx), %r8
-	cmp	PS_TOP(%r8), %rsi
-	jae	.Ltimed_slow
-	cmp	PS_LOW(%r8), %rsi
-	jb	.Ltimed_slow
-	mov	%rsi, %rdi
-	flip	%rdi, MIRROR_BIT, MIRROR_SKEW
-	cmpq	$0, (%rdi)
-	jne	.Ltimed_slow
+	find_frame PT_TIMED, .Ltimed_slow
 	mov	%fs:PT_WRITER(%rcx), %rsi
 	rdtsc
 	cmp	%edx, RW_TIME_HI(%rsi)
@@ -248,11 +191,7 @@
 	or	%rax, %rsi
 	mov	%rsi, (%rcx)			/* the record */
 	lea	64(%rsp), %rsi
-	mov	(%rsi), %rax
-	mov	%rax, (%rdi)
-	flip	%rdi, LINK_BIT, LINK_SKEW
-	mov	PS_TOP(%r8), %rax
-	mov	%rax, (%rdi)
+	link_frame
 	flip	%rdi, ENTERED_BIT, ENTERED_SKEW
 	mov	%rdx, (%rdi)
 	mov	%rsi, PS_TOP(%r8)
@@ -263,10 +202,10 @@
 .Ltimed_slow:
 	lea	probe_graph_entry(%rip), %rax
 	jmp	arch_entry_to_c
-	recorder_end arch_entry_timed
+	function_end arch_entry_timed
 
 /* function_graph's exit, unless the call took longer than the function's limit.  0 = it has none. */
-	recorder arch_exit_trigger
+	function arch_exit_trigger, 6
 	CFI_RETURN_BY_MIRROR
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
@@ -298,23 +237,10 @@
 	dec	%rdx
 	cmp	%rdx, %rcx
 	jb	.Ltrigger_slow			/* too long */
-1:	mov	$8, %edx
-	xadd	%rdx, RW_CURSOR(%rsi)
-	mov	%rdx, %rcx
-	sub	RW_BASE(%rsi), %rcx
-	cmp	RW_SPAN(%rsi), %rcx
-	jae	.Ltrigger_slow
-	mov	48(%rsp), %esi
-	shl	$32, %rsi
-	or	%rax, %rsi
-	mov	%rsi, (%rdx)
+1:	take_slot .Ltrigger_slow
+	put_record 48(%rsp)
 	lea	48(%rsp), %rdi
-	flip	%rdi, MIRROR_BIT, MIRROR_SKEW
-	mov	(%rdi), %rax
-	mov	%rax, 48(%rsp)
-	movq	$0, (%rdi)
-	flip	%rdi, LINK_BIT, LINK_SKEW
-	mov	(%rdi), %rsi
+	unlink_frame 48(%rsp)
 	mov	%rsi, PS_TOP(%r8)
 	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	ret
@@ -323,14 +249,14 @@
 .Ltrigger_slow:
 	lea	probe_trigger_exit(%rip), %rax
 	jmp	arch_exit_to_c
-	recorder_end arch_exit_trigger
+	function_end arch_exit_trigger
 
-	recorder arch_exit_trigger_full
+	function arch_exit_trigger_full, 6
 	CFI_RETURN_BY_MIRROR
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	lea	probe_trigger_exit_full(%rip), %rax
 	jmp	arch_exit_to_c
-	recorder_end arch_exit_trigger_full
+	function_end arch_exit_trigger_full
 
 	.section .note.GNU-stack, "", @progbits
