@@ -6,78 +6,26 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <calltap/abi/handlers.h>
 #include <host/remote/remote.h>
 
+#include "fake_agent.h"
 #include "host/record/handlers.h"
 #include "host/record/triggers.h"
-#include "support.h"
 
-#define REGION	  0x7000000u
-#define HEARD_MAX 256u
-#define PATIENT	  30000
 #define TABLE	  0x7f0000001000u
 #define BIT(slot) (1u << (CALLTAP_HANDLED_FIRST + (slot)))
 
-#define FUNCTION(name)                                                                                                 \
-	void name(void);                                                                                               \
-	void name(void)                                                                                                \
-	{                                                                                                              \
-		__asm__ volatile("" ::: "memory");                                                                     \
-	}
-FUNCTION(alpha)
-FUNCTION(beta)
-FUNCTION(gamma_ray)
-
-/* A message that the agent has got, and what the rows said at that time. */
-struct heard {
-	uint32_t type, on, count, live;
-	uint64_t plan, at;
-	bool alpha, beta; /* of SWITCH: they are in it */
-	uint32_t alpha_who, beta_who;
-};
-
+static struct fake_agent *agent;
 static struct bench *bench;
 static struct image *image;
-static char folder[] = "/tmp/calltap-test-XXXXXX";
-static struct heard heard[HEARD_MAX];
-static uint32_t heard_count, alpha_at, beta_at, gamma_at;
-static bool ending;
 static int refusal;			   /* the error that HANDLERS is answered with */
 static unsigned waits;			   /* so many HANDLERS_WAITs find handlers running */
 static const struct calltap_handled *rows; /* as the agent has them */
-static pthread_t agent;
-
-static void answer_switch(struct heard *entry, const struct calltap_msg_switch *message)
-{
-	const struct calltap_msg_switch_done done = {.switched = message->count};
-
-	entry->on = message->on;
-	entry->count = message->count;
-	entry->plan = message->plan_id;
-	for (uint32_t i = 0; i < message->count; i++) {
-		entry->alpha |= message->sites[i] == alpha_at;
-		entry->beta |= message->sites[i] == beta_at;
-	}
-	assert_int_equal(live_answer(&bench->session, &bench->process, &done), 0);
-}
-
-static void answer_plan(struct heard *entry, const struct calltap_msg_plan *message)
-{
-	entry->plan = message->plan_id;
-	entry->live = message->live;
-	entry->count = message->site_count;
-	bench->process.maps[message->plan_id].region = REGION + (uint32_t)message->plan_id * CALLTAP_PAGE;
-	bench->process.stubs_open--;
-	pthread_cond_broadcast(&bench->session.answered);
-}
 
 static void answer_handlers(struct heard *entry, const struct calltap_msg_handlers *message, int fd)
 {
@@ -107,110 +55,31 @@ static uint32_t row_of(uint32_t at)
 	return rows ? rows[image->sites[at].id].who : 0;
 }
 
-union message {
-	struct calltap_msg head;
-	struct calltap_msg_plan plan;
-	struct calltap_msg_switch message;
-	struct calltap_msg_handlers handlers;
-	char bytes[CALLTAP_MSG_MAX];
-};
-
-static bool hear(union message *in, int *fd)
+/* The rows as they are when a message comes; HANDLERS brings others. */
+static void hear_rows(struct fake_agent *hearing, struct heard *entry, const union fake_message *message, int fd)
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec vec = {in, sizeof(*in)};
-	struct msghdr header = {
-		.msg_iov = &vec, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	struct pollfd poll_fd = {.fd = bench->target, .events = POLLIN};
-
-	*fd = -1;
-	if (poll(&poll_fd, 1, 10) <= 0 || recvmsg(bench->target, &header, MSG_CMSG_CLOEXEC) <= 0)
-		return false;
-	if (header.msg_controllen)
-		memcpy(fd, CMSG_DATA(&control.head), sizeof(*fd));
-	return true;
-}
-
-static void *agent_main(void *arg)
-{
-	union message in;
-	int fd;
-
-	while (!__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) {
-		struct heard *entry;
-
-		if (!hear(&in, &fd))
-			continue;
-		pthread_mutex_lock(&bench->session.lock);
-		assert_true(heard_count < HEARD_MAX);
-		entry = &heard[heard_count++];
-		*entry = (struct heard){.type = in.head.type};
-		if (image->site_count) {
-			entry->alpha_who = row_of(alpha_at);
-			entry->beta_who = row_of(beta_at);
-		}
-		if (in.head.type == CALLTAP_MSG_PLAN)
-			answer_plan(entry, &in.plan);
-		else if (in.head.type == CALLTAP_MSG_SWITCH)
-			answer_switch(entry, &in.message);
-		else if (in.head.type == CALLTAP_MSG_HANDLERS)
-			answer_handlers(entry, &in.handlers, fd);
-		else if (in.head.type == CALLTAP_MSG_HANDLERS_WAIT)
-			answer_wait();
-		pthread_mutex_unlock(&bench->session.lock);
-		if (fd >= 0)
-			close(fd);
+	if (image->site_count) {
+		entry->alpha_who = row_of(hearing->alpha);
+		entry->beta_who = row_of(hearing->beta);
 	}
-	return NULL;
-}
-
-static uint32_t place_of(const char *name)
-{
-	for (uint32_t i = 0; i < image->site_count; i++)
-		if (!strcmp(image->sources[i]->symbol, name))
-			return i;
-	fail_msg("no site of %s", name);
-	return 0;
-}
-
-static void decide(void)
-{
-	assert_int_equal(image_decide(&bench->session.images, image), 0);
-	alpha_at = place_of("alpha");
-	beta_at = place_of("beta");
-	gamma_at = place_of("gamma_ray");
-	bench->process.maps[0].base = (uint64_t)(uintptr_t)alpha - image->sources[alpha_at]->function;
+	if (message->head.type == CALLTAP_MSG_HANDLERS)
+		answer_handlers(entry, &message->handlers, fd);
+	else if (message->head.type == CALLTAP_MSG_HANDLERS_WAIT)
+		answer_wait();
 }
 
 static void begin(const char *tracer, bool decided)
 {
-	struct session *session;
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-
-	bench = bench_create(CALLTAP_MODE_BLOCK);
-	session = &bench->session;
-	session->settings = (struct settings){.options = bench->options, .tracing = true};
-	session->settings.options.tracer = tracer_find(tracer);
-	session->images.all = true;
-	steer_take(session, &session->settings);
-	assert_int_equal(images_get(&image, &session->images, fd, "/proc/self/exe", false), 0);
-	close(fd);
-	bench->process.maps = calloc(1, sizeof(*bench->process.maps));
-	bench->process.maps[0] = (struct target_map){.image = image, .region = REGION, .mapped = true};
-	bench->process.map_count = 1;
-	bench->process.greeted = bench->process.welcome = true;
+	agent = fake_agent_create(tracer);
+	bench = agent->bench;
+	image = agent->image;
+	bench->session.images.all = true;
+	agent->more = hear_rows;
 	if (decided)
-		decide();
-	heard_count = 0;
+		fake_agent_decide(agent);
 	refusal = 0;
 	waits = 0;
-	ending = false;
-	assert_int_equal(steer_begin(session, getpid(), NULL), 0);
-	assert_non_null(session->remote);
-	assert_int_equal(pthread_create(&agent, NULL, agent_main, NULL), 0);
+	fake_agent_begin(agent);
 }
 
 static int setup(void **state)
@@ -235,14 +104,11 @@ static int teardown(void **state)
 {
 	struct handlers *handlers = bench->session.images.handlers;
 
-	__atomic_store_n(&ending, true, __ATOMIC_RELEASE);
-	pthread_join(agent, NULL);
-	steer_end(&bench->session);
+	fake_agent_end(agent);
+	handlers_destroy(handlers);
 	if (rows)
 		munmap((void *)rows, CALLTAP_HANDLED_MAX * sizeof(*rows));
 	rows = NULL;
-	bench_destroy(bench);
-	handlers_destroy(handlers);
 	return 0;
 }
 
@@ -253,9 +119,9 @@ static int64_t ask(struct remote_handlers asked, struct calltap_diag *diag)
 	uint64_t functions = 0;
 	int connected, ret;
 
-	heard_count = 0;
+	agent->heard_count = 0;
 	asked.table = TABLE;
-	asked.timeout_ms = PATIENT;
+	asked.timeout_ms = FAKE_PATIENCE_MS;
 	assert_int_equal(remote_connect(&connected, getpid(), &own), 0);
 	ret = remote_ask_handlers(connected, &asked, &functions, diag ? diag : &own);
 	close(connected);
@@ -276,18 +142,7 @@ static int64_t take(uint32_t slot)
 
 static int set(const char *word)
 {
-	const struct remote_request request = {
-		.verb = "set", .words = &word, .count = 1, .fd = -1, .timeout_ms = PATIENT};
-	struct calltap_diag diag;
-	char *answer = NULL;
-	int connected, ret;
-
-	heard_count = 0;
-	assert_int_equal(remote_connect(&connected, getpid(), &diag), 0);
-	ret = remote_ask(connected, &request, &answer, &diag);
-	close(connected);
-	free(answer);
-	return ret;
+	return fake_agent_set(agent, word, NULL);
 }
 
 static uint16_t flags_of(uint32_t at)
@@ -297,42 +152,42 @@ static uint16_t flags_of(uint32_t at)
 
 static void check_heard(uint32_t at, uint32_t type)
 {
-	assert_true(at < heard_count);
-	assert_int_equal(heard[at].type, type);
+	assert_true(at < agent->heard_count);
+	assert_int_equal(agent->heard[at].type, type);
 }
 
 /* The rows, then stubs, then sites; and back. */
 static void one_comes_and_goes(void **state)
 {
 	assert_int_equal(add(3, "alpha", true, false), 1);
-	assert_int_equal(heard_count, 3);
+	assert_int_equal(agent->heard_count, 3);
 	check_heard(0, CALLTAP_MSG_HANDLERS);
-	assert_int_equal(heard[0].at, TABLE);
+	assert_int_equal(agent->heard[0].at, TABLE);
 	check_heard(1, CALLTAP_MSG_PLAN);
-	assert_int_equal(heard[1].live, CALLTAP_PLAN_STUBS);
+	assert_int_equal(agent->heard[1].live, CALLTAP_PLAN_STUBS);
 	check_heard(2, CALLTAP_MSG_SWITCH);
-	assert_true(heard[2].on && heard[2].alpha && heard[2].plan == 1);
-	assert_int_equal(heard[2].count, 1); /* the others' stubs are as good */
-	assert_int_equal(heard[2].alpha_who, CALLTAP_HANDLED_RECORD | BIT(3));
-	assert_int_equal(heard[2].beta_who, 0);
-	assert_int_equal(flags_of(alpha_at), CALLTAP_SITE_HANDLED);
-	assert_int_equal(flags_of(beta_at), 0);
-	assert_int_equal(rows[image->sites[alpha_at].id].start, image->sources[alpha_at]->address +
-									image->sources[alpha_at]->body_off -
-									image->sources[alpha_at]->function);
+	assert_true(agent->heard[2].on && agent->heard[2].alpha && agent->heard[2].plan == 1);
+	assert_int_equal(agent->heard[2].count, 1); /* the others' stubs are as good */
+	assert_int_equal(agent->heard[2].alpha_who, CALLTAP_HANDLED_RECORD | BIT(3));
+	assert_int_equal(agent->heard[2].beta_who, 0);
+	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED);
+	assert_int_equal(flags_of(agent->beta), 0);
+	assert_int_equal(rows[image->sites[agent->alpha].id].start, image->sources[agent->alpha]->address +
+									    image->sources[agent->alpha]->body_off -
+									    image->sources[agent->alpha]->function);
 	/* Handlers that run are waited for, and the row stays as long as the site may lead to it. */
 	waits = 2;
 	assert_int_equal(take(3), 0);
-	assert_int_equal(heard_count, 4);
+	assert_int_equal(agent->heard_count, 4);
 	check_heard(0, CALLTAP_MSG_SWITCH);
-	assert_true(heard[0].on && heard[0].alpha && heard[0].plan == 0);
-	assert_int_equal(heard[0].alpha_who, CALLTAP_HANDLED_RECORD | BIT(3));
+	assert_true(agent->heard[0].on && agent->heard[0].alpha && agent->heard[0].plan == 0);
+	assert_int_equal(agent->heard[0].alpha_who, CALLTAP_HANDLED_RECORD | BIT(3));
 	for (uint32_t i = 1; i < 4; i++) {
 		check_heard(i, CALLTAP_MSG_HANDLERS_WAIT);
-		assert_int_equal(heard[i].alpha_who, 0);
+		assert_int_equal(agent->heard[i].alpha_who, 0);
 	}
-	assert_int_equal(flags_of(alpha_at), 0);
-	assert_false(image->off[alpha_at]);
+	assert_int_equal(flags_of(agent->alpha), 0);
+	assert_false(image->off[agent->alpha]);
 	/* What is not there can be taken away. */
 	assert_int_equal(take(3), 0);
 	assert_int_equal(take(7), 0);
@@ -343,40 +198,40 @@ static void slots_share_functions(void **state)
 {
 	assert_int_equal(add(0, "alpha", true, false), 1);
 	assert_int_equal(add(1, "alpha", false, false), 1);
-	assert_int_equal(heard_count, 0); /* the stub is there */
-	assert_int_equal(row_of(alpha_at), CALLTAP_HANDLED_RECORD | BIT(0) | BIT(1));
+	assert_int_equal(agent->heard_count, 0); /* the stub is there */
+	assert_int_equal(row_of(agent->alpha), CALLTAP_HANDLED_RECORD | BIT(0) | BIT(1));
 	assert_int_equal(add(0, "beta", true, false), 1);
-	assert_int_equal(row_of(alpha_at), CALLTAP_HANDLED_RECORD | BIT(1));
-	assert_int_equal(row_of(beta_at), CALLTAP_HANDLED_RECORD | BIT(0));
-	assert_int_equal(flags_of(alpha_at), CALLTAP_SITE_HANDLED);
-	assert_int_equal(flags_of(beta_at), CALLTAP_SITE_HANDLED);
+	assert_int_equal(row_of(agent->alpha), CALLTAP_HANDLED_RECORD | BIT(1));
+	assert_int_equal(row_of(agent->beta), CALLTAP_HANDLED_RECORD | BIT(0));
+	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED);
+	assert_int_equal(flags_of(agent->beta), CALLTAP_SITE_HANDLED);
 	assert_int_equal(take(0), 0);
-	assert_int_equal(row_of(beta_at), 0);
-	assert_int_equal(row_of(alpha_at), CALLTAP_HANDLED_RECORD | BIT(1));
+	assert_int_equal(row_of(agent->beta), 0);
+	assert_int_equal(row_of(agent->alpha), CALLTAP_HANDLED_RECORD | BIT(1));
 }
 
 /* Nothing is recorded: what nobody waits for the end of needs no frame. */
 static void without_a_tracer(void **state)
 {
-	assert_true(image->off[alpha_at]);
+	assert_true(image->off[agent->alpha]);
 	assert_int_equal(add(0, "alpha", false, false), 1);
-	assert_int_equal(flags_of(alpha_at), CALLTAP_SITE_HANDLED | CALLTAP_SITE_CALL);
-	assert_int_equal(row_of(alpha_at), BIT(0));
-	assert_true(!image->off[alpha_at] && image->off[beta_at]);
+	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED | CALLTAP_SITE_CALL);
+	assert_int_equal(row_of(agent->alpha), BIT(0));
+	assert_true(!image->off[agent->alpha] && image->off[agent->beta]);
 	assert_int_equal(add(1, "beta", true, false), 1);
-	assert_int_equal(flags_of(alpha_at), CALLTAP_SITE_HANDLED);
-	assert_int_equal(flags_of(beta_at), CALLTAP_SITE_HANDLED);
+	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED);
+	assert_int_equal(flags_of(agent->beta), CALLTAP_SITE_HANDLED);
 	assert_int_equal(image->variant_count, 3);
 	/* All choices take the same stubs. */
 	assert_int_equal(add(2, "gamma*", true, false), 1);
 	assert_int_equal(add(1, "gamma*", true, false), 1);
 	assert_int_equal(image->variant_count, 3);
 	assert_int_equal(take(0), 0);
-	assert_int_equal(heard[0].type, CALLTAP_MSG_SWITCH);
-	assert_false(heard[0].on);
-	assert_int_equal(heard[0].alpha_who, BIT(0));
-	assert_int_equal(row_of(alpha_at), 0);
-	assert_true(image->off[alpha_at]);
+	assert_int_equal(agent->heard[0].type, CALLTAP_MSG_SWITCH);
+	assert_false(agent->heard[0].on);
+	assert_int_equal(agent->heard[0].alpha_who, BIT(0));
+	assert_int_equal(row_of(agent->alpha), 0);
+	assert_true(image->off[agent->alpha]);
 }
 
 /* Whether and how it is recorded stands in the row. */
@@ -384,35 +239,35 @@ static void settings_go_on_beside(void **state)
 {
 	assert_int_equal(add(0, "alpha", true, false), 1);
 	assert_int_equal(set("max-depth=3"), 0);
-	assert_int_equal(row_of(alpha_at), BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_FULL_ENTRY |
-						   CALLTAP_HANDLED_FULL_EXIT | CALLTAP_HANDLED_GATED);
+	assert_int_equal(row_of(agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_FULL_ENTRY |
+						       CALLTAP_HANDLED_FULL_EXIT | CALLTAP_HANDLED_GATED);
 	check_heard(0, CALLTAP_MSG_SET);
 	check_heard(1, CALLTAP_MSG_HANDLERS_WAIT); /* the limit is there before rows want it looked at */
-	assert_int_equal(heard[1].alpha_who, BIT(0) | CALLTAP_HANDLED_RECORD);
-	assert_int_equal(flags_of(alpha_at), CALLTAP_SITE_HANDLED);
-	assert_true(flags_of(beta_at) & CALLTAP_SITE_FULL_ENTRY);
+	assert_int_equal(agent->heard[1].alpha_who, BIT(0) | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED);
+	assert_true(flags_of(agent->beta) & CALLTAP_SITE_FULL_ENTRY);
 	assert_int_equal(set("max-depth="), 0);
 	assert_int_equal(set("graph=alpha"), 0);
-	assert_int_equal(row_of(alpha_at), BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_ROOT);
+	assert_int_equal(row_of(agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_ROOT);
 	assert_int_equal(set("graph="), 0);
 	assert_int_equal(set("no-graph=alpha"), 0);
-	assert_int_equal(row_of(alpha_at),
+	assert_int_equal(row_of(agent->alpha),
 			 BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_NOTREE | CALLTAP_HANDLED_GATED);
 	assert_int_equal(set("no-graph="), 0);
 	assert_int_equal(set("trace=beta"), 0);
-	assert_int_equal(row_of(alpha_at), BIT(0));
-	assert_false(image->off[alpha_at] || image->off[beta_at]);
+	assert_int_equal(row_of(agent->alpha), BIT(0));
+	assert_false(image->off[agent->alpha] || image->off[agent->beta]);
 	assert_int_equal(set("tracing=off"), 0);
-	assert_true(!image->off[alpha_at] && image->off[beta_at]);
+	assert_true(!image->off[agent->alpha] && image->off[agent->beta]);
 	assert_int_equal(set("tracing=on"), 0);
 	assert_int_equal(set("trace="), 0);
-	assert_int_equal(row_of(alpha_at), BIT(0) | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(row_of(agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD);
 	assert_int_equal(set("tracer=nop"), 0);
-	assert_int_equal(row_of(alpha_at), BIT(0));
+	assert_int_equal(row_of(agent->alpha), BIT(0));
 	assert_int_equal(set("tracer=function"), -EOPNOTSUPP);
 	assert_int_equal(set("tracer=function_graph"), 0);
 	assert_int_equal(take(0), 0);
-	assert_int_equal(flags_of(alpha_at), 0);
+	assert_int_equal(flags_of(agent->alpha), 0);
 	assert_int_equal(set("tracer=function"), 0);
 }
 
@@ -424,10 +279,10 @@ static void functions_by_address(void **state)
 	struct calltap_diag diag = {0};
 
 	assert_int_equal(ask(asked, NULL), 2);
-	assert_true(row_of(alpha_at) & BIT(1) && row_of(beta_at) & BIT(1));
+	assert_true(row_of(agent->alpha) & BIT(1) && row_of(agent->beta) & BIT(1));
 	asked.notrace = not_alpha;
 	assert_int_equal(ask(asked, NULL), 1);
-	assert_true(!row_of(alpha_at) && row_of(beta_at) & BIT(1));
+	assert_true(!row_of(agent->alpha) && row_of(agent->beta) & BIT(1));
 	asked.notrace = NULL;
 	asked.filter = gamma;
 	assert_int_equal(ask(asked, NULL), 3);
@@ -436,7 +291,7 @@ static void functions_by_address(void **state)
 	asked.address_count = 1;
 	assert_int_equal(ask(asked, &diag), -ENOENT);
 	assert_non_null(strstr(diag.text, "0x1000"));
-	assert_true(row_of(alpha_at) & BIT(1)); /* it is as it was */
+	assert_true(row_of(agent->alpha) & BIT(1)); /* it is as it was */
 	/* Without either it is all that there are. */
 	assert_int_equal(ask((struct remote_handlers){.slot = 1}, NULL), image->site_count);
 }
@@ -454,10 +309,10 @@ static void there_is_no_end_of_choices(void **state)
 	assert_true(image->variant_count < IMAGE_VARIANTS);
 	assert_true(image->dispatched);
 	assert_int_equal(add(2, "alpha", true, false), 1);
-	assert_int_equal(row_of(beta_at), CALLTAP_HANDLED_RECORD);
+	assert_int_equal(row_of(agent->beta), CALLTAP_HANDLED_RECORD);
 	assert_int_equal(take(2), 0);
-	assert_int_equal(row_of(beta_at), 0);
-	assert_int_equal(flags_of(beta_at), 0);
+	assert_int_equal(row_of(agent->beta), 0);
+	assert_int_equal(flags_of(agent->beta), 0);
 }
 
 static void refused(struct remote_handlers asked, int error, const char *why)
@@ -467,7 +322,7 @@ static void refused(struct remote_handlers asked, int error, const char *why)
 	assert_int_equal(ask(asked, &diag), error);
 	if (!strstr(diag.text, why))
 		fail_msg("'%s' does not say '%s'", diag.text, why);
-	assert_int_equal(heard_count, 0);
+	assert_int_equal(agent->heard_count, 0);
 }
 
 static void what_cannot_be_is_refused(void **state)
@@ -484,7 +339,7 @@ static void what_cannot_be_is_refused(void **state)
 	refused((struct remote_handlers){.slot = CALLTAP_HANDLERS_MAX, .filter = one}, -EINVAL, "add");
 	assert_int_equal(add(0, "alpha", true, true), 1);
 	refused((struct remote_handlers){.slot = 1, .filter = one, .data = true}, -EBUSY, "CALLTAP_OPS_DATA");
-	assert_int_equal(row_of(alpha_at) & ~1u, BIT(0));
+	assert_int_equal(row_of(agent->alpha) & ~1u, BIT(0));
 	assert_int_equal(add(0, "alpha", true, true), 1); /* that is the same one */
 	/* Another process of this user. */
 	assert_int_equal(handlers_ask(&bench->session, getpid() + 1, words, 2, nowhere, &diag), -EPERM);
@@ -502,7 +357,7 @@ static void what_cannot_be_is_refused(void **state)
 	bench->session.images.triggers = triggers;
 	refused((struct remote_handlers){.filter = one, .data = true}, -EOPNOTSUPP, "triggers");
 	assert_int_equal(ask((struct remote_handlers){.exit = true}, NULL), image->site_count - 1);
-	assert_int_equal(row_of(beta_at), 0);
+	assert_int_equal(row_of(agent->beta), 0);
 	assert_int_equal(take(0), 0);
 	bench->session.images.triggers = NULL;
 	triggers_destroy(triggers);
@@ -518,9 +373,9 @@ static void an_agent_may_refuse(void **state)
 	refusal = -ENOMEM;
 	assert_int_equal(ask((struct remote_handlers){.slot = 2}, &diag), -ENOMEM);
 	assert_non_null(strstr(diag.text, "cannot call handlers"));
-	assert_int_equal(heard_count, 1);
+	assert_int_equal(agent->heard_count, 1);
 	assert_int_equal(image->variant_count, 1);
-	assert_int_equal(image->slots[alpha_at], 0);
+	assert_int_equal(image->slots[agent->alpha], 0);
 	refusal = 0;
 	assert_int_equal(add(2, "alpha", true, false), 1);
 	check_heard(0, CALLTAP_MSG_HANDLERS);
@@ -539,13 +394,13 @@ static void later_ones_have_them_too(void **state)
 	assert_int_equal(ask(asked, NULL), 0);
 	check_heard(0, CALLTAP_MSG_HANDLERS);
 	pthread_mutex_lock(&bench->session.lock);
-	decide();
-	assert_int_equal(flags_of(alpha_at), CALLTAP_SITE_HANDLED);
-	assert_int_equal(flags_of(beta_at), 0);
-	assert_false(image->off[alpha_at]);
-	assert_int_equal(row_of(alpha_at), CALLTAP_HANDLED_RECORD | BIT(4));
+	fake_agent_decide(agent);
+	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED);
+	assert_int_equal(flags_of(agent->beta), 0);
+	assert_false(image->off[agent->alpha]);
+	assert_int_equal(row_of(agent->alpha), CALLTAP_HANDLED_RECORD | BIT(4));
 	/* Another one that is started has no handlers of its own, a forked one has its parent's. */
-	heard_count = 0;
+	agent->heard_count = 0;
 	bench->process.row.start = CALLTAP_START_FORK;
 	assert_int_equal(handlers_welcome(&bench->session, &bench->process, &bench->process), 0);
 	assert_true(!bench->process.handlers_open && bench->process.handlers_told);
@@ -556,12 +411,12 @@ static void later_ones_have_them_too(void **state)
 	assert_int_equal(bench->process.handlers_open, 1);
 	assert_int_equal(live_wait(&bench->session), 0);
 	check_heard(0, CALLTAP_MSG_HANDLERS);
-	assert_int_equal(heard[0].at, 0);
+	assert_int_equal(agent->heard[0].at, 0);
 	pthread_mutex_unlock(&bench->session.lock);
 	/* When it registers one, its agent gets to know where. */
 	assert_int_equal(add(4, "alpha", true, false), 1);
 	check_heard(0, CALLTAP_MSG_HANDLERS);
-	assert_int_equal(heard[0].at, TABLE);
+	assert_int_equal(agent->heard[0].at, TABLE);
 	assert_int_equal(take(4), 0);
 }
 
@@ -582,13 +437,13 @@ static void they_are_one_process_s(void **state)
 	pthread_mutex_unlock(&bench->session.lock);
 	assert_int_equal(ask((struct remote_handlers){.slot = 1}, &diag), -EBUSY);
 	assert_int_equal(take(1), 0);
-	assert_true(row_of(beta_at) & BIT(1)); /* it is not its */
+	assert_true(row_of(agent->beta) & BIT(1)); /* it is not its */
 	pthread_mutex_lock(&bench->session.lock);
 	bench->process.pid = other.pid;
 	bench->process.next = NULL;
 	pthread_mutex_unlock(&bench->session.lock);
 	assert_int_equal(take(1), 0);
-	assert_int_equal(row_of(beta_at), 0);
+	assert_int_equal(row_of(agent->beta), 0);
 }
 
 int main(void)
@@ -606,17 +461,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(later_ones_have_them_too, setup_early, teardown),
 		case_of(they_are_one_process_s),
 	};
-	char sockets[64];
-	int failed;
 
 	if (!machine_native()->handlers)
 		return 77;
-	if (!mkdtemp(folder))
-		return 1;
-	setenv("XDG_RUNTIME_DIR", folder, 1);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	snprintf(sockets, sizeof(sockets), "%s/calltap", folder);
-	rmdir(sockets);
-	rmdir(folder);
-	return failed;
+	return cmocka_run_group_tests(tests, fake_folder_make, fake_folder_remove);
 }
