@@ -3,58 +3,31 @@
 
     attaches.py [--rounds N] [--seed S] [--only KIND] [--long] [--build DIR] [--work DIR]
 
-A campaign is one program (test/prog/attacked.cc: exceptions, jumps, coroutines, signal storms, threads, libraries,
-children, deep recursion, long calls, 500 threads) and many rounds.  Each round draws a session (tracers, filters, modes,
-`calltap top`, triggers), a moment, and an end: by its duration, `calltap detach`, SIGTERM, kill -9; or `calltap set`
-with random settings before that.  Afterwards the program must have found each of its results right and end with its own
+The programs are those of campaigns.py.  Each round draws a session (tracers, filters, modes, `calltap top`, triggers),
+a moment, and an end: by its duration, `calltap detach`, SIGTERM, kill -9; or `calltap set` with random settings before
+that.  Afterwards the program must have found each of its results right and end with its own
 status, its text must be the files' (looked at here, and said by `attach -v`), and nothing may have grown beyond the
 first rounds: memory, mappings, descriptors, threads.  Programs that take rights from themselves while they are traced
 can be attached to once only and have a campaign of their own, with a program for each round.
 A failure prints what --seed and --only repeat it, as far as time lets it.  test/e2e/attach.py runs this, short.
 """
-import argparse
 import os
-import random
 import re
-import shutil
-import signal
 import subprocess
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path.insert(0, os.path.join(ROOT, "test", "e2e"))
-import builds  # pylint: disable=wrong-import-position  # they lie in another folder
-import cpus  # pylint: disable=wrong-import-position
-import live  # pylint: disable=wrong-import-position
-import steering  # pylint: disable=wrong-import-position
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import campaigns  # pylint: disable=wrong-import-position  # it lies in this folder, which a test may not run in
+import live  # pylint: disable=wrong-import-position  # campaigns knows where
+from campaigns import ONCE, PATIENCE  # pylint: disable=wrong-import-position
+from harness import Failure, expect  # pylint: disable=wrong-import-position
 
-STATUS = 42  # of attacked.cc
-PATIENCE = 60  # seconds
 WARM = 10  # rounds after which nothing may grow any more
 GROWTH_KB = 6000  # of memory, in all further rounds: malloc's own, and stacks that were used more deeply
 DIFFER = re.compile("([0-9]+) bytes of the process' text differ")
 SLACK = 2048  # bytes: the code of a thread that loads the agent (NATIVE_CODE_MAX)
 ERRAND = 6  # seconds: a thread that loads the agent is back by then, whatever has become of the tool
-GROWTH_MAPS = 64  # the agent's address space beside stacks that were not used before
-# What runs together in one program.
-CAMPAIGNS = {
-    "throws": ("throws", "library", "jumps", "tails"),
-    "stacks": ("coroutines", "trees", "passes", "jumps"),
-    "signals": ("signals", "signals"),
-    "threads": ("threads", "threads", "throws"),
-    "loads": ("loads", "library", "trees"),
-    "forks": ("forks", "forks", "trees"),
-    "deep": ("recurses", "recurses", "waits", "waits"),
-    "crowd": ("crowd",),
-    "unshares": ("unshares", "trees"),
-    "confines": ("confines", "trees"),
-    "mixture": ("throws", "coroutines", "signals", "threads", "loads", "forks", "recurses", "waits"),
-}
-ONCE = ("confines",)  # a process that cannot be attached to again afterwards: each round has one of its own
-BUILDS = (("gcc", "5", "-O2", "pie"), ("clang", "5", "-O2", "pie"), ("gcc", "5", "-O0", "nopie"),
-          ("gcc", "fentry", "-O2", "pie"), ("gcc", "16,8", "-O2", "cet"))
 SESSIONS = ((), (), ("-p", "function"), ("-t", "2us"), ("--max-depth", "4"), ("-g", "nested"), ("--no-graph", "nested"),
             ("-l", "leaf"), ("-l", "*deep*"), ("--no-fork",), ("--mode", "overwrite"), ("--mode", "drop"),
             ("-p", "nop"))
@@ -67,46 +40,16 @@ EARLY = re.compile("nothing was recorded|was not recorded")  # told to end befor
 ENDS = ("duration", "duration", "kill", "kill", "detach", "terminate")
 
 
-class Broken(Exception):
-    """The round failed; the text says how."""
+class Victim(campaigns.Victim):
+    """A program of a campaign, and what tools that were killed have left in it."""
 
-
-def expect(condition, text):
-    if not condition:
-        raise Broken(text)
-
-
-class Victim:
-    """A program of a campaign, with its output in a file."""
-
-    def __init__(self, arguments, folder, build, kinds):
-        os.makedirs(folder, exist_ok=True)
-        self.output = os.path.join(folder, "output")
-        program, library = (os.path.join(arguments.work, f"{name}-{builds.label(build)}") for name in ("attacked", "library"))
-        with open(self.output, "wb") as file:
-            self.process = subprocess.Popen([program, library, *kinds], stdin=subprocess.DEVNULL, stdout=file, cwd=folder,
-                                            stderr=subprocess.STDOUT, start_new_session=True)
-        self.pid, self.killed, self.kills = self.process.pid, 0, []
-        end = time.monotonic() + PATIENCE
-        while "ready" not in self.printed():
-            expect(time.monotonic() < end and self.process.poll() is None, "the program does not start")
-            time.sleep(0.01)
-
-    def printed(self):
-        with open(self.output, encoding="utf-8", errors="replace") as file:
-            return "".join(line for line in file if not line.startswith("calltap:"))
-
-    def well(self):
-        status = self.process.poll()
-        expect(status is None, f"the program ended with {status}: {self.printed()!r}")
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.killed, self.kills = 0, []
 
     def waiting(self):
         """Threads that may wait in the slack for a tool that was killed, which was to load the agent: one for each."""
         return sum(time.monotonic() < killed + ERRAND for killed in self.kills)
-
-    def size(self):
-        maps = steering.mappings(self.pid)
-        return steering.memory_kb(self.pid), len(maps), len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def agents(self):
         """Threads that the agent has left."""
@@ -118,21 +61,6 @@ class Victim:
             except OSError:
                 pass
         return found
-
-    def end(self):
-        self.well()
-        os.kill(self.pid, signal.SIGTERM)
-        try:
-            status = self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired as late:
-            raise Broken(f"the program does not end; it printed {self.printed()!r}") from late
-        expect(status == STATUS and self.printed() == f"ready {self.pid}\nall was well\n",
-               f"the program ended with {status}: {self.printed()!r}")
-
-    def stop(self):
-        if self.process.poll() is None:
-            os.killpg(self.pid, signal.SIGKILL)
-            self.process.wait()
 
 
 class Round:
@@ -197,7 +125,7 @@ class Round:
                     time.sleep(0.02)
             status = tool.wait(PATIENCE)
         except subprocess.TimeoutExpired as late:
-            raise Broken(f"{late}; the tool said {read(said)[-600:]!r}") from late
+            raise Failure(f"{late}; the tool said {read(said)[-600:]!r}") from late
         finally:
             if tool.poll() is None:
                 tool.kill()
@@ -272,45 +200,37 @@ def checked_session(arguments, victim, folder):
     return done.stdout
 
 
-def campaign(arguments, name, kinds, build):
-    """None, or what went wrong."""
-    folder = os.path.join(arguments.work, f"{name}-{builds.label(build)}")
-    shutil.rmtree(folder, ignore_errors=True)
-    chance = random.Random(f"{arguments.seed} {name}")
-    number, what, victim, settled, kept = 0, "", None, None, False
-    try:
-        victim = Victim(arguments, folder, build, kinds)
-        for number in range(arguments.rounds):
-            if number == WARM and name not in ONCE:
-                checked_session(arguments, victim, folder)
-                settled = victim.size()
-            if number and name in ONCE:
-                victim.end()
-                victim = Victim(arguments, folder, build, kinds)
-            turn = Round(arguments, victim, chance, folder)
-            what = turn.describe()
-            if arguments.verbose:
-                print(f"{name} {number}: {what}", flush=True)
-            if name in ONCE:
+class Attached(campaigns.Campaign):
+    """Sessions on one program, or, where it can be attached to once only, on as many as there are rounds."""
+
+    def rounds(self):
+        settled, kept = None, False
+        self.victim = self.another()
+        for self.number in range(self.arguments.rounds):
+            if self.number == WARM and self.name not in ONCE:
+                checked_session(self.arguments, self.victim, self.folder)
+                settled = self.victim.size()
+            if self.number and self.name in ONCE:
+                self.victim.end()
+                self.victim = self.another()
+            turn = Round(self.arguments, self.victim, self.chance, self.folder)
+            self.tell(turn.describe())
+            if self.name in ONCE:
                 turn.go()
                 continue
             status, said = turn.go_when_free()
             turn.check(status, said)
             kept = turn.keeps() or (kept and (turn.end != "duration" or status != 0))
-            if chance.random() < 0.3 and not kept:
-                same_text(victim)
-        what = "at the end"
-        if name not in ONCE:
-            checked_session(arguments, victim, folder)
-            grown(victim, settled)
-        victim.end()
-    except (Broken, OSError, subprocess.TimeoutExpired, AssertionError) as problem:
-        return f"{name}, {builds.label(build)}, seed {arguments.seed}, round {number} ({what}): {problem}; kept in {folder}"
-    finally:
-        if victim and not (arguments.keep and sys.exc_info()[0]):
-            victim.stop()
-    shutil.rmtree(folder)
-    return None
+            if self.chance.random() < 0.3 and not kept:
+                same_text(self.victim)
+        self.what = "at the end"
+        if self.name not in ONCE:
+            checked_session(self.arguments, self.victim, self.folder)
+            grown(self.victim, settled)
+        self.victim.end()
+
+    def another(self):
+        return Victim(self.arguments, self.folder, self.build, self.kinds)
 
 
 def grown(victim, settled):
@@ -322,74 +242,14 @@ def grown(victim, settled):
         memory, maps, descriptors = min(memory, now[0]), min(maps, now[1]), min(descriptors, now[2])
         time.sleep(0.02)
     expect(memory <= settled[0] + GROWTH_KB, f"{memory} KiB of memory, {settled[0]} after {WARM} rounds")
-    expect(maps <= settled[1] + GROWTH_MAPS, f"{maps} mappings, {settled[1]} after {WARM} rounds")
+    expect(maps <= settled[1] + campaigns.GROWTH_MAPS, f"{maps} mappings, {settled[1]} after {WARM} rounds")
     expect(descriptors <= settled[2] + 1, f"{descriptors} descriptors, {settled[2]} after {WARM} rounds")
 
 
-def parse():
-    parser = argparse.ArgumentParser(description="Attach to busy programs and leave them, at random moments.")
-    parser.add_argument("--rounds", type=int, default=12, help="sessions on each program (default: 12)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", action="append", choices=sorted(CAMPAIGNS), help="these campaigns alone")
-    parser.add_argument("--long", action="store_true", help="200 rounds, each campaign with each build")
-    parser.add_argument("--verbose", action="store_true", help="print each round")
-    parser.add_argument("--keep", action="store_true", help="let a program live that failed")
-    parser.add_argument("--way", type=int, help="the number of the build")
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build directory (default: build)")
-    parser.add_argument("--work", help="folder for what the runs need and leave (default: in the build directory)")
-    arguments = parser.parse_args()
-    arguments.tool = os.path.join(os.path.abspath(arguments.build), "src", "cmd", "calltap")
-    arguments.work = os.path.join(os.path.abspath(arguments.work or arguments.build), f"attaches-{os.getpid()}")
-    return arguments
-
-
-def build_programs(arguments, build):
-    cpu = cpus.CPUS["x86_64"]
-    source = "attacked.cc"
-    program, library = (os.path.join(arguments.work, f"{name}-{builds.label(build)}") for name in ("attacked", "library"))
-    builds.compile_program(cpu, build, source, program)
-    plain = (*build[:3], "cet" if build[3] == "cet" else "pie")
-    builds.compile_program(cpu, plain, source, library, flags=["-DATTACKED_LIBRARY", "-fPIC", "-no-pie", "-shared"])
-
-
-def plan_of(arguments, campaigns):
-    """[(name, kinds, build)] of the campaigns that were asked for."""
-    plan = []
-    for number, (name, kinds) in enumerate(campaigns.items()):
-        if not arguments.only or name in arguments.only:
-            way = getattr(arguments, "way", None)
-            ways = BUILDS if arguments.long else [BUILDS[(number if way is None else way) % len(BUILDS)]]
-            plan += [(name, kinds, build) for build in ways]
-    return plan
-
-
-def fought(arguments, plan, fight):
-    """Build the programs and go through the plan; how many failed.  fight() returns None, or what went wrong."""
-    failed = 0
-    for build in {build for _, _, build in plan}:
-        build_programs(arguments, build)
-    for name, kinds, build in plan:
-        began = time.monotonic()
-        problem = fight(arguments, name, kinds, build)
-        if arguments.verbose:
-            print(f"{name} {builds.label(build)}: {time.monotonic() - began:.1f} s", flush=True)
-        if problem:
-            failed += 1
-            print("FAILED " + problem, flush=True)
-    return failed
-
-
 def main():
-    arguments = parse()
-    os.makedirs(arguments.work)
-    if arguments.long:
-        arguments.rounds = max(arguments.rounds, 200)
-    plan = plan_of(arguments, CAMPAIGNS)
-    failed = fought(arguments, plan, campaign)
-    print(f"attaches: {len(plan) - failed} of {len(plan)} programs survived {arguments.rounds} sessions each, seed {arguments.seed}")
-    if not failed:
-        shutil.rmtree(arguments.work)
-    return 1 if failed else 0
+    arguments = campaigns.begin("attaches", "Attach to busy programs and leave them, at random moments.", campaigns.CAMPAIGNS,
+                                12, 200)
+    return campaigns.fight(arguments, campaigns.CAMPAIGNS, Attached)
 
 
 if __name__ == "__main__":

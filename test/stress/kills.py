@@ -30,6 +30,7 @@ sys.path.insert(0, os.path.join(ROOT, "test", "e2e"))
 import cpus  # pylint: disable=wrong-import-position  # they lie in another folder
 import builds  # pylint: disable=wrong-import-position  # they lie in another folder
 import tracefile  # pylint: disable=wrong-import-position
+from harness import Failure, expect  # pylint: disable=wrong-import-position
 
 MARK = "CALLTAP_KILLS"  # in the environment of all that a run starts: how what is left behind is found
 AMOUNTS = {"threads": 60000, "tree": 60000, "loads": 150, "signals": 8000, "short": 10}
@@ -41,15 +42,6 @@ STUBS = ((), (), ("--max-depth", "3"), ("-t", "1us"), ("-g", "work"), ("--no-gra
 HEAD_SIZE = 64  # bytes of a trace file's head: less is no trace yet
 PATIENCE = 60  # seconds; a run takes less than one, but machines are slow and crowded
 PR_SET_CHILD_SUBREAPER = 36
-
-
-class Broken(Exception):
-    """The run failed; the text says how."""
-
-
-def expect(condition, text):
-    if not condition:
-        raise Broken(text)
 
 
 def program_command(folder, kind):
@@ -232,7 +224,7 @@ class Run:
             expect(not left, f"left behind: {left}")
             self.check_program(tool)
             self.check_trace()
-        except (Broken, subprocess.TimeoutExpired, OSError) as problem:
+        except (Failure, subprocess.TimeoutExpired, OSError) as problem:
             for pid in left_behind(self.seed):
                 self.kill(pid, signal.SIGKILL)
             return f"{self.describe()}: {problem}; stderr: {self.text('errors')[-400:]!r}; kept in {self.folder}"

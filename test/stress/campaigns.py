@@ -1,0 +1,192 @@
+"""What attaches.py and handlers.py share: programs that do all they can to their own stacks, threads and text, campaigns
+of many rounds on one such program each, and going through the campaigns that were asked for.
+
+A campaign is one program (test/prog/attacked.cc: exceptions, jumps, coroutines, signal storms, threads, libraries,
+children, deep recursion, long calls, 500 threads) and many rounds; what a round is says the script.
+"""
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "test", "e2e"))
+import builds  # pylint: disable=wrong-import-position  # they lie in another folder
+import cpus  # pylint: disable=wrong-import-position
+import steering  # pylint: disable=wrong-import-position
+from harness import Failure, expect  # pylint: disable=wrong-import-position
+
+STATUS = 42  # of attacked.cc
+PATIENCE = 60  # seconds
+GROWTH_MAPS = 64  # the agent's address space beside stacks that were not used before
+# What runs together in one program.
+CAMPAIGNS = {
+    "throws": ("throws", "library", "jumps", "tails"),
+    "stacks": ("coroutines", "trees", "passes", "jumps"),
+    "signals": ("signals", "signals"),
+    "threads": ("threads", "threads", "throws"),
+    "loads": ("loads", "library", "trees"),
+    "forks": ("forks", "forks", "trees"),
+    "deep": ("recurses", "recurses", "waits", "waits"),
+    "crowd": ("crowd",),
+    "unshares": ("unshares", "trees"),
+    "confines": ("confines", "trees"),
+    "mixture": ("throws", "coroutines", "signals", "threads", "loads", "forks", "recurses", "waits"),
+}
+ONCE = ("confines",)  # a process that cannot be attached to again afterwards
+BUILDS = (("gcc", "5", "-O2", "pie"), ("clang", "5", "-O2", "pie"), ("gcc", "5", "-O0", "nopie"),
+          ("gcc", "fentry", "-O2", "pie"), ("gcc", "16,8", "-O2", "cet"))
+
+
+def files_of(arguments, build):
+    """The program and its library."""
+    return [os.path.join(arguments.work, f"{name}-{builds.label(build)}") for name in ("attacked", "library")]
+
+
+def build_programs(arguments, build):
+    cpu = cpus.CPUS["x86_64"]
+    source = "attacked.cc"
+    program, library = files_of(arguments, build)
+    builds.compile_program(cpu, build, source, program)
+    plain = (*build[:3], "cet" if build[3] == "cet" else "pie")
+    builds.compile_program(cpu, plain, source, library, flags=["-DATTACKED_LIBRARY", "-fPIC", "-no-pie", "-shared"])
+
+
+class Victim:
+    """A program of a campaign, with its output in a file."""
+
+    def __init__(self, arguments, folder, build, kinds, environment=None):
+        os.makedirs(folder, exist_ok=True)
+        self.output = os.path.join(folder, "output")
+        with open(self.output, "wb") as file:
+            self.process = subprocess.Popen([*files_of(arguments, build), *kinds], stdin=subprocess.DEVNULL, stdout=file,
+                                            cwd=folder, stderr=subprocess.STDOUT, start_new_session=True,
+                                            env={**os.environ, **(environment or {})})
+        self.pid = self.process.pid
+        end = time.monotonic() + PATIENCE
+        while "ready" not in self.printed():
+            expect(time.monotonic() < end and self.process.poll() is None, "the program does not start")
+            time.sleep(0.01)
+
+    def printed(self):
+        with open(self.output, encoding="utf-8", errors="replace") as file:
+            return "".join(line for line in file if not line.startswith("calltap:"))
+
+    def well(self):
+        status = self.process.poll()
+        expect(status is None, f"the program ended with {status}: {self.printed()!r}")
+
+    def size(self):
+        maps = steering.mappings(self.pid)
+        return steering.memory_kb(self.pid), len(maps), len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def end(self):
+        self.well()
+        os.kill(self.pid, signal.SIGTERM)
+        try:
+            status = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired as late:
+            raise Failure(f"the program does not end; it printed {self.printed()!r}") from late
+        expect(status == STATUS and self.printed() == f"ready {self.pid}\nall was well\n",
+               f"the program ended with {status}: {self.printed()!r}")
+
+    def stop(self):
+        if self.process.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+class Campaign:
+    """One program and many rounds on it."""
+
+    def __init__(self, arguments, name, kinds, build):
+        self.arguments, self.name, self.kinds, self.build = arguments, name, kinds, build
+        self.folder = os.path.join(arguments.work, f"{name}-{builds.label(build)}")
+        self.chance = random.Random(f"{arguments.seed} {name}")
+        self.number, self.what, self.victim = 0, "", None
+
+    def rounds(self):
+        """Start the program as `victim` and go through them; `number` and `what` say where it is."""
+        raise NotImplementedError
+
+    def stop(self):
+        self.victim.stop()
+
+    def tell(self, what):
+        self.what = what
+        if self.arguments.verbose:
+            print(f"{self.name} {self.number}: {what}", flush=True)
+
+    def go(self):
+        """None, or what went wrong."""
+        problem = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            self.rounds()
+        except (Failure, OSError, subprocess.TimeoutExpired, AssertionError) as error:
+            problem = (f"{self.name}, {builds.label(self.build)}, seed {self.arguments.seed}, round {self.number} "
+                       f"({self.what}): {error}; kept in {self.folder}")
+        finally:
+            if self.victim and not (problem and self.arguments.keep):
+                self.stop()
+        if not problem:
+            shutil.rmtree(self.folder)
+        return problem
+
+
+def begin(script, description, campaigns, rounds, long_rounds):
+    """The arguments of a script's run, with `tool` and a folder of its own, `work`, which is there."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"rounds with each program (default: {rounds})")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", action="append", choices=sorted(campaigns), help="these campaigns alone")
+    parser.add_argument("--long", action="store_true", help=f"{long_rounds} rounds, each campaign with each build")
+    parser.add_argument("--verbose", action="store_true", help="print what is done")
+    parser.add_argument("--keep", action="store_true", help="let a program live that failed")
+    parser.add_argument("--way", type=int, help="the number of the build")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build directory (default: build)")
+    parser.add_argument("--work", help="folder for what the runs need and leave (default: in the build directory)")
+    arguments = parser.parse_args()
+    arguments.script, arguments.build = script, os.path.abspath(arguments.build)
+    arguments.tool = os.path.join(arguments.build, "src", "cmd", "calltap")
+    arguments.work = os.path.join(os.path.abspath(arguments.work or arguments.build), f"{script}-{os.getpid()}")
+    if arguments.long:
+        arguments.rounds = max(arguments.rounds, long_rounds)
+    os.makedirs(arguments.work)
+    return arguments
+
+
+def plan_of(arguments, campaigns):
+    """[(name, kinds, build)] of the campaigns that were asked for."""
+    plan = []
+    for number, (name, kinds) in enumerate(campaigns.items()):
+        if not arguments.only or name in arguments.only:
+            way = number if arguments.way is None else arguments.way
+            ways = BUILDS if arguments.long else [BUILDS[way % len(BUILDS)]]
+            plan += [(name, kinds, build) for build in ways]
+    return plan
+
+
+def fight(arguments, campaigns, kind):
+    """Build the programs and go through the campaigns, each of that kind; the script's exit status."""
+    failed, plan = 0, plan_of(arguments, campaigns)
+    for build in {build for _, _, build in plan}:
+        build_programs(arguments, build)
+    for name, kinds, build in plan:
+        began = time.monotonic()
+        problem = kind(arguments, name, kinds, build).go()
+        if arguments.verbose:
+            print(f"{name} {builds.label(build)}: {time.monotonic() - began:.1f} s", flush=True)
+        if problem:
+            failed += 1
+            print("FAILED " + problem, flush=True)
+    print(f"{arguments.script}: {len(plan) - failed} of {len(plan)} programs survived {arguments.rounds} rounds each, "
+          f"seed {arguments.seed}")
+    if not failed:
+        shutil.rmtree(arguments.work)
+    return 1 if failed else 0
