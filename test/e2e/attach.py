@@ -2,14 +2,12 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import live
 import tracefile as tf
-from endings import finish
-from harness import Failure, Skip, expect, stop
-from steering import Program, Tool, clean, listing, look, mappings, memory_kb, until
+from harness import Skip, expect, stop
+from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost, until
 
 WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time
 WARM = 3  # attachments after which nothing more may grow
@@ -19,19 +17,14 @@ GROWTH_KB = 512
 def attached(case):
     """Attach, record, detach: the program has noticed nothing, the trace is whole, nothing is left behind."""
     case.need_native("attaching")
-    with Program(case) as program:
-        before = look(program)
+    with Program(case) as program, left_alone(program):
         with Tool(case, program) as tool:
             tool.records(1000)
             tool.detach()
-        clean(program, before)
-        program.end()
     trace = case.trace()
     missing = WORK - set(trace.called())
     expect(not missing, f"no call of {missing} in the trace: {trace.called()}")
-    lost = sum(thread.lost for thread in trace.threads.values())
-    expect(not lost, f"{lost} records were lost")
-    live.check_frames(trace)
+    nothing_lost(trace)
     case.readable()
 
 
@@ -39,25 +32,19 @@ def ended_by(how):
     """The ways in which an attachment ends."""
     def test(case):
         case.need_native("attaching")
-        with Program(case) as program:
-            before = look(program)
+        with Program(case) as program, left_alone(program):
             with Tool(case, program) as tool:
                 tool.records(100)
                 tool.detach(how)
-            clean(program, before)
-            program.end()
         case.readable()
     return test
 
 
 def for_a_time(case):
     case.need_native("attaching")
-    with Program(case) as program:
-        before = look(program)
+    with Program(case) as program, left_alone(program):
         with Tool(case, program, "--duration", "500ms") as tool:
             tool.ended()
-        clean(program, before)
-        program.end()
     case.readable()
 
 
@@ -77,8 +64,7 @@ def program_gone(end):
 def tool_killed(case):
     """kill -9 of the tool: the text is restored without it, the program goes on, and can be attached to again."""
     case.need_native("attaching")
-    with Program(case) as program:
-        before = look(program)
+    with Program(case) as program, left_alone(program) as before:
         for _ in range(3):
             with Tool(case, program) as tool:
                 tool.records(100)
@@ -89,15 +75,12 @@ def tool_killed(case):
         with Tool(case, program) as tool:
             tool.records(100)
             tool.detach()
-        clean(program, before)
-        program.end()
 
 
 def tool_killed_at_any_time(case):
     """kill -9 of the tool while it comes in: nothing happens to the program, and the next one gets in."""
     case.need_native("attaching")
-    with Program(case) as program:
-        before = look(program)
+    with Program(case) as program, left_alone(program) as before:
         for number in range(30):
             with Tool(case, program, wait=False) as tool:
                 time.sleep(number * 0.01)
@@ -108,8 +91,6 @@ def tool_killed_at_any_time(case):
         with Tool(case, program) as tool:
             tool.records(100)
             tool.detach()
-        clean(program, before)
-        program.end()
 
 
 def many_times(count, busy=True):
@@ -154,14 +135,11 @@ def open_frames(case):
 def no_sites(case):
     """Nothing in it can be traced: told, status 2, and the program is left alone."""
     case.need_native("attaching")
-    with Program(case, sites=False) as program:
-        before = look(program)
+    with Program(case, sites=False) as program, left_alone(program):
         done = case.run([case.tool, "attach", "-o", case.trace_path, str(program.pid)])
         expect(done.status == 2, f"exit status {done.status}: {done.stderr!r}")
         expect(done.stderr.startswith("calltap: ") and not done.stdout, f"not one sentence: {done.stderr!r}")
         expect(not os.path.exists(case.trace_path), "there is a trace file")
-        clean(program, before)
-        program.end()
 
 
 def refused(case, pid, *words, status=2, prefix=()):
@@ -257,13 +235,10 @@ def preloaded(case):
     """A library that stands in front of __libc_start_main is not taken for libc."""
     case.need_native("attaching")
     library = case.program("startmain.c", sites=False, variant="-preloaded", flags=["-fPIC", "-no-pie", "-shared", "-ldl"])
-    with Preloaded(case, library) as program:
-        before = look(program)
+    with Preloaded(case, library) as program, left_alone(program):
         with Tool(case, program) as tool:
             tool.records(100)
             tool.detach()
-        clean(program, before)
-        program.end()
     case.readable()
 
 
@@ -275,12 +250,9 @@ class Preloaded(Program):
 def wrong_filter(case):
     """A filter that matches nothing: told before anything is done to the program."""
     case.need_native("attaching")
-    with Program(case) as program:
-        before = look(program)
+    with Program(case) as program, left_alone(program):
         done = case.run([case.tool, "attach", "-l", "laef_1", "-o", case.trace_path, str(program.pid)])
         expect(done.status == 2 and "leaf_1" in done.stderr, f"status {done.status}: {done.stderr!r}")
-        clean(program, before)
-        program.end()
 
 
 def recorded_again(case):
@@ -300,13 +272,10 @@ def recorded_again(case):
 
 def many_threads(case):
     case.need_native("attaching")
-    with Program(case, "64") as program:
-        before = look(program)
+    with Program(case, "64") as program, left_alone(program):
         with Tool(case, program, "-b", "64K") as tool:
             tool.records(10000)
             tool.detach()
-        clean(program, before)
-        program.end()
     recorded = sum(bool(thread.chunks) for thread in case.trace().threads.values())
     expect(recorded >= 65, f"records of {recorded} threads only")
 
@@ -315,11 +284,7 @@ def attaches(*options):
     """test/stress/attaches.py: programs that do all they can to their stacks, threads and text."""
     def test(case):
         case.need_native("attaching")
-        script = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "stress", "attaches.py")
-        build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(case.tool))))
-        done = case.run([sys.executable, script, "--build", build, "--work", case.folder, *options], timeout=20000)
-        if done.status:
-            raise Failure(f"attaches.py {' '.join(options)}: {done.stdout[-3000:]} {done.stderr[-1000:]}")
+        case.stress("attaches.py", *options, timeout=20000)
     return test
 
 

@@ -53,12 +53,11 @@ class Bench:
     def __init__(self, case, command, options=()):
         self.case, self.command, self.options = case, command, options
         self.plain = case.run(command)
-        self.build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(case.tool))))
         self.tool, self.environment, self.prefix = case.tool, {}, []
         self.calls = None
 
     def library(self, name):
-        return os.path.join(self.build, "test", "faults", name)
+        return self.case.built("test", "faults", name)
 
     def fail_in_agent(self):
         """A tool of our own beside which the test build of the agent lies."""
@@ -68,7 +67,7 @@ class Bench:
         self.tool = shutil.copy(self.case.tool, os.path.join(tree, "cmd", "calltap"))
         place, cpu = os.path.join(tree, "agent"), self.case.cpu
         if not cpu.native:  # it lies in a folder beside the agent for this machine's CPU
-            shutil.copy(os.path.join(self.build, "src", "agent", "libcalltap-agent.so"), place)
+            shutil.copy(self.case.built("src", "agent", "libcalltap-agent.so"), place)
             place = os.path.join(place, cpu.name)
             os.mkdir(place)
         built = os.path.join("" if cpu.native else cpu.name, "libcalltap-agent-faults.so")

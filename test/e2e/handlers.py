@@ -4,11 +4,10 @@ may happen to the tool meanwhile."""
 import os
 import re
 import signal
-import sys
 import time
 
 import live
-from harness import Failure, Skip, expect
+from harness import Skip, expect
 from steering import Program, clean, look, until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -17,7 +16,7 @@ LARGE = 1 << 20  # bytes of a trace
 
 def library_folder(case):
     """Where the build has libcalltap.so."""
-    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(case.tool))), "lib")
+    folder = case.built("src", "lib")
     if not os.path.exists(os.path.join(folder, "libcalltap.so")):
         raise Skip("libcalltap.so is not built")
     return folder
@@ -194,11 +193,7 @@ def stress(*options):
     def test(case):
         case.need_native("handlers")
         library_folder(case)
-        script = os.path.join(ROOT, "test", "stress", "handlers.py")
-        build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(case.tool))))
-        done = case.run([sys.executable, script, "--build", build, "--work", case.folder, *options], timeout=20000)
-        if done.status:
-            raise Failure(f"handlers.py {' '.join(options)}: {done.stdout[-3000:]} {done.stderr[-1000:]}")
+        case.stress("handlers.py", *options, timeout=20000)
     return test
 
 

@@ -3,9 +3,11 @@ import collections
 import glob
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 
 import builds
@@ -13,6 +15,7 @@ import emulation
 import tracefile
 import truth
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT = 60  # seconds for one command
 # By program: one that is replaced while another case runs it is not the one that the tool reads.
 BUILDING = collections.defaultdict(threading.Lock)
@@ -134,10 +137,13 @@ class Case:
             return command, {**environment, "LD_PRELOAD": agent}
         return [self.cpu.emulator(), "-E", f"LD_PRELOAD={agent}", *command], environment
 
+    def built(self, *path):
+        """A file of the build that the tool is of."""
+        return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(self.tool)))), *path)
+
     def agent(self):
         """The agent that the tool under test loads into programs of the CPU."""
-        folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(self.tool))), "agent")
-        return os.path.join(folder, *([] if self.cpu.native else [self.cpu.name]), "libcalltap-agent.so")
+        return self.built("src", "agent", *([] if self.cpu.native else [self.cpu.name]), "libcalltap-agent.so")
 
     def run(self, command, log=False, timeout=TIMEOUT):
         command = [*self.prefix, *self.plain_command(command)]
@@ -147,6 +153,12 @@ class Case:
         except subprocess.TimeoutExpired as late:
             raise Failure(f"{' '.join(command)} still runs after {timeout} s; it printed {late.stdout!r}") from late
         return Outcome(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+    def stress(self, script, *options, timeout):
+        """A script of test/stress, in the case's folder."""
+        path = os.path.join(os.path.dirname(HERE), "stress", script)
+        done = self.run([sys.executable, path, "--build", self.built(), "--work", self.folder, *options], timeout=timeout)
+        expect(not done.status, f"{script} {shlex.join(options)}: {done.stdout[-3000:]} {done.stderr[-1000:]}")
 
     def record_command(self, command, options=()):
         return [self.tool, "record", "-o", self.trace_path, *options, "--", *command]

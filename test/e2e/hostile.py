@@ -10,7 +10,7 @@ import fake_agent
 import fake_tool
 import wire
 from endings import finish, start, stop, wait_for
-from harness import Failure, Skip, expect
+from harness import Skip, expect
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOBODY = 65534
@@ -242,12 +242,7 @@ def dispositions(case):
 def kills(*options):
     """test/stress/kills.py: either side killed, stopped, or out of disk, at random moments."""
     def test(case):
-        script = os.path.join(os.path.dirname(HERE), "stress", "kills.py")
-        build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(case.tool))))
-        done = case.run([sys.executable, script, "--build", build, "--cpu", case.cpu.name, "--work", case.folder, *options],
-                        timeout=3000)
-        if done.status:
-            raise Failure(f"{shlex.join(['kills.py', *options])}: {done.stdout[-3000:]} {done.stderr[-1000:]}")
+        case.stress("kills.py", "--cpu", case.cpu.name, *options, timeout=3000)
     return test
 
 

@@ -9,8 +9,8 @@ import live
 import tracefile as tf
 from endings import finish
 from harness import expect, stop
-from steer import calltap, nothing_lost, own_place
-from steering import PATIENCE, Program, Tool, clean, look, until
+from steer import calltap, own_place
+from steering import PATIENCE, Program, Tool, left_alone, nothing_lost, until
 
 
 class Instance:
@@ -86,8 +86,7 @@ def own_functions(case):
     """Each records exactly what it was asked for, also where both were; the first one's trace is what it is alone."""
     case.need_native("attaching")
     own_place(case)
-    with Program(case, "1") as program:
-        before = look(program)
+    with Program(case, "1") as program, left_alone(program):
         with Tool(case, program, "-l", "leaf_*") as tool:
             with Instance(case, program, "one", "-l", "recurse", "-l", "tail", "-l", "leaf_1") as one, \
                  Instance(case, program, "two", "-l", "leave", "-l", "jump", "-l", "recurse", "--mode", "drop") as two:
@@ -103,8 +102,6 @@ def own_functions(case):
                 two.end(signal.SIGINT)
             tool.records(5000)
             tool.detach()
-        clean(program, before)
-        program.end()
     whole(one.trace(), {"recurse", "tail", "leaf_1"})
     trace = two.trace()
     live.check_frames(trace)
@@ -203,8 +200,7 @@ def killed_client(case):
     """Who began it is killed: it ends, its trace is whole, and the session goes on and takes others."""
     case.need_native("attaching")
     own_place(case)
-    with Program(case, "2") as program:
-        before = look(program)
+    with Program(case, "2") as program, left_alone(program):
         with Tool(case, program, "-l", "leaf_1") as tool:
             for turn in range(5):
                 with Instance(case, program, f"look{turn}", "-l", "recurse", "-l", "hold") as instance:
@@ -215,8 +211,6 @@ def killed_client(case):
                 whole(instance.trace(), {"recurse"})
             tool.records(1000)
             tool.detach()
-        clean(program, before)
-        program.end()
     live.check_frames(case.trace())
 
 
@@ -276,8 +270,7 @@ def kept(case):
     """A flight recorder whose tool is killed goes on, also with what an instance wanted besides; the next attach clears up."""
     case.need_native("attaching")
     own_place(case)
-    with Program(case, "1") as program:
-        before = look(program)
+    with Program(case, "1") as program, left_alone(program):
         with Tool(case, program, "-l", "leaf_1", "-l", "leaf_2", "--mode", "overwrite") as tool, \
              Instance(case, program, "look", "-l", "leaf_1", "--mode", "overwrite") as instance:
             time.sleep(0.5)
@@ -298,16 +291,13 @@ def kept(case):
                 instance.end()
             tool.detach()
         whole(instance.trace(), {"leaf_1"})
-        clean(program, before)
-        program.end()
 
 
 def one_after_another(case):
     """Two at a time, many times: rings and places are used again, and nothing of one gets into the next one's trace."""
     case.need_native("attaching")
     own_place(case)
-    with Program(case, "2") as program:
-        before = look(program)
+    with Program(case, "2") as program, left_alone(program):
         with Tool(case, program, "-l", "leaf_*") as tool:
             for turn in range(12):
                 with Instance(case, program, f"one{turn}", "-l", "recurse", "-l", "leaf_1", "--duration", "60ms",
@@ -321,8 +311,6 @@ def one_after_another(case):
                     expect(called(instance.trace()) <= functions, f"turn {turn}: {called(instance.trace())}")
             expect(set(rows(case, program)) == {"0"}, "one is still there")
             tool.detach()
-        clean(program, before)
-        program.end()
     live.check_frames(case.trace())
 
 

@@ -15,15 +15,10 @@ SITES = {"x86_64": (5, b"\xcc"), "riscv64": (8, b"\x02\x90"), "aarch64": (4, b"\
 READABLE_MS = 20000  # the text of longer traces is too much to keep
 
 
-def beside(case, *path):
-    """A file of the build that the tool is from."""
-    return os.path.join(os.path.dirname(case.tool), "..", "..", *path)
-
-
 def run_switched(case, command, unloads, timeout=60):
     """Run the command while random sets of its functions go on and off; what it printed."""
-    driver = os.path.realpath(beside(case, "test", "stress", "live"))
-    agent = os.path.realpath(beside(case, "src", "agent", "libcalltap-agent.so"))
+    driver = case.built("test", "stress", "live")
+    agent = case.built("src", "agent", "libcalltap-agent.so")
     expect(os.path.exists(driver), f"{driver} is not built")
     outcome = case.run([driver, agent, case.trace_path, "yes" if unloads else "no", *command], timeout=timeout)
     expect(outcome.status == 0, f"status {outcome.status}: {outcome.stdout[-300:]} {outcome.stderr[-300:]}")

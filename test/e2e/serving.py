@@ -8,7 +8,7 @@ import time
 from endings import finish
 from harness import expect, stop
 from steer import calltap, own_place
-from steering import PATIENCE, Program, Session, clean, listing, look, memory_kb, until
+from steering import PATIENCE, Program, Session, clean, left_alone, listing, look, memory_kb, until
 
 
 class Server:
@@ -95,8 +95,7 @@ def killed(case):
     """The program goes on, its text is restored by its agent, and the next one takes up with that."""
     case.need_native("attaching")
     own_place(case)
-    with Program(case) as program:
-        before = look(program)
+    with Program(case) as program, left_alone(program) as before:
         for _ in range(5):
             with Server(case, program.pid) as server:
                 server.ready()
@@ -107,8 +106,6 @@ def killed(case):
         with Server(case, program.pid) as server:
             by_shutdown(server.ready())
             server.ended()
-        clean(program, before)
-        program.end()
 
 
 def refused(case):

@@ -6,11 +6,10 @@ import socket
 import threading
 import time
 
-import live
 import tracefile as tf
 from endings import finish, wait_for
 from harness import Skip, expect, stop
-from steering import Program, Session, Tool, clean, connect, folder_of, look, sockets, until
+from steering import Program, Session, Tool, clean, connect, folder_of, left_alone, look, nothing_lost, sockets, until
 
 SETTINGS = ["tracing", "tracer", "mode", "buffer", "max-depth", "threshold", "trace", "notrace", "graph", "no-graph"]
 
@@ -119,21 +118,12 @@ def check_settings(case, pid, session):
     until("more records", lambda: session.status()["records"] > before + 1000)
 
 
-def nothing_lost(trace):
-    lost = sum(thread.lost for thread in trace.threads.values())
-    expect(not lost, f"{lost} records were lost")
-    live.check_frames(trace)
-
-
 def set_attached(case):
     case.need_native("attaching")
-    with Program(case) as program:
-        before = look(program)
+    with Program(case) as program, left_alone(program):
         with Tool(case, program) as tool:
             check_settings(case, program.pid, tool.session)
             tool.detach()
-        clean(program, before)
-        program.end()
     nothing_lost(case.trace())
     case.readable()
 

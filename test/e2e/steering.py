@@ -1,6 +1,7 @@
 """Programs that run until they are told to stop, attaching to them, and a client of the session's socket that is written
 from src/host/remote/remote.h alone: shared by attach.py, steer.py and trust.py."""
 import array
+import contextlib
 import errno
 import os
 import re
@@ -256,6 +257,21 @@ def clean(program, before):
     until("the agent's thread to end", lambda: threads(program.pid) == before["threads"], 5)
     expect(descriptors(program.pid) == before["descriptors"],
            f"descriptors were {before['descriptors']}, are {descriptors(program.pid)}")
+
+
+@contextlib.contextmanager
+def left_alone(program):
+    """Whatever is done to the program meanwhile, it is as it was afterwards, and ends as it does untraced."""
+    before = look(program)
+    yield before
+    clean(program, before)
+    program.end()
+
+
+def nothing_lost(trace):
+    lost = sum(thread.lost for thread in trace.threads.values())
+    expect(not lost, f"{lost} records were lost")
+    live.check_frames(trace)
 
 
 def look(program):

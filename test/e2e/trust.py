@@ -3,7 +3,7 @@ import os
 
 from harness import Skip, expect
 from hostile import NOBODY, as_nobody, session_names
-from steering import Program, Tool, clean, folder_of, look, sockets
+from steering import Program, Tool, folder_of, left_alone, sockets
 from steer import Recorded, calltap, own_place
 
 BUFFER = "memfd:calltap"
@@ -122,8 +122,7 @@ def others_process(case):
     """Somebody else's process cannot be attached to: one sentence, and it has noticed nothing."""
     need_root()
     case.need_native("attaching")
-    with Program(case) as program:
-        before = look(program)
+    with Program(case) as program, left_alone(program):
         command = [case.tool, "attach", "-o", "/dev/null", str(program.pid)]
         script = f"import os; os.access({case.tool!r}, os.X_OK) or os._exit(77); os.execv({case.tool!r}, {command!r})"
         done = case.run(as_nobody(case, script))
@@ -131,8 +130,6 @@ def others_process(case):
             raise Skip("other users cannot run this build")
         expect(done.status == 2 and done.stderr.startswith("calltap: "), f"status {done.status}: {done.stderr!r}")
         expect(done.stderr.count("\n") == 1 and str(program.pid) in done.stderr, f"not one sentence: {done.stderr!r}")
-        clean(program, before)
-        program.end()
 
 
 def unsafe(make, word):
