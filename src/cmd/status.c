@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/now.h"
 #include "host/view/json.h"
 #include "host/view/timetext.h"
 #include "cmd.h"
@@ -38,14 +39,6 @@ struct rows {
 	struct row *list; /* a session, then its instances */
 	size_t count;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* One reading; false: it did not answer, which was told. */
 static bool ask(struct row *row, const char *instance, bool again, bool alone)

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <host/now.h>
 #include <host/view/out.h>
 #include <host/view/parse.h>
 #include <host/view/top.h>
@@ -82,14 +82,6 @@ struct show {
 /* What signals and the terminal's handlers need; there is one terminal. */
 static struct screen *screen_in_use;
 static int signal_pipe = -1;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void on_signal(int number)
 {

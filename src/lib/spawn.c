@@ -22,8 +22,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <host/now.h>
 
 #include "lib.h"
 
@@ -220,14 +221,6 @@ int tool_start(struct tool *tool, const char *path, const char *const *words, bo
 	close(tool->fd);
 	tool->fd = -1;
 	return calltap_diag_set(diag, ret, "%.300s cannot be started: %s", path, strerror(-ret));
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* Read up to a newline, or the end; the bytes, or -ETIMEDOUT. */

@@ -13,6 +13,7 @@
 
 #include <arch/generic/native/attach.h>
 
+#include <host/now.h>
 #include <host/space.h>
 
 #include "attach.h"
@@ -42,7 +43,6 @@ int proc_open_map(pid_t alive, const struct map *map) __attribute__((warn_unused
 /* All of size bytes, or -errno. */
 int memory_read(pid_t alive, uint64_t address, void *bytes, size_t size) __attribute__((warn_unused_result));
 int memory_write(pid_t alive, uint64_t address, const void *bytes, size_t size) __attribute__((warn_unused_result));
-uint64_t now_ns(void);
 
 /* ---- sandbox.c: seccomp filters ---- */
 

@@ -1,9 +1,9 @@
 /*
  * The target's clock (clock.h).  Context: host.
  */
-#include <time.h>
-
 #include <native.h>
+
+#include <host/now.h>
 
 #include "clock.h"
 
@@ -13,17 +13,9 @@
 #define RATE_MIN 1e-6
 #define RATE_MAX 100.0
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 uint64_t clock_now_ns(void)
 {
-	return now_ns(CLOCK_MONOTONIC);
+	return now_ns();
 }
 
 /* The best of a few tries: the one whose two counter reads lie closest. */
@@ -33,14 +25,14 @@ struct calltap_file_clock clock_sample(void)
 	uint64_t best_width = UINT64_MAX;
 
 	for (int i = 0; i < TRIES; i++) {
-		uint64_t before = native_clock(), mono = now_ns(CLOCK_MONOTONIC), after = native_clock();
+		uint64_t before = native_clock(), mono = now_ns(), after = native_clock();
 
 		if (after - before >= best_width)
 			continue;
 		best_width = after - before;
 		best.ticks = before + best_width / 2;
 		best.mono_ns = mono;
-		best.real_ns = now_ns(CLOCK_REALTIME);
+		best.real_ns = now_real_ns();
 	}
 	return best;
 }

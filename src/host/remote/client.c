@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <host/now.h>
+
 #include "impl.h"
 
 #define CONNECT_S 3
@@ -218,7 +220,6 @@ static ssize_t receive(int socket, char *text, size_t size, int64_t until_ms)
 	struct pollfd ready = {.fd = socket, .events = POLLIN};
 
 	for (;;) {
-		struct timespec now;
 		int64_t left;
 		ssize_t got = recv(socket, text, size, MSG_DONTWAIT | MSG_TRUNC);
 
@@ -228,8 +229,7 @@ static ssize_t receive(int socket, char *text, size_t size, int64_t until_ms)
 			return -EPIPE;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		left = until_ms - ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+		left = until_ms - now_ms();
 		if (left <= 0)
 			return -ETIMEDOUT;
 		poll(&ready, 1, (int)left);
@@ -260,13 +260,10 @@ static ssize_t read_head(struct answer *answer, char *packet, size_t size)
 static int receive_answer(int socket, struct answer *answer, int timeout_ms)
 {
 	char packet[REMOTE_PACKET_MAX];
-	struct timespec now;
-	int64_t until_ms;
+	const int64_t until_ms = now_ms() + timeout_ms;
 	ssize_t got, head;
 	size_t have;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	until_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + timeout_ms;
 	got = receive(socket, packet, sizeof(packet), until_ms);
 	if (got < 0)
 		return (int)got;

@@ -9,7 +9,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include <host/now.h>
 
 #include "impl.h"
 
@@ -107,14 +108,6 @@ static int compose(struct words *words, const struct remote_handlers *handlers)
 		ret = add_addresses(words, handlers->addresses + i, left < ADDRESSES_MAX ? left : ADDRESSES_MAX);
 	}
 	return ret;
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 int remote_ask_handlers(int socket, const struct remote_handlers *handlers, uint64_t *functions,

@@ -20,8 +20,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <host/now.h>
 
 #include "impl.h"
 
@@ -29,14 +30,6 @@
 #define EVENTS	    16
 #define FDS_MAX	    4	 /* more than one that a request may bring: those are closed */
 #define FAREWELL_MS 1000 /* for the last answers */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static int watch(struct remote *remote, int operation, int fd, uint32_t events, void *what)
 {

@@ -13,10 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <zstd.h>
+
+#include <host/now.h>
 
 #include "check.h"
 #include "memory.h"
@@ -108,15 +109,13 @@ int trace_writer_create(struct trace_writer **out, const char *path, uint32_t ar
 {
 	struct calltap_file_head head = {
 		.magic = CALLTAP_FILE_MAGIC, .version = CALLTAP_FILE_VERSION, .head_size = sizeof(head), .arch = arch};
-	struct timespec now;
 	int fd, err;
 
 	*out = NULL;
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	err = fd < 0 ? -errno : 0;
 	if (!err) {
-		clock_gettime(CLOCK_REALTIME, &now);
-		head.created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+		head.created_ns = now_real_ns();
 		err = trace_writer_open(out, fd, &head);
 	}
 	if (err == -ENOMEM)
