@@ -1,19 +1,16 @@
 /*
  * `calltap export`: the trace in other tools' formats.
  *
- * Caller: main.  Context: host.  A file is written under a name of its own and
- * renamed when it is whole, so that it is there complete or not at all.
+ * Caller: main.  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/export/export.h"
 #include "cmd.h"
+#include "output.h"
 #include "reading.h"
 
 static const char help[] =
@@ -30,8 +27,7 @@ struct export
 	const struct export_format *format;
 	struct export_options options;
 	const char *output;
-	char temporary[PATH_MAX]; /* "" = none */
-	int fd;
+	struct output file;
 };
 
 static int read_weight(struct export *export, struct calltap_diag *diag)
@@ -90,54 +86,37 @@ static int read_options(struct reading *reading, struct export *export, int argc
 	return err || reading->done ? err : check(reading, export, &reading->diag);
 }
 
-static int cannot_create(const char *path, struct calltap_diag *diag)
+static int cannot_create(const struct export *export, int err, struct calltap_diag *diag)
 {
-	return calltap_diag_set(diag, -errno, "cannot create '%s': %s", path, strerror(errno));
+	return calltap_diag_set(diag, err, "cannot create '%s': %s", export->output, strerror(-err));
 }
 
+/* A new file has the rights that a shell would give it. */
 static int open_output(struct export *export, struct calltap_diag *diag)
 {
-	struct stat info;
 	mode_t mask;
+	int err;
 
-	export->fd = STDOUT_FILENO;
-	if (strcmp(export->output, "-") == 0)
+	if (strcmp(export->output, "-") == 0) {
+		export->file.fd = STDOUT_FILENO;
 		return 0;
-	/* A device or pipe is written to as it is: renaming over it would replace it. */
-	if (stat(export->output, &info) == 0 && !S_ISREG(info.st_mode)) {
-		export->fd = open(export->output, O_WRONLY | O_CLOEXEC);
-		return export->fd < 0 ? cannot_create(export->output, diag) : 0;
 	}
-	if ((size_t)snprintf(export->temporary, sizeof(export->temporary), "%s.XXXXXX", export->output) >=
-	    sizeof(export->temporary)) {
-		export->temporary[0] = '\0';
-		errno = ENAMETOOLONG;
-		return cannot_create(export->output, diag);
-	}
-	export->fd = mkostemp(export->temporary, O_CLOEXEC);
-	if (export->fd < 0) {
-		export->temporary[0] = '\0';
-		return cannot_create(export->output, diag);
-	}
+	err = output_open(&export->file, export->output);
+	if (err)
+		return cannot_create(export, err, diag);
 	mask = umask(0);
 	umask(mask);
-	if (fchmod(export->fd, 0666 & ~mask))
-		return cannot_create(export->output, diag);
+	if (export->file.temporary[0] && fchmod(export->file.fd, 0666 & ~mask))
+		return cannot_create(export, -errno, diag);
 	return 0;
 }
 
 /* Give the file its name, or remove it after an error. */
 static int finish_output(struct export *export, int err, struct calltap_diag *diag)
 {
-	if (export->fd > STDERR_FILENO && close(export->fd) && !err)
-		err = cannot_create(export->output, diag);
-	if (!export->temporary[0])
-		return err;
-	if (!err && rename(export->temporary, export->output))
-		err = cannot_create(export->output, diag);
-	if (err)
-		unlink(export->temporary);
-	return err;
+	int finished = export->file.fd > STDERR_FILENO ? output_finish(&export->file, err) : err;
+
+	return finished == err ? err : cannot_create(export, finished, diag);
 }
 
 static int run(struct reading *reading, struct export *export)
@@ -145,7 +124,7 @@ static int run(struct reading *reading, struct export *export)
 	int err = open_output(export, &reading->diag), flushed;
 
 	if (!err)
-		err = out_create(&reading->out, export->fd);
+		err = out_create(&reading->out, export->file.fd);
 	if (!err)
 		err = export->format->run(reading->trace, &reading->filter, &export->options, reading->out,
 					  &reading->walk, &reading->diag);
@@ -158,7 +137,7 @@ static int run(struct reading *reading, struct export *export)
 
 int cmd_export(int argc, char **argv)
 {
-	struct export export = {.options = {.size = sizeof(export.options)}, .output = "-", .fd = -1};
+	struct export export = {.options = {.size = sizeof(export.options)}, .output = "-", .file.fd = -1};
 	struct reading reading;
 	int err;
 

@@ -7,7 +7,6 @@
  * Caller: attach.c.  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <host/remote/remote.h>
 
 #include "instance.h"
+#include "output.h"
 
 #define PATIENCE_MS 60000
 #define WORDS_MAX   512
@@ -107,39 +106,12 @@ static void asked_clear(struct asked *asked)
 	free(asked->options);
 }
 
-/* A file gets its name when the instance is there: temporary is "" for what is no file. */
-static int open_output(const char *output, char temporary[PATH_MAX])
+/* It gets its name when the instance is there; an older one becomes FILE.old, as for every recording. */
+static int name_output(const struct output *file)
 {
-	struct stat st;
-	int fd;
-
-	temporary[0] = 0;
-	if (!stat(output, &st) && !S_ISREG(st.st_mode)) {
-		fd = open(output, O_WRONLY | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
-	}
-	if (snprintf(temporary, PATH_MAX, "%s.XXXXXX", output) >= PATH_MAX)
-		return -ENAMETOOLONG;
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0) {
-		temporary[0] = 0;
-		return -errno;
-	}
-	return fd;
-}
-
-/* An older one becomes FILE.old, as for every recording. */
-static int name_output(const char *temporary, const char *output)
-{
-	char old[PATH_MAX];
-	struct stat st;
-
-	if (!temporary[0])
-		return 0;
-	if (!lstat(output, &st) && S_ISREG(st.st_mode) &&
-	    snprintf(old, sizeof(old), "%s.old", output) < (int)sizeof(old) && rename(output, old))
-		return -errno;
-	return rename(temporary, output) ? -errno : 0;
+	if (file->temporary[0])
+		(void)record_keep_older(file->path, false);
+	return output_name(file);
 }
 
 /* Signals that end it, as something to wait for. */
@@ -230,30 +202,30 @@ static int begin(struct recording *recording, int socket, const char *name, cons
 int instance_attach(struct recording *recording, int socket, const char *name, bool named_output)
 {
 	const char *output = named_output ? recording->settings.options.output : OUTPUT;
-	char temporary[PATH_MAX], *answer = NULL;
-	int signals, fd, ret = check(recording);
+	struct output file;
+	char *answer = NULL;
+	int signals, ret = check(recording);
 
 	if (ret)
 		return ret;
 	signal(SIGPIPE, SIG_IGN);
 	signals = catch_signals();
-	fd = open_output(output, temporary);
-	if (fd < 0) {
+	ret = output_open(&file, output);
+	if (ret) {
 		fprintf(stderr, "calltap: cannot write the trace %s: %s; name another file with -o\n", output,
-			strerror(-fd));
+			strerror(-ret));
 		return EXIT_USAGE;
 	}
-	ret = begin(recording, socket, name, output, fd, &answer);
-	close(fd);
+	ret = begin(recording, socket, name, output, file.fd, &answer);
+	close(file.fd);
 	if (ret) {
-		if (temporary[0])
-			unlink(temporary);
+		output_remove(&file);
 		return EXIT_NOTHING;
 	}
-	ret = name_output(temporary, output);
+	ret = name_output(&file);
 	if (ret)
 		fprintf(stderr, "calltap: cannot name the trace %s: %s; it is in %s\n", output, strerror(-ret),
-			temporary);
+			file.temporary);
 	ret = follow(recording, socket, signals, answer, output);
 	free(answer);
 	close(signals);

@@ -1,13 +1,10 @@
 /*
  * `calltap snapshot`: what a flight recorder holds now, as a trace file.
  *
- * The file is opened here, with the rights of who asks, under a name of its
- * own beside the one that it gets when it is whole; the session is handed the
- * descriptor.  Caller: main.  Context: host.
+ * The file is opened here, with the rights of who asks; the session is handed
+ * the descriptor.  Caller: main.  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +12,7 @@
 #include <host/core/core.h>
 
 #include "cmd.h"
+#include "output.h"
 #include "steering.h"
 
 #define PATIENCE_MS 300000
@@ -34,8 +32,7 @@ enum { OPTION_OUTPUT = 'o', OPTION_HISTORY = STEERING_OWN, OPTION_REASON };
 struct snapshot {
 	const char *output, *reason;
 	uint64_t history_ns;
-	char temporary[PATH_MAX];
-	int fd;
+	struct output file;
 };
 
 static int read_option(struct steering *steering, struct snapshot *snapshot, int option, char **argv)
@@ -57,23 +54,12 @@ static int read_option(struct steering *steering, struct snapshot *snapshot, int
 	}
 }
 
-static int open_output(struct snapshot *snapshot, struct calltap_diag *diag)
-{
-	if (snprintf(snapshot->temporary, sizeof(snapshot->temporary), "%s.XXXXXX", snapshot->output) >=
-	    (int)sizeof(snapshot->temporary))
-		return calltap_diag_set(diag, -ENAMETOOLONG, "cannot write %s: its name is too long", snapshot->output);
-	snapshot->fd = mkostemp(snapshot->temporary, O_CLOEXEC);
-	return snapshot->fd < 0
-		       ? calltap_diag_set(diag, -errno, "cannot write %s: %s", snapshot->output, strerror(errno))
-		       : 0;
-}
-
 /* Nobody records it any more; but what the flight recorder of a killed tool held is still in its memory. */
 static int read_memory(struct steering *steering, struct snapshot *snapshot, pid_t pid)
 {
 	struct calltap_diag why = {.column = -1};
 	struct core_result result;
-	int err = core_read_process(pid, snapshot->fd, &result, &why);
+	int err = core_read_process(pid, snapshot->file.fd, &result, &why);
 
 	if (err == -ENODATA || err == -ESRCH)
 		return steering->diag.code; /* as it says already, it is not traced */
@@ -93,7 +79,7 @@ static int ask(struct steering *steering, struct snapshot *snapshot, pid_t pid)
 	char history[64], *reason = NULL, *answer = NULL;
 	const char *words[2] = {history};
 	struct remote_request request = {
-		.verb = "snapshot", .words = words, .count = 1, .fd = snapshot->fd, .timeout_ms = PATIENCE_MS};
+		.verb = "snapshot", .words = words, .count = 1, .fd = snapshot->file.fd, .timeout_ms = PATIENCE_MS};
 	int socket, err = remote_connect(&socket, pid, &steering->diag);
 
 	if (err)
@@ -115,20 +101,15 @@ static int ask(struct steering *steering, struct snapshot *snapshot, pid_t pid)
 
 static int take(struct steering *steering, struct snapshot *snapshot, pid_t pid)
 {
-	int err = open_output(snapshot, &steering->diag);
+	int err = output_open(&snapshot->file, snapshot->output), asked;
 
 	if (err)
-		return err;
-	err = ask(steering, snapshot, pid);
-	if (close(snapshot->fd) && !err)
-		err = calltap_diag_set(&steering->diag, -errno, "cannot write %s: %s", snapshot->output,
-				       strerror(errno));
-	if (!err && rename(snapshot->temporary, snapshot->output))
-		err = calltap_diag_set(&steering->diag, -errno, "cannot write %s: %s", snapshot->output,
-				       strerror(errno));
-	if (err)
-		unlink(snapshot->temporary);
-	return err;
+		return calltap_diag_set(&steering->diag, err, "cannot write %s: %s", snapshot->output, strerror(-err));
+	asked = ask(steering, snapshot, pid);
+	err = output_finish(&snapshot->file, asked);
+	return err == asked ? err
+			    : calltap_diag_set(&steering->diag, err, "cannot write %s: %s", snapshot->output,
+					       strerror(-err));
 }
 
 int cmd_snapshot(int argc, char **argv)

@@ -327,6 +327,10 @@ def snapshots(case):
         expect(sum(short.called().values()) < sum(taken.called().values()), "a history of 1 ms is as long as all")
         said = calltap(case, "snapshot", program.pid, "-o", os.path.join(case.folder, "no", "file"), status=1)
         expect("cannot write" in said, said)
+        device = os.path.join(case.folder, "device")
+        os.symlink("/dev/null", device)
+        said = calltap(case, "snapshot", program.pid, "-o", device, status=1)
+        expect("written to a file" in said and os.path.islink(device), f"a device was replaced by a snapshot: {said}")
         left = [name for name in os.listdir(case.folder) if name.startswith("snapshot-") and len(name) > 10]
         expect(not left, f"files that are left over: {left}")
         program.end()

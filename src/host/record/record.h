@@ -102,6 +102,12 @@ int record_run(const struct record_options *options, struct record_result *resul
 	__attribute__((warn_unused_result));
 
 /*
+ * An older trace is kept, once, as FILE.old, or put back when nothing ran
+ * after all; true when it was.
+ */
+bool record_keep_older(const char *output, bool back);
+
+/*
  * A handle by which other threads change a recording while it runs: made
  * before record_run(), which gets it in its options, and destroyed after.
  */

@@ -273,7 +273,7 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 }
 
 /* Only a file is moved: a device or a pipe is what was meant. */
-bool session_keep_older(const char *output, bool back)
+bool record_keep_older(const char *output, bool back)
 {
 	char old[PATH_MAX];
 	struct stat st;
@@ -291,7 +291,7 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 	int ret;
 
 	if (session->options->output) {
-		session->older_kept = session_keep_older(session->options->output, false);
+		session->older_kept = record_keep_older(session->options->output, false);
 		session->output_taken = true;
 	}
 	ret = trace_writer_create(&session->writer, session->options->output ? session->options->output : "/dev/null",
@@ -471,7 +471,7 @@ static void tear_down(struct session *session)
 	if (session->output_taken && !(session->options->pid ? session->result->attached : session->result->ran)) {
 		drop_output(session->options->output); /* nothing was traced: nothing half written */
 		if (session->older_kept)
-			(void)session_keep_older(session->options->output, true);
+			(void)record_keep_older(session->options->output, true);
 	}
 	/* The first error was told already. */
 	tables_destroy(session);

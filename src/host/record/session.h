@@ -224,11 +224,6 @@ static inline void session_unlock(struct session *session)
 
 /* session.c: how large the rings are, by the options. */
 void session_shape_rings(struct session *session);
-/*
- * An older trace is kept, once, as FILE.old, or put back when nothing ran
- * after all; true when it was.
- */
-bool session_keep_older(const char *output, bool back);
 /* End the recording soon; for any thread, without the lock. */
 void session_end(struct session *session);
 /* Have the server thread see when there is something to read; what: what session_handle() knows it by. */
