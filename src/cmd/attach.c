@@ -44,7 +44,7 @@ static void print_help(void)
 	       "      --perf-map          write /tmp/perf-PID.map, by which perf names the stubs\n"
 	       "  -q, --quiet             no progress and no summary\n"
 	       "  -v, --verbose           always print the summary\n"
-	       "      --help              this text\n");
+	       "  -h, --help              this text\n");
 	recording_print_triggers();
 	printf("\n"
 	       "The exit status is 0 when the process was traced; 2 when there is nothing to trace in it, or it\n"
@@ -142,7 +142,7 @@ static int take_option(struct recording *recording, int code)
 		return 0;
 	}
 	if (code != OPT_DURATION)
-		return recording_take(recording, code, optarg, "attach");
+		return recording_take(recording, code, optarg);
 	if (setting_parse_time(optarg, &recording->settings.options.duration_ns) &&
 	    recording->settings.options.duration_ns)
 		return 0;
@@ -167,7 +167,7 @@ static int attach_or_join(struct recording *recording)
 int cmd_attach(int argc, char **argv)
 {
 	struct recording recording;
-	int code, ret = recording_init(&recording);
+	int code, ret = recording_init(&recording, argv);
 
 	while (!ret && (code = getopt_long(argc, argv, RECORDING_SHORT, long_options, NULL)) != -1) {
 		if (code == OPT_HELP) {

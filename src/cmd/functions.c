@@ -22,6 +22,7 @@
 #include "host/view/json.h"
 #include "host/view/out.h"
 #include "host/view/term.h"
+#include "options.h"
 
 #define EXIT_NO_SITES  2
 #define NEAR_NAMES_MAX 3
@@ -290,9 +291,7 @@ static int parse(struct arguments *arguments, int argc, char **argv, struct call
 	optind = 0;
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (option == '?')
-			return calltap_diag_set(diag, -EINVAL,
-						"'%s' is no option of functions: 'calltap functions --help' lists them",
-						argv[optind - 1]);
+			return options_refuse(diag, option, argv);
 		arguments->json |= option == 'j';
 		arguments->no_pager |= option == 'n';
 		arguments->help |= option == 'h';

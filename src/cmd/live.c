@@ -51,7 +51,7 @@ static const char help[] =
 	"      --tail              the function's name at each closing brace\n"
 	"      --color WHEN        auto, always or never\n"
 	"  -o, --output FILE       write the text to FILE instead of standard output\n"
-	"      --help              this text\n\n"
+	"  -h, --help              this text\n\n"
 	"^C ends it; a process that ran already is let go of.\n";
 
 enum option_code {
@@ -332,7 +332,7 @@ static int take_option(struct live *live, int code)
 		live->output = optarg;
 		return 0;
 	default:
-		return recording_take(&live->watching.recording, code, optarg, "live");
+		return recording_take(&live->watching.recording, code, optarg);
 	}
 }
 
@@ -356,10 +356,10 @@ int cmd_live(int argc, char **argv)
 			    .options = {.size = sizeof(live.options), .thread_width = THREAD_WIDTH},
 			    .memory = -1,
 			    .lock = PTHREAD_MUTEX_INITIALIZER};
-	int code, ret = watching_init(&live.watching);
+	int code, ret = watching_init(&live.watching, argv);
 
 	live.watching.recording.settings.options.mode = CALLTAP_MODE_DROP;
-	while (!ret && (code = getopt_long(argc, argv, "+p:l:n:g:t:b:f:o:", long_options, NULL)) != -1) {
+	while (!ret && (code = getopt_long(argc, argv, ":hp:l:n:g:t:b:f:o:", long_options, NULL)) != -1) {
 		if (code == OPT_HELP) {
 			fputs(help, stdout);
 			watching_clear(&live.watching);

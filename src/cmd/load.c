@@ -62,6 +62,7 @@ int cmd_load(int argc, char **argv)
 	int option, err = 0;
 
 	steering_init(&steering, "load", help);
+	steering.untraced = true;
 	while (!err && !steering.done && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
 		err = option == OPT_READY_FD ? parse_number(&ready, optarg, INT_MAX, "ready-fd", &steering.diag)
 					     : steering_option(&steering, option, argv);

@@ -10,6 +10,7 @@
 
 #include "host/view/newest.h"
 #include "host/view/parse.h"
+#include "options.h"
 #include "reading.h"
 
 void reading_init(struct reading *reading, const char *verb, const char *help)
@@ -33,22 +34,6 @@ static int read_id(uint32_t *id, const char *option, struct calltap_diag *diag)
 	if (!err && !value)
 		err = calltap_diag_set(diag, -EINVAL, "0 is no value for %s: ids start at 1", option);
 	return err;
-}
-
-static int refuse(struct reading *reading, int option, char **argv)
-{
-	const char *text = argv[optind - 1];
-	char letter[3] = {'-', (char)optopt, '\0'};
-
-	/* A word of several letters: getopt stands on it still, and optopt says which one it was. */
-	if (text[0] != '-' || (text[1] != '-' && optopt))
-		text = letter;
-	if (option == ':')
-		return calltap_diag_set(&reading->diag, -EINVAL,
-					"option '%s' needs a value: 'calltap %s --help' tells which", argv[optind - 1],
-					reading->verb);
-	return calltap_diag_set(&reading->diag, -EINVAL, "'%s' is no option of %s: 'calltap %s --help' lists them",
-				text, reading->verb, reading->verb);
 }
 
 int reading_option(struct reading *reading, int option, char **argv)
@@ -80,7 +65,7 @@ int reading_option(struct reading *reading, int option, char **argv)
 		reading->no_pager = true;
 		return 0;
 	default:
-		return refuse(reading, option, argv);
+		return options_refuse(&reading->diag, option, argv);
 	}
 }
 

@@ -44,7 +44,7 @@ static void print_help(void)
 	       "      --perf-map          write /tmp/perf-PID.map, by which perf names the stubs\n"
 	       "  -q, --quiet             no progress and no summary\n"
 	       "  -v, --verbose           always print the summary\n"
-	       "      --help              this text\n");
+	       "  -h, --help              this text\n");
 	recording_print_triggers();
 	printf("\n"
 	       "The exit status is COMMAND's own; 2 when there is nothing to trace, 1 for a wrong option\n"
@@ -61,7 +61,7 @@ static int take_option(struct recording *recording, int code)
 		recording->settings.options.emulator = optarg;
 		return 0;
 	default:
-		return recording_take(recording, code, optarg, "record");
+		return recording_take(recording, code, optarg);
 	}
 }
 
@@ -107,7 +107,7 @@ static int record(const struct recording *recording)
 int cmd_record(int argc, char **argv)
 {
 	struct recording recording;
-	int code, ret = recording_init(&recording);
+	int code, ret = recording_init(&recording, argv);
 
 	while (!ret && (code = getopt_long(argc, argv, "+" RECORDING_SHORT, long_options, NULL)) != -1) {
 		if (code == OPT_HELP) {

@@ -12,14 +12,17 @@
 #include <host/record/triggers.h>
 #include <tracers/tracer.h>
 
+#include "options.h"
 #include "recording.h"
 
 #define DEFAULT_BUFFER (4u << 20)
 #define WAIT_MAX_MS    1000
 #define GAP_NS	       1000000000u /* between actions of a trigger */
 
-int recording_init(struct recording *recording)
+int recording_init(struct recording *recording, char **argv)
 {
+	opterr = 0;
+	optind = 0;
 	*recording = (struct recording){
 		.settings =
 			{
@@ -34,6 +37,7 @@ int recording_init(struct recording *recording)
 				.tracing = true,
 			},
 		.gap_ns = GAP_NS,
+		.argv = argv,
 	};
 	return filter_set_create(&recording->settings.options.filters) ? EXIT_USAGE : 0;
 }
@@ -170,13 +174,26 @@ static int take_of_triggers(struct recording *recording, int code, const char *v
 	}
 }
 
-int recording_take(struct recording *recording, int code, const char *value, const char *verb)
+/* `-p PID`, as other tools have it. */
+static int refuse_pid(const struct recording *recording, const char *pid)
+{
+	bool records = !strcmp(recording->argv[0], "record");
+
+	fprintf(stderr, "calltap: -p names a tracer; a process is named without it: calltap %s %s\n",
+		records ? "attach" : recording->argv[0], pid);
+	return EXIT_USAGE;
+}
+
+int recording_take(struct recording *recording, int code, const char *value)
 {
 	struct record_options *options = &recording->settings.options;
+	struct calltap_diag diag = {.column = -1};
 	int ret = take_of_triggers(recording, code, value);
 
 	if (ret >= 0)
 		return ret;
+	if (code == 'p' && strspn(value, "0123456789") == strlen(value))
+		return refuse_pid(recording, value);
 	if (key_of(code))
 		return take_setting(recording, key_of(code), value);
 	switch (code) {
@@ -205,7 +222,8 @@ int recording_take(struct recording *recording, int code, const char *value, con
 		options->verbose = true;
 		return 0;
 	default:
-		fprintf(stderr, "calltap: see `calltap %s --help`\n", verb);
+		if (options_refuse(&diag, code, recording->argv))
+			calltap_diag_print(&diag, stderr);
 		return EXIT_USAGE;
 	}
 }

@@ -40,11 +40,11 @@ enum recording_code {
 	OPT_HISTORY,
 	OPT_TRIGGER_GAP,
 	OPT_TRIGGER_MAX,
-	OPT_HELP,
+	OPT_HELP = 'h',
 };
 
 /* For getopt_long(), before a verb's own. */
-#define RECORDING_SHORT "p:l:n:g:b:o:t:qv"
+#define RECORDING_SHORT ":hp:l:n:g:b:o:t:qv"
 #define RECORDING_LONG                                                                                                 \
 	{"tracer", required_argument, NULL, 'p'}, {"trace", required_argument, NULL, 'l'},                             \
 		{"notrace", required_argument, NULL, 'n'}, {"graph", required_argument, NULL, 'g'},                    \
@@ -73,16 +73,16 @@ struct recording {
 	struct triggers *triggers; /* NULL: none was asked for */
 	uint64_t after_ns, history_ns, gap_ns;
 	uint32_t trigger_max;
-	char *text; /* the options as typed */
+	char **argv; /* of the verb, which is argv[0] */
+	char *text;  /* the options as typed */
 	bool quiet;
 };
 
-/* Defaults; recording_clear() in any case. */
-int recording_init(struct recording *recording) __attribute__((warn_unused_result));
+/* Defaults; argv: as getopt_long() is given it.  recording_clear() in any case. */
+int recording_init(struct recording *recording, char **argv) __attribute__((warn_unused_result));
 void recording_clear(struct recording *recording);
-/* Take one of the shared options; EXIT_USAGE after a message.  verb: for the hint at its help. */
-int recording_take(struct recording *recording, int code, const char *value, const char *verb)
-	__attribute__((warn_unused_result));
+/* Take one of the shared options, as getopt_long() returned it; EXIT_USAGE after a message. */
+int recording_take(struct recording *recording, int code, const char *value) __attribute__((warn_unused_result));
 /* When all are taken: do they fit, and where is the agent?  argv[1..end) is what was typed.  EXIT_USAGE: told. */
 int recording_check(struct recording *recording, int argc, char **argv, int end) __attribute__((warn_unused_result));
 /* The shared part of --help. */

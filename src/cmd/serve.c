@@ -54,7 +54,7 @@ static void print_help(void)
 	       "      --ready-fd N        say \"ready\", or what went wrong, on descriptor N, and end when its\n"
 	       "                          other end is closed\n"
 	       "      --no-fork           do not follow children\n"
-	       "      --help              this text\n\n"
+	       "  -h, --help              this text\n\n"
 	       "The exit status is 0 when the process was attached to; 2 when it cannot be, 1 for a wrong option.\n");
 }
 
@@ -152,13 +152,13 @@ static int take_options(struct server *server, struct recording *recording, int 
 {
 	int code, ret = 0;
 
-	while (!ret && (code = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+	while (!ret && (code = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
 		if (code == OPT_HELP) {
 			print_help();
 			return -1;
 		}
 		ret = code == OPT_READY_FD ? take_number(optarg, 0, &server->ready, "descriptor")
-					   : recording_take(recording, code, optarg, "serve");
+					   : recording_take(recording, code, optarg);
 	}
 	if (!ret && server->ready >= 0 && fcntl(server->ready, F_SETFD, FD_CLOEXEC)) {
 		fprintf(stderr, "calltap: descriptor %d is not open\n", server->ready);
@@ -178,7 +178,7 @@ int cmd_serve(int argc, char **argv)
 	struct server server = {.ready = -1};
 	struct recording recording;
 	struct record_options *options = &recording.settings.options;
-	int ret = recording_init(&recording);
+	int ret = recording_init(&recording, argv);
 
 	signal(SIGPIPE, SIG_IGN);
 	if (!ret)
@@ -193,7 +193,7 @@ int cmd_serve(int argc, char **argv)
 	recording.quiet = true;
 	if (!ret)
 		ret = recording_check(&recording, argc, argv, optind);
-	if (ret > 0)
+	if (ret > 0 && server.ready >= 0)
 		say_failed(&server, -EINVAL, "`calltap serve` was started wrongly, or its agent is not beside it");
 	if (!ret && record_live_create(&server.live))
 		ret = EXIT_USAGE;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host/view/parse.h"
+#include "options.h"
 #include "steering.h"
 
 void steering_init(struct steering *steering, const char *verb, const char *help)
@@ -18,22 +19,6 @@ void steering_init(struct steering *steering, const char *verb, const char *help
 	opterr = 0;
 	optind = 0;
 	signal(SIGPIPE, SIG_IGN);
-}
-
-static int refuse(struct steering *steering, int option, char **argv)
-{
-	const char *text = argv[optind - 1];
-	char letter[3] = {'-', (char)optopt, '\0'};
-
-	/* A word of several letters: getopt stands on it still, and optopt says which one it was. */
-	if (text[0] != '-' || (text[1] != '-' && optopt))
-		text = letter;
-	if (option == ':')
-		return calltap_diag_set(&steering->diag, -EINVAL,
-					"option '%s' needs a value: 'calltap %s --help' tells which", argv[optind - 1],
-					steering->verb);
-	return calltap_diag_set(&steering->diag, -EINVAL, "'%s' is no option of %s: 'calltap %s --help' lists them",
-				text, steering->verb, steering->verb);
 }
 
 int steering_option(struct steering *steering, int option, char **argv)
@@ -52,7 +37,7 @@ int steering_option(struct steering *steering, int option, char **argv)
 			       ? calltap_diag_set(&steering->diag, -EINVAL, "'%.40s' is no instance's name", optarg)
 			       : 0;
 	default:
-		return refuse(steering, option, argv);
+		return options_refuse(&steering->diag, option, argv);
 	}
 }
 
@@ -62,8 +47,9 @@ int steering_pid(struct steering *steering, pid_t *pid, int argc, char **argv)
 	int err;
 
 	if (optind >= argc)
-		return calltap_diag_set(&steering->diag, -EINVAL,
-					"which process? Give its PID; `calltap status` lists those that are traced");
+		return calltap_diag_set(&steering->diag, -EINVAL, "which process? Give its PID; %s",
+					steering->untraced ? "`pidof PROGRAM` tells one"
+							   : "`calltap status` lists those that are traced");
 	err = parse_number(&value, argv[optind], INT32_MAX, "PID", &steering->diag);
 	if (!err && !value)
 		err = calltap_diag_set(&steering->diag, -EINVAL, "0 is no value for PID: ids start at 1");

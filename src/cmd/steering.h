@@ -32,7 +32,8 @@ struct steering {
 	const char *instance; /* NULL = the session itself */
 	struct calltap_diag diag;
 	bool json;
-	bool done; /* --help was answered */
+	bool untraced; /* the process need not be traced */
+	bool done;     /* --help was answered */
 };
 
 void steering_init(struct steering *steering, const char *verb, const char *help);

@@ -40,7 +40,7 @@ static const char help[] =
 	"      --once              the same as --batch 1\n"
 	"      --json              the same, a JSON object in a line for each reading\n"
 	"      --program-output FILE   where the output of COMMAND goes (default /dev/null)\n"
-	"      --help              this text\n\n"
+	"  -h, --help              this text\n\n"
 	"Without a terminal the table is printed as with --batch 0.  In it: q quit, s sort, / filter,\n"
 	"Enter callers, h help.\n";
 
@@ -400,6 +400,12 @@ static int begin(struct show *show, struct calltap_diag *diag)
 	return ret ? calltap_diag_set(diag, ret, "nothing can be watched") : 0;
 }
 
+/* Nothing was watched: why will be said, and there is no table. */
+static bool never_ran(const struct show *show)
+{
+	return watching_ended(&show->watching) && !show->watching.result.ran;
+}
+
 /* From the first reading to the last; the terminal is ours in between. */
 static int run(struct show *show, struct calltap_diag *diag)
 {
@@ -412,7 +418,7 @@ static int run(struct show *show, struct calltap_diag *diag)
 	else if (!ret && !watching_ended(&show->watching))
 		ret = screen_open(&show->screen, show->terminal_in, show->terminal_out, diag);
 	screen_in_use = show->screen;
-	if (!ret && (show->batch || show->screen))
+	if (!ret && (show->batch || show->screen) && !never_ran(show))
 		ret = loop(show, &quit);
 	if (!ret && !quit && show->screen)
 		ret = linger(show);
@@ -504,19 +510,19 @@ static int take_option(struct show *show, int code)
 		show->program_output = optarg;
 		return 0;
 	default:
-		return recording_take(&show->watching.recording, code, optarg, "top");
+		return recording_take(&show->watching.recording, code, optarg);
 	}
 }
 
 int cmd_top(int argc, char **argv)
 {
 	struct show show = {.interval_ns = INTERVAL_NS, .row_limit = 20, .lock = PTHREAD_MUTEX_INITIALIZER};
-	int code, ret = watching_init(&show.watching);
+	int code, ret = watching_init(&show.watching, argv);
 
 	top_init(&show.top);
 	show.watching.recording.settings.options.tracer = tracer_find("profile");
 	show.watching.recording.settings.options.mode = CALLTAP_MODE_PROFILE;
-	while (!ret && (code = getopt_long(argc, argv, "+l:n:g:f:s:i:r:b:", long_options, NULL)) != -1) {
+	while (!ret && (code = getopt_long(argc, argv, ":hl:n:g:f:s:i:r:b:", long_options, NULL)) != -1) {
 		if (code == OPT_HELP) {
 			fputs(help, stdout);
 			watching_clear(&show.watching);

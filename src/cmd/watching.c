@@ -15,11 +15,11 @@
 
 #include "watching.h"
 
-int watching_init(struct watching *watching)
+int watching_init(struct watching *watching, char **argv)
 {
 	memset(watching, 0, sizeof(*watching));
 	watching->done = -1;
-	return recording_init(&watching->recording);
+	return recording_init(&watching->recording, argv);
 }
 
 static void name_process(struct watching *watching, pid_t pid)

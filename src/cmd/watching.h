@@ -49,7 +49,7 @@ struct watching {
 	"      --allow-no-sites    go on although nothing can be traced yet\n"                                         \
 	"      --allow-no-match    go on although a filter matches nothing yet\n"
 
-int watching_init(struct watching *watching) __attribute__((warn_unused_result));
+int watching_init(struct watching *watching, char **argv) __attribute__((warn_unused_result));
 /* The words behind the options: one PID, or (behind "--") a command; EXIT_USAGE after a message. */
 int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
 	__attribute__((warn_unused_result));

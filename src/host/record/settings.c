@@ -98,14 +98,13 @@ static int take_tracer(struct settings *settings, const char *value, struct call
 	const struct tracer *tracer = tracer_find(value);
 	char names[128] = "";
 
+	/* Those that count are a verb's own, and not to be chosen. */
 	for (size_t i = 0, at = 0; !tracer && tracer_at(i) && at < sizeof(names); i++)
-		at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
-				       !i		  ? ""
-				       : tracer_at(i + 1) ? ", "
-							  : " or ",
-				       tracer_at(i)->name);
+		if (!tracer_at(i)->counts)
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",
+					       tracer_at(i)->name);
 	if (!tracer)
-		return calltap_diag_set(diag, -EINVAL, "tracer '%.100s' is not valid; it is %s", value, names);
+		return calltap_diag_set(diag, -EINVAL, "tracer '%.100s' is not valid; it is one of %s", value, names);
 	settings->options.tracer = tracer;
 	return 0;
 }
