@@ -258,6 +258,8 @@ static char *options_text(int argc, char **argv, int end)
 	size_t size = 1;
 	char *text;
 
+	if (end > 1 && end <= argc && !strcmp(argv[end - 1], "--"))
+		end--;
 	for (int i = 1; i < end && i < argc; i++)
 		size += strlen(argv[i]) + 1;
 	text = calloc(1, size);

@@ -25,7 +25,13 @@ def attached(case):
     missing = WORK - set(trace.called())
     expect(not missing, f"no call of {missing} in the trace: {trace.called()}")
     nothing_lost(trace)
+    says_it_ended(trace, "still running")
     case.readable()
+
+
+def says_it_ended(trace, how):
+    """Whoever attaches is told no status: it is the parent's to know."""
+    expect(trace.info.get("exit") == how, f"the trace says that it {trace.info.get('exit')!r}, not {how!r}")
 
 
 def ended_by(how):
@@ -57,6 +63,7 @@ def program_gone(end):
                 tool.records(100)
                 end(program)
                 tool.ended()
+        says_it_ended(case.trace(), "ended")
         case.readable()
     return test
 

@@ -3,15 +3,19 @@
  * Called by the session, server thread.  Context: host.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "session.h"
+
+#define ENDING_MS 1000
 
 static void cpu_model(char *model, size_t size)
 {
@@ -108,11 +112,29 @@ int describe_start(struct session *session)
 	return ret ? ret : trace_writer_flush(session->writer);
 }
 
-static void exit_text(const struct session *session, char *text, size_t size)
+/* Of a process that is no child of ours; its sockets are closed a moment before it has ended. */
+static bool runs_on(const struct session *root, int patience_ms)
 {
+	struct pollfd ended = {.events = POLLIN};
+	bool runs;
+
+	if (root->result->let_go)
+		return true;
+	ended.fd = (int)syscall(SYS_pidfd_open, root->options->pid, 0);
+	runs = ended.fd >= 0 && poll(&ended, 1, patience_ms) == 0;
+	if (ended.fd >= 0)
+		close(ended.fd);
+	return runs;
+}
+
+static void exit_text(struct session *session, int patience_ms, char *text, size_t size)
+{
+	const struct session *root = session_root(session);
 	int status = session->result->wait_status;
 
-	if (session->command)
+	if (root->options->pid)
+		snprintf(text, size, "%s", runs_on(root, patience_ms) ? "still running" : "ended");
+	else if (session->command)
 		snprintf(text, size, "still running");
 	else if (WIFSIGNALED(status))
 		snprintf(text, size, "killed by SIG%s",
@@ -182,13 +204,13 @@ static int write_oddities(struct session *session, struct trace_writer *writer)
 	return ret;
 }
 
-static int write_totals(struct session *session, struct trace_writer *writer)
+static int write_totals(struct session *session, struct trace_writer *writer, int patience_ms)
 {
 	const struct record_result *result = session->result;
 	char text[64];
 	int ret;
 
-	exit_text(session, text, sizeof(text));
+	exit_text(session, patience_ms, text, sizeof(text));
 	ret = trace_writer_info(writer, "exit", "%s", text);
 	if (!ret)
 		ret = trace_writer_info(writer, "sites", "%u", session_root(session)->images.next_id);
@@ -237,14 +259,14 @@ int describe_end(struct session *session)
 		.records = session->result->records,
 		.lost = session->result->lost,
 		.ticks = sample.ticks,
-		.status = session->command ? -1 : session->result->wait_status,
+		.status = session->command || session_root(session)->options->pid ? -1 : session->result->wait_status,
 	};
 	int ret = write_threads(session);
 
 	if (!ret)
 		ret = write_lines(session);
 	if (!ret)
-		ret = write_totals(session, session->writer);
+		ret = write_totals(session, session->writer, session->owner ? 0 : ENDING_MS);
 	/* An emulated clock whose rate is not known shows what was told last. */
 	if (!ret && sample.ticks > session->line.last_ticks)
 		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
@@ -256,7 +278,7 @@ int describe_snapshot(struct session *session, struct trace_writer *writer)
 	int ret;
 
 	session_lock(session);
-	ret = write_totals(session, writer);
+	ret = write_totals(session, writer, 0);
 	session_unlock(session);
 	return ret;
 }

@@ -96,31 +96,39 @@ static void put_line(struct out *out, const char *label, const char *value)
 	out_char(out, '\n');
 }
 
+/* What a value is, besides text. */
+enum value_kind { TEXT, BYTES, TICKS, NANOSECONDS };
+
 /* The recorder's keys in the order to show them, and how they are called here; NULL: shown with the totals. */
 static const struct {
 	const char *key, *label;
+	enum value_kind kind;
 } known_keys[] = {
-	{"program", "Program"},
-	{"command", "Command"},
-	{"cwd", "Directory"},
-	{"machine", "Machine"},
-	{"emulator", "Emulator"},
-	{"host", "Host"},
-	{"kernel", "Kernel"},
-	{"cpu", "CPU"},
-	{"tracer", "Tracer"},
-	{"mode", "Mode"},
-	{"buffer_bytes", "Buffer"},
-	{"options", "Options"},
-	{"clock", "Clock"},
-	{"started", "Started"},
-	{"sites", "Sites"},
-	{"patched", "Patched"},
-	{"failed", "Failed"},
-	{"version", "Calltap"},
-	{"exit", NULL},
-	{"clock_hz", NULL},
-	{"clock_read_ns", NULL},
+	{"program", "Program", TEXT},
+	{"command", "Command", TEXT},
+	{"cwd", "Directory", TEXT},
+	{"machine", "Machine", TEXT},
+	{"emulator", "Emulator", TEXT},
+	{"host", "Host", TEXT},
+	{"kernel", "Kernel", TEXT},
+	{"cpu", "CPU", TEXT},
+	{"tracer", "Tracer", TEXT},
+	{"mode", "Mode", TEXT},
+	{"buffer_bytes", "Buffer", BYTES},
+	{"options", "Options", TEXT},
+	{"clock", "Clock", TEXT},
+	{"started", "Started", TEXT},
+	{"sites", "Sites", TEXT},
+	{"patched", "Patched", TEXT},
+	{"failed", "Failed", TEXT},
+	{"patch_ticks", "Patching took", TICKS},
+	{"snapshot", "Snapshot", TEXT},
+	{"reason", "Reason", TEXT},
+	{"history_ns", "History", NANOSECONDS},
+	{"version", "Calltap", TEXT},
+	{"exit", NULL, TEXT},
+	{"clock_hz", NULL, TEXT},
+	{"clock_read_ns", NULL, TEXT},
 };
 
 #define KNOWN_KEYS (sizeof(known_keys) / sizeof(known_keys[0]))
@@ -139,14 +147,28 @@ static const char *other_key(const struct trace *trace, uint32_t i, const char *
 	return key;
 }
 
+/* A number with its unit, into text; what is no number stays as it is. */
+static const char *readable(const struct trace *trace, const char *value, enum value_kind kind, char text[TIMETEXT_MAX])
+{
+	char *end;
+	uint64_t number = strtoull(value, &end, 10);
+
+	if (kind == TEXT || end == value || *end)
+		return value;
+	if (kind == BYTES)
+		return sizetext(number, text);
+	return timetext(kind == TICKS ? trace_duration_ns(trace, number) : number, text);
+}
+
 static void print_keys(const struct trace *trace, struct out *out)
 {
 	const char *key, *value;
+	char text[TIMETEXT_MAX];
 
 	for (size_t i = 0; i < KNOWN_KEYS; i++) {
 		value = trace_info(trace, known_keys[i].key);
-		if (value && known_keys[i].label)
-			put_line(out, known_keys[i].label, value);
+		if (value && *value && known_keys[i].label)
+			put_line(out, known_keys[i].label, readable(trace, value, known_keys[i].kind, text));
 	}
 	for (uint32_t i = 0; trace_info_at(trace, i, &key, &value); i++) {
 		key = other_key(trace, i, &value);
