@@ -165,8 +165,13 @@ void tree_sum(struct tree *tree)
 	}
 }
 
-/* What a frame's user word holds: its node + 1, and whether the node is an ancestor's. */
-#define ABSORBED (UINT64_C(1) << 63)
+/*
+ * What a frame's user word holds: its node + 1, whether the node is an
+ * ancestor's, and whether its caller was open when the trace began.
+ */
+#define ABSORBED      (UINT64_C(1) << 63)
+#define CALLED_BEFORE (UINT64_C(1) << 62)
+#define NODE(user)    ((uint32_t)((user) & ~(ABSORBED | CALLED_BEFORE)))
 
 struct builder {
 	struct tree *tree;
@@ -177,16 +182,27 @@ static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_fram
 {
 	struct builder *builder = ctx;
 	struct tree *tree = builder->tree;
-	uint64_t above = 0;
-	uint32_t parent, node = TREE_NONE;
+	const struct call_frame *caller = frame->depth ? callstack_frame(walk->stack, thread, frame->depth - 1) : NULL;
+	uint64_t above = caller ? caller->user : 0;
+	uint32_t parent = NODE(above) ? NODE(above) - 1 : TREE_ROOT, node = TREE_NONE;
 
-	if (frame->depth)
-		above = callstack_frame(walk->stack, thread, frame->depth - 1)->user;
-	parent = (uint32_t)(above & ~ABSORBED);
-	parent = parent ? parent - 1 : TREE_ROOT;
 	if (!(above & ABSORBED) && (!builder->depth_max || frame->depth < builder->depth_max))
 		node = tree_child(tree, parent, frame->function, &walk->error);
 	frame->user = node != TREE_NONE ? (uint64_t)node + 1 : ((uint64_t)parent + 1) | ABSORBED;
+	if (caller && caller->before)
+		frame->user |= CALLED_BEFORE;
+	if (frame->before && node != TREE_NONE)
+		tree->nodes[node].before++;
+}
+
+/*
+ * What was open before the trace has the time of those calls that are shown,
+ * and all its callers were open, too.
+ */
+static void add_to_callers(struct tree *tree, uint32_t caller, uint64_t ns)
+{
+	for (; caller != TREE_ROOT; caller = tree->nodes[caller].parent)
+		tree->nodes[caller].total_ns += ns;
 }
 
 static void add_call(void *ctx, struct walk *walk, const struct call_closed *closed)
@@ -194,22 +210,26 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	struct builder *builder = ctx;
 	struct tree *tree = builder->tree;
 	uint64_t user = closed->frame->user;
+	uint64_t duration_ns = walk_duration_ns(walk, closed);
 	struct tree_node *node;
 
 	if (!user) {
 		tree->strays++;
 		return;
 	}
-	node = &tree->nodes[(uint32_t)(user & ~ABSORBED) - 1];
+	if (closed->frame->before)
+		return;
+	node = &tree->nodes[NODE(user) - 1];
 	node->self_ns += walk_self_ns(walk, closed);
+	if (user & CALLED_BEFORE)
+		add_to_callers(tree, user & ABSORBED ? NODE(user) - 1 : node->parent, duration_ns);
 	if (user & ABSORBED) {
-		tree->absorbed += !closed->frame->before;
+		tree->absorbed++;
 		return;
 	}
-	node->calls += !closed->frame->before;
-	node->before += closed->frame->before;
-	node->unfinished += !closed->frame->before && (closed->how == CALL_OPEN || closed->how == CALL_LOST);
-	node->total_ns += walk_duration_ns(walk, closed);
+	node->calls++;
+	node->unfinished += closed->how == CALL_OPEN || closed->how == CALL_LOST;
+	node->total_ns += duration_ns;
 }
 
 static const struct walk_ops building = {.on_push = push, .on_close = add_call};

@@ -23,8 +23,7 @@ struct tree_node {
 	uint64_t total_ns; /* open calls count up to the end of the trace */
 	uint64_t self_ns;
 	uint64_t unfinished; /* among calls */
-	uint64_t before; /* frames that were open when the trace began; no calls: their time is that of what they called
-			  */
+	uint64_t before; /* frames that were open when the trace began; no calls: their time is that of calls in them */
 };
 
 struct tree {
