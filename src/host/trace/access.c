@@ -4,6 +4,7 @@
  * Context: host.  Names are demangled when they are first asked for: a view
  * of a large program shows few of its functions.
  */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,21 +61,17 @@ uint32_t trace_function_count(const struct trace *trace)
 }
 
 /* Memory of its own, or symbol itself when it is not mangled. */
-static const char *demangle(const char *symbol)
+static const char *demangle(const char *symbol, int options)
 {
 	char *name = NULL;
 
 	if (symbol[0] == '_' && strlen(symbol) <= SYMBOL_MAX)
-		name = cplus_demangle(symbol, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
+		name = cplus_demangle(symbol, options | DMGL_ANSI | DMGL_AUTO);
 	return name ? name : symbol;
 }
 
-uint32_t trace_untraced_count(const struct trace *trace)
-{
-	return trace->untraced.count;
-}
-
-const struct trace_function *trace_function(const struct trace *trace, uint32_t id)
+/* NULL: there is none of this id. */
+static struct trace_function *find_function(const struct trace *trace, uint32_t id)
 {
 	const struct table *table = id >= TRACE_UNTRACED ? &trace->untraced : &trace->functions;
 	uint32_t index = id >= TRACE_UNTRACED ? id - TRACE_UNTRACED : id;
@@ -86,8 +83,33 @@ const struct trace_function *trace_function(const struct trace *trace, uint32_t 
 	if (!function->symbol)
 		return NULL;
 	if (!function->name)
-		function->name = demangle(function->symbol);
+		function->name = demangle(function->symbol, DMGL_PARAMS);
 	return function;
+}
+
+uint32_t trace_untraced_count(const struct trace *trace)
+{
+	return trace->untraced.count;
+}
+
+const struct trace_function *trace_function(const struct trace *trace, uint32_t id)
+{
+	return find_function(trace, id);
+}
+
+bool trace_function_matches(const struct trace *trace, uint32_t id, const char *glob)
+{
+	struct trace_function *function = find_function(trace, id);
+
+	if (!function)
+		return false;
+	if (fnmatch(glob, function->name, 0) == 0 || fnmatch(glob, function->symbol, 0) == 0)
+		return true;
+	if (function->name == function->symbol)
+		return false;
+	if (!function->brief)
+		function->brief = demangle(function->symbol, 0);
+	return fnmatch(glob, function->brief, 0) == 0;
 }
 
 uint32_t trace_object_count(const struct trace *trace)

@@ -409,6 +409,8 @@ static void free_functions(struct table *functions)
 
 		if (function->name != function->symbol)
 			free((char *)(uintptr_t)function->name);
+		if (function->brief != function->symbol)
+			free((char *)(uintptr_t)function->brief);
 	}
 	free(functions->items);
 }

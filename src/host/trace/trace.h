@@ -31,6 +31,7 @@ struct trace_function {
 	uint64_t address;   /* ELF address in the object */
 	const char *symbol; /* as in the symbol table */
 	const char *name;   /* demangled; equals symbol for C; never NULL */
+	const char *brief;  /* the same without parameters and return type; NULL = nobody has asked for a match yet */
 	const char *file;   /* source file, NULL = not known */
 	uint32_t line;	    /* 0 = not known */
 };
@@ -95,6 +96,8 @@ const struct calltap_file_end *trace_end(const struct trace *trace);
 uint32_t trace_function_count(const struct trace *trace); /* of those that are traced */
 uint32_t trace_untraced_count(const struct trace *trace);
 const struct trace_function *trace_function(const struct trace *trace, uint32_t id);
+/* Does the glob match the name, as in the symbol table, demangled, or demangled without parameters and return type? */
+bool trace_function_matches(const struct trace *trace, uint32_t id, const char *glob);
 uint32_t trace_object_count(const struct trace *trace);
 const struct trace_object *trace_object(const struct trace *trace, uint32_t index);
 uint32_t trace_process_count(const struct trace *trace);

@@ -2,7 +2,6 @@
  * Call graphs out of the merged tree; see graph.h.  Context: host.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdlib.h>
 
 #include "graph.h"
@@ -82,10 +81,7 @@ static bool *mark_matches(const struct trace *trace, const struct tree *tree, co
 
 	*any = false;
 	for (uint32_t i = 1; marks && i < tree->count; i++) {
-		const struct trace_function *function = trace_function(trace, tree->nodes[i].function);
-
-		marks[i] =
-			function && (fnmatch(glob, function->name, 0) == 0 || fnmatch(glob, function->symbol, 0) == 0);
+		marks[i] = trace_function_matches(trace, tree->nodes[i].function, glob);
 		*any |= marks[i];
 	}
 	return marks;
@@ -109,7 +105,8 @@ static int print_around(const struct trace *trace, struct names *names, const st
 	}
 	if (!any) {
 		err = calltap_diag_set(diag, -ENOENT,
-				       "no call of '%s' is in the trace: 'calltap report' lists what was called",
+				       "no call of '%s' is in the trace: 'calltap report' lists what was called, "
+				       "and '*part*' matches a part of a name",
 				       options->function);
 	} else {
 		err = graph_callees(&callees, whole, matches);

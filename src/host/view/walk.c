@@ -2,7 +2,6 @@
  * The filtered pass over a trace; see walk.h.  Context: host.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,10 +60,7 @@ uint64_t walk_self_ns(const struct walk *walk, const struct call_closed *closed)
 
 static bool matches(const struct walk *walk, uint32_t id)
 {
-	const struct trace_function *function = trace_function(walk->trace, id);
-	const char *glob = walk->filter->function;
-
-	return function && (fnmatch(glob, function->name, 0) == 0 || fnmatch(glob, function->symbol, 0) == 0);
+	return trace_function_matches(walk->trace, id, walk->filter->function);
 }
 
 bool walk_wants(const struct walk *walk, uint32_t function)
@@ -288,7 +284,8 @@ int walk_run(struct walk *walk, const struct trace *trace, const struct view_fil
 
 	if (!err && walk->wanted && !walk->any_wanted)
 		err = calltap_diag_set(diag, -ENOENT,
-				       "no function of the trace matches '%s': 'calltap report' lists their names",
+				       "no function of the trace matches '%s': 'calltap report' lists their names, "
+				       "and '*part*' matches a part of one",
 				       filter->function);
 	if (!err)
 		err = trace_cursor_open(&cursor, trace, &select, diag);
