@@ -61,6 +61,7 @@ struct agent_pointer {
 struct agent_mapped {
 	void *at;
 	uint64_t size;
+	uint64_t generation; /* an arena's: of the further instance that it is of (probe/thread.h), 0 = of none */
 };
 
 /* Memory that grows by doubling, for what the tool sends in pieces. */
@@ -150,8 +151,9 @@ struct agent {
 	uint32_t handled_count;
 	uint64_t handled_file; /* inode of the last one's */
 	struct agent_fault faults[AGENT_FAULTS];
-	struct agent_store arenas; /* struct agent_mapped: all that were mapped, also of instances that have ended */
-	uint32_t instances;	   /* further ones so far: their generations (probe/thread.h) */
+	struct agent_store arenas;    /* struct agent_mapped: all that are mapped, also of instances that have ended */
+	uint32_t instances;	      /* further ones so far: their generations (probe/thread.h) */
+	uint32_t instances_inherited; /* up to here they were those of the process that this one was forked from */
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
 	struct agent_dlhook dlhooks[AGENT_DLHOOKS];
@@ -231,7 +233,8 @@ uint32_t agent_pointers_restore(void);
 int agent_set_take(const struct calltap_msg_set *set) __attribute__((warn_unused_result));
 int agent_tables_take(const struct calltap_msg_tables *tables, int fd) __attribute__((warn_unused_result));
 int agent_triggers_take(const struct calltap_msg_triggers *triggers, int fd) __attribute__((warn_unused_result));
-/* instances.c: begin or end a further instance; done is the answer. */
+/* instances.c: begin or end a further instance; done is the answer.  -EBUSY: too many that have ended are still mapped.
+ */
 int agent_instance_take(const struct calltap_msg_instance *message, int fd, struct calltap_msg_instance_done *done)
 	__attribute__((warn_unused_result));
 /* All of them, as nobody reads what they record. */
@@ -276,7 +279,8 @@ void agent_text_unmapping(bool begins);
  */
 void *agent_map(int fd, uint64_t size, int prot, int flags, int seals) __attribute__((warn_unused_result));
 int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per image */
-int agent_arena_add(uint32_t set, int fd, uint64_t size) __attribute__((warn_unused_result));
+/* generation: 0 for set 0. */
+int agent_arena_add(uint32_t set, uint32_t generation, int fd, uint64_t size) __attribute__((warn_unused_result));
 /* Wake every writer that waits for a reader that is gone. */
 void agent_wake_writers(void);
 /* Unmap all that the tool shares, and have the rest as new: nobody records. */
@@ -295,7 +299,15 @@ int agent_clock_tell(void) __attribute__((warn_unused_result)); /* the answer to
 /* forks.c: under an emulator, see to it that a forked child's memory is wiped. */
 void agent_forks_watch(void);
 
-/* threads.c: how far the initial thread's stack may reach down; emulated: it was not the kernel that placed it. */
+/*
+ * threads.c: what is at an offset in the block of the thread that has writer i
+ * of set 0: zeros when there is none, or its memory is gone with it; all bits
+ * set when that cannot be told.
+ */
+void agent_thread_read(uint32_t i, size_t offset, void *words, size_t size);
+/* That thread is no more; what lies where its block was can be anything. */
+bool agent_thread_has_ended(uint32_t i) __attribute__((warn_unused_result));
+/* How far the initial thread's stack may reach down; emulated: it was not the kernel that placed it. */
 void agent_main_stack_note(bool emulated);
 /* When recording of an emulated process begins, see which threads are not the program's. */
 void agent_threads_note(void);

@@ -170,7 +170,7 @@ static int take_setup(void)
 		agent.files = (message.setup.flags & CALLTAP_SETUP_FILES) != 0;
 		ret = map_board(fds[0]);
 		if (!ret)
-			ret = agent_arena_add(0, fds[1], message.setup.arena_size);
+			ret = agent_arena_add(0, 0, fds[1], message.setup.arena_size);
 		if (ret)
 			agent_complain(ret, "cannot map the buffers; it runs on untraced");
 	}
@@ -202,11 +202,15 @@ static int answer_plan(const union message *message, int fd)
 
 static int take_arena(const union message *message, int fd)
 {
+	uint32_t set = message->arena.set, generation;
 	int error;
 
-	if (message->head.size != sizeof(message->arena) || fd < 0 || message->arena.set >= PROBE_SETS)
+	if (message->head.size != sizeof(message->arena) || fd < 0 || set >= PROBE_SETS)
 		return -EPROTO;
-	error = agent_arena_add(message->arena.set, fd, message->arena.arena_size);
+	generation = set ? probe_context.wiped->sets[set].on : 0;
+	if (set && !generation)
+		return 0; /* its instance has ended meanwhile */
+	error = agent_arena_add(set, generation, fd, message->arena.arena_size);
 	if (error)
 		agent_complain(error, "cannot map more buffers; some threads are not recorded");
 	return 0; /* the rings that there are must do */

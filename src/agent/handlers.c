@@ -130,36 +130,11 @@ struct run {
 };
 _Static_assert(offsetof(struct probe_thread, runs) == offsetof(struct probe_thread, running) + sizeof(uint64_t), "run");
 
-static struct run run_of(const struct probe_thread *thread)
-{
-	uint64_t at = (uint64_t)&thread->running;
-	struct run run = {0, 0};
-
-	if (sys_copy_in(&run, at, sizeof(run)))
-		return run;
-	/* Its memory is gone with it, unless it is only that we may not ask this way. */
-	if (agent_can_read(at) && SYS(pread64, agent.poker.mem_fd, &run, sizeof(run), at, 0, 0) != sizeof(run))
-		run.running = at;
-	return run;
-}
-
-static bool has_ended(uint32_t i)
-{
-	const struct ring_writer *writer = &probe_context.wiped->sets[0].writers[i];
-
-	return !writer->ring || SYS(tgkill, sys_getpid(), writer->tid, 0, 0, 0, 0) == -ESRCH;
-}
-
 /* True: the thread of writer i runs handlers. */
 static bool look(uint32_t i, struct run *run)
 {
-	/* Acquire: pairs with settle_in(). */
-	const struct probe_thread *thread = __atomic_load_n(&probe_context.wiped->threads[i], __ATOMIC_ACQUIRE);
-
-	*run = (struct run){0, 0};
-	if (thread)
-		*run = run_of(thread);
-	return run->running && !has_ended(i);
+	agent_thread_read(i, offsetof(struct probe_thread, running), run, sizeof(*run));
+	return run->running && !agent_thread_has_ended(i);
 }
 
 bool agent_handlers_run(void)

@@ -2,30 +2,129 @@
  * Further instances of a session: rings of their own beside the session's
  * (abi/control.h, INSTANCE; doc/design/instances.md).
  *
- * What one that has ended had mapped stays so until the session lets go of the
- * process: a thread may be storing its last record.
+ * A thread may be storing its last record for one that has ended: what that
+ * had mapped goes when each thread was seen outside such code since, or else
+ * with the rest when the session lets go of the process.
  * Called by the control thread.  Context: control.
  */
 #include <errno.h>
 
 #include <agent/agent.h>
+#include <base/mem.h>
+#include <base/sys.h>
 
-/* Nobody finds what the last one of this set had; writers that threads may still hold are not handed out again. */
+#define ENDED_MAX    64u /* arenas of ended ones that are kept mapped; with more, none is begun */
+#define WAIT_MS	     20u /* longest that a begin or an end waits for threads to be seen outside */
+#define WAIT_STEP_NS 100000u
+
+static bool is_on(uint64_t generation)
+{
+	for (uint32_t i = 1; i < PROBE_SETS; i++)
+		if (__atomic_load_n(&probe_context.wiped->sets[i].on, __ATOMIC_RELAXED) == generation)
+			return true;
+	return false;
+}
+
+/* Those before a fork stay: the thread that forked is ours by its stack, but may not have recorded here yet. */
+static bool is_left_over(const struct agent_mapped *arena)
+{
+	return arena->generation > agent.instances_inherited && !is_on(arena->generation);
+}
+
+static uint32_t count_left_over(void)
+{
+	const struct agent_mapped *arenas = agent.arenas.list;
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < agent.arenas.count; i++)
+		count += is_left_over(&arenas[i]);
+	return count;
+}
+
+static bool is_inside(uint32_t i)
+{
+	uint64_t sharing;
+
+	agent_thread_read(i, offsetof(struct probe_thread, sharing), &sharing, sizeof(sharing));
+	return sharing && !agent_thread_has_ended(i);
+}
+
+/*
+ * The barrier comes first: who counts itself in after it finds the instance
+ * off, and who did before it is seen.  So threads can be waited for one by one.
+ */
+static bool all_are_outside(void)
+{
+	uint64_t until = sys_monotonic_ns() + WAIT_MS * 1000000;
+	uint32_t never = 0;
+
+	if (patch_sync())
+		return false;
+	for (uint32_t i = 0; i < PROBE_RINGS; i++)
+		while (is_inside(i)) {
+			if (sys_monotonic_ns() >= until)
+				return false;
+			sys_futex_wait(&never, never, WAIT_STEP_NS);
+		}
+	return true;
+}
+
+/* What none of the instances that are on has.  False: a thread may be at it still. */
+static bool unmap_left_over(void)
+{
+	struct agent_mapped *arenas = agent.arenas.list;
+	size_t kept = 0;
+
+	if (!count_left_over())
+		return true;
+	if (!all_are_outside())
+		return false;
+	for (size_t i = 0; i < agent.arenas.count; i++)
+		if (is_left_over(&arenas[i]))
+			sys_munmap(arenas[i].at, arenas[i].size);
+		else
+			arenas[kept++] = arenas[i];
+	agent.arenas.count = kept;
+	return true;
+}
+
+/* Writers that threads may still hold are not handed out again. */
+static void renew_writers(uint32_t index, bool again)
+{
+	struct probe_set *set = &probe_context.wiped->sets[index];
+
+	if (again) {
+		probe_context.writers[index].used = probe_context.writers[index].first;
+		memset(set->traded, 0, sizeof(set->traded));
+	}
+	probe_context.writers[index].base = probe_context.writers[index].used;
+}
+
+/* Nobody finds what the last one of this set had. */
 static int begin(const struct calltap_msg_instance *message, int fd)
 {
-	uint32_t index = message->set;
+	uint32_t index = message->set, generation = ++agent.instances;
 	struct probe_set *set = &probe_context.wiped->sets[index];
+	bool none;
 	int ret;
 
 	__atomic_store_n(&set->on, 0, __ATOMIC_SEQ_CST); /* its end may have been missed */
+	none = unmap_left_over();
+	if (count_left_over() >= ENDED_MAX)
+		return -EBUSY;
 	__atomic_store_n(&set->arena_count, 0, __ATOMIC_RELEASE);
 	set->calls = message->calls;
 	set->claim_vain = 0;
-	probe_context.writers[index].base = probe_context.writers[index].used;
-	ret = agent_arena_add(index, fd, message->arena_size);
+	renew_writers(index, none);
+	ret = agent_arena_add(index, generation, fd, message->arena_size);
 	if (!ret)
-		__atomic_store_n(&set->on, ++agent.instances, __ATOMIC_RELEASE); /* pairs with probe_set_attach() */
+		__atomic_store_n(&set->on, generation, __ATOMIC_RELEASE); /* pairs with probe_set_attach() */
 	return ret;
+}
+
+static void end(uint32_t index)
+{
+	__atomic_store_n(&probe_context.wiped->sets[index].on, 0, __ATOMIC_SEQ_CST);
 }
 
 int agent_instance_take(const struct calltap_msg_instance *message, int fd, struct calltap_msg_instance_done *done)
@@ -35,15 +134,17 @@ int agent_instance_take(const struct calltap_msg_instance *message, int fd, stru
 		return -EPROTO;
 	*done = (struct calltap_msg_instance_done){.head = {CALLTAP_MSG_INSTANCE_DONE, sizeof(*done)},
 						   .set = message->set};
-	if (message->on)
+	if (message->on) {
 		done->error = begin(message, fd);
-	else
-		__atomic_store_n(&probe_context.wiped->sets[message->set].on, 0, __ATOMIC_SEQ_CST);
+	} else {
+		end(message->set);
+		(void)unmap_left_over();
+	}
 	return 0;
 }
 
 void agent_instances_end(void)
 {
 	for (uint32_t i = 1; i < PROBE_SETS && probe_context.wiped; i++)
-		__atomic_store_n(&probe_context.wiped->sets[i].on, 0, __ATOMIC_SEQ_CST);
+		end(i);
 }

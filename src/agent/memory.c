@@ -85,14 +85,23 @@ static bool arena_is_sane(struct calltap_arena *arena, uint64_t size)
 	return true;
 }
 
-int agent_arena_add(uint32_t index, int fd, uint64_t size)
+/* Each ring has a writer, and those are handed out once. */
+static bool has_writers(uint32_t index)
+{
+	const struct probe_set *set = &probe_context.wiped->sets[index];
+	uint32_t before = probe_context.writers[index].base - probe_context.writers[index].first;
+
+	return before + (set->arena_count + 1) * CALLTAP_ARENA_RINGS <= PROBE_RINGS;
+}
+
+int agent_arena_add(uint32_t index, uint32_t generation, int fd, uint64_t size)
 {
 	struct probe_set *set = &probe_context.wiped->sets[index];
-	struct agent_mapped made = {.size = size};
+	struct agent_mapped made = {.size = size, .generation = generation};
 	struct calltap_arena *arena;
 	int ret;
 
-	if (set->arena_count >= PROBE_ARENAS)
+	if (!has_writers(index))
 		return -ENOSPC;
 	if (size < 2 * CALLTAP_PAGE)
 		return -EPROTO;

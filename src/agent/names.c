@@ -20,10 +20,12 @@ void agent_name_refresh(void)
 		return;
 	if (writer->ring)
 		ring_rename(writer);
+	probe_share_begin(&probe_thread);
 	for (unsigned i = 1; i < PROBE_SETS; i++)
 		if (wiped->sets[i].on && probe_thread.further[i - 1].generation == wiped->sets[i].on &&
 		    probe_thread.further[i - 1].writer->ring)
 			ring_rename(probe_thread.further[i - 1].writer);
+	probe_share_end(&probe_thread);
 }
 
 int pthread_setname_np(uint64_t thread, const char *name)

@@ -82,7 +82,7 @@ static const struct call control_calls[] = {
 	ARCH_CONTROL_CALL,
 };
 
-/* The same where there are handlers of the program's own. */
+/* The same where functions are handled: for the program's own handlers, or for further instances. */
 static const struct call handled_calls[] = {
 	{SYS_rt_sigaction, {11 /* SIGSEGV */, ANY, 0, 8}},
 	{SYS_rt_sigaction, {11, 0, ANY, 8}},
@@ -91,6 +91,7 @@ static const struct call handled_calls[] = {
 	{SYS_tgkill, {1000, 1000, 0}},
 	{SYS_futex, {ANY, 0, 0, ANY}},
 	{SYS_process_vm_readv, {1000, ANY, 1, ANY, 1, 0}},
+	{SYS_munmap, {ANY, 64 << 20}},
 };
 
 /* What it takes to look at a filter. */

@@ -40,7 +40,8 @@ static void new_process(void)
 		return;
 	}
 	for (unsigned i = 0; i < PROBE_SETS; i++)
-		probe_context.writers[i].base = probe_context.writers[i].used;
+		probe_context.writers[i].first = probe_context.writers[i].base = probe_context.writers[i].used;
+	agent.instances_inherited = agent.instances;
 	agent.forked = 1;
 	agent.attached = 0;
 	agent.live = 0;

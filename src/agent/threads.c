@@ -1,11 +1,14 @@
 /*
- * The threads of the process: the initial one's stack, how many there are, and
- * whether ours is the last of them, which /proc/PID/stat says.
+ * The threads of the process: the initial one's stack, how many there are,
+ * whether ours is the last of them, which /proc/PID/stat says, and what those
+ * that record have in their blocks.
  * Called by the constructor and the control thread.  Context: control.
  */
+#include <errno.h>
 #include <fcntl.h>
 
 #include <agent/agent.h>
+#include <base/mem.h>
 #include <base/sys.h>
 
 #define STAT_BYTES 1024
@@ -86,4 +89,25 @@ bool agent_threads_last(int *status)
 		return false;
 	*status = (int)(stat_field(state, 52) >> 8 & 0xff);
 	return stat_field(state, 20) == 2 + (long)agent.alien_threads; /* the leader, gone but listed, and we */
+}
+
+void agent_thread_read(uint32_t i, size_t offset, void *words, size_t size)
+{
+	/* Acquire: pairs with settle_in(). */
+	uint64_t block = (uint64_t)__atomic_load_n(&probe_context.wiped->threads[i], __ATOMIC_ACQUIRE);
+	uint64_t at = block + offset;
+
+	memset(words, 0, size);
+	if (!block || sys_copy_in(words, at, size))
+		return;
+	/* Its memory is gone with it, unless it is only that we may not ask this way. */
+	if (agent_can_read(at) && SYS(pread64, agent.poker.mem_fd, words, size, at, 0, 0) != (long)size)
+		memset(words, 0xff, size);
+}
+
+bool agent_thread_has_ended(uint32_t i)
+{
+	const struct ring_writer *writer = &probe_context.wiped->sets[0].writers[i];
+
+	return !writer->ring || SYS(tgkill, sys_getpid(), writer->tid, 0, 0, 0, 0) == -ESRCH;
 }

@@ -49,6 +49,9 @@ uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint6
 	uint32_t id = frames_id(word);
 	uint64_t flags = 0;
 
+	if (!(word & WORD_DISPATCHED))
+		return 0;
+	probe_share_begin(thread);
 	for (unsigned set = 1; set < PROBE_SETS; set++) {
 		if (!is_wanted(word, set))
 			continue;
@@ -57,6 +60,7 @@ uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint6
 		else if (put(thread, set, CALLTAP_REC_ENTRY, id))
 			flags |= mark_of(set);
 	}
+	probe_share_end(thread);
 	return flags;
 }
 
@@ -65,6 +69,7 @@ uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32
 	uint32_t id = frames_id(word), old = frames_id(arch_stub_word(back));
 	uint64_t flags = 0;
 
+	probe_share_begin(thread);
 	for (unsigned set = 1; set < PROBE_SETS; set++) {
 		bool had = has_entry(link, set), wants = is_wanted(word, set);
 
@@ -75,21 +80,26 @@ uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32
 		else if (wants && put(thread, set, had ? CALLTAP_REC_TAIL : CALLTAP_REC_ENTRY, id))
 			flags |= mark_of(set);
 	}
+	probe_share_end(thread);
 	return (link & ~FRAME_INSTANCES) | flags;
 }
 
 void probe_instances_call(struct probe_thread *thread, uint32_t word, uint64_t caller)
 {
+	probe_share_begin(thread);
 	for (unsigned set = 1; set < PROBE_SETS; set++)
 		if (is_wanted(word, set) && is_of_calls(set))
 			put_call(thread, set, frames_id(word), caller);
+	probe_share_end(thread);
 }
 
 void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id)
 {
+	probe_share_begin(thread);
 	for (unsigned set = 1; set < PROBE_SETS; set++)
 		if (has_entry(link, set))
 			put(thread, set, CALLTAP_REC_EXIT, id);
+	probe_share_end(thread);
 }
 
 void probe_instances_count(uint64_t link, uint32_t gone[PROBE_SETS])
@@ -100,7 +110,11 @@ void probe_instances_count(uint64_t link, uint32_t gone[PROBE_SETS])
 
 void probe_instances_unwound(struct probe_thread *thread, const uint32_t gone[PROBE_SETS])
 {
-	for (unsigned set = 1; set < PROBE_SETS; set++)
-		if (gone[set])
-			put(thread, set, CALLTAP_REC_UNWIND, gone[set]);
+	for (unsigned set = 1; set < PROBE_SETS; set++) {
+		if (!gone[set])
+			continue;
+		probe_share_begin(thread);
+		put(thread, set, CALLTAP_REC_UNWIND, gone[set]);
+		probe_share_end(thread);
+	}
 }

@@ -83,7 +83,8 @@ static struct probe_set *set_at(unsigned set)
  * The writer of a ring.  The thread that a fork leaves in the child still
  * points to a writer of its parent's until its next record, and one that was
  * interrupted may point to one of an instance that has ended: those below
- * `base` are not handed out again, or two threads would share one.
+ * `base` are not handed out again before it is known that there is no such
+ * thread, or two threads would share one.
  */
 static struct ring_writer *writer_of(unsigned set, uint32_t ring)
 {
@@ -169,10 +170,10 @@ static void settle_in(struct probe_thread *thread, unsigned index, uint32_t plac
 
 	*writer_place(thread, index) = writer;
 	ring_of(set, place)->owner = owner - 1; /* counted up next */
-	ring_attach(writer, ring_of(set, place), tid, !probe_context.shared.quiet);
-	/* Release: pairs with who waits for its handlers (agent/handlers.c). */
+	/* Before it has a ring, and can record.  Release: pairs with who looks at it (agent/threads.c). */
 	if (!index)
 		__atomic_store_n(&probe_context.wiped->threads[writer - set->writers], thread, __ATOMIC_RELEASE);
+	ring_attach(writer, ring_of(set, place), tid, !probe_context.shared.quiet);
 	if (!index && probe_context.profile)
 		probe_table_attach(thread, set->arenas[place / CALLTAP_ARENA_RINGS]);
 }
@@ -339,7 +340,8 @@ bool probe_set_attach(struct probe_thread *thread, unsigned set)
 	leave_ended(share, on);
 	done = share->writer->ring || attach_blocked(thread, set);
 	probe_calls_end(&signals);
-	return done;
+	/* It may have ended meanwhile, and what was found be another one's. */
+	return done && __atomic_load_n(&set_at(set)->on, __ATOMIC_ACQUIRE) == on;
 }
 
 /* A handler may have opened one while we came here: then just try again. */

@@ -60,6 +60,7 @@ struct probe_thread {
 	uint32_t switches;	       /* changes of `stack` */
 	uint32_t opening;	       /* a sub-buffer is being opened where signals cannot be blocked */
 	struct probe_share further[PROBE_SETS - 1]; /* of set 1 and on */
+	uint64_t sharing;			    /* between how many probe_share_begin() and _end() it is */
 };
 /* What a thread starts with. */
 #define PROBE_THREAD_NEW                                                                                               \
@@ -119,12 +120,29 @@ struct probe_context {
 	void (*on_new_process)(void);
 	uint32_t handled; /* 1: there are handlers (handlers.h) */
 	struct {
-		uint32_t base; /* of this process, or this instance; below are others' */
-		uint32_t used; /* highest writer handed out + 1 */
+		uint32_t first; /* of this process; below are those that it was forked from */
+		uint32_t base;	/* of this process, or this instance; below are others' */
+		uint32_t used;	/* highest writer handed out + 1 */
 	} writers[PROBE_SETS];
 	int32_t tid_offset; /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
+
+/*
+ * Around whatever may hold addresses of a further instance's rings: those are
+ * not unmapped before every thread was seen outside (agent/instances.c).  What
+ * is inside looks at probe_set.on first.  A handler that comes in between has
+ * pairs of its own; hence a count, and one instruction each.
+ */
+static inline void probe_share_begin(struct probe_thread *thread)
+{
+	arch_local_add(&thread->sharing, 1);
+}
+
+static inline void probe_share_end(struct probe_thread *thread)
+{
+	arch_local_add(&thread->sharing, ~(uint64_t)0);
+}
 
 /* The region whose stubs address is in, NULL = none: a return address there belongs to a traced frame. */
 const struct probe_region *probe_region_of(uint64_t address);
@@ -144,7 +162,7 @@ bool probe_calls_begin(uint64_t *signals) __attribute__((warn_unused_result));
 void probe_calls_end(const uint64_t *signals);
 /* Give the thread a ring if it has none; true when it has one. */
 bool probe_thread_attach(struct probe_thread *thread);
-/* The same in a set, 1 or above; false, too, while it does not record. */
+/* The same in a set, 1 or above; false, too, while it does not record.  Within probe_share_begin() and _end(). */
 bool probe_set_attach(struct probe_thread *thread, unsigned set);
 /*
  * Record one event; words is 1 or 2.  Opens sub-buffers, marks the clock's

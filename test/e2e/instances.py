@@ -1,6 +1,7 @@
 """Further instances of a session: `calltap attach` to a process that is traced already."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -10,7 +11,8 @@ import tracefile as tf
 from endings import finish
 from harness import expect, stop
 from steer import calltap, own_place
-from steering import PATIENCE, Program, Tool, left_alone, nothing_lost, until
+from steering import (PATIENCE, Program, Session, Tool, clean, descriptors, left_alone, look, mappings, nothing_lost,
+                      until)
 
 
 class Instance:
@@ -314,7 +316,106 @@ def one_after_another(case):
     live.check_frames(case.trace())
 
 
+def usage(pid):
+    """What of a process must not grow: mappings and their bytes, memory, descriptors."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as rollup:
+        resident = int(re.search(r"Rss:\s+(\d+)", rollup.read())[1])
+    found = mappings(pid)
+    return {"mappings": len(found), "megabytes": sum(size for size, _, _ in found) >> 20, "resident": resident >> 10,
+            "descriptors": len(descriptors(pid))}
+
+
+def short(case, program, name, *words):
+    """An instance from its begin to its end, asked for by the socket, as a command does; "", or why it was refused."""
+    asker, other = (Session(case.environment(False), program.pid) for _ in range(2))
+    with open(os.path.join(case.folder, "short.data"), "wb") as file:
+        code, refused = asker.ask("instance", f"name={name}", "buffer=64K", *words, fd=file.fileno())
+    if code == 0:
+        time.sleep(0.01)
+        end, text = other.ask("detach", f"instance={name}")
+        expect(end == 0, f"{name} could not end: {text}")
+    other.close()
+    asker.close()
+    return refused if code else ""
+
+
+def no_growth(case):
+    """Beside a flight recorder 200 of them begin and end: target and tool have no more of anything than after the first,
+    and the detach takes no longer."""
+    case.need_native("attaching")
+    own_place(case)
+    used = []
+    with Program(case, "2") as program:
+        before = look(program)
+        with Tool(case, program, "-l", "leaf_*", "--mode", "overwrite", "-b", "64K") as tool:
+            for turn in range(200):
+                text = short(case, program, f"short{turn}", "trace=recurse", f"trace=leaf_{turn % 3 + 1}",
+                             f"mode={('drop', 'overwrite')[turn // 3 % 2]}")
+                expect(not text, f"turn {turn}: {text}")
+                if turn in (20, 199):
+                    used.append((usage(program.pid), usage(tool.process.pid)))
+            tool.detach()
+        clean(program, before)
+        program.end()
+    for whose, first, last in (("target", used[0][0], used[1][0]), ("tool", used[0][1], used[1][1])):
+        for what, margin in (("mappings", 2), ("megabytes", 8), ("resident", 2), ("descriptors", 1)):
+            expect(last[what] <= first[what] + margin, f"{what} of the {whose}: {first} after 20, {last} after 200")
+
+
+class Interrupted(Program):
+    """test/prog/interrupted.c"""
+
+    def __init__(self, case, *arguments):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("interrupted.c"), *arguments])
+
+
+def late_writers(case):
+    """Threads that are interrupted in the middle of a record when its instance ends, and end it long after: the memory is
+    there still, and goes later; the next one's trace has none of it."""
+    case.need_native("attaching")
+    own_place(case)
+    with Interrupted(case) as program:
+        before, used = look(program), []
+        with Tool(case, program, "-l", "interrupt", "--mode", "overwrite", "-b", "64K") as tool:
+            for turn in range(60):
+                wanted = ("leaf", "middle")[turn % 2]
+                text = short(case, program, f"short{turn}", f"trace={wanted}", "mode=overwrite")
+                expect(not text, f"turn {turn}: {text}")
+                trace = tf.Trace(os.path.join(case.folder, "short.data"))
+                expect(called(trace) <= {wanted}, f"turn {turn}: {called(trace)}")
+                used.append(usage(program.pid)["mappings"])
+            tool.detach()
+        clean(program, before)
+        program.end()
+    expect(max(used) > min(used), "nobody was ever interrupted in a record")
+    expect(max(used) < min(used) + 30, f"mappings: {used}")
+
+
+def left_by_jump(case):
+    """Threads that leave a record's middle by a jump are never seen outside: what cannot be given back is bounded, and
+    that is said; a detach gives it back."""
+    case.need_native("attaching")
+    own_place(case)
+    with Interrupted(case, "jumps") as program:
+        before, told, most = look(program), "", 0
+        for _ in range(2):
+            with Tool(case, program, "-l", "interrupt", "--mode", "overwrite", "-b", "64K") as tool:
+                first = usage(program.pid)["mappings"]
+                for turn in range(90):
+                    told = told or short(case, program, f"short{turn}", "trace=leaf", "mode=overwrite")
+                most = usage(program.pid)["mappings"]
+                tool.detach()
+            expect("given back" in told, f"it was told {told!r}")
+            expect(first + 50 < most < first + 80, f"mappings: {first}, {most}")
+            told = ""
+        clean(program, before)
+        program.end()
+
+
 SINGLE = {
+    "instances-growth": no_growth,
+    "instances-late": late_writers,
+    "instances-jumps": left_by_jump,
     "instances-kept": kept,
     "instances-again": one_after_another,
     "instances-functions": own_functions,

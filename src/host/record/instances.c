@@ -245,6 +245,23 @@ static void add_all(struct session *session, struct session *instance)
 		return; /* it begins when they go on */
 }
 
+/* Has it a process, or may it come to have one? */
+static int check_begun(const struct session *instance, struct calltap_diag *diag)
+{
+	for (const struct process *process = instance->processes; process; process = process->next)
+		if (!process->ended)
+			return 0;
+	if (instance->refused == -EBUSY)
+		return calltap_diag_set(diag, -EBUSY,
+					"a thread of the program is in a signal handler that came in the middle of a "
+					"record, or has left it by a jump, so that nothing of earlier instances can be "
+					"given back, and there were too many of them; wait until it has returned, or "
+					"end the session (`calltap detach`) and begin another one");
+	return instance->refused ? calltap_diag_set(diag, instance->refused, "the agent cannot have the instance: %s",
+						    strerror(-instance->refused))
+				 : 0;
+}
+
 /* With the turn. */
 static int begin(struct session *session, struct instance_wish *wish, struct session **out, struct calltap_diag *diag)
 {
@@ -267,7 +284,9 @@ static int begin(struct session *session, struct instance_wish *wish, struct ses
 		return calltap_diag_set(diag, ret, "cannot begin the instance: %s", strerror(-ret));
 	session->instances[set - 1] = instance;
 	add_all(session, instance);
-	ret = apply(session, set, filters, exits, !wish->allow_no_match, diag);
+	ret = check_begun(instance, diag);
+	if (!ret)
+		ret = apply(session, set, filters, exits, !wish->allow_no_match, diag);
 	if (ret && ret != -ETIMEDOUT) {
 		take_away(session, set);
 		send_end(session, set);
@@ -405,6 +424,14 @@ int instances_welcome(struct session *session, struct process *process)
 	return ret;
 }
 
+static void refuse(struct session *instance, const struct process *of, int error)
+{
+	instance->refused = error;
+	session_diagnose(instance, "process %d is not in it: %s", (int)of->pid, strerror(-error));
+	for (struct process *process = instance->processes; process; process = process->next)
+		process->ended = process->ended || process->of == of;
+}
+
 int instances_answer(struct session *session, struct process *process, const struct calltap_msg_instance_done *done)
 {
 	struct session *instance;
@@ -415,7 +442,7 @@ int instances_answer(struct session *session, struct process *process, const str
 	process->silent = process->instances_open && process->silent;
 	instance = session->instances[done->set - 1];
 	if (done->error && instance)
-		session_diagnose(instance, "process %d is not in it: %s", (int)process->pid, strerror(-done->error));
+		refuse(instance, process, done->error);
 	pthread_cond_broadcast(&session->answered);
 	return 0;
 }

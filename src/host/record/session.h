@@ -204,6 +204,7 @@ struct session {
 	uint32_t set;		  /* of an instance: its rings in the targets; 0 = it is none */
 	const char *instance_name;
 	bool ending;		  /* of an instance: it takes no more part */
+	int refused;		  /* likewise: -errno, why a process would not have it; 0 = each has it */
 	uint32_t instances_ended; /* with the session, not before it */
 };
 

@@ -1,4 +1,6 @@
 /* Rings of further instances: who gets them, what is recorded there, and what an instance that has ended leaves. */
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +33,7 @@ static void begin(unsigned set, const struct fake_arena *arena, uint32_t generat
 
 static void start(struct setup *setup)
 {
-	fake_arena_create(&setup->own, CALLTAP_MODE_DROP, 1, 4096, 4);
+	fake_arena_create(&setup->own, CALLTAP_MODE_DROP, 2, 4096, 4);
 	fake_start(&setup->own);
 	memset(probe_context.writers, 0, sizeof(probe_context.writers));
 	for (unsigned set = 1; set < PROBE_SETS; set++) {
@@ -166,6 +168,70 @@ static void without_a_ring_nothing_is_recorded(void **state)
 	end(&setup);
 }
 
+static struct probe_thread *recorder; /* atomic */
+static uint64_t left_sharing;
+
+static void *record_until_it_waits(void *arg)
+{
+	const struct calltap_ring *ring = arg;
+
+	assert_true(probe_thread_attach(&probe_thread));
+	__atomic_store_n(&recorder, &probe_thread, __ATOMIC_RELEASE);
+	while (ring->opened <= ring->sub_count)
+		assert_int_not_equal(probe_instances_enter(&probe_thread, ONE | 7, 0x1000), 0);
+	left_sharing = probe_thread.sharing;
+	return NULL;
+}
+
+/* The agent must not unmap what a thread is writing to, however long that takes. */
+static void who_is_at_it_can_be_seen(void **state)
+{
+	struct fake_arena waiting;
+	struct probe_thread *thread;
+	struct calltap_ring *ring;
+	struct setup setup;
+	pthread_t other;
+
+	(void)state;
+	start(&setup);
+	fake_arena_create(&waiting, CALLTAP_MODE_BLOCK, 1, 4096, 4);
+	begin(1, &waiting, PROBE_SETS);
+	ring = fake_ring(&waiting, 0);
+	assert_int_equal(pthread_create(&other, NULL, record_until_it_waits, ring), 0);
+	while (!__atomic_load_n(&ring->waiting, __ATOMIC_ACQUIRE))
+		sched_yield();
+	thread = __atomic_load_n(&recorder, __ATOMIC_ACQUIRE);
+	assert_int_equal(__atomic_load_n(&thread->sharing, __ATOMIC_RELAXED), 1);
+	assert_int_equal(probe_thread.sharing, 0);
+	__atomic_store_n(&ring->released, 4, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(other, NULL), 0);
+	assert_int_equal(left_sharing, 0);
+	end(&setup);
+	fake_arena_destroy(&waiting);
+}
+
+/* All that records for them counts itself in and out, whatever becomes of the record. */
+static void nobody_stays_counted_in(void **state)
+{
+	uint32_t gone[PROBE_SETS] = {0, 1, 1};
+	struct setup setup;
+	uint64_t both;
+
+	(void)state;
+	start(&setup);
+	both = probe_instances_enter(&probe_thread, ONE | TWO | 7, 0x1000);
+	assert_int_equal(probe_thread.sharing, 0);
+	probe_instances_exit(&probe_thread, both, 7);
+	probe_instances_unwound(&probe_thread, gone);
+	probe_context.wiped->sets[1].on = probe_context.wiped->sets[2].on = 0;
+	assert_int_equal(probe_instances_enter(&probe_thread, ONE | TWO | 7, 0x1000), 0);
+	probe_instances_call(&probe_thread, ONE | TWO | 7, 0x1000);
+	probe_instances_exit(&probe_thread, both, 7);
+	probe_instances_unwound(&probe_thread, gone);
+	assert_int_equal(probe_thread.sharing, 0);
+	end(&setup);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +240,8 @@ int main(void)
 		cmocka_unit_test(calls_have_their_caller_and_no_frame),
 		cmocka_unit_test(one_that_has_ended_leaves_nothing_to_the_next),
 		cmocka_unit_test(without_a_ring_nothing_is_recorded),
+		cmocka_unit_test(who_is_at_it_can_be_seen),
+		cmocka_unit_test(nobody_stays_counted_in),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
