@@ -157,8 +157,10 @@ struct agent {
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
 	struct agent_dlhook dlhooks[AGENT_DLHOOKS];
-	int exit_status;       /* of the control thread: counts when it is the process' last */
-	uint64_t objects_seen; /* digest of the link map at the last report */
+	int exit_status;	/* of the control thread: counts when it is the process' last */
+	uint64_t objects_seen;	/* digest of the link map at the last report */
+	struct r_debug *loader; /* what it tells debuggers, NULL = nothing */
+	bool musl;		/* libc is musl's */
 	struct agent_sites sites[PROBE_REGIONS];
 	uint32_t sites_count;
 	int (*next_find_object)(void *pc, void *result);

@@ -15,7 +15,7 @@
 
 static __attribute__((noreturn)) void jump(agent_longjmp_fn *next, void *env, int value)
 {
-	probe_jump(arch_jump_sp(env));
+	probe_jump(arch_jump_sp(env, !agent.musl));
 	next(env, value);
 	__builtin_unreachable();
 }

@@ -22,7 +22,8 @@ struct agent_r_debug {
 	struct r_debug first;
 	struct agent_r_debug *next;
 };
-extern struct agent_r_debug agent_r_debug __asm__("_r_debug") __attribute__((weak));
+/* musl's, which has no _r_debug: where a structure is that begins like it (version 1). */
+extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
 /* Defined by the agent (agent.map), with libc's types but for pthread_t, an integer on every Linux libc. */
 AGENT_EXPORT int _dl_find_object(void *pc, struct dl_find_object *result);

@@ -34,7 +34,7 @@ static uint64_t objects_digest(void)
 	uint64_t digest = DIGEST_NONE;
 	uint32_t n = 0;
 
-	for (struct link_map *map = _r_debug.r_map; map && n++ < OBJECTS_MAX; map = map->l_next)
+	for (struct link_map *map = agent.loader->r_map; map && n++ < OBJECTS_MAX; map = map->l_next)
 		digest = digest_with(digest, map->l_addr, (uint64_t)map->l_ld);
 	return digest;
 }
@@ -91,15 +91,15 @@ int agent_objects_send(void)
 	uint32_t n = 0;
 	int ret = 0;
 
-	if (&_r_debug)
-		for (struct link_map *map = _r_debug.r_map; map && !ret && n++ < OBJECTS_MAX; map = map->l_next)
+	if (agent.loader)
+		for (struct link_map *map = agent.loader->r_map; map && !ret && n++ < OBJECTS_MAX; map = map->l_next)
 			ret = send_object(map);
 	return ret ? ret : send_end();
 }
 
 bool agent_loader_is_busy(void)
 {
-	return &_r_debug && __atomic_load_n(&_r_debug.r_state, __ATOMIC_ACQUIRE) != RT_CONSISTENT;
+	return agent.loader && __atomic_load_n(&agent.loader->r_state, __ATOMIC_ACQUIRE) != RT_CONSISTENT;
 }
 
 /*
@@ -108,7 +108,7 @@ bool agent_loader_is_busy(void)
  */
 static bool read_maps(struct agent_store *maps, uint64_t *digest)
 {
-	uint64_t at = (uint64_t)__atomic_load_n(&_r_debug.r_map, __ATOMIC_ACQUIRE);
+	uint64_t at = (uint64_t)__atomic_load_n(&agent.loader->r_map, __ATOMIC_ACQUIRE);
 	struct link_map map;
 	uint32_t n = 0;
 
@@ -139,7 +139,7 @@ int agent_objects_send_live(void)
 	uint64_t digest = 0;
 	int ret = 0;
 
-	for (int i = 0; i < LIVE_TRIES && !settled && &_r_debug; i++) {
+	for (int i = 0; i < LIVE_TRIES && !settled && agent.loader; i++) {
 		settled = read_settled(&maps, &digest);
 		if (!settled)
 			SYS(nanosleep, &step, NULL, 0, 0, 0, 0);
@@ -166,7 +166,7 @@ static void note_other_spaces(void)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
 
-	if (agent_r_debug.first.r_version >= 2 && agent_r_debug.next && wiped->alive)
+	if (agent.loader->r_version >= 2 && ((const struct agent_r_debug *)agent.loader)->next && wiped->alive)
 		__atomic_fetch_or(&wiped->sets[0].arenas[0]->notes, CALLTAP_NOTE_SPACES, __ATOMIC_RELAXED);
 }
 
@@ -177,9 +177,9 @@ static void agent_debug_state(void)
 	uint32_t seen;
 
 	/* Without a control thread of this process' own nobody writes to its text. */
-	if (probe_context.wiped->alive && _r_debug.r_state != RT_ADD)
-		agent_text_unmapping(_r_debug.r_state == RT_DELETE);
-	if (_r_debug.r_state != RT_CONSISTENT || !probe_context.enabled)
+	if (probe_context.wiped->alive && agent.loader->r_state != RT_ADD)
+		agent_text_unmapping(agent.loader->r_state == RT_DELETE);
+	if (agent.loader->r_state != RT_CONSISTENT || !probe_context.enabled)
 		return;
 	note_other_spaces();
 	digest = objects_digest();
@@ -203,16 +203,17 @@ static void agent_debug_state(void)
 /* The loader's code; false: it does not say. */
 static bool loader_text(uint64_t *lo, uint64_t *hi)
 {
-	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)_r_debug.r_ldbase;
+	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)agent.loader->r_ldbase;
 	const ElfW(Phdr) * segment;
 
 	if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_phentsize != sizeof(*segment))
 		return false;
-	segment = (const ElfW(Phdr) *)(_r_debug.r_ldbase + header->e_phoff);
+	segment = (const ElfW(Phdr) *)(agent.loader->r_ldbase + header->e_phoff);
 	for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
-		*lo = _r_debug.r_ldbase + segment->p_vaddr;
+		*lo = agent.loader->r_ldbase + segment->p_vaddr;
 		*hi = *lo + segment->p_filesz;
-		if (segment->p_type == PT_LOAD && segment->p_flags & PF_X && _r_debug.r_brk - *lo < segment->p_filesz)
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_X &&
+		    agent.loader->r_brk - *lo < segment->p_filesz)
 			return true;
 	}
 	return false;
@@ -251,10 +252,10 @@ void agent_dlhook_install(void)
 
 	agent.dlhook_tried = 1;
 	agent.no_dlhook = 1;
-	if (!&_r_debug || !_r_debug.r_brk || !loader_text(&lo, &hi))
+	if (!agent.loader || !agent.loader->r_brk || !loader_text(&lo, &hi))
 		return;
 	agent.objects_seen = objects_digest();
-	count = arch_hook_places(places, AGENT_DLHOOKS, _r_debug.r_brk, lo, hi);
+	count = arch_hook_places(places, AGENT_DLHOOKS, agent.loader->r_brk, lo, hi);
 	for (unsigned i = 0; i < count; i++)
 		if (!is_in_reach(places[i]) || hook(places[i]))
 			return; /* a change may be missed, or be heard of late */

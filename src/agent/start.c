@@ -107,21 +107,40 @@ static bool has_other_pages(char *const *environment)
 	return false;
 }
 
+static void find_loader(void)
+{
+	agent.musl = !&_r_debug && &_dl_debug_addr;
+	agent.loader = agent.musl ? _dl_debug_addr : &_r_debug;
+}
+
+/* musl calls constructors without arguments: what is in the registers is anything. */
+static char *const *environment_of(char *const *told)
+{
+	char *const *const *kept = agent.musl ? agent_next("__environ") : &told;
+
+	return kept ? *kept : NULL;
+}
+
 static void __attribute__((constructor)) agent_constructor(int argc, char **argv, char **environment)
 {
-	const char *session = environment_value(environment, CALLTAP_ENV_SESSION);
+	const char *session;
 	uint64_t signals;
 
 	(void)argc;
 	(void)argv;
-	/* By dlopen: the program runs, and whatever the environment says was said to another image (attach.c). */
+	find_loader();
 	agent.late = agent_is_last();
 	agent_unwind_init();
 	agent_names_init();
 	agent_backtrace_init();
 	agent_calls_init();
 	agent_contexts_init();
-	if (agent.late || !session || !*session || base_strlen(session) >= sizeof(agent.session) ||
+	/* By dlopen: the program runs, and whatever the environment says was said to another image (attach.c). */
+	if (agent.late)
+		return;
+	environment = (char **)environment_of(environment);
+	session = environment_value(environment, CALLTAP_ENV_SESSION);
+	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) ||
 	    sandbox_is_foreign(number(environment_value(environment, CALLTAP_ENV_FILTERS))))
 		return;
 	base_copy_text(agent.session, sizeof(agent.session), session);
@@ -134,6 +153,11 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 		return;
 	note_main_thread(environment);
 	agent_tid_find();
+	/* Before that its setuid() waits for every thread of /proc/self/task, and ours would not answer. */
+	if (agent.musl && !agent_next("membarrier")) {
+		agent_control_decline(-ENOTSUP, "runs with a musl libc older than 1.1.22 and is not traced");
+		return;
+	}
 	if (arch_in_valgrind()) {
 		agent_control_decline(-ENOTSUP, "runs under valgrind and is not traced");
 		return;

@@ -101,7 +101,7 @@ static uint64_t defined(const struct link_map *map, const char *name, uint32_t h
 
 bool agent_is_last(void)
 {
-	const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL;
+	const struct link_map *map = agent.loader ? agent.loader->r_map : NULL;
 
 	while (map && map->l_ld != own_dynamic)
 		map = map->l_next;
@@ -110,7 +110,7 @@ bool agent_is_last(void)
 
 void *agent_next(const char *name)
 {
-	const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL;
+	const struct link_map *map = agent.loader ? agent.loader->r_map : NULL;
 	uint32_t hash = hash_of(name);
 	uint64_t found = 0, size;
 	bool behind = agent.late; /* then the loader has taken the first one there is */

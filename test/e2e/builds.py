@@ -6,6 +6,7 @@ import subprocess
 PROGRAMS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "prog")
 START = os.path.join(PROGRAMS, "cpu", "aarch64", "start.S")
 LEVELS = ("-O0", "-O2")
+MUSL = ("musl", "5", "-O2", "pie")  # by musl-gcc, for the cases of musl.py
 EXTRA = {
     "pie": "-fPIE -pie",
     "nopie": "-fno-pie -no-pie",
@@ -124,8 +125,10 @@ def compile_program(cpu, build, source, output, sites=True, flags=()):
     if source == "library.c" and kind == "nop-mcount":
         kind = "mcount-loc"  # a library is position-independent code
     cxx = source.endswith(".cc")
-    command = cpu.compiler({"gcc": "g++", "clang": "clang++"}[compiler] if cxx else compiler)
+    command = cpu.compiler({"gcc": "g++", "clang": "clang++"}[compiler] if cxx else {"musl": "musl-gcc"}.get(compiler, compiler))
     command += ["-I" + os.path.join(PROGRAMS, "cpu", cpu.name)]
+    if compiler == "musl":  # the kernel's headers, behind its own
+        command += ["-idirafter", "/usr/include", "-idirafter", f"/usr/include/{cpu.triplet}"]
     command += ["-D_GNU_SOURCE", "-g", level, "-std=gnu++17" if cxx else "-std=gnu11", "-w"]
     command += shlex.split(ways.sites[kind]) if sites else []
     extra_flags = shlex.split(ways.extra[extra])

@@ -46,15 +46,20 @@ class Case:
     """One run of one test: its own folder below `work`, gone again when it passed."""
 
     def __init__(self, name, tool, work, cpu, build):
-        self.name, self.tool, self.cpu, self.build = name, tool, cpu, build
+        self.name, self.tool, self.cpu = name, tool, cpu
         self.prefix = []  # in front of each command
         self.folder = os.path.join(work, name.replace("/", "_"))
-        self.programs = os.path.join(work, "programs", builds.label(build))
+        self.work = work
         self.trace_path = os.path.join(self.folder, "trace")
         self.truth = os.path.join(self.folder, "truth")
         self.said = []  # what the tool had to say, for a failure's report
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.truth)
+        self.built_by(build)
+
+    def built_by(self, build):
+        """Programs are built so from here on."""
+        self.build, self.programs = build, os.path.join(self.work, "programs", builds.label(build))
         os.makedirs(self.programs, exist_ok=True)
 
     def program(self, source, sites=True, variant="", flags=()):

@@ -36,6 +36,7 @@ import jumps
 import language
 import liars
 import live
+import musl
 import options
 import profiling
 import programs
@@ -53,7 +54,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, serving, idle,
-           handlers, handled, instances)
+           handlers, handled, instances, musl)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

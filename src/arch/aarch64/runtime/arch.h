@@ -133,10 +133,11 @@ static inline int arch_in_valgrind(void)
  * place; with another libc's layout the result is no stack's address.
  */
 extern const uint64_t __pointer_chk_guard __attribute__((weak));
-static inline uint64_t arch_jump_sp(const void *env)
+static inline uint64_t arch_jump_sp(const void *env, bool mixed)
 {
 	uint64_t sp = ((const uint64_t *)env)[13];
 
+	(void)mixed;
 	return &__pointer_chk_guard ? sp ^ __pointer_chk_guard : sp;
 }
 

@@ -29,7 +29,7 @@
  *   ARCH_HANDLERS              1: there is a dispatcher of handlers (probe/handlers.h); 0: no site asks for it
  *   arch_stub_is_handled(back, region)
  *                              does the stub that back lies in, of that region, leave by the dispatcher?
- *   arch_jump_sp(env)          the stack pointer that longjmp(env) will set
+ *   arch_jump_sp(env, mixed)   the stack pointer that longjmp(env) will set; mixed: libc hides it, as glibc does
  *   ARCH_DWARF_RETURN          DWARF's column of the return address
  *
  * The CPU

@@ -126,8 +126,9 @@ static inline int arch_in_valgrind(void)
 }
 
 /* glibc: pc, s0 to s11, sp, unmixed.  With another libc's layout the result is no stack's address. */
-static inline uint64_t arch_jump_sp(const void *env)
+static inline uint64_t arch_jump_sp(const void *env, bool mixed)
 {
+	(void)mixed;
 	return ((const uint64_t *)env)[13];
 }
 

@@ -188,14 +188,15 @@ static inline int arch_in_valgrind(void)
 
 /*
  * The stack pointer that a longjmp to env will set.  glibc keeps it rotated
- * and mixed with a secret of the thread's (PTR_MANGLE); with another libc's
- * layout the result is no stack's address.
+ * and mixed with a secret of the thread's (PTR_MANGLE), musl as it is, at the
+ * same place; with another libc's layout the result is no stack's address.
  */
-static inline uint64_t arch_jump_sp(const void *env)
+static inline uint64_t arch_jump_sp(const void *env, bool mixed)
 {
 	uint64_t sp = ((const uint64_t *)env)[6];
 
-	__asm__("ror $17, %0\n\txor %%fs:0x30, %0" : "+r"(sp) : : "cc");
+	if (mixed)
+		__asm__("ror $17, %0\n\txor %%fs:0x30, %0" : "+r"(sp) : : "cc");
 	return sp;
 }
 
