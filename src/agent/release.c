@@ -98,19 +98,32 @@ static int add(struct agent_store *store, const uint64_t *words, uint32_t count)
 	return agent_store_add(store, words, count);
 }
 
+/* The next message that is a RELEASE: what the tool said before it heard that we are going is about objects and plans.
+ */
+static int receive_part(union message *message, uint64_t wait_ms)
+{
+	int ret;
+
+	do {
+		ret = agent_wait_message(wait_ms);
+		if (!ret)
+			ret = agent_receive(message, sizeof(*message), NULL, 0);
+	} while ((!ret && message->head.type != CALLTAP_MSG_RELEASE) ||
+		 ret == -EMFILE); /* no room for its descriptor, which nobody wants */
+	return ret;
+}
+
 /* *more: the lists go on. */
 static int receive(struct told *told, uint64_t wait_ms, bool *more)
 {
 	union message message = {0};
 	const struct calltap_msg_release *part = &message.release;
-	int ret = agent_wait_message(wait_ms);
+	int ret = receive_part(&message, wait_ms);
 
-	if (!ret)
-		ret = agent_receive(&message, sizeof(message), NULL, 0);
 	if (ret)
 		return ret;
-	if (part->head.type != CALLTAP_MSG_RELEASE || part->head.size < sizeof(*part) ||
-	    part->slot_count > CALLTAP_RELEASE_MAX || part->thread_count > CALLTAP_RELEASE_MAX ||
+	if (part->head.size < sizeof(*part) || part->slot_count > CALLTAP_RELEASE_MAX ||
+	    part->thread_count > CALLTAP_RELEASE_MAX ||
 	    part->head.size != sizeof(*part) + (part->slot_count + part->thread_count) * sizeof(part->words[0]))
 		return -EPROTO;
 	*more = part->flags & CALLTAP_RELEASE_MORE;

@@ -295,8 +295,8 @@ static const uint16_t PLAIN[4], ALL_OFF[4] = {CALLTAP_SITE_OFF, CALLTAP_SITE_OFF
 				LIMITED[4] = {FULL, FULL, FULL, FULL},
 				TREES[4] = {CALLTAP_SITE_GATED, CALLTAP_SITE_ROOT, CALLTAP_SITE_GATED, 0};
 
-/* The plan of all functions; returns how many sites. */
-static uint32_t send_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4])
+/* The plan of all functions. */
+static void tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4])
 {
 	const uint64_t all[] = {functions[0], functions[1], functions[2], (uint64_t)waits};
 	struct calltap_site sites[4] = {{0}};
@@ -308,7 +308,6 @@ static uint32_t send_plan(struct tool *tool, uint64_t id, uint32_t live, const u
 		.site_count = 4,
 		.live = live,
 	};
-	const struct calltap_msg_plan_done *done;
 	int fd;
 
 	for (uint32_t i = 0; i < 4; i++) {
@@ -335,12 +334,18 @@ static uint32_t send_plan(struct tool *tool, uint64_t id, uint32_t live, const u
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
 	tell(tool, &plan, &fd, 1);
 	close(fd);
+}
+
+static void send_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4])
+{
+	const struct calltap_msg_plan_done *done;
+
+	tell_plan(tool, id, live, flags);
 	done = hear(tool, CALLTAP_MSG_PLAN_DONE);
 	assert_int_equal(done->error, 0);
 	assert_int_equal(done->plan_id, id);
 	assert_int_equal(done->patched, 0);
 	tool->region = done->region;
-	return plan.site_count;
 }
 
 static struct calltap_msg_apply_done apply(struct tool *tool, uint32_t flags, uint64_t skip)
@@ -496,6 +501,8 @@ static void it_comes_and_goes(void **state)
 			order(&tool, PARK); /* a coroutine goes to sleep within four frames */
 		park(true);
 		detach(&tool, CALLTAP_DETACH_RELEASE);
+		if (i % 3 == 2) /* an answer to what the agent said before it was told to go */
+			tell_plan(&tool, 1, CALLTAP_PLAN_FRESH, PLAIN);
 		released = release(&tool);
 		assert_int_equal(released.error, 0);
 		assert_int_equal(released.pointers, 2);
