@@ -123,6 +123,8 @@ struct agent {
 	uint32_t forked;	/* this process is a fork of a traced one */
 	uint32_t ready;		/* futex word, counted up: whoever waits for the tool may go on */
 	uint32_t hold;		/* futex word, enum agent_hold */
+	uint32_t holds;		/* how often a thread was held in dlopen */
+	uint32_t hold_told;	/* `holds` when the tool was told what is mapped last: plans and GO are for that one */
 	uint32_t text;		/* futex word, enum agent_text */
 	uint32_t live;		/* 1 while a control thread serves this process */
 	uint32_t no_dlhook;	/* dlopen cannot be followed */
@@ -189,6 +191,8 @@ int agent_wait_message(uint64_t wait_ms) __attribute__((warn_unused_result));
 void agent_control_decline(int error, const char *what);
 /* Hold the calling thread until `ready` is no longer `seen`, or bound_ms are over. */
 void agent_wait_ready(uint32_t seen, uint32_t bound_ms);
+/* Hold the calling thread, which has asked the tool to ask what is mapped. */
+void agent_hold_start(void);
 /* True while somebody is held, who stays held until agent_hold_end(). */
 bool agent_hold_begin(void) __attribute__((warn_unused_result));
 void agent_hold_end(void);

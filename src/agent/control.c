@@ -183,20 +183,38 @@ static int take_setup(void)
 	return 0;
 }
 
+/*
+ * Whoever may be held now, the tool has been told what is mapped since.  If not, what it says is an answer to an older
+ * report: for an object that may be gone, or have threads in it; or the GO of somebody who waits no more, or never did.
+ */
+static bool is_told(void)
+{
+	return agent.hold_told == __atomic_load_n(&agent.holds, __ATOMIC_SEQ_CST);
+}
+
+static void apply_fresh(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done)
+{
+	if (!agent_hold_begin()) {
+		agent_plan_refuse(plan, -ETIMEDOUT, done);
+		return;
+	}
+	if (is_told())
+		agent_plan_apply(plan, fd, done);
+	else
+		agent_plan_refuse(plan, -ETIMEDOUT, done);
+	agent_hold_end();
+}
+
 static int answer_plan(const union message *message, int fd)
 {
 	struct calltap_msg_plan_done done;
 
 	if (message->head.size != sizeof(message->plan) || fd < 0)
 		return -EPROTO;
-	if (message->plan.live != CALLTAP_PLAN_FRESH) {
+	if (message->plan.live == CALLTAP_PLAN_FRESH)
+		apply_fresh(&message->plan, fd, &done);
+	else
 		agent_plan_apply(&message->plan, fd, &done);
-	} else if (agent_hold_begin()) {
-		agent_plan_apply(&message->plan, fd, &done);
-		agent_hold_end();
-	} else {
-		agent_plan_refuse(&message->plan, -ETIMEDOUT, &done);
-	}
 	return agent_send(&done, sizeof(done));
 }
 
@@ -229,10 +247,19 @@ static int answer_switch(const struct calltap_msg_switch *change)
 
 static int take_pointers(const struct calltap_msg_pointers *pointers)
 {
+	int ret = 0;
+
 	if (pointers->head.size < sizeof(*pointers) || pointers->count > CALLTAP_POINTERS_MAX ||
 	    pointers->head.size != sizeof(*pointers) + pointers->count * sizeof(pointers->pointers[0]))
 		return -EPROTO;
-	return agent_pointers_take(pointers);
+	if (!(pointers->flags & CALLTAP_POINTERS_FRESH))
+		return agent_pointers_take(pointers);
+	if (!agent_hold_begin())
+		return 0; /* too late: the object is bound, or gone */
+	if (is_told())
+		ret = agent_pointers_take(pointers);
+	agent_hold_end();
+	return ret;
 }
 
 static int answer_apply(const struct calltap_msg_apply *apply)
@@ -263,6 +290,7 @@ static int report_objects(void)
 		return agent.attached ? agent_objects_send_live() : -ETIMEDOUT;
 	if (!agent.dlhook_tried)
 		agent_dlhook_install();
+	agent.hold_told = __atomic_load_n(&agent.holds, __ATOMIC_SEQ_CST);
 	ret = agent_objects_send();
 	agent_hold_end();
 	return ret;
@@ -304,7 +332,8 @@ static int take(const union message *message, int fd, enum goodbye *goodbye)
 	case CALLTAP_MSG_PLAN:
 		return answer_plan(message, fd);
 	case CALLTAP_MSG_GO:
-		ready();
+		if (is_told())
+			ready();
 		return 0;
 	case CALLTAP_MSG_RESCAN:
 		return report_objects();
@@ -490,6 +519,13 @@ static int control_main(void *own_files)
 	return agent.exit_status; /* the thread's end closes its descriptors */
 }
 
+void agent_hold_start(void)
+{
+	/* In this order: who finds it held knows which one it is. */
+	__atomic_add_fetch(&agent.holds, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&agent.hold, AGENT_HELD, __ATOMIC_SEQ_CST);
+}
+
 bool agent_hold_begin(void)
 {
 	uint32_t held = AGENT_HELD;
@@ -553,6 +589,7 @@ static long launch(enum agent_hold hold)
 		agent.stack = stack;
 	}
 	agent.hold = hold;
+	agent.hold_told = agent.holds;
 	agent.text = AGENT_TEXT_FREE; /* a forked child has none of the threads that may have had it */
 	probe_context.wiped->served = 1;
 	return start_thread();

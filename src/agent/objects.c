@@ -192,7 +192,7 @@ static void agent_debug_state(void)
 		probe_context.on_new_process();
 	seen = __atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) && probe_context.wiped->alive) {
-		__atomic_store_n(&agent.hold, AGENT_HELD, __ATOMIC_SEQ_CST);
+		agent_hold_start();
 		__atomic_add_fetch(&probe_context.wiped->sets[0].arenas[0]->request, 1, __ATOMIC_SEQ_CST);
 		ring_bell(probe_context.shared.board);
 		agent_wait_ready(seen, AGENT_READY_MS);

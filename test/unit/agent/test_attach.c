@@ -886,6 +886,12 @@ static void what_is_loaded_later_leads_to_the_agent(void **state)
 		assert_true(i < PATIENCE);
 		usleep(1000);
 	}
+	/* What answers an earlier report lets nobody go, and is not done. */
+	tell(&tool, &go, NULL, 0);
+	tell_plan(&tool, 2, CALLTAP_PLAN_FRESH, PLAIN);
+	assert_int_equal(((struct calltap_msg_plan_done *)hear(&tool, CALLTAP_MSG_PLAN_DONE))->error, -ETIMEDOUT);
+	usleep(20000);
+	assert_true(shared->done != shared->order);
 	tell(&tool, &rescan, NULL, 0);
 	base = hear_base(&tool);
 	assert_true(base != 0);
