@@ -416,6 +416,31 @@ def tool_stopped(case):
     expect(not sockets(environment, program.pid), "the socket is still there")
 
 
+class Loading(Program):
+    """A thread that opens a library, calls it and closes it, over and over: it comes back to where it was."""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        library = case.program("attacked.cc", variant="-library",
+                               flags=["-DATTACKED_LIBRARY", "-fPIC", "-no-pie", "-shared"])
+        self.start(case, [case.program("attacked.cc"), library, "loads"])
+
+
+def library_comes_back(case):
+    """A library gets other stubs, goes, and comes back to them: they are the ones that it is patched with then."""
+    case.need_native("attaching")
+    with Loading(case) as program:
+        with Tool(case, program, "--mode", "block") as tool:
+            for depth in ("3", "", "5", "") * 3:
+                tool.session.set(f"max-depth={depth}")
+                tool.records(5000)
+            tool.detach()
+            expect("not patched" not in tool.said(), tool.said())
+        program.end()
+    trace = case.trace()
+    names = {trace.name(value) for thread in trace.threads.values() for kind, value, _ in thread.events() if kind == tf.ENTRY}
+    expect("library_work" in names, f"nothing of the library was recorded: {sorted(names)}")
+
+
 def left_over_socket(case):
     """The tool was killed: its socket goes with the next look."""
     environment = own_place(case)
@@ -446,4 +471,5 @@ SINGLE = {
     "steer-rude": rude_neighbours,
     "steer-stopped": tool_stopped,
     "steer-left-over": left_over_socket,
+    "steer-library-comes-back": library_comes_back,
 }

@@ -182,6 +182,7 @@ static int plan_object(struct session *session, struct process *process, const s
 		return -ENOMEM;
 	map->image = image;
 	map->mapped = true;
+	map->stubs = false; /* of an object that is back, they are the ones that a report leads to */
 	ret = image_decide(&session->images, image);
 	if (!ret)
 		ret = plan_write_map(session, process, map);
