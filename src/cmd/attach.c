@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmd/cmd.h>
@@ -18,6 +19,10 @@
 
 #define COMMAND_MAX 4096
 #define WORDS_MAX   256
+
+/* How long a session that ends may take for it. */
+#define ENDING_STEP_NS 20000000
+#define ENDING_STEPS   250
 
 enum option_code { OPT_DURATION = RECORDING_OWN, OPT_INSTANCE };
 
@@ -150,18 +155,39 @@ static int take_option(struct recording *recording, int code)
 	return EXIT_USAGE;
 }
 
-/* Of a process that is traced already, in the session that traces it. */
-static int attach_or_join(struct recording *recording)
+/* -ESRCH: there is no session; -EPIPE: there was one. */
+static int join(struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
+	struct remote_status status;
 	struct calltap_diag diag = {0};
 	int socket, ret;
 
 	if (remote_connect(&socket, options->pid, &diag))
-		return attach(recording);
-	ret = instance_attach(recording, socket, options->instance, strcmp(options->output, RECORDING_OUTPUT) != 0);
+		return -ESRCH;
+	ret = remote_ask_status(socket, &status, &diag);
+	if (ret != -EPIPE)
+		ret = instance_attach(recording, socket, options->instance,
+				      strcmp(options->output, RECORDING_OUTPUT) != 0);
 	close(socket);
 	return ret;
+}
+
+/*
+ * Of a process that is traced already, in the session that traces it.  One that
+ * ends before it has answered is none: its tool was killed a moment ago, and
+ * what finishes its last stop has its socket still; or it detaches just now.
+ */
+static int attach_or_join(struct recording *recording)
+{
+	const struct timespec pause = {0, ENDING_STEP_NS};
+	int ret = join(recording);
+
+	for (int i = 0; ret == -EPIPE && i < ENDING_STEPS; i++) {
+		nanosleep(&pause, NULL);
+		ret = join(recording);
+	}
+	return ret < 0 ? attach(recording) : ret;
 }
 
 int cmd_attach(int argc, char **argv)

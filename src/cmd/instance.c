@@ -114,8 +114,8 @@ static int name_output(const struct output *file)
 	return output_name(file);
 }
 
-/* Signals that end it, as something to wait for. */
-static int catch_signals(void)
+/* Signals that end it, as something to wait for; *old is what was blocked before. */
+static int catch_signals(sigset_t *old)
 {
 	sigset_t set;
 
@@ -123,7 +123,7 @@ static int catch_signals(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, old);
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
@@ -193,7 +193,7 @@ static int begin(struct recording *recording, int socket, const char *name, cons
 	request.count = asked.count;
 	if (!ret)
 		ret = remote_ask(socket, &request, answer, &diag);
-	if (ret)
+	if (ret && ret != -EPIPE)
 		calltap_diag_print(&diag, stderr);
 	asked_clear(&asked);
 	return ret;
@@ -205,11 +205,12 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 	struct output file;
 	char *answer = NULL;
 	int signals, ret = check(recording);
+	sigset_t old;
 
 	if (ret)
 		return ret;
 	signal(SIGPIPE, SIG_IGN);
-	signals = catch_signals();
+	signals = catch_signals(&old);
 	ret = output_open(&file, output);
 	if (ret) {
 		fprintf(stderr, "calltap: cannot write the trace %s: %s; name another file with -o\n", output,
@@ -220,7 +221,9 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 	close(file.fd);
 	if (ret) {
 		output_remove(&file);
-		return EXIT_NOTHING;
+		close(signals);
+		sigprocmask(SIG_SETMASK, &old, NULL);
+		return ret == -EPIPE ? ret : EXIT_NOTHING;
 	}
 	ret = name_output(&file);
 	if (ret)

@@ -8,8 +8,9 @@
 
 /*
  * Have the session on that connection make an instance of this recording,
- * until a signal, its duration, or its end; the exit status.  name: NULL =
- * what the session calls it.  named_output: the file was chosen by the user.
+ * until a signal, its duration, or its end; the exit status, or -EPIPE: the
+ * session has ended before it made one.  name: NULL = what the session calls
+ * it.  named_output: the file was chosen by the user.
  */
 int instance_attach(struct recording *recording, int socket, const char *name, bool named_output)
 	__attribute__((warn_unused_result));

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -11,8 +12,8 @@ import tracefile as tf
 from endings import finish
 from harness import expect, stop
 from steer import calltap, own_place
-from steering import (PATIENCE, Program, Session, Tool, clean, descriptors, left_alone, look, mappings, nothing_lost,
-                      until)
+from steering import (PATIENCE, Program, Session, Tool, clean, descriptors, folder_of, left_alone, look, mappings,
+                      nothing_lost, until)
 
 
 class Instance:
@@ -412,10 +413,34 @@ def left_by_jump(case):
         program.end()
 
 
+def of_the_dead(case):
+    """A session that takes nobody in and ends: its tool was killed, or detaches just now.  It is none."""
+    case.need_native("attaching")
+    environment = own_place(case)
+    with Program(case, "2") as program:
+        before = look(program)
+        folder = folder_of(environment)
+        os.makedirs(folder, mode=0o700)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:
+            dead.bind(os.path.join(folder, f"{program.pid}-{'0' * 16}"))
+            dead.listen()
+            with Tool(case, program, "--stack-when", "recurse > 1000s", wait=False) as tool:
+                time.sleep(0.3)
+                expect(tool.process.poll() is None, f"it does not wait for an answer: {tool.said()}")
+                dead.close()
+                os.unlink(os.path.join(folder, f"{program.pid}-{'0' * 16}"))
+                tool.wait()
+                tool.records(100)
+                tool.detach()
+        clean(program, before)
+        program.end()
+
+
 SINGLE = {
     "instances-growth": no_growth,
     "instances-late": late_writers,
     "instances-jumps": left_by_jump,
+    "instances-of-the-dead": of_the_dead,
     "instances-kept": kept,
     "instances-again": one_after_another,
     "instances-functions": own_functions,
