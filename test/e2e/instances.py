@@ -353,6 +353,9 @@ def no_growth(case):
                 text = short(case, program, f"short{turn}", "trace=recurse", f"trace=leaf_{turn % 3 + 1}",
                              f"mode={('drop', 'overwrite')[turn // 3 % 2]}")
                 expect(not text, f"turn {turn}: {text}")
+                if turn == 199:
+                    until("the tool to close what its askers have closed",
+                          lambda: len(descriptors(tool.process.pid)) <= used[0][1]["descriptors"] + 1)
                 if turn in (20, 199):
                     used.append((usage(program.pid), usage(tool.process.pid)))
             tool.detach()
