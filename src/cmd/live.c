@@ -282,20 +282,16 @@ static int live_run(struct live *live)
 static int take_view_option(struct live *live, int code, struct calltap_diag *diag)
 {
 	uint64_t number = 0;
-	int ret = 0;
+	int ret;
 
 	switch (code) {
 	case 'f':
 		live->filter.function = optarg;
 		return 0;
 	case OPT_SHOW_PID:
-		ret = parse_number(&number, optarg, INT32_MAX, "--pid", diag);
-		live->filter.pid = (uint32_t)number;
-		return ret;
+		return parse_id(&live->filter.pid, optarg, "--pid", diag);
 	case OPT_SHOW_TID:
-		ret = parse_number(&number, optarg, INT32_MAX, "--tid", diag);
-		live->filter.tid = (uint32_t)number;
-		return ret;
+		return parse_id(&live->filter.tid, optarg, "--tid", diag);
 	case OPT_DEPTH:
 		ret = parse_number(&number, optarg, UINT32_MAX, "--depth", diag);
 		live->options.depth = (uint32_t)number;

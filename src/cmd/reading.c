@@ -25,17 +25,6 @@ void reading_init(struct reading *reading, const char *verb, const char *help)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int read_id(uint32_t *id, const char *option, struct calltap_diag *diag)
-{
-	uint64_t value;
-	int err = parse_number(&value, optarg, INT32_MAX, option, diag);
-
-	*id = err ? 0 : (uint32_t)value;
-	if (!err && !value)
-		err = calltap_diag_set(diag, -EINVAL, "0 is no value for %s: ids start at 1", option);
-	return err;
-}
-
 int reading_option(struct reading *reading, int option, char **argv)
 {
 	struct view_filter *filter = &reading->filter;
@@ -52,9 +41,9 @@ int reading_option(struct reading *reading, int option, char **argv)
 		filter->function = optarg;
 		return 0;
 	case OPTION_PID:
-		return read_id(&filter->pid, "--pid", &reading->diag);
+		return parse_id(&filter->pid, optarg, "--pid", &reading->diag);
 	case OPTION_TID:
-		return read_id(&filter->tid, "--tid", &reading->diag);
+		return parse_id(&filter->tid, optarg, "--tid", &reading->diag);
 	case OPTION_TIME:
 		return parse_time_range(&filter->from_ns, &filter->to_ns, optarg, &reading->diag);
 	case OPTION_MIN:

@@ -43,17 +43,15 @@ int steering_option(struct steering *steering, int option, char **argv)
 
 int steering_pid(struct steering *steering, pid_t *pid, int argc, char **argv)
 {
-	uint64_t value = 0;
+	uint32_t id;
 	int err;
 
 	if (optind >= argc)
 		return calltap_diag_set(&steering->diag, -EINVAL, "which process? Give its PID; %s",
 					steering->untraced ? "`pidof PROGRAM` tells one"
 							   : "`calltap status` lists those that are traced");
-	err = parse_number(&value, argv[optind], INT32_MAX, "PID", &steering->diag);
-	if (!err && !value)
-		err = calltap_diag_set(&steering->diag, -EINVAL, "0 is no value for PID: ids start at 1");
-	*pid = (pid_t)value;
+	err = parse_id(&id, argv[optind], "PID", &steering->diag);
+	*pid = (pid_t)id;
 	optind += !err;
 	return err;
 }

@@ -91,3 +91,14 @@ int parse_number(uint64_t *value, const char *text, uint64_t max, const char *wh
 					text, what, (unsigned long long)max);
 	return 0;
 }
+
+int parse_id(uint32_t *id, const char *text, const char *what, struct calltap_diag *diag)
+{
+	uint64_t value;
+	int err = parse_number(&value, text, INT32_MAX, what, diag);
+
+	*id = err ? 0 : (uint32_t)value;
+	if (!err && !value)
+		err = calltap_diag_set(diag, -EINVAL, "0 is no value for %s: ids start at 1", what);
+	return err;
+}
