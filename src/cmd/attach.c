@@ -165,7 +165,7 @@ static int join(struct recording *recording)
 
 	if (remote_connect(&socket, options->pid, &diag))
 		return -ESRCH;
-	ret = remote_ask_status(socket, &status, &diag);
+	ret = remote_ask_status(socket, NULL, &status, &diag);
 	if (ret != -EPIPE)
 		ret = instance_attach(recording, socket, options->instance,
 				      strcmp(options->output, RECORDING_OUTPUT) != 0);

@@ -45,7 +45,7 @@ static bool ask(struct row *row, const char *instance, bool again, bool alone)
 {
 	struct calltap_diag diag = {0};
 	uint64_t before = row->status.records, now;
-	int err = remote_ask_status_of(row->session->socket, instance, &row->status, &diag);
+	int err = remote_ask_status(row->session->socket, instance, &row->status, &diag);
 
 	row->known = !err;
 	now = now_ns();

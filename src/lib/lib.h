@@ -107,6 +107,8 @@ int link_open(struct link **out, const struct calltap_session_options *options, 
 	__attribute__((warn_unused_result));
 /* Is the tool there still? */
 bool link_is_alive(struct link *link);
+/* -ENOTCONN, and a sentence: it is not. */
+int link_check(struct link *link, struct calltap_diag *diag) __attribute__((warn_unused_result));
 void link_close(struct link *link);
 /* In a forked child. */
 void link_forget(struct link *link);

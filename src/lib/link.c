@@ -175,13 +175,18 @@ static int has_gone(struct link *link, struct calltap_diag *diag)
 				"the tool of this session has ended; close the session and open one anew");
 }
 
+int link_check(struct link *link, struct calltap_diag *diag)
+{
+	return link_is_alive(link) ? 0 : has_gone(link, diag);
+}
+
 int link_ask(struct link *link, const struct remote_handlers *handlers, uint64_t *functions, struct calltap_diag *diag)
 {
-	int ret;
+	int ret = link_check(link, diag);
 
 	*functions = 0;
-	if (!link_is_alive(link))
-		return has_gone(link, diag);
+	if (ret)
+		return ret;
 	ret = ask_once(link, handlers, functions, diag);
 	if (ret == -EPIPE && link_is_alive(link))
 		ret = ask_once(link, handlers, functions, diag);

@@ -192,6 +192,15 @@ static int free_slot(const struct lib_own *own, const struct lib_table *table)
 	return found;
 }
 
+/* Whether a slot is free again is what the tool says of its removal: that it has ended is for the next one to judge. */
+static void give_back(struct lib_own *own, unsigned slot, int removed)
+{
+	if (removed == -ENOTCONN)
+		own->retired |= 1u << slot;
+	else if (!removed)
+		own->used &= ~(1u << slot);
+}
+
 /* Slots that a tool which has ended knew: free, if this one says that no thread is on the way to their handlers. */
 static void reclaim(struct lib_own *own, struct lib_table *table, struct link *link)
 {
@@ -217,11 +226,10 @@ static int add(struct lib_own *own, struct calltap_ops *ops, const struct callta
 	       struct calltap_diag *diag)
 {
 	const struct wanted wanted = {options->filter, options->notrace, options->addresses, options->address_count};
-	int slot, ret, removed;
+	int slot, removed, ret = link_check(ops->session->link, diag);
 
-	if (!link_is_alive(ops->session->link))
-		return calltap_diag_set(diag, -ENOTCONN,
-					"the tool of this session has ended; close the session and open one anew");
+	if (ret)
+		return ret;
 	slot = free_slot(own, ops->table);
 	if (slot < 0 && own->retired) {
 		reclaim(own, ops->table, ops->session->link);
@@ -241,10 +249,7 @@ static int add(struct lib_own *own, struct calltap_ops *ops, const struct callta
 	removed = ret == -EINVAL || ret == -ENOENT || ret == -E2BIG ? 0 : ret;
 	if (removed && removed != -ENOTCONN)
 		removed = ask_to_remove(ops->session->link, ops->table, ops->slot);
-	if (removed == -ENOTCONN)
-		own->retired |= 1u << slot;
-	else if (!removed)
-		own->used &= ~(1u << slot);
+	give_back(own, ops->slot, removed);
 	return ret;
 }
 
@@ -322,10 +327,7 @@ int ops_end(struct lib_own *own, struct calltap_ops *ops)
 	ret = ask_to_remove(ops->session->link, ops->table, ops->slot);
 	if (ret && ret != -ENOTCONN)
 		return ret;
-	if (ret)
-		own->retired |= 1u << ops->slot;
-	else
-		own->used &= ~(1u << ops->slot);
+	give_back(own, ops->slot, ret);
 	take_out(ops);
 	free(ops);
 	return ret;

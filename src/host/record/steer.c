@@ -282,9 +282,6 @@ static int check_fixed(const struct session *session, const struct settings *nex
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"the program has handlers (libcalltap), and beside them the tracers "
 					"function_graph and nop alone can be used");
-	if (!settings_fit_tracer(new))
-		return calltap_diag_set(diag, -EINVAL,
-					"graph, no-graph, max-depth and threshold need the tracer function_graph");
 	return 0;
 }
 

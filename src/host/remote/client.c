@@ -360,12 +360,7 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 	return ret ? explain(ret, diag) : take_answer(socket, request->timeout_ms, answer, diag);
 }
 
-int remote_ask_status(int socket, struct remote_status *status, struct calltap_diag *diag)
-{
-	return remote_ask_status_of(socket, NULL, status, diag);
-}
-
-int remote_ask_status_of(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)
+int remote_ask_status(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)
 {
 	char word[sizeof(status->instance) + sizeof("instance=")];
 	const char *const words[] = {word};
@@ -376,7 +371,6 @@ int remote_ask_status_of(int socket, const char *instance, struct remote_status 
 
 	snprintf(word, sizeof(word), "instance=%s", instance ? instance : "");
 	ret = remote_ask(socket, &request, &text, diag);
-
 	if (ret)
 		return ret;
 	status_parse(status, text);

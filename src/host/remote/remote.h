@@ -133,10 +133,8 @@ struct remote_request {
 };
 int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-int remote_ask_status(int socket, struct remote_status *status, struct calltap_diag *diag)
-	__attribute__((warn_unused_result));
-/* Of the instance of that name; NULL = the session itself. */
-int remote_ask_status_of(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)
+/* instance: of the one of that name; NULL = the session itself. */
+int remote_ask_status(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 /* An answer that nothing was asked for: the instance that was begun on this connection has ended. */
 int remote_receive(int socket, int timeout_ms, char **answer, struct calltap_diag *diag)

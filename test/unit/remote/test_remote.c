@@ -241,7 +241,7 @@ static void questions(void **state)
 
 	(void)state;
 	assert_int_equal(count_sockets(), 1);
-	assert_int_equal(remote_ask_status(socket, &status, &diag), 0);
+	assert_int_equal(remote_ask_status(socket, NULL, &status, &diag), 0);
 	assert_string_equal(status.program, "/bin/a?[31m?b=c");
 	assert_string_equal(status.tracer, "function_graph");
 	assert_int_equal(status.pid, PID);
@@ -387,7 +387,7 @@ static void instances(void **state)
 
 	(void)state;
 	assert_int_equal(ask(first, "instance", "name=look", -1, &answer, &diag), -EINVAL); /* without a file */
-	assert_int_equal(remote_ask_status_of(other, "look", &status, &diag), -ENOENT);
+	assert_int_equal(remote_ask_status(other, "look", &status, &diag), -ENOENT);
 	assert_int_equal(begin_instance(first, &diag), 0);
 	assert_string_equal(fake.words, "name=look;trace=f;");
 	assert_int_equal(begin_instance(first, &diag), -EBUSY);
@@ -405,7 +405,7 @@ static void instances(void **state)
 	assert_string_equal(answer, "it was detached");
 	free(answer);
 	close(second);
-	assert_int_equal(remote_ask_status(other, &status, &diag), 0);
+	assert_int_equal(remote_ask_status(other, NULL, &status, &diag), 0);
 	assert_int_equal(ended(&fake), 2);
 	close(other);
 	remote_close(remote, 0, NULL);
@@ -445,7 +445,7 @@ static void rude_clients(void **state)
 	assert_true(is_ended(zero));
 	assert_true(is_ended(wordy));
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(remote_ask_status(polite, &status, &diag), 0);
+		assert_int_equal(remote_ask_status(polite, NULL, &status, &diag), 0);
 	close(silent);
 	close(deaf);
 	close(half);
@@ -467,10 +467,10 @@ static void many_clients(void **state)
 	(void)state;
 	for (int i = 0; i < REMOTE_CLIENTS - 1; i++)
 		silent[i] = connect_client(PID);
-	assert_int_equal(remote_ask_status(first, &status, &diag), 0);
+	assert_int_equal(remote_ask_status(first, NULL, &status, &diag), 0);
 	last = connect_client(PID);
-	assert_int_equal(remote_ask_status(last, &status, &diag), 0);
-	assert_int_equal(remote_ask_status(first, &status, &diag), 0);
+	assert_int_equal(remote_ask_status(last, NULL, &status, &diag), 0);
+	assert_int_equal(remote_ask_status(first, NULL, &status, &diag), 0);
 	assert_true(is_ended(silent[0]));
 	for (int i = 0; i < REMOTE_CLIENTS - 1; i++)
 		close(silent[i]);
@@ -764,7 +764,7 @@ static void full_door(void **state)
 	if (!fork()) {
 		int ret = remote_connect(&client, PID, &diag);
 
-		_exit(ret || remote_ask_status(client, &status, &diag));
+		_exit(ret || remote_ask_status(client, NULL, &status, &diag));
 	}
 	usleep(200000);
 	assert_int_equal(remote_start(remote), 0);
