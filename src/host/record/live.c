@@ -131,16 +131,17 @@ static int apply(struct process *process, const struct target_map *map, bool on)
 	return ret;
 }
 
+int live_catch_up(struct process *process, const struct target_map *map)
+{
+	int ret = apply(process, map, false);
+
+	return ret ? ret : apply(process, map, true);
+}
+
 int live_apply(const struct session *session, struct process *process, const struct target_map *map)
 {
-	int ret = 0;
-
 	/* The plan says what is on; has that changed since it was sent? */
-	if (map->generation != session->images.generation)
-		ret = apply(process, map, false);
-	if (!ret && map->generation != session->images.generation)
-		ret = apply(process, map, true);
-	return ret;
+	return map->generation != session->images.generation ? live_catch_up(process, map) : 0;
 }
 
 int live_apply_all(const struct session *session, struct process *process)

@@ -452,10 +452,10 @@ static int plan_done(struct session *session, struct process *process, const str
 		session_diagnose(session, "%s was not patched: %s", process->maps[done->plan_id].image->path,
 				 strerror(-done->error));
 	perfmap_add(session, process, &process->maps[done->plan_id]);
-	if (process->maps[done->plan_id].stubs) { /* no report led to these: somebody waits for them */
+	if (process->maps[done->plan_id].stubs) { /* no report led to these: somebody waits for them, or did */
 		process->stubs_open--;
 		pthread_cond_broadcast(&session->answered);
-		return 0;
+		return live_catch_up(process, &process->maps[done->plan_id]);
 	}
 	process->plans_open--;
 	ret = live_apply(session, process, &process->maps[done->plan_id]);

@@ -318,6 +318,8 @@ int live_wait(struct session *session) __attribute__((warn_unused_result));
 /* For other threads: the session, locked, until live_leave(); NULL = nothing is being recorded, and nothing is held. */
 struct session *live_enter(struct record_live *live);
 void live_leave(struct record_live *live, struct session *session);
+/* Make an object's sites what they are to be now; nothing where other stubs than the map's are in use. */
+int live_catch_up(struct process *process, const struct target_map *map) __attribute__((warn_unused_result));
 /* Switch in an object that was just patched what has been switched in the session since its plan was sent. */
 int live_apply(const struct session *session, struct process *process, const struct target_map *map)
 	__attribute__((warn_unused_result));

@@ -172,8 +172,7 @@ void fake_agent_end(struct fake_agent *agent)
 	free(agent);
 }
 
-/* Nobody waits for an answer to the limits: what was sent has been heard once this returns. */
-static void wait_for_agent(struct fake_agent *agent)
+void fake_agent_wait(struct fake_agent *agent)
 {
 	const struct calltap_msg last = {CALLTAP_MSG_GO, sizeof(last)};
 
@@ -195,7 +194,7 @@ int fake_agent_set(struct fake_agent *agent, const char *word, struct calltap_di
 	ret = remote_ask(connected, &request, &answer, diag ? diag : &own);
 	close(connected);
 	free(answer);
-	wait_for_agent(agent);
+	fake_agent_wait(agent); /* nobody waits for an answer to the limits */
 	return ret;
 }
 

@@ -63,6 +63,9 @@ void fake_agent_end(struct fake_agent *agent);
 /* Ask for a change as `calltap set` does; what it has sent is heard once this returns. */
 int fake_agent_set(struct fake_agent *agent, const char *word, struct calltap_diag *diag);
 
+/* All that was sent so far has been heard once this returns. */
+void fake_agent_wait(struct fake_agent *agent);
+
 /* The folder of sockets: set-up and teardown of a group of tests. */
 int fake_folder_make(void **state);
 int fake_folder_remove(void **state);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "fake_agent.h"
 #include "host/record/triggers.h"
@@ -142,14 +143,19 @@ static void a_refused_change_changes_nothing(void **state)
 	assert_true(image->off[agent->beta]);
 }
 
+static void set_deaf(bool deaf)
+{
+	pthread_mutex_lock(&bench->session.lock);
+	agent->deaf = deaf;
+	pthread_mutex_unlock(&bench->session.lock);
+}
+
 /* An agent that does not answer: told so after one wait (5 s); the settings are those that it will have. */
 static void a_late_answer_is_told(void **state)
 {
 	struct calltap_diag diag = {0};
 
-	pthread_mutex_lock(&bench->session.lock);
-	agent->deaf = true;
-	pthread_mutex_unlock(&bench->session.lock);
+	set_deaf(true);
 	assert_int_equal(set("tracing=off", &diag), -ETIMEDOUT);
 	assert_non_null(strstr(diag.text, "not all processes have answered"));
 	check_switch(1, false, 0, image->site_count);
@@ -161,13 +167,42 @@ static void a_late_answer_is_told(void **state)
 	assert_true(bench->session.settings.tracing);
 }
 
+/* Stubs that a stopped process makes when it goes on, after the session has given up waiting for them. */
+static void late_stubs_are_led_to(void **state)
+{
+	struct calltap_msg_plan_done done = {.head = {CALLTAP_MSG_PLAN_DONE, sizeof(done)}, .plan_id = 1};
+	struct session *session = &bench->session;
+	struct calltap_diag diag = {0};
+
+	set_deaf(true);
+	assert_int_equal(set("max-depth=3", &diag), -ETIMEDOUT);
+	assert_non_null(strstr(diag.text, "they change when they go on"));
+	assert_int_equal(agent->heard_count, 2);
+	assert_int_equal(agent->heard[1].type, CALLTAP_MSG_PLAN);
+	assert_int_equal(image->variant, 1);
+	assert_true(bench->process.silent);
+	set_deaf(false);
+	image->off[agent->beta] = true;
+	done.region = 0x7100000;
+	assert_int_equal(send(bench->target, &done, sizeof(done), 0), sizeof(done));
+	pthread_mutex_lock(&session->lock);
+	assert_int_equal(process_serve(session, &bench->process), 0);
+	pthread_mutex_unlock(&session->lock);
+	fake_agent_wait(agent);
+	assert_int_equal(agent->heard_count, 4);
+	check_switch(2, false, 1, 1);
+	assert_true(agent->heard[2].beta);
+	check_switch(3, true, 1, image->site_count - 1);
+	assert_false(bench->process.silent);
+}
+
 int main(void)
 {
 #define case_of(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		case_of(tracing_goes_off_and_on),   case_of(filters_switch_what_they_change),
 		case_of(other_stubs_are_made_once), case_of(a_refused_change_changes_nothing),
-		case_of(a_late_answer_is_told),
+		case_of(a_late_answer_is_told),	    case_of(late_stubs_are_led_to),
 	};
 
 	return cmocka_run_group_tests(tests, fake_folder_make, fake_folder_remove);
