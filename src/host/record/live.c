@@ -203,6 +203,13 @@ static bool owes_answers(const struct process *process)
 	return process->switches_open || process->stubs_open || process->handlers_open || process->instances_open;
 }
 
+void live_forgive(struct session *session, struct process *process)
+{
+	process->switches_open = process->stubs_open = process->handlers_open = process->instances_open = 0;
+	process->silent = false;
+	pthread_cond_broadcast(&session->answered);
+}
+
 static bool answers_open(const struct session *session, bool of_silent)
 {
 	for (const struct process *process = session->processes; process; process = process->next)

@@ -258,12 +258,7 @@ static int greet_again(struct session *session, struct process *process, const s
 	known->socket = socket;
 	known->alone = false;
 	known->plans_open = 0;
-	known->stubs_open = 0;
-	known->switches_open = 0;
-	known->handlers_open = 0;
-	known->instances_open = 0;
-	known->silent = false;
-	pthread_cond_broadcast(&session->answered);
+	live_forgive(session, known);
 	forget_report(known);
 	known->arenas[0].request_seen = __atomic_load_n(&known->arenas[0].arena->request, __ATOMIC_RELAXED);
 	__atomic_fetch_and(&known->arenas[0].arena->notes, ~CALLTAP_NOTE_ALONE, __ATOMIC_RELAXED);

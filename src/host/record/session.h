@@ -315,6 +315,8 @@ int live_turn_begin(struct session *session) __attribute__((warn_unused_result))
 void live_turn_end(struct session *session);
 /* Until all have answered what was sent; not for the server thread. */
 int live_wait(struct session *session) __attribute__((warn_unused_result));
+/* What the process owes of these will not come any more, or by another connection. */
+void live_forgive(struct session *session, struct process *process);
 /* For other threads: the session, locked, until live_leave(); NULL = nothing is being recorded, and nothing is held. */
 struct session *live_enter(struct record_live *live);
 void live_leave(struct record_live *live, struct session *session);

@@ -65,10 +65,7 @@ static bool broke_off(const struct process *process)
 
 void targets_end(struct session *session, struct process *process)
 {
-	process->switches_open = 0;
-	process->handlers_open = 0;
-	process->instances_open = 0;
-	pthread_cond_broadcast(&session->answered);
+	live_forgive(session, process);
 	if (goes_on_alone(session, process))
 		return;
 	if (process->greeted && !process->dormant && !process->began)
