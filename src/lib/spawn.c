@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include <host/now.h>
+#include <host/yama.h>
 
 #include "lib.h"
 
@@ -172,15 +173,7 @@ static char **copy_environment(void)
 /* Yama, where it is, lets only those trace a process that this has named. */
 static bool must_be_named(void)
 {
-	char scope = '0';
-	int fd = geteuid() ? open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC) : -1;
-
-	if (fd < 0)
-		return false;
-	if (read(fd, &scope, 1) != 1)
-		scope = '0';
-	close(fd);
-	return scope == '1';
+	return geteuid() && yama_scope(0) == 1;
 }
 
 int lib_move_fd(int fd)

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <host/yama.h>
 #include <native.h>
 
 #include "impl.h"
@@ -125,23 +126,9 @@ static long owner_of(pid_t pid)
 	return proc_number(pid, "Uid");
 }
 
-static long yama_scope(void)
-{
-	char text[16] = "0";
-	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
-
-	if (fd >= 0) {
-		ssize_t got = read(fd, text, sizeof(text) - 1);
-
-		text[got > 0 ? got : 0] = 0;
-		close(fd);
-	}
-	return strtol(text, NULL, 10);
-}
-
 static int not_permitted(pid_t pid, struct calltap_diag *diag)
 {
-	long scope = yama_scope();
+	long scope = yama_scope(0);
 	char name[32];
 
 	name_of(pid, name, sizeof(name));

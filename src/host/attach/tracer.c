@@ -9,7 +9,6 @@
  * what it is at.  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,6 +16,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <host/yama.h>
 
 #include "impl.h"
 
@@ -64,15 +65,7 @@ static int be_tracer(void *argument)
  */
 static bool may_be_process(void)
 {
-	char scope = '0';
-	int fd = geteuid() ? open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC) : -1;
-
-	if (fd < 0)
-		return true;
-	if (read(fd, &scope, 1) != 1)
-		scope = '1';
-	close(fd);
-	return scope == '0';
+	return !geteuid() || !yama_scope(1);
 }
 
 static void *run(void *argument)
