@@ -99,6 +99,11 @@ static int compare_ids(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+void handlers_slot_sort(struct handlers_slot *slot)
+{
+	qsort(slot->ids, slot->id_count, sizeof(*slot->ids), compare_ids);
+}
+
 static bool is_chosen(const struct handlers_slot *slot, const struct image *image, const struct object_site *source,
 		      uint32_t id)
 {

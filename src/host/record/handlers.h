@@ -44,6 +44,8 @@ struct handlers_slot {
 int handlers_create(struct handlers **out) __attribute__((warn_unused_result));
 void handlers_destroy(struct handlers *handlers);
 void handlers_slot_clear(struct handlers_slot *slot);
+/* Its ids in order, as they are looked up. */
+void handlers_slot_sort(struct handlers_slot *slot);
 
 /*
  * Further instances of the session want functions' calls, too: to the rows and

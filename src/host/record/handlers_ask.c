@@ -200,13 +200,6 @@ static bool find_function(const struct process *process, uint64_t address, uint3
 	return false;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-
-	return (left > right) - (left < right);
-}
-
 /* What of a function it is about. */
 static const char *patched(const struct session *session)
 {
@@ -232,7 +225,7 @@ static int find_functions(const struct session *session, struct ask *ask, const 
 				"no function that %s lies at 0x%" PRIx64
 				" (`calltap functions` tells what can be traced, and why others cannot)",
 				patched(session), ask->addresses[i]);
-	qsort(slot->ids, slot->id_count, sizeof(*slot->ids), compare_ids);
+	handlers_slot_sort(slot);
 	return 0;
 }
 
