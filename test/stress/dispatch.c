@@ -9,17 +9,7 @@
 #include <string.h>
 
 #include <probe/handlers.h>
-#include "../unit/agent/timed.h"
-#include "stress.h"
-
-#define CALLS 200000u
-
-#define LEAF(name)                                                                                                     \
-	TIMED_SITE static int name(int x)                                                                              \
-	{                                                                                                              \
-		__asm__ volatile("" : "+r"(x));                                                                        \
-		return x + 1;                                                                                          \
-	}
+#include "costs.h"
 
 LEAF(plain_leaf)
 LEAF(graph_leaf)
@@ -39,7 +29,6 @@ static const struct timed_function functions[] = {
 	[TWO] = {two_leaf, CALLTAP_SITE_HANDLED},
 };
 
-static volatile int sink;
 static uint32_t entries, exits;
 
 static int on_entry(struct calltap_call *call, void *context)
@@ -54,29 +43,6 @@ static void on_exit_(struct calltap_call *call, void *context)
 	(void)call;
 	(void)context;
 	exits++;
-}
-
-static int clocks(int x)
-{
-	return x + (int)(arch_clock() + arch_clock());
-}
-
-/* Nanoseconds a call; inlined, so that the loop calls it as the bench's do. */
-static inline __attribute__((always_inline)) double measure(int (*function)(int))
-{
-	double start = now();
-	int x = 0;
-
-	for (uint32_t i = 0; i < CALLS; i++)
-		x = function(x);
-	sink += x;
-	return (now() - start) * 1e9 / CALLS;
-}
-
-static void keep(double *least, double value)
-{
-	if (!*least || value < *least)
-		*least = value;
 }
 
 static struct calltap_handlers handlers;

@@ -8,39 +8,12 @@
  */
 #include <string.h>
 
-#include "../unit/agent/timed.h"
-#include "stress.h"
+#include "costs.h"
 
-#define CALLS 200000u
-
-TIMED_SITE static int plain_leaf(int x)
-{
-	__asm__ volatile("" : "+r"(x));
-	return x + 1;
-}
-
-TIMED_SITE static int graph_leaf(int x)
-{
-	__asm__ volatile("" : "+r"(x));
-	return x + 1;
-}
-
-TIMED_SITE static int profile_leaf(int x)
-{
-	__asm__ volatile("" : "+r"(x));
-	return x + 1;
-}
-
-TIMED_SITE static int trigger_leaf(int x)
-{
-	__asm__ volatile("" : "+r"(x));
-	return x + 1;
-}
-
-static int clocks(int x)
-{
-	return x + (int)(arch_clock() + arch_clock());
-}
+LEAF(plain_leaf)
+LEAF(graph_leaf)
+LEAF(profile_leaf)
+LEAF(trigger_leaf)
 
 enum { GRAPH, PROFILE, TRIGGER };
 static const struct timed_function functions[] = {
@@ -48,26 +21,6 @@ static const struct timed_function functions[] = {
 	[PROFILE] = {profile_leaf, CALLTAP_SITE_TIMED | CALLTAP_SITE_PROFILE},
 	[TRIGGER] = {trigger_leaf, CALLTAP_SITE_TIMED | CALLTAP_SITE_TRIGGER},
 };
-
-static volatile int sink;
-
-/* Nanoseconds a call; inlined, so that the loop calls it as the bench's do. */
-static inline __attribute__((always_inline)) double measure(int (*function)(int))
-{
-	double start = now();
-	int x = 0;
-
-	for (uint32_t i = 0; i < CALLS; i++)
-		x = function(x);
-	sink += x;
-	return (now() - start) * 1e9 / CALLS;
-}
-
-static void keep(double *least, double value)
-{
-	if (!*least || value < *least)
-		*least = value;
-}
 
 /* In overwrite mode, as no tool reads. */
 static void round_of_records(double *graph, double *trigger)
