@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <host/thread.h>
 #include <host/yama.h>
 
 #include "impl.h"
@@ -91,20 +92,16 @@ static void *run(void *argument)
 
 int tracer_start(struct tracer *tracer, int (*work)(void *context), void *context)
 {
-	sigset_t all, old;
-	int error;
+	int ret;
 
 	*tracer = (struct tracer){.work = work, .context = context};
 	tracer->stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (tracer->stack == MAP_FAILED)
 		tracer->stack = NULL;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&tracer->thread, NULL, run, tracer);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (error && tracer->stack)
+	ret = thread_start(&tracer->thread, run, tracer);
+	if (ret && tracer->stack)
 		munmap(tracer->stack, STACK_SIZE);
-	return -error;
+	return ret;
 }
 
 int tracer_join(struct tracer *tracer)

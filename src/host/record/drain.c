@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <host/thread.h>
 
 #include "instances.h"
 #include "session.h"
@@ -612,15 +613,11 @@ static void *drain_main(void *arg)
 
 int drain_start(struct session *session)
 {
-	sigset_t all, old;
 	int ret = record_encoder_create(&session->encoder);
 
 	if (ret)
 		return ret;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = -pthread_create(&session->drainer, NULL, drain_main, session);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = thread_start(&session->drainer, drain_main, session);
 	session->drainer_runs = !ret;
 	return ret;
 }

@@ -18,6 +18,7 @@
 #include <host/attach/attach.h>
 #include <host/elf/filter.h>
 #include <host/elf/object.h>
+#include <host/thread.h>
 
 #include "attached.h"
 #include "session.h"
@@ -446,13 +447,8 @@ static void *actor_main(void *arg)
 
 int trigger_actor_start(struct triggers *triggers)
 {
-	sigset_t all, old;
-	int ret;
+	int ret = thread_start(&triggers->actor, actor_main, triggers);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = -pthread_create(&triggers->actor, NULL, actor_main, triggers);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	triggers->actor_runs = !ret;
 	return ret;
 }

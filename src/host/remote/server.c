@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include <host/now.h>
+#include <host/thread.h>
 
 #include "impl.h"
 
@@ -257,16 +257,10 @@ static void *serve_always(void *argument)
 
 int remote_start(struct remote *remote)
 {
-	sigset_t all, before;
-	int error;
+	int ret = thread_start(&remote->thread, serve_always, remote);
 
-	/* Signals are the other threads' affair. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&remote->thread, NULL, serve_always, remote);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	remote->threaded = !error;
-	return -error;
+	remote->threaded = !ret;
+	return ret;
 }
 
 /*
