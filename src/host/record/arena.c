@@ -14,7 +14,7 @@
 
 #define FILE_RINGS 4u /* at first, where each takes its memory at once */
 
-static int sealed_memory(const char *name, size_t size, int *fd, void **memory)
+int arena_sealed(const char *name, size_t size, int *fd, void **memory)
 {
 	int error;
 
@@ -35,7 +35,7 @@ static int sealed_memory(const char *name, size_t size, int *fd, void **memory)
 int board_create(struct session *session)
 {
 	void *memory;
-	int ret = sealed_memory("calltap-board", CALLTAP_PAGE, &session->board_fd, &memory);
+	int ret = arena_sealed("calltap-board", CALLTAP_PAGE, &session->board_fd, &memory);
 
 	if (ret)
 		return ret;
@@ -82,7 +82,7 @@ int arena_add(struct session *session, struct process *process, uint32_t rings, 
 		return -ENOMEM;
 	arena->file = 0;
 	ret = session->buffers_path ? buffers_arena(session, arena, fd, &memory)
-				    : sealed_memory("calltap-arena", arena->size, fd, &memory);
+				    : arena_sealed("calltap-arena", arena->size, fd, &memory);
 	if (ret) {
 		free(arena->rings);
 		arena->rings = NULL;

@@ -6,7 +6,6 @@
  * handlers_ask.c.  Context: host, under the session's lock.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,22 +20,15 @@ int handlers_create(struct handlers **out)
 {
 	struct handlers *handlers = calloc(1, sizeof(*handlers));
 	void *rows;
+	int ret;
 
 	*out = NULL;
 	if (!handlers)
 		return -ENOMEM;
-	handlers->fd = memfd_create("calltap-handlers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (handlers->fd < 0 || ftruncate(handlers->fd, (off_t)ROWS_SIZE) ||
-	    fcntl(handlers->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
-		int error = -errno;
-
-		handlers_destroy(handlers);
-		return error;
-	}
-	rows = mmap(NULL, ROWS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, handlers->fd, 0);
-	if (rows == MAP_FAILED) {
-		handlers_destroy(handlers);
-		return -ENOMEM;
+	ret = arena_sealed("calltap-handlers", ROWS_SIZE, &handlers->fd, &rows);
+	if (ret) {
+		free(handlers);
+		return ret;
 	}
 	handlers->rows = rows;
 	*out = handlers;
@@ -57,10 +49,8 @@ void handlers_destroy(struct handlers *handlers)
 		return;
 	for (uint32_t i = 0; i < CALLTAP_HANDLERS_MAX; i++)
 		handlers_slot_clear(&handlers->slots[i]);
-	if (handlers->rows)
-		munmap(handlers->rows, ROWS_SIZE);
-	if (handlers->fd >= 0)
-		close(handlers->fd);
+	munmap(handlers->rows, ROWS_SIZE);
+	close(handlers->fd);
 	free(handlers);
 }
 

@@ -336,6 +336,8 @@ int arena_add(struct session *session, struct process *process, uint32_t rings, 
 /* keep: its file, if it is one, stays. */
 void arena_destroy(struct session *session, struct target_arena *arena, bool keep);
 int board_create(struct session *session) __attribute__((warn_unused_result));
+/* A memfd that neither side can shrink or grow, and where it is mapped; -errno: there is neither. */
+int arena_sealed(const char *name, size_t size, int *fd, void **memory) __attribute__((warn_unused_result));
 
 /* resize.c: rings of another size, while threads write to those they have; only in modes that lose nothing by it. */
 /* For all processes; bytes becomes what it is.  -errno: nothing was changed. */

@@ -5,7 +5,6 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #include <calltap/abi/profile.h>
 #include <host/elf/filter.h>
 
-#include "settings.h"
+#include "session.h"
 #include "triggers_impl.h"
 
 #define SLOTS	    1024u /* events that may wait for the drainer */
@@ -271,17 +270,14 @@ const char *triggers_unmatched(const struct triggers *triggers)
 int triggers_begin(struct triggers *triggers, struct session *session, double ticks_per_ns, uint32_t functions)
 {
 	void *memory;
+	int ret;
 
 	triggers->session = session;
 	triggers->ticks_per_ns = ticks_per_ns;
 	triggers->size = calltap_triggers_at_event(functions, SLOTS);
-	triggers->fd = memfd_create("calltap-triggers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (triggers->fd < 0 || ftruncate(triggers->fd, (off_t)triggers->size) ||
-	    fcntl(triggers->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return -errno;
-	memory = mmap(NULL, triggers->size, PROT_READ | PROT_WRITE, MAP_SHARED, triggers->fd, 0);
-	if (memory == MAP_FAILED)
-		return -errno;
+	ret = arena_sealed("calltap-triggers", triggers->size, &triggers->fd, &memory);
+	if (ret)
+		return ret;
 	triggers->memory = memory;
 	triggers->memory->magic = CALLTAP_TRIGGERS_MAGIC;
 	triggers->memory->functions = functions;
