@@ -98,7 +98,7 @@ int arena_add(struct session *session, struct process *process, uint32_t rings, 
 	/* What a killed tool leaves is the session's own alone. */
 	arena->arena->session = session->owner ? 0 : session->tables_key;
 	for (uint32_t i = 0; i < rings; i++) {
-		init_ring(session, (void *)((char *)memory + CALLTAP_PAGE + i * arena->ring_stride), i);
+		init_ring(session, ring_of(arena, i), i);
 		arena->rings[i].thread = UINT32_MAX;
 	}
 	process->arena_count++;
@@ -109,8 +109,8 @@ int arena_add(struct session *session, struct process *process, uint32_t rings, 
 static void give_memory_back(const struct target_arena *arena)
 {
 	for (uint32_t i = 0; i < arena->ring_count; i++) /* rings' own pages stay: a thread may be looking at one */
-		madvise((char *)arena->arena + CALLTAP_PAGE + i * arena->ring_stride + CALLTAP_PAGE,
-			(size_t)arena->sub_size * arena->sub_count, MADV_REMOVE);
+		madvise((char *)ring_of(arena, i) + CALLTAP_PAGE, (size_t)arena->sub_size * arena->sub_count,
+			MADV_REMOVE);
 }
 
 void arena_destroy(struct session *session, struct target_arena *arena, bool keep)

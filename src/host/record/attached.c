@@ -41,9 +41,6 @@ static int consider_maps(struct session *session, struct found *found, const str
 
 		if (fd < 0)
 			continue; /* no file, or replaced: left alone */
-		found->asan |= strstr(map->path, "/libasan.so") != NULL;
-		if (strstr(map->path, "/libtsan.so"))
-			found->greedy = "ThreadSanitizer";
 		ret = found_consider(found, session, fd, map->path, found->count != 0);
 		close(fd);
 	}

@@ -45,11 +45,6 @@ static void futex_wake(uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-static struct calltap_ring *ring_of(const struct target_arena *arena, uint32_t index)
-{
-	return (void *)((char *)arena->arena + CALLTAP_PAGE + index * arena->ring_stride);
-}
-
 /* A copy of what the target may be writing to: each word is read once, the number first. */
 static void copy_head(struct calltap_subbuf *head, const struct calltap_subbuf *sub)
 {
@@ -361,7 +356,7 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 		struct ring_reader *reader = &arena->rings[i];
 		uint64_t opened;
 
-		if (state == CALLTAP_RING_FREE || state >= CALLTAP_RING_OUT)
+		if (!ring_is_claimed(state))
 			continue;
 		if (thread_lives(process, state - CALLTAP_RING_CLAIMED)) {
 			if (reader->thread != UINT32_MAX)

@@ -32,8 +32,13 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 {
 	struct object **objects;
 	struct image *image;
-	int ret = images_get(&image, &session->images, fd, path, library);
+	int ret;
 
+	/* The sanitizers' shared runtimes. */
+	found->asan |= strstr(path, "/libasan.so") != NULL;
+	if (strstr(path, "/libtsan.so"))
+		found->greedy = "ThreadSanitizer";
+	ret = images_get(&image, &session->images, fd, path, library);
 	if (ret || !image->object)
 		return ret;
 	ret = image_decide(&session->images, image);

@@ -44,6 +44,16 @@ static struct image *find(struct images *images, const struct stat *st)
 	return NULL;
 }
 
+struct image *images_of(const struct images *images, uint32_t id, uint32_t *site)
+{
+	for (struct image *image = images->first; image; image = image->next)
+		if (id - image->first_id < image->site_count) {
+			*site = id - image->first_id;
+			return image;
+		}
+	return NULL;
+}
+
 int images_get(struct image **out, struct images *images, int fd, const char *path, bool library)
 {
 	struct image *image;

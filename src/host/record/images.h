@@ -76,6 +76,8 @@ void images_destroy(struct images *images);
  */
 int images_get(struct image **out, struct images *images, int fd, const char *path, bool library)
 	__attribute__((warn_unused_result));
+/* The one that has the function, and its place there; NULL = there is no function of that id. */
+struct image *images_of(const struct images *images, uint32_t id, uint32_t *site);
 /* Decide which functions of an image are wanted; lays the stubs out. */
 int image_decide(struct images *images, struct image *image) __attribute__((warn_unused_result));
 /*

@@ -57,9 +57,6 @@ static int consider_library(struct session *session, struct found *found, char *
 	int fd = library ? program_open(library) : -1, ret = 0;
 
 	if (fd >= 0) {
-		found->asan |= strstr(library, "/libasan.so") != NULL;
-		if (strstr(library, "/libtsan.so"))
-			found->greedy = "ThreadSanitizer";
 		ret = found_consider(found, session, fd, library, true);
 		close(fd);
 	}

@@ -17,9 +17,8 @@
 #include "clock.h"
 #include "profile_tables.h"
 
-#define CALIBRATE_MS 5
-#define RATE_NS	     200000000u /* rates are of so long at least */
-#define CALLERS_MAX  65536u
+#define RATE_NS	    200000000u /* rates are of so long at least */
+#define CALLERS_MAX 65536u
 
 struct function_name {
 	char *name, *object; /* NULL = not looked up yet */
@@ -99,14 +98,14 @@ static char *clean_copy(const char *text)
 
 static int look_up(struct function_name *name, const struct session *session, uint32_t id)
 {
-	for (struct image *image = session->images.first; image; image = image->next) {
-		if (!image->object || id < image->first_id || id - image->first_id >= image->site_count)
-			continue;
-		name->name = clean_copy(object_site_name(image->object, image->sources[id - image->first_id]));
-		name->object = clean_copy(names_base(image->path));
-		return name->name && name->object ? 0 : -ENOMEM;
-	}
-	return 0;
+	uint32_t site;
+	struct image *image = images_of(&session->images, id, &site);
+
+	if (!image)
+		return 0;
+	name->name = clean_copy(object_site_name(image->object, image->sources[site]));
+	name->object = clean_copy(names_base(image->path));
+	return name->name && name->object ? 0 : -ENOMEM;
 }
 
 /* Names of what is called: while the session, which has the objects, is at hand. */

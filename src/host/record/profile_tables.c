@@ -54,12 +54,12 @@ struct area {
 /* The k-th ring of an arena; false: nobody has had it yet. */
 static bool area_of(struct area *area, const struct target_arena *arena, uint32_t k)
 {
-	uint64_t offset = CALLTAP_PAGE + k * arena->ring_stride;
+	char *data = (char *)ring_of(arena, k) + CALLTAP_PAGE;
 
-	area->ring = (const void *)((const char *)arena->arena + offset);
-	area->data = (char *)arena->arena + offset + CALLTAP_PAGE;
+	area->ring = ring_of(arena, k);
+	area->data = data;
 	area->fd = arena->fd;
-	area->at = (off_t)(offset + CALLTAP_PAGE);
+	area->at = (off_t)(data - (const char *)arena->arena);
 	area->held = __atomic_load_n(&arena->arena->state[k], __ATOMIC_RELAXED) != CALLTAP_RING_FREE;
 	return __atomic_load_n(&area->ring->owner, __ATOMIC_ACQUIRE) != 0;
 }
@@ -272,8 +272,7 @@ void profile_watch_in(const struct process *process, uint32_t function)
 {
 	for (uint32_t i = 0; i < process->arena_count; i++)
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++) {
-			struct calltap_ring *ring = (void *)((char *)process->arenas[i].arena + CALLTAP_PAGE +
-							     k * process->arenas[i].ring_stride);
+			struct calltap_ring *ring = ring_of(&process->arenas[i], k);
 
 			/* Relaxed: the probe compares it with what it has counted for so far. */
 			if (__atomic_load_n(&ring->watch, __ATOMIC_RELAXED) != function + 1)

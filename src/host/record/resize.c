@@ -16,11 +16,6 @@
 #define RINGS_MIN   16u
 #define ARENAS_KEPT 8u /* for threads to come */
 
-static struct calltap_ring *ring_of(const struct target_arena *arena, uint32_t index)
-{
-	return (void *)((char *)arena->arena + CALLTAP_PAGE + index * arena->ring_stride);
-}
-
 static bool swap_state(const struct target_arena *arena, uint32_t index, uint32_t from, uint32_t to)
 {
 	return __atomic_compare_exchange_n(&arena->arena->state[index], &from, to, false, __ATOMIC_ACQ_REL,
@@ -36,11 +31,6 @@ void resize_put_back(const struct target_arena *arena, uint32_t index)
 			MADV_REMOVE);
 }
 
-static bool is_claimed(uint32_t state)
-{
-	return state != CALLTAP_RING_FREE && state < CALLTAP_RING_OUT;
-}
-
 static uint32_t count(const struct process *process, bool retired, bool claimed)
 {
 	uint32_t rings = 0;
@@ -51,7 +41,7 @@ static uint32_t count(const struct process *process, bool retired, bool claimed)
 		for (uint32_t k = 0; k < arena->ring_count && arena->retired == retired; k++) {
 			uint32_t state = __atomic_load_n(&arena->arena->state[k], __ATOMIC_RELAXED);
 
-			rings += claimed ? is_claimed(state) : state == CALLTAP_RING_FREE;
+			rings += claimed ? ring_is_claimed(state) : state == CALLTAP_RING_FREE;
 		}
 	}
 	return rings;

@@ -61,6 +61,17 @@ struct target_arena {
 	uint32_t file; /* its number, when it has a name (buffers.c); else 0 */
 };
 
+static inline struct calltap_ring *ring_of(const struct target_arena *arena, uint32_t index)
+{
+	return (void *)((char *)arena->arena + CALLTAP_PAGE + index * arena->ring_stride);
+}
+
+/* By its word in the arena's head: it is a thread's. */
+static inline bool ring_is_claimed(uint32_t state)
+{
+	return state != CALLTAP_RING_FREE && state < CALLTAP_RING_OUT;
+}
+
 #define TARGET_ARENAS 32
 
 struct target_map {

@@ -413,11 +413,6 @@ static void count_handlers(const struct session *session, struct remote_status *
 		status->handled = handlers_handled(session->images.handlers);
 }
 
-static bool holds_thread(uint32_t state)
-{
-	return state != CALLTAP_RING_FREE && state < CALLTAP_RING_OUT;
-}
-
 static int op_status(void *context, struct remote_status *status, struct calltap_diag *diag)
 {
 	struct session *session = context;
@@ -440,7 +435,7 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 
 			status->untraced += i ? 0 : __atomic_load_n(&arena->untraced, __ATOMIC_RELAXED);
 			for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
-				status->threads += holds_thread(__atomic_load_n(&arena->state[k], __ATOMIC_RELAXED));
+				status->threads += ring_is_claimed(__atomic_load_n(&arena->state[k], __ATOMIC_RELAXED));
 		}
 		if (live_can_be_told(process) && !process->of)
 			count_sites(process, status);

@@ -34,16 +34,6 @@
 #define VARIABLES    5 /* that a command is given */
 #define VARIABLE_MAX (TRIGGER_TEXT + 32)
 
-static struct image *image_of(const struct session *session, uint32_t id, uint32_t *site)
-{
-	for (struct image *image = session->images.first; image; image = image->next)
-		if (id - image->first_id < image->site_count) {
-			*site = id - image->first_id;
-			return image;
-		}
-	return NULL;
-}
-
 static uint64_t duration_of(const struct triggers *triggers, const struct calltap_event *event)
 {
 	if (!event->exit_ticks || event->exit_ticks < event->entry_ticks || !event->entry_ticks)
@@ -141,7 +131,7 @@ void trigger_actor_tell(struct triggers *triggers, const struct calltap_event *e
 		.duration_ns = duration_of(triggers, event),
 	};
 	uint32_t site;
-	struct image *image = image_of(triggers->session, event->function, &site);
+	struct image *image = images_of(&triggers->session->images, event->function, &site);
 
 	pthread_mutex_lock(&triggers->lock);
 	for (size_t i = 0; image && i < triggers->count; i++) {
