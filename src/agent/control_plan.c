@@ -80,8 +80,14 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 	return patch_sites_apply(result, &agent.poker, sites, plan->site_count, NULL);
 }
 
-/* Is this code of the plan's object, all of which is there?  *seen is the page that was found readable last. */
-static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint32_t size, uint64_t *seen)
+/* What was looked at of an object. */
+struct looked {
+	uint64_t seen; /* the page that was found readable last */
+	bool gone;     /* one was not */
+};
+
+/* Is this code of the plan's object, all of which is there? */
+static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint32_t size, struct looked *looked)
 {
 	if (address < plan->near_lo || address > plan->near_hi - size || address >> ARCH_ADDRESS_BITS)
 		return false;
@@ -89,14 +95,15 @@ static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint3
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t page = (i ? address + size - 1 : address) & ~(PAGE - 1);
 
-		if (page != *seen && !agent_can_read(page))
+		looked->gone = page != looked->seen && !agent_can_read(page);
+		if (looked->gone)
 			return false;
-		*seen = page;
+		looked->seen = page;
 	}
 	return true;
 }
 
-static bool site_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *site, uint64_t *seen)
+static bool site_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *site, struct looked *looked)
 {
 	uint64_t tramp = site->address + (uint64_t)(int64_t)site->tramp_off;
 
@@ -104,19 +111,20 @@ static bool site_is_sane(const struct calltap_msg_plan *plan, const struct callt
 		return false;
 	if (site->stub_off < ARCH_REGION_HEAD || site->stub_off >= ARCH_REGION_HEAD + plan->stub_bytes)
 		return false;
-	return is_code(plan, site->address, site->length, seen) &&
-	       (!arch_site_is_short(site->length) || is_code(plan, tramp, PATCH_TRAMP_BYTES, seen));
+	return is_code(plan, site->address, site->length, looked) &&
+	       (!arch_site_is_short(site->length) || is_code(plan, tramp, PATCH_TRAMP_BYTES, looked));
 }
 
 /*
  * The tool is trusted to know what a site is, not to be in its right mind: a
  * plan that would have us look at or jump to what is not there is refused.
  */
-static bool plan_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *sites)
+static bool plan_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *sites, bool *gone)
 {
 	const struct probe_region *known = plan->region ? probe_region_of(plan->region) : NULL;
-	uint64_t seen = 0;
+	struct looked looked = {0};
 
+	*gone = false;
 	if (plan->live > CALLTAP_PLAN_STUBS || plan->near_hi <= plan->near_lo ||
 	    plan->near_hi - plan->near_lo < ARCH_SITE_MAX)
 		return false;
@@ -124,8 +132,10 @@ static bool plan_is_sane(const struct calltap_msg_plan *plan, const struct callt
 	    (!known || known->lo != plan->region || plan->region + ARCH_REGION_HEAD + plan->stub_bytes > known->hi))
 		return false;
 	for (uint32_t i = 0; i < plan->site_count; i++)
-		if (!site_is_sane(plan, &sites[i], &seen))
+		if (!site_is_sane(plan, &sites[i], &looked)) {
+			*gone = looked.gone;
 			return false;
+		}
 	return true;
 }
 
@@ -143,16 +153,16 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 	size_t size = plan->site_count * sizeof(struct calltap_site);
 	struct patch_result result = {0};
 	uint64_t start = arch_clock();
-	bool kept = false;
+	bool kept = false, gone;
 	void *sites;
 
 	sites = agent_map(fd, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, F_SEAL_SHRINK | F_SEAL_WRITE);
 	agent_plan_refuse(plan, sys_failed((long)sites) ? (int)(long)sites : -EINVAL, done);
 	if (sys_failed((long)sites))
 		return;
-	if (plan_is_sane(plan, sites))
+	if (plan_is_sane(plan, sites, &gone))
 		done->error = apply(plan, sites, &result, &kept);
-	else if (plan->live == CALLTAP_PLAN_STOPPED && !agent_can_read(plan->near_lo))
+	else if (plan->live != CALLTAP_PLAN_FRESH && gone)
 		done->error = -ESTALE; /* the program runs, and has unloaded it */
 	if (!kept)
 		sys_munmap(sites, size);
@@ -170,13 +180,13 @@ int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, 
 		.near_hi = kept->near_hi,
 		.stub_bytes = kept->region.hi - kept->region.lo - ARCH_REGION_HEAD,
 	};
-	uint64_t seen = 0;
+	struct looked looked = {0};
 
 	*result = (struct patch_result){.region = kept->region};
 	kept->waits = false;
 	/* The object may have gone since the plan came: a look at what is not there would be the program's end. */
 	for (uint32_t i = 0; i < kept->count; i++)
-		if (!site_is_sane(&plan, &kept->list[i], &seen)) {
+		if (!site_is_sane(&plan, &kept->list[i], &looked)) {
 			result->failed = kept->count;
 			return 0;
 		}

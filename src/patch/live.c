@@ -187,6 +187,14 @@ static bool is_restored(const struct patch_poker *poker, const struct patch_regi
 	       (!arch_site_is_short(site->length) || patch_piece_is(poker, &tramp, tramp.old));
 }
 
+/* It was unmapped with its object: there is nothing to restore. */
+static bool is_gone(const struct patch_poker *poker, const struct calltap_site *site)
+{
+	uint8_t byte;
+
+	return SYS(pread64, poker->mem_fd, &byte, sizeof(byte), site->address, 0, 0) != sizeof(byte);
+}
+
 uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region *region,
 			 const struct calltap_site *site)
 {
@@ -234,7 +242,7 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 			seen += glance_at(&glance, poker, sites + i, count - i);
 		if (is_restored(poker, region, &sites[i], &glance))
 			out->restored++;
-		else
+		else if (!is_gone(poker, &sites[i]))
 			out->left++;
 	}
 }

@@ -106,7 +106,7 @@ struct patch_pages;
 
 struct patch_restored {
 	uint32_t restored; /* sites with the bytes that the plan found */
-	uint32_t left;	   /* sites without: switched off, where they were still ours */
+	uint32_t left;	   /* sites without: switched off, where they were still ours; none that are unmapped */
 };
 
 /* Give live text back the bytes that the sites replaced, and its pages to the file; pages NULL: those are another's. */

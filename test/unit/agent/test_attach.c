@@ -295,6 +295,8 @@ static const uint16_t PLAIN[4], ALL_OFF[4] = {CALLTAP_SITE_OFF, CALLTAP_SITE_OFF
 				LIMITED[4] = {FULL, FULL, FULL, FULL},
 				TREES[4] = {CALLTAP_SITE_GATED, CALLTAP_SITE_ROOT, CALLTAP_SITE_GATED, 0};
 
+static uint64_t plan_moved; /* the plan of an object that would lie so far up */
+
 /* The plan of all functions. */
 static void tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4])
 {
@@ -311,7 +313,7 @@ static void tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint1
 	int fd;
 
 	for (uint32_t i = 0; i < 4; i++) {
-		uint64_t at = site_of(all[i]);
+		uint64_t at = site_of(all[i]) + plan_moved;
 		uint32_t place = 0;
 
 		/* In the order of their addresses. */
@@ -624,6 +626,10 @@ static void it_is_steered(void **state)
 	send_plan(&tool, 2, CALLTAP_PLAN_STUBS, LIMITED);
 	set(&tool, 0, 1);
 	send_plan(&tool, 3, CALLTAP_PLAN_STUBS, TREES);
+	plan_moved = 1ul << 40; /* of a library that has been closed meanwhile */
+	tell_plan(&tool, 4, CALLTAP_PLAN_STUBS, TREES);
+	plan_moved = 0;
+	assert_int_equal(((struct calltap_msg_plan_done *)hear(&tool, CALLTAP_MSG_PLAN_DONE))->error, -ESTALE);
 	set(&tool, 0, 0);
 	for (int i = 0; i < 4; i++) {
 		see(&tool, true, true, true);

@@ -432,6 +432,20 @@ static void windows_do_not_span_holes(void **state)
 	munmap(pages, 40 * PAGE);
 }
 
+/* Sites whose object was unmapped are neither restored nor left. */
+static void what_is_unmapped_is_not_left(void **state)
+{
+	struct patch_restored restored;
+	struct target target;
+
+	make(&target);
+	apply(&target);
+	munmap(target.pages, PAGE);
+	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, NULL);
+	assert_int_equal(restored.restored, 0);
+	assert_int_equal(restored.left, 0);
+}
+
 /* A write that ends in the midst of a site, and no other way to write: what was written is taken back. */
 static void half_written_sites_are_taken_back(void **state)
 {
@@ -542,6 +556,7 @@ int main(void)
 		cmocka_unit_test(others_changes_keep_their_page),
 		cmocka_unit_test(copies_are_not_given_back),
 		cmocka_unit_test(windows_do_not_span_holes),
+		cmocka_unit_test(what_is_unmapped_is_not_left),
 		cmocka_unit_test(half_written_sites_are_taken_back),
 		cmocka_unit_test(hopeless_regions_are_refused),
 		cmocka_unit_test(mirror_covers_a_granule),
