@@ -1,0 +1,74 @@
+/*
+ * The tool's side of a conversation with an agent that comes into a process
+ * later, by hand: one step a function, each of which looks at the answer.  The
+ * process is attached.h's, which stops its threads by itself when it is told to.
+ */
+#ifndef TEST_UNIT_AGENT_TOOLSIDE_H
+#define TEST_UNIT_AGENT_TOOLSIDE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arch.h>
+#include <calltap/abi/attach.h>
+#include <calltap/abi/control.h>
+#include <calltap/abi/record.h>
+#include <calltap/abi/ring.h>
+
+#include "attached.h"
+
+#define PAGE	 4096u
+#define RINGS	 16u
+#define SUB	 8192u
+#define SUBS	 4u
+#define PATIENCE 10000 /* ms */
+
+struct tool {
+	pid_t pid;
+	int listener, socket;
+	char *arena_memory;
+	size_t arena_size;
+	uint64_t plan_moved; /* plans are of an object that would lie so far up */
+	struct calltap_msg_hello hello;
+	char message[CALLTAP_MSG_MAX];
+};
+
+/* The process, and what it is told; only: without waiting until it has done so. */
+void tool_start(struct tool *tool);
+void tool_finish(struct tool *tool);
+void tool_order(const struct tool *tool, enum order what);
+void tool_order_only(enum order what);
+void tool_await(const struct tool *tool);
+void tool_park(bool on);
+/* All workers call all functions again, and rightly. */
+void tool_run_on(const struct tool *tool);
+
+void tool_tell(struct tool *tool, const void *message, const int *fds, unsigned count);
+/* The next message, which has to be of that type; or the end. */
+void *tool_hear(struct tool *tool, uint32_t type);
+void tool_hear_end(struct tool *tool);
+
+/* The steps of a session, in their order. */
+void tool_attach(struct tool *tool, uint32_t flags);
+void tool_accept(struct tool *tool, uint32_t flags);
+void tool_set_up(struct tool *tool, uint32_t flags);
+unsigned tool_hear_objects(struct tool *tool);
+void tool_send_pointers(struct tool *tool);
+/* The plan of all functions: outer, middle, inner and waits; tell: its answer is not heard. */
+void tool_tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4]);
+void tool_send_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4]);
+struct calltap_msg_apply_done tool_apply(struct tool *tool, uint32_t flags, uint64_t skip);
+void tool_detach(struct tool *tool, uint32_t flags);
+struct calltap_msg_released tool_release(struct tool *tool);
+/* From the objects until functions are recorded. */
+void tool_begin(struct tool *tool);
+
+uint64_t tool_site(uint64_t function);
+const struct calltap_ring *tool_ring(const struct tool *tool, uint32_t index);
+uint64_t tool_recorded(const struct tool *tool);
+
+#endif
