@@ -270,7 +270,7 @@ bool sandbox_is_foreign(uint32_t filters)
  */
 static void unhook(struct probe_stack *stack, uint64_t from)
 {
-	for (uint64_t slot = probe_stack_top(stack), next; slot < stack->end && probe_mirror_is_covered(slot);
+	for (uint64_t slot = probe_stack_top(stack), next; slot < stack->rest && probe_mirror_is_covered(slot);
 	     slot = next) {
 		uint64_t *mirror = arch_mirror(slot), held;
 

@@ -20,7 +20,7 @@ uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t l
 {
 	link &= ~FRAME_FLAGS;
 	/* Overwritten, or the outermost: the chain ends here. */
-	return link > slot && link < stack->end ? link : stack->end;
+	return link > slot && link < stack->rest ? link : stack->end;
 }
 
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
@@ -76,4 +76,6 @@ void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint6
 	frames_drop(thread, stack, leaving ? slot : slot + 1);
 	if (stack->kind & STACK_ENDING && !leaving)
 		drop_overwritten(thread, stack, slot);
+	if (!leaving && slot >= stack->rest)
+		probe_stack_rise(thread, stack, slot);
 }

@@ -124,7 +124,7 @@ static void tell_entered(struct probe_thread *thread, uint64_t slot, uint32_t wo
 
 static void push_frame(struct probe_stack *stack, uint64_t slot, const uint64_t *ret, uint64_t flag)
 {
-	*arch_link(slot) = probe_stack_top(stack) | flag;
+	*arch_link(slot) = (probe_stack_is_empty(stack) ? stack->rest : probe_stack_top(stack)) | flag;
 	note_time(slot);
 	arch_frame_open(slot, ret);
 	probe_stack_set_top(stack, slot);

@@ -242,6 +242,8 @@ static struct probe_stack *file(struct probe_thread *thread, uint64_t lowest, ui
 	stack->from = NULL;
 	stack->lowest = lowest;
 	stack->low = kind & STACK_SIGNAL ? ~(uint64_t)0 : lowest; /* the fast path is not for handlers */
+	/* Nothing of a handler's stack is from before the trace for long. */
+	stack->rest = probe_context.rises && !(kind & STACK_SIGNAL) ? 0 : end;
 	probe_stack_set_top(stack, end);
 	fence(stack);
 	mark(ends, page % GRANULE_PAGES, true);
@@ -263,7 +265,8 @@ static struct probe_stack *raise(struct probe_thread *thread, uint64_t slot, uin
 	if (!raised)
 		return NULL;
 	raised->from = kept.from;
-	raised->top = probe_stack_top(&kept) < kept.end ? kept.top : end;
+	raised->rest = probe_context.rises ? kept.rest : end;
+	raised->top = probe_stack_top(&kept) < kept.end ? kept.top : raised->rest;
 	if (thread->stack == old)
 		thread->stack = raised;
 	return raised;
@@ -285,6 +288,24 @@ static struct probe_stack *find_out(struct probe_thread *thread, uint64_t slot)
 	}
 	stack = raise(thread, slot, end);
 	return stack ? stack : file(thread, floor_below(slot, REACH_FOUND), end, 0);
+}
+
+/*
+ * `rest` and `top` change together: no handler may come in between, for it would find a frame that is none.  Not told:
+ * the next entry there comes here again, since the fast path ends at `top`.
+ */
+void probe_stack_rise(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot)
+{
+	uint64_t signals;
+
+	if (slot < stack->rest || slot >= stack->end || !probe_calls_begin(&signals))
+		return;
+	/* A handler that came until now may have told of one farther down, and has left no frame. */
+	if (slot >= stack->rest && probe_record(thread, CALLTAP_REC_RISE, 0, 2, slot)) {
+		stack->rest = slot + sizeof(slot);
+		probe_stack_set_top(stack, stack->end);
+	}
+	probe_calls_end(&signals);
 }
 
 /* Record that the thread is on the stack. */

@@ -22,11 +22,12 @@
 
 /* Two threads never run on one stack, so its words are its runner's; a signal handler leaves them as it found them. */
 struct probe_stack {
-	uint64_t top;		  /* slot of the innermost traced frame, `end` = none; may have STACK_TO_C */
+	uint64_t top;		  /* slot of the innermost traced frame, `rest` = none; may have STACK_TO_C */
 	uint64_t low;		  /* entries from here to top are on this stack for sure: the fast path */
 	uint64_t lowest;	  /* slots from here to end are on this stack */
 	uint64_t end;		  /* first address above it; the one below names it in STACK records */
 	struct probe_stack *from; /* where the thread was when it came here last; NULL until it did */
+	uint64_t rest;		  /* above all traced frames: `end`, or behind the highest slot that was told (RISE) */
 	uint32_t kind;
 } __attribute__((aligned(64)));
 
@@ -60,16 +61,20 @@ void probe_stack_announce(struct probe_thread *thread, uint64_t lo, uint64_t hi,
 /* The thread's handlers run on its own stack from now on. */
 void probe_stack_disable(struct probe_thread *thread);
 
+/* An entry at slot finds no frame on the stack: tell how far up that is, if it is news. */
+void probe_stack_rise(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot);
+
+/* The slot of the innermost traced frame; `end` = there is none. */
 static inline uint64_t probe_stack_top(const struct probe_stack *stack)
 {
 	uint64_t top = stack->top & ~STACK_TO_C;
 
-	return top < stack->end ? top : stack->end;
+	return top < stack->rest ? top : stack->end;
 }
 
 static inline void probe_stack_set_top(struct probe_stack *stack, uint64_t top)
 {
-	stack->top = top | (stack->kind & STACK_SIGNAL ? STACK_TO_C : 0);
+	stack->top = (top < stack->rest ? top : stack->rest) | (stack->kind & STACK_SIGNAL ? STACK_TO_C : 0);
 }
 
 static inline bool probe_stack_is_empty(const struct probe_stack *stack)

@@ -119,6 +119,7 @@ struct probe_context {
 	/* Called with signals blocked, in a forked child's first record; sets up wiped anew or leaves enabled 0. */
 	void (*on_new_process)(void);
 	uint32_t handled; /* 1: there are handlers (handlers.h) */
+	uint32_t rises;	  /* 1: there may be frames from before the trace: tell how far up each stack is seen */
 	struct {
 		uint32_t first; /* of this process; below are those that it was forked from */
 		uint32_t base;	/* of this process, or this instance; below are others' */

@@ -1,5 +1,6 @@
 """Attaching to programs that run, and leaving them as they were."""
 import os
+import re
 import signal
 import subprocess
 import time
@@ -137,6 +138,40 @@ def open_frames(case):
                   for kind, value, _ in thread.events() if kind == tf.ENTRY)
     expect(not entries, f"{entries} entries of a function that was entered before")
     expect("hold" in done.stdout, "the frames that were open at the attach are not shown")
+
+
+class Rising(Program):
+    """test/prog/rises.c"""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("rises.c")])
+
+
+LEVELS = ("loop", "work", "step", "leaf")  # of rises.c, each called by the one before it
+
+
+def frames_that_end(case):
+    """Calls that were open at the attach are over when their caller calls the next one: nothing is shown inside them any
+    more. It costs some records where a thread is seen farther up its stack than before, and none after that."""
+    case.need_native("attaching")
+    for turn in range(3):
+        with Rising(case) as program:
+            with Tool(case, program) as tool:
+                tool.records(40 + turn)
+                tool.detach()
+            program.end()
+        done = case.run([case.tool, "replay", "-i", case.trace_path])
+        indents = {}
+        for thread, depth, name in re.findall(r"(?m)^.*-([0-9]+)\).*?\|  ( *)(\w+)\(\)(?: \{|;)", done.stdout):
+            indents.setdefault((thread, name), set()).add(len(depth))
+        for thread in {thread for thread, _ in indents}:
+            found = [indents.get((thread, name)) for name in LEVELS]
+            expect(all(found) and all(len(depths) == 1 for depths in found), f"{LEVELS} at {found}: {done.stdout[:3000]}")
+            steps = [max(depths) for depths in found]
+            expect(steps == list(range(steps[0], steps[0] + 8, 2)), f"{LEVELS} are indented by {steps}: {done.stdout[:3000]}")
+        for thread in case.trace().threads.values():
+            rises = sum(kind == tf.RISE for kind, _, _ in thread.events())
+            expect(0 < rises <= len(LEVELS), f"{rises} times higher up the stack")
 
 
 def no_sites(case):
@@ -314,6 +349,7 @@ SINGLE = {
     "attach-debugged": under_a_debugger,
     "attach-twice": twice,
     "attach-wrong-filter": wrong_filter,
+    "attach-frames-that-end": frames_that_end,
     "attach-preloaded": preloaded,
     "attach-again": recorded_again,
     "attach-many-threads": many_threads,

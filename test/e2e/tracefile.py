@@ -8,8 +8,8 @@ import subprocess
 
 HEAD, CHUNK = struct.Struct("<8sIIQI36x"), struct.Struct("<IIIIQQ")
 INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END = range(1, 11)
-ENTRY, EXIT, CALL, TIME, UNWIND, STACK, LOST, WAIT, TAIL, LANDING = range(1, 11)
-TWO_WORDS = {CALL, TIME, STACK, LOST, WAIT}
+ENTRY, EXIT, CALL, TIME, UNWIND, STACK, LOST, WAIT, TAIL, LANDING, RISE = range(1, 12)
+TWO_WORDS = {CALL, TIME, STACK, LOST, WAIT, RISE}
 CHUNK_MAGIC = 0x4B435443
 DATA_HEAD = 48  # bytes of struct calltap_file_data, never compressed
 CHECKED_MAX = 1 << 20  # bytes; a longer check takes too long in Python

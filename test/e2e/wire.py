@@ -11,7 +11,7 @@ import time
 PAGE = 4096
 HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, SWITCH_DONE, DETACHED, CLOCK_TOLD = range(1, 9)
 SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH, CLOCK = range(32, 40)
-VERSION, FORKED = 5, 1
+VERSION, FORKED = 6, 1
 MACHINE = int(os.environ.get("FAKE_MACHINE") or {"x86_64": 62, "aarch64": 183, "riscv64": 243}[os.uname().machine])
 EXE = sys.executable.encode() + b"\0"
 KEY_OFFSET = 72  # of struct calltap_msg_hello

@@ -5,16 +5,18 @@ One line each, # starts a comment; the clock ticks in nanoseconds and starts at 
     process INDEX PID EXE [START]       START: enum calltap_process_start
     thread INDEX PROCESS TID NAME [LOST]
     function ID SYMBOL [FILE:LINE]
-    open PROCESS TID TIME NAME FRAME... frames that were open, innermost first: an id, a symbol, or @ADDRESS
-    THREAD TIME EVENT [ID] [EXTRA]      EVENT: entry exit call unwind stack lost wait tail
+    open PROCESS TID TIME NAME FRAME... frames that were open, innermost first: an id, a symbol, or @ADDRESS;
+                                        with ^SLOT where its return address lies
+    THREAD TIME EVENT [ID] [EXTRA]      EVENT: entry exit call unwind stack lost wait tail rise
     end STATUS                          the file is complete"""
 import struct
 
-KINDS = {"entry": 1, "exit": 2, "call": 3, "unwind": 5, "stack": 6, "lost": 7, "wait": 8, "tail": 9}
-TWO_WORDS = {"call", "stack", "lost", "wait"}
+KINDS = {"entry": 1, "exit": 2, "call": 3, "unwind": 5, "stack": 6, "lost": 7, "wait": 8, "tail": 9, "rise": 11}
+TWO_WORDS = {"call", "stack", "lost", "wait", "rise"}
 INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END, STACK = range(1, 12)
 NONE = 0xFFFFFFFF
 BASE = 0x400000  # where the one object lies
+STACK_MAP = 0x7000000, 0x8000000  # the mapping that open frames' slots lie in
 SECOND = 1_000_000_000
 
 
@@ -98,16 +100,19 @@ class Text:
     @staticmethod
     def stack(process, tid, time, thread, frames):
         rows = []
-        for frame in frames:
+        for text in frames:
+            frame, _, slot = text.partition("^")
+            place = int(slot or "0", 0)
             if frame.isdigit():
-                rows.append((BASE + 0x1000 + 0x100 * int(frame) + 8, int(frame), ""))
+                rows.append((BASE + 0x1000 + 0x100 * int(frame) + 8, place, int(frame), ""))
             elif frame.startswith("@"):
-                rows.append((int(frame[1:], 0), NONE, ""))
+                rows.append((int(frame[1:], 0), place, NONE, ""))
             else:
-                rows.append((BASE + 0xF000, NONE, frame))
-        offsets, table = strings([thread] + [name for _, _, name in rows])
-        return struct.pack("<IIQII", process, tid, time, len(rows), len(table)) + b"".join(
-            struct.pack("<QII", address, ident, offset) for (address, ident, _), offset in zip(rows, offsets[1:])) + table
+                rows.append((BASE + 0xF000, place, NONE, frame))
+        offsets, table = strings([thread] + [name for _, _, _, name in rows])
+        head = struct.pack("<IIQIIQQ", process, tid, time, len(rows), len(table), *STACK_MAP)
+        return head + b"".join(struct.pack("<QQII", address, place, ident, offset)
+                               for (address, place, ident, _), offset in zip(rows, offsets[1:])) + table
 
     def chunks(self):
         yield INFO, "".join(f"{key}={value}\n" for key, value in self.info).encode()

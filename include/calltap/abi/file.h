@@ -144,10 +144,12 @@ struct calltap_file_stack {
 	uint64_t ticks;
 	uint32_t count;
 	uint32_t strings_size; /* bytes after the array, NUL-terminated strings; the first is the thread's name */
+	uint64_t lo, hi;       /* the mapping that the stack lies in */
 };
 
 struct calltap_file_frame {
 	uint64_t address;  /* run-time address: where it runs, or goes on after its call */
+	uint64_t slot;	   /* where its return address lies, 0 = not known */
 	uint32_t function; /* id of its function in the trace, UINT32_MAX = it is not traced */
 	uint32_t name;	   /* offset in the strings; mangled; "" = not known */
 };

@@ -42,6 +42,11 @@ enum calltap_record_kind {
 	 * handler: where that interrupted a recorder, the count may be one off.
 	 */
 	CALLTAP_REC_LANDING = 10,
+	/*
+	 * An outermost call of the thread's stack has its return address at the second word's address.  So frames from
+	 * before the trace that have theirs there or below are over.  In processes that were attached to.
+	 */
+	CALLTAP_REC_RISE = 11,
 	CALLTAP_REC_KINDS
 };
 
@@ -64,7 +69,7 @@ static inline uint32_t calltap_record_id(uint64_t word)
 static inline unsigned calltap_record_words(unsigned kind)
 {
 	const unsigned two = 1u << CALLTAP_REC_CALL | 1u << CALLTAP_REC_TIME | 1u << CALLTAP_REC_STACK |
-			     1u << CALLTAP_REC_LOST | 1u << CALLTAP_REC_WAIT;
+			     1u << CALLTAP_REC_LOST | 1u << CALLTAP_REC_WAIT | 1u << CALLTAP_REC_RISE;
 
 	return 1 + (two >> kind & 1);
 }

@@ -153,9 +153,11 @@ int attach_copy(struct attach_stop *stop, struct attach_stacks **stacks, struct 
 
 struct attach_unwound {
 	pid_t tid;
-	const uint64_t *pcs; /* innermost first: the thread's pc, then return addresses */
+	const uint64_t *pcs;   /* innermost first: the thread's pc, then return addresses */
+	const uint64_t *slots; /* where each one's own return address lies, 0 = not known */
 	size_t count;
-	bool complete; /* the outermost is where the thread began */
+	struct attach_range stack; /* the mapping that it lies in */
+	bool complete;		   /* the outermost is where the thread began */
 };
 
 #define ATTACH_FRAMES_MAX 512 /* of one thread */

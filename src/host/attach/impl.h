@@ -203,7 +203,8 @@ struct stack_copy {
 
 struct frame {
 	uint64_t pc;
-	bool exact; /* the pc itself, not the return address of a call */
+	uint64_t slot; /* where its return address lies, 0 = not known */
+	bool exact;    /* the pc itself, not the return address of a call */
 };
 
 /* The objects of a process; dynamic symbols and unwind tables are read when they are first wanted. */

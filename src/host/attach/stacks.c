@@ -141,16 +141,22 @@ int attach_unwind(struct attach_stacks *stacks, int (*visit)(void *context, cons
 		  void *context)
 {
 	struct frame frames[ATTACH_FRAMES_MAX];
-	uint64_t pcs[ATTACH_FRAMES_MAX];
+	uint64_t pcs[ATTACH_FRAMES_MAX], slots[ATTACH_FRAMES_MAX];
 	int ret = open_unwinder(stacks);
 
 	for (size_t i = 0; !ret && i < stacks->count; i++) {
-		struct attach_unwound unwound = {.tid = stacks->copies[i].tid, .pcs = pcs};
+		struct attach_unwound unwound = {.tid = stacks->copies[i].tid, .pcs = pcs, .slots = slots};
+		const struct map *map = space_find(&stacks->space, stacks->copies[i].lo);
+
+		if (map)
+			unwound.stack = (struct attach_range){map->lo, map->hi};
 
 		unwound.count = unwinder_frames(stacks->unwinder, &stacks->copies[i], frames, ATTACH_FRAMES_MAX,
 						&unwound.complete);
-		for (size_t k = 0; k < unwound.count; k++)
+		for (size_t k = 0; k < unwound.count; k++) {
 			pcs[k] = frames[k].pc;
+			slots[k] = frames[k].slot;
+		}
 		ret = visit(context, &unwound);
 	}
 	return ret;

@@ -188,6 +188,7 @@ void unwinder_close(struct unwinder *unwinder)
 static int take_frame(Dwfl_Frame *state, void *context)
 {
 	struct unwinder *unwinder = context;
+	Dwarf_Word sp;
 	Dwarf_Addr pc;
 	bool exact;
 
@@ -195,8 +196,10 @@ static int take_frame(Dwfl_Frame *state, void *context)
 		return DWARF_CB_ABORT;
 	if (!dwfl_frame_pc(state, &pc, &exact))
 		return DWARF_CB_ABORT;
-	unwinder->frames[unwinder->frame_count].pc = pc;
-	unwinder->frames[unwinder->frame_count++].exact = exact;
+	/* A frame's stack pointer tells where the return address of its callee lies. */
+	if (unwinder->frame_count && !dwfl_frame_reg(state, NATIVE_DWARF_SP, &sp) && sp > NATIVE_RETURN_BELOW)
+		unwinder->frames[unwinder->frame_count - 1].slot = sp - NATIVE_RETURN_BELOW;
+	unwinder->frames[unwinder->frame_count++] = (struct frame){.pc = pc, .exact = exact};
 	return DWARF_CB_OK;
 }
 
@@ -210,8 +213,7 @@ size_t unwinder_frames(struct unwinder *unwinder, const struct stack_copy *copy,
 	*complete = !dwfl_getthread_frames(unwinder->dwfl, copy->tid, take_frame, unwinder);
 	unwinder->copy = NULL;
 	if (!unwinder->frame_count && max) {
-		frames[0].pc = copy->values[NATIVE_DWARF_REGISTERS - 1];
-		frames[0].exact = true;
+		frames[0] = (struct frame){.pc = copy->values[NATIVE_DWARF_REGISTERS - 1], .exact = true};
 		unwinder->frame_count = 1;
 		*complete = false;
 	}

@@ -97,6 +97,8 @@ static int tell_thread(void *context, const struct attach_unwound *thread)
 		.tid = (uint32_t)thread->tid,
 		.ticks = telling->ticks,
 		.count = (uint32_t)thread->count,
+		.lo = thread->stack.lo,
+		.hi = thread->stack.hi,
 	};
 	read_name(telling, thread->tid, strings);
 	head->strings_size = (uint32_t)strlen(strings) + 1;
@@ -105,6 +107,7 @@ static int tell_thread(void *context, const struct attach_unwound *thread)
 		const char *name = attach_symbol(telling->stacks, place_of(thread, i));
 
 		frames[i].address = thread->pcs[i];
+		frames[i].slot = thread->slots[i];
 		frames[i].name = none;
 		if (!name)
 			continue;

@@ -13,7 +13,9 @@
  *   LOST (also the cursor's own, for missing chunks): all frames stay open; a
  *   later exit shows which of them were still there.
  *   Frames from before the trace end without a record, so no record is theirs:
- *   nothing closes them, and what would have to is of no open frame.
+ *   nothing closes them, and what would have to is of no open frame; but a RISE
+ *   shows which of them are over.  Where records are overwritten one may be
+ *   missing, and then none of them is known to be open.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -34,8 +36,10 @@ struct call_stack {
 	uint64_t credit;      /* steps of search saved up */
 	uint64_t since;	      /* first or last LOST event: the span that outer_ticks covers */
 	uint64_t outer_ticks; /* total of outermost calls since then */
+	uint64_t lo, hi;      /* the memory that frames from before the trace lie in */
 	bool has_outer;
-	bool seen; /* `since` is set */
+	bool seen;    /* `since` is set */
+	bool doubted; /* frames from before the trace are over, for all that is known */
 };
 
 struct call_thread {
@@ -314,6 +318,35 @@ static int switch_stack(struct call_thread *thread, uint64_t address)
 	return 0;
 }
 
+/* What is above the frames from before the trace has ended, and so have those that the slot is not inside of. */
+static void rise(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
+{
+	uint64_t slot = event->extra;
+
+	if (slot < on->lo || slot >= on->hi)
+		return; /* of another stack */
+	while (on->depth > on->base)
+		close_top(stack, on, event, on->depth <= on->lost_depth ? CALL_LOST : CALL_UNWOUND);
+	while (on->base && on->frames[on->base - 1].slot && on->frames[on->base - 1].slot <= slot)
+		close_top(stack, on, event, CALL_LEFT);
+}
+
+/* A RISE may have been overwritten: which of the frames from before the trace are open is not known any more. */
+static void doubt(struct callstack *stack, struct call_thread *thread)
+{
+	const char *mode = stack->trace ? trace_info(stack->trace, "mode") : NULL;
+
+	for (uint32_t i = 0; mode && !strcmp(mode, "overwrite") && i < thread->count; i++)
+		thread->stacks[i].doubted = true;
+}
+
+/* As soon as nothing that was recorded is inside them. */
+static void leave_doubted(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
+{
+	while (on->doubted && on->base && on->depth == on->base)
+		close_top(stack, on, event, CALL_LEFT);
+}
+
 static void mark_lost(struct call_thread *thread, uint64_t ticks)
 {
 	for (uint32_t i = 0; i < thread->count; i++) {
@@ -342,6 +375,7 @@ int callstack_begin(struct callstack *stack, uint32_t thread)
 			return -ENOMEM;
 		frame = &on->frames[on->depth];
 		*frame = (struct call_frame){.enter_ticks = open.ticks,
+					     .slot = trace_frame(stack->trace, open.first + i)->slot,
 					     .function = trace_frame(stack->trace, open.first + i)->function,
 					     .depth = on->depth,
 					     .before = true};
@@ -350,6 +384,8 @@ int callstack_begin(struct callstack *stack, uint32_t thread)
 			stack->ops.on_enter(stack->ctx, stack, thread, frame);
 	}
 	on->lasting = open.lasting;
+	on->lo = open.lo;
+	on->hi = open.hi;
 	return 0;
 }
 
@@ -371,6 +407,7 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 	}
 	switch (event->kind) {
 	case CALLTAP_REC_ENTRY:
+		leave_doubted(stack, on, event);
 		return enter(stack, on, event);
 	case CALLTAP_REC_EXIT:
 		leave(stack, on, event, CALL_RETURNED);
@@ -388,8 +425,13 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		return 0;
 	case CALLTAP_REC_STACK:
 		return switch_stack(&stack->threads[event->thread], event->extra);
+	case CALLTAP_REC_RISE:
+		rise(stack, on, event);
+		return 0;
 	case CALLTAP_REC_LOST:
+		doubt(stack, &stack->threads[event->thread]);
 		mark_lost(&stack->threads[event->thread], event->ticks);
+		leave_doubted(stack, on, event);
 		return 0;
 	default:
 		return 0; /* CALL and WAIT open and close nothing */

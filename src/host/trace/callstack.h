@@ -12,7 +12,8 @@
  *
  * Frames that were open when the trace began (callstack_begin()) write no
  * record when they end.  What cannot be open any more when the thread records
- * first closes as CALL_LEFT then; the rest lies below everything of its stack
+ * first closes as CALL_LEFT then, and more when a RISE tells of an outermost
+ * call from as far up the stack; the rest lies below everything of its stack
  * until the end.
  */
 #ifndef HOST_TRACE_CALLSTACK_H
@@ -26,7 +27,7 @@ enum call_end {
 	CALL_TAILED,  /* left by a tail call */
 	CALL_OPEN,    /* still open at the end of the trace */
 	CALL_LOST,    /* its exit was lost */
-	CALL_LEFT,    /* open when the trace began, and over, unseen, when its thread recorded first */
+	CALL_LEFT,    /* open when the trace began, and over, unseen, before this */
 };
 
 /*
@@ -37,6 +38,7 @@ enum call_end {
 struct call_frame {
 	uint64_t enter_ticks;
 	uint64_t children_ticks; /* total of finished direct callees */
+	uint64_t slot;		 /* of one from before the trace: where its return address lies, 0 = not known */
 	uint32_t function;
 	uint32_t depth;	  /* 0 = outermost */
 	bool enter_known; /* false: entered before the trace began, in lost records, or on another thread */

@@ -30,6 +30,7 @@ struct stack_slot {
 	uint32_t process, tid;
 	uint32_t first, count; /* in trace.frames */
 	uint32_t lasting;      /* struct trace_stack */
+	uint64_t lo, hi;       /* likewise */
 };
 
 struct frame_slot {

@@ -44,7 +44,7 @@ int stacks_take(struct trace *trace, const char *payload, size_t size)
 		struct frame_slot *frame = TABLE_ITEM(trace->frames, struct frame_slot, first + head.count - 1 - i);
 
 		memcpy(&from, payload + sizeof(head) + i * sizeof(from), sizeof(from));
-		frame->about = (struct trace_frame){from.address, from.function};
+		frame->about = (struct trace_frame){from.address, from.slot, from.function};
 		frame->symbol = from.name < head.strings_size ? strings + from.name : "";
 		frame->process = head.process;
 	}
@@ -57,7 +57,9 @@ int stacks_take(struct trace *trace, const char *payload, size_t size)
 				     .process = head.process,
 				     .tid = head.tid,
 				     .first = first,
-				     .count = head.count};
+				     .count = head.count,
+				     .lo = head.lo,
+				     .hi = head.hi};
 	return 0;
 }
 
@@ -314,7 +316,7 @@ bool trace_thread_stack(const struct trace *trace, uint32_t index, struct trace_
 	if (!slot->stack)
 		return false;
 	from = TABLE_ITEM(trace->stacks, struct stack_slot, slot->stack - 1);
-	*stack = (struct trace_stack){from->ticks, from->first, from->count, from->lasting};
+	*stack = (struct trace_stack){from->ticks, from->first, from->count, from->lasting, from->lo, from->hi};
 	return true;
 }
 

@@ -64,6 +64,7 @@ struct trace_thread {
 /* A frame that was open when the trace began, in the midst of its thread's run. */
 struct trace_frame {
 	uint64_t address;  /* run-time address: where it runs, or goes on after its call */
+	uint64_t slot;	   /* where its return address lies, 0 = not known */
 	uint32_t function; /* one of the table, or TRACE_UNTRACED + i; TRACE_NONE = not known */
 };
 
@@ -72,6 +73,7 @@ struct trace_stack {
 	uint32_t first; /* frames first .. first + count - 1, outermost first */
 	uint32_t count;
 	uint32_t lasting; /* so many of them are still open, as far as can be told, when the thread records first */
+	uint64_t lo, hi;  /* the memory that the stack lies in, with others perhaps */
 };
 
 /* Open path; *out is NULL on error.  Close with trace_close(). */

@@ -19,6 +19,8 @@ struct native_regs {
 };
 
 #define NATIVE_DWARF_REGISTERS 17 /* general ones in DWARF's order, then the pc */
+#define NATIVE_DWARF_SP	       7
+#define NATIVE_RETURN_BELOW    8 /* so far below a caller's sp lies the address that its callee returns to */
 
 /* Why this CPU's processes cannot be attached to, one sentence; NULL: they can. */
 const char *native_attach_refusal(void);
