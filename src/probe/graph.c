@@ -346,31 +346,6 @@ void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 	pop_frame(thread, slot, ret);
 }
 
-/*
- * A short call leaves no record: when its ENTRY is the last one written, take
- * it back.  Its callees' were taken back before it, or it is not short.
- */
-static bool take_back(struct probe_thread *thread, uint32_t id, uint64_t now)
-{
-	struct ring_writer *writer = thread->writer;
-	uint64_t cursor = writer->cursor, entry;
-	uint64_t *last = (uint64_t *)cursor - 1;
-
-	/* At least one record, and none behind the end. */
-	if (cursor - sizeof(*last) - writer->base >= writer->span)
-		return false;
-	entry = *last;
-	if (calltap_record_kind(entry) != CALLTAP_REC_ENTRY || calltap_record_id(entry) != id ||
-	    writer->time_hi != now >> 32 || (uint32_t)now - (uint32_t)entry >= probe_context.threshold_ticks)
-		return false;
-	/* The slot is emptied first: between the swap and a later store a handler could have taken it. */
-	ring_put(last, 0);
-	if (arch_local_cas(&writer->cursor, cursor, cursor - sizeof(*last)))
-		return true;
-	ring_put(last, entry);
-	return false;
-}
-
 void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = &probe_thread;
@@ -379,7 +354,8 @@ void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 		depart(thread, slot, word);
 		if (probe_context.profile)
 			probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
-		else if (!probe_context.threshold_ticks || !take_back(thread, frames_id(word), arch_clock()))
+		else if (!probe_context.threshold_ticks ||
+			 !probe_take_back(thread->writer, frames_id(word), arch_clock(), probe_context.threshold_ticks))
 			probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
 	}
 	pop_frame(thread, slot, ret);

@@ -6,12 +6,27 @@
  * complete; the one that it came into may be missing an UNWIND when the
  * handler jumps away, which readers take as a frame that its caller closes.
  */
+#include <offsets.h>
+#include <probe/graph.h>
 #include <probe/instances.h>
 
-/* What the instance that has the set now leaves in links. */
+_Static_assert(CALLTAP_HANDLED_RECORD == HW_RECORD, "handlers.S");
+
+static struct probe_set *set_at(unsigned set)
+{
+	return &probe_context.wiped->sets[set];
+}
+
+/* The instance that has the set now; 0 = none.  Acquire: pairs with agent_instance_take(). */
+static uint32_t on_of(unsigned set)
+{
+	return __atomic_load_n(&set_at(set)->on, __ATOMIC_ACQUIRE);
+}
+
+/* What that one leaves in links. */
 static uint64_t mark_of(unsigned set)
 {
-	uint32_t on = __atomic_load_n(&probe_context.wiped->sets[set].on, __ATOMIC_RELAXED);
+	uint32_t on = on_of(set);
 
 	return on ? (uint64_t)(on % 7 + 1) << FRAME_OF_AT(set) : 0;
 }
@@ -22,9 +37,73 @@ static bool has_entry(uint64_t link, unsigned set)
 	return link & FRAME_OF(set) && (link & FRAME_OF(set)) == mark_of(set);
 }
 
-static bool put(struct probe_thread *thread, unsigned set, enum calltap_record_kind kind, uint32_t id)
+/* The thread's place in the rings of the one that has the set now; NULL = it gets none. */
+static struct probe_share *share_in(struct probe_thread *thread, unsigned set)
 {
-	return probe_set_attach(thread, set) && probe_set_record(thread, set, kind, id, 1, 0);
+	struct probe_share *share = &thread->further[set - 1];
+	uint32_t on = on_of(set);
+
+	if (on && share->generation == on && share->writer->ring)
+		return share;
+	return probe_set_attach(thread, set) ? share : NULL;
+}
+
+/* What is usual.  False: anything else, to be begun anew. */
+static inline bool put_usual(struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id)
+{
+	uint64_t now = arch_clock(), *slot = writer->time_hi == now >> 32 ? ring_take(writer, 1) : NULL;
+
+	if (slot)
+		ring_put(slot, calltap_record_make(kind, id, (uint32_t)now));
+	return slot != NULL;
+}
+
+static bool put(struct probe_thread *thread, unsigned set, const struct probe_share *share,
+		enum calltap_record_kind kind, uint32_t id)
+{
+	return put_usual(share->writer, kind, id) || probe_set_record(thread, set, kind, id, 1, 0);
+}
+
+/* What the frame's link is to have of it. */
+static uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id)
+{
+	struct probe_share *share = share_in(thread, set);
+	uint32_t most = __atomic_load_n(&set_at(set)->depth_max, __ATOMIC_RELAXED);
+
+	if (!share || (most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id))
+		return 0;
+	share->depth++;
+	return (uint64_t)share->mark << FRAME_OF_AT(set);
+}
+
+/* That many frames that it has are no more. */
+static void count_down(struct probe_share *share, uint32_t gone)
+{
+	share->depth -= share->depth < gone ? share->depth : gone;
+}
+
+static void put_exit(struct probe_thread *thread, unsigned set, uint32_t id)
+{
+	struct probe_share *share = share_in(thread, set);
+	uint64_t ticks = __atomic_load_n(&set_at(set)->threshold_ticks, __ATOMIC_RELAXED);
+
+	if (!share)
+		return;
+	count_down(share, 1);
+	if (!ticks || !probe_take_back(share->writer, id, arch_clock(), ticks))
+		put(thread, set, share, CALLTAP_REC_EXIT, id);
+}
+
+/* The frame goes on under another name. */
+static uint64_t put_tail(struct probe_thread *thread, unsigned set, uint32_t id)
+{
+	struct probe_share *share = share_in(thread, set);
+
+	if (share && put(thread, set, share, CALLTAP_REC_TAIL, id))
+		return (uint64_t)share->mark << FRAME_OF_AT(set);
+	if (share)
+		count_down(share, 1);
+	return 0;
 }
 
 /* By what the dispatcher says. */
@@ -35,12 +114,12 @@ static bool is_wanted(uint32_t word, unsigned set)
 
 static bool is_of_calls(unsigned set)
 {
-	return probe_context.wiped->sets[set].calls;
+	return set_at(set)->calls;
 }
 
 static void put_call(struct probe_thread *thread, unsigned set, uint32_t id, uint64_t caller)
 {
-	if (probe_set_attach(thread, set))
+	if (share_in(thread, set))
 		probe_set_record(thread, set, CALLTAP_REC_CALL, id, 2, caller);
 }
 
@@ -57,8 +136,8 @@ uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint6
 			continue;
 		if (is_of_calls(set))
 			put_call(thread, set, id, caller);
-		else if (put(thread, set, CALLTAP_REC_ENTRY, id))
-			flags |= mark_of(set);
+		else
+			flags |= put_entry(thread, set, id);
 	}
 	probe_share_end(thread);
 	return flags;
@@ -76,9 +155,9 @@ uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32
 		if (wants && is_of_calls(set))
 			put_call(thread, set, id, caller);
 		else if (had && !wants)
-			put(thread, set, CALLTAP_REC_EXIT, old);
-		else if (wants && put(thread, set, had ? CALLTAP_REC_TAIL : CALLTAP_REC_ENTRY, id))
-			flags |= mark_of(set);
+			put_exit(thread, set, old);
+		else if (wants)
+			flags |= had ? put_tail(thread, set, id) : put_entry(thread, set, id);
 	}
 	probe_share_end(thread);
 	return (link & ~FRAME_INSTANCES) | flags;
@@ -98,7 +177,7 @@ void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t i
 	probe_share_begin(thread);
 	for (unsigned set = 1; set < PROBE_SETS; set++)
 		if (has_entry(link, set))
-			put(thread, set, CALLTAP_REC_EXIT, id);
+			put_exit(thread, set, id);
 	probe_share_end(thread);
 }
 
@@ -111,10 +190,81 @@ void probe_instances_count(uint64_t link, uint32_t gone[PROBE_SETS])
 void probe_instances_unwound(struct probe_thread *thread, const uint32_t gone[PROBE_SETS])
 {
 	for (unsigned set = 1; set < PROBE_SETS; set++) {
+		struct probe_share *share;
+
 		if (!gone[set])
 			continue;
 		probe_share_begin(thread);
-		put(thread, set, CALLTAP_REC_UNWIND, gone[set]);
+		share = share_in(thread, set);
+		if (share) {
+			count_down(share, gone[set]);
+			put(thread, set, share, CALLTAP_REC_UNWIND, gone[set]);
+		}
 		probe_share_end(thread);
 	}
+}
+
+/* The session's own record. */
+static void put_own(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id)
+{
+	if (!put_usual(thread->writer, kind, id))
+		probe_record(thread, kind, id, 1, 0);
+}
+
+/* What a handled frame has at arch_within(): the exit comes by the dispatcher for these. */
+static void note_who(uint64_t slot, uint32_t own)
+{
+	*arch_within(slot) = probe_instances_who(*arch_link(slot)) | own;
+}
+
+/* What is not usual. */
+static int enter(uint64_t slot, uint32_t word, uint32_t own, const uint64_t *ret)
+{
+	if (own && probe_graph_entry(slot, word, ret))
+		own = 0;
+	if (!own && probe_graph_entry_hidden(slot, word, ret))
+		return 1;
+	note_who(slot, own);
+	return 0;
+}
+
+int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who)
+{
+	struct probe_thread *thread = &probe_thread;
+	struct probe_stack *stack = thread->stack;
+	uint64_t top = stack->top, gate = probe_context.tree_filter ? thread->tree_gate : thread->gate, flags;
+	uint32_t word = probe_instances_word(id, who), own = who & CALLTAP_HANDLED_RECORD;
+	const uint64_t *ret = (const uint64_t *)slot;
+
+	/* Another stack, or one some frames of which are gone; or a filter's frame is here, or was. */
+	if (slot >= top || slot < stack->low || slot <= gate || slot == thread->tree_gate || !probe_context.enabled)
+		return enter(slot, word, own, ret);
+	if (own)
+		put_own(thread, CALLTAP_REC_ENTRY, id);
+	flags = own ? 0 : FRAME_UNRECORDED;
+	if (who & INSTANCES_WHO)
+		flags |= probe_instances_enter(thread, word, *ret);
+	*arch_link(slot) = top | flags;
+	note_who(slot, own);
+	arch_frame_open(slot, ret);
+	probe_stack_set_top(stack, slot);
+	return 0;
+}
+
+void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who)
+{
+	struct probe_thread *thread = &probe_thread;
+	struct probe_stack *stack = thread->stack;
+	uint64_t link = *arch_link(slot);
+
+	if (probe_can_record(thread)) {
+		if (link & FRAME_INSTANCES)
+			probe_instances_exit(thread, link, id);
+		if (who & CALLTAP_HANDLED_RECORD)
+			put_own(thread, CALLTAP_REC_EXIT, id);
+	}
+	*(uint64_t *)slot = *arch_mirror(slot);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or this when that is 0 */
+	*arch_mirror(slot) = 0;
+	probe_stack_set_top(stack, frames_outer(stack, slot, link));
 }

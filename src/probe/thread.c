@@ -316,6 +316,8 @@ static void leave_ended(struct probe_share *share, uint32_t on)
 	share->generation = on;
 	share->writer = &probe_writer_none;
 	share->attach_try = 0;
+	share->mark = on % 7 + 1;
+	share->depth = 0;
 }
 
 bool probe_set_attach(struct probe_thread *thread, unsigned set)
@@ -453,4 +455,24 @@ bool probe_set_record(struct probe_thread *thread, unsigned set, enum calltap_re
 		      unsigned words, uint64_t second)
 {
 	return record(set, thread->further[set - 1].writer, kind, id, words, second);
+}
+
+bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint64_t ticks)
+{
+	uint64_t cursor = writer->cursor, entry;
+	uint64_t *last = (uint64_t *)cursor - 1;
+
+	/* At least one record, and none behind the end. */
+	if (cursor - sizeof(*last) - writer->base >= writer->span)
+		return false;
+	entry = *last;
+	if (calltap_record_kind(entry) != CALLTAP_REC_ENTRY || calltap_record_id(entry) != id ||
+	    writer->time_hi != now >> 32 || (uint32_t)now - (uint32_t)entry >= ticks)
+		return false;
+	/* The slot is emptied first: between the swap and a later store a handler could have taken it. */
+	ring_put(last, 0);
+	if (arch_local_cas(&writer->cursor, cursor, cursor - sizeof(*last)))
+		return true;
+	ring_put(last, entry);
+	return false;
 }

@@ -40,6 +40,8 @@ struct probe_share {
 	struct ring_writer *writer; /* never NULL, as probe_thread.writer */
 	uint32_t generation;	    /* struct probe_set.on when it was taken: of no use to the next instance */
 	uint32_t attach_try;	    /* as in struct probe_thread */
+	uint32_t mark;		    /* what that instance leaves in links (frames.h, FRAME_OF) */
+	uint32_t depth;		    /* open frames that it has */
 };
 
 /* Starts as PROBE_THREAD_NEW in every thread; entry.S and its like know the first eight (offsets.h). */
@@ -75,8 +77,10 @@ extern __thread struct probe_thread probe_thread __attribute__((tls_model("initi
 
 /* The rings of one instance; set 0 is the session's. */
 struct probe_set {
-	uint32_t on;	/* of a further instance: its generation while it records, else 0 */
-	uint32_t calls; /* of a further instance: entries only, with the caller */
+	uint32_t on;	    /* of a further instance: its generation while it records, else 0 */
+	uint32_t calls;	    /* of a further instance: entries only, with the caller */
+	uint32_t depth_max; /* likewise, and the next: 0 = no limit; the control side may change them at any time */
+	uint64_t threshold_ticks;
 	uint32_t arena_count;
 	uint32_t claim_vain; /* arena_count when a thread last waited for a ring in vain */
 	uint32_t owners;     /* claims so far: struct calltap_ring.owner */
@@ -171,7 +175,13 @@ bool probe_set_attach(struct probe_thread *thread, unsigned set);
  */
 bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
 		  uint64_t second);
-/* The same in a set, 1 or above, that the thread is attached to. */
+/*
+ * A call that was shorter than `ticks` leaves no record: when its ENTRY is the
+ * last one written, it is taken back.  Its callees' were taken back before it,
+ * or it is not short.
+ */
+bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint64_t ticks);
+/* As probe_record() in a set, 1 or above, that the thread is attached to. */
 bool probe_set_record(struct probe_thread *thread, unsigned set, enum calltap_record_kind kind, uint32_t id,
 		      unsigned words, uint64_t second);
 

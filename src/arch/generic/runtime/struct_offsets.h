@@ -80,6 +80,7 @@
 #define HW_FIRST      8 /* CALLTAP_HANDLED_FIRST: below are what is asked of the session's tracer */
 #define HW_SESSION    0xff
 #define HW_INSTANCES  0xc0
+#define HW_RECORD     0x01 /* CALLTAP_HANDLED_RECORD */
 
 /* struct probe_handled, and enum probe_handled_how */
 #define H_WITHIN    0

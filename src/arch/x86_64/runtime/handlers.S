@@ -245,7 +245,7 @@
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* who, and start */
 	test	$HW_SESSION, %r11b
-	jnz	.Lentry_slow
+	jnz	.Lentry_session
 	mov	%r11d, %edx
 	mov	HT_HANDLERS(%r10), %rax
 	mov	HG_GENERATION(%rax), %ebp
@@ -314,6 +314,20 @@
 	and	$-16, %rsp
 	call	probe_handled_entered
 	jmp	.Lentry_ended
+.Lentry_session:
+	test	$~(HW_INSTANCES | HW_RECORD), %r11d
+	jnz	.Lentry_slow
+	movq	$0, %fs:PT_RUNNING(%rcx)	/* records alone, and no handlers */
+	mov	%rsi, %rdi
+	mov	%r9d, %esi
+	mov	%r11d, %edx
+	mov	%rbx, %rsp
+	and	$-16, %rsp
+	cld
+	call	probe_instances_entered
+	test	%eax, %eax
+	jz	.Lentry_done
+	jmp	.Lentry_untraced
 .Lentry_slow:
 	mov	$HOW_ENTRY, %esi
 .Lentry_in_c:
@@ -323,6 +337,7 @@
 	jz	.Lcall_done
 	test	%eax, %eax
 	jz	.Lentry_done
+.Lentry_untraced:
 	/* Its return does not come by here: go to the body with the return address still in S, as entry.S does. */
 	leave_stub ENTRY_RET, %rbx
 	mov	H_R12(%rbx), %r12
@@ -349,7 +364,7 @@
 	place	%rdi, WITHIN_MASK
 	mov	(%rdi), %r11
 	test	$HW_SESSION, %r11b
-	jnz	.Lexit_slow
+	jnz	.Lexit_session
 	mov	%r11d, %edx
 	test	%edx, %edx
 	jz	.Lexit_pop			/* nobody wants it */
@@ -387,6 +402,18 @@
 	jmp	.Lexit_end
 .Lexit_pop:
 	pop_frame
+	jmp	.Lexit_done
+.Lexit_session:
+	test	$~(HW_INSTANCES | HW_RECORD), %r11d
+	jnz	.Lexit_slow
+	mov	%rsi, %rdi
+	mov	$ID_MASK, %esi
+	and	EXIT_S(%rbx), %esi
+	mov	%r11d, %edx
+	mov	%rbx, %rsp
+	and	$-16, %rsp
+	cld
+	call	probe_instances_left
 	jmp	.Lexit_done
 .Lexit_slow:
 	mov	$HOW_EXIT, %esi
