@@ -100,6 +100,12 @@ static void renew_writers(uint32_t index, bool again)
 	probe_context.writers[index].base = probe_context.writers[index].used;
 }
 
+static void take_limits(struct probe_set *set, const struct calltap_msg_instance *message)
+{
+	__atomic_store_n(&set->depth_max, message->depth_max, __ATOMIC_RELAXED);
+	__atomic_store_n(&set->threshold_ticks, message->threshold_ticks, __ATOMIC_RELAXED);
+}
+
 /* Nobody finds what the last one of this set had. */
 static int begin(const struct calltap_msg_instance *message, int fd)
 {
@@ -115,6 +121,7 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 	__atomic_store_n(&set->arena_count, 0, __ATOMIC_RELEASE);
 	set->calls = message->calls;
 	set->claim_vain = 0;
+	take_limits(set, message);
 	renew_writers(index, none);
 	ret = agent_arena_add(index, generation, fd, message->arena_size);
 	if (!ret)
@@ -122,22 +129,26 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 	return ret;
 }
 
-static void end(uint32_t index)
+static void stop(uint32_t index)
 {
 	__atomic_store_n(&probe_context.wiped->sets[index].on, 0, __ATOMIC_SEQ_CST);
 }
 
 int agent_instance_take(const struct calltap_msg_instance *message, int fd, struct calltap_msg_instance_done *done)
 {
+	bool begins = message->what == CALLTAP_INSTANCE_BEGIN;
+
 	if (message->head.size != sizeof(*message) || !message->set || message->set >= PROBE_SETS ||
-	    (message->on && fd < 0))
+	    message->what > CALLTAP_INSTANCE_LIMITS || (begins && fd < 0))
 		return -EPROTO;
 	*done = (struct calltap_msg_instance_done){.head = {CALLTAP_MSG_INSTANCE_DONE, sizeof(*done)},
 						   .set = message->set};
-	if (message->on) {
+	if (begins) {
 		done->error = begin(message, fd);
+	} else if (message->what == CALLTAP_INSTANCE_LIMITS) {
+		take_limits(&probe_context.wiped->sets[message->set], message);
 	} else {
-		end(message->set);
+		stop(message->set);
 		(void)unmap_left_over();
 	}
 	return 0;
@@ -146,5 +157,5 @@ int agent_instance_take(const struct calltap_msg_instance *message, int fd, stru
 void agent_instances_end(void)
 {
 	for (uint32_t i = 1; i < PROBE_SETS && probe_context.wiped; i++)
-		end(i);
+		stop(i);
 }

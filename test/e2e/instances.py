@@ -159,13 +159,15 @@ def settings(case):
             expect(rows(case, program)["look"]["sites_on"] == 0, "it is off and has sites")
             calltap(case, "set", program.pid, "--instance", "look", "tracing=on")
             instance.records()
-            for word, said in (("max-depth=3", "first alone"), ("tracer=function", "start"), ("mode=drop", "start"),
-                               ("trace=nothing_like_it", "matches")):
+            for word, said in (("graph=once", "first alone"), ("no-graph=once", "first alone"), ("tracer=function", "start"),
+                               ("mode=drop", "start"), ("trace=nothing_like_it", "matches"), ("max-depth=x", "not valid")):
                 text = calltap(case, "set", program.pid, "--instance", "look", word, status=1)
                 expect(said in text, f"{word}: {text!r}")
             expect("trace=leaf_2" in calltap(case, "set", program.pid, "--instance", "look"), "a refused filter stays")
             instance.records()
-            for options, said in ((["--instance", "look"], "already"), (["--max-depth", "2"], "first alone"),
+            for options, said in ((["--instance", "look"], "already"), (["-g", "once"], "first alone"),
+                                  (["-p", "nop"], "not nop"),
+                                  (["-p", "function", "--max-depth", "2"], "function_graph"),
                                   (["-l", "nothing_like_it"], "matches"), (["--instance", "a b"], "no name"),
                                   (["--snapshot-when", "once entered"], "first instance alone")):
                 done = case.run([case.tool, "attach", *options, "-o", os.path.join(case.folder, "no.data"), str(program.pid)])
@@ -178,6 +180,45 @@ def settings(case):
         program.end()
     trace = instance.trace()
     whole(trace, {"recurse", "leaf_2"})
+
+
+def depths(trace):
+    """How deep the frames are, by thread and record."""
+    for thread in trace.threads.values():
+        depth = 0
+        for kind, value, _ in thread.events():
+            depth += {tf.ENTRY: 1, tf.EXIT: -1, tf.UNWIND: -value}.get(kind, 0)
+            yield depth
+
+
+def limits(case):
+    """An instance has a depth and a threshold of its own, from the start and by `calltap set`; the others do not have them."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program, Tool(case, program, "-l", "recurse") as tool:
+        with Instance(case, program, "low", "-l", "recurse", "-l", "once", "--max-depth", "3") as low, \
+             Instance(case, program, "slow", "-l", "wait_once", "-l", "leaf_*", "-t", "10ms") as slow:
+            low.records()
+            expect("max-depth=3" in calltap(case, "set", program.pid, "--instance", "low"), "the depth is not shown")
+            expect("threshold=10ms" in calltap(case, "set", program.pid, "--instance", "slow"), "the threshold is not shown")
+            expect("threshold=\n" in calltap(case, "set", program.pid), "it became the first one's")
+            calltap(case, "set", program.pid, "--instance", "low", "max-depth=5")
+            low.records()
+            calltap(case, "set", program.pid, "--instance", "slow", "threshold=")
+            slow.records(2000)
+            slow.end()
+            low.end()
+        with Instance(case, program, "slow", "-l", "wait_once", "-l", "leaf_*", "-t", "10ms") as slow:
+            time.sleep(1.5)
+            slow.end()
+        tool.records(1000)
+        tool.detach()
+        program.end()
+    expect(max(depths(low.trace())) == 5, f"low is {max(depths(low.trace()))} deep")
+    found = slow.trace().called()
+    expect(found["wait_once"] >= 10 and sum(found.values()) < 3 * found["wait_once"], f"beside what is slow: {found}")
+    expect(max(depths(case.trace())) > 10, "the first one is limited, too")
+    live.check_frames(case.trace())
 
 
 def calls(case):
@@ -450,6 +491,7 @@ SINGLE = {
     "instances-history": history_stays,
     "instances-settings": settings,
     "instances-calls": calls,
+    "instances-limits": limits,
     "instances-killed": killed_client,
     "instances-owner": owner_ends,
     "instances-target": target_ends,

@@ -175,14 +175,20 @@ struct calltap_msg_arena {
 
 #define CALLTAP_INSTANCES 3u /* sets of rings in a process; set 0 is the session's own */
 
-/* Begin a further instance, with its first arena that comes along, or end it. */
+enum calltap_instance_what {
+	CALLTAP_INSTANCE_END = 0,
+	CALLTAP_INSTANCE_BEGIN = 1,  /* with its first arena, which comes along */
+	CALLTAP_INSTANCE_LIMITS = 2, /* it has others from now on; frames that are open stay what they are */
+};
+
 struct calltap_msg_instance {
 	struct calltap_msg head;
-	uint32_t set; /* from 1 */
-	uint32_t on;
+	uint32_t set;  /* from 1 */
+	uint32_t what; /* enum calltap_instance_what */
 	uint64_t arena_size;
-	uint32_t calls; /* 1: tracer "function": entries only, with the caller */
-	uint32_t reserved;
+	uint32_t calls;		  /* BEGIN: 1: tracer "function": entries only, with the caller */
+	uint32_t depth_max;	  /* BEGIN and LIMITS: frames of a thread that are recorded at once, 0 = all */
+	uint64_t threshold_ticks; /* likewise: calls that are shorter leave no record, 0 = all do */
 };
 
 /* The answer; after the end no thread begins another record of the instance's. */
@@ -450,7 +456,7 @@ _Static_assert(sizeof(struct calltap_msg_clock_told) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_objects_end) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_setup) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_msg_arena) == 24, "ABI");
-_Static_assert(sizeof(struct calltap_msg_instance) == 32, "ABI");
+_Static_assert(sizeof(struct calltap_msg_instance) == 40, "ABI");
 _Static_assert(sizeof(struct calltap_msg_instance_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_site) == 40, "ABI");

@@ -97,6 +97,7 @@ int instance_create(struct session **out, struct session *owner, uint32_t set, s
 	session->settings.options = instance->options;
 	session->own_filters = wish->settings.options.filters;
 	wish->settings.options.filters = NULL;
+	session->threshold_ticks = wish->threshold_ticks;
 	session_shape_rings(session);
 	ret = open_file(session, wish->fd);
 	if (!ret)
@@ -142,8 +143,10 @@ int instance_add(struct session *instance, struct process *of)
 {
 	struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)},
 					       .set = instance->set,
-					       .on = 1,
-					       .calls = !instance->settings.options.tracer->has_exit};
+					       .what = CALLTAP_INSTANCE_BEGIN,
+					       .calls = !instance->settings.options.tracer->has_exit,
+					       .depth_max = instance->settings.options.depth_max,
+					       .threshold_ticks = instance->threshold_ticks};
 	struct process *process;
 	int fd, ret = note_process(instance, &process, of);
 

@@ -44,13 +44,18 @@ static int check_settings(const struct record_options *options, struct calltap_d
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"an instance has the tracer function_graph or function, not %s",
 					options->tracer->name);
-	if (options->depth_max || options->threshold_ns || filter_set_has(filters, FILTER_GRAPH) ||
-	    filter_set_has(filters, FILTER_NOGRAPH))
+	if (filter_set_has(filters, FILTER_GRAPH) || filter_set_has(filters, FILTER_NOGRAPH))
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this process is traced already, and of its instances the first alone can have "
-					"graph, no-graph, max-depth and threshold; choose functions with trace and "
-					"notrace");
+					"graph and no-graph; choose functions with trace and notrace");
+	if (!settings_fit_tracer(options))
+		return calltap_diag_set(diag, -EINVAL, "max-depth and threshold need the tracer function_graph");
 	return 0;
+}
+
+static uint64_t ticks_of(uint64_t ns)
+{
+	return ns ? (uint64_t)((double)ns * clock_ticks_per_ns(CALIBRATE_MS)) : 0;
 }
 
 static bool is_name(const char *name)
@@ -97,6 +102,7 @@ static int take_words(struct instance_wish *wish, const struct setting_change *w
 	wish->options = "";
 	for (size_t i = 0; i < count && !ret; i++)
 		ret = take_word(wish, &words[i], diag);
+	wish->threshold_ticks = ticks_of(wish->settings.options.threshold_ns);
 	return ret ? ret : check_settings(&wish->settings.options, diag);
 }
 
@@ -224,16 +230,35 @@ static void take_away(struct session *session, uint32_t set)
 		handlers_silence(session, handlers_instance_bit(set));
 }
 
+/* To all processes, until they have answered. */
+static int send_all(struct session *session, const struct calltap_msg_instance *message)
+{
+	for (struct process *process = session->processes; process; process = process->next)
+		if (live_can_be_told(process))
+			process->instances_open += !channel_send(process->socket, message, sizeof(*message), NULL, 0);
+	return live_wait(session);
+}
+
 /* Its threads begin no other record. */
 static void send_end(struct session *session, uint32_t set)
 {
-	const struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)}, .set = set};
+	const struct calltap_msg_instance message = {
+		.head = {CALLTAP_MSG_INSTANCE, sizeof(message)}, .set = set, .what = CALLTAP_INSTANCE_END};
 
-	for (struct process *process = session->processes; process; process = process->next)
-		if (live_can_be_told(process) && process->welcome)
-			process->instances_open += !channel_send(process->socket, &message, sizeof(message), NULL, 0);
-	if (live_wait(session))
+	if (send_all(session, &message))
 		return; /* what it still records goes nowhere */
+}
+
+static void send_limits(struct session *session, const struct session *instance, const struct settings *settings)
+{
+	const struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)},
+						     .set = instance->set,
+						     .what = CALLTAP_INSTANCE_LIMITS,
+						     .depth_max = settings->options.depth_max,
+						     .threshold_ticks = instance->threshold_ticks};
+
+	if (send_all(session, &message))
+		return; /* they have them when they go on */
 }
 
 static void add_all(struct session *session, struct session *instance)
@@ -370,6 +395,17 @@ static int check_fixed(const struct settings *now, const struct settings *next, 
 	return check_settings(new, diag);
 }
 
+static void set_limits(struct session *session, struct session *instance, const struct settings *next)
+{
+	const struct record_options *old = &instance->settings.options, *new = &next->options;
+
+	if (old->threshold_ns == new->threshold_ns && old->depth_max == new->depth_max)
+		return;
+	if (old->threshold_ns != new->threshold_ns)
+		instance->threshold_ticks = ticks_of(new->threshold_ns);
+	send_limits(session, instance, next);
+}
+
 static int change(struct session *instance, const struct settings *next, struct calltap_diag *diag)
 {
 	struct session *session = instance->owner;
@@ -379,9 +415,10 @@ static int change(struct session *instance, const struct settings *next, struct 
 	if (ret)
 		return ret;
 	ret = apply(session, instance->set, next->tracing ? next->options.filters : NULL, exits, true, diag);
-	if (ret && ret != -ETIMEDOUT &&
-	    handlers_instance(&session->images, instance->set,
-			      instance->settings.tracing ? instance->settings.options.filters : NULL, exits))
+	if (!ret || ret == -ETIMEDOUT)
+		set_limits(session, instance, next);
+	else if (handlers_instance(&session->images, instance->set,
+				   instance->settings.tracing ? instance->settings.options.filters : NULL, exits))
 		session_diagnose(instance, "its filters were lost: not enough memory");
 	return ret;
 }

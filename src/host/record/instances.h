@@ -21,6 +21,7 @@ struct instance_wish {
 	char output[256];    /* for `calltap status` */
 	const char *options; /* as typed, for the file */
 	bool allow_no_match;
+	uint64_t threshold_ticks;
 	int fd; /* of its trace file, empty; the asker's */
 };
 
