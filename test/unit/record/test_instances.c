@@ -1,0 +1,379 @@
+/*
+ * Further instances of a session, asked for by its socket: what the agent is
+ * told and in which order, who may have what, how one ends, and that nothing of
+ * it is left.  The agent is a thread of this program.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <calltap/abi/handlers.h>
+#include <host/remote/remote.h>
+
+#include "fake_agent.h"
+#include "host/record/handlers.h"
+#include "host/record/instances.h"
+
+#define TOLD_MAX 64u
+
+static struct fake_agent *agent;
+static struct bench *bench;
+static struct image *image;
+static const struct calltap_handled *rows;
+static struct calltap_msg_instance told[TOLD_MAX]; /* what the agent was told, in order */
+static uint32_t told_count;
+static int refusal; /* what BEGIN is answered with */
+
+static void hear_handlers(const struct calltap_msg_handlers *message, int fd)
+{
+	const struct calltap_msg_handlers_done done = {.error = 0};
+
+	assert_null(rows);
+	rows = mmap(NULL, message->functions * sizeof(*rows), PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(rows, MAP_FAILED);
+	assert_int_equal(handlers_answer(&bench->session, &bench->process, &done), 0);
+}
+
+static void check_arena(const struct calltap_msg_instance *message, int fd)
+{
+	const struct calltap_arena *arena;
+
+	assert_int_equal(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK, F_SEAL_SHRINK);
+	assert_int_equal(lseek(fd, 0, SEEK_END), message->arena_size);
+	arena = mmap(NULL, CALLTAP_PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(arena, MAP_FAILED);
+	assert_int_equal(arena->magic, CALLTAP_ARENA_MAGIC);
+	assert_true(arena->ring_count);
+	assert_int_equal(arena->session, 0); /* what a killed tool leaves is the session's own */
+	munmap((void *)arena, CALLTAP_PAGE);
+}
+
+static void hear(struct fake_agent *hearing, struct heard *entry, const union fake_message *message, int fd)
+{
+	const struct calltap_msg_instance *instance = (const void *)message;
+	struct calltap_msg_instance_done done = {.set = instance->set};
+
+	entry->alpha_who = rows ? rows[image->sites[hearing->alpha].id].who : 0;
+	entry->beta_who = rows ? rows[image->sites[hearing->beta].id].who : 0;
+	if (message->head.type == CALLTAP_MSG_HANDLERS)
+		hear_handlers(&message->handlers, fd);
+	if (message->head.type != CALLTAP_MSG_INSTANCE)
+		return;
+	assert_true(told_count < TOLD_MAX);
+	told[told_count++] = *instance;
+	if (instance->what == CALLTAP_INSTANCE_BEGIN) {
+		check_arena(instance, fd);
+		done.error = refusal;
+	}
+	assert_int_equal(instances_answer(&bench->session, &bench->process, &done), 0);
+}
+
+static int setup(void **state)
+{
+	static char program[] = "program", *command[] = {program, NULL};
+	int fd;
+
+	agent = fake_agent_create("function_graph");
+	bench = agent->bench;
+	image = agent->image;
+	bench->session.images.all = true;
+	bench->options.pid = getpid(); /* as of an attach */
+	bench->options.command = command;
+	bench->options.options_text = "";
+	agent->more = hear;
+	fake_agent_decide(agent);
+	assert_int_equal(arena_add(&bench->session, &bench->process, 1, &fd), 0);
+	close(fd);
+	told_count = 0;
+	refusal = 0;
+	assert_int_equal(drain_start(&bench->session), 0);
+	fake_agent_begin(agent);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct handlers *handlers = bench->session.images.handlers;
+
+	assert_true(!bench->session.instances[0] && !bench->session.instances[1]);
+	fake_agent_end(agent);
+	handlers_destroy(handlers);
+	if (rows)
+		munmap((void *)rows, CALLTAP_HANDLED_MAX * sizeof(*rows));
+	rows = NULL;
+	return 0;
+}
+
+/* As `calltap attach`: the connection that it lasts as long as, or the error. */
+static int begin(const char *const *words, struct calltap_diag *diag)
+{
+	char path[] = "/tmp/calltap-test-XXXXXX", *answer = NULL;
+	struct remote_request request = {.verb = "instance", .words = words, .timeout_ms = FAKE_PATIENCE_MS};
+	struct calltap_diag own = {0};
+	int connected, ret;
+
+	while (words[request.count])
+		request.count++;
+	agent->heard_count = 0;
+	request.fd = mkstemp(path);
+	assert_true(request.fd >= 0);
+	unlink(path);
+	assert_int_equal(remote_connect(&connected, getpid(), &own), 0);
+	ret = remote_ask(connected, &request, &answer, diag ? diag : &own);
+	close(request.fd);
+	free(answer);
+	if (!ret)
+		return connected;
+	close(connected);
+	return ret;
+}
+
+static int ask(const char *verb, const char *const *words, struct calltap_diag *diag)
+{
+	struct remote_request request = {.verb = verb, .words = words, .fd = -1, .timeout_ms = FAKE_PATIENCE_MS};
+	struct calltap_diag own = {0};
+	char *answer = NULL;
+	int connected, ret;
+
+	while (words[request.count])
+		request.count++;
+	agent->heard_count = 0;
+	assert_int_equal(remote_connect(&connected, getpid(), &own), 0);
+	ret = remote_ask(connected, &request, &answer, diag ? diag : &own);
+	close(connected);
+	free(answer);
+	return ret;
+}
+
+static void end(int connected, const char *word)
+{
+	assert_int_equal(ask("detach", (const char *[]){word, NULL}, NULL), 0);
+	close(connected);
+}
+
+#define BEGIN(...) begin((const char *[]){__VA_ARGS__, NULL}, NULL)
+#define SET(...)   ask("set", (const char *[]){__VA_ARGS__, NULL}, NULL)
+
+/* The place of the n-th message of a type; it must be there. */
+static uint32_t place(uint32_t type, uint32_t n)
+{
+	uint32_t i = 0;
+
+	while (i < agent->heard_count && (agent->heard[i].type != type || n--))
+		i++;
+	assert_true(i < agent->heard_count);
+	return i;
+}
+
+/* The rows, the instance, its bits in them, and then sites that lead to them; back the other way. */
+static void each_step_after_the_one_it_needs(void **state)
+{
+	int look = BEGIN("name=look", "trace=alpha");
+	uint32_t at;
+
+	assert_true(look >= 0);
+	assert_true(place(CALLTAP_MSG_HANDLERS, 0) < place(CALLTAP_MSG_INSTANCE, 0));
+	assert_true(place(CALLTAP_MSG_INSTANCE, 0) < place(CALLTAP_MSG_PLAN, 0));
+	assert_int_equal(agent->heard[place(CALLTAP_MSG_PLAN, 0)].alpha_who, 0);
+	at = place(CALLTAP_MSG_SWITCH, 0);
+	assert_true(at > place(CALLTAP_MSG_PLAN, 0));
+	assert_int_equal(agent->heard[at].alpha_who, CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(agent->heard[at].beta_who, 0);
+	assert_int_equal(told[0].set, 1);
+	assert_int_equal(told[0].what, CALLTAP_INSTANCE_BEGIN);
+	assert_int_equal(told[0].calls | told[0].depth_max | told[0].threshold_ticks, 0);
+	end(look, "instance=look");
+	at = place(CALLTAP_MSG_INSTANCE, 0);
+	assert_true(place(CALLTAP_MSG_SWITCH, 0) < at);
+	assert_int_equal(agent->heard[place(CALLTAP_MSG_SWITCH, 0)].alpha_who,
+			 CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(agent->heard[at].alpha_who, 0);
+	assert_int_equal(told_count, 2);
+	assert_int_equal(told[1].what, CALLTAP_INSTANCE_END);
+	assert_false(image->off[agent->alpha]);
+}
+
+static void two_at_a_time_have_bits_of_their_own(void **state)
+{
+	int one = BEGIN("name=one", "trace=alpha", "tracer=function"), two = BEGIN("trace=alpha", "trace=beta");
+	struct calltap_diag diag = {0};
+
+	assert_true(one >= 0 && two >= 0);
+	assert_int_equal(told[0].calls, 1);
+	assert_int_equal(told[1].set, 2);
+	assert_int_equal(told[1].calls, 0);
+	assert_int_equal(rows[image->sites[agent->alpha].id].who,
+			 3 * CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(rows[image->sites[agent->beta].id].who,
+			 CALLTAP_HANDLED_INSTANCE << 1 | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(begin((const char *[]){"trace=beta", NULL}, &diag), -EBUSY);
+	assert_non_null(strstr(diag.text, "3 instances"));
+	end(one, "instance=one");
+	assert_int_equal(rows[image->sites[agent->alpha].id].who,
+			 CALLTAP_HANDLED_INSTANCE << 1 | CALLTAP_HANDLED_RECORD);
+	/* Its set is free again. */
+	one = BEGIN("name=three", "trace=beta");
+	assert_true(one >= 0);
+	assert_int_equal(told[told_count - 1].set, 1);
+	end(one, "instance=three");
+	end(two, "instance=2");
+	assert_int_equal(rows[image->sites[agent->beta].id].who, 0);
+}
+
+static void limits_are_told_and_change(void **state)
+{
+	int look = BEGIN("name=look", "trace=alpha", "max-depth=3", "threshold=1ms");
+
+	assert_true(look >= 0);
+	assert_int_equal(told[0].depth_max, 3);
+	assert_in_range(told[0].threshold_ticks, 100000, 100000000); /* 0.1 to 100 GHz */
+	assert_int_equal(SET("instance=look", "max-depth=5"), 0);
+	assert_int_equal(agent->heard_count, 1);
+	assert_int_equal(told[1].what, CALLTAP_INSTANCE_LIMITS);
+	assert_int_equal(told[1].depth_max, 5);
+	assert_int_equal(told[1].threshold_ticks, told[0].threshold_ticks);
+	assert_int_equal(SET("instance=look", "threshold=", "max-depth="), 0);
+	assert_int_equal(told[2].depth_max | told[2].threshold_ticks, 0);
+	assert_int_equal(SET("instance=look", "trace=beta"), 0);
+	assert_int_equal(told_count, 3);
+	assert_int_equal(rows[image->sites[agent->alpha].id].who, 0);
+	assert_int_equal(bench->session.settings.options.depth_max, 0);
+	end(look, "instance=look");
+}
+
+static void refuse(const char *word, const char *other, int error, const char *said)
+{
+	struct calltap_diag diag = {0};
+
+	assert_int_equal(begin((const char *[]){word, other, NULL}, &diag), error);
+	if (!strstr(diag.text, said))
+		fail_msg("%s: it was told '%s'", word, diag.text);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+	const struct tracer *own = bench->session.images.tracer;
+	int look;
+
+	refuse("graph=alpha", NULL, -EOPNOTSUPP, "first alone");
+	refuse("no-graph=alpha", NULL, -EOPNOTSUPP, "first alone");
+	refuse("tracer=profile", NULL, -EOPNOTSUPP, "not profile");
+	refuse("tracer=nop", NULL, -EOPNOTSUPP, "not nop");
+	refuse("tracer=function", "max-depth=2", -EINVAL, "function_graph");
+	refuse("name=a b", NULL, -EINVAL, "no name");
+	refuse("colour=red", NULL, -EINVAL, "no setting");
+	assert_int_equal(told_count, 0);
+	bench->session.images.tracer = tracer_find("function");
+	refuse("trace=alpha", NULL, -EOPNOTSUPP, "function_graph and nop alone");
+	bench->session.images.tracer = own;
+	assert_null(rows);
+	refuse("name=0", NULL, -EEXIST, "already");
+	/* What is seen when it is begun already is taken back. */
+	refuse("trace=no_such_function", NULL, -EINVAL, "matches");
+	assert_int_equal(told[told_count - 1].what, CALLTAP_INSTANCE_END);
+	look = BEGIN("name=look", "trace=alpha");
+	assert_true(look >= 0);
+	assert_int_equal(SET("instance=look", "graph=alpha"), -EOPNOTSUPP);
+	assert_int_equal(SET("instance=look", "mode=overwrite"), -EOPNOTSUPP);
+	assert_int_equal(SET("instance=look", "trace=no_such_function"), -EINVAL);
+	assert_int_equal(SET("instance=nobody", "trace=alpha"), -ENOENT);
+	assert_int_equal(rows[image->sites[agent->alpha].id].who, CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
+	end(look, "instance=look");
+}
+
+/* An agent that will not have it: nothing is left of it, and the next one may have its place. */
+static void an_agent_may_refuse(void **state)
+{
+	int look;
+
+	refusal = -EBUSY;
+	refuse("trace=alpha", NULL, -EBUSY, "given back");
+	refusal = -ENOMEM;
+	refuse("trace=alpha", NULL, -ENOMEM, "cannot have the instance");
+	refusal = 0;
+	assert_null(bench->session.instances[0]);
+	look = BEGIN("name=look", "trace=alpha");
+	assert_true(look >= 0);
+	assert_int_equal(told[told_count - 1].set, 1);
+	end(look, "instance=look");
+}
+
+static bool has_ended(void)
+{
+	bool ended;
+
+	session_lock(&bench->session);
+	ended = !bench->session.instances[0] && !bench->session.steering;
+	session_unlock(&bench->session);
+	return ended;
+}
+
+static void who_has_asked_is_gone(void **state)
+{
+	int look = BEGIN("name=look", "trace=alpha");
+
+	assert_true(look >= 0);
+	assert_false(has_ended());
+	close(look);
+	while (!has_ended())
+		usleep(1000);
+	assert_int_equal(told[told_count - 1].what, CALLTAP_INSTANCE_END);
+	assert_int_equal(rows[image->sites[agent->alpha].id].who, 0);
+}
+
+static unsigned count_of(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	unsigned count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static void nothing_is_left_of_it(void **state)
+{
+	unsigned descriptors = 0, mappings = 0;
+
+	for (int turn = 0; turn < 25; turn++) {
+		int look = BEGIN("name=look", "trace=alpha", turn % 2 ? "mode=overwrite" : "mode=drop");
+
+		assert_true(look >= 0);
+		end(look, "instance=look");
+		while (!has_ended())
+			usleep(1000);
+		told_count = 0;
+		if (turn == 4) {
+			descriptors = count_of("/proc/self/fd");
+			mappings = count_of("/proc/self/map_files");
+		}
+	}
+	/* The server may not have closed the last connection yet. */
+	assert_true(count_of("/proc/self/fd") <= descriptors + 2);
+	assert_true(count_of("/proc/self/map_files") <= mappings + 2);
+	assert_int_equal(bench->process.map_count, 2); /* stubs of the one other kind */
+}
+
+int main(void)
+{
+#define case_of(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		case_of(each_step_after_the_one_it_needs),
+		case_of(two_at_a_time_have_bits_of_their_own),
+		case_of(limits_are_told_and_change),
+		case_of(what_cannot_be_is_refused),
+		case_of(an_agent_may_refuse),
+		case_of(who_has_asked_is_gone),
+		case_of(nothing_is_left_of_it),
+	};
+
+	if (!machine_native()->handlers)
+		return 77; /* one instance at a time, which test_steer.c sees to */
+	return cmocka_run_group_tests(tests, fake_folder_make, fake_folder_remove);
+}
