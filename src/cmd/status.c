@@ -78,8 +78,8 @@ static bool ask_instances(struct rows *rows, const struct row *of)
 	return all;
 }
 
-/* The two readings; false: somebody did not answer, which was told. */
-static bool ask_all(const struct remote_session *sessions, struct rows *rows, size_t count)
+/* The two readings; false: somebody did not answer, which was told.  alone: the user has named it. */
+static bool ask_all(const struct remote_session *sessions, struct rows *rows, size_t count, bool alone)
 {
 	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000};
 	bool all = true;
@@ -88,7 +88,7 @@ static bool ask_all(const struct remote_session *sessions, struct rows *rows, si
 		struct row *row = &rows->list[rows->count];
 
 		row->session = &sessions[i];
-		all &= ask(row, NULL, false, count == 1);
+		all &= ask(row, NULL, false, alone);
 		rows->count += row->known;
 		if (row->known)
 			all &= ask_instances(rows, row);
@@ -99,7 +99,7 @@ static bool ask_all(const struct remote_session *sessions, struct rows *rows, si
 		char name[sizeof(row->status.instance)];
 
 		memcpy(name, row->status.instance, sizeof(name));
-		all &= ask(row, i && row[-1].session == row->session ? name : NULL, true, count == 1);
+		all &= ask(row, i && row[-1].session == row->session ? name : NULL, true, alone);
 	}
 	return all;
 }
@@ -171,7 +171,10 @@ static void print_one(const struct row *row, struct out *out)
 			   status->handled, status->serves ? "; nothing is recorded" : "");
 	if (status->serves)
 		return;
-	out_format(out, "records:      %" PRIu64 ", %.0f per second\n", status->records, row->rate);
+	out_format(out, "records:      %" PRIu64 ", %.0f per second%s\n", status->records, row->rate,
+		   strcmp(status->mode, "overwrite")
+			   ? ""
+			   : "; the newest are in memory, and `calltap snapshot` writes them to a file");
 	out_format(out, "lost:         %" PRIu64 " records, %" PRIu64 " calls without a buffer\n", status->lost,
 		   status->untraced);
 	if (status->output[0])
@@ -227,15 +230,17 @@ static void print_json(const struct row *rows, size_t count, struct out *out)
 static int print(const struct rows *all, bool one, bool json, struct calltap_diag *diag)
 {
 	const struct row *rows = all->list;
-	size_t count = all->count;
+	size_t count = all->count, known = 0;
 	struct out *out;
 	int err = out_create(&out, STDOUT_FILENO);
 
 	if (err)
 		return calltap_diag_set(diag, err, "out of memory for the output");
+	for (size_t i = 0; i < count; i++)
+		known += rows[i].known;
 	if (json)
 		print_json(rows, count, out);
-	else if (!count)
+	else if (!known && !one)
 		out_text(out, "no process is traced by you\n");
 	else if (!one)
 		print_table(rows, count, out);
@@ -262,7 +267,7 @@ static int show(struct steering *steering, pid_t pid, bool *all)
 					"process %d is not traced by you; `calltap status` lists what is", (int)pid);
 	rows.list = calloc(ROWS_MAX, sizeof(*rows.list));
 	if (rows.list) {
-		*all = !count || ask_all(sessions, &rows, count);
+		*all = !count || ask_all(sessions, &rows, count, pid != 0);
 		err = print(&rows, pid != 0, steering->json, &steering->diag);
 	} else {
 		err = calltap_diag_set(&steering->diag, -ENOMEM, "not enough memory");

@@ -1,6 +1,7 @@
 """The flight recorder (--mode overwrite): snapshots while it goes on, and what is left when the program or the tool is
 killed: in the file, in core files, in the program's memory, in the files of --buffer-dir."""
 import glob
+import json
 import os
 import re
 import resource
@@ -88,6 +89,8 @@ def snapshots(case):
     """Any number of them while the program runs, each whole and younger than the one before; then the end as ever."""
     before = 0
     with Flight(case, milliseconds=4000) as flight:
+        told = json.loads(case.run([case.tool, "status", "--json", str(flight.pid)]).stdout)[0]
+        expect(told["records"] > 1000 and told["records_per_s"], f"the recorder says of itself {told}")
         for number in range(4):
             outcome = flight.snapshot(f"snapshot-{number}")
             expect(outcome.status == 0, f"status {outcome.status}: {outcome.stderr}")

@@ -439,6 +439,8 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 		}
 		if (live_can_be_told(process) && !process->of)
 			count_sites(process, status);
+		if (options->mode == CALLTAP_MODE_OVERWRITE)
+			status->records += drain_held(process);
 	}
 	if (session->owner) {
 		count_sites_of_instance(session, status);
@@ -448,7 +450,7 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 	}
 	snprintf(status->instance, sizeof(status->instance), "%s",
 		 session->instance_name ? session->instance_name : "0");
-	status->records = session->result->records;
+	status->records += session->result->records;
 	status->lost = session->result->lost;
 	status->file_bytes = trace_writer_bytes(session->writer);
 	status->began_ns = session->began_real_ns;
