@@ -13,6 +13,7 @@
 #include <cmd/cmd.h>
 #include <host/record/record.h>
 #include <host/remote/remote.h>
+#include <host/view/timetext.h>
 
 #include "instance.h"
 #include "recording.h"
@@ -84,6 +85,8 @@ static void read_command(struct command *command, pid_t pid)
 
 static void summarize(const struct recording *recording, const struct record_result *result)
 {
+	char size[TIMETEXT_MAX];
+
 	if (recording->quiet || !result->attached)
 		return;
 	if (recording->settings.options.verbose || isatty(STDERR_FILENO))
@@ -100,10 +103,9 @@ static void summarize(const struct recording *recording, const struct record_res
 			(unsigned long long)result->differing, "see `calltap-attach(1)`");
 	else if (result->let_go && (recording->settings.options.verbose || isatty(STDERR_FILENO)))
 		fprintf(stderr,
-			"calltap: detached, its threads were stopped for %.2f ms; all %.1f MB of its text are as in "
-			"its "
+			"calltap: detached, its threads were stopped for %.2f ms; all %s of its text are as in its "
 			"files\n",
-			(double)result->detach_stop_ns / 1e6, (double)result->verified / 1e6);
+			(double)result->detach_stop_ns / 1e6, sizetext(result->verified, size));
 	recording_summarize(recording, result);
 }
 
@@ -116,6 +118,7 @@ static int attach(struct recording *recording)
 
 	read_command(&command, recording->settings.options.pid);
 	recording->settings.options.command = command.words;
+	recording->settings.options.tells = !recording->quiet; /* standard error is ours alone */
 	ret = record_run(&recording->settings.options, &result, &diag);
 	if (ret)
 		calltap_diag_print(&diag, stderr);
@@ -123,7 +126,7 @@ static int attach(struct recording *recording)
 	recording->settings.options.command = NULL;
 	if (!ret)
 		return 0;
-	return result.attached ? EXIT_USAGE : EXIT_NOTHING;
+	return result.attached || result.ours ? EXIT_USAGE : EXIT_NOTHING;
 }
 
 static int take_pid(struct recording *recording, const char *text)

@@ -10,6 +10,7 @@
 
 #include <host/elf/filter.h>
 #include <host/record/triggers.h>
+#include <host/view/timetext.h>
 #include <tracers/tracer.h>
 
 #include "options.h"
@@ -360,6 +361,7 @@ void recording_tell_losses(const struct record_result *result)
 void recording_summarize(const struct recording *recording, const struct record_result *result)
 {
 	const struct record_options *options = &recording->settings.options;
+	char size[TIMETEXT_MAX];
 	double waited_ms = result->ticks_per_ns > 0 ? (double)result->wait_ticks / result->ticks_per_ns / 1e6 : 0;
 
 	if (recording->quiet || !result->ran)
@@ -367,9 +369,9 @@ void recording_summarize(const struct recording *recording, const struct record_
 	recording_tell_losses(result);
 	if (!options->verbose && !isatty(STDERR_FILENO))
 		return;
-	fprintf(stderr, "calltap: %llu records of %u threads in %u processes, %.1f MB in %s",
+	fprintf(stderr, "calltap: %llu records of %u threads in %u processes, %s in %s",
 		(unsigned long long)result->records, result->threads, result->processes,
-		(double)result->file_bytes / 1e6, options->output ? options->output : "no file");
+		sizetext(result->file_bytes, size), options->output ? options->output : "no file");
 	if (waited_ms >= 1)
 		fprintf(stderr, "; threads waited %.0f ms for the tool", waited_ms);
 	fprintf(stderr, "\n");

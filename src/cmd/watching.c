@@ -112,9 +112,10 @@ static int exit_status(const struct watching *watching)
 {
 	const struct record_result *result = &watching->result;
 	bool spawned = !watching->recording.settings.options.pid;
+	bool nothing = watching->ret == -ENODATA || watching->ret == -ENOEXEC || (!spawned && !result->ours);
 
 	if (!result->ran)
-		return watching->ret == -ENODATA || watching->ret == -ENOEXEC ? EXIT_NOTHING : EXIT_USAGE;
+		return nothing ? EXIT_NOTHING : EXIT_USAGE;
 	if (!spawned || watching->stops || result->left)
 		return 0;
 	return WIFEXITED(result->wait_status) ? WEXITSTATUS(result->wait_status) : 128 + WTERMSIG(result->wait_status);

@@ -295,6 +295,19 @@ def wrong_filter(case):
     with Program(case) as program, left_alone(program):
         done = case.run([case.tool, "attach", "-l", "laef_1", "-o", case.trace_path, str(program.pid)])
         expect(done.status == 2 and "leaf_1" in done.stderr, f"status {done.status}: {done.stderr!r}")
+        expect("--allow-no-match attaches" in done.stderr, f"what would help: {done.stderr!r}")
+
+
+def wrong_option(case):
+    """What is wrong with the options or the file is no fault of the process': status 1."""
+    case.need_native("attaching")
+    missing = os.path.join(case.folder, "missing", "trace")
+    with Program(case) as program, left_alone(program):
+        for options, word in ((["-o", missing], missing), (["--snapshot-when", "leaf_1 > 1s"], "--mode overwrite"),
+                              (["--mode", "overwrite", "--buffer-dir", missing], missing)):
+            done = case.run([case.tool, "attach", *options, str(program.pid)])
+            expect(done.status == 1 and word in done.stderr, f"{options}: status {done.status}, {done.stderr!r}")
+            expect(done.stderr.count("\n") == 1, f"not one sentence: {done.stderr!r}")
 
 
 def recorded_again(case):
@@ -350,6 +363,7 @@ SINGLE = {
     "attach-twice": twice,
     "attach-wrong-filter": wrong_filter,
     "attach-frames-that-end": frames_that_end,
+    "attach-wrong-option": wrong_option,
     "attach-preloaded": preloaded,
     "attach-again": recorded_again,
     "attach-many-threads": many_threads,

@@ -186,11 +186,11 @@ class Session:
 class Tool:
     """`calltap attach` to a program, until it is told to detach."""
 
-    def __init__(self, case, program, *options, wait=True, environment=None):
+    def __init__(self, case, program, *options, wait=True, environment=None, says=("-v",)):
         self.case, self.program = case, program
         self.environment = environment or case.environment(False)
         self.output = os.path.join(case.folder, "attach.output")
-        command = [case.tool, "attach", "-v", "-o", case.trace_path, *options, str(program.pid)]
+        command = [case.tool, "attach", *says, "-o", case.trace_path, *options, str(program.pid)]
         with open(self.output, "wb") as file:
             self.process = subprocess.Popen(command, cwd=case.folder, env=self.environment, stdin=subprocess.DEVNULL,
                                             stdout=file, stderr=subprocess.STDOUT, start_new_session=True)

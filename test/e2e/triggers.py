@@ -161,6 +161,20 @@ def history(case, run):
     expect(called.get("slow") == 1 and called.get("step") == 3 and "early" not in called, f"in the snapshot: {called}")
 
 
+def told_by_attach(case):
+    """Standard error is attach's own: what was done stands there without -v, too, but for -q."""
+    case.need_native("attaching")
+    for says in ((), ("-q",)):
+        with Triggered(case, "slow:30", "until:trace.1") as program:
+            with Tool(case, program, "--mode", "overwrite", "--snapshot-when", "slow > 20ms", says=says) as tool:
+                program.go()
+                program.end()
+                tool.ended()
+                wanted = "" if says else r"calltap: slow took .* ms in thread \d+: snapshot .*trace\.1, \d+ records\n"
+                expect(re.fullmatch(wanted, tool.said()), f"with {says}: {tool.said()!r}")
+        os.unlink(case.trace_path + ".1")
+
+
 def at_the_end(case, run):
     """The program ends right after it, or before the time for it has come: the tool does not wait for that."""
     said = run(case, ["--mode", "overwrite", "--snapshot-when", "slow > 20ms", "--after", "1000s", *noting("late", "in"),
@@ -234,6 +248,7 @@ SINGLE = {
     **both(history),
     **both(at_the_end),
     **both(commands),
+    "trigger-told-by-attach": told_by_attach,
     "trigger-lasting-command": lasting_command,
     "trigger-refused": refused,
 }

@@ -57,7 +57,8 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 	return 0;
 }
 
-static int unmatched(const struct found *found, const char *text, const char *program, struct calltap_diag *diag)
+static int unmatched(const struct found *found, const char *text, const char *program, bool attaches,
+		     struct calltap_diag *diag)
 {
 	const char *names[NEAR_MAX];
 	size_t n = filter_near_misses(text, found->objects, found->count, names, NEAR_MAX), at;
@@ -69,8 +70,8 @@ static int unmatched(const struct found *found, const char *text, const char *pr
 	}
 	return calltap_diag_set(diag, -ENODATA,
 				"no function that can be traced matches '%s'%s (see `calltap functions %s`; "
-				"--allow-no-match runs the program all the same)",
-				text, near, program);
+				"--allow-no-match %s all the same)",
+				text, near, program, attaches ? "attaches" : "runs the program");
 }
 
 int found_check(const struct found *found, struct session *session, const char *program, struct calltap_diag *diag)
@@ -101,10 +102,10 @@ int found_check(const struct found *found, struct session *session, const char *
 		return 0;
 	for (size_t i = 0; filter_set_item(session->options->filters, i, &text, &kind, &matches); i++)
 		if (!matches)
-			return unmatched(found, text, program, diag);
+			return unmatched(found, text, program, session->options->pid != 0, diag);
 	text = triggers_unmatched(session->options->triggers);
 	if (text)
-		return unmatched(found, text, program, diag);
+		return unmatched(found, text, program, session->options->pid != 0, diag);
 	if (!found->wanted)
 		return calltap_diag_set(diag, -ENODATA,
 					"the filters together leave no function to trace; loosen -l, -n or -g");

@@ -41,6 +41,7 @@ struct record_options {
 	bool follow;	       /* records reach the file within 100 ms, whole sub-buffers or not */
 	bool progress;	       /* show progress on stderr */
 	bool verbose;
+	bool tells;		  /* what triggers did is told in any case */
 	const char *instance;	  /* name of this one, should others be added to it; NULL = "0" */
 	const char *options_text; /* as typed, for the file */
 	const char *agent_path;	  /* of libcalltap-agent.so for this CPU; others lie in folders beside it */
@@ -60,6 +61,7 @@ struct record_result {
 	int wait_status; /* the command's, as from waitpid(); valid when `ran` */
 	bool ran;	 /* the command was started */
 	bool unrunnable; /* it was not, as it cannot be */
+	bool ours;	 /* nothing was done, for the sake of an option or of the trace file, not of the program */
 	bool left;	 /* and runs on: the user ended the recording first */
 	uint64_t records, lost;
 	uint64_t untraced;   /* calls that no thread's buffer or no stack's mirror could take */

@@ -238,6 +238,7 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	session->images.serve = options->serves;
 	session_shape_rings(session);
 	ret = begin_triggers(session, diag);
+	session->result->ours = ret != 0;
 	if (ret)
 		return ret;
 	ret = options->pid ? attached_check(session, diag) : precheck_command(session, diag);
@@ -251,6 +252,7 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	if (options->threshold_ns && !session->emulated)
 		session->threshold_ticks = (uint64_t)((double)options->threshold_ns * clock_ticks_per_ns(CALIBRATE_MS));
 	ret = buffers_create(session, diag);
+	session->result->ours = ret != 0;
 	if (ret)
 		return ret;
 	ret = board_create(session);
@@ -398,6 +400,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	session->began_real_ns = start.real_ns;
 	signals_take(session);
 	ret = open_file(session, diag);
+	result->ours = ret != 0;
 	if (ret)
 		return ret;
 	ret = drain_start(session);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <host/remote/remote.h>
+#include <host/view/timetext.h>
 
 #include "handlers.h"
 #include "instances.h"
@@ -503,11 +504,12 @@ static int op_snapshot(void *context, int fd, uint64_t history_ns, const char *r
 		.history_ns = history_ns,
 	};
 	struct snapshot_result result;
+	char size[TIMETEXT_MAX];
 	int ret = snapshot_write(context, &options, &result, diag);
 
 	if (!ret)
-		fprintf(answer, "%llu records of %u threads, %.1f MB\n", (unsigned long long)result.records,
-			result.threads, (double)result.file_bytes / 1e6);
+		fprintf(answer, "%llu records of %u threads, %s\n", (unsigned long long)result.records, result.threads,
+			sizetext(result.file_bytes, size));
 	return ret;
 }
 

@@ -151,7 +151,7 @@ void trigger_actor_tell(struct triggers *triggers, const struct calltap_event *e
 
 static void tell(const struct session *session, const struct deed *deed, const char *what)
 {
-	if (!session->options->progress && !session->options->verbose)
+	if (!session->options->progress && !session->options->verbose && !session->options->tells)
 		return;
 	if (session->options->progress)
 		fprintf(stderr, "\r\033[K"); /* the line of progress */
