@@ -1,7 +1,8 @@
 /*
  * Count the calls of functions chosen by name.
  *
- *     gcc -O2 -fpatchable-function-entry=5 count.c count_handler.c $(pkg-config --cflags --libs calltap)
+ *     gcc -O2 -mgeneral-regs-only -c count_handler.c $(pkg-config --cflags calltap)
+ *     gcc -O2 -fpatchable-function-entry=5 count.c count_handler.o $(pkg-config --cflags --libs calltap)
  *
  * The handler is in count_handler.c, which is compiled with
  * -mgeneral-regs-only: it needs no vector registers, so none are saved for it.

@@ -17,7 +17,7 @@
 
 #define PATIENCE_MS 300000
 
-static const char help[] = "usage: calltap snapshot PID [-o FILE] [--history TIME] [--instance NAME]\n"
+static const char help[] = "usage: calltap snapshot PID [-o FILE] [--history TIME] [--reason TEXT] [--instance NAME]\n"
 			   "Write what the flight recorder of PID (--mode overwrite) holds now to a trace file,\n"
 			   "while it goes on recording.\n\n"
 			   "  -o, --output FILE     where to (default calltap.data.snapshot); an older one is\n"

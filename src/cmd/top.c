@@ -38,7 +38,7 @@ static const char help[] =
 	"  -r, --rows N            at most N rows (batch; default 20, 0 = all)\n"
 	"  -b, --batch N           print N readings as text, then end; 0 = until the program ends\n"
 	"      --once              the same as --batch 1\n"
-	"      --json              the same, a JSON object in a line for each reading\n"
+	"      --json              print readings as JSON, an object in a line each\n"
 	"      --program-output FILE   where the output of COMMAND goes (default /dev/null)\n"
 	"  -h, --help              this text\n\n"
 	"Without a terminal the table is printed as with --batch 0.  In it: q quit, s sort, / filter,\n"
