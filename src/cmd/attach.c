@@ -83,6 +83,14 @@ static void read_command(struct command *command, pid_t pid)
 	}
 }
 
+static const char *how_it_left(const struct record_result *result)
+{
+	if (result->let_go)
+		return "";
+	return result->replaced ? "; the process has executed another program, which runs untraced"
+				: "; the process has ended";
+}
+
 static void summarize(const struct recording *recording, const struct record_result *result)
 {
 	char size[TIMETEXT_MAX];
@@ -93,7 +101,7 @@ static void summarize(const struct recording *recording, const struct record_res
 		fprintf(stderr,
 			"calltap: %u threads were stopped for %.2f ms at the attach, one was away for %.2f ms%s\n",
 			result->attach_threads, (double)result->attach_stop_ns / 1e6,
-			(double)result->attach_borrow_ns / 1e6, result->let_go ? "" : "; the process has ended");
+			(double)result->attach_borrow_ns / 1e6, how_it_left(result));
 	if (result->skipped)
 		fprintf(stderr, "calltap: %u functions were left alone: a thread was about to run into them\n",
 			result->skipped);

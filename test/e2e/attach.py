@@ -69,6 +69,31 @@ def program_gone(end):
     return test
 
 
+def executes(case):
+    """Another program takes the process: the recording ends, that is told, and the program runs as if nothing was."""
+    case.need_native("attaching")
+
+    class Executes(Program):
+        def __init__(self):  # pylint: disable=super-init-not-called
+            self.start(case, [case.program("executes.c"), "sleep", "60"])
+
+    with Executes() as program:
+        with Tool(case, program) as tool:
+            tool.records(20)
+            os.kill(program.pid, signal.SIGUSR1)
+            tool.ended()
+            expect("the process has executed another program" in tool.said(), f"it said {tool.said()!r}")
+        name = look_at(program.pid, "comm")
+        expect(name == "sleep", f"{name} runs")
+    says_it_ended(case.trace(), "executed another program")
+    case.readable()
+
+
+def look_at(pid, what):
+    with open(f"/proc/{pid}/{what}", encoding="utf-8") as file:
+        return file.read().strip()
+
+
 def tool_killed(case):
     """kill -9 of the tool: the text is restored without it, the program goes on, and can be attached to again."""
     case.need_native("attaching")
@@ -350,6 +375,7 @@ SINGLE = {
     "attach-duration": for_a_time,
     "attach-program-ends": program_gone(Program.end),
     "attach-program-killed": program_gone(lambda program: os.kill(program.pid, signal.SIGKILL)),
+    "attach-program-executes": executes,
     "attach-tool-killed": tool_killed,
     "attach-tool-killed-early": tool_killed_at_any_time,
     "attach-many-times": many_times(100),

@@ -13,9 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attached.h"
 #include "session.h"
 
-#define ENDING_MS 1000
+#define ENDING_MS 500
 
 static void cpu_model(char *model, size_t size)
 {
@@ -127,13 +128,26 @@ static bool runs_on(const struct session *root, int patience_ms)
 	return runs;
 }
 
-static void exit_text(struct session *session, int patience_ms, char *text, size_t size)
+/* The agent has gone without being told to, and the process has not: another program has taken its place. */
+static bool was_replaced(const struct session *session)
+{
+	const struct record_result *result = session->result;
+	struct attach_range range;
+
+	return session->options->pid && result->attached && !result->let_go && runs_on(session, ENDING_MS) &&
+	       attached_text_of(session->options->pid, "libcalltap-agent", &range, 1) == 0;
+}
+
+static void exit_text(struct session *session, char *text, size_t size)
 {
 	const struct session *root = session_root(session);
 	int status = session->result->wait_status;
 
 	if (root->options->pid)
-		snprintf(text, size, "%s", runs_on(root, patience_ms) ? "still running" : "ended");
+		snprintf(text, size, "%s",
+			 session->result->replaced ? "executed another program"
+			 : runs_on(root, 0)	   ? "still running"
+						   : "ended");
 	else if (session->command)
 		snprintf(text, size, "still running");
 	else if (WIFSIGNALED(status))
@@ -204,13 +218,13 @@ static int write_oddities(struct session *session, struct trace_writer *writer)
 	return ret;
 }
 
-static int write_totals(struct session *session, struct trace_writer *writer, int patience_ms)
+static int write_totals(struct session *session, struct trace_writer *writer)
 {
 	const struct record_result *result = session->result;
 	char text[64];
 	int ret;
 
-	exit_text(session, patience_ms, text, sizeof(text));
+	exit_text(session, text, sizeof(text));
 	ret = trace_writer_info(writer, "exit", "%s", text);
 	if (!ret)
 		ret = trace_writer_info(writer, "sites", "%u", session_root(session)->images.next_id);
@@ -263,10 +277,11 @@ int describe_end(struct session *session)
 	};
 	int ret = write_threads(session);
 
+	session->result->replaced = was_replaced(session);
 	if (!ret)
 		ret = write_lines(session);
 	if (!ret)
-		ret = write_totals(session, session->writer, session->owner ? 0 : ENDING_MS);
+		ret = write_totals(session, session->writer);
 	/* An emulated clock whose rate is not known shows what was told last. */
 	if (!ret && sample.ticks > session->line.last_ticks)
 		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
@@ -278,7 +293,7 @@ int describe_snapshot(struct session *session, struct trace_writer *writer)
 	int ret;
 
 	session_lock(session);
-	ret = write_totals(session, writer, 0);
+	ret = write_totals(session, writer);
 	session_unlock(session);
 	return ret;
 }

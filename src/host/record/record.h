@@ -85,6 +85,7 @@ struct record_result {
 	bool attached;		   /* its sites were written */
 	uint32_t attach_threads;   /* that were stopped */
 	uint32_t skipped;	   /* sites left alone as a thread was within */
+	bool replaced;		   /* it has executed another program, which runs untraced */
 	bool let_go;		   /* it runs on, and nothing of ours is left to do in it */
 	uint64_t verified;	   /* bytes of text that were compared with their files then */
 	uint64_t differing;	   /* of those, that differ */

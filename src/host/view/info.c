@@ -114,6 +114,7 @@ static const struct {
 	{"cpu", "CPU", TEXT},
 	{"tracer", "Tracer", TEXT},
 	{"mode", "Mode", TEXT},
+	{"instance", "Instance", TEXT},
 	{"buffer_bytes", "Buffer", BYTES},
 	{"options", "Options", TEXT},
 	{"clock", "Clock", TEXT},
