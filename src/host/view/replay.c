@@ -218,6 +218,8 @@ int replay_run(const struct trace *trace, const struct view_filter *filter, cons
 		replay_print_heading(replay.printer);
 		err = walk_run(walk, trace, filter, &replaying, &replay, diag);
 		decide_all(&replay, walk);
+		if (!err)
+			replay_print_end(replay.printer);
 	}
 	clear(&replay);
 	return err;
@@ -263,6 +265,7 @@ int replay_end(struct replay *replay)
 	int err = walk_end(&replay->walk);
 
 	decide_all(replay, &replay->walk);
+	replay_print_end(replay->printer);
 	return err ? err : replay->walk.error;
 }
 

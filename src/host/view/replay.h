@@ -46,6 +46,7 @@ int replay_printer_create(struct replay_printer **out, const struct trace *trace
 			  struct out *to) __attribute__((warn_unused_result));
 void replay_printer_destroy(struct replay_printer *printer);
 void replay_print_heading(struct replay_printer *printer);
+void replay_print_end(struct replay_printer *printer);
 /* item, after a separator when the thread is another than before. */
 void replay_print(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item);
 /* A duration in the kernel's twelve columns: seven digits at most, " us", padding. */

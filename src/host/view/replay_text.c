@@ -31,7 +31,8 @@ struct replay_printer {
 	struct out *out;
 	struct names *names;
 	unsigned thread_width;
-	uint32_t last_thread;	/* TRACE_NONE before the first line */
+	uint32_t last_thread;	/* of the graph; TRACE_NONE before the first line */
+	bool printed;		/* a line at least */
 	struct caller *callers; /* direct-mapped: looking an address up takes longer than printing the line */
 };
 
@@ -101,6 +102,16 @@ void replay_print_heading(struct replay_printer *printer)
 			out_column(out, "      |", PROC_WIDTH + 3, false);
 		out_text(out, "     |   |                     |   |   |   |\n");
 	}
+	text_color(printer, TERM_RESET);
+}
+
+/* An empty table would leave open whether anything is missing. */
+void replay_print_end(struct replay_printer *printer)
+{
+	if (printer->printed)
+		return;
+	text_color(printer, TERM_DIM);
+	out_text(printer->out, "# no call was recorded, or none that was asked for\n");
 	text_color(printer, TERM_RESET);
 }
 
@@ -343,6 +354,7 @@ static void print_wait(struct replay_printer *printer, const struct walk *walk, 
 
 void replay_print(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
+	printer->printed = true;
 	if (item->kind == REPLAY_CALL) {
 		print_call(printer, walk, item);
 		return;

@@ -94,6 +94,8 @@ static void print_table(const struct report *report, const struct report_options
 		print_row(report, options, &report->rows[i], unfinished, out);
 	if (rows < report->row_count)
 		out_format(out, "(%u more)\n", report->row_count - rows);
+	if (!report->row_count)
+		out_text(out, "no call was recorded, or none that was asked for\n");
 	if (unfinished)
 		out_format(out,
 			   "unfinished calls: %llu (open at the end, exit lost, or entered before the trace); their "
