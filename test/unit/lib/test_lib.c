@@ -168,6 +168,7 @@ static void test_register(void **state)
 	struct calltap_session *session;
 	struct calltap_call call = {0};
 	struct calltap_ops *ops;
+	unsigned first;
 
 	begin_fake();
 	session = open_session();
@@ -196,6 +197,11 @@ static void test_register(void **state)
 	assert_int_equal(calltap_ops_unregister(ops), 0);
 	assert_non_null(strstr(fake.words, ";remove=0x"));
 	assert_int_equal(fake.entry_at_removal, 0);
+	/* Forked children have that slot as it was: rather one that never was in use. */
+	first = fake.slot;
+	ops = add(session, 0);
+	assert_int_not_equal(fake.slot, first);
+	assert_int_equal(calltap_ops_unregister(ops), 0);
 	assert_int_equal(calltap_ops_unregister(NULL), 0);
 	calltap_session_close(session);
 	calltap_session_close(NULL);

@@ -154,8 +154,10 @@ static void round_trip(void **state)
 	(void)state;
 	start(&settings);
 	start(&other);
-	assert_int_equal(
-		change(&settings, "trace=a trace+=b max-depth=7 threshold=1500ns no-graph=/x=y/ mode=drop", &diag), 0);
+	assert_int_equal(change(&settings,
+				"trace=a trace+=b max-depth=7 threshold=1500ns buffer=97K no-graph=/x=y/ mode=drop",
+				&diag),
+			 0);
 	text = print(&settings);
 	for (char *rest = text, *line; (line = strsep(&rest, "\n")) && *line; line[strlen(line)] = rest ? '\n' : 0) {
 		if (change(&other, line, &diag))
@@ -163,6 +165,11 @@ static void round_trip(void **state)
 	}
 	again = print(&other);
 	assert_string_equal(again, text);
+	/* Nor has what is printed less than what was set. */
+	assert_int_equal(other.options.threshold_ns, settings.options.threshold_ns);
+	assert_int_equal(other.options.buffer_bytes, settings.options.buffer_bytes);
+	assert_int_equal(other.options.depth_max, settings.options.depth_max);
+	assert_int_equal(other.options.mode, settings.options.mode);
 	free(again);
 	free(text);
 	stop(&settings);

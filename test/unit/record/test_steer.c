@@ -102,6 +102,18 @@ static void other_stubs_are_made_once(void **state)
 	assert_int_equal(bench->process.map_count, 2);
 }
 
+/* While nothing is recorded, a filter may wait for what is loaded later. */
+static void what_is_off_may_match_nothing(void **state)
+{
+	assert_int_equal(set("tracing=off", NULL), 0);
+	assert_int_equal(set("trace=no_such_function", NULL), 0);
+	assert_int_equal(set("tracing=on", NULL), -EINVAL);
+	assert_true(image->off[agent->alpha]);
+	assert_int_equal(set("trace=alpha", NULL), 0);
+	assert_int_equal(set("tracing=on", NULL), 0);
+	assert_true(!image->off[agent->alpha] && image->off[agent->beta]);
+}
+
 static void refused(const char *word, int error)
 {
 	struct calltap_diag diag = {0};
@@ -200,9 +212,10 @@ int main(void)
 {
 #define case_of(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		case_of(tracing_goes_off_and_on),   case_of(filters_switch_what_they_change),
-		case_of(other_stubs_are_made_once), case_of(a_refused_change_changes_nothing),
-		case_of(a_late_answer_is_told),	    case_of(late_stubs_are_led_to),
+		case_of(tracing_goes_off_and_on),	case_of(filters_switch_what_they_change),
+		case_of(other_stubs_are_made_once),	case_of(a_refused_change_changes_nothing),
+		case_of(what_is_off_may_match_nothing), case_of(a_late_answer_is_told),
+		case_of(late_stubs_are_led_to),
 	};
 
 	return cmocka_run_group_tests(tests, fake_folder_make, fake_folder_remove);
