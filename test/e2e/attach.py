@@ -83,8 +83,7 @@ def executes(case):
             os.kill(program.pid, signal.SIGUSR1)
             tool.ended()
             expect("the process has executed another program" in tool.said(), f"it said {tool.said()!r}")
-        name = look_at(program.pid, "comm")
-        expect(name == "sleep", f"{name} runs")
+        until("the other program", lambda: look_at(program.pid, "comm") == "sleep")
     says_it_ended(case.trace(), "executed another program")
     case.readable()
 

@@ -16,7 +16,8 @@
 #include "attached.h"
 #include "session.h"
 
-#define ENDING_MS 500
+#define ENDING_MS    500
+#define ENDING_TRIES 4
 
 static void cpu_model(char *model, size_t size)
 {
@@ -128,14 +129,22 @@ static bool runs_on(const struct session *root, int patience_ms)
 	return runs;
 }
 
-/* The agent has gone without being told to, and the process has not: another program has taken its place. */
+/*
+ * The agent has gone without being told to, and the process has not: another
+ * program has taken its place.  An exec ends the agent's thread first, and on
+ * a busy machine it takes its time from there to the new program's memory.
+ */
 static bool was_replaced(const struct session *session)
 {
 	const struct record_result *result = session->result;
 	struct attach_range range;
 
-	return session->options->pid && result->attached && !result->let_go && runs_on(session, ENDING_MS) &&
-	       attached_text_of(session->options->pid, "libcalltap-agent", &range, 1) == 0;
+	if (!session->options->pid || !result->attached || result->let_go)
+		return false;
+	for (int i = 0; i < ENDING_TRIES && runs_on(session, ENDING_MS); i++)
+		if (attached_text_of(session->options->pid, "libcalltap-agent", &range, 1) == 0)
+			return true;
+	return false;
 }
 
 static void exit_text(struct session *session, char *text, size_t size)
