@@ -44,7 +44,6 @@ _Static_assert(offsetof(struct probe_handled, call.flags) == H_ID + 4, "handlers
 _Static_assert(offsetof(struct probe_handled, call.data) == H_DATA, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, call.vectors) == H_VECTORS, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, call.registers) == H_KEPT, "handlers.S");
-_Static_assert(offsetof(struct probe_handled, call.registers.r12) == H_R12, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, call.registers.rbp) == H_RBP, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, call.registers.rbx) == H_RBX, "handlers.S");
 _Static_assert(sizeof(struct probe_handled) == H_END, "handlers.S");

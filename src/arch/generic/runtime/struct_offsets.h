@@ -94,7 +94,6 @@
 #define H_DATA	    80
 #define H_VECTORS   88
 #define H_KEPT	    112 /* the registers */
-#define H_R12	    136
 #define H_RBP	    144
 #define H_RBX	    152
 #define H_END	    232

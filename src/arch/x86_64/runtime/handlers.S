@@ -45,9 +45,7 @@
 	.cfi_rel_offset %rbx, 0
 	save	%rbp
 	.cfi_rel_offset %rbp, 0
-	save	%r12
-	.cfi_rel_offset %r12, 0
-	save	%r13, %r14, %r15
+	save	%r12, %r13, %r14, %r15
 	lea	-H_KEPT(%rsp), %rbx
 	.cfi_def_cfa %rbx, \cfa
 .endm
@@ -83,17 +81,18 @@
 	movq	$0, %fs:PT_RUNNING(%rcx)
 .endm
 
-/* edx: CALLTAP_HANDLED_* of handlers alone, not 0.  To rdi: the one that is the only one. */
+/*
+ * edx: CALLTAP_HANDLED_*, a handler's among them; rdi: the library's table.
+ * To rdi: the slot that is the only one, nor is anything asked of the session.
+ */
 .macro the_slot slow
 	lea	-1(%rdx), %eax
 	test	%eax, %edx
 	jne	\slow				/* there are several */
 	rep bsf	%edx, %eax			/* tzcnt where there is one: the same, and faster */
 	lea	(%rax, %rax, 8), %rax
-	mov	HT_HANDLERS(%r10), %rdi
 	lea	HG_SLOTS - HW_FIRST * HS_SIZE(%rdi, %rax, 8), %rdi
-	mov	HS_FLAGS(%rdi), %eax
-	test	$HS_GENERAL, %al
+	testb	$HS_GENERAL, HS_FLAGS(%rdi)
 	jz	\slow
 .endm
 
@@ -107,41 +106,25 @@
 	test	%r11, %r11
 .endm
 
-/* rsi: S, whose frame is the stack's (r8) innermost.  As in arch_exit_fast. */
+/* rsi: S, whose frame is the stack's (r8) innermost; rbp: its link.  As in arch_exit_fast.  To rcx: the caller. */
 .macro pop_frame
-	place	%rcx, MIRROR_MASK
-	mov	(%rcx), %r10
-	mov	%r10, (%rsi)
-	movq	$0, (%rcx)
-	place	%rcx, LINK_MASK
-	mov	(%rcx), %r10			/* slot of the next outer frame */
-	and	$~(UNRECORDED | LINK_FLAGS), %r10
-	mov	%r10, PS_TOP(%r8)
+	place	%rax, MIRROR_MASK
+	mov	(%rax), %rcx
+	mov	%rcx, (%rsi)
+	movq	$0, (%rax)
+	and	$~(UNRECORDED | LINK_FLAGS), %rbp
+	mov	%rbp, PS_TOP(%r8)		/* slot of the next outer frame */
 .endm
 
-/* Call the function in r11, of the slot in rdi, whose flags are in eax: rdx: the traced function; rsi: S. */
-.macro call_handler flags, how
+/* rdi: the slot; r11: its handler; rdx: the traced function; r9: its id, and flags; rcx: its caller; rsi: S. */
+.macro call_handler how
+	lea	\how + SLOT_FAST(%rdi), %rax
+	mov	%rax, H_SLOT(%rbx)
 	mov	%rdx, H_FUNCTION(%rbx)
-	mov	(%rsi), %rdx
-	mov	%rdx, H_CALLER(%rbx)
+	mov	%rcx, H_CALLER(%rbx)
 	mov	%rsi, H_STACK(%rbx)
-.if \flags
-	bts	$32, %r9
-.endif
-	mov	%r9, H_ID(%rbx)			/* and the flags */
-	test	$HS_DATA, %al
-	jz	1f
-.if \how == HOW_EXIT
-	place	%rcx, ENTERED_MASK
-	mov	(%rcx), %rcx
-	mov	%rcx, H_DATA(%rbx)
-.else
-	movq	$0, H_DATA(%rbx)
-.endif
-1:
+	mov	%r9, H_ID(%rbx)
 	movq	$0, H_VECTORS(%rbx)
-	lea	\how + SLOT_FAST(%rdi), %rdx
-	mov	%rdx, H_SLOT(%rbx)
 	mov	HS_CONTEXT(%rdi), %rsi
 	lea	H_FUNCTION(%rbx), %rdi		/* struct calltap_call */
 	mov	%rbx, %rsp
@@ -208,11 +191,14 @@
 	mov	%r11d, %edx
 	and	$~HW_SESSION, %edx		/* nobody else records it: who waits for no exit does not */
 	jz	.Lcall_end
+	mov	HT_HANDLERS(%r10), %rdi
 	the_slot .Lcall_slow
 	the_entry
 	jz	.Lcall_end
 	lea	ENTRY_S(%rbx), %rsi
-	call_handler 0, HOW_CALL
+	mov	(%rsi), %rcx
+	movq	$0, H_DATA(%rbx)
+	call_handler HOW_CALL
 .Lcall_end:
 	end
 .Lcall_done:
@@ -244,21 +230,21 @@
 	begin	.Lentry_slow
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* who, and start */
-	test	$HW_SESSION, %r11b
-	jnz	.Lentry_session
 	mov	%r11d, %edx
-	mov	HT_HANDLERS(%r10), %rax
-	mov	HG_GENERATION(%rax), %ebp
-	shl	$32, %rbp
-	or	%rdx, %rbp			/* what will be at arch_within() */
-	xor	%r12d, %r12d
-	test	%edx, %edx
-	jz	.Lentry_push
+	mov	HT_HANDLERS(%r10), %rdi
+	mov	HG_GENERATION(%rdi), %r8d
+	place	%rax, WITHIN_MASK		/* of no meaning until the frame is pushed */
+	mov	%edx, (%rax)
+	mov	%r8d, 4(%rax)
+	cmp	$HW_SESSION, %edx
+	jbe	.Lentry_nobody
 	the_slot .Lentry_slow
-	mov	%eax, %r12d
+	mov	HS_FLAGS(%rdi), %ebp
 	the_entry
 	jz	.Lentry_unseen
-	call_handler 0, HOW_ENTRY
+	mov	(%rsi), %rcx
+	movq	$0, H_DATA(%rbx)
+	call_handler HOW_ENTRY
 	test	%eax, %eax
 	jnz	.Lentry_unwanted
 .Lentry_push:
@@ -276,16 +262,13 @@
 	mov	PS_TOP(%r8), %rax
 	or	$UNRECORDED, %rax
 	mov	%rax, (%rdi)
-	place	%rdi, WITHIN_MASK
-	mov	%rbp, (%rdi)
-	test	$HS_DATA, %r12b
+	test	$HS_DATA, %bpl
 	jnz	.Lentry_data
 .Lentry_top:
 	mov	%rsi, PS_TOP(%r8)
 	movq	$0, %fs:PT_RUNNING(%rcx)
 .Lentry_done:
 	.cfi_remember_state
-	mov	H_R12(%rbx), %r12
 	mov	H_RBP(%rbx), %rbp
 	give_back ENTRY_CFA
 	ret	$16				/* rsp = S + 8: the slot is free for the body's call */
@@ -297,15 +280,23 @@
 	mov	H_DATA(%rbx), %rax
 	mov	%rax, (%rdi)
 	jmp	.Lentry_top
+.Lentry_nobody:
+	test	%edx, %edx
+	jnz	.Lentry_session
+	xor	%ebp, %ebp
+	jmp	.Lentry_push
 .Lentry_unseen:
 	movq	$0, H_DATA(%rbx)
 	jmp	.Lentry_push
 .Lentry_unwanted:
-	shr	$32, %rbp			/* no exit */
-	shl	$32, %rbp
+	lea	ENTRY_S(%rbx), %rsi
+	place	%rdi, WITHIN_MASK
+	movl	$0, (%rdi)			/* no exit */
 	jmp	.Lentry_push
 .Lentry_late:
-	mov	%rbp, H_WITHIN(%rbx)
+	place	%rdi, WITHIN_MASK
+	mov	(%rdi), %rax
+	mov	%rax, H_WITHIN(%rbx)
 	movl	$HOW_ENTRY, H_HOW(%rbx)
 	movq	$0, H_SLOT(%rbx)
 	mov	%rbx, %rdi
@@ -315,12 +306,11 @@
 	call	probe_handled_entered
 	jmp	.Lentry_ended
 .Lentry_session:
-	test	$~(HW_INSTANCES | HW_RECORD), %r11d
+	test	$~(HW_INSTANCES | HW_RECORD), %edx
 	jnz	.Lentry_slow
 	movq	$0, %fs:PT_RUNNING(%rcx)	/* records alone, and no handlers */
 	mov	%rsi, %rdi
 	mov	%r9d, %esi
-	mov	%r11d, %edx
 	mov	%rbx, %rsp
 	and	$-16, %rsp
 	cld
@@ -340,7 +330,6 @@
 .Lentry_untraced:
 	/* Its return does not come by here: go to the body with the return address still in S, as entry.S does. */
 	leave_stub ENTRY_RET, %rbx
-	mov	H_R12(%rbx), %r12
 	mov	H_RBP(%rbx), %rbp
 	give_back ENTRY_CFA
 	lea	16(%rsp), %rsp			/* = S */
@@ -359,57 +348,63 @@
 	cmp	%rsi, PS_TOP(%r8)
 	jne	.Lexit_slow			/* inner frames are gone, or another stack */
 	place	%rdi, LINK_MASK
-	testb	$LINK_FLAGS, (%rdi)
+	mov	(%rdi), %rbp
+	test	$LINK_FLAGS, %bpl
 	jne	.Lexit_slow
-	place	%rdi, WITHIN_MASK
-	mov	(%rdi), %r11
-	test	$HW_SESSION, %r11b
-	jnz	.Lexit_session
-	mov	%r11d, %edx
-	test	%edx, %edx
-	jz	.Lexit_pop			/* nobody wants it */
+	place	%r11, WITHIN_MASK
+	mov	(%r11), %edx			/* who waits */
+	cmp	$HW_SESSION, %edx
+	jbe	.Lexit_unwanted
 	mov	$ID_MASK, %r9d
 	and	EXIT_S(%rbx), %r9d
 	begin	.Lexit_slow
+	mov	HT_HANDLERS(%r10), %rdi
 	the_slot .Lexit_slow
-	shr	$32, %r11
+	mov	4(%r11), %r11d			/* since when */
 	sub	HS_BORN(%rdi), %r11d
 	js	.Lexit_nobody			/* the one that was there then is gone */
 	mov	HS_EXIT(%rdi), %r11
 	test	%r11, %r11
 	jz	.Lexit_nobody
-	mov	HT_ROWS(%r10), %rcx
-	mov	4(%rcx, %r9, 8), %ecx
+	mov	HT_ROWS(%r10), %rax
+	mov	4(%rax, %r9, 8), %eax
 	mov	HT_BODIES(%r10), %rdx
 	mov	(%rdx, %r9, 8), %rdx
-	sub	%rcx, %rdx
-	thread_offset %rcx
-	mov	%fs:PT_STACK(%rcx), %r8
+	sub	%rax, %rdx
 	pop_frame
-	call_handler 1, HOW_EXIT
+	bts	$32, %r9			/* CALLTAP_CALL_EXIT */
+	testb	$HS_DATA, HS_FLAGS(%rdi)
+	jnz	.Lexit_data
+.Lexit_call:
+	call_handler HOW_EXIT
 .Lexit_end:
 	end
 .Lexit_done:
 	.cfi_remember_state
+	mov	H_RBP(%rbx), %rbp
 	give_back EXIT_CFA
 	ret
 
 	.cfi_restore_state
+.Lexit_data:
+	place	%rax, ENTERED_MASK
+	mov	(%rax), %rax
+	mov	%rax, H_DATA(%rbx)
+	jmp	.Lexit_call
 .Lexit_nobody:
-	thread_offset %rcx
-	mov	%fs:PT_STACK(%rcx), %r8
 	pop_frame
 	jmp	.Lexit_end
-.Lexit_pop:
+.Lexit_unwanted:
+	test	%edx, %edx
+	jnz	.Lexit_session
 	pop_frame
 	jmp	.Lexit_done
 .Lexit_session:
-	test	$~(HW_INSTANCES | HW_RECORD), %r11d
+	test	$~(HW_INSTANCES | HW_RECORD), %edx
 	jnz	.Lexit_slow
 	mov	%rsi, %rdi
 	mov	$ID_MASK, %esi
 	and	EXIT_S(%rbx), %esi
-	mov	%r11d, %edx
 	mov	%rbx, %rsp
 	and	$-16, %rsp
 	cld

@@ -669,6 +669,7 @@ static void vectors_are_kept(void **state)
 
 /* At each instruction: a SIGTRAP comes after every one, and its handler calls handled functions, too. */
 static uint64_t traps, unwound;
+static int trap_flags; /* SA_ONSTACK: it comes on a stack of its own */
 static uint64_t outer_counts[2], leaf_counts[2], tail_counts[2], trap_counts[2];
 
 struct walk {
@@ -736,7 +737,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
 void with_traps(void (*work)(int), int n);
 __attribute__((noinline)) void with_traps(void (*work)(int), int n)
 {
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | trap_flags};
 
 	sigaction(SIGTRAP, &action, NULL);
 	traps = 0;
@@ -772,43 +773,72 @@ static void callers_are_found_from_handlers(void **state)
 	}
 }
 
+static void trap_each_instruction(uint32_t flags)
+{
+	uint64_t calls;
+
+	handled_register(0, counting_entry, counting_exit, flags, outer_counts);
+	handled_register(1, counting_entry, counting_exit, flags, leaf_counts);
+	handled_register(2, counting_entry, counting_exit, flags | CALLTAP_HANDLER_DATA, tail_counts);
+	handled_register(3, counting_entry, counting_exit, flags, trap_counts);
+	memset(outer_counts, 0, sizeof(outer_counts));
+	memset(leaf_counts, 0, sizeof(leaf_counts));
+	memset(tail_counts, 0, sizeof(tail_counts));
+	memset(trap_counts, 0, sizeof(trap_counts));
+	handled_want(OUTER, 1, 0);
+	handled_want(LEAF, 2, 0);
+	handled_want(TAIL, 4, 0);
+	handled_want(IN_TRAP, 8, 0);
+	handled_want(BOTH, 1, 0);
+	unwound = 0;
+	for (int i = 1; i < 3; i++) {
+		with_traps(call_outer, i);
+		assert_true(traps > 300);
+		assert_int_equal(outer_counts[0], 2 * i - 1);
+		with_traps(call_both, i);
+		check_registers();
+		assert_null(probe_thread.running);
+	}
+	assert_true(unwound > 300);
+	assert_int_equal(outer_counts[0], 4);
+	assert_int_equal(outer_counts[1], 4);
+	assert_int_equal(tail_counts[0], 2);
+	assert_int_equal(tail_counts[1], 2);
+	assert_int_equal(leaf_counts[0], leaf_counts[1]);
+	assert_int_equal(trap_counts[0], trap_counts[1]);
+	calls = leaf_counts[0] + handlers.slots[1].missed;
+	assert_int_equal(trap_counts[0] + handlers.slots[3].missed, calls - 6);
+}
+
+static bool is_empty_stack(uint64_t address)
+{
+	const struct probe_stack *stack = probe_stack_find(&probe_thread, address);
+
+	return stack && probe_stack_is_empty(stack);
+}
+
 static void at_each_instruction(void **state)
 {
-	for (uint32_t flags = 0; flags < 2; flags++) {
-		uint64_t calls;
+	for (uint32_t flags = 0; flags < 2; flags++)
+		trap_each_instruction(flags);
+}
 
-		handled_register(0, counting_entry, counting_exit, flags, outer_counts);
-		handled_register(1, counting_entry, counting_exit, flags, leaf_counts);
-		handled_register(2, counting_entry, counting_exit, flags | CALLTAP_HANDLER_DATA, tail_counts);
-		handled_register(3, counting_entry, counting_exit, flags, trap_counts);
-		memset(outer_counts, 0, sizeof(outer_counts));
-		memset(leaf_counts, 0, sizeof(leaf_counts));
-		memset(tail_counts, 0, sizeof(tail_counts));
-		memset(trap_counts, 0, sizeof(trap_counts));
-		handled_want(OUTER, 1, 0);
-		handled_want(LEAF, 2, 0);
-		handled_want(TAIL, 4, 0);
-		handled_want(IN_TRAP, 8, 0);
-		handled_want(BOTH, 1, 0);
-		unwound = 0;
-		for (int i = 1; i < 3; i++) {
-			with_traps(call_outer, i);
-			assert_true(traps > 300);
-			assert_int_equal(outer_counts[0], 2 * i - 1);
-			with_traps(call_both, i);
-			check_registers();
-			assert_null(probe_thread.running);
-		}
-		assert_true(unwound > 300);
-		assert_int_equal(outer_counts[0], 4);
-		assert_int_equal(outer_counts[1], 4);
-		assert_int_equal(tail_counts[0], 2);
-		assert_int_equal(tail_counts[1], 2);
-		assert_int_equal(leaf_counts[0], leaf_counts[1]);
-		assert_int_equal(trap_counts[0], trap_counts[1]);
-		calls = leaf_counts[0] + handlers.slots[1].missed;
-		assert_int_equal(trap_counts[0] + handlers.slots[3].missed, calls - 6);
-	}
+static void at_each_instruction_on_another_stack(void **state)
+{
+	static char memory[1 << 16];
+	const stack_t alternate = {.ss_sp = memory, .ss_size = sizeof(memory)}, none = {.ss_flags = SS_DISABLE};
+
+	assert_int_equal(sigaltstack(&alternate, NULL), 0);
+	/* As the agent does, which stands in front of that. */
+	probe_stack_announce(&probe_thread, (uint64_t)memory, (uint64_t)memory + sizeof(memory), STACK_SIGNAL);
+	trap_flags = SA_ONSTACK;
+	for (uint32_t flags = 0; flags < 2; flags++)
+		trap_each_instruction(flags);
+	trap_flags = 0;
+	assert_true(is_empty_stack((uint64_t)&alternate));
+	assert_true(is_empty_stack((uint64_t)memory + sizeof(memory) / 2));
+	assert_int_equal(sigaltstack(&none, NULL), 0);
+	probe_stack_disable(&probe_thread);
 }
 
 int main(void)
@@ -833,6 +863,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(vectors_are_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(callers_are_found_from_handlers, setup, teardown),
 		cmocka_unit_test_setup_teardown(at_each_instruction, setup, teardown),
+		cmocka_unit_test_setup_teardown(at_each_instruction_on_another_stack, setup, teardown),
 	};
 
 	handled_patch(functions, FUNCTIONS);
