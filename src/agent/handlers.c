@@ -141,6 +141,9 @@ bool agent_handlers_run(void)
 {
 	struct run run;
 
+	/* Called while the program is stopped: no thread is asked where none has ever had the mark. */
+	if (!agent.handled_count)
+		return false;
 	for (uint32_t i = 0; i < PROBE_RINGS; i++)
 		if (look(i, &run))
 			return true;
