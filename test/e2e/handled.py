@@ -257,7 +257,8 @@ def beside_record(*options):
 def beside_attach(case):
     """A session that is opened under `calltap attach` is its."""
     with Told(case) as told:
-        with Tool(case, told, "-b", "8M") as tool:
+        # In this mode the trace, which is read at the end, does not grow while the threads are busy.
+        with Tool(case, told, "--mode", "overwrite", "-b", "256K") as tool:
             told.do("open")
             expect(not is_served(case, told.pid), "a tool was started, though the program is being traced")
             told.do("on", 0, "leaf", GENERAL)

@@ -1,5 +1,6 @@
 """A second reader of the trace file, written from include/calltap/abi/file.h alone: the end-to-end tests check the
 recorder against it, so that a mistake of the project's own reader cannot hide one of the recorder's."""
+import collections
 import ctypes
 import ctypes.util
 import re
@@ -47,11 +48,25 @@ class Thread:
         self.lost = self.start = self.wait_ticks = 0
         self.chunks = []  # (number, heads, extras)
 
-    def events(self):
-        """(kind, id, extra) in order; extra is None for one-word records."""
+    def ordered_chunks(self):
+        """(heads, extras) in order."""
         for number, (expected, heads, extras) in enumerate(self.chunks):
             if expected != number:
                 raise BadTrace(f"data chunk {number} of thread {self.tid} is missing")
+            yield heads, extras
+
+    def calls(self):
+        """{id: number of entries}, far faster than by events()."""
+        counts = collections.Counter()
+        for heads, _ in self.ordered_chunks():
+            for head, count in collections.Counter(heads).items():
+                if head >> 28 in (ENTRY, TAIL, CALL):
+                    counts[head & 0x0FFFFFFF] += count
+        return counts
+
+    def events(self):
+        """(kind, id, extra) in order; extra is None for one-word records."""
+        for heads, extras in self.ordered_chunks():
             words = iter(extras)
             for head in heads:
                 kind = head >> 28
@@ -141,10 +156,9 @@ class Trace:
         """{name: number of entries} over the whole trace."""
         counts = {}
         for thread in self.threads.values():
-            for kind, function, _ in thread.events():
-                if kind in (ENTRY, TAIL, CALL):
-                    name = self.name(function)
-                    counts[name] = counts.get(name, 0) + 1
+            for function, count in thread.calls().items():
+                name = self.name(function)
+                counts[name] = counts.get(name, 0) + count
         return counts
 
 
