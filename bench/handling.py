@@ -9,6 +9,7 @@ from measure import BenchError, Row, Variant, median, rounds
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROBES = "/sys/kernel/tracing"
 PROBE = "calltap_bench"
+CALLS = "50000"
 GOALS = {"entry": 6, "entry+exit": 12}
 NAMES = {  # of what the program prints, in order
     "before": "untraced (a nop of 5 bytes)", "open": "session open, no handlers", "entry": "entry handler",
@@ -99,9 +100,9 @@ def handlers(tools, count):
         raise BenchError("calltap is not built")
     build_folder = os.path.dirname(os.path.dirname(os.path.dirname(tools.calltap)))
     own = build(build_folder, "calltap", "gcc", ["-DHANDLERS", "-fpatchable-function-entry=5"])
-    variants = [Variant("calltap", [own, "2000000"], {"BENCH_TOOL": tools.calltap}),
+    variants = [Variant("calltap", [own, CALLS], {"BENCH_TOOL": tools.calltap}),
                 tools.record("leaf", ["1000000"], "function_graph")]
-    more, errors = peers(build_folder, "2000000")
+    more, errors = peers(build_folder, CALLS)
     results, failed = rounds(variants + more, count, sources.scratch())
     errors.update(failed)
     if "calltap" not in results:
