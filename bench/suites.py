@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import attaching
+import beside
 import handling
 import sources
 from measure import BenchError, Row, Variant, median, rounds, run, smallest
@@ -270,6 +271,7 @@ SUITES = {
     "start": (start, "starting under trace"),
     "attach": (attaching.attach, "attaching to a program that runs, and leaving it: smallest / median"),
     "handlers": (handling.handlers, "handlers of a program's own, in a tight loop around a tiny function"),
+    "instances": (beside.instances, "a tiny function in a tight loop, recorded by a session, a further instance of it, or both"),
     "memory": (memory, "memory of the agent"),
     "size": (size, "bytes a call"),
     "readers": (readers, "reading a trace"),
