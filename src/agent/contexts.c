@@ -50,7 +50,7 @@ int sigaltstack(const stack_t *stack, stack_t *old)
 	if (ret || !stack)
 		return ret;
 	if (made.ss_flags & SS_DISABLE)
-		probe_stack_disable(&probe_thread);
+		probe_stack_disable(probe_self());
 	else if (probe_context.enabled)
 		probe_stack_made(lo, lo + made.ss_size, true);
 	return 0;

@@ -13,14 +13,13 @@
 
 #define PAGE 4096ul
 
+/* For stubs that test the gate: it is as far from the thread pointer in every thread. */
 static int64_t tls_gate_offset(void)
 {
-	const uint64_t *gate = probe_context.tree_filter ? &probe_thread.tree_gate : &probe_thread.gate;
-	uint64_t thread_pointer;
+	const struct probe_thread *thread = probe_self();
+	const uint64_t *gate = probe_context.tree_filter ? &thread->tree_gate : &thread->gate;
 
-	/* The offset is the same in every thread: initial-exec. */
-	thread_pointer = (uint64_t)__builtin_thread_pointer();
-	return (int64_t)((uint64_t)gate - thread_pointer);
+	return (int64_t)((uint64_t)gate - (uint64_t)__builtin_thread_pointer());
 }
 
 static void region_add(const struct patch_region *region)

@@ -14,18 +14,18 @@
 void agent_name_refresh(void)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
-	struct ring_writer *writer = probe_thread.writer;
+	struct ring_writer *writer = probe_self()->writer;
 
 	if (!wiped || !wiped->alive || probe_context.shared.quiet)
 		return;
 	if (writer->ring)
 		ring_rename(writer);
-	probe_share_begin(&probe_thread);
+	probe_share_begin(probe_self());
 	for (unsigned i = 1; i < PROBE_SETS; i++)
-		if (wiped->sets[i].on && probe_thread.further[i - 1].generation == wiped->sets[i].on &&
-		    probe_thread.further[i - 1].writer->ring)
-			ring_rename(probe_thread.further[i - 1].writer);
-	probe_share_end(&probe_thread);
+		if (wiped->sets[i].on && probe_self()->further[i - 1].generation == wiped->sets[i].on &&
+		    probe_self()->further[i - 1].writer->ring)
+			ring_rename(probe_self()->further[i - 1].writer);
+	probe_share_end(probe_self());
 }
 
 int pthread_setname_np(uint64_t thread, const char *name)

@@ -53,13 +53,11 @@ static int release_frames(const struct told *told, uint32_t *frames)
 static void renew_threads(const struct told *told)
 {
 	const uint64_t *pointers = told->threads.list;
-	/* The offset is the same in every thread: initial-exec. */
-	uint64_t offset = (uint64_t)&probe_thread - (uint64_t)__builtin_thread_pointer();
 
 	for (size_t i = 0; i < told->threads.count; i++) {
-		struct probe_thread *thread = (struct probe_thread *)(pointers[i] + offset);
+		struct probe_thread *thread = (struct probe_thread *)arch_block_of(pointers[i], probe_self());
 
-		if (probe_thread_is_one(thread))
+		if (thread && probe_thread_is_one(thread))
 			probe_thread_renew(thread);
 	}
 }

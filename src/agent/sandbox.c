@@ -165,7 +165,7 @@ static bool judge(struct agent_shut *shut, const void *program)
 /* Later, no more of this can be made: the mirror of this thread's stack as far as it may grow, and its ring. */
 static void provide(void)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	uint64_t here = (uint64_t)__builtin_frame_address(0), limit[2] = {0, 0}, size;
 
 	if (!probe_thread_attach(thread) || !probe_stack_settle(thread, here))
@@ -301,10 +301,10 @@ void agent_clock_lost(void)
 	if (at_work && !agent_control_leave(AGENT_END, true))
 		probe_context.enabled = 0; /* the sites stay, and lead to recorders that ask for no time */
 	/* If recording was over already, there may still be frames from before. */
-	for (stack = probe_thread.stack; stack && stacks++ < STACKS_MAX; stack = stack->from) {
+	for (stack = probe_self()->stack; stack && stacks++ < STACKS_MAX; stack = stack->from) {
 		unhook(stack, from);
 		from = 0;
 	}
-	probe_thread.granule = PROBE_NO_GRANULE; /* the fast path is not for it any more */
-	probe_thread.stack = &probe_stack_none;
+	probe_self()->granule = PROBE_NO_GRANULE; /* the fast path is not for it any more */
+	probe_self()->stack = &probe_stack_none;
 }

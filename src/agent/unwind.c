@@ -49,7 +49,7 @@ static void note_forced(uint64_t pc, const struct dl_find_object *found, uint64_
 	if (asking < (uint64_t)found->dlfo_map_start || asking >= (uint64_t)found->dlfo_map_end ||
 	    !probe_context.enabled || !agent_is_in(pc, found->dlfo_link_map, "_Unwind_ForcedUnwind"))
 		return;
-	stack = probe_stack_find(&probe_thread, (uint64_t)__builtin_frame_address(0));
+	stack = probe_stack_find(probe_self(), (uint64_t)__builtin_frame_address(0));
 	if (stack)
 		probe_stack_ends(stack);
 }

@@ -101,7 +101,7 @@ static int refuse(struct probe_thread *thread, struct probe_stack *stack, uint64
  */
 static bool is_timed(uint64_t slot)
 {
-	return probe_context.timed && (slot >> GRANULE_BITS == probe_thread.timed || probe_timed_is_covered(slot));
+	return probe_context.timed && (slot >> GRANULE_BITS == probe_self()->timed || probe_timed_is_covered(slot));
 }
 
 /* The frame is entered now; it is not in its chain yet, or goes on under another name. */
@@ -198,7 +198,7 @@ static void count_depth(struct probe_thread *thread, uint64_t slot)
 
 int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	uint64_t came;
 	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
 
@@ -217,13 +217,13 @@ int probe_graph_entry_full(uint64_t slot, uint32_t word, const uint64_t *ret)
 	int refused = probe_graph_entry(slot, word, ret);
 
 	if (!refused)
-		count_depth(&probe_thread, slot);
+		count_depth(probe_self(), slot);
 	return refused;
 }
 
 int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	uint64_t came;
 	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
 
@@ -244,7 +244,7 @@ int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 
 int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	uint64_t came;
 	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
 
@@ -294,7 +294,7 @@ static bool hide_frame(struct probe_thread *thread, struct probe_stack *stack, u
 
 int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	uint64_t came;
 	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
 
@@ -334,7 +334,7 @@ static void pop_frame(struct probe_thread *thread, uint64_t slot, uint64_t *ret)
 
 void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 
 	if (probe_can_record(thread)) {
 		depart(thread, slot, word);
@@ -348,7 +348,7 @@ void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 
 void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 
 	if (probe_can_record(thread)) {
 		depart(thread, slot, word);
@@ -364,7 +364,7 @@ void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 /* The time of a frame that was entered while there were no triggers is not known. */
 static void tell_left(uint64_t slot, uint32_t word)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 
 	if (probe_context.timed && !probe_context.profile && probe_timed_is_covered(slot) && probe_can_record(thread))
 		probe_trigger_left(thread, frames_id(word), *arch_entered(slot), arch_clock());
@@ -384,7 +384,7 @@ void probe_trigger_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 
 void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 
 	if (probe_can_record(thread)) {
 		depart(thread, slot, word);
@@ -396,7 +396,7 @@ void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret)
 
 void probe_call(uint64_t caller, uint32_t word)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 
 	if (probe_can_record(thread))
 		probe_record(thread, CALLTAP_REC_CALL, frames_id(word), 2, caller);

@@ -202,8 +202,8 @@ static bool begin(struct probe_thread *thread, struct probe_handled *handled)
 
 static void end(struct probe_handled *handled)
 {
-	if (probe_thread.running == handled)
-		end_running(&probe_thread);
+	if (probe_self()->running == handled)
+		end_running(probe_self());
 }
 
 /* Room for the vector registers, if a handler that is to be called wants it. */
@@ -247,7 +247,7 @@ static void take_tail(struct probe_handled *handled)
 
 uint64_t probe_handled_enter(struct probe_handled *handled, uint32_t how)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	uint32_t who, id;
 	bool begun;
 
@@ -396,8 +396,8 @@ int probe_handled_entered(struct probe_handled *handled)
 	int refused = 1;
 
 	if ((handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_CALL) {
-		if (handled->wants & INSTANCES_WHO && probe_can_record(&probe_thread))
-			probe_instances_call(&probe_thread, word, *slot_of(handled));
+		if (handled->wants & INSTANCES_WHO && probe_can_record(probe_self()))
+			probe_instances_call(probe_self(), word, *slot_of(handled));
 		end(handled);
 		return 0;
 	}
@@ -437,7 +437,7 @@ uint64_t probe_handled_leave(struct probe_handled *handled, uint32_t how)
 	handled->wants = (uint32_t)within;
 	handled->generation = (uint32_t)(within >> 32);
 	handled->call.data = *arch_entered(slot);
-	begun = handled->wants & ~(uint32_t)HW_SESSION && begin(&probe_thread, handled);
+	begun = handled->wants & ~(uint32_t)HW_SESSION && begin(probe_self(), handled);
 	record_exit(handled->wants, slot, handled->tail_word, slot_of(handled));
 	if (begun)
 		handled->left = handled->wants & ~(uint32_t)HW_SESSION;
@@ -454,7 +454,7 @@ int probe_handled_left(struct probe_handled *handled)
 
 void probe_handled_jump(uint64_t sp)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	uint64_t running = (uint64_t)thread->running;
 	const struct probe_stack *stack;
 
@@ -472,8 +472,8 @@ int probe_handled_unwound(int version, int actions, uint64_t exception_class, vo
 	(void)exception_class;
 	(void)exception;
 	(void)context;
-	if (actions & UNWIND_CLEANUP && probe_thread.running)
-		end_running(&probe_thread);
+	if (actions & UNWIND_CLEANUP && probe_self()->running)
+		end_running(probe_self());
 	return UNWIND_CONTINUE;
 }
 
@@ -488,7 +488,7 @@ static bool is_whole(const struct probe_handled *handled)
 
 struct probe_handled *probe_handled_faulted(uint64_t sp)
 {
-	struct probe_handled *handled = probe_thread.running;
+	struct probe_handled *handled = probe_self()->running;
 
 	if (!handled || sp >= (uint64_t)handled || (uint64_t)handled - sp > FAULT_REACH)
 		return NULL;

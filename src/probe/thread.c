@@ -20,6 +20,8 @@ _Static_assert(offsetof(struct probe_thread, timed) == PT_TIMED, "profile.S");
 _Static_assert(offsetof(struct probe_thread, table) == PT_TABLE, "profile.S");
 _Static_assert(offsetof(struct probe_thread, running) == PT_RUNNING, "handlers.S");
 _Static_assert(offsetof(struct probe_thread, runs) == PT_RUNS, "handlers.S");
+_Static_assert(offsetof(struct probe_thread, tree_gate) == PT_TREE_GATE, "gated.S");
+_Static_assert(offsetof(struct probe_context, tree_filter) == PC_TREE_FILTER, "gated.S");
 _Static_assert(offsetof(struct probe_context, enabled) == PC_ENABLED, "handlers.S");
 
 #define DEPTH_MAX     1024     /* bytes of stack that slow paths take at the most */
@@ -366,11 +368,11 @@ static bool open_quietly(struct ring_writer *writer, unsigned words)
 {
 	bool open;
 
-	if (__atomic_exchange_n(&probe_thread.opening, 1, __ATOMIC_RELAXED))
+	if (__atomic_exchange_n(&probe_self()->opening, 1, __ATOMIC_RELAXED))
 		return false;
 	open = open_next(writer, words);
 	__atomic_signal_fence(__ATOMIC_RELEASE);
-	__atomic_store_n(&probe_thread.opening, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&probe_self()->opening, 0, __ATOMIC_RELAXED);
 	return open;
 }
 

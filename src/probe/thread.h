@@ -14,6 +14,7 @@
 #include <calltap/abi/profile.h>
 #include <probe/stacks.h>
 #include <ring/writer.h>
+#include <thread_block.h>
 
 #define PROBE_ARENAS  32
 #define PROBE_RINGS   (PROBE_ARENAS * CALLTAP_ARENA_RINGS)
@@ -44,7 +45,7 @@ struct probe_share {
 	uint32_t depth;		    /* open frames that it has */
 };
 
-/* Starts as PROBE_THREAD_NEW in every thread; entry.S and its like know the first eight (offsets.h). */
+/* Starts as PROBE_THREAD_NEW in every thread; entry.S and its like know the first nine (offsets.h). */
 struct probe_thread {
 	struct ring_writer *writer;    /* never NULL: the nil writer until the thread holds a ring */
 	uint64_t granule;	       /* slots in this granule of addresses have a mirror (mirror.c) */
@@ -74,6 +75,12 @@ struct probe_thread {
 extern struct ring_writer probe_writer_none __attribute__((visibility("hidden")));
 extern struct probe_table probe_table_none __attribute__((visibility("hidden")));
 extern __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The calling thread's. */
+static inline struct probe_thread *probe_self(void)
+{
+	return arch_thread_block(probe_thread);
+}
 
 /* The rings of one instance; set 0 is the session's. */
 struct probe_set {

@@ -35,7 +35,7 @@ static void tell_threw(struct probe_thread *thread, const struct probe_stack *st
 
 int probe_frame_unwound(int version, int actions, uint64_t exception_class, void *exception, void *context)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	uint64_t here = (uint64_t)__builtin_frame_address(0);
 	struct probe_stack *stack;
 
@@ -83,7 +83,7 @@ static void drop_for_jump(struct probe_thread *thread, struct probe_stack *stack
 
 void probe_jump(uint64_t sp)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	struct probe_stack *stack, *target;
 
 	probe_handled_jump(sp);
@@ -121,7 +121,7 @@ static void give_up(struct probe_thread *thread, struct probe_stack *stack)
 
 void probe_stack_made(uint64_t lo, uint64_t hi, bool is_signal)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	uint32_t kind = is_signal ? STACK_SIGNAL : 0;
 	struct probe_stack *old;
 

@@ -89,6 +89,11 @@ enum arch_entry {
 	ARCH_ENTRY_HANDLED,
 	ARCH_EXIT_HANDLED,
 	ARCH_CALL_HANDLED,
+	ARCH_GATED_FAST, /* from here on: where stubs do not test the gate (thread_block.h) */
+	ARCH_GATED_FULL,
+	ARCH_GATED_NOTREE,
+	ARCH_GATED_PROFILE,
+	ARCH_GATED_TIMED,
 	ARCH_ENTRIES
 };
 extern const uintptr_t arch_entry_table[ARCH_ENTRIES];
@@ -110,10 +115,15 @@ ARCH_RECORDER(arch_exit_trigger_full);
 ARCH_RECORDER(arch_entry_handled);
 ARCH_RECORDER(arch_exit_handled);
 ARCH_RECORDER(arch_call_handled);
+ARCH_RECORDER(arch_gated_fast);
+ARCH_RECORDER(arch_gated_full);
+ARCH_RECORDER(arch_gated_notree);
+ARCH_RECORDER(arch_gated_profile);
+ARCH_RECORDER(arch_gated_timed);
 #undef ARCH_RECORDER
 
 /* Bytes at the start of a stub region that hold the pointer table. */
-#define ARCH_REGION_HEAD 128
+#define ARCH_REGION_HEAD 192
 
 /* A stub of that site (CALLTAP_SITE_* flags) enters and leaves by these. */
 enum arch_entry arch_entry_of(uint16_t flags);

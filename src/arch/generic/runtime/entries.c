@@ -5,6 +5,7 @@
  */
 #include <arch.h>
 #include <calltap/abi/control.h>
+#include <thread_block.h>
 
 const uintptr_t arch_entry_table[ARCH_ENTRIES] = {
 	[ARCH_ENTRY_FAST] = (uintptr_t)arch_entry_fast,
@@ -23,9 +24,15 @@ const uintptr_t arch_entry_table[ARCH_ENTRIES] = {
 	[ARCH_ENTRY_HANDLED] = (uintptr_t)arch_entry_handled,
 	[ARCH_EXIT_HANDLED] = (uintptr_t)arch_exit_handled,
 	[ARCH_CALL_HANDLED] = (uintptr_t)arch_call_handled,
+	[ARCH_GATED_FAST] = ARCH_GATED(arch_gated_fast),
+	[ARCH_GATED_FULL] = ARCH_GATED(arch_gated_full),
+	[ARCH_GATED_NOTREE] = ARCH_GATED(arch_gated_notree),
+	[ARCH_GATED_PROFILE] = ARCH_GATED(arch_gated_profile),
+	[ARCH_GATED_TIMED] = ARCH_GATED(arch_gated_timed),
 };
+_Static_assert(sizeof(arch_entry_table) <= ARCH_REGION_HEAD, "it is the head");
 
-enum arch_entry arch_entry_of(uint16_t flags)
+static enum arch_entry ungated_entry_of(uint16_t flags)
 {
 	if (flags & CALLTAP_SITE_HANDLED)
 		return flags & CALLTAP_SITE_CALL ? ARCH_CALL_HANDLED : ARCH_ENTRY_HANDLED;
@@ -40,6 +47,28 @@ enum arch_entry arch_entry_of(uint16_t flags)
 	if (flags & CALLTAP_SITE_PROFILE)
 		return ARCH_ENTRY_PROFILE;
 	return flags & CALLTAP_SITE_TIMED ? ARCH_ENTRY_TIMED : ARCH_ENTRY_FAST;
+}
+
+enum arch_entry arch_entry_of(uint16_t flags)
+{
+	enum arch_entry entry = ungated_entry_of(flags);
+
+	if (ARCH_GATES_IN_STUBS || !(flags & CALLTAP_SITE_GATED))
+		return entry;
+	switch (entry) {
+	case ARCH_ENTRY_FAST:
+		return ARCH_GATED_FAST;
+	case ARCH_ENTRY_FULL:
+		return ARCH_GATED_FULL;
+	case ARCH_ENTRY_NOTREE:
+		return ARCH_GATED_NOTREE;
+	case ARCH_ENTRY_PROFILE:
+		return ARCH_GATED_PROFILE;
+	case ARCH_ENTRY_TIMED:
+		return ARCH_GATED_TIMED;
+	default: /* those that no tracer gates */
+		return entry;
+	}
 }
 
 enum arch_entry arch_exit_of(uint16_t flags)

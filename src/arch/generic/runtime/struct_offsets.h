@@ -8,14 +8,15 @@
 #define ARCH_GENERIC_RUNTIME_STRUCT_OFFSETS_H
 
 /* struct probe_thread */
-#define PT_WRITER  0
-#define PT_GRANULE 8
-#define PT_STACK   16
-#define PT_GATE	   24
-#define PT_TIMED   32
-#define PT_TABLE   40
-#define PT_RUNNING 48
-#define PT_RUNS	   56
+#define PT_WRITER    0
+#define PT_GRANULE   8
+#define PT_STACK     16
+#define PT_GATE	     24
+#define PT_TIMED     32
+#define PT_TABLE     40
+#define PT_RUNNING   48
+#define PT_RUNS	     56
+#define PT_TREE_GATE 64
 
 /* struct probe_stack */
 #define PS_TOP 0
@@ -31,7 +32,8 @@
 #define RW_RING	   40
 
 /* struct probe_context */
-#define PC_ENABLED 80
+#define PC_TREE_FILTER 68
+#define PC_ENABLED     80
 
 /* struct probe_table */
 #define TB_FUNCTIONS 0

@@ -62,6 +62,9 @@ arch_entry_to_c:
 	test	%eax, %eax
 	jz	.Lentry_done
 	/* Not traced: go to the body with the return address still in S. */
+	.globl	arch_entry_untraced		/* for gated.S: registers saved */
+	.hidden	arch_entry_untraced
+arch_entry_untraced:
 	leave_stub 48, %rsp
 	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	lea	16(%rsp), %rsp			/* = S */

@@ -9,6 +9,7 @@
 #include <base/mem.h>
 #include <calltap/abi/control.h>
 #include <calltap/abi/record.h>
+#include <thread_block.h>
 
 _Static_assert(ARCH_EXIT_HANDLED == 14, "arch_stub_is_handled()");
 
@@ -23,7 +24,7 @@ size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct
 	uint64_t body = site->address + site->body_off;
 	uint64_t entry = region + arch_entry_of(site->flags) * sizeof(uint64_t);
 
-	if (site->flags & CALLTAP_SITE_GATED) {
+	if (ARCH_GATES_IN_STUBS && site->flags & CALLTAP_SITE_GATED) {
 		x86_put_cmp_fs_sp(&out, (int32_t)tls_gate);
 		x86_put_jcc(&out, X86_B, body);
 	}

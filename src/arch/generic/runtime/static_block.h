@@ -1,0 +1,34 @@
+/*
+ * Where a thread's block is, with the agent there from a program's start, or
+ * with a loader that has room in static TLS for it: at the same distance from
+ * every thread's pointer (initial-exec).  Stubs may then test words of it.
+ *
+ * Included by each CPU's thread_block.h.  Contexts: probe, control.
+ */
+#ifndef ARCH_GENERIC_RUNTIME_STATIC_BLOCK_H
+#define ARCH_GENERIC_RUNTIME_STATIC_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 1: a gated stub tests the gate; 0: it calls a recorder that does, as ARCH_GATED says. */
+#define ARCH_GATES_IN_STUBS 1
+#define ARCH_GATED(name)    0
+
+/* The calling thread's copy of the agent's one thread-local variable. */
+#define arch_thread_block(variable) (&(variable))
+
+/* Before all else, by the constructor; musl: libc is musl's.  False: threads have no block. */
+static inline bool arch_block_init(bool musl)
+{
+	(void)musl;
+	return true;
+}
+
+/* Another thread's, by its pointer and the caller's own block; 0 = it has none. */
+static inline uint64_t arch_block_of(uint64_t pointer, const void *own)
+{
+	return pointer + ((uint64_t)own - (uint64_t)__builtin_thread_pointer());
+}
+
+#endif
