@@ -163,6 +163,7 @@ struct agent {
 	uint64_t objects_seen;	/* digest of the link map at the last report */
 	struct r_debug *loader; /* what it tells debuggers, NULL = nothing */
 	bool musl;		/* libc is musl's */
+	bool no_blocks;		/* threads have no memory of their own for us */
 	struct agent_sites sites[PROBE_REGIONS];
 	uint32_t sites_count;
 	int (*next_find_object)(void *pc, void *result);

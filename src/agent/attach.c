@@ -71,6 +71,8 @@ static int begin(struct calltap_attach *attach)
 {
 	long tid;
 
+	if (agent.no_blocks)
+		return refuse(attach, -ENOTSUP, "its threads have no thread-local memory for the agent");
 	if (has_control_thread())
 		return refuse(attach, -EBUSY, "it is traced already, or was until a moment ago");
 	if (has_other_pages() || arch_in_valgrind())

@@ -116,7 +116,12 @@ static int take(const struct calltap_pointer *asked, uint64_t base, bool fresh)
 
 	if (known && known->led && !fresh)
 		return 0;
-	if (made.kind == CALLTAP_POINTER_SYMBOL)
+	/* musl's loader tells us of an object when it has bound it, and not before. */
+	if (agent.musl && made.kind == CALLTAP_POINTER_SYMBOL)
+		return 0;
+	if (agent.musl && fresh)
+		made.led = write_word(&made);
+	else if (made.kind == CALLTAP_POINTER_SYMBOL)
 		made.led = write_symbol(&made, base);
 	else
 		made.led = fresh; /* by the loader, which finds our symbol */

@@ -129,6 +129,7 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	(void)argc;
 	(void)argv;
 	find_loader();
+	agent.no_blocks = !arch_block_init(agent.musl);
 	agent.late = agent_is_last();
 	agent_unwind_init();
 	agent_names_init();
@@ -136,7 +137,7 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	agent_calls_init();
 	agent_contexts_init();
 	/* By dlopen: the program runs, and whatever the environment says was said to another image (attach.c). */
-	if (agent.late)
+	if (agent.late || agent.no_blocks)
 		return;
 	environment = (char **)environment_of(environment);
 	session = environment_value(environment, CALLTAP_ENV_SESSION);

@@ -230,7 +230,7 @@ static int enter(uint64_t slot, uint32_t word, uint32_t own, const uint64_t *ret
 
 int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	struct probe_stack *stack = thread->stack;
 	uint64_t top = stack->top, gate = probe_context.tree_filter ? thread->tree_gate : thread->gate, flags;
 	uint32_t word = probe_instances_word(id, who), own = who & CALLTAP_HANDLED_RECORD;
@@ -253,7 +253,7 @@ int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who)
 
 void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who)
 {
-	struct probe_thread *thread = &probe_thread;
+	struct probe_thread *thread = probe_self();
 	struct probe_stack *stack = thread->stack;
 	uint64_t link = *arch_link(slot);
 

@@ -125,7 +125,7 @@ def compile_program(cpu, build, source, output, sites=True, flags=()):
     if source == "library.c" and kind == "nop-mcount":
         kind = "mcount-loc"  # a library is position-independent code
     cxx = source.endswith(".cc")
-    command = cpu.compiler({"gcc": "g++", "clang": "clang++"}[compiler] if cxx else {"musl": "musl-gcc"}.get(compiler, compiler))
+    command = cpu.compiler({"gcc": "g++", "clang": "clang++"}.get(compiler, compiler) if cxx else compiler)
     command += ["-I" + os.path.join(PROGRAMS, "cpu", cpu.name)]
     if compiler == "musl":  # the kernel's headers, behind its own
         command += ["-idirafter", "/usr/include", "-idirafter", f"/usr/include/{cpu.triplet}"]

@@ -22,9 +22,9 @@ class Cpu:
         self.environment = {} if self.native else {"QEMU_LD_PREFIX": self.sysroot, **(environment or {})}
 
     def compiler(self, name):
-        """The command that compiles for this CPU: gcc, g++, clang or clang++."""
+        """The command that compiles for this CPU: gcc, g++, clang or clang++; or gcc for musl, on this machine's CPU."""
         if self.native:
-            return [name]
+            return ["musl-gcc" if name == "musl" else name]
         if name.startswith("clang"):
             return [name, f"--target={self.triplet}", "--gcc-toolchain=/usr"]
         return [f"{self.triplet}-{name}"]

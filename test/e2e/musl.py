@@ -1,11 +1,23 @@
-"""Programs that link musl: the cases of other modules that say what is special to a libc, with programs by musl-gcc."""
+"""Programs that link musl: cases of other modules that say what is special to a libc, with programs by musl-gcc, and what
+is special to musl."""
+import json
 import os
 import shutil
+import signal
 
+import attach
 import builds
+import flight
+import idle
+import instances
 import jumps
+import profiling
 import programs
+import steer
+import watch
+from endings import wait_for
 from harness import Skip, expect
+from steering import Program, Tool, clean, look
 
 
 def by_musl(test):
@@ -38,10 +50,116 @@ def record_old(case):
     expect("older than 1.1.22" in traced.stderr, f"no reason is given: {traced.stderr.strip()}")
 
 
+def attach_old(case):
+    """The same when it runs already."""
+    class Old(Program):
+        def __init__(self, flags):  # pylint: disable=super-init-not-called
+            self.start(case, [case.program("attachee.c", variant="-old", flags=flags)])
+    with Old(old_loader(case)) as program:
+        outcome = case.run([case.tool, "attach", str(program.pid)])
+        expect(outcome.status == 2 and "older than 1.1.22" in outcome.stderr, f"status {outcome.status}: {outcome.stderr}")
+        program.end()
+
+
+def called_with(case, *options):
+    """Functions of attachee.c that are called with these options, and how deep: {(name, depth)}."""
+    with Program(case) as program:
+        before = look(program)
+        with Tool(case, program, *options) as tool:
+            tool.records(2000)
+            tool.detach()
+        clean(program, before)
+        program.end()
+    done = case.run([case.tool, "graph", "--json", "--min-percent", "0", "-i", case.trace_path])
+    expect(done.status == 0, done.stderr)
+    nodes = {node["id"]: node for node in json.loads(done.stdout)["nodes"]}
+
+    def path(node):
+        above = nodes.get(node["parent"])
+        return (path(above) if above and above["calls"] else ()) + (node["function"],)
+    return {path(node) for node in nodes.values() if node["calls"]}
+
+
+def gates(case):
+    """Filters by call graph, and a limit of depth: where stubs cannot test the thread's gate, their recorders do."""
+    trees = called_with(case, "-g", "recurse")
+    expect({path[0] for path in trees} == {"recurse"} and ("recurse", "leaf_1") in trees, f"-g recurse: {trees}")
+    rest = called_with(case, "--no-graph", "recurse")
+    expect(("once", "leaf_1") in rest and not any("recurse" in path for path in rest), f"--no-graph recurse: {rest}")
+    flat = called_with(case, "--max-depth", "2")
+    expect(("once", "leaf_1") in flat and max(map(len, flat)) == 2, f"--max-depth 2: {flat}")
+    both = called_with(case, "-g", "once", "--no-graph", "recurse", "--max-depth", "3")
+    expect(("once", "jump", "leave") in both and max(map(len, both)) == 3 and {path[0] for path in both} == {"once"} and
+           not any("recurse" in path for path in both), f"all three: {both}")
+
+
+class Waiting(Program):
+    """test/prog/waiting.c: all threads wait for a lock, none for an event."""
+
+    def __init__(self, case, count):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("waiting.c"), case.program("library.c"), str(count)])
+
+    def load(self, times):
+        os.kill(self.pid, signal.SIGUSR1)
+        wait_for(self.output, f"loaded {times}")
+
+    def printed(self):
+        return "".join(line for line in super().printed().splitlines(True) if not line.startswith("loaded"))
+
+
+def all_wait(case):
+    """No thread waits for an event: that it holds no lock is seen by its stack.  Threads and libraries that come later
+    are traced, and those that came between two attachments."""
+    with Waiting(case, 3) as program:
+        for times in range(1, 6, 2):
+            before = look(program)
+            with Tool(case, program, "--allow-no-match", wait=False) as tool:
+                tool.wait()
+                program.load(times)
+                tool.detach()
+            called = set(case.trace().called())
+            expect({"load", "leave", "library_answer", "helper"} <= called, f"attachment {times}: {called}")
+            expect(times > 1 or "library_opened" in called, "the constructor of a later library is not traced")
+            clean(program, before)
+            program.load(times + 1)
+        program.end()
+
+
+def hidden(case):
+    """A handler has interrupted the allocator and waits for events: its thread is left alone until it goes on, and where
+    there is no other, the tool says so."""
+    class Hiding(Program):
+        def __init__(self):  # pylint: disable=super-init-not-called
+            self.start(case, [case.program("hiding.c")])
+    with Hiding() as program:
+        before = look(program)
+        for _ in range(2):
+            outcome = case.run([case.tool, "attach", "--duration", "100ms", "-o", case.trace_path, str(program.pid)])
+            expect(outcome.status == 0 or "try again" in outcome.stderr, f"status {outcome.status}: {outcome.stderr}")
+            clean(program, before)
+        program.end()
+
+
 RECORDED = {name: programs.CASES[name] for name in ("calls", "forks", "signals", "jumps", "threads", "descriptors", "loads",
                                                     "tails", "storm", "vforks", "recurse")}
 RECORDED |= {name: jumps.CASES[name] for name in ("longjumps", "sigroutine", "altstacks", "altstacks-end", "first-handler")}
+RECORDED |= {name: profiling.SINGLE[name] for name in ("profile_threads", "profile_forks", "profile_handlers")}
+ATTACHED = {name: test for module, names in (
+    (attach, ("attach", "attach-interrupted", "attach-program-ends", "attach-program-killed", "attach-tool-killed",
+              "attach-tool-killed-early", "attach-many-threads", "attach-preloaded", "attach-again", "attach-twice")),
+    (steer, ("steer-set-attached", "steer-off-and-on", "steer-takes-effect", "steer-snapshot", "steer-detach",
+             "steer-stopped")),
+    (flight, ("flight-attached",)),
+    (watch, ("watch-top-attached-screen", "watch-top-crash", "watch-live-reader-gone")),
+    (instances, ("instances-again", "instances-killed")),
+    (idle, ("idle-attached-again",)),
+) for name, test in {**getattr(module, "CASES", {}), **module.SINGLE}.items() if name in names}
 SINGLE = {
-    **{f"musl-{name}": by_musl(test) for name, test in RECORDED.items()},
+    **{f"musl-{name}": by_musl(test) for name, test in (RECORDED | ATTACHED).items()},
     "musl-old": by_musl(record_old),
+    "musl-attach-old": by_musl(attach_old),
+    "musl-attach-many-times": by_musl(attach.many_times(50)),
+    "musl-attach-gates": by_musl(gates),
+    "musl-attach-all-wait": by_musl(all_wait),
+    "musl-attach-hidden": by_musl(hidden),
 }

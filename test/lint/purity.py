@@ -4,7 +4,8 @@
 Objects of the rooms ring, probe and arch (run-time part) may call nothing outside themselves (so no helper of the
 compiler's, either), use no dynamic TLS and touch no floating-point or vector register; the agent's library needs no
 other library, exports only what its version script lists, and leaves undefined only the symbols in agent-symbols.txt
-beside this file.
+beside this file.  The agent for programs that link musl is to have no static TLS, which musl's loader refuses to what
+comes later; one object finds its variable, which is the first of the library's.
 `--build DIR` names the build directory (default: build)."""
 import json
 import os
@@ -20,6 +21,7 @@ PURE = ("ring", "probe", "arch")
 TARGET_ROOMS = ("base", "arch", "ring", "probe", "patch", "tracers", "agent")
 LINKER_SYMBOLS = {"_GLOBAL_OFFSET_TABLE_", "__ehdr_start", "_DYNAMIC"}
 DYNAMIC_TLS = re.compile(r"R_\w+?_(TLS_?GD|TLS_?LD|TLS_?DESC|TLS_DTP|DTP|GOTPC32_TLSDESC)\w*\b")
+STATIC_TLS = re.compile(r"R_\w+?_(GOTTPOFF|TPOFF)\w*\b")
 MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
 # What objdump prints of floating-point and vector registers, and of instructions that touch them without naming one.
 VECTOR = {
@@ -31,6 +33,8 @@ VECTOR = {
 NO_OPERAND = re.compile(r"^ *[0-9a-f]+:|\b[0-9a-f]+ <[^>]*>|(?:#|//).*")  # address, target of a branch, comment
 SYMBOL_LIST = os.path.join(lint.ROOT, "test", "lint", "agent-symbols.txt")
 AGENT = "libcalltap-agent.so"
+MUSL = "libcalltap-agent-musl.so"
+FINDS_BLOCK = os.path.join("src", "arch", "x86_64", "runtime", "dynamic_tls", "find.S")
 
 
 def build_dir(root):
@@ -49,8 +53,9 @@ def tool(name, cpu):
     return name if cpu == platform.machine() else f"{cpu}-linux-gnu-{name}"
 
 
-def own_objects(root, build):
-    """{source: object file} of what the build compiled for its own agent, from its compilation database."""
+def own_objects(root, build, musl=False):
+    """{source: object file} of what the build compiled for its own agent, or the one for musl, from its compilation
+    database."""
     found = {}
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         for entry in json.load(file):
@@ -58,6 +63,7 @@ def own_objects(root, build):
             output = os.path.join(entry["directory"], entry.get("output", ""))
             # The same source is built for tests, too: the agent's copy is the one that counts.
             shipped = os.path.relpath(output, build).startswith(os.path.join("src", "agent"))
+            shipped = shipped and ("-musl." in output) == musl
             if shipped and lint.room(source) in TARGET_ROOMS and os.path.isfile(output):
                 found[source] = output
     return found
@@ -80,7 +86,7 @@ def symbols(path, *options):
             yield match.group(1), match.group(2).split("@")[0]
 
 
-def check_object(source, path, defined):
+def check_object(source, path, defined, musl=False):
     findings = []
     cpu = cpu_of(path)
     for kind, name in symbols(path):
@@ -90,7 +96,10 @@ def check_object(source, path, defined):
     relocations = re.split(r"^Relocation section '", lint.run(["readelf", "-rW", path]).stdout, flags=re.M)
     code = "\n".join(section for section in relocations if not section.startswith(".rela.debug"))
     for match in DYNAMIC_TLS.finditer(code):
-        findings.append(f"{source}:1: ({cpu}) dynamic TLS ({match.group(0)}); build with -ftls-model=initial-exec")
+        if not (musl and source == FINDS_BLOCK and match.group(1) == "TLSGD"):
+            findings.append(f"{source}:1: ({cpu}) dynamic TLS ({match.group(0)}); build with -ftls-model=initial-exec")
+    for match in STATIC_TLS.finditer(code) if musl else ():
+        findings.append(f"{source}:1: ({cpu}) static TLS ({match.group(0)}); go by thread_block.h")
     function = ""
     for line in lint.run([tool("objdump", cpu), "-d", "--no-show-raw-insn", path]).stdout.splitlines():
         if line.endswith(">:"):
@@ -128,7 +137,17 @@ def check_library(path, exported, allowed):
     return findings
 
 
-def check_agent(root, library, built):
+def check_musl(path):
+    """What is special to the agent for musl."""
+    findings = [f"{os.path.basename(path)}:1: {match.group(0)}, which musl's loader refuses"
+                for match in STATIC_TLS.finditer(lint.run(["readelf", "-rW", path]).stdout)]
+    variables = re.findall(r": ([0-9a-f]+) .* TLS .* (\S+)$", lint.run(["readelf", "-sW", path]).stdout, re.M)
+    if [(int(value, 16), name) for value, name in variables] != [(0, "probe_thread")]:
+        findings.append(f"{os.path.basename(path)}:1: its thread-local variables are {variables}, not probe_thread at 0")
+    return findings
+
+
+def check_agent(root, library, built, musl=False):
     """One CPU's agent: its objects and the library."""
     pure = {source: path for source, path in built.items() if lint.room(source) in PURE}
     if not pure:
@@ -137,7 +156,8 @@ def check_agent(root, library, built):
     defined = {name for path in reachable for kind, name in symbols(path) if kind not in "Uw"}
     findings = []
     for source, path in sorted(pure.items()):
-        findings += check_object(source, path, defined)
+        findings += check_object(source, path, defined, musl)
+    findings += check_musl(library) if musl else []
     return findings + check_library(library, version_script_names(root), listed_symbols())
 
 
@@ -151,6 +171,10 @@ def check(root):
     if not os.path.exists(os.path.join(folder, AGENT)):
         return [f"{build}:1: the build holds no {AGENT}"]
     findings = check_agent(root, os.path.join(folder, AGENT), own_objects(root, build))
+    if os.path.exists(os.path.join(folder, MUSL)):
+        findings += check_agent(root, os.path.join(folder, MUSL), own_objects(root, build, musl=True), musl=True)
+    elif platform.machine() == "x86_64":
+        findings.append(f"{build}:1: the build holds no {MUSL}")
     for cpu in sorted(MACHINES.values()):
         library = os.path.join(folder, cpu, AGENT)
         if os.path.exists(library):
@@ -222,6 +246,19 @@ def self_test_cpu(cpu, folder):
     yield "library that is fit", check_library(alone, {"g"}, {"getpid"}), False
 
 
+def self_test_musl(folder):
+    """The same of what is special to the agent for musl."""
+    compiler = Compiler(folder, "x86_64")
+    text = PURE_TEXT.replace('extern int f(int *p, long d0) __attribute__((visibility("hidden")));',
+                             "static int f(int *p, long d0)\n{\n\treturn (int)(*p + d0);\n}")
+    yield "static TLS", check_object("a.c", compiler.make("a.o", text, "-c", "-fPIC"), {"g"}, musl=True), True
+    yield "library that musl refuses", check_musl(compiler.make("a.so", text, "-shared", "-fPIC", "-nostdlib")), True
+    text = "int f(int a);\nint f(int a)\n{\n\treturn a + 1;\n}\n"
+    yield "no TLS", check_object("a.c", compiler.make("a.o", text, "-c", "-fPIC"), {"f"}, musl=True), False
+    text = '__thread long probe_thread __attribute__((visibility("hidden"))) = 1;\n' + text
+    yield "library that musl takes", check_musl(compiler.make("a.so", text, "-shared", "-fPIC", "-nostdlib")), False
+
+
 def self_test():
     """On each CPU whose compiler is here, impure objects and libraries must be found, and pure ones pass."""
     wrong = []
@@ -229,7 +266,8 @@ def self_test():
         if not shutil.which(tool("gcc", cpu)):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            for label, found, bad in self_test_cpu(cpu, folder):
+            tries = [*self_test_cpu(cpu, folder), *(self_test_musl(folder) if cpu == "x86_64" else ())]
+            for label, found, bad in tries:
                 if bool(found) != bad:
                     wrong.append(f"self-test '{label}' on {cpu}: found {found}")
     return wrong

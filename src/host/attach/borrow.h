@@ -13,6 +13,7 @@ struct borrow {
 	pid_t pid, alive;
 	const char *what; /* is to be loaded, in a sentence */
 	bool library;	  /* no agent */
+	char file[1024];  /* that: the agent for the program's libc, or the library */
 	struct space space;
 	struct libs libs;
 	struct unwinder *unwinder;

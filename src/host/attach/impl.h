@@ -214,6 +214,8 @@ void unwinder_close(struct unwinder *unwinder);
 /* How many frames; *complete: the last is where the thread began. */
 size_t unwinder_frames(struct unwinder *unwinder, const struct stack_copy *copy, struct frame *frames, size_t max,
 		       bool *complete);
+/* Does the file of the code at pc say how to unwind from there?  Where not, frames are a guess by the frame pointer. */
+bool unwinder_has_rules(struct unwinder *unwinder, uint64_t pc);
 const char *unwinder_symbol(struct unwinder *unwinder, uint64_t pc);
 
 /* ---- libs.c: what the injection must know of the target's objects ---- */
@@ -237,7 +239,9 @@ struct libs {
 	struct attach_range *stays; /* code that is never unloaded */
 	size_t stays_count;
 	char *needed; /* names of the libraries that the program asks for, each with its NUL; an empty one ends them */
-	bool musl, is_static;
+	bool musl, old_musl, is_static;
+	struct attach_range libc; /* musl's code, and two functions of it */
+	uint64_t exit, thread_exit;
 	uint64_t load, load_error, errno_location;
 	uint32_t load_flags;
 	uint64_t entry;		   /* of an agent that is mapped, 0 = none */
@@ -257,6 +261,18 @@ uint64_t libs_symbol_value(int fd, const char *name);
 /* Whether a thread with this state can be borrowed; *why says what is against it, for a message. */
 bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t alive, const struct native_regs *regs,
 		    const struct stack_copy *copy, const char **why);
+
+/* Is there code of an object in which a thread may hold a lock, and is it that of a function which does? */
+bool safe_is_special(const struct libs *libs, uint64_t pc);
+bool safe_is_dangerous(const struct libs *libs, uint64_t pc);
+
+/* ---- musl.c ---- */
+
+/* Proof that the thread holds none of libc's locks.  *count: the frames of these that are no guess. */
+bool musl_holds_nothing(struct unwinder *unwinder, const struct libs *libs, pid_t alive, const struct stack_copy *copy,
+			const struct frame *frames, size_t *count);
+/* Or that it waits, or sleeps, as a thread does that holds none. */
+bool musl_waits(const struct libs *libs, pid_t alive, const struct native_regs *regs, const struct stack_copy *copy);
 
 /* ---- slack.c ---- */
 

@@ -78,8 +78,20 @@ static bool same_file(pid_t alive, const char *path)
 	       ours.st_dev == theirs.st_dev;
 }
 
-static int look_at_agent(struct borrow *borrow, const char *path, struct calltap_diag *diag)
+/* The one for the program's libc lies beside the one that records. */
+static void choose_file(struct borrow *borrow, const char *path)
 {
+	size_t stem = strlen(path);
+
+	if (borrow->libs.musl && !borrow->library && stem > 3 && !strcmp(path + stem - 3, ".so"))
+		snprintf(borrow->file, sizeof(borrow->file), "%.*s-musl.so", (int)stem - 3, path);
+	else
+		snprintf(borrow->file, sizeof(borrow->file), "%s", path);
+}
+
+static int look_at_file(struct borrow *borrow, struct calltap_diag *diag)
+{
+	const char *path = borrow->file;
 	int fd = program_open(path);
 
 	if (fd < 0)
@@ -131,8 +143,9 @@ static int prepare(struct borrow *borrow, const struct attach_options *options, 
 	ret = libs_refuse(&borrow->libs, borrow->pid, diag);
 	if (borrow->library)
 		borrow->libs.entry = 0; /* of an agent that is there: not meant */
+	choose_file(borrow, options->agent_path);
 	if (!ret && !borrow->libs.entry)
-		ret = look_at_agent(borrow, options->agent_path, diag);
+		ret = look_at_file(borrow, diag);
 	if (ret)
 		return ret;
 	borrow->errand.load = borrow->libs.load;
@@ -242,18 +255,18 @@ static int fill_in(const struct borrow *borrow, const struct attach_options *opt
 	};
 
 	snprintf(told.session, sizeof(told.session), "%s", options->session);
-	snprintf(told.agent, sizeof(told.agent), "%s", options->agent_path);
+	snprintf(told.agent, sizeof(told.agent), "%s", borrow->file);
 	if (borrow->errand.memfd) {
 		told.memfd = said->memfd;
 		snprintf(told.agent, sizeof(told.agent), "/proc/self/fd/%d", (int)said->memfd);
-		if (said->memfd < 0 || copy_agent(borrow, said->memfd, options->agent_path)) {
+		if (said->memfd < 0 || copy_agent(borrow, said->memfd, borrow->file)) {
 			if (set_state(borrow, CALLTAP_ATTACH_NONE))
 				return died(borrow, diag);
 			return calltap_diag_set(
 				diag, -ENOTSUP,
 				"process %d sees other files than this calltap and cannot be given %.200s in a memfd; "
 				"make it a file that it can open",
-				(int)borrow->pid, options->agent_path);
+				(int)borrow->pid, borrow->file);
 		}
 	}
 	if (memory_write(borrow->tid, borrow->errand.memory, &told, sizeof(told)) ||

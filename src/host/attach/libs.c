@@ -52,6 +52,26 @@ static bool is_unsafe_name(const char *name)
 	return false;
 }
 
+/*
+ * The same for musl alone: functions that hold its list of threads, or wait in what keeps mappings as they are, which
+ * its dlopen() takes, too.
+ */
+static bool is_unsafe_in_musl(const char *name)
+{
+	static const char *const parts[] = {
+		"pthread_exit", "thrd_exit",	"thrd_create", "pthread_key_delete", "tss_delete",
+		"barrier_wait", "mutex_unlock", "mtx_unlock",  "mutex_trylock",	     "mtx_trylock",
+		"attr_default", "membarrier",	"set_thread",
+	};
+
+	if (!strncmp(name, "set", 3) && (strstr(name, "id") || strstr(name, "groups") || strstr(name, "rlimit")))
+		return true;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strstr(name, parts[i]))
+			return true;
+	return false;
+}
+
 static Elf_Scn *find_section(Elf *elf, unsigned type, GElf_Shdr *header)
 {
 	Elf_Scn *section = NULL;
@@ -146,7 +166,7 @@ struct collect {
 	struct special *special;
 	uint64_t bias;
 	size_t room;
-	bool failed;
+	bool musl, failed;
 };
 
 static bool collect(void *context, const char *name, const GElf_Sym *symbol)
@@ -170,7 +190,7 @@ static bool collect(void *context, const char *name, const GElf_Sym *symbol)
 	function = &special->functions[special->count++];
 	function->lo = symbol->st_value + list->bias;
 	function->hi = function->lo + symbol->st_size;
-	function->unsafe = is_unsafe_name(name);
+	function->unsafe = is_unsafe_name(name) || (list->musl && is_unsafe_in_musl(name));
 	return true;
 }
 
@@ -206,7 +226,7 @@ static void merge(struct special *special)
 static int add_special(struct libs *libs, const struct look *look, bool loader)
 {
 	struct special *more = reallocarray(libs->specials, libs->count + 1, sizeof(*more));
-	struct collect list = {.bias = look->bias};
+	struct collect list = {.bias = look->bias, .musl = libs->musl && look->lo == libs->libc.lo};
 
 	if (!more)
 		return -ENOMEM;
@@ -346,6 +366,20 @@ static int add_stays(struct libs *libs, const struct look *look)
 	return 0;
 }
 
+/*
+ * musl's, which is the loader, too.  Since 1.1.22, which has membarrier(), all threads have a library's thread-local
+ * variables when dlopen() returns; before, each when it asks for them by a function of libc's.
+ */
+static void take_musl(struct libs *libs, const struct look *look)
+{
+	libs->musl = true;
+	libs->old_musl = !value_of(look->elf, "membarrier");
+	libs->is_static = false;
+	libs->libc = (struct attach_range){look->lo, look->hi};
+	libs->exit = address_of(look, "exit");
+	libs->thread_exit = address_of(look, "pthread_exit");
+}
+
 /* A library that was preloaded may stand in front of __libc_start_main; musl's libc has no version, but dlopen. */
 static bool is_libc(Elf *elf)
 {
@@ -359,8 +393,8 @@ static int look_at(struct libs *libs, const struct look *look, pid_t alive)
 
 	if (loader)
 		libs->is_static = false;
-	if (!loader && libc && value_of(look->elf, "dlopen") && strstr(look->text->path, "musl"))
-		libs->musl = true;
+	if (libc && value_of(look->elf, "_dl_debug_addr") && !value_of(look->elf, "gnu_get_libc_version"))
+		take_musl(libs, look);
 	if (libc)
 		take_libc(libs, look);
 	else
@@ -418,11 +452,11 @@ int libs_read(struct libs *libs, pid_t alive, const struct space *space, struct 
 
 int libs_refuse(const struct libs *libs, pid_t pid, struct calltap_diag *diag)
 {
-	if (libs->musl)
+	if (libs->old_musl)
 		return calltap_diag_set(
 			diag, -ENOTSUP,
-			"process %d runs with musl's libc, whose loader takes no agent in while the program "
-			"runs; attach to programs of the GNU libc only",
+			"process %d runs with a musl libc older than 1.1.22, whose setuid() waits for the agent's "
+			"thread; start it with a newer one",
 			(int)pid);
 	if (libs->is_static)
 		return calltap_diag_set(

@@ -66,11 +66,25 @@ static bool on_errand(pid_t alive, uint64_t pc)
 	return false;
 }
 
+bool safe_is_special(const struct libs *libs, uint64_t pc)
+{
+	bool special = pc >= libs->agent.lo && pc < libs->agent.hi;
+
+	for (size_t i = 0; i < libs->count; i++)
+		special |= pc >= libs->specials[i].lo && pc < libs->specials[i].hi;
+	return special;
+}
+
+bool safe_is_dangerous(const struct libs *libs, uint64_t pc)
+{
+	return danger_at(libs, pc) != DANGER_NONE;
+}
+
 bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t alive, const struct native_regs *regs,
 		    const struct stack_copy *copy, const char **why)
 {
 	struct frame frames[FRAMES_MAX];
-	bool complete, waits = native_waits(regs);
+	bool complete, waits = libs->musl ? musl_waits(libs, alive, regs, copy) : native_waits(regs);
 	size_t count;
 
 	if (!native_may_borrow(regs)) {
@@ -78,6 +92,8 @@ bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t al
 		return false;
 	}
 	count = unwinder_frames(unwinder, copy, frames, FRAMES_MAX, &complete);
+	if (libs->musl)
+		complete = musl_holds_nothing(unwinder, libs, alive, copy, frames, &count);
 	for (size_t i = 0; i < count; i++) {
 		if (on_errand(alive, frames[i].pc)) {
 			*why = "it still waits for a calltap that is gone";

@@ -137,6 +137,15 @@ static int open_unwinder(struct attach_stacks *stacks)
 	return unwinder_open(&stacks->unwinder, stacks->pid, alive ? alive : stacks->pid, &stacks->space);
 }
 
+/* What follows a function without tables is a guess by the frame pointer: right if it has led to the beginning. */
+static size_t sure(struct attach_stacks *stacks, const struct frame *frames, const struct attach_unwound *unwound)
+{
+	for (size_t i = 0; i < unwound->count && !unwound->complete; i++)
+		if (!unwinder_has_rules(stacks->unwinder, frames[i].exact ? frames[i].pc : frames[i].pc - 1))
+			return i + 1;
+	return unwound->count;
+}
+
 int attach_unwind(struct attach_stacks *stacks, int (*visit)(void *context, const struct attach_unwound *thread),
 		  void *context)
 {
@@ -153,6 +162,7 @@ int attach_unwind(struct attach_stacks *stacks, int (*visit)(void *context, cons
 
 		unwound.count = unwinder_frames(stacks->unwinder, &stacks->copies[i], frames, ATTACH_FRAMES_MAX,
 						&unwound.complete);
+		unwound.count = sure(stacks, frames, &unwound);
 		for (size_t k = 0; k < unwound.count; k++) {
 			pcs[k] = frames[k].pc;
 			slots[k] = frames[k].slot;

@@ -220,9 +220,26 @@ size_t unwinder_frames(struct unwinder *unwinder, const struct stack_copy *copy,
 	return unwinder->frame_count;
 }
 
+bool unwinder_has_rules(struct unwinder *unwinder, uint64_t pc)
+{
+	Dwfl_Module *module = dwfl_addrmodule(unwinder->dwfl, pc);
+	Dwarf_Addr bias;
+	Dwarf_CFI *rules = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
+	Dwarf_Frame *frame;
+
+	if (!rules || dwarf_cfi_addrframe(rules, pc - bias, &frame))
+		return false;
+	free(frame);
+	return true;
+}
+
 const char *unwinder_symbol(struct unwinder *unwinder, uint64_t pc)
 {
 	Dwfl_Module *module = dwfl_addrmodule(unwinder->dwfl, pc);
+	GElf_Off offset;
+	GElf_Sym symbol;
+	const char *name = module ? dwfl_module_addrinfo(module, pc, &offset, &symbol, NULL, NULL, NULL) : NULL;
 
-	return module ? dwfl_module_addrname(module, pc) : NULL;
+	/* One whose size is not said may end anywhere; behind it lie static functions, where a library is stripped. */
+	return name && (symbol.st_size || !offset) ? name : NULL;
 }

@@ -2,7 +2,8 @@
 """host/attach on living programs: none of them may notice, however often a stand-in of the agent is brought in, threads are
 stopped, or the tool is killed.
 
-attach_test.py TOOL AGENT VICTIM... [--case NAME] [--times N].  Skips (77) where ptrace is not allowed."""
+attach_test.py TOOL AGENT VICTIM... [--case NAME] [--times N] [--musl].  Skips (77) where ptrace is not allowed.
+--musl: the victims link musl, and the agent for them lies beside AGENT, whose name it has with "-musl" behind."""
 import ctypes
 import os
 import re
@@ -15,6 +16,7 @@ import time
 
 SKIP = 77
 CASES = {}
+NEED_TABLES = {"frames"}  # libc's own, for unwinding; musl has none
 
 
 def case(function):
@@ -32,8 +34,8 @@ def check(condition, text):
 
 
 class Setting:
-    def __init__(self, tool, agent, victims, times, folder):
-        self.tool_path, self.agent, self.times, self.folder = tool, agent, times, folder
+    def __init__(self, tool, agent, victims, times, folder, musl):
+        self.tool_path, self.agent, self.times, self.folder, self.musl = tool, agent, times, folder, musl
         self.victims = {os.path.basename(path): path for path in victims}
         self.sessions = 0
 
@@ -45,6 +47,10 @@ class Setting:
     def session(self):
         self.sessions += 1
         return os.path.join(self.folder, f"called-{self.sessions}")
+
+    def loaded(self, agent):
+        """What the program loads, of that agent."""
+        return agent.removesuffix(".so") + "-musl.so" if self.musl else agent
 
     def inject(self, pid, session=None, agent=None):
         """What the tool said; the thread ids that the agent was called on are in the session's file."""
@@ -120,17 +126,18 @@ def mappings(pid):
 @case
 def loads(setting):
     """Any library, in the same way: nothing of it is called, and of ours nothing is left, the memory neither."""
+    library = setting.loaded(os.path.abspath(setting.agent))
     for name in ("attached_waits", "attached_busy", "attached_registers"):
         with Victim(setting, name) as victim:
             counts = set()
             for _ in range(setting.times // 10):
-                said = setting.tool("load", victim.pid, os.path.abspath(setting.agent))
+                said = setting.tool("load", victim.pid, library)
                 check(re.fullmatch(r"0 tid \d+ resident 0 memfd 0", said), said)
                 counts.add(sum(not re.search(r"\[|/| [rwx-]{3}p .* 0 +$", line) for line in mappings(victim.pid)))
-            check(any(os.path.abspath(setting.agent) in line for line in mappings(victim.pid)), "it is not mapped")
+            check(any(library in line for line in mappings(victim.pid)), "it is not mapped")
             check(max(counts) - min(counts) < 2, f"so many mappings: {counts}")
             said = setting.tool("load", victim.pid, __file__)
-            check("does not take" in said and "invalid ELF header" in said, said)
+            check("does not take" in said and ("Exec format" if setting.musl else "invalid ELF header") in said, said)
             said = setting.tool("load", victim.pid, "/nowhere")
             check("/nowhere cannot be read" in said, said)
             check(setting.tool("text", victim.pid) == "0 pages changed", "text")
@@ -232,13 +239,16 @@ def breaks(setting):
 def loader_refuses(setting):
     with Victim(setting, "attached_waits") as victim:
         broken = os.path.join(setting.folder, "broken.so")
-        with open(setting.agent, "rb") as file:
+        with open(setting.loaded(setting.agent), "rb") as file:
             data = bytearray(file.read())
-        data[18] = 3  # e_machine: another CPU's
-        with open(broken, "wb") as file:
+        if setting.musl:
+            data[16] = 1  # e_type: no library; of e_machine its loader takes any
+        else:
+            data[18] = 3  # e_machine: another CPU's
+        with open(setting.loaded(broken), "wb") as file:
             file.write(data)
         said = setting.inject(victim.pid, agent=broken)
-        check(said.startswith("-") and "loader of process" in said and "broken.so" in said, said)
+        check(said.startswith("-") and "loader of process" in said and "broken" in said, said)
         said = setting.inject(victim.pid, setting.session() + "-refuse")
         check(said.endswith("as it was told"), said)
         inject_often(setting, victim, 2)
@@ -407,17 +417,17 @@ def option(arguments, name, default):
 
 
 def main():
-    arguments = sys.argv[1:]
+    arguments = [argument for argument in sys.argv[1:] if argument != "--musl"]
     wanted, times = option(arguments, "--case", None), int(option(arguments, "--times", "200"))
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        setting = Setting(arguments[0], arguments[1], arguments[2:], times, folder)
+        setting = Setting(arguments[0], arguments[1], arguments[2:], times, folder, "--musl" in sys.argv)
         allowed, said = may_trace(setting)
         if not allowed:
             print(f"skipped: {said}")
             return SKIP
         for name, function in CASES.items():
-            if wanted and name != wanted:
+            if (wanted and name != wanted) or (setting.musl and name in NEED_TABLES):
                 continue
             began = time.monotonic()
             try:

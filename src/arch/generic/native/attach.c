@@ -40,6 +40,11 @@ bool native_waits(const struct native_regs *regs)
 	return false;
 }
 
+bool native_sleeps(const struct native_regs *regs)
+{
+	return false;
+}
+
 bool native_call_waits(long number)
 {
 	return false;
@@ -55,9 +60,19 @@ uint64_t native_frame_of_saved_pc(uint64_t address)
 	return address;
 }
 
+uint64_t native_saved_pc_of_frame(uint64_t frame)
+{
+	return frame;
+}
+
 bool native_is_restorer(const unsigned char bytes[NATIVE_RESTORER_MAX])
 {
 	return false;
+}
+
+uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint64_t pc)
+{
+	return 0;
 }
 
 uint64_t native_mirror_of(uint64_t slot)

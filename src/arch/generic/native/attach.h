@@ -34,7 +34,9 @@ void native_dwarf(const struct native_regs *regs, uint64_t values[NATIVE_DWARF_R
 bool native_may_borrow(const struct native_regs *regs);
 /* Stopped in a system call that waits for something other than a lock or a time: no allocator makes those. */
 bool native_waits(const struct native_regs *regs);
-/* The same by the number of a call that has been seen in /proc/PID/task/TID/syscall. */
+/* Stopped in a sleep for a time. */
+bool native_sleeps(const struct native_regs *regs);
+/* The former by the number of a call that has been seen in /proc/PID/task/TID/syscall. */
 bool native_call_waits(long number);
 
 /*
@@ -47,7 +49,13 @@ bool native_call_mend(struct native_regs *regs);
  * bytes, which make the system call that ends a handler. */
 #define NATIVE_RESTORER_MAX 9
 uint64_t native_frame_of_saved_pc(uint64_t address);
+uint64_t native_saved_pc_of_frame(uint64_t frame);
 bool native_is_restorer(const unsigned char bytes[NATIVE_RESTORER_MAX]);
+
+#define NATIVE_DWARF_SP 7
+/* The function that code at pc passes a result on to which it has just been returned; 0 = none. */
+#define NATIVE_PASSES_MAX 8
+uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint64_t pc);
 
 /*
  * Where the mirror keeps the return address that a traced frame's slot had

@@ -125,8 +125,8 @@ bool native_call_waits(long number)
 	return false;
 }
 
-/* That it is one of the kernel's own codes shows that it was asleep. */
-bool native_waits(const struct native_regs *regs)
+/* That the result is one of the kernel's own codes shows that it was asleep. */
+static bool was_asleep(const struct native_regs *regs, bool (*in)(long number))
 {
 	struct native_regs mended = *regs;
 	struct user_regs_struct user;
@@ -135,9 +135,24 @@ bool native_waits(const struct native_regs *regs)
 	native_call_mend(&mended);
 	user = user_of(&mended);
 	result = -(long)user.rax;
-	if ((long)user.orig_rax < 0 || !native_call_waits((long)user.orig_rax))
+	if ((long)user.orig_rax < 0 || !in((long)user.orig_rax))
 		return false;
 	return result >= ERESTARTSYS && result <= ERESTART_RESTARTBLOCK;
+}
+
+bool native_waits(const struct native_regs *regs)
+{
+	return was_asleep(regs, native_call_waits);
+}
+
+static bool call_sleeps(long number)
+{
+	return number == SYS_nanosleep || number == SYS_clock_nanosleep;
+}
+
+bool native_sleeps(const struct native_regs *regs)
+{
+	return was_asleep(regs, call_sleeps);
 }
 
 /*
@@ -178,12 +193,37 @@ uint64_t native_frame_of_saved_pc(uint64_t address)
 	return address - offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) - 8;
 }
 
+uint64_t native_saved_pc_of_frame(uint64_t frame)
+{
+	return frame + 8 + offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]);
+}
+
 bool native_is_restorer(const unsigned char bytes[NATIVE_RESTORER_MAX])
 {
 	static const unsigned char glibc[] = {0x48, 0xc7, 0xc0, SYS_rt_sigreturn, 0, 0, 0, 0x0f, 0x05};
 	static const unsigned char others[] = {0xb8, SYS_rt_sigreturn, 0, 0, 0, 0x0f, 0x05};
 
 	return !memcmp(bytes, glibc, sizeof(glibc)) || !memcmp(bytes, others, sizeof(others));
+}
+
+uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint64_t pc)
+{
+	static const struct {
+		unsigned char code[4], count;
+	} moves[] = {
+		{{0x89, 0xc7, 0xe8}, 3},       /* mov %eax, %edi; call */
+		{{0x48, 0x89, 0xc7, 0xe8}, 4}, /* mov %rax, %rdi; call */
+		{{0x48, 0x63, 0xf8, 0xe8}, 4}, /* movslq %eax, %rdi; call */
+	};
+	int32_t distance;
+
+	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+		if (memcmp(bytes, moves[i].code, moves[i].count) != 0)
+			continue;
+		memcpy(&distance, bytes + moves[i].count, sizeof(distance));
+		return pc + moves[i].count + sizeof(distance) + (uint64_t)(int64_t)distance;
+	}
+	return 0;
 }
 
 uint64_t native_mirror_of(uint64_t slot)
