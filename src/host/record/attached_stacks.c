@@ -115,12 +115,12 @@ static int tell_thread(void *context, const struct attach_unwound *thread)
 		memcpy(strings + head->strings_size, name, strlen(name) + 1);
 		head->strings_size += (uint32_t)strlen(name) + 1;
 	}
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	for (size_t i = 0; i < thread->count; i++)
 		frames[i].function = function_of(telling->process, place_of(thread, i));
 	ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_STACK, head,
 				 sizeof(*head) + array + head->strings_size);
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	free(head);
 	return ret;
 }
@@ -130,9 +130,9 @@ static void *tell_all(void *arg)
 	struct telling *telling = arg;
 
 	if (attach_unwind(telling->stacks, tell_thread, telling)) {
-		pthread_mutex_lock(&telling->session->lock);
+		session_lock(telling->session);
 		session_diagnose(telling->session, "the calls that were open at the attach are not all in the trace");
-		pthread_mutex_unlock(&telling->session->lock);
+		session_unlock(telling->session);
 	}
 	attach_stacks_free(telling->stacks);
 	free(telling);

@@ -396,9 +396,9 @@ static void pause_unlocked(struct session *session)
 {
 	const struct timespec step = {0, LEAVE_STEP_NS};
 
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	nanosleep(&step, NULL);
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 }
 
 static int send_wait(struct process *process)
@@ -482,7 +482,7 @@ int handlers_ask(struct session *session, pid_t asker, const struct setting_chan
 	int ret = take_words(&ask, words, count, diag);
 
 	if (!ret) {
-		pthread_mutex_lock(&session->lock);
+		session_lock(session);
 		ret = live_turn_begin(session);
 		if (ret) {
 			ret = calltap_diag_set(diag, ret, "the attach is not complete yet; nothing was changed");
@@ -490,7 +490,7 @@ int handlers_ask(struct session *session, pid_t asker, const struct setting_chan
 			ret = carry_out(session, &ask, asker, &functions, diag);
 			live_turn_end(session);
 		}
-		pthread_mutex_unlock(&session->lock);
+		session_unlock(session);
 	}
 	if (!ret)
 		fprintf(answer, "functions=%" PRIu64 "\n", functions);

@@ -75,13 +75,13 @@ struct session *live_enter(struct record_live *live)
 		pthread_mutex_unlock(&live->lock);
 		return NULL;
 	}
-	pthread_mutex_lock(&live->session->lock);
+	session_lock(live->session);
 	return live->session;
 }
 
 void live_leave(struct record_live *live, struct session *session)
 {
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	pthread_mutex_unlock(&live->lock);
 }
 

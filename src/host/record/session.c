@@ -173,7 +173,7 @@ static void serve(struct session *session)
 			passed = true;
 			kill(session->command, SIGTERM);
 		}
-		pthread_mutex_lock(&session->lock);
+		session_lock(session);
 		for (int i = 0; i < n; i++)
 			session_handle(session, events[i].data.ptr);
 		targets_end_silent(session);
@@ -182,7 +182,7 @@ static void serve(struct session *session)
 			progress_show(session, false);
 			reap_command(session);
 		}
-		pthread_mutex_unlock(&session->lock);
+		session_unlock(session);
 		if (!told && session->traced_ns && more)
 			session->options->begun(session->options->begun_ctx);
 		told |= session->traced_ns != 0;
@@ -498,6 +498,7 @@ static void tear_down(struct session *session)
 	emulator_destroy(&session->emulator);
 	pthread_cond_destroy(&session->answered);
 	pthread_mutex_destroy(&session->snapshot_lock);
+	pthread_mutex_destroy(&session->next);
 	pthread_mutex_destroy(&session->lock);
 }
 
@@ -518,6 +519,7 @@ int record_run(const struct record_options *options, struct record_result *resul
 
 	memset(result, 0, sizeof(*result));
 	pthread_mutex_init(&session.lock, NULL);
+	pthread_mutex_init(&session.next, NULL);
 	pthread_mutex_init(&session.snapshot_lock, NULL);
 	pthread_cond_init(&session.answered, NULL);
 	ret = prepare(&session, diag);

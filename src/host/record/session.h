@@ -140,7 +140,8 @@ struct remote;
 struct session {
 	const struct record_options *options;
 	struct record_result *result;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock;	 /* by session_lock() */
+	pthread_mutex_t next;	 /* held by who gets it next */
 	pthread_cond_t answered; /* a SWITCH_DONE has come, or a target has ended */
 	uint64_t switched, switch_failed;
 	bool steering; /* somebody changes what is recorded, and waits for answers */
@@ -224,9 +225,18 @@ static inline struct session *session_root(struct session *session)
 	return session->owner ? session->owner : session;
 }
 
+/*
+ * A mutex alone goes to whoever asks first once it is free, and that is the drainer, which has just let go of it:
+ * steering and the server's turn would wait as long as there are records.  Who waits for it holds `next`, so the
+ * drainer comes behind.
+ */
 static inline void session_lock(struct session *session)
 {
-	pthread_mutex_lock(&session_root(session)->lock);
+	struct session *root = session_root(session);
+
+	pthread_mutex_lock(&root->next);
+	pthread_mutex_lock(&root->lock);
+	pthread_mutex_unlock(&root->next);
 }
 
 static inline void session_unlock(struct session *session)

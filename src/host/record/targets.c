@@ -156,7 +156,7 @@ void targets_let_go(struct session *session)
 	struct epoll_event events[EVENTS];
 	bool more = false;
 
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	session->letting_go = true;
 	if (session->emulated)
 		timing_tick(session, until + DETACH_NS); /* the last word on the clock */
@@ -169,9 +169,9 @@ void targets_let_go(struct session *session)
 	while (more && clock_now_ns() < until) {
 		int n;
 
-		pthread_mutex_unlock(&session->lock);
+		session_unlock(session);
 		n = epoll_wait(session->epoll, events, EVENTS, DETACH_STEP_MS);
-		pthread_mutex_lock(&session->lock);
+		session_lock(session);
 		for (int i = 0; i < n; i++)
 			session_handle(session, events[i].data.ptr);
 		more = false;
@@ -188,5 +188,5 @@ void targets_let_go(struct session *session)
 		if (!process->ended)
 			targets_end(session, process);
 	}
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 }

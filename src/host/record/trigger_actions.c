@@ -459,9 +459,9 @@ void triggers_end(struct triggers *triggers)
 	if (!triggers->actor_runs)
 		return;
 	/* What the drainer has not seen yet. */
-	pthread_mutex_lock(&triggers->session->lock);
+	session_lock(triggers->session);
 	triggers_poll(triggers);
-	pthread_mutex_unlock(&triggers->session->lock);
+	session_unlock(triggers->session);
 	pthread_mutex_lock(&triggers->lock);
 	triggers->ending = true;
 	triggers->until_ns = clock_now_ns() + ENDING_NS;

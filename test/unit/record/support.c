@@ -33,6 +33,7 @@ struct bench *bench_create(enum calltap_mode mode)
 	session->buffers = -1;
 	session->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&session->lock, NULL);
+	pthread_mutex_init(&session->next, NULL);
 	pthread_mutex_init(&session->snapshot_lock, NULL);
 	assert_int_equal(board_create(session), 0);
 	assert_int_equal(trace_writer_create(&session->writer, bench->path, session->machine->id, NULL), 0);
@@ -66,6 +67,7 @@ void bench_destroy(struct bench *bench)
 	close(bench->process.socket);
 	close(bench->target);
 	pthread_mutex_destroy(&session->snapshot_lock);
+	pthread_mutex_destroy(&session->next);
 	pthread_mutex_destroy(&session->lock);
 	free(session->threads);
 	free(bench->process.maps);
