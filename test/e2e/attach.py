@@ -164,6 +164,47 @@ def open_frames(case):
     expect("hold" in done.stdout, "the frames that were open at the attach are not shown")
 
 
+MAGIC, ROOM = 0x1D6B0E5C0A7AB10C, 2048  # ERRAND_MAGIC; more than the code takes
+
+
+def slack_of(program):
+    """Behind a library's code, where the code of a thread that loads the agent would lie."""
+    with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+        lines = [line.split() for line in maps if "r-xp" in line and line.split()[-1].startswith("/")]
+    for place, _, offset, _, _, path in lines:
+        base, top = (int(word, 16) for word in place.split("-"))
+        done = subprocess.run(["readelf", "-lW", path], stdout=subprocess.PIPE, text=True, check=True)
+        for found in re.findall(r"LOAD +0x(\w+) 0x\w+ 0x\w+ 0x\w+ 0x(\w+) R E", done.stdout):
+            start, size = (int(word, 16) for word in found)
+            end = (base + start - int(offset, 16) + size + 15) & ~15
+            if base < end <= top - ROOM:
+                return end
+    raise Skip("no library has room behind its code")
+
+
+def litter(case):
+    """A tool that was killed has left its code, and a word on a stack leads there at the attach. It does not any more when
+    the process is let go of, so the text is made clean then."""
+    case.need_native("attaching")
+    with Program(case, "1") as program:
+        place = slack_of(program)
+        with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+            stack = next(int(line.split()[0].split("-")[1], 16) for line in maps if line.rstrip().endswith("[stack]"))
+        with open(f"/proc/{program.pid}/mem", "r+b", buffering=0) as memory:
+            memory.seek(stack - 8)
+            own = memory.read(8)
+            os.pwrite(memory.fileno(), MAGIC.to_bytes(8, "little"), place)
+            os.pwrite(memory.fileno(), (place + 16).to_bytes(8, "little"), stack - 8)
+            with Tool(case, program) as tool:
+                tool.records(100)
+                expect(os.pread(memory.fileno(), 8, place) == MAGIC.to_bytes(8, "little"), "what is in use was cleaned")
+                os.pwrite(memory.fileno(), own, stack - 8)
+                tool.detach()
+                expect(os.pread(memory.fileno(), 8, place) == bytes(8), "what is in use no more was not cleaned")
+        expect(not live.differing(program.pid), "the text is not that of the files")
+        program.end()
+
+
 class Rising(Program):
     """test/prog/rises.c"""
 
@@ -389,6 +430,7 @@ SINGLE = {
     "attach-wrong-filter": wrong_filter,
     "attach-frames-that-end": frames_that_end,
     "attach-wrong-option": wrong_option,
+    "attach-litter": litter,
     "attach-preloaded": preloaded,
     "attach-again": recorded_again,
     "attach-many-threads": many_threads,

@@ -142,8 +142,10 @@ int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, siz
 /*
  * Clean the slack behind executable segments where an injection whose tool was
  * killed has left its code, if no thread is in it: how many places, or -errno.
+ * *in_use: there is one that a thread is in, or a word on some stack looks so;
+ * in another stop it may not.
  */
-int attach_slack_restore(struct attach_stop *stop) __attribute__((warn_unused_result));
+int attach_slack_restore(struct attach_stop *stop, bool *in_use) __attribute__((warn_unused_result));
 
 /* Registers and live stacks (64 KiB of each at most), to be unwound when the threads run again. */
 struct attach_stacks;

@@ -114,11 +114,12 @@ static int look_at_file(struct borrow *borrow, struct calltap_diag *diag)
 static int find_slack(struct borrow *borrow)
 {
 	struct attach_stop *stop;
+	bool in_use;
 	int ret = slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs);
 
 	if (ret != -ENOSPC || attach_stop(&stop, borrow->pid, NULL, 0, NULL))
 		return ret;
-	if (attach_slack_restore(stop) > 0)
+	if (attach_slack_restore(stop, &in_use) > 0)
 		ret = 0;
 	attach_resume(stop);
 	return ret ? ret : slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs);

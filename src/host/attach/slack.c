@@ -162,7 +162,7 @@ static const struct held *any_stopped(const struct attach_stop *stop)
 }
 
 /* 1: was given back. */
-static int restore_one(struct attach_stop *stop, const struct held *held, const struct map *map)
+static int restore_one(struct attach_stop *stop, const struct held *held, const struct map *map, bool *in_use)
 {
 	struct leftover leftover = {{0, 0}, false};
 	unsigned char bytes[NATIVE_CODE_MAX];
@@ -177,6 +177,7 @@ static int restore_one(struct attach_stop *stop, const struct held *held, const 
 		return 0;
 	leftover.range = (struct attach_range){at, at + size};
 	ret = attach_scan(stop, &leftover.range, 1, note_use, &leftover);
+	*in_use |= leftover.used;
 	if (ret || leftover.used)
 		return ret;
 	ret = slack_original(stop->alive, map, at, bytes, size);
@@ -189,10 +190,11 @@ static int restore_one(struct attach_stop *stop, const struct held *held, const 
 static int restore_all(struct attach_stop *stop, void *context)
 {
 	const struct held *held = any_stopped(stop);
+	bool *in_use = context;
 	int restored = 0;
 
 	for (size_t i = 0; held && i < stop->space.count; i++) {
-		int ret = restore_one(stop, held, &stop->space.maps[i]);
+		int ret = restore_one(stop, held, &stop->space.maps[i], in_use);
 
 		if (ret < 0)
 			return ret;
@@ -201,8 +203,9 @@ static int restore_all(struct attach_stop *stop, void *context)
 	return restored;
 }
 
-int attach_slack_restore(struct attach_stop *stop)
+int attach_slack_restore(struct attach_stop *stop, bool *in_use)
 {
+	*in_use = false;
 	elf_version(EV_CURRENT);
-	return stop_run(stop, restore_all, NULL);
+	return stop_run(stop, restore_all, in_use);
 }

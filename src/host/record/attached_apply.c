@@ -150,7 +150,7 @@ static int try_once(struct session *session, struct process *process, struct loo
 	if (!ret)
 		ret = look_at(stop, look);
 	if (!ret && !look->too_many && (is_clear(look) || last)) {
-		if (attach_slack_restore(stop) < 0)
+		if (attach_slack_restore(stop, &process->littered) < 0)
 			session_diagnose(session, "process %d keeps bytes behind its code that brought the agent in",
 					 (int)process->pid);
 		ticks = timing_now(session).ticks;

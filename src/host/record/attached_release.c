@@ -250,7 +250,7 @@ static int send_release(const struct process *process, const struct look *look, 
 }
 
 /* Stopped once, for *stopped_ns: -EAGAIN when a thread is in the way. */
-static int try_once(struct session *session, const struct process *process, struct look *look, uint64_t *stopped_ns)
+static int try_once(struct session *session, struct process *process, struct look *look, uint64_t *stopped_ns)
 {
 	struct calltap_msg_released released;
 	const struct attach_thread *threads;
@@ -266,6 +266,10 @@ static int try_once(struct session *session, const struct process *process, stru
 		ret = send_release(process, look, threads, count);
 	if (!ret)
 		ret = attached_ask(process, NULL, 0, CALLTAP_MSG_RELEASED, &released, sizeof(released));
+	/* What a thread, or a word on some stack, was in the way of then; if it is still, the look at the text tells.
+	 */
+	if (!ret && process->littered && attach_slack_restore(stop, &process->littered) < 0)
+		process->littered = true;
 	*stopped_ns = attach_resume(stop);
 	session->result->detach_stop_ns = *stopped_ns;
 	return ret ? ret : released.error;

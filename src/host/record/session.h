@@ -113,6 +113,7 @@ struct process {
 	bool attached;		 /* the agent came into it while it ran */
 	bool applied;		 /* and its sites are written; objects that come later are held as ever */
 	bool released;		 /* and it has let go of everything */
+	bool littered;		 /* what brought an agent in still lies behind its code */
 	uint32_t plans_open;	 /* PLANs without PLAN_DONE, but: */
 	uint32_t stubs_open;	 /* those of CALLTAP_PLAN_STUBS */
 	uint32_t switches_open;	 /* SWITCHes without SWITCH_DONE */

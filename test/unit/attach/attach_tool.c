@@ -68,10 +68,11 @@ static int restore(pid_t pid)
 	struct calltap_diag diag = {0};
 	struct attach_stop *stop;
 	int ret = attach_stop(&stop, pid, NULL, 0, &diag), restored;
+	bool in_use;
 
 	if (ret)
 		return say(&diag, ret);
-	restored = attach_slack_restore(stop);
+	restored = attach_slack_restore(stop, &in_use);
 	attach_resume(stop);
 	printf("%d restored\n", restored);
 	return restored < 0;
