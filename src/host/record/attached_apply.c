@@ -10,9 +10,10 @@
 
 #include "attached.h"
 
-#define TRAMP_BYTES 5
-#define STALE_MAX   100 /* a program that loads and unloads objects all the time is left alone in the end */
-#define LOADERS	    4
+#define TRAMP_BYTES  5
+#define LOADER_TRIES (2 * ATTACHED_TRIES)
+#define STALE_MAX    100 /* a program that loads and unloads objects all the time is left alone in the end */
+#define LOADERS	     4
 
 /* What lies within sites, behind their first byte; of each the skip that stands for it is lo - 1. */
 struct insides {
@@ -174,6 +175,18 @@ static int ask_again(struct process *process)
 	return ret ? ret : -EINPROGRESS;
 }
 
+static void tell_unpatched(struct session *session, const struct process *process, int error, bool too_many)
+{
+	if ((error == -EAGAIN && !too_many) || error == -ESTALE)
+		session_diagnose(session,
+				 "process %d loads and unloads libraries all the time, and was in the middle of that "
+				 "whenever it was stopped; it runs on untraced, try again",
+				 (int)process->pid);
+	else
+		session_diagnose(session, "the functions of process %d could not be patched: %s; it runs on untraced",
+				 (int)process->pid, strerror(-error));
+}
+
 int attached_apply(struct session *session, struct process *process)
 {
 	struct insides insides = {0};
@@ -184,18 +197,18 @@ int attached_apply(struct session *session, struct process *process)
 	if (attach_ahead_read(&look.ahead, process->pid))
 		look.ahead = NULL; /* then the stop takes longer */
 	look.loader_count = (size_t)attached_text_of(process->pid, "/ld-", look.loaders, LOADERS);
-	for (int i = 1; !ret && done.error == -EAGAIN && i <= ATTACHED_TRIES; i++) {
+	/* The later ones take what there is, but for a loader that is in the middle of something. */
+	for (int i = 1; !ret && done.error == -EAGAIN && i <= LOADER_TRIES; i++) {
 		if (i > 1)
 			attached_pause(0);
-		ret = try_once(session, process, &look, i == ATTACHED_TRIES, &done);
+		ret = try_once(session, process, &look, i >= ATTACHED_TRIES, &done);
 	}
 	attach_ahead_free(look.ahead);
 	free(insides.ranges);
 	if (!ret && done.error == -ESTALE && process->stale++ < STALE_MAX)
 		return ask_again(process);
 	if (ret || done.error) {
-		session_diagnose(session, "the functions of process %d could not be patched: %s; it runs on untraced",
-				 (int)process->pid, strerror(ret ? -ret : -done.error));
+		tell_unpatched(session, process, ret ? ret : done.error, look.too_many);
 		return ret ? ret : done.error;
 	}
 	process->applied = true;
