@@ -78,13 +78,16 @@ static bool agent_serves(pid_t pid)
 	return named;
 }
 
-/* The tracer of a tool that was killed just now is gone soon. */
+/* The tracer of a tool that was killed just now is gone soon, on a busy machine a little later. */
 static long await_no_tracer(pid_t alive)
 {
 	const struct timespec pause = {0, 20000000};
 	long tracer = proc_number(alive, "TracerPid");
+	char name[32] = "";
 
-	for (unsigned i = 0; tracer && i < 25; i++) {
+	if (tracer)
+		name_of((pid_t)tracer, name, sizeof(name));
+	for (unsigned i = 0; tracer && i < (strcmp(name, "calltap") ? 25u : 150u); i++) {
 		nanosleep(&pause, NULL);
 		tracer = proc_number(alive, "TracerPid");
 	}
