@@ -3,6 +3,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import live
@@ -203,6 +204,37 @@ def litter(case):
                 expect(os.pread(memory.fileno(), 8, place) == bytes(8), "what is in use no more was not cleaned")
         expect(not live.differing(program.pid), "the text is not that of the files")
         program.end()
+
+
+NO_PTRACE = """
+import ctypes, os, struct, sys
+rules = ((0x20, 0, 0, 0), (0x15, 0, 1, 101), (6, 0, 0, 0x00050001), (6, 0, 0, 0x7FFF0000))  # ptrace: EPERM
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(rules), ctypes.addressof(code)))
+libc = ctypes.CDLL(None)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+    sys.exit(77)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def yama(case):
+    """Where the kernel lets no other process of the same user be traced: its setting is in the sentence, with the remedy.
+    The setting is a made-up one, and a filter says what the kernel would."""
+    case.need_native("attaching")
+    if os.geteuid():
+        raise Skip("a made-up setting takes root")
+    for scope, words in (("1", "use sudo"), ("2", "use sudo"), ("3", "start the program under 'calltap record'")):
+        made_up = (f"mount -t tmpfs -o mode=755 none /proc/sys/kernel && mkdir /proc/sys/kernel/yama || exit 77\n"
+                   f"echo {scope} >/proc/sys/kernel/yama/ptrace_scope\nexec \"$@\"")
+        attach = 'cd /; sleep 100 & "$@" $!; status=$?; kill $!; exit $status'
+        done = case.run(["unshare", "-m", "sh", "-c", made_up, "sh", sys.executable, "-c", NO_PTRACE, "setpriv", "--reuid",
+                         "65534", "--clear-groups", "sh", "-c", attach, "sh", case.tool, "attach", "--allow-no-sites", "-o",
+                         "/dev/null"])
+        if done.status in (77, 126, 127):
+            raise Skip(f"the setting cannot be made up here: {done.stderr!r}")
+        expect(done.status == 2, f"exit status {done.status}: {done.stderr!r}")
+        expect(f"ptrace_scope is {scope}" in done.stderr and words in done.stderr, done.stderr)
 
 
 class Rising(Program):
@@ -431,6 +463,7 @@ SINGLE = {
     "attach-frames-that-end": frames_that_end,
     "attach-wrong-option": wrong_option,
     "attach-litter": litter,
+    "attach-yama": yama,
     "attach-preloaded": preloaded,
     "attach-again": recorded_again,
     "attach-many-threads": many_threads,
