@@ -136,13 +136,15 @@ struct agent {
 	uint32_t back;		/* it is one that comes after such a one */
 	uint32_t no_children;	/* a sandbox forbids what a forked child's start takes */
 	uint32_t blind;		/* a sandbox forbids to look at the next one's filter */
-	int attaching;		/* the process a thread of which is in calltap_agent_attach(), or whose control thread
-				 * has not begun; else 0 */
-	uint32_t attached;	/* the session began in a process that ran already */
-	uint32_t late;		/* the agent came by dlopen: it is behind those whose functions it stands in front of */
-	uint32_t keep;		/* recording goes on without the tool */
-	uint32_t files;		/* shared memory may be files that nothing seals */
-	uint32_t shadow;	/* there are shadow stacks: return addresses cannot be changed */
+	uint32_t no_handled;	/* a sandbox forbids what handled functions take, by which there were none so far */
+	uint32_t no_handled_children; /* likewise of processes that are forked from here on */
+	int attaching;	   /* the process a thread of which is in calltap_agent_attach(), or whose control thread
+			    * has not begun; else 0 */
+	uint32_t attached; /* the session began in a process that ran already */
+	uint32_t late;	   /* the agent came by dlopen: it is behind those whose functions it stands in front of */
+	uint32_t keep;	   /* recording goes on without the tool */
+	uint32_t files;	   /* shared memory may be files that nothing seals */
+	uint32_t shadow;   /* there are shadow stacks: return addresses cannot be changed */
 	struct calltap_attach
 		*borrowed;	     /* memory of the thread that brought us in, to be unmapped when that has left it */
 	struct agent_store pointers; /* struct agent_pointer */

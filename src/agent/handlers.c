@@ -44,6 +44,8 @@ static int check(const struct calltap_msg_handlers *message)
 
 	if (!ARCH_HANDLERS)
 		return -EOPNOTSUPP;
+	if (agent.no_handled)
+		return -EPERM;
 	if (!message->functions || message->functions > CALLTAP_HANDLED_MAX)
 		return -EINVAL;
 	if (!message->handlers)

@@ -114,6 +114,8 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 	bool none;
 	int ret;
 
+	if (agent.no_handled)
+		return -EPERM;
 	__atomic_store_n(&set->on, 0, __ATOMIC_SEQ_CST); /* its end may have been missed */
 	none = unmap_left_over();
 	if (count_left_over() >= ENDED_MAX)

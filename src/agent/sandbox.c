@@ -154,8 +154,8 @@ static bool judge(struct agent_shut *shut, const void *program)
 	copy.filter = steps;
 	if (read) {
 		shut->probe_calls = ALLOWS(&copy, probe_calls);
-		shut->control_calls =
-			ALLOWS(&copy, control_calls) && (!probe_context.handled || ALLOWS(&copy, handled_calls));
+		shut->handled_calls = ALLOWS(&copy, handled_calls);
+		shut->control_calls = ALLOWS(&copy, control_calls) && (!probe_context.handled || shut->handled_calls);
 		shut->look_calls = ALLOWS(&copy, look_calls);
 	}
 	sys_munmap(steps, size);
@@ -222,6 +222,7 @@ void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_thr
 	if (!agent.blind && !judge(shut, program))
 		return;
 	shut->entered = true;
+	shut->all_threads = all_threads;
 	if (!shut->probe_calls)
 		be_quiet();
 	if (all_threads && !shut->control_calls)
@@ -247,6 +248,8 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 	}
 	if (shut->entered && !shut->look_calls)
 		agent.blind = 1;
+	if (shut->entered && !shut->handled_calls)
+		*(shut->all_threads ? &agent.no_handled : &agent.no_handled_children) = 1;
 	/* The tool may have let go of all meanwhile. */
 	if (shut->entered && probe_context.wiped->sets[0].arenas[0])
 		__atomic_fetch_or(&probe_context.wiped->sets[0].arenas[0]->notes, told, __ATOMIC_RELAXED);

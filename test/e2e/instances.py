@@ -480,7 +480,32 @@ def of_the_dead(case):
         program.end()
 
 
+class Shut(Program):
+    """test/prog/shut.c under record: its filter kills it for a call that instances take."""
+
+    def __init__(self, case, *options):  # pylint: disable=super-init-not-called
+        self.start(case, case.record_command([case.program("shut.c")], options))
+
+
+def in_a_sandbox(case):
+    """A program whose filter would kill it for what the agent does for an instance has none, and lives."""
+    case.need_native("instances")
+    own_place(case)
+    with Shut(case, "-l", "leaf") as program:
+        session = Session(case.environment(False), program.pid)
+        until("records", lambda: session.status()["records"] > 10000)
+        for turn in range(2):
+            text = short(case, program, f"short{turn}", "trace=leaf")
+            expect("sandbox" in text, f"turn {turn}: {text!r}")
+        wanted = session.status()["records"] + 10000
+        until("more records", lambda: session.status()["records"] > wanted)
+        session.close()
+        program.end()
+    live.check_frames(case.trace())
+
+
 SINGLE = {
+    "instances-sandbox": in_a_sandbox,
     "instances-growth": no_growth,
     "instances-late": late_writers,
     "instances-jumps": left_by_jump,

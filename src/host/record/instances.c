@@ -190,6 +190,11 @@ static int tell_rows(struct session *session, struct calltap_diag *diag)
 	for (struct process *process = session->processes; process && !ret; process = process->next)
 		if (live_can_be_told(process))
 			ret = process->handlers_error;
+	if (ret == -EPERM)
+		return calltap_diag_set(diag, ret,
+					"a process has shut itself into a sandbox (seccomp) that forbids system calls "
+					"which further instances take; attach with other filters once this session has "
+					"ended");
 	return ret ? calltap_diag_set(diag, ret, "the agent cannot have instances: %s", strerror(-ret)) : 0;
 }
 
