@@ -69,6 +69,7 @@ static void begin_session(struct calltap_attach *attach)
 /* It is this thread alone that does. */
 static int begin(struct calltap_attach *attach)
 {
+	uint64_t signals;
 	long tid;
 
 	if (agent.no_blocks)
@@ -84,7 +85,10 @@ static int begin(struct calltap_attach *attach)
 	if (agent_process_init())
 		return refuse(attach, -ENOMEM, "it has no memory for the agent");
 	begin_session(attach);
+	/* The control thread has all of them blocked, this one perhaps not those of libc's own. */
+	sys_signals_block(&signals);
 	tid = agent_control_launch();
+	sys_signals_restore(&signals);
 	if (sys_failed(tid)) {
 		agent.borrowed = NULL;
 		return refuse(attach, (int)tid, "it can start no thread for the agent");

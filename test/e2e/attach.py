@@ -440,6 +440,26 @@ def attaches(*options):
     return test
 
 
+class Other(Program):
+    """Another program with the ways of attachee.c."""
+
+    def __init__(self, case, source):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program(source)])
+
+
+def changes_ids(case):
+    """The thread that loads the agent goes on answering setuid() and its like of others, which hold what it needs."""
+    case.need_native("attaching")
+    for _ in range(5):
+        with Other(case, "changesids.c") as program:
+            before = look(program)
+            with Tool(case, program, "--mode", "drop") as tool:
+                tool.records(100)
+                tool.detach()
+            clean(program, before)
+            program.end()
+
+
 CASES = {"attach": attached}
 SINGLE = {
     "attach-interrupted": ended_by(signal.SIGINT),
@@ -467,6 +487,7 @@ SINGLE = {
     "attach-preloaded": preloaded,
     "attach-again": recorded_again,
     "attach-many-threads": many_threads,
+    "attach-changes-ids": changes_ids,
     **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)
        for name in ("throws", "stacks", "signals", "threads", "loads", "forks", "confines")},
 }

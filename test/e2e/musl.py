@@ -128,10 +128,7 @@ def all_wait(case):
 def hidden(case):
     """A handler has interrupted the allocator and waits for events: its thread is left alone until it goes on, and where
     there is no other, the tool says so."""
-    class Hiding(Program):
-        def __init__(self):  # pylint: disable=super-init-not-called
-            self.start(case, [case.program("hiding.c")])
-    with Hiding() as program:
+    with attach.Other(case, "hiding.c") as program:
         before = look(program)
         for _ in range(2):
             outcome = case.run([case.tool, "attach", "--duration", "100ms", "-o", case.trace_path, str(program.pid)])
@@ -162,4 +159,5 @@ SINGLE = {
     "musl-attach-gates": by_musl(gates),
     "musl-attach-all-wait": by_musl(all_wait),
     "musl-attach-hidden": by_musl(hidden),
+    "musl-attach-changes-ids": by_musl(attach.changes_ids),
 }

@@ -22,6 +22,10 @@
 #define COPY_MAX (64u << 10)
 #define CLEAN_NS 1000000000u
 
+/* The signal by which libc has all threads do something: musl's, glibc's. */
+#define MUSL_SIGSYNCCALL 34
+#define GLIBC_SIGSETXID	 33
+
 /* ptrace()'s PTRACE_GET_RSEQ_CONFIGURATION, since Linux 5.13, and what it answers. */
 #define GET_RSEQ_CONFIGURATION 0x420f
 struct rseq_configuration {
@@ -97,14 +101,17 @@ static uint64_t status_mask(pid_t tid, const char *name)
 /*
  * All signals but those that are ignored.  Those the kernel drops when they are
  * sent, unless they are blocked: then it keeps them, and wakes another thread,
- * whose call may end with EINTR for nothing.  Most are SIGCHLD.
+ * whose call may end with EINTR for nothing.  Most are SIGCHLD.  Nor the one by
+ * which libc has all threads do something, as setuid() does: who sends it holds
+ * the list of threads, which dlopen() takes, until each has answered.
  */
-static uint64_t signals_to_block(pid_t tid)
+static uint64_t signals_to_block(const struct borrow *borrow, pid_t tid)
 {
 	const uint64_t idle =
 		1ull << (SIGCHLD - 1) | 1ull << (SIGCONT - 1) | 1ull << (SIGURG - 1) | 1ull << (SIGWINCH - 1);
+	const uint64_t internal = 1ull << ((borrow->libs.musl ? MUSL_SIGSYNCCALL : GLIBC_SIGSETXID) - 1);
 
-	return ~(status_mask(tid, "SigIgn") | (idle & ~status_mask(tid, "SigCgt")));
+	return ~(status_mask(tid, "SigIgn") | (idle & ~status_mask(tid, "SigCgt")) | internal);
 }
 
 /* After the one PTRACE_SETREGSET all is in the target: the tool may be killed before and behind each line. */
@@ -177,7 +184,7 @@ static bool try_to_send(struct borrow *borrow, pid_t tid, unsigned char *bytes)
 	/* Looked at while it runs on: files are read now, if they have to be. */
 	if (!borrow->main_known || !is_safe(&attempt))
 		return false;
-	borrow->errand.blocked = signals_to_block(tid);
+	borrow->errand.blocked = signals_to_block(borrow, tid);
 	attempt.send = true;
 	if (tracer_run(try_thread, &attempt) || !attempt.sent)
 		return false;

@@ -44,6 +44,9 @@ static bool is_unsafe_name(const char *name)
 		"_Zna",	      "_Zdl",	      "_Zda",
 	};
 
+	/* These hold the list of threads while all of them do it. */
+	if (!strncmp(name, "set", 3) && (strstr(name, "id") || strstr(name, "groups") || strstr(name, "rlimit")))
+		return true;
 	if (!strcmp(name, "exit") || !strcmp(name, "atexit") || !strcmp(name, "brk"))
 		return true;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -64,8 +67,6 @@ static bool is_unsafe_in_musl(const char *name)
 		"attr_default", "membarrier",	"set_thread",
 	};
 
-	if (!strncmp(name, "set", 3) && (strstr(name, "id") || strstr(name, "groups") || strstr(name, "rlimit")))
-		return true;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (strstr(name, parts[i]))
 			return true;
