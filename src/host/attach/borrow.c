@@ -99,19 +99,26 @@ static uint64_t status_mask(pid_t tid, const char *name)
 }
 
 /*
+ * The one by which libc has all threads do something, as setuid() does.  Who sends it holds the list of threads, which
+ * dlopen() takes, until each has answered.
+ */
+static uint64_t internal_signal(const struct borrow *borrow)
+{
+	return 1ull << ((borrow->libs.musl ? MUSL_SIGSYNCCALL : GLIBC_SIGSETXID) - 1);
+}
+
+/*
  * All signals but those that are ignored.  Those the kernel drops when they are
  * sent, unless they are blocked: then it keeps them, and wakes another thread,
- * whose call may end with EINTR for nothing.  Most are SIGCHLD.  Nor the one by
- * which libc has all threads do something, as setuid() does: who sends it holds
- * the list of threads, which dlopen() takes, until each has answered.
+ * whose call may end with EINTR for nothing.  Most are SIGCHLD.  Nor libc's own:
+ * it is answered on the errand, too.
  */
 static uint64_t signals_to_block(const struct borrow *borrow, pid_t tid)
 {
 	const uint64_t idle =
 		1ull << (SIGCHLD - 1) | 1ull << (SIGCONT - 1) | 1ull << (SIGURG - 1) | 1ull << (SIGWINCH - 1);
-	const uint64_t internal = 1ull << ((borrow->libs.musl ? MUSL_SIGSYNCCALL : GLIBC_SIGSETXID) - 1);
 
-	return ~(status_mask(tid, "SigIgn") | (idle & ~status_mask(tid, "SigCgt")) | internal);
+	return ~(status_mask(tid, "SigIgn") | (idle & ~status_mask(tid, "SigCgt")) | internal_signal(borrow));
 }
 
 /* After the one PTRACE_SETREGSET all is in the target: the tool may be killed before and behind each line. */
@@ -124,6 +131,11 @@ static bool send_away(struct attempt *attempt)
 
 	if (ptrace((enum __ptrace_request)PTRACE_GETSIGMASK, attempt->tid, (void *)8, &borrow->errand.signal_mask))
 		return false;
+	/* In its handler: it has not answered yet. */
+	if (borrow->errand.signal_mask & internal_signal(borrow)) {
+		borrow->why = "libc has all its threads do something just now";
+		return false;
+	}
 	if (!slack_is_free(attempt->tid, &borrow->slack)) {
 		borrow->why = "another tool is attaching to it";
 		return false;
