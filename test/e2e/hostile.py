@@ -119,7 +119,7 @@ def hostile_plans(case):
     manners += [planning("unmapped address, object everywhere", address=4096, low=0, high=1 << 46),
                 planning("kernel address, object everywhere", address=(1 << 64) - 4096, low=0, high=(1 << 64) - 1),
                 planning("object upside down", low=1 << 40, high=1 << 20), planning("no object", low=0, high=0)]
-    manners += [planning(f"stub at {value:#x}", stub_off=value) for value in (0, 8, 4096 + 128, 1 << 20, (1 << 32) - 1)]
+    manners += [planning(f"stub at {value:#x}", stub_off=value) for value in (0, 8, 4096 + 192, 1 << 20, (1 << 32) - 1)]
     manners += [planning(f"length {value}", length=value) for value in (0, 1, 16, 200)]
     manners += [planning("short, trampoline outside", length=2, tramp_off=-128, low=0, high=1 << 47, address=4096),
                 planning("body before its site", body_off=0),

@@ -255,7 +255,7 @@ static void check_plan(const char *name, uint16_t graph_stub)
 		assert_int_equal(site->body_off, source->body_off);
 		assert_int_equal(site->tramp_off, 0);
 		assert_memory_equal(site->old, source->old, site->length);
-		assert_int_equal(site->stub_off, 128 + i * graph_stub);
+		assert_int_equal(site->stub_off, 192 + i * graph_stub);
 	}
 	images_destroy(&images);
 	filter_set_destroy(images.filters);
