@@ -173,7 +173,7 @@ def check(root):
     findings = check_agent(root, os.path.join(folder, AGENT), own_objects(root, build))
     if os.path.exists(os.path.join(folder, MUSL)):
         findings += check_agent(root, os.path.join(folder, MUSL), own_objects(root, build, musl=True), musl=True)
-    elif platform.machine() == "x86_64":
+    elif cpu_of(os.path.join(folder, AGENT)) == "x86_64":
         findings.append(f"{build}:1: the build holds no {MUSL}")
     for cpu in sorted(MACHINES.values()):
         library = os.path.join(folder, cpu, AGENT)
