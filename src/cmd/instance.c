@@ -58,15 +58,19 @@ static int check(const struct recording *recording)
 	return 0;
 }
 
-/* What has a value, of the settings as text. */
-static void take_settings(struct asked *asked)
+/* What has a value, of the settings as text.  False: they are more than a request holds. */
+static bool take_settings(struct asked *asked)
 {
 	for (char *rest = asked->lines, *line; (line = strsep(&rest, "\n")) && *line;) {
 		size_t size = strlen(line);
 
-		if (asked->count < WORDS_MAX - 8 && line[size - 1] != '=' && strncmp(line, "tracing=", 8) != 0)
-			asked->words[asked->count++] = line;
+		if (line[size - 1] == '=' || strncmp(line, "tracing=", 8) == 0)
+			continue;
+		if (asked->count >= WORDS_MAX - 8)
+			return false;
+		asked->words[asked->count++] = line;
 	}
+	return true;
 }
 
 static int compose(struct asked *asked, const struct recording *recording, const char *name, const char *output)
@@ -80,7 +84,8 @@ static int compose(struct asked *asked, const struct recording *recording, const
 	settings_print(&recording->settings, stream);
 	if (fclose(stream) || asprintf(&asked->options, "options=%s", recording->text ? recording->text : "") < 0)
 		return -ENOMEM;
-	take_settings(asked);
+	if (!take_settings(asked))
+		return -E2BIG;
 	for (char *c = asked->options; *c; c++)
 		if (*c == '\n')
 			*c = ' ';
@@ -188,7 +193,11 @@ static int begin(struct recording *recording, int socket, const char *name, cons
 	int ret = compose(&asked, recording, name, output);
 
 	if (ret)
-		ret = calltap_diag_set(&diag, ret, "not enough memory");
+		ret = calltap_diag_set(
+			&diag, ret,
+			ret == -E2BIG ? "a further instance takes 500 filters at the most; use patterns that match "
+					"several functions"
+				      : "not enough memory");
 	request.words = asked.words;
 	request.count = asked.count;
 	if (!ret)
