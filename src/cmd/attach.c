@@ -40,7 +40,7 @@ static void print_help(void)
 	       "Trace a process that runs already, until it ends, ^C, or `calltap detach PID`; then the\n"
 	       "process is as it was.  One that is traced already gets a further instance, with functions,\n"
 	       "buffers and a trace file of its own.\n\n");
-	recording_print_options();
+	recording_print_options("drop");
 	printf("      --duration TIME     detach after TIME (10s, 500ms, ...)\n"
 	       "      --instance NAME     what it is called (default 0; of a process that is traced already: a "
 	       "number)\n"
@@ -206,6 +206,7 @@ int cmd_attach(int argc, char **argv)
 	struct recording recording;
 	int code, ret = recording_init(&recording, argv);
 
+	recording.settings.options.mode = CALLTAP_MODE_DROP; /* what was not started for us does not wait for us */
 	while (!ret && (code = getopt_long(argc, argv, RECORDING_SHORT, long_options, NULL)) != -1) {
 		if (code == OPT_HELP) {
 			print_help();

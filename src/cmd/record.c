@@ -34,7 +34,7 @@ static void print_help(void)
 {
 	printf("Usage: calltap record [OPTIONS] [--] COMMAND [ARGUMENTS]\n\n"
 	       "Run COMMAND under trace and write what its functions did to a file.\n\n");
-	recording_print_options();
+	recording_print_options("block");
 	printf("      --no-fork           do not follow children\n"
 	       "      --no-exec           do not follow programs that are started in the traced one's place\n"
 	       "      --allow-no-sites    run COMMAND although nothing in it can be traced yet\n"

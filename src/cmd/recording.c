@@ -50,7 +50,7 @@ void recording_clear(struct recording *recording)
 	free(recording->text);
 }
 
-void recording_print_options(void)
+void recording_print_options(const char *mode)
 {
 	printf("  -p, --tracer NAME       what to record:\n");
 	for (size_t i = 0; tracer_at(i); i++)
@@ -63,12 +63,13 @@ void recording_print_options(void)
 	       "                          FILTER: glob, /regex/, object:function or @FILE; may be repeated\n"
 	       "      --max-depth N       record at most N traced calls deep\n"
 	       "  -t, --threshold TIME    leave out finished calls shorter than TIME (10us, 1ms, ...)\n"
-	       "      --mode MODE         when a buffer is full: block (wait for the tool; default),\n"
-	       "                          drop (leave out and count) or overwrite (keep the newest)\n"
+	       "      --mode MODE         when a buffer is full: block (wait for the tool), drop (leave\n"
+	       "                          out and count) or overwrite (keep the newest); default %s\n"
 	       "  -b, --buffer SIZE       buffer of each thread (default 4M)\n"
 	       "      --buffer-dir DIR    with --mode overwrite: buffers are files in DIR, on tmpfs,\n"
 	       "                          and outlive the tool and the program\n"
-	       "  -o, --output FILE       trace file (default " RECORDING_OUTPUT "; an older one becomes FILE.old)\n");
+	       "  -o, --output FILE       trace file (default " RECORDING_OUTPUT "; an older one becomes FILE.old)\n",
+	       mode);
 }
 
 /* The words that settings know these options by; NULL = it is none of those. */

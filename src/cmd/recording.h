@@ -85,8 +85,8 @@ void recording_clear(struct recording *recording);
 int recording_take(struct recording *recording, int code, const char *value) __attribute__((warn_unused_result));
 /* When all are taken: do they fit, and where is the agent?  argv[1..end) is what was typed.  EXIT_USAGE: told. */
 int recording_check(struct recording *recording, int argc, char **argv, int end) __attribute__((warn_unused_result));
-/* The shared part of --help. */
-void recording_print_options(void);
+/* The shared part of --help; what is done by default when a buffer is full differs. */
+void recording_print_options(const char *mode);
 void recording_print_triggers(void);
 /* What was not recorded, and why. */
 void recording_tell_losses(const struct record_result *result);

@@ -407,6 +407,16 @@ def wrong_option(case):
             expect(done.stderr.count("\n") == 1, f"not one sentence: {done.stderr!r}")
 
 
+def by_default(case):
+    """A process that was not started for us never waits for the tool, unless it is told to."""
+    case.need_native("attaching")
+    with Program(case) as program, Tool(case, program, lossless=False) as tool:
+        done = case.run([case.tool, "set", str(program.pid)])
+        expect("mode=drop" in done.stdout, f"status {done.status}: {done.stdout!r} {done.stderr!r}")
+        tool.detach()
+        program.end()
+
+
 def recorded_again(case):
     """Each attachment has a trace of its own, with its own settings."""
     case.need_native("attaching")
@@ -485,6 +495,7 @@ SINGLE = {
     "attach-litter": litter,
     "attach-yama": yama,
     "attach-preloaded": preloaded,
+    "attach-by-default": by_default,
     "attach-again": recorded_again,
     "attach-many-threads": many_threads,
     "attach-changes-ids": changes_ids,

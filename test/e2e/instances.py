@@ -13,7 +13,7 @@ from endings import finish
 from harness import expect, stop
 from steer import calltap, own_place
 from steering import (PATIENCE, Program, Session, Tool, clean, descriptors, folder_of, left_alone, look, mappings,
-                      nothing_lost, until)
+                      mode_of, nothing_lost, until)
 
 
 class Instance:
@@ -23,7 +23,8 @@ class Instance:
         self.case, self.program, self.name = case, program, name
         self.path = os.path.join(case.folder, name + ".data")
         self.output = os.path.join(case.folder, name + ".output")
-        command = [case.tool, "attach", "-v", "--instance", name, "-o", self.path, *options, str(program.pid)]
+        command = [case.tool, "attach", "-v", "--instance", name, *mode_of(options), "-o", self.path, *options,
+                   str(program.pid)]
         with open(self.output, "wb") as file:
             self.process = subprocess.Popen(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
                                             stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
@@ -169,7 +170,8 @@ def settings(case):
                                   (["-p", "nop"], "not nop"),
                                   (["-p", "function", "--max-depth", "2"], "function_graph"),
                                   (["-l", "nothing_like_it"], "matches"), (["--instance", "a b"], "no name"),
-                                  (["--snapshot-when", "once entered"], "first instance alone")):
+                                  (["--snapshot-when", "once entered"], "first instance alone"),
+                                  ([f"-lleaf_{number}" for number in range(600)], "500 filters")):
                 done = case.run([case.tool, "attach", *options, "-o", os.path.join(case.folder, "no.data"), str(program.pid)])
                 expect(done.status and said in done.stderr, f"{options}: {done.status} {done.stderr!r}")
                 expect(not os.path.exists(os.path.join(case.folder, "no.data")), f"{options}: a file is left")

@@ -183,14 +183,20 @@ class Session:
         self.socket.close()
 
 
+def mode_of(options):
+    """What has a case see all records, however busy the machine is, if it does not say how else."""
+    return [] if "--mode" in options else ["--mode", "block"]
+
+
 class Tool:
     """`calltap attach` to a program, until it is told to detach."""
 
-    def __init__(self, case, program, *options, wait=True, environment=None, says=("-v",)):
+    def __init__(self, case, program, *options, wait=True, environment=None, says=("-v",), lossless=True):
         self.case, self.program = case, program
         self.environment = environment or case.environment(False)
         self.output = os.path.join(case.folder, "attach.output")
-        command = [case.tool, "attach", *says, "-o", case.trace_path, *options, str(program.pid)]
+        mode = mode_of(options) if lossless else []
+        command = [case.tool, "attach", *says, *mode, "-o", case.trace_path, *options, str(program.pid)]
         with open(self.output, "wb") as file:
             self.process = subprocess.Popen(command, cwd=case.folder, env=self.environment, stdin=subprocess.DEVNULL,
                                             stdout=file, stderr=subprocess.STDOUT, start_new_session=True)

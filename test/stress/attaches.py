@@ -28,7 +28,7 @@ GROWTH_KB = 6000  # of memory, in all further rounds: malloc's own, and stacks t
 DIFFER = re.compile("([0-9]+) bytes of the process' text differ")
 SLACK = 2048  # bytes: the code of a thread that loads the agent (NATIVE_CODE_MAX)
 ERRAND = 6  # seconds: a thread that loads the agent is back by then, whatever has become of the tool
-SESSIONS = ((), (), ("-p", "function"), ("-t", "2us"), ("--max-depth", "4"), ("-g", "nested"), ("--no-graph", "nested"),
+SESSIONS = ((), ("--mode", "block"), ("-p", "function"), ("-t", "2us"), ("--max-depth", "4"), ("-g", "nested"), ("--no-graph", "nested"),
             ("-l", "leaf"), ("-l", "*deep*"), ("--no-fork",), ("--mode", "overwrite"), ("--mode", "drop"),
             ("-p", "nop"))
 TRIGGERS = (("--stack-when", "deep > 1ms"), ("--stack-when", "leaf"), ("--run-when", "nested > 1us => true"),
