@@ -292,8 +292,26 @@ static bool agent_is_there(const struct borrow *borrow)
 	return there;
 }
 
-static int slow(const struct borrow *borrow, struct calltap_diag *diag)
+/* One that ends has none before it counts as ended. */
+static bool has_memory(const struct borrow *borrow)
 {
+	struct space space;
+	bool has;
+
+	if (space_read(&space, reader(borrow)))
+		return false;
+	has = space.count != 0;
+	space_free(&space);
+	return has;
+}
+
+/* What was mapped is gone: by the agent, since the thread has left; with the program; or the thread has given up. */
+static int gone(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
+{
+	if (said->state == CALLTAP_ATTACH_LOADED || (!borrow->library && agent_is_there(borrow)))
+		return 0;
+	if (!has_memory(borrow))
+		return died(borrow, diag);
 	return calltap_diag_set(diag, -EAGAIN, "process %d gave up before this calltap was ready; try again",
 				(int)borrow->pid);
 }
@@ -307,10 +325,8 @@ static int await_answer(const struct borrow *borrow, struct calltap_attach *said
 
 		if (ret == -ESRCH)
 			return died(borrow, diag);
-		if (ret) /* gone: by the agent, since the thread has left; or the thread has given up */
-			return said->state == CALLTAP_ATTACH_LOADED || (!borrow->library && agent_is_there(borrow))
-				       ? 0
-				       : slow(borrow, diag);
+		if (ret)
+			return gone(borrow, said, diag);
 		if (said->state == CALLTAP_ATTACH_FAILED || said->state == CALLTAP_ATTACH_LOADED)
 			return 0;
 		if (now_ns() > until)
