@@ -126,7 +126,7 @@ def mappings(pid):
 @case
 def loads(setting):
     """Any library, in the same way: nothing of it is called, and of ours nothing is left, the memory neither."""
-    library = setting.loaded(os.path.abspath(setting.agent))
+    library = setting.loaded(setting.agent)
     for name in ("attached_waits", "attached_busy", "attached_registers"):
         with Victim(setting, name) as victim:
             counts = set()
@@ -347,9 +347,10 @@ def namespaces(setting):
     if os.geteuid() or subprocess.run(["unshare", "-m", "-n", "-p", "-f", "true"], stderr=subprocess.DEVNULL,
                                       check=False).returncode:
         return "not permitted"
-    bare = "mount -t tmpfs none /tmp && mount -t proc none /proc && exec"
-    inside = os.path.join(setting.folder, "inside")
+    bare = f"mount -t tmpfs none '{setting.folder}' && mount -t proc none /proc && exec"
+    inside, agent, session = (os.path.join(setting.folder, name) for name in ("inside", "agent.so", "called"))
     shutil.copy(setting.victims["attached_waits"], inside)
+    shutil.copy(setting.loaded(setting.agent), setting.loaded(agent))
     with open(inside, "rb") as program:
         process = subprocess.Popen(["unshare", "-m", "-n", "-p", "-f", "--propagation", "private", "sh", "-c",
                                     f"{bare} /proc/self/fd/{program.fileno()}"], stdin=subprocess.PIPE,
@@ -357,10 +358,11 @@ def namespaces(setting):
         check(process.stdout.readline() == "ready\n", "it does not start")
     with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="utf-8") as file:
         pid = int(file.read())
-    said = setting.tool("inject", pid, setting.agent, "/tmp/called")
+    said = setting.tool("inject", pid, agent, session)
     check(said.startswith("0 tid") and "memfd 1" in said, said)
-    check(len(calls(f"/proc/{pid}/root" + "/tmp/called")) == 1, "it was not called")
-    said = setting.tool("inject", pid, setting.agent, "/tmp/called")
+    check(len(calls(f"/proc/{pid}/root{session}")) == 1, "it was not called")
+    check(not os.path.exists(session), "it was called in our file system")
+    said = setting.tool("inject", pid, agent, session)
     check(said.startswith("0 tid") and "resident 1" in said, said)
     check("memfd" not in "".join(os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")),
           "the memfd is still open")
@@ -421,7 +423,7 @@ def main():
     wanted, times = option(arguments, "--case", None), int(option(arguments, "--times", "200"))
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        setting = Setting(arguments[0], arguments[1], arguments[2:], times, folder, "--musl" in sys.argv)
+        setting = Setting(arguments[0], os.path.abspath(arguments[1]), arguments[2:], times, folder, "--musl" in sys.argv)
         allowed, said = may_trace(setting)
         if not allowed:
             print(f"skipped: {said}")
