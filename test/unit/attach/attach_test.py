@@ -140,7 +140,8 @@ def loads(setting):
             check("does not take" in said and ("Exec format" if setting.musl else "invalid ELF header") in said, said)
             said = setting.tool("load", victim.pid, "/nowhere")
             check("/nowhere cannot be read" in said, said)
-            check(setting.tool("text", victim.pid) == "0 pages changed", "text")
+            said = setting.tool("text", victim.pid)
+            check(said == "0 pages changed", said)
             victim.end()
 
 

@@ -185,30 +185,41 @@ static int unwind(pid_t pid)
 	return ret != 0;
 }
 
-/* Does each executable mapping hold what its file has? */
-static int text(pid_t pid)
+/* How many pages of the mapping do not hold what its file has. */
+static int count_changed(pid_t pid, const struct map *map)
 {
-	struct space space;
+	unsigned char now[PAGE], then[PAGE];
 	int changed = 0;
 
-	if (space_read(&space, pid))
-		return 1;
-	for (size_t i = 0; i < space.count; i++) {
-		const struct map *map = &space.maps[i];
-		unsigned char now[PAGE], then[PAGE];
-
-		if (!(map->bits & MAP_EXEC) || map->path[0] != '/')
+	for (uint64_t at = map->lo; at < map->hi; at += PAGE) {
+		if (slack_original(pid, map, at, then, PAGE) || memory_read(pid, at, now, PAGE))
 			continue;
-		for (uint64_t at = map->lo; at < map->hi; at += PAGE) {
-			if (slack_original(pid, map, at, then, PAGE) || memory_read(pid, at, now, PAGE))
-				continue;
-			if (memcmp(now, then, PAGE) && ++changed)
-				printf("changed: %s at %lx\n", map->path, (unsigned long)at);
-		}
+		if (memcmp(now, then, PAGE) && ++changed)
+			printf("changed: %s at %lx\n", map->path, (unsigned long)at);
 	}
+	return changed;
+}
+
+/* Of all that can be executed, while nothing is loaded or closed. */
+static int text(pid_t pid)
+{
+	struct calltap_diag diag = {0};
+	struct attach_stop *stop;
+	struct space space;
+	int changed = 0, ret = -ETIMEDOUT;
+
+	for (int tries = 20; ret == -ETIMEDOUT && tries; tries--) /* on a busy machine */
+		ret = attach_stop(&stop, pid, NULL, 0, &diag);
+	if (ret)
+		return say(&diag, ret);
+	ret = space_read(&space, pid);
+	for (size_t i = 0; !ret && i < space.count; i++)
+		if (space.maps[i].bits & MAP_EXEC && space.maps[i].path[0] == '/')
+			changed += count_changed(pid, &space.maps[i]);
 	space_free(&space);
+	attach_resume(stop);
 	printf("%d pages changed\n", changed);
-	return changed != 0;
+	return ret || changed;
 }
 
 static int make_socket(pid_t pid, const char *name)
