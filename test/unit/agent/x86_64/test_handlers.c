@@ -14,15 +14,14 @@
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
-#include <unwind.h>
 
 #include <cmocka.h>
 
 #include <probe/unwound.h>
 #include "handled.h"
+#include "traps.h"
 
-#define TRAP_FLAG 0x100
-#define NOTES	  64
+#define NOTES 64
 
 enum { CALL, BOTH, LEAF, CALLER, TAIL, TAIL_TO_GRAPH, GRAPH, GRAPH_TO_HANDLED, IN_TRAP, OUTER, FUNCTIONS };
 
@@ -672,50 +671,26 @@ static uint64_t traps, unwound;
 static int trap_flags; /* SA_ONSTACK: it comes on a stack of its own */
 static uint64_t outer_counts[2], leaf_counts[2], tail_counts[2], trap_counts[2];
 
-struct walk {
-	int depth;
-	bool found;
-};
-
-static _Unwind_Reason_Code look_for_caller(struct _Unwind_Context *context, void *arg)
-{
-	struct walk *walk = arg;
-	uint64_t at = (uint64_t)_Unwind_GetIP(context);
-	extern void with_traps(void (*work)(int), int n);
-
-	walk->found |= at >= (uint64_t)with_traps && at < (uint64_t)with_traps + 512;
-	return walk->depth++ > 64 ? _URC_END_OF_STACK : _URC_NO_REASON;
-}
-
 /* Callers are found from each instruction of the dispatcher, but where a stub is on the way, whose rules nobody has
  * been told here. */
 static void check_callers(uint64_t at)
 {
 	extern const char arch_call_handled_code[] __asm__("arch_call_handled");
 	extern const char arch_exit_handled_code[] __asm__("arch_exit_handled");
-	struct walk walk = {0};
-
 	if (at < (uint64_t)arch_call_handled_code || at >= (uint64_t)arch_exit_handled_code + 1024)
 		return;
-	_Unwind_Backtrace(look_for_caller, &walk);
-	unwound += walk.found;
+	unwound += finds_caller();
 }
 
 static int walking_entry(struct calltap_call *call, void *context)
 {
-	struct walk walk = {0};
-
-	_Unwind_Backtrace(look_for_caller, &walk);
-	entries += walk.found;
+	entries += finds_caller();
 	return 0;
 }
 
 static void walking_exit(struct calltap_call *call, void *context)
 {
-	struct walk walk = {0};
-
-	_Unwind_Backtrace(look_for_caller, &walk);
-	exits += walk.found;
+	exits += finds_caller();
 }
 
 static void call_leaf(int n)
@@ -723,8 +698,6 @@ static void call_leaf(int n)
 	leaf(n);
 	leaf(n);
 }
-
-void with_traps(void (*work)(int), int n);
 
 static void on_trap(int number, siginfo_t *info, void *context)
 {
@@ -734,21 +707,10 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	check_callers((uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]);
 }
 
-void with_traps(void (*work)(int), int n);
-__attribute__((noinline)) void with_traps(void (*work)(int), int n)
+static void trap_all(void (*work)(int), int n)
 {
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | trap_flags};
-
-	sigaction(SIGTRAP, &action, NULL);
 	traps = 0;
-	if (!n) {
-		work(n);
-		return;
-	}
-	__asm__ volatile("pushfq; orq %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
-	work(n);
-	__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
-	signal(SIGTRAP, SIG_DFL);
+	with_traps(on_trap, trap_flags, work, n);
 }
 
 static void call_outer(int n)
@@ -767,7 +729,7 @@ static void callers_are_found_from_handlers(void **state)
 	for (uint32_t flags = 0; flags < 2; flags++) {
 		entries = exits = 0;
 		handled_register(0, walking_entry, walking_exit, flags, NULL);
-		with_traps(call_leaf, 0);
+		with_traps(NULL, 0, call_leaf, 0);
 		assert_int_equal(entries, 2);
 		assert_int_equal(exits, 2);
 	}
@@ -792,10 +754,10 @@ static void trap_each_instruction(uint32_t flags)
 	handled_want(BOTH, 1, 0);
 	unwound = 0;
 	for (int i = 1; i < 3; i++) {
-		with_traps(call_outer, i);
+		trap_all(call_outer, i);
 		assert_true(traps > 300);
 		assert_int_equal(outer_counts[0], 2 * i - 1);
-		with_traps(call_both, i);
+		trap_all(call_both, i);
 		check_registers();
 		assert_null(probe_thread.running);
 	}

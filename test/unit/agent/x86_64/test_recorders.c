@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "timed.h"
+#include "traps.h"
 
-#define TRAP_FLAG 0x100
 #define REGISTERS 16
 #define FLAGS	  (CALLTAP_SITE_TIMED | CALLTAP_SITE_PROFILE)
 #define TRIGGERED (CALLTAP_SITE_TIMED | CALLTAP_SITE_TRIGGER)
@@ -105,18 +105,6 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	traps++;
 }
 
-static void with_traps(void (*work)(int), int n)
-{
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
-
-	sigaction(SIGTRAP, &action, NULL);
-	traps = 0;
-	__asm__ volatile("pushfq; orq %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
-	work(n);
-	__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
-	signal(SIGTRAP, SIG_DFL);
-}
-
 static void check_registers(void)
 {
 	for (uint64_t i = 0; i < 15; i++) {
@@ -179,7 +167,8 @@ static void calls_in_between_are_counted(void **state)
 	on_trap(0, NULL, NULL);
 	in_handlers = 1;
 	for (int i = 0; i < 20; i++) {
-		with_traps(call_outer, i);
+		traps = 0;
+		with_traps(on_trap, 0, call_outer, i);
 		assert_true(traps > 300); /* recorders, and the functions themselves */
 		in_handlers += traps;
 		calls++;

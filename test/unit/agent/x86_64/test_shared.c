@@ -10,18 +10,17 @@
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
-#include <unwind.h>
 
 #include <cmocka.h>
 
 #include <probe/instances.h>
 #include "handled.h"
+#include "traps.h"
 
-#define TRAP_FLAG 0x100
-#define DEPTH	  64
-#define ONE	  CALLTAP_HANDLED_INSTANCE
-#define TWO	  (CALLTAP_HANDLED_INSTANCE << 1)
-#define OWN	  CALLTAP_HANDLED_RECORD
+#define DEPTH 64
+#define ONE   CALLTAP_HANDLED_INSTANCE
+#define TWO   (CALLTAP_HANDLED_INSTANCE << 1)
+#define OWN   CALLTAP_HANDLED_RECORD
 
 enum { BOTH, LEAF, CALLER, TAIL, IN_TRAP, OUTER, FUNCTIONS };
 
@@ -237,26 +236,14 @@ static void one_that_has_ended_gets_nothing(void **state)
 	assert_int_equal(read_ring(&fake).entries[OUTER], 2);
 }
 
-static _Unwind_Reason_Code look_for_caller(struct _Unwind_Context *context, void *arg)
-{
-	extern void with_traps(void (*work)(int), int n);
-	uint64_t at = (uint64_t)_Unwind_GetIP(context);
-	int *state = arg;
-
-	state[0] |= at >= (uint64_t)with_traps && at < (uint64_t)with_traps + 512;
-	return state[1]++ > 64 ? _URC_END_OF_STACK : _URC_NO_REASON;
-}
-
 /* From each instruction of the dispatcher, but where a stub is on the way, whose rules nobody has been told here. */
 static void check_callers(uint64_t at)
 {
 	extern const char from[] __asm__("arch_entry_handled"), to[] __asm__("arch_exit_handled");
-	int walk[2] = {0, 0};
 
 	if (at < (uint64_t)from || at >= (uint64_t)to + 1024)
 		return;
-	_Unwind_Backtrace(look_for_caller, walk);
-	found += (uint64_t)walk[0];
+	found += finds_caller();
 }
 
 static void on_trap(int number, siginfo_t *info, void *context)
@@ -265,18 +252,6 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	turns += leaf(1);
 	traps++;
 	check_callers((uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]);
-}
-
-void with_traps(void (*work)(int), int n);
-__attribute__((noinline)) void with_traps(void (*work)(int), int n)
-{
-	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
-
-	sigaction(SIGTRAP, &action, NULL);
-	__asm__ volatile("pushfq; orq %0, (%%rsp); popfq" : : "i"(TRAP_FLAG) : "memory", "cc");
-	work(n);
-	__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" : : "i"(~TRAP_FLAG) : "memory", "cc");
-	signal(SIGTRAP, SIG_DFL);
 }
 
 static void call_outer(int n)
@@ -302,11 +277,11 @@ static void at_each_instruction(void **state)
 			handled_want(function, 0, whose[i]);
 		for (int turn = 0; turn < 2; turn++) {
 			traps = found = 0;
-			with_traps(call_outer, turn);
+			with_traps(on_trap, 0, call_outer, turn);
 			assert_true(traps > 300 && found > 60);
 			all += traps;
 			outers++;
-			with_traps(call_both, turn);
+			with_traps(on_trap, 0, call_both, turn);
 			check_registers();
 			all += traps;
 		}
