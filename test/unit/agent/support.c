@@ -4,30 +4,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "arena.h"
 #include "support.h"
 
 void fake_arena_create(struct fake_arena *fake, enum calltap_mode mode, uint32_t rings, uint32_t sub_size,
 		       uint32_t sub_count)
 {
-	uint64_t stride = CALLTAP_PAGE + (uint64_t)sub_size * sub_count;
 	struct calltap_arena *arena;
 
-	fake->size = CALLTAP_PAGE + rings * stride;
+	fake->size = arena_size(rings, sub_size, sub_count);
 	arena = mmap(NULL, fake->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (arena == MAP_FAILED)
 		abort();
 	fake->arena = arena;
-	arena->magic = CALLTAP_ARENA_MAGIC;
-	arena->ring_count = rings;
-	arena->ring_stride = stride;
-	for (uint32_t i = 0; i < rings; i++)
-		*fake_ring(fake, i) = (struct calltap_ring){
-			.magic = CALLTAP_RING_MAGIC,
-			.index = i,
-			.sub_size = sub_size,
-			.sub_count = sub_count,
-			.mode = mode,
-		};
+	arena_fill(arena, mode, rings, sub_size, sub_count);
 }
 
 void fake_arena_destroy(struct fake_arena *fake)

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arena.h"
 #include "toolside.h"
 
 #define STUB_ROOM 96u
@@ -158,25 +159,14 @@ static int memory(size_t size, int seals)
 
 static int make_arena(struct tool *tool)
 {
-	uint64_t stride = PAGE + SUB * SUBS;
-	int fd;
 	struct calltap_arena *arena;
+	int fd;
 
-	tool->arena_size = PAGE + RINGS * stride;
+	tool->arena_size = arena_size(RINGS, SUB, SUBS);
 	fd = memory(tool->arena_size, F_SEAL_SHRINK);
 	arena = mmap(NULL, tool->arena_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(arena, MAP_FAILED);
-	arena->magic = CALLTAP_ARENA_MAGIC;
-	arena->ring_count = RINGS;
-	arena->ring_stride = stride;
-	for (uint32_t i = 0; i < RINGS; i++)
-		*(struct calltap_ring *)((char *)arena + PAGE + i * stride) = (struct calltap_ring){
-			.magic = CALLTAP_RING_MAGIC,
-			.index = i,
-			.sub_size = SUB,
-			.sub_count = SUBS,
-			.mode = CALLTAP_MODE_OVERWRITE,
-		};
+	arena_fill(arena, CALLTAP_MODE_OVERWRITE, RINGS, SUB, SUBS);
 	tool->arena_memory = (char *)arena;
 	return fd;
 }
