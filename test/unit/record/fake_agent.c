@@ -5,12 +5,14 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <host/remote/remote.h>
 
 #include "fake_agent.h"
+#include "host/record/handlers.h"
 
 #define FAKE_REGION 0x7000000u
 
@@ -75,14 +77,41 @@ static bool hear(struct fake_agent *agent, union fake_message *in, int *fd)
 	return true;
 }
 
+uint32_t fake_agent_who(const struct fake_agent *agent, uint32_t at)
+{
+	return agent->rows ? agent->rows[agent->image->sites[at].id].who : 0;
+}
+
+static void forget_rows(struct fake_agent *agent)
+{
+	if (agent->rows)
+		munmap((void *)agent->rows, CALLTAP_HANDLED_MAX * sizeof(*agent->rows));
+	agent->rows = NULL;
+}
+
+void fake_agent_take_rows(struct fake_agent *agent, const struct calltap_msg_handlers *message, int fd, int error)
+{
+	const struct calltap_msg_handlers_done done = {.error = error};
+
+	assert_int_equal(message->functions, CALLTAP_HANDLED_MAX);
+	forget_rows(agent);
+	agent->rows = mmap(NULL, CALLTAP_HANDLED_MAX * sizeof(*agent->rows), PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(agent->rows, MAP_FAILED);
+	assert_int_equal(handlers_answer(&agent->bench->session, &agent->bench->process, &done), 0);
+}
+
 static void take(struct fake_agent *agent, const union fake_message *in, int fd)
 {
 	struct heard *entry;
 
-	pthread_mutex_lock(&agent->bench->session.lock);
+	session_lock(&agent->bench->session);
 	assert_true(agent->heard_count < HEARD_MAX);
 	entry = &agent->heard[agent->heard_count++];
 	*entry = (struct heard){.type = in->head.type};
+	if (agent->image->site_count) {
+		entry->alpha_who = fake_agent_who(agent, agent->alpha);
+		entry->beta_who = fake_agent_who(agent, agent->beta);
+	}
 	if (agent->more)
 		agent->more(agent, entry, in, fd);
 	if (in->head.type == CALLTAP_MSG_SET)
@@ -91,7 +120,7 @@ static void take(struct fake_agent *agent, const union fake_message *in, int fd)
 		answer_plan(agent, entry, &in->plan);
 	else if (in->head.type == CALLTAP_MSG_SWITCH)
 		answer_switch(agent, entry, &in->change);
-	pthread_mutex_unlock(&agent->bench->session.lock);
+	session_unlock(&agent->bench->session);
 }
 
 static void *agent_main(void *arg)
@@ -164,11 +193,15 @@ void fake_agent_begin(struct fake_agent *agent)
 
 void fake_agent_end(struct fake_agent *agent)
 {
+	struct handlers *handlers = agent->bench->session.images.handlers;
+
 	__atomic_store_n(&agent->ending, true, __ATOMIC_RELEASE);
 	pthread_join(agent->thread, NULL);
 	sem_destroy(&agent->caught_up);
 	steer_end(&agent->bench->session);
 	bench_destroy(agent->bench);
+	handlers_destroy(handlers);
+	forget_rows(agent);
 	free(agent);
 }
 

@@ -25,7 +25,7 @@ struct heard {
 	uint64_t plan, at;
 	struct calltap_msg_set set;
 	bool alpha, beta;	      /* of SWITCH: they are in it */
-	uint32_t alpha_who, beta_who; /* of `more`: what the rows said at that time */
+	uint32_t alpha_who, beta_who; /* what the rows said before it */
 };
 
 union fake_message {
@@ -43,7 +43,8 @@ struct fake_agent {
 	uint32_t alpha, beta; /* their places among the image's sites */
 	struct heard heard[HEARD_MAX];
 	uint32_t heard_count;
-	bool deaf; /* it gives no answer */
+	bool deaf;			    /* it gives no answer */
+	const struct calltap_handled *rows; /* as the last HANDLERS brought them; NULL = none has come */
 	/* What a test's agent does with a message beside that, with the session's lock; NULL = nothing. */
 	void (*more)(struct fake_agent *agent, struct heard *entry, const union fake_message *message, int fd);
 
@@ -59,6 +60,11 @@ void fake_agent_decide(struct fake_agent *agent);
 /* The session can be asked, and the agent hears. */
 void fake_agent_begin(struct fake_agent *agent);
 void fake_agent_end(struct fake_agent *agent);
+
+/* For `more`: take the rows that HANDLERS brings, and answer. */
+void fake_agent_take_rows(struct fake_agent *agent, const struct calltap_msg_handlers *message, int fd, int error);
+/* Who wants the function at that place among the image's sites; 0 without rows. */
+uint32_t fake_agent_who(const struct fake_agent *agent, uint32_t at);
 
 /* Ask for a change as `calltap set` does; what it has sent is heard once this returns. */
 int fake_agent_set(struct fake_agent *agent, const char *word, struct calltap_diag *diag);

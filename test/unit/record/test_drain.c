@@ -54,15 +54,15 @@ static void finish(struct bench *bench)
 {
 	bool drained = false;
 
-	pthread_mutex_lock(&bench->session.lock);
+	session_lock(&bench->session);
 	bench->process.ended = true;
-	pthread_mutex_unlock(&bench->session.lock);
+	session_unlock(&bench->session);
 	drain_wake(&bench->session);
 	for (int i = 0; i < 5000 && !drained; i++) {
 		usleep(1000);
-		pthread_mutex_lock(&bench->session.lock);
+		session_lock(&bench->session);
 		drained = bench->process.drained;
-		pthread_mutex_unlock(&bench->session.lock);
+		session_unlock(&bench->session);
 	}
 	assert_true(drained);
 	drain_stop(&bench->session);

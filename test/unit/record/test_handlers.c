@@ -23,23 +23,14 @@
 static struct fake_agent *agent;
 static struct bench *bench;
 static struct image *image;
-static int refusal;			   /* the error that HANDLERS is answered with */
-static unsigned waits;			   /* so many HANDLERS_WAITs find handlers running */
-static const struct calltap_handled *rows; /* as the agent has them */
+static int refusal;    /* the error that HANDLERS is answered with */
+static unsigned waits; /* so many HANDLERS_WAITs find handlers running */
 
 static void answer_handlers(struct heard *entry, const struct calltap_msg_handlers *message, int fd)
 {
-	const struct calltap_msg_handlers_done done = {.error = refusal};
-	const size_t size = message->functions * sizeof(*rows);
-
 	entry->at = message->handlers;
-	assert_int_equal(message->functions, CALLTAP_HANDLED_MAX);
 	assert_int_equal(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK, F_SEAL_SHRINK);
-	if (rows)
-		munmap((void *)rows, size);
-	rows = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(rows, MAP_FAILED);
-	assert_int_equal(handlers_answer(&bench->session, &bench->process, &done), 0);
+	fake_agent_take_rows(agent, message, fd, refusal);
 }
 
 static void answer_wait(void)
@@ -50,18 +41,8 @@ static void answer_wait(void)
 	assert_int_equal(handlers_answer(&bench->session, &bench->process, &done), 0);
 }
 
-static uint32_t row_of(uint32_t at)
+static void hear(struct fake_agent *hearing, struct heard *entry, const union fake_message *message, int fd)
 {
-	return rows ? rows[image->sites[at].id].who : 0;
-}
-
-/* The rows as they are when a message comes; HANDLERS brings others. */
-static void hear_rows(struct fake_agent *hearing, struct heard *entry, const union fake_message *message, int fd)
-{
-	if (image->site_count) {
-		entry->alpha_who = row_of(hearing->alpha);
-		entry->beta_who = row_of(hearing->beta);
-	}
 	if (message->head.type == CALLTAP_MSG_HANDLERS)
 		answer_handlers(entry, &message->handlers, fd);
 	else if (message->head.type == CALLTAP_MSG_HANDLERS_WAIT)
@@ -74,7 +55,7 @@ static void begin(const char *tracer, bool decided)
 	bench = agent->bench;
 	image = agent->image;
 	bench->session.images.all = true;
-	agent->more = hear_rows;
+	agent->more = hear;
 	if (decided)
 		fake_agent_decide(agent);
 	refusal = 0;
@@ -102,13 +83,7 @@ static int setup_early(void **state)
 
 static int teardown(void **state)
 {
-	struct handlers *handlers = bench->session.images.handlers;
-
 	fake_agent_end(agent);
-	handlers_destroy(handlers);
-	if (rows)
-		munmap((void *)rows, CALLTAP_HANDLED_MAX * sizeof(*rows));
-	rows = NULL;
 	return 0;
 }
 
@@ -172,9 +147,9 @@ static void one_comes_and_goes(void **state)
 	assert_int_equal(agent->heard[2].beta_who, 0);
 	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED);
 	assert_int_equal(flags_of(agent->beta), 0);
-	assert_int_equal(rows[image->sites[agent->alpha].id].start, image->sources[agent->alpha]->address +
-									    image->sources[agent->alpha]->body_off -
-									    image->sources[agent->alpha]->function);
+	assert_int_equal(agent->rows[image->sites[agent->alpha].id].start,
+			 image->sources[agent->alpha]->address + image->sources[agent->alpha]->body_off -
+				 image->sources[agent->alpha]->function);
 	/* Handlers that run are waited for, and the row stays as long as the site may lead to it. */
 	waits = 2;
 	assert_int_equal(take(3), 0);
@@ -199,15 +174,15 @@ static void slots_share_functions(void **state)
 	assert_int_equal(add(0, "alpha", true, false), 1);
 	assert_int_equal(add(1, "alpha", false, false), 1);
 	assert_int_equal(agent->heard_count, 0); /* the stub is there */
-	assert_int_equal(row_of(agent->alpha), CALLTAP_HANDLED_RECORD | BIT(0) | BIT(1));
+	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_RECORD | BIT(0) | BIT(1));
 	assert_int_equal(add(0, "beta", true, false), 1);
-	assert_int_equal(row_of(agent->alpha), CALLTAP_HANDLED_RECORD | BIT(1));
-	assert_int_equal(row_of(agent->beta), CALLTAP_HANDLED_RECORD | BIT(0));
+	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_RECORD | BIT(1));
+	assert_int_equal(fake_agent_who(agent, agent->beta), CALLTAP_HANDLED_RECORD | BIT(0));
 	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED);
 	assert_int_equal(flags_of(agent->beta), CALLTAP_SITE_HANDLED);
 	assert_int_equal(take(0), 0);
-	assert_int_equal(row_of(agent->beta), 0);
-	assert_int_equal(row_of(agent->alpha), CALLTAP_HANDLED_RECORD | BIT(1));
+	assert_int_equal(fake_agent_who(agent, agent->beta), 0);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_RECORD | BIT(1));
 }
 
 /* Nothing is recorded: what nobody waits for the end of needs no frame. */
@@ -216,7 +191,7 @@ static void without_a_tracer(void **state)
 	assert_true(image->off[agent->alpha]);
 	assert_int_equal(add(0, "alpha", false, false), 1);
 	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED | CALLTAP_SITE_CALL);
-	assert_int_equal(row_of(agent->alpha), BIT(0));
+	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0));
 	assert_true(!image->off[agent->alpha] && image->off[agent->beta]);
 	assert_int_equal(add(1, "beta", true, false), 1);
 	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED);
@@ -230,7 +205,7 @@ static void without_a_tracer(void **state)
 	assert_int_equal(agent->heard[0].type, CALLTAP_MSG_SWITCH);
 	assert_false(agent->heard[0].on);
 	assert_int_equal(agent->heard[0].alpha_who, BIT(0));
-	assert_int_equal(row_of(agent->alpha), 0);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), 0);
 	assert_true(image->off[agent->alpha]);
 }
 
@@ -239,8 +214,9 @@ static void settings_go_on_beside(void **state)
 {
 	assert_int_equal(add(0, "alpha", true, false), 1);
 	assert_int_equal(set("max-depth=3"), 0);
-	assert_int_equal(row_of(agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_FULL_ENTRY |
-						       CALLTAP_HANDLED_FULL_EXIT | CALLTAP_HANDLED_GATED);
+	assert_int_equal(fake_agent_who(agent, agent->alpha),
+			 BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_FULL_ENTRY | CALLTAP_HANDLED_FULL_EXIT |
+				 CALLTAP_HANDLED_GATED);
 	check_heard(0, CALLTAP_MSG_SET);
 	check_heard(1, CALLTAP_MSG_HANDLERS_WAIT); /* the limit is there before rows want it looked at */
 	assert_int_equal(agent->heard[1].alpha_who, BIT(0) | CALLTAP_HANDLED_RECORD);
@@ -248,22 +224,22 @@ static void settings_go_on_beside(void **state)
 	assert_true(flags_of(agent->beta) & CALLTAP_SITE_FULL_ENTRY);
 	assert_int_equal(set("max-depth="), 0);
 	assert_int_equal(set("graph=alpha"), 0);
-	assert_int_equal(row_of(agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_ROOT);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_ROOT);
 	assert_int_equal(set("graph="), 0);
 	assert_int_equal(set("no-graph=alpha"), 0);
-	assert_int_equal(row_of(agent->alpha),
+	assert_int_equal(fake_agent_who(agent, agent->alpha),
 			 BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_NOTREE | CALLTAP_HANDLED_GATED);
 	assert_int_equal(set("no-graph="), 0);
 	assert_int_equal(set("trace=beta"), 0);
-	assert_int_equal(row_of(agent->alpha), BIT(0));
+	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0));
 	assert_false(image->off[agent->alpha] || image->off[agent->beta]);
 	assert_int_equal(set("tracing=off"), 0);
 	assert_true(!image->off[agent->alpha] && image->off[agent->beta]);
 	assert_int_equal(set("tracing=on"), 0);
 	assert_int_equal(set("trace="), 0);
-	assert_int_equal(row_of(agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD);
 	assert_int_equal(set("tracer=nop"), 0);
-	assert_int_equal(row_of(agent->alpha), BIT(0));
+	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0));
 	assert_int_equal(set("tracer=function"), -EOPNOTSUPP);
 	assert_int_equal(set("tracer=function_graph"), 0);
 	assert_int_equal(take(0), 0);
@@ -279,10 +255,10 @@ static void functions_by_address(void **state)
 	struct calltap_diag diag = {0};
 
 	assert_int_equal(ask(asked, NULL), 2);
-	assert_true(row_of(agent->alpha) & BIT(1) && row_of(agent->beta) & BIT(1));
+	assert_true(fake_agent_who(agent, agent->alpha) & BIT(1) && fake_agent_who(agent, agent->beta) & BIT(1));
 	asked.notrace = not_alpha;
 	assert_int_equal(ask(asked, NULL), 1);
-	assert_true(!row_of(agent->alpha) && row_of(agent->beta) & BIT(1));
+	assert_true(!fake_agent_who(agent, agent->alpha) && fake_agent_who(agent, agent->beta) & BIT(1));
 	asked.notrace = NULL;
 	asked.filter = gamma;
 	assert_int_equal(ask(asked, NULL), 3);
@@ -291,7 +267,7 @@ static void functions_by_address(void **state)
 	asked.address_count = 1;
 	assert_int_equal(ask(asked, &diag), -ENOENT);
 	assert_non_null(strstr(diag.text, "0x1000"));
-	assert_true(row_of(agent->alpha) & BIT(1)); /* it is as it was */
+	assert_true(fake_agent_who(agent, agent->alpha) & BIT(1)); /* it is as it was */
 	/* Without either it is all that there are. */
 	assert_int_equal(ask((struct remote_handlers){.slot = 1}, NULL), image->site_count);
 }
@@ -309,9 +285,9 @@ static void there_is_no_end_of_choices(void **state)
 	assert_true(image->variant_count < IMAGE_VARIANTS);
 	assert_true(image->dispatched);
 	assert_int_equal(add(2, "alpha", true, false), 1);
-	assert_int_equal(row_of(agent->beta), CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->beta), CALLTAP_HANDLED_RECORD);
 	assert_int_equal(take(2), 0);
-	assert_int_equal(row_of(agent->beta), 0);
+	assert_int_equal(fake_agent_who(agent, agent->beta), 0);
 	assert_int_equal(flags_of(agent->beta), 0);
 }
 
@@ -339,7 +315,7 @@ static void what_cannot_be_is_refused(void **state)
 	refused((struct remote_handlers){.slot = CALLTAP_HANDLERS_MAX, .filter = one}, -EINVAL, "add");
 	assert_int_equal(add(0, "alpha", true, true), 1);
 	refused((struct remote_handlers){.slot = 1, .filter = one, .data = true}, -EBUSY, "CALLTAP_OPS_DATA");
-	assert_int_equal(row_of(agent->alpha) & ~1u, BIT(0));
+	assert_int_equal(fake_agent_who(agent, agent->alpha) & ~1u, BIT(0));
 	assert_int_equal(add(0, "alpha", true, true), 1); /* that is the same one */
 	/* Another process of this user. */
 	assert_int_equal(handlers_ask(&bench->session, getpid() + 1, words, 2, nowhere, &diag), -EPERM);
@@ -357,7 +333,7 @@ static void what_cannot_be_is_refused(void **state)
 	bench->session.images.triggers = triggers;
 	refused((struct remote_handlers){.filter = one, .data = true}, -EOPNOTSUPP, "triggers");
 	assert_int_equal(ask((struct remote_handlers){.exit = true}, NULL), image->site_count - 1);
-	assert_int_equal(row_of(agent->beta), 0);
+	assert_int_equal(fake_agent_who(agent, agent->beta), 0);
 	assert_int_equal(take(0), 0);
 	bench->session.images.triggers = NULL;
 	triggers_destroy(triggers);
@@ -393,12 +369,12 @@ static void later_ones_have_them_too(void **state)
 	asked.pending = true;
 	assert_int_equal(ask(asked, NULL), 0);
 	check_heard(0, CALLTAP_MSG_HANDLERS);
-	pthread_mutex_lock(&bench->session.lock);
+	session_lock(&bench->session);
 	fake_agent_decide(agent);
 	assert_int_equal(flags_of(agent->alpha), CALLTAP_SITE_HANDLED);
 	assert_int_equal(flags_of(agent->beta), 0);
 	assert_false(image->off[agent->alpha]);
-	assert_int_equal(row_of(agent->alpha), CALLTAP_HANDLED_RECORD | BIT(4));
+	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_RECORD | BIT(4));
 	/* Another one that is started has no handlers of its own, a forked one has its parent's. */
 	agent->heard_count = 0;
 	bench->process.row.start = CALLTAP_START_FORK;
@@ -412,7 +388,7 @@ static void later_ones_have_them_too(void **state)
 	assert_int_equal(live_wait(&bench->session), 0);
 	check_heard(0, CALLTAP_MSG_HANDLERS);
 	assert_int_equal(agent->heard[0].at, 0);
-	pthread_mutex_unlock(&bench->session.lock);
+	session_unlock(&bench->session);
 	/* When it registers one, its agent gets to know where. */
 	assert_int_equal(add(4, "alpha", true, false), 1);
 	check_heard(0, CALLTAP_MSG_HANDLERS);
@@ -427,23 +403,23 @@ static void they_are_one_process_s(void **state)
 	struct calltap_diag diag = {0};
 
 	assert_int_equal(add(1, "beta", true, false), 1);
-	pthread_mutex_lock(&bench->session.lock);
+	session_lock(&bench->session);
 	other.pid = bench->process.pid;
 	bench->process.pid = 1;
 	other.socket = bench->process.socket;
 	other.maps = bench->process.maps;
 	other.map_count = bench->process.map_count;
 	bench->process.next = &other;
-	pthread_mutex_unlock(&bench->session.lock);
+	session_unlock(&bench->session);
 	assert_int_equal(ask((struct remote_handlers){.slot = 1}, &diag), -EBUSY);
 	assert_int_equal(take(1), 0);
-	assert_true(row_of(agent->beta) & BIT(1)); /* it is not its */
-	pthread_mutex_lock(&bench->session.lock);
+	assert_true(fake_agent_who(agent, agent->beta) & BIT(1)); /* it is not its */
+	session_lock(&bench->session);
 	bench->process.pid = other.pid;
 	bench->process.next = NULL;
-	pthread_mutex_unlock(&bench->session.lock);
+	session_unlock(&bench->session);
 	assert_int_equal(take(1), 0);
-	assert_int_equal(row_of(agent->beta), 0);
+	assert_int_equal(fake_agent_who(agent, agent->beta), 0);
 }
 
 int main(void)

@@ -23,20 +23,9 @@
 static struct fake_agent *agent;
 static struct bench *bench;
 static struct image *image;
-static const struct calltap_handled *rows;
 static struct calltap_msg_instance told[TOLD_MAX]; /* what the agent was told, in order */
 static uint32_t told_count;
 static int refusal; /* what BEGIN is answered with */
-
-static void hear_handlers(const struct calltap_msg_handlers *message, int fd)
-{
-	const struct calltap_msg_handlers_done done = {.error = 0};
-
-	assert_null(rows);
-	rows = mmap(NULL, message->functions * sizeof(*rows), PROT_READ, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(rows, MAP_FAILED);
-	assert_int_equal(handlers_answer(&bench->session, &bench->process, &done), 0);
-}
 
 static void check_arena(const struct calltap_msg_instance *message, int fd)
 {
@@ -57,10 +46,10 @@ static void hear(struct fake_agent *hearing, struct heard *entry, const union fa
 	const struct calltap_msg_instance *instance = (const void *)message;
 	struct calltap_msg_instance_done done = {.set = instance->set};
 
-	entry->alpha_who = rows ? rows[image->sites[hearing->alpha].id].who : 0;
-	entry->beta_who = rows ? rows[image->sites[hearing->beta].id].who : 0;
-	if (message->head.type == CALLTAP_MSG_HANDLERS)
-		hear_handlers(&message->handlers, fd);
+	if (message->head.type == CALLTAP_MSG_HANDLERS) {
+		assert_null(hearing->rows); /* they are said once */
+		fake_agent_take_rows(hearing, &message->handlers, fd, 0);
+	}
 	if (message->head.type != CALLTAP_MSG_INSTANCE)
 		return;
 	assert_true(told_count < TOLD_MAX);
@@ -97,14 +86,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct handlers *handlers = bench->session.images.handlers;
-
 	assert_true(!bench->session.instances[0] && !bench->session.instances[1]);
 	fake_agent_end(agent);
-	handlers_destroy(handlers);
-	if (rows)
-		munmap((void *)rows, CALLTAP_HANDLED_MAX * sizeof(*rows));
-	rows = NULL;
 	return 0;
 }
 
@@ -206,22 +189,19 @@ static void two_at_a_time_have_bits_of_their_own(void **state)
 	assert_int_equal(told[0].calls, 1);
 	assert_int_equal(told[1].set, 2);
 	assert_int_equal(told[1].calls, 0);
-	assert_int_equal(rows[image->sites[agent->alpha].id].who,
-			 3 * CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
-	assert_int_equal(rows[image->sites[agent->beta].id].who,
-			 CALLTAP_HANDLED_INSTANCE << 1 | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), 3 * CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->beta), CALLTAP_HANDLED_INSTANCE << 1 | CALLTAP_HANDLED_RECORD);
 	assert_int_equal(begin((const char *[]){"trace=beta", NULL}, &diag), -EBUSY);
 	assert_non_null(strstr(diag.text, "3 instances"));
 	end(one, "instance=one");
-	assert_int_equal(rows[image->sites[agent->alpha].id].who,
-			 CALLTAP_HANDLED_INSTANCE << 1 | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_INSTANCE << 1 | CALLTAP_HANDLED_RECORD);
 	/* Its set is free again. */
 	one = BEGIN("name=three", "trace=beta");
 	assert_true(one >= 0);
 	assert_int_equal(told[told_count - 1].set, 1);
 	end(one, "instance=three");
 	end(two, "instance=2");
-	assert_int_equal(rows[image->sites[agent->beta].id].who, 0);
+	assert_int_equal(fake_agent_who(agent, agent->beta), 0);
 }
 
 static void limits_are_told_and_change(void **state)
@@ -240,7 +220,7 @@ static void limits_are_told_and_change(void **state)
 	assert_int_equal(told[2].depth_max | told[2].threshold_ticks, 0);
 	assert_int_equal(SET("instance=look", "trace=beta"), 0);
 	assert_int_equal(told_count, 3);
-	assert_int_equal(rows[image->sites[agent->alpha].id].who, 0);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), 0);
 	assert_int_equal(bench->session.settings.options.depth_max, 0);
 	end(look, "instance=look");
 }
@@ -270,7 +250,7 @@ static void what_cannot_be_is_refused(void **state)
 	bench->session.images.tracer = tracer_find("function");
 	refuse("trace=alpha", NULL, -EOPNOTSUPP, "function_graph and nop alone");
 	bench->session.images.tracer = own;
-	assert_null(rows);
+	assert_null(agent->rows);
 	refuse("name=0", NULL, -EEXIST, "already");
 	/* What is seen when it is begun already is taken back. */
 	refuse("trace=no_such_function", NULL, -EINVAL, "matches");
@@ -281,7 +261,7 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(SET("instance=look", "mode=overwrite"), -EOPNOTSUPP);
 	assert_int_equal(SET("instance=look", "trace=no_such_function"), -EINVAL);
 	assert_int_equal(SET("instance=nobody", "trace=alpha"), -ENOENT);
-	assert_int_equal(rows[image->sites[agent->alpha].id].who, CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
 	end(look, "instance=look");
 }
 
@@ -322,7 +302,7 @@ static void who_has_asked_is_gone(void **state)
 	while (!has_ended())
 		usleep(1000);
 	assert_int_equal(told[told_count - 1].what, CALLTAP_INSTANCE_END);
-	assert_int_equal(rows[image->sites[agent->alpha].id].who, 0);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), 0);
 }
 
 static unsigned count_of(const char *folder)

@@ -157,9 +157,9 @@ static void a_refused_change_changes_nothing(void **state)
 
 static void set_deaf(bool deaf)
 {
-	pthread_mutex_lock(&bench->session.lock);
+	session_lock(&bench->session);
 	agent->deaf = deaf;
-	pthread_mutex_unlock(&bench->session.lock);
+	session_unlock(&bench->session);
 }
 
 /* An agent that does not answer: told so after one wait (5 s); the settings are those that it will have. */
@@ -197,9 +197,9 @@ static void late_stubs_are_led_to(void **state)
 	image->off[agent->beta] = true;
 	done.region = 0x7100000;
 	assert_int_equal(send(bench->target, &done, sizeof(done), 0), sizeof(done));
-	pthread_mutex_lock(&session->lock);
+	session_lock(session);
 	assert_int_equal(process_serve(session, &bench->process), 0);
-	pthread_mutex_unlock(&session->lock);
+	session_unlock(session);
 	fake_agent_wait(agent);
 	assert_int_equal(agent->heard_count, 4);
 	check_switch(2, false, 1, 1);

@@ -110,9 +110,9 @@ static void tell(uint32_t function, uint32_t kind, uint64_t ticks)
 
 static void poll(void)
 {
-	pthread_mutex_lock(&bench->session.lock);
+	session_lock(&bench->session);
 	triggers_poll(triggers);
-	pthread_mutex_unlock(&bench->session.lock);
+	session_unlock(&bench->session);
 }
 
 static void conditions_are_understood(void **state)
