@@ -25,6 +25,16 @@
 #define UC_FLAGS	 7ul   /* all that the kernel sets in uc_flags */
 #define PAGE_MASK	 4095ull
 #define CODE_SEGMENT	 0x33 /* of 64-bit programs */
+#define SIGNALS		 64
+
+/* What the kernel writes around the vector registers in a signal's frame: struct _fpx_sw_bytes of asm/sigcontext.h. */
+struct area_words {
+	uint32_t magic, size; /* of all, with the word at the end */
+};
+#define AREA_WORDS 464u /* their place */
+#define AREA_LEAST 512u
+#define AREA_MAGIC 0x46505853u
+#define AREA_END   0x46505845u
 
 /* The order of agent.faults. */
 static const int fault_signals[AGENT_FAULTS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
@@ -54,18 +64,58 @@ static bool set_default(int signal)
 	return !sys_failed(set_action(signal, &none, NULL));
 }
 
-/* Is there the frame of a signal's handler at address, which has interrupted what ran below `end`? */
-static bool is_signal_frame(uint64_t address, uint64_t end)
+/* The kernel's, shorter than libc's type. */
+static uint64_t mask_of(const ucontext_t *context)
+{
+	return *(const uint64_t *)&context->uc_sigmask;
+}
+
+/* The vector registers lie between a frame and what it has interrupted, where there is XSAVE. */
+static bool has_registers(uint64_t area, uint64_t address, uint64_t sp)
+{
+	const struct area_words *words = (const struct area_words *)(area + AREA_WORDS);
+
+	if (!agent_vectors_mask)
+		return true;
+	if (area <= address || area >= sp || area & 63 || sp - area < AREA_LEAST)
+		return false;
+	return words->magic == AREA_MAGIC && words->size > AREA_LEAST && words->size <= sp - area &&
+	       !(words->size & 3) && *(const uint32_t *)(area + words->size - 4) == AREA_END;
+}
+
+/* Are there handlers of signals that run with no more signals blocked than these?  In a sandbox nobody asks. */
+static bool may_block_none(uint64_t blocked)
+{
+	struct agent_action action;
+
+	if (probe_context.shared.quiet)
+		return true;
+	for (int signal = 1; signal <= SIGNALS; signal++)
+		if (!sys_failed(set_action(signal, NULL, &action)) && is_handler(&action) &&
+		    action.flags & (unsigned)SA_NODEFER && !(action.mask & ~blocked))
+			return true;
+	return false;
+}
+
+/*
+ * Is there the frame of a signal's handler at address, which has interrupted
+ * what ran below `end` and runs with those signals blocked?  One that has come
+ * to its end may lie there whole, in what nobody has written since: while it
+ * ran, its signal was blocked.
+ */
+static bool is_signal_frame(uint64_t address, uint64_t end, uint64_t blocked)
 {
 	const uint64_t *words = (const uint64_t *)address; /* the address to return to, then its ucontext_t */
 	const ucontext_t *context = (const ucontext_t *)(words + 1);
 	uint64_t sp;
 
-	if (address + sizeof(*words) + offsetof(ucontext_t, uc_mcontext.gregs[NGREG]) > end)
+	if (address + sizeof(*words) + offsetof(ucontext_t, uc_sigmask) + MASK_BYTES > end)
 		return false;
 	sp = (uint64_t)context->uc_mcontext.gregs[REG_RSP];
 	return context->uc_flags <= UC_FLAGS && !context->uc_link && sp > address && sp <= end &&
-	       (context->uc_mcontext.gregs[REG_CSGSFS] & 0xffff) == CODE_SEGMENT;
+	       (context->uc_mcontext.gregs[REG_CSGSFS] & 0xffff) == CODE_SEGMENT &&
+	       has_registers((uint64_t)context->uc_mcontext.fpregs, address, sp) &&
+	       (mask_of(context) != blocked || may_block_none(blocked));
 }
 
 /* A look at what is not there would be the program's end; and so may be the question, in a sandbox. */
@@ -81,14 +131,14 @@ static bool is_there(uint64_t address)
  * It is not the handler that has faulted, but a signal's that has interrupted
  * it: that is the program's affair.  As is all that is not on one stack.
  */
-static bool was_interrupted(uint64_t sp, uint64_t end)
+static bool was_interrupted(uint64_t sp, uint64_t end, uint64_t blocked)
 {
 	for (uint64_t page = sp & ~PAGE_MASK; page < end; page += PAGE_MASK + 1)
 		if (!is_there(page))
 			return true;
 	/* Such a frame lies as a call's return address does. */
 	for (uint64_t at = (sp & ~15ull) + 8; at < end; at += 16)
-		if (is_signal_frame(at, end))
+		if (is_signal_frame(at, end, blocked))
 			return true;
 	return false;
 }
@@ -111,7 +161,8 @@ static bool recover(int signal, const siginfo_t *info, ucontext_t *context)
 	if (info->si_code <= 0 || (signal == SIGBUS && info->si_code == BUS_MEMORY_LATER) || arch_shadow_stack())
 		return false;
 	handled = probe_handled_faulted(sp);
-	if (!handled || is_elsewhere(context, sp, (uint64_t)handled) || was_interrupted(sp, (uint64_t)handled))
+	if (!handled || is_elsewhere(context, sp, (uint64_t)handled) ||
+	    was_interrupted(sp, (uint64_t)handled, mask_of(context)))
 		return false;
 	probe_handled_disable(handled, (uint32_t)signal, (uint64_t)registers[REG_RIP], (uint64_t)info->si_addr);
 	go_on = handled->how & PROBE_HANDLED_VECTORS ? (uint64_t)handled->area : (uint64_t)handled & ~63ull;

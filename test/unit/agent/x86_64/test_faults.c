@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -262,30 +263,97 @@ static void other_faults_are_the_program_s(void **state)
 	struct sigaction action = {.sa_sigaction = own_handler, .sa_flags = SA_SIGINFO}, now;
 
 	sigaction(SIGSEGV, &action, NULL);
-	signal(SIGUSR1, on_usr1);
 	agent_faults_take();
 	own_faults = 0;
 	own_fault();
 	assert_int_equal(own_faults, 1);
 	handled_want(LEAF, 1, 0);
-	for (uint32_t flags = 0; flags < 2; flags++) {
-		handled_register(0, raising_entry, NULL, flags, NULL);
+	for (int i = 0; i < 8; i++) {
+		const struct sigaction interrupting = {.sa_handler = on_usr1,
+						       .sa_flags = (i & 1 ? SA_NODEFER : 0) | (i & 2 ? SA_SIGINFO : 0)};
+
+		sigaction(SIGUSR1, &interrupting, NULL);
+		handled_register(0, raising_entry, NULL, i & 4 ? GENERAL : 0, NULL);
 		leaf(1);
 		leaf(1);
 		assert_int_equal(handlers.slots[0].fault, 0);
 	}
-	assert_int_equal(entries, 4);
-	assert_int_equal(own_faults, 5);
+	assert_int_equal(entries, 16);
+	assert_int_equal(own_faults, 17);
 	handled_register(0, faulting_entry, NULL, GENERAL, (void *)SIGSEGV);
 	leaf(1);
 	check_disabled(0, SIGSEGV);
-	assert_int_equal(own_faults, 5);
+	assert_int_equal(own_faults, 17);
 	agent_faults_give_back();
 	sigaction(SIGSEGV, NULL, &now);
 	assert_ptr_equal(now.sa_sigaction, own_handler);
 	own_fault();
-	assert_int_equal(own_faults, 6);
+	assert_int_equal(own_faults, 18);
 	signal(SIGSEGV, SIG_DFL);
+	signal(SIGUSR1, SIG_DFL);
+}
+
+/* Nothing of it is written: what was on the stack shows through. */
+#define ROOM(bytes)                                                                                                    \
+	volatile char room[bytes];                                                                                     \
+	__asm__ volatile("" : : "r"(room) : "memory")
+
+static __attribute__((noinline)) void be_interrupted(void)
+{
+	ROOM(8192);
+	raise(SIGUSR1);
+}
+
+static __attribute__((noinline)) void fault_above(void)
+{
+	ROOM(32768);
+	fault(SIGSEGV, false);
+}
+
+static void do_nothing(int number)
+{
+}
+
+/* Interrupted at the first call, it faults at the second, above what the signal has left. */
+static int late_entry(struct calltap_call *call, void *context)
+{
+	if (entries++)
+		fault_above();
+	be_interrupted();
+	return 0;
+}
+
+/* Of such a frame that others have written over, only what they have left. */
+static int pieced_entry(struct calltap_call *call, void *context)
+{
+	uint64_t words[256] __attribute__((aligned(16))) = {0};
+	ucontext_t *left = (ucontext_t *)(words + 2); /* behind the address to return to, which is not aligned */
+
+	left->uc_flags = 7;
+	left->uc_mcontext.gregs[REG_RSP] = (greg_t)(words + 250);
+	left->uc_mcontext.gregs[REG_CSGSFS] = 0x33;
+	sigaddset(&left->uc_sigmask, SIGUSR1);
+	__asm__ volatile("" : : "r"(words) : "memory");
+	fault(SIGSEGV, false);
+	return 0;
+}
+
+static void what_a_signal_has_left_is_no_frame(void **state)
+{
+	signal(SIGUSR1, do_nothing);
+	agent_faults_take();
+	handled_want(LEAF, 1, 0);
+	for (uint32_t flags = 0; flags < 2; flags++) {
+		entries = 0;
+		handled_register(0, late_entry, NULL, flags, NULL);
+		leaf(1);
+		leaf(1);
+		check_disabled(0, SIGSEGV);
+		handled_register(0, pieced_entry, NULL, flags, NULL);
+		leaf(1);
+		check_disabled(0, SIGSEGV);
+	}
+	agent_faults_give_back();
 	signal(SIGUSR1, SIG_DFL);
 }
 
@@ -337,6 +405,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(tail_calls_that_fault, setup, teardown),
 		cmocka_unit_test_setup_teardown(vectors_come_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_faults_are_the_program_s, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_signal_has_left_is_no_frame, setup, teardown),
 		cmocka_unit_test_setup_teardown(program_without_handlers_ends, setup, teardown),
 	};
 	char name[] = "/tmp/calltap-faults-XXXXXX";
