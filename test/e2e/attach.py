@@ -208,7 +208,8 @@ def litter(case):
 
 NO_PTRACE = """
 import ctypes, os, struct, sys
-rules = ((0x20, 0, 0, 0), (0x15, 0, 1, 101), (6, 0, 0, 0x00050001), (6, 0, 0, 0x7FFF0000))  # ptrace: EPERM
+# ptrace, process_vm_readv: EPERM
+rules = ((0x20, 0, 0, 0), (0x15, 1, 0, 101), (0x15, 0, 1, 310), (6, 0, 0, 0x00050001), (6, 0, 0, 0x7FFF0000))
 code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
 program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(rules), ctypes.addressof(code)))
 libc = ctypes.CDLL(None)

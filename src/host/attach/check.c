@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -20,6 +19,7 @@
 #include "impl.h"
 
 #define KERNEL_THREAD 0x200000ul /* PF_KTHREAD of /proc/PID/stat's flags */
+#define TRACED_TRIES  10u
 
 /* The name of its program, for sentences. */
 static void name_of(pid_t pid, char *name, size_t size)
@@ -99,9 +99,15 @@ static int check_condition(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
 	bool sandboxed = sandbox_has_any(pid);
 	char tracer_name[32], name[32];
-	long tracer = await_no_tracer(alive);
-	char state = proc_state(alive, NULL); /* that tracer may have stopped it */
+	long tracer;
+	char state; /* a tracer may have stopped it, and gone */
 
+	for (unsigned i = 0;; i++) {
+		tracer = await_no_tracer(alive);
+		state = proc_state(alive, NULL);
+		if (tracer || state != 't' || i == TRACED_TRIES) /* or another has come meanwhile */
+			break;
+	}
 	name_of(pid, name, sizeof(name));
 	if (tracer) {
 		name_of((pid_t)tracer, tracer_name, sizeof(tracer_name));
@@ -163,23 +169,22 @@ static int not_permitted(pid_t pid, struct calltap_diag *diag)
 		(int)pid, name);
 }
 
-/* The tracer: 0 if the kernel lets us. */
-static int try_seize(void *context)
-{
-	pid_t tid = *(pid_t *)context;
-
-	return ptrace(PTRACE_SEIZE, tid, NULL, NULL) ? -errno : 0;
-}
-
+/*
+ * To read its memory takes the same right as to trace it, and does nothing to
+ * it: a thread that is traced may be woken by a signal that is ignored.
+ */
 static int check_permission(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
-	int ret = tracer_run(try_seize, &alive);
+	char byte;
+	int ret = memory_read(alive, 0, &byte, sizeof(byte));
 
+	if (!ret || ret == -EFAULT)
+		return 0;
 	if (ret == -EPERM || ret == -EACCES)
 		return not_permitted(pid, diag);
 	if (ret == -ESRCH)
 		return calltap_diag_set(diag, ret, "process %d has ended", (int)pid);
-	return ret ? calltap_diag_set(diag, ret, "process %d cannot be attached to: %s", (int)pid, strerror(-ret)) : 0;
+	return calltap_diag_set(diag, ret, "process %d cannot be attached to: %s", (int)pid, strerror(-ret));
 }
 
 static int check_program(pid_t pid, pid_t alive, struct calltap_diag *diag)

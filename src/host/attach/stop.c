@@ -46,8 +46,10 @@ static int refusal(struct attach_stop *stop, pid_t tid, int error)
 	if (!proc_status(tid, "TracerPid", tracer, sizeof(tracer)) && strcmp(tracer, "0") != 0)
 		return calltap_diag_set(stop->diag, -EBUSY, "thread %d of process %d is being traced by process %s",
 					(int)tid, (int)stop->pid, tracer);
-	return calltap_diag_set(stop->diag, error, "thread %d of process %d cannot be stopped: %s", (int)tid,
-				(int)stop->pid, strerror(-error));
+	/* One that was traced then, and is not any more, is to be tried again, too. */
+	return calltap_diag_set(stop->diag, error == -EPERM ? -EBUSY : error,
+				"thread %d of process %d cannot be stopped: %s", (int)tid, (int)stop->pid,
+				strerror(-error));
 }
 
 static int hold_one(struct attach_stop *stop, pid_t tid)

@@ -5,6 +5,7 @@ stopped, or the tool is killed.
 attach_test.py TOOL AGENT VICTIM... [--case NAME] [--times N] [--musl].  Skips (77) where ptrace is not allowed.
 --musl: the victims link musl, and the agent for them lies beside AGENT, whose name it has with "-musl" behind."""
 import ctypes
+import errno
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 SKIP = 77
@@ -340,6 +342,30 @@ def refusals(setting):
                 time.sleep(0.1)
                 refused(process.pid, "linked statically")
                 process.kill()
+
+
+@case
+def beside_another(setting):
+    """Tools that stop all threads again and again, and let them go, are in nobody's way, nor anybody in theirs."""
+    over, others = threading.Event(), []
+
+    def stop_often():
+        while not over.is_set():
+            others.append(setting.tool("stop", victim.pid, 100))
+
+    with Victim(setting, "attached_waits", "childless") as victim:  # as in kills()
+        other = threading.Thread(target=stop_often)
+        other.start()
+        try:
+            for _ in range(setting.times // 2):
+                said = setting.tool("check", victim.pid)
+                check(said.startswith("0 "), said)
+        finally:
+            over.set()
+            other.join()
+        # Who is always late on a busy machine is told that another traces it.
+        check(all(said.startswith(("0 threads", f"-{errno.EBUSY} ")) for said in others), others)
+        victim.end()
 
 
 @case
