@@ -21,6 +21,8 @@
 #endif
 /* What only a process of one thread may part with. */
 #define OF_ONE_THREAD (CLONE_NEWUSER | CLONE_NEWTIME | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)
+#define ALONE_TRIES   5u
+#define ALONE_STEP_NS 1000000u
 
 static int set_seccomp(unsigned long mode, unsigned long program, unsigned long c, unsigned long d)
 {
@@ -91,11 +93,27 @@ static bool step_aside(int flags)
 	       (uint32_t)sys_getpid() == probe_context.wiped->pid && agent_control_leave(AGENT_AWAY, true);
 }
 
+/* The kernel counts a thread out in steps, and the call may come between two of them: then it fails, and does nothing.
+ */
+static bool is_tried_again(bool aside, int ret, unsigned tries)
+{
+	uint32_t never = 0;
+
+	if (!aside || !ret || tries == ALONE_TRIES)
+		return false;
+	sys_futex_wait(&never, never, ALONE_STEP_NS);
+	return true;
+}
+
 int unshare(int flags)
 {
 	bool aside = step_aside(flags);
-	int ret = agent.next_unshare ? agent.next_unshare(flags) : -1;
+	unsigned tries = 0;
+	int ret;
 
+	do
+		ret = agent.next_unshare ? agent.next_unshare(flags) : -1;
+	while (is_tried_again(aside, ret, tries++));
 	if (aside)
 		agent_control_back();
 	return ret;
@@ -104,8 +122,12 @@ int unshare(int flags)
 int setns(int fd, int kind)
 {
 	bool aside = step_aside(kind ? kind : OF_ONE_THREAD);
-	int ret = agent.next_setns ? agent.next_setns(fd, kind) : -1;
+	unsigned tries = 0;
+	int ret;
 
+	do
+		ret = agent.next_setns ? agent.next_setns(fd, kind) : -1;
+	while (is_tried_again(aside, ret, tries++));
 	if (aside)
 		agent_control_back();
 	return ret;
