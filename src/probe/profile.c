@@ -221,17 +221,17 @@ void probe_profile_skip(const struct probe_stack *stack, uint64_t slot)
 }
 
 /*
- * Whose frame it was, the stack itself tells, unless it was overwritten.  It
- * may be read on the thread's own stack, which nobody takes away from under it,
- * and between here and the place where something ended the frame.
+ * Whose frame it was, the stack itself tells, unless it was overwritten: the
+ * thread's own stack, and memory between here and the place where something
+ * ended the frame.
  */
 static uint32_t function_at(const struct probe_stack *stack, uint64_t slot)
 {
-	uint64_t here = (uint64_t)__builtin_frame_address(0), back = 0;
+	uint64_t here = (uint64_t)__builtin_frame_address(0), back;
 
-	if (stack->kind & STACK_THREAD || (here >= stack->lowest && here <= slot && slot < stack->end))
-		back = arch_frame_back(slot);
-	return back && probe_region_of(back) ? arch_stub_word(back) : 0;
+	if (!(stack->kind & STACK_THREAD) && !(here >= stack->lowest && here <= slot && slot < stack->end))
+		return 0;
+	return frames_back(slot, &back) && probe_region_of(back) ? arch_stub_word(back) : 0;
 }
 
 void probe_profile_gone(struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot, uint64_t now)

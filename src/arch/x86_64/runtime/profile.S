@@ -57,11 +57,11 @@
 	mov	PE_SINCE(%rcx), %rax
 	cmp	TB_CLAIMED(%rdx), %rax
 	jb	.Lentry_slow
-	mov	PE_OUTER(%rcx), %rdx
+	mov	PE_OUTER(%rcx), %rdx		/* once: a coroutine that a handler changes to may end that frame */
 	xor	%rsi, %rdx
-	shr	$GRANULE_BITS, %rdx
-	jne	.Lentry_slow
-	mov	PE_OUTER(%rcx), %rdx
+	cmp	$(1 << GRANULE_BITS), %rdx
+	jae	.Lentry_slow
+	xor	%rsi, %rdx
 	flip	%rdx, MIRROR_BIT, MIRROR_SKEW
 	cmpq	$0, (%rdx)
 	je	.Lentry_slow
