@@ -1,6 +1,7 @@
 /*
  * Where the program leaves frames without returning, or makes a stack: the
- * agent stands in front of longjmp and its kin, sigaltstack and makecontext.
+ * agent stands in front of longjmp and its kin, sigaltstack, makecontext and
+ * swapcontext.
  *
  * Called on the program's threads in place of libc's functions, which do all
  * the work; a signal handler may call longjmp.  Programs that jump or switch
@@ -64,4 +65,5 @@ void agent_contexts_init(void)
 	agent.next_longjmp_chk = (agent_longjmp_fn *)agent_next("__longjmp_chk");
 	agent.next_sigaltstack = (int (*)(const stack_t *, stack_t *))agent_next("sigaltstack");
 	arch_next_makecontext = agent_next("makecontext");
+	arch_next_swapcontext = agent_next("swapcontext");
 }

@@ -44,6 +44,7 @@ static struct function function_of(uint32_t to)
 		[CALLTAP_POINTER_SIGLONGJMP] = FUNCTION(siglongjmp, agent.next_siglongjmp),
 		[CALLTAP_POINTER___LONGJMP_CHK] = FUNCTION(__longjmp_chk, agent.next_longjmp_chk),
 		[CALLTAP_POINTER_MAKECONTEXT] = FUNCTION(makecontext, arch_next_makecontext),
+		[CALLTAP_POINTER_SWAPCONTEXT] = FUNCTION(swapcontext, arch_next_swapcontext),
 	};
 
 	return functions[to];

@@ -39,6 +39,7 @@ struct call {
 static const struct call probe_calls[] = {
 	{SYS_rt_sigprocmask, {0, ANY, ANY, 8}},
 	{SYS_rt_sigprocmask, {2, ANY, 0, 8}},
+	{SYS_rt_sigprocmask, {SYS_NO_MASK_CHANGE, ANY, 0, 8}},
 	{SYS_futex, {ANY, 0, 1, ANY}},
 	{SYS_futex, {ANY, 1, 0x7fffffff}},
 	{SYS_mmap, {ANY, 1 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, ~0ul}},

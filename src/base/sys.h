@@ -6,6 +6,7 @@
 #ifndef BASE_SYS_H
 #define BASE_SYS_H
 
+#include <asm/errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <arch.h>
@@ -106,6 +107,14 @@ static inline void sys_signals_restore(const uint64_t *old)
 	/* The program would never see a signal again: worth a second try. */
 	if (sys_failed(SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, old, 0, sizeof(*old), 0, 0)))
 		SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, old, 0, sizeof(*old), 0, 0);
+}
+
+#define SYS_NO_MASK_CHANGE 3 /* none of SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK */
+
+/* Can 8 bytes be read there?  By a call that probes make anyway: the kernel reads a mask before it looks what to do. */
+static inline int sys_can_read(uint64_t address)
+{
+	return SYS(rt_sigprocmask, SYS_NO_MASK_CHANGE, address, 0, sizeof(uint64_t), 0, 0) == -EINVAL;
 }
 
 #endif

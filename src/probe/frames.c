@@ -3,6 +3,7 @@
  *
  * Called by graph.c and unwound.c on the program's thread.  Context: probe.
  */
+#include <base/sys.h>
 #include <probe/frames.h>
 #include <probe/instances.h>
 #include <probe/profile.h>
@@ -52,6 +53,20 @@ void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_
 		probe_record(thread, CALLTAP_REC_UNWIND, gone, 1, 0);
 }
 
+bool frames_back(uint64_t slot, uint64_t *back)
+{
+	bool there = !ARCH_FRAMES_GO_BACK;
+	uint64_t signals;
+
+	if (!there && probe_calls_begin(&signals)) {
+		there = sys_can_read(slot);
+		probe_calls_end(&signals);
+	}
+	if (there)
+		*back = arch_frame_back(slot);
+	return there;
+}
+
 /*
  * When a thread is ended, glibc's unwinder stops short of its outermost frame,
  * and calls the destructors of its data from that frame's caller: then other
@@ -60,10 +75,10 @@ void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_
  */
 static void drop_overwritten(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot)
 {
-	uint64_t top = probe_stack_top(stack), gone = 0;
+	uint64_t top = probe_stack_top(stack), gone = 0, back;
 
 	for (unsigned i = 0; i < NEAR_FRAMES && top < stack->end && can_read(thread, top); i++) {
-		if (!probe_region_of(arch_frame_holds(top, slot)))
+		if (frames_back(top, &back) && !probe_region_of(arch_frame_holds(top, slot)))
 			gone = top + 1;
 		top = frames_outer(stack, top, *arch_link(top));
 	}

@@ -60,6 +60,12 @@ static inline void frames_count_down(struct probe_thread *thread, uint64_t link)
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
 /* The same, and record it: those frames are gone. */
 void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
+/*
+ * The address in a stub that the body of the frame at slot returns to.  False:
+ * it cannot be read.  On some CPUs it is in the slot itself, and a chain may
+ * lead to a stack that is gone, where one stack was taken for another.
+ */
+bool frames_back(uint64_t slot, uint64_t *back) __attribute__((warn_unused_result));
 /* Bring the stack's top in line with a frame at slot that is being entered (inside it) or left (it). */
 void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, bool leaving);
 

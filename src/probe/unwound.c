@@ -6,6 +6,7 @@
  * agent room stands in front of.  Context: probe.  doc/design/stacks.md.
  */
 #include <probe/frames.h>
+#include <probe/graph.h>
 #include <probe/handlers.h>
 #include <probe/trigger.h>
 #include <probe/unwound.h>
@@ -15,7 +16,7 @@
 #define UNWIND_FORCED	8
 #define UNWIND_CONTINUE 8
 
-void *arch_next_makecontext;
+void *arch_next_makecontext, *arch_next_swapcontext;
 
 /* How a ucontext_t begins on every Linux CPU. */
 struct context_head {
@@ -26,9 +27,11 @@ struct context_head {
 /* The frame at the stack's top is one that the unwinder passes by for an exception: its memory is as it was. */
 static void tell_threw(struct probe_thread *thread, const struct probe_stack *stack)
 {
-	uint64_t top = probe_stack_top(stack), back = top < stack->end ? arch_frame_back(top) : 0;
-	uint32_t word = back && probe_region_of(back) ? arch_stub_word(back) : 0;
+	uint64_t top = probe_stack_top(stack), back;
+	uint32_t word = 0;
 
+	if (top < stack->end && frames_back(top, &back) && probe_region_of(back))
+		word = arch_stub_word(back);
 	if (word && probe_timed_is_covered(top))
 		probe_trigger_threw(thread, frames_id(word), *arch_entered(top), arch_clock());
 }
@@ -65,16 +68,15 @@ int probe_frame_unwound(int version, int actions, uint64_t exception_class, void
 /*
  * The same before a jump.  A handler that jumps may have interrupted a
  * recorder between its record and the chain's change: so name the frame that
- * stays.  Its slot may be read: it lies above the jump's target on the
- * thread's own stack, whose chain began with the thread.
+ * stays.
  */
 static void drop_for_jump(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
 {
 	uint32_t gone = frames_take_off(thread, stack, end), word = 0;
-	uint64_t top = probe_stack_top(stack);
+	uint64_t top = probe_stack_top(stack), back;
 
-	if (stack->kind & STACK_THREAD && top < stack->end && probe_region_of(arch_frame_back(top)))
-		word = arch_stub_word(arch_frame_back(top));
+	if (stack->kind & STACK_THREAD && top < stack->end && frames_back(top, &back) && probe_region_of(back))
+		word = arch_stub_word(back);
 	if (word)
 		probe_record(thread, CALLTAP_REC_LANDING, frames_id(word), 1, 0);
 	if (gone || word)
@@ -134,6 +136,19 @@ void probe_stack_made(uint64_t lo, uint64_t hi, bool is_signal)
 	while ((old = probe_stack_overlapping(lo, hi, kind)))
 		give_up(thread, old);
 	probe_stack_announce(thread, lo, hi, kind);
+}
+
+uint64_t probe_context_left(uint64_t slot, uint64_t back)
+{
+	uint64_t ret = back;
+
+	if (!probe_region_of(back) || !probe_mirror_is_covered(slot) || !*arch_mirror(slot))
+		return back;
+	if (*arch_link(slot) & FRAME_UNRECORDED)
+		probe_graph_exit_notree(slot, arch_stub_word(back), &ret);
+	else
+		probe_trigger_exit_full(slot, arch_stub_word(back), &ret);
+	return ret;
 }
 
 void probe_context_made(const void *context)

@@ -20,5 +20,11 @@ void probe_jump(uint64_t sp);
 void probe_stack_made(uint64_t lo, uint64_t hi, bool is_signal);
 /* The same, of a context (ucontext_t) that makecontext() is to make; forward.S calls it. */
 void probe_context_made(const void *context);
+/*
+ * swapcontext() was called with its return address `back` in that slot, which
+ * it keeps in the context.  Where it is a stub's, the traced function has jumped
+ * there as its last: the frame ends here.  Returns the address to return to.
+ */
+uint64_t probe_context_left(uint64_t slot, uint64_t back);
 
 #endif

@@ -41,20 +41,20 @@
  * regions there are, and the first thing that it is told is
  *
  *     REGIONS (any number)              ->
- *                                       <-    RELEASE  (all threads but the agent's are stopped)
+ *                                       <-    UNWINDERS  (all threads but the agent's are stopped)
+ *     UNWINDERS_TOLD                    ->
+ *                                       <-    RELEASE  (or they run again, and are stopped once more)
  *     RELEASED                          ->    (they run again; without an error SETUP follows)
  *
- * and at the end, after DETACH with CALLTAP_DETACH_RELEASE, and DETACHED:
- *
- *                                       <-    RELEASE  (all threads but the agent's are stopped)
- *     RELEASED                          ->    (they run again; the connection ends)
+ * and at the end the same from UNWINDERS to RELEASED, after DETACH with
+ * CALLTAP_DETACH_RELEASE, and DETACHED; then the connection ends.
  */
 #ifndef CALLTAP_ABI_CONTROL_H
 #define CALLTAP_ABI_CONTROL_H
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 6u
+#define CALLTAP_ABI_VERSION 7u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -74,6 +74,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_REGIONS = 11,
 	CALLTAP_MSG_HANDLERS_DONE = 12,
 	CALLTAP_MSG_INSTANCE_DONE = 13,
+	CALLTAP_MSG_UNWINDERS_TOLD = 14,
 
 	CALLTAP_MSG_SETUP = 32,
 	CALLTAP_MSG_PLAN = 33,
@@ -92,6 +93,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_HANDLERS = 46,
 	CALLTAP_MSG_HANDLERS_WAIT = 47, /* no more than a head */
 	CALLTAP_MSG_INSTANCE = 48,
+	CALLTAP_MSG_UNWINDERS = 49, /* no more than a head; answered where RELEASE is */
 };
 
 struct calltap_msg {
@@ -331,6 +333,7 @@ enum calltap_pointer_to {
 	CALLTAP_POINTER_SIGLONGJMP,
 	CALLTAP_POINTER___LONGJMP_CHK,
 	CALLTAP_POINTER_MAKECONTEXT,
+	CALLTAP_POINTER_SWAPCONTEXT,
 	CALLTAP_POINTERS_TO
 };
 
@@ -406,6 +409,19 @@ struct calltap_msg_detached {
 	uint32_t left;	   /* sites left switched off, or as they are: see doc/design/patching.md */
 };
 
+#define CALLTAP_UNWINDERS_MAX 16u
+
+/*
+ * Where code is that has asked for unwind tables since the agent came: an
+ * unwinder may be anywhere, and many programs have libgcc's in their own file.
+ */
+struct calltap_msg_unwinders_told {
+	struct calltap_msg head;
+	uint32_t count;
+	uint32_t more; /* 1: there are more than that */
+	uint64_t addresses[CALLTAP_UNWINDERS_MAX];
+};
+
 #define CALLTAP_RELEASE_MORE 1u /* another RELEASE follows: the lists go on, nothing is to be done yet */
 
 /*
@@ -431,7 +447,9 @@ struct calltap_msg_released {
 	struct calltap_msg head;
 	uint32_t frames;   /* that return by themselves now */
 	uint32_t pointers; /* of POINTERS that have their old value again */
-	int32_t error;	   /* 0: all is gone; -EBUSY: there are frames that cannot be let go, what they need stays */
+	/* 0: all is gone.  -EBUSY: there are frames that cannot be let go, what they need stays.  -EAGAIN: a handler of
+	 * the program's own runs, try again. */
+	int32_t error;
 	uint32_t reserved;
 };
 
@@ -472,6 +490,7 @@ _Static_assert(sizeof(struct calltap_msg_detach) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_handlers) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_handlers_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_release) + CALLTAP_RELEASE_MAX * 8 <= CALLTAP_MSG_MAX, "ABI");
+_Static_assert(sizeof(struct calltap_msg_unwinders_told) == 16 + 8 * CALLTAP_UNWINDERS_MAX, "ABI");
 _Static_assert(sizeof(struct calltap_msg_released) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_regions) + CALLTAP_REGIONS_MAX * 16 <= CALLTAP_MSG_MAX, "ABI");
 

@@ -55,6 +55,7 @@ const char *const *imports_names(void)
 		[CALLTAP_POINTER_SIGLONGJMP] = "siglongjmp",
 		[CALLTAP_POINTER___LONGJMP_CHK] = "__longjmp_chk",
 		[CALLTAP_POINTER_MAKECONTEXT] = "makecontext",
+		[CALLTAP_POINTER_SWAPCONTEXT] = "swapcontext",
 	};
 
 	return names;

@@ -1,7 +1,8 @@
 /*
- * makecontext() in front of libc's, AArch64.  Its last arguments are of any
- * number, so it is passed on with registers and stack untouched.
- * Context: probe, on the program's thread.
+ * makecontext() and swapcontext() in front of libc's, AArch64.  The last
+ * arguments of the one are of any number, and the other saves the registers and
+ * the stack pointer of its caller: so both are passed on with all that
+ * untouched.  Context: probe, on the program's thread.
  */
 #include "offsets.h"
 
@@ -32,6 +33,29 @@ makecontext:
 	br	x16
 	.cfi_endproc
 	.size	makecontext, . - makecontext
+
+	.globl	swapcontext
+	.type	swapcontext, %function
+	.p2align 4
+swapcontext:
+	.cfi_startproc
+	bti	c
+	stp	x0, x1, [sp, #-32]!
+	.cfi_adjust_cfa_offset 32
+	str	x30, [sp, #16]
+	.cfi_offset x30, -16
+	add	x0, sp, #32 - 8			/* S */
+	mov	x1, x30
+	bl	probe_context_left
+	mov	x30, x0
+	ldp	x0, x1, [sp], #32
+	.cfi_adjust_cfa_offset -32
+	.cfi_restore x30
+	adrp	x16, arch_next_swapcontext
+	ldr	x16, [x16, #:lo12:arch_next_swapcontext]
+	br	x16
+	.cfi_endproc
+	.size	swapcontext, . - swapcontext
 
 #include "landing_pads.inc"
 	.section .note.GNU-stack, "", %progbits

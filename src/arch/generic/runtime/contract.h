@@ -68,8 +68,12 @@ long arch_thread_start(unsigned long flags, void *stack_top, int (*fn)(void *), 
 /*
  * forward.S: makecontext(), whose arguments are passed on as they are: to
  * probe_context_made(context), then to arch_next_makecontext.
+ * swapcontext(): probe_context_left(slot, return address) says where it is to
+ * return to; then it goes on in arch_next_swapcontext as if the caller had
+ * called that.
  */
 extern void *arch_next_makecontext __attribute__((visibility("hidden")));
+extern void *arch_next_swapcontext __attribute__((visibility("hidden")));
 
 /* Entry points that stubs jump to, in the order of the region's pointer table (entry.S). */
 enum arch_entry {

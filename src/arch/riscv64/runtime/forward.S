@@ -1,7 +1,8 @@
 /*
- * makecontext() in front of libc's, riscv64.  Its last arguments are of any
- * number, so it is passed on with registers and stack untouched.
- * Context: probe, on the program's thread.
+ * makecontext() and swapcontext() in front of libc's, riscv64.  The last
+ * arguments of the one are of any number, and the other saves the registers and
+ * the stack pointer of its caller: so both are passed on with all that
+ * untouched.  Context: probe, on the program's thread.
  */
 	.option norelax
 	.text
@@ -31,5 +32,32 @@ makecontext:
 	jr	t1
 	.cfi_endproc
 	.size	makecontext, . - makecontext
+
+	.globl	swapcontext
+	.type	swapcontext, @function
+	.p2align 4
+swapcontext:
+	.cfi_startproc
+	.4byte	0x00000017
+	addi	sp, sp, -32
+	.cfi_def_cfa_offset 32
+	sd	ra, 16(sp)
+	.cfi_offset ra, -16
+	sd	a0, 0(sp)
+	sd	a1, 8(sp)
+	addi	a0, sp, 32 - 8			# S
+	mv	a1, ra
+	call	probe_context_left
+	mv	ra, a0
+	.cfi_restore ra
+	ld	a0, 0(sp)
+	ld	a1, 8(sp)
+	addi	sp, sp, 32
+	.cfi_def_cfa_offset 0
+	lla	t1, arch_next_swapcontext
+	ld	t1, 0(t1)
+	jr	t1
+	.cfi_endproc
+	.size	swapcontext, . - swapcontext
 
 	.section .note.GNU-stack, "", @progbits

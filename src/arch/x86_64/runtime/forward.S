@@ -1,7 +1,8 @@
 /*
- * makecontext() in front of libc's, x86-64.  Its last arguments are of any
- * number and type, so it is passed on with registers and stack untouched.
- * Context: probe, on the program's thread.
+ * makecontext() and swapcontext() in front of libc's, x86-64.  The last
+ * arguments of the one are of any number and type, and the other saves the
+ * registers and the stack pointer of its caller: so both are passed on with all
+ * that untouched.  Context: probe, on the program's thread.
  */
 	.text
 	.globl	makecontext
@@ -22,5 +23,27 @@ makecontext:
 	jmp	*arch_next_makecontext(%rip)
 	.cfi_endproc
 	.size	makecontext, . - makecontext
+
+	.globl	swapcontext
+	.type	swapcontext, @function
+	.p2align 4
+swapcontext:
+	.cfi_startproc
+	endbr64
+	.irp	reg, %rdi, %rsi, %rax
+	push	\reg
+	.cfi_adjust_cfa_offset 8
+	.endr
+	lea	24(%rsp), %rdi			/* S */
+	mov	(%rdi), %rsi
+	call	probe_context_left
+	mov	%rax, 24(%rsp)
+	.irp	reg, %rax, %rsi, %rdi
+	pop	\reg
+	.cfi_adjust_cfa_offset -8
+	.endr
+	jmp	*arch_next_swapcontext(%rip)
+	.cfi_endproc
+	.size	swapcontext, . - swapcontext
 
 	.section .note.GNU-stack, "", @progbits
