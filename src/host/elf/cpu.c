@@ -10,6 +10,7 @@
 #include "arch/riscv64/isa/stub_size.h"
 #include "arch/x86_64/isa/nops.h"
 #include "arch/x86_64/isa/stub_size.h"
+#include "arch/x86_64/isa/switches.h"
 #include "cpu.h"
 
 #define MIB (1ull << 20)
@@ -39,6 +40,8 @@ static const struct elf_cpu cpus[] = {
 		.may_jump = x86_may_jump,
 		.jump = x86_jump_relative,
 		.jump_slot = x86_jump_slot,
+		.switches = x86_switches_stacks,
+		.may_switch = x86_may_switch_stacks,
 	},
 	{
 		/* Two instructions at a multiple of 4, the second of which links the body's address: it follows. */

@@ -44,6 +44,12 @@ struct elf_cpu {
 	bool (*may_jump)(uint8_t first); /* quickly: can jump or jump_slot take a code that begins so? */
 	size_t (*jump)(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
 	size_t (*jump_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot); /* also a PLT entry */
+	/*
+	 * Functions that change stacks and keep their return address apart; NULL where that may be a stub's for good.
+	 * may_switch: quickly, can there be one in this code?
+	 */
+	bool (*switches)(const uint8_t *code, size_t size);
+	bool (*may_switch)(const uint8_t *code, size_t size);
 };
 
 /* NULL: a CPU that cannot be traced. */

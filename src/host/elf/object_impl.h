@@ -72,9 +72,11 @@ struct object {
 	size_t owned_count;
 	unsigned int hints;
 
-	struct address_list starts;	/* functions by the unwind table */
-	struct object_reach fentry;	/* the profiling hook */
-	struct object_reach finders;	/* dlsym and kin, which look at their caller; and who jumps to them (tails.c) */
+	struct address_list starts; /* functions by the unwind table */
+	struct object_reach fentry; /* the profiling hook */
+	struct object_reach
+		finders;   /* who does more with the return address than return; and who jumps there (tails.c) */
+	bool has_switches; /* there may be code that changes stacks */
 	struct address_list patchable;	/* __patchable_function_entries */
 	struct address_list mcount_loc; /* __mcount_loc */
 
@@ -109,8 +111,8 @@ bool object_reaches(const struct object *object, uint64_t target, const struct o
 
 /* SITE_OK, or why a function of this name must never be traced. */
 enum site_verdict site_verdict_of_name(const char *name);
-/* Does a function of this name find out by its return address which object called it? */
-bool site_name_finds_caller(const char *name);
+/* Does a function of this name do more with its return address than to return to it? */
+bool site_name_keeps_return(const char *name);
 
 int object_add_site(struct object *object, const struct object_site *site) __attribute__((warn_unused_result));
 int object_find_patchable(struct object *object) __attribute__((warn_unused_result));

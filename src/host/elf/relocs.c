@@ -126,7 +126,7 @@ static int apply(struct object *object, struct tables *tables, const struct name
 		return 0;
 	if (!strcmp(name, "__fentry__"))
 		return address_list_add(&object->fentry.slots, rela->r_offset);
-	if (symbol.st_shndx == SHN_UNDEF && site_name_finds_caller(name))
+	if (symbol.st_shndx == SHN_UNDEF && site_name_keeps_return(name))
 		return address_list_add(&object->finders.slots, rela->r_offset);
 	if (type == cpu->reloc_absolute && symbol.st_shndx != SHN_UNDEF)
 		relocate(tables, rela->r_offset, symbol.st_value + (uint64_t)rela->r_addend);

@@ -1,10 +1,13 @@
 /*
- * Functions that end in a jump to dlsym, dlopen or their kin.  Those ask by
- * their return address which object called them; in a traced function that
- * jumps there it leads to the tracer, which is no object the loader knows of.
+ * Functions that end in a jump to one that does more with its return address
+ * than to return to it.  In a traced function that jumps there it is a stub's.
+ *
+ * dlsym, dlopen and their kin find out by it which object called them, and the
+ * tracer is no object the loader knows of.  Code that changes to another stack
+ * may keep it apart from its stack, where nobody finds it when the stubs go.
  * So such functions must not be traced, nor those that jump to one of them.
  *
- * Only objects that import or define one of those names are read.  The bytes
+ * Only objects that import, define or hold one of those are read.  The bytes
  * are not decoded in order: what merely looks like such a jump costs one
  * function that is not traced.  Caller: object_find_sites.  Context: host.
  */
@@ -12,7 +15,17 @@
 
 #include "object_impl.h"
 
-#define SHORT_JUMP 2 /* bytes; compilers keep a function's cold part further off */
+#define SHORT_JUMP  2	/* bytes; compilers keep a function's cold part further off */
+#define SWITCH_SIZE 512 /* bytes, at the most, of a function that changes stacks */
+
+static bool switches_stacks(const struct object *object, uint64_t target, size_t rest)
+{
+	uint64_t next = object_next_start(object, target);
+	const uint8_t *code = object_code_at(object, target, &rest);
+	size_t size = next - target < rest ? next - target : rest;
+
+	return object->cpu->switches(code, size < SWITCH_SIZE ? size : SWITCH_SIZE);
+}
 
 /* Does the jump at address, in the function [lo, hi), end up in a finder?  size bytes are there. */
 static bool jumps_out(const struct object *object, uint64_t address, const uint8_t *code, size_t size, uint64_t lo,
@@ -26,7 +39,8 @@ static bool jumps_out(const struct object *object, uint64_t address, const uint8
 	length = object->cpu->jump(code, size, address, &target);
 	if (!length || (target >= lo && target < hi) || !object_code_at(object, target, &rest))
 		return false;
-	if (object_reaches(object, target, &object->finders))
+	if (object_reaches(object, target, &object->finders) ||
+	    (object->has_switches && switches_stacks(object, target, rest)))
 		return true;
 	start = object_last_start(object, target);
 	/* Into the middle of a function: from the part of it that is kept elsewhere. */
@@ -83,10 +97,12 @@ int object_find_tails(struct object *object)
 	int error = 0;
 
 	for (size_t i = 0; i < object->symbol_count && !error; i++) {
-		if (site_name_finds_caller(object->symbols[i].symbol))
+		if (site_name_keeps_return(object->symbols[i].symbol))
 			error = address_list_add(&object->finders.targets, object->symbols[i].address);
 	}
-	more = object->finders.targets.count || object->finders.slots.count;
+	for (size_t i = 0; i < object->code_count && object->cpu->may_switch; i++)
+		object->has_switches |= object->cpu->may_switch(object->codes[i].bytes, object->codes[i].size);
+	more = object->finders.targets.count || object->finders.slots.count || object->has_switches;
 	while (more && !error)
 		error = pass(object, &more);
 	return error;

@@ -51,14 +51,16 @@ enum site_verdict site_verdict_of_name(const char *name)
 	return special ? special->verdict : SITE_OK;
 }
 
-bool site_name_finds_caller(const char *name)
+/* Finders of their caller, and the switches of libaco and of Tencent's libco; swapcontext() is the agent's to see to.
+ */
+bool site_name_keeps_return(const char *name)
 {
-	static const char *const finders[] = {"dlopen", "dlmopen", "dlsym", "dlvsym"};
+	static const char *const names[] = {"acosw", "coctx_swap", "dlopen", "dlmopen", "dlsym", "dlvsym"};
 
 	if (!strncmp(name, "__dl", 4))
 		name += 2;
-	for (size_t i = 0; name[0] == 'd' && i < sizeof(finders) / sizeof(finders[0]); i++) {
-		if (!strcmp(name, finders[i]))
+	for (size_t i = 0; strchr("acd", name[0]) && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(name, names[i]))
 			return true;
 	}
 	return false;
@@ -70,7 +72,7 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_OK] = "can be traced",
 		[SITE_TOO_SHORT] = "too few bytes for a jump",
 		[SITE_RETURNS_TWICE] = "returns twice or switches stacks",
-		[SITE_LOOKS_AT_CALLER] = "looks at its caller or has none",
+		[SITE_LOOKS_AT_CALLER] = "uses its return address or has none",
 		[SITE_BAD_BYTES] = "unexpected bytes at its entry",
 		[SITE_NO_SITE] = "built without a site",
 		[SITE_OWN] = "in the tracer's own path",

@@ -112,7 +112,7 @@ def check_json(case):
 def check_foreign(case, seeds):
     """Files for other CPUs are listed like this one's; only the remedies differ."""
     for cpu in ("riscv64", "aarch64"):
-        case.expect(0, ["patchable   hidden\n", "setjmp  (returns twice", "find  (looks at its caller", "6 functions, 2"],
+        case.expect(0, ["patchable   hidden\n", "setjmp  (returns twice", "find  (uses its return address", "6 functions, 2"],
                     [], os.path.join(seeds, cpu + ".so"))
     unaligned = os.path.join(seeds, "riscv64-unaligned")
     case.expect(2, ["hidden  (too few aligned bytes for a jump)", "2 functions, 1 traceable", "-falign-functions=4"],

@@ -6,9 +6,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "arch/x86_64/isa/nops.h"
+#include "arch/x86_64/isa/switches.h"
 
 struct vector {
 	size_t length; /* 0: no no-op */
@@ -140,11 +143,55 @@ static void jumps(void **state)
 	assert_int_equal(x86_jump_relative(set_above, 6, 0x1000, &target), 0);
 }
 
+/* Bytes are from the assembler; what they are is beside them. */
+static void switches(void **state)
+{
+	static const struct {
+		const char *code;
+		size_t size;
+		bool is;
+	} cases[] = {
+#define CODE(bytes, is) {bytes, sizeof(bytes) - 1, is}
+		/* mov (%rsp), %rdx; lea 8(%rsp), %rcx; ... mov 0x28(%rsi), %rsp; jmp *%rdx, as in libaco */
+		CODE("\x48\x8b\x14\x24\x48\x8d\x4c\x24\x08\x4c\x89\x27\x48\x89\x57\x20\x48\x89\x4f\x28"
+		     "\x4c\x8b\x26\x48\x8b\x56\x20\x48\x8b\x66\x28\xff\xe2",
+		     true),
+		/* pop %rax; mov %rax, (%rdi); mov %rsp, 8(%rdi); mov 8(%rsi), %rsp; jmp *(%rsi) */
+		CODE("\x58\x48\x89\x07\x48\x89\x67\x08\x48\x8b\x66\x08\xff\x26", true),
+		CODE("\x48\x8b\x04\x24\x48\x87\x27\xc3", true),		/* ...; xchg %rsp, (%rdi); ret */
+		CODE("\x4c\x8b\x1c\x24\x48\x89\xf4\x41\xff\xe3", true), /* ...; mov %rsi, %rsp; jmp *%r11 */
+		/* push %rbp; mov %rsp, %rbp; sub %rax, %rsp; mov (%rsp), %rax; mov -8(%rbp), %rsp; mov %rbp, %rsp; ...
+		 */
+		CODE("\x55\x48\x89\xe5\x48\x29\xc4\x48\x8b\x04\x24\x48\x8b\x65\xf8\x48\x89\xec\x5d\xc3", false),
+		CODE("\x48\x8b\x04\x24\xc3\x48\x8b\x66\x08", false), /* the load is another function's */
+		CODE("\x53\x5b\x48\x8b\x66\x08\xc3", false),	     /* push %rbx; pop %rbx; mov 8(%rsi), %rsp */
+		CODE("\x48\x8b\x04\x24\x49\x8d\x62\xf8\xc3", false), /* ...; lea -8(%r10), %rsp */
+		CODE("\x48\x8b\x44\x24\x08\x48\x8b\x26\xc3", false), /* mov 8(%rsp), %rax; mov (%rsi), %rsp */
+		CODE("\x53\x55\x48\x89\x27\x48\x89\xf4\x5d\x5b\xc3", false), /* its address stays on its stack */
+#undef CODE
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t *code =
+			malloc(cases[i].size); /* of just that size, for a sanitizer to see what is read behind it */
+
+		memcpy(code, cases[i].code, cases[i].size);
+		if (x86_switches_stacks(code, cases[i].size) != cases[i].is)
+			fail_msg("case %zu", i);
+		/* The quick look may see too much, but not too little; a pop is not looked for. */
+		if (cases[i].is && code[0] != 0x58 && !x86_may_switch_stacks(code, cases[i].size))
+			fail_msg("case %zu, quickly", i);
+		for (size_t cut = 0; cut < cases[i].size && !cases[i].is; cut++)
+			assert_false(x86_switches_stacks(code, cut));
+		free(code);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nops),	 cmocka_unit_test(landing_pads), cmocka_unit_test(calls),
-		cmocka_unit_test(slots), cmocka_unit_test(jumps),
+		cmocka_unit_test(slots), cmocka_unit_test(jumps),	 cmocka_unit_test(switches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,9 @@ typedef size_t isa_recognise(const uint8_t *code, size_t size);
 /* The code lies at address; *target is where it leads to, or the address of the pointer that it goes by. */
 typedef size_t isa_recognise_target(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
 
+/* Does the code do what the function's name says? */
+typedef bool isa_is_such(const uint8_t *code, size_t size);
+
 /* Can a jump of the CPU's two functions for them begin with this byte? */
 typedef bool isa_may_begin(uint8_t first);
 
