@@ -168,6 +168,8 @@ struct agent {
 	bool no_blocks;		/* threads have no memory of their own for us */
 	struct agent_sites sites[PROBE_REGIONS];
 	uint32_t sites_count;
+	uint64_t unwinders[CALLTAP_UNWINDERS_MAX]; /* addresses in them, as they ask; 0 = no more */
+	uint32_t unwinders_more;		   /* there are others */
 	int (*next_find_object)(void *pc, void *result);
 	int (*next_iterate)(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
 	int (*next_backtrace)(void **frames, int size);

@@ -96,6 +96,18 @@ static int add(struct agent_store *store, const uint64_t *words, uint32_t count)
 	return agent_store_add(store, words, count);
 }
 
+static int tell_unwinders(void)
+{
+	struct calltap_msg_unwinders_told told = {
+		.head = {CALLTAP_MSG_UNWINDERS_TOLD, sizeof(told)},
+		.more = agent.unwinders_more,
+	};
+
+	for (; told.count < CALLTAP_UNWINDERS_MAX && agent.unwinders[told.count]; told.count++)
+		told.addresses[told.count] = agent.unwinders[told.count];
+	return agent_send(&told, sizeof(told));
+}
+
 /* The next message that is a RELEASE: what the tool said before it heard that we are going is about objects and plans.
  */
 static int receive_part(union message *message, uint64_t wait_ms)
@@ -106,6 +118,8 @@ static int receive_part(union message *message, uint64_t wait_ms)
 		ret = agent_wait_message(wait_ms);
 		if (!ret)
 			ret = agent_receive(message, sizeof(*message), NULL, 0);
+		if (!ret && message->head.type == CALLTAP_MSG_UNWINDERS)
+			ret = tell_unwinders();
 	} while ((!ret && message->head.type != CALLTAP_MSG_RELEASE) ||
 		 ret == -EMFILE); /* no room for its descriptor, which nobody wants */
 	return ret;

@@ -14,6 +14,38 @@
 #include <base/mem.h>
 
 #define STUBS_NAME "[calltap stubs]"
+#define WORDS_TOLD 4 /* libgcc's struct unw_eh_callback_data begins with the address, LLVM's has it third */
+
+#define OF_UNWINDER (16u << 10) /* calls of one unwinder come from no further apart */
+#define ON_STACK    (1u << 20)
+
+/* RELEASE must not come while one of them reads what it was told of stubs. */
+static void note_unwinder(uint64_t asking)
+{
+	for (unsigned i = 0; i < CALLTAP_UNWINDERS_MAX; i++) {
+		uint64_t known = __atomic_load_n(&agent.unwinders[i], __ATOMIC_RELAXED);
+
+		if (!known && __atomic_compare_exchange_n(&agent.unwinders[i], &known, asking, false, __ATOMIC_RELAXED,
+							  __ATOMIC_RELAXED))
+			return;
+		if (known - asking + OF_UNWINDER < 2 * OF_UNWINDER)
+			return;
+	}
+	__atomic_store_n(&agent.unwinders_more, 1, __ATOMIC_RELAXED);
+}
+
+/* An unwinder's callback is given the address that it looks for, near the beginning of what is on its stack. */
+static bool asks_for_stub(const void *data, uint64_t frame)
+{
+	const uint64_t *words = data;
+
+	if ((uint64_t)data - frame >= ON_STACK || (uint64_t)data % sizeof(*words))
+		return false;
+	for (unsigned i = 0; i < WORDS_TOLD; i++)
+		if (probe_region_of(words[i]))
+			return true;
+	return false;
+}
 
 static bool starts_with(const char *text, const char *start)
 {
@@ -59,6 +91,7 @@ int _dl_find_object(void *pc, struct dl_find_object *result)
 	const struct probe_region *region = probe_region_of((uint64_t)pc);
 	struct dl_find_object asking = {0};
 
+	note_unwinder((uint64_t)__builtin_return_address(0));
 	if (!region) {
 		if (!agent.next_find_object || agent.next_find_object(pc, result))
 			return -1;
@@ -124,9 +157,12 @@ static int pass(struct dl_phdr_info *info, size_t size, void *data)
 int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
 {
 	struct passing passing = {.callback = callback, .data = data};
-	int ret = agent.next_iterate ? agent.next_iterate(pass, &passing) : 0;
 	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
+	int ret;
 
+	if (asks_for_stub(data, (uint64_t)__builtin_frame_address(0)))
+		note_unwinder((uint64_t)__builtin_return_address(0));
+	ret = agent.next_iterate ? agent.next_iterate(pass, &passing) : 0;
 	for (uint32_t i = 0; i < n && !ret; i++)
 		ret = report(&probe_context.regions[i], &passing);
 	return ret;

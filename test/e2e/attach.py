@@ -8,6 +8,7 @@ import time
 
 import live
 import tracefile as tf
+from endings import finish
 from harness import Skip, expect, stop
 from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost, until
 
@@ -471,6 +472,55 @@ def changes_ids(case):
             program.end()
 
 
+class Struck(Program):
+    """test/prog/struck.cc"""
+
+    def __init__(self, case, *kinds, variant="", flags=()):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("struck.cc", variant=variant, flags=flags), *kinds])
+
+
+def attach_for(case, program, seconds, *options):
+    return case.run([case.tool, "attach", "--mode", "drop", "--duration", f"{seconds}s", "-o", case.trace_path, *options,
+                     str(program.pid)])
+
+
+def long_handler(stack=""):
+    """A thread is in a handler for as long as it likes, which has interrupted a traced call: the agent stays, and that is
+    told, as long as the thread may go back to it. Then the next attach takes it away."""
+    def test(case):
+        case.need_native("attaching")
+        with Struck(case, f"stays{stack}", f"stays{stack}", f"stays{stack}", f"stays{stack}") as program:
+            before = look(program)
+            with Tool(case, program, "--mode", "drop") as tool:
+                tool.records(1000)
+                os.kill(program.pid, signal.SIGUSR1)
+                time.sleep(0.5)
+                tool.session.close()
+                os.kill(tool.process.pid, signal.SIGTERM)
+                expect(finish(tool.process) == 1, f"the tool ended with {tool.process.returncode}: {tool.said()!r}")
+            said = tool.said()
+            expect("is in a signal handler that has interrupted a traced call" in said, f"it said {said!r}")
+            done = attach_for(case, program, 0.1)
+            expect(done.status == 2 and "is in a signal handler" in done.stderr, f"status {done.status}: {done.stderr!r}")
+            os.kill(program.pid, signal.SIGUSR2)
+            until("the handlers to end", lambda: not attach_for(case, program, 0.1).status, 20)
+            clean(program, before)
+            program.end()
+    return test
+
+
+def static_unwinder(case):
+    """libgcc's unwinder in the program's own file, where no name tells of it."""
+    case.need_native("attaching")
+    flags = ["-static-libgcc", "-static-libstdc++", "-s"]
+    case.need_flags(*flags)
+    with Struck(case, *["throws"] * 4, *["throws-alternate"] * 4, variant="-static-unwinder", flags=flags) as program:
+        for _ in range(20):
+            done = attach_for(case, program, 0.03)
+            expect(not done.status, f"status {done.status}: {done.stderr!r}")
+        program.end()
+
+
 CASES = {"attach": attached}
 SINGLE = {
     "attach-interrupted": ended_by(signal.SIGINT),
@@ -500,7 +550,12 @@ SINGLE = {
     "attach-again": recorded_again,
     "attach-many-threads": many_threads,
     "attach-changes-ids": changes_ids,
+    "attach-long-handler": long_handler(),
+    "attach-long-handler-alternate": long_handler("-alternate"),
+    "attach-static-unwinder": static_unwinder,
     **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)
        for name in ("throws", "stacks", "signals", "threads", "loads", "forks", "confines")},
+    **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)
+       for name in ("struck", "struck-alternate", "struck-nested", "struck-deep", "struck-stacks", "struck-long")},
 }
 LONG = {"attach-10000-times": many_times(10000), "attach-stress-long": attaches("--long")}

@@ -66,7 +66,7 @@ static int misbehave(const char *step, uint32_t answer, uint32_t size)
 
 	if (strncmp(manner, step, length) != 0 || manner[length] != '-')
 		return 0;
-	if (is("apply-exits") || is("release-exits"))
+	if (is("apply-exits") || is("release-exits") || is("unwinders-exits"))
 		_exit(7);
 	if (strstr(manner, "-stops"))
 		kill(getpid(), SIGSTOP);
@@ -171,6 +171,19 @@ static void answer_release(const struct calltap_msg_release *release)
 		say(&done, sizeof(done));
 }
 
+static void answer_unwinders(void)
+{
+	struct calltap_msg_unwinders_told told = {.head = {CALLTAP_MSG_UNWINDERS_TOLD, sizeof(told)}};
+
+	if (is("unwinders-odd")) {
+		told.count = UINT32_MAX;
+		for (int i = 0; i < (int)CALLTAP_UNWINDERS_MAX; i++)
+			told.addresses[i] = i % 2 ? (uint64_t)answer_release + i * 4096 : ~(uint64_t)0 / (i + 1);
+	}
+	if (!misbehave("unwinders", CALLTAP_MSG_UNWINDERS_TOLD, sizeof(told)))
+		say(&told, sizeof(told));
+}
+
 static void answer(const struct calltap_msg *message)
 {
 	switch (message->type) {
@@ -184,6 +197,9 @@ static void answer(const struct calltap_msg *message)
 		break;
 	case CALLTAP_MSG_APPLY:
 		answer_apply();
+		break;
+	case CALLTAP_MSG_UNWINDERS:
+		answer_unwinders();
 		break;
 	case CALLTAP_MSG_RELEASE:
 		answer_release((const void *)message);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attaches to programs that do all they can to their own stacks, threads and text, and leaves them, over and over.
 
-    attaches.py [--rounds N] [--seed S] [--only KIND] [--long] [--build DIR] [--work DIR]
+    attaches.py [--rounds N] [--seed S] [--only KIND] [--clean] [--long] [--build DIR] [--work DIR]
 
 The programs are those of campaigns.py.  Each round draws a session (tracers, filters, modes, `calltap top`, triggers),
 a moment, and an end: by its duration, `calltap detach`, SIGTERM, kill -9; or `calltap set` with random settings before
@@ -9,7 +9,8 @@ that.  Afterwards the program must have found each of its results right and end 
 status, its text must be the files' (looked at here, and said by `attach -v`), and nothing may have grown beyond the
 first rounds: memory, mappings, descriptors, threads.  Programs that take rights from themselves while they are traced
 can be attached to once only and have a campaign of their own, with a program for each round.
-A failure prints what --seed and --only repeat it, as far as time lets it.  test/e2e/attach.py runs this, short.
+With --clean the tool is never killed. A failure prints what --seed and --only repeat it, as far as time lets it.
+test/e2e/attach.py runs this, short.
 """
 import os
 import re
@@ -23,6 +24,7 @@ import live  # pylint: disable=wrong-import-position  # campaigns knows where
 from campaigns import ONCE, PATIENCE  # pylint: disable=wrong-import-position
 from harness import Failure, expect  # pylint: disable=wrong-import-position
 
+CAMPAIGNS = {**campaigns.CAMPAIGNS, **campaigns.STRUCK}
 WARM = 10  # rounds after which nothing may grow any more
 GROWTH_KB = 6000  # of memory, in all further rounds: malloc's own, and stacks that were used more deeply
 DIFFER = re.compile("([0-9]+) bytes of the process' text differ")
@@ -38,6 +40,7 @@ SETTINGS = ("tracing=off", "tracing=on", "tracer=function graph= no-graph= max-d
             "no-graph=", "trace=leaf", "trace+=nested", "trace=", "notrace=leaf", "notrace=")
 EARLY = re.compile("nothing was recorded|was not recorded")  # told to end before it had begun
 ENDS = ("duration", "duration", "kill", "kill", "detach", "terminate")
+CLEAN_ENDS = ("duration", "duration", "detach", "terminate")
 
 
 class Victim(campaigns.Victim):
@@ -68,11 +71,11 @@ class Round:
 
     def __init__(self, arguments, victim, chance, folder):
         self.tool, self.victim, self.chance, self.folder = arguments.tool, victim, chance, folder
-        self.end = chance.choice(ENDS)
+        self.end = chance.choice(CLEAN_ENDS if arguments.clean else ENDS)
         self.ms = chance.choice((chance.uniform(0, 60), chance.uniform(20, 300)))
         profile = chance.random() < 0.15
         if profile:
-            self.end = chance.choice(("kill", "terminate", "detach"))
+            self.end = chance.choice(("terminate", "detach") if arguments.clean else ("kill", "terminate", "detach"))
             options = ["top", "--batch", "0", "--allow-no-match"]
         elif chance.random() < 0.15:
             options = ["attach", "-o", os.path.join(folder, "trace"), "--allow-no-match", *chance.choice(TRIGGERS)]
@@ -230,7 +233,7 @@ class Attached(campaigns.Campaign):
         self.victim.end()
 
     def another(self):
-        return Victim(self.arguments, self.folder, self.build, self.kinds)
+        return Victim(self.command, self.folder)
 
 
 def grown(victim, settled):
@@ -247,9 +250,9 @@ def grown(victim, settled):
 
 
 def main():
-    arguments = campaigns.begin("attaches", "Attach to busy programs and leave them, at random moments.", campaigns.CAMPAIGNS,
-                                12, 200)
-    return campaigns.fight(arguments, campaigns.CAMPAIGNS, Attached)
+    arguments = campaigns.begin("attaches", "Attach to busy programs and leave them, at random moments.", CAMPAIGNS,
+                                12, 200, {"--clean": "never kill the tool"})
+    return campaigns.fight(arguments, CAMPAIGNS, Attached)
 
 
 if __name__ == "__main__":

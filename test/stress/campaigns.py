@@ -1,8 +1,9 @@
 """What attaches.py and handlers.py share: programs that do all they can to their own stacks, threads and text, campaigns
 of many rounds on one such program each, and going through the campaigns that were asked for.
 
-A campaign is one program (test/prog/attacked.cc: exceptions, jumps, coroutines, signal storms, threads, libraries,
-children, deep recursion, long calls, 500 threads) and many rounds; what a round is says the script.
+A campaign is one program and many rounds; what a round is says the script. The programs are test/prog/attacked.cc
+(exceptions, jumps, coroutines, signal storms, threads, libraries, children, deep recursion, long calls, 500 threads) and
+test/prog/struck.cc (signals' handlers that sleep, nest, change stacks, jump, in the middle of traced calls).
 """
 import argparse
 import os
@@ -38,34 +39,49 @@ CAMPAIGNS = {
     "confines": ("confines", "trees"),
     "mixture": ("throws", "coroutines", "signals", "threads", "loads", "forks", "recurses", "waits"),
 }
+# The same with struck.cc.
+STRUCK = {
+    "struck": ("sleeps", "unseen", "sinks", "profiled", "raw"),
+    "struck-alternate": ("alternate", "deep-alternate", "throws-alternate", "jumps-alternate"),
+    "struck-nested": ("nests", "nests-alternate", "alternate-nests", "contexts"),
+    "struck-deep": ("deep", "jumps", "throws", "vforks"),
+    "struck-stacks": ("preempts", "gives", "hands"),
+    "struck-long": ("stays", "stays-alternate", "sleeps"),
+}
 ONCE = ("confines",)  # a process that cannot be attached to again afterwards
 BUILDS = (("gcc", "5", "-O2", "pie"), ("clang", "5", "-O2", "pie"), ("gcc", "5", "-O0", "nopie"),
           ("gcc", "fentry", "-O2", "pie"), ("gcc", "16,8", "-O2", "cet"))
 
 
-def files_of(arguments, build):
-    """The program and its library."""
-    return [os.path.join(arguments.work, f"{name}-{builds.label(build)}") for name in ("attacked", "library")]
+def command_of(arguments, campaign, build):
+    """The campaign's program with the arguments that come before the kinds."""
+    names = ["struck"] if campaign in STRUCK else ["attacked", "library"]
+    return [os.path.join(arguments.work, "programs", f"{name}-{builds.label(build)}") for name in names]
 
 
-def build_programs(arguments, build):
+def build_program(arguments, campaign, build):
     cpu = cpus.CPUS["x86_64"]
-    source = "attacked.cc"
-    program, library = files_of(arguments, build)
+    program, *library = command_of(arguments, campaign, build)
+    if os.path.exists(program):
+        return
+    os.makedirs(os.path.dirname(program), exist_ok=True)
+    source = "attacked.cc" if library else "struck.cc"
     builds.compile_program(cpu, build, source, program)
     plain = (*build[:3], "cet" if build[3] == "cet" else "pie")
-    builds.compile_program(cpu, plain, source, library, flags=["-DATTACKED_LIBRARY", "-fPIC", "-no-pie", "-shared"])
+    if library:
+        builds.compile_program(cpu, plain, source, library[0],
+                               flags=["-DATTACKED_LIBRARY", "-fPIC", "-no-pie", "-shared"])
 
 
 class Victim:
     """A program of a campaign, with its output in a file."""
 
-    def __init__(self, arguments, folder, build, kinds, environment=None):
+    def __init__(self, command, folder, environment=None):
         os.makedirs(folder, exist_ok=True)
         self.output = os.path.join(folder, "output")
         with open(self.output, "wb") as file:
-            self.process = subprocess.Popen([*files_of(arguments, build), *kinds], stdin=subprocess.DEVNULL, stdout=file,
-                                            cwd=folder, stderr=subprocess.STDOUT, start_new_session=True,
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, cwd=folder,
+                                            stderr=subprocess.STDOUT, start_new_session=True,
                                             env={**os.environ, **(environment or {})})
         self.pid = self.process.pid
         end = time.monotonic() + PATIENCE
@@ -109,6 +125,7 @@ class Campaign:
         self.folder = os.path.join(arguments.work, f"{name}-{builds.label(build)}")
         self.chance = random.Random(f"{arguments.seed} {name}")
         self.number, self.what, self.victim = 0, "", None
+        self.command = [*command_of(arguments, name, build), *kinds]
 
     def rounds(self):
         """Start the program as `victim` and go through them; `number` and `what` say where it is."""
@@ -139,9 +156,12 @@ class Campaign:
         return problem
 
 
-def begin(script, description, campaigns, rounds, long_rounds):
-    """The arguments of a script's run, with `tool` and a folder of its own, `work`, which is there."""
+def begin(script, description, campaigns, rounds, long_rounds, switches=None):
+    """The arguments of a script's run, with `tool` and a folder of its own, `work`, which is there. switches: the script's
+    own, with their help."""
     parser = argparse.ArgumentParser(description=description)
+    for name, text in (switches or {}).items():
+        parser.add_argument(name, action="store_true", help=text)
     parser.add_argument("--rounds", type=int, default=rounds, help=f"rounds with each program (default: {rounds})")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", choices=sorted(campaigns), help="these campaigns alone")
@@ -175,8 +195,8 @@ def plan_of(arguments, campaigns):
 def fight(arguments, campaigns, kind):
     """Build the programs and go through the campaigns, each of that kind; the script's exit status."""
     failed, plan = 0, plan_of(arguments, campaigns)
-    for build in {build for _, _, build in plan}:
-        build_programs(arguments, build)
+    for name, _, build in plan:
+        build_program(arguments, name, build)
     for name, kinds, build in plan:
         began = time.monotonic()
         problem = kind(arguments, name, kinds, build).go()

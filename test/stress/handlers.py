@@ -32,9 +32,9 @@ IDLE_S = 15  # an agent whose tool was killed has let go by then
 class Victim(campaigns.Victim):
     """A program of a campaign, with the library of handlers."""
 
-    def __init__(self, arguments, folder, build, kinds, seed):
-        super().__init__(arguments, folder, build, kinds, {"LD_PRELOAD": library_of(arguments),
-                                                           "HANDLED_TOOL": arguments.tool, "HANDLED_BUSY": str(seed)})
+    def __init__(self, arguments, command, folder, seed):
+        super().__init__(command, folder, {"LD_PRELOAD": library_of(arguments), "HANDLED_TOOL": arguments.tool,
+                                           "HANDLED_BUSY": str(seed)})
 
     def tools(self):
         """Pids of the tools that serve it."""
@@ -86,7 +86,7 @@ class Handled(campaigns.Campaign):
 
     def rounds(self):
         settled, rounds = None, self.arguments.rounds
-        self.victim = Victim(self.arguments, self.folder, self.build, self.kinds, self.chance.randrange(1 << 30))
+        self.victim = Victim(self.arguments, self.command, self.folder, self.chance.randrange(1 << 30))
         for self.number in range(rounds):
             for _ in range(10):
                 self.tell(self.chance.choice(ACTS))

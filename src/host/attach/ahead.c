@@ -48,10 +48,6 @@ static int open_statuses(struct attach_ahead *ahead, pid_t pid)
 
 static int find_ends(struct attach_ahead *ahead, pid_t alive)
 {
-	int ret = space_read(&ahead->space, alive);
-
-	if (ret)
-		return ret;
 	ahead->ends = calloc(ahead->space.count, sizeof(*ahead->ends));
 	if (!ahead->ends)
 		return -ENOMEM;
@@ -61,14 +57,18 @@ static int find_ends(struct attach_ahead *ahead, pid_t alive)
 	return 0;
 }
 
-int attach_ahead_read(struct attach_ahead **out, pid_t pid)
+int attach_ahead_read(struct attach_ahead **out, pid_t pid, unsigned what)
 {
 	struct attach_ahead *ahead = calloc(1, sizeof(*ahead));
 	pid_t alive = proc_alive(pid);
-	int ret = ahead ? open_statuses(ahead, pid) : -ENOMEM;
+	int ret = ahead ? space_read(&ahead->space, alive ? alive : pid) : -ENOMEM;
 
-	if (!ret)
+	if (!ret && what & ATTACH_AHEAD_THREADS)
+		ret = open_statuses(ahead, pid);
+	if (!ret && what & ATTACH_AHEAD_SEGMENTS)
 		ret = find_ends(ahead, alive ? alive : pid);
+	if (!ret && what & ATTACH_AHEAD_CONTEXTS)
+		ret = elsewhere_find(ahead, alive ? alive : pid);
 	if (ret) {
 		attach_ahead_free(ahead);
 		ahead = NULL;
@@ -86,6 +86,7 @@ void attach_ahead_free(struct attach_ahead *ahead)
 	space_free(&ahead->space);
 	free(ahead->threads);
 	free(ahead->ends);
+	free(ahead->areas);
 	free(ahead);
 }
 
@@ -96,7 +97,7 @@ void attach_use(struct attach_stop *stop, const struct attach_ahead *ahead)
 
 bool ahead_segment_end(const struct attach_ahead *ahead, const struct map *map, uint64_t *end)
 {
-	const struct map *known = ahead ? space_find(&ahead->space, map->lo) : NULL;
+	const struct map *known = ahead && ahead->ends ? space_find(&ahead->space, map->lo) : NULL;
 
 	if (!known || known->lo != map->lo || known->hi != map->hi || known->offset != map->offset ||
 	    known->inode != map->inode || known->major != map->major || known->minor != map->minor ||

@@ -37,6 +37,7 @@ struct attach_options {
 	uint64_t filters;	 /* seccomp filters that the tool itself runs under */
 	uint64_t resident_entry; /* calltap_agent_attach() in the target, 0 = looked for in what is mapped there */
 	uint32_t patience_ms;	 /* for a thread that can be borrowed; 0 = 5 s */
+	bool leave_code; /* the code that the thread ran stays: attach_slack_restore() will be called in a stop */
 };
 
 struct attach_result {
@@ -95,7 +96,10 @@ uint64_t attach_resume(struct attach_stop *stop);
 
 /* What can be read before a stop, so that this is short. */
 struct attach_ahead;
-int attach_ahead_read(struct attach_ahead **ahead, pid_t pid) __attribute__((warn_unused_result));
+#define ATTACH_AHEAD_THREADS  1u /* for attach_is_sandboxed() */
+#define ATTACH_AHEAD_SEGMENTS 2u /* for attach_slack_restore() */
+#define ATTACH_AHEAD_CONTEXTS 4u /* for attach_contexts(): those without a thread */
+int attach_ahead_read(struct attach_ahead **ahead, pid_t pid, unsigned what) __attribute__((warn_unused_result));
 void attach_ahead_free(struct attach_ahead *ahead);
 /* Use it (may be NULL) in this stop. */
 void attach_use(struct attach_stop *stop, const struct attach_ahead *ahead);
@@ -122,22 +126,60 @@ struct attach_hit {
 	size_t range;	  /* index of the range */
 	uint64_t value;	  /* that lies in it */
 	uint64_t address; /* of the stack's word that holds it; 0 = a register or the pc */
-	bool is_pc;	  /* the thread's own pc */
-	bool is_saved_pc; /* a stack's word: the pc that a signal frame goes back to */
 };
 
 /*
  * Tell each general register, pc, and aligned word of a live stack that lies
  * in one of the ranges, which are sorted and apart.  Live is a stack from 128
- * bytes below sp to its mapping's end, at most 1 MiB; of a thread whose sp is
- * elsewhere (signal and coroutine stacks), also the last 1 MiB of its own.
- * Words that hold such a number by accident are told, too.  visit() returns 0
- * to go on; what else it returns is returned.  -errno: some stack could not
- * be read.
+ * bytes below a context's sp to its mapping's end; at most 1 MiB of it where
+ * there may be other things in the mapping.  Of a thread that runs on a stack
+ * of the program's making, and was not brought there by a signal, also the last
+ * 1 MiB of its own.  Words that hold such a number by accident are told, too.
+ * visit() returns 0 to go on; what else it returns is returned.  -errno: some
+ * stack could not be read.
  */
 int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, size_t count,
 		int (*visit)(void *context, const struct attach_hit *hit), void *context)
 	__attribute__((warn_unused_result));
+
+/* Registers that code goes on with: a stopped thread's own, or those that a signal's frame has saved. */
+struct attach_context {
+	const struct attach_thread *thread; /* NULL: the frame is on a stack that no thread runs on */
+	uint64_t pc, sp;
+	uint64_t address; /* where the pc is saved; 0 = in the thread */
+	bool over;	  /* for sure: the frame that it is saved in is not a living one (attach_settle()) */
+};
+
+/*
+ * All that the last attach_scan() has met, until the next.  A frame may be over
+ * and have been left as it was in memory that nobody has written since: so some
+ * of them are not.  Those without a thread take ATTACH_AHEAD_CONTEXTS.
+ */
+const struct attach_context *attach_contexts(const struct attach_stop *stop, size_t *count);
+
+/*
+ * How to follow frames in a stop: files are read when it is opened, which is
+ * not to be in one.  NULL can be closed.
+ */
+struct attach_frames;
+int attach_frames_open(struct attach_frames **frames, pid_t pid) __attribute__((warn_unused_result));
+void attach_frames_close(struct attach_frames *frames);
+/* A frame, and the part of the stack that is its own: [lo, hi), hi being where its return address lies. */
+struct attach_frame {
+	uint64_t pc, lo, hi;
+	bool exact; /* the pc itself, not the return address of a call */
+};
+/*
+ * Tell a thread's frames from the innermost on, until visit() returns false;
+ * true: all were told, and none is a guess.  Bounded in time.
+ */
+bool attach_climb(struct attach_stop *stop, struct attach_frames *frames, const struct attach_thread *thread,
+		  bool (*visit)(void *context, const struct attach_frame *frame), void *context);
+/* The function that pc is in, NULL = not known. */
+const char *attach_frame_symbol(struct attach_frames *frames, uint64_t pc);
+/* After attach_scan(): find out which of the contexts that doubtful() says true of are over.  Bounded in time. */
+void attach_settle(struct attach_stop *stop, struct attach_frames *frames,
+		   bool (*doubtful)(void *context, const struct attach_context *it), void *context);
 
 /*
  * Clean the slack behind executable segments where an injection whose tool was

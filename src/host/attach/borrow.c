@@ -281,38 +281,12 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 				(int)borrow->pid, borrow->what, patience_ms, borrow->why);
 }
 
-/* The tracer: 1 = the slack is as it was. */
-static int clean(void *context)
-{
-	struct attempt *attempt = context;
-	const struct slack *slack = &attempt->borrow->slack;
-	int ret = hold_begin(&attempt->held, attempt->tid);
-
-	if (ret)
-		return ret;
-	ret = hold_wait(&attempt->held, now_ns() + TRY_NS);
-	if (!ret && attempt->held.state == HELD_STOPPED &&
-	    !slack_in_use(&attempt->held, &attempt->borrow->space, attempt->tid, slack->address,
-			  slack->address + slack->size) &&
-	    !hold_poke(&attempt->held, slack->address, slack->original, slack->size, true))
-		ret = 1;
-	hold_end(&attempt->held, 1);
-	return ret == -ETIMEDOUT ? 0 : ret;
-}
-
-void borrow_end(struct borrow *borrow)
+void borrow_end(const struct borrow *borrow)
 {
 	uint64_t until = now_ns() + CLEAN_NS;
 	const struct timespec pause = {0, 1000000};
-	struct attempt attempt = {.borrow = borrow, .tid = borrow->tid};
+	bool in_use;
 
-	for (;;) {
-		int ret = tracer_run(clean, &attempt);
-
-		if (ret < 0) /* it has gone on, and come to its end */
-			attempt.tid = proc_alive(borrow->pid);
-		if (ret > 0 || !attempt.tid || now_ns() > until)
-			break;
+	while (slack_clean(borrow->pid, &in_use) >= 0 && in_use && now_ns() < until)
 		nanosleep(&pause, NULL);
-	}
 }

@@ -29,7 +29,7 @@ struct borrow {
 /* Send a thread on its errand; it runs when this returns.  -EAGAIN: none could be had within the patience. */
 int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* The slack gets its bytes back if the thread has left it; else attach_slack_restore() will see to it. */
-void borrow_end(struct borrow *borrow);
+/* The slack gets its bytes back once nobody is in it, or will go back there; else the next stop will see to it. */
+void borrow_end(const struct borrow *borrow);
 
 #endif

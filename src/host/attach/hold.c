@@ -144,7 +144,7 @@ void hold_end(struct held *held, size_t count)
 
 	do {
 		all = true;
-		for (size_t i = 0; i < count; i++) {
+		for (size_t i = count; i--;) { /* those with children first: see stop.c */
 			if (held[i].state == HELD_NOT && !hold_look(&held[i]))
 				all = false;
 			else

@@ -34,6 +34,8 @@ char proc_state(pid_t tid, unsigned long *flags);
 int proc_asleep(pid_t tid, long *number, uint64_t *pc, uint64_t *sp) __attribute__((warn_unused_result));
 /* The tids of a process; the caller frees *tids. */
 int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unused_result));
+/* Has that thread forked a process that lives?  False where the kernel does not tell. */
+bool proc_has_children(pid_t tid);
 /* A thread of the process that has not ended, the initial one if it can be; 0 = none. */
 pid_t proc_alive(pid_t pid);
 /* The id of a thread in its own pid namespace. */
@@ -71,9 +73,14 @@ struct ahead_thread {
 struct attach_ahead {
 	struct ahead_thread *threads; /* sorted */
 	size_t thread_count;
-	struct space space; /* as it was then */
-	uint64_t *ends;	    /* of each mapping, as slack_segment_end() says */
+	struct space space;	    /* as it was then */
+	uint64_t *ends;		    /* of each mapping, as slack_segment_end() says */
+	struct attach_range *areas; /* memory where signals' frames may lie that no thread's stack leads to */
+	size_t area_count;
 };
+
+/* elsewhere.c: find the areas. */
+int elsewhere_find(struct attach_ahead *ahead, pid_t alive) __attribute__((warn_unused_result));
 
 /* false: it was not looked at; ahead may be NULL. */
 bool ahead_segment_end(const struct attach_ahead *ahead, const struct map *map, uint64_t *end)
@@ -162,10 +169,14 @@ struct attach_stop {
 	int (*job)(struct attach_stop *stop, void *context); /* for the tracer, NULL = let all go */
 	void *context;
 	int result;
-	unsigned char *seen;		  /* bit per thread id: it is held */
+	unsigned char *seen; /* bit per thread id: it is held */
+	pid_t *parents;	     /* threads with children */
+	size_t parent_count;
 	const struct attach_ahead *ahead; /* may be NULL */
 	struct spare to_scan, to_copy;	  /* for scan.c, stacks.c */
-	int nice;			  /* the tool's own, to be given back */
+	struct attach_context *contexts;  /* of the last scan */
+	size_t context_count, context_room;
+	int nice; /* the tool's own, to be given back */
 };
 
 /* Have the stop's tracer do it. */
@@ -184,6 +195,10 @@ bool scan_live(const struct space *space, uint64_t sp, size_t limit, struct atta
 /* The regions of stubs in a process; the caller frees *regions. */
 int stubs_find(pid_t alive, const struct space *space, struct attach_range **regions, size_t *count)
 	__attribute__((warn_unused_result));
+bool stubs_have(const struct attach_range *regions, size_t count, uint64_t value);
+/* What a word stands for that lies at that address of a stack. */
+uint64_t stubs_original(pid_t alive, const struct attach_range *regions, size_t count, uint64_t address,
+			uint64_t value);
 /* Give the words of a copied stack that lead to stubs the return addresses that they stand for. */
 void stubs_replace(pid_t alive, const struct attach_range *regions, size_t count, uint64_t address,
 		   unsigned char *bytes, size_t size);
@@ -198,7 +213,9 @@ struct stack_copy {
 	uint64_t values[NATIVE_DWARF_REGISTERS];
 	uint64_t lo, hi; /* copied: [lo, hi) */
 	const unsigned char *bytes;
-	pid_t alive; /* what is not copied is read from there; 0: it is not known */
+	pid_t alive;			    /* what is not copied is read from there; 0: it is not known */
+	const struct attach_range *regions; /* words that lead to these stubs are taken for the return addresses */
+	size_t region_count;		    /* that they stand for */
 };
 
 struct frame {
@@ -211,6 +228,9 @@ struct frame {
 int unwinder_open(struct unwinder **out, pid_t pid, pid_t alive, const struct space *space)
 	__attribute__((warn_unused_result));
 void unwinder_close(struct unwinder *unwinder);
+/* Each frame from the innermost on until visit() returns false; true: the last is where the thread began. */
+typedef bool unwinder_visit(void *context, const struct frame *frame);
+bool unwinder_climb(struct unwinder *unwinder, const struct stack_copy *copy, unwinder_visit *visit, void *context);
 /* How many frames; *complete: the last is where the thread began. */
 size_t unwinder_frames(struct unwinder *unwinder, const struct stack_copy *copy, struct frame *frames, size_t max,
 		       bool *complete);
@@ -293,7 +313,7 @@ int slack_original(pid_t alive, const struct map *map, uint64_t address, unsigne
 /* Where the executable segment that the map shows ends in memory; 0 = it goes on beyond the map, or is none. */
 uint64_t slack_segment_end(pid_t alive, const struct map *map);
 bool slack_is_free(pid_t alive, const struct slack *slack);
-/* Whether the stopped thread runs in the slack, or will go back there from a handler. */
-bool slack_in_use(const struct held *held, const struct space *space, pid_t alive, uint64_t lo, uint64_t hi);
+/* attach_slack_restore() in a stop of its own. */
+int slack_clean(pid_t pid, bool *in_use) __attribute__((warn_unused_result));
 
 #endif

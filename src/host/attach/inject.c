@@ -113,16 +113,12 @@ static int look_at_file(struct borrow *borrow, struct calltap_diag *diag)
 /* Tools that were killed may have left their code in all the places there are. */
 static int find_slack(struct borrow *borrow)
 {
-	struct attach_stop *stop;
 	bool in_use;
 	int ret = slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs);
 
-	if (ret != -ENOSPC || attach_stop(&stop, borrow->pid, NULL, 0, NULL))
+	if (ret != -ENOSPC || slack_clean(borrow->pid, &in_use) <= 0)
 		return ret;
-	if (attach_slack_restore(stop, &in_use) > 0)
-		ret = 0;
-	attach_resume(stop);
-	return ret ? ret : slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs);
+	return slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs);
 }
 
 static int prepare(struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
@@ -395,7 +391,8 @@ static int inject(struct borrow *borrow, const struct attach_options *options, s
 	began = now_ns();
 	ret = converse(borrow, options, diag);
 	result->borrow_ns = now_ns() - began;
-	borrow_end(borrow);
+	if (!options->leave_code)
+		borrow_end(borrow);
 	result->tid = borrow->tid;
 	result->stop_ns = borrow->stop_ns;
 	result->resident = borrow->libs.entry != 0;

@@ -1,9 +1,12 @@
 /*
- * What the registers and live stacks of stopped threads hold (attach.h).
+ * What the registers and live stacks of stopped threads hold, and where else
+ * their registers are saved (attach.h).
  *
- * Stacks are read many at a time, one system call for some megabytes.  The
- * ranges are looked up in a map of pages first, which most words are not in,
- * then by halves.  Context: host.
+ * A thread's stacks are found from its stack pointer, and from the stack
+ * pointers that the kernel has saved in signals' frames on them.  Stacks are
+ * read many at a time, one system call for some megabytes.  The ranges are
+ * looked up in a map of pages first, which most words are not in, then by
+ * halves.  Context: host.
  */
 #include <errno.h>
 #include <limits.h>
@@ -13,16 +16,25 @@
 
 #include "impl.h"
 
-#define RED_ZONE  128u
-#define STACK_MAX (1u << 20)
-#define BATCH_MAX 512u /* stacks at a time */
-#define PAGE_BITS 20u  /* of the map of pages */
+#define RED_ZONE    128u
+#define STACK_MAX   (1u << 20)	/* of a stack whose mapping may hold other things, too */
+#define WHOLE_MAX   (1u << 30)	/* of a stack that has a mapping of its own */
+#define CHUNK	    (1u << 20)	/* read at once */
+#define ABOVE_BLOCK (64u << 10) /* a thread's block lies so near to its stack's mapping's end */
+#define BATCH_MAX   512u	/* pieces read at a time */
+#define PIECES_MAX  (1u << 16)
+#define AREAS_SIZE  (16u << 20) /* of memory that no thread's stack leads to */
+#define PAGE_BITS   20u		/* of the map of pages */
+#define NOBODY	    SIZE_MAX
 
+/* A part of a stack: [lo, hi), which may be read together with some words around it. */
 struct piece {
-	size_t thread;
+	size_t thread; /* index; NOBODY: only saved registers are looked for */
 	uint64_t lo, hi;
-	const unsigned char *bytes;
-	size_t got;
+	uint64_t stack_lo, stack_hi; /* the live part of the stack that it is of */
+	uint64_t read_lo, read_hi;
+	const uint64_t *words; /* from read_lo on */
+	size_t next;	       /* of the same thread; SIZE_MAX = none */
 };
 
 struct scan {
@@ -31,11 +43,13 @@ struct scan {
 	size_t count;
 	int (*visit)(void *context, const struct attach_hit *hit);
 	void *context;
-	uint64_t *pages;      /* bit per page number, modulo their count */
-	uint64_t restorer;    /* an address that signal frames return to, 0 = none seen yet */
-	uint64_t no_restorer; /* and one that none does */
+	uint64_t *pages; /* bit per page number, modulo their count */
 	struct piece *pieces;
-	size_t piece_count;
+	size_t piece_count, piece_room;
+	size_t *first; /* piece of each thread; SIZE_MAX = none */
+	struct attach_range
+		*owns; /* mappings that are one thread's stack each, sorted; filled when areas are looked at */
+	size_t own_count;
 };
 
 bool scan_live(const struct space *space, uint64_t sp, size_t limit, struct attach_range *live)
@@ -92,81 +106,273 @@ static size_t find_range(const struct scan *scan, uint64_t value)
 	return lo < scan->count && scan->ranges[lo].lo <= value ? lo : SIZE_MAX;
 }
 
-/* Whether the word at this address is the pc of a signal frame: the frame's return address is a restorer's. */
-static bool is_saved_pc(struct scan *scan, const struct piece *piece, uint64_t address)
-{
-	uint64_t frame = native_frame_of_saved_pc(address), returns;
-	unsigned char bytes[NATIVE_RESTORER_MAX];
-
-	if (frame < piece->lo || frame + 8 > piece->lo + piece->got)
-		return false;
-	memcpy(&returns, piece->bytes + (frame - piece->lo), sizeof(returns));
-	if (!returns || returns == scan->no_restorer)
-		return false;
-	if (returns == scan->restorer)
-		return true;
-	if (memory_read(scan->stop->alive, returns, bytes, sizeof(bytes)) || !native_is_restorer(bytes)) {
-		scan->no_restorer = returns;
-		return false;
-	}
-	scan->restorer = returns;
-	return true;
-}
-
-static int tell(struct scan *scan, size_t thread, uint64_t value, const struct piece *piece, uint64_t address,
-		bool is_pc)
+static int tell(struct scan *scan, size_t thread, uint64_t value, uint64_t address)
 {
 	struct attach_hit hit = {.thread = &scan->stop->threads[thread], .value = value, .address = address};
 
 	hit.range = find_range(scan, value);
-	if (hit.range == SIZE_MAX)
+	return hit.range == SIZE_MAX ? 0 : scan->visit(scan->context, &hit);
+}
+
+static int add_context(struct attach_stop *stop, const struct attach_context *context)
+{
+	if (stop->context_count == stop->context_room) {
+		size_t room = stop->context_room ? 2 * stop->context_room : stop->thread_count + 64;
+		struct attach_context *more = reallocarray(stop->contexts, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		stop->contexts = more;
+		stop->context_room = room;
+	}
+	stop->contexts[stop->context_count++] = *context;
+	return 0;
+}
+
+static int add_piece(struct scan *scan, const struct piece *piece)
+{
+	if (scan->piece_count == PIECES_MAX)
 		return 0;
-	hit.is_pc = is_pc;
-	hit.is_saved_pc = piece && is_saved_pc(scan, piece, address);
-	return scan->visit(scan->context, &hit);
+	if (scan->piece_count == scan->piece_room) {
+		size_t room = 2 * scan->piece_room;
+		struct piece *more = reallocarray(scan->pieces, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		scan->pieces = more;
+		scan->piece_room = room;
+	}
+	scan->pieces[scan->piece_count] = *piece;
+	if (piece->thread != NOBODY) {
+		scan->pieces[scan->piece_count].next = scan->first[piece->thread];
+		scan->first[piece->thread] = scan->piece_count;
+	}
+	scan->piece_count++;
+	return 0;
+}
+
+/* The live part of a stack, in chunks.  What of a frame lies in the chunks beside is read with each. */
+static int add_stack(struct scan *scan, size_t thread, uint64_t lo, uint64_t hi)
+{
+	struct piece piece = {.thread = thread, .stack_lo = lo, .stack_hi = hi};
+	int ret = 0;
+
+	for (uint64_t at = lo; at < hi && !ret; at = piece.hi) {
+		piece.lo = at;
+		piece.hi = hi - at > CHUNK ? at + CHUNK : hi;
+		piece.read_lo = at - lo < NATIVE_SAVED_BEFORE * 8 ? lo : at - NATIVE_SAVED_BEFORE * 8;
+		piece.read_hi = hi - piece.hi < NATIVE_SAVED_AFTER * 8 ? hi : piece.hi + NATIVE_SAVED_AFTER * 8;
+		ret = add_piece(scan, &piece);
+	}
+	return ret;
+}
+
+static bool is_covered(const struct scan *scan, size_t thread, uint64_t address)
+{
+	for (size_t i = scan->first[thread]; i != SIZE_MAX; i = scan->pieces[i].next)
+		if (address >= scan->pieces[i].stack_lo && address <= scan->pieces[i].stack_hi)
+			return true;
+	return false;
+}
+
+/* The stack that the thread was made with: the initial thread's by its name, another's lies below its thread block. */
+static const struct map *own_stack(const struct attach_stop *stop, const struct attach_thread *thread, uint64_t *end)
+{
+	const struct space *space = &stop->space;
+	const struct map *map = NULL;
+
+	if (thread->tid == stop->pid) {
+		for (size_t i = 0; i < space->count; i++)
+			if (!strcmp(space->maps[i].path, "[stack]"))
+				map = &space->maps[i];
+		*end = map ? map->hi : 0;
+	} else if (thread->thread_pointer) {
+		map = space_find(space, thread->thread_pointer);
+		*end = thread->thread_pointer;
+	}
+	return map && map->bits & MAP_READ ? map : NULL;
+}
+
+/* Is there nothing else in that mapping? */
+static bool is_alone(const struct map *map, uint64_t end)
+{
+	return map->hi - end < ABOVE_BLOCK;
+}
+
+/* Where the thread is, or will be again, with this stack pointer. */
+static int add_live(struct scan *scan, size_t thread, uint64_t sp)
+{
+	struct attach_thread *it = &scan->stop->threads[thread];
+	uint64_t end = 0;
+	const struct map *own = own_stack(scan->stop, it, &end);
+	bool whole = own && sp >= own->lo && sp <= own->hi && is_alone(own, end);
+	struct attach_range live;
+
+	if (is_covered(scan, thread, sp) || !scan_live(&scan->stop->space, sp, whole ? WHOLE_MAX : STACK_MAX, &live))
+		return 0;
+	it->deep |= live.hi - live.lo >= (whole ? WHOLE_MAX : STACK_MAX);
+	return add_stack(scan, thread, live.lo, live.hi);
 }
 
 static int scan_registers(struct scan *scan, size_t thread)
 {
 	const struct attach_thread *it = &scan->stop->threads[thread];
-	int ret = tell(scan, thread, it->pc, NULL, 0, true);
+	const struct attach_context own = {.thread = it, .pc = it->pc, .sp = it->sp};
+	int ret = add_context(scan->stop, &own);
 
+	if (!ret)
+		ret = tell(scan, thread, it->pc, 0);
 	for (size_t i = 0; !ret && !it->asleep && i < ATTACH_REGISTERS; i++)
-		ret = tell(scan, thread, it->registers[i], NULL, 0, false);
+		ret = tell(scan, thread, it->registers[i], 0);
 	return ret;
 }
 
-static int scan_piece(struct scan *scan, const struct piece *piece)
+/* Of a frame that is over, as a rule, not all is left that the kernel has written. */
+static bool is_whole(const struct scan *scan, const uint64_t *words)
 {
+	uint64_t first = native_saved_mark(words), second;
+	unsigned char bytes[NATIVE_MARK_BYTES];
+	uint32_t word;
+
+	if (!first)
+		return true;
+	if (memory_read(scan->stop->alive, first, bytes, sizeof(bytes)))
+		return false;
+	second = native_second_mark(first, bytes);
+	return second && !memory_read(scan->stop->alive, second, &word, sizeof(word)) && native_is_second_mark(word);
+}
+
+/* Registers that a signal has interrupted: the stack that they are of is live above their stack pointer. */
+static int meet_saved(struct scan *scan, size_t thread, const uint64_t *words, uint64_t address)
+{
+	struct attach_context saved = {.pc = words[0], .sp = native_saved_sp(words), .address = address};
+	int ret;
+
+	if (!space_find(&scan->stop->space, saved.pc) || !is_whole(scan, words))
+		return 0;
+	saved.thread = &scan->stop->threads[thread];
+	ret = add_context(scan->stop, &saved);
+	return ret ? ret : add_live(scan, thread, saved.sp);
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct attach_range *left = a, *right = b;
+
+	return left->lo < right->lo ? -1 : left->lo > right->lo;
+}
+
+static int find_owns(struct scan *scan)
+{
+	scan->owns = calloc(scan->stop->thread_count + 1, sizeof(*scan->owns));
+	if (!scan->owns)
+		return -ENOMEM;
+	for (size_t i = 0; i < scan->stop->thread_count; i++) {
+		uint64_t end = 0;
+		const struct map *own = own_stack(scan->stop, &scan->stop->threads[i], &end);
+
+		if (own && is_alone(own, end))
+			scan->owns[scan->own_count++] = (struct attach_range){own->lo, own->hi};
+	}
+	qsort(scan->owns, scan->own_count, sizeof(*scan->owns), compare_ranges);
+	return 0;
+}
+
+/* Whether it lies in a thread's stack, alive or dead. */
+static bool is_own(const struct scan *scan, uint64_t address)
+{
+	size_t lo = 0, hi = scan->own_count;
+
+	while (lo < hi) {
+		size_t middle = (lo + hi) / 2;
+
+		if (scan->owns[middle].hi <= address)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	return lo < scan->own_count && scan->owns[lo].lo <= address;
+}
+
+static bool is_live(const struct scan *scan, uint64_t address)
+{
+	for (size_t i = 0; i < scan->stop->thread_count; i++)
+		if (is_covered(scan, i, address))
+			return true;
+	return false;
+}
+
+/* The same where no thread runs.  A stack for signals' handlers that is not in use holds what is over. */
+static int meet_elsewhere(struct scan *scan, const uint64_t *words, uint64_t address)
+{
+	const struct attach_context saved = {.pc = words[0], .sp = native_saved_sp(words), .address = address};
+
+	if (native_saved_on_other_stack(words, address) || !space_find(&scan->stop->space, saved.pc) ||
+	    is_own(scan, address) || is_live(scan, address) || !is_whole(scan, words))
+		return 0;
+	return add_context(scan->stop, &saved);
+}
+
+static int scan_words(struct scan *scan, const struct piece *piece)
+{
+	const uint64_t *words = piece->words + (piece->lo - piece->read_lo) / 8;
+	size_t count = (piece->hi - piece->lo) / 8;
 	int ret = 0;
 
-	for (size_t at = 0; !ret && at + 8 <= piece->got; at += 8) {
-		uint64_t value;
+	for (size_t i = 0; !ret && i < count; i++)
+		if (words[i] >= PAGE)
+			ret = tell(scan, piece->thread, words[i], piece->lo + i * 8);
+	return ret;
+}
 
-		memcpy(&value, piece->bytes + at, sizeof(value));
-		if (value >= PAGE)
-			ret = tell(scan, piece->thread, value, piece, piece->lo + at, false);
+static int scan_saved(struct scan *scan, const struct piece *piece)
+{
+	size_t first = (piece->lo - piece->read_lo) / 8, all = (piece->read_hi - piece->read_lo) / 8;
+	size_t end = (piece->hi - piece->read_lo) / 8;
+	int ret = 0;
+
+	if (first < NATIVE_SAVED_BEFORE)
+		first = NATIVE_SAVED_BEFORE;
+	if (all < first + NATIVE_SAVED_AFTER)
+		return 0;
+	if (end > all - NATIVE_SAVED_AFTER)
+		end = all - NATIVE_SAVED_AFTER;
+	for (size_t i = first; !ret && (i = native_find_saved(piece->words, i, end)) < end; i++) {
+		uint64_t address = piece->read_lo + i * 8;
+
+		if (piece->thread == NOBODY)
+			ret = meet_elsewhere(scan, piece->words + i, address);
+		else
+			ret = meet_saved(scan, piece->thread, piece->words + i, address);
 	}
 	return ret;
 }
 
-/* One that could not be read with the others, or only in part: what of it can be. */
-static void read_by_pages(struct scan *scan, struct piece *piece, unsigned char *bytes)
+static int scan_piece(struct scan *scan, size_t number)
 {
-	uint64_t at = piece->lo;
+	const struct piece piece = scan->pieces[number]; /* the list may move */
+	int ret = piece.thread == NOBODY ? 0 : scan_words(scan, &piece);
 
-	while (at < piece->hi) {
+	return ret ? ret : scan_saved(scan, &piece);
+}
+
+/* One that could not be read with the others, or only in part: what of it can be. */
+static void read_by_pages(struct scan *scan, const struct piece *piece, unsigned char *bytes)
+{
+	uint64_t at = piece->read_lo;
+
+	while (at < piece->read_hi) {
 		uint64_t end = (at | (PAGE - 1)) + 1;
 
-		if (end > piece->hi)
-			end = piece->hi;
-		if (memory_read(scan->stop->alive, at, bytes + (at - piece->lo), end - at))
-			memset(bytes + (at - piece->lo), 0, end - at);
+		if (end > piece->read_hi)
+			end = piece->read_hi;
+		if (memory_read(scan->stop->alive, at, bytes + (at - piece->read_lo), end - at))
+			memset(bytes + (at - piece->read_lo), 0, end - at);
 		at = end;
 	}
 }
 
-static int scan_batch(struct scan *scan, struct piece *pieces, size_t count)
+static int scan_batch(struct scan *scan, size_t first, size_t count)
 {
 	struct iovec to[BATCH_MAX], from[BATCH_MAX];
 	size_t used = 0;
@@ -174,12 +380,12 @@ static int scan_batch(struct scan *scan, struct piece *pieces, size_t count)
 	int ret = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		size_t size = pieces[i].hi - pieces[i].lo;
+		struct piece *piece = &scan->pieces[first + i];
+		size_t size = piece->read_hi - piece->read_lo;
 
 		to[i] = (struct iovec){scan->stop->to_scan.bytes + used, size};
-		from[i] = (struct iovec){(void *)(uintptr_t)pieces[i].lo, size};
-		pieces[i].bytes = scan->stop->to_scan.bytes + used;
-		pieces[i].got = size;
+		from[i] = (struct iovec){(void *)(uintptr_t)piece->read_lo, size};
+		piece->words = to[i].iov_base;
 		used += size;
 	}
 	got = process_vm_readv(scan->stop->alive, to, count, from, count, 0);
@@ -187,77 +393,87 @@ static int scan_batch(struct scan *scan, struct piece *pieces, size_t count)
 		return -errno;
 	if (got != (ssize_t)used)
 		for (size_t i = 0; i < count; i++)
-			read_by_pages(scan, &pieces[i], to[i].iov_base);
+			read_by_pages(scan, &scan->pieces[first + i], to[i].iov_base);
 	for (size_t i = 0; !ret && i < count; i++)
-		ret = scan_piece(scan, &pieces[i]);
+		ret = scan_piece(scan, first + i);
 	return ret;
 }
 
-static int scan_pieces(struct scan *scan)
+/* From *next on, and what comes to the list meanwhile. */
+static int scan_pieces(struct scan *scan, size_t *next)
 {
-	size_t first = 0, size = 0;
 	int ret = 0;
 
-	for (size_t i = 0; !ret && i < scan->piece_count; i++) {
-		size_t more = scan->pieces[i].hi - scan->pieces[i].lo;
+	while (!ret && *next < scan->piece_count) {
+		size_t first = *next, size = 0;
 
-		if (i > first && (i - first == BATCH_MAX || size + more > SCAN_BATCH)) {
-			ret = scan_batch(scan, scan->pieces + first, i - first);
-			first = i;
-			size = 0;
+		while (*next < scan->piece_count && *next - first < BATCH_MAX) {
+			size_t more = scan->pieces[*next].read_hi - scan->pieces[*next].read_lo;
+
+			if (*next > first && size + more > SCAN_BATCH)
+				break;
+			size += more;
+			++*next;
 		}
-		size += more;
+		ret = scan_batch(scan, first, *next - first);
 	}
-	if (!ret && first < scan->piece_count)
-		ret = scan_batch(scan, scan->pieces + first, scan->piece_count - first);
 	return ret;
 }
 
-static void add_piece(struct scan *scan, size_t thread, uint64_t lo, uint64_t hi)
+/* What a thread left when it changed to a stack of the program's making: how much of it is live is not known. */
+static int add_left_stack(struct scan *scan, size_t thread)
 {
-	scan->pieces[scan->piece_count++] = (struct piece){.thread = thread, .lo = lo, .hi = hi};
+	uint64_t end = 0;
+	const struct map *map = own_stack(scan->stop, &scan->stop->threads[thread], &end);
+
+	for (size_t i = scan->first[thread]; map && i != SIZE_MAX; i = scan->pieces[i].next)
+		if (scan->pieces[i].lo >= map->lo && scan->pieces[i].lo < end)
+			return 0;
+	if (!map)
+		return 0;
+	return add_stack(scan, thread, end - map->lo > STACK_MAX ? (end - STACK_MAX) & ~(uint64_t)7 : map->lo,
+			 end & ~(uint64_t)7);
 }
 
-/*
- * The stack that the thread was made with, when it runs on another: the
- * initial thread's by its name, another's lies below its thread block.
- */
-static void add_own_stack(struct scan *scan, size_t thread, const struct attach_range *live)
+/* Without them a thread's stack can be met all the same, for it may have come later. */
+static int add_areas(struct scan *scan)
 {
-	const struct attach_thread *it = &scan->stop->threads[thread];
-	const struct space *space = &scan->stop->space;
-	uint64_t end = it->thread_pointer;
-	const struct map *map = NULL;
+	const struct attach_ahead *ahead = scan->stop->ahead;
+	uint64_t size = 0;
+	int ret = ahead && ahead->area_count ? find_owns(scan) : 0;
 
-	if (it->tid == scan->stop->pid) {
-		for (size_t i = 0; i < space->count; i++)
-			if (!strcmp(space->maps[i].path, "[stack]"))
-				map = &space->maps[i];
-		end = map ? map->hi : 0;
-	} else if (end) {
-		map = space_find(space, end);
+	for (size_t i = 0; !ret && ahead && i < ahead->area_count && size < AREAS_SIZE; i++) {
+		const struct attach_range *area = &ahead->areas[i];
+
+		if (is_own(scan, area->lo) && is_own(scan, area->hi - 1))
+			continue;
+		ret = add_stack(scan, NOBODY, area->lo, area->hi);
+		size += area->hi - area->lo;
 	}
-	if (!map || !(map->bits & MAP_READ) || (live->lo >= map->lo && live->lo < end))
-		return;
-	add_piece(scan, thread, end - map->lo > STACK_MAX ? (end - STACK_MAX) & ~(uint64_t)7 : map->lo,
-		  end & ~(uint64_t)7);
+	return ret;
 }
 
 static int scan_all(struct scan *scan)
 {
+	size_t next = 0;
 	int ret = 0;
 
 	fill_pages(scan);
 	for (size_t i = 0; !ret && i < scan->stop->thread_count; i++) {
-		struct attach_range live = {0, 0};
-
+		scan->stop->threads[i].deep = false;
 		ret = scan_registers(scan, i);
-		if (scan_live(&scan->stop->space, scan->stop->threads[i].sp, STACK_MAX, &live))
-			add_piece(scan, i, live.lo, live.hi);
-		scan->stop->threads[i].deep = live.hi - live.lo >= STACK_MAX;
-		add_own_stack(scan, i, &live);
+		if (!ret)
+			ret = add_live(scan, i, scan->stop->threads[i].sp);
 	}
-	return ret ? ret : scan_pieces(scan);
+	if (!ret)
+		ret = scan_pieces(scan, &next);
+	for (size_t i = 0; !ret && i < scan->stop->thread_count; i++)
+		ret = add_left_stack(scan, i);
+	if (!ret)
+		ret = scan_pieces(scan, &next);
+	if (!ret)
+		ret = add_areas(scan);
+	return ret ? ret : scan_pieces(scan, &next);
 }
 
 int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, size_t count,
@@ -266,11 +482,24 @@ int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, siz
 	struct scan scan = {.stop = stop, .ranges = ranges, .count = count, .visit = visit, .context = context};
 	int ret = -ENOMEM;
 
+	stop->context_count = 0;
+	scan.piece_room = 2 * stop->thread_count + 64;
 	scan.pages = calloc(1, (1u << PAGE_BITS) / 8);
-	scan.pieces = calloc(2 * stop->thread_count + 1, sizeof(*scan.pieces));
-	if (scan.pages && scan.pieces)
+	scan.pieces = calloc(scan.piece_room, sizeof(*scan.pieces));
+	scan.first = malloc((stop->thread_count + 1) * sizeof(*scan.first));
+	for (size_t i = 0; scan.first && i < stop->thread_count; i++)
+		scan.first[i] = SIZE_MAX;
+	if (scan.pages && scan.pieces && scan.first)
 		ret = scan_all(&scan);
+	free(scan.owns);
+	free(scan.first);
 	free(scan.pieces);
 	free(scan.pages);
 	return ret;
+}
+
+const struct attach_context *attach_contexts(const struct attach_stop *stop, size_t *count)
+{
+	*count = stop->context_count;
+	return stop->contexts;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <gelf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -119,38 +120,55 @@ int slack_find(struct slack *slack, pid_t alive, const struct space *space, cons
 	return -ENOSPC;
 }
 
-bool slack_in_use(const struct held *held, const struct space *space, pid_t alive, uint64_t lo, uint64_t hi)
-{
-	uint64_t pc = native_pc(&held->regs), words[512];
-	struct attach_range live;
+#define LEFTOVERS_MAX 16u /* taken back in one stop */
 
-	if (pc >= lo && pc < hi)
-		return true;
-	if (!scan_live(space, native_sp(&held->regs), 1u << 20, &live))
-		return false;
-	for (uint64_t at = live.lo; at < live.hi; at += sizeof(words)) {
-		size_t size = live.hi - at < sizeof(words) ? live.hi - at : sizeof(words);
-
-		if (memory_read(alive, at, words, size))
-			continue;
-		for (size_t i = 0; i < size / 8; i++)
-			if (words[i] >= lo && words[i] < hi)
-				return true;
-	}
-	return false;
-}
-
-struct leftover {
-	struct attach_range range;
-	bool used;
+/* Places where an injection has left its code. */
+struct leftovers {
+	struct attach_range ranges[LEFTOVERS_MAX]; /* sorted */
+	const struct map *maps[LEFTOVERS_MAX];
+	bool used[LEFTOVERS_MAX];
+	unsigned char originals[LEFTOVERS_MAX][NATIVE_CODE_MAX];
+	size_t count;
+	const struct held *held;
 };
+
+static void find_leftovers(const struct attach_stop *stop, struct leftovers *leftovers)
+{
+	size_t size = (native_code_size() + 7) & ~(size_t)7;
+	unsigned char bytes[NATIVE_CODE_MAX];
+
+	for (size_t i = 0; i < stop->space.count && leftovers->count < LEFTOVERS_MAX; i++) {
+		const struct map *map = &stop->space.maps[i];
+		uint64_t end, at;
+
+		if (!ahead_segment_end(stop->ahead, map, &end))
+			end = slack_segment_end(stop->alive, map);
+		at = (end + SLACK_ALIGN - 1) & ~(uint64_t)(SLACK_ALIGN - 1);
+		if (!end || at + size > map->hi || memory_read(stop->alive, at, bytes, size) || !native_code_is(bytes))
+			continue;
+		leftovers->ranges[leftovers->count] = (struct attach_range){at, at + size};
+		leftovers->maps[leftovers->count++] = map;
+	}
+}
 
 static int note_use(void *context, const struct attach_hit *hit)
 {
-	struct leftover *leftover = context;
+	struct leftovers *leftovers = context;
 
-	leftover->used = true;
+	leftovers->used[hit->range] = true;
 	return 0;
+}
+
+/* What waits on a stack that no thread runs on is told by no word of a thread's stack. */
+static void note_contexts(const struct attach_stop *stop, struct leftovers *leftovers)
+{
+	size_t count;
+	const struct attach_context *contexts = attach_contexts(stop, &count);
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < leftovers->count; k++)
+			leftovers->used[k] |= contexts[i].pc - leftovers->ranges[k].lo <
+					      leftovers->ranges[k].hi - leftovers->ranges[k].lo;
 }
 
 static const struct held *any_stopped(const struct attach_stop *stop)
@@ -161,51 +179,72 @@ static const struct held *any_stopped(const struct attach_stop *stop)
 	return NULL;
 }
 
-/* 1: was given back. */
-static int restore_one(struct attach_stop *stop, const struct held *held, const struct map *map, bool *in_use)
+/* The tracer, which may outlive the tool: it only writes. */
+static int write_back(struct attach_stop *stop, void *context)
 {
-	struct leftover leftover = {{0, 0}, false};
-	unsigned char bytes[NATIVE_CODE_MAX];
-	size_t size = (native_code_size() + 7) & ~(size_t)7;
-	uint64_t end, at;
-	int ret;
+	const struct leftovers *leftovers = context;
+	int restored = 0, ret = 0;
 
-	if (!ahead_segment_end(stop->ahead, map, &end))
-		end = slack_segment_end(stop->alive, map);
-	at = (end + SLACK_ALIGN - 1) & ~(uint64_t)(SLACK_ALIGN - 1);
-	if (!end || at + size > map->hi || memory_read(stop->alive, at, bytes, size) || !native_code_is(bytes))
-		return 0;
-	leftover.range = (struct attach_range){at, at + size};
-	ret = attach_scan(stop, &leftover.range, 1, note_use, &leftover);
-	*in_use |= leftover.used;
-	if (ret || leftover.used)
-		return ret;
-	ret = slack_original(stop->alive, map, at, bytes, size);
-	/* What it is known by goes last: we may be killed on the way. */
-	if (!ret)
-		ret = hold_poke(held, at, bytes, size, true);
-	return ret ? ret : 1;
+	for (size_t i = 0; i < leftovers->count && !ret; i++) {
+		const struct attach_range *range = &leftovers->ranges[i];
+
+		if (leftovers->used[i])
+			continue;
+		/* What it is known by goes last: we may be killed on the way. */
+		ret = hold_poke(leftovers->held, range->lo, leftovers->originals[i], range->hi - range->lo, true);
+		restored += !ret;
+	}
+	return ret ? ret : restored;
 }
 
-static int restore_all(struct attach_stop *stop, void *context)
+static int restore(struct attach_stop *stop, struct leftovers *leftovers, bool *in_use)
 {
-	const struct held *held = any_stopped(stop);
-	bool *in_use = context;
-	int restored = 0;
+	int ret = 0;
 
-	for (size_t i = 0; held && i < stop->space.count; i++) {
-		int ret = restore_one(stop, held, &stop->space.maps[i], in_use);
+	find_leftovers(stop, leftovers);
+	leftovers->held = any_stopped(stop);
+	if (!leftovers->count || !leftovers->held)
+		return 0;
+	ret = attach_scan(stop, leftovers->ranges, leftovers->count, note_use, leftovers);
+	note_contexts(stop, leftovers);
+	for (size_t i = 0; i < leftovers->count && !ret; i++) {
+		const struct attach_range *range = &leftovers->ranges[i];
 
-		if (ret < 0)
-			return ret;
-		restored += ret;
+		*in_use |= leftovers->used[i];
+		ret = slack_original(stop->alive, leftovers->maps[i], range->lo, leftovers->originals[i],
+				     range->hi - range->lo);
 	}
-	return restored;
+	return ret ? ret : stop_run(stop, write_back, leftovers);
 }
 
 int attach_slack_restore(struct attach_stop *stop, bool *in_use)
 {
+	struct leftovers *leftovers = calloc(1, sizeof(*leftovers));
+	int ret = -ENOMEM;
+
 	*in_use = false;
 	elf_version(EV_CURRENT);
-	return stop_run(stop, restore_all, in_use);
+	if (leftovers)
+		ret = restore(stop, leftovers, in_use);
+	free(leftovers);
+	return ret;
+}
+
+int slack_clean(pid_t pid, bool *in_use)
+{
+	struct attach_ahead *ahead;
+	struct attach_stop *stop;
+	int ret;
+
+	*in_use = true;
+	if (attach_ahead_read(&ahead, pid, ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS))
+		ahead = NULL;
+	ret = attach_stop(&stop, pid, NULL, 0, NULL);
+	if (!ret) {
+		attach_use(stop, ahead);
+		ret = attach_slack_restore(stop, in_use);
+		attach_resume(stop);
+	}
+	attach_ahead_free(ahead);
+	return ret;
 }

@@ -73,10 +73,20 @@ static int hold_one(struct attach_stop *stop, pid_t tid)
 	return 0;
 }
 
+/* Whether it has children of its own, was looked at before the stop. */
+static bool is_parent(const struct attach_stop *stop, pid_t tid)
+{
+	for (size_t i = 0; i < stop->parent_count; i++)
+		if (stop->parents[i] == tid)
+			return true;
+	return false;
+}
+
 /*
  * Threads of the process that are not held yet; *added counts them.  All are
- * seized before the first stops: an ignored signal to a traced thread is kept,
- * and may wake another; that one is to be ours by then.
+ * seized before the first stops: a SIGCHLD that the program ignores is kept if
+ * the thread that forked is traced, and may wake another; that one is to be ours
+ * by then.  So threads with children come last, and are let go of first.
  */
 static int hold_new(struct attach_stop *stop, pid_t pid, size_t *added)
 {
@@ -86,9 +96,10 @@ static int hold_new(struct attach_stop *stop, pid_t pid, size_t *added)
 
 	if (ret)
 		return pid == stop->pid ? ret : 0;
-	for (size_t i = 0; !ret && i < count; i++)
-		if (!is_known(stop, tids[i]))
-			ret = hold_one(stop, tids[i]);
+	for (unsigned parents = 0; parents < 2; parents++)
+		for (size_t i = 0; !ret && i < count; i++)
+			if (!is_known(stop, tids[i]) && is_parent(stop, tids[i]) == (parents == 1))
+				ret = hold_one(stop, tids[i]);
 	free(tids);
 	if (!stop->began_ns)
 		stop->began_ns = now_ns();
@@ -290,7 +301,9 @@ static void free_stop(struct attach_stop *stop)
 	spare_free(&stop->to_scan);
 	spare_free(&stop->to_copy);
 	free(stop->threads);
+	free(stop->contexts);
 	free(stop->held);
+	free(stop->parents);
 	free(stop->seen);
 	free((void *)stop->except);
 	free(stop);
@@ -305,6 +318,10 @@ static int make_ready(struct attach_stop *stop)
 
 	if (ret)
 		return ret;
+	stop->parents = calloc(count, sizeof(*stop->parents));
+	for (size_t i = 0; stop->parents && i < count; i++)
+		if (proc_has_children(tids[i]))
+			stop->parents[stop->parent_count++] = tids[i];
 	free(tids);
 	ready = count * STACK_USED < READY_MAX ? count * STACK_USED : READY_MAX;
 	stop->held = calloc(count, sizeof(*stop->held));

@@ -46,7 +46,7 @@ int stubs_find(pid_t alive, const struct space *space, struct attach_range **reg
 	return 0;
 }
 
-static bool in_regions(const struct attach_range *regions, size_t count, uint64_t value)
+bool stubs_have(const struct attach_range *regions, size_t count, uint64_t value)
 {
 	for (size_t i = 0; i < count; i++)
 		if (value >= regions[i].lo && value < regions[i].hi)
@@ -54,15 +54,24 @@ static bool in_regions(const struct attach_range *regions, size_t count, uint64_
 	return false;
 }
 
+uint64_t stubs_original(pid_t alive, const struct attach_range *regions, size_t count, uint64_t address, uint64_t value)
+{
+	uint64_t original;
+
+	if (!stubs_have(regions, count, value) ||
+	    memory_read(alive, native_mirror_of(address), &original, sizeof(original)) || !original)
+		return value;
+	return original;
+}
+
 void stubs_replace(pid_t alive, const struct attach_range *regions, size_t count, uint64_t address,
 		   unsigned char *bytes, size_t size)
 {
 	for (size_t at = 0; count && at + 8 <= size; at += 8) {
-		uint64_t value, original;
+		uint64_t value;
 
 		memcpy(&value, bytes + at, sizeof(value));
-		if (in_regions(regions, count, value) &&
-		    !memory_read(alive, native_mirror_of(address + at), &original, sizeof(original)) && original)
-			memcpy(bytes + at, &original, sizeof(original));
+		value = stubs_original(alive, regions, count, address + at, value);
+		memcpy(bytes + at, &value, sizeof(value));
 	}
 }

@@ -27,9 +27,12 @@ struct unwinder {
 	struct module *modules;
 	size_t count;
 	char *names; /* the paths that modules[].map.path point into */
+	/* While frames are followed: */
 	const struct stack_copy *copy;
-	struct frame *frames;
-	size_t frame_count, frame_max;
+	unwinder_visit *visit;
+	void *context;
+	struct frame last; /* met, but its slot is not known yet */
+	bool has_last, stopped;
 };
 
 static int find_elf(Dwfl_Module *dwfl_module, void **userdata, const char *name, Dwarf_Addr base, char **file_name,
@@ -131,9 +134,11 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void *
 
 	if (address >= copy->lo && address < copy->hi && copy->hi - address >= sizeof(*result)) {
 		memcpy(result, copy->bytes + (address - copy->lo), sizeof(*result));
-		return true;
+	} else if (!copy->alive || memory_read(copy->alive, address, result, sizeof(*result))) {
+		return false;
 	}
-	return copy->alive && !memory_read(copy->alive, address, result, sizeof(*result));
+	*result = stubs_original(copy->alive, copy->regions, copy->region_count, address, *result);
+	return true;
 }
 
 static bool set_registers(Dwfl_Thread *thread, void *context)
@@ -185,6 +190,12 @@ void unwinder_close(struct unwinder *unwinder)
 	free(unwinder);
 }
 
+static bool tell_last(struct unwinder *unwinder)
+{
+	unwinder->stopped = unwinder->has_last && !unwinder->visit(unwinder->context, &unwinder->last);
+	return !unwinder->stopped;
+}
+
 static int take_frame(Dwfl_Frame *state, void *context)
 {
 	struct unwinder *unwinder = context;
@@ -192,32 +203,57 @@ static int take_frame(Dwfl_Frame *state, void *context)
 	Dwarf_Addr pc;
 	bool exact;
 
-	if (unwinder->frame_count == unwinder->frame_max)
-		return DWARF_CB_ABORT;
 	if (!dwfl_frame_pc(state, &pc, &exact))
 		return DWARF_CB_ABORT;
 	/* A frame's stack pointer tells where the return address of its callee lies. */
-	if (unwinder->frame_count && !dwfl_frame_reg(state, NATIVE_DWARF_SP, &sp) && sp > NATIVE_RETURN_BELOW)
-		unwinder->frames[unwinder->frame_count - 1].slot = sp - NATIVE_RETURN_BELOW;
-	unwinder->frames[unwinder->frame_count++] = (struct frame){.pc = pc, .exact = exact};
+	if (!dwfl_frame_reg(state, NATIVE_DWARF_SP, &sp) && sp > NATIVE_RETURN_BELOW)
+		unwinder->last.slot = sp - NATIVE_RETURN_BELOW;
+	if (!tell_last(unwinder))
+		return DWARF_CB_ABORT;
+	unwinder->last = (struct frame){.pc = pc, .exact = exact};
+	unwinder->has_last = true;
 	return DWARF_CB_OK;
+}
+
+bool unwinder_climb(struct unwinder *unwinder, const struct stack_copy *copy, unwinder_visit *visit, void *context)
+{
+	bool complete;
+
+	unwinder->copy = copy;
+	unwinder->visit = visit;
+	unwinder->context = context;
+	unwinder->has_last = unwinder->stopped = false;
+	complete = !dwfl_getthread_frames(unwinder->dwfl, copy->tid, take_frame, unwinder);
+	if (!unwinder->has_last) {
+		unwinder->last = (struct frame){.pc = copy->values[NATIVE_DWARF_REGISTERS - 1], .exact = true};
+		unwinder->has_last = true;
+	}
+	if (!unwinder->stopped)
+		tell_last(unwinder);
+	unwinder->copy = NULL;
+	return complete;
+}
+
+struct list {
+	struct frame *frames;
+	size_t count, max;
+};
+
+static bool add_to_list(void *context, const struct frame *frame)
+{
+	struct list *list = context;
+
+	list->frames[list->count++] = *frame;
+	return list->count < list->max;
 }
 
 size_t unwinder_frames(struct unwinder *unwinder, const struct stack_copy *copy, struct frame *frames, size_t max,
 		       bool *complete)
 {
-	unwinder->copy = copy;
-	unwinder->frames = frames;
-	unwinder->frame_count = 0;
-	unwinder->frame_max = max;
-	*complete = !dwfl_getthread_frames(unwinder->dwfl, copy->tid, take_frame, unwinder);
-	unwinder->copy = NULL;
-	if (!unwinder->frame_count && max) {
-		frames[0] = (struct frame){.pc = copy->values[NATIVE_DWARF_REGISTERS - 1], .exact = true};
-		unwinder->frame_count = 1;
-		*complete = false;
-	}
-	return unwinder->frame_count;
+	struct list list = {frames, 0, max};
+
+	*complete = unwinder_climb(unwinder, copy, add_to_list, &list);
+	return list.count;
 }
 
 bool unwinder_has_rules(struct unwinder *unwinder, uint64_t pc)

@@ -102,6 +102,7 @@ int attached_begin(struct session *session, struct calltap_diag *diag)
 		.size = sizeof(options),
 		.agent_path = session->options->agent_path,
 		.filters = spawn_filters(),
+		.leave_code = true, /* attached_apply() stops all threads anyhow */
 	};
 	struct attach_result result = {0};
 	char name[sizeof(session->name) + 24];

@@ -1,7 +1,7 @@
 /*
  * What the files of a process that was attached to share: attached.c,
- * attached_apply.c, attached_release.c, attached_stacks.c.  Context: host,
- * under the session's lock.
+ * attached_apply.c, attached_places.c, attached_release.c, attached_stacks.c.
+ * Context: host, under the session's lock.
  */
 #ifndef HOST_RECORD_ATTACHED_H
 #define HOST_RECORD_ATTACHED_H
@@ -25,6 +25,30 @@ int attached_ask(const struct process *process, const void *message, size_t size
 		 size_t answer_size) __attribute__((warn_unused_result));
 /* Where the process has code of files with that in their path; returns how many ranges, at most max. */
 int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, size_t max);
+
+/* attached_places.c: where a thread must not be when the agent's memory goes. */
+enum attached_place {
+	ATTACHED_IN_STUBS,
+	ATTACHED_IN_AGENT,
+	ATTACHED_IN_UNWINDER,
+	ATTACHED_NEAR_UNWINDER, /* in an object that has one among other things */
+};
+
+struct attached_places {
+	struct attach_range *ranges; /* sorted */
+	enum attached_place *kinds;
+	size_t count;
+};
+
+/* Freed by attached_places_free(), whatever is returned. */
+int attached_find_places(struct attached_places *places, const struct process *process)
+	__attribute__((warn_unused_result));
+/* Those that the agent has told of. */
+int attached_add_unwinders(struct attached_places *places, const struct process *process,
+			   const struct calltap_msg_unwinders_told *told) __attribute__((warn_unused_result));
+/* False: the address is in none. */
+bool attached_place_of(const struct attached_places *places, uint64_t address, enum attached_place *kind);
+void attached_places_free(struct attached_places *places);
 
 /* attached_stacks.c: unwind the stacks that were copied, in a thread of its own, and write them to the file. */
 void attached_tell_stacks(struct session *session, const struct process *process, struct attach_stacks *stacks,

@@ -71,10 +71,9 @@ static int find_insides(const struct process *process, struct insides *insides)
 	return 0;
 }
 
-static int visit(void *context, const struct attach_hit *hit)
+static int add_skip(struct look *look, size_t range)
 {
-	struct look *look = context;
-	uint64_t skip = look->insides->ranges[hit->range].lo - 1;
+	uint64_t skip = look->insides->ranges[range].lo - 1;
 
 	for (uint32_t i = 0; i < look->skip_count; i++)
 		if (look->skips[i] == skip)
@@ -85,20 +84,52 @@ static int visit(void *context, const struct attach_hit *hit)
 	return look->too_many;
 }
 
+static int visit(void *context, const struct attach_hit *hit)
+{
+	return add_skip(context, hit->range);
+}
+
+/* The inside that the address is in; SIZE_MAX = none. */
+static size_t find_inside(const struct insides *insides, uint64_t address)
+{
+	size_t lo = 0, hi = insides->count;
+
+	while (lo < hi) {
+		size_t middle = (lo + hi) / 2;
+
+		if (insides->ranges[middle].hi <= address)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	return lo < insides->count && insides->ranges[lo].lo <= address ? lo : SIZE_MAX;
+}
+
+/* Threads' own registers, and those that their handlers go back to, on whatever stack. */
+static void look_at_contexts(struct attach_stop *stop, struct look *look)
+{
+	size_t count, inside;
+	const struct attach_context *contexts = attach_contexts(stop, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < look->loader_count; k++)
+			look->in_loader |=
+				contexts[i].pc - look->loaders[k].lo < look->loaders[k].hi - look->loaders[k].lo;
+		inside = contexts[i].thread ? SIZE_MAX : find_inside(look->insides, contexts[i].pc);
+		if (inside != SIZE_MAX)
+			add_skip(look, inside);
+	}
+}
+
 static int look_at(struct attach_stop *stop, struct look *look)
 {
-	size_t count;
-	const struct attach_thread *threads = attach_threads(stop, &count);
 	int ret;
 
 	look->skip_count = 0;
 	look->too_many = false;
 	look->in_loader = false;
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < look->loader_count; k++)
-			look->in_loader |=
-				threads[i].pc - look->loaders[k].lo < look->loaders[k].hi - look->loaders[k].lo;
 	ret = attach_scan(stop, look->insides->ranges, look->insides->count, visit, look);
+	look_at_contexts(stop, look);
 	return ret < 0 ? ret : 0;
 }
 
@@ -194,7 +225,8 @@ int attached_apply(struct session *session, struct process *process)
 	struct calltap_msg_apply_done done = {.error = -EAGAIN};
 	int ret = find_insides(process, &insides);
 
-	if (attach_ahead_read(&look.ahead, process->pid))
+	if (attach_ahead_read(&look.ahead, process->pid,
+			      ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS))
 		look.ahead = NULL; /* then the stop takes longer */
 	look.loader_count = (size_t)attached_text_of(process->pid, "/ld-", look.loaders, LOADERS);
 	/* The later ones take what there is, but for a loader that is in the middle of something. */

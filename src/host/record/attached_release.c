@@ -1,12 +1,12 @@
 /*
  * Leaving a process that was attached to: its text is restored, and now all
  * that the agent has goes: stub regions, buffers, the mirrors of return
- * addresses.  So no thread may be in a stub or a recorder, and no frame may
- * return to a stub any more.  Called by the server thread with the session's
- * lock held.  doc/design/control.md has the argument.  Context: host.
+ * addresses.  So no thread may be in a stub or a recorder, nor come back to one
+ * from a signal's handler, and no frame may return to a stub any more.  Called
+ * by the server thread with the session's lock held.  doc/design/control.md has
+ * the argument.  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,132 +14,47 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <host/space.h>
-
 #include "attached.h"
 
-#define TEXTS	  8    /* mappings of code of one name, at most */
-#define UNWINDING 4096 /* so near to the stack pointer, an address in an unwinder is taken for its frame's */
+#define UNWINDING 4096 /* so near above an unwinder's return address or stack pointer its frame's words may lie */
 
 #define ENDING_MS   500
 #define TRYING_NS   5000000000u /* the agent waits for longer (AGENT_RELEASE_MS) */
-#define REST_FACTOR 4		/* the program runs for so many times as long as it was stopped, before another try */
+#define REST_FACTOR 4		/* the program runs for so many times as long as it was stopped, before another try, */
+#define REST_SHARE  8		/* and for such a part of the time since the first */
 
-enum place { IN_STUBS, IN_AGENT, IN_UNWINDER };
-
-struct places {
-	struct attach_range *ranges;
-	enum place *kinds;
-	size_t count, room;
+/* What is in the way, the worst that was met. */
+enum obstacle {
+	OBSTACLE_NONE,
+	OBSTACLE_ASLEEP,    /* a thread sleeps in the kernel: nobody knows its registers */
+	OBSTACLE_AT_WORK,   /* a thread is in a stub or in the agent */
+	OBSTACLE_UNWINDING, /* an unwinder holds what it knows of a stub */
+	OBSTACLE_LEFT,	    /* a stack that no thread runs on waits in a recorder */
+	OBSTACLE_HANDLER,   /* a signal's handler has interrupted a recorder */
+	OBSTACLE_OWN,	    /* a handler of the program's own runs, by libcalltap */
+	OBSTACLE_FRAMES,    /* the agent could not let go of open calls */
 };
 
 struct look {
-	const struct places *places;
+	struct attached_places places;
 	uint64_t *slots; /* words that hold an address in a stub */
 	size_t count, room;
-	bool busy; /* a thread is where it must not be */
+	struct attach_frames *frames; /* NULL until a signal's frame was in the way, which may be over */
+	enum obstacle obstacle;
+	pid_t tid; /* whose it is */
+	/* In this stop: */
+	struct attach_stop *stop;
 	const struct attach_thread *threads;
-	uint8_t *seen; /* of each thread: SEEN_... */
+	size_t thread_count;
+	struct seen *seen; /* of each thread */
 };
 
-enum { SEEN_SLOT = 1, SEEN_UNWINDER = 2 };
-
-static int grow(struct places *places)
-{
-	struct attach_range *ranges;
-	enum place *kinds;
-
-	if (places->count < places->room)
-		return 0;
-	ranges = reallocarray(places->ranges, places->room + 64, sizeof(*ranges));
-	if (ranges)
-		places->ranges = ranges;
-	kinds = reallocarray(places->kinds, places->room + 64, sizeof(*kinds));
-	if (kinds)
-		places->kinds = kinds;
-	if (!ranges || !kinds)
-		return -ENOMEM;
-	places->room += 64;
-	return 0;
-}
-
-/* Sorted, and there is room. */
-static void add(struct places *places, const struct attach_range *range, enum place kind)
-{
-	size_t at = places->count++;
-
-	for (; at && places->ranges[at - 1].lo > range->lo; at--) {
-		places->ranges[at] = places->ranges[at - 1];
-		places->kinds[at] = places->kinds[at - 1];
-	}
-	places->ranges[at] = *range;
-	places->kinds[at] = kind;
-}
-
-static int add_texts(struct places *places, const struct process *process, const char *name, enum place kind)
-{
-	struct attach_range ranges[TEXTS];
-	int count = attached_text_of(process->pid, name, ranges, TEXTS), ret = 0;
-
-	for (int i = 0; i < count && !ret; i++) {
-		ret = grow(places);
-		if (!ret)
-			add(places, &ranges[i], kind);
-	}
-	return ret;
-}
-
-static bool is_in(const struct places *places, enum place kind, uint64_t address)
-{
-	for (size_t i = 0; i < places->count; i++)
-		if (places->kinds[i] == kind &&
-		    address - places->ranges[i].lo < places->ranges[i].hi - places->ranges[i].lo)
-			return true;
-	return false;
-}
-
-/*
- * Regions of stubs, of this session or an earlier one that was killed: memory
- * of no file that is run, and that begins with the addresses of recorders.
- */
-static int add_regions(struct places *places, const struct process *process)
-{
-	struct space space;
-	char path[64];
-	int mem, ret;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process->pid);
-	mem = open(path, O_RDONLY | O_CLOEXEC);
-	if (mem < 0)
-		return -ESRCH;
-	ret = space_read(&space, process->pid) ? -ESRCH : 0;
-	for (size_t i = 0; !ret && i < space.count; i++) {
-		const struct map *map = &space.maps[i];
-		uint64_t first = 0;
-
-		if (map->inode || map->path[0] || !(map->bits & MAP_EXEC) ||
-		    pread(mem, &first, sizeof(first), (off_t)map->lo) != sizeof(first) ||
-		    !is_in(places, IN_AGENT, first))
-			continue;
-		ret = grow(places);
-		if (!ret)
-			add(places, &(struct attach_range){map->lo, map->hi}, IN_STUBS);
-	}
-	space_free(&space);
-	close(mem);
-	return ret;
-}
-
-static int find_places(const struct process *process, struct places *places)
-{
-	int ret = add_texts(places, process, "calltap-agent", IN_AGENT);
-
-	if (!ret)
-		ret = add_regions(places, process);
-	if (!ret)
-		ret = add_texts(places, process, "/libgcc_s.so", IN_UNWINDER);
-	return ret ? ret : add_texts(places, process, "/libunwind", IN_UNWINDER);
-}
+/* Of a thread's stacks, which are looked at from below. */
+struct seen {
+	uint64_t unwinder; /* the last address in an unwinder was met here */
+	uint64_t stub;	   /* and the last in a stub */
+	bool near;	   /* the one near the other */
+};
 
 static int note_slot(struct look *look, uint64_t address)
 {
@@ -156,71 +71,168 @@ static int note_slot(struct look *look, uint64_t address)
 	return 0;
 }
 
+static void note_obstacle(struct look *look, enum obstacle obstacle, const struct attach_thread *thread)
+{
+	if (obstacle <= look->obstacle)
+		return;
+	look->obstacle = obstacle;
+	look->tid = thread ? thread->tid : 0;
+}
+
 /* Copies of such addresses in dead memory are told, too: the agent knows which words are frames' slots. */
 static int visit(void *context, const struct attach_hit *hit)
 {
 	struct look *look = context;
+	struct seen *seen = &look->seen[hit->thread - look->threads];
 
-	switch (look->places->kinds[hit->range]) {
-	case IN_STUBS:
-		look->seen[hit->thread - look->threads] |= SEEN_SLOT;
-		if (hit->address && !hit->is_saved_pc)
-			return note_slot(look, hit->address);
-		look->busy = true;
+	switch (look->places.kinds[hit->range]) {
+	case ATTACHED_IN_STUBS:
+		if (!hit->address) {
+			note_obstacle(look, OBSTACLE_AT_WORK, hit->thread);
+			return 0;
+		}
+		seen->near |= hit->address - seen->unwinder < UNWINDING;
+		seen->stub = hit->address;
+		return note_slot(look, hit->address);
+	case ATTACHED_IN_AGENT:
 		break;
-	case IN_AGENT:
-		look->busy |= hit->is_pc || hit->is_saved_pc;
-		break;
-	case IN_UNWINDER:
-		if (hit->is_pc || hit->is_saved_pc || (hit->address && hit->address - hit->thread->sp < UNWINDING))
-			look->seen[hit->thread - look->threads] |= SEEN_UNWINDER;
+	case ATTACHED_IN_UNWINDER:
+	case ATTACHED_NEAR_UNWINDER:
+		seen->unwinder = hit->address ? hit->address : hit->thread->sp;
+		seen->near |= seen->unwinder - seen->stub < UNWINDING;
 		break;
 	}
-	return look->busy;
+	return 0;
+}
+
+static bool is_ours(enum attached_place kind)
+{
+	return kind == ATTACHED_IN_STUBS || kind == ATTACHED_IN_AGENT;
+}
+
+/* A context that goes on in a stub or a recorder. */
+static void look_at_context(struct look *look, const struct attach_context *context)
+{
+	if (context->over)
+		return;
+	if (!context->thread)
+		note_obstacle(look, OBSTACLE_LEFT, NULL);
+	else if (!context->address)
+		note_obstacle(look, OBSTACLE_AT_WORK, context->thread);
+	else
+		note_obstacle(look, OBSTACLE_HANDLER, context->thread);
+}
+
+static bool is_in_recorder(void *context, const struct attach_context *it)
+{
+	const struct look *look = context;
+	enum attached_place kind;
+
+	return attached_place_of(&look->places, it->pc, &kind) && is_ours(kind);
+}
+
+static void look_at_contexts(struct look *look)
+{
+	size_t count;
+	const struct attach_context *contexts = attach_contexts(look->stop, &count);
+	enum attached_place kind;
+
+	if (look->frames)
+		attach_settle(look->stop, look->frames, is_in_recorder, look);
+	for (size_t i = 0; i < count; i++) {
+		if (!attached_place_of(&look->places, contexts[i].pc, &kind))
+			continue;
+		if (is_ours(kind))
+			look_at_context(look, &contexts[i]);
+		else if (!contexts[i].thread)
+			note_obstacle(look, OBSTACLE_LEFT, NULL);
+	}
+}
+
+struct unwinding {
+	const struct look *look;
+	bool found;
+};
+
+/* What an unwinder knows of a frame lies in the frames of its outer functions, libgcc's, LLVM's or the other
+ * libunwind's. */
+static bool unwinds(const struct look *look, uint64_t pc)
+{
+	static const char *const starts[] = {"_Unwind_", "uw_", "unw_", "_Ux86_64_", "_ULx86_64_", "unwind_phase"};
+	enum attached_place kind;
+	const char *name;
+
+	if (!attached_place_of(&look->places, pc, &kind) || is_ours(kind))
+		return false;
+	name = kind == ATTACHED_NEAR_UNWINDER ? attach_frame_symbol(look->frames, pc) : NULL;
+	for (size_t i = 0; name && i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (!strncmp(name, starts[i], strlen(starts[i])))
+			return true;
+	return !name;
+}
+
+/* A frame of an unwinder that holds an address in a stub is about to read there. */
+static bool look_at_frame(void *context, const struct attach_frame *frame)
+{
+	struct unwinding *unwinding = context;
+	const struct look *look = unwinding->look;
+
+	if (!unwinds(look, frame->exact ? frame->pc : frame->pc - 1))
+		return true;
+	for (size_t i = 0; i < look->count; i++)
+		unwinding->found |= look->slots[i] >= frame->lo && look->slots[i] < frame->hi;
+	return !unwinding->found;
+}
+
+/* In the first stop the words alone are looked at, which may have been left from frames that are over. */
+static void look_for_unwinders(struct look *look)
+{
+	for (size_t i = 0; i < look->thread_count; i++) {
+		struct unwinding unwinding = {.look = look};
+
+		if (!look->seen[i].near && !look->threads[i].deep)
+			continue;
+		if (!look->frames ||
+		    !attach_climb(look->stop, look->frames, &look->threads[i], look_at_frame, &unwinding) ||
+		    unwinding.found)
+			note_obstacle(look, OBSTACLE_UNWINDING, &look->threads[i]);
+	}
 }
 
 /* Each thread's block is made new, so each must be known. */
-static bool are_known(const struct attach_thread *threads, size_t count)
+static void look_for_sleepers(struct look *look)
 {
-	for (size_t i = 0; i < count; i++)
-		if (!threads[i].thread_pointer)
-			return false;
-	return true;
+	for (size_t i = 0; i < look->thread_count; i++)
+		if (!look->threads[i].thread_pointer)
+			note_obstacle(look, OBSTACLE_ASLEEP, &look->threads[i]);
 }
 
-/* An unwinder may have a stub's address in its own memory: one that it has found in a frame of that very stack. */
-static bool unwinds_stubs(const struct look *look, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (look->seen[i] & SEEN_UNWINDER && (look->seen[i] & SEEN_SLOT || look->threads[i].deep))
-			return true;
-	return false;
-}
-
-/* 0, or -EAGAIN when a thread is in the way. */
+/* 0, or -EAGAIN when something is in the way. */
 static int look_at(struct attach_stop *stop, struct look *look)
 {
-	size_t count;
 	int ret;
 
-	look->threads = attach_threads(stop, &count);
+	look->stop = stop;
+	look->threads = attach_threads(stop, &look->thread_count);
 	look->count = 0;
-	look->busy = false;
-	if (!are_known(look->threads, count))
+	look->obstacle = OBSTACLE_NONE;
+	look_for_sleepers(look);
+	if (look->obstacle)
 		return -EAGAIN;
-	look->seen = calloc(count + 1, 1);
+	look->seen = calloc(look->thread_count + 1, sizeof(*look->seen));
 	if (!look->seen)
 		return -ENOMEM;
-	ret = attach_scan(stop, look->places->ranges, look->places->count, visit, look);
-	if (look->busy || (!ret && unwinds_stubs(look, count)))
-		ret = -EAGAIN;
+	ret = attach_scan(stop, look->places.ranges, look->places.count, visit, look);
+	if (!ret) {
+		look_at_contexts(look);
+		look_for_unwinders(look);
+	}
 	free(look->seen);
-	return ret;
+	return ret || !look->obstacle ? ret : -EAGAIN;
 }
 
 /* All slots, then all thread pointers, in messages of bounded size. */
-static int send_release(const struct process *process, const struct look *look, const struct attach_thread *threads,
-			size_t thread_count)
+static int send_release(const struct process *process, const struct look *look)
 {
 	struct {
 		struct calltap_msg_release message;
@@ -235,62 +247,130 @@ static int send_release(const struct process *process, const struct look *look, 
 		while (slot < look->count && n < CALLTAP_RELEASE_MAX)
 			out.words[n++] = look->slots[slot++];
 		slots = n;
-		while (thread < thread_count && n < CALLTAP_RELEASE_MAX)
-			out.words[n++] = threads[thread++].thread_pointer;
+		while (thread < look->thread_count && n < CALLTAP_RELEASE_MAX)
+			out.words[n++] = look->threads[thread++].thread_pointer;
 		size = sizeof(out.message) + n * sizeof(out.words[0]);
 		out.message = (struct calltap_msg_release){
 			.head = {CALLTAP_MSG_RELEASE, (uint32_t)size},
-			.flags = slot < look->count || thread < thread_count ? CALLTAP_RELEASE_MORE : 0,
+			.flags = slot < look->count || thread < look->thread_count ? CALLTAP_RELEASE_MORE : 0,
 			.slot_count = slots,
 			.thread_count = n - slots,
 		};
 		ret = channel_send(process->socket, &out, size, NULL, 0);
-	} while (!ret && (slot < look->count || thread < thread_count));
+	} while (!ret && (slot < look->count || thread < look->thread_count));
 	return ret;
 }
 
-/* Stopped once, for *stopped_ns: -EAGAIN when a thread is in the way. */
-static int try_once(struct session *session, struct process *process, struct look *look, uint64_t *stopped_ns)
+/* Which code unwinds, the agent knows. */
+static int ask_unwinders(const struct process *process, struct look *look)
 {
-	struct calltap_msg_released released;
-	const struct attach_thread *threads;
-	struct attach_stop *stop;
-	size_t count;
-	int ret = attached_stop(session, process, &stop);
+	const struct calltap_msg ask = {CALLTAP_MSG_UNWINDERS, sizeof(ask)};
+	struct calltap_msg_unwinders_told told;
+	int ret = attached_ask(process, &ask, sizeof(ask), CALLTAP_MSG_UNWINDERS_TOLD, &told, sizeof(told));
 
 	if (ret)
 		return ret;
-	threads = attach_threads(stop, &count);
-	ret = look_at(stop, look);
+	return told.more ? -E2BIG : attached_add_unwinders(&look->places, process, &told);
+}
+
+/* Stopped once, for *stopped_ns: -EAGAIN when something is in the way. */
+static int try_once(struct session *session, struct process *process, struct look *look, uint64_t *stopped_ns)
+{
+	struct calltap_msg_released released = {0};
+	struct attach_ahead *ahead;
+	struct attach_stop *stop;
+	int ret;
+
+	if (attach_ahead_read(&ahead, process->pid, ATTACH_AHEAD_CONTEXTS))
+		ahead = NULL;
+	ret = attached_stop(session, process, &stop);
+	if (ret) {
+		attach_ahead_free(ahead);
+		return ret;
+	}
+	attach_use(stop, ahead);
+	ret = ask_unwinders(process, look);
 	if (!ret)
-		ret = send_release(process, look, threads, count);
+		ret = look_at(stop, look);
+	if (!ret)
+		ret = send_release(process, look);
 	if (!ret)
 		ret = attached_ask(process, NULL, 0, CALLTAP_MSG_RELEASED, &released, sizeof(released));
+	if (!ret && released.error) {
+		ret = released.error;
+		note_obstacle(look, ret == -EAGAIN ? OBSTACLE_OWN : OBSTACLE_FRAMES, NULL);
+	}
 	/* What a thread, or a word on some stack, was in the way of then; if it is still, the look at the text tells.
 	 */
 	if (!ret && process->littered && attach_slack_restore(stop, &process->littered) < 0)
 		process->littered = true;
 	*stopped_ns = attach_resume(stop);
 	session->result->detach_stop_ns = *stopped_ns;
-	return ret ? ret : released.error;
+	attach_ahead_free(ahead);
+	if (ret == -EAGAIN && !look->frames && look->obstacle >= OBSTACLE_UNWINDING &&
+	    look->obstacle <= OBSTACLE_HANDLER && attach_frames_open(&look->frames, process->pid))
+		look->frames = NULL; /* then it counts as living */
+	return ret;
+}
+
+static uint64_t rest_of(uint64_t stopped_ns, uint64_t since_ns)
+{
+	uint64_t rest = REST_FACTOR * stopped_ns, share = (clock_now_ns() - since_ns) / REST_SHARE;
+
+	return rest > share ? rest : share;
+}
+
+static int let_go(struct session *session, struct process *process, struct look *look)
+{
+	uint64_t since = clock_now_ns(), stopped_ns = 0;
+	int ret = attached_find_places(&look->places, process);
+
+	if (!ret)
+		ret = try_once(session, process, look, &stopped_ns);
+	while (ret == -EAGAIN && clock_now_ns() - since < TRYING_NS) {
+		attached_pause(rest_of(stopped_ns, since));
+		ret = try_once(session, process, look, &stopped_ns);
+	}
+	attach_frames_close(look->frames);
+	free(look->slots);
+	attached_places_free(&look->places);
+	return ret;
+}
+
+/* What the user is told is in the way. */
+static void describe_obstacle(const struct look *look, int error, char *text, size_t size)
+{
+	static const char *const texts[] = {
+		[OBSTACLE_NONE] = "",
+		[OBSTACLE_ASLEEP] = "thread %d sleeps in the kernel, as a parent does after vfork()",
+		[OBSTACLE_AT_WORK] = "thread %d was at a traced function's entry or exit",
+		[OBSTACLE_UNWINDING] = "thread %d unwinds its stack",
+		[OBSTACLE_LEFT] = "a signal handler has changed to another stack in the middle of a traced call",
+		[OBSTACLE_HANDLER] = "thread %d is in a signal handler that has interrupted a traced call",
+		[OBSTACLE_OWN] = "a handler of its own was running (libcalltap)",
+		[OBSTACLE_FRAMES] = "open calls could not be given their return addresses back",
+	};
+
+	if (error == -EAGAIN || look->obstacle == OBSTACLE_FRAMES)
+		snprintf(text, size, texts[look->obstacle],
+			 (int)look->tid); // NOLINT(clang-diagnostic-format-nonliteral)
+	else
+		snprintf(text, size, "%s", strerror(-error));
 }
 
 int attached_let_go(struct session *session, struct process *process)
 {
-	struct places places = {0};
-	struct look look = {.places = &places};
-	uint64_t until = clock_now_ns() + TRYING_NS, stopped_ns = 0;
-	int ret = find_places(process, &places);
+	struct look look = {0};
+	char why[160];
+	int ret = let_go(session, process, &look);
 
 	if (!ret)
-		ret = try_once(session, process, &look, &stopped_ns);
-	while (ret == -EAGAIN && clock_now_ns() < until) {
-		attached_pause(REST_FACTOR * stopped_ns);
-		ret = try_once(session, process, &look, &stopped_ns);
-	}
-	free(look.slots);
-	free(places.ranges);
-	free(places.kinds);
+		return 0;
+	describe_obstacle(&look, ret, why, sizeof(why));
+	session_diagnose(session,
+			 "process %d still has what an earlier session left in it, and that cannot be taken away now: "
+			 "%s; it runs on untraced, try again later",
+			 (int)process->pid, why);
 	return ret;
 }
 
@@ -307,17 +387,21 @@ static bool has_ended(pid_t pid)
 
 void attached_release(struct session *session, struct process *process)
 {
-	int ret = attached_let_go(session, process);
+	struct look look = {0};
+	char why[160];
+	int ret = let_go(session, process, &look);
 
 	/* An agent that was kept waiting for too long is gone, too. */
 	if ((ret == -EPIPE || ret == -ECONNRESET || ret == -ESRCH) && has_ended(process->pid))
 		return;
-	if (ret)
+	if (ret) {
+		describe_obstacle(&look, ret, why, sizeof(why));
 		session_diagnose(
 			session,
-			"the agent stays in process %d, idle: its text is restored, but a thread was in a stub "
-			"or had calls open that cannot be let go of (%s); attaching again takes up with it",
-			(int)process->pid, strerror(-ret));
+			"the agent stays in process %d, idle, with its memory: the text is restored, but %s; the next "
+			"attach takes it away",
+			(int)process->pid, why);
+	}
 	process->released = !ret;
 	session->result->let_go = true;
 	verify_text(session, process);

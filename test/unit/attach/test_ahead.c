@@ -117,7 +117,7 @@ static bool found(const struct child *child, const char *orders_between)
 	struct attach_stop *stop;
 	bool sandboxed;
 
-	assert_int_equal(attach_ahead_read(&ahead, child->pid), 0);
+	assert_int_equal(attach_ahead_read(&ahead, child->pid, ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS), 0);
 	order(child, orders_between);
 	assert_int_equal(attach_stop(&stop, child->pid, NULL, 0, NULL), 0);
 	attach_use(stop, ahead);
@@ -161,7 +161,7 @@ static void a_segments_end_is_the_mappings_own(void **state)
 	struct attach_ahead *ahead;
 	size_t segments = 0;
 
-	assert_int_equal(attach_ahead_read(&ahead, child->pid), 0);
+	assert_int_equal(attach_ahead_read(&ahead, child->pid, ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS), 0);
 	for (size_t i = 0; i < ahead->space.count; i++) {
 		struct map map = ahead->space.maps[i];
 		uint64_t there;

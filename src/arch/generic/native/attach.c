@@ -55,9 +55,40 @@ bool native_call_mend(struct native_regs *regs)
 	return false;
 }
 
-uint64_t native_frame_of_saved_pc(uint64_t address)
+size_t native_find_saved(const uint64_t *words, size_t from, size_t to)
 {
-	return address;
+	return to;
+}
+
+uint64_t native_saved_sp(const uint64_t *pc)
+{
+	return 0;
+}
+
+uint64_t native_saved_mark(const uint64_t *pc)
+{
+	return 0;
+}
+
+uint64_t native_second_mark(uint64_t first, const unsigned char bytes[NATIVE_MARK_BYTES])
+{
+	return 0;
+}
+
+bool native_is_second_mark(uint32_t word)
+{
+	return false;
+}
+
+void native_saved_dwarf(const uint64_t *pc, uint64_t values[NATIVE_DWARF_REGISTERS])
+{
+	for (unsigned i = 0; i < NATIVE_DWARF_REGISTERS; i++)
+		values[i] = 0;
+}
+
+bool native_saved_on_other_stack(const uint64_t *pc, uint64_t address)
+{
+	return false;
 }
 
 uint64_t native_saved_pc_of_frame(uint64_t frame)

@@ -45,14 +45,37 @@ bool native_call_waits(long number);
  */
 bool native_call_mend(struct native_regs *regs);
 
-/* Where the return address of the signal frame lies whose saved pc is at this address; and whether it leads to these
- * bytes, which make the system call that ends a handler. */
+/*
+ * Registers that the kernel has saved in a signal's frame, told by the words
+ * around the pc: so many in front of it, and behind it.  What the handler
+ * returns to does not matter: in a traced handler that is a stub, and in some
+ * programs code of their own.
+ */
+#define NATIVE_SAVED_BEFORE 19
+#define NATIVE_SAVED_AFTER  7
+/* The index of the first pc of that kind from `from` on; `to`: there is none before. */
+size_t native_find_saved(const uint64_t *words, size_t from, size_t to);
+uint64_t native_saved_sp(const uint64_t *pc);
+void native_saved_dwarf(const uint64_t *pc, uint64_t values[NATIVE_DWARF_REGISTERS]);
+/*
+ * The other registers are saved farther up in the frame, between two marks of
+ * the kernel's.  The address of the first one, 0 = there are none; then, by what
+ * is there, that of the second, 0 = there is no mark; and whether what is there
+ * is one.
+ */
+#define NATIVE_MARK_BYTES 24 /* of the first */
+uint64_t native_saved_mark(const uint64_t *pc);
+uint64_t native_second_mark(uint64_t first, const unsigned char bytes[NATIVE_MARK_BYTES]);
+bool native_is_second_mark(uint32_t word);
+/* Whether such a pc, which lies at address, is on the stack that sigaltstack() has made known for handlers. */
+bool native_saved_on_other_stack(const uint64_t *pc, uint64_t address);
+
+/* Where a signal's frame has the pc that it goes back to; and whether its return address leads to these bytes, which
+ * make the system call that ends a handler. */
 #define NATIVE_RESTORER_MAX 9
-uint64_t native_frame_of_saved_pc(uint64_t address);
 uint64_t native_saved_pc_of_frame(uint64_t frame);
 bool native_is_restorer(const unsigned char bytes[NATIVE_RESTORER_MAX]);
 
-#define NATIVE_DWARF_SP 7
 /* The function that code at pc passes a result on to which it has just been returned; 0 = none. */
 #define NATIVE_PASSES_MAX 8
 uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint64_t pc);

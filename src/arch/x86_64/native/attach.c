@@ -27,7 +27,9 @@
 
 #define LENGTH_OF_SYSCALL 2 /* of the instruction */
 #define USER_CS		  0x33
+#define USER_SS		  0x2b
 #define FLAG_TRAP	  0x100
+#define FLAGS_BITS	  22 /* that there are */
 
 /* At the head of errand.S, in this order. */
 struct errand_words {
@@ -187,12 +189,81 @@ bool native_call_mend(struct native_regs *regs)
 	return true;
 }
 
-/* A frame begins with its return address, 8 bytes; a ucontext_t follows. */
-uint64_t native_frame_of_saved_pc(uint64_t address)
+_Static_assert(REG_RSP + 1 == REG_RIP && REG_RIP + 1 == REG_EFL && REG_EFL + 1 == REG_CSGSFS,
+	       "linux: struct sigcontext");
+
+/* Behind a pc: flags, whose bit 1 is always set, and segments: cs is user code's, gs and fs are 0, ss is 0 in old
+ * kernels. */
+size_t native_find_saved(const uint64_t *words, size_t from, size_t to)
 {
-	return address - offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) - 8;
+	for (size_t i = from; i < to; i++) {
+		uint64_t segments = words[i + 2], flags = words[i + 1], ss = segments >> 48;
+
+		if ((segments & 0xffffffffffffu) == USER_CS && (ss == USER_SS || ss == 0) && flags & 2 &&
+		    !(flags >> FLAGS_BITS))
+			return i;
+	}
+	return to;
 }
 
+uint64_t native_saved_sp(const uint64_t *pc)
+{
+	return pc[-1];
+}
+
+void native_saved_dwarf(const uint64_t *pc, uint64_t values[NATIVE_DWARF_REGISTERS])
+{
+	static const uint8_t order[NATIVE_DWARF_REGISTERS] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+							      REG_RBP, REG_RSP, REG_R8,	 REG_R9,  REG_R10, REG_R11,
+							      REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+
+	for (unsigned i = 0; i < NATIVE_DWARF_REGISTERS; i++)
+		values[i] = pc[order[i] - REG_RIP];
+}
+
+/* A word of ucontext_t, by its place behind the pc. */
+#define FROM_PC(member)                                                                                                \
+	(((ptrdiff_t)offsetof(ucontext_t, member) - (ptrdiff_t)offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP])) / 8)
+_Static_assert(FROM_PC(uc_stack.ss_sp) == -NATIVE_SAVED_BEFORE && FROM_PC(uc_mcontext.fpregs) == NATIVE_SAVED_AFTER,
+	       "linux: struct ucontext");
+
+/* struct _fpstate: what the kernel says of its size, and of the mark behind the whole (asm/sigcontext.h). */
+#define SAVED_SIZES 464
+#define MARK	    0x46505853u /* FP_XSTATE_MAGIC1 */
+#define SECOND_MARK 0x46505845u /* FP_XSTATE_MAGIC2 */
+struct saved_sizes {
+	uint32_t magic, extended_size;
+	uint64_t features;
+	uint32_t size, pad;
+};
+_Static_assert(sizeof(struct saved_sizes) == NATIVE_MARK_BYTES, "linux: struct _fpx_sw_bytes");
+
+uint64_t native_saved_mark(const uint64_t *pc)
+{
+	uint64_t area = pc[FROM_PC(uc_mcontext.fpregs)];
+
+	return area ? area + SAVED_SIZES : 0;
+}
+
+uint64_t native_second_mark(uint64_t first, const unsigned char bytes[NATIVE_MARK_BYTES])
+{
+	struct saved_sizes sizes;
+
+	memcpy(&sizes, bytes, sizeof(sizes));
+	return sizes.magic == MARK && sizes.size <= ATTACH_XSAVE_SIZE ? first - SAVED_SIZES + sizes.size : 0;
+}
+
+bool native_is_second_mark(uint32_t word)
+{
+	return word == SECOND_MARK;
+}
+
+bool native_saved_on_other_stack(const uint64_t *pc, uint64_t address)
+{
+	return address - pc[FROM_PC(uc_stack.ss_sp)] < pc[FROM_PC(uc_stack.ss_size)];
+}
+
+/* A frame begins with its return address, 8 bytes; a ucontext_t follows. */
 uint64_t native_saved_pc_of_frame(uint64_t frame)
 {
 	return frame + 8 + offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]);

@@ -1,0 +1,240 @@
+/*
+ * Frames of stopped threads, and which of the signals' frames that lie in their
+ * stacks are over (attach.h).
+ *
+ * A frame that is over stays as it was in memory that its thread has not
+ * written since, a large array for example.  The thread's stack, unwound by the
+ * rules of its code, tells: a living frame is met on the way up, one that is
+ * over is passed by.  Files are read before the stop, and only where there was
+ * a doubt in the one before.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "impl.h"
+
+#define TIME_NS	 5000000u   /* for all threads of one stop */
+#define COPY_MAX (4u << 20) /* of one thread's stack */
+
+struct attach_frames {
+	struct unwinder *unwinder;
+	struct space space; /* that its modules are of */
+	struct attach_range *regions;
+	size_t region_count;
+};
+
+/* The contexts in doubt. */
+struct doubts {
+	struct attach_context **list;
+	size_t count;
+	uint64_t *highest; /* address of those of each thread; 0 = it has none */
+};
+
+/* How far the frames of a thread have been followed. */
+struct climb {
+	struct attach_frames *frames;
+	bool (*visit)(void *context, const struct attach_frame *frame);
+	void *context;
+	uint64_t until_ns, last;
+	bool guessed;
+};
+
+int attach_frames_open(struct attach_frames **out, pid_t pid)
+{
+	struct attach_frames *frames = calloc(1, sizeof(*frames));
+	pid_t alive = proc_alive(pid);
+	int ret = frames ? space_read(&frames->space, alive ? alive : pid) : -ENOMEM;
+
+	if (!ret)
+		ret = stubs_find(alive ? alive : pid, &frames->space, &frames->regions, &frames->region_count);
+	if (!ret)
+		ret = unwinder_open(&frames->unwinder, pid, alive ? alive : pid, &frames->space);
+	for (size_t i = 0; !ret && i < frames->space.count; i++)
+		if (frames->space.maps[i].bits & MAP_EXEC)
+			(void)unwinder_has_rules(frames->unwinder, frames->space.maps[i].lo); /* which reads its file */
+	if (ret) {
+		attach_frames_close(frames);
+		return ret;
+	}
+	*out = frames;
+	return 0;
+}
+
+void attach_frames_close(struct attach_frames *frames)
+{
+	if (!frames)
+		return;
+	unwinder_close(frames->unwinder);
+	space_free(&frames->space);
+	free(frames->regions);
+	free(frames);
+}
+
+const char *attach_frame_symbol(struct attach_frames *frames, uint64_t pc)
+{
+	return unwinder_symbol(frames->unwinder, pc);
+}
+
+static bool pass(void *context, const struct frame *frame)
+{
+	struct climb *climb = context;
+	const struct attach_frame told = {frame->pc, climb->last, frame->slot, frame->exact};
+
+	/* What follows a function without rules is a guess. */
+	climb->guessed = !unwinder_has_rules(climb->frames->unwinder, frame->exact ? frame->pc : frame->pc - 1) ||
+			 now_ns() > climb->until_ns;
+	climb->last = frame->slot + sizeof(uint64_t);
+	return climb->visit(climb->context, &told) && !climb->guessed;
+}
+
+/* The stack in one piece, where it is one piece: words that are not copied are read one by one. */
+static void copy_stack(const struct attach_stop *stop, const struct attach_thread *thread, struct stack_copy *copy)
+{
+	struct attach_range live;
+	unsigned char *bytes;
+
+	if (!scan_live(&stop->space, thread->sp, COPY_MAX, &live))
+		return;
+	bytes = malloc(live.hi - live.lo);
+	if (!bytes || memory_read(stop->alive, live.lo, bytes, live.hi - live.lo)) {
+		free(bytes);
+		return;
+	}
+	copy->lo = live.lo;
+	copy->hi = live.hi;
+	copy->bytes = bytes;
+}
+
+bool attach_climb(struct attach_stop *stop, struct attach_frames *frames, const struct attach_thread *thread,
+		  bool (*visit)(void *context, const struct attach_frame *frame), void *context)
+{
+	struct stack_copy from = {
+		.tid = thread->tid,
+		.alive = stop->alive,
+		.regions = frames->regions,
+		.region_count = frames->region_count,
+	};
+	struct climb climb = {
+		.frames = frames,
+		.visit = visit,
+		.context = context,
+		.until_ns = now_ns() + TIME_NS,
+		.last = thread->sp,
+	};
+	bool complete;
+
+	if (thread->asleep)
+		return false;
+	memcpy(from.values, thread->registers, sizeof(thread->registers));
+	from.values[NATIVE_DWARF_REGISTERS - 1] = thread->pc;
+	copy_stack(stop, thread, &from);
+	complete = unwinder_climb(frames->unwinder, &from, pass, &climb);
+	free((void *)from.bytes);
+	return complete && !climb.guessed;
+}
+
+/* Code of the agent leads back to a stub, or to the program's. */
+struct origin {
+	const struct attach_frames *frames;
+	uint64_t agent; /* an address in its text */
+	bool found;
+};
+
+static bool look_for_origin(void *context, const struct frame *frame)
+{
+	struct origin *origin = context;
+	const struct map *map = space_find(&origin->frames->space, frame->pc);
+	const struct map *agent = space_find(&origin->frames->space, origin->agent);
+
+	/* Its text has one mapping; a stub's region is another, and so is everything else. */
+	origin->found = map != agent && map && map->bits & MAP_EXEC;
+	return map == agent;
+}
+
+/* A recorder that goes on has its frames, up to where it was called. */
+static bool is_intact(const struct attach_stop *stop, const struct attach_frames *frames,
+		      const struct attach_context *context)
+{
+	uint64_t words[NATIVE_SAVED_BEFORE + 1 + NATIVE_SAVED_AFTER];
+	struct stack_copy from = {.tid = stop->alive, .alive = stop->alive};
+	struct origin origin = {.frames = frames, .agent = context->pc};
+
+	/* A stub has no frames of its own. */
+	if (stubs_have(frames->regions, frames->region_count, context->pc))
+		return true;
+	if (memory_read(stop->alive, context->address - NATIVE_SAVED_BEFORE * sizeof(words[0]), words, sizeof(words)))
+		return true;
+	native_saved_dwarf(words + NATIVE_SAVED_BEFORE, from.values);
+	unwinder_climb(frames->unwinder, &from, look_for_origin, &origin);
+	return origin.found;
+}
+
+/* A thread whose contexts are looked for among its frames. */
+struct thread_doubts {
+	const struct doubts *doubts;
+	const struct attach_thread *thread;
+	uint64_t highest, lo, hi; /* [lo, hi): where the frame before lies, hi = 0: there was none */
+};
+
+/* Frames that the one before has passed by are over, but for the one that this one was interrupted in. */
+static void settle(const struct thread_doubts *it, const struct attach_frame *frame)
+{
+	for (size_t i = 0; i < it->doubts->count; i++) {
+		struct attach_context *context = it->doubts->list[i];
+
+		if (context->thread == it->thread && context->address >= it->lo && context->address < it->hi &&
+		    !(frame->exact && frame->pc == context->pc))
+			context->over = true;
+	}
+}
+
+static bool look_at_frame(void *context, const struct attach_frame *frame)
+{
+	struct thread_doubts *it = context;
+
+	settle(it, frame);
+	if (it->hi > it->highest)
+		return false;
+	it->lo = frame->lo;
+	it->hi = frame->hi;
+	return true;
+}
+
+static void find_doubts(struct attach_stop *stop, const struct attach_frames *frames, struct doubts *doubts,
+			bool (*doubtful)(void *context, const struct attach_context *it), void *context)
+{
+	for (size_t i = 0; i < stop->context_count; i++) {
+		struct attach_context *it = &stop->contexts[i];
+		uint64_t *highest;
+
+		if (!it->address || !doubtful(context, it))
+			continue;
+		it->over = !is_intact(stop, frames, it);
+		if (it->over || !it->thread || it->thread->asleep)
+			continue;
+		highest = &doubts->highest[it->thread - stop->threads];
+		*highest = it->address > *highest ? it->address : *highest;
+		doubts->list[doubts->count++] = it;
+	}
+}
+
+void attach_settle(struct attach_stop *stop, struct attach_frames *frames,
+		   bool (*doubtful)(void *context, const struct attach_context *it), void *context)
+{
+	struct doubts doubts = {.list = calloc(stop->context_count + 1, sizeof(*doubts.list)),
+				.highest = calloc(stop->thread_count + 1, sizeof(*doubts.highest))};
+	uint64_t until_ns = now_ns() + TIME_NS;
+
+	if (doubts.list && doubts.highest) {
+		find_doubts(stop, frames, &doubts, doubtful, context);
+		for (size_t i = 0; i < stop->thread_count && now_ns() < until_ns; i++)
+			if (doubts.highest[i])
+				(void)attach_climb(stop, frames, &stop->threads[i], look_at_frame,
+						   &(struct thread_doubts){.doubts = &doubts,
+									   .thread = &stop->threads[i],
+									   .highest = doubts.highest[i]});
+	}
+	free(doubts.list);
+	free(doubts.highest);
+}

@@ -1,0 +1,158 @@
+/*
+ * Where a thread must not be when all that the agent has goes (attached.h).
+ *
+ * Called by the server thread, before the threads are stopped.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <host/space.h>
+
+#include "attached.h"
+
+#define TEXTS  8	   /* mappings of code of one name, at most */
+#define WINDOW (32u << 10) /* around an address in an unwinder: libgcc's is 20 KiB of code */
+
+static int add_place(struct attached_places *places, const struct attach_range *range, enum attached_place kind)
+{
+	struct attach_range *ranges = reallocarray(places->ranges, places->count + 1, sizeof(*ranges));
+	enum attached_place *kinds = reallocarray(places->kinds, places->count + 1, sizeof(*kinds));
+	size_t at = places->count;
+
+	places->ranges = ranges ? ranges : places->ranges;
+	places->kinds = kinds ? kinds : places->kinds;
+	if (!ranges || !kinds)
+		return -ENOMEM;
+	for (; at && ranges[at - 1].lo > range->lo; at--) { /* sorted */
+		ranges[at] = ranges[at - 1];
+		kinds[at] = kinds[at - 1];
+	}
+	ranges[at] = *range;
+	kinds[at] = kind;
+	places->count++;
+	return 0;
+}
+
+static int add_texts(struct attached_places *places, const struct process *process, const char *name,
+		     enum attached_place kind)
+{
+	struct attach_range ranges[TEXTS];
+	int count = attached_text_of(process->pid, name, ranges, TEXTS), ret = 0;
+
+	for (int i = 0; i < count && !ret; i++)
+		ret = add_place(places, &ranges[i], kind);
+	return ret;
+}
+
+bool attached_place_of(const struct attached_places *places, uint64_t address, enum attached_place *kind)
+{
+	size_t lo = 0, hi = places->count;
+
+	while (lo < hi) {
+		size_t middle = (lo + hi) / 2;
+
+		if (places->ranges[middle].hi <= address)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	if (lo == places->count || places->ranges[lo].lo > address)
+		return false;
+	*kind = places->kinds[lo];
+	return true;
+}
+
+/*
+ * Regions of stubs, of this session or an earlier one that was killed: memory
+ * of no file that is run, and that begins with the addresses of recorders.
+ */
+static int add_regions(struct attached_places *places, const struct process *process)
+{
+	enum attached_place kind;
+	struct space space;
+	char path[64];
+	int mem, ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process->pid);
+	mem = open(path, O_RDONLY | O_CLOEXEC);
+	if (mem < 0)
+		return -ESRCH;
+	ret = space_read(&space, process->pid) ? -ESRCH : 0;
+	for (size_t i = 0; !ret && i < space.count; i++) {
+		const struct map *map = &space.maps[i];
+		uint64_t first = 0;
+
+		if (map->inode || map->path[0] || !(map->bits & MAP_EXEC) ||
+		    pread(mem, &first, sizeof(first), (off_t)map->lo) != sizeof(first) ||
+		    !attached_place_of(places, first, &kind) || kind != ATTACHED_IN_AGENT)
+			continue;
+		ret = add_place(places, &(struct attach_range){map->lo, map->hi}, ATTACHED_IN_STUBS);
+	}
+	space_free(&space);
+	close(mem);
+	return ret;
+}
+
+int attached_find_places(struct attached_places *places, const struct process *process)
+{
+	int ret = add_texts(places, process, "calltap-agent", ATTACHED_IN_AGENT);
+
+	if (!ret)
+		ret = add_regions(places, process);
+	if (!ret)
+		ret = add_texts(places, process, "/libgcc_s.so", ATTACHED_IN_UNWINDER);
+	return ret ? ret : add_texts(places, process, "/libunwind", ATTACHED_IN_UNWINDER);
+}
+
+/* What is not known yet of [lo, hi). */
+static int add_rest(struct attached_places *places, uint64_t lo, uint64_t hi)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < places->count && lo < hi && !ret; i++) {
+		const struct attach_range known = places->ranges[i];
+
+		if (known.hi <= lo || known.lo >= hi)
+			continue;
+		if (known.lo > lo)
+			ret = add_place(places, &(struct attach_range){lo, known.lo}, ATTACHED_NEAR_UNWINDER);
+		lo = known.hi;
+	}
+	if (!ret && lo < hi)
+		ret = add_place(places, &(struct attach_range){lo, hi}, ATTACHED_NEAR_UNWINDER);
+	return ret;
+}
+
+int attached_add_unwinders(struct attached_places *places, const struct process *process,
+			   const struct calltap_msg_unwinders_told *told)
+{
+	enum attached_place kind;
+	struct space space;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < told->count && i < CALLTAP_UNWINDERS_MAX && !ret; i++) {
+		uint64_t address = told->addresses[i];
+		const struct map *map;
+
+		if (attached_place_of(places, address, &kind))
+			continue; /* as in nearly all stops */
+		if (space_read(&space, process->pid))
+			return -ESRCH;
+		map = space_find(&space, address);
+		if (map && map->bits & MAP_EXEC)
+			ret = add_rest(places, address - map->lo > WINDOW ? address - WINDOW : map->lo,
+				       map->hi - address > WINDOW ? address + WINDOW : map->hi);
+		space_free(&space);
+	}
+	return ret;
+}
+
+void attached_places_free(struct attached_places *places)
+{
+	free(places->ranges);
+	free(places->kinds);
+}
