@@ -74,10 +74,14 @@ static int coroutine_sum;
 TRACED int waits(int x);
 int waits(int x)
 {
+	int sum = 100;
+
 	if (x)
-		return waits(x - 1) + 1;
-	swapcontext(&coroutine, &resumed);
-	return 100;
+		sum = waits(x - 1) + 1;
+	else
+		swapcontext(&coroutine, &resumed);
+	__asm__ volatile("" : "+r"(sum)); /* without it the compiler makes one frame of all */
+	return sum;
 }
 
 static void run_coroutine(void)

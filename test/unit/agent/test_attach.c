@@ -164,13 +164,7 @@ static void see(const struct tool *tool, bool outers, bool middles, bool inners)
 {
 	uint64_t entries[5] = {0}, before[RINGS], until;
 
-	/* None is in a call any more that began before. */
-	for (uint32_t i = 0; i < WORKERS; i++) {
-		uint32_t round = __atomic_load_n(&shared->own_rounds[i], __ATOMIC_SEQ_CST);
-
-		while (__atomic_load_n(&shared->own_rounds[i], __ATOMIC_SEQ_CST) < round + 2)
-			usleep(100);
-	}
+	tool_run_on(tool); /* none is in a call any more that began before */
 	for (uint32_t i = 0; i < RINGS; i++)
 		before[i] = tool_ring(tool, i)->opened;
 	until = tool_recorded(tool) + 3 * WORKERS;

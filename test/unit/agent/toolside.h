@@ -44,7 +44,7 @@ void tool_order(const struct tool *tool, enum order what);
 void tool_order_only(enum order what);
 void tool_await(const struct tool *tool);
 void tool_park(bool on);
-/* All workers call all functions again, and rightly. */
+/* Wait until each worker has called all functions 20 times more, and rightly. */
 void tool_run_on(const struct tool *tool);
 
 void tool_tell(struct tool *tool, const void *message, const int *fds, unsigned count);
