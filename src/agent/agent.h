@@ -337,7 +337,7 @@ void agent_dlhook_install(void);
 void agent_dlhook_remove(void);
 
 /* debugger.c: tell debuggers of a region's stubs. */
-void agent_debugger_tell(uint64_t lo, uint64_t hi);
+void agent_debugger_tell(const struct patch_region *region);
 /* All regions are about to go. */
 void agent_debugger_forget(void);
 

@@ -32,7 +32,7 @@ static void region_add(const struct patch_region *region)
 	probe_context.regions[n].lo = region->lo;
 	probe_context.regions[n].hi = region->hi;
 	__atomic_store_n(&probe_context.region_count, n + 1, __ATOMIC_RELEASE); /* pairs with probe_region_of */
-	agent_debugger_tell(region->lo, region->hi);
+	agent_debugger_tell(region);
 }
 
 /* Keeps the list: switching a site needs all that is in it.  False: it is known already. */

@@ -72,9 +72,10 @@ static Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t offset, uint64_
 	return (Elf64_Shdr){.sh_name = name, .sh_type = type, .sh_offset = offset, .sh_size = size, .sh_addralign = 1};
 }
 
-static void put_sections(struct image *image, uint64_t lo, uint64_t hi)
+static void put_sections(struct image *image, const struct patch_region *region)
 {
-	size_t frames_end = arch_eh_frame_build(image->frames, ARCH_UNWINDER_OTHER, lo, hi, 0);
+	uint64_t lo = region->lo, hi = region->hi;
+	size_t frames_end = arch_eh_frame_build(image->frames, ARCH_UNWINDER_OTHER, lo, hi, region->gated, 0);
 	Elf64_Shdr *sections = image->sections;
 
 	sections[SECTION_TEXT] = section(offsetof(struct names, text), SHT_NOBITS, sizeof(*image), hi - lo);
@@ -94,7 +95,7 @@ static void put_sections(struct image *image, uint64_t lo, uint64_t hi)
 		section(offsetof(struct names, names), SHT_STRTAB, offsetof(struct image, names), sizeof(image->names));
 }
 
-static void put_image(struct image *image, uint64_t lo, uint64_t hi)
+static void put_image(struct image *image, const struct patch_region *region)
 {
 	image->header = (Elf64_Ehdr){
 		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
@@ -112,10 +113,10 @@ static void put_image(struct image *image, uint64_t lo, uint64_t hi)
 		.st_name = offsetof(struct names, stub),
 		.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
 		.st_shndx = SECTION_TEXT,
-		.st_value = lo,
-		.st_size = hi - lo,
+		.st_value = region->lo,
+		.st_size = region->hi - region->lo,
 	};
-	put_sections(image, lo, hi);
+	put_sections(image, region);
 }
 
 /* Is a debugger attached to this thread? */
@@ -155,14 +156,14 @@ static void announce(struct jit_code_entry *entry)
 	__jit_debug_descriptor.action_flag = JIT_NOACTION;
 }
 
-void agent_debugger_tell(uint64_t lo, uint64_t hi)
+void agent_debugger_tell(const struct patch_region *region)
 {
 	struct symfile *symfile =
 		sys_mmap(NULL, sizeof(*symfile), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (sys_failed((long)symfile))
 		return; /* a debugger sees less */
-	put_image(&symfile->image, lo, hi);
+	put_image(&symfile->image, region);
 	symfile->entry.symfile_addr = &symfile->image;
 	symfile->entry.symfile_size = sizeof(symfile->image);
 	announce(&symfile->entry);

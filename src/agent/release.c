@@ -69,7 +69,7 @@ static void release_regions(void)
 	agent_debugger_forget();
 	__atomic_store_n(&probe_context.region_count, 0, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct patch_region region = {probe_context.regions[i].lo, probe_context.regions[i].hi};
+		const struct patch_region region = {probe_context.regions[i].lo, probe_context.regions[i].hi, false};
 
 		patch_region_unmap(&region);
 	}

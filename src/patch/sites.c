@@ -81,6 +81,14 @@ void patch_region_unmap(const struct patch_region *region)
 	sys_munmap((void *)region->lo, region_size(region->hi - region->lo));
 }
 
+static bool has_gates(const struct calltap_site *sites, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (sites[i].flags & CALLTAP_SITE_GATED)
+			return true;
+	return false;
+}
+
 int patch_region_build(struct patch_result *result, const struct calltap_msg_plan *plan,
 		       const struct calltap_site *sites, int64_t tls_gate, uint64_t personality)
 {
@@ -90,13 +98,13 @@ int patch_region_build(struct patch_result *result, const struct calltap_msg_pla
 
 	if (plan->stub_bytes > REGION_MAX)
 		return -EINVAL;
-	result->region = (struct patch_region){plan->region, plan->region + end};
+	result->region = (struct patch_region){plan->region, plan->region + end, has_gates(sites, plan->site_count)};
 	if (plan->region)
 		return 0;
 	region = map_near(plan, size);
 	if (!region)
 		return -ENOMEM;
-	memset(region, 0xcc, ARCH_REGION_HEAD);
+	memset(region, 0xcc, end);
 	memcpy(region, arch_entry_table, sizeof(arch_entry_table[0]) * ARCH_ENTRIES);
 	for (uint32_t i = 0; i < plan->site_count; i++)
 		if (sites[i].stub_off < end)
@@ -104,14 +112,15 @@ int patch_region_build(struct patch_result *result, const struct calltap_msg_pla
 					(uint64_t)region, &sites[i], tls_gate);
 	for (unsigned i = 0; i < ARCH_UNWINDERS; i++)
 		arch_eh_frame_build(region + end + i * ARCH_EH_FRAME_MAX, i, (uint64_t)region, (uint64_t)region + end,
-				    personality);
+				    result->region.gated, personality);
 	arch_text_written((uint64_t)region, size);
 	ret = SYS(mprotect, region, size, PROT_READ | PROT_EXEC, 0, 0, 0);
 	if (sys_failed(ret)) {
 		sys_munmap(region, size);
 		return (int)ret;
 	}
-	result->region = (struct patch_region){(uint64_t)region, (uint64_t)region + end};
+	result->region.lo = (uint64_t)region;
+	result->region.hi = (uint64_t)region + end;
 	return 0;
 }
 

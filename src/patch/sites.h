@@ -17,6 +17,7 @@
 struct patch_region {
 	uint64_t lo; /* 0 = none */
 	uint64_t hi; /* end of its stubs; its unwind tables lie there, ARCH_EH_FRAME_MAX bytes each */
+	bool gated;  /* some of the stubs have a gate */
 };
 
 struct patch_result {

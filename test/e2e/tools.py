@@ -12,6 +12,7 @@ import sys
 import builds
 from endings import finish, start, wait_for
 from harness import Failure, Skip, expect, stop
+from steering import Program, Tool
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OWN = ("leaf", "middle", "outer", "main")  # the functions of callers.c, innermost first
@@ -206,6 +207,50 @@ def gdb_dlopen(case):
         program.ends_well()
 
 
+FINISHES = {name: (f"break within_{name}", "continue", "up", "finish", "delete", "continue") for name in ("thrower", "leaver")}
+FINISHED = "caught 6, cleaned 8, left"
+
+
+def finishes(where):
+    """gdb's `finish` in a frame that ends by an exception, or with its thread: the breakpoint lies in the stub, and the
+    unwinder comes by."""
+    def test(case):
+        need("gdb")
+        case.need_feature("ptrace")
+        program = case.program("finished.cc")
+        commands = ("set startup-with-shell off", "start", *FINISHES[where])
+        plain = gdb(case, [program], *commands)
+        expect(FINISHED in plain and "exited normally" in plain, f"untraced: {plain[-800:]}")
+        arguments = [part for command in ("set confirm off", *commands) for part in ("-ex", command)]
+        text = case.record(["gdb", "-q", "-nx", "-batch", "-iex", "set debuginfod enabled off", *arguments, program],
+                           ["--allow-no-sites"]).stdout
+        expect(FINISHED in text and "exited normally" in text, f"traced: {text[-1500:]}")
+        called = case.trace().called()
+        expect(called.get("thrower") == 3 and called.get("leaver") == 1, f"recorded {called}")
+    return test
+
+
+class Finished(Program):
+    """test/prog/finished.cc, until it is told to go on."""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("finished.cc"), "wait"])
+
+
+def finishes_attached(where):
+    """The same, where both came later."""
+    def test(case):
+        need("gdb")
+        case.need_native("attaching")
+        with Finished(case) as program, Tool(case, program):
+            first, *others = FINISHES[where]
+            text = gdb(case, ["-p", str(program.pid)], first, "handle SIGUSR1 nostop noprint pass",
+                       f"shell kill -USR1 {program.pid}", *others)
+            finish(program.process)
+            expect(FINISHED in program.printed(), f"{program.printed()!r}; {text[-1500:]}")
+    return test
+
+
 def last_backtrace(case, *arguments):
     return frames(gdb(case, arguments, "bt"))[-1:]
 
@@ -368,6 +413,8 @@ SINGLE = {
     "exceptions_llvm": exceptions("libunwind.so.1"),
     "gdb_attach": gdb_attach,
     "gdb_steps": gdb_steps,
+    **{f"gdb_finish_{where}": finishes(where) for where in FINISHES},
+    **{f"gdb_finish_{where}_attached": finishes_attached(where) for where in FINISHES},
     "gdb_dlopen": gdb_dlopen,
     "gdb_core": gdb_core,
     "kernel_core": kernel_core,

@@ -31,7 +31,9 @@ struct elf_cpu {
 	uint64_t reach;		  /* of the jump, bytes to either side */
 
 	uint8_t stub_call, stub_graph; /* bytes of a stub (arch/<cpu>/isa/stub_size.h) */
-	uint8_t stub_gate;	       /* more, with a gate */
+	uint8_t stub_gate;	       /* more, with a gate, which comes first */
+	uint8_t stub_unit;	       /* each stub lies at a multiple of so many bytes; 0 = one behind the other */
+	uint8_t stub_unit_gated;       /* the same in a region where some stub has a gate */
 
 	uint8_t patchable_nops; /* the N of -fpatchable-function-entry=N that is enough, wherever a function begins */
 	bool has_fentry;	/* -pg -mfentry makes sites as well */

@@ -1,6 +1,8 @@
 /*
- * Where each stub lies in its region: one behind the other, behind the table
- * of pointers at the region's head.  Caller: image_decide().  Context: host.
+ * Where each stub lies in its region, behind the table of pointers at the
+ * region's head: one behind the other, or, on CPUs where unwinders must know by
+ * an address alone at which of a stub's instructions it is, each in a unit of
+ * its own.  Caller: image_decide().  Context: host.
  */
 #include <errno.h>
 
@@ -18,13 +20,27 @@ uint32_t layout_stub_size(uint16_t machine, const struct calltap_site *site)
 	return size + (site->flags & CALLTAP_SITE_GATED ? cpu->stub_gate : 0u);
 }
 
+static bool has_gates(const struct calltap_site *sites, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (sites[i].flags & CALLTAP_SITE_GATED)
+			return true;
+	return false;
+}
+
 int layout_stubs(uint16_t machine, struct calltap_site *sites, uint32_t count, uint64_t *bytes)
 {
+	const struct elf_cpu *cpu = elf_cpu_find(machine);
+	bool gated = has_gates(sites, count);
+	uint32_t unit = gated ? cpu->stub_unit_gated : cpu->stub_unit;
 	uint64_t at = REGION_HEAD;
 
 	for (uint32_t i = 0; i < count; i++) {
-		sites[i].stub_off = (uint32_t)at;
-		at += layout_stub_size(machine, &sites[i]);
+		bool unused =
+			unit && gated && !(sites[i].flags & CALLTAP_SITE_GATED); /* of the unit, what a gate takes */
+
+		sites[i].stub_off = (uint32_t)(unused ? at + cpu->stub_gate : at);
+		at += unit ? unit : layout_stub_size(machine, &sites[i]);
 	}
 	*bytes = at - REGION_HEAD;
 	return at > UINT32_MAX ? -EFBIG : 0;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <arch.h>
+#include <host/elf/cpu.h>
 #include <host/record/images.h>
 
 #define SITES 20000u
@@ -32,10 +33,14 @@ static struct calltap_site *make_sites(uint32_t count, uint32_t step_max, uint32
 	return sites;
 }
 
-/* Every byte of the region belongs to one stub at the most; sizes are what the target really builds. */
+/*
+ * Every byte of the region belongs to one stub at the most, and where stubs have no units of their own to one;
+ * sizes are what the target really builds.
+ */
 static void check(const struct calltap_site *sites, uint32_t count, uint64_t bytes)
 {
 	uint8_t *used = calloc(1, ARCH_REGION_HEAD + bytes), code[128];
+	bool packed = !elf_cpu_find(ARCH_ELF_MACHINE)->stub_unit;
 
 	assert_non_null(used);
 	for (uint32_t i = 0; i < count; i++) {
@@ -47,7 +52,7 @@ static void check(const struct calltap_site *sites, uint32_t count, uint64_t byt
 			assert_int_equal(used[sites[i].stub_off + k]++, 0);
 	}
 	for (uint64_t at = ARCH_REGION_HEAD; at < ARCH_REGION_HEAD + bytes; at++)
-		assert_int_equal(used[at], 1);
+		assert_true(used[at] == 1 || !packed);
 	free(used);
 }
 

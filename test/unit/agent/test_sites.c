@@ -201,7 +201,7 @@ static void only_our_own_sites_are_switched(void **state)
 	struct target target;
 
 	make(&target);
-	elsewhere = (struct patch_region){target.result.region.lo + PAGE, target.result.region.hi + PAGE};
+	elsewhere = (struct patch_region){target.result.region.lo + PAGE, target.result.region.hi + PAGE, false};
 	assert_int_equal(patch_site_switch(&poker, &target.result.region, &target.sites[0], false),
 			 is_like_new_when_off(&target, &target.sites[0]) ? 0 : -EINVAL); /* not yet */
 	apply(&target);

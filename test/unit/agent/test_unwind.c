@@ -37,20 +37,16 @@ static uint64_t u64(const uint8_t *at)
 	return value;
 }
 
-/* What is read from the thread's memory: its stub, its slot, and the slot's mirror. */
-static uint64_t load(const struct walk *walk, uint64_t address, size_t size)
+/* What is read from the thread's memory: its slot, and the slot's mirror.  No rule looks at a stub: debuggers write
+ * there. */
+static uint64_t load(const struct walk *walk, uint64_t address)
 {
-	uint64_t value = 0;
-
 	if (address == walk->slot)
 		return walk->slot_word;
 	if (address == (uint64_t)arch_mirror(walk->slot))
 		return walk->mirrored ? CALLER : 0;
-	if (address == CALLER)
-		return walk->caller_code;
-	assert_in_range(address, walk->pc, walk->pc + 15);
-	memcpy(&value, walk->code + (address - walk->pc), size);
-	return value;
+	assert_true(address == CALLER);
+	return walk->caller_code;
 }
 
 /* The value that an operation with two operands leaves. */
@@ -157,10 +153,11 @@ static uint64_t evaluate(const uint8_t *at, size_t size, const struct walk *walk
 		}
 		switch (*at++) {
 		case 0x06: /* deref */
-			stack[top] = load(walk, stack[top], 8);
+			stack[top] = load(walk, stack[top]);
 			break;
 		case 0x94: /* deref_size */
-			stack[top] = load(walk, stack[top], *at++);
+			stack[top] = load(walk, stack[top]);
+			at++;
 			break;
 		case 0x12: /* dup */
 			stack[top + 1] = stack[top];
@@ -225,7 +222,7 @@ static struct caller apply_rules(const uint8_t *at, const uint8_t *end, const st
 		} else { /* expression, val_expression */
 			assert_int_equal(reg, ARCH_DWARF_RETURN);
 			assert_true(op == 0x10 || op == 0x16);
-			caller.address = op == 0x10 ? load(walk, value, 8) : value;
+			caller.address = op == 0x10 ? load(walk, value) : value;
 		}
 	}
 	assert_ptr_equal(at, end);
@@ -234,10 +231,11 @@ static struct caller apply_rules(const uint8_t *at, const uint8_t *end, const st
 	return caller;
 }
 
-/* Walk a stub as the CPU would, and look at each instruction. */
-static void walk_stub(const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder, uint16_t flags,
+/* Walk a stub as the CPU would, and look at each instruction.  gated: it is in a region with gates. */
+static void walk_stub(const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder, bool gated, uint16_t flags,
 		      uint64_t slot, uint32_t caller_code)
 {
+	const uint64_t stub = STUB + (gated && !(flags & CALLTAP_SITE_GATED) ? walk_unused_gate : 0);
 	const struct calltap_site site = {
 		.address = REGION + 0x5000, .flags = flags, .length = 5, .body_off = 8, .id = ID};
 	struct walk walk = {.slot = slot,
@@ -246,12 +244,12 @@ static void walk_stub(const uint8_t *rules, const uint8_t *end, enum arch_unwind
 			    .site = site.address + site.body_off};
 	bool is_odd = unwinder != ARCH_UNWINDER_OTHER && (!caller_code || caller_code != walk_sigreturn);
 	uint8_t code[128];
-	size_t size = arch_stub_build(code, STUB, REGION, &site, walk_gates[0]);
+	size_t size = arch_stub_build(code, stub, REGION, &site, walk_gates[0]);
 	bool goes_on = true;
 
 	assert_in_range(size, 1, sizeof(code) - 16);
 	memset(code + size, 0xa5, sizeof(code) - size);
-	for (walk_begin(&walk, code, STUB, CALLER); goes_on; goes_on = walk_step(&walk)) {
+	for (walk_begin(&walk, code, stub, CALLER); goes_on; goes_on = walk_step(&walk)) {
 		struct caller caller = apply_rules(rules, end, &walk);
 
 		assert_true(walk.code < code + size);
@@ -263,17 +261,19 @@ static void walk_stub(const uint8_t *rules, const uint8_t *end, enum arch_unwind
 	assert_int_equal(walk.mirrored, !walk.call);
 }
 
-static void check_rules(const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder)
+static void check_rules(const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder, bool gated)
 {
 	static const uint64_t slots[] = {0x7fffffffdc58, 0x4c5008, 0x55555576a2f8};
 
 	for (uint16_t flags = 0; flags < 1024; flags++)
-		for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
+		for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]) && (gated || !(flags & CALLTAP_SITE_GATED));
+		     i++)
 			for (unsigned k = 0; k < 2; k++)
-				walk_stub(rules, end, unwinder, flags, slots[i], k ? walk_sigreturn : 0);
+				walk_stub(rules, end, unwinder, gated, flags, slots[i], k ? walk_sigreturn : 0);
 }
 
-static void check_entries(const uint8_t *table, size_t size, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi)
+static void check_entries(const uint8_t *table, size_t size, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi,
+			  bool gated)
 {
 	const uint8_t *cie = table + ARCH_EH_HDR_SIZE, *fde = table + (int32_t)u32(table + 16);
 	const uint8_t head[] = {1, 'z', 'P', 'R', 0, 1, 0x78, ARCH_DWARF_RETURN, 0x0a, 0};
@@ -285,7 +285,7 @@ static void check_entries(const uint8_t *table, size_t size, enum arch_unwinder 
 	assert_memory_equal(cie + 8, head, sizeof(head));
 	assert_true(u64(cie + 18) == (unwinder == ARCH_UNWINDER_LIBGCC ? PERSONALITY : 0));
 	assert_int_equal(cie[26], 0);
-	check_rules(cie + 27, end, unwinder);
+	check_rules(cie + 27, end, unwinder, gated);
 
 	assert_ptr_equal(fde + 4 - u32(fde + 4), cie);
 	assert_true(u64(fde + 8) == lo);
@@ -299,21 +299,27 @@ static void check_entries(const uint8_t *table, size_t size, enum arch_unwinder 
 }
 
 /* The rules hold for any stubs in [lo, hi); the header's table is relative to where it lies. */
-static void check_table(enum arch_unwinder unwinder)
+static void check_table_of(enum arch_unwinder unwinder, bool gated)
 {
 	_Alignas(8) uint8_t table[ARCH_EH_FRAME_MAX + 8];
 	uint64_t lo = REGION, hi = REGION + REGION_SIZE;
 	size_t size;
 
 	memset(table, 0xa5, sizeof(table));
-	size = arch_eh_frame_build(table, unwinder, lo, hi, PERSONALITY);
+	size = arch_eh_frame_build(table, unwinder, lo, hi, gated, PERSONALITY);
 	assert_in_range(size, ARCH_EH_HDR_SIZE, ARCH_EH_FRAME_MAX);
 	assert_int_equal(table[size], 0xa5);
 	assert_memory_equal(table, "\x01\x1b\x03\x3b", 4);
 	assert_ptr_equal(table + 4 + (int32_t)u32(table + 4), table + ARCH_EH_HDR_SIZE);
 	assert_int_equal(u32(table + 8), 1);
 	assert_int_equal(u32(table + 12), (uint32_t)(lo - (uint64_t)table));
-	check_entries(table, size, unwinder, lo, hi);
+	check_entries(table, size, unwinder, lo, hi, gated);
+}
+
+static void check_table(enum arch_unwinder unwinder)
+{
+	check_table_of(unwinder, false);
+	check_table_of(unwinder, true);
 }
 
 static void for_libgcc(void **state)

@@ -17,7 +17,8 @@
 #include "arena.h"
 #include "toolside.h"
 
-#define STUB_ROOM 96u
+#define STUB_ROOM 128u
+#define GATE_ROOM 16u /* x86-64: free before stubs without a gate, where others have one */
 
 uint64_t tool_site(uint64_t function)
 {
@@ -278,6 +279,7 @@ void tool_tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_
 		.site_count = 4,
 		.live = live,
 	};
+	uint16_t any = flags[0] | flags[1] | flags[2] | flags[3];
 	int fd;
 
 	for (uint32_t i = 0; i < 4; i++) {
@@ -290,7 +292,8 @@ void tool_tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_
 		sites[place] = (struct calltap_site){
 			.address = at,
 			.id = i + 1,
-			.stub_off = ARCH_REGION_HEAD + place * STUB_ROOM,
+			.stub_off = ARCH_REGION_HEAD + place * STUB_ROOM +
+				    ((any & ~flags[i]) & CALLTAP_SITE_GATED ? GATE_ROOM : 0),
 			.flags = flags[i],
 			.length = 5,
 			.body_off = 5,

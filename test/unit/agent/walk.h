@@ -36,6 +36,8 @@ extern const unsigned walk_sp;
  * handler's for their place; 0 = by a table.
  */
 extern const uint32_t walk_sigreturn;
+/* In a region where some stubs have gates, so many bytes are left free before those that have none. */
+extern const unsigned walk_unused_gate;
 /* Where a gate may lie, from the thread pointer: near it, and far away. */
 extern const int64_t walk_gates[2];
 

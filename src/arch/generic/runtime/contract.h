@@ -214,9 +214,12 @@ struct arch_unwind_rule {
 	uint8_t bytes[128];
 };
 #define ARCH_UNWIND_RULES 3
-/* unwind.c: the rules that hold at every instruction of every stub in [lo, hi); returns how many. */
+/*
+ * unwind.c: the rules that hold at every instruction of every stub in [lo, hi);
+ * returns how many.  gated: some of these stubs have CALLTAP_SITE_GATED.
+ */
 unsigned arch_unwind_rules(struct arch_unwind_rule rules[ARCH_UNWIND_RULES], enum arch_unwinder unwinder, uint64_t lo,
-			   uint64_t hi);
+			   uint64_t hi, bool gated);
 #define ARCH_EH_FRAME_MAX 384
 #define ARCH_EH_HDR_SIZE  20
 /*
@@ -226,6 +229,7 @@ unsigned arch_unwind_rules(struct arch_unwind_rule rules[ARCH_UNWIND_RULES], enu
  * address of the routine that libgcc_s is to call for each stub frame that it
  * ends.
  */
-size_t arch_eh_frame_build(uint8_t *at, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, uint64_t personality);
+size_t arch_eh_frame_build(uint8_t *at, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, bool gated,
+			   uint64_t personality);
 
 #endif

@@ -67,12 +67,13 @@ static void put_rule(struct bytes *out, const struct arch_unwind_rule *rule)
 	put(out, rule->bytes, rule->size);
 }
 
-static void put_cie(struct bytes *out, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, uint64_t personality)
+static void put_cie(struct bytes *out, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, bool gated,
+		    uint64_t personality)
 {
 	/* Version, augmentation, code alignment 1, data alignment -8, return address column. */
 	static const uint8_t head[] = {1, 'z', 'P', 'R', 0, 1, 0x78, ARCH_DWARF_RETURN};
 	struct arch_unwind_rule rules[ARCH_UNWIND_RULES];
-	unsigned count = arch_unwind_rules(rules, unwinder, lo, hi);
+	unsigned count = arch_unwind_rules(rules, unwinder, lo, hi, gated);
 	uint8_t *start = out->at;
 
 	put4(out, 0);
@@ -86,12 +87,13 @@ static void put_cie(struct bytes *out, enum arch_unwinder unwinder, uint64_t lo,
 	close_entry(out, start);
 }
 
-size_t arch_eh_frame_build(uint8_t *at, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, uint64_t personality)
+size_t arch_eh_frame_build(uint8_t *at, enum arch_unwinder unwinder, uint64_t lo, uint64_t hi, bool gated,
+			   uint64_t personality)
 {
 	uint8_t *frames = at + ARCH_EH_HDR_SIZE, *fde;
 	struct bytes header = {at}, out = {frames};
 
-	put_cie(&out, unwinder, lo, hi, personality);
+	put_cie(&out, unwinder, lo, hi, gated, personality);
 	fde = out.at;
 	put4(&out, 0);
 	put4(&out, (uint32_t)(out.at - frames)); /* back to the CIE from here */

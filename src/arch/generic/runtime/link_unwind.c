@@ -150,8 +150,9 @@ static struct arch_unwind_rule return_rule(enum arch_unwinder unwinder, uint64_t
 }
 
 unsigned arch_unwind_rules(struct arch_unwind_rule rules[ARCH_UNWIND_RULES], enum arch_unwinder unwinder, uint64_t lo,
-			   uint64_t hi)
+			   uint64_t hi, bool gated)
 {
+	(void)gated; /* a gate changes nothing that a rule looks at */
 	rules[0] = cfa_rule(unwinder, lo, hi);
 	rules[1] = return_rule(unwinder, lo, hi);
 	if (unwinder == ARCH_UNWINDER_OTHER)

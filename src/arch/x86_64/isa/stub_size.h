@@ -1,14 +1,31 @@
 /*
- * x86-64: how many bytes arch_stub_build() writes.  The tool lays the stubs out
- * in their region, the agent writes them there: both take the sizes from here.
+ * x86-64: how arch_stub_build() lays a stub out.  The tool gives the stubs
+ * their places in a region, the agent writes them there, and the region's
+ * unwind rules tell by an address alone at which instruction it is: all three
+ * take the numbers from here.
+ *
+ * Each stub has a unit of its own, at a multiple of its size.  A region in which
+ * some stub has a gate has larger ones: X86_STUB_GATE bytes for the gate come
+ * first, and stay unused where there is none.
  */
 #ifndef ARCH_X86_64_ISA_STUB_SIZE_H
 #define ARCH_X86_64_ISA_STUB_SIZE_H
 
 enum {
-	X86_STUB_CALL = 16,  /* CALLTAP_SITE_CALL: the entry alone */
+	X86_STUB_UNIT = 32,
+	X86_STUB_UNIT_GATED = 64,
+
+	X86_STUB_CALL = 17,  /* bytes, CALLTAP_SITE_CALL: the entry alone */
 	X86_STUB_GRAPH = 27, /* entry and exit */
-	X86_STUB_GATE = 15,  /* more, with CALLTAP_SITE_GATED */
+	X86_STUB_GATE = 16,  /* more, with CALLTAP_SITE_GATED */
+
+	/* Places of instructions, behind the gate.  No two that differ in what a stub has done to the stack share one.
+	 */
+	X86_STUB_AT_ENTRY = 5,	    /* call *ENTRY; of CALLTAP_SITE_CALL: */
+	X86_STUB_AT_CALL_ENTRY = 6, /* the same */
+	X86_STUB_AT_BODY = 11,	    /* call body */
+	X86_STUB_AT_BACK = 16,	    /* push $exit_word: what the body returns to */
+	X86_STUB_AT_EXIT = 21,	    /* jmp *EXIT */
 };
 
 #endif

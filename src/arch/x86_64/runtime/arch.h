@@ -200,12 +200,21 @@ static inline uint64_t arch_jump_sp(const void *env, bool mixed)
 	return sp;
 }
 
+/*
+ * A debugger that is to stop where a function returns to puts its breakpoint,
+ * one byte, over an instruction of the stub: what follows the opcode is as it was.
+ */
+static inline bool arch_is_opcode(uint8_t byte, uint8_t opcode)
+{
+	return byte == opcode || byte == 0xcc;
+}
+
 /* The word that the stub pushes when a body returns to it at `back`; 0 = there is no such stub. */
 static inline uint32_t arch_stub_word(uint64_t back)
 {
 	const uint8_t *code = (const uint8_t *)back;
 
-	if (code[0] != 0x68) /* push imm32 */
+	if (!arch_is_opcode(code[0], 0x68)) /* push imm32 */
 		return 0;
 	return (uint32_t)code[1] | (uint32_t)code[2] << 8 | (uint32_t)code[3] << 16 | (uint32_t)code[4] << 24;
 }
@@ -223,8 +232,8 @@ static inline bool arch_stub_is_handled(uint64_t back, uint64_t region)
 	uint64_t exit_slot = region + 14 * sizeof(uint64_t); /* asserted in stub.c */
 	uint32_t offset = (uint32_t)(exit_slot - (back + 11));
 
-	return code[0] == 0x68 && code[5] == 0xff && code[6] == 0x25 && code[7] == (uint8_t)offset &&
-	       code[8] == (uint8_t)(offset >> 8) && code[9] == (uint8_t)(offset >> 16) &&
+	return arch_is_opcode(code[0], 0x68) && arch_is_opcode(code[5], 0xff) && code[6] == 0x25 &&
+	       code[7] == (uint8_t)offset && code[8] == (uint8_t)(offset >> 8) && code[9] == (uint8_t)(offset >> 16) &&
 	       code[10] == (uint8_t)(offset >> 24);
 }
 

@@ -18,6 +18,10 @@ static void put_push(struct isa_out *out, enum calltap_record_kind kind, uint32_
 	x86_put_push(out, (uint32_t)kind << CALLTAP_RECORD_ID_BITS | id);
 }
 
+_Static_assert(ARCH_REGION_HEAD % X86_STUB_UNIT_GATED == 0, "units begin at multiples of their size");
+_Static_assert(X86_STUB_GRAPH <= X86_STUB_UNIT && X86_STUB_GATE + X86_STUB_GRAPH <= X86_STUB_UNIT_GATED,
+	       "a stub is a unit");
+
 size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct calltap_site *site, int64_t tls_gate)
 {
 	struct isa_out out = {at, X86_STUB_GRAPH + X86_STUB_GATE, 0, stub};
@@ -26,9 +30,11 @@ size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct
 
 	if (ARCH_GATES_IN_STUBS && site->flags & CALLTAP_SITE_GATED) {
 		x86_put_cmp_fs_sp(&out, (int32_t)tls_gate);
+		isa_put8(&out, X86_CS); /* of no meaning: it fills the gate's bytes */
 		x86_put_jcc(&out, X86_B, body);
 	}
 	if (site->flags & CALLTAP_SITE_CALL) {
+		isa_put8(&out, X86_CS); /* the same: X86_STUB_AT_CALL_ENTRY */
 		put_push(&out, CALLTAP_REC_CALL, site->id);
 		x86_put_call_slot(&out, entry);
 		x86_put_jmp(&out, body);

@@ -2,8 +2,10 @@
  * How to unwind from a stub of x86-64, exact at every instruction.
  *
  * Called by generic/runtime/eh_frame.c in the control thread.  What a stub has done to
- * the stack is told by the instruction it is at, so the CFA is computed from
- * the bytes at the pc.  S is the slot of the caller's address, as in entry.S:
+ * the stack is told by the instruction it is at, and that by the pc's low bits:
+ * stubs lie at multiples of a power of two (isa/stub_size.h).  The bytes there
+ * tell nothing, for a debugger's breakpoint may be one of them.  S is the slot
+ * of the caller's address, as in entry.S:
  *
  *     at                               rsp     the caller's address
  *     cmp, jb, push $entry, jmp body   S       in S
@@ -19,13 +21,12 @@
  * x86-64 psABI 3.7.
  */
 #include <arch.h>
+#include <arch/x86_64/isa/stub_size.h>
 #include <base/mem.h>
-#include <calltap/abi/record.h>
 
 enum {
 	OP_CONST1U = 0x08,
 	OP_CONST1S = 0x09,
-	OP_CONST2U = 0x0a,
 	OP_CONST8U = 0x0e,
 	OP_DUP = 0x12,
 	OP_SWAP = 0x16,
@@ -33,13 +34,11 @@ enum {
 	OP_MINUS = 0x1c,
 	OP_MUL = 0x1e,
 	OP_PLUS = 0x22,
-	OP_SHR = 0x25,
 	OP_XOR = 0x27,
 	OP_EQ = 0x29,
 	OP_LIT0 = 0x30,
 	OP_BREG_RSP = 0x70 + 7,
 	OP_BREG_RIP = 0x70 + 16,
-	OP_DEREF_SIZE = 0x94,
 
 	CFA_EXPRESSION = 0x10,
 	CFA_DEF_EXPRESSION = 0x0f,
@@ -48,33 +47,32 @@ enum {
 	REG_RIP = ARCH_DWARF_RETURN,
 };
 
-/* Push the `size` bytes of code that lie `offset` behind the pc. */
-#define CODE(offset, size) OP_BREG_RIP, (offset), OP_DEREF_SIZE, (size)
-#define TIMES(n)	   OP_LIT0 + (n), OP_MUL
-
-/* Push 1 if the pc is at such an instruction, else 0.  The kind of record is in the top bits of what is pushed. */
-#define AT_CALL_ENTRY CODE(0, 2), OP_CONST2U, 0xff, 0x15, OP_EQ
-#define AT_JMP_EXIT   CODE(0, 2), OP_CONST2U, 0xff, 0x25, OP_EQ
-#define AT_CALL_BODY  CODE(0, 1), OP_CONST1U, 0xe8, OP_EQ
-#define AT_PUSH	      CODE(0, 1), OP_CONST1U, 0x68, OP_EQ
-#define KIND_IS_EXIT  CODE(4, 1), OP_LIT0 + 4, OP_SHR, OP_LIT0 + CALLTAP_REC_EXIT, OP_EQ
-#define AT_PUSH_EXIT  AT_PUSH, KIND_IS_EXIT, OP_AND
+/* Push 1 if the pc is at that place of its stub, else 0. */
+#define AT(place, unit, gate) OP_BREG_RIP, 0, OP_CONST1U, (unit)-1, OP_AND, OP_CONST1U, (gate) + (place), OP_EQ
+#define TIMES(n)	      OP_LIT0 + (n), OP_MUL
 
 /* S + 8, and 1 more where the caller's address is in the mirror. */
-#define CFA_AND_PLACE                                                                                                  \
-	OP_BREG_RSP, 8, AT_CALL_ENTRY, TIMES(8), OP_PLUS, AT_JMP_EXIT, OP_PLUS, AT_CALL_BODY, TIMES(7), OP_MINUS,      \
-		AT_PUSH_EXIT, TIMES(7), OP_MINUS
+#define CFA_AND_PLACE(unit, gate)                                                                                      \
+	OP_BREG_RSP, 8, AT(X86_STUB_AT_ENTRY, unit, gate), AT(X86_STUB_AT_CALL_ENTRY, unit, gate), OP_PLUS, TIMES(8),  \
+		OP_PLUS, AT(X86_STUB_AT_EXIT, unit, gate), OP_PLUS, AT(X86_STUB_AT_BODY, unit, gate),                  \
+		AT(X86_STUB_AT_BACK, unit, gate), OP_PLUS, TIMES(7), OP_MINUS
 #define DROP_PLACE OP_CONST1S, 0xfe, OP_AND
 /* From S and the value above, the address of the caller's address. */
 #define CHOOSE_BY_PLACE OP_LIT0 + 1, OP_AND, OP_CONST8U, MIRROR_MASK_BYTES, OP_MUL, OP_XOR
 
-static const uint8_t libgcc_cfa[] = {CFA_AND_PLACE};
+#define CFA_PLAIN      CFA_AND_PLACE(X86_STUB_UNIT, 0)
+#define CFA_GATED      CFA_AND_PLACE(X86_STUB_UNIT_GATED, X86_STUB_GATE)
+#define OTHER_RIP(cfa) OP_LIT0 + 8, OP_MINUS, cfa, CHOOSE_BY_PLACE
+
+/* By whether the region's stubs have room for a gate. */
+static const uint8_t libgcc_cfa[2][sizeof((uint8_t[]){CFA_PLAIN})] = {{CFA_PLAIN}, {CFA_GATED}};
 static const uint8_t libgcc_rsp[] = {DROP_PLACE};
 static const uint8_t libgcc_rip[] = {OP_DUP, OP_LIT0 + 8, OP_MINUS, DROP_PLACE, OP_SWAP, CHOOSE_BY_PLACE};
-static const uint8_t other_cfa[] = {CFA_AND_PLACE, DROP_PLACE};
-static const uint8_t other_rip[] = {OP_LIT0 + 8, OP_MINUS, CFA_AND_PLACE, CHOOSE_BY_PLACE};
-_Static_assert(CALLTAP_RECORD_ID_BITS == 28, "the kind is half a byte");
-_Static_assert(sizeof(other_rip) <= sizeof(((struct arch_unwind_rule *)0)->bytes), "the longest");
+static const uint8_t other_cfa[2][sizeof((uint8_t[]){CFA_PLAIN, DROP_PLACE})] = {{CFA_PLAIN, DROP_PLACE},
+										 {CFA_GATED, DROP_PLACE}};
+static const uint8_t other_rip[2][sizeof((uint8_t[]){OTHER_RIP(CFA_PLAIN)})] = {{OTHER_RIP(CFA_PLAIN)},
+										{OTHER_RIP(CFA_GATED)}};
+_Static_assert(sizeof(other_rip[0]) <= sizeof(((struct arch_unwind_rule *)0)->bytes), "the longest");
 
 static struct arch_unwind_rule rule(uint8_t rule, int8_t reg, const uint8_t *expression, uint8_t size)
 {
@@ -85,16 +83,16 @@ static struct arch_unwind_rule rule(uint8_t rule, int8_t reg, const uint8_t *exp
 }
 
 unsigned arch_unwind_rules(struct arch_unwind_rule rules[ARCH_UNWIND_RULES], enum arch_unwinder unwinder, uint64_t lo,
-			   uint64_t hi)
+			   uint64_t hi, bool gated)
 {
 	(void)lo;
 	(void)hi;
 	if (unwinder == ARCH_UNWINDER_OTHER) {
-		rules[0] = rule(CFA_DEF_EXPRESSION, -1, other_cfa, sizeof(other_cfa));
-		rules[1] = rule(CFA_EXPRESSION, REG_RIP, other_rip, sizeof(other_rip));
+		rules[0] = rule(CFA_DEF_EXPRESSION, -1, other_cfa[gated], sizeof(other_cfa[gated]));
+		rules[1] = rule(CFA_EXPRESSION, REG_RIP, other_rip[gated], sizeof(other_rip[gated]));
 		return 2;
 	}
-	rules[0] = rule(CFA_DEF_EXPRESSION, -1, libgcc_cfa, sizeof(libgcc_cfa));
+	rules[0] = rule(CFA_DEF_EXPRESSION, -1, libgcc_cfa[gated], sizeof(libgcc_cfa[gated]));
 	rules[1] = rule(CFA_VAL_EXPRESSION, REG_RSP, libgcc_rsp, sizeof(libgcc_rsp));
 	rules[2] = rule(CFA_EXPRESSION, REG_RIP, libgcc_rip, sizeof(libgcc_rip));
 	return 3;

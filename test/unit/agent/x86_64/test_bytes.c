@@ -67,17 +67,18 @@ static void check_stub(uint16_t flags, uint64_t stub, uint64_t region, uint64_t 
 	if (flags & CALLTAP_SITE_GATED) {
 		expect_bytes(&code, "\x64\x48\x3b\x24\x25", 5);
 		assert_int_equal(take32(&code), GATE_OFFSET);
-		expect_bytes(&code, "\x0f\x82", 2);
+		expect_bytes(&code, "\x2e\x0f\x82", 3);
 		assert_true(take_target(&code) == body);
 	}
-	expect_bytes(&code, "\x68", 1);
 	if (flags & CALLTAP_SITE_CALL) {
+		expect_bytes(&code, "\x2e\x68", 2);
 		assert_int_equal((uint32_t)take32(&code), (uint32_t)CALLTAP_REC_CALL << 28 | ID);
 		expect_bytes(&code, "\xff\x15", 2);
 		assert_true(take_target(&code) == region + 8 * ARCH_CALL);
 		expect_bytes(&code, "\xe9", 1);
 		assert_true(take_target(&code) == body);
 	} else {
+		expect_bytes(&code, "\x68", 1);
 		assert_int_equal((uint32_t)take32(&code), (uint32_t)CALLTAP_REC_ENTRY << 28 | ID);
 		expect_bytes(&code, "\xff\x15", 2);
 		assert_true(take_target(&code) == region + 8 * wanted_entry(flags));

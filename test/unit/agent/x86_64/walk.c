@@ -13,6 +13,7 @@
 const unsigned walk_sp = 7;
 const int64_t walk_gates[] = {-8, -0x123458};
 const uint32_t walk_sigreturn = 0;
+const unsigned walk_unused_gate = 16;
 
 void walk_begin(struct walk *walk, const uint8_t *code, uint64_t pc, uint64_t caller)
 {
@@ -44,13 +45,15 @@ static uint64_t target(struct walk *walk, unsigned size)
 bool walk_step(struct walk *walk)
 {
 	const uint8_t *code = walk->code;
+	unsigned prefix = code[0] == 0x2e; /* without a meaning: it fills an instruction up */
 
+	code += prefix;
 	if (!memcmp(code, "\x64\x48\x3b\x24\x25", 5)) { /* cmp %fs:gate, %rsp */
 		walk->gate = past(walk, 9);
 	} else if (!memcmp(code, "\x0f\x82", 2)) { /* jb body */
-		walk->gate_body = target(walk, 6);
+		walk->gate_body = target(walk, prefix + 6);
 	} else if (code[0] == 0x68) { /* push word */
-		past(walk, 5);
+		past(walk, prefix + 5);
 		walk->regs[walk_sp] -= 8;
 	} else if (!memcmp(code, "\xff\x15", 2)) { /* call *ENTRY; it drops what was pushed, and the caller's address */
 		walk->entry = target(walk, 6);
