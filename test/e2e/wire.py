@@ -3,6 +3,7 @@ import array
 import fcntl
 import mmap
 import os
+import re
 import socket
 import struct
 import sys
@@ -11,7 +12,10 @@ import time
 PAGE = 4096
 HELLO, OBJECT, OBJECTS_END, PLAN_DONE, FAULT, SWITCH_DONE, DETACHED, CLOCK_TOLD = range(1, 9)
 SETUP, PLAN, GO, RESCAN, ARENA, DETACH, SWITCH, CLOCK = range(32, 40)
-VERSION, FORKED = 6, 1
+FORKED = 1
+HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include", "calltap", "abi", "control.h")
+with open(HEADER, encoding="utf-8") as control_h:
+    VERSION = int(re.search(r"#define CALLTAP_ABI_VERSION (\d+)u", control_h.read())[1])
 MACHINE = int(os.environ.get("FAKE_MACHINE") or {"x86_64": 62, "aarch64": 183, "riscv64": 243}[os.uname().machine])
 EXE = sys.executable.encode() + b"\0"
 KEY_OFFSET = 72  # of struct calltap_msg_hello
