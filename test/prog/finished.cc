@@ -14,7 +14,10 @@
 static int cleaned;
 
 struct Cleans {
-	~Cleans() { cleaned++; }
+	~Cleans()
+	{
+		cleaned++;
+	}
 };
 
 extern "C" {
@@ -24,8 +27,14 @@ int leaver(int x);
 }
 
 /* For a breakpoint: it is not traced, and its caller has begun. */
-__attribute__((noinline, noclone, patchable_function_entry(0, 0))) void within_thrower() { __asm__ volatile(""); }
-__attribute__((noinline, noclone, patchable_function_entry(0, 0))) void within_leaver() { __asm__ volatile(""); }
+__attribute__((noinline, noclone, patchable_function_entry(0, 0))) void within_thrower()
+{
+	__asm__ volatile("");
+}
+__attribute__((noinline, noclone, patchable_function_entry(0, 0))) void within_leaver()
+{
+	__asm__ volatile("");
+}
 
 __attribute__((noinline, noclone)) int thrower(int x)
 {
