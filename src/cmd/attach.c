@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cmd/cmd.h>
+#include <host/counted.h>
 #include <host/record/record.h>
 #include <host/remote/remote.h>
 #include <host/view/timetext.h>
@@ -98,17 +99,19 @@ static void summarize(const struct recording *recording, const struct record_res
 	if (recording->quiet || !result->attached)
 		return;
 	if (recording->settings.options.verbose || isatty(STDERR_FILENO))
-		fprintf(stderr,
-			"calltap: %u threads were stopped for %.2f ms at the attach, one was away for %.2f ms%s\n",
-			result->attach_threads, (double)result->attach_stop_ns / 1e6,
-			(double)result->attach_borrow_ns / 1e6, how_it_left(result));
+		fprintf(stderr, "calltap: %u %s stopped for %.2f ms at the attach, one was away for %.2f ms%s\n",
+			result->attach_threads, counted(result->attach_threads, "thread was", "threads were"),
+			(double)result->attach_stop_ns / 1e6, (double)result->attach_borrow_ns / 1e6,
+			how_it_left(result));
 	if (result->skipped)
 		fprintf(stderr, "calltap: %u functions were left alone: a thread was about to run into them\n",
 			result->skipped);
 	if (result->let_go && result->differing)
-		fprintf(stderr,
-			"calltap: %llu bytes of the process' text differ from its files; somebody else's, or: %s\n",
-			(unsigned long long)result->differing, "see `calltap-attach(1)`");
+		fprintf(stderr, "calltap: %llu %s from its files; somebody else's, or: %s\n",
+			(unsigned long long)result->differing,
+			counted(result->differing, "byte of the process' text differs",
+				"bytes of the process' text differ"),
+			"see `calltap-attach(1)`");
 	else if (result->let_go && (recording->settings.options.verbose || isatty(STDERR_FILENO)))
 		fprintf(stderr,
 			"calltap: detached, its threads were stopped for %.2f ms; all %s of its text are as in its "

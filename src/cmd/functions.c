@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "host/counted.h"
 #include "host/elf/advice.h"
 #include "host/elf/filter.h"
 #include "host/elf/object.h"
@@ -126,7 +127,8 @@ static void print_summary(struct out *out, const struct listing *listing)
 	const char *separator = "; ";
 	char advice[OBJECT_ADVICE_MAX];
 
-	out_format(out, "%zu functions, %zu traceable", listing->count, listing->reasons[SITE_OK]);
+	out_format(out, "%zu %s, %zu traceable", listing->count, counted(listing->count, "function", "functions"),
+		   listing->reasons[SITE_OK]);
 	for (int verdict = SITE_OK + 1; verdict < SITE_VERDICTS; verdict++) {
 		if (!listing->reasons[verdict])
 			continue;

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <host/counted.h>
 #include <host/trace/follow.h>
 #include <host/view/parse.h>
 #include <host/view/replay.h>
@@ -241,8 +242,9 @@ static void tell(const struct live *live, int ret)
 	uint64_t passed_over = trace_follow_passed_over(live->follow);
 
 	if (passed_over && !live->watching.recording.quiet)
-		fprintf(stderr, "calltap: %llu records came faster than they could be shown and were left out\n",
-			(unsigned long long)passed_over);
+		fprintf(stderr, "calltap: %llu %s left out\n", (unsigned long long)passed_over,
+			counted(passed_over, "record came faster than it could be shown and was",
+				"records came faster than they could be shown and were"));
 	if (ret && ret != -EPIPE)
 		fprintf(stderr, "calltap: the calls cannot be shown: %s\n", strerror(-ret));
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <host/counted.h>
 #include <host/elf/filter.h>
 #include <host/record/triggers.h>
 #include <host/view/timetext.h>
@@ -311,52 +312,51 @@ void recording_tell_losses(const struct record_result *result)
 		fprintf(stderr, "calltap: %llu functions were left alone: their bytes were not what the file says\n",
 			(unsigned long long)result->failed);
 	if (result->left_over)
-		fprintf(stderr,
-			"calltap: %llu functions of what runs on are switched off, but their bytes are not the file's "
-			"again\n",
-			(unsigned long long)result->left_over);
+		fprintf(stderr, "calltap: %llu %s not the file's again\n", (unsigned long long)result->left_over,
+			counted(result->left_over, "function of what runs on is switched off, but its bytes are",
+				"functions of what runs on are switched off, but their bytes are"));
 	if (result->untraced)
 		fprintf(stderr,
-			"calltap: %llu calls were not recorded: there was no buffer for their thread, or no memory "
+			"calltap: %llu %s not recorded: there was no buffer for their thread, or no memory "
 			"beside "
 			"their stack; a smaller buffer (-b) leaves room for more threads\n",
-			(unsigned long long)result->untraced);
+			(unsigned long long)result->untraced, counted(result->untraced, "call was", "calls were"));
 	if (result->shut_in)
 		fprintf(stderr,
-			"calltap: %u processes shut themselves in (seccomp) where system calls that tracing makes are "
+			"calltap: %u %s in (seccomp) where system calls that tracing makes are "
 			"forbidden; new threads, stacks, forked children and libraries after that are not in the "
 			"trace\n",
-			result->shut_in);
+			result->shut_in, counted(result->shut_in, "process shut itself", "processes shut themselves"));
 	if (result->executed)
-		fprintf(stderr,
-			"calltap: %u programs were executed in a sandbox (seccomp), where the agent stays out\n",
-			result->executed);
+		fprintf(stderr, "calltap: %u %s executed in a sandbox (seccomp), where the agent stays out\n",
+			result->executed, counted(result->executed, "program was", "programs were"));
 	if (result->spaces)
 		fprintf(stderr,
 			"calltap: libraries that dlmopen() loaded into name spaces of their own are not traced\n");
 	if (result->foreign)
-		fprintf(stderr,
-			"calltap: %u programs for another CPU were executed, and are not in the trace, which has one "
-			"CPU's\n",
-			result->foreign);
+		fprintf(stderr, "calltap: %u %s not in the trace, which has one CPU's\n", result->foreign,
+			counted(result->foreign, "program for another CPU was executed, and is",
+				"programs for another CPU were executed, and are"));
 	if (result->strays)
-		fprintf(stderr,
-			"calltap: %u processes run on, and are not in the trace: they made no traced call so far\n",
-			result->strays);
+		fprintf(stderr, "calltap: %u %s no traced call so far\n", result->strays,
+			counted(result->strays, "process runs on, and is not in the trace: it made",
+				"processes run on, and are not in the trace: they made"));
 	if (result->unreached && result->kills_forks)
 		fprintf(stderr,
-			"calltap: %u forked children were not traced: this emulator would abort them if they were; "
+			"calltap: %u forked %s not traced: this emulator aborts children that are; "
 			"install one without plugins (apt-get install qemu-user-static)\n",
-			result->unreached);
+			result->unreached, counted(result->unreached, "child was", "children were"));
 	else if (result->unreached)
 		fprintf(stderr,
-			"calltap: %u forked children were not traced: they could not reach the recorder, for want of "
-			"time, threads, memory or descriptors, or from a network namespace of their own\n",
-			result->unreached);
+			"calltap: %u forked %s not reach the recorder, for want of time, threads, memory or "
+			"descriptors, or from a network namespace of %s own\n",
+			result->unreached,
+			counted(result->unreached, "child was not traced: it could",
+				"children were not traced: they could"),
+			counted(result->unreached, "its", "their"));
 	if (result->lost)
-		fprintf(stderr,
-			"calltap: %llu records were lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
-			(unsigned long long)result->lost);
+		fprintf(stderr, "calltap: %llu %s lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
+			(unsigned long long)result->lost, counted(result->lost, "record was", "records were"));
 }
 
 void recording_summarize(const struct recording *recording, const struct record_result *result)
@@ -370,9 +370,11 @@ void recording_summarize(const struct recording *recording, const struct record_
 	recording_tell_losses(result);
 	if (!options->verbose && !isatty(STDERR_FILENO))
 		return;
-	fprintf(stderr, "calltap: %llu records of %u threads in %u processes, %s in %s",
-		(unsigned long long)result->records, result->threads, result->processes,
-		sizetext(result->file_bytes, size), options->output ? options->output : "no file");
+	fprintf(stderr, "calltap: %llu %s of %u %s in %u %s, %s in %s", (unsigned long long)result->records,
+		counted(result->records, "record", "records"), result->threads,
+		counted(result->threads, "thread", "threads"), result->processes,
+		counted(result->processes, "process", "processes"), sizetext(result->file_bytes, size),
+		options->output ? options->output : "no file");
 	if (waited_ms >= 1)
 		fprintf(stderr, "; threads waited %.0f ms for the tool", waited_ms);
 	fprintf(stderr, "\n");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <host/core/core.h>
+#include <host/counted.h>
 
 #include "cmd.h"
 #include "output.h"
@@ -69,8 +70,9 @@ static int read_memory(struct steering *steering, struct snapshot *snapshot, pid
 	}
 	if (snapshot->history_ns)
 		fprintf(stderr, "calltap: the tool is gone: all that it left is written, whatever --history says\n");
-	printf("%llu records of %u threads, which a tool that is gone has left in process %d\n",
-	       (unsigned long long)result.records, result.threads, (int)pid);
+	printf("%llu %s of %u %s, which a tool that is gone has left in process %d\n",
+	       (unsigned long long)result.records, counted(result.records, "record", "records"), result.threads,
+	       counted(result.threads, "thread", "threads"), (int)pid);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/counted.h"
 #include "host/now.h"
 #include "host/view/json.h"
 #include "host/view/timetext.h"
@@ -163,20 +164,23 @@ static void print_one(const struct row *row, struct out *out)
 	out_format(out, "tool:         process %" PRIu64 ", since %s\n", status->tool, since(status, text));
 	out_format(out, "tracing:      %s, tracer %s, mode %s\n", status->tracing ? "on" : "off", status->tracer,
 		   status->mode);
-	out_format(out, "traced:       %" PRIu64 " processes, %" PRIu64 " threads\n", status->processes,
-		   status->threads);
+	out_format(out, "traced:       %" PRIu64 " %s, %" PRIu64 " %s\n", status->processes,
+		   counted(status->processes, "process", "processes"), status->threads,
+		   counted(status->threads, "thread", "threads"));
 	out_format(out, "sites:        %" PRIu64 " patched, %" PRIu64 " of them on\n", status->sites, status->sites_on);
 	if (status->serves || status->handlers)
-		out_format(out, "handlers:     %" PRIu64 ", of %" PRIu64 " functions%s\n", status->handlers,
-			   status->handled, status->serves ? "; nothing is recorded" : "");
+		out_format(out, "handlers:     %" PRIu64 ", of %" PRIu64 " %s%s\n", status->handlers, status->handled,
+			   counted(status->handled, "function", "functions"),
+			   status->serves ? "; nothing is recorded" : "");
 	if (status->serves)
 		return;
 	out_format(out, "records:      %" PRIu64 ", %.0f per second%s\n", status->records, row->rate,
 		   strcmp(status->mode, "overwrite")
 			   ? ""
 			   : "; the newest are in memory, and `calltap snapshot` writes them to a file");
-	out_format(out, "lost:         %" PRIu64 " records, %" PRIu64 " calls without a buffer\n", status->lost,
-		   status->untraced);
+	out_format(out, "lost:         %" PRIu64 " %s, %" PRIu64 " %s without a buffer\n", status->lost,
+		   counted(status->lost, "record", "records"), status->untraced,
+		   counted(status->untraced, "call", "calls"));
 	if (status->output[0])
 		out_format(out, "trace file:   %s, %s\n", status->output, sizetext(status->file_bytes, size));
 }

@@ -268,7 +268,7 @@ def owner_ends(case):
         with Tool(case, program, "-l", "leaf_1") as tool, Instance(case, program, "look", "-l", "recurse") as instance:
             instance.records()
             text = calltap(case, "detach", program.pid)
-            expect("1 further instances ended" in text, text)
+            expect("1 further instance ended" in text, text)
             tool.ended()
             instance.end(None)
         whole(instance.trace(), {"recurse"})

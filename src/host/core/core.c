@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <calltap/abi/tables.h>
+#include <host/counted.h>
 #include <host/trace/memory.h>
 #include <host/trace/writer.h>
 
@@ -185,8 +186,8 @@ static int write_end(const struct found *found, struct trace_writer *writer, con
 	int ret = trace_writer_info(writer, "recovered", "%s", source);
 
 	if (!ret && history->overwritten + history->older)
-		ret = trace_writer_info(writer, "overwritten", "%" PRIu64 " sub-buffers",
-					history->overwritten + history->older);
+		ret = trace_writer_info(writer, "overwritten", "%" PRIu64 " %s", history->overwritten + history->older,
+					counted(history->overwritten + history->older, "sub-buffer", "sub-buffers"));
 	if (!ret)
 		ret = trace_writer_flush(writer);
 	if (!ret && clock)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/counted.h"
 #include "advice.h"
 #include "object_impl.h"
 
@@ -111,20 +112,22 @@ void object_advise(const struct object *object, char text[OBJECT_ADVICE_MAX])
 	text[0] = '\0';
 	if (lost)
 		at += (size_t)snprintf(text + at, OBJECT_ADVICE_MAX - at,
-				       "%zu C++ functions have no site though others do: g++ before 13 loses the sites "
+				       "%zu C++ %s no site though others do: g++ before 13 loses the sites "
 				       "of files that share inline functions;\nbuild with %sclang++ or g++ 13 and "
 				       "-fpatchable-function-entry=%u\n",
-				       lost, object->cpu->has_fentry ? "-pg -mfentry, or with " : "", nops);
+				       lost, counted(lost, "function has", "functions have"),
+				       object->cpu->has_fentry ? "-pg -mfentry, or with " : "", nops);
 	if (shifted)
-		at += (size_t)snprintf(
-			text + at, OBJECT_ADVICE_MAX - at,
-			"%zu functions begin where too few bytes of their no-ops are aligned for a jump; "
-			"build with -fpatchable-function-entry=%u,\nor keep the number and add "
-			"-falign-functions=%u\n",
-			shifted, nops, object->cpu->jump_align);
+		at += (size_t)snprintf(text + at, OBJECT_ADVICE_MAX - at,
+				       "%zu %s where too few bytes of the no-ops are aligned for a jump; "
+				       "build with -fpatchable-function-entry=%u,\nor keep the number and add "
+				       "-falign-functions=%u\n",
+				       shifted, counted(shifted, "function begins", "functions begin"), nops,
+				       object->cpu->jump_align);
 	if (nameless)
 		snprintf(text + at, OBJECT_ADVICE_MAX - at,
-			 "of %zu functions neither symbols nor unwind tables say where they begin; strip no more than "
+			 "of %zu %s neither symbols nor unwind tables say where %s; strip no more than "
 			 "debug information (strip -g)\n",
-			 nameless);
+			 nameless, counted(nameless, "function", "functions"),
+			 counted(nameless, "it begins", "they begin"));
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "host/counted.h"
 #include "../view/names.h"
 #include "../view/tree.h"
 #include "export.h"
@@ -71,9 +72,10 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 	if (!err)
 		err = write_tree(&tree, trace, options, out);
 	if (!err && tree.absorbed)
-		fprintf(stderr,
-			"calltap: %llu calls below %u levels or beyond %u paths are counted into their callers\n",
-			(unsigned long long)tree.absorbed, DEPTH_MAX, TREE_NODES_MAX);
+		fprintf(stderr, "calltap: %llu %s below %u levels or beyond %u paths %s\n",
+			(unsigned long long)tree.absorbed, counted(tree.absorbed, "call", "calls"), DEPTH_MAX,
+			TREE_NODES_MAX,
+			counted(tree.absorbed, "is counted into its caller", "are counted into their callers"));
 	tree_clear(&tree);
 	return err;
 }

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/counted.h"
 #include "attached.h"
 #include "session.h"
 
@@ -201,27 +202,34 @@ static int write_oddities(struct session *session, struct trace_writer *writer)
 	int ret = 0;
 
 	if (session->overwritten)
-		ret = trace_writer_info(writer, "overwritten", "%llu sub-buffers of %u bytes",
-					(unsigned long long)session->overwritten, session->sub_size);
+		ret = trace_writer_info(writer, "overwritten", "%llu %s of %u bytes",
+					(unsigned long long)session->overwritten,
+					counted(session->overwritten, "sub-buffer", "sub-buffers"), session->sub_size);
 	if (!ret && session->holes)
-		ret = trace_writer_info(writer, "holes", "%llu records", (unsigned long long)session->holes);
+		ret = trace_writer_info(writer, "holes", "%llu %s", (unsigned long long)session->holes,
+					counted(session->holes, "record", "records"));
 	if (!ret && session->result->untraced)
-		ret = trace_writer_info(writer, "untraced", "%llu calls",
-					(unsigned long long)session->result->untraced);
+		ret = trace_writer_info(writer, "untraced", "%llu %s", (unsigned long long)session->result->untraced,
+					counted(session->result->untraced, "call", "calls"));
 	if (!ret && session->result->shut_in)
-		ret = trace_writer_info(writer, "sandbox", "%u processes shut themselves in", session->result->shut_in);
+		ret = trace_writer_info(
+			writer, "sandbox", "%u %s in", session->result->shut_in,
+			counted(session->result->shut_in, "process shut itself", "processes shut themselves"));
 	if (!ret && session->result->executed)
-		ret = trace_writer_info(writer, "executed", "%u programs in a sandbox, untraced",
-					session->result->executed);
+		ret = trace_writer_info(writer, "executed", "%u %s in a sandbox, untraced", session->result->executed,
+					counted(session->result->executed, "program", "programs"));
 	if (!ret && session->result->spaces)
-		ret = trace_writer_info(writer, "dlmopen", "not followed in %u processes", session->result->spaces);
+		ret = trace_writer_info(writer, "dlmopen", "not followed in %u %s", session->result->spaces,
+					counted(session->result->spaces, "process", "processes"));
 	if (!ret && session->result->foreign)
-		ret = trace_writer_info(writer, "foreign", "%u programs for another CPU, untraced",
-					session->result->foreign);
+		ret = trace_writer_info(writer, "foreign", "%u %s for another CPU, untraced", session->result->foreign,
+					counted(session->result->foreign, "program", "programs"));
 	if (!ret && session->result->strays)
-		ret = trace_writer_info(writer, "strays", "%u processes", session->result->strays);
+		ret = trace_writer_info(writer, "strays", "%u %s", session->result->strays,
+					counted(session->result->strays, "process", "processes"));
 	if (!ret && session->result->unreached)
-		ret = trace_writer_info(writer, "unreached", "%u forked children", session->result->unreached);
+		ret = trace_writer_info(writer, "unreached", "%u forked %s", session->result->unreached,
+					counted(session->result->unreached, "child", "children"));
 	if (!ret && session->dlopen_missed)
 		ret = trace_writer_info(writer, "dlopen", "not followed");
 	return ret;

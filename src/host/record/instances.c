@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/counted.h>
+#include <host/view/timetext.h>
+
 #include "handlers.h"
 #include "instances.h"
 
@@ -354,12 +357,15 @@ int instances_begin(struct session *session, const struct setting_change *words,
 static void print_end(const struct session *instance, FILE *answer)
 {
 	const struct record_result *result = instance->result;
+	char size[TIMETEXT_MAX];
 
-	fprintf(answer, "%llu records of %u threads in %u processes, %.1f MB\n", (unsigned long long)result->records,
-		instance->thread_count, instance->process_count, (double)result->file_bytes / 1e6);
+	fprintf(answer, "%llu %s of %u %s in %u %s, %s\n", (unsigned long long)result->records,
+		counted(result->records, "record", "records"), instance->thread_count,
+		counted(instance->thread_count, "thread", "threads"), instance->process_count,
+		counted(instance->process_count, "process", "processes"), sizetext(result->file_bytes, size));
 	if (result->lost)
-		fprintf(answer, "%llu records were lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
-			(unsigned long long)result->lost);
+		fprintf(answer, "%llu %s lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
+			(unsigned long long)result->lost, counted(result->lost, "record was", "records were"));
 	if (instance->diagnosis[0])
 		fprintf(answer, "%s\n", instance->diagnosis);
 }

@@ -3,11 +3,15 @@
  */
 #include <stdio.h>
 
+#include <host/counted.h>
+#include <host/view/timetext.h>
+
 #include "session.h"
 
 void progress_show(struct session *session, bool last)
 {
 	const struct record_result *result = session->result;
+	char size[TIMETEXT_MAX];
 
 	if (!session->options->progress)
 		return;
@@ -15,7 +19,8 @@ void progress_show(struct session *session, bool last)
 		fprintf(stderr, "\r\033[K");
 		return;
 	}
-	fprintf(stderr, "\r\033[Kcalltap: %.1f M events, %.1f MB, %llu lost", (double)result->records / 1e6,
-		(double)trace_writer_bytes(session->writer) / 1e6, (unsigned long long)result->lost);
+	fprintf(stderr, "\r\033[Kcalltap: %llu %s, %s, %llu lost", (unsigned long long)result->records,
+		counted(result->records, "record", "records"), sizetext(trace_writer_bytes(session->writer), size),
+		(unsigned long long)result->lost);
 	fflush(stderr);
 }

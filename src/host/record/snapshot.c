@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <host/core/history.h>
+#include <host/counted.h>
 
 #include "session.h"
 #include "snapshot.h"
@@ -253,10 +254,13 @@ static int write_end(struct snapshot *snapshot)
 	if (!ret && options->history_ns)
 		ret = trace_writer_info(snapshot->writer, "history_ns", "%" PRIu64, options->history_ns);
 	if (!ret && history->overwritten + history->older)
-		ret = trace_writer_info(snapshot->writer, "overwritten", "%" PRIu64 " sub-buffers of %" PRIu32 " bytes",
-					history->overwritten + history->older, snapshot->session->sub_size);
+		ret = trace_writer_info(snapshot->writer, "overwritten", "%" PRIu64 " %s of %" PRIu32 " bytes",
+					history->overwritten + history->older,
+					counted(history->overwritten + history->older, "sub-buffer", "sub-buffers"),
+					snapshot->session->sub_size);
 	if (!ret && history->holes)
-		ret = trace_writer_info(snapshot->writer, "holes", "%" PRIu64 " records", history->holes);
+		ret = trace_writer_info(snapshot->writer, "holes", "%" PRIu64 " %s", history->holes,
+					counted(history->holes, "record", "records"));
 	if (!ret)
 		ret = trace_writer_flush(snapshot->writer);
 	if (!ret && snapshot->clock.ticks)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/counted.h>
 #include <host/remote/remote.h>
 #include <host/view/timetext.h>
 
@@ -508,8 +509,9 @@ static int op_snapshot(void *context, int fd, uint64_t history_ns, const char *r
 	int ret = snapshot_write(context, &options, &result, diag);
 
 	if (!ret)
-		fprintf(answer, "%llu records of %u threads, %s\n", (unsigned long long)result.records, result.threads,
-			sizetext(result.file_bytes, size));
+		fprintf(answer, "%llu %s of %u %s, %s\n", (unsigned long long)result.records,
+			counted(result.records, "record", "records"), result.threads,
+			counted(result.threads, "thread", "threads"), sizetext(result.file_bytes, size));
 	return ret;
 }
 
@@ -558,8 +560,8 @@ void steer_end(struct session *session)
 	else
 		snprintf(text, sizeof(text), "%s", failed ? session->diagnosis : "the recording has ended");
 	if (session->instances_ended)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %u further instances ended with it",
-			 session->instances_ended);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %u further %s ended with it",
+			 session->instances_ended, counted(session->instances_ended, "instance", "instances"));
 	remote_close(session->remote, failed ? -EIO : 0, text);
 	session->remote = NULL;
 	filter_set_destroy(session->own_filters);

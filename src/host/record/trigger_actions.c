@@ -16,6 +16,7 @@
 
 #include <calltap/abi/profile.h>
 #include <host/attach/attach.h>
+#include <host/counted.h>
 #include <host/elf/filter.h>
 #include <host/elf/object.h>
 #include <host/thread.h>
@@ -51,8 +52,8 @@ static void say_what(struct deed *deed)
 		snprintf(how, sizeof(how), "took %.3f ms", (double)deed->duration_ns / 1e6);
 		break;
 	case CALLTAP_EVENT_OFTEN:
-		snprintf(how, sizeof(how), "was called %u times in %g ms", trigger->often,
-			 (double)trigger->window_ns / 1e6);
+		snprintf(how, sizeof(how), "was called %u %s in %g ms", trigger->often,
+			 counted(trigger->often, "time", "times"), (double)trigger->window_ns / 1e6);
 		break;
 	case CALLTAP_EVENT_THREW:
 		snprintf(how, sizeof(how), "was left by an exception");
@@ -204,7 +205,8 @@ static void take_snapshot(struct triggers *triggers, const struct deed *deed)
 			deed->text, recording->output ? recording->output : "no file");
 		return;
 	}
-	snprintf(what, sizeof(what), "snapshot %s, %" PRIu64 " records", path, result.records);
+	snprintf(what, sizeof(what), "snapshot %s, %" PRIu64 " %s", path, result.records,
+		 counted(result.records, "record", "records"));
 	tell(triggers->session, deed, what);
 }
 
@@ -449,9 +451,11 @@ static void tell_missed(const struct triggers *triggers)
 
 	if (lost + triggers->dropped + triggers->queued)
 		fprintf(stderr,
-			"calltap: %" PRIu64 " calls that triggers wait for were missed, there were too many at once; "
-			"%" PRIu64 " actions were not taken in time\n",
-			lost, triggers->dropped + triggers->queued);
+			"calltap: %" PRIu64 " %s missed, there were too many at once; %" PRIu64
+			" %s not taken in time\n",
+			lost, counted(lost, "call that triggers wait for was", "calls that triggers wait for were"),
+			triggers->dropped + triggers->queued,
+			counted(triggers->dropped + triggers->queued, "action was", "actions were"));
 }
 
 void triggers_end(struct triggers *triggers)

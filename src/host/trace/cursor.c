@@ -14,6 +14,7 @@
 
 #include <zstd.h>
 
+#include "host/counted.h"
 #include "check.h"
 #include "decode.h"
 #include "reader.h"
@@ -152,9 +153,10 @@ static int advance(struct trace_cursor *cursor, struct stream *stream, struct ca
 		return calltap_diag_set(diag, err, "not enough memory to read %s", cursor->trace->path);
 	if (err) {
 		stream->decoder.left = 0;
-		return calltap_diag_set(diag, err,
-					"%s is damaged at byte %" PRIu64 ": up to %u events of thread %u are missing",
-					cursor->trace->path, ref->offset, ref->head.count, stream->thread);
+		return calltap_diag_set(
+			diag, err, "%s is damaged at byte %" PRIu64 ": up to %u %s of thread %u %s missing",
+			cursor->trace->path, ref->offset, ref->head.count, counted(ref->head.count, "event", "events"),
+			stream->thread, counted(ref->head.count, "is", "are"));
 	}
 	/* Damaged chunks leave stream->number behind, so they count as a gap too. */
 	stream->lost |= ref->head.number != stream->number;
@@ -196,8 +198,9 @@ static inline int read_event(struct trace_cursor *cursor, struct stream *stream,
 
 		stream->decoder.left = 0;
 		stream->lost = true;
-		return calltap_diag_set(diag, got, "%s is damaged: %u events of thread %u make no sense",
-					cursor->trace->path, left, stream->thread);
+		return calltap_diag_set(diag, got, "%s is damaged: %u %s of thread %u %s no sense", cursor->trace->path,
+					left, counted(left, "event", "events"), stream->thread,
+					counted(left, "makes", "make"));
 	}
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
  * Printing call graphs; see graph.h.  Context: host.
  */
+#include "host/counted.h"
 #include "graph.h"
 #include "json.h"
 #include "term.h"
@@ -76,9 +77,11 @@ static void print_notes(struct printing *printing, const struct tree *whole)
 			   (unsigned long long)printing->hidden);
 	if (whole->absorbed)
 		out_format(printing->out,
-			   "the tree is full (%u nodes): %llu calls are counted into their callers; "
+			   "the tree is full (%u nodes): %llu %s; "
 			   "choose less with --time or --tid\n",
-			   whole->limit, (unsigned long long)whole->absorbed);
+			   whole->limit, (unsigned long long)whole->absorbed,
+			   counted(whole->absorbed, "call is counted into its caller",
+				   "calls are counted into their callers"));
 	if (whole->strays)
 		out_format(printing->out, "calls entered before the trace, left out: %llu\n",
 			   (unsigned long long)whole->strays);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "host/counted.h"
 #include "info.h"
 #include "json.h"
 #include "names.h"
@@ -235,14 +236,16 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 	put_line(out, "Processes", line);
 	snprintf(line, sizeof(line), "%u", totals->threads);
 	put_line(out, "Threads", line);
-	snprintf(line, sizeof(line), "%u in %u objects", totals->functions, totals->objects);
+	snprintf(line, sizeof(line), "%u in %u %s", totals->functions, totals->objects,
+		 counted(totals->objects, "object", "objects"));
 	put_line(out, "Functions", line);
 	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->records);
 	put_line(out, "Records", line);
 	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->lost);
 	put_line(out, "Lost records", line);
 	if (trace_frame_count(trace)) {
-		snprintf(line, sizeof(line), "%u frames", trace_frame_count(trace));
+		snprintf(line, sizeof(line), "%u %s", trace_frame_count(trace),
+			 counted(trace_frame_count(trace), "frame", "frames"));
 		put_line(out, "Open at the start", line);
 	}
 	put_line(out, "Waited", timetext(totals->wait_ns, text));

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/counted.h"
 #include "names.h"
 #include "timetext.h"
 #include "top.h"
@@ -120,16 +121,19 @@ static void draw_heading(const struct top *top, struct screen *screen, const str
 	char line[LINE_BYTES], name[LINE_BYTES / 2];
 
 	names_clean(name, sizeof(name), heading->what);
-	snprintf(line, sizeof(line), "calltap top: %s  %llu s  %u threads in %u processes, %u functions traced%s", name,
-		 (unsigned long long)(heading->elapsed_ns / 1000000000), totals->threads, totals->processes,
-		 totals->functions, heading->ended ? "  ENDED" : "");
+	snprintf(line, sizeof(line), "calltap top: %s  %llu s  %u %s in %u %s, %u %s traced%s", name,
+		 (unsigned long long)(heading->elapsed_ns / 1000000000), totals->threads,
+		 counted(totals->threads, "thread", "threads"), totals->processes,
+		 counted(totals->processes, "process", "processes"), totals->functions,
+		 counted(totals->functions, "function", "functions"), heading->ended ? "  ENDED" : "");
 	screen_put(screen, 0, 0, line, screen_columns(screen), false, SCREEN_BOLD);
 	if (top->watched != PROFILE_NONE)
 		snprintf(line, sizeof(line), "callers of %s (Esc: back)", top->watched_name);
 	else
-		snprintf(line, sizeof(line), "%zu of %zu functions%s%s, by %s%s%s", rows->count, rows->calls,
-			 top->filter[0] ? " matching " : "", top->filter, top_column_title(top->sort),
-			 top->reverse ? " (least first)" : "", top->paused ? "  PAUSED" : "");
+		snprintf(line, sizeof(line), "%zu of %zu %s%s%s, by %s%s%s", rows->count, rows->calls,
+			 counted(rows->calls, "function", "functions"), top->filter[0] ? " matching " : "", top->filter,
+			 top_column_title(top->sort), top->reverse ? " (least first)" : "",
+			 top->paused ? "  PAUSED" : "");
 	screen_put(screen, 1, 0, line, screen_columns(screen), false, SCREEN_PLAIN);
 }
 

@@ -1,6 +1,7 @@
 /*
  * Printing the live table where there is no terminal; see top.h.  Context: host.
  */
+#include "host/counted.h"
 #include "json.h"
 #include "names.h"
 #include "timetext.h"
@@ -20,9 +21,10 @@ void top_print(const struct top *top, const struct top_heading *heading, const s
 	size_t shown = shown_of(rows, limit);
 
 	names_clean(name, sizeof(name), heading->what);
-	out_format(out, "# %s: %.1f s, %u threads in %u processes, by %s%s\n", name, (double)heading->elapsed_ns / 1e9,
-		   heading->totals.threads, heading->totals.processes, top_column_title(top->sort),
-		   heading->ended ? ", ended" : "");
+	out_format(out, "# %s: %.1f s, %u %s in %u %s, by %s%s\n", name, (double)heading->elapsed_ns / 1e9,
+		   heading->totals.threads, counted(heading->totals.threads, "thread", "threads"),
+		   heading->totals.processes, counted(heading->totals.processes, "process", "processes"),
+		   top_column_title(top->sort), heading->ended ? ", ended" : "");
 	for (unsigned i = 0; i < TOP_NAME; i++)
 		out_column(out, top_column_title((enum top_column)i), COLUMN_WIDTH, true);
 	out_text(out, "  Function\n");

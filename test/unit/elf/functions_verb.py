@@ -131,10 +131,10 @@ def main():
         case = Case(wrapped.program(sys.argv[1], directory), directory)
         case.expect(0, ["patchable   static_one\n", "swapcontext  (returns twice", "_start  (built without a site)",
                         "6 traceable; 1 returns twice"], [], "known")
-        case.expect(0, ["1 functions, 1 traceable\n"], [], "known", "static_on?")
+        case.expect(0, ["1 function, 1 traceable\n"], [], "known", "static_on?")
         case.expect(0, ["3 functions, 3 traceable\n"], [], "known", "@list")
         case.expect(0, ["7 functions, 6 traceable"], [], "libknown.so", "/^[a-z]/")
-        case.expect(0, ["1 functions"], [], "libknown.so", "libknown*:main")
+        case.expect(0, ["1 function, "], [], "libknown.so", "libknown*:main")
         case.expect(2, ["too few bytes for a jump"], ["says why of each", PATCHABLE], "./short")
         case.expect(2, ["0 traceable"], [PATCHABLE, "rustc", *["-pg -mfentry"] * FENTRY], "./plain")
         case.expect(2, [], ["-pg alone"], "./mcount")

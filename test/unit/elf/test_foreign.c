@@ -189,7 +189,7 @@ static void advice(void **state)
 		assert_int_equal(strstr(diag.text, "-mfentry") != NULL, object_machine(object) == EM_X86_64);
 		object_close(object);
 	}
-	advised("riscv64-unaligned", "1 functions begin where too few bytes of their no-ops are aligned for a jump; "
+	advised("riscv64-unaligned", "1 function begins where too few bytes of the no-ops are aligned for a jump; "
 				     "build with -fpatchable-function-entry=5,\nor keep the number and add "
 				     "-falign-functions=4\n");
 	advised("riscv64.so", NULL);

@@ -187,7 +187,7 @@ static void goes_on_behind_a_damaged_stream(void **state)
 	cursor = open_cursor(&trace, &maker, NULL);
 	assert_null(trace_damage(trace));
 	assert_int_equal(trace_cursor_next(cursor, &event, &diag), -EBADMSG);
-	assert_non_null(strstr(diag.text, "1 events of thread 0 are missing"));
+	assert_non_null(strstr(diag.text, "1 event of thread 0 is missing"));
 	expect_event(cursor, 0, CALLTAP_REC_LOST, 0, 20);
 	expect_event(cursor, 0, CALLTAP_REC_ENTRY, 2, 20);
 	expect_end(cursor);
