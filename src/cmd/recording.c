@@ -2,14 +2,17 @@
  * Options and messages of recordings (recording.h).  Context: host.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <host/counted.h>
 #include <host/elf/filter.h>
+#include <host/files.h>
 #include <host/record/triggers.h>
 #include <host/view/timetext.h>
 #include <tracers/tracer.h>
@@ -19,6 +22,8 @@
 
 #define DEFAULT_BUFFER (4u << 20)
 #define WAIT_MAX_MS    1000
+#define FILES_MIN      24u	   /* to open, of the tool that traces one process; each further one takes more */
+#define FILES_SEEN     1024	   /* with a higher limit, nobody needs to count */
 #define GAP_NS	       1000000000u /* between actions of a trigger */
 
 int recording_init(struct recording *recording, char **argv)
@@ -271,6 +276,24 @@ static char *options_text(int argc, char **argv, int end)
 	return text;
 }
 
+/* Whether so many files can be opened yet as tracing a process takes. */
+static bool files_suffice(void)
+{
+	struct rlimit limit;
+	unsigned room = 0;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return true;
+	for (int fd = 0; room < FILES_MIN && fd < FILES_SEEN && (rlim_t)fd < limit.rlim_cur; fd++)
+		room += fcntl(fd, F_GETFD) < 0;
+	if (room < FILES_MIN && limit.rlim_cur <= FILES_SEEN)
+		fprintf(stderr,
+			"calltap: of %llu open files that this process may have, %u are left, and tracing takes %u"
+			"%s\n",
+			(unsigned long long)limit.rlim_cur, room, FILES_MIN, files_remedy(-EMFILE));
+	return room >= FILES_MIN || limit.rlim_cur > FILES_SEEN;
+}
+
 int recording_check(struct recording *recording, int argc, char **argv, int end)
 {
 	struct record_options *options = &recording->settings.options;
@@ -286,6 +309,8 @@ int recording_check(struct recording *recording, int argc, char **argv, int end)
 			options->tracer->name);
 		return EXIT_USAGE;
 	}
+	if (!files_suffice())
+		return EXIT_USAGE;
 	ret = find_agent(recording->agent);
 	if (ret == -ENOENT && access("/proc/self", F_OK))
 		fprintf(stderr,
@@ -349,7 +374,7 @@ void recording_tell_losses(const struct record_result *result)
 	else if (result->unreached)
 		fprintf(stderr,
 			"calltap: %u forked %s not reach the recorder, for want of time, threads, memory or "
-			"descriptors, or from a network namespace of %s own\n",
+			"descriptors (raise ulimit -n), or from a network namespace of %s own\n",
 			result->unreached,
 			counted(result->unreached, "child was not traced: it could",
 				"children were not traced: they could"),

@@ -194,7 +194,9 @@ int cmd_serve(int argc, char **argv)
 	if (!ret)
 		ret = recording_check(&recording, argc, argv, optind);
 	if (ret > 0 && server.ready >= 0)
-		say_failed(&server, -EINVAL, "`calltap serve` was started wrongly, or its agent is not beside it");
+		say_failed(&server, -EINVAL,
+			   "`calltap serve` was started wrongly, its agent is not beside it, or too "
+			   "few files may be open (raise ulimit -n)");
 	if (!ret && record_live_create(&server.live))
 		ret = EXIT_USAGE;
 	if (!ret)

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include <calltap/diag.h>
+#include <host/files.h>
 
 int calltap_diag_set(struct calltap_diag *diag, int code, const char *format, ...)
 {
 	va_list args;
+	size_t used;
 
 	if (!diag)
 		return code;
@@ -18,6 +20,8 @@ int calltap_diag_set(struct calltap_diag *diag, int code, const char *format, ..
 	va_start(args, format);
 	vsnprintf(diag->text, sizeof(diag->text), format, args);
 	va_end(args);
+	used = strlen(diag->text);
+	snprintf(diag->text + used, sizeof(diag->text) - used, "%s", files_remedy(code));
 	return code;
 }
 

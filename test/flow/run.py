@@ -9,8 +9,8 @@ A case is a file in cases/, named after what it expects:
     stdout                       then the expected lines, each after two spaces; missing = not looked at
     stderr
 "[*]" stands for any text in a line, a line "[...]" for any lines.  The traces are those of traces/, and "small" and
-"calls-small" of gen_trace.  The checks that no expected text can say are functions in exports.py, damage.py and
-terminal.py."""
+"calls-small" of gen_trace.  The checks that no expected text can say are functions in exports.py, damage.py,
+limits.py and terminal.py."""
 import os
 import re
 import shlex
@@ -20,6 +20,7 @@ import tempfile
 
 import damage
 import exports
+import limits
 import terminal
 import tracetext
 
@@ -117,7 +118,7 @@ def all_checks():
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         yield name.removesuffix(".case"), lambda bench, path=path: run_case(bench, path)
-    for module in (exports, damage, terminal):
+    for module in (exports, damage, limits, terminal):
         for name, function in sorted(vars(module).items()):
             if name.startswith("check_"):
                 yield name[len("check_"):].replace("_", "-"), function

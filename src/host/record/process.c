@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <host/files.h>
+
 #include "handlers.h"
 #include "instances.h"
 #include "session.h"
@@ -550,7 +552,7 @@ int process_serve(struct session *session, struct process *process)
 		session_diagnose(session, "process %d sent nonsense on the control socket; its trace ends there",
 				 (int)process->pid);
 	else if (ret < 0 && ret != -EPROTO && !is_its_end(ret))
-		session_diagnose(session, "process %d cannot be followed: %s; its trace ends there", (int)process->pid,
-				 strerror(-ret));
+		session_diagnose(session, "process %d cannot be followed: %s; its trace ends there%s",
+				 (int)process->pid, strerror(-ret), files_remedy(ret));
 	return ret;
 }

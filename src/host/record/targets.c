@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <host/files.h>
+
 #include "session.h"
 
 #define SEND_WAIT_US   500000	    /* a target that does not read holds everybody up for so long, once */
@@ -31,7 +33,8 @@ static void turn_away(struct session *session)
 	if (fd >= 0)
 		close(fd);
 	session->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	session_diagnose(session, "there were too many processes at a time; some ran untraced: raise `ulimit -n`");
+	session_diagnose(session, "there were too many processes at a time, and some ran untraced%s",
+			 files_remedy(-EMFILE));
 }
 
 /*
@@ -99,14 +102,15 @@ void targets_accept(struct session *session)
 	if (ret) {
 		close(fd);
 		if (ret != -EPERM) /* which is a stranger's */
-			session_diagnose(session, "a process could not be taken in and ran untraced: %s",
-					 strerror(-ret));
+			session_diagnose(session, "a process could not be taken in and ran untraced: %s%s",
+					 strerror(-ret), files_remedy(ret));
 		return;
 	}
 	process->since_ns = clock_now_ns();
 	ret = session_watch(session, fd, process);
 	if (ret) {
-		session_diagnose(session, "a process could not be watched and ran untraced: %s", strerror(-ret));
+		session_diagnose(session, "a process could not be watched and ran untraced: %s%s", strerror(-ret),
+				 files_remedy(ret));
 		targets_end(session, process);
 	}
 }

@@ -121,8 +121,8 @@ int trace_writer_create(struct trace_writer **out, const char *path, uint32_t ar
 	if (err == -ENOMEM)
 		return calltap_diag_set(diag, err, "not enough memory to write a trace");
 	if (err)
-		return calltap_diag_set(diag, err, "cannot write the trace %s: %s; name another file with -o", path,
-					strerror(-err));
+		return calltap_diag_set(diag, err, "cannot write the trace %s: %s%s", path, strerror(-err),
+					err == -EMFILE || err == -ENFILE ? "" : "; name another file with -o");
 	return 0;
 }
 
