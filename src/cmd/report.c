@@ -3,6 +3,8 @@
  *
  * Caller: main.  Context: host.
  */
+#include <unistd.h>
+
 #include "host/view/report.h"
 #include "cmd.h"
 #include "host/view/parse.h"
@@ -74,6 +76,7 @@ int cmd_report(int argc, char **argv)
 	if (!err)
 		err = reading_output(&reading, options.json);
 	options.color = reading.color;
+	options.width = term_width(STDOUT_FILENO);
 	if (!err)
 		report_print(&report, &options, reading.out);
 	reading.walk.damages = report.damages;

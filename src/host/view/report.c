@@ -210,6 +210,7 @@ static void keep_called(struct report *report, struct counter *counter, enum rep
 		row->key = i < counter->keys ? i : TRACE_NONE;
 		row->p50_ns = percentile(row, 500);
 		row->p99_ns = percentile(row, 990);
+		report->whole_ns += row->self_ns;
 		counter->rows[kept++] = *row;
 	}
 	report->rows = counter->rows;

@@ -34,6 +34,7 @@ struct report_options {
 	bool json;
 	bool source; /* file:line of functions */
 	bool color;
+	unsigned width; /* of the terminal, for which columns are chosen and names shortened; 0: all of both */
 };
 
 struct report_row {
@@ -57,7 +58,8 @@ struct report {
 	bool timed;		 /* false: the trace has calls without durations (tracer "function") */
 	uint64_t lost;
 	uint64_t wait_ns;
-	uint64_t before; /* frames that were open when the trace began; in no row */
+	uint64_t whole_ns; /* Self of all rows: what percentages are of */
+	uint64_t before;   /* frames that were open when the trace began; in no row */
 	uint64_t damages;
 	struct calltap_diag damage;
 };

@@ -2,18 +2,35 @@
  * Printing the report as a table or as JSON; see report.h.  Context: host.
  */
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "json.h"
 #include "report.h"
+#include "shorten.h"
 #include "term.h"
 #include "timetext.h"
 
-#define COLUMN_WIDTH 11
+#define COLUMN_WIDTH  11
+#define PERCENT_WIDTH 8
+#define NAME_WIDTH    40 /* for which columns are left out; longer names are shortened */
+#define NAME_MIN      20
 
 static const enum report_column numbers[] = {REPORT_CALLS, REPORT_TOTAL, REPORT_SELF, REPORT_MIN,
 					     REPORT_AVG,   REPORT_P50,	 REPORT_P99,  REPORT_MAX};
+/* Columns that a narrow terminal does without, the least useful one first. */
+static const enum report_column spared[] = {REPORT_MIN, REPORT_P50, REPORT_AVG, REPORT_P99, REPORT_MAX};
 
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+#define SPARED	(sizeof(spared) / sizeof(spared[0]))
+
+/* What is shown of a table. */
+struct shape {
+	bool shown[REPORT_COLUMNS];
+	bool percent;
+	bool open;	     /* a column of calls that have not ended */
+	unsigned name_width; /* names are shortened to it; 0 = whole */
+};
 
 static const struct trace_function *source_of(const struct report *report, const struct report_row *row)
 {
@@ -32,15 +49,58 @@ static uint64_t unfinished_total(const struct report *report)
 	return total;
 }
 
-static void print_heading(const struct report *report, const struct report_options *options, bool open, struct out *out)
+static unsigned longest_name(const struct report *report, uint32_t rows)
+{
+	size_t longest = 0;
+
+	for (uint32_t i = 0; i < rows && longest < NAME_WIDTH; i++) {
+		size_t length = strlen(report_row_name(report, &report->rows[i]));
+
+		longest = length > longest ? length : longest;
+	}
+	return longest < NAME_WIDTH ? (unsigned)longest : NAME_WIDTH;
+}
+
+static unsigned numbers_width(const struct shape *shape)
+{
+	unsigned width = 2;
+
+	for (size_t i = 0; i < NUMBERS; i++)
+		width += shape->shown[numbers[i]] ? COLUMN_WIDTH : 0;
+	return width + (shape->percent ? PERCENT_WIDTH : 0) + (shape->open ? COLUMN_WIDTH + 1 : 0);
+}
+
+static struct shape shape_of(const struct report *report, const struct report_options *options, uint32_t rows)
+{
+	struct shape shape = {.percent = report->timed, .open = unfinished_total(report) > 0};
+	unsigned names = longest_name(report, rows), used;
+
+	for (size_t i = 0; i < (report->timed ? NUMBERS : 1); i++)
+		shape.shown[numbers[i]] = true;
+	if (!options->width)
+		return shape;
+	for (size_t i = 0; i < SPARED && numbers_width(&shape) + names > options->width; i++)
+		shape.shown[spared[i]] &= spared[i] == options->sort;
+	used = numbers_width(&shape);
+	if (!options->source)
+		shape.name_width = used + NAME_MIN < options->width ? options->width - used : NAME_MIN;
+	return shape;
+}
+
+static void print_heading(const struct report *report, const struct report_options *options, const struct shape *shape,
+			  struct out *out)
 {
 	static const char *const titles[] = {"Function", "Object", "Thread"};
 
 	if (options->color)
 		out_text(out, TERM_BOLD);
-	for (size_t i = 0; i < (report->timed ? NUMBERS : 1); i++)
-		out_column(out, report_column_title(numbers[i]), COLUMN_WIDTH, true);
-	if (open)
+	for (size_t i = 0; i < NUMBERS; i++) {
+		if (shape->shown[numbers[i]])
+			out_column(out, report_column_title(numbers[i]), COLUMN_WIDTH, true);
+		if (shape->percent && numbers[i] == REPORT_SELF)
+			out_column(out, "%", PERCENT_WIDTH, true);
+	}
+	if (shape->open)
 		out_column(out, "Unfinished", COLUMN_WIDTH + 1, true);
 	out_text(out, "  ");
 	out_text(out, titles[report->by]);
@@ -55,22 +115,45 @@ static bool has_value(const struct report_row *row, enum report_column column)
 	return row->calls || ((column == REPORT_TOTAL || column == REPORT_SELF) && row->total_ns + row->self_ns);
 }
 
+static void print_percent(const struct report *report, const struct report_row *row, struct out *out)
+{
+	char text[TIMETEXT_MAX];
+
+	snprintf(text, sizeof(text), "%.1f", 100.0 * (double)row->self_ns / (double)report->whole_ns);
+	out_column(out, has_value(row, REPORT_SELF) && report->whole_ns ? text : "-", PERCENT_WIDTH, true);
+}
+
+static void print_times(const struct report *report, const struct report_row *row, const struct shape *shape,
+			struct out *out)
+{
+	char text[TIMETEXT_MAX];
+
+	for (size_t i = 1; i < NUMBERS; i++) {
+		if (shape->shown[numbers[i]])
+			out_column(out,
+				   has_value(row, numbers[i]) ? timetext(report_value(row, numbers[i]), text) : "-",
+				   COLUMN_WIDTH, true);
+		if (shape->percent && numbers[i] == REPORT_SELF)
+			print_percent(report, row, out);
+	}
+}
+
 static void print_row(const struct report *report, const struct report_options *options, const struct report_row *row,
-		      bool open, struct out *out)
+		      const struct shape *shape, struct out *out)
 {
 	const struct trace_function *source = options->source ? source_of(report, row) : NULL;
-	char text[TIMETEXT_MAX], object[PATH_MAX];
+	char text[SHORTEN_MAX], object[PATH_MAX];
 
 	out_u64_width(out, row->calls, COLUMN_WIDTH);
-	for (size_t i = 1; report->timed && i < NUMBERS; i++)
-		out_column(out, has_value(row, numbers[i]) ? timetext(report_value(row, numbers[i]), text) : "-",
-			   COLUMN_WIDTH, true);
-	if (open)
+	print_times(report, row, shape, out);
+	if (shape->open)
 		out_u64_width(out, row->unfinished, COLUMN_WIDTH + 1);
 	out_text(out, "  ");
 	if (report->by == REPORT_BY_OBJECT) {
 		names_clean(object, sizeof(object), report_row_name(report, row));
 		out_text(out, object);
+	} else if (shape->name_width) {
+		out_text(out, shorten(report_row_name(report, row), shape->name_width, text));
 	} else {
 		out_text(out, report_row_name(report, row));
 	}
@@ -86,12 +169,13 @@ static void print_row(const struct report *report, const struct report_options *
 static void print_table(const struct report *report, const struct report_options *options, uint32_t rows,
 			struct out *out)
 {
+	const struct shape shape = shape_of(report, options, rows);
 	uint64_t unfinished = unfinished_total(report);
 	char text[TIMETEXT_MAX];
 
-	print_heading(report, options, unfinished, out);
+	print_heading(report, options, &shape, out);
 	for (uint32_t i = 0; i < rows; i++)
-		print_row(report, options, &report->rows[i], unfinished, out);
+		print_row(report, options, &report->rows[i], &shape, out);
 	if (rows < report->row_count)
 		out_format(out, "(%u more)\n", report->row_count - rows);
 	if (!report->row_count)

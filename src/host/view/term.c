@@ -5,10 +5,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "term.h"
+
+#define WIDTH_USUAL 80 /* of a terminal that does not know its own */
 
 int term_parse_color(enum term_color *color, const char *text, struct calltap_diag *diag)
 {
@@ -34,6 +37,15 @@ bool term_wants_color(enum term_color color, int fd)
 	return isatty(fd) && !(no_color && *no_color) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
+unsigned term_width(int fd)
+{
+	struct winsize size = {0};
+
+	if (!isatty(fd))
+		return 0;
+	return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : WIDTH_USUAL;
+}
+
 void term_pager_start(struct term_pager *pager, bool allowed)
 {
 	const char *command = getenv("PAGER");
@@ -53,7 +65,7 @@ void term_pager_start(struct term_pager *pager, bool allowed)
 		close(ends[0]);
 		close(ends[1]);
 		signal(SIGPIPE, SIG_DFL);
-		setenv("LESS", "FRX", 0);
+		setenv("LESS", "FRSX", 0);
 		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 		_exit(127);
 	}

@@ -23,12 +23,14 @@ int term_parse_color(enum term_color *color, const char *text, struct calltap_di
 	__attribute__((warn_unused_result));
 /* Whether to colour what goes to fd. */
 bool term_wants_color(enum term_color color, int fd);
+/* Columns of the terminal fd; 0: it is none. */
+unsigned term_width(int fd);
 
 struct term_pager {
 	pid_t pid; /* 0 = none */
 	int fd;	   /* where to write */
 };
-/* Start $PAGER (less -FRX) when standard output is a terminal and allowed says so; else fd is standard output. */
+/* Start $PAGER (less -FRSX) when standard output is a terminal and allowed says so; else fd is standard output. */
 void term_pager_start(struct term_pager *pager, bool allowed);
 /* Close its input and wait for it. */
 void term_pager_wait(struct term_pager *pager);

@@ -12,6 +12,7 @@
 
 #include "host/counted.h"
 #include "names.h"
+#include "shorten.h"
 #include "timetext.h"
 #include "top.h"
 
@@ -156,16 +157,18 @@ static void draw_titles(const struct top *top, struct screen *screen, const bool
 static void draw_row(struct screen *screen, unsigned at, const struct profile_row *row, const bool shown[TOP_COLUMNS],
 		     bool object, bool bar)
 {
-	unsigned column = 0, width = screen_columns(screen);
+	unsigned column = 0, width = screen_columns(screen), name_width;
 	enum screen_style style = bar ? SCREEN_REVERSE : SCREEN_PLAIN;
-	char text[TIMETEXT_MAX], name[LINE_BYTES];
+	char text[TIMETEXT_MAX], name[LINE_BYTES], whole[SHORTEN_MAX];
 
 	for (unsigned i = 0; i < TOP_NAME; i++)
 		if (shown[i])
 			column = screen_put(screen, at, column, cell_text(row, (enum top_column)i, text), NUMBER_WIDTH,
 					    true, style);
-	snprintf(name, sizeof(name), "  %s%s", row->name, row->running ? " *" : "");
-	column = screen_put(screen, at, column, name, width - column - (object ? OBJECT_WIDTH : 0), false, style);
+	name_width = width - column - (object ? OBJECT_WIDTH : 0);
+	snprintf(name, sizeof(name), "  %s%s", shorten(row->name, name_width > 6 ? name_width - 5 : 0, whole),
+		 row->running ? " *" : "");
+	column = screen_put(screen, at, column, name, name_width, false, style);
 	if (object)
 		screen_put(screen, at, column, row->object, OBJECT_WIDTH, false, bar ? SCREEN_REVERSE : SCREEN_DIM);
 }
