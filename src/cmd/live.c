@@ -50,6 +50,7 @@ static const char help[] =
 	"      --abstime           a column with the time of each line\n"
 	"      --proc              a column with the process\n"
 	"      --tail              the function's name at each closing brace\n"
+	"      --all-levels        a line for each call that was open at an attach\n"
 	"      --color WHEN        auto, always or never\n"
 	"  -o, --output FILE       write the text to FILE instead of standard output\n"
 	"  -h, --help              this text\n\n"
@@ -63,27 +64,20 @@ enum option_code {
 	OPT_ABSTIME,
 	OPT_PROC,
 	OPT_TAIL,
+	OPT_ALL_LEVELS,
 	OPT_COLOR,
 };
 
 static const struct option long_options[] = {
-	{"tracer", required_argument, NULL, 'p'},
-	WATCHING_LONG,
-	{"threshold", required_argument, NULL, 't'},
-	{"mode", required_argument, NULL, OPT_MODE},
-	{"buffer", required_argument, NULL, 'b'},
-	{"function", required_argument, NULL, 'f'},
-	{"pid", required_argument, NULL, OPT_SHOW_PID},
-	{"tid", required_argument, NULL, OPT_SHOW_TID},
-	{"min", required_argument, NULL, OPT_MIN},
-	{"depth", required_argument, NULL, OPT_DEPTH},
-	{"abstime", no_argument, NULL, OPT_ABSTIME},
-	{"proc", no_argument, NULL, OPT_PROC},
-	{"tail", no_argument, NULL, OPT_TAIL},
-	{"color", required_argument, NULL, OPT_COLOR},
-	{"output", required_argument, NULL, 'o'},
-	{"help", no_argument, NULL, OPT_HELP},
-	{0},
+	{"tracer", required_argument, NULL, 'p'},	WATCHING_LONG,
+	{"threshold", required_argument, NULL, 't'},	{"mode", required_argument, NULL, OPT_MODE},
+	{"buffer", required_argument, NULL, 'b'},	{"function", required_argument, NULL, 'f'},
+	{"pid", required_argument, NULL, OPT_SHOW_PID}, {"tid", required_argument, NULL, OPT_SHOW_TID},
+	{"min", required_argument, NULL, OPT_MIN},	{"depth", required_argument, NULL, OPT_DEPTH},
+	{"abstime", no_argument, NULL, OPT_ABSTIME},	{"proc", no_argument, NULL, OPT_PROC},
+	{"tail", no_argument, NULL, OPT_TAIL},		{"all-levels", no_argument, NULL, OPT_ALL_LEVELS},
+	{"color", required_argument, NULL, OPT_COLOR},	{"output", required_argument, NULL, 'o'},
+	{"help", no_argument, NULL, OPT_HELP},		{0},
 };
 
 struct live {
@@ -322,6 +316,9 @@ static int take_option(struct live *live, int code)
 		return 0;
 	case OPT_PROC:
 		live->options.proc = true;
+		return 0;
+	case OPT_ALL_LEVELS:
+		live->options.all_levels = true;
 		return 0;
 	case OPT_TAIL:
 		live->options.tail = true;

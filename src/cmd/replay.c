@@ -25,6 +25,7 @@ static const char help[] =
 	"      --abstime         a column with the time of each line\n"
 	"      --proc            a column with the process\n"
 	"      --depth N         only the outer N levels of calls\n"
+	"      --all-levels      a line for each call that was open when the trace began\n"
 	"      --source          source file and line of each function\n"
 	"      --tail            the function's name at each closing brace\n" FUNCTION_HELP FILTER_HELP TERMINAL_HELP
 		READING_HELP;
@@ -33,6 +34,7 @@ enum {
 	OPTION_ABSTIME = OPTION_OWN,
 	OPTION_PROC,
 	OPTION_DEPTH,
+	OPTION_ALL_LEVELS,
 	OPTION_SOURCE,
 	OPTION_TAIL,
 	OPTION_CORE,
@@ -75,6 +77,7 @@ static int read_options(struct reading *reading, struct replay_options *replay, 
 	static const struct option options[] = {{"abstime", no_argument, NULL, OPTION_ABSTIME},
 						{"proc", no_argument, NULL, OPTION_PROC},
 						{"depth", required_argument, NULL, OPTION_DEPTH},
+						{"all-levels", no_argument, NULL, OPTION_ALL_LEVELS},
 						{"source", no_argument, NULL, OPTION_SOURCE},
 						{"tail", no_argument, NULL, OPTION_TAIL},
 						{"core", required_argument, NULL, OPTION_CORE},
@@ -100,6 +103,9 @@ static int read_options(struct reading *reading, struct replay_options *replay, 
 		case OPTION_DEPTH:
 			err = parse_number(&depth, optarg, UINT32_MAX, "--depth", &reading->diag);
 			replay->depth = err ? 0 : (uint32_t)depth;
+			break;
+		case OPTION_ALL_LEVELS:
+			replay->all_levels = true;
 			break;
 		case OPTION_SOURCE:
 			replay->source = true;

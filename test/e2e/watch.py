@@ -324,7 +324,7 @@ def live_attached(case):
     open(path, "wb").close()
     try:
         pid = wait_for(output, "running").split()[1]
-        tool = subprocess.Popen([case.tool, "live", "-o", path, pid], stderr=subprocess.PIPE, cwd=case.folder,
+        tool = subprocess.Popen([case.tool, "live", "--all-levels", "-o", path, pid], stderr=subprocess.PIPE, cwd=case.folder,
                                 env=case.environment(False))
         try:
             wait_for(path, "rare()")

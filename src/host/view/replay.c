@@ -15,6 +15,15 @@
 
 #define QUEUE_SIZE 65536u /* a power of two */
 
+/*
+ * What a frame's user word holds: whether its entry was put, and how many
+ * calls from before the trace lie below it on its stack and are not shown as
+ * levels.
+ */
+#define SHOWN	    UINT64_C(1)
+#define FOLDED(n)   ((uint64_t)(n) << 32)
+#define FOLDS(user) ((uint32_t)((user) >> 32))
+
 struct replay {
 	const struct replay_options *options;
 	struct replay_printer *printer;
@@ -23,6 +32,8 @@ struct replay {
 	uint64_t head, tail; /* counts; slot = count % QUEUE_SIZE */
 	uint64_t *pending;   /* per thread: count of its undecided entry + 1, 0 = none */
 	uint32_t threads;
+	struct replay_item
+		before;	   /* the calls of a thread that were open when the trace began, so far; value 0: none */
 	struct walk walk;  /* of a trace that grows */
 	bool at_exit_only; /* --min: calls are shown as they end */
 };
@@ -49,13 +60,61 @@ static void print_ready(struct replay *replay, struct walk *walk)
 		walk->error = replay->out->error;
 }
 
+static void make_room(struct replay *replay, struct walk *walk)
+{
+	if (replay->tail - replay->head < QUEUE_SIZE)
+		return;
+	decide(replay, slot(replay, replay->head)->thread);
+	print_ready(replay, walk);
+}
+
+/* One line for all that was open on a thread when the trace began. */
+static void put_before(struct replay *replay, struct walk *walk)
+{
+	if (!replay->before.value)
+		return;
+	make_room(replay, walk);
+	*slot(replay, replay->tail++) = replay->before;
+	replay->before.value = 0;
+	print_ready(replay, walk);
+}
+
+static void add_before(struct replay *replay, struct walk *walk, uint32_t thread, const struct call_frame *frame)
+{
+	struct replay_item *before = &replay->before;
+
+	if (before->value && before->thread != thread)
+		put_before(replay, walk);
+	if (!before->value)
+		*before = (struct replay_item){.ticks = frame->enter_ticks,
+					       .thread = thread,
+					       .function = frame->function,
+					       .kind = REPLAY_BEFORE,
+					       .ready = true};
+	before->value++;
+	before->innermost = frame->function;
+}
+
+/* Levels below a call that are not shown as such; parent: its caller, NULL = none. */
+static uint32_t folds(const struct replay *replay, const struct call_frame *parent)
+{
+	if (!parent || replay->options->all_levels)
+		return 0;
+	return parent->before ? parent->depth + 1 : FOLDS(parent->user);
+}
+
+static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+{
+	const struct call_frame *parent = frame->depth ? callstack_frame(walk->stack, thread, frame->depth - 1) : NULL;
+
+	frame->user = FOLDED(folds(ctx, parent));
+}
+
 static void put(struct replay *replay, struct walk *walk, const struct replay_item *item)
 {
 	decide(replay, item->thread);
-	if (replay->tail - replay->head == QUEUE_SIZE) {
-		decide(replay, slot(replay, replay->head)->thread);
-		print_ready(replay, walk);
-	}
+	put_before(replay, walk);
+	make_room(replay, walk);
 	*slot(replay, replay->tail++) = *item;
 	if (item->ready)
 		print_ready(replay, walk);
@@ -92,14 +151,20 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 	struct replay_item item = {.ticks = frame->enter_ticks,
 				   .thread = thread,
 				   .function = frame->function,
-				   .depth = frame->depth,
+				   .depth = frame->depth - FOLDS(frame->user),
 				   .kind = REPLAY_ENTER,
 				   .before = frame->before,
 				   .ready = frame->before || !reach(replay, thread, trace_thread_count(walk->trace))};
 
-	if (replay->at_exit_only || too_deep(replay, frame->depth))
+	if (replay->at_exit_only)
 		return;
-	frame->user = 1;
+	if (frame->before && !replay->options->all_levels) {
+		add_before(replay, walk, thread, frame);
+		return;
+	}
+	if (too_deep(replay, item.depth))
+		return;
+	frame->user |= SHOWN;
 	put(replay, walk, &item);
 }
 
@@ -108,10 +173,13 @@ static struct replay_item *own_entry(struct replay *replay, const struct call_cl
 {
 	struct replay_item *entry;
 
-	if (closed->thread >= replay->threads || !replay->pending[closed->thread] || !closed->frame->user)
+	if (closed->thread >= replay->threads || !replay->pending[closed->thread] || !(closed->frame->user & SHOWN))
 		return NULL;
 	entry = slot(replay, replay->pending[closed->thread] - 1);
-	return entry->depth == closed->frame->depth && entry->function == closed->frame->function ? entry : NULL;
+	return entry->depth == closed->frame->depth - FOLDS(closed->frame->user) &&
+			       entry->function == closed->frame->function
+		       ? entry
+		       : NULL;
 }
 
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
@@ -121,14 +189,17 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	struct replay_item item = {.ticks = closed->exit_ticks,
 				   .thread = closed->thread,
 				   .function = closed->frame->function,
-				   .depth = closed->frame->depth,
+				   .depth = closed->frame->depth - folds(replay, closed->parent),
 				   .kind = REPLAY_CLOSE,
 				   .how = (uint8_t)closed->how,
 				   .ready = true,
-				   .named = !closed->frame->user};
+				   .named = !(closed->frame->user & SHOWN)};
 
-	if (too_deep(replay, closed->frame->depth))
+	if (too_deep(replay, item.depth))
 		return;
+	if (closed->frame->before && !replay->options->all_levels &&
+	    (closed->how == CALL_LEFT || closed->how == CALL_OPEN))
+		return; /* the line of the calls from before has it, and nothing is known of when it ended */
 	item.timed = closed->frame->enter_known && closed->how != CALL_OPEN && closed->how != CALL_LOST;
 	item.value = item.timed ? walk_duration_ns(walk, closed) : 0;
 	if (!entry) {
@@ -162,11 +233,14 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 		item.kind = REPLAY_WAIT;
 		item.value = trace_duration_ns(walk->trace, event->extra);
 		item.depth = callstack_depth(walk->stack, event->thread);
+		if (item.depth)
+			item.depth -= folds(replay, callstack_frame(walk->stack, event->thread, item.depth - 1));
 		if (too_deep(replay, item.depth))
 			item.depth = replay->options->depth;
 		break;
 	default:
 		/* A stack switch: what is pending belongs to the stack that is left. */
+		put_before(replay, walk);
 		decide(replay, event->thread);
 		print_ready(replay, walk);
 		return;
@@ -175,7 +249,7 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 }
 
 static const struct walk_ops replaying = {
-	.late_stacks = true, .on_enter = enter, .on_close = close_call, .on_event = event};
+	.late_stacks = true, .on_push = push, .on_enter = enter, .on_close = close_call, .on_event = event};
 
 static int init(struct replay *replay, const struct trace *trace, const struct view_filter *filter,
 		const struct replay_options *options, struct out *out)
@@ -201,6 +275,7 @@ static void clear(struct replay *replay)
 
 static void decide_all(struct replay *replay, struct walk *walk)
 {
+	put_before(replay, walk);
 	for (uint32_t i = 0; i < replay->threads; i++)
 		decide(replay, i);
 	print_ready(replay, walk);

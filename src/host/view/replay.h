@@ -13,24 +13,26 @@
 #include "walk.h"
 
 struct replay_options {
-	size_t size;	/* sizeof(struct replay_options) */
-	uint32_t depth; /* levels to show, 0 = all */
-	bool abstime;	/* a column with seconds since the start */
-	bool proc;	/* a column with the process */
-	bool source;	/* append file:line */
-	bool tail;	/* the name after every closing brace */
+	size_t size;	 /* sizeof(struct replay_options) */
+	uint32_t depth;	 /* levels to show, 0 = all */
+	bool abstime;	 /* a column with seconds since the start */
+	bool proc;	 /* a column with the process */
+	bool source;	 /* append file:line */
+	bool tail;	 /* the name after every closing brace */
+	bool all_levels; /* a line for each call that was open when the trace began, not one for all of a thread */
 	bool color;
 	unsigned thread_width; /* columns of the thread at the least */
 };
 
-enum replay_kind { REPLAY_ENTER, REPLAY_LEAF, REPLAY_CLOSE, REPLAY_CALL, REPLAY_LOST, REPLAY_WAIT };
+enum replay_kind { REPLAY_ENTER, REPLAY_LEAF, REPLAY_CLOSE, REPLAY_CALL, REPLAY_LOST, REPLAY_WAIT, REPLAY_BEFORE };
 
 /* One line to come. */
 struct replay_item {
 	uint64_t ticks;
-	uint64_t value; /* LEAF, CLOSE, WAIT: ns; CALL: caller's address; LOST: records */
+	uint64_t value; /* LEAF, CLOSE, WAIT: ns; CALL: caller's address; LOST: records; BEFORE: levels */
 	uint32_t thread;
 	uint32_t function;
+	uint32_t innermost; /* BEFORE: function is the outermost one */
 	uint32_t depth;
 	uint8_t kind; /* enum replay_kind */
 	uint8_t how;  /* enum call_end; LEAF and CLOSE */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/counted.h"
 #include "replay.h"
 #include "term.h"
 #include "timetext.h"
@@ -352,6 +353,23 @@ static void print_wait(struct replay_printer *printer, const struct walk *walk, 
 	out_char(printer->out, '\n');
 }
 
+static void print_before(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+{
+	struct names_text name;
+
+	print_prefix(printer, walk, item);
+	text_color(printer, TERM_DIM);
+	name = names_function(printer->names, item->function);
+	out_format(printer->out, "/* %llu %s entered before the trace: %s", (unsigned long long)item->value,
+		   counted(item->value, "level was", "levels were"), name.text);
+	name = names_function(printer->names, item->innermost);
+	if (item->value > 1)
+		out_format(printer->out, "%s%s", item->value > 2 ? " .. " : ", ", name.text);
+	out_text(printer->out, " */");
+	text_color(printer, TERM_RESET);
+	out_char(printer->out, '\n');
+}
+
 void replay_print(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
 	printer->printed = true;
@@ -364,6 +382,8 @@ void replay_print(struct replay_printer *printer, const struct walk *walk, const
 	printer->last_thread = item->thread;
 	if (item->kind == REPLAY_LOST)
 		print_lost(printer, item);
+	else if (item->kind == REPLAY_BEFORE)
+		print_before(printer, walk, item);
 	else if (item->kind == REPLAY_WAIT)
 		print_wait(printer, walk, item);
 	else
