@@ -92,6 +92,16 @@ static const char *how_it_left(const struct record_result *result)
 				: "; the process has ended";
 }
 
+static void summarize_stops(const struct record_result *result)
+{
+	fprintf(stderr, "calltap: the longest stop of all its threads took %.2f ms",
+		(double)result->longest_stop_ns / 1e6);
+	if (result->stops_given_up)
+		fprintf(stderr, "; %u tries were given up, as not all threads got a CPU in time",
+			result->stops_given_up);
+	fprintf(stderr, "\n");
+}
+
 static void summarize(const struct recording *recording, const struct record_result *result)
 {
 	char size[TIMETEXT_MAX];
@@ -117,6 +127,8 @@ static void summarize(const struct recording *recording, const struct record_res
 			"calltap: detached, its threads were stopped for %.2f ms; all %s of its text are as in its "
 			"files\n",
 			(double)result->detach_stop_ns / 1e6, sizetext(result->verified, size));
+	if (recording->settings.options.verbose || isatty(STDERR_FILENO))
+		summarize_stops(result);
 	recording_summarize(recording, result);
 }
 

@@ -84,15 +84,32 @@ struct attach_thread {
  * Stop every thread of the process but those named, which are told as the
  * process sees them itself (in its pid namespace), and processes that run in
  * its memory (vfork).  What comes to life meanwhile is stopped, too.  System
- * calls go on at the resume: the program sees no EINTR.  -ETIMEDOUT: some
- * thread did not stop within 2 s, five times over; all run again.
+ * calls go on at the resume: the program sees no EINTR.
+ *
+ * A thread that waits for a CPU stops when it gets one, and the others wait for
+ * it: a try that has not stopped all within some ms is given up, and all run for
+ * a while before the next, which may take longer.  -ETIMEDOUT: some thread did
+ * not stop within 2 s, five times over; all run again.
  */
 int attach_stop(struct attach_stop **stop, pid_t pid, const pid_t *except, size_t except_count,
 		struct calltap_diag *diag) __attribute__((warn_unused_result));
 
+/* The same for one more stop of what one is at: so many tries of these have been given up before, in all. */
+int attach_stop_again(struct attach_stop **stop, pid_t pid, const pid_t *except, size_t except_count, unsigned given_up,
+		      struct calltap_diag *diag) __attribute__((warn_unused_result));
+
 /* By the thread that stopped them: let all go and free `stop` (may be NULL); the ns from the first interrupt to the
  * last thread's release. */
 uint64_t attach_resume(struct attach_stop *stop);
+
+/* A stop, and the tries that were given up before it. */
+struct attach_times {
+	uint32_t given_up;
+	uint64_t total_ns, longest_ns; /* of all of them; of the longest */
+};
+
+/* attach_resume() that tells more. */
+void attach_resume_timed(struct attach_stop *stop, struct attach_times *times);
 
 /* What can be read before a stop, so that this is short. */
 struct attach_ahead;

@@ -136,10 +136,10 @@ static void let_go(struct held *held)
 
 /* What was interrupted and has not stopped yet may be on its way out of a call with EINTR: it has to stop to be mended.
  */
-void hold_end(struct held *held, size_t count)
+uint64_t hold_end(struct held *held, size_t count)
 {
 	const struct timespec pause = {0, 100000};
-	uint64_t until = now_ns() + RELEASE_NS;
+	uint64_t until = now_ns() + RELEASE_NS, first = 0;
 	bool all;
 
 	do {
@@ -150,10 +150,13 @@ void hold_end(struct held *held, size_t count)
 			else
 				let_go(&held[i]);
 		}
+		if (!first)
+			first = now_ns();
 		tracer_is_alone(); /* which keeps us alive */
 		if (!all)
 			nanosleep(&pause, NULL);
 	} while (!all && now_ns() < until);
+	return first;
 }
 
 int hold_poke(const struct held *held, uint64_t address, const void *bytes, size_t size, bool backwards)

@@ -113,8 +113,11 @@ int hold_begin(struct held *held, pid_t tid) __attribute__((warn_unused_result))
 bool hold_look(struct held *held);
 /* Tracer: look until then; -ETIMEDOUT. */
 int hold_wait(struct held *held, uint64_t until_ns) __attribute__((warn_unused_result));
-/* Tracer: let them go, each as soon as it has stopped.  Those that are asleep go when the tracer ends. */
-void hold_end(struct held *held, size_t count);
+/*
+ * Tracer: let them go, each as soon as it has stopped.  Those that are asleep go when the tracer ends.  The time by
+ * which those that had stopped before were gone: the others were only waited for.
+ */
+uint64_t hold_end(struct held *held, size_t count);
 /* Tracer: write whole words into memory whatever its protection, the first one first, or last. */
 int hold_poke(const struct held *held, uint64_t address, const void *bytes, size_t size, bool backwards)
 	__attribute__((warn_unused_result));
@@ -138,6 +141,20 @@ int tracer_run(int (*work)(void *context), void *context) __attribute__((warn_un
 /* For a tracer: the tool is gone.  To be asked at least every few seconds by one that goes on long. */
 bool tracer_is_alone(void);
 
+/* ---- hurry.c: threads that a stop waits for ---- */
+
+enum hurry_way { HURRY_NOT, HURRY_CLASS, HURRY_NICE };
+
+struct hurry {
+	pid_t tid;
+	enum hurry_way way;
+	int policy, nice; /* that it had */
+};
+
+/* From here on it gets a CPU as soon as it wants one, if we may do that; hurry_end() gives back what it had. */
+void hurry_begin(struct hurry *hurry, pid_t tid);
+void hurry_end(const struct hurry *hurry);
+
 /* ---- spare.c: memory that is there before a stop ---- */
 
 /* Pages of our own that are not used yet, but the first `ready` bytes cost no page fault. */
@@ -155,6 +172,7 @@ void spare_free(struct spare *spare);
 struct attach_stop {
 	pid_t pid, alive;
 	const pid_t *except;
+	struct hurry *hurried; /* each of those, which the others' stop waits for */
 	size_t except_count;
 	struct calltap_diag *diag;
 	struct held *held;
@@ -163,7 +181,9 @@ struct attach_stop {
 	size_t thread_count;
 	struct space space;
 	uint64_t began_ns,
-		ended_ns; /* from the first interrupt to the last release; 0 = not yet, or killed on the way */
+		ended_ns;  /* from the first interrupt to the last release; 0 = not yet, or killed on the way */
+	uint64_t limit_ns; /* all have to have stopped by then, from the first interrupt on */
+	struct attach_times given_up; /* tries before this stop */
 	struct tracer tracer;
 	sem_t asked, done;
 	int (*job)(struct attach_stop *stop, void *context); /* for the tracer, NULL = let all go */
@@ -176,7 +196,7 @@ struct attach_stop {
 	struct spare to_scan, to_copy;	  /* for scan.c, stacks.c */
 	struct attach_context *contexts;  /* of the last scan */
 	size_t context_count, context_room;
-	int nice; /* the tool's own, to be given back */
+	struct hurry tool; /* the thread that has asked for the stop */
 };
 
 /* Have the stop's tracer do it. */

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +20,13 @@
 
 #define STOP_MAX_NS 2000000000u
 #define TRIES	    4
+#define LIMIT_NS    5000000u /* for all threads to stop, before they are let go and the next try is made */
+#define THREAD_NS   50000u   /* more for each of them */
+#define SHORT_TRIES 10u	     /* after these the limit is twice as long for every second try, */
+#define LONG_TRIES  8u	     /* and after these there is no limit but STOP_MAX_NS */
+#define REST_NS	    5000000u /* the program runs for so long after the first try, then for longer and longer */
+#define REST_MAX_NS 50000000u
+#define BUSY_NS	    100000000u
 #define PAUSE_NS    50000    /* between looks at them */
 #define ALONE_NS    50000000 /* how often the tracer looks whether the tool is there */
 #define STACK_USED  16384u   /* of most threads' stacks no more is live */
@@ -146,6 +152,8 @@ static int wait_for_all(struct attach_stop *stop)
 	while ((runs = look_at_all(stop))) {
 		char state = proc_state(runs->tid, NULL);
 
+		if (now_ns() - stop->began_ns > stop->limit_ns && stop->limit_ns < STOP_MAX_NS)
+			return -ETIME; /* for attach_stop() alone */
 		if (now_ns() - stop->began_ns > STOP_MAX_NS)
 			return calltap_diag_set(
 				stop->diag, -ETIMEDOUT,
@@ -242,11 +250,31 @@ static int await_done(struct attach_stop *stop)
 	return stop->result;
 }
 
+/* The agent's own threads: only of the process itself, whatever it says. */
+static void hurry_agent(struct attach_stop *stop)
+{
+	for (size_t i = 0; i < stop->except_count; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)stop->pid, (int)stop->except[i]);
+		if (stop->except[i] > 0 && !access(path, F_OK))
+			hurry_begin(&stop->hurried[i], stop->except[i]);
+	}
+}
+
+/* The tracer outlives a tool that is killed: so it is the one to give their turns back. */
+static void calm_agent(const struct attach_stop *stop)
+{
+	for (size_t i = 0; i < stop->except_count; i++)
+		hurry_end(&stop->hurried[i]);
+}
+
 /* The tracer. */
 static int trace(void *context)
 {
 	struct attach_stop *stop = context;
 
+	hurry_agent(stop);
 	stop->result = hold_all(stop);
 	if (!stop->result)
 		stop->result = describe_all(stop);
@@ -256,8 +284,8 @@ static int trace(void *context)
 			break;
 		stop->result = stop->job(stop, stop->context);
 	}
-	hold_end(stop->held, stop->count);
-	stop->ended_ns = now_ns();
+	stop->ended_ns = hold_end(stop->held, stop->count);
+	calm_agent(stop);
 	return 0;
 }
 
@@ -306,6 +334,7 @@ static void free_stop(struct attach_stop *stop)
 	free(stop->parents);
 	free(stop->seen);
 	free((void *)stop->except);
+	free(stop->hurried);
 	free(stop);
 }
 
@@ -326,23 +355,9 @@ static int make_ready(struct attach_stop *stop)
 	ready = count * STACK_USED < READY_MAX ? count * STACK_USED : READY_MAX;
 	stop->held = calloc(count, sizeof(*stop->held));
 	stop->room = stop->held ? count : 0;
+	stop->limit_ns += count * THREAD_NS;
 	ret = spare_get(&stop->to_scan, SCAN_BATCH, ready);
 	return ret ? ret : spare_get(&stop->to_copy, ready, ready);
-}
-
-/* Where CPUs are few, other processes' work would be waited for while the target waits for us.  Only root may. */
-static void hurry(struct attach_stop *stop)
-{
-	errno = 0;
-	stop->nice = getpriority(PRIO_PROCESS, 0);
-	if (errno || setpriority(PRIO_PROCESS, 0, PRIO_MIN))
-		stop->nice = PRIO_MIN;
-}
-
-static void take_time(const struct attach_stop *stop)
-{
-	if (stop->nice != PRIO_MIN)
-		setpriority(PRIO_PROCESS, 0, stop->nice);
 }
 
 static int start(struct attach_stop *stop)
@@ -351,42 +366,54 @@ static int start(struct attach_stop *stop)
 
 	if (ret)
 		return ret;
-	hurry(stop);
+	hurry_begin(&stop->tool, gettid());
 	ret = tracer_start(&stop->tracer, trace, stop);
 	if (ret)
-		take_time(stop);
+		hurry_end(&stop->tool);
 	return ret;
 }
 
-static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count,
-		     struct calltap_diag *diag)
+static struct attach_stop *make_stop(pid_t pid, const pid_t *except, size_t except_count)
 {
 	struct attach_stop *stop = calloc(1, sizeof(*stop));
 	pid_t *ids = calloc(except_count + 1, sizeof(*ids));
-	int ret;
 
-	*out = NULL;
-	if (stop) {
-		stop->seen = calloc(1, TIDS / 8);
-		sem_init(&stop->asked, 0, 0);
-		sem_init(&stop->done, 0, 0);
-	}
-	if (!stop || !ids || !stop->seen) {
-		if (stop)
-			free(stop->seen);
+	if (!stop || !ids) {
 		free(stop);
 		free(ids);
-		return calltap_diag_set(diag, -ENOMEM, "there is no memory left");
+		return NULL;
 	}
 	if (except_count)
 		memcpy(ids, except, except_count * sizeof(*ids));
+	sem_init(&stop->asked, 0, 0);
+	sem_init(&stop->done, 0, 0);
 	stop->pid = pid;
 	stop->except = ids;
 	stop->except_count = except_count;
+	stop->hurried = calloc(except_count + 1, sizeof(*stop->hurried));
+	stop->seen = calloc(1, TIDS / 8);
+	if (stop->hurried && stop->seen)
+		return stop;
+	free_stop(stop);
+	return NULL;
+}
+
+/* -ETIME: it took longer than `limit_ns`, and some for each thread, and was given up: see *given_up. */
+static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count, uint64_t limit_ns,
+		     struct attach_times *given_up, struct calltap_diag *diag)
+{
+	struct attach_stop *stop = make_stop(pid, except, except_count);
+	int ret;
+
+	*out = NULL;
+	if (!stop)
+		return calltap_diag_set(diag, -ENOMEM, "there is no memory left");
+	stop->limit_ns = limit_ns;
+	stop->given_up = *given_up;
 	stop->diag = diag;
 	if (diag)
 		diag->code = 0;
-	ret = translate(pid, ids, except_count);
+	ret = translate(pid, (pid_t *)stop->except, except_count);
 	if (!ret)
 		ret = start(stop);
 	if (ret) {
@@ -399,41 +426,100 @@ static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, s
 		*out = stop;
 		return 0;
 	}
-	attach_resume(stop);
-	if (!diag || diag->code == ret)
+	attach_resume_timed(stop, given_up);
+	given_up->given_up += ret == -ETIME || ret == -ETIMEDOUT;
+	if (!diag || diag->code == ret || ret == -ETIME)
 		return ret;
 	return calltap_diag_set(diag, ret, "process %d cannot be stopped: %s", (int)pid,
 				ret == -ESRCH ? "it has ended" : strerror(-ret));
 }
 
-/* A busy system, or the tracer of a tool that was killed just now, is not so for long. */
+static void rest(uint64_t ns)
+{
+	const struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	nanosleep(&pause, NULL);
+}
+
+static uint64_t limit_of(unsigned tries)
+{
+	if (tries >= SHORT_TRIES + LONG_TRIES)
+		return STOP_MAX_NS;
+	return (uint64_t)LIMIT_NS << (tries < SHORT_TRIES ? 0 : (tries - SHORT_TRIES) / 2 + 1);
+}
+
+static uint64_t rest_of(unsigned tries)
+{
+	uint64_t ns = tries < 4 ? (uint64_t)REST_NS << tries : REST_MAX_NS;
+
+	return ns > limit_of(tries) ? ns : limit_of(tries);
+}
+
+/*
+ * Where CPUs are few and busy, a thread that is ready to run may wait for one
+ * for many ms, and all that have stopped would wait with it.  In another try it
+ * may be on a CPU, or asleep, from which it is woken at once.
+ */
+static int stop_briefly(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count, unsigned tries,
+			struct attach_times *given_up, struct calltap_diag *diag)
+{
+	int ret;
+
+	for (;; tries++) {
+		ret = stop_once(out, pid, except, except_count, limit_of(tries), given_up, diag);
+		if (ret != -ETIME)
+			return ret;
+		rest(rest_of(tries));
+	}
+}
+
 int attach_stop(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count,
 		struct calltap_diag *diag)
 {
-	const struct timespec pause = {0, 100000000};
-	int ret = stop_once(out, pid, except, except_count, diag);
+	return attach_stop_again(out, pid, except, except_count, 0, diag);
+}
+
+/* A busy system, or the tracer of a tool that was killed just now, is not so for long. */
+int attach_stop_again(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count, unsigned given_up,
+		      struct calltap_diag *diag)
+{
+	struct attach_times times = {0};
+	int ret = stop_briefly(out, pid, except, except_count, given_up, &times, diag);
 
 	for (unsigned i = 0; (ret == -ETIMEDOUT || ret == -EBUSY) && i < TRIES; i++) {
-		nanosleep(&pause, NULL);
-		ret = stop_once(out, pid, except, except_count, diag);
+		rest(BUSY_NS);
+		ret = stop_once(out, pid, except, except_count, STOP_MAX_NS, &times, diag);
 	}
 	return ret;
 }
 
 uint64_t attach_resume(struct attach_stop *stop)
 {
+	struct attach_times times = {0};
+	uint64_t before = stop ? stop->given_up.total_ns : 0;
+
+	attach_resume_timed(stop, &times);
+	return times.total_ns - before;
+}
+
+void attach_resume_timed(struct attach_stop *stop, struct attach_times *times)
+{
 	uint64_t elapsed = 0;
 
+	memset(times, 0, sizeof(*times));
 	if (!stop)
-		return 0;
+		return;
 	stop->job = NULL;
 	sem_post(&stop->asked);
 	tracer_join(&stop->tracer);
-	take_time(stop);
+	hurry_end(&stop->tool);
 	if (stop->began_ns)
 		elapsed = (stop->ended_ns ? stop->ended_ns : now_ns()) - stop->began_ns;
+	*times = stop->given_up;
+	times->total_ns += elapsed;
+	if (elapsed > times->longest_ns)
+		times->longest_ns = elapsed;
 	free_stop(stop);
-	return elapsed;
 }
 
 const struct attach_thread *attach_threads(const struct attach_stop *stop, size_t *count)

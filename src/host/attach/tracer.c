@@ -49,6 +49,7 @@ bool tracer_is_alone(void)
 static int be_tracer(void *argument)
 {
 	struct tracer *tracer = argument;
+	struct hurry own;
 	sigset_t alarms;
 
 	signal(SIGALRM, SIG_DFL);
@@ -56,6 +57,7 @@ static int be_tracer(void *argument)
 	sigaddset(&alarms, SIGALRM);
 	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
 	set_alarm();
+	hurry_begin(&own, gettid()); /* ends with it */
 	tracer->result = tracer->work(tracer->context);
 	_exit(0);
 }
@@ -72,6 +74,7 @@ static bool may_be_process(void)
 static void *run(void *argument)
 {
 	struct tracer *tracer = argument;
+	struct hurry own;
 	pid_t child = -1;
 
 	tool = 0;
@@ -82,6 +85,7 @@ static void *run(void *argument)
 	}
 	if (child < 0) {
 		tool = 0;
+		hurry_begin(&own, gettid()); /* ends with it */
 		tracer->result = tracer->work(tracer->context);
 	}
 	while (child >= 0 && waitpid(child, NULL, __WALL) < 0 && errno == EINTR)

@@ -176,12 +176,29 @@ void attached_pause(uint64_t least_ns)
 int attached_stop(struct session *session, const struct process *process, struct attach_stop **stop)
 {
 	const pid_t control = (pid_t)process->hello.tid;
+	const unsigned given_up = session->result->stops_given_up - process->given_up_before;
 	struct calltap_diag diag = {0};
-	int ret = attach_stop(stop, process->pid, &control, 1, &diag);
+	int ret = attach_stop_again(stop, process->pid, &control, 1, given_up, &diag);
 
 	if (ret && ret != -ESRCH)
 		session_diagnose(session, "%s", diag.text);
 	return ret;
+}
+
+void attached_note_times(struct session *session, const struct attach_times *times)
+{
+	session->result->stops_given_up += times->given_up;
+	if (times->longest_ns > session->result->longest_stop_ns)
+		session->result->longest_stop_ns = times->longest_ns;
+}
+
+uint64_t attached_resume(struct session *session, struct attach_stop *stop)
+{
+	struct attach_times times;
+
+	attach_resume_timed(stop, &times);
+	attached_note_times(session, &times);
+	return times.total_ns;
 }
 
 int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, size_t max)

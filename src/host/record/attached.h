@@ -17,6 +17,10 @@ void attached_pause(uint64_t least_ns);
 /* Stop all threads but the agent's; what is wrong is noted for the user. */
 int attached_stop(struct session *session, const struct process *process, struct attach_stop **stop)
 	__attribute__((warn_unused_result));
+/* Let all go, and note how long they were stopped: over all tries, in ns. */
+uint64_t attached_resume(struct session *session, struct attach_stop *stop);
+/* What the summary tells of a stop. */
+void attached_note_times(struct session *session, const struct attach_times *times);
 /*
  * Ask the agent while the threads are stopped; message NULL: only wait.  0 when
  * *answer is there; -ETIMEDOUT, or what happened to the connection.

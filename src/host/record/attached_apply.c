@@ -190,7 +190,7 @@ static int try_once(struct session *session, struct process *process, struct loo
 		if (!ret && !done->error && attach_copy(stop, &stacks, NULL))
 			stacks = NULL; /* then the trace begins without them */
 	}
-	session->result->attach_stop_ns += attach_resume(stop);
+	session->result->attach_stop_ns += attached_resume(session, stop);
 	session->result->attach_threads = (uint32_t)threads;
 	if (stacks)
 		attached_tell_stacks(session, process, stacks, ticks);
@@ -225,6 +225,7 @@ int attached_apply(struct session *session, struct process *process)
 	struct calltap_msg_apply_done done = {.error = -EAGAIN};
 	int ret = find_insides(process, &insides);
 
+	process->given_up_before = session->result->stops_given_up;
 	if (attach_ahead_read(&look.ahead, process->pid,
 			      ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS))
 		look.ahead = NULL; /* then the stop takes longer */

@@ -304,8 +304,8 @@ static int try_once(struct session *session, struct process *process, struct loo
 	 */
 	if (!ret && process->littered && attach_slack_restore(stop, &process->littered) < 0)
 		process->littered = true;
-	*stopped_ns = attach_resume(stop);
-	session->result->detach_stop_ns = *stopped_ns;
+	*stopped_ns = attached_resume(session, stop);
+	session->result->detach_stop_ns += *stopped_ns;
 	attach_ahead_free(ahead);
 	if (ret == -EAGAIN && !look->frames && look->obstacle >= OBSTACLE_UNWINDING &&
 	    look->obstacle <= OBSTACLE_HANDLER && attach_frames_open(&look->frames, process->pid))
@@ -322,11 +322,14 @@ static uint64_t rest_of(uint64_t stopped_ns, uint64_t since_ns)
 
 static int let_go(struct session *session, struct process *process, struct look *look)
 {
-	uint64_t since = clock_now_ns(), stopped_ns = 0;
+	uint64_t since, stopped_ns = 0;
 	int ret = attached_find_places(&look->places, process);
 
+	process->given_up_before = session->result->stops_given_up;
+	session->result->detach_stop_ns = 0;
 	if (!ret)
 		ret = try_once(session, process, look, &stopped_ns);
+	since = clock_now_ns(); /* the first stop's tries are not the time that a context is given to go away */
 	while (ret == -EAGAIN && clock_now_ns() - since < TRYING_NS) {
 		attached_pause(rest_of(stopped_ns, since));
 		ret = try_once(session, process, look, &stopped_ns);

@@ -82,6 +82,8 @@ struct record_result {
 	uint64_t attach_stop_ns;   /* how long all its threads were stopped at the attach, over all tries */
 	uint64_t attach_borrow_ns; /* how long one of them was away to load the agent */
 	uint64_t detach_stop_ns;   /* how long all were stopped at the end, likewise */
+	uint64_t longest_stop_ns;  /* the longest of these stops, and of those for a trigger's stack */
+	uint32_t stops_given_up;   /* tries to stop all that took too long, and were begun anew */
 	bool attached;		   /* its sites were written */
 	uint32_t attach_threads;   /* that were stopped */
 	uint32_t skipped;	   /* sites left alone as a thread was within */

@@ -98,33 +98,34 @@ struct process {
 	struct calltap_msg_hello hello;
 	uint64_t asked_ns; /* when it was sent a CLOCK that it has not answered, 0 = it has */
 	bool greeted, dormant;
-	bool welcome;		 /* SETUP was sent */
-	bool foreign;		 /* a program for another CPU than the session's: not traced */
-	bool detaching;		 /* DETACH was sent */
-	bool executed;		 /* another program in a sandbox, where the agent does not go */
-	bool parted;		 /* its agent said that it ends the conversation, or why */
-	bool alone;		 /* its agent has let go of the connection: `socket` is a pidfd */
-	bool ended;		 /* its connection is over; the drainer takes what is left */
-	bool drained;		 /* and has taken it; the arenas are gone */
-	bool settled;		 /* GO was sent, and no RESCAN since */
-	bool perf_map;		 /* its perf map is ours */
-	bool other_ids;		 /* in a pid namespace: its threads' ids are not ours, its rings its own affair */
-	bool began;		 /* GO was sent once */
-	bool attached;		 /* the agent came into it while it ran */
-	bool applied;		 /* and its sites are written; objects that come later are held as ever */
-	bool released;		 /* and it has let go of everything */
-	bool littered;		 /* what brought an agent in still lies behind its code */
-	uint32_t plans_open;	 /* PLANs without PLAN_DONE, but: */
-	uint32_t stubs_open;	 /* those of CALLTAP_PLAN_STUBS */
-	uint32_t switches_open;	 /* SWITCHes without SWITCH_DONE */
-	uint32_t handlers_open;	 /* HANDLERS and HANDLERS_WAITs without HANDLERS_DONE */
-	int handlers_error;	 /* of the last one */
-	bool handlers_told;	 /* it has the table of rows */
-	uint64_t handlers_at;	 /* address of its own handlers that it was told, 0 = none */
-	uint32_t instances_open; /* INSTANCEs without INSTANCE_DONE */
-	uint32_t tables_told;	 /* struct trace_memory.generation of the tables that it has */
-	uint32_t stale;		 /* how often it had mapped others than its plans were for when APPLY came */
-	bool silent;		 /* some of which were waited for in vain */
+	bool welcome;		  /* SETUP was sent */
+	bool foreign;		  /* a program for another CPU than the session's: not traced */
+	bool detaching;		  /* DETACH was sent */
+	bool executed;		  /* another program in a sandbox, where the agent does not go */
+	bool parted;		  /* its agent said that it ends the conversation, or why */
+	bool alone;		  /* its agent has let go of the connection: `socket` is a pidfd */
+	bool ended;		  /* its connection is over; the drainer takes what is left */
+	bool drained;		  /* and has taken it; the arenas are gone */
+	bool settled;		  /* GO was sent, and no RESCAN since */
+	bool perf_map;		  /* its perf map is ours */
+	bool other_ids;		  /* in a pid namespace: its threads' ids are not ours, its rings its own affair */
+	bool began;		  /* GO was sent once */
+	bool attached;		  /* the agent came into it while it ran */
+	bool applied;		  /* and its sites are written; objects that come later are held as ever */
+	bool released;		  /* and it has let go of everything */
+	bool littered;		  /* what brought an agent in still lies behind its code */
+	uint32_t given_up_before; /* tries to stop all, before what is being done with it now */
+	uint32_t plans_open;	  /* PLANs without PLAN_DONE, but: */
+	uint32_t stubs_open;	  /* those of CALLTAP_PLAN_STUBS */
+	uint32_t switches_open;	  /* SWITCHes without SWITCH_DONE */
+	uint32_t handlers_open;	  /* HANDLERS and HANDLERS_WAITs without HANDLERS_DONE */
+	int handlers_error;	  /* of the last one */
+	bool handlers_told;	  /* it has the table of rows */
+	uint64_t handlers_at;	  /* address of its own handlers that it was told, 0 = none */
+	uint32_t instances_open;  /* INSTANCEs without INSTANCE_DONE */
+	uint32_t tables_told;	  /* struct trace_memory.generation of the tables that it has */
+	uint32_t stale;		  /* how often it had mapped others than its plans were for when APPLY came */
+	bool silent;		  /* some of which were waited for in vain */
 	struct calltap_msg_object **report; /* objects of the report that is coming in */
 	uint32_t report_count;
 	struct target_map *maps;

@@ -551,12 +551,11 @@ void steer_end(struct session *session)
 	if (session->options->pid && result->let_go)
 		snprintf(text, sizeof(text),
 			 "detached from process %d: %s (%llu bytes of text compared, %llu differ); its threads were "
-			 "stopped "
-			 "for %.2f ms",
+			 "stopped for %.2f ms, and never for longer than %.2f ms at a time",
 			 (int)session->options->pid,
 			 result->differing ? "its text DIFFERS from its files" : "its text is what its files say",
 			 (unsigned long long)result->verified, (unsigned long long)result->differing,
-			 (double)result->detach_stop_ns / 1e6);
+			 (double)result->detach_stop_ns / 1e6, (double)result->longest_stop_ns / 1e6);
 	else
 		snprintf(text, sizeof(text), "%s", failed ? session->diagnosis : "the recording has ended");
 	if (session->instances_ended)

@@ -211,6 +211,7 @@ static void take_snapshot(struct triggers *triggers, const struct deed *deed)
 }
 
 struct printing {
+	struct session *session;
 	const struct deed *deed;
 	struct attach_stacks *stacks;
 	struct attach_range agent[AGENT_RANGES]; /* its text */
@@ -260,6 +261,7 @@ static int print_stack(void *context, const struct attach_unwound *thread)
 static int stop_and_print(struct printing *printing, struct calltap_diag *diag)
 {
 	const struct deed *deed = printing->deed;
+	struct attach_times times;
 	struct attach_stop *stop;
 	int ret;
 
@@ -273,7 +275,10 @@ static int stop_and_print(struct printing *printing, struct calltap_diag *diag)
 		ret = attach_stop(&stop, deed->pid, NULL, 0, diag);
 		if (!ret) {
 			ret = attach_copy(stop, &printing->stacks, diag);
-			attach_resume(stop);
+			attach_resume_timed(stop, &times);
+			session_lock(printing->session);
+			attached_note_times(printing->session, &times);
+			session_unlock(printing->session);
 		}
 		if (!ret)
 			ret = attach_unwind(printing->stacks, print_stack, printing);
@@ -283,9 +288,9 @@ static int stop_and_print(struct printing *printing, struct calltap_diag *diag)
 	return ret || printing->done ? ret : calltap_diag_set(diag, -ESRCH, "the thread has ended");
 }
 
-static void dump_stack(const struct deed *deed)
+static void dump_stack(const struct triggers *triggers, const struct deed *deed)
 {
-	struct printing printing = {.deed = deed};
+	struct printing printing = {.session = triggers->session, .deed = deed};
 	struct calltap_diag diag = {0};
 	int ret = stop_and_print(&printing, &diag);
 
@@ -400,7 +405,7 @@ static void act(struct triggers *triggers, const struct deed *deed)
 		     deed->trigger->action == TRIGGER_START ? "recording" : "stopped recording");
 		break;
 	case TRIGGER_STACK:
-		dump_stack(deed);
+		dump_stack(triggers, deed);
 		break;
 	case TRIGGER_RUN:
 		run_command(triggers, deed);
