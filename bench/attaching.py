@@ -18,7 +18,10 @@ LIMIT = 60  # seconds that anything may take
 GOAL_MS, GOAL_THREADS, GOAL_SITES = 5, 100, 1000
 # What the tool says at the end, in ms.
 SAID = {"attach stop": r"stopped for ([\d.]+) ms at the attach", "one away": r"away for ([\d.]+) ms",
-        "detach stop": r"detached, its threads were stopped for ([\d.]+) ms"}
+        "detach stop": r"detached, its threads were stopped for ([\d.]+) ms",
+        "longest stop": r"longest stop of all its threads took ([\d.]+) ms"}
+STALL_THREADS, STALL_SITES, STALL_ROUNDS = 4, 1000, 10
+LOOPS = 3 * (os.cpu_count() or 1)  # processes that never sleep
 TIMED = ("to traced", "to gone")
 
 
@@ -99,6 +102,42 @@ def attach(tools, count):
                     errors[name] = str(error)
                 finally:
                     target.close()
+    shutil.rmtree(folder, ignore_errors=True)
+    return rows, errors
+
+
+def stalls(tools, count):
+    """(h) Beside busy processes, where a thread gets a CPU after some ms only; with an older build in turns with this one."""
+    if not tools.calltap:
+        raise BenchError("calltap attach is not built")
+    folder = sources.scratch()
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    program = sources.many_functions(STALL_SITES, os.path.join(HERE, "attached.c"))
+    builds = [("", tools.calltap)] + ([(", before", tools.before)] if tools.before else [])
+    rows, errors = [], {}
+    for loops in (0, LOOPS):
+        others = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(loops)]
+        worst = {label: [] for label, _ in builds}
+        try:
+            for _ in range(max(count, STALL_ROUNDS)):
+                for label, tool in builds:
+                    target = Target(program, STALL_THREADS, STALL_THREADS)  # an agent serves its own version of the tool
+                    try:
+                        said = attach_once(tool, target, folder)
+                    finally:
+                        target.close()
+                    # An older build says how long the stops took in all, which are two.
+                    worst[label].append(said.get("longest stop", max(said["attach stop"], said["detach stop"])))
+            for label, values in worst.items():
+                rows.append(Row(f"{STALL_THREADS} threads beside {loops} processes{label}", median(values), "ms",
+                                columns={"longest stop, ms": f"{median(values):.1f} / {max(values):.1f}"}))
+        except BenchError as error:
+            errors[f"{loops} processes"] = str(error)
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
     shutil.rmtree(folder, ignore_errors=True)
     return rows, errors
 

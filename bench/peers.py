@@ -12,6 +12,7 @@ class Tools:
 
     def __init__(self, calltap):
         self.calltap = calltap
+        self.before = None  # an older build's
         self.lttng_home = os.path.join(sources.CACHE, "lttng")
         self.sessiond = None
 

@@ -270,6 +270,7 @@ SUITES = {
     "lua": (whole("lua", LUA, 6.8), "a Lua interpreter, without coroutines"),
     "start": (start, "starting under trace"),
     "attach": (attaching.attach, "attaching to a program that runs, and leaving it: smallest / median"),
+    "stalls": (attaching.stalls, "how long all threads are stopped at most at a time, attaching and detaching: median / worst"),
     "handlers": (handling.handlers, "handlers of a program's own, in a tight loop around a tiny function"),
     "instances": (beside.instances, "a tiny function in a tight loop, recorded by a session, a further instance of it, or both"),
     "memory": (memory, "memory of the agent"),
