@@ -250,7 +250,7 @@ static int check_session(const struct session *session, const struct ask *ask, s
 	if (session->images.triggers && ask->wanted.data)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this process is traced with triggers, and no handlers with a word kept for "
-					"each call (CALLTAP_OPS_DATA) can be had beside them");
+					"each call (CALLTAP_HANDLER_DATA) can be had beside them");
 	return 0;
 }
 
@@ -355,7 +355,7 @@ static int put(struct session *session, struct process *process, struct ask *ask
 	if (ret == -EBUSY)
 		ret = calltap_diag_set(diag, ret,
 				       "one of the functions has a handler with a word kept for each call "
-				       "(CALLTAP_OPS_DATA) already, and there is room for one");
+				       "(CALLTAP_HANDLER_DATA) already, and there is room for one");
 	else if (ret)
 		ret = calltap_diag_set(diag, ret, "not enough memory");
 	else if (!*functions && !ask->pending)

@@ -314,7 +314,7 @@ static void what_cannot_be_is_refused(void **state)
 	refused((struct remote_handlers){.filter = wrong}, -EINVAL, "");
 	refused((struct remote_handlers){.slot = CALLTAP_HANDLERS_MAX, .filter = one}, -EINVAL, "add");
 	assert_int_equal(add(0, "alpha", true, true), 1);
-	refused((struct remote_handlers){.slot = 1, .filter = one, .data = true}, -EBUSY, "CALLTAP_OPS_DATA");
+	refused((struct remote_handlers){.slot = 1, .filter = one, .data = true}, -EBUSY, "CALLTAP_HANDLER_DATA");
 	assert_int_equal(fake_agent_who(agent, agent->alpha) & ~1u, BIT(0));
 	assert_int_equal(add(0, "alpha", true, true), 1); /* that is the same one */
 	/* Another process of this user. */
