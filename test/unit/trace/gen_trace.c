@@ -320,6 +320,7 @@ static void write_threads(struct gen *gen, bool ended)
 	for (uint32_t t = 0; t < gen->opt.threads; t++) {
 		const struct walker *walker = &gen->walkers[t];
 		uint32_t process = t % 8 == 6 ? 1 : t % 8 == 7 ? 2 : 0;
+		char name[sizeof("worker-4294967295")] = "";
 
 		threads[t] = (struct calltap_file_thread){.thread = t,
 							  .process = process,
@@ -327,7 +328,8 @@ static void write_threads(struct gen *gen, bool ended)
 							  .start_ticks = walker->start_ticks,
 							  .end_ticks = ended ? walker->ticks : 0,
 							  .lost = walker->lost};
-		snprintf(threads[t].name, sizeof(threads[t].name), t ? "worker-%u" : "synth", t);
+		snprintf(name, sizeof(name), t ? "worker-%u" : "synth", t);
+		memcpy(threads[t].name, name, sizeof(threads[t].name) - 1); /* the kernel cuts names there, too */
 	}
 	check(trace_writer_chunk(gen->writer, CALLTAP_CHUNK_THREAD, threads, gen->opt.threads * sizeof(*threads)),
 	      "writing");
