@@ -9,7 +9,7 @@ import time
 import live
 import tracefile as tf
 from endings import finish
-from harness import Skip, expect, stop
+from harness import Process, Skip, expect, stop
 from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost, until
 
 WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time
@@ -295,14 +295,14 @@ def refused(case, pid, *words, status=2, prefix=()):
 
 def no_process(case):
     case.need_native("attaching")
-    child = subprocess.Popen(["true"])
+    child = Process(["true"])
     child.wait()
     refused(case, child.pid, str(child.pid))
 
 
 def zombie(case):
     case.need_native("attaching")
-    child = subprocess.Popen(["true"])
+    child = Process(["true"])
     try:
         until("the child to end", lambda: open(f"/proc/{child.pid}/stat", encoding="utf-8").read().split()[2] == "Z")
         refused(case, child.pid, str(child.pid))
@@ -314,7 +314,7 @@ def static(case):
     case.need_native("attaching")
     case.need_flags("-static")
     program = case.program("attachee.c", variant="-static", flags=["-static"])
-    process = subprocess.Popen([program], stdout=subprocess.DEVNULL, start_new_session=True)
+    process = Process([program], stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         until("the program to run", lambda: len(listing(process.pid, "task")) > 3)
         refused(case, process.pid, "static")
@@ -342,8 +342,8 @@ def under_a_debugger(case):
     case.need_native("attaching")
     with Program(case) as program:
         try:
-            debugger = subprocess.Popen(["gdb", "-q", "-nx", "-p", str(program.pid)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            debugger = Process(["gdb", "-q", "-nx", "-p", str(program.pid)], stdin=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         except FileNotFoundError as error:
             raise Skip("gdb is not installed") from error
         try:

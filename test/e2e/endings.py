@@ -6,7 +6,7 @@ import stat
 import subprocess
 import time
 
-from harness import Failure, Skip, expect, stop
+from harness import Failure, Process, Skip, expect, stop
 
 
 def ends(*arguments):
@@ -36,8 +36,8 @@ def start(case, command):
     """Start a command in a process group of its own, its output to a file."""
     output = os.path.join(case.folder, "output")
     with open(output, "wb") as file:
-        return output, subprocess.Popen(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
-                                        stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+        return output, Process(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
+                               stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
 
 
 def wait_for(output, word, seconds=20):

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import wire
-from harness import Failure, expect
+from harness import Failure, Process, expect
 
 PATIENCE = 10  # seconds: the agent's own bounds are 1 s, but for a tool that says nothing at all
 
@@ -27,8 +27,8 @@ class Tool:
         self.listener.settimeout(PATIENCE)
         command, environment = case.preloading(agent, command)
         environment["CALLTAP_SESSION"] = f"{self.name}:{self.key:016x}"
-        self.process = subprocess.Popen(command, cwd=case.folder, env=environment, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = Process(command, cwd=case.folder, env=environment, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.connection, self.objects, self.kept = None, [], []
 
     def accept(self):

@@ -11,7 +11,7 @@ import time
 import live
 from endings import finish
 from handlers import is_served, library_folder, linking, no_tool_is_left, program, serving, with_handlers
-from harness import Failure, Skip, expect
+from harness import Failure, Process, Skip, expect
 from steering import STATUS, Program, Tool, clean, descriptors, listing, look, mappings, until
 
 TURNS = 2000
@@ -25,9 +25,9 @@ class Told(Program):
         self.case = case
         self.error = os.path.join(case.folder, "told.error")
         with open(self.error, "wb") as error:
-            self.process = subprocess.Popen([*prefix, path or program(case, "handled_told.c"), str(threads)], cwd=case.folder,
-                                            env=with_handlers(case, **more), stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, stderr=error, text=True, start_new_session=True)
+            self.process = Process([*prefix, path or program(case, "handled_told.c"), str(threads)], cwd=case.folder,
+                                   env=with_handlers(case, **more), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=error, text=True, start_new_session=True)
         self.truth = {}
 
     def __enter__(self):
@@ -236,8 +236,8 @@ def beside_record(*options):
         told.case, told.error = case, os.path.join(case.folder, "told.error")
         command = case.record_command([program(case, "handled_told.c"), "4"], ["-b", "8M", *options])
         with open(told.error, "wb") as error:
-            told.process = subprocess.Popen(command, cwd=case.folder, env=with_handlers(case), stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, stderr=error, text=True, start_new_session=True)
+            told.process = Process(command, cwd=case.folder, env=with_handlers(case), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=error, text=True, start_new_session=True)
         total = 0
         with told:
             told.do("run", TURNS)

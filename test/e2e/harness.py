@@ -22,12 +22,52 @@ JSON_LINES = 10000  # of an export, parsed at once: one by one takes twice as lo
 BUILDING = collections.defaultdict(threading.Lock)
 
 
+CURRENT = threading.local()  # .processes: what the thread's case has started
+SHOWN = 8  # processes that a failure tells of
+
+
 class Failure(Exception):
     """The test failed; the text says how."""
 
 
 class Skip(Exception):
     """The test cannot run here; the text says why."""
+
+
+class Process(subprocess.Popen):
+    """A process that a case starts; how it ended is the first that a failure tells."""
+
+    stopped = False  # it ran when the test gave it up
+
+    def __init__(self, command, waited_for=False, **more):
+        self.command, self.waited_for = command, waited_for
+        super().__init__(command, **more)
+        getattr(CURRENT, "processes", []).append(self)
+
+    def ending(self):
+        words = [os.path.basename(word) if word.startswith("/") else word for word in map(str, self.command)]
+        name = f"{shlex.join(words)[:120]} ({self.pid})"
+        status = self.poll()
+        if self.stopped or status is None:
+            return f"{name}: still ran"
+        return f"{name}: {ended(status)}"
+
+
+def ended(status):
+    """A status of subprocess in words."""
+    try:
+        return f"ended by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+    except ValueError:
+        return f"ended by signal {-status}"
+
+
+def endings_of(processes):
+    """How a case's processes ended, a line each: those that ran beside the case, the last that it waited for, and those
+    that a signal ended."""
+    waited = [process for process in processes if process.waited_for]
+    told = [process for process in processes
+            if process in waited[-1:] or not process.waited_for or not process.stopped and (process.poll() or 0) < 0]
+    return "".join(process.ending() + "\n" for process in told[-SHOWN:])
 
 
 class Outcome:
@@ -153,12 +193,15 @@ class Case:
 
     def run(self, command, log=False, timeout=TIMEOUT):
         command = [*self.prefix, *self.plain_command(command)]
-        try:
-            done = subprocess.run(command, cwd=self.folder, env=self.environment(log), stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False)
-        except subprocess.TimeoutExpired as late:
-            raise Failure(f"{' '.join(command)} still runs after {timeout} s; it printed {late.stdout!r}") from late
-        return Outcome(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+        with Process(command, waited_for=True, cwd=self.folder, env=self.environment(log), stdin=subprocess.DEVNULL,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired as late:
+                process.stopped = True
+                process.kill()
+                raise Failure(f"{' '.join(command)} still runs after {timeout} s; it printed {late.stdout!r}") from late
+        return Outcome(process.returncode, stdout.decode(errors="replace"), stderr.decode(errors="replace"))
 
     def stress(self, script, *options, timeout):
         """A script of test/stress, in the case's folder."""
@@ -242,6 +285,7 @@ class Case:
 
 def stop(process):
     """End a process group that a case started."""
+    process.stopped = process.stopped or process.poll() is None
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

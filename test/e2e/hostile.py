@@ -10,7 +10,7 @@ import fake_agent
 import fake_tool
 import wire
 from endings import finish, start, stop, wait_for
-from harness import Skip, expect
+from harness import Process, Skip, expect
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOBODY = 65534
@@ -214,7 +214,7 @@ def stranger_as_tool(case):
               "except ConnectionError:\n    print('heard 0')\n")
     command = [case.program("calls.c")]
     plain = case.run(command)
-    with subprocess.Popen(as_nobody(case, script), stdout=subprocess.PIPE, text=True) as listener:
+    with Process(as_nobody(case, script), stdout=subprocess.PIPE, text=True) as listener:
         try:
             expect(listener.stdout.readline() == "listening\n", "the stranger cannot listen")
             command, environment = case.preloading(case.agent(), command)

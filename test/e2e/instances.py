@@ -10,7 +10,7 @@ import time
 import live
 import tracefile as tf
 from endings import finish
-from harness import expect, stop
+from harness import Process, expect, stop
 from steer import calltap, own_place
 from steering import (PATIENCE, Program, Session, Tool, clean, descriptors, folder_of, left_alone, look, mappings,
                       mode_of, nothing_lost, until)
@@ -26,8 +26,8 @@ class Instance:
         command = [case.tool, "attach", "-v", "--instance", name, *mode_of(options), "-o", self.path, *options,
                    str(program.pid)]
         with open(self.output, "wb") as file:
-            self.process = subprocess.Popen(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
-                                            stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+            self.process = Process(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
+                                   stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
         if wait:
             until(f"instance {name}", lambda: self.alive() and self.status())
 

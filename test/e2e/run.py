@@ -48,7 +48,7 @@ import triggers
 import trust
 import undone
 import watch
-from harness import Case, Failure, Skip
+from harness import CURRENT, Case, Failure, Skip, endings_of
 from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
@@ -81,6 +81,7 @@ def run_case(name, test, build, tool, arguments):
     cpu = cpus.CPUS[arguments.cpu]
     case = Case(name, tool, os.path.join(arguments.build, "e2e" if cpu.native else f"e2e-{cpu.name}"), cpu, build)
     status, text = "pass", ""
+    CURRENT.processes = []
     try:
         compiler = cpu.compiler(build[0])[0]
         if not shutil.which(compiler):
@@ -93,6 +94,7 @@ def run_case(name, test, build, tool, arguments):
     except Exception:  # pylint: disable=broad-except  # a broken test is a failed test
         status, text = "fail", traceback.format_exc()
     if status == "fail":
+        text = endings_of(CURRENT.processes) + text
         here = os.path.relpath(os.path.abspath(__file__), ROOT)
         again = ["python3", here, "--keep"] + ([] if arguments.default_build else ["--build", arguments.build])
         again += ["--long"] if arguments.long else []

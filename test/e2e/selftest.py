@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """Proves that the end-to-end tests can fail: a trace that agrees with the program's log must pass the comparison, and
-each way of disagreeing with it must not.  ./check runs this before the tests themselves."""
+each way of disagreeing with it must not.  A case that fails must tell first how what it started ended.  ./check runs this
+before the tests themselves."""
+import argparse
 import os
+import platform
 import struct
 import sys
 import tempfile
 
+import builds
+import run
 import tracefile as tf
 import truth
+from harness import Process, expect, stop
 
 NAMES = {1: "main", 2: "fib", 3: "_ZN4deep5Guard7releaseEv", 4: "helper.constprop.0", 5: "_ZSt4moveIiEvT_"}
 LOG = ["> main", "> fib", "> release", "< release", "> helper", "! fib", "< fib", "< main"]
@@ -68,6 +74,41 @@ def without(events, index):
     return events[:index] + events[index + 1:]
 
 
+# What a case does before it fails: the start of its report.
+def dies(case):
+    """The program dies of a signal, and then 20 commands follow."""
+    Process(["sh", "-c", "kill -SEGV $$"]).wait()
+    for _ in range(20):
+        case.run(["true"])
+
+
+def ends_with_status(case):
+    case.run(["sh", "-c", "exit 7"])
+
+
+def runs_on(_):
+    stop(Process(["sleep", "60"], start_new_session=True))
+
+
+REPORTS = {dies: ("kill -SEGV", "ended by SIGSEGV"), ends_with_status: ("exit 7", "exit status 7"),
+           runs_on: ("sleep 60", "still ran")}
+
+
+def reports(folder):
+    """What is wrong with the reports of cases that fail: how what they started ended comes first."""
+    arguments = argparse.Namespace(build=folder, cpu=platform.machine(), keep=False, long=False, default_build=True)
+    wrong = []
+    for test, (command, ending) in REPORTS.items():
+        def fails(case, test=test):
+            test(case)
+            expect(False, "the text")
+        done = run.run_case(f"self-test-{test.__name__}", fails, builds.WAYS[arguments.cpu].first, "/none", arguments)
+        first, *rest = done["text"].splitlines()
+        if done["status"] != "fail" or command not in first or not first.endswith(ending) or "the text" not in rest:
+            wrong.append(f"the report of '{test.__name__}' is {done!r}")
+    return wrong
+
+
 def main():
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
@@ -92,7 +133,8 @@ def main():
         for label, (events, log, how) in bad.items():
             if not verdict(folder, events, log, **how):
                 wrong.append(f"'{label}' should fail")
-    print("\n".join(wrong) if wrong else f"{len(good) + len(bad)} comparisons judged right")
+        wrong += reports(folder)
+    print("\n".join(wrong) if wrong else f"{len(good) + len(bad)} comparisons judged right, {len(REPORTS)} failures told")
     return 1 if wrong else 0
 
 

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from endings import finish
-from harness import expect, stop
+from harness import Process, expect, stop
 from steer import calltap, own_place
 from steering import PATIENCE, Program, Session, clean, left_alone, listing, look, memory_kb, until
 
@@ -18,10 +18,10 @@ class Server:
         self.case, self.pid = case, pid
         self.ours, theirs = socket.socketpair()
         with theirs:
-            self.process = subprocess.Popen([case.tool, "serve", str(pid), "--ready-fd", str(theirs.fileno()), *options],
-                                            pass_fds=[theirs.fileno()], cwd="/", env=case.environment(False),
-                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                            stderr=subprocess.DEVNULL, start_new_session=True)
+            self.process = Process([case.tool, "serve", str(pid), "--ready-fd", str(theirs.fileno()), *options],
+                                   pass_fds=[theirs.fileno()], cwd="/", env=case.environment(False),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, start_new_session=True)
         self.ours.settimeout(PATIENCE)
         with self.ours.makefile() as lines:
             self.said = lines.readline()

@@ -13,7 +13,7 @@ import time
 
 import live
 from endings import finish, wait_for
-from harness import Failure, expect, stop
+from harness import Failure, Process, expect, stop
 
 PATIENCE = 30  # seconds
 STATUS = 42  # of attachee.c
@@ -42,8 +42,8 @@ class Program:
         self.case = case
         with tempfile.NamedTemporaryFile(dir=case.folder, prefix="output.", delete=False) as file:
             self.output = file.name
-            self.process = subprocess.Popen(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
-                                            stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+            self.process = Process(command, cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
+                                   stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
 
     def __enter__(self):
         try:
@@ -198,8 +198,8 @@ class Tool:
         mode = mode_of(options) if lossless else []
         command = [case.tool, "attach", *says, *mode, "-o", case.trace_path, *options, str(program.pid)]
         with open(self.output, "wb") as file:
-            self.process = subprocess.Popen(command, cwd=case.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                                            stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+            self.process = Process(command, cwd=case.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                                   stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
         self.session = None
         if wait:
             self.wait()

@@ -11,7 +11,7 @@ import sys
 
 import builds
 from endings import finish, start, wait_for
-from harness import Failure, Skip, expect, stop
+from harness import Failure, Process, Skip, expect, stop
 from steering import Program, Tool
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -60,7 +60,7 @@ def stepped(case, command, options=None):
         port = str(free.getsockname()[1])
     emulated = [case.cpu.emulator(), "-g", port]
     stepper = [sys.executable, os.path.join(HERE, "stepper.py"), case.cpu.name, port]
-    with subprocess.Popen(stepper, stderr=subprocess.PIPE, text=True) as debugger:
+    with Process(stepper, stderr=subprocess.PIPE, text=True) as debugger:
         try:
             outcome = case.run([*emulated, *command] if options is None else
                                case.record_command(command, ["--emulator", shlex.join(emulated), *options]))

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from endings import start, wait_for
-from harness import Failure, Skip, expect, stop
+from harness import Failure, Process, Skip, expect, stop
 
 STEPS = 5  # of a turn, see test/prog/watched.c
 PAUSE_MS = 2
@@ -324,8 +324,8 @@ def live_attached(case):
     open(path, "wb").close()
     try:
         pid = wait_for(output, "running").split()[1]
-        tool = subprocess.Popen([case.tool, "live", "--all-levels", "-o", path, pid], stderr=subprocess.PIPE, cwd=case.folder,
-                                env=case.environment(False))
+        tool = Process([case.tool, "live", "--all-levels", "-o", path, pid], stderr=subprocess.PIPE, cwd=case.folder,
+                       env=case.environment(False))
         try:
             wait_for(path, "rare()")
             tool.send_signal(signal.SIGINT)
@@ -367,8 +367,8 @@ def live_slow_reader(case):
     tool = None
     try:
         pid = wait_for(output, "running").split()[1]
-        tool = subprocess.Popen([case.tool, "live", pid], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                cwd=case.folder, env=case.environment(False))
+        tool = Process([case.tool, "live", pid], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       cwd=case.folder, env=case.environment(False))
         wait_for(output, "done well", 30)
         took = time.monotonic() - started
         with open(f"/proc/{tool.pid}/status", encoding="utf-8") as status:
