@@ -4,6 +4,7 @@
 Files named crash-... were found by a fuzzer and stay as they are; the others are made again.  The ELF files come out
 of this machine's compilers, so they differ from one machine to the next; what is in the tree is what was reviewed."""
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -15,7 +16,10 @@ FLOW = os.path.join(os.path.dirname(HERE), "flow")
 sys.path.insert(0, FLOW)
 import tracetext  # noqa: E402
 
-PAGE, ABI_VERSION = 4096, 3
+PAGE = 4096
+CONTROL = os.path.join(os.path.dirname(os.path.dirname(HERE)), "include", "calltap", "abi", "control.h")
+with open(CONTROL, encoding="utf-8") as control_h:
+    ABI_VERSION = int(re.search(r"#define CALLTAP_ABI_VERSION (\d+)u", control_h.read())[1])
 ARENA_MAGIC, RING_MAGIC = 0x4152544C, 0x4752544C
 
 
@@ -244,8 +248,8 @@ BOARD = (1, 0, struct.pack("<I", 0x4442544C), b"")
 
 def setup(memory, **more):
     words = {"mode": 1, "depth": 0, "threshold": 0, "tree": 0, "wait": 10, "dormant": 0, **more}
-    body = struct.pack("<IIQIIQII", words["mode"], words["depth"], words["threshold"], words["tree"], words["wait"],
-                       memory[0] % UNSEALED * PAGE, words["dormant"], 0)
+    body = struct.pack("<IIQIIQIIII", words["mode"], words["depth"], words["threshold"], words["tree"], words["wait"],
+                       memory[0] % UNSEALED * PAGE, words["dormant"], 0, 0, 0)
     return packet(message(SETUP, body), BOARD, memory)
 
 
@@ -266,7 +270,7 @@ def plan(ident, sites, region=0, **more):
 def agent():
     sites = [site(PAGE + 16 * i, i, 64 + 48 * i, flags=i % 8 * 4) for i in range(1, 8)]
     short = [site(PAGE + 0x405, 9, 0x200, length=2, tramp=-5)]
-    go, rescan, detach = packet(message(GO)), packet(message(RESCAN)), packet(message(DETACH))
+    go, rescan, detach = packet(message(GO)), packet(message(RESCAN)), packet(message(DETACH, bytes(8)))
     begin = setup(arena())
     write("agent", "dormant", setup(arena(), dormant=1))
     write("agent", "planned", begin + plan(0, sites) + go + detach)
@@ -277,8 +281,8 @@ def agent():
     write("agent", "planned-twice", begin + plan(0, sites) + plan(1, short) + go + plan(0, sites, region=0x5FFFF000))
     write("agent", "recording", begin + go + packet(message(GO), flags=2) + packet(message(GO), flags=3))
     write("agent", "overwrite", setup(arena(mode=2), mode=2) + go + packet(message(GO), flags=2))
-    write("agent", "more-rings", begin + packet(message(ARENA, struct.pack("<Q", arena(4)[0] * PAGE)), arena(4)) +
-          packet(message(ARENA, struct.pack("<Q", 8 * PAGE))) + go)
+    write("agent", "more-rings", begin + packet(message(ARENA, struct.pack("<QII", arena(4)[0] * PAGE, 0, 0)), arena(4)) +
+          packet(message(ARENA, struct.pack("<QII", 8 * PAGE, 0, 0))) + go)
     write("agent", "rescan", begin + rescan + go + rescan)
     write("agent", "unknown", begin + packet(message(99)))
     clock = packet(message(CLOCK))

@@ -43,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	input_path(path, core);
 	if (!core_read_file(path, out, &result, &diag)) {
+		fuzz_taken = 1;
 		input_path(path, out);
 		read_trace(path, &result);
 	} else {

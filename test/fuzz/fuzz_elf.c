@@ -154,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	object_is_plain_library(fd);
 	check_imports(fd);
 	if (!object_open(&object, fd, path, &diag)) {
+		fuzz_taken = 1;
 		check_sites(object, &(struct input){data, size});
 		check_symbols(object);
 		look_up_lines(object, path);

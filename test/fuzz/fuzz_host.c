@@ -206,8 +206,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	connect_target(&fuzz);
 	for (int i = 0; i < STEPS_MAX && fuzz.input.left; i++)
 		take_step(&fuzz);
-	for (unsigned i = 0; i < fuzz.count; i++)
+	for (unsigned i = 0; i < fuzz.count; i++) {
+		fuzz_taken |= fuzz.processes[i]->welcome;
 		end_target(fuzz.processes[i]);
+	}
 	drain(session);
 	for (unsigned i = 0; i < fuzz.count; i++)
 		fuzz_expect(fuzz.processes[i]->drained, "a target that has gone is drained");

@@ -115,6 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fd = input_file(bytes, size);
 	input_path(path, fd);
 	if (!trace_open(&trace, path, &diag)) {
+		fuzz_taken = 1;
 		show(trace, &all, out);
 		show(trace, &some, out);
 		trace_close(trace);

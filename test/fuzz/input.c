@@ -9,6 +9,8 @@
 
 #include "fuzz.h"
 
+unsigned fuzz_taken;
+
 const uint8_t *input_bytes(struct input *input, size_t size, size_t *got)
 {
 	const uint8_t *bytes = input->at;

@@ -2,7 +2,10 @@
  * Runs a fuzzer's corpus with an ordinary compiler, and each file a number of
  * times more with bytes changed; the changes are the same in every run.
  *
- *     fuzz-NAME [--mutate N] FILE|FOLDER...
+ *     fuzz-NAME [--mutate N] [--taken N] FILE|FOLDER...
+ *
+ * With --taken it fails where fewer files than that get behind what an input begins with (fuzz_taken): a corpus of
+ * files that are refused at once shows nothing.
  *
  * Each file has a process of its own, which is watched from here: when it dies
  * the input that killed it is left in fuzz-crash.
@@ -26,6 +29,7 @@
 /* What is being run, in memory that outlives the process. */
 struct run {
 	unsigned long number; /* 0 = the file as it is */
+	unsigned taken;	      /* files so far that were, as they are */
 	size_t size;
 	uint8_t bytes[INPUT_MAX];
 };
@@ -99,6 +103,7 @@ static void run_all(struct run *run, const uint8_t *bytes, size_t size, unsigned
 			change(run, &state);
 		alarm(PATIENCE_S);
 		(void)LLVMFuzzerTestOneInput(run->bytes, run->size);
+		run->taken += !i && fuzz_taken;
 	}
 }
 
@@ -181,16 +186,20 @@ static unsigned run_path(struct run *run, const char *path, unsigned long mutati
 int main(int argc, char **argv)
 {
 	struct run *run = mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	unsigned long mutations = 0;
+	unsigned long mutations = 0, taken = 0;
 	unsigned failed = 0, count = 0;
 	int at = 1;
 
-	if (argc > 2 && !strcmp(argv[1], "--mutate")) {
-		mutations = strtoul(argv[2], NULL, 10);
-		at = 3;
+	for (; at + 1 < argc && !strncmp(argv[at], "--", 2); at += 2)
+		*(strcmp(argv[at], "--taken") ? &mutations : &taken) = strtoul(argv[at + 1], NULL, 10);
+	if (run == MAP_FAILED) {
+		perror("mmap");
+		return 2;
 	}
-	for (; at < argc && run != MAP_FAILED; at++)
+	for (; at < argc; at++)
 		failed += run_path(run, argv[at], mutations, &count);
-	printf("%u inputs, %lu runs each, %u failed\n", count, mutations + 1, failed);
-	return failed || !count;
+	printf("%u inputs, %lu runs each, %u failed; %u taken\n", count, mutations + 1, failed, run->taken);
+	if (run->taken < taken)
+		printf("%lu inputs were to be taken: do the others have an older layout (corpus.py)?\n", taken);
+	return failed || !count || run->taken < taken;
 }
