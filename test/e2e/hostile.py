@@ -1,9 +1,12 @@
 """Either side dies, stops or talks nonsense, at random moments; and the neighbours' users at the door."""
+import contextlib
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 import fake_agent
@@ -13,6 +16,7 @@ from endings import finish, start, stop, wait_for
 from harness import Process, Skip, expect
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 NOBODY = 65534
 
 
@@ -184,8 +188,28 @@ def as_nobody(case, script):
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", sys.executable, "-c", script]
 
 
+@contextlib.contextmanager
+def readable_copies(*paths):
+    """A folder that every user can read, with copies of files of the tree at the places that they have in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in paths:
+            place = os.path.join(folder, os.path.relpath(path, ROOT))
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            shutil.copyfile(path, place)
+        for inner, _, names in os.walk(folder):  # whatever this user's umask is
+            os.chmod(inner, 0o755)
+            for name in names:
+                os.chmod(os.path.join(inner, name), 0o644)
+        yield folder
+
+
 def stranger_at_the_tool(case):
     """Another user's process finds the name among the sockets: it is shown out, and the trace is whole."""
+    with readable_copies(wire.__file__, wire.HEADER) as folder:
+        come_as_stranger(case, os.path.join(folder, os.path.relpath(HERE, ROOT)))
+
+
+def come_as_stranger(case, scripts):
     before = session_names()
     output, process = start(case, case.record_command([case.program("spin.c"), "600"]))
     try:
@@ -194,7 +218,7 @@ def stranger_at_the_tool(case):
         expect(names, "no session in /proc/net/unix")
         for name in names:  # others' sessions may have begun meanwhile: they are as closed
             for key in ("0" * 16, "f" * 16):
-                script = STRANGER.format(here=HERE, session=f"{name}:{key}")
+                script = STRANGER.format(here=scripts, session=f"{name}:{key}")
                 done = case.run(as_nobody(case, script))
                 expect(done.stdout == "answer None\n" or "refused" in done.stderr.lower(),
                        f"the tool answers a stranger: {done.stdout} {done.stderr}")
