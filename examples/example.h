@@ -10,7 +10,11 @@
 #include <stdlib.h>
 
 /* A function that the compiler neither inlines nor makes several of. */
+#ifdef __clang__
+#define TRACED __attribute__((noinline))
+#else
 #define TRACED __attribute__((noipa))
+#endif
 
 static inline void give_up(const struct calltap_diag *diag)
 {

@@ -178,11 +178,12 @@ void agent_release_wait(void)
 
 static int send_regions(void)
 {
-	struct {
+	union {
 		struct calltap_msg_regions message;
-		uint64_t words[2 * CALLTAP_REGIONS_MAX];
+		uint8_t bytes[sizeof(struct calltap_msg_regions) + 2 * CALLTAP_REGIONS_MAX * sizeof(uint64_t)];
 	} out;
 	uint32_t at = 0, left;
+	size_t size;
 	int ret;
 
 	do {
@@ -192,8 +193,9 @@ static int send_regions(void)
 			.count = left < CALLTAP_REGIONS_MAX ? left : CALLTAP_REGIONS_MAX,
 			.more = left > CALLTAP_REGIONS_MAX,
 		};
-		out.message.head.size = (uint32_t)(sizeof(out.message) + out.message.count * 2 * sizeof(out.words[0]));
-		memcpy(out.words, &probe_context.regions[at], out.message.count * 2 * sizeof(out.words[0]));
+		size = out.message.count * 2 * sizeof(out.message.words[0]);
+		out.message.head.size = (uint32_t)(sizeof(out.message) + size);
+		memcpy(out.message.words, &probe_context.regions[at], size);
 		at += out.message.count;
 		ret = agent_send(&out, out.message.head.size);
 	} while (!ret && out.message.more);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static inline void die(const char *what)
+static inline _Noreturn void die(const char *what)
 {
 	fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
 	exit(1);

@@ -115,14 +115,14 @@ int attached_begin(struct session *session, struct calltap_diag *diag)
 	return ret;
 }
 
-struct pointers {
+union pointers {
 	struct calltap_msg_pointers message;
-	struct calltap_pointer list[CALLTAP_POINTERS_MAX];
+	uint8_t bytes[sizeof(struct calltap_msg_pointers) + CALLTAP_POINTERS_MAX * sizeof(struct calltap_pointer)];
 };
 
-static int send_pointers(const struct process *process, struct pointers *out)
+static int send_pointers(const struct process *process, union pointers *out)
 {
-	size_t size = sizeof(out->message) + out->message.count * sizeof(out->list[0]);
+	size_t size = sizeof(out->message) + out->message.count * sizeof(out->message.pointers[0]);
 	int ret;
 
 	if (!out->message.count)
@@ -133,16 +133,17 @@ static int send_pointers(const struct process *process, struct pointers *out)
 	return ret;
 }
 
-static int add_pointer(const struct process *process, struct pointers *out, uint64_t address, uint32_t to,
+static int add_pointer(const struct process *process, union pointers *out, uint64_t address, uint32_t to,
 		       enum calltap_pointer_kind kind)
 {
-	out->list[out->message.count++] = (struct calltap_pointer){.address = address, .to = to, .kind = kind};
+	out->message.pointers[out->message.count++] =
+		(struct calltap_pointer){.address = address, .to = to, .kind = kind};
 	return out->message.count == CALLTAP_POINTERS_MAX ? send_pointers(process, out) : 0;
 }
 
 int attached_pointers(const struct process *process, int fd, uint64_t base)
 {
-	struct pointers out = {.message.base = base};
+	union pointers out = {.message.base = base};
 	bool fresh = !attached_is_open(process);
 	struct import_pointer *found;
 	size_t count;

@@ -140,18 +140,18 @@ static bool is_clear(const struct look *look)
 
 static int ask_apply(const struct process *process, const struct look *look, struct calltap_msg_apply_done *done)
 {
-	struct {
+	union {
 		struct calltap_msg_apply message;
-		uint64_t skips[CALLTAP_SKIPS_MAX];
+		uint8_t bytes[sizeof(struct calltap_msg_apply) + CALLTAP_SKIPS_MAX * sizeof(uint64_t)];
 	} out;
-	size_t size = sizeof(out.message) + look->skip_count * sizeof(out.skips[0]);
+	size_t size = sizeof(out.message) + look->skip_count * sizeof(out.message.skips[0]);
 
 	out.message = (struct calltap_msg_apply){
 		.head = {CALLTAP_MSG_APPLY, (uint32_t)size},
 		.flags = look->in_loader ? CALLTAP_APPLY_LEAVE_LOADER : 0,
 		.count = look->skip_count,
 	};
-	memcpy(out.skips, look->skips, look->skip_count * sizeof(out.skips[0]));
+	memcpy(out.message.skips, look->skips, look->skip_count * sizeof(out.message.skips[0]));
 	return attached_ask(process, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
 }
 

@@ -234,9 +234,9 @@ static int look_at(struct attach_stop *stop, struct look *look)
 /* All slots, then all thread pointers, in messages of bounded size. */
 static int send_release(const struct process *process, const struct look *look)
 {
-	struct {
+	union {
 		struct calltap_msg_release message;
-		uint64_t words[CALLTAP_RELEASE_MAX];
+		uint8_t bytes[sizeof(struct calltap_msg_release) + CALLTAP_RELEASE_MAX * sizeof(uint64_t)];
 	} out;
 	size_t slot = 0, thread = 0, size;
 	int ret;
@@ -245,11 +245,11 @@ static int send_release(const struct process *process, const struct look *look)
 		uint32_t n = 0, slots;
 
 		while (slot < look->count && n < CALLTAP_RELEASE_MAX)
-			out.words[n++] = look->slots[slot++];
+			out.message.words[n++] = look->slots[slot++];
 		slots = n;
 		while (thread < look->thread_count && n < CALLTAP_RELEASE_MAX)
-			out.words[n++] = look->threads[thread++].thread_pointer;
-		size = sizeof(out.message) + n * sizeof(out.words[0]);
+			out.message.words[n++] = look->threads[thread++].thread_pointer;
+		size = sizeof(out.message) + n * sizeof(out.message.words[0]);
 		out.message = (struct calltap_msg_release){
 			.head = {CALLTAP_MSG_RELEASE, (uint32_t)size},
 			.flags = slot < look->count || thread < look->thread_count ? CALLTAP_RELEASE_MORE : 0,

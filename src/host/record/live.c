@@ -94,9 +94,9 @@ bool live_can_be_told(const struct process *process)
 static int send_some(struct process *process, const struct target_map *map, bool on, const bool *choice, bool which,
 		     uint32_t *next)
 {
-	struct {
+	union {
 		struct calltap_msg_switch message;
-		uint32_t sites[CALLTAP_SWITCH_MAX];
+		uint8_t bytes[sizeof(struct calltap_msg_switch) + CALLTAP_SWITCH_MAX * sizeof(uint32_t)];
 	} out = {
 		.message = {.head = {CALLTAP_MSG_SWITCH, 0}, .plan_id = (uint64_t)(map - process->maps), .on = on},
 	};
@@ -106,11 +106,11 @@ static int send_some(struct process *process, const struct target_map *map, bool
 
 	for (i = *next; i < map->image->site_count && count < CALLTAP_SWITCH_MAX; i++)
 		if (choice[i] == which)
-			out.sites[count++] = i;
+			out.message.sites[count++] = i;
 	*next = i;
 	if (!count)
 		return 0;
-	size = sizeof(out.message) + count * sizeof(out.sites[0]);
+	size = sizeof(out.message) + count * sizeof(out.message.sites[0]);
 	out.message.head.size = (uint32_t)size;
 	out.message.count = count;
 	ret = channel_send(process->socket, &out, size, NULL, 0);

@@ -94,8 +94,7 @@ struct process {
 	uint32_t index;
 	uint64_t image_id;
 	struct calltap_file_process row;
-	char *exe; /* path of its program, NULL = not known */
-	struct calltap_msg_hello hello;
+	char *exe;	   /* path of its program, NULL = not known */
 	uint64_t asked_ns; /* when it was sent a CLOCK that it has not answered, 0 = it has */
 	bool greeted, dormant;
 	bool welcome;		  /* SETUP was sent */
@@ -132,6 +131,7 @@ struct process {
 	uint32_t map_count;
 	struct target_arena arenas[TARGET_ARENAS];
 	uint32_t arena_count;
+	struct calltap_msg_hello hello; /* last: its type ends with a path, which `exe` has */
 };
 
 #define CALIBRATE_MS	5 /* to know the rate of our own counter */

@@ -20,7 +20,11 @@
 struct shared *shared;
 const char *agent_path;
 
+#if defined(__clang__)
+#define TRACED __attribute__((noinline, patchable_function_entry(5)))
+#else
 #define TRACED __attribute__((noinline, noclone, patchable_function_entry(5)))
+#endif
 
 static void wait_while_parked(void)
 {

@@ -136,16 +136,14 @@ static void go_until(struct tool *tool, enum step last)
 
 static void lead_to(struct tool *tool, uint64_t plan, bool on)
 {
-	struct {
+	union {
 		struct calltap_msg_switch message;
-		uint32_t sites[5];
-	} out = {.message = {.head = {CALLTAP_MSG_SWITCH, sizeof(out.message) + sizeof(out.sites)},
-			     .plan_id = plan,
-			     .on = on,
-			     .count = 5},
-		 .sites = {0, 1, 2, 3, 4}};
+		uint8_t bytes[sizeof(struct calltap_msg_switch) + 5 * sizeof(uint32_t)];
+	} out = {.message = {.head = {CALLTAP_MSG_SWITCH, sizeof(out.bytes)}, .plan_id = plan, .on = on, .count = 5}};
 	const struct calltap_msg_switch_done *done;
 
+	for (uint32_t i = 0; i < 5; i++)
+		out.message.sites[i] = i;
 	tool_tell(tool, &out, NULL, 0);
 	done = tool_hear(tool, CALLTAP_MSG_SWITCH_DONE);
 	assert_int_equal(done->switched, 4);
@@ -445,9 +443,9 @@ static uint64_t hear_base(struct tool *tool)
 static void what_is_loaded_later_leads_to_the_agent(void **state)
 {
 	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)}, rescan = {CALLTAP_MSG_RESCAN, sizeof(rescan)};
-	struct {
+	union {
 		struct calltap_msg_pointers message;
-		struct calltap_pointer pointers[2];
+		uint8_t bytes[sizeof(struct calltap_msg_pointers) + 2 * sizeof(struct calltap_pointer)];
 	} out = {.message = {{CALLTAP_MSG_POINTERS, sizeof(out)}, 2, CALLTAP_POINTERS_FRESH, 0}};
 	uint64_t symbol = 0, word = 0, base, before, libcs;
 	struct tool tool;
@@ -474,9 +472,10 @@ static void what_is_loaded_later_leads_to_the_agent(void **state)
 	assert_true(base != 0);
 	before = word_at(&tool, base + symbol + 8);
 	out.message.base = base;
-	out.pointers[0] =
+	out.message.pointers[0] =
 		(struct calltap_pointer){base + symbol, CALLTAP_POINTER_DL_FIND_OBJECT, CALLTAP_POINTER_SYMBOL};
-	out.pointers[1] = (struct calltap_pointer){base + word, CALLTAP_POINTER_DL_FIND_OBJECT, CALLTAP_POINTER_WORD};
+	out.message.pointers[1] =
+		(struct calltap_pointer){base + word, CALLTAP_POINTER_DL_FIND_OBJECT, CALLTAP_POINTER_WORD};
 	tool_tell(&tool, &out, NULL, 0);
 	tool_tell(&tool, &go, NULL, 0);
 	tool_await(&tool);

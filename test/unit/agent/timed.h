@@ -9,13 +9,20 @@
 #include <probe/trigger.h>
 #include "support.h"
 
+/* A function that the compiler neither inlines nor makes several of. */
+#if defined(__clang__)
+#define TIMED_ALONE noinline
+#else
+#define TIMED_ALONE noinline, noclone, noipa
+#endif
+
 /* A function that is to be a site of code_length(CODE_USUAL) bytes. */
 #if defined(__x86_64__)
-#define TIMED_SITE __attribute__((noinline, noclone, noipa, patchable_function_entry(5)))
+#define TIMED_SITE __attribute__((TIMED_ALONE, patchable_function_entry(5)))
 #elif defined(__aarch64__)
-#define TIMED_SITE __attribute__((noinline, noclone, noipa, patchable_function_entry(1)))
+#define TIMED_SITE __attribute__((TIMED_ALONE, patchable_function_entry(1)))
 #else
-#define TIMED_SITE __attribute__((noinline, noclone, noipa, aligned(4), patchable_function_entry(4)))
+#define TIMED_SITE __attribute__((TIMED_ALONE, aligned(4), patchable_function_entry(4)))
 #endif
 
 struct timed_function {

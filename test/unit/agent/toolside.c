@@ -249,21 +249,18 @@ unsigned tool_hear_objects(struct tool *tool)
 
 void tool_send_pointers(struct tool *tool)
 {
-	struct {
-		struct calltap_msg_pointers message;
-		struct calltap_pointer pointers[4];
-	} out = {
-		.message = {.head = {CALLTAP_MSG_POINTERS, sizeof(out)}, .count = 4},
-		.pointers =
-			{
-				{(uint64_t)&words[0], CALLTAP_POINTER_LONGJMP, CALLTAP_POINTER_WORD},
-				{(uint64_t)&words[1], CALLTAP_POINTER_SIGALTSTACK, CALLTAP_POINTER_WORD},
-				{8, CALLTAP_POINTER_PRCTL, CALLTAP_POINTER_WORD}, /* nothing there */
-				{(uint64_t)&words[0] + 1, CALLTAP_POINTER_PRCTL,
-				 CALLTAP_POINTER_WORD}, /* not aligned */
-			},
+	const struct calltap_pointer pointers[4] = {
+		{(uint64_t)&words[0], CALLTAP_POINTER_LONGJMP, CALLTAP_POINTER_WORD},
+		{(uint64_t)&words[1], CALLTAP_POINTER_SIGALTSTACK, CALLTAP_POINTER_WORD},
+		{8, CALLTAP_POINTER_PRCTL, CALLTAP_POINTER_WORD},			/* nothing there */
+		{(uint64_t)&words[0] + 1, CALLTAP_POINTER_PRCTL, CALLTAP_POINTER_WORD}, /* not aligned */
 	};
+	union {
+		struct calltap_msg_pointers message;
+		uint8_t bytes[sizeof(struct calltap_msg_pointers) + sizeof(pointers)];
+	} out = {.message = {.head = {CALLTAP_MSG_POINTERS, sizeof(out)}, .count = 4}};
 
+	memcpy(out.message.pointers, pointers, sizeof(pointers));
 	tool_tell(tool, &out, NULL, 0);
 }
 
@@ -322,26 +319,26 @@ void tool_send_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_
 
 struct calltap_msg_apply_done tool_apply(struct tool *tool, uint32_t flags, uint64_t skip)
 {
-	struct {
+	union {
 		struct calltap_msg_apply message;
-		uint64_t skips[1];
-	} out = {.message = {.head = {CALLTAP_MSG_APPLY, sizeof(out.message) + (skip ? 8 : 0)},
+		uint8_t bytes[sizeof(struct calltap_msg_apply) + sizeof(skip)];
+	} out = {.message = {.head = {CALLTAP_MSG_APPLY, sizeof(out.message) + (skip ? sizeof(skip) : 0)},
 			     .flags = flags,
-			     .count = skip != 0},
-		 .skips = {skip}};
+			     .count = skip != 0}};
 
+	out.message.skips[0] = skip;
 	tool_tell(tool, &out, NULL, 0);
 	return *(struct calltap_msg_apply_done *)tool_hear(tool, CALLTAP_MSG_APPLY_DONE);
 }
 
 struct calltap_msg_released tool_release(struct tool *tool)
 {
-	struct {
+	union {
 		struct calltap_msg_release message;
-		uint64_t words[WORKERS + 1];
+		uint8_t bytes[sizeof(struct calltap_msg_release) + (WORKERS + 1) * sizeof(uint64_t)];
 	} out = {.message = {.head = {CALLTAP_MSG_RELEASE, sizeof(out)}, .thread_count = WORKERS + 1}};
 
-	memcpy(out.words, shared->pointers, sizeof(out.words));
+	memcpy(out.message.words, shared->pointers, (WORKERS + 1) * sizeof(uint64_t));
 	tool_tell(tool, &out, NULL, 0);
 	return *(struct calltap_msg_released *)tool_hear(tool, CALLTAP_MSG_RELEASED);
 }

@@ -33,8 +33,8 @@ struct tool {
 	char *arena_memory;
 	size_t arena_size;
 	uint64_t plan_moved; /* plans are of an object that would lie so far up */
-	struct calltap_msg_hello hello;
 	char message[CALLTAP_MSG_MAX];
+	struct calltap_msg_hello hello; /* last: its type ends with a path */
 };
 
 /* The process, and what it is told; only: without waiting until it has done so. */

@@ -18,11 +18,11 @@
 
 struct bench {
 	struct session session;
-	struct process process;
 	struct record_options options;
 	struct record_result result;
 	int target; /* the target's end of the process's socket */
 	char path[32];
+	struct process process; /* last: its own last member is a message with a path */
 };
 
 struct bench *bench_create(enum calltap_mode mode);

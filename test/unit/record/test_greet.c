@@ -12,14 +12,16 @@
 
 #include "support.h"
 
-struct hello {
+#define EXE_SIZE 16
+
+union hello {
 	struct calltap_msg_hello message;
-	char exe[16];
+	uint8_t bytes[sizeof(struct calltap_msg_hello) + EXE_SIZE];
 };
 
-static struct hello good_hello(const struct bench *bench)
+static union hello good_hello(const struct bench *bench)
 {
-	struct hello hello = {
+	union hello hello = {
 		.message =
 			{
 				.head = {CALLTAP_MSG_HELLO, sizeof(hello)},
@@ -31,9 +33,9 @@ static struct hello good_hello(const struct bench *bench)
 				.monotonic_ns = clock_now_ns(),
 				.image_id = 1,
 			},
-		.exe = "/bin/program",
 	};
 
+	strcpy(hello.message.exe, "/bin/program");
 	return hello;
 }
 
@@ -71,7 +73,7 @@ static void end(struct bench *bench)
 static void another_cpus_program_is_let_go(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
-	struct hello hello = good_hello(bench);
+	union hello hello = good_hello(bench);
 	struct calltap_msg_objects_end report = {{CALLTAP_MSG_OBJECTS_END, sizeof(report)}, 0, 0};
 	uint32_t answer;
 
@@ -88,10 +90,10 @@ static void another_cpus_program_is_let_go(void **state)
 static void a_path_has_an_end(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
-	struct hello hello = good_hello(bench);
+	union hello hello = good_hello(bench);
 	uint32_t answer;
 
-	memset(hello.exe, 'x', sizeof(hello.exe));
+	memset(hello.message.exe, 'x', EXE_SIZE);
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), -EPROTO);
 	hello.message.head.size = sizeof(hello.message);
 	assert_int_equal(say(bench, &hello, sizeof(hello.message), &answer), -EPROTO);
@@ -103,7 +105,7 @@ static void a_path_has_an_end(void **state)
 static void an_emulated_program_is_what_its_agent_says(void **state)
 {
 	struct bench *bench = emulated_bench();
-	struct hello hello = good_hello(bench);
+	union hello hello = good_hello(bench);
 	uint32_t answer;
 
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
@@ -117,7 +119,7 @@ static void an_emulated_program_is_what_its_agent_says(void **state)
 static void the_native_clock_is_not_asked_for(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
-	struct hello hello = good_hello(bench);
+	union hello hello = good_hello(bench);
 	struct calltap_msg_clock_told told = {{CALLTAP_MSG_CLOCK_TOLD, sizeof(told)}, 5, clock_now_ns()};
 	uint32_t answer;
 
@@ -131,7 +133,7 @@ static void the_native_clock_is_not_asked_for(void **state)
 static void only_answers_of_their_time_count(void **state)
 {
 	struct bench *bench = emulated_bench();
-	struct hello hello = good_hello(bench);
+	union hello hello = good_hello(bench);
 	struct calltap_msg_clock_told told = {{CALLTAP_MSG_CLOCK_TOLD, sizeof(told)}, 2000, 0};
 	const uint64_t times[] = {0, bench->session.began_ns - 1, UINT64_MAX};
 	uint32_t answer;
@@ -159,7 +161,7 @@ static void only_answers_of_their_time_count(void **state)
 static void a_threshold_waits_for_the_rate(void **state)
 {
 	struct bench *bench = emulated_bench();
-	struct hello hello = good_hello(bench);
+	union hello hello = good_hello(bench);
 	struct calltap_msg_clock_told told = {{CALLTAP_MSG_CLOCK_TOLD, sizeof(told)}, 0, 0};
 	uint64_t first = hello.message.monotonic_ns;
 	uint32_t answer;
@@ -183,7 +185,7 @@ static void a_threshold_waits_for_the_rate(void **state)
 static void the_rate_is_not_waited_for_for_ever(void **state)
 {
 	struct bench *bench = emulated_bench();
-	struct hello hello = good_hello(bench);
+	union hello hello = good_hello(bench);
 	struct calltap_msg_clock_told told = {{CALLTAP_MSG_CLOCK_TOLD, sizeof(told)}, 0, 0};
 	uint32_t answer;
 
@@ -202,7 +204,7 @@ static void the_rate_is_not_waited_for_for_ever(void **state)
 static void who_does_not_answer_is_passed_over(void **state)
 {
 	struct bench *bench = emulated_bench();
-	struct hello hello = good_hello(bench);
+	union hello hello = good_hello(bench);
 	struct process stopped = {.next = &bench->process, .began = true, .socket = -1, .asked_ns = 1};
 	uint32_t answer;
 
