@@ -50,11 +50,19 @@ def run(command, timeout, **more):
         return 124, f"{text}\nstopped after {timeout} s"
 
 
+def warns_only(folder):
+    """Whether a build that somebody has set up takes warnings for warnings."""
+    status, output = run(["meson", "introspect", folder, "--buildoptions"], 60)
+    return status != 0 or not any(option["name"] == "werror" and option["value"] for option in json.loads(output))
+
+
 def run_build(result, folder, *setup):
-    """Build in the folder, set up with these options; true if that worked."""
+    """Build in the folder, set up with these options, warnings as errors; true if that worked."""
     steps = []
     if not os.path.exists(os.path.join(folder, "build.ninja")):
-        steps.append(["meson", "setup", folder, ROOT, *setup])
+        steps.append(["meson", "setup", folder, ROOT, "-Dwerror=true", *setup])
+    elif warns_only(folder):
+        steps.append(["meson", "configure", folder, "-Dwerror=true"])
     steps.append(["ninja", "-C", folder])
     for step in steps:
         status, output = run(step, 600)
