@@ -13,7 +13,8 @@
 /* One run over any bytes.  A finding is a crash, a hang, a leak or abort(). */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* 1: what came first in the input was good, so that the rest was read.  main.c counts the files of which that is true. */
+/* 1: what came first in the input was good, so that the rest was read.  main.c counts the files of which that is true.
+ */
 extern unsigned fuzz_taken;
 
 /* A cursor over an input; past the end it yields zeros. */
