@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ GATES = ("layers", "sizes", "banned", "words", "names", "promises", "headers", "
 QUICK_GATES = tuple(gate for gate in GATES if gate != "tidy")  # the analyser is the slow one
 SHOWN = 40  # lines of a failure's output
 CPUS = [cpu for cpu in ("aarch64", "riscv64") if cpu != platform.machine()]  # those of scripts/cross.py
+COMPILERS, KINDS = ("gcc", "clang"), ("plain", "debug", "debugoptimized", "release", "minsize")  # of --builds
 SLOWER = 6  # an emulated test may take so many times as long
 # End-to-end cases of another CPU in a quick run.
 FEW = ["calls/*", "classes/*", "exceptions/*", "forks/*", "longjumps/*", "signals/*", "threads/*"]
@@ -56,7 +58,7 @@ def warns_only(folder):
     return status != 0 or not any(option["name"] == "werror" and option["value"] for option in json.loads(output))
 
 
-def run_build(result, folder, *setup):
+def run_build(result, folder, *setup, seconds=600, **more):
     """Build in the folder, set up with these options, warnings as errors; true if that worked."""
     steps = []
     if not os.path.exists(os.path.join(folder, "build.ninja")):
@@ -65,7 +67,7 @@ def run_build(result, folder, *setup):
         steps.append(["meson", "configure", folder, "-Dwerror=true"])
     steps.append(["ninja", "-C", folder])
     for step in steps:
-        status, output = run(step, 600)
+        status, output = run(step, seconds, **more)
         if status:
             result.add(" ".join(step[:2]), "fail", "\n".join(output.split("\n")[-SHOWN:]))  # where it stopped
             return False
@@ -158,6 +160,20 @@ def another(cpu):
     return group
 
 
+def of_kind(compiler, kind):
+    """The group of one compiler's build of one type: no warning, and an agent that is fit."""
+    def group(options):
+        result = Result()
+        folder = f"{options.build}-{compiler}-{kind}"
+        if not shutil.which(compiler):
+            result.add("build", "skip", f"{compiler} is not installed")
+        elif run_build(result, folder, f"--buildtype={kind}", env={**os.environ, "CC": compiler}, seconds=3600):
+            status, output = run([sys.executable, "test/lint/purity.py", "--build", folder], 600)
+            result.add("purity", {0: "pass", 77: "skip"}.get(status, "fail"), output.strip())
+        return result
+    return group
+
+
 def gates(options):
     """The scripts of test/lint, each fed its own violations first, then run over the tree."""
     result = Result()
@@ -191,13 +207,27 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one build per end-to-end program, no analyser, "
                         "of other CPUs but a few programs")
     parser.add_argument("--long", action="store_true", help="more builds and longer stress")
+    parser.add_argument("--load", nargs="?", type=int, const=20, metavar="ROUNDS", help="only the end-to-end cases that attach, "
+                        "steer, kill and let go, in copies on a busy machine, so many rounds (20)")
+    parser.add_argument("--builds", action="store_true", help="only build with each compiler in each of Meson's build types, "
+                        "and look at the agents")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build directory (default: build)")
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
 
+    if options.load:
+        result = build(options)
+        if result.failed:
+            show("build", result, 0)
+            return 1
+        command = [sys.executable, os.path.join(ROOT, "test", "e2e", "load.py"), "--build", options.build, str(options.load)]
+        return subprocess.run(command, check=False).returncode
     passed, failed, skipped = 0, 0, 0
     groups = [("build", build), ("unit + flow", meson_tests), ("end to end", end_to_end), ("gates", gates)]
-    for title, group in groups + [(cpu, another(cpu)) for cpu in CPUS]:
+    groups += [(cpu, another(cpu)) for cpu in CPUS]
+    if options.builds:
+        groups = [(f"{compiler} {kind}", of_kind(compiler, kind)) for compiler in COMPILERS for kind in KINDS]
+    for title, group in groups:
         started = time.monotonic()
         result = group(options)
         show(title, result, time.monotonic() - started)

@@ -79,7 +79,7 @@ def all_cases(arguments):
 def run_case(name, test, build, tool, arguments):
     """{'name', 'status', 'text'} of one case."""
     cpu = cpus.CPUS[arguments.cpu]
-    case = Case(name, tool, os.path.join(arguments.build, "e2e" if cpu.native else f"e2e-{cpu.name}"), cpu, build)
+    case = Case(name, tool, arguments.work or os.path.join(arguments.build, "e2e" if cpu.native else f"e2e-{cpu.name}"), cpu, build)
     status, text = "pass", ""
     CURRENT.processes = []
     try:
@@ -121,6 +121,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one build of each program")
     parser.add_argument("--long", action="store_true", help="every possible build")
     parser.add_argument("--keep", action="store_true", help="keep the folders of cases that passed")
+    parser.add_argument("--work", type=os.path.abspath, help="folder of the cases and their programs (default: in the build)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="cases at a time")
     parser.add_argument("--summary", help="write the results to this file as JSON")
     parser.add_argument("--list", action="store_true", help="only list the cases")
