@@ -331,6 +331,20 @@ int recording_check(struct recording *recording, int argc, char **argv, int end)
 	return 0;
 }
 
+static void tell_unread(const struct record_result *result)
+{
+	char more[48] = "";
+
+	if (!result->unread)
+		return;
+	if (result->unread > 1)
+		snprintf(more, sizeof(more), " (and %u more)", result->unread - 1);
+	fprintf(stderr,
+		"calltap: %s%s was deleted or replaced while a process has it mapped, and only root may read what is "
+		"mapped: nothing of it is in the trace; trace as root, or start the process anew\n",
+		result->unread_path, more);
+}
+
 void recording_tell_losses(const struct record_result *result)
 {
 	if (result->failed)
@@ -340,6 +354,7 @@ void recording_tell_losses(const struct record_result *result)
 		fprintf(stderr, "calltap: %llu %s not the file's again\n", (unsigned long long)result->left_over,
 			counted(result->left_over, "function of what runs on is switched off, but its bytes are",
 				"functions of what runs on are switched off, but their bytes are"));
+	tell_unread(result);
 	if (result->untraced)
 		fprintf(stderr,
 			"calltap: %llu %s not recorded: there was no buffer for their thread, or no memory "

@@ -73,6 +73,19 @@ static bool take(const char **at, char what)
 	return true;
 }
 
+/* What the kernel puts behind the name of a file that has lost it. */
+#define DELETED " (deleted)"
+
+bool space_cut_deleted(char *path)
+{
+	size_t length = strlen(path), cut = strlen(DELETED);
+
+	if (path[0] != '/' || length <= cut || strcmp(path + length - cut, DELETED) != 0)
+		return false;
+	path[length - cut] = 0;
+	return true;
+}
+
 /* By hand: a thousand threads have thousands of mappings, and may be stopped meanwhile. */
 static bool parse_map(struct map *map, const char *at)
 {
@@ -110,6 +123,7 @@ int space_parse(struct space *space, char *text, size_t size)
 {
 	char *rest = NULL;
 	size_t room = 0;
+	struct map *map;
 
 	*space = (struct space){.text = text, .size = size};
 	for (char *line = strtok_r(space->text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
@@ -122,8 +136,11 @@ int space_parse(struct space *space, char *text, size_t size)
 			}
 			space->maps = more;
 		}
-		if (parse_map(&space->maps[space->count], line))
-			space->count++;
+		if (!parse_map(&space->maps[space->count], line))
+			continue;
+		map = &space->maps[space->count++];
+		if (space_cut_deleted(line + (map->path - line)))
+			map->bits |= MAP_DELETED;
 	}
 	if (space->count)
 		return 0;
@@ -196,17 +213,55 @@ static int open_same(const char *path, const struct map *map)
 	return -ESTALE;
 }
 
-int space_open(pid_t alive, const struct map *map)
+/* The file's own name may end like that, too. */
+static int open_named(const char *root, const struct map *map)
 {
 	char path[4400];
-	int fd, as_we_see_it;
+	int fd, odd;
+
+	snprintf(path, sizeof(path), "%s%s", root, map->path);
+	fd = open_same(path, map);
+	if (fd >= 0 || !(map->bits & MAP_DELETED))
+		return fd;
+	snprintf(path, sizeof(path), "%s%s" DELETED, root, map->path);
+	odd = open_same(path, map);
+	return odd >= 0 ? odd : fd;
+}
+
+/* No name leads to the file: who may look through a mapping has it, and a program's own file its owner. */
+static int open_nameless(pid_t alive, const struct map *map)
+{
+	char path[80];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)alive, (unsigned long long)map->lo,
+		 (unsigned long long)map->hi);
+	fd = program_open(path);
+	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == map->inode)
+		return fd;
+	if (fd >= 0)
+		close(fd); /* another has been mapped there meanwhile */
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)alive);
+	return open_same(path, map);
+}
+
+int space_open(pid_t alive, const struct map *map)
+{
+	int inside, outside, nameless;
+	char root[32];
 
 	if (map->path[0] != '/')
 		return -ENOENT;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)alive, map->path);
-	fd = open_same(path, map);
-	if (fd >= 0)
-		return fd;
-	as_we_see_it = open_same(map->path, map); /* the process may have ended */
-	return as_we_see_it >= 0 || fd != -ESTALE ? as_we_see_it : fd;
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)alive);
+	inside = open_named(root, map);
+	if (inside >= 0)
+		return inside;
+	outside = open_named("", map); /* the process may have ended */
+	if (outside >= 0)
+		return outside;
+	nameless = open_nameless(alive, map);
+	if (nameless >= 0)
+		return nameless;
+	return inside == -ESTALE ? inside : outside;
 }

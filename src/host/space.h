@@ -13,14 +13,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum map_bits { MAP_READ = 1, MAP_WRITE = 2, MAP_EXEC = 4, MAP_PUBLIC = 8 };
+enum map_bits { MAP_READ = 1, MAP_WRITE = 2, MAP_EXEC = 4, MAP_PUBLIC = 8, MAP_DELETED = 16 };
 
 struct map {
 	uint64_t lo, hi, offset;
 	unsigned long inode;
 	unsigned major, minor;
 	unsigned bits;	  /* enum map_bits */
-	const char *path; /* "" = anonymous */
+	const char *path; /* "" = anonymous; of a file that was deleted or replaced, the one it had (MAP_DELETED) */
 };
 
 /* The mappings of a process, sorted. */
@@ -43,10 +43,16 @@ void space_free(struct space *space);
 /* The mapping that the address is in; NULL = none. */
 const struct map *space_find(const struct space *space, uint64_t address);
 
+/* Take " (deleted)" off a path that the kernel tells; true: it was there. */
+bool space_cut_deleted(char *path);
+
 /*
  * Open the mapping's file to read it, as the target sees it, which may be in
  * another root: the descriptor, or -errno.  Only the very file that is mapped
- * will do (-ESTALE: another one has its name now).
+ * will do.  One that was deleted or replaced is had through
+ * /proc/PID/map_files, which takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, or
+ * through /proc/PID/exe; else -ESTALE (another one has its name now) or
+ * -ENOENT.
  */
 int space_open(pid_t alive, const struct map *map) __attribute__((warn_unused_result));
 

@@ -41,6 +41,7 @@ import options
 import profiling
 import programs
 import refusals
+import replaced
 import serving
 import steer
 import tools
@@ -54,7 +55,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, serving, idle,
-           handlers, handled, instances, musl)
+           handlers, handled, instances, musl, replaced)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

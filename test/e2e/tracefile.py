@@ -78,6 +78,7 @@ class Trace:
         self.info, self.processes, self.threads, self.symbols, self.objects = {}, {}, {}, {}, {}
         self.end = None
         self.function_object = {}
+        self.lines = {}  # by function: (file, line)
         with open(path, "rb") as file:
             self.bytes = file.read()
         if len(self.bytes) < HEAD.size or self.bytes[:8] != b"CALLTAP\n":
@@ -124,6 +125,11 @@ class Trace:
                 function, owner, _, _, name = struct.unpack_from("<IIQII", data, 8 + 24 * number)
                 self.symbols[function] = text(data, 8 + 24 * count + name)
                 self.function_object[function] = owner
+        elif kind == LINES:
+            count, _ = struct.unpack_from("<II", data)
+            for number in range(count):
+                function, line, name = struct.unpack_from("<III", data, 8 + 12 * number)
+                self.lines[function] = (text(data, 8 + 12 * count + name), line)
         elif kind == THREAD:
             for offset in range(0, len(data) - 63, 64):
                 index, process, tid, _, name, start, _, lost, wait = struct.unpack_from("<IIII16sQQQQ", data, offset)

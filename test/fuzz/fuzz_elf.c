@@ -111,7 +111,7 @@ static void check_symbols(struct object *object)
 	}
 }
 
-static void look_up_lines(const struct object *object, const char *path)
+static void look_up_lines(const struct object *object, const char *path, int fd)
 {
 	const struct object_symbol *symbols;
 	size_t count = object_symbols(object, &symbols);
@@ -119,7 +119,7 @@ static void look_up_lines(const struct object *object, const char *path)
 	const char *file;
 	uint32_t line;
 
-	if (object_lines_open(&lines, path))
+	if (object_lines_open(&lines, path, fd))
 		return;
 	for (size_t i = 0; i < count && i < LINES_MAX; i++)
 		if (object_lines_find(lines, symbols[i].address, symbols[i].address + i % 8, &file, &line))
@@ -157,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_taken = 1;
 		check_sites(object, &(struct input){data, size});
 		check_symbols(object);
-		look_up_lines(object, path);
+		look_up_lines(object, path, fd);
 		object_no_sites_diag(object, &diag);
 		object_advise(object, advice);
 		fuzz_expect(strlen(advice) < OBJECT_ADVICE_MAX - 1, "advice has room");

@@ -279,6 +279,7 @@ struct libs {
 	struct attach_range *stays; /* code that is never unloaded */
 	size_t stays_count;
 	char *needed; /* names of the libraries that the program asks for, each with its NUL; an empty one ends them */
+	char *unread; /* path of the first whose file cannot be read, or NULL */
 	bool musl, old_musl, is_static;
 	struct attach_range libc; /* musl's code, and two functions of it */
 	uint64_t exit, thread_exit;

@@ -420,6 +420,8 @@ static int look_at_map(struct libs *libs, pid_t alive, const struct space *space
 	int fd = proc_open_map(alive, map), ret = 0;
 
 	if (fd < 0) {
+		if (!libs->unread && map->bits & MAP_EXEC && !strstr(map->path, "/memfd:"))
+			libs->unread = strdup(map->path);
 		/* An agent that we cannot read must not be joined by a second one. */
 		if (strstr(map->path, "libcalltap-agent"))
 			libs->agent = (struct attach_range){map->lo, map->hi};
@@ -459,6 +461,13 @@ int libs_refuse(const struct libs *libs, pid_t pid, struct calltap_diag *diag)
 			"process %d runs with a musl libc older than 1.1.22, whose setuid() waits for the agent's "
 			"thread; start it with a newer one",
 			(int)pid);
+	/* The loader or libc may be among them. */
+	if (libs->unread && (libs->is_static || !libs->load || !libs->errno_location))
+		return calltap_diag_set(
+			diag, -ENOTSUP,
+			"%.300s of process %d was deleted or replaced, and only root may read what is mapped; attach "
+			"as root, or start the process anew",
+			libs->unread, (int)pid);
 	if (libs->is_static)
 		return calltap_diag_set(
 			diag, -ENOTSUP,
@@ -484,5 +493,6 @@ void libs_free(struct libs *libs)
 	free(libs->specials);
 	free(libs->stays);
 	free(libs->needed);
+	free(libs->unread);
 	memset(libs, 0, sizeof(*libs));
 }

@@ -165,15 +165,8 @@ pid_t proc_inner_id(pid_t tid)
 
 int proc_open_map(pid_t alive, const struct map *map)
 {
-	char path[64];
 	int fd = space_open(alive, map);
 
-	if (fd >= 0 || map->path[0] != '/')
-		return fd < 0 ? -ENOENT : fd;
-	/* Deleted, or another has its name: root may open the very file. */
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", (int)alive, (unsigned long)map->lo,
-		 (unsigned long)map->hi);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -ENOENT : fd;
 }
 

@@ -6,7 +6,9 @@
  */
 #include <elfutils/libdwfl.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "object.h"
 
@@ -36,9 +38,10 @@ static const Dwfl_Callbacks callbacks = {
 	.section_address = dwfl_offline_section_address,
 };
 
-int object_lines_open(struct object_lines **out, const char *path)
+int object_lines_open(struct object_lines **out, const char *path, int fd)
 {
 	struct object_lines *lines = calloc(1, sizeof(*lines));
+	int own;
 
 	*out = NULL;
 	if (!lines)
@@ -49,7 +52,10 @@ int object_lines_open(struct object_lines **out, const char *path)
 		return -ENOMEM;
 	}
 	dwfl_report_begin(lines->dwfl);
-	lines->module = dwfl_report_offline(lines->dwfl, path, path, -1);
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	lines->module = own < 0 ? NULL : dwfl_report_offline(lines->dwfl, path, path, own);
+	if (own >= 0 && !lines->module)
+		close(own); /* else it is libdwfl's */
 	dwfl_report_end(lines->dwfl, NULL, NULL);
 	if (!lines->module || !dwfl_module_getelf(lines->module, &lines->bias)) {
 		object_lines_close(lines);

@@ -116,7 +116,9 @@ const struct object_symbol *object_symbol_around(const struct object *object, ui
 
 /* Source lines from DWARF (the file's own or its separate debug file). */
 struct object_lines;
-int object_lines_open(struct object_lines **out, const char *path) __attribute__((warn_unused_result));
+/* Of the open file fd, which stays its caller's; path: what it is or was called, for a debug file that lies beside it.
+ */
+int object_lines_open(struct object_lines **out, const char *path, int fd) __attribute__((warn_unused_result));
 void object_lines_close(struct object_lines *lines);
 /*
  * Source file and line of a function at an ELF address, whose own code begins

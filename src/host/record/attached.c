@@ -37,10 +37,15 @@ static int consider_maps(struct session *session, struct found *found, const str
 
 	for (size_t i = 0; !ret && i < space->count; i++) {
 		const struct map *map = &space->maps[i];
-		int fd = map->bits & MAP_EXEC ? space_open(session->options->pid, map) : -ENOENT;
+		int fd;
 
-		if (fd < 0)
-			continue; /* no file, or replaced: left alone */
+		if (!(map->bits & MAP_EXEC))
+			continue;
+		fd = space_open(session->options->pid, map);
+		if (fd < 0) {
+			unread_note(session, session->options->pid, space, map, fd);
+			continue;
+		}
 		ret = found_consider(found, session, fd, map->path, found->count != 0);
 		close(fd);
 	}
@@ -57,6 +62,7 @@ static int consider_program(struct session *session, struct found *found)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)session->options->pid);
 	length = readlink(path, exe, sizeof(exe) - 1);
 	exe[length < 0 ? 0 : length] = 0;
+	space_cut_deleted(exe);
 	session->program = strdup(exe);
 	if (!session->program)
 		return -ENOMEM;

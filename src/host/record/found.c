@@ -57,16 +57,22 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 	return 0;
 }
 
-static int unmatched(const struct found *found, const char *text, const char *program, bool attaches,
+static int unmatched(const struct found *found, const struct session *session, const char *text, const char *program,
 		     struct calltap_diag *diag)
 {
+	bool attaches = session->options->pid != 0;
 	const char *names[NEAR_MAX];
 	size_t n = filter_near_misses(text, found->objects, found->count, names, NEAR_MAX), at;
-	char near[300] = "";
+	char near[600] = "";
 
 	for (size_t i = 0; i < n; i++) {
 		at = strlen(near);
 		snprintf(near + at, sizeof(near) - at, "%s%s", i ? ", " : "; near: ", names[i]);
+	}
+	if (session->result->unread) {
+		at = strlen(near);
+		snprintf(near + at, sizeof(near) - at, "; %s was deleted or replaced, and only root may read it",
+			 session->result->unread_path);
 	}
 	return calltap_diag_set(diag, -ENODATA,
 				"no function that can be traced matches '%s'%s (see `calltap functions %s`; "
@@ -95,6 +101,8 @@ int found_check(const struct found *found, struct session *session, const char *
 					"addresses in; trace a build without it",
 					program, found->greedy);
 	if (!found->sites && !session->options->allow_no_sites) {
+		if (unread_diag(session, diag))
+			return -ENODATA;
 		object_no_sites_diag(found->objects[0], diag);
 		return -ENODATA;
 	}
@@ -102,10 +110,10 @@ int found_check(const struct found *found, struct session *session, const char *
 		return 0;
 	for (size_t i = 0; filter_set_item(session->options->filters, i, &text, &kind, &matches); i++)
 		if (!matches)
-			return unmatched(found, text, program, session->options->pid != 0, diag);
+			return unmatched(found, session, text, program, diag);
 	text = triggers_unmatched(session->options->triggers);
 	if (text)
-		return unmatched(found, text, program, session->options->pid != 0, diag);
+		return unmatched(found, session, text, program, diag);
 	if (!found->wanted)
 		return calltap_diag_set(diag, -ENODATA,
 					"the filters together leave no function to trace; loosen -l, -n or -g");

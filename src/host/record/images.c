@@ -2,8 +2,10 @@
  * Object files of a session (images.h).  Context: host.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "handlers.h"
 #include "images.h"
@@ -15,6 +17,8 @@
 static void image_destroy(struct image *image)
 {
 	object_close(image->object);
+	if (image->fd >= 0)
+		close(image->fd);
 	free(image->path);
 	for (uint32_t i = 0; i < image->variant_count; i++)
 		free(image->variants[i].sites);
@@ -74,6 +78,7 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	image->dev = st.st_dev;
 	image->ino = st.st_ino;
 	image->mtime = st.st_mtim;
+	image->fd = -1;
 	image->index = images->count++;
 	/* What cannot be read as an object is remembered as one without sites. */
 	if (!image->path || (library && object_is_plain_library(fd)) || object_open(&image->object, fd, path, NULL))
@@ -82,6 +87,9 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 		object_close(image->object);
 		image->object = NULL;
 	}
+	/* When its source lines are wanted, its name may be another file's; without a descriptor there are none. */
+	if (image->object)
+		image->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	image->next = images->first;
 	images->first = image;
 	*out = image;
@@ -439,9 +447,14 @@ static int write_lines(const struct image *image, struct trace_writer *writer, s
 int image_write_lines(const struct image *image, struct trace_writer *writer)
 {
 	struct object_lines *lines;
+	struct stat st;
 	int ret;
 
-	if (!image->site_count || object_lines_open(&lines, image->path))
+	if (!image->site_count || image->fd < 0 || fstat(image->fd, &st))
+		return 0;
+	if (st.st_mtim.tv_sec != image->mtime.tv_sec || st.st_mtim.tv_nsec != image->mtime.tv_nsec)
+		return 0; /* written over: what is in it now may be another program's */
+	if (object_lines_open(&lines, image->path, image->fd))
 		return 0;
 	ret = write_lines(image, writer, lines);
 	object_lines_close(lines);

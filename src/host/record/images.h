@@ -34,6 +34,7 @@ struct image {
 	ino_t ino;
 	struct timespec mtime;
 	char *path;
+	int fd;		       /* of the file, whatever has its name now; -1 = nothing is traced in it */
 	struct object *object; /* NULL: no ELF file, or not one to trace */
 	uint32_t index;	       /* object index in the trace */
 	bool decided;

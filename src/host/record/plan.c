@@ -30,8 +30,10 @@ static int image_at(struct session *session, struct process *process, const stru
 	fd = space_open(process->pid, map);
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 		return fd;
-	if (fd < 0)
+	if (fd < 0) {
+		unread_note(session, process->pid, space, map, fd);
 		return 0; /* the vdso; replaced or out of sight: left alone */
+	}
 	ret = images_get(image, &session->images, fd, map->path, true);
 	if (!ret && process->attached)
 		ret = attached_pointers(process, fd, object->base);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <host/files.h>
+#include <host/space.h>
 
 #include "handlers.h"
 #include "instances.h"
@@ -102,8 +103,10 @@ int process_write(struct session *session, struct process *process)
 	/* While it lives; once known it is kept, and no more than its length: there may be many processes. */
 	if (!process->exe) {
 		snprintf(link, sizeof(link), "/proc/%d/exe", (int)process->pid);
-		if (readlink(link, chunk.exe, sizeof(chunk.exe) - 1) > 0)
+		if (readlink(link, chunk.exe, sizeof(chunk.exe) - 1) > 0) {
+			space_cut_deleted(chunk.exe);
 			process->exe = strdup(chunk.exe);
+		}
 	} else {
 		snprintf(chunk.exe, sizeof(chunk.exe), "%s", process->exe);
 	}

@@ -467,6 +467,7 @@ static void tear_down(struct session *session)
 		process_destroy(session, process);
 	}
 	images_destroy(&session->images);
+	unread_clear(session);
 	handlers_destroy(session->images.handlers);
 	profile_sums_clear(&session->profile_ended);
 	record_encoder_destroy(session->encoder);

@@ -138,6 +138,7 @@ struct process {
 #define SESSION_SIGNALS 5 /* that the tool handles in its own way */
 
 struct remote;
+struct unread;
 
 struct session {
 	const struct record_options *options;
@@ -145,6 +146,7 @@ struct session {
 	pthread_mutex_t lock;	 /* by session_lock() */
 	pthread_mutex_t next;	 /* held by who gets it next */
 	pthread_cond_t answered; /* a SWITCH_DONE has come, or a target has ended */
+	struct unread *unread;	 /* objects whose files cannot be read */
 	uint64_t switched, switch_failed;
 	bool steering; /* somebody changes what is recorded, and waits for answers */
 	struct trace_writer *writer;
@@ -310,6 +312,14 @@ void steer_tracing(struct session *session, bool on);
 int steer_apply(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
 int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 void steer_end(struct session *session);
+
+/* unread.c: the file of a mapping of this process cannot be opened (space_open()); of each object it is told once. */
+struct map;
+struct space;
+void unread_note(struct session *session, pid_t pid, const struct space *space, const struct map *map, int error);
+/* The object that could not be read by the sentence that says so; false: all could be. */
+bool unread_diag(const struct session *session, struct calltap_diag *diag);
+void unread_clear(struct session *session);
 
 /* verify.c: compare the process' text with its files; the result's `verified` and `differing` tell. */
 void verify_text(struct session *session, const struct process *process);

@@ -5,6 +5,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "host/elf/advice.h"
 #include "host/elf/cpu.h"
@@ -164,9 +166,12 @@ static void lines(void **state)
 	const struct object_site *site;
 	const char *file;
 	uint32_t line;
+	int fd;
 
 	assert_non_null(object);
-	assert_int_equal(object_lines_open(&found, SELF), 0);
+	fd = open(SELF, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(object_lines_open(&found, "/a/name/that/is/gone", fd), 0);
+	close(fd);
 	site = site_of(object, "_Unwind_Anything");
 	assert_non_null(site);
 	assert_true(object_lines_find(found, site->function, site->address + site->code_off, &file, &line));
@@ -176,9 +181,11 @@ static void lines(void **state)
 	assert_false(object_lines_find(found, 0x10, 0x10, &file, &line));
 	assert_false(object_lines_find(found, UINT64_MAX, UINT64_MAX, &file, &line));
 	object_lines_close(found);
-	assert_true(object_lines_open(&found, "/nonexistent") < 0);
+	assert_true(object_lines_open(&found, SELF, -1) < 0);
 	assert_null(found);
-	assert_true(object_lines_open(&found, "/dev/null") < 0);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(object_lines_open(&found, SELF, fd) < 0);
+	close(fd);
 	object_close(object);
 }
 

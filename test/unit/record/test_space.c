@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -50,11 +51,11 @@ static void lines_are_found(void **state)
 	assert_int_equal(map->bits, MAP_READ | MAP_EXEC);
 	map = space_find(&space, 0x5000);
 	assert_non_null(map);
-	assert_string_equal(map->path, "/a/lib.so (deleted)");
+	assert_string_equal(map->path, "/a/lib.so");
 	assert_int_equal(map->major, 0x103);
 	assert_int_equal(map->offset, 0x1000);
 	assert_int_equal(map->inode, ULONG_MAX);
-	assert_int_equal(map->bits, MAP_READ);
+	assert_int_equal(map->bits, MAP_READ | MAP_DELETED);
 	assert_ptr_equal(space_find(&space, 0x1000), &space.maps[0]); /* an earlier one again */
 	space_free(&space);
 }
@@ -204,6 +205,94 @@ static void only_the_very_file_is_opened(void **state)
 	assert_int_equal(space_open(getpid(), &map), -ENOENT);
 }
 
+static void has_byte(int fd, char wanted)
+{
+	char byte = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, 0), 1);
+	assert_int_equal(byte, wanted);
+	close(fd);
+}
+
+static void write_file(const char *path, char byte)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &byte, 1), 1);
+	close(fd);
+}
+
+/* The file that is mapped there, as it has no other name. */
+static void look(void *memory, const char *path, bool may, char wanted)
+{
+	struct space space;
+	const struct map *map;
+	int fd;
+
+	assert_int_equal(space_read(&space, getpid()), 0);
+	map = space_find(&space, (uintptr_t)memory);
+	assert_non_null(map);
+	assert_string_equal(map->path, path);
+	fd = space_open(getpid(), map);
+	if (may)
+		has_byte(fd, wanted);
+	else
+		assert_true(fd == -ESTALE || fd == -ENOENT);
+	space_free(&space);
+}
+
+static bool may_use_map_files(const void *memory)
+{
+	char path[80];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (unsigned long)(uintptr_t)memory,
+		 (unsigned long)(uintptr_t)memory + 4096);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static void a_file_without_a_name_is_opened(void **state)
+{
+	char folder[] = "/tmp/calltap-test-XXXXXX", path[64], odd[80], other[64];
+	void *memory;
+	bool may;
+	int fd;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	snprintf(odd, sizeof(odd), "%s (deleted)", path);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	write_file(odd, 'o');
+	write_file(path, 'a');
+	write_file(other, 'b');
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	memory = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	assert_true(memory != MAP_FAILED);
+	may = may_use_map_files(memory);
+	look(memory, path, true, 'a');
+	assert_int_equal(rename(other, path), 0);
+	look(memory, path, may, 'a');
+	unlink(path);
+	look(memory, path, may, 'a');
+	munmap(memory, 4096);
+
+	/* Its name ends as the kernel's word does. */
+	fd = open(odd, O_RDONLY | O_CLOEXEC);
+	memory = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	assert_true(memory != MAP_FAILED);
+	look(memory, path, true, 'o');
+	munmap(memory, 4096);
+	unlink(odd);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +303,7 @@ int main(void)
 		cmocka_unit_test(no_lines_are_no_space),
 		cmocka_unit_test(a_copy_stands_alone),
 		cmocka_unit_test(only_the_very_file_is_opened),
+		cmocka_unit_test(a_file_without_a_name_is_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
