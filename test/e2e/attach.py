@@ -1,5 +1,6 @@
 """Attaching to programs that run, and leaving them as they were."""
 import os
+import random
 import re
 import signal
 import subprocess
@@ -12,6 +13,9 @@ from endings import finish
 from harness import Process, Skip, expect, stop
 from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost, until
 
+TRIES = 60
+LATEST = 0.06  # seconds from the tool's start to the end of the process
+ENDED = r"calltap: (process {0} has ended|there is no process {0}; .*|process {0} \(.*\) has ended and only waits for its parent)\n"
 WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time
 WARM = 3  # attachments after which nothing more may grow
 GROWTH_KB = 512
@@ -521,6 +525,29 @@ def static_unwinder(case):
         program.end()
 
 
+def ends_meanwhile(case):
+    """Whenever the process ends during an attach: it was traced until then, or its end is the reason that is told."""
+    case.need_native("attaching")
+    odd = random.Random(7)
+    wrong, early = [], 0
+    for number in range(TRIES):
+        with Program(case) as program:
+            tool = subprocess.Popen([case.tool, "attach", "-o", case.trace_path, str(program.pid)], cwd=case.folder,
+                                    env=case.environment(False), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.PIPE, text=True, start_new_session=True)
+            try:
+                time.sleep(odd.uniform(0, LATEST))
+                os.kill(program.pid, signal.SIGKILL if number % 2 else signal.SIGTERM)
+                said = tool.communicate(timeout=60)[1]
+            finally:
+                stop(tool)
+        early += tool.returncode != 0
+        if tool.returncode and not re.fullmatch(ENDED.format(program.pid), said):
+            wrong.append((tool.returncode, said))
+    expect(not wrong, f"{len(wrong)} of {TRIES} told another reason: {wrong[:5]}")
+    expect(early, "no process ended before it was traced")
+
+
 CASES = {"attach": attached}
 SINGLE = {
     "attach-interrupted": ended_by(signal.SIGINT),
@@ -536,6 +563,7 @@ SINGLE = {
     "attach-no-sites": no_sites,
     "attach-no-process": no_process,
     "attach-zombie": zombie,
+    "attach-ends-meanwhile": ends_meanwhile,
     "attach-static": static,
     "attach-stopped": stopped,
     "attach-debugged": under_a_debugger,

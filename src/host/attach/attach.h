@@ -20,7 +20,21 @@
 
 /* Whether the process can be attached to: 0, or the refusal in one sentence with its remedy. */
 int attach_check(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
-/* The same for attach_load(), to which it is all one whether the process is being traced by a calltap. */
+
+/* What a process ran at some time: a file, and the end of the stack that it was given; known: it was to be had. */
+struct attach_program {
+	uint64_t device, inode, stack;
+	bool known;
+};
+void attach_program_of(struct attach_program *program, pid_t pid);
+/*
+ * After a step of an attach has failed with this error and diag: if the process
+ * has ended since, ends just now, or runs another program, that was the cause,
+ * and diag says so.  Returns the error to go on with.
+ */
+int attach_explain(const struct attach_program *program, pid_t pid, int error, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* attach_check() for attach_load(), to which it is all one whether the process is being traced by a calltap. */
 int attach_check_load(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*

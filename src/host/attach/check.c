@@ -18,8 +18,11 @@
 
 #include "impl.h"
 
-#define KERNEL_THREAD 0x200000ul /* PF_KTHREAD of /proc/PID/stat's flags */
-#define TRACED_TRIES  10u
+#define KERNEL_THREAD  0x200000ul /* PF_KTHREAD of /proc/PID/stat's flags */
+#define ENDING_STEP_NS 5000000	  /* for one that is told to end to do so */
+#define ENDING_STEPS   20u
+#define LAST_STEPS     400u
+#define TRACED_TRIES   10u
 
 /* The name of its program, for sentences. */
 static void name_of(pid_t pid, char *name, size_t size)
@@ -262,6 +265,41 @@ int attach_check(pid_t pid, struct calltap_diag *diag)
 	return calltap_diag_set(diag, -EBUSY,
 				"process %d (%s) is being traced by another calltap; 'calltap detach %d' ends that",
 				(int)pid, name, (int)pid);
+}
+
+void attach_program_of(struct attach_program *program, pid_t pid)
+{
+	char path[64], text[1024] = "", *end;
+	struct stat st;
+
+	*program = (struct attach_program){0};
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (stat(path, &st) || proc_text(pid, "stat", text, sizeof(text)))
+		return;
+	end = strrchr(text, ')'); /* its name may hold anything; 28 is the end of its stack */
+	for (int i = 2; end && i < 28; i++)
+		end = strchr(end + 1, ' ');
+	*program = (struct attach_program){st.st_dev, st.st_ino, end ? strtoull(end, NULL, 10) : 0, true};
+}
+
+int attach_explain(const struct attach_program *program, pid_t pid, int error, struct calltap_diag *diag)
+{
+	const struct timespec pause = {0, ENDING_STEP_NS};
+	struct attach_program now;
+
+	if (!error || !program->known)
+		return error;
+	/* On a busy machine the initial thread has ended long before the last. */
+	for (unsigned i = 0; proc_alive(pid) && i < (proc_alive(pid) == pid ? ENDING_STEPS : LAST_STEPS); i++)
+		nanosleep(&pause, NULL);
+	if (!proc_alive(pid))
+		return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)pid);
+	attach_program_of(&now, pid);
+	if (now.known && (now.device != program->device || now.inode != program->inode || now.stack != program->stack))
+		return calltap_diag_set(diag, -EAGAIN,
+					"process %d has executed another program meanwhile; attach to it again",
+					(int)pid);
+	return error;
 }
 
 struct socket_wish {

@@ -469,6 +469,10 @@ int attach_load(pid_t pid, const char *library, uint32_t patience_ms, struct att
 {
 	const struct attach_options options = {
 		.size = sizeof(options), .agent_path = library, .session = "", .patience_ms = patience_ms};
+	struct attach_program program;
+	int ret;
 
-	return bring_in(pid, &options, true, result, diag);
+	attach_program_of(&program, pid);
+	ret = bring_in(pid, &options, true, result, diag);
+	return attach_explain(&program, pid, ret, diag);
 }

@@ -12,6 +12,8 @@
 
 #include "impl.h"
 
+#define EXITING 0x4ul /* PF_EXITING of /proc/PID/stat's flags */
+
 int proc_text(pid_t pid, const char *name, char *text, size_t size)
 {
 	char path[64];
@@ -129,11 +131,13 @@ int proc_threads(pid_t pid, pid_t **tids, size_t *count)
 	return *count ? 0 : -ESRCH;
 }
 
+/* Or is about to: it has lost its memory, or will in a moment, whatever its state is called. */
 static bool has_ended(pid_t tid)
 {
-	char state = proc_state(tid, NULL);
+	unsigned long flags = 0;
+	char state = proc_state(tid, &flags);
 
-	return !state || state == 'Z' || state == 'X';
+	return !state || state == 'Z' || state == 'X' || flags & EXITING;
 }
 
 pid_t proc_alive(pid_t pid)

@@ -103,6 +103,9 @@ int found_check(const struct found *found, struct session *session, const char *
 	if (!found->sites && !session->options->allow_no_sites) {
 		if (unread_diag(session, diag))
 			return -ENODATA;
+		if (!found->count) /* as of a process that has just ended */
+			return calltap_diag_set(diag, -ENODATA,
+						"no file that the process runs can be read; attach to it as root");
 		object_no_sites_diag(found->objects[0], diag);
 		return -ENODATA;
 	}

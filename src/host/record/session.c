@@ -516,9 +516,12 @@ int record_run(const struct record_options *options, struct record_result *resul
 		.command_fd = -1,
 		.buffers = -1,
 	};
+	struct attach_program program = {0};
 	int ret;
 
 	memset(result, 0, sizeof(*result));
+	if (options->pid)
+		attach_program_of(&program, options->pid);
 	pthread_mutex_init(&session.lock, NULL);
 	pthread_mutex_init(&session.next, NULL);
 	pthread_mutex_init(&session.snapshot_lock, NULL);
@@ -526,6 +529,8 @@ int record_run(const struct record_options *options, struct record_result *resul
 	ret = prepare(&session, diag);
 	if (!ret)
 		ret = run(&session, diag);
+	if (!result->attached && !result->ours)
+		ret = attach_explain(&program, options->pid, ret, diag);
 	tear_down(&session);
 	return ret;
 }
