@@ -345,7 +345,27 @@ static void tell_unread(const struct record_result *result)
 		result->unread_path, more);
 }
 
-void recording_tell_losses(const struct record_result *result)
+static void tell_relatives(const struct record_result *result, pid_t pid)
+{
+	if (result->children == 1)
+		fprintf(stderr,
+			"calltap: process %d has a child that runs %s as well: attach to that (calltap attach %d)\n",
+			(int)pid, result->child_name, (int)result->child);
+	else if (result->children)
+		fprintf(stderr,
+			"calltap: process %d has %u children that run %s as well: attach to those (calltap attach "
+			"%d)\n",
+			(int)pid, result->children, result->child_name, (int)result->child);
+	if (result->strangers)
+		fprintf(stderr,
+			"calltap: %u processes (%s, %d%s) are not in the trace, for they were started without the "
+			"environment that brings the agent in; have LD_PRELOAD and CALLTAP_SESSION handed on to them, "
+			"or attach to them\n",
+			result->strangers, result->stranger_name, (int)result->stranger,
+			result->strangers > 1 ? ", ..." : "");
+}
+
+void recording_tell_losses(const struct record_result *result, pid_t pid)
 {
 	if (result->failed)
 		fprintf(stderr, "calltap: %llu functions were left alone: their bytes were not what the file says\n",
@@ -355,6 +375,7 @@ void recording_tell_losses(const struct record_result *result)
 			counted(result->left_over, "function of what runs on is switched off, but its bytes are",
 				"functions of what runs on are switched off, but their bytes are"));
 	tell_unread(result);
+	tell_relatives(result, pid);
 	if (result->untraced)
 		fprintf(stderr,
 			"calltap: %llu %s not recorded: there was no buffer for their thread, or no memory "
@@ -407,7 +428,7 @@ void recording_summarize(const struct recording *recording, const struct record_
 
 	if (recording->quiet || !result->ran)
 		return;
-	recording_tell_losses(result);
+	recording_tell_losses(result, options->pid);
 	if (!options->verbose && !isatty(STDERR_FILENO))
 		return;
 	fprintf(stderr, "calltap: %llu %s of %u %s in %u %s, %s in %s", (unsigned long long)result->records,

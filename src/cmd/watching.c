@@ -130,7 +130,7 @@ int watching_finish(struct watching *watching)
 	if (watching->ret)
 		calltap_diag_print(&watching->diag, stderr);
 	if (watching->result.ran)
-		recording_tell_losses(&watching->result);
+		recording_tell_losses(&watching->result, watching->recording.settings.options.pid);
 	if (watching->result.left && !watching->recording.settings.options.pid)
 		fprintf(stderr, "calltap: %s runs on, untraced\n", watching->what);
 	return exit_status(watching);

@@ -25,6 +25,7 @@ import cpus
 import emulators
 import endings
 import environment
+import family
 import faults
 import flight
 import handled
@@ -55,7 +56,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, serving, idle,
-           handlers, handled, instances, musl, replaced)
+           handlers, handled, instances, musl, replaced, family)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

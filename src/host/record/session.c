@@ -166,7 +166,7 @@ static void serve(struct session *session)
 	bool more = true, passed = false, told = !session->options->begun;
 
 	while (more && !is_over(session)) {
-		int n = epoll_wait(session->epoll, events, EVENTS, patience_ms(session));
+		int n = epoll_wait(session->epoll, events, EVENTS, family_due_ms(session, patience_ms(session)));
 
 		if ((signals_ask_end() || __atomic_load_n(&session->end_asked, __ATOMIC_ACQUIRE)) && !passed &&
 		    session->command) {
@@ -183,6 +183,7 @@ static void serve(struct session *session)
 			reap_command(session);
 		}
 		session_unlock(session);
+		family_look(session);
 		if (!told && session->traced_ns && more)
 			session->options->begun(session->options->begun_ctx);
 		told |= session->traced_ns != 0;
@@ -410,6 +411,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	if (ret)
 		return ret;
 	live_attach(session);
+	family_begin(session);
 	serve(session);
 	targets_let_go(session);
 	if (session->options->ending)
@@ -432,6 +434,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 		session_diagnose(session, "no process told the rate of its clock (one in a time namespace cannot): "
 					  "the trace's times are ticks, not nanoseconds");
 	ret = describe_end(session);
+	family_hint(session);
 	result->left = session->command != 0;
 	result->threads = session->thread_count;
 	result->processes = session->process_count;
@@ -468,6 +471,7 @@ static void tear_down(struct session *session)
 	}
 	images_destroy(&session->images);
 	unread_clear(session);
+	family_end(session);
 	handlers_destroy(session->images.handlers);
 	profile_sums_clear(&session->profile_ended);
 	record_encoder_destroy(session->encoder);

@@ -139,6 +139,7 @@ struct process {
 
 struct remote;
 struct unread;
+struct family;
 
 struct session {
 	const struct record_options *options;
@@ -146,7 +147,11 @@ struct session {
 	pthread_mutex_t lock;	 /* by session_lock() */
 	pthread_mutex_t next;	 /* held by who gets it next */
 	pthread_cond_t answered; /* a SWITCH_DONE has come, or a target has ended */
-	struct unread *unread;	 /* objects whose files cannot be read */
+	struct family *family;	 /* attached: processes as they were then; a command's: those that are not followed */
+	uint64_t family_look_ns; /* when they are looked for again */
+	uint64_t family_gap_ns;
+	uint32_t family_seen;  /* process_count then */
+	struct unread *unread; /* objects whose files cannot be read */
 	uint64_t switched, switch_failed;
 	bool steering; /* somebody changes what is recorded, and waits for answers */
 	struct trace_writer *writer;
@@ -312,6 +317,15 @@ void steer_tracing(struct session *session, bool on);
 int steer_apply(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
 int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 void steer_end(struct session *session);
+
+/* family.c: relatives of the session's processes that it does not follow; the result's `children`, `strangers` tell. */
+void family_begin(struct session *session);
+void family_end(struct session *session);
+/* Little was recorded of the process that was attached to: others may do its work. */
+void family_hint(struct session *session);
+/* Now and then, without the lock; for how long to wait for other things meanwhile. */
+void family_look(struct session *session);
+int family_due_ms(const struct session *session, int at_most) __attribute__((warn_unused_result));
 
 /* unread.c: the file of a mapping of this process cannot be opened (space_open()); of each object it is told once. */
 struct map;

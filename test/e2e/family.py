@@ -1,0 +1,87 @@
+"""Processes beside those that are recorded: they are not in the trace, and that is told."""
+import re
+
+from harness import expect
+from steering import Program
+
+
+class Master(Program):
+    """test/prog/master.c"""
+
+    def __init__(self, case, count):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("master.c"), "forks", str(count)])
+
+
+def attach_for(case, program, *options):
+    done = case.run([case.tool, "attach", "--duration", "700ms", "-o", case.trace_path, *options, str(program.pid)])
+    expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
+    return done.stderr
+
+
+def children(case):
+    """A master that sleeps: who works is named."""
+    case.need_native("attaching")
+    with Master(case, 2) as program:
+        said = attach_for(case, program)
+        found = re.fullmatch(rf"calltap: process {program.pid} has 2 children that run master as well: attach to those "
+                             r"\(calltap attach (\d+)\)\n", said)
+        expect(found, f"it said {said!r}")
+        with open(f"/proc/{found[1]}/stat", encoding="utf-8") as file:
+            expect(int(file.read().rpartition(")")[2].split()[1]) == program.pid, f"{found[1]} is no child")
+        program.end()
+
+
+def one_child(case):
+    case.need_native("attaching")
+    with Master(case, 1) as program:
+        said = attach_for(case, program)
+        expect(f"process {program.pid} has a child that runs master as well: attach to that" in said, f"it said {said!r}")
+        program.end()
+
+
+def no_children(case):
+    """Nobody else does its work, or it does it itself: there is nothing to say."""
+    case.need_native("attaching")
+    with Master(case, 0) as program:
+        said = attach_for(case, program)
+        expect(not said, f"it said {said!r}")
+        program.end()
+    with Program(case) as program:
+        said = attach_for(case, program)
+        expect("children" not in said and "child" not in said, f"it said {said!r}")
+        program.end()
+
+
+def spawned(case):
+    """Started with an environment of their own, the children are not followed: told in the end."""
+    case.need_native("looking at what a program executes")
+    outcome = case.record([case.program("master.c"), "spawns", "3"], log=False)
+    expect(outcome.status == 42, f"status {outcome.status}: {outcome.stderr!r}")
+    expect(re.search(r"calltap: 3 processes \(master, \d+, \.\.\.\) are not in the trace, for they were started without the "
+                     r"environment", outcome.stderr), f"it said {outcome.stderr!r}")
+
+
+def itself(case):
+    """The command goes on as a program without the environment."""
+    case.need_native("looking at what a program executes")
+    outcome = case.record(["env", "-i", case.program("master.c"), "works"], ["--allow-no-sites"], log=False)
+    expect(re.search(r"calltap: 1 processes \(master, \d+\) are not in the trace", outcome.stderr), f"it said {outcome.stderr!r}")
+
+
+def handed_on(case):
+    """With the program's environment they are in the trace, and there is nothing to say."""
+    case.need_native("looking at what a program executes")
+    outcome = case.record([case.program("master.c"), "hands", "3"], log=False)
+    expect(outcome.status == 42 and "not in the trace" not in outcome.stderr, f"{outcome.status}: {outcome.stderr!r}")
+    expect(len(case.trace().processes) == 4, f"processes: {case.trace().processes}")
+
+
+CASES = {}
+SINGLE = {
+    "family-attached-children": children,
+    "family-attached-child": one_child,
+    "family-attached-alone": no_children,
+    "family-spawned": spawned,
+    "family-executes": itself,
+    "family-handed-on": handed_on,
+}
