@@ -23,7 +23,7 @@ SHORT = {
     "entry-fails": ("the agent does not start", 5, 2), "entry-exits": ("has ended", 5, 2),
     "greeted-garbage": (NONSENSE, 5, 2), "plan-garbage": (NONSENSE, 5, 2), "plan-short": (NONSENSE, 5, 2),
     "apply-garbage": (UNTRACED, 5, 2), "apply-short": (UNTRACED, 5, 2), "apply-hangup": (UNTRACED, 5, 2),
-    "apply-fault": (UNTRACED, 5, 2), "apply-exits": (UNTRACED, 5, 2), "apply-again": (MOVING, 10, 2),
+    "apply-fault": (UNTRACED, 5, 2), "apply-exits": ("has ended", 5, 2), "apply-again": (MOVING, 10, 2),
     "apply-stale": (MOVING, 20, 2), "apply-odd": (UNTRACED, 5, 2), "apply-talks": (UNTRACED, 15, 2),
     "apply-stops": (UNTRACED, 15, 2), "leftovers-regions": ("", 15, 0), "detach-garbage": (NONSENSE, 5, 1),
     "release-talks": (IDLE, 15, 1), "release-garbage": (IDLE, 5, 1), "release-exits": ("", 5, 0),
