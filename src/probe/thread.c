@@ -27,7 +27,8 @@ _Static_assert(offsetof(struct probe_context, enabled) == PC_ENABLED, "handlers.
 #define DEPTH_MAX     1024     /* bytes of stack that slow paths take at the most */
 #define CLAIM_WAIT_NS 2000000u /* block mode: how long a new thread waits for a ring at a time */
 #define CLAIM_WAITS   250
-#define CLAIM_RETRY   1024 /* calls between tries of a thread that got none */
+#define CLAIM_RETRY   1024u /* calls between tries of a thread that got none */
+#define CLAIM_ARENAS  16    /* attach_try: above these bits, how many arenas there were then */
 
 /* span 0 sends every record to the slow path; the cursor is shared rubbish. */
 struct ring_writer probe_writer_none;
@@ -163,6 +164,30 @@ static uint32_t *try_place(struct probe_thread *thread, unsigned set)
 	return set ? &thread->further[set - 1].attach_try : &thread->attach_try;
 }
 
+/* A thread that got no ring does not look for one at each call; but at once when there is another arena. */
+static void put_off(uint32_t *attach_try, uint32_t arenas)
+{
+	*attach_try = arenas << CLAIM_ARENAS | CLAIM_RETRY;
+}
+
+static bool is_put_off(uint32_t *attach_try, const struct probe_set *set)
+{
+	uint32_t left = *attach_try & ((1u << CLAIM_ARENAS) - 1);
+
+	if (!left || *attach_try >> CLAIM_ARENAS != __atomic_load_n(&set->arena_count, __ATOMIC_RELAXED))
+		return false;
+	--*attach_try;
+	return true;
+}
+
+/* Half of the last arena is taken: the tool is to send more before there is none for the next thread. */
+static bool is_scarce(const struct probe_set *set, uint32_t place)
+{
+	uint32_t last = place / CALLTAP_ARENA_RINGS;
+
+	return last + 1 == set->arena_count && place % CALLTAP_ARENA_RINGS >= set->arenas[last]->ring_count / 2;
+}
+
 /* The thread gets the ring, which nobody else has: it was claimed. */
 static void settle_in(struct probe_thread *thread, unsigned index, uint32_t place, int tid)
 {
@@ -190,6 +215,8 @@ static bool attach_any(struct probe_thread *thread, unsigned index, int tid, boo
 	    !claim_any(set, tid, false, true, &place))
 		return false;
 	settle_in(thread, index, place, tid);
+	if (is_scarce(set, place) && !probe_context.shared.quiet)
+		ring_bell(probe_context.shared.board);
 	return true;
 }
 
@@ -251,6 +278,8 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 {
 	struct probe_set *set = set_at(index);
 	struct calltap_arena *arena = set->arenas[0];
+	/* Before the rings are looked at: what comes meanwhile is new. */
+	uint32_t arenas = __atomic_load_n(&set->arena_count, __ATOMIC_ACQUIRE);
 	int tid = sys_gettid(), waits = 0;
 
 	/* vfork's child runs on its parent's thread block: a ring it took would be claimed under an id that ends. */
@@ -270,7 +299,7 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 	}
 	if (waits > CLAIM_WAITS)
 		set->claim_vain = set->arena_count;
-	*try_place(thread, index) = CLAIM_RETRY;
+	put_off(try_place(thread, index), arenas);
 	return false;
 }
 
@@ -278,6 +307,7 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 static bool attach_quietly(struct probe_thread *thread, unsigned index)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
+	uint32_t arenas = __atomic_load_n(&set_at(index)->arena_count, __ATOMIC_ACQUIRE);
 	const char *pointer = __builtin_thread_pointer();
 
 	if (!wiped->alive) /* a forked child, which cannot call the tool */
@@ -285,7 +315,7 @@ static bool attach_quietly(struct probe_thread *thread, unsigned index)
 	else if (probe_context.enabled && probe_context.tid_offset &&
 		 attach_any(thread, index, *(const int *)(pointer + probe_context.tid_offset), false))
 		return true;
-	*try_place(thread, index) = CLAIM_RETRY;
+	put_off(try_place(thread, index), arenas);
 	return false;
 }
 
@@ -297,10 +327,8 @@ bool probe_thread_attach(struct probe_thread *thread)
 
 	if (thread->writer->ring && wiped->alive)
 		return true;
-	if (thread->attach_try) {
-		thread->attach_try--;
+	if (is_put_off(&thread->attach_try, &wiped->sets[0]))
 		return false;
-	}
 	if (!probe_calls_begin(&signals))
 		return attach_quietly(thread, 0);
 	if (!wiped->alive)
@@ -333,10 +361,8 @@ bool probe_set_attach(struct probe_thread *thread, unsigned set)
 		return false;
 	if (share->generation == on && share->writer->ring)
 		return true;
-	if (share->generation == on && share->attach_try) {
-		share->attach_try--;
+	if (share->generation == on && is_put_off(&share->attach_try, set_at(set)))
 		return false;
-	}
 	if (!probe_calls_begin(&signals)) {
 		leave_ended(share, on);
 		return attach_quietly(thread, set);

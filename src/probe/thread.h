@@ -59,7 +59,7 @@ struct probe_thread {
 	uint64_t tree;		       /* slot of the -g root we are in, 0 = none */
 	struct probe_stack *signal;    /* the stack that its handlers run on, NULL = none */
 	uint32_t depth;		       /* open frames that were entered while there was a depth limit */
-	uint32_t attach_try;	       /* claims that found no ring, for backing off */
+	uint32_t attach_try;	       /* until when it does not look for a ring again (put_off()) */
 	uint32_t switches;	       /* changes of `stack` */
 	uint32_t opening;	       /* a sub-buffer is being opened where signals cannot be blocked */
 	struct probe_share further[PROBE_SETS - 1]; /* of set 1 and on */

@@ -22,6 +22,7 @@ import traceback
 import attach
 import builds
 import cpus
+import crowds
 import emulators
 import endings
 import environment
@@ -56,7 +57,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, steer, trust, flight, profiling, watch, triggers, liars, serving, idle,
-           handlers, handled, instances, musl, replaced, family)
+           handlers, handled, instances, crowds, musl, replaced, family)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -222,13 +222,14 @@ int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, s
 	return (int)count;
 }
 
-int attached_ask(const struct process *process, const void *message, size_t size, uint32_t answer_type, void *answer,
-		 size_t answer_size)
+int attached_ask(struct session *session, const struct process *process, const void *message, size_t size,
+		 uint32_t answer_type, void *answer, size_t answer_size)
 {
 	struct pollfd poll_fd = {.fd = process->socket, .events = POLLIN};
 	uint64_t until = clock_now_ns() + ANSWER_NS;
 	union {
 		struct calltap_msg head;
+		struct calltap_msg_fault fault;
 		char bytes[CALLTAP_MSG_MAX];
 	} in;
 	int ret = message ? channel_send(process->socket, message, size, NULL, 0) : 0;
@@ -251,6 +252,12 @@ int attached_ask(const struct process *process, const void *message, size_t size
 		if (in.head.type == answer_type && (size_t)ret == answer_size) {
 			memcpy(answer, &in, answer_size);
 			return 0;
+		}
+		/* That it has no room for more rings, maybe: it goes on, or ends the connection. */
+		if (in.head.type == CALLTAP_MSG_FAULT && (size_t)ret == sizeof(in.fault)) {
+			process_tell_fault(session, process, &in.fault);
+			ret = 0;
+			continue;
 		}
 		/* What it said before it got our question.  Its regions are found in its memory (attached_release.c).
 		 */

@@ -138,7 +138,8 @@ static bool is_clear(const struct look *look)
 	return !look->skip_count && !look->in_loader;
 }
 
-static int ask_apply(const struct process *process, const struct look *look, struct calltap_msg_apply_done *done)
+static int ask_apply(struct session *session, const struct process *process, const struct look *look,
+		     struct calltap_msg_apply_done *done)
 {
 	union {
 		struct calltap_msg_apply message;
@@ -152,7 +153,7 @@ static int ask_apply(const struct process *process, const struct look *look, str
 		.count = look->skip_count,
 	};
 	memcpy(out.message.skips, look->skips, look->skip_count * sizeof(out.message.skips[0]));
-	return attached_ask(process, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
+	return attached_ask(session, process, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
 }
 
 /* Stopped once; *done tells whether that was enough. */
@@ -181,12 +182,15 @@ static int try_once(struct session *session, struct process *process, struct loo
 	}
 	if (!ret)
 		ret = look_at(stop, look);
+	/* Those that came since the arenas were sent: none comes now. */
+	if (!ret)
+		ret = rings_prepare(session, process, (uint32_t)threads);
 	if (!ret && !look->too_many && (is_clear(look) || last)) {
 		if (attach_slack_restore(stop, &process->littered) < 0)
 			session_diagnose(session, "process %d keeps bytes behind its code that brought the agent in",
 					 (int)process->pid);
 		ticks = timing_now(session).ticks;
-		ret = ask_apply(process, look, done);
+		ret = ask_apply(session, process, look, done);
 		if (!ret && !done->error && attach_copy(stop, &stacks, NULL))
 			stacks = NULL; /* then the trace begins without them */
 	}
@@ -226,6 +230,9 @@ int attached_apply(struct session *session, struct process *process)
 	int ret = find_insides(process, &insides);
 
 	process->given_up_before = session->result->stops_given_up;
+	/* So that each thread has a ring when its first call comes. */
+	if (!ret)
+		ret = rings_prepare(session, process, rings_threads(process));
 	if (attach_ahead_read(&look.ahead, process->pid,
 			      ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS))
 		look.ahead = NULL; /* then the stop takes longer */

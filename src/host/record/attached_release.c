@@ -262,11 +262,11 @@ static int send_release(const struct process *process, const struct look *look)
 }
 
 /* Which code unwinds, the agent knows. */
-static int ask_unwinders(const struct process *process, struct look *look)
+static int ask_unwinders(struct session *session, const struct process *process, struct look *look)
 {
 	const struct calltap_msg ask = {CALLTAP_MSG_UNWINDERS, sizeof(ask)};
 	struct calltap_msg_unwinders_told told;
-	int ret = attached_ask(process, &ask, sizeof(ask), CALLTAP_MSG_UNWINDERS_TOLD, &told, sizeof(told));
+	int ret = attached_ask(session, process, &ask, sizeof(ask), CALLTAP_MSG_UNWINDERS_TOLD, &told, sizeof(told));
 
 	if (ret)
 		return ret;
@@ -289,13 +289,13 @@ static int try_once(struct session *session, struct process *process, struct loo
 		return ret;
 	}
 	attach_use(stop, ahead);
-	ret = ask_unwinders(process, look);
+	ret = ask_unwinders(session, process, look);
 	if (!ret)
 		ret = look_at(stop, look);
 	if (!ret)
 		ret = send_release(process, look);
 	if (!ret)
-		ret = attached_ask(process, NULL, 0, CALLTAP_MSG_RELEASED, &released, sizeof(released));
+		ret = attached_ask(session, process, NULL, 0, CALLTAP_MSG_RELEASED, &released, sizeof(released));
 	if (!ret && released.error) {
 		ret = released.error;
 		note_obstacle(look, ret == -EAGAIN ? OBSTACLE_OWN : OBSTACLE_FRAMES, NULL);

@@ -25,12 +25,11 @@
 #include "session.h"
 #include "triggers.h"
 
-#define IDLE_NS	       10000000 /* longest sleep between rounds: 10 ms */
-#define REAP_NS	       50000000 /* how often ended threads are looked for */
-#define FOLLOW_NS      50000000 /* how often open sub-buffers are read, when somebody follows */
-#define SHUT_IN	       (CALLTAP_NOTE_QUIET | CALLTAP_NOTE_NO_CHILDREN | CALLTAP_NOTE_END)
-#define HOPS_MAX       256u /* rings that a thread has left between two looks; more are nonsense */
-#define RINGS_MORE_MAX CALLTAP_ARENA_RINGS
+#define IDLE_NS	  10000000 /* longest sleep between rounds: 10 ms */
+#define REAP_NS	  50000000 /* how often ended threads are looked for */
+#define FOLLOW_NS 50000000 /* how often open sub-buffers are read, when somebody follows */
+#define SHUT_IN	  (CALLTAP_NOTE_QUIET | CALLTAP_NOTE_NO_CHILDREN | CALLTAP_NOTE_END)
+#define HOPS_MAX  256u /* rings that a thread has left between two looks; more are nonsense */
 
 struct drainer {
 	struct session *session;
@@ -397,16 +396,6 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 	}
 }
 
-/* Each thread that waits asks again: what was sent may not have been mapped or taken yet. */
-static bool has_free_ring(const struct process *process)
-{
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		for (uint32_t k = 0; k < process->arenas[i].ring_count && !process->arenas[i].retired; k++)
-			if (__atomic_load_n(&process->arenas[i].arena->state[k], __ATOMIC_RELAXED) == CALLTAP_RING_FREE)
-				return true;
-	return false;
-}
-
 /* A target that does not read what it is sent: the server sees the connection end, and waits for it no more. */
 static void give_up(struct session *session, const struct process *process, int error)
 {
@@ -416,42 +405,16 @@ static void give_up(struct session *session, const struct process *process, int 
 	shutdown(process->socket, SHUT_RDWR);
 }
 
-/* A target found no free ring: more, twice as many each time. */
-static void grow(struct session *session, struct process *process)
-{
-	struct target_arena *last = &process->arenas[process->arena_count - 1];
-	uint32_t rings = last->ring_count * 2 < RINGS_MORE_MAX ? last->ring_count * 2 : RINGS_MORE_MAX;
-	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}, .set = session->set};
-	int fd, ret;
-
-	if (arena_add(session, process, rings, &fd)) {
-		session_diagnose(session, "process %d has more threads than there are buffers; some were not recorded",
-				 (int)process->pid);
-		return;
-	}
-	message.arena_size = process->arenas[process->arena_count - 1].size;
-	ret = channel_send(process->socket, &message, sizeof(message), &fd, 1);
-	if (ret) {
-		arena_destroy(session, &process->arenas[--process->arena_count], false);
-		give_up(session, process, ret);
-	}
-	close(fd);
-}
-
 /* What the target asks for in its first arena's head. */
 static void answer_requests(struct session *session, struct process *process)
 {
 	const struct calltap_msg rescan = {CALLTAP_MSG_RESCAN, sizeof(rescan)};
 	struct target_arena *arena = &process->arenas[0];
-	uint32_t starved = __atomic_load_n(&arena->arena->starved, __ATOMIC_RELAXED);
 	uint32_t request = __atomic_load_n(&arena->arena->request, __ATOMIC_RELAXED);
-	int ret;
+	int ret = rings_supply(session, process);
 
-	if (starved != arena->starved_seen) {
-		arena->starved_seen = starved;
-		if (!has_free_ring(process))
-			grow(session, process);
-	}
+	if (ret)
+		give_up(session, process, ret);
 	if (request != arena->request_seen && process->settled) {
 		arena->request_seen = request;
 		process->settled = false;

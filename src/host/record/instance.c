@@ -158,7 +158,8 @@ int instance_add(struct session *instance, struct process *of)
 	ret = channel_send(of->socket, &message, sizeof(message), &fd, 1);
 	close(fd);
 	of->instances_open += !ret;
-	return ret;
+	process->socket = of->socket; /* as instance_follow() has it */
+	return ret ? ret : rings_prepare(instance, process, rings_threads(of));
 }
 
 void instance_follow(const struct session *instance, struct process *process)

@@ -462,14 +462,13 @@ static int plan_done(struct session *session, struct process *process, const str
 	return ret || process->plans_open ? ret : go_on(session, process);
 }
 
-static void note_fault(struct session *session, struct process *process, const struct calltap_msg_fault *fault)
+void process_tell_fault(struct session *session, const struct process *process, const struct calltap_msg_fault *fault)
 {
 	char text[sizeof(fault->text)];
 
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = fault->text[i] >= ' ' && fault->text[i] <= '~' ? fault->text[i] : 0;
 	text[sizeof(text) - 1] = 0;
-	process->parted = true;
 	if (fault->error)
 		session_diagnose(session, "process %d %s: %s", (int)process->pid, text, strerror(-fault->error));
 	else
@@ -515,7 +514,8 @@ static int answer(struct session *session, struct process *process, const union 
 	case CALLTAP_MSG_FAULT:
 		if (size != sizeof(message->fault))
 			return -EPROTO;
-		note_fault(session, process, &message->fault);
+		process_tell_fault(session, process, &message->fault);
+		process->parted = true;
 		return 0;
 	default:
 		return -EPROTO;

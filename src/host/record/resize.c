@@ -31,25 +31,9 @@ void resize_put_back(const struct target_arena *arena, uint32_t index)
 			MADV_REMOVE);
 }
 
-static uint32_t count(const struct process *process, bool retired, bool claimed)
-{
-	uint32_t rings = 0;
-
-	for (uint32_t i = 0; i < process->arena_count; i++) {
-		const struct target_arena *arena = &process->arenas[i];
-
-		for (uint32_t k = 0; k < arena->ring_count && arena->retired == retired; k++) {
-			uint32_t state = __atomic_load_n(&arena->arena->state[k], __ATOMIC_RELAXED);
-
-			rings += claimed ? ring_is_claimed(state) : state == CALLTAP_RING_FREE;
-		}
-	}
-	return rings;
-}
-
 void resize_collect(const struct process *process)
 {
-	if (!count(process, false, true))
+	if (!rings_count(process, false, true))
 		return; /* what it was sent may not be mapped yet */
 	for (uint32_t i = 0; i < process->arena_count; i++) {
 		const struct target_arena *arena = &process->arenas[i];
@@ -104,13 +88,13 @@ static int add_rings(struct session *session, struct process *process, uint32_t 
 
 static int resize_process(struct session *session, struct process *process)
 {
-	uint32_t before = size_in_use(process), wanted = count(process, false, true), there;
+	uint32_t before = size_in_use(process), wanted = rings_count(process, false, true), there;
 	int ret = 0;
 
 	if (before == session->sub_count)
 		return 0;
 	choose(process, session->sub_count);
-	there = count(process, false, false);
+	there = rings_count(process, false, false);
 	if (there < wanted || !there)
 		ret = add_rings(session, process, wanted - there);
 	if (ret || size_in_use(process) != session->sub_count)

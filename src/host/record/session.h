@@ -131,6 +131,7 @@ struct process {
 	uint32_t map_count;
 	struct target_arena arenas[TARGET_ARENAS];
 	uint32_t arena_count;
+	bool no_reserve; /* it can have no more rings, or not unasked */
 	struct calltap_msg_hello hello; /* last: its type ends with a path, which `exe` has */
 };
 
@@ -275,6 +276,8 @@ int process_create(struct process **out, struct session *session, int socket) __
 /* Read and answer one message; not 0: the conversation is over. */
 int process_serve(struct session *session, struct process *process) __attribute__((warn_unused_result));
 void process_destroy(struct session *session, struct process *process);
+/* What the agent complains of is the user's to know. */
+void process_tell_fault(struct session *session, const struct process *process, const struct calltap_msg_fault *fault);
 /* Write a process row to the file. */
 int process_write(struct session *session, struct process *process) __attribute__((warn_unused_result));
 
@@ -385,6 +388,17 @@ void arena_destroy(struct session *session, struct target_arena *arena, bool kee
 int board_create(struct session *session) __attribute__((warn_unused_result));
 /* A memfd that neither side can shrink or grow, and where it is mapped; -errno: there is neither. */
 int arena_sealed(const char *name, size_t size, int *fd, void **memory) __attribute__((warn_unused_result));
+
+/* rings.c: how many rings a process has. */
+/* Threads of it as the kernel lists them; more rather than fewer. */
+uint32_t rings_threads(const struct process *process);
+/* Rings for that many threads, and a reserve, before the first of them is wanted.  -errno: it cannot be told. */
+int rings_prepare(struct session *session, struct process *process, uint32_t threads)
+	__attribute__((warn_unused_result));
+/* More, once a thread has asked or the reserve is low. */
+int rings_supply(struct session *session, struct process *process) __attribute__((warn_unused_result));
+/* Of arenas that are retired, or not: rings that are claimed, or free. */
+uint32_t rings_count(const struct process *process, bool retired, bool claimed);
 
 /* resize.c: rings of another size, while threads write to those they have; only in modes that lose nothing by it. */
 /* For all processes; bytes becomes what it is.  -errno: nothing was changed. */

@@ -202,11 +202,41 @@ static void a_shortage_is_answered_once(void **state)
 	starve(bench);
 	assert_int_equal(next_type(bench), CALLTAP_MSG_ARENA);
 	assert_int_equal(bench->process.arena_count, 2);
-	assert_int_equal(bench->process.arenas[1].ring_count, 2);
+	assert_int_equal(bench->process.arenas[1].ring_count, 16);
 	bench->process.arenas[0].arena->starved++;
 	one_round(bench);
 	assert_int_equal(next_type(bench), -1); /* there are free ones */
 	assert_int_equal(bench->process.arena_count, 2);
+	bench_destroy(bench);
+}
+
+/* Nobody has asked yet. */
+static void a_low_reserve_is_filled_up(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_DROP);
+	struct calltap_arena *arena;
+
+	add_ring(bench);
+	starve(bench);
+	starve(bench);
+	assert_int_equal(bench->process.arena_count, 3);
+	while (next_type(bench) == CALLTAP_MSG_ARENA)
+		;
+	arena = bench->process.arenas[2].arena;
+	for (uint32_t i = 0; i < 100; i++)
+		arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
+	one_round(bench);
+	assert_int_equal(next_type(bench), -1); /* half as many as are in use are left */
+	for (uint32_t i = 100; i < 200; i++)
+		arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
+	one_round(bench);
+	assert_int_equal(next_type(bench), CALLTAP_MSG_ARENA);
+	assert_int_equal(bench->process.arena_count, 4);
+	bench->process.detaching = true;
+	for (uint32_t i = 0; i < CALLTAP_ARENA_RINGS; i++)
+		bench->process.arenas[3].arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
+	one_round(bench);
+	assert_int_equal(next_type(bench), -1); /* it is told to end, and expects no more */
 	bench_destroy(bench);
 }
 
@@ -331,10 +361,15 @@ static void left_rings_that_lie_do_no_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(left_sub_buffers_are_taken),	  cmocka_unit_test(overwritten_sub_buffers_are_counted),
-		cmocka_unit_test(scribbled_counters_do_no_harm),  cmocka_unit_test(rings_of_ended_threads_are_freed),
-		cmocka_unit_test(a_shortage_is_answered_once),	  cmocka_unit_test(arenas_have_an_end),
-		cmocka_unit_test(who_does_not_read_is_given_up),  cmocka_unit_test(a_thread_that_has_gone_on_is_one),
+		cmocka_unit_test(left_sub_buffers_are_taken),
+		cmocka_unit_test(overwritten_sub_buffers_are_counted),
+		cmocka_unit_test(scribbled_counters_do_no_harm),
+		cmocka_unit_test(rings_of_ended_threads_are_freed),
+		cmocka_unit_test(a_shortage_is_answered_once),
+		cmocka_unit_test(a_low_reserve_is_filled_up),
+		cmocka_unit_test(arenas_have_an_end),
+		cmocka_unit_test(who_does_not_read_is_given_up),
+		cmocka_unit_test(a_thread_that_has_gone_on_is_one),
 		cmocka_unit_test(left_rings_that_lie_do_no_harm),
 	};
 

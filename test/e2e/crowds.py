@@ -1,0 +1,80 @@
+"""Many threads at once: each has a buffer when its first call comes, and what has none is told."""
+import os
+import signal
+
+from harness import expect
+from instances import Instance
+from steering import Program, Tool, until
+
+CALLS = 20  # of each thread of throng.c
+
+
+class Throng(Program):
+    """test/prog/throng.c"""
+
+    def __init__(self, case, threads, later=0):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("throng.c"), str(threads), str(later)])
+
+    def call(self, number=signal.SIGUSR1):
+        """A crowd calls; until all of it have."""
+        before = self.printed().count("called")
+        os.kill(self.pid, number)
+        until("the crowd's calls", lambda: self.printed().count("called") > before)
+
+    def end(self):
+        os.kill(self.pid, signal.SIGTERM)
+        until("the program's end", lambda: "members" in self.printed())
+
+
+def whole(trace):
+    """Threads all of whose calls are there."""
+    found = 0
+    for thread in trace.threads.values():
+        found += sum(count for function, count in thread.calls().items() if trace.name(function) == "step") == CALLS
+    return found
+
+
+def untraced(trace):
+    return int(trace.info.get("untraced", "0").split()[0])
+
+
+def all_there(trace, threads):
+    expect(not untraced(trace), f"{untraced(trace)} calls were not recorded")
+    expect(whole(trace) == threads, f"all calls of {whole(trace)} threads of {threads}")
+
+
+def all_at_once(threads, *options, later=0):
+    """All threads that there are at the attach call at the same time, then new ones, as many as the reserve is for."""
+    def test(case):
+        case.need_native("attaching")
+        with Throng(case, threads, later) as program:
+            with Tool(case, program, *options, lossless=False) as tool:
+                program.call()
+                if later:
+                    program.call(signal.SIGUSR2)
+                tool.detach()
+            program.end()
+        all_there(case.trace(), threads + later)
+    return test
+
+
+def in_an_instance(case):
+    """A further instance has buffers for all threads from the start, too."""
+    case.need_native("attaching")
+    with Throng(case, 200) as program:
+        with Tool(case, program, "-l", "main", lossless=False) as tool:
+            with Instance(case, program, "second", "-l", "step", "--mode", "drop") as second:
+                program.call()
+                second.end()
+                trace = second.trace()
+            tool.detach()
+        program.end()
+    all_there(trace, 200)
+
+
+SINGLE = {
+    "crowds-100": all_at_once(100, later=40),
+    "crowds-2000": all_at_once(2000),
+    "crowds-overwrite": all_at_once(1000, "--mode", "overwrite", "-b", "64K"),
+    "crowds-instance": in_an_instance,
+}
