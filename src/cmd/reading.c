@@ -99,6 +99,19 @@ static void say_damage(const struct reading *reading)
 			reading->walk.damage.text, (unsigned long long)reading->walk.damages);
 }
 
+/* `calltap info` has a line of its own for them. */
+static void say_missed(const struct reading *reading)
+{
+	uint64_t missed = reading->trace ? trace_calls_missed(reading->trace) : 0;
+
+	if (missed && strcmp(reading->verb, "info") != 0)
+		fprintf(stderr,
+			"calltap: %s: %llu call%s not recorded: there was no buffer yet for %s, or no memory beside "
+			"the stack\n",
+			trace_path(reading->trace), (unsigned long long)missed, missed == 1 ? " was" : "s were",
+			missed == 1 ? "its thread" : "their threads");
+}
+
 int reading_close(struct reading *reading, int err)
 {
 	int written;
@@ -114,6 +127,8 @@ int reading_close(struct reading *reading, int err)
 		return 0;
 	}
 	say_damage(reading);
+	if (!err)
+		say_missed(reading);
 	if (err && !reading->diag.code)
 		calltap_diag_set(&reading->diag, err, "cannot write the output: %s", strerror(-err));
 	if (err)

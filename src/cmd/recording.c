@@ -378,10 +378,11 @@ void recording_tell_losses(const struct record_result *result, pid_t pid)
 	tell_relatives(result, pid);
 	if (result->untraced)
 		fprintf(stderr,
-			"calltap: %llu %s not recorded: there was no buffer for their thread, or no memory "
-			"beside "
-			"their stack; a smaller buffer (-b) leaves room for more threads\n",
-			(unsigned long long)result->untraced, counted(result->untraced, "call was", "calls were"));
+			"calltap: %llu %s, or no memory beside the stack; a smaller buffer (-b) leaves room for more "
+			"threads\n",
+			(unsigned long long)result->untraced,
+			counted(result->untraced, "call was not recorded: there was no buffer yet for its thread",
+				"calls were not recorded: there was no buffer yet for their threads"));
 	if (result->shut_in)
 		fprintf(stderr,
 			"calltap: %u %s in (seccomp) where system calls that tracing makes are "

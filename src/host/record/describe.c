@@ -196,9 +196,21 @@ static int write_clock(struct session *session, struct trace_writer *writer)
 	return ret;
 }
 
+/* Calls for which there was no ring, or no memory beside the stack; those of processes that run, too. */
+static uint64_t count_untraced(const struct session *session)
+{
+	uint64_t untraced = session->result->untraced;
+
+	for (const struct process *process = session->processes; process; process = process->next)
+		if (process->arena_count)
+			untraced += __atomic_load_n(&process->arenas[0].arena->untraced, __ATOMIC_RELAXED);
+	return untraced;
+}
+
 /* What most traces have none of; each is there only when it is. */
 static int write_oddities(struct session *session, struct trace_writer *writer)
 {
+	uint64_t untraced = count_untraced(session);
 	int ret = 0;
 
 	if (session->overwritten)
@@ -208,9 +220,9 @@ static int write_oddities(struct session *session, struct trace_writer *writer)
 	if (!ret && session->holes)
 		ret = trace_writer_info(writer, "holes", "%llu %s", (unsigned long long)session->holes,
 					counted(session->holes, "record", "records"));
-	if (!ret && session->result->untraced)
-		ret = trace_writer_info(writer, "untraced", "%llu %s", (unsigned long long)session->result->untraced,
-					counted(session->result->untraced, "call", "calls"));
+	if (!ret && untraced)
+		ret = trace_writer_info(writer, "untraced", "%llu %s", (unsigned long long)untraced,
+					counted(untraced, "call", "calls"));
 	if (!ret && session->result->shut_in)
 		ret = trace_writer_info(
 			writer, "sandbox", "%u %s in", session->result->shut_in,

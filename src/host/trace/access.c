@@ -45,6 +45,13 @@ bool trace_info_at(const struct trace *trace, uint32_t i, const char **key, cons
 	return true;
 }
 
+uint64_t trace_calls_missed(const struct trace *trace)
+{
+	const char *value = trace_info(trace, "untraced");
+
+	return value ? strtoull(value, NULL, 10) : 0;
+}
+
 const struct calltap_file_head *trace_head(const struct trace *trace)
 {
 	return &trace->head;

@@ -90,6 +90,8 @@ const char *trace_damage(const struct trace *trace);
 const char *trace_info(const struct trace *trace, const char *key);
 /* The i-th INFO line in the file's order; false past the end.  A key that comes again replaces the earlier one. */
 bool trace_info_at(const struct trace *trace, uint32_t i, const char **key, const char **value);
+/* Calls that were not recorded: their thread had no buffer yet, or there was no memory beside its stack. */
+uint64_t trace_calls_missed(const struct trace *trace);
 const struct calltap_file_head *trace_head(const struct trace *trace);
 /* The END chunk, NULL when the file has none. */
 const struct calltap_file_end *trace_end(const struct trace *trace);

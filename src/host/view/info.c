@@ -129,6 +129,7 @@ static const struct {
 	{"history_ns", "History", NANOSECONDS},
 	{"version", "Calltap", TEXT},
 	{"exit", NULL, TEXT},
+	{"untraced", NULL, TEXT},
 	{"clock_hz", NULL, TEXT},
 	{"clock_read_ns", NULL, TEXT},
 };
@@ -243,6 +244,12 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 	put_line(out, "Records", line);
 	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->lost);
 	put_line(out, "Lost records", line);
+	if (trace_calls_missed(trace)) {
+		snprintf(line, sizeof(line),
+			 "%llu calls: their threads had no buffer yet, or there was no memory beside their stacks",
+			 (unsigned long long)trace_calls_missed(trace));
+		put_line(out, "Not recorded", line);
+	}
 	if (trace_frame_count(trace)) {
 		snprintf(line, sizeof(line), "%u %s", trace_frame_count(trace),
 			 counted(trace_frame_count(trace), "frame", "frames"));
@@ -372,6 +379,7 @@ static void print_json(const struct trace *trace, const struct totals *totals, s
 	json_key_u64(&json, "functions", totals->functions);
 	json_key_u64(&json, "records", totals->records);
 	json_key_u64(&json, "lost", totals->lost);
+	json_key_u64(&json, "untraced", trace_calls_missed(trace));
 	json_key_u64(&json, "wait_ns", totals->wait_ns);
 	json_key_u64(&json, "frames_at_start", trace_frame_count(trace));
 	json_key_u64(&json, "bytes", totals->bytes);

@@ -237,6 +237,7 @@ static void print_json(const struct report *report, uint32_t rows, struct out *o
 	json_key(&json, "timed");
 	json_bool(&json, report->timed);
 	json_key_u64(&json, "lost", report->lost);
+	json_key_u64(&json, "untraced", trace_calls_missed(report->trace));
 	json_key_u64(&json, "wait_ns", report->wait_ns);
 	json_key_u64(&json, "entered_before", report->before);
 	json_key_u64(&json, "rows_total", report->row_count);
