@@ -21,6 +21,8 @@ static void write_plans(const struct patch_skips *skips, struct calltap_msg_appl
 		done->error = agent_plan_write(&agent.sites[i], skips, &result);
 		done->patched += result.patched;
 		done->failed += result.failed;
+		if (result.failed > result.skipped && done->first_failed_id == ~0u)
+			done->first_failed_id = result.first_failed_id;
 	}
 }
 
@@ -29,7 +31,8 @@ void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_app
 	const struct patch_skips skips = {message->skips, message->count};
 	uint64_t start = arch_clock();
 
-	*done = (struct calltap_msg_apply_done){.head = {CALLTAP_MSG_APPLY_DONE, sizeof(*done)}};
+	*done = (struct calltap_msg_apply_done){.head = {CALLTAP_MSG_APPLY_DONE, sizeof(*done)},
+						.first_failed_id = ~0u};
 	if (agent_loader_is_busy() || !agent_text_try()) {
 		done->error = -EAGAIN;
 		return;

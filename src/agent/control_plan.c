@@ -187,6 +187,7 @@ int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, 
 	for (uint32_t i = 0; i < kept->count; i++)
 		if (!site_is_sane(&plan, &kept->list[i], &looked)) {
 			result->failed = kept->count;
+			result->first_failed_id = kept->list[0].id;
 			return 0;
 		}
 	return patch_sites_apply(result, &agent.poker, kept->list, kept->count, skips);

@@ -114,8 +114,9 @@ static void summarize(const struct recording *recording, const struct record_res
 			(double)result->attach_stop_ns / 1e6, (double)result->attach_borrow_ns / 1e6,
 			how_it_left(result));
 	if (result->skipped)
-		fprintf(stderr, "calltap: %u functions were left alone: a thread was about to run into them\n",
-			result->skipped);
+		fprintf(stderr, "calltap: %u function%s left alone: a thread was about to run into %s\n",
+			result->skipped, result->skipped == 1 ? " was" : "s were",
+			result->skipped == 1 ? "it" : "them");
 	if (result->let_go && result->differing)
 		fprintf(stderr, "calltap: %llu %s from its files; somebody else's, or: %s\n",
 			(unsigned long long)result->differing,

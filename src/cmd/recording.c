@@ -358,18 +358,31 @@ static void tell_relatives(const struct record_result *result, pid_t pid)
 			(int)pid, result->children, result->child_name, (int)result->child);
 	if (result->strangers)
 		fprintf(stderr,
-			"calltap: %u processes (%s, %d%s) are not in the trace, for they were started without the "
-			"environment that brings the agent in; have LD_PRELOAD and CALLTAP_SESSION handed on to them, "
-			"or attach to them\n",
-			result->strangers, result->stranger_name, (int)result->stranger,
+			"calltap: %u %s not in the trace (%s, %d%s), started without the environment that brings the "
+			"agent in; have LD_PRELOAD and CALLTAP_SESSION handed on, or attach\n",
+			result->strangers, counted(result->strangers, "process is", "processes are"),
+			result->stranger_name, (int)result->stranger,
 			result->strangers > 1 ? ", ..." : "");
+}
+
+/* "f (demo), g (libx.so) and 3 more" */
+static void tell_failed(const struct record_result *result)
+{
+	char more[40] = "";
+
+	if (result->failed_named && result->failed > result->failed_named)
+		snprintf(more, sizeof(more), " and %llu more",
+			 (unsigned long long)(result->failed - result->failed_named));
+	fprintf(stderr, "calltap: %llu %s bytes were not what the file says%s%s%s\n",
+		(unsigned long long)result->failed,
+		counted(result->failed, "function was left alone: its", "functions were left alone: their"),
+		result->failed_named ? ": " : "", result->failed_names, more);
 }
 
 void recording_tell_losses(const struct record_result *result, pid_t pid)
 {
 	if (result->failed)
-		fprintf(stderr, "calltap: %llu functions were left alone: their bytes were not what the file says\n",
-			(unsigned long long)result->failed);
+		tell_failed(result);
 	if (result->left_over)
 		fprintf(stderr, "calltap: %llu %s not the file's again\n", (unsigned long long)result->left_over,
 			counted(result->left_over, "function of what runs on is switched off, but its bytes are",

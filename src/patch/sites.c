@@ -233,9 +233,14 @@ static int apply_one(struct patch_result *result, struct window *window, struct 
 	uint8_t code[CODE_MAX];
 	int ret = 0;
 
+	if (is_skipped(skips, pieces, first)) {
+		result->failed++;
+		result->skipped++;
+		return 0;
+	}
 	if (!is_sane(site) || !patch_site_reaches(&result->region, site) || pieces[first].address < window->end ||
-	    is_skipped(skips, pieces, first) || !bytes_match(&pieces[1]) || !bytes_match(&pieces[first])) {
-		if (!result->failed++)
+	    !bytes_match(&pieces[1]) || !bytes_match(&pieces[first])) {
+		if (result->failed++ == result->skipped)
 			result->first_failed_id = site->id;
 		return 0;
 	}

@@ -24,7 +24,8 @@ struct patch_result {
 	struct patch_region region;
 	uint32_t patched;
 	uint32_t failed;
-	uint32_t first_failed_id;
+	uint32_t skipped;	  /* of those: they were in skips */
+	uint32_t first_failed_id; /* of the others */
 };
 
 /*

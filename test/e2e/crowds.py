@@ -72,7 +72,25 @@ def in_an_instance(case):
     all_there(trace, 200)
 
 
+class Altered(Program):
+    """test/prog/altered.c"""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("altered.c")])
+
+
+def names_what_was_altered(case):
+    """A function whose bytes are not the file's is left alone, and named."""
+    case.need_native("attaching")
+    with Altered(case) as program:
+        with Tool(case, program) as tool:
+            tool.detach()
+            expect("1 function was left alone: its bytes were not what the file says: altered (altered)" in tool.said(),
+                   f"it said {tool.said()!r}")
+
+
 SINGLE = {
+    "attach-altered": names_what_was_altered,
     "crowds-100": all_at_once(100, later=40),
     "crowds-2000": all_at_once(2000),
     "crowds-overwrite": all_at_once(1000, "--mode", "overwrite", "-b", "64K"),

@@ -379,7 +379,7 @@ struct calltap_msg_apply_done {
 	int32_t error;	   /* 0; -EAGAIN: the loader is at work; -ESTALE: other objects are mapped than were reported;
 			    * in both cases nothing was done; else what stopped it */
 	uint32_t flags;	   /* CALLTAP_OBJECTS_* */
-	uint32_t reserved;
+	uint32_t first_failed_id; /* of those that are not in skips; ~0 = there is none */
 	uint64_t elapsed_ticks;
 };
 

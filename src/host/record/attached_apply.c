@@ -258,6 +258,8 @@ int attached_apply(struct session *session, struct process *process)
 	session->result->skipped += look.skip_count;
 	session->result->patched += done.patched;
 	session->result->failed += done.failed - (look.skip_count < done.failed ? look.skip_count : done.failed);
+	if (done.failed && done.first_failed_id != UINT32_MAX)
+		plan_note_failed(session, done.first_failed_id);
 	session->patch_ticks += done.elapsed_ticks;
 	return 0;
 }

@@ -82,6 +82,26 @@ int plan_write_map(struct session *session, struct process *process, const struc
 	return ret ? ret : trace_writer_chunk(session->writer, CALLTAP_CHUNK_MAP, &row, sizeof(row));
 }
 
+void plan_note_failed(struct session *session, uint32_t id)
+{
+	uint32_t site;
+	struct image *image = images_of(&session->images, id, &site);
+	char *names = session->result->failed_names, text[160];
+	size_t used = strlen(names);
+	const char *file;
+
+	if (!image || !image->object)
+		return;
+	file = strrchr(image->path, '/');
+	snprintf(text, sizeof(text), "%.100s (%.50s)", object_site_short_name(image->object, image->sources[site]),
+		 file ? file + 1 : image->path);
+	/* Of a program's many processes each has it. */
+	if (strstr(names, text) || used + strlen(text) + 3 > sizeof(session->result->failed_names))
+		return;
+	snprintf(names + used, sizeof(session->result->failed_names) - used, "%s%s", used ? ", " : "", text);
+	session->result->failed_named++;
+}
+
 /* The image's sites at their run-time addresses, in a sealed memfd. */
 static int sites_memory(const struct image *image, uint32_t variant, uint64_t base)
 {

@@ -447,6 +447,8 @@ static int plan_done(struct session *session, struct process *process, const str
 	process->maps[done->plan_id].region = done->region;
 	session->result->patched += done->patched;
 	session->result->failed += done->failed;
+	if (done->failed)
+		plan_note_failed(session, done->first_failed_id);
 	session->patch_ticks += done->elapsed_ticks;
 	if (done->error && done->error != -ESTALE)
 		session_diagnose(session, "%s was not patched: %s", process->maps[done->plan_id].image->path,

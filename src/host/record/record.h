@@ -85,7 +85,9 @@ struct record_result {
 	uint64_t file_bytes;
 	uint32_t threads, processes;
 	uint64_t patched, failed;
-	uint64_t left_over; /* sites of processes that run on which do not have the file's bytes again */
+	char failed_names[200]; /* of the first ones: "name (object)" and a comma between them */
+	uint32_t failed_named;	/* how many */
+	uint64_t left_over;	/* sites of processes that run on which do not have the file's bytes again */
 	/* Of a process that was attached to; times in ns. */
 	uint64_t attach_stop_ns;   /* how long all its threads were stopped at the attach, over all tries */
 	uint64_t attach_borrow_ns; /* how long one of them was away to load the agent */

@@ -341,6 +341,8 @@ void unread_clear(struct session *session);
 /* verify.c: compare the process' text with its files; the result's `verified` and `differing` tell. */
 void verify_text(struct session *session, const struct process *process);
 
+/* The function was left alone, as its bytes were not the file's: its name is told at the end. */
+void plan_note_failed(struct session *session, uint32_t id);
 /* Say in the file that the process has this object mapped. */
 int plan_write_map(struct session *session, struct process *process, const struct target_map *map)
 	__attribute__((warn_unused_result));

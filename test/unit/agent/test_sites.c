@@ -163,6 +163,7 @@ static void different_bytes_are_left_alone(void **state)
 	assert_int_equal(target.result.patched, FUNCTIONS - 3);
 	assert_int_equal(target.result.failed, 3);
 	assert_int_equal(target.result.first_failed_id, 1004);
+	assert_int_equal(target.result.skipped, 0);
 	assert_memory_equal(target.pages + 4 * CODE_STEP, before + 4 * CODE_STEP, CODE_STEP);
 	assert_memory_equal(target.pages + 6 * CODE_STEP, before + 6 * CODE_STEP, CODE_STEP);
 	assert_memory_equal(target.pages + 8 * CODE_STEP, before + 8 * CODE_STEP, CODE_STEP);
