@@ -35,7 +35,7 @@ static union hello good_hello(const struct bench *bench)
 			},
 	};
 
-	strcpy(hello.message.exe, "/bin/program");
+	strncpy(hello.message.exe, "/bin/program", EXE_SIZE); /* zeros to its end */
 	return hello;
 }
 
