@@ -145,6 +145,23 @@ def places(case):
     case.readable()
 
 
+def callers_of_gone(case):
+    """Callers are named after the library that lay at their addresses when they called, not after the last one there."""
+    names = ("helper", "library_opened", "library_closed")
+    renamed = [f"-D{name}=other_{name}" for name in names]
+    first, other = (os.path.join(case.folder, name) for name in ("first.so", "other.so"))
+    shutil.copy(case.program("library.c", variant="-calls", flags=["-fno-optimize-sibling-calls"]), first)
+    shutil.copy(case.program("library.c", variant="-other", flags=["-fno-optimize-sibling-calls", *renamed]), other)
+    command = [case.program("reloads.c"), "places", first, other]
+    if "other: same place" not in case.run(command).stderr:
+        raise Skip("the other library does not come to the first one's place here")
+    case.same_as_plain(command, ["-p", "function"], log=False, stderr=False)
+    calls = re.findall(r": ((?:other_)?)helper <-(\S+)", case.run([case.tool, "replay", "-i", case.trace_path]).stdout)
+    wanted = [(of, caller) for of in ("", "", "", "other_", "", "other_")
+              for caller in (of + names[1], "library_answer", of + names[2])]
+    expect(calls == wanted, f"replay has the callers {calls}")
+
+
 def name_spaces(case):
     """dlmopen: what is in another name space runs untraced, and that is said."""
     outcome = case.same_as_plain([case.program("reloads.c"), "spaces", *copies(case, 1)], log=False)
@@ -365,6 +382,7 @@ SINGLE = {
     "recurse-million": recurse,
     "libraries-many": many_libraries,
     "libraries-places": places,
+    "libraries-callers": callers_of_gone,
     "libraries-spaces": name_spaces,
     "sandbox-strict": strict,
     "without-clock": no_clock,

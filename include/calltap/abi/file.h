@@ -93,12 +93,13 @@ struct calltap_file_object {
 	uint8_t build_id[32];
 };
 
+/* An address belongs to the map that was seen last before the time in question. */
 struct calltap_file_map {
 	uint32_t process;
-	uint32_t object;
+	uint32_t object; /* UINT32_MAX: the object that lay there is gone (dlclose) */
 	uint64_t base;	 /* load bias: run-time address = base + ELF address */
 	uint64_t lo, hi; /* run-time extent */
-	uint64_t ticks;	 /* when it was seen */
+	uint64_t ticks;	 /* when it was seen, or seen to be gone */
 };
 
 struct calltap_file_function {

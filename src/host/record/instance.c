@@ -230,17 +230,8 @@ void instance_destroy(struct session *instance)
 
 void instance_write_map(struct session *instance, const struct process *process, const struct target_map *map)
 {
-	struct calltap_file_map row = {
-		.process = process->index,
-		.object = map->image->index,
-		.base = map->base,
-		.ticks = clock_sample().ticks,
-	};
-	uint64_t lo, hi;
+	struct calltap_file_map row = plan_map_row(process, map, clock_sample().ticks);
 
-	object_extent(map->image->object, &lo, &hi);
-	row.lo = map->base + lo;
-	row.hi = map->base + hi;
 	/* Errors are kept by the writer. */
 	if (trace_writer_chunk(instance->writer, CALLTAP_CHUNK_MAP, &row, sizeof(row)))
 		return;

@@ -60,25 +60,33 @@ static struct target_map *known_map(struct process *process, const struct callta
 	return NULL;
 }
 
-int plan_write_map(struct session *session, struct process *process, const struct target_map *map)
+struct calltap_file_map plan_map_row(const struct process *process, const struct target_map *map, uint64_t ticks)
 {
 	struct calltap_file_map row = {
 		.process = process->index,
-		.object = map->image->index,
+		.object = map->mapped ? map->image->index : UINT32_MAX,
 		.base = map->base,
-		.ticks = timing_now(session).ticks,
+		.ticks = ticks,
 	};
-	bool known = map->image->announced;
 	uint64_t lo, hi;
+
+	object_extent(map->image->object, &lo, &hi);
+	row.lo = map->base + lo;
+	row.hi = map->base + hi;
+	return row;
+}
+
+int plan_write_map(struct session *session, struct process *process, const struct target_map *map)
+{
+	struct calltap_file_map row;
+	bool known = map->image->announced;
 	int ret;
 
 	if (!map->image->object)
 		return 0; /* nothing in it can be traced */
+	row = plan_map_row(process, map, timing_now(session).ticks);
 	instances_note_map(session, process, map, known);
 	ret = image_announce(map->image, session->writer);
-	object_extent(map->image->object, &lo, &hi);
-	row.lo = map->base + lo;
-	row.hi = map->base + hi;
 	return ret ? ret : trace_writer_chunk(session->writer, CALLTAP_CHUNK_MAP, &row, sizeof(row));
 }
 
@@ -214,18 +222,33 @@ static int plan_object(struct session *session, struct process *process, const s
 	return ret;
 }
 
+/* What is gone; the file is told, for others may call from its addresses now. */
+static int note_gone(struct session *session, struct process *process)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < process->map_count && !ret; i++) {
+		struct target_map *map = &process->maps[i];
+		bool still = !map->mapped;
+
+		for (uint32_t k = 0; k < process->report_count && !still; k++)
+			still = lies_at(map, process->report[k]);
+		if (still)
+			continue;
+		map->mapped = false;
+		if (!map->stubs)
+			ret = plan_write_map(session, process, map);
+	}
+	return ret;
+}
+
 int plan_report(struct session *session, struct process *process)
 {
 	struct space space;
-	int ret;
+	int ret = note_gone(session, process);
 
-	for (uint32_t i = 0; i < process->map_count; i++) {
-		bool still = false;
-
-		for (uint32_t k = 0; k < process->report_count && !still; k++)
-			still = lies_at(&process->maps[i], process->report[k]);
-		process->maps[i].mapped = process->maps[i].mapped && still;
-	}
+	if (ret)
+		return ret;
 	ret = space_read(&space, process->pid);
 	if (ret == -ESRCH) /* its initial thread has ended: no object is found */
 		ret = 0;

@@ -343,7 +343,9 @@ void verify_text(struct session *session, const struct process *process);
 
 /* The function was left alone, as its bytes were not the file's: its name is told at the end. */
 void plan_note_failed(struct session *session, uint32_t id);
-/* Say in the file that the process has this object mapped. */
+/* A row of the file: the map's object lies there from then on, or has gone (mapped). */
+struct calltap_file_map plan_map_row(const struct process *process, const struct target_map *map, uint64_t ticks);
+/* Say so in the file, and in those of the instances. */
 int plan_write_map(struct session *session, struct process *process, const struct target_map *map)
 	__attribute__((warn_unused_result));
 

@@ -2,7 +2,8 @@
  * From a run-time address of a process to its object and function.
  *
  * Context: host.  Maps may overlap over time (dlclose, then another library at
- * the same place): the map seen last wins.
+ * the same place): the map that was seen last before the time asked for wins.
+ * A map without an object says that what lay there is gone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -75,10 +76,34 @@ int address_settle(struct trace *trace)
 	return 0;
 }
 
-/* The map of this very process that holds address and was seen last. */
-static const struct calltap_file_map *own_map(const struct trace *trace, uint32_t process, uint64_t address)
+/* A map, and the ticks from..to - 1 for which it is the answer. */
+struct found {
+	const struct calltap_file_map *map;
+	uint64_t from, to;
+};
+
+/* Take the map in: the last one seen up to ticks, else the first one seen later: what it held may run before it is
+ * seen. */
+static void consider(struct found *found, const struct calltap_file_map *map, uint64_t ticks)
 {
-	const struct calltap_file_map *best = NULL;
+	const struct calltap_file_map *best = found->map;
+
+	if (map->ticks > ticks) {
+		if (!best || (best->ticks > ticks && map->ticks < best->ticks))
+			found->map = map;
+		if (map->ticks < found->to)
+			found->to = map->ticks;
+	} else if (!best || best->ticks > ticks || map->ticks > best->ticks ||
+		   (map->ticks == best->ticks && best->object == TRACE_NONE)) {
+		found->map = map;
+		found->from = map->ticks;
+	}
+}
+
+/* The map of this very process that holds address at that time; map NULL = it never had one. */
+static struct found own_map(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks)
+{
+	struct found found = {NULL, 0, UINT64_MAX};
 	uint32_t lo = 0, hi = trace->maps.count;
 
 	while (lo < hi) { /* to the first map behind address */
@@ -95,24 +120,33 @@ static const struct calltap_file_map *own_map(const struct trace *trace, uint32_
 
 		if (map->process != process || trace->map_reach[lo] <= address)
 			break;
-		if (address < map->hi && (!best || map->ticks > best->ticks))
-			best = map;
+		if (address < map->hi)
+			consider(&found, map, ticks);
 	}
-	return best;
+	return found;
 }
 
-/* As above; what a forked child has no map of, it has from its parent. */
-static const struct calltap_file_map *find_map(const struct trace *trace, uint32_t process, uint64_t address)
+/* As above; what a forked child has no map of, it has from its parent, as that was at the fork. */
+static struct found find_map(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks)
 {
+	struct found found = {NULL, 0, UINT64_MAX};
+	uint64_t asked = ticks;
+
 	for (int i = 0; i < FORKS_MAX; i++) {
-		const struct calltap_file_map *map = own_map(trace, process, address);
 		const struct trace_process *about = trace_process(trace, process);
 
-		if (map || !about || about->start != CALLTAP_START_FORK)
-			return map;
+		found = own_map(trace, process, address, ticks);
+		if (found.map || !about || about->start != CALLTAP_START_FORK)
+			break;
+		if (about->start_ticks && about->start_ticks < ticks)
+			ticks = about->start_ticks;
 		process = about->parent;
 	}
-	return NULL;
+	if (ticks < asked) { /* later times lead to the fork's, too */
+		found.from = asked;
+		found.to = UINT64_MAX;
+	}
+	return found;
 }
 
 static uint32_t find_function(const struct trace *trace, uint32_t object, uint64_t address)
@@ -137,29 +171,40 @@ static uint32_t find_function(const struct trace *trace, uint32_t object, uint64
 	return trace->by_address[lo - 1];
 }
 
-uint32_t address_object(const struct trace *trace, uint32_t process, uint64_t address)
+uint32_t address_object(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks)
 {
-	const struct calltap_file_map *map = find_map(trace, process, address);
+	const struct calltap_file_map *map = find_map(trace, process, address, ticks).map;
 
 	return map && trace_object(trace, map->object) ? map->object : TRACE_NONE;
 }
 
-uint32_t trace_resolve(const struct trace *trace, uint32_t process, uint64_t address)
+void trace_resolve(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks,
+		   struct trace_resolved *resolved)
 {
-	const struct calltap_file_map *map = find_map(trace, process, address);
+	struct found found = find_map(trace, process, address, ticks);
 
-	return map ? find_function(trace, map->object, address - map->base) : TRACE_NONE;
+	resolved->function =
+		found.map ? find_function(trace, found.map->object, address - found.map->base) : TRACE_NONE;
+	resolved->from_ticks = found.from;
+	resolved->to_ticks = found.to;
+	resolved->maps = trace->maps.count;
 }
 
-void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, char *text, size_t size)
+bool trace_resolved_at(const struct trace *trace, const struct trace_resolved *resolved, uint64_t ticks)
 {
-	const struct calltap_file_map *map = find_map(trace, process, address);
+	return resolved->maps == trace->maps.count && ticks >= resolved->from_ticks && ticks < resolved->to_ticks;
+}
+
+void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks, char *text,
+			    size_t size)
+{
+	const struct calltap_file_map *map = find_map(trace, process, address, ticks).map;
 	const struct trace_object *object = map ? trace_object(trace, map->object) : NULL;
 	const struct trace_function *function = NULL;
 	uint64_t offset = address;
 	const char *base;
 
-	if (map) {
+	if (object) {
 		offset -= map->base;
 		function = trace_function(trace, find_function(trace, map->object, offset));
 	}

@@ -36,6 +36,7 @@ struct stack_slot {
 struct frame_slot {
 	struct trace_frame about; /* function as in the file until settled */
 	const char *symbol;	  /* in the chunk's payload */
+	uint64_t ticks;		  /* when it was seen */
 	uint32_t process;
 };
 
@@ -129,8 +130,8 @@ uint64_t tables_index_limit(const struct trace *trace);
 int trace_keep(struct trace *trace, char *payload, uint64_t size) __attribute__((warn_unused_result));
 
 int address_settle(struct trace *trace) __attribute__((warn_unused_result));
-/* The object that the process has at the address, TRACE_NONE = none. */
-uint32_t address_object(const struct trace *trace, uint32_t process, uint64_t address);
+/* The object that the process has at the address at that time, TRACE_NONE = none. */
+uint32_t address_object(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks);
 void clock_settle(struct trace *trace);
 
 #endif

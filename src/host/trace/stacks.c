@@ -47,6 +47,7 @@ int stacks_take(struct trace *trace, const char *payload, size_t size)
 		frame->about = (struct trace_frame){from.address, from.slot, from.function};
 		frame->symbol = from.name < head.strings_size ? strings + from.name : "";
 		frame->process = head.process;
+		frame->ticks = head.ticks;
 	}
 	err = table_reach(&trace->stacks, sizeof(*stack), trace->stacks.count, FRAMES_MAX);
 	if (err)
@@ -229,7 +230,7 @@ static int name_by_place(struct trace *trace, struct frame_slot *frame)
 	char place[PLACE_MAX], *copy;
 	int err;
 
-	trace_describe_address(trace, frame->process, frame->about.address, place, sizeof(place));
+	trace_describe_address(trace, frame->process, frame->about.address, frame->ticks, place, sizeof(place));
 	copy = strdup(place);
 	if (!copy)
 		return -ENOMEM;
@@ -294,7 +295,7 @@ int stacks_settle_functions(struct trace *trace)
 		if (frame->about.function < TRACE_UNTRACED && trace_function(trace, frame->about.function))
 			continue;
 		frame->about.function = TRACE_NONE;
-		object = address_object(trace, frame->process, frame->about.address);
+		object = address_object(trace, frame->process, frame->about.address, frame->ticks);
 		if (!frame->symbol[0])
 			err = name_by_place(trace, frame);
 		if (!err)

@@ -118,12 +118,22 @@ bool trace_thread_stack(const struct trace *trace, uint32_t index, struct trace_
 uint32_t trace_frame_count(const struct trace *trace);
 const struct trace_frame *trace_frame(const struct trace *trace, uint32_t index);
 /*
- * The function that a run-time address of a process lies in (for CALL's
- * caller), TRACE_NONE when it is in no function of the table.
+ * The function that a run-time address of a process lies in at a time (for
+ * CALL's caller), TRACE_NONE when it is in no function of the table.  An
+ * address may be another library's later: the answer holds while
+ * trace_resolved_at() says so.
  */
-uint32_t trace_resolve(const struct trace *trace, uint32_t process, uint64_t address);
+struct trace_resolved {
+	uint32_t function;
+	uint32_t maps; /* of the trace when it was asked: one that grows may get more */
+	uint64_t from_ticks, to_ticks;
+};
+void trace_resolve(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks,
+		   struct trace_resolved *resolved);
+bool trace_resolved_at(const struct trace *trace, const struct trace_resolved *resolved, uint64_t ticks);
 /* As text: "name", "name+0x12" or "object+0x1234"; never fails. */
-void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, char *text, size_t size);
+void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks, char *text,
+			    size_t size);
 
 /*
  * Time: a line through the first and the last CLOCK sample.  With less than

@@ -23,7 +23,7 @@
 struct caller {
 	uint64_t address;
 	uint32_t process;
-	uint32_t function; /* or TRACE_NONE */
+	struct trace_resolved resolved;
 };
 
 struct replay_printer {
@@ -281,24 +281,25 @@ static void print_graph(struct replay_printer *printer, const struct walk *walk,
 	out_char(out, '\n');
 }
 
-static uint32_t find_caller(struct replay_printer *printer, uint32_t process, uint64_t address)
+static uint32_t find_caller(struct replay_printer *printer, uint32_t process, uint64_t address, uint64_t ticks)
 {
 	uint64_t hash = (address ^ (uint64_t)process << 40) * UINT64_C(0x9e3779b97f4a7c15);
 	struct caller *cached = &printer->callers[hash >> 52 & (CALLER_CACHE - 1)];
 
-	if (cached->address != address || cached->process != process || !address) {
-		cached->function = trace_resolve(printer->trace, process, address);
+	if (cached->address != address || cached->process != process || !address ||
+	    !trace_resolved_at(printer->trace, &cached->resolved, ticks)) {
+		trace_resolve(printer->trace, process, address, ticks, &cached->resolved);
 		cached->address = address;
 		cached->process = process;
 	}
-	return cached->function;
+	return cached->resolved.function;
 }
 
 static void print_call(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
 	const struct trace_thread *thread = trace_thread(printer->trace, item->thread);
 	const struct trace_process *process = thread ? trace_process(printer->trace, thread->process) : NULL;
-	uint32_t caller = thread ? find_caller(printer, thread->process, item->value) : TRACE_NONE;
+	uint32_t caller = thread ? find_caller(printer, thread->process, item->value, item->ticks) : TRACE_NONE;
 	struct names_text name = names_thread(printer->names, item->thread);
 	struct out *out = printer->out;
 
@@ -319,8 +320,8 @@ static void print_call(struct replay_printer *printer, const struct walk *walk, 
 	} else {
 		char raw[256], clean[256];
 
-		trace_describe_address(printer->trace, thread ? thread->process : TRACE_NONE, item->value, raw,
-				       sizeof(raw));
+		trace_describe_address(printer->trace, thread ? thread->process : TRACE_NONE, item->value, item->ticks,
+				       raw, sizeof(raw));
 		names_clean(clean, sizeof(clean), raw);
 		out_text(out, clean);
 	}

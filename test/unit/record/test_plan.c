@@ -3,10 +3,13 @@
  * object, none for what is known, the old region for what comes back.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#include <host/trace/trace.h>
 
 #include "support.h"
 
@@ -85,6 +88,36 @@ static void what_comes_back_keeps_its_region(void **state)
 	bench_destroy(bench);
 }
 
+/* A caller's address is resolved by what lay there when it called. */
+static void the_file_tells_what_is_gone(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
+	uint64_t address = (uint64_t)(uintptr_t)&find_self, while_there, while_gone, back;
+	struct calltap_msg_object self = {0};
+	struct calltap_diag diag;
+	struct trace *trace;
+	char there[64], gone[64], again[64], raw[64];
+
+	dl_iterate_phdr(find_self, &self);
+	report(bench, &self);
+	while_there = timing_now(&bench->session).ticks;
+	report(bench, NULL);
+	while_gone = timing_now(&bench->session).ticks;
+	report(bench, &self);
+	back = timing_now(&bench->session).ticks;
+	assert_int_equal(trace_writer_flush(bench->session.writer), 0);
+	assert_int_equal(trace_open(&trace, bench->path, &diag), 0);
+	trace_describe_address(trace, bench->process.index, address, while_there, there, sizeof(there));
+	trace_describe_address(trace, bench->process.index, address, while_gone, gone, sizeof(gone));
+	trace_describe_address(trace, bench->process.index, address, back, again, sizeof(again));
+	snprintf(raw, sizeof(raw), "0x%" PRIx64, address);
+	assert_string_equal(gone, raw);
+	assert_string_not_equal(there, raw);
+	assert_string_equal(again, there);
+	trace_close(trace);
+	bench_destroy(bench);
+}
+
 /* It is not opened again each time the target loads another library. */
 static void a_library_without_sites_is_read_once(void **state)
 {
@@ -130,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_object_is_planned_once),
 		cmocka_unit_test(what_comes_back_keeps_its_region),
+		cmocka_unit_test(the_file_tells_what_is_gone),
 		cmocka_unit_test(a_library_without_sites_is_read_once),
 		cmocka_unit_test(a_place_may_have_had_another_object),
 	};

@@ -200,7 +200,8 @@ static void walk_tables(const struct trace *trace)
 
 		if (thread) {
 			assert_non_null(trace_process(trace, thread->process));
-			trace_describe_address(trace, thread->process, 0x10001234, text, sizeof(text));
+			trace_describe_address(trace, thread->process, 0x10001234, thread->start_ticks, text,
+					       sizeof(text));
 			assert_true(strlen(text) > 0);
 		}
 	}

@@ -85,6 +85,15 @@ static void clock_is_a_line(void **state)
 	maker_remove(&maker);
 }
 
+static uint32_t resolve(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks)
+{
+	struct trace_resolved resolved;
+
+	trace_resolve(trace, process, address, ticks, &resolved);
+	assert_true(trace_resolved_at(trace, &resolved, ticks));
+	return resolved.function;
+}
+
 static void addresses_resolve(void **state)
 {
 	struct maker maker;
@@ -93,33 +102,45 @@ static void addresses_resolve(void **state)
 
 	maker_everything(&maker);
 	trace = open_good(maker.path);
-	assert_int_equal(trace_resolve(trace, 0, 0x10001000), 0);
-	assert_int_equal(trace_resolve(trace, 0, 0x100010ff), 0);
-	assert_int_equal(trace_resolve(trace, 0, 0x10001100), 1);
-	assert_int_equal(trace_resolve(trace, 0, 0x10001180), TRACE_NONE);
-	assert_int_equal(trace_resolve(trace, 0, 0x10000fff), TRACE_NONE);
-	assert_int_equal(trace_resolve(trace, 0, 0x20001000), TRACE_NONE);
-	assert_int_equal(trace_resolve(trace, 7, 0x10001000), TRACE_NONE);
-	trace_describe_address(trace, 0, 0x10001000, text, sizeof(text));
+	assert_int_equal(resolve(trace, 0, 0x10001000, 500), 0);
+	assert_int_equal(resolve(trace, 0, 0x100010ff, 500), 0);
+	assert_int_equal(resolve(trace, 0, 0x10001100, 500), 1);
+	assert_int_equal(resolve(trace, 0, 0x10001180, 500), TRACE_NONE);
+	assert_int_equal(resolve(trace, 0, 0x10000fff, 500), TRACE_NONE);
+	assert_int_equal(resolve(trace, 0, 0x20001000, 500), TRACE_NONE);
+	assert_int_equal(resolve(trace, 7, 0x10001000, 500), TRACE_NONE);
+	trace_describe_address(trace, 0, 0x10001000, 500, text, sizeof(text));
 	assert_string_equal(text, "main");
-	trace_describe_address(trace, 0, 0x10001112, text, sizeof(text));
+	trace_describe_address(trace, 0, 0x10001112, 500, text, sizeof(text));
 	assert_string_equal(text, "foo::bar(int)+0x12");
-	trace_describe_address(trace, 0, 0x10001190, text, sizeof(text));
+	trace_describe_address(trace, 0, 0x10001190, 500, text, sizeof(text));
 	assert_string_equal(text, "prog+0x1190");
-	trace_describe_address(trace, 0, 0x99, text, sizeof(text));
+	trace_describe_address(trace, 0, 0x99, 500, text, sizeof(text));
 	assert_string_equal(text, "0x99");
 	trace_close(trace);
 	maker_remove(&maker);
 }
 
 /* Another library at a place that one has left, and a fork's child without maps of its own. */
-static void latest_map_wins(void **state)
+static void the_map_of_the_time_wins(void **state)
 {
-	const struct calltap_file_map maps[] = {{0, 0, 0x1000, 0x1000, 0x9000, 10}, {0, 1, 0x2000, 0x2000, 0x3000, 20}};
+	const struct calltap_file_map maps[] = {{0, 0, 0x1000, 0x1000, 0x9000, 10},
+						{0, UINT32_MAX, 0x1000, 0x1000, 0x9000, 20},
+						{0, 1, 0x2000, 0x2000, 0x3000, 30},
+						{0, UINT32_MAX, 0x2000, 0x2000, 0x3000, 40},
+						{0, 0, 0x1000, 0x1000, 0x9000, 40}};
+	const struct {
+		uint64_t ticks;
+		uint32_t parents, childs; /* function at 0x2800 */
+	} expected[] = {{5, 0, 0},  {10, 0, 0}, {19, 0, 0}, {20, TRACE_NONE, TRACE_NONE}, {30, 1, 1}, {35, 1, 1},
+			{39, 1, 1}, {40, 0, 1}, {99, 0, 1}};
 	const struct calltap_file_process parent = {.process = 0, .pid = 1, .parent = UINT32_MAX};
-	const struct calltap_file_process child = {.process = 1, .pid = 2, .start = CALLTAP_START_FORK};
+	const struct calltap_file_process child = {
+		.process = 1, .pid = 2, .start = CALLTAP_START_FORK, .start_ticks = 35};
+	struct trace_resolved old, new;
 	struct maker maker;
 	struct trace *trace;
+	char text[64];
 
 	maker_open(&maker);
 	maker_process(&maker, &parent, "a");
@@ -132,11 +153,22 @@ static void latest_map_wins(void **state)
 	maker_end(&maker, 0);
 	maker_close(&maker);
 	trace = open_good(maker.path);
-	for (uint32_t process = 0; process < 2; process++) {
-		assert_int_equal(trace_resolve(trace, process, 0x2800), 1);
-		assert_int_equal(trace_resolve(trace, process, 0x2000), 1);
-		assert_int_equal(trace_resolve(trace, process, 0x3000), TRACE_NONE);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		assert_int_equal(resolve(trace, 0, 0x2800, expected[i].ticks), expected[i].parents);
+		assert_int_equal(resolve(trace, 1, 0x2800, expected[i].ticks), expected[i].childs);
+		assert_int_equal(resolve(trace, 0, 0x9000, expected[i].ticks), TRACE_NONE);
 	}
+	trace_resolve(trace, 0, 0x2800, 15, &old);
+	trace_resolve(trace, 0, 0x2800, 33, &new);
+	assert_true(trace_resolved_at(trace, &old, 10) && !trace_resolved_at(trace, &old, 20));
+	assert_true(trace_resolved_at(trace, &new, 39) && !trace_resolved_at(trace, &new, 40));
+	assert_false(trace_resolved_at(trace, &new, 29));
+	trace_describe_address(trace, 0, 0x2810, 15, text, sizeof(text));
+	assert_string_equal(text, "old+0x810");
+	trace_describe_address(trace, 0, 0x2810, 25, text, sizeof(text));
+	assert_string_equal(text, "0x2810");
+	trace_describe_address(trace, 0, 0x2810, 35, text, sizeof(text));
+	assert_string_equal(text, "new+0x810");
 	trace_close(trace);
 	maker_remove(&maker);
 }
@@ -395,7 +427,7 @@ int main(void)
 		cmocka_unit_test(tables_come_back),
 		cmocka_unit_test(clock_is_a_line),
 		cmocka_unit_test(addresses_resolve),
-		cmocka_unit_test(latest_map_wins),
+		cmocka_unit_test(the_map_of_the_time_wins),
 		cmocka_unit_test(later_descriptions_replace),
 		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(cut_anywhere),
