@@ -122,6 +122,14 @@ def without_tree(case):
     expect(called.get("fib") == 41 + 5 + 9, f"fib called {called.get('fib')} times, not 55")
 
 
+def tree_without_tree(case):
+    """--no-graph wins where -g names the function, too; what is left are the other trees."""
+    case.same_as_plain([case.program("calls.c")], ["-g", "*", "--no-graph", "outer"], log=False)
+    called = case.trace().called()
+    expect("main" in called and "outer" not in called and "slow" not in called, f"-g '*' --no-graph outer recorded {called}")
+    expect(called.get("fib") == 41 + 5 + 9, f"fib called {called.get('fib')} times, not 55")
+
+
 def children(case):
     case.executing()
     case.same_as_plain([case.program("forks.c")], log=False)
@@ -143,6 +151,7 @@ SINGLE = {
     "filter-demangled": chosen("classes.cc", ["-l", "deep::*"], {"thrower", "middle", "release"}),
     "filter-tree": whole_tree,
     "filter-no-tree": without_tree,
+    "filter-tree-no-tree": tree_without_tree,
     "max-depth": depth_max,
     "threshold": threshold,
     "tracer-function": function_tracer,

@@ -235,7 +235,7 @@ void filter_set_decide(struct filter_set *set, struct object *object, const stru
 	}
 	wanted = !set->has[FILTER_TRACE] || found[FILTER_TRACE];
 	decision->notree = found[FILTER_NOGRAPH];
-	decision->root = found[FILTER_GRAPH] && !found[FILTER_NOTRACE];
+	decision->root = found[FILTER_GRAPH] && !found[FILTER_NOTRACE] && !found[FILTER_NOGRAPH];
 	decision->trace = decision->notree || decision->root || (wanted && !found[FILTER_NOTRACE]);
 }
 

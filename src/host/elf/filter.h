@@ -49,7 +49,8 @@ struct filter_decision {
 };
 /*
  * Decide on one function of an object; counts matches per filter.
- * Without -l everything is wanted; -n wins over -l and -g.  With -g, functions
+ * Without -l everything is wanted; -n wins over -l and -g, --no-graph over all
+ * of them, as set_graph_notrace does in the kernel.  With -g, functions
  * that -l (if given) wants are traced inside the trees only.
  */
 void filter_set_decide(struct filter_set *set, struct object *object, const struct object_site *site,

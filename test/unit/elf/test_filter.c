@@ -196,6 +196,13 @@ static void decisions(void **state)
 	assert_true(decision.trace && !decision.root && decision.notree);
 	decision = decide(set, RUST);
 	assert_false(decision.trace);
+	assert_int_equal(filter_set_add(set, FILTER_GRAPH, "*", NULL), 0);
+	decision = decide(set, TWICE);
+	assert_true(decision.trace && !decision.root && decision.notree);
+	decision = decide(set, "alphabet");
+	assert_false(decision.trace || decision.root || decision.notree);
+	decision = decide(set, "alpha");
+	assert_true(decision.trace && decision.root && !decision.notree);
 	filter_set_destroy(set);
 
 	assert_int_equal(filter_set_create(&set), 0);
