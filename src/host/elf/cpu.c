@@ -37,6 +37,7 @@ static const struct elf_cpu cpus[] = {
 		.has_fentry = true,
 		.nop = x86_nop_length,
 		.landing_pad = x86_endbr64_length,
+		.chain_push = x86_push_chain_length,
 		.call = x86_call,
 		.call_slot = x86_call_slot,
 		.may_jump = x86_may_jump,

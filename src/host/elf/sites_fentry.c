@@ -71,20 +71,42 @@ static int from_table(struct object *object)
 	return error;
 }
 
+static size_t recognise(const struct object *object, size_t (*what)(const uint8_t *code, size_t size), uint64_t address)
+{
+	size_t size;
+	const uint8_t *code = object_code_at(object, address, &size);
+
+	return code ? what(code, size) : 0;
+}
+
+/*
+ * The site of the function that begins at address, if it has one: right there,
+ * or behind the push of a static chain, which comes before the landing pad.
+ */
+static bool find_at_start(const struct object *object, uint64_t address, struct object_site *site)
+{
+	const struct elf_cpu *cpu = object->cpu;
+	size_t push = 0;
+
+	address += recognise(object, cpu->landing_pad, address);
+	if (!decode(object, address, site)) {
+		push = recognise(object, cpu->chain_push, address);
+		address += push + recognise(object, cpu->landing_pad, address + push);
+		if (!push || !decode(object, address, site))
+			return false;
+	}
+	site->verdict = push ? SITE_NOT_AT_ENTRY : SITE_OK;
+	return true;
+}
+
 static int from_symbols(struct object *object)
 {
 	int error = 0;
 
 	for (size_t i = 0; i < object->symbol_count && !error; i++) {
-		uint64_t address = object->symbols[i].address;
-		size_t size;
-		const uint8_t *code = object_code_at(object, address, &size);
 		struct object_site site;
 
-		if (!code)
-			continue;
-		address += object->cpu->landing_pad(code, size);
-		if (decode(object, address, &site))
+		if (find_at_start(object, object->symbols[i].address, &site))
 			error = object_add_site(object, &site);
 	}
 	return error;

@@ -96,6 +96,30 @@ def check_lost_tables(case):
         case.failed += wrong
 
 
+NESTED = """
+__attribute__((noinline, noipa)) static int apply(int (*function)(int)) { return function(1); }
+__attribute__((noinline)) int outer(int n)
+{
+	__attribute__((noinline, noipa)) int inner(int k) { return n += k; }
+	return apply(inner) + n;
+}
+int main(int argc, char **argv) { return outer(argc) == 0; }
+"""
+
+
+def check_nested(case):
+    """A nested function's call of __fentry__ lies behind a push: that is the reason told, and nobody traces it."""
+    with open(os.path.join(case.directory, "nested.c"), "w", encoding="ascii") as file:
+        file.write(NESTED)
+    source = os.path.join(case.directory, "nested.c")
+    for flags in ("", "-fcf-protection", "-O0", "-fno-pie -no-pie", "-fno-pie -no-pie -mnop-mcount"):
+        build(source, os.path.join(case.directory, "nested"), "-pg -mfentry " + flags)
+        case.expect(0, ["  (its site is not at its entry)\n", "2 functions, 1 traceable; 1 its site is not at"], [],
+                    "./nested", "inner*", "outer")
+    build(source, os.path.join(case.directory, "nested"), PATCHABLE)
+    case.expect(0, ["patchable   inner.", "1 traceable"], [], "./nested", "inner*")
+
+
 def check_json(case):
     done = case.run("--json", "known")
     listing = json.loads(done.stdout)
@@ -152,6 +176,8 @@ def main():
         case.expect(1, [], ["name the program"])
         case.expect(0, ["--json"], [], "--help")
         check_json(case)
+        if FENTRY:
+            check_nested(case)
         check_lost_tables(case)
         check_foreign(case, os.path.abspath(sys.argv[3]))
     return 1 if case.failed else 0

@@ -69,10 +69,14 @@ static void landing_pads(void **state)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 	static const uint8_t endbr32[] = {0xf3, 0x0f, 0x1e, 0xfb};
+	static const uint8_t push_r10[] = {0x41, 0x52}, push_r12[] = {0x41, 0x54};
 
 	assert_int_equal(x86_endbr64_length(endbr64, 4), 4);
 	assert_int_equal(x86_endbr64_length(endbr64, 3), 0);
 	assert_int_equal(x86_endbr64_length(endbr32, 4), 0);
+	assert_int_equal(x86_push_chain_length(push_r10, 2), 2);
+	assert_int_equal(x86_push_chain_length(push_r10, 1), 0);
+	assert_int_equal(x86_push_chain_length(push_r12, 2), 0);
 }
 
 static void calls(void **state)

@@ -32,6 +32,11 @@ size_t x86_endbr64_length(const uint8_t *code, size_t size)
 	return size >= 4 && code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && code[3] == 0xfa ? 4 : 0;
 }
 
+size_t x86_push_chain_length(const uint8_t *code, size_t size)
+{
+	return size >= 2 && code[0] == 0x41 && code[1] == 0x52 ? 2 : 0;
+}
+
 size_t x86_call(const uint8_t *code, size_t size, uint64_t address, uint64_t *target)
 {
 	size_t at = size > 0 && code[0] == 0x67;
