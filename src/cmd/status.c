@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "host/counted.h"
-#include "host/now.h"
 #include "host/view/json.h"
 #include "host/view/timetext.h"
 #include "cmd.h"
@@ -32,7 +31,6 @@ struct row {
 	const struct remote_session *session;
 	struct remote_status status;
 	double rate; /* records per second */
-	uint64_t first_ns;
 	bool known;
 };
 
@@ -45,14 +43,12 @@ struct rows {
 static bool ask(struct row *row, const char *instance, bool again, bool alone)
 {
 	struct calltap_diag diag = {0};
-	uint64_t before = row->status.records, now;
+	uint64_t before = row->status.records, before_ns = row->status.counted_ns;
 	int err = remote_ask_status(row->session->socket, instance, &row->status, &diag);
 
 	row->known = !err;
-	now = now_ns();
-	if (again && row->status.records > before)
-		row->rate = (double)(row->status.records - before) * 1e9 / (double)(now - row->first_ns);
-	row->first_ns = now;
+	if (again && row->status.records > before && row->status.counted_ns > before_ns)
+		row->rate = (double)(row->status.records - before) * 1e9 / (double)(row->status.counted_ns - before_ns);
 	if (!err || (err == -EPIPE && !alone) || (err == -ENOENT && instance))
 		return true; /* of many, one that ends meanwhile is over */
 	fprintf(stderr, "calltap: process %d: %s\n", (int)row->session->pid, diag.text);

@@ -245,24 +245,6 @@ static uint64_t opened_of(const struct target_arena *arena, uint32_t index)
 	return __atomic_load_n(&ring_of(arena, index)->opened, __ATOMIC_ACQUIRE); /* pairs with D in ring_open_next() */
 }
 
-uint64_t drain_held(const struct process *process)
-{
-	uint64_t held = 0;
-
-	for (uint32_t i = 0; i < process->arena_count; i++) {
-		const struct target_arena *arena = &process->arenas[i];
-		uint64_t words = (arena->sub_size - sizeof(struct calltap_subbuf)) / sizeof(uint64_t);
-
-		for (uint32_t k = 0; k < arena->ring_count; k++) {
-			uint64_t opened = opened_of(arena, k), drained = arena->rings[k].drained;
-
-			if (opened > drained)
-				held += (opened - drained - 1) * words;
-		}
-	}
-	return held;
-}
-
 static uint32_t state_of(const struct target_arena *arena, uint32_t index)
 {
 	return __atomic_load_n(&arena->arena->state[index], __ATOMIC_ACQUIRE); /* pairs with move_on() in the target */

@@ -418,8 +418,12 @@ uint32_t resize_find_thread(const struct session *session, const struct process 
 int drain_start(struct session *session) __attribute__((warn_unused_result));
 void drain_stop(struct session *session);
 void drain_wake(struct session *session);
-/* Of a flight recorder: how many records the whole sub-buffers had that were written since it was last emptied. */
-uint64_t drain_held(const struct process *process);
+
+/*
+ * pending.c: records in its rings that are not in the file; of a flight
+ * recorder, all that were written since it was last emptied.
+ */
+uint64_t pending_records(const struct process *process, const struct record_options *options);
 
 /* threads.c */
 int threads_add(struct session *session, const struct process *process, uint32_t tid, uint64_t ticks, uint32_t *index)

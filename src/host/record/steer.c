@@ -441,8 +441,7 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 		}
 		if (live_can_be_told(process) && !process->of)
 			count_sites(process, status);
-		if (options->mode == CALLTAP_MODE_OVERWRITE)
-			status->records += drain_held(process);
+		status->records += pending_records(process, options);
 	}
 	if (session->owner) {
 		count_sites_of_instance(session, status);
@@ -453,6 +452,7 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 	snprintf(status->instance, sizeof(status->instance), "%s",
 		 session->instance_name ? session->instance_name : "0");
 	status->records += session->result->records;
+	status->counted_ns = clock_now_ns();
 	status->lost = session->result->lost;
 	status->file_bytes = trace_writer_bytes(session->writer);
 	status->began_ns = session->began_real_ns;

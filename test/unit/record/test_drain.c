@@ -87,6 +87,31 @@ static void left_sub_buffers_are_taken(void **state)
 	bench_destroy(bench);
 }
 
+/* `calltap status` counts what no file has yet, so that a rate needs no whole sub-buffers. */
+static void what_lies_in_the_rings_is_counted(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_DROP);
+	struct calltap_ring *ring = add_ring(bench);
+	uint64_t *words = (uint64_t *)(sub_at(ring, 2) + 1);
+
+	assert_int_equal(pending_records(&bench->process, &bench->options), 0);
+	fill(ring, 0, 3);
+	assert_int_equal(pending_records(&bench->process, &bench->options), 3 * RECORDS);
+	words[RECORDS] = calltap_record_make(CALLTAP_REC_TIME, 0, 0);
+	words[RECORDS + 1] = 5000;
+	words[RECORDS + 2] = calltap_record_make(CALLTAP_REC_EXIT, 1, 0);
+	words[RECORDS + 4] = calltap_record_make(CALLTAP_REC_EXIT, 1, 0); /* behind a slot that is not written yet */
+	assert_int_equal(pending_records(&bench->process, &bench->options), 3 * RECORDS + 1);
+	bench->process.arenas[0].rings[0].drained = 2;
+	assert_int_equal(pending_records(&bench->process, &bench->options), RECORDS + 1);
+	bench->process.arenas[0].rings[0].part_number = 2; /* who follows has read these */
+	bench->process.arenas[0].rings[0].part_words = RECORDS;
+	assert_int_equal(pending_records(&bench->process, &bench->options), 1);
+	__atomic_store_n(&ring->opened, 1u << 30, __ATOMIC_RELEASE); /* scribbled on */
+	assert_int_equal(pending_records(&bench->process, &bench->options), 0);
+	bench_destroy(bench);
+}
+
 /* Seven were opened, four are there, and the writer was at one of these when the reader came. */
 static void overwritten_sub_buffers_are_counted(void **state)
 {
@@ -362,6 +387,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(left_sub_buffers_are_taken),
+		cmocka_unit_test(what_lies_in_the_rings_is_counted),
 		cmocka_unit_test(overwritten_sub_buffers_are_counted),
 		cmocka_unit_test(scribbled_counters_do_no_harm),
 		cmocka_unit_test(rings_of_ended_threads_are_freed),
