@@ -134,7 +134,7 @@ static void print_table(const struct row *rows, size_t count, struct out *out)
 		snprintf(sites, sizeof(sites), "%" PRIu64 "/%" PRIu64, status->sites_on, status->sites);
 		out_u64_width(out, status->pid, 7);
 		out_spaces(out, 2);
-		out_column(out, program, 16, false);
+		out_label(out, program, ':', 16, false);
 		out_u64_width(out, status->tool, 8);
 		out_spaces(out, 2);
 		out_column(out, status->serves ? "(handlers)" : status->tracer, 16, false);

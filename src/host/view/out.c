@@ -208,3 +208,20 @@ void out_column(struct out *out, const char *text, unsigned width, bool right)
 	if (!right)
 		out_spaces(out, width - columns);
 }
+
+void out_label(struct out *out, const char *label, char between, unsigned width, bool right)
+{
+	const char *id = strrchr(label, between);
+	size_t length = strlen(label), id_length = id ? strlen(id) : 0, keep = length - id_length;
+	char text[512];
+
+	if (length >= sizeof(text) || length <= width || !id) {
+		out_column(out, label, width, right);
+		return;
+	}
+	keep = width > id_length + 1 ? width - id_length : 1;
+	while (keep && (label[keep] & 0xc0) == 0x80)
+		keep--; /* no half characters */
+	snprintf(text, sizeof(text), "%.*s%s", (int)keep, label, id);
+	out_column(out, text, width > id_length ? width : (unsigned)(keep + id_length), right);
+}

@@ -49,6 +49,9 @@ void out_format(struct out *out, const char *format, ...) __attribute__((format(
 /* Text cut or padded to width columns (UTF-8 counted by code point); right-aligned when right. */
 void out_column(struct out *out, const char *text, unsigned width, bool right);
 
+/* "name-id", or with another sign between, right-aligned: what is too long loses of its name, never of its id. */
+void out_label(struct out *out, const char *label, char between, unsigned width, bool right);
+
 /* Digits of value to the end of text[OUT_U64_MAX]; returns where they start. */
 const char *out_decimal(uint64_t value, char text[OUT_U64_MAX]);
 

@@ -151,7 +151,7 @@ static void print_process(struct replay_printer *printer, uint32_t thread)
 	if (process)
 		names_clean(name, sizeof(name), names_base(process->exe));
 	snprintf(label, sizeof(label), "%s-%u", name, process ? process->pid : 0);
-	out_column(printer->out, label, PROC_WIDTH, true);
+	out_label(printer->out, label, '-', PROC_WIDTH, true);
 	out_text(printer->out, " | ");
 }
 
@@ -210,7 +210,7 @@ static void print_prefix(struct replay_printer *printer, const struct walk *walk
 		out_spaces(out, printer->thread_width - name.length);
 		out_bytes(out, name.text, name.length);
 	} else {
-		out_column(out, name.text, printer->thread_width, true);
+		out_label(out, name.text, '-', printer->thread_width, true);
 	}
 	out_bytes(out, ") ", 2);
 	if (printer->options->proc)

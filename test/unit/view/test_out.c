@@ -63,6 +63,25 @@ static void columns_count_characters_not_bytes(void **state)
 						"ab  \xc3\xa4\xc3\xb6");
 }
 
+static void labels_keep_their_ids(void **state)
+{
+	struct caught caught;
+
+	catch_begin(&caught);
+	out_label(caught.out, "sh-1", '-', 8, true);
+	out_char(caught.out, '|');
+	out_label(caught.out, "redis-server-99258", '-', 16, true);
+	out_char(caught.out, '|');
+	out_label(caught.out, "ab\xc3\xa4-99258", '-', 9, true);
+	out_char(caught.out, '|');
+	out_label(caught.out, "server-4194303", '-', 6, true);
+	out_char(caught.out, '|');
+	out_label(caught.out, "prog:short", ':', 12, false);
+	out_label(caught.out, "program:short", ':', 12, false);
+	assert_string_equal(catch_end(&caught), "    sh-1|redis-serv-99258| ab-99258|s-4194303|prog:short  progra:sho"
+						"rt");
+}
+
 static void what_exceeds_the_buffer_arrives_whole(void **state)
 {
 	size_t size = 3u << 20;
@@ -204,6 +223,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_written_in_full),
 		cmocka_unit_test(every_power_of_ten_has_its_digits),
 		cmocka_unit_test(columns_count_characters_not_bytes),
+		cmocka_unit_test(labels_keep_their_ids),
 		cmocka_unit_test(what_exceeds_the_buffer_arrives_whole),
 		cmocka_unit_test(the_first_write_error_is_kept),
 		cmocka_unit_test(durations_have_the_kernels_columns),
