@@ -1,4 +1,5 @@
 """Attaching to programs that run, and leaving them as they were."""
+import json
 import os
 import random
 import re
@@ -168,6 +169,30 @@ def open_frames(case):
                   for kind, value, _ in thread.events() if kind == tf.ENTRY)
     expect(not entries, f"{entries} entries of a function that was entered before")
     expect("hold" in done.stdout, "the frames that were open at the attach are not shown")
+
+
+def threads_of_namespace(case):
+    """A thread in a PID namespace is one thread in the trace: with the id that the program has for it."""
+    case.need_native("attaching")
+    if os.geteuid():
+        raise Skip("only root can make a pid namespace")
+    program = Program.__new__(Program)
+    program.start(case, ["unshare", "--pid", "--fork", "--mount-proc", case.program("attachee.c"), "1"])
+    with program:
+        with open(f"/proc/{program.process.pid}/task/{program.process.pid}/children", encoding="ascii") as file:
+            outer = int(file.read().split()[0])
+        inner = set()
+        for tid in os.listdir(f"/proc/{outer}/task"):
+            with open(f"/proc/{outer}/task/{tid}/status", encoding="ascii") as file:
+                inner.add(int(next(line for line in file if line.startswith("NSpid:")).split()[-1]))
+        program.pid = outer
+        with Tool(case, program) as tool:
+            tool.records(2000)
+            tool.detach()
+    done = case.run([case.tool, "info", "--json", "-i", case.trace_path])
+    ids = [thread["tid"] for thread in json.loads(done.stdout)["threads"]]
+    expect(len(ids) == len(set(ids)) and inner & set(ids) and not set(ids) & {outer} and max(ids) < outer,
+           f"the threads {sorted(inner)} of process {outer} are {sorted(ids)} in the trace")
 
 
 MAGIC, ROOM = 0x1D6B0E5C0A7AB10C, 2048  # ERRAND_MAGIC; more than the code takes
@@ -560,6 +585,7 @@ SINGLE = {
     "attach-tool-killed-early": tool_killed_at_any_time,
     "attach-many-times": many_times(100),
     "attach-open-frames": open_frames,
+    "attach-namespace-threads": threads_of_namespace,
     "attach-no-sites": no_sites,
     "attach-no-process": no_process,
     "attach-zombie": zombie,

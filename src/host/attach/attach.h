@@ -228,6 +228,7 @@ int attach_copy(struct attach_stop *stop, struct attach_stacks **stacks, struct 
 
 struct attach_unwound {
 	pid_t tid;
+	pid_t own_tid;	       /* as the process sees it, in a PID namespace of its own; of one that has ended, tid */
 	const uint64_t *pcs;   /* innermost first: the thread's pc, then return addresses */
 	const uint64_t *slots; /* where each one's own return address lies, 0 = not known */
 	size_t count;

@@ -154,7 +154,10 @@ int attach_unwind(struct attach_stacks *stacks, int (*visit)(void *context, cons
 	int ret = open_unwinder(stacks);
 
 	for (size_t i = 0; !ret && i < stacks->count; i++) {
-		struct attach_unwound unwound = {.tid = stacks->copies[i].tid, .pcs = pcs, .slots = slots};
+		struct attach_unwound unwound = {.tid = stacks->copies[i].tid,
+						 .own_tid = proc_inner_id(stacks->copies[i].tid),
+						 .pcs = pcs,
+						 .slots = slots};
 		const struct map *map = space_find(&stacks->space, stacks->copies[i].lo);
 
 		if (map)

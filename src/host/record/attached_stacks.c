@@ -94,7 +94,7 @@ static int tell_thread(void *context, const struct attach_unwound *thread)
 		return -ENOMEM;
 	*head = (struct calltap_file_stack){
 		.process = telling->process->index,
-		.tid = (uint32_t)thread->tid,
+		.tid = (uint32_t)thread->own_tid, /* as its records have it */
 		.ticks = telling->ticks,
 		.count = (uint32_t)thread->count,
 		.lo = thread->stack.lo,
