@@ -154,16 +154,31 @@ def lifetime(case):
 
 
 def ends_of(thread):
-    """The thread's records as the export names them: (event, depth, how it ended)."""
-    events, depth = [], 0
+    """The thread's records as the export names them: (event, depth, how it ended).  A frame has a name for each
+    function that tail-called the next; they end with it, but for a loop, which goes on from its first round."""
+    events, frames = [], []
+
+    def depth():
+        return sum(map(len, frames))
+
+    def end(how, keep=0):
+        while len(frames[-1]) > keep:
+            frames[-1].pop()
+            events.append(("leave", depth(), how))
+            how = "tail" if how == "returned" else how
+
     for kind, value, _ in thread.events():
-        end = {tf.EXIT: "returned", tf.UNWIND: "unwound", tf.TAIL: "tail"}.get(kind)
-        for _ in range(value if kind == tf.UNWIND else 1 if end else 0):
-            depth -= 1
-            events.append(("leave", depth, end))
+        if kind in (tf.EXIT, tf.UNWIND):
+            for _ in range(value if kind == tf.UNWIND else 1):
+                end("unwound" if kind == tf.UNWIND else "returned")
+                frames.pop()
+        if kind == tf.TAIL:
+            end("tail", frames[-1].index(frames[-1][-1]) + 1)
+        elif kind == tf.ENTRY:
+            frames.append([])
         if kind in (tf.ENTRY, tf.TAIL):
-            events.append(("enter", depth, None))
-            depth += 1
+            events.append(("enter", depth(), None))
+            frames[-1].append(value)
     return events
 
 

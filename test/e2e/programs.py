@@ -1,4 +1,6 @@
 """Every program of test/prog in every build: the same output, the same end, and the true graph."""
+import json
+
 from harness import expect
 
 DEPTH = 100000
@@ -50,8 +52,28 @@ def loads(case):
 
 
 def tails(case):
+    """Who tail-called is the caller, in each way of reading; own times add up to main's."""
     case.same_as_plain([case.program("tails.c")])
     case.compare(case.trace(), only_entries=True)
+
+    def read(*arguments):
+        return case.run([case.tool, *arguments, "-i", case.trace_path]).stdout
+
+    graph = json.loads(read("graph", "--json", "--min-percent", "0", "*"))
+    calls = {}
+    names = {node["id"]: node["function"] for node in graph["callers"]}
+    for node in graph["callers"]:
+        if node["depth"] == 1:
+            calls[node["function"], names[node["parent"]]] = node["calls"]
+    wanted = {("by_pointer", "first"): 1, ("by_pointer", "last"): 1, ("even", "odd"): 6, ("first", "last"): 2,
+              ("main", "by_pointer"): 2, ("main", "even"): 1, ("main", "first"): 1, ("main", "odd"): 1,
+              ("odd", "even"): 6}
+    expect(calls == wanted, f"the callers are {calls}, not {wanted}")
+    rows = {row["function"]: row for row in json.loads(read("report", "--json"))["rows"]}
+    own, whole = sum(row["self_ns"] for row in rows.values()), rows["main"]["total_ns"]
+    expect(abs(own - whole) < 100, f"own times add up to {own} ns of main's {whole}")
+    paths = {line.rsplit(" ", 1)[0] for line in read("export", "--format", "folded", "--weight", "calls").splitlines()}
+    expect("main;by_pointer;first;last" in paths, f"the paths are {sorted(paths)}")
 
 
 def finds(case):

@@ -51,6 +51,26 @@ static void put_name_event(struct chrome *chrome, const char *what, uint32_t thr
 	out_text(chrome->out, "}}");
 }
 
+static void put_args(struct out *out, const struct call_frame *frame, const char *end)
+{
+	const char *entered = walk_entered_text(frame);
+
+	if (!end && !entered)
+		return;
+	out_text(out, ",\"args\":{");
+	if (end) {
+		out_text(out, "\"end\":\"");
+		out_text(out, end);
+		out_text(out, entered ? "\"," : "\"");
+	}
+	if (entered) {
+		out_text(out, "\"entered\":\"");
+		out_text(out, entered);
+		out_char(out, '"');
+	}
+	out_char(out, '}');
+}
+
 static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread, const struct call_frame *frame,
 		      uint64_t end_ticks, const char *end)
 {
@@ -67,11 +87,7 @@ static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread,
 	out_milli(chrome->out, to > from ? to - from : 0);
 	out_char(chrome->out, ',');
 	put_ids(chrome, thread);
-	if (end) {
-		out_text(chrome->out, ",\"args\":{\"end\":\"");
-		out_text(chrome->out, end);
-		out_text(chrome->out, frame->before ? "\",\"entered\":\"before the trace\"}" : "\"}");
-	}
+	put_args(chrome->out, frame, end);
 	out_char(chrome->out, '}');
 	if (chrome->out->error)
 		walk->error = chrome->out->error;

@@ -56,6 +56,12 @@ static void put_function(struct jsonl *jsonl, uint32_t function)
 	out_bytes(jsonl->out, name.text, name.length);
 }
 
+static void put_tail(struct jsonl *jsonl, const struct call_frame *frame)
+{
+	if (frame->tail)
+		out_text(jsonl->out, ",\"tail\":true");
+}
+
 static void finish(struct jsonl *jsonl, struct walk *walk)
 {
 	out_bytes(jsonl->out, "}\n", 2);
@@ -72,6 +78,7 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 	begin(jsonl, walk, frame->before ? "open" : "enter", frame->enter_ticks, thread);
 	put_function(jsonl, frame->function);
 	put_number(jsonl->out, ",\"depth\":", frame->depth);
+	put_tail(jsonl, frame);
 	finish(jsonl, walk);
 }
 
@@ -89,6 +96,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	out_text(jsonl->out, ",\"end\":\"");
 	out_text(jsonl->out, walk_end_text(closed->how));
 	out_char(jsonl->out, '"');
+	put_tail(jsonl, closed->frame);
 	finish(jsonl, walk);
 }
 

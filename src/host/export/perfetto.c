@@ -239,7 +239,7 @@ static void put_annotation(struct protobuf *event, const char *name, const char 
 }
 
 static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint32_t function, uint64_t ticks,
-		      enum event_type type, bool before)
+		      enum event_type type, const char *entered)
 {
 	uint8_t bytes[EVENT_MAX];
 	struct protobuf packet, event;
@@ -251,8 +251,8 @@ static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thr
 	protobuf_u64(&event, EVENT_TYPE, type);
 	protobuf_u64(&event, EVENT_NAME_REF, iid);
 	protobuf_u64(&event, EVENT_TRACK, thread_track(thread));
-	if (before)
-		put_annotation(&event, "entered", "before the trace");
+	if (entered)
+		put_annotation(&event, "entered", entered);
 	end_packet(perfetto, walk, &packet, &event);
 }
 
@@ -277,7 +277,7 @@ enum slice { SLICE_NONE, SLICE_RUNS, SLICE_CUT /* ended until its stack runs aga
 static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
 {
 	frame->user = SLICE_RUNS;
-	put_begin(ctx, walk, thread, frame->function, frame->enter_ticks, EVENT_SLICE_BEGIN, frame->before);
+	put_begin(ctx, walk, thread, frame->function, frame->enter_ticks, EVENT_SLICE_BEGIN, walk_entered_text(frame));
 }
 
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
@@ -310,7 +310,7 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 	struct perfetto *perfetto = ctx;
 
 	if (event->kind == CALLTAP_REC_CALL) {
-		put_begin(perfetto, walk, event->thread, event->id, event->ticks, EVENT_INSTANT, false);
+		put_begin(perfetto, walk, event->thread, event->id, event->ticks, EVENT_INSTANT, NULL);
 		return;
 	}
 	if (event->kind != CALLTAP_REC_STACK) {
@@ -336,7 +336,8 @@ static void switched(void *ctx, struct walk *walk, const struct trace_event *eve
 
 		if (frame->user != SLICE_CUT)
 			continue;
-		put_begin(ctx, walk, event->thread, frame->function, event->ticks, EVENT_SLICE_BEGIN, frame->before);
+		put_begin(ctx, walk, event->thread, frame->function, event->ticks, EVENT_SLICE_BEGIN,
+			  walk_entered_text(frame));
 		frame->user = SLICE_RUNS;
 	}
 }

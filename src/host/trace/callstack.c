@@ -12,6 +12,14 @@
  *   or on another thread; it closes alone and leaves the open frames alone.
  *   LOST (also the cursor's own, for missing chunks): all frames stay open; a
  *   later exit shows which of them were still there.
+ *   TAIL: one frame of the program has one more name.  The new name nests in
+ *   the one that tail-called it; where a name ends, those below it that are of
+ *   the same frame end with it.  UNWIND counts frames, not names.  A function
+ *   that tail-calls for the second time within a frame (a loop: even() and
+ *   odd() that tail-call each other) does so as the call of it that is open
+ *   already: what is above that closes, so that a frame never has more names
+ *   than there are functions in the loop, and one; the parent of each is a
+ *   call of the function that tail-called it.
  *   Frames from before the trace end without a record, so no record is theirs:
  *   nothing closes them, and what would have to is of no open frame; but a RISE
  *   shows which of them are over.  Where records are overwritten one may be
@@ -25,6 +33,8 @@
 
 /* Steps of search for an exit's frame that each event earns: bounds all searches together by the events. */
 #define SEARCH_CREDIT 64
+/* Names that a frame has at the most; another tail call takes the place of the last. */
+#define NAMES_MAX 32
 
 struct call_stack {
 	uint64_t address; /* as STACK events name it, 0 = not known */
@@ -167,6 +177,15 @@ static void close_top(struct callstack *stack, struct call_stack *on, const stru
 		on->lost_depth = on->depth;
 }
 
+/* The innermost frame ends, with all of its names. */
+static void close_frame(struct callstack *stack, struct call_stack *on, const struct trace_event *event,
+			enum call_end how)
+{
+	close_top(stack, on, event, how);
+	while (on->depth > on->base && on->frames[on->depth - 1].tailed)
+		close_top(stack, on, event, how == CALL_RETURNED ? CALL_TAILED : how);
+}
+
 static int enter(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
 {
 	struct call_frame *frame;
@@ -174,13 +193,35 @@ static int enter(struct callstack *stack, struct call_stack *on, const struct tr
 	if (reach((void **)&on->frames, &on->room, on->depth, sizeof(*on->frames)))
 		return -ENOMEM;
 	frame = &on->frames[on->depth];
-	*frame = (struct call_frame){
-		.enter_ticks = event->ticks, .function = event->id, .depth = on->depth, .enter_known = true};
+	*frame = (struct call_frame){.enter_ticks = event->ticks,
+				     .function = event->id,
+				     .depth = on->depth,
+				     .enter_known = true,
+				     .tail = event->kind == CALLTAP_REC_TAIL};
 	on->depth++;
 	on->credit += SEARCH_CREDIT;
 	if (stack->ops.on_enter)
 		stack->ops.on_enter(stack->ctx, stack, event->thread, frame);
 	return 0;
+}
+
+/* The innermost function tail-calls another, which nests in it. */
+static int tail_call(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
+{
+	uint32_t caller, at;
+
+	if (on->depth == on->base)
+		return enter(stack, on, event);
+	caller = on->depth - 1;
+	for (at = caller; at > on->base && on->frames[at - 1].tailed; at--)
+		if (on->frames[at - 1].function == on->frames[on->depth - 1].function)
+			caller = at - 1;
+	if (caller == on->depth - 1 && caller - at + 1 == NAMES_MAX)
+		caller--;
+	while (on->depth - 1 > caller)
+		close_top(stack, on, event, CALL_TAILED);
+	on->frames[caller].tailed = true;
+	return enter(stack, on, event);
 }
 
 /*
@@ -205,7 +246,7 @@ static void close_unknown(struct callstack *stack, struct call_stack *on, const 
 	add_child(on, parent, event->ticks - frame.enter_ticks, on->depth == on->base);
 }
 
-/* Index + 1 of the innermost frame of the function, 0 = none. */
+/* Index + 1 of the innermost frame that goes by the function's name, 0 = none. */
 static uint32_t find_frame(struct call_stack *on, uint32_t function)
 {
 	uint32_t stop;
@@ -213,7 +254,7 @@ static uint32_t find_frame(struct call_stack *on, uint32_t function)
 	on->credit += SEARCH_CREDIT;
 	stop = on->credit < on->depth - on->base ? on->depth - (uint32_t)on->credit : on->base;
 	for (uint32_t at = on->depth; at > stop; at--)
-		if (on->frames[at - 1].function == function)
+		if (on->frames[at - 1].function == function && !on->frames[at - 1].tailed)
 			return at;
 	on->credit -= on->depth - stop;
 	return 0;
@@ -252,7 +293,7 @@ static void leave(struct callstack *stack, struct call_stack *on, const struct t
 	uint32_t at;
 
 	if (on->depth > on->base && on->frames[on->depth - 1].function == event->id) {
-		close_top(stack, on, event, how);
+		close_frame(stack, on, event, how);
 		return;
 	}
 	at = find_frame(on, event->id);
@@ -260,19 +301,32 @@ static void leave(struct callstack *stack, struct call_stack *on, const struct t
 		struct call_stack *joined = join_stack(&stack->threads[event->thread], event->id);
 
 		if (joined)
-			close_top(stack, joined, event, how);
+			close_frame(stack, joined, event, how);
 		else
 			close_unknown(stack, on, event, how);
 		return;
 	}
 	while (on->depth > at)
 		close_top(stack, on, event, on->depth <= on->lost_depth ? CALL_LOST : CALL_UNWOUND);
-	close_top(stack, on, event, how);
+	close_frame(stack, on, event, how);
+}
+
+/* How deep the stack is when so many frames have ended; UINT32_MAX = it has fewer. */
+static uint32_t depth_after(const struct call_stack *on, uint64_t frames)
+{
+	uint32_t depth = on->depth;
+
+	for (; frames && depth > on->base; frames--)
+		for (depth--; depth > on->base && on->frames[depth - 1].tailed;)
+			depth--;
+	return frames ? UINT32_MAX : depth;
 }
 
 static bool leaves(const struct call_stack *on, uint64_t frames, uint32_t function)
 {
-	return frames < on->depth - on->base && on->frames[on->depth - 1 - frames].function == function;
+	uint32_t depth = depth_after(on, frames);
+
+	return depth != UINT32_MAX && depth > on->base && on->frames[depth - 1].function == function;
 }
 
 /* Innermost frames end: as many as the event says, or one more or less where LANDING shows that. */
@@ -289,7 +343,7 @@ static void unwind(struct callstack *stack, struct call_thread *thread, struct c
 	}
 	thread->landing = false;
 	for (; count && on->depth > on->base; count--)
-		close_top(stack, on, event, CALL_UNWOUND);
+		close_frame(stack, on, event, CALL_UNWOUND);
 }
 
 /* Make the stack of that name the current one. */
@@ -413,9 +467,7 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		leave(stack, on, event, CALL_RETURNED);
 		return 0;
 	case CALLTAP_REC_TAIL:
-		if (on->depth > on->base)
-			close_top(stack, on, event, CALL_TAILED);
-		return enter(stack, on, event);
+		return tail_call(stack, on, event);
 	case CALLTAP_REC_UNWIND:
 		unwind(stack, &stack->threads[event->thread], on, event);
 		return 0;

@@ -6,6 +6,10 @@
  * an exit without an entry is a call entered before the trace (or lost), an
  * entry without an exit is open at the end.
  *
+ * A function that tail-calls another stays open around it, and both close when
+ * the other returns: one frame of the program, with two names or more.  Loops
+ * of tail calls do not nest without bound (callstack.c says how they show).
+ *
  * A LOST event leaves the open frames open, for most of them still are.  When
  * a later exit shows that some were not, those that were open at the loss
  * close as CALL_LOST, newer ones as CALL_UNWOUND.
@@ -24,7 +28,7 @@
 enum call_end {
 	CALL_RETURNED,
 	CALL_UNWOUND, /* exception, longjmp, thread cancellation */
-	CALL_TAILED,  /* left by a tail call */
+	CALL_TAILED,  /* ended by a tail call, and that function has returned */
 	CALL_OPEN,    /* still open at the end of the trace */
 	CALL_LOST,    /* its exit was lost */
 	CALL_LEFT,    /* open when the trace began, and over, unseen, before this */
@@ -44,6 +48,8 @@ struct call_frame {
 	bool enter_known; /* false: entered before the trace began, in lost records, or on another thread */
 	bool before;	  /* open when the trace began; enter_known is false, enter_ticks is when it was seen */
 	bool has_children;
+	bool tail;     /* entered by a tail call: of the frame below, where there is one */
+	bool tailed;   /* has tail-called the frame above, and ends with it */
 	uint64_t user; /* for the consumer; 0 at entry */
 };
 

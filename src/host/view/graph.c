@@ -12,6 +12,7 @@ static void add(struct tree_node *to, const struct tree_node *from)
 	to->total_ns += from->total_ns;
 	to->self_ns += from->self_ns;
 	to->unfinished += from->unfinished;
+	to->tails += from->tails;
 	to->before += from->before;
 }
 
@@ -53,6 +54,8 @@ static int add_path(struct tree *callers, const struct tree *tree, uint32_t star
 		if (at == TREE_NONE)
 			break;
 		add(&callers->nodes[at], &weight);
+		if (level == 1)
+			weight.tails = 0; /* how its callers were called in turn is not counted by path */
 	}
 	return err;
 }

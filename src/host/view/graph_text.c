@@ -62,6 +62,8 @@ static void print_tree(struct printing *printing, const struct tree *tree)
 		out_u64_width(out, node->calls, 12);
 		out_spaces(out, 2 + (depth * 2 < INDENT_MAX ? (size_t)depth * 2 : INDENT_MAX));
 		out_text(out, names_function(printing->names, node->function).text);
+		if (node->tails)
+			out_format(out, "  (%llu by tail call)", (unsigned long long)node->tails);
 		if (node->unfinished)
 			out_format(out, "  (%llu unfinished)", (unsigned long long)node->unfinished);
 		if (node->before)
@@ -109,6 +111,8 @@ static void tree_json(struct printing *printing, struct json *json, const char *
 				function ? function->name : names_function(printing->names, node->function).text);
 		json_key_u64(json, "calls", node->calls);
 		json_key_u64(json, "unfinished", node->unfinished);
+		if (node->tails)
+			json_key_u64(json, "tail_calls", node->tails);
 		if (node->before)
 			json_key_u64(json, "entered_before", node->before);
 		json_key_u64(json, "total_ns", node->total_ns);

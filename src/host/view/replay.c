@@ -154,6 +154,7 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 				   .depth = frame->depth - FOLDS(frame->user),
 				   .kind = REPLAY_ENTER,
 				   .before = frame->before,
+				   .tail = frame->tail,
 				   .ready = frame->before || !reach(replay, thread, trace_thread_count(walk->trace))};
 
 	if (replay->at_exit_only)
@@ -193,6 +194,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 				   .kind = REPLAY_CLOSE,
 				   .how = (uint8_t)closed->how,
 				   .ready = true,
+				   .tail = closed->frame->tail,
 				   .named = !(closed->frame->user & SHOWN)};
 
 	if (too_deep(replay, item.depth))

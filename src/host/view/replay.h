@@ -39,6 +39,7 @@ struct replay_item {
 	bool ready;   /* nothing to come can change it */
 	bool timed;   /* value is a duration */
 	bool before;  /* ENTER: open when the trace began */
+	bool tail;    /* entered by a tail call */
 	bool named;   /* CLOSE: the opening line was not shown, so name it */
 };
 

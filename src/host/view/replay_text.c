@@ -243,7 +243,6 @@ static void print_source(struct replay_printer *printer, uint32_t function)
 static const char *end_comment(const struct replay_item *item)
 {
 	static const char *const words[] = {[CALL_UNWOUND] = "unwound",
-					    [CALL_TAILED] = "tail",
 					    [CALL_OPEN] = "open",
 					    [CALL_LOST] = "exit lost",
 					    [CALL_LEFT] = "left unseen"};
@@ -263,6 +262,7 @@ static void print_graph(struct replay_printer *printer, const struct walk *walk,
 {
 	struct names_text name = names_function(printer->names, item->function);
 	const char *comment = item->before ? "entered before the trace" : end_comment(item);
+	bool opens = item->kind != REPLAY_CLOSE || item->named; /* the only line, or the first, of its call */
 	struct out *out = printer->out;
 
 	print_prefix(printer, walk, item);
@@ -274,8 +274,10 @@ static void print_graph(struct replay_printer *printer, const struct walk *walk,
 		print_name(out, name);
 		out_bytes(out, item->kind == REPLAY_LEAF ? ";" : " {", item->kind == REPLAY_LEAF ? 1 : 2);
 	}
-	if (printer->options->source && (item->kind != REPLAY_CLOSE || item->named))
+	if (printer->options->source && opens)
 		print_source(printer, item->function);
+	if (item->tail && opens)
+		print_comment(printer, "tail call");
 	if (comment)
 		print_comment(printer, comment);
 	out_char(out, '\n');

@@ -22,7 +22,8 @@ int tree_init(struct tree *tree, uint32_t limit)
 		tree_clear(tree);
 		return -ENOMEM;
 	}
-	tree->nodes[TREE_ROOT] = (struct tree_node){TREE_NONE, TREE_NONE, TREE_NONE, TREE_NONE, 0, 0, 0, 0, 0};
+	tree->nodes[TREE_ROOT] =
+		(struct tree_node){.function = TREE_NONE, .parent = TREE_NONE, .child = TREE_NONE, .next = TREE_NONE};
 	tree->count = 1;
 	return 0;
 }
@@ -228,6 +229,7 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 		return;
 	}
 	node->calls++;
+	node->tails += closed->frame->tail;
 	node->unfinished += closed->how == CALL_OPEN || closed->how == CALL_LOST;
 	node->total_ns += duration_ns;
 }

@@ -12,7 +12,7 @@
 
 #define TREE_ROOT      0u
 #define TREE_NONE      UINT32_MAX
-#define TREE_NODES_MAX (2u << 20) /* 112 MiB of nodes, 16 MiB of hash */
+#define TREE_NODES_MAX (2u << 20) /* 128 MiB of nodes, 16 MiB of hash */
 
 struct tree_node {
 	uint32_t function;
@@ -23,6 +23,7 @@ struct tree_node {
 	uint64_t total_ns; /* open calls count up to the end of the trace */
 	uint64_t self_ns;
 	uint64_t unfinished; /* among calls */
+	uint64_t tails;	     /* among calls: by a tail call of the function above */
 	uint64_t before; /* frames that were open when the trace began; no calls: their time is that of calls in them */
 };
 

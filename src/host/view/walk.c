@@ -27,6 +27,11 @@ const char *walk_end_text(enum call_end how)
 	return "unknown";
 }
 
+const char *walk_entered_text(const struct call_frame *frame)
+{
+	return frame->before ? "before the trace" : frame->tail ? "by a tail call" : NULL;
+}
+
 uint64_t walk_since_ns(const struct walk *walk, uint64_t ticks)
 {
 	uint64_t start = trace_start_ticks(walk->trace);

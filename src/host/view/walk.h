@@ -93,5 +93,7 @@ uint64_t walk_since_ns(const struct walk *walk, uint64_t ticks);
 bool walk_wants(const struct walk *walk, uint32_t function);
 /* "returned", "unwound", ...: the word for how a call ended. */
 const char *walk_end_text(enum call_end how);
+/* How it was entered, if that is not by an ordinary call: "by a tail call", "before the trace"; else NULL. */
+const char *walk_entered_text(const struct call_frame *frame);
 
 #endif

@@ -48,6 +48,8 @@ static void on_close(void *ctx, struct callstack *stack, const struct call_close
 		log_add(log, " entered before");
 	if (closed->parent)
 		log_add(log, " in f%u", closed->parent->function);
+	if (frame->tail)
+		log_add(log, " by tail");
 	log_add(log, "\n");
 }
 
@@ -120,13 +122,60 @@ static void open_at_the_end(void **state)
 		     "t3 f1 open depth 0 time 25 children 15\n");
 }
 
+/* Who tail-called stays open around it, and its own time is what remains. */
 static void tail_calls(void **state)
 {
-	static const struct say says[] = {IN(1, 0), IN(2, 10), TAIL(3, 20), OUT(3, 50), OUT(1, 60)};
+	static const struct say says[] = {IN(1, 0),   IN(2, 10),   TAIL(3, 20), IN(4, 25),
+					  OUT(4, 26), TAIL(5, 30), OUT(5, 50),	OUT(1, 60)};
 
-	EXPECT(says, "t3 f2 tailed depth 1 time 10 children 0 in f1\n"
-		     "t3 f3 returned depth 1 time 30 children 0 in f1\n"
+	EXPECT(says, "t3 f4 returned depth 3 time 1 children 0 in f3\n"
+		     "t3 f5 returned depth 3 time 20 children 0 in f3 by tail\n"
+		     "t3 f3 tailed depth 2 time 30 children 21 in f2 by tail\n"
+		     "t3 f2 tailed depth 1 time 40 children 30 in f1\n"
 		     "t3 f1 returned depth 0 time 60 children 40\n");
+}
+
+/* f2 and f3 tail-call each other: each further round is of the calls that are open, under the true caller's name. */
+static void tail_calls_in_a_loop(void **state)
+{
+	static const struct say says[] = {IN(1, 0),    IN(2, 10),   TAIL(3, 20), TAIL(2, 30), TAIL(3, 40),
+					  TAIL(2, 50), TAIL(4, 60), OUT(4, 70),	 OUT(1, 80)};
+
+	EXPECT(says, "t3 f2 tailed depth 3 time 10 children 0 in f3 by tail\n"
+		     "t3 f3 tailed depth 2 time 20 children 10 in f2 by tail\n"
+		     "t3 f2 tailed depth 3 time 10 children 0 in f3 by tail\n"
+		     "t3 f3 tailed depth 2 time 20 children 10 in f2 by tail\n"
+		     "t3 f4 returned depth 2 time 10 children 0 in f2 by tail\n"
+		     "t3 f2 tailed depth 1 time 60 children 50 in f1\n"
+		     "t3 f1 returned depth 0 time 80 children 60\n");
+}
+
+/* Frames are unwound, and found, by the name that they go by last; names do not count. */
+static void tail_calls_and_unwinding(void **state)
+{
+	static const struct say counted[] = {IN(1, 0),	    TAIL(2, 10),   IN(3, 20), TAIL(4, 30),
+					     UNWIND(1, 40), UNWIND(1, 50), OUT(9, 60)};
+	static const struct say landed[] = {IN(1, 0),  TAIL(2, 10),    IN(3, 20),     TAIL(4, 30),
+					    IN(5, 35), LANDING(2, 39), UNWIND(1, 40), OUT(2, 50)};
+	static const struct say found[] = {IN(1, 0),  IN(2, 10),   TAIL(3, 20), LOST(30),
+					   IN(2, 40), TAIL(5, 45), OUT(3, 50),	OUT(2, 60)};
+
+	EXPECT(counted, "t3 f4 unwound depth 3 time 10 children 0 in f3 by tail\n"
+			"t3 f3 unwound depth 2 time 20 children 10 in f2\n"
+			"t3 f2 unwound depth 1 time 40 children 20 in f1 by tail\n"
+			"t3 f1 unwound depth 0 time 50 children 40\n"
+			"t3 f9 returned depth 0 time 60 children 50 entered before\n");
+	EXPECT(landed, "t3 f5 unwound depth 4 time 5 children 0 in f4\n"
+		       "t3 f4 unwound depth 3 time 10 children 5 in f3 by tail\n"
+		       "t3 f3 unwound depth 2 time 20 children 10 in f2\n"
+		       "t3 f2 returned depth 1 time 40 children 20 in f1 by tail\n"
+		       "t3 f1 tailed depth 0 time 50 children 40\n");
+	EXPECT(found, "t3 f5 unwound depth 4 time 5 children 0 in f2 by tail\n"
+		      "t3 f2 unwound depth 3 time 10 children 5 in f3\n"
+		      "t3 f3 returned depth 2 time 30 children 10 in f2 by tail\n"
+		      "t3 f2 tailed depth 1 time 40 children 30 in f1\n"
+		      "t3 f2 returned depth 1 time 0 children 0 entered before in f1\n"
+		      "t3 f1 open depth 0 time 60 children 40\n");
 }
 
 static void unwinding(void **state)
@@ -158,7 +207,7 @@ static void entered_before_the_trace(void **state)
 	EXPECT(says, "t3 f1 returned depth 0 time 10 children 0\n"
 		     "t3 f2 returned depth 0 time 20 children 10 entered before\n"
 		     "t3 f3 returned depth 0 time 10 children 0\n"
-		     "t3 f4 open depth 0 time 0 children 0\n");
+		     "t3 f4 open depth 0 time 0 children 0 by tail\n");
 }
 
 /* An exit without entry leaves the open frames alone. */
@@ -325,12 +374,42 @@ static void deep_recursion(void **state)
 	callstack_destroy(stack);
 }
 
+/* Tail calls of ever the same functions, or of ever other ones, go on without end: depth stays small. */
+static void endless_tail_calls(void **state)
+{
+	enum { MANY = 1000000, LEVELS = 32 };
+	const struct callstack_ops none = {NULL, NULL};
+
+	for (unsigned functions = 1; functions <= MANY; functions *= 10) {
+		struct trace_event event = {.kind = CALLTAP_REC_ENTRY};
+		struct callstack *stack;
+		uint32_t deepest = 0;
+
+		assert_int_equal(callstack_create(&stack, NULL, &none, NULL), 0);
+		assert_int_equal(callstack_feed(stack, &event), 0);
+		event.kind = CALLTAP_REC_TAIL;
+		for (; event.ticks < MANY; event.ticks++) {
+			event.id = (event.id + 1) % functions;
+			assert_int_equal(callstack_feed(stack, &event), 0);
+			if (callstack_depth(stack, 0) > deepest)
+				deepest = callstack_depth(stack, 0);
+		}
+		assert_int_equal(deepest, functions < LEVELS ? functions + 1 : LEVELS);
+		event.kind = CALLTAP_REC_EXIT;
+		assert_int_equal(callstack_feed(stack, &event), 0);
+		assert_int_equal(callstack_depth(stack, 0), 0);
+		callstack_destroy(stack);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nested_calls),
 		cmocka_unit_test(open_at_the_end),
 		cmocka_unit_test(tail_calls),
+		cmocka_unit_test(tail_calls_in_a_loop),
+		cmocka_unit_test(tail_calls_and_unwinding),
 		cmocka_unit_test(unwinding),
 		cmocka_unit_test(exit_of_an_outer_frame),
 		cmocka_unit_test(entered_before_the_trace),
@@ -345,6 +424,7 @@ int main(void)
 		cmocka_unit_test(calls_touch_nothing),
 		cmocka_unit_test(threads_are_apart),
 		cmocka_unit_test(deep_recursion),
+		cmocka_unit_test(endless_tail_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
