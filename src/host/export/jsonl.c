@@ -85,6 +85,7 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
 	struct jsonl *jsonl = ctx;
+	uint64_t away_ns;
 
 	begin(jsonl, walk, "leave", closed->exit_ticks, closed->thread);
 	put_function(jsonl, closed->frame->function);
@@ -92,6 +93,9 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	if (closed->frame->enter_known) {
 		put_number(jsonl->out, ",\"dur\":", walk_duration_ns(walk, closed));
 		put_number(jsonl->out, ",\"self\":", walk_self_ns(walk, closed));
+		away_ns = walk_duration_ns(walk, closed) - walk_running_ns(walk, closed);
+		if (away_ns)
+			put_number(jsonl->out, ",\"away\":", away_ns);
 	}
 	out_text(jsonl->out, ",\"end\":\"");
 	out_text(jsonl->out, walk_end_text(closed->how));

@@ -5,6 +5,10 @@
  * until a STACK event says that it runs on another one (coroutines, signal
  * stacks).  Every strange sequence has one meaning here:
  *
+ *   STACK: the thread goes on with that stack's open calls.  The time that it
+ *   spends on other stacks is not theirs, nor their callers', but for what
+ *   passes from one event to the next: a switch is known by the event after it.
+ *
  *   EXIT of a frame that is not the innermost: the frames above it ended
  *   without a record; CALL_LOST if they were open when records were lost,
  *   else CALL_UNWOUND.
@@ -47,6 +51,11 @@ struct call_stack {
 	uint64_t since;	      /* first or last LOST event: the span that outer_ticks covers */
 	uint64_t outer_ticks; /* total of outermost calls since then */
 	uint64_t lo, hi;      /* the memory that frames from before the trace lie in */
+	uint64_t away_ticks;  /* time that the thread was on other stacks, since the first switch */
+	uint64_t left_ticks;  /* when it was left, while `away` */
+	uint64_t since_away;  /* away_ticks at `since` */
+	uint32_t other;	      /* its number among those that are no thread's first, from 1 on */
+	bool away;	      /* it was left, and the thread is on another one */
 	bool has_outer;
 	bool seen;    /* `since` is set */
 	bool doubted; /* frames from before the trace are over, for all that is known */
@@ -56,7 +65,8 @@ struct call_thread {
 	struct call_stack *stacks;
 	uint32_t count, room;
 	uint32_t current;
-	bool landing; /* the next UNWIND leaves this function innermost: */
+	uint64_t switched_ticks; /* when it became that */
+	bool landing;		 /* the next UNWIND leaves this function innermost: */
 	uint32_t function;
 	uint64_t last_ticks;
 };
@@ -67,6 +77,7 @@ struct callstack {
 	void *ctx;
 	struct call_thread *threads;
 	uint32_t count;
+	uint32_t others; /* stacks that are no thread's first */
 	uint64_t last_ticks;
 };
 
@@ -132,13 +143,42 @@ static struct call_stack *current_stack(struct callstack *stack, uint32_t index)
 	return &thread->stacks[thread->current];
 }
 
-static void report(struct callstack *stack, const struct trace_event *event, const struct call_frame *frame,
-		   const struct call_frame *parent, enum call_end how)
+/* How long the thread has been away from the stack, at the time. */
+static uint64_t away_at(const struct call_stack *on, uint64_t ticks)
 {
-	const struct call_closed closed = {frame, parent, event->thread, event->ticks, how};
+	return on->away_ticks + (on->away && ticks > on->left_ticks ? ticks - on->left_ticks : 0);
+}
+
+/* The thread runs on another of its stacks from then on. */
+static void run_on(struct call_thread *thread, uint32_t index, uint64_t ticks)
+{
+	struct call_stack *from = &thread->stacks[thread->current], *to = &thread->stacks[index];
+
+	if (from == to)
+		return;
+	from->away = true;
+	from->left_ticks = ticks;
+	to->away_ticks = away_at(to, ticks);
+	to->away = false;
+	thread->current = index;
+	thread->switched_ticks = ticks;
+}
+
+/* Tells of the call's end; returns the time that the thread ran on its stack. */
+static uint64_t report(struct callstack *stack, const struct call_stack *on, const struct trace_event *event,
+		       const struct call_frame *frame, enum call_end how)
+{
+	const struct call_closed closed = {.frame = frame,
+					   .parent = frame->depth ? &on->frames[frame->depth - 1] : NULL,
+					   .thread = event->thread,
+					   .exit_ticks = event->ticks,
+					   .away_ticks = away_at(on, event->ticks) - frame->away_ticks,
+					   .away = on->away,
+					   .how = how};
 
 	if (stack->ops.on_close)
 		stack->ops.on_close(stack->ctx, stack, &closed);
+	return event->ticks - frame->enter_ticks - closed.away_ticks;
 }
 
 /* Count a finished call to what it was called from: its parent, and the outermost level that records tell of. */
@@ -159,6 +199,7 @@ static void close_top(struct callstack *stack, struct call_stack *on, const stru
 		      enum call_end how)
 {
 	struct call_frame *frame, *parent;
+	uint64_t ticks;
 
 	if (!on->frames || !on->depth)
 		return;
@@ -166,10 +207,9 @@ static void close_top(struct callstack *stack, struct call_stack *on, const stru
 	parent = on->depth > 1 ? &on->frames[on->depth - 2] : NULL;
 	if (parent)
 		parent->has_children = true;
-	report(stack, event, frame, parent, how);
+	ticks = report(stack, on, event, frame, how);
 	/* Of a frame from before the trace nothing is known but what it called. */
-	add_child(on, parent, frame->before ? frame->children_ticks : event->ticks - frame->enter_ticks,
-		  on->depth == on->base + 1);
+	add_child(on, parent, frame->before ? frame->children_ticks : ticks, on->depth == on->base + 1);
 	on->depth--;
 	if (on->base > on->depth)
 		on->base = on->depth;
@@ -196,6 +236,7 @@ static int enter(struct callstack *stack, struct call_stack *on, const struct tr
 	*frame = (struct call_frame){.enter_ticks = event->ticks,
 				     .function = event->id,
 				     .depth = on->depth,
+				     .away_ticks = on->away_ticks,
 				     .enter_known = true,
 				     .tail = event->kind == CALLTAP_REC_TAIL};
 	on->depth++;
@@ -232,18 +273,21 @@ static void close_unknown(struct callstack *stack, struct call_stack *on, const 
 			  enum call_end how)
 {
 	struct call_frame *parent = on->depth ? &on->frames[on->depth - 1] : NULL;
-	struct call_frame frame = {.enter_ticks = event->ticks, .function = event->id, .depth = on->depth};
+	struct call_frame frame = {
+		.enter_ticks = event->ticks, .away_ticks = on->away_ticks, .function = event->id, .depth = on->depth};
+	uint64_t ticks;
 
 	if (on->depth == on->base) {
 		if (parent)
 			parent->children_ticks -= on->outer_ticks;
 		frame.enter_ticks = on->since;
+		frame.away_ticks = on->since_away;
 		frame.children_ticks = on->outer_ticks;
 		frame.has_children = on->has_outer;
 		on->outer_ticks = 0;
 	}
-	report(stack, event, &frame, parent, how);
-	add_child(on, parent, event->ticks - frame.enter_ticks, on->depth == on->base);
+	ticks = report(stack, on, event, &frame, how);
+	add_child(on, parent, ticks, on->depth == on->base);
 }
 
 /* Index + 1 of the innermost frame that goes by the function's name, 0 = none. */
@@ -283,7 +327,7 @@ static struct call_stack *join_stack(struct call_thread *thread, uint32_t functi
 	if (best) {
 		best->address = fresh->address;
 		fresh->address = 0;
-		thread->current = (uint32_t)(best - thread->stacks);
+		run_on(thread, (uint32_t)(best - thread->stacks), thread->switched_ticks);
 	}
 	return best;
 }
@@ -347,7 +391,7 @@ static void unwind(struct callstack *stack, struct call_thread *thread, struct c
 }
 
 /* Make the stack of that name the current one. */
-static int switch_stack(struct call_thread *thread, uint64_t address)
+static int switch_stack(struct callstack *stack, struct call_thread *thread, uint64_t address, uint64_t ticks)
 {
 	uint32_t at, unused = thread->count;
 	struct call_stack *first = &thread->stacks[0];
@@ -366,8 +410,14 @@ static int switch_stack(struct call_thread *thread, uint64_t address)
 		if (reach((void **)&thread->stacks, &thread->room, at, sizeof(*thread->stacks)))
 			return -ENOMEM;
 		thread->count++;
+		thread->stacks[at].other = ++stack->others;
 	}
-	thread->current = at;
+	run_on(thread, at, ticks);
+	if (thread->stacks[at].address != address && !thread->stacks[at].depth) {
+		/* What was seen on it was another stack's. */
+		thread->stacks[at].seen = thread->stacks[at].has_outer = false;
+		thread->stacks[at].outer_ticks = 0;
+	}
 	thread->stacks[at].address = address;
 	return 0;
 }
@@ -408,6 +458,7 @@ static void mark_lost(struct call_thread *thread, uint64_t ticks)
 
 		on->lost_depth = on->depth;
 		on->since = ticks;
+		on->since_away = away_at(on, ticks);
 		on->outer_ticks = 0;
 		on->has_outer = false;
 	}
@@ -456,6 +507,7 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 	if (!on->seen) {
 		on->seen = true;
 		on->since = event->ticks;
+		on->since_away = on->away_ticks;
 		while (on->base > on->lasting)
 			close_top(stack, on, event, CALL_LEFT);
 	}
@@ -476,7 +528,7 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 		stack->threads[event->thread].function = event->id;
 		return 0;
 	case CALLTAP_REC_STACK:
-		return switch_stack(&stack->threads[event->thread], event->extra);
+		return switch_stack(stack, &stack->threads[event->thread], event->extra, event->ticks);
 	case CALLTAP_REC_RISE:
 		rise(stack, on, event);
 		return 0;
@@ -517,6 +569,18 @@ void callstack_finish(struct callstack *stack)
 				close_top(stack, &stack->threads[t].stacks[s], &end, CALL_OPEN);
 		}
 	}
+}
+
+uint32_t callstack_current(const struct callstack *stack, uint32_t thread)
+{
+	return thread < stack->count ? stack->threads[thread].current : 0;
+}
+
+uint32_t callstack_chain(const struct callstack *stack, uint32_t thread)
+{
+	const struct call_thread *known = thread < stack->count ? &stack->threads[thread] : NULL;
+
+	return known && known->current ? CALLSTACK_OTHER + known->stacks[known->current].other : thread;
 }
 
 uint32_t callstack_depth(const struct callstack *stack, uint32_t thread)

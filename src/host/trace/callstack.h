@@ -41,7 +41,8 @@ enum call_end {
  */
 struct call_frame {
 	uint64_t enter_ticks;
-	uint64_t children_ticks; /* total of finished direct callees */
+	uint64_t children_ticks; /* total of finished direct callees, while the thread ran on their stack */
+	uint64_t away_ticks;	 /* how long the thread had been away from the stack at the entry */
 	uint64_t slot;		 /* of one from before the trace: where its return address lies, 0 = not known */
 	uint32_t function;
 	uint32_t depth;	  /* 0 = outermost */
@@ -58,6 +59,8 @@ struct call_closed {
 	const struct call_frame *parent; /* NULL = outermost */
 	uint32_t thread;
 	uint64_t exit_ticks;
+	uint64_t away_ticks; /* of the call's time: the thread ran on other stacks */
+	bool away;	     /* it does so now */
 	enum call_end how;
 };
 
@@ -84,6 +87,15 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event) __a
  * that is later.
  */
 void callstack_finish(struct callstack *stack);
+/*
+ * The thread's current stack, by a number: its index for the first one of each
+ * thread, CALLSTACK_OTHER and more for others, and none comes twice.  It is
+ * another stack's when nothing is open on the one that had it.
+ */
+#define CALLSTACK_OTHER (1u << 31)
+uint32_t callstack_chain(const struct callstack *stack, uint32_t thread);
+/* The same counted within the thread, from 0 on. */
+uint32_t callstack_current(const struct callstack *stack, uint32_t thread);
 /* Open frames of a thread's current stack, outermost first. */
 uint32_t callstack_depth(const struct callstack *stack, uint32_t thread);
 struct call_frame *callstack_frame(struct callstack *stack, uint32_t thread, uint32_t depth);

@@ -1,5 +1,5 @@
 /*
- * Counting open calls per thread and row; see active.h.  Context: host.
+ * Counting open calls per stack and row; see active.h.  Context: host.
  *
  * Open addressing, linear probing, deletion by shifting back: no tombstones,
  * so the table stays fast over any number of calls.
@@ -43,9 +43,9 @@ static int grow(struct active *active)
 	return 0;
 }
 
-int active_enter(struct active *active, uint32_t thread, uint32_t row, uint32_t *count)
+int active_enter(struct active *active, uint32_t stack, uint32_t row, uint32_t *count)
 {
-	uint64_t key = (uint64_t)thread << 32 | row;
+	uint64_t key = (uint64_t)stack << 32 | row;
 	struct active_slot *slot;
 
 	if (!active->bits || active->used >= (1u << active->bits) / 2) {
@@ -79,13 +79,13 @@ static void remove_slot(struct active *active, uint32_t hole)
 	active->used--;
 }
 
-uint32_t active_leave(struct active *active, uint32_t thread, uint32_t row)
+uint32_t active_leave(struct active *active, uint32_t stack, uint32_t row)
 {
 	uint32_t at;
 
 	if (!active->bits)
 		return 0;
-	at = find(active, (uint64_t)thread << 32 | row);
+	at = find(active, (uint64_t)stack << 32 | row);
 	if (!active->slots[at].count)
 		return 0;
 	if (--active->slots[at].count)

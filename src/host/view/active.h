@@ -1,8 +1,8 @@
 /*
- * Which rows are on a thread's stack now, and how often: tells the outermost
+ * Which rows are on a stack now, and how often: tells the outermost
  * instance of a recursive function from those inside of it.
  *
- * Context: host; report.c.  A hash table of (thread, row) with a count each;
+ * Context: host; report.c.  A hash table of (stack, row) with a count each;
  * its size follows the number of open calls, not the length of the trace.
  */
 #ifndef HOST_VIEW_ACTIVE_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct active_slot {
-	uint64_t key;	/* thread << 32 | row */
+	uint64_t key;	/* stack << 32 | row */
 	uint32_t count; /* 0 = free */
 };
 
@@ -22,10 +22,10 @@ struct active {
 };
 
 /* One more; *count is how many there are now. */
-int active_enter(struct active *active, uint32_t thread, uint32_t row, uint32_t *count)
+int active_enter(struct active *active, uint32_t stack, uint32_t row, uint32_t *count)
 	__attribute__((warn_unused_result));
 /* One less; returns how many are left. */
-uint32_t active_leave(struct active *active, uint32_t thread, uint32_t row);
+uint32_t active_leave(struct active *active, uint32_t stack, uint32_t row);
 void active_clear(struct active *active);
 
 #endif

@@ -24,13 +24,18 @@
 #define FOLDED(n)   ((uint64_t)(n) << 32)
 #define FOLDS(user) ((uint32_t)((user) >> 32))
 
+struct replay_thread {
+	uint64_t pending; /* count of its undecided entry + 1, 0 = none */
+	uint32_t stack;	  /* that the last line was of; the first one's need not be told */
+};
+
 struct replay {
 	const struct replay_options *options;
 	struct replay_printer *printer;
 	struct out *out;
 	struct replay_item *queue;
 	uint64_t head, tail; /* counts; slot = count % QUEUE_SIZE */
-	uint64_t *pending;   /* per thread: count of its undecided entry + 1, 0 = none */
+	struct replay_thread *of;
 	uint32_t threads;
 	struct replay_item
 		before;	   /* the calls of a thread that were open when the trace began, so far; value 0: none */
@@ -46,10 +51,10 @@ static struct replay_item *slot(const struct replay *replay, uint64_t count)
 /* The thread's undecided entry, if it has one, opens a brace. */
 static void decide(struct replay *replay, uint32_t thread)
 {
-	if (thread >= replay->threads || !replay->pending[thread])
+	if (thread >= replay->threads || !replay->of[thread].pending)
 		return;
-	slot(replay, replay->pending[thread] - 1)->ready = true;
-	replay->pending[thread] = 0;
+	slot(replay, replay->of[thread].pending - 1)->ready = true;
+	replay->of[thread].pending = 0;
 }
 
 static void print_ready(struct replay *replay, struct walk *walk)
@@ -119,23 +124,23 @@ static void put(struct replay *replay, struct walk *walk, const struct replay_it
 	if (item->ready)
 		print_ready(replay, walk);
 	else if (item->thread < replay->threads)
-		replay->pending[item->thread] = replay->tail;
+		replay->of[item->thread].pending = replay->tail;
 }
 
 /* Threads come as the trace grows. */
 static bool reach(struct replay *replay, uint32_t thread, uint32_t count)
 {
-	uint64_t *pending;
+	struct replay_thread *grown;
 
 	if (thread < replay->threads)
 		return true;
 	if (thread >= count)
 		return false;
-	pending = reallocarray(replay->pending, count, sizeof(*pending));
-	if (!pending)
+	grown = reallocarray(replay->of, count, sizeof(*grown));
+	if (!grown)
 		return false;
-	memset(pending + replay->threads, 0, (count - replay->threads) * sizeof(*pending));
-	replay->pending = pending;
+	memset(grown + replay->threads, 0, (count - replay->threads) * sizeof(*grown));
+	replay->of = grown;
 	replay->threads = count;
 	return true;
 }
@@ -143,6 +148,22 @@ static bool reach(struct replay *replay, uint32_t thread, uint32_t count)
 static bool too_deep(const struct replay *replay, uint32_t depth)
 {
 	return replay->options->depth && depth >= replay->options->depth;
+}
+
+/* A line of the thread at that depth is to come: tell which stack it is of, if that is another than before. */
+static void show_stack(struct replay *replay, struct walk *walk, uint32_t thread, uint64_t ticks, uint32_t depth)
+{
+	struct replay_item item = {.ticks = ticks,
+				   .value = callstack_current(walk->stack, thread),
+				   .thread = thread,
+				   .depth = depth,
+				   .kind = REPLAY_STACK,
+				   .ready = true};
+
+	if (thread >= replay->threads || replay->of[thread].stack == item.value)
+		return;
+	replay->of[thread].stack = (uint32_t)item.value;
+	put(replay, walk, &item);
 }
 
 static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
@@ -166,6 +187,7 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 	if (too_deep(replay, item.depth))
 		return;
 	frame->user |= SHOWN;
+	show_stack(replay, walk, thread, item.ticks, item.depth);
 	put(replay, walk, &item);
 }
 
@@ -174,9 +196,9 @@ static struct replay_item *own_entry(struct replay *replay, const struct call_cl
 {
 	struct replay_item *entry;
 
-	if (closed->thread >= replay->threads || !replay->pending[closed->thread] || !(closed->frame->user & SHOWN))
+	if (closed->thread >= replay->threads || !replay->of[closed->thread].pending || !(closed->frame->user & SHOWN))
 		return NULL;
-	entry = slot(replay, replay->pending[closed->thread] - 1);
+	entry = slot(replay, replay->of[closed->thread].pending - 1);
 	return entry->depth == closed->frame->depth - FOLDS(closed->frame->user) &&
 			       entry->function == closed->frame->function
 		       ? entry
@@ -186,7 +208,7 @@ static struct replay_item *own_entry(struct replay *replay, const struct call_cl
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
 	struct replay *replay = ctx;
-	struct replay_item *entry = own_entry(replay, closed);
+	struct replay_item *entry;
 	struct replay_item item = {.ticks = closed->exit_ticks,
 				   .thread = closed->thread,
 				   .function = closed->frame->function,
@@ -202,6 +224,8 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	if (closed->frame->before && !replay->options->all_levels &&
 	    (closed->how == CALL_LEFT || closed->how == CALL_OPEN))
 		return; /* the line of the calls from before has it, and nothing is known of when it ended */
+	show_stack(replay, walk, item.thread, item.ticks, item.depth);
+	entry = own_entry(replay, closed);
 	item.timed = closed->frame->enter_known && closed->how != CALL_OPEN && closed->how != CALL_LOST;
 	item.value = item.timed ? walk_duration_ns(walk, closed) : 0;
 	if (!entry) {
@@ -211,7 +235,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	item.kind = REPLAY_LEAF;
 	item.ticks = entry->ticks;
 	*entry = item;
-	replay->pending[closed->thread] = 0;
+	replay->of[closed->thread].pending = 0;
 	print_ready(replay, walk);
 }
 
@@ -239,6 +263,7 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 			item.depth -= folds(replay, callstack_frame(walk->stack, event->thread, item.depth - 1));
 		if (too_deep(replay, item.depth))
 			item.depth = replay->options->depth;
+		show_stack(replay, walk, item.thread, item.ticks, item.depth);
 		break;
 	default:
 		/* A stack switch: what is pending belongs to the stack that is left. */
@@ -264,13 +289,13 @@ static int init(struct replay *replay, const struct trace *trace, const struct v
 				  .at_exit_only = filter->min_ns > 0};
 	err = replay_printer_create(&replay->printer, trace, options, out);
 	replay->queue = malloc(QUEUE_SIZE * sizeof(*replay->queue));
-	replay->pending = calloc((size_t)replay->threads + 1, sizeof(*replay->pending));
-	return err || !replay->queue || !replay->pending ? -ENOMEM : 0;
+	replay->of = calloc((size_t)replay->threads + 1, sizeof(*replay->of));
+	return err || !replay->queue || !replay->of ? -ENOMEM : 0;
 }
 
 static void clear(struct replay *replay)
 {
-	free(replay->pending);
+	free(replay->of);
 	free(replay->queue);
 	replay_printer_destroy(replay->printer);
 }

@@ -24,12 +24,22 @@ struct replay_options {
 	unsigned thread_width; /* columns of the thread at the least */
 };
 
-enum replay_kind { REPLAY_ENTER, REPLAY_LEAF, REPLAY_CLOSE, REPLAY_CALL, REPLAY_LOST, REPLAY_WAIT, REPLAY_BEFORE };
+enum replay_kind {
+	REPLAY_ENTER,
+	REPLAY_LEAF,
+	REPLAY_CLOSE,
+	REPLAY_CALL,
+	REPLAY_LOST,
+	REPLAY_WAIT,
+	REPLAY_BEFORE,
+	REPLAY_STACK
+};
 
 /* One line to come. */
 struct replay_item {
 	uint64_t ticks;
-	uint64_t value; /* LEAF, CLOSE, WAIT: ns; CALL: caller's address; LOST: records; BEFORE: levels */
+	/* LEAF, CLOSE, WAIT: ns; CALL: caller's address; LOST: records; BEFORE: levels; STACK: its number */
+	uint64_t value;
 	uint32_t thread;
 	uint32_t function;
 	uint32_t innermost; /* BEFORE: function is the outermost one */

@@ -373,6 +373,15 @@ static void print_before(struct replay_printer *printer, const struct walk *walk
 	out_char(printer->out, '\n');
 }
 
+static void print_stack(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+{
+	print_prefix(printer, walk, item);
+	text_color(printer, TERM_DIM);
+	out_format(printer->out, "/* on stack %llu */", (unsigned long long)item->value + 1);
+	text_color(printer, TERM_RESET);
+	out_char(printer->out, '\n');
+}
+
 void replay_print(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
 	printer->printed = true;
@@ -389,6 +398,8 @@ void replay_print(struct replay_printer *printer, const struct walk *walk, const
 		print_before(printer, walk, item);
 	else if (item->kind == REPLAY_WAIT)
 		print_wait(printer, walk, item);
+	else if (item->kind == REPLAY_STACK)
+		print_stack(printer, walk, item);
 	else
 		print_graph(printer, walk, item);
 }

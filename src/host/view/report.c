@@ -86,7 +86,8 @@ static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_fram
 
 	if (frame->before)
 		return; /* its time is not known, and so not part of that of calls in it */
-	err = active_enter(&counter->active, thread, key_of(counter, thread, frame->function), &count);
+	err = active_enter(&counter->active, callstack_chain(walk->stack, thread),
+			   key_of(counter, thread, frame->function), &count);
 	if (err)
 		walk->error = err;
 	frame->user = count;
@@ -97,7 +98,7 @@ static void pop(void *ctx, struct walk *walk, const struct call_closed *closed)
 	struct counter *counter = ctx;
 
 	if (closed->frame->user)
-		active_leave(&counter->active, closed->thread,
+		active_leave(&counter->active, callstack_chain(walk->stack, closed->thread),
 			     key_of(counter, closed->thread, closed->frame->function));
 }
 
@@ -112,7 +113,7 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 		return;
 	}
 	counter->calls_timed++;
-	ns = walk_duration_ns(walk, closed);
+	ns = walk_running_ns(walk, closed);
 	row->self_ns += walk_self_ns(walk, closed);
 	if (closed->frame->user == 1)
 		row->total_ns += ns;

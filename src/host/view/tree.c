@@ -211,7 +211,7 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	struct builder *builder = ctx;
 	struct tree *tree = builder->tree;
 	uint64_t user = closed->frame->user;
-	uint64_t duration_ns = walk_duration_ns(walk, closed);
+	uint64_t duration_ns = walk_running_ns(walk, closed);
 	struct tree_node *node;
 
 	if (!user) {

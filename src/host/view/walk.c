@@ -55,9 +55,21 @@ uint64_t walk_duration_ns(const struct walk *walk, const struct call_closed *clo
 	return trace_duration_ns(walk->trace, span_ticks(closed));
 }
 
+static uint64_t running_ticks(const struct call_closed *closed)
+{
+	uint64_t span = span_ticks(closed), away = closed->frame->before ? 0 : closed->away_ticks;
+
+	return span > away ? span - away : 0;
+}
+
+uint64_t walk_running_ns(const struct walk *walk, const struct call_closed *closed)
+{
+	return trace_duration_ns(walk->trace, running_ticks(closed));
+}
+
 uint64_t walk_self_ns(const struct walk *walk, const struct call_closed *closed)
 {
-	uint64_t span = span_ticks(closed);
+	uint64_t span = running_ticks(closed);
 	uint64_t below = closed->frame->children_ticks;
 
 	return trace_duration_ns(walk->trace, span > below ? span - below : 0);
@@ -107,6 +119,11 @@ static void closed_call(void *ctx, struct callstack *stack, const struct call_cl
 
 	/* A pass that --time ended early ends the calls that were open then. */
 	if (walk->finishing && at_end.exit_ticks > walk->to_ticks) {
+		if (closed->away) {
+			uint64_t beyond = closed->exit_ticks - walk->to_ticks;
+
+			at_end.away_ticks -= beyond < closed->away_ticks ? beyond : closed->away_ticks;
+		}
 		at_end.exit_ticks = walk->to_ticks;
 		closed = &at_end;
 	}

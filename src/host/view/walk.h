@@ -85,7 +85,9 @@ void walk_close(struct walk *walk);
  * that was open when the trace began: those of the calls in it.
  */
 uint64_t walk_duration_ns(const struct walk *walk, const struct call_closed *closed);
-/* Without the time of its callees. */
+/* Without the time that its thread was on other stacks. */
+uint64_t walk_running_ns(const struct walk *walk, const struct call_closed *closed);
+/* That, without the time of its callees. */
 uint64_t walk_self_ns(const struct walk *walk, const struct call_closed *closed);
 /* Nanoseconds since the trace's start. */
 uint64_t walk_since_ns(const struct walk *walk, uint64_t ticks);

@@ -44,6 +44,8 @@ static void on_close(void *ctx, struct callstack *stack, const struct call_close
 	log_add(log, "t%u f%u %s depth %u time %llu children %llu", closed->thread, frame->function, how[closed->how],
 		frame->depth, (unsigned long long)(closed->exit_ticks - frame->enter_ticks),
 		(unsigned long long)frame->children_ticks);
+	if (closed->away_ticks)
+		log_add(log, " away %llu", (unsigned long long)closed->away_ticks);
 	if (!frame->enter_known)
 		log_add(log, " entered before");
 	if (closed->parent)
@@ -275,9 +277,28 @@ static void coroutines(void **state)
 					  OUT(3, 40),
 					  OUT(1, 50)};
 
-	EXPECT(says, "t3 f2 returned depth 0 time 25 children 0\n"
-		     "t3 f3 returned depth 1 time 20 children 0 in f1\n"
-		     "t3 f1 returned depth 0 time 50 children 20\n");
+	EXPECT(says, "t3 f2 returned depth 0 time 25 children 0 away 10\n"
+		     "t3 f3 returned depth 1 time 20 children 0 away 10 in f1\n"
+		     "t3 f1 returned depth 0 time 50 children 10 away 20\n");
+}
+
+/* What is open when the trace ends is away from when its stack was left; what is seen anew on a stack was not there
+ * before. */
+static void coroutines_that_never_end(void **state)
+{
+	static const struct say open[] = {STACK(0x1000000, 0),	IN(1, 0), STACK(0x2000000, 10), IN(2, 10),
+					  STACK(0x1000000, 30), IN(3, 35)};
+	static const struct say reused[] = {
+		STACK(0x1000000, 0), IN(1, 0),	 STACK(0x2000000, 10), IN(2, 10), OUT(2, 20), STACK(0x3000000, 30),
+		OUT(4, 45),	     OUT(5, 50), STACK(0x1000000, 60), OUT(1, 70)};
+
+	EXPECT(open, "t3 f3 open depth 1 time 0 children 0 in f1\n"
+		     "t3 f1 open depth 0 time 35 children 0 away 20\n"
+		     "t3 f2 open depth 0 time 25 children 0 away 5\n");
+	EXPECT(reused, "t3 f2 returned depth 0 time 10 children 0\n"
+		       "t3 f4 returned depth 0 time 0 children 0 entered before\n"
+		       "t3 f5 returned depth 0 time 5 children 0 entered before\n"
+		       "t3 f1 returned depth 0 time 70 children 0 away 50\n");
 }
 
 /* A stack that comes back under another name: its innermost frame's exit tells. */
@@ -299,7 +320,7 @@ static void stack_from_another_thread(void **state)
 					  STACK(0x9000000, 20), OUT(1, 30)};
 
 	EXPECT(says, "t3 f5 returned depth 0 time 0 children 0 entered before\n"
-		     "t3 f1 returned depth 0 time 30 children 0\n");
+		     "t3 f1 returned depth 0 time 30 children 0 away 10\n");
 }
 
 /* The thread's first stack was not named (a fork's child): it is found again by what returns there. */
@@ -316,9 +337,9 @@ static void back_to_the_first_stack(void **state)
 					  STACK(0x7fff0000, 50),
 					  OUT(1, 60)};
 
-	EXPECT(says, "t3 f2 returned depth 1 time 25 children 0 in f1\n"
-		     "t3 f3 returned depth 0 time 35 children 0\n"
-		     "t3 f1 returned depth 0 time 60 children 25\n");
+	EXPECT(says, "t3 f2 returned depth 1 time 25 children 0 away 10 in f1\n"
+		     "t3 f3 returned depth 0 time 35 children 0 away 20\n"
+		     "t3 f1 returned depth 0 time 60 children 15 away 20\n");
 }
 
 /* The function tracer's events open and close nothing. */
@@ -418,6 +439,7 @@ int main(void)
 		cmocka_unit_test(lost_entries),
 		cmocka_unit_test(landings),
 		cmocka_unit_test(coroutines),
+		cmocka_unit_test(coroutines_that_never_end),
 		cmocka_unit_test(stack_that_was_renamed),
 		cmocka_unit_test(stack_from_another_thread),
 		cmocka_unit_test(back_to_the_first_stack),
