@@ -34,7 +34,7 @@ def fields(data):
 
 
 def perfetto_slices(data):
-    """Decode as trace_processor would: {tid: [("B"|"E"|"I", name, ns)]}; the sum of the incremental clock is kept."""
+    """Decode as trace_processor would: {tid or name of another stack's track: [("B"|"E"|"I", name, ns)]}; the sum of the incremental clock is kept."""
     names, tracks, events, clock, processes = {}, {}, defaultdict(list), None, {}
     for number, packet in fields(data):
         assert number == 1
@@ -56,6 +56,9 @@ def perfetto_slices(data):
             track = dict(fields(message[60]))
             if 3 in track:
                 processes[track[1]] = dict(fields(track[3]))
+            elif 4 not in track:
+                assert track[1] not in tracks and track[5] in tracks
+                tracks[track[1]] = {2: track[2].decode()}
             else:
                 assert track[5] in processes
                 tracks[track[1]] = dict(fields(track[4]))
@@ -97,18 +100,21 @@ def check_perfetto_slices_nest_and_match_the_json(bench):
         assert seen == expected[tid], f"thread {tid} differs"
 
 
-def check_perfetto_slices_nest_across_stacks(bench):
-    events = perfetto_slices(run(bench, "export", "--format", "perfetto", "-i", "switch"))[100]
-    stack, order = [], []
-    for kind, name, _ in events:
-        if kind == "B":
-            stack.append(name)
-        else:
-            name = stack.pop()
-        order.append(kind + name)
-    assert not stack, stack
-    assert order == ["Bmain", "Bresume", "Eresume", "Emain", "Bgenerate", "Egenerate", "Bmain", "Bresume", "Eresume",
-                     "Bresume", "Eresume", "Emain", "Bgenerate", "Egenerate", "Bmain", "Bresume", "Eresume", "Emain"], order
+def check_perfetto_has_a_track_for_each_stack(bench):
+    events = perfetto_slices(run(bench, "export", "--format", "perfetto", "-i", "switch"))
+    order = {}
+    for track, slices in events.items():
+        stack, order[track] = [], []
+        for kind, name, ns in slices:
+            if kind == "B":
+                stack.append(name)
+            else:
+                name = stack.pop()
+            order[track].append((kind + name, ns - 5 * 10**9))
+        assert not stack, stack
+    assert order == {100: [("Bmain", 1000), ("Bresume", 2000), ("Eresume", 5000), ("Bresume", 6000), ("Eresume", 9000),
+                           ("Emain", 10000)],
+                     "demo, stack 2": [("Bgenerate", 3000), ("Egenerate", 8000)]}, order
 
 
 def check_perfetto_takes_about_20_bytes_an_event(bench):
@@ -153,11 +159,14 @@ def check_chrome_slices_nest_and_match_the_json(bench):
     assert {event["args"]["name"] for event in events if event["name"] == "thread_name"}
 
 
-def check_chrome_slices_nest_across_stacks(bench):
-    slices = [(round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000), event["name"])
-              for event in chrome(bench, "switch") if event["ph"] == "X"]
-    assert nest([(start, end) for start, end, _ in slices]), slices
-    assert sum(end - start for start, end, name in slices if name == "generate") == 2000, slices
+def check_chrome_slices_of_each_stack_nest(bench):
+    slices = defaultdict(list)
+    for event in chrome(bench, "switch"):
+        if event["ph"] == "X":
+            start, length = round(event["ts"] * 1000), round(event["dur"] * 1000)
+            slices[event["tid"]].append((start, start + length, event["name"]))
+    assert all(nest([(start, end) for start, end, _ in some]) for some in slices.values()), slices
+    assert [len(some) for some in slices.values()] == [3, 1], slices
 
 
 def check_folded_self_times_add_up(bench):

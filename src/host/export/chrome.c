@@ -2,22 +2,26 @@
  * The Trace Event Format of Chrome's about:tracing, as a JSON object.
  *
  * Context: host; see export.h.  A call is one complete event ("X"), written
- * when it ends; times are microseconds since the trace's start.  When a thread
- * moves to another stack, the calls of the one it leaves are cut there and go
- * on when it comes back, because slices of one thread must nest.
+ * when it ends; times are microseconds since the trace's start.  Slices of one
+ * thread must nest, so each stack of a thread but the first is a thread of its
+ * own here, with an id that no thread has.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "../view/json.h"
 #include "../view/names.h"
 #include "export.h"
 
-/* A frame's user word: 0 = its slice starts at its entry, SLICE_CUT = its stack does not run, else start + 1. */
-#define SLICE_CUT UINT64_MAX
+#define TIDS 4194304u /* the kernel's ids are below this */
 
 struct chrome {
 	const struct trace *trace;
 	struct out *out;
 	struct names *names;
-	bool any; /* a comma is due */
+	bool any;    /* a comma is due */
+	bool *named; /* per stack that is no thread's first: its name was written */
+	uint32_t named_room;
 };
 
 static void begin_event(struct chrome *chrome)
@@ -28,7 +32,8 @@ static void begin_event(struct chrome *chrome)
 	out_char(chrome->out, '\n');
 }
 
-static void put_ids(struct chrome *chrome, uint32_t thread)
+/* chain: the thread's index, or a stack by its number (callstack.h). */
+static void put_ids(struct chrome *chrome, uint32_t thread, uint32_t chain)
 {
 	const struct trace_thread *known = trace_thread(chrome->trace, thread);
 	const struct trace_process *process = known ? trace_process(chrome->trace, known->process) : NULL;
@@ -36,19 +41,39 @@ static void put_ids(struct chrome *chrome, uint32_t thread)
 	out_bytes(chrome->out, "\"pid\":", 6);
 	out_u64(chrome->out, process ? process->pid : 0);
 	out_bytes(chrome->out, ",\"tid\":", 7);
-	out_u64(chrome->out, known ? known->tid : 0);
+	if (chain >= CALLSTACK_OTHER)
+		out_u64(chrome->out, (uint64_t)TIDS + (chain - CALLSTACK_OTHER));
+	else
+		out_u64(chrome->out, known ? known->tid : 0);
 }
 
-static void put_name_event(struct chrome *chrome, const char *what, uint32_t thread, const char *name)
+static void put_name_event(struct chrome *chrome, const char *what, uint32_t thread, uint32_t chain, const char *name)
 {
 	begin_event(chrome);
 	out_text(chrome->out, "{\"ph\":\"M\",\"name\":\"");
 	out_text(chrome->out, what);
 	out_text(chrome->out, "\",");
-	put_ids(chrome, thread);
+	put_ids(chrome, thread, chain);
 	out_text(chrome->out, ",\"args\":{\"name\":");
 	json_escape(chrome->out, name);
 	out_text(chrome->out, "}}");
+}
+
+/* The thread's current stack; its name is written when it is the first time. */
+static uint32_t name_stack(struct chrome *chrome, struct walk *walk, uint32_t thread)
+{
+	const struct trace_thread *known = trace_thread(chrome->trace, thread);
+	uint32_t chain = callstack_chain(walk->stack, thread);
+	uint32_t number = chain - CALLSTACK_OTHER;
+	char name[EXPORT_STACK_NAME];
+
+	if (chain < CALLSTACK_OTHER)
+		return chain;
+	if (!export_first_use(&chrome->named, &chrome->named_room, number, &walk->error))
+		return chain;
+	export_stack_name(name, known, callstack_current(walk->stack, thread));
+	put_name_event(chrome, "thread_name", thread, chain, name);
+	return chain;
 }
 
 static void put_args(struct out *out, const struct call_frame *frame, const char *end)
@@ -74,8 +99,9 @@ static void put_args(struct out *out, const struct call_frame *frame, const char
 static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread, const struct call_frame *frame,
 		      uint64_t end_ticks, const char *end)
 {
+	uint32_t chain = name_stack(chrome, walk, thread);
 	struct names_text name = names_function_json(chrome->names, frame->function);
-	uint64_t from = walk_since_ns(walk, frame->user ? frame->user - 1 : frame->enter_ticks);
+	uint64_t from = walk_since_ns(walk, frame->enter_ticks);
 	uint64_t to = walk_since_ns(walk, end_ticks);
 
 	begin_event(chrome);
@@ -86,7 +112,7 @@ static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread,
 	out_bytes(chrome->out, ",\"dur\":", 7);
 	out_milli(chrome->out, to > from ? to - from : 0);
 	out_char(chrome->out, ',');
-	put_ids(chrome, thread);
+	put_ids(chrome, thread, chain);
 	put_args(chrome->out, frame, end);
 	out_char(chrome->out, '}');
 	if (chrome->out->error)
@@ -95,7 +121,7 @@ static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread,
 
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
-	if ((closed->frame->enter_known || closed->frame->before) && closed->frame->user != SLICE_CUT)
+	if (closed->frame->enter_known || closed->frame->before)
 		put_slice(ctx, walk, closed->thread, closed->frame, closed->exit_ticks,
 			  closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how));
 }
@@ -114,7 +140,7 @@ static void put_instant(struct chrome *chrome, struct walk *walk, const struct t
 	out_text(chrome->out, ",\"ts\":");
 	out_milli(chrome->out, walk_since_ns(walk, event->ticks));
 	out_char(chrome->out, ',');
-	put_ids(chrome, event->thread);
+	put_ids(chrome, event->thread, event->thread);
 	if (event->kind != CALLTAP_REC_CALL) {
 		out_text(chrome->out,
 			 event->kind == CALLTAP_REC_LOST ? ",\"args\":{\"records\":" : ",\"args\":{\"ns\":");
@@ -129,30 +155,11 @@ static void put_instant(struct chrome *chrome, struct walk *walk, const struct t
 
 static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 {
-	struct chrome *chrome = ctx;
-
-	if (event->kind != CALLTAP_REC_STACK) {
-		put_instant(chrome, walk, event);
-		return;
-	}
-	for (uint32_t depth = callstack_depth(walk->stack, event->thread); depth-- > 0;) {
-		struct call_frame *frame = callstack_frame(walk->stack, event->thread, depth);
-
-		if (walk_wants(walk, frame->function) && frame->user != SLICE_CUT)
-			put_slice(chrome, walk, event->thread, frame, event->ticks, "switched");
-		frame->user = SLICE_CUT;
-	}
+	if (event->kind != CALLTAP_REC_STACK)
+		put_instant(ctx, walk, event);
 }
 
-static void switched(void *ctx, struct walk *walk, const struct trace_event *event)
-{
-	uint32_t depth = callstack_depth(walk->stack, event->thread);
-
-	for (uint32_t i = 0; i < depth; i++)
-		callstack_frame(walk->stack, event->thread, i)->user = event->ticks + 1;
-}
-
-static const struct walk_ops ops = {.on_close = close_call, .on_event = event, .on_switched = switched};
+static const struct walk_ops ops = {.on_close = close_call, .on_event = event};
 
 static void describe(struct chrome *chrome, const struct view_filter *filter)
 {
@@ -164,8 +171,8 @@ static void describe(struct chrome *chrome, const struct view_filter *filter)
 			continue;
 		process = trace_process(chrome->trace, thread->process);
 		if (process && process->pid == thread->tid)
-			put_name_event(chrome, "process_name", i, names_base(process->exe));
-		put_name_event(chrome, "thread_name", i, thread->name);
+			put_name_event(chrome, "process_name", i, i, names_base(process->exe));
+		put_name_event(chrome, "thread_name", i, i, thread->name);
 	}
 }
 
@@ -182,6 +189,7 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 	err = walk_run(walk, trace, filter, &ops, &chrome, diag);
 	out_text(out, "\n]}\n");
 	names_destroy(chrome.names);
+	free(chrome.named);
 	return err;
 }
 

@@ -2,7 +2,11 @@
  * The list of export formats; see export.h.  Context: host.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "../view/names.h"
 #include "export.h"
 
 const struct export_format *export_at(size_t i)
@@ -30,4 +34,35 @@ bool export_wants_thread(const struct trace *trace, const struct view_filter *fi
 	if (!known || (filter->tid && known->tid != filter->tid))
 		return false;
 	return !filter->pid || (process && process->pid == filter->pid);
+}
+
+bool export_first_use(bool **used, uint32_t *room, uint32_t index, int *error)
+{
+	uint64_t want = *room ? *room : 64;
+	bool *grown;
+
+	while (want <= index)
+		want *= 2;
+	if (index >= *room) {
+		grown = realloc(*used, want * sizeof(*grown));
+		if (!grown) {
+			*error = -ENOMEM;
+			return false;
+		}
+		memset(grown + *room, 0, (want - *room) * sizeof(*grown));
+		*used = grown;
+		*room = (uint32_t)want;
+	}
+	if ((*used)[index])
+		return false;
+	(*used)[index] = true;
+	return true;
+}
+
+void export_stack_name(char name[EXPORT_STACK_NAME], const struct trace_thread *thread, uint32_t stack)
+{
+	char clean[sizeof(thread->name)];
+
+	names_clean(clean, sizeof(clean), thread ? thread->name : "");
+	snprintf(name, EXPORT_STACK_NAME, "%s, stack %llu", clean, (unsigned long long)stack + 1);
 }

@@ -37,4 +37,10 @@ int export_find(const struct export_format **format, const char *name, struct ca
 /* Processes and threads an exporter describes: those that the filter lets pass. */
 bool export_wants_thread(const struct trace *trace, const struct view_filter *filter, uint32_t thread);
 
+/* Marks index in a table that grows; true if it was not marked before.  Out of memory: false, and *error is set. */
+bool export_first_use(bool **used, uint32_t *room, uint32_t index, int *error);
+/* "worker, stack 2", for a thread's stack by its number within the thread, from 0 on. */
+#define EXPORT_STACK_NAME 64
+void export_stack_name(char name[EXPORT_STACK_NAME], const struct trace_thread *thread, uint32_t stack);
+
 #endif

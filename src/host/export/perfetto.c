@@ -6,8 +6,8 @@
  * incremental clock and interned names, so that a begin or end event takes
  * about 20 bytes.  Calls that are open at the end stay open in the file, as
  * Perfetto expects it; calls entered before the trace have no begin and are
- * left out.  When a thread moves to another stack, the slices of the one it
- * leaves are ended and begun again when it comes back: slices must nest.
+ * left out.  Slices of one track must nest, so each stack of a thread but the
+ * first has a track of its own, below the thread's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ enum clock_field { CLOCK_ID = 1, CLOCK_TIMESTAMP = 2, CLOCK_INCREMENTAL = 3 };
 enum clock_id { CLOCK_ID_MONOTONIC = 3, CLOCK_ID_OWN = 64 }; /* 64..127: defined by the sequence */
 enum interned_field { INTERNED_EVENT_NAMES = 2 };
 enum event_name_field { EVENT_NAME_IID = 1, EVENT_NAME_NAME = 2 };
-enum track_field { TRACK_UUID = 1, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
+enum track_field { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
 enum process_field { PROCESS_PID = 1, PROCESS_NAME = 6 };
 enum thread_field { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 enum event_field { EVENT_ANNOTATIONS = 4, EVENT_TYPE = 9, EVENT_NAME_REF = 10, EVENT_TRACK = 11, EVENT_NAME_TEXT = 23 };
@@ -56,6 +56,8 @@ struct perfetto {
 	uint32_t functions, untraced; /* in all, and of those not traced */
 	uint8_t *bytes;		      /* for one packet */
 	size_t size;
+	bool *named; /* per stack that is no thread's first: its track was written */
+	uint32_t named_room;
 };
 
 static uint64_t thread_track(uint32_t thread)
@@ -156,6 +158,29 @@ static void put_thread(struct perfetto *perfetto, uint32_t index)
 	put_track(perfetto, &track);
 }
 
+/* The track of the thread's current stack; it is written when it is the first time. */
+static uint64_t stack_track(struct perfetto *perfetto, struct walk *walk, uint32_t thread)
+{
+	uint32_t chain = callstack_chain(walk->stack, thread);
+	uint32_t number = chain - CALLSTACK_OTHER;
+	uint64_t uuid = (UINT64_C(2) << 32) + number;
+	uint8_t bytes[128];
+	struct protobuf track;
+	char name[EXPORT_STACK_NAME];
+
+	if (chain < CALLSTACK_OTHER)
+		return thread_track(thread);
+	if (!export_first_use(&perfetto->named, &perfetto->named_room, number, &walk->error))
+		return uuid;
+	export_stack_name(name, trace_thread(perfetto->trace, thread), callstack_current(walk->stack, thread));
+	protobuf_begin(&track, bytes, sizeof(bytes));
+	protobuf_u64(&track, TRACK_UUID, uuid);
+	protobuf_text(&track, TRACK_NAME, name);
+	protobuf_u64(&track, TRACK_PARENT, thread_track(thread));
+	put_track(perfetto, &track);
+	return uuid;
+}
+
 static void describe(struct perfetto *perfetto, const struct view_filter *filter)
 {
 	for (uint32_t i = 0; i < trace_process_count(perfetto->trace); i++) {
@@ -242,6 +267,7 @@ static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thr
 		      enum event_type type, const char *entered)
 {
 	uint8_t bytes[EVENT_MAX];
+	uint64_t track = stack_track(perfetto, walk, thread);
 	struct protobuf packet, event;
 	uint64_t iid;
 
@@ -250,7 +276,7 @@ static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thr
 	protobuf_begin(&event, bytes, sizeof(bytes));
 	protobuf_u64(&event, EVENT_TYPE, type);
 	protobuf_u64(&event, EVENT_NAME_REF, iid);
-	protobuf_u64(&event, EVENT_TRACK, thread_track(thread));
+	protobuf_u64(&event, EVENT_TRACK, track);
 	if (entered)
 		put_annotation(&event, "entered", entered);
 	end_packet(perfetto, walk, &packet, &event);
@@ -260,19 +286,20 @@ static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thr
 static void put_end(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint64_t ticks, const char *end)
 {
 	uint8_t bytes[EVENT_MAX];
+	uint64_t track = stack_track(perfetto, walk, thread);
 	struct protobuf packet, event;
 
 	begin_packet(perfetto, walk, &packet, ticks);
 	protobuf_begin(&event, bytes, sizeof(bytes));
 	protobuf_u64(&event, EVENT_TYPE, EVENT_SLICE_END);
-	protobuf_u64(&event, EVENT_TRACK, thread_track(thread));
+	protobuf_u64(&event, EVENT_TRACK, track);
 	if (end)
 		put_annotation(&event, "end", end);
 	end_packet(perfetto, walk, &packet, &event);
 }
 
 /* What a frame's user word says about its slice. */
-enum slice { SLICE_NONE, SLICE_RUNS, SLICE_CUT /* ended until its stack runs again */ };
+enum slice { SLICE_NONE, SLICE_RUNS };
 
 static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
 {
@@ -313,37 +340,11 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 		put_begin(perfetto, walk, event->thread, event->id, event->ticks, EVENT_INSTANT, NULL);
 		return;
 	}
-	if (event->kind != CALLTAP_REC_STACK) {
+	if (event->kind != CALLTAP_REC_STACK)
 		put_note(perfetto, walk, event);
-		return;
-	}
-	for (uint32_t depth = callstack_depth(walk->stack, event->thread); depth-- > 0;) {
-		struct call_frame *frame = callstack_frame(walk->stack, event->thread, depth);
-
-		if (frame->user != SLICE_RUNS)
-			continue;
-		put_end(perfetto, walk, event->thread, event->ticks, "switched");
-		frame->user = SLICE_CUT;
-	}
 }
 
-static void switched(void *ctx, struct walk *walk, const struct trace_event *event)
-{
-	uint32_t depth = callstack_depth(walk->stack, event->thread);
-
-	for (uint32_t i = 0; i < depth; i++) {
-		struct call_frame *frame = callstack_frame(walk->stack, event->thread, i);
-
-		if (frame->user != SLICE_CUT)
-			continue;
-		put_begin(ctx, walk, event->thread, frame->function, event->ticks, EVENT_SLICE_BEGIN,
-			  walk_entered_text(frame));
-		frame->user = SLICE_RUNS;
-	}
-}
-
-static const struct walk_ops ops = {
-	.on_enter = enter, .on_close = close_call, .on_event = event, .on_switched = switched};
+static const struct walk_ops ops = {.on_enter = enter, .on_close = close_call, .on_event = event};
 
 static int run(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
 	       struct out *out, struct walk *walk, struct calltap_diag *diag)
@@ -366,6 +367,7 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 	}
 	free(perfetto.bytes);
 	free(perfetto.interned);
+	free(perfetto.named);
 	names_destroy(perfetto.names);
 	return err;
 }

@@ -200,8 +200,6 @@ int walk_feed(struct walk *walk, const struct trace_event *event)
 	err = callstack_feed(walk->stack, event);
 	if (err)
 		return err;
-	if (event->kind == CALLTAP_REC_STACK && walk->ops->on_switched && in_window(walk))
-		walk->ops->on_switched(walk->ctx, walk, event);
 	return walk->error;
 }
 

@@ -38,8 +38,6 @@ struct walk_ops {
 	void (*on_close)(void *ctx, struct walk *walk, const struct call_closed *closed);
 	/* CALL, STACK, LOST and WAIT events in the window (CALL: function wanted), before the stacks see them. */
 	void (*on_event)(void *ctx, struct walk *walk, const struct trace_event *event);
-	/* After the stacks have seen a STACK event. */
-	void (*on_switched)(void *ctx, struct walk *walk, const struct trace_event *event);
 };
 
 struct walk {
