@@ -20,13 +20,26 @@ def shape(source, *arguments, flags=(), variant="", **how):
 
 
 def same_depths(case, trace):
-    """Each call is as deep on its stack in `calltap export` as the records say."""
+    """Each call is as deep on its stack in `calltap export` as the records say, tail calls as deep as their callers;
+    and own times are of one stack at a time: they add up to no more than the time from first to last."""
     done = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path])
     expect(done.status == 0, f"calltap export fails: {done.stderr.strip()[-400:]}")
-    shown = {}
+    shown, tails, here, times, own = {}, {}, {}, {}, {}
     for event in map(json.loads, done.stdout.splitlines()):
+        if event["ev"] == "head":
+            continue
+        key = event["pid"], event["tid"]
+        times.setdefault(key, []).append(event["ns"])
+        own[key] = own.get(key, 0) + event.get("self", 0)
+        if event["ev"] == "stack":
+            here[key] = event["address"]
         if event["ev"] == "enter":
-            shown.setdefault((event["pid"], event["tid"]), []).append(event["depth"])
+            depth, marks = event["depth"], tails.setdefault((key, here.get(key)), [])
+            marks[depth:] = [event.get("tail", False)]
+            shown.setdefault(key, []).append(depth - sum(marks))
+    for key, total in own.items():
+        span = max(times[key]) - min(times[key])
+        expect(total <= span + len(times[key]), f"own times of thread {key[1]} add up to {total} ns of {span}")
     for thread in trace.ordered_threads():
         key, deep = (trace.pid(thread), thread.tid), [-1]
         for mark, _, caller in truth.recorded_alone(trace, thread).events:

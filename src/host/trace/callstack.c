@@ -173,7 +173,6 @@ static uint64_t report(struct callstack *stack, const struct call_stack *on, con
 					   .thread = event->thread,
 					   .exit_ticks = event->ticks,
 					   .away_ticks = away_at(on, event->ticks) - frame->away_ticks,
-					   .away = on->away,
 					   .how = how};
 
 	if (stack->ops.on_close)
@@ -556,11 +555,13 @@ static uint64_t end_of(const struct callstack *stack, uint32_t index)
 	return mark && mark->ticks > stack->last_ticks ? mark->ticks : stack->last_ticks;
 }
 
-void callstack_finish(struct callstack *stack)
+void callstack_finish(struct callstack *stack, uint64_t to_ticks)
 {
 	for (uint32_t t = 0; t < stack->count; t++) {
 		struct trace_event end = {.ticks = end_of(stack, t), .thread = t};
 
+		if (end.ticks > to_ticks)
+			end.ticks = to_ticks;
 		if (end.ticks < stack->threads[t].last_ticks)
 			end.ticks = stack->threads[t].last_ticks;
 		for (uint32_t s = 0; s < stack->threads[t].count; s++) {

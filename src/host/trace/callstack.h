@@ -60,7 +60,6 @@ struct call_closed {
 	uint32_t thread;
 	uint64_t exit_ticks;
 	uint64_t away_ticks; /* of the call's time: the thread ran on other stacks */
-	bool away;	     /* it does so now */
 	enum call_end how;
 };
 
@@ -84,9 +83,9 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event) __a
 /*
  * Close what is open in every thread as CALL_OPEN, innermost first: when its
  * thread or process ended, else at the last time fed or the END chunk's if
- * that is later.
+ * that is later; but not later than to_ticks.
  */
-void callstack_finish(struct callstack *stack);
+void callstack_finish(struct callstack *stack, uint64_t to_ticks);
 /*
  * The thread's current stack, by a number: its index for the first one of each
  * thread, CALLSTACK_OTHER and more for others, and none comes twice.  It is

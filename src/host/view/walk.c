@@ -115,18 +115,7 @@ static bool long_enough(const struct walk *walk, const struct call_closed *close
 static void closed_call(void *ctx, struct callstack *stack, const struct call_closed *closed)
 {
 	struct walk *walk = ctx;
-	struct call_closed at_end = *closed;
 
-	/* A pass that --time ended early ends the calls that were open then. */
-	if (walk->finishing && at_end.exit_ticks > walk->to_ticks) {
-		if (closed->away) {
-			uint64_t beyond = closed->exit_ticks - walk->to_ticks;
-
-			at_end.away_ticks -= beyond < closed->away_ticks ? beyond : closed->away_ticks;
-		}
-		at_end.exit_ticks = walk->to_ticks;
-		closed = &at_end;
-	}
 	if (walk->ops->on_close && in_window(walk) && walk_wants(walk, closed->frame->function) &&
 	    long_enough(walk, closed))
 		walk->ops->on_close(walk->ctx, walk, closed);
@@ -235,8 +224,8 @@ static int run(struct walk *walk, struct trace_cursor *cursor)
 
 int walk_end(struct walk *walk)
 {
-	walk->finishing = true;
-	callstack_finish(walk->stack);
+	/* A pass that --time ended early ends the calls that were open then. */
+	callstack_finish(walk->stack, walk->to_ticks);
 	return walk->error;
 }
 

@@ -55,7 +55,6 @@ struct walk {
 	bool *begun;		      /* per thread: what was open at the beginning has been entered */
 	uint32_t threads;
 	int error;		    /* a consumer's -errno: stops the pass */
-	bool finishing;		    /* the calls that are closed now are open at the end */
 	uint64_t damages;	    /* pieces of the file that could not be read */
 	struct calltap_diag damage; /* the first of them */
 };

@@ -234,7 +234,7 @@ static long walk_events(const struct trace *trace, bool *told)
 		assert_int_equal(callstack_feed(stack, &event), 0);
 		events++;
 	}
-	callstack_finish(stack);
+	callstack_finish(stack, UINT64_MAX);
 	callstack_destroy(stack);
 	trace_cursor_close(cursor);
 	free(last);

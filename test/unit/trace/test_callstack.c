@@ -69,7 +69,7 @@ static void expect_closes(const struct say *says, size_t count, const char *expe
 
 		assert_int_equal(callstack_feed(stack, &event), 0);
 	}
-	callstack_finish(stack);
+	callstack_finish(stack, UINT64_MAX);
 	assert_string_equal(log.text, expected);
 	callstack_destroy(stack);
 }
