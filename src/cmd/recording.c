@@ -358,11 +358,12 @@ static void tell_relatives(const struct record_result *result, pid_t pid)
 			(int)pid, result->children, result->child_name, (int)result->child);
 	if (result->strangers)
 		fprintf(stderr,
-			"calltap: %u %s not in the trace (%s, %d%s), started without the environment that brings the "
-			"agent in; have LD_PRELOAD and CALLTAP_SESSION handed on, or attach\n",
-			result->strangers, counted(result->strangers, "process is", "processes are"),
-			result->stranger_name, (int)result->stranger,
-			result->strangers > 1 ? ", ..." : "");
+			"calltap: %u %s (%s, %d%s) %s not in the trace, for %s started without the environment that "
+			"brings the agent in; have LD_PRELOAD and CALLTAP_SESSION handed on to %s, or attach to %s\n",
+			result->strangers, counted(result->strangers, "process", "processes"), result->stranger_name,
+			(int)result->stranger, result->strangers > 1 ? ", ..." : "",
+			counted(result->strangers, "is", "are"), counted(result->strangers, "it was", "they were"),
+			counted(result->strangers, "it", "them"), counted(result->strangers, "it", "them"));
 }
 
 /* "f (demo), g (libx.so) and 3 more" */

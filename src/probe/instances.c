@@ -48,13 +48,6 @@ static struct probe_share *share_in(struct probe_thread *thread, unsigned set)
 	return probe_set_attach(thread, set) ? share : NULL;
 }
 
-/* It records, and there is no ring for this thread: the tool tells the user, as of the session's own (graph.c). */
-static void count_untraced(unsigned set)
-{
-	if (on_of(set))
-		__atomic_add_fetch(&set_at(set)->arenas[0]->untraced, 1, __ATOMIC_RELAXED);
-}
-
 /* What is usual.  False: anything else, to be begun anew. */
 static inline bool put_usual(struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id)
 {
@@ -77,8 +70,6 @@ static uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id
 	struct probe_share *share = share_in(thread, set);
 	uint32_t most = __atomic_load_n(&set_at(set)->depth_max, __ATOMIC_RELAXED);
 
-	if (!share)
-		count_untraced(set);
 	if (!share || (most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id))
 		return 0;
 	share->depth++;
@@ -130,8 +121,6 @@ static void put_call(struct probe_thread *thread, unsigned set, uint32_t id, uin
 {
 	if (share_in(thread, set))
 		probe_set_record(thread, set, CALLTAP_REC_CALL, id, 2, caller);
-	else
-		count_untraced(set);
 }
 
 uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint64_t caller)
