@@ -103,6 +103,11 @@ struct calltap_ring {
 #define CALLTAP_NOTE_FILTER	 32u /* a sandbox of whatever kind: programs that it executes stay untraced */
 #define CALLTAP_NOTE_BROKEN	 64u /* the agent gave up, and may not have been able to say so */
 #define CALLTAP_NOTE_SPACES	 16u /* dlmopen: objects in another name space, which are not traced */
+/*
+ * Set by the tool, before it ends the connection itself: it lives, and takes what the rings have.  An agent whose
+ * connection ends without this note has lost its tool, and gives the rings' memory back.
+ */
+#define CALLTAP_NOTE_READ_ON 128u
 
 struct calltap_arena {
 	uint32_t magic;
@@ -113,7 +118,7 @@ struct calltap_arena {
 	uint32_t request;     /* writer: counts up when the agent wants to be asked (control.h) */
 	uint32_t reserved0;
 	uint64_t untraced; /* writer: calls that could not be recorded: no ring, or no mirror for their stack */
-	uint32_t notes;	   /* agent: CALLTAP_NOTE_* */
+	uint32_t notes;	   /* agent, and READ_ON the tool: CALLTAP_NOTE_* */
 	uint32_t process;  /* tool: whose it is, as in the trace file */
 	uint64_t session;  /* tool: as in struct calltap_tables; 0 = it keeps none */
 	uint32_t reserved[2];

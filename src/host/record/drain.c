@@ -384,6 +384,7 @@ static void give_up(struct session *session, const struct process *process, int 
 	if (error != -EPIPE && error != -ECONNRESET)
 		session_diagnose(session, "process %d could not be told more: %s; its trace ends there",
 				 (int)process->pid, strerror(-error));
+	targets_read_on(process);
 	shutdown(process->socket, SHUT_RDWR);
 }
 

@@ -267,6 +267,8 @@ void session_diagnose(struct session *session, const char *format, ...) __attrib
 /* targets.c: take in who connects; end a connection; end those who say nothing. */
 void targets_accept(struct session *session);
 void targets_end(struct session *session, struct process *process);
+/* To be called before the tool ends a connection: its agent leaves the rings as they are. */
+void targets_read_on(const struct process *process);
 void targets_end_silent(struct session *session);
 /* The recording ends: processes that run on get their text back; who does not answer in time does so by himself. */
 void targets_let_go(struct session *session);

@@ -66,8 +66,17 @@ static bool broke_off(const struct process *process)
 	       __atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) & CALLTAP_NOTE_BROKEN;
 }
 
+void targets_read_on(const struct process *process)
+{
+	const struct process *target = process->of ? process->of : process;
+
+	if (target->arena_count)
+		__atomic_fetch_or(&target->arenas[0].arena->notes, CALLTAP_NOTE_READ_ON, __ATOMIC_SEQ_CST);
+}
+
 void targets_end(struct session *session, struct process *process)
 {
+	targets_read_on(process);
 	live_forgive(session, process);
 	if (goes_on_alone(session, process))
 		return;

@@ -217,6 +217,8 @@ static void hung_up(struct bench *bench)
 	while (type == CALLTAP_MSG_GO)
 		type = next_type(bench);
 	assert_int_equal(type, 0);
+	/* It takes what the rings have, which the agent is to leave as they are. */
+	assert_true(bench->process.arenas[0].arena->notes & CALLTAP_NOTE_READ_ON);
 }
 
 static void a_shortage_is_answered_once(void **state)
@@ -301,6 +303,22 @@ static void who_does_not_read_is_given_up(void **state)
 	one_round(loading);
 	hung_up(loading);
 	bench_destroy(loading);
+}
+
+/* The tool will take what the rings have: the agent is told before it sees the end. */
+static void who_is_hung_up_on_is_told_that_we_read_on(void **state)
+{
+	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
+	const struct calltap_arena *arena;
+	char byte;
+
+	add_ring(bench);
+	arena = bench->process.arenas[0].arena;
+	assert_false(arena->notes & CALLTAP_NOTE_READ_ON);
+	targets_end(&bench->session, &bench->process);
+	assert_int_equal(recv(bench->target, &byte, 1, MSG_DONTWAIT), 0);
+	assert_true(arena->notes & CALLTAP_NOTE_READ_ON);
+	bench_destroy(bench);
 }
 
 static struct calltap_ring *add_owned(struct bench *bench, uint32_t owner, uint64_t claim_ticks, uint32_t state)
@@ -395,6 +413,9 @@ int main(void)
 		cmocka_unit_test(a_low_reserve_is_filled_up),
 		cmocka_unit_test(arenas_have_an_end),
 		cmocka_unit_test(who_does_not_read_is_given_up),
+		cmocka_unit_test(arenas_have_an_end),
+		cmocka_unit_test(who_does_not_read_is_given_up),
+		cmocka_unit_test(who_is_hung_up_on_is_told_that_we_read_on),
 		cmocka_unit_test(a_thread_that_has_gone_on_is_one),
 		cmocka_unit_test(left_rings_that_lie_do_no_harm),
 	};
