@@ -136,6 +136,7 @@ struct agent {
 	uint32_t back;		/* it is one that comes after such a one */
 	uint32_t no_children;	/* a sandbox forbids what a forked child's start takes */
 	uint32_t blind;		/* a sandbox forbids to look at the next one's filter */
+	uint32_t no_giving;	/* a sandbox forbids to give the rings' memory back */
 	uint32_t no_handled;	/* a sandbox forbids what handled functions take, by which there were none so far */
 	uint32_t no_handled_children; /* likewise of processes that are forked from here on */
 	int attaching;	   /* the process a thread of which is in calltap_agent_attach(), or whose control thread
@@ -294,6 +295,8 @@ int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per ima
 int agent_arena_add(uint32_t set, uint32_t generation, int fd, uint64_t size) __attribute__((warn_unused_result));
 /* Wake every writer that waits for a reader that is gone. */
 void agent_wake_writers(void);
+/* Nobody reads the rings any more: give their memory back, but for what threads that still record may read. */
+void agent_rings_empty(void);
 /* Unmap all that the tool shares, and have the rest as new: nobody records. */
 void agent_memory_release(void);
 /* Append elements; -ENOMEM. */

@@ -449,6 +449,30 @@ static void let_text_go(struct calltap_msg_detached *detached)
 	agent_handlers_end();
 }
 
+/*
+ * The connection's other end is closed, and a tool that lives has not done that.  It reads no more then: a process
+ * loses its memory before its descriptors.
+ */
+static bool tool_has_died(void)
+{
+	const struct calltap_arena *arena = probe_context.wiped->sets[0].arenas[0];
+	struct pollfd poll = {.fd = agent.socket};
+	struct sys_timespec now = {0, 0};
+
+	return SYS(ppoll, &poll, 1, &now, NULL, 0, 0) == 1 && poll.revents & POLLHUP &&
+	       !(__atomic_load_n(&arena->notes, __ATOMIC_SEQ_CST) & CALLTAP_NOTE_READ_ON);
+}
+
+/* What no reader is left for.  In overwrite mode the rings are the history, which outlives the tool. */
+static void let_rings_go(void)
+{
+	if (agent.keep || agent.files || agent.tables || agent.emulated || agent.no_giving ||
+	    agent.leave != AGENT_STAY || probe_context.shared.quiet)
+		return;
+	if (tool_has_died())
+		agent_rings_empty();
+}
+
 /* In a process that ran already. */
 static void prepare_attached(void)
 {
@@ -481,6 +505,7 @@ static void end_session(enum goodbye goodbye)
 static int control_main(void *own_files)
 {
 	enum goodbye goodbye = GOODBYE_NONE;
+	bool served;
 	int ret;
 
 	SYS(prctl, PR_SET_NAME, "calltap", 0, 0, 0, 0);
@@ -500,7 +525,8 @@ static int control_main(void *own_files)
 	if (agent.attached)
 		prepare_attached();
 	ret = begin();
-	if (!ret) {
+	served = !ret;
+	if (served) {
 		__atomic_store_n(&agent.live, 1, __ATOMIC_RELEASE);
 		do
 			ret = serve(&goodbye);
@@ -517,6 +543,8 @@ static int control_main(void *own_files)
 	else if (ret < 0 && ret != -EPIPE)
 		break_off(ret);
 	end_session(goodbye);
+	if (served && goodbye == GOODBYE_NONE)
+		let_rings_go();
 	return agent.exit_status; /* the thread's end closes its descriptors */
 }
 

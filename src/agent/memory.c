@@ -156,6 +156,60 @@ void agent_memory_release(void)
 	wiped->served = 1;
 }
 
+/* A fork has copied the list: arenas from before it are the parent's. */
+static bool is_own(const struct agent_mapped *arena)
+{
+	const struct probe_set *set = &probe_context.wiped->sets[0];
+
+	for (uint32_t i = 0; i < set->arena_count; i++)
+		if (set->arenas[i] == arena->at)
+			return true;
+	return arena->generation > agent.instances_inherited;
+}
+
+/* A range of a ring's data, by sub-buffers. */
+static void give_back(struct calltap_ring *ring, uint64_t sub_size, uint64_t from, uint64_t to)
+{
+	if (from < to)
+		SYS(madvise, (char *)ring + CALLTAP_PAGE + from * sub_size, (to - from) * sub_size, MADV_REMOVE, 0, 0,
+		    0);
+}
+
+/* The sizes are looked at again, and used as they were then: the program can have written there. */
+static void empty_ring(struct calltap_ring *ring, uint64_t stride)
+{
+	const struct calltap_ring seen = *ring;
+	uint64_t open;
+
+	if (!ring_is_sane(&seen, stride))
+		return;
+	if (seen.mode == CALLTAP_MODE_PROFILE) {
+		give_back(ring, seen.sub_size, 0, seen.sub_count); /* all zeros is an empty table */
+	} else if (seen.opened) {
+		open = (seen.opened - 1) % seen.sub_count;
+		give_back(ring, seen.sub_size, 0, open);
+		give_back(ring, seen.sub_size, open + 1, seen.sub_count);
+	}
+}
+
+void agent_rings_empty(void)
+{
+	const struct agent_mapped *arenas = agent.arenas.list;
+
+	for (size_t i = 0; i < agent.arenas.count; i++) {
+		struct calltap_arena *arena = arenas[i].at;
+		uint64_t stride;
+
+		if (!is_own(&arenas[i]))
+			continue;
+		stride = arena->ring_stride;
+		if (stride < 2 * CALLTAP_PAGE || stride % CALLTAP_PAGE)
+			continue;
+		for (uint64_t at = CALLTAP_PAGE; at + stride <= arenas[i].size; at += stride)
+			empty_ring((struct calltap_ring *)((char *)arena + at), stride);
+	}
+}
+
 int agent_store_add(struct agent_store *store, const void *elements, size_t count)
 {
 	size_t used = store->count * store->size, more = count * store->size, room = store->room;

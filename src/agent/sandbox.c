@@ -95,6 +95,11 @@ static const struct call handled_calls[] = {
 	{SYS_munmap, {ANY, 64 << 20}},
 };
 
+/* The control thread's when its tool has died. */
+static const struct call giving_calls[] = {
+	{SYS_madvise, {ANY, 1 << 20, MADV_REMOVE}},
+};
+
 /* What it takes to look at a filter. */
 static const struct call look_calls[] = {
 	{SYS_process_vm_readv, {1000, ANY, 1, ANY, 1, 0}},
@@ -157,6 +162,7 @@ static bool judge(struct agent_shut *shut, const void *program)
 		shut->probe_calls = ALLOWS(&copy, probe_calls);
 		shut->handled_calls = ALLOWS(&copy, handled_calls);
 		shut->control_calls = ALLOWS(&copy, control_calls) && (!probe_context.handled || shut->handled_calls);
+		shut->giving_calls = ALLOWS(&copy, giving_calls);
 		shut->look_calls = ALLOWS(&copy, look_calls);
 	}
 	sys_munmap(steps, size);
@@ -247,6 +253,8 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 		agent.no_children = 1;
 		told |= CALLTAP_NOTE_NO_CHILDREN;
 	}
+	if (shut->entered && !shut->giving_calls)
+		agent.no_giving = 1;
 	if (shut->entered && !shut->look_calls)
 		agent.blind = 1;
 	if (shut->entered && !shut->handled_calls)

@@ -15,6 +15,7 @@ struct agent_shut {
 	bool probe_calls;   /* the filter lets the probes' calls pass */
 	bool control_calls; /* likewise the control thread's, and those that start one */
 	bool look_calls;    /* likewise those by which we look at a filter */
+	bool giving_calls;  /* likewise what gives the rings' memory back */
 	bool handled_calls; /* likewise those that it takes to have handled functions */
 	bool all_threads;   /* it is the control thread's, too; else a forked child's */
 };

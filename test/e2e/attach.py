@@ -20,6 +20,8 @@ ENDED = r"calltap: (process {0} has ended|there is no process {0}; .*|process {0
 WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time
 WARM = 3  # attachments after which nothing more may grow
 GROWTH_KB = 512
+RINGS, RING_KB = 4, 256
+LEFT_KB = 300  # of each thread: a ring's own page, and an open sub-buffer, which is an eighth of the ring
 
 
 def attached(case):
@@ -114,6 +116,47 @@ def tool_killed(case):
         with Tool(case, program) as tool:
             tool.records(100)
             tool.detach()
+
+
+def tool_killed_memory(case):
+    """kill -9 of the tool: the rings' memory does not stay in the program, but for what a thread may be writing to."""
+    case.need_native("attaching")
+    with Program(case, str(RINGS), "busy") as program, left_alone(program) as before:
+        shared = memory_kb(program.pid, "RssShmem")
+        for _ in range(2):
+            with Tool(case, program, "--mode", "drop", "-b", f"{RING_KB}K") as tool:
+                until("rings that are used", lambda: tool.alive() and
+                      memory_kb(program.pid, "RssShmem") >= shared + RINGS * RING_KB * 3 // 4)
+                tool.process.kill()
+                tool.process.wait()
+            live.wait_restored(program.pid)
+            until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
+            now = memory_kb(program.pid, "RssShmem")
+            expect(now <= shared + LEFT_KB, f"{now} KiB of shared memory, {shared} before the first attach")
+        with Tool(case, program) as tool:
+            tool.records(100)
+            tool.detach()
+
+
+def tool_killed_forbidden(case):
+    """A filter of the program's forbids to give memory back, by its end: it stays, and the program lives."""
+    case.need_native("attaching")
+    case.need_feature("seccomp")
+
+    class Forbids(Program):
+        def __init__(self):  # pylint: disable=super-init-not-called
+            self.start(case, [case.program("forbids.c")])
+
+    with Forbids() as program, left_alone(program) as before:
+        with Tool(case, program, "--mode", "drop", "-b", f"{RING_KB}K") as tool:
+            os.kill(program.pid, signal.SIGUSR1)
+            until("the filter", lambda: re.search(r"Seccomp:\s+2", look_at(program.pid, "status")))
+            until("a ring that is used", lambda: tool.alive() and memory_kb(program.pid, "RssShmem") >= RING_KB)
+            tool.process.kill()
+            tool.process.wait()
+        live.wait_restored(program.pid)
+        until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
+        expect(memory_kb(program.pid, "RssShmem") >= RING_KB, "the ring's memory was given back under the filter")
 
 
 def tool_killed_at_any_time(case):
@@ -582,6 +625,8 @@ SINGLE = {
     "attach-program-killed": program_gone(lambda program: os.kill(program.pid, signal.SIGKILL)),
     "attach-program-executes": executes,
     "attach-tool-killed": tool_killed,
+    "attach-tool-killed-memory": tool_killed_memory,
+    "attach-tool-killed-forbidden": tool_killed_forbidden,
     "attach-tool-killed-early": tool_killed_at_any_time,
     "attach-many-times": many_times(100),
     "attach-open-frames": open_frames,

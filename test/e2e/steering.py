@@ -99,9 +99,9 @@ def mappings(pid):
     return sorted(found)
 
 
-def memory_kb(pid):
+def memory_kb(pid, kind="VmRSS"):
     with open(f"/proc/{pid}/status", encoding="utf-8") as status:
-        return int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
+        return int(re.search(rf"{kind}:\s+(\d+)", status.read())[1])
 
 
 def folder_of(environment):

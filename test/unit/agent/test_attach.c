@@ -343,6 +343,90 @@ static void a_recording_goes_on_without_the_tool(void **state)
 	tool_finish(&tool);
 }
 
+/* Pages of a ring's data that there are. */
+static uint32_t data_pages(const struct tool *tool, uint32_t ring)
+{
+	unsigned char there[SUB * SUBS / PAGE];
+	uint32_t count = 0;
+
+	assert_int_equal(mincore((char *)tool_ring(tool, ring) + PAGE, SUB * SUBS, there), 0);
+	for (uint32_t i = 0; i < sizeof(there); i++)
+		count += there[i] & 1;
+	return count;
+}
+
+/* Until all rings that threads have are full. */
+static void fill_rings(const struct tool *tool)
+{
+	uint32_t used = 0, full = 0;
+
+	for (int turn = 0; (!used || full < used) && turn < 5000; turn++) {
+		tool_run_on(tool);
+		used = full = 0;
+		for (uint32_t i = 0; i < RINGS; i++) {
+			used += tool_ring(tool, i)->opened > 0;
+			full += tool_ring(tool, i)->opened > SUBS;
+		}
+	}
+	assert_true(used >= WORKERS);
+	assert_int_equal(full, used);
+}
+
+static void wait_for_its_end(const struct tool *tool)
+{
+	do {
+		usleep(1000);
+		tool_order(tool, ATTACH);
+	} while (shared->result == -EBUSY);
+	assert_int_equal(shared->result, 0);
+}
+
+/* A tool that has ended the connection itself still reads. */
+static void rings_are_given_back_if_nobody_reads(bool reads_on)
+{
+	struct calltap_arena *arena;
+	struct tool tool;
+
+	tool_start(&tool);
+	tool_attach(&tool, 0);
+	tool_set_up(&tool, 0);
+	tool_begin(&tool);
+	fill_rings(&tool);
+	arena = (struct calltap_arena *)tool.arena_memory;
+	if (reads_on)
+		__atomic_fetch_or(&arena->notes, CALLTAP_NOTE_READ_ON, __ATOMIC_SEQ_CST);
+	close(tool.socket);
+	tool.socket = -1;
+	wait_for_its_end(&tool);
+	for (uint32_t i = 0; i < RINGS; i++) {
+		const struct calltap_ring *ring = tool_ring(&tool, i);
+
+		assert_int_equal(ring->magic, CALLTAP_RING_MAGIC);
+		if (!ring->opened)
+			continue;
+		assert_true(ring->opened > SUBS); /* counters run on */
+		if (reads_on)
+			assert_int_equal(data_pages(&tool, i), SUB * SUBS / PAGE);
+		else /* the open sub-buffer, and one that was opened meanwhile */
+			assert_true(data_pages(&tool, i) <= 2 * SUB / PAGE);
+	}
+	assert_int_equal(arena->magic, CALLTAP_ARENA_MAGIC);
+	tool_run_on(&tool);
+	tool_accept(&tool, CALLTAP_HELLO_ATTACHED | CALLTAP_HELLO_LEFTOVERS);
+	text_is_own(&tool, true);
+	tool_finish(&tool);
+}
+
+static void a_tool_that_died_leaves_no_records(void **state)
+{
+	rings_are_given_back_if_nobody_reads(false);
+}
+
+static void a_tool_that_reads_on_finds_them(void **state)
+{
+	rings_are_given_back_if_nobody_reads(true);
+}
+
 static void a_forked_child_is_followed_or_let_be(void **state)
 {
 	struct tool tool;
@@ -526,6 +610,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_second_tool_is_refused),
 		cmocka_unit_test(a_site_that_a_thread_is_in_is_left_alone),
 		cmocka_unit_test(a_recording_goes_on_without_the_tool),
+		cmocka_unit_test(a_tool_that_died_leaves_no_records),
+		cmocka_unit_test(a_tool_that_reads_on_finds_them),
 		cmocka_unit_test(a_forked_child_is_followed_or_let_be),
 	};
 
