@@ -534,7 +534,7 @@ static int control_main(void *own_files)
 	}
 	__atomic_store_n(&agent.live, 0, __ATOMIC_RELEASE);
 	/* Away for a while, or back in vain: recording goes on, and the tool looks at the rings by itself. */
-	if (agent.leave == AGENT_AWAY || (agent.back && ret)) {
+	if (agent.leave == AGENT_AWAY || (agent.back && !served)) {
 		ready();
 		return 0;
 	}

@@ -7,7 +7,7 @@ import time
 
 import tracefile as tf
 from endings import finish, start, wait_for
-from harness import expect, stop
+from harness import Skip, expect, stop
 
 RUN_MS = "20000"  # of programs that are ended by the test before
 # How long a site is, and what a debugger writes.
@@ -203,7 +203,30 @@ def breakpoints(case):
         os.kill(running.pid, signal.SIGKILL)
 
 
+def after_stepping_aside(case):
+    """kill -9 of the tool when the agent's thread had to step aside before: it restores the text all the same."""
+    case.need_native("namespaces")
+    output, process = start(case, case.record_command([case.program("alone.c")]))
+    try:
+        pid = int(wait_for(output, "alone").split()[1])
+        if not pid:
+            raise Skip("no user namespaces here")
+        end = time.monotonic() + 10
+        while len(os.listdir(f"/proc/{pid}/task")) < 2:
+            expect(time.monotonic() < end, "the agent's thread has not come back")
+            time.sleep(0.01)
+        expect(differing(pid), "no site is patched")
+        time.sleep(0.2)  # until it is greeted
+        process.kill()
+        process.wait()
+        wait_restored(pid)
+        wait_for(output, "done well")
+    finally:
+        stop(process)
+
+
 SINGLE = {
+    "text-after-stepping-aside": after_stepping_aside,
     "text-after-the-tool": interrupted_twice,
     "text-of-locked-memory": locked,
     "text-with-breakpoints": breakpoints,
