@@ -1,4 +1,5 @@
 """Triggers of record and attach: each condition holds when it should and not otherwise, and what is done then."""
+import json
 import os
 import re
 import signal
@@ -161,6 +162,50 @@ def history(case, run):
     expect(called.get("slow") == 1 and called.get("step") == 3 and "early" not in called, f"in the snapshot: {called}")
 
 
+OVERRUN = ["--mode", "overwrite", "-b", "64K", "--snapshot-when", "burst > 5ms"]
+
+
+def fired(case, reason):
+    """The call that the snapshot was taken for is there once, with its times, in all views; what else is of its
+    function, as exported."""
+    said = re.fullmatch(r"burst.* took (\d+\.\d+) ms in thread (\d+)", reason)
+    least, tid = float(said[1]) * 1e6, int(said[2])
+    replay = case.run([case.tool, "replay", "-i", case.trace_path, "--min", "5ms"]).stdout
+    found = re.findall(r"([\d.]+) us \|  } /\* burst", replay)
+    expect(len(found) == 1, f"replay --min finds {len(found)} calls: {replay[-800:]!r}")
+    expect(least - 2e3 <= float(found[0]) * 1e3 < least + 1e9, f"{found[0]} us for {reason!r}")
+    expect(re.search(rf"^# history of \S*{tid} goes back ", replay, re.M), f"no word on the history: {replay[:800]!r}")
+    rows = json.loads(case.run([case.tool, "report", "-i", case.trace_path, "--json"]).stdout)["rows"]
+    row = [row for row in rows if row["function"].startswith("burst")]
+    expect(len(row) == 1 and row[0]["calls"] == 1 and row[0]["max_ns"] >= least - 2e3, f"report: {row}")
+    lines = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path]).stdout.splitlines()
+    known = json.loads(case.run([case.tool, "info", "-i", case.trace_path, "--json"]).stdout)["threads"]
+    history = [thread["history_ns"] for thread in known if thread["tid"] == tid]
+    expect(history and 0 < history[0] < 1e12, f"info: {known}")
+    return [event for event in map(json.loads, lines) if event.get("fn", "").startswith("burst")]
+
+
+def overrun(case, run):
+    """A call that is so long that its beginning is overwritten is in its snapshot all the same."""
+    run(case, OVERRUN, ["burst:300000", "until:trace.1"])
+    paths = [case.trace_path, case.trace_path + ".1"]
+    case.trace_path = paths[1]
+    reason = case.trace().info["reason"]
+    for case.trace_path in paths:  # the recording itself, too, for what is known is known
+        events = fired(case, reason)
+        expect([event["ev"] for event in events] == ["enter", "leave"], f"{case.trace_path}: {events}")
+        case.readable()
+
+
+def overrun_after(case, run):
+    """The same when nothing of it is left."""
+    run(case, [*OVERRUN, "--after", "100ms"], ["burst:300000", "early:100000", "until:trace.1"])
+    case.trace_path += ".1"
+    events = fired(case, case.trace().info["reason"])
+    expect([event["ev"] for event in events] == ["enter", "leave"], f"{case.trace_path}: {events}")
+    case.readable()
+
+
 def told_by_attach(case):
     """Standard error is attach's own: what was done stands there without -v, too, but for -q."""
     case.need_native("attaching")
@@ -247,6 +292,8 @@ SINGLE = {
     **both(snapshot),
     **both(history),
     **both(at_the_end),
+    **both(overrun),
+    **both(overrun_after),
     **both(commands),
     "trigger-told-by-attach": told_by_attach,
     "trigger-lasting-command": lasting_command,

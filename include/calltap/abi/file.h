@@ -63,6 +63,7 @@ enum calltap_chunk_type {
 	CALLTAP_CHUNK_DATA = 9,	     /* struct calltap_file_data + three streams */
 	CALLTAP_CHUNK_END = 10,	     /* struct calltap_file_end; the file is complete */
 	CALLTAP_CHUNK_STACK = 11,    /* struct calltap_file_stack, its array, strings: frames open at an attach */
+	CALLTAP_CHUNK_HISTORY = 12,  /* array of struct calltap_file_history: where a flight recorder's memory begins */
 };
 
 struct calltap_file_clock {
@@ -138,6 +139,17 @@ struct calltap_file_thread {
 	uint64_t wait_ticks; /* time spent waiting for the tool */
 };
 
+/*
+ * All records of a thread from from_ticks on are there.  Of older ones, which
+ * were overwritten or left out, some may be: the beginnings of calls that are
+ * known otherwise, each with a LOST record of size 0 behind it.
+ */
+struct calltap_file_history {
+	uint32_t thread;
+	uint32_t reserved;
+	uint64_t from_ticks;
+};
+
 /* A thread's frames, innermost first, when the trace began in the midst of its run. */
 struct calltap_file_stack {
 	uint32_t process;
@@ -187,5 +199,6 @@ _Static_assert(sizeof(struct calltap_file_head) == 64, "format");
 _Static_assert(sizeof(struct calltap_chunk) == 32, "format");
 _Static_assert(sizeof(struct calltap_file_thread) == 64, "format");
 _Static_assert(sizeof(struct calltap_file_data) == 48, "format");
+_Static_assert(sizeof(struct calltap_file_history) == 16, "format");
 
 #endif

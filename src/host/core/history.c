@@ -9,6 +9,7 @@
 #include <calltap/abi/record.h>
 #include <host/trace/writer.h>
 
+#include "calls.h"
 #include "history.h"
 
 #define BUDGET	   ((size_t)256 << 20)
@@ -25,8 +26,11 @@ struct history_ring {
 
 int history_create(struct history *history, struct trace_writer *writer)
 {
+	int ret;
+
 	*history = (struct history){.writer = writer, .budget = BUDGET, .limit = UINT64_MAX};
-	return record_encoder_create(&history->encoder);
+	ret = record_encoder_create(&history->encoder);
+	return ret ? ret : record_encoder_create(&history->call_encoder);
 }
 
 static void forget(struct history *history)
@@ -42,6 +46,7 @@ void history_destroy(struct history *history)
 	forget(history);
 	free(history->rings);
 	record_encoder_destroy(history->encoder);
+	record_encoder_destroy(history->call_encoder);
 }
 
 int history_read_shared(void *arg, uint64_t at, void *to, size_t size)
@@ -204,6 +209,8 @@ struct thread_part {
 	uint32_t first, end;
 	struct calltap_file_thread row;
 	uint64_t next_number; /* of its next DATA chunk */
+	uint64_t from_ticks;  /* of its first record */
+	bool begins_late;     /* what was older was overwritten, or is left out */
 };
 
 /* By age, from the oldest. */
@@ -212,19 +219,29 @@ static const struct calltap_subbuf *sub_of(const struct history_ring *ring, uint
 	return (const void *)(ring->subs + (size_t)(ring->count - 1 - index) * ring->sub_size);
 }
 
-static int write_sub(struct history *history, struct thread_part *part, const struct calltap_subbuf *sub)
+static int encode_sub(struct history *history, struct thread_part *part, const struct calltap_subbuf *sub,
+		      const void **payload, size_t *size, struct encode_result *encoded)
 {
-	size_t nwords = (part->ring->sub_size - sizeof(*sub)) / sizeof(uint64_t), skip, size;
-	struct encode_result encoded;
+	size_t nwords = (part->ring->sub_size - sizeof(*sub)) / sizeof(uint64_t), skip;
 	uint64_t ticks = sub->ticks;
-	const void *payload;
-	int ret;
 
 	skip = history->from_ticks ? record_skip_older(WORDS(sub), nwords, history->from_ticks, &ticks) : 0;
-	ret = record_encode(history->encoder, part->row.thread, part->next_number, ticks, WORDS(sub) + skip,
-			    nwords - skip, &payload, &size, &encoded);
+	part->begins_late |= skip > 0;
+	return record_encode(history->encoder, part->row.thread, part->next_number, ticks, WORDS(sub) + skip,
+			     nwords - skip, payload, size, encoded);
+}
+
+static int write_sub(struct history *history, struct thread_part *part, const struct calltap_subbuf *sub)
+{
+	struct encode_result encoded;
+	const void *payload;
+	size_t size;
+	int ret = encode_sub(history, part, sub, &payload, &size, &encoded);
+
 	if (ret || !size)
 		return ret;
+	if (!part->from_ticks)
+		part->from_ticks = ((const struct calltap_file_data *)payload)->base_ticks;
 	part->next_number++;
 	part->row.lost += encoded.lost;
 	part->row.wait_ticks += encoded.wait_ticks;
@@ -252,17 +269,11 @@ static int describe(struct history *history, struct thread_part *part)
 	return ret ? ret : trace_writer_chunk(history->writer, CALLTAP_CHUNK_THREAD, &part->row, sizeof(part->row));
 }
 
-static int write_part(struct history *history, struct thread_part *part)
+static int write_subs(struct history *history, struct thread_part *part)
 {
-	const struct calltap_subbuf *oldest = sub_of(part->ring, part->first), *before = NULL;
+	const struct calltap_subbuf *before = NULL;
 	int ret = 0;
 
-	part->row = (struct calltap_file_thread){
-		.thread = history->next_thread,
-		.process = part->ring->process,
-		.tid = oldest->tid,
-		.start_ticks = oldest->ticks,
-	};
 	for (uint32_t i = part->first; i < part->end && !ret; i++) {
 		const struct calltap_subbuf *sub = sub_of(part->ring, i);
 
@@ -272,11 +283,64 @@ static int write_part(struct history *history, struct thread_part *part)
 		before = sub;
 		ret = write_sub(history, part, sub);
 	}
+	return ret;
+}
+
+/* The thread's records, and of calls that are known otherwise what its records lack. */
+static int write_with_calls(struct history *history, struct thread_part *part)
+{
+	struct calls_thread thread = {.process = part->row.process, .tid = part->row.tid};
+	struct encode_result encoded;
+	const void *payload;
+	size_t size;
+	int ret = 0;
+
+	for (uint32_t i = part->first; i < part->end && !ret; i++) {
+		ret = encode_sub(history, part, sub_of(part->ring, i), &payload, &size, &encoded);
+		if (!ret && size)
+			calls_see(history, &thread, payload, size);
+	}
+	if (!ret)
+		ret = calls_write_before(history, &thread, part->row.thread, &part->next_number);
+	if (!ret)
+		ret = write_subs(history, part);
+	return ret ? ret : calls_write_after(history, &thread, part->row.thread, &part->next_number);
+}
+
+/* Is the oldest sub-buffer that is left of the thread not its first? */
+static bool begins_late(const struct thread_part *part)
+{
+	const struct calltap_subbuf *oldest = sub_of(part->ring, part->first);
+
+	if (oldest->owner & CALLTAP_OWNER_MOVED || !part->first)
+		return oldest->owner & CALLTAP_OWNER_MOVED || oldest->number != 1;
+	return oldest->number != sub_of(part->ring, part->first - 1)->number + 1;
+}
+
+static int write_part(struct history *history, struct thread_part *part)
+{
+	const struct calltap_subbuf *oldest = sub_of(part->ring, part->first);
+	struct calltap_file_history history_row = {.thread = history->next_thread};
+	int ret;
+
+	part->row = (struct calltap_file_thread){
+		.thread = history->next_thread,
+		.process = part->ring->process,
+		.tid = oldest->tid,
+		.start_ticks = oldest->ticks,
+	};
+	part->begins_late = begins_late(part);
+	ret = calls_any(history, part->row.process, part->row.tid) ? write_with_calls(history, part)
+								   : write_subs(history, part);
 	if (ret || !part->next_number)
 		return ret;
 	history->next_thread++;
 	history->threads++;
-	return describe(history, part);
+	ret = describe(history, part);
+	history_row.from_ticks = part->from_ticks;
+	if (!ret && part->begins_late)
+		ret = trace_writer_chunk(history->writer, CALLTAP_CHUNK_HISTORY, &history_row, sizeof(history_row));
+	return ret;
 }
 
 static int write_ring(struct history *history, const struct history_ring *ring)

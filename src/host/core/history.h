@@ -34,9 +34,24 @@ struct history_arena {
 	void *arg;
 };
 
+/*
+ * A call that is known without its records, from a trigger: its beginning may
+ * be overwritten.  Where that is so, it is written in front of the thread's
+ * records.
+ */
+struct history_call {
+	uint32_t process; /* index in the trace */
+	uint32_t tid;	  /* as in the rings */
+	uint32_t function;
+	uint64_t entry_ticks, exit_ticks;
+	bool threw;  /* it did not return */
+	bool wanted; /* to be there even if nothing else of its thread's is as old */
+	bool placed; /* result: it is in the trace */
+};
+
 struct history {
 	struct trace_writer *writer;
-	struct record_encoder *encoder;
+	struct record_encoder *encoder, *call_encoder;
 	uint64_t from_ticks;  /* what is older is left out */
 	uint32_t next_thread; /* index in the trace */
 	size_t budget;	      /* bytes to copy before they are written */
@@ -44,6 +59,8 @@ struct history {
 	/* Called for each thread before its THREAD chunk is written; holds_ring: nobody has taken its ring over. */
 	int (*thread)(void *arg, struct calltap_file_thread *row, bool holds_ring);
 	void *arg;
+	struct history_call *calls; /* the caller's, by entry_ticks */
+	size_t call_count;
 	/* Results. */
 	uint64_t records, lost, wait_ticks, holes;
 	uint64_t overwritten; /* sub-buffers that were written to while they were read, or scribbled on */

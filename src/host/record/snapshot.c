@@ -14,11 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <host/core/calls.h>
 #include <host/core/history.h>
 #include <host/counted.h>
 
 #include "session.h"
 #include "snapshot.h"
+#include "triggers.h"
 
 struct snapshot {
 	struct session *session;
@@ -31,6 +33,8 @@ struct snapshot {
 	struct calltap_file_clock clock; /* when it was taken */
 	uint32_t number;
 	uint64_t file_bytes;
+	struct history_call *calls; /* that triggers have told of */
+	size_t call_count;
 };
 
 static struct process *process_of(struct session *session, uint32_t index)
@@ -100,8 +104,12 @@ int snapshot_of_ended(struct session *session, struct process *process)
 	struct history history;
 	int ret = history_create(&history, session->writer);
 
-	if (ret)
+	if (!ret)
+		ret = triggers_calls(session->images.triggers, NULL, &history.calls, &history.call_count);
+	if (ret) {
+		history_destroy(&history);
 		return ret;
+	}
 	history.next_thread = session->thread_count;
 	history.thread = thread_at_end;
 	history.arg = session;
@@ -118,6 +126,7 @@ int snapshot_of_ended(struct session *session, struct process *process)
 	session->result->lost += history.lost;
 	session->overwritten += history.overwritten + history.older;
 	session->holes += history.holes;
+	free(history.calls);
 	history_destroy(&history);
 	return ret == -ENOMEM ? ret : 0; /* the writer keeps errors of the file */
 }
@@ -163,7 +172,9 @@ static int take_rings(struct snapshot *snapshot)
 	session_unlock(session);
 	for (; process && !ret; process = process->next)
 		ret = take_process(snapshot, process);
-	return ret ? ret : history_write(&snapshot->history);
+	if (!ret)
+		ret = history_write(&snapshot->history);
+	return ret ? ret : calls_write_rest(&snapshot->history);
 }
 
 static int copy_tables(struct snapshot *snapshot)
@@ -297,6 +308,8 @@ static int write_all(struct snapshot *snapshot, int fd)
 	snapshot->history.thread = thread_now;
 	snapshot->history.arg = snapshot->session;
 	snapshot->history.from_ticks = history_start(snapshot);
+	snapshot->history.calls = snapshot->calls;
+	snapshot->history.call_count = snapshot->call_count;
 	ret = trace_memory_copy(snapshot->writer, snapshot->bytes, snapshot->size, &bad);
 	if (!ret)
 		ret = take_rings(snapshot);
@@ -382,11 +395,14 @@ int snapshot_write(struct session *session, const struct snapshot_options *optio
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&session->snapshot_lock);
-	ret = begin(&snapshot);
+	ret = triggers_calls(session->images.triggers, options->call, &snapshot.calls, &snapshot.call_count);
+	if (!ret)
+		ret = begin(&snapshot);
 	if (!ret)
 		ret = write_file(&snapshot);
 	pthread_mutex_unlock(&session->snapshot_lock);
 	free(snapshot.bytes);
+	free(snapshot.calls);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot write the snapshot to %s: %s", name_of(options),
 					strerror(-ret));

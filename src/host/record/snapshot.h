@@ -14,13 +14,16 @@
 
 #include <calltap/diag.h>
 
+struct history_call;
 struct session;
 
 struct snapshot_options {
-	size_t size;	     /* sizeof(struct snapshot_options) */
-	const char *path;    /* of the file to write; an older one is replaced when this one is complete */
-	int fd;		     /* path is NULL: this open file, which stays the caller's */
-	const char *reason;  /* for the file, NULL = none */
+	size_t size;	    /* sizeof(struct snapshot_options) */
+	const char *path;   /* of the file to write; an older one is replaced when this one is complete */
+	int fd;		    /* path is NULL: this open file, which stays the caller's */
+	const char *reason; /* for the file, NULL = none */
+	const struct history_call
+		*call;	     /* that it is taken for: it is in there, whatever was overwritten; NULL = none */
 	uint64_t history_ns; /* only records that are younger; 0 = all there are */
 };
 

@@ -120,6 +120,81 @@ static uint64_t age_of(const struct triggers *triggers, const struct calltap_eve
 	return age < AGE_MAX_NS ? age : 0; /* else it is made up */
 }
 
+/* Which entry of the session's has its rings; false: none that we know. */
+static bool index_of(const struct session *session, uint32_t pid, uint32_t *index)
+{
+	bool found = false;
+
+	for (const struct process *process = session->processes; process; process = process->next)
+		if (process->greeted && process->hello.pid == pid && (!found || !process->ended)) {
+			*index = process->index;
+			found = true;
+		}
+	return found;
+}
+
+static struct history_call call_of(const struct triggers *triggers, const struct calltap_event *event)
+{
+	struct history_call call = {
+		.tid = event->tid,
+		.function = event->function,
+		.entry_ticks = event->entry_ticks,
+		.exit_ticks = event->exit_ticks,
+		.threw = event->kind == CALLTAP_EVENT_THREW,
+	};
+
+	/* A time to come is made up. */
+	if (!call.entry_ticks || call.exit_ticks < call.entry_ticks ||
+	    call.exit_ticks > timing_now(triggers->session).ticks ||
+	    !index_of(triggers->session, event->pid, &call.process))
+		call.exit_ticks = 0;
+	return call;
+}
+
+static int earlier_call(const void *left, const void *right)
+{
+	const struct history_call *a = left, *b = right;
+
+	return a->entry_ticks != b->entry_ticks ? (a->entry_ticks < b->entry_ticks ? -1 : 1) : 0;
+}
+
+static bool is_same(const struct history_call *a, const struct history_call *b)
+{
+	return a->process == b->process && a->tid == b->tid && a->function == b->function &&
+	       a->entry_ticks == b->entry_ticks && a->exit_ticks == b->exit_ticks;
+}
+
+int triggers_calls(struct triggers *triggers, const struct history_call *wanted, struct history_call **out,
+		   size_t *count)
+{
+	struct history_call *list;
+	size_t known = 0;
+
+	*out = NULL;
+	*count = 0;
+	if (!triggers && !wanted)
+		return 0;
+	list = calloc(TRIGGER_CALLS + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	if (triggers) {
+		pthread_mutex_lock(&triggers->lock);
+		known = triggers->calls_seen < TRIGGER_CALLS ? triggers->calls_seen : TRIGGER_CALLS;
+		memcpy(list, triggers->calls, known * sizeof(*list));
+		pthread_mutex_unlock(&triggers->lock);
+	}
+	for (size_t i = 0; i < known; i++)
+		if (!wanted || !is_same(&list[i], wanted))
+			list[(*count)++] = list[i];
+	if (wanted) {
+		list[*count] = *wanted;
+		list[(*count)++].wanted = true;
+	}
+	qsort(list, *count, sizeof(*list), earlier_call);
+	*out = list;
+	return 0;
+}
+
 void trigger_actor_tell(struct triggers *triggers, const struct calltap_event *event)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -130,11 +205,14 @@ void trigger_actor_tell(struct triggers *triggers, const struct calltap_event *e
 		.seen_ns = now_ns,
 		.happened_ns = now_ns - age_of(triggers, event),
 		.duration_ns = duration_of(triggers, event),
+		.call = call_of(triggers, event),
 	};
 	uint32_t site;
 	struct image *image = images_of(&triggers->session->images, event->function, &site);
 
 	pthread_mutex_lock(&triggers->lock);
+	if (image && deed.call.exit_ticks)
+		triggers->calls[triggers->calls_seen++ % TRIGGER_CALLS] = deed.call;
 	for (size_t i = 0; image && i < triggers->count; i++) {
 		deed.trigger = &triggers->list[i];
 		if (!is_meant(triggers, deed.trigger, event, deed.duration_ns) ||
@@ -193,6 +271,7 @@ static void take_snapshot(struct triggers *triggers, const struct deed *deed)
 	snprintf(path, sizeof(path), "%s.%u", recording->output ? recording->output : "calltap.data",
 		 ++triggers->snapshots);
 	options.path = path;
+	options.call = deed->call.exit_ticks ? &deed->call : NULL;
 	if (triggers->history_ns)
 		options.history_ns = triggers->history_ns + clock_now_ns() - deed->happened_ns;
 	if (snapshot_write(triggers->session, &options, &result, &diag)) {

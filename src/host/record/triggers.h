@@ -22,6 +22,7 @@
 
 #include <calltap/diag.h>
 
+struct history_call;
 struct object;
 struct object_site;
 struct session;
@@ -67,6 +68,12 @@ int triggers_begin(struct triggers *triggers, struct session *session, double ti
 int triggers_memory(const struct triggers *triggers, uint64_t *size);
 /* Take what has happened; by the drainer, with the session's lock held. */
 void triggers_poll(struct triggers *triggers);
+/*
+ * The last calls that targets have told the begin and the end of, the earliest
+ * first, and `wanted` (or NULL): a copy, the caller's.  triggers may be NULL.
+ */
+int triggers_calls(struct triggers *triggers, const struct history_call *wanted, struct history_call **out,
+		   size_t *count) __attribute__((warn_unused_result));
 /* What is under way is done to its end. */
 void triggers_end(struct triggers *triggers);
 

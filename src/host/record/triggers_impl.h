@@ -5,11 +5,14 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include <host/core/history.h>
+
 #include "triggers.h"
 
-#define STUCK_ROUNDS  100 /* of the drainer, for an event that is begun and not finished */
-#define TRIGGER_QUEUE 64  /* deeds that wait for the actor */
-#define TRIGGER_TEXT  640 /* of what is said of one */
+#define STUCK_ROUNDS  100  /* of the drainer, for an event that is begun and not finished */
+#define TRIGGER_QUEUE 64   /* deeds that wait for the actor */
+#define TRIGGER_TEXT  640  /* of what is said of one */
+#define TRIGGER_CALLS 1024 /* that are kept for snapshots */
 
 struct calltap_event;
 struct calltap_triggers;
@@ -33,6 +36,7 @@ struct deed {
 	uint32_t tid, told_pid;
 	uint64_t duration_ns;
 	uint64_t happened_ns, seen_ns; /* CLOCK_MONOTONIC */
+	struct history_call call;      /* exit_ticks is 0: it has not ended, or one of its times is not known */
 	char function[256];
 	char text[TRIGGER_TEXT]; /* one clause: what happened */
 };
@@ -58,6 +62,8 @@ struct triggers {
 	pthread_cond_t wake;
 	struct deed queue[TRIGGER_QUEUE];
 	uint32_t queued;
+	struct history_call calls[TRIGGER_CALLS]; /* the last ones that have ended */
+	uint64_t calls_seen;
 	uint64_t dropped; /* that found the queue full */
 	uint32_t actions; /* done so far */
 	uint32_t snapshots;

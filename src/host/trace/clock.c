@@ -54,6 +54,19 @@ uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks)
 	return ns < 0x1p63 ? (uint64_t)ns : INT64_MAX;
 }
 
+uint64_t trace_history_ns(const struct trace *trace, uint32_t thread)
+{
+	const struct trace_thread *about = trace_thread(trace, thread);
+	const struct calltap_file_end *mark = trace_end(trace);
+	uint64_t end, ns;
+
+	if (!about || !about->history_ticks)
+		return 0;
+	end = mark && mark->ticks > about->end_ticks ? mark->ticks : about->end_ticks;
+	ns = end > about->history_ticks ? trace_duration_ns(trace, end - about->history_ticks) : 0;
+	return ns ? ns : 1;
+}
+
 uint64_t trace_mono_ns(const struct trace *trace, uint64_t ticks)
 {
 	const struct calltap_file_clock *first = &trace->first_clock;

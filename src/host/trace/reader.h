@@ -21,6 +21,7 @@ struct thread_slot {
 	bool described;
 	uint32_t first_data, end_data; /* its part of trace.data */
 	uint32_t stack;		       /* in trace.stacks, + 1; 0 = none */
+	uint64_t history_ticks;	       /* struct trace_thread */
 };
 
 /* A STACK chunk. */

@@ -258,6 +258,26 @@ static int take_threads(struct trace *trace, const char *payload, size_t size)
 	return 0;
 }
 
+static int take_history(struct trace *trace, const char *payload, size_t size)
+{
+	struct calltap_file_history from;
+
+	if (size % sizeof(from))
+		return -EBADMSG;
+	for (; size; payload += sizeof(from), size -= sizeof(from)) {
+		struct thread_slot *slot;
+		int err;
+
+		memcpy(&from, payload, sizeof(from));
+		err = table_reach(&trace->threads, sizeof(*slot), from.thread, tables_index_limit(trace));
+		if (err)
+			return err;
+		slot = TABLE_ITEM(trace->threads, struct thread_slot, from.thread);
+		slot->history_ticks = from.from_ticks;
+	}
+	return 0;
+}
+
 static int take_end(struct trace *trace, const char *payload, size_t size)
 {
 	if (size < sizeof(trace->end))
@@ -290,6 +310,8 @@ int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, 
 		return take_threads(trace, payload, size);
 	case CALLTAP_CHUNK_STACK:
 		return stacks_take(trace, payload, size);
+	case CALLTAP_CHUNK_HISTORY:
+		return take_history(trace, payload, size);
 	case CALLTAP_CHUNK_END:
 		return take_end(trace, payload, size);
 	default:
@@ -344,6 +366,7 @@ static int settle_processes(struct trace *trace)
 	for (uint32_t i = 0; i < trace->threads.count; i++) {
 		struct thread_slot *slot = TABLE_ITEM(trace->threads, struct thread_slot, i);
 
+		slot->about.history_ticks = slot->history_ticks;
 		if (!slot->described && slot->end_data) {
 			slot->described = true;
 			slot->about.process = TRACE_NONE;

@@ -58,7 +58,8 @@ struct trace_thread {
 	uint64_t start_ticks, end_ticks;
 	uint64_t lost;
 	uint64_t wait_ticks;
-	uint64_t records; /* in the file, from the chunks' heads */
+	uint64_t records;	/* in the file, from the chunks' heads */
+	uint64_t history_ticks; /* a flight recorder's: of older records not all are there; 0 = no such limit */
 };
 
 /* A frame that was open when the trace began, in the midst of its thread's run. */
@@ -143,6 +144,8 @@ double trace_ticks_per_ns(const struct trace *trace);
 uint64_t trace_start_ticks(const struct trace *trace);		       /* of the first event or sample */
 uint64_t trace_mono_ns(const struct trace *trace, uint64_t ticks);     /* CLOCK_MONOTONIC */
 uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks); /* of a difference */
+/* How far back from the trace's end all that a thread did is there; 0 = it has no such limit (history_ticks). */
+uint64_t trace_history_ns(const struct trace *trace, uint32_t thread);
 
 struct trace_event {
 	uint64_t ticks;	 /* full clock; never decreases within a thread (clamped) */

@@ -224,6 +224,27 @@ static void print_attached(const struct trace *trace, struct out *out)
 	}
 }
 
+/* How far back a flight recorder's memory goes; false: nothing of it was overwritten. */
+static bool goes_back(const struct trace *trace, char *line, size_t size)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+	char text[TIMETEXT_MAX], other[TIMETEXT_MAX];
+
+	for (uint32_t i = 0; i < trace_thread_count(trace); i++) {
+		uint64_t ns = trace_history_ns(trace, i);
+
+		if (ns && ns < least)
+			least = ns;
+		if (ns > most)
+			most = ns;
+	}
+	if (least < most)
+		snprintf(line, size, "%s to %s, by thread", timetext(least, text), timetext(most, other));
+	else
+		snprintf(line, size, "%s", timetext(most, text));
+	return most > 0;
+}
+
 static void print_totals(const struct trace *trace, const struct totals *totals, struct out *out)
 {
 	char text[TIMETEXT_MAX], line[300];
@@ -255,6 +276,8 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 			 counted(trace_frame_count(trace), "frame", "frames"));
 		put_line(out, "Open at the start", line);
 	}
+	if (goes_back(trace, line, sizeof(line)))
+		put_line(out, "Goes back", line);
 	put_line(out, "Waited", timetext(totals->wait_ns, text));
 	put_line(out, "File size", sizetext(totals->bytes, text));
 	snprintf(line, sizeof(line), "%.2f", bytes_per_call(trace, totals));
@@ -264,12 +287,15 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 
 static void print_threads(const struct trace *trace, struct out *out, bool color)
 {
-	char text[TIMETEXT_MAX], name[sizeof(((struct trace_thread *)0)->name)];
+	char text[TIMETEXT_MAX], name[sizeof(((struct trace_thread *)0)->name)], line[2 * TIMETEXT_MAX + 40];
+
+	bool limited = goes_back(trace, line, sizeof(line));
 
 	out_char(out, '\n');
 	if (color)
 		out_text(out, TERM_BOLD);
-	out_text(out, "     PID       TID       Records          Lost       Waited  Thread");
+	out_text(out, "     PID       TID       Records          Lost       Waited");
+	out_text(out, limited ? "    Goes back  Thread" : "  Thread");
 	if (color)
 		out_text(out, TERM_RESET);
 	out_char(out, '\n');
@@ -284,6 +310,9 @@ static void print_threads(const struct trace *trace, struct out *out, bool color
 		out_u64_width(out, thread->records, 14);
 		out_u64_width(out, thread->lost, 14);
 		out_column(out, timetext(trace_duration_ns(trace, thread->wait_ticks), text), 13, true);
+		if (limited)
+			out_column(out, trace_history_ns(trace, i) ? timetext(trace_history_ns(trace, i), text) : "all",
+				   13, true);
 		out_text(out, "  ");
 		names_clean(name, sizeof(name), thread->name);
 		out_text(out, name);
@@ -328,6 +357,10 @@ static void json_threads(const struct trace *trace, struct json *json)
 		json_key_u64(json, "records", thread->records);
 		json_key_u64(json, "lost", thread->lost);
 		json_key_u64(json, "wait_ns", trace_duration_ns(trace, thread->wait_ticks));
+		if (trace_history_ns(trace, i))
+			json_key_u64(json, "history_ns", trace_history_ns(trace, i));
+		else
+			json_key_string(json, "history_ns", NULL);
 		json_object_end(json);
 	}
 	json_array_end(json);

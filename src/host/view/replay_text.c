@@ -19,6 +19,7 @@
 #define INDENT		 2
 #define INDENT_MAX	 512   /* columns; deeper calls stay there */
 #define CALLER_CACHE	 4096u /* a power of two */
+#define HISTORY_LINES	 8
 
 struct caller {
 	uint64_t address;
@@ -78,6 +79,31 @@ static void text_color(struct replay_printer *printer, const char *code)
 		out_text(printer->out, code);
 }
 
+/* How far back a flight recorder's memory goes. */
+static void print_history(struct replay_printer *printer)
+{
+	const struct trace *trace = printer->trace;
+	char text[TIMETEXT_MAX];
+	uint32_t told = 0, more = 0;
+
+	for (uint32_t i = 0; i < trace_thread_count(trace); i++) {
+		uint64_t ns = trace_history_ns(trace, i);
+		struct names_text name;
+
+		if (ns && told++ >= HISTORY_LINES) {
+			more++;
+		} else if (ns) {
+			name = names_thread(printer->names, i);
+			out_text(printer->out, "# history of ");
+			out_bytes(printer->out, name.text, name.length);
+			out_format(printer->out, " goes back %s\n", timetext(ns, text));
+		}
+	}
+	if (more)
+		out_format(printer->out, "# and that of %u more %s ('calltap info' has all)\n", more,
+			   counted(more, "thread", "threads"));
+}
+
 void replay_print_heading(struct replay_printer *printer)
 {
 	const char *tracer = trace_info(printer->trace, "tracer");
@@ -86,7 +112,9 @@ void replay_print_heading(struct replay_printer *printer)
 	unsigned before = (printer->options->abstime ? 16 : 0) + printer->thread_width;
 
 	text_color(printer, TERM_DIM);
-	out_format(out, "# tracer: %s\n#\n", calls ? "function" : "function_graph");
+	out_format(out, "# tracer: %s\n", calls ? "function" : "function_graph");
+	print_history(printer);
+	out_text(out, "#\n");
 	if (calls) {
 		out_text(out, "#           TASK-TID     [PID]      TIME  FUNCTION\n"
 			      "#              | |         |         |      |\n");
@@ -334,13 +362,18 @@ static void print_call(struct replay_printer *printer, const struct walk *walk, 
 
 static void print_lost(struct replay_printer *printer, const struct replay_item *item)
 {
+	const struct trace_thread *known = trace_thread(printer->trace, item->thread);
 	struct names_text name = names_thread(printer->names, item->thread);
 
 	text_color(printer, TERM_RED);
 	out_bytes(printer->out, name.text, name.length);
-	out_text(printer->out, " [LOST ");
-	out_u64(printer->out, item->value);
-	out_text(printer->out, " EVENTS]");
+	if (!item->value && known && item->ticks <= known->history_ticks) {
+		out_text(printer->out, " [OLDER EVENTS ARE NOT THERE]");
+	} else {
+		out_text(printer->out, " [LOST ");
+		out_u64(printer->out, item->value);
+		out_text(printer->out, " EVENTS]");
+	}
 	text_color(printer, TERM_RESET);
 	out_char(printer->out, '\n');
 }

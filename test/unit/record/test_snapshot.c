@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <host/core/history.h>
 #include <host/record/snapshot.h>
+#include <host/trace/callstack.h>
 
 #include "scribe.h"
 
@@ -168,6 +170,175 @@ static void history_leaves_older_records_out(void **state)
 	bench_destroy(bench);
 }
 
+enum { FIRED = 7, CHILD = 8, HIDDEN = 9, ROUNDS = 4000, FEW = 3 };
+
+static uint64_t put(struct scribe *scribe, unsigned kind, uint32_t id)
+{
+	const struct ring_shared shared = {.board = scribe->bench->session.board};
+	uint64_t *slot, now;
+
+	while (!(slot = ring_take(&scribe->writer, 3)))
+		assert_true(ring_open_next(&scribe->writer, &shared));
+	now = arch_clock();
+	ring_put2(slot, calltap_record_make(CALLTAP_REC_TIME, 0, 0), now);
+	ring_put(slot + 2, calltap_record_make(kind, id, (uint32_t)now));
+	return now;
+}
+
+static void put_children(struct scribe *scribe, int count)
+{
+	for (int i = 0; i < count; i++) {
+		put(scribe, CALLTAP_REC_ENTRY, CHILD);
+		put(scribe, CALLTAP_REC_EXIT, CHILD);
+	}
+}
+
+/* What a reader sees of the calls of FIRED. */
+struct fired {
+	int known, unknown, open, unwound;
+	uint64_t enter_ticks, exit_ticks;
+};
+
+static void note_closed(void *ctx, struct callstack *stack, const struct call_closed *closed)
+{
+	struct fired *fired = ctx;
+
+	(void)stack;
+	if (closed->frame->function != FIRED)
+		return;
+	if (!closed->frame->enter_known) {
+		fired->unknown++;
+		return;
+	}
+	fired->known++;
+	fired->open += closed->how == CALL_OPEN;
+	fired->unwound += closed->how == CALL_UNWOUND;
+	fired->enter_ticks = closed->frame->enter_ticks;
+	fired->exit_ticks = closed->exit_ticks;
+}
+
+static struct fired read_fired(const char *path, uint32_t *threads, uint64_t *history_ns)
+{
+	const struct callstack_ops ops = {.on_close = note_closed};
+	struct calltap_diag diag = {0};
+	struct fired fired = {0};
+	struct trace_cursor *cursor;
+	struct callstack *stack;
+	struct trace_event event;
+	struct trace *trace;
+
+	assert_int_equal(trace_open(&trace, path, &diag), 0);
+	assert_null(trace_damage(trace));
+	assert_int_equal(callstack_create(&stack, trace, &ops, &fired), 0);
+	assert_int_equal(trace_cursor_open(&cursor, trace, NULL, &diag), 0);
+	while (trace_cursor_next(cursor, &event, &diag) == 1)
+		assert_int_equal(callstack_feed(stack, &event), 0);
+	callstack_finish(stack);
+	*threads = trace_thread_count(trace);
+	*history_ns = trace_history_ns(trace, 0);
+	trace_cursor_close(cursor);
+	callstack_destroy(stack);
+	trace_close(trace);
+	return fired;
+}
+
+/* A call of FIRED: what is recorded within it, of its end, and after it. */
+struct story {
+	const char *name;
+	int before;	/* children that overwrite its entry, or not */
+	unsigned hides; /* the kind of a record that ends a call within it whose entry is overwritten */
+	unsigned ends;	/* the kind of the record of its end; 0: it is on its way */
+	int after;	/* children that overwrite its end, or not */
+	bool threw;
+	int unknown; /* ends of the call that a reader finds without an entry */
+	uint32_t threads;
+};
+
+static void tell_story(const struct story *story)
+{
+	struct bench *bench = scribe_bench(SUB_SIZE, 4);
+	struct scribe scribe = {.bench = bench, .ring = scribe_ring(bench, 0)};
+	struct history_call call = {.tid = (uint32_t)gettid(), .function = FIRED, .threw = story->threw};
+	struct snapshot_options options = {.size = sizeof(options), .call = &call};
+	struct snapshot_result result;
+	struct calltap_diag diag = {0};
+	struct fired fired;
+	uint64_t history_ns, end = 0;
+	uint32_t threads;
+	char path[64];
+
+	path_of(path, bench);
+	options.path = path;
+	ring_attach(&scribe.writer, scribe.ring, gettid(), true);
+	put_children(&scribe, FEW);
+	call.entry_ticks = put(&scribe, CALLTAP_REC_ENTRY, FIRED);
+	put(&scribe, CALLTAP_REC_ENTRY, HIDDEN);
+	put_children(&scribe, story->before);
+	if (story->hides)
+		put(&scribe, story->hides, 1);
+	else
+		put(&scribe, CALLTAP_REC_EXIT, HIDDEN);
+	put_children(&scribe, FEW);
+	call.exit_ticks = arch_clock();
+	if (story->ends)
+		end = put(&scribe, story->ends, story->ends == CALLTAP_REC_EXIT ? FIRED : 1);
+	put_children(&scribe, story->after);
+	for (int wanted = 1; wanted >= 0; wanted--) {
+		options.call = wanted ? &call : NULL;
+		assert_int_equal(snapshot_write(&bench->session, &options, &result, &diag), 0);
+		fired = read_fired(path, &threads, &history_ns);
+		print_message("%s%s: %d known, %d unknown, %u threads\n", story->name, wanted ? "" : " (plain)",
+			      fired.known, fired.unknown, threads);
+		assert_int_equal(history_ns > 0, story->before + story->after > FEW);
+		if (!wanted)
+			break;
+		assert_int_equal(fired.known, 1);
+		assert_int_equal(fired.unknown, story->unknown);
+		assert_int_equal(fired.open, 0);
+		assert_int_equal(fired.unwound, story->threw);
+		assert_int_equal(threads, story->threads);
+		assert_int_equal(fired.enter_ticks, call.entry_ticks);
+		assert_true(fired.exit_ticks == call.exit_ticks || fired.exit_ticks == end);
+	}
+	/* Without it, the records alone. */
+	assert_int_equal(fired.known, story->before + story->after <= FEW);
+	unlink(path);
+	bench_destroy(bench);
+}
+
+static void the_call_that_fired_is_there_whatever_is_overwritten(void **state)
+{
+	const struct story stories[] = {
+		{.name = "whole", .ends = CALLTAP_REC_EXIT, .threads = 1},
+		{.name = "whole, but for its end", .threads = 1},
+		{.name = "entry overwritten", .before = ROUNDS, .ends = CALLTAP_REC_EXIT, .threads = 1},
+		{.name = "and its end on its way", .before = ROUNDS, .threads = 1},
+		{.name = "all overwritten", .before = ROUNDS, .ends = CALLTAP_REC_EXIT, .after = ROUNDS, .threads = 1},
+		{.name = "thrown", .before = ROUNDS, .ends = CALLTAP_REC_UNWIND, .threw = true, .threads = 1},
+		{.name = "thrown, overwritten",
+		 .before = ROUNDS,
+		 .ends = CALLTAP_REC_UNWIND,
+		 .after = ROUNDS,
+		 .threw = true,
+		 .threads = 1},
+		{.name = "an exception within it",
+		 .before = ROUNDS,
+		 .hides = CALLTAP_REC_UNWIND,
+		 .ends = CALLTAP_REC_EXIT,
+		 .unknown = 1,
+		 .threads = 2},
+		{.name = "a tail call within it",
+		 .before = ROUNDS,
+		 .hides = CALLTAP_REC_TAIL,
+		 .ends = CALLTAP_REC_EXIT,
+		 .unknown = 1,
+		 .threads = 2},
+	};
+
+	for (size_t i = 0; i < sizeof(stories) / sizeof(stories[0]); i++)
+		tell_story(&stories[i]);
+}
+
 static void refusals_have_their_sentence(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
@@ -195,6 +366,7 @@ int main(void)
 		cmocka_unit_test(all_that_is_there_is_in_it),
 		cmocka_unit_test(ended_threads_keep_their_history),
 		cmocka_unit_test(history_leaves_older_records_out),
+		cmocka_unit_test(the_call_that_fired_is_there_whatever_is_overwritten),
 		cmocka_unit_test(refusals_have_their_sentence),
 	};
 

@@ -1,0 +1,293 @@
+/*
+ * The beginnings of calls whose records were overwritten (calls.h).
+ *
+ * A trigger tells when its call was entered and left.  In the trace such a
+ * call has an ENTRY of its own before the thread's records, and a LOST record
+ * of size 0 behind that: readers need to know nothing new.  Context: host.
+ *
+ * Between the LOST record and the call's own end come the ends of calls that
+ * were entered in it and whose entries are gone, too.  An EXIT names its
+ * function, so readers take it for nothing else, unless the function is the
+ * same one; but an UNWIND or a TAIL would end the call in the reader's eyes.
+ * Such a call is not put there: its records would say what is not true.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <calltap/abi/record.h>
+#include <host/trace/decode.h>
+#include <host/trace/writer.h>
+
+#include "calls.h"
+
+#define NEAR_TICKS (1u << 20) /* between the two clock reads of a call's entry */
+#define LATE_TICKS (1u << 26) /* between those of its end: the thread may have been preempted */
+#define WORDS_EACH 4	      /* TIME and a record */
+#define EACH_MAX   3	      /* records of a call */
+
+/* A record to be written. */
+struct item {
+	uint64_t ticks;
+	uint32_t kind, id;
+	uint32_t order;
+};
+
+struct items {
+	struct item *list;
+	uint32_t count;
+};
+
+static bool is_of(const struct history_call *call, uint32_t process, uint32_t tid)
+{
+	return !call->placed && call->process == process && call->tid == tid;
+}
+
+bool calls_any(const struct history *history, uint32_t process, uint32_t tid)
+{
+	for (size_t i = 0; i < history->call_count; i++)
+		if (is_of(&history->calls[i], process, tid))
+			return true;
+	return false;
+}
+
+/* Is this record the call's own entry?  Its time is read on its own. */
+static bool is_entry_of(const struct history_call *call, const struct record *first)
+{
+	return (first->kind == CALLTAP_REC_ENTRY || first->kind == CALLTAP_REC_TAIL) && first->id == call->function &&
+	       first->ticks - call->entry_ticks < NEAR_TICKS;
+}
+
+/* Which calls were open when the records begin. */
+static void begin(struct history *history, struct calls_thread *thread, const struct record *first)
+{
+	thread->seen = true;
+	thread->first_ticks = first->ticks;
+	for (size_t i = 0; i < history->call_count && thread->count < CALLS_OPEN_MAX; i++) {
+		struct history_call *call = &history->calls[i];
+
+		if (!is_of(call, thread->process, thread->tid) || call->entry_ticks >= first->ticks ||
+		    call->exit_ticks < first->ticks)
+			continue;
+		if (is_entry_of(call, first))
+			call->placed = true;
+		else
+			thread->open[thread->count++] = (struct calls_open){.call = call};
+	}
+}
+
+/* A record from before the call's end. */
+static void step(struct calls_open *open, const struct record *record)
+{
+	switch (record->kind) {
+	case CALLTAP_REC_ENTRY:
+		open->depth++;
+		break;
+	case CALLTAP_REC_EXIT:
+		open->hidden |= !open->depth && record->id == open->call->function;
+		open->depth -= open->depth > 0;
+		break;
+	case CALLTAP_REC_UNWIND:
+		open->hidden |= record->id > open->depth;
+		open->depth -= record->id > open->depth ? open->depth : record->id;
+		break;
+	case CALLTAP_REC_TAIL:
+		open->hidden |= !open->depth;
+		break;
+	default:
+		break;
+	}
+}
+
+static void see(struct calls_open *open, const struct record *record)
+{
+	const struct history_call *call = open->call;
+
+	if (open->ended || open->hidden)
+		return;
+	if (record->ticks < call->exit_ticks)
+		step(open, record);
+	else if (record->ticks - call->exit_ticks > LATE_TICKS)
+		open->hidden = true;
+	else
+		open->ended = record->kind == CALLTAP_REC_UNWIND || record->kind == CALLTAP_REC_TAIL ||
+			      (record->kind == CALLTAP_REC_EXIT && record->id == call->function);
+}
+
+void calls_see(struct history *history, struct calls_thread *thread, const void *payload, size_t size)
+{
+	struct record_decoder decoder;
+	struct record record;
+
+	if (record_decoder_init(&decoder, payload, size))
+		return;
+	while (record_decoder_next(&decoder, &record) > 0) {
+		if (!thread->seen)
+			begin(history, thread, &record);
+		if (record.ticks > thread->last_ticks)
+			thread->last_ticks = record.ticks;
+		for (uint32_t i = 0; i < thread->count; i++)
+			see(&thread->open[i], &record);
+	}
+}
+
+static void add(struct items *items, uint64_t ticks, uint32_t kind, uint32_t id)
+{
+	items->list[items->count] = (struct item){ticks, kind, id, items->count};
+	items->count++;
+}
+
+static void add_end(struct items *items, const struct history_call *call)
+{
+	add(items, call->exit_ticks, call->threw ? CALLTAP_REC_UNWIND : CALLTAP_REC_EXIT,
+	    call->threw ? 1 : call->function);
+}
+
+static void add_whole(struct items *items, struct history_call *call)
+{
+	add(items, call->entry_ticks, CALLTAP_REC_ENTRY, call->function);
+	add(items, call->entry_ticks, CALLTAP_REC_LOST, 0);
+	add_end(items, call);
+	call->placed = true;
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct item *a = left, *b = right;
+
+	if (a->ticks != b->ticks)
+		return a->ticks < b->ticks ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Each record with its full time in front: what is between them may be longer than the clock's low half. */
+static size_t to_words(const struct items *items, uint64_t *words)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < items->count; i++) {
+		const struct item *item = &items->list[i];
+
+		words[count++] = calltap_record_make(CALLTAP_REC_TIME, 0, 0);
+		words[count++] = item->ticks;
+		words[count++] =
+			calltap_record_make((enum calltap_record_kind)item->kind, item->id, (uint32_t)item->ticks);
+		if (calltap_record_words(item->kind) == 2)
+			words[count++] = 0;
+	}
+	return count;
+}
+
+/* The items as DATA chunk *number of the thread; with their memory, which goes. */
+static int write_items(struct history *history, struct items *items, uint32_t index, uint64_t *number)
+{
+	uint64_t *words = calloc((size_t)items->count * WORDS_EACH + 1, sizeof(*words));
+	struct encode_result encoded;
+	const void *payload;
+	size_t size, count;
+	int ret = words ? 0 : -ENOMEM;
+
+	if (!ret && items->count) {
+		qsort(items->list, items->count, sizeof(*items->list), compare);
+		count = to_words(items, words);
+		ret = record_encode(history->call_encoder, index, *number, items->list[0].ticks, words, count, &payload,
+				    &size, &encoded);
+		if (!ret)
+			ret = trace_writer_chunk(history->writer, CALLTAP_CHUNK_DATA, payload, size);
+		(*number)++;
+		history->records += encoded.records;
+		if (encoded.last_ticks > history->last_ticks)
+			history->last_ticks = encoded.last_ticks;
+	}
+	free(words);
+	free(items->list);
+	return ret;
+}
+
+static int make_room(struct items *items, size_t calls)
+{
+	*items = (struct items){.list = calloc(calls * EACH_MAX + 1, sizeof(*items->list))};
+	return items->list ? 0 : -ENOMEM;
+}
+
+int calls_write_before(struct history *history, struct calls_thread *thread, uint32_t index, uint64_t *number)
+{
+	struct items items;
+	int ret = make_room(&items, history->call_count);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; thread->seen && i < history->call_count; i++) {
+		struct history_call *call = &history->calls[i];
+
+		if (call->wanted && is_of(call, thread->process, thread->tid) && call->exit_ticks < thread->first_ticks)
+			add_whole(&items, call);
+	}
+	for (uint32_t i = 0; i < thread->count; i++) {
+		const struct calls_open *open = &thread->open[i];
+
+		/* That of a call which is wanted may be on its way. */
+		if (open->hidden ||
+		    !(open->ended || (open->call->wanted && thread->last_ticks < open->call->exit_ticks)))
+			continue;
+		add(&items, open->call->entry_ticks, CALLTAP_REC_ENTRY, open->call->function);
+		open->call->placed = true;
+	}
+	if (items.count)
+		add(&items, thread->first_ticks, CALLTAP_REC_LOST, 0);
+	return write_items(history, &items, index, number);
+}
+
+int calls_write_after(struct history *history, struct calls_thread *thread, uint32_t index, uint64_t *number)
+{
+	struct items items;
+	int ret = make_room(&items, history->call_count);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; thread->seen && i < history->call_count; i++) {
+		struct history_call *call = &history->calls[i];
+
+		if (!call->wanted || call->process != thread->process || call->tid != thread->tid)
+			continue;
+		if (call->entry_ticks >= thread->first_ticks)
+			call->placed = true; /* all of it is among the records */
+		if (call->placed && call->exit_ticks > thread->last_ticks)
+			add_end(&items, call);
+	}
+	return write_items(history, &items, index, number);
+}
+
+static int write_alone(struct history *history, struct history_call *call)
+{
+	struct calltap_file_thread row = {
+		.thread = history->next_thread,
+		.process = call->process,
+		.tid = call->tid,
+		.start_ticks = call->entry_ticks,
+		.end_ticks = call->exit_ticks,
+	};
+	struct items items;
+	uint64_t number = 0;
+	int ret = make_room(&items, 1);
+
+	if (ret)
+		return ret;
+	add_whole(&items, call);
+	history->next_thread++;
+	history->threads++;
+	ret = write_items(history, &items, row.thread, &number);
+	if (!ret && history->thread)
+		ret = history->thread(history->arg, &row, true);
+	return ret ? ret : trace_writer_chunk(history->writer, CALLTAP_CHUNK_THREAD, &row, sizeof(row));
+}
+
+int calls_write_rest(struct history *history)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < history->call_count && !ret; i++)
+		if (history->calls[i].wanted && !history->calls[i].placed)
+			ret = write_alone(history, &history->calls[i]);
+	return ret;
+}

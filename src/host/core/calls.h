@@ -1,0 +1,44 @@
+/*
+ * Calls that are known without their records (struct history_call), into the
+ * trace of a flight recorder.
+ *
+ * Caller: history.c, thread by thread.  Context: host.  The records are
+ * untrusted, and so are the calls' times.
+ */
+#ifndef HOST_CORE_CALLS_H
+#define HOST_CORE_CALLS_H
+
+#include "history.h"
+
+#define CALLS_OPEN_MAX 64 /* calls that are open at the beginning of a thread's records */
+
+struct calls_open {
+	struct history_call *call;
+	uint64_t depth; /* recorded calls that are open in it */
+	bool ended;	/* the record of its end is there */
+	bool hidden;	/* a record would be taken for its end that is another one's */
+};
+
+/* A thread's records in a ring, as calls_see() has seen them. */
+struct calls_thread {
+	uint32_t process, tid;
+	uint64_t first_ticks, last_ticks;
+	bool seen;
+	struct calls_open open[CALLS_OPEN_MAX];
+	uint32_t count;
+};
+
+/* Are there calls of this thread that may lack records? */
+bool calls_any(const struct history *history, uint32_t process, uint32_t tid);
+/* Look through a DATA payload of the thread's; all of them, in order. */
+void calls_see(struct history *history, struct calls_thread *thread, const void *payload, size_t size);
+/* Write the beginnings that are missing as the thread's DATA chunk *number, which is counted up then. */
+int calls_write_before(struct history *history, struct calls_thread *thread, uint32_t index, uint64_t *number)
+	__attribute__((warn_unused_result));
+/* Likewise, behind all others, the end of a wanted call that its thread has not recorded yet. */
+int calls_write_after(struct history *history, struct calls_thread *thread, uint32_t index, uint64_t *number)
+	__attribute__((warn_unused_result));
+/* The wanted calls that found no place among their thread's records, each as a thread of its own. */
+int calls_write_rest(struct history *history) __attribute__((warn_unused_result));
+
+#endif
