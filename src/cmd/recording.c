@@ -347,15 +347,10 @@ static void tell_unread(const struct record_result *result)
 
 static void tell_relatives(const struct record_result *result, pid_t pid)
 {
-	if (result->children == 1)
-		fprintf(stderr,
-			"calltap: process %d has a child that runs %s as well: attach to that (calltap attach %d)\n",
-			(int)pid, result->child_name, (int)result->child);
-	else if (result->children)
-		fprintf(stderr,
-			"calltap: process %d has %u children that run %s as well: attach to those (calltap attach "
-			"%d)\n",
-			(int)pid, result->children, result->child_name, (int)result->child);
+	if (result->children)
+		fprintf(stderr, "calltap: process %d has %u %s %s as well: attach to %s (calltap attach %d)\n",
+			(int)pid, result->children, counted(result->children, "child that runs", "children that run"),
+			result->child_name, counted(result->children, "that", "those"), (int)result->child);
 	if (result->strangers)
 		fprintf(stderr,
 			"calltap: %u %s (%s, %d%s) %s not in the trace, for %s started without the environment that "

@@ -131,7 +131,7 @@ struct process {
 	uint32_t map_count;
 	struct target_arena arenas[TARGET_ARENAS];
 	uint32_t arena_count;
-	bool no_reserve; /* it can have no more rings, or not unasked */
+	bool no_reserve;		/* it can have no more rings, or not unasked */
 	struct calltap_msg_hello hello; /* last: its type ends with a path, which `exe` has */
 };
 

@@ -267,8 +267,9 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 	put_line(out, "Lost records", line);
 	if (trace_calls_missed(trace)) {
 		snprintf(line, sizeof(line),
-			 "%llu calls: their threads had no buffer yet, or there was no memory beside their stacks",
-			 (unsigned long long)trace_calls_missed(trace));
+			 "%llu %s: there was no buffer yet for the thread, or no memory beside its stack",
+			 (unsigned long long)trace_calls_missed(trace),
+			 counted(trace_calls_missed(trace), "call", "calls"));
 		put_line(out, "Not recorded", line);
 	}
 	if (trace_frame_count(trace)) {

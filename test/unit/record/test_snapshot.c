@@ -233,7 +233,7 @@ static struct fired read_fired(const char *path, uint32_t *threads, uint64_t *hi
 	assert_int_equal(trace_cursor_open(&cursor, trace, NULL, &diag), 0);
 	while (trace_cursor_next(cursor, &event, &diag) == 1)
 		assert_int_equal(callstack_feed(stack, &event), 0);
-	callstack_finish(stack);
+	callstack_finish(stack, UINT64_MAX);
 	*threads = trace_thread_count(trace);
 	*history_ns = trace_history_ns(trace, 0);
 	trace_cursor_close(cursor);
