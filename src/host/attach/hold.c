@@ -134,8 +134,28 @@ static void let_go(struct held *held)
 	held->state = HELD_GONE;
 }
 
-/* What was interrupted and has not stopped yet may be on its way out of a call with EINTR: it has to stop to be mended.
+/*
+ * What was interrupted and has not stopped yet may be on its way out of a call
+ * with EINTR: it has to stop to be mended.  False: it has not yet.
  */
+static bool release(struct held *held)
+{
+	if (held->state == HELD_NOT && !hold_look(held))
+		return false;
+	let_go(held);
+	return true;
+}
+
+static bool release_all(struct held *held, size_t count, bool parents)
+{
+	bool all = true;
+
+	for (size_t i = count; i--;)
+		if (held[i].is_parent == parents)
+			all &= release(&held[i]);
+	return all;
+}
+
 uint64_t hold_end(struct held *held, size_t count)
 {
 	const struct timespec pause = {0, 100000};
@@ -143,19 +163,16 @@ uint64_t hold_end(struct held *held, size_t count)
 	bool all;
 
 	do {
-		all = true;
-		for (size_t i = count; i--;) { /* those with children first: see stop.c */
-			if (held[i].state == HELD_NOT && !hold_look(&held[i]))
-				all = false;
-			else
-				let_go(&held[i]);
+		all = release_all(held, count, true);
+		if (all || now_ns() >= until) {
+			all &= release_all(held, count, false);
+			if (!first)
+				first = now_ns();
 		}
-		if (!first)
-			first = now_ns();
 		tracer_is_alone(); /* which keeps us alive */
 		if (!all)
 			nanosleep(&pause, NULL);
-	} while (!all && now_ns() < until);
+	} while (!first || (!all && now_ns() < until));
 	return first;
 }
 

@@ -99,6 +99,7 @@ struct held {
 	pid_t tid;
 	enum held_state state;
 	uint64_t since_ns;
+	bool is_parent; /* it has forked a process that lives */
 	struct native_regs regs;
 	uint64_t asleep_pc, asleep_sp;
 };
@@ -114,8 +115,9 @@ bool hold_look(struct held *held);
 /* Tracer: look until then; -ETIMEDOUT. */
 int hold_wait(struct held *held, uint64_t until_ns) __attribute__((warn_unused_result));
 /*
- * Tracer: let them go, each as soon as it has stopped.  Those that are asleep go when the tracer ends.  The time by
- * which those that had stopped before were gone: the others were only waited for.
+ * Tracer: let them go, each as soon as it has stopped; parents first, and the others when all parents are gone
+ * (stop.c). Those that are asleep go when the tracer ends.  The time by which those that had stopped before were gone:
+ * the others were only waited for.
  */
 uint64_t hold_end(struct held *held, size_t count);
 /* Tracer: write whole words into memory whatever its protection, the first one first, or last. */

@@ -58,7 +58,7 @@ static int refusal(struct attach_stop *stop, pid_t tid, int error)
 				strerror(-error));
 }
 
-static int hold_one(struct attach_stop *stop, pid_t tid)
+static int hold_one(struct attach_stop *stop, pid_t tid, bool parent)
 {
 	int ret;
 
@@ -74,6 +74,7 @@ static int hold_one(struct attach_stop *stop, pid_t tid)
 	ret = hold_seize(&stop->held[stop->count], tid);
 	if (ret)
 		return refusal(stop, tid, ret);
+	stop->held[stop->count].is_parent = parent;
 	stop->seen[tid / 8] |= (unsigned char)(1u << tid % 8);
 	stop->count++;
 	return 0;
@@ -92,7 +93,8 @@ static bool is_parent(const struct attach_stop *stop, pid_t tid)
  * Threads of the process that are not held yet; *added counts them.  All are
  * seized before the first stops: a SIGCHLD that the program ignores is kept if
  * the thread that forked is traced, and may wake another; that one is to be ours
- * by then.  So threads with children come last, and are let go of first.
+ * by then.  So threads with children come last, and are let go of first: the
+ * others stay ours until no parent is.
  */
 static int hold_new(struct attach_stop *stop, pid_t pid, size_t *added)
 {
@@ -105,7 +107,7 @@ static int hold_new(struct attach_stop *stop, pid_t pid, size_t *added)
 	for (unsigned parents = 0; parents < 2; parents++)
 		for (size_t i = 0; !ret && i < count; i++)
 			if (!is_known(stop, tids[i]) && is_parent(stop, tids[i]) == (parents == 1))
-				ret = hold_one(stop, tids[i]);
+				ret = hold_one(stop, tids[i], parents == 1);
 	free(tids);
 	if (!stop->began_ns)
 		stop->began_ns = now_ns();

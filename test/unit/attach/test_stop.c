@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -78,12 +79,22 @@ struct child {
 	pid_t tids[2];
 };
 
-static int start(void **state)
+static void fork_sleeper(void)
+{
+	if (!fork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+}
+
+static int start_child(void **state, bool with_child)
 {
 	static struct child child;
 	pid_t *tids;
 	size_t count = 0;
 
+	released = never_released = 0;
 	child.pid = fork();
 	if (!child.pid) {
 		pthread_t thread;
@@ -91,6 +102,8 @@ static int start(void **state)
 		setpriority(PRIO_PROCESS, 0, 7); /* others test, too */
 		if (pthread_create(&thread, NULL, spin, NULL))
 			_exit(3);
+		if (with_child)
+			fork_sleeper();
 		spin(NULL);
 	}
 	while (count != 2) {
@@ -104,6 +117,21 @@ static int start(void **state)
 	}
 	*state = &child;
 	return 0;
+}
+
+static int start(void **state)
+{
+	return start_child(state, false);
+}
+
+static int start_parent(void **state)
+{
+	int ret = start_child(state, true);
+	const struct child *child = *state;
+
+	while (!ret && !proc_has_children(child->pid))
+		usleep(1000);
+	return ret;
 }
 
 static int end(void **state)
@@ -134,6 +162,23 @@ static void others_do_not_wait_for_a_thread_without_a_cpu(void **state)
 	assert_true(times.given_up >= SLOW_TRIES);
 	assert_true(times.longest_ns > 0);
 	assert_true(times.total_ns >= times.longest_ns);
+	assert_int_equal(tracer_of(slow), 0);
+	assert_int_equal(tracer_of(other), 0);
+}
+
+/* A SIGCHLD that the program ignores would be kept for a traced parent, and wake a thread that is not ours. */
+static void others_wait_for_a_parent(void **state)
+{
+	const struct child *child = *state;
+	struct attach_stop *stop;
+
+	other = child->tids[child->tids[0] == child->pid];
+	slow_tries = 1;
+	slow = child->pid;
+	assert_int_equal(attach_stop(&stop, child->pid, NULL, 0, NULL), 0);
+	attach_resume(stop);
+	assert_int_equal(released, 0);
+	assert_int_equal(never_released, 1);
 	assert_int_equal(tracer_of(slow), 0);
 	assert_int_equal(tracer_of(other), 0);
 }
@@ -193,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(others_do_not_wait_for_a_thread_without_a_cpu, start, end),
+		cmocka_unit_test_setup_teardown(others_wait_for_a_parent, start_parent, end),
 		cmocka_unit_test_setup_teardown(priorities_are_given_back, start, end),
 		cmocka_unit_test_setup_teardown(a_thread_of_another_process_is_left_alone, start, end),
 		cmocka_unit_test_setup_teardown(a_killed_tools_hurry_ends_with_the_next_stop, start, end),
