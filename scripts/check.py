@@ -99,7 +99,7 @@ def run_end_to_end(result, options, *more):
     if os.path.exists(summary):
         os.unlink(summary)
     command = [sys.executable, "test/e2e/run.py", "--build", options.build, "--summary", summary, *more]
-    status, output = run(command, 3600 if options.long else 900)
+    status, output = run(command, 3600 if options.long else 1200)
     if status == 77:
         result.add("e2e", "skip", output.strip())
         return

@@ -205,7 +205,7 @@ def open_frames(case):
             tool.records(100)
             tool.detach()
         program.end()
-    done = case.run([case.tool, "replay", "-i", case.trace_path])
+    done = case.run([case.tool, "replay", "--all-levels", "-i", case.trace_path])
     expect(done.status == 0, done.stderr)
     trace = case.trace()
     entries = sum(trace.name(value) == "hold" for thread in trace.threads.values()
@@ -331,7 +331,7 @@ def frames_that_end(case):
                 tool.records(40 + turn)
                 tool.detach()
             program.end()
-        done = case.run([case.tool, "replay", "-i", case.trace_path])
+        done = case.run([case.tool, "replay", "--all-levels", "-i", case.trace_path])
         indents = {}
         for thread, depth, name in re.findall(r"(?m)^.*-([0-9]+)\).*?\|  ( *)(\w+)\(\)(?: \{|;)", done.stdout):
             indents.setdefault((thread, name), set()).add(len(depth))
@@ -600,9 +600,9 @@ def ends_meanwhile(case):
     wrong, early = [], 0
     for number in range(TRIES):
         with Program(case) as program:
-            tool = subprocess.Popen([case.tool, "attach", "-o", case.trace_path, str(program.pid)], cwd=case.folder,
-                                    env=case.environment(False), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                    stderr=subprocess.PIPE, text=True, start_new_session=True)
+            tool = Process([case.tool, "attach", "-o", case.trace_path, str(program.pid)], cwd=case.folder,
+                           env=case.environment(False), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, text=True, start_new_session=True)
             try:
                 time.sleep(odd.uniform(0, LATEST))
                 os.kill(program.pid, signal.SIGKILL if number % 2 else signal.SIGTERM)

@@ -80,6 +80,11 @@ def called_with(case, *options):
     return {path(node) for node in nodes.values() if node["calls"]}
 
 
+def levels(path):
+    """Frames of a path: a function that was reached by a tail call has its caller's."""
+    return len(path) - (path[-2:] == ("tail", "last"))
+
+
 def gates(case):
     """Filters by call graph, and a limit of depth: where stubs cannot test the thread's gate, their recorders do."""
     trees = called_with(case, "-g", "recurse")
@@ -87,7 +92,7 @@ def gates(case):
     rest = called_with(case, "--no-graph", "recurse")
     expect(("once", "leaf_1") in rest and not any("recurse" in path for path in rest), f"--no-graph recurse: {rest}")
     flat = called_with(case, "--max-depth", "2")
-    expect(("once", "leaf_1") in flat and max(map(len, flat)) == 2, f"--max-depth 2: {flat}")
+    expect(("once", "leaf_1") in flat and max(map(levels, flat)) == 2, f"--max-depth 2: {flat}")
     both = called_with(case, "-g", "once", "--no-graph", "recurse", "--max-depth", "3")
     expect(("once", "jump", "leave") in both and max(map(len, both)) == 3 and {path[0] for path in both} == {"once"} and
            not any("recurse" in path for path in both), f"all three: {both}")

@@ -83,7 +83,7 @@ def run_case(name, test, build, tool, arguments):
     """{'name', 'status', 'text'} of one case."""
     cpu = cpus.CPUS[arguments.cpu]
     case = Case(name, tool, arguments.work or os.path.join(arguments.build, "e2e" if cpu.native else f"e2e-{cpu.name}"), cpu, build)
-    status, text = "pass", ""
+    status, text, began = "pass", "", time.monotonic()
     CURRENT.processes = []
     try:
         compiler = cpu.compiler(build[0])[0]
@@ -105,7 +105,7 @@ def run_case(name, test, build, tool, arguments):
         text += "".join(f"\n    {line}" for line in case.said) + f"\n    run it alone: {shlex.join(again + [name])}"
     elif not arguments.keep:
         case.clean()
-    return {"name": name, "status": status, "text": text}
+    return {"name": name, "status": status, "text": text, "seconds": round(time.monotonic() - began, 1)}
 
 
 def find_tool(build):

@@ -254,7 +254,7 @@ int attached_ask(struct session *session, const struct process *process, const v
 			return 0;
 		}
 		/* That it has no room for more rings, maybe: it goes on, or ends the connection. */
-		if (in.head.type == CALLTAP_MSG_FAULT && (size_t)ret == sizeof(in.fault)) {
+		if (in.head.type == CALLTAP_MSG_FAULT && (size_t)ret == sizeof(in.fault) && in.fault.error == -ENOMEM) {
 			process_tell_fault(session, process, &in.fault);
 			ret = 0;
 			continue;
