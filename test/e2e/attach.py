@@ -14,7 +14,7 @@ from endings import finish
 from harness import Process, Skip, expect, stop
 from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost, until
 
-TRIES = 60
+TRIES = 16
 LATEST = 0.06  # seconds from the tool's start to the end of the process
 ENDED = r"calltap: (process {0} has ended|there is no process {0}; .*|process {0} \(.*\) has ended and only waits for its parent)\n"
 WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time
@@ -654,7 +654,7 @@ SINGLE = {
     "attach-static-unwinder": static_unwinder,
     **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)
        for name in ("throws", "stacks", "signals", "threads", "loads", "forks", "confines")},
-    **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)
+    **{f"attach-stress-{name}": attaches("--rounds", "5", "--only", name)
        for name in ("struck", "struck-alternate", "struck-nested", "struck-deep", "struck-stacks", "struck-long")},
 }
 LONG = {"attach-10000-times": many_times(10000), "attach-stress-long": attaches("--long")}
