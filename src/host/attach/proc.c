@@ -196,7 +196,7 @@ int memory_write(pid_t alive, uint64_t address, const void *bytes, size_t size)
 
 bool proc_has_children(pid_t tid)
 {
-	char name[48], text[16];
+	char name[48], text[16] = "";
 
 	snprintf(name, sizeof(name), "task/%d/children", (int)tid);
 	return !proc_text(tid, name, text, sizeof(text)) && text[0];

@@ -212,7 +212,7 @@ void out_column(struct out *out, const char *text, unsigned width, bool right)
 void out_label(struct out *out, const char *label, char between, unsigned width, bool right)
 {
 	const char *id = strrchr(label, between);
-	size_t length = strlen(label), id_length = id ? strlen(id) : 0, keep = length - id_length;
+	size_t length = strlen(label), id_length = id ? strlen(id) : 0, keep;
 	char text[512];
 
 	if (length >= sizeof(text) || length <= width || !id) {
