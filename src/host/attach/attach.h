@@ -152,6 +152,9 @@ struct attach_range {
 	uint64_t lo, hi;
 };
 
+/* The index of the range that holds the address, of ranges that are sorted and do not overlap; SIZE_MAX = none. */
+size_t attach_range_find(const struct attach_range *ranges, size_t count, uint64_t address);
+
 struct attach_hit {
 	const struct attach_thread *thread;
 	size_t range;	  /* index of the range */

@@ -87,23 +87,29 @@ static void fill_pages(struct scan *scan)
 	}
 }
 
-/* The range that the value lies in; SIZE_MAX = none. */
-static size_t find_range(const struct scan *scan, uint64_t value)
+size_t attach_range_find(const struct attach_range *ranges, size_t count, uint64_t address)
 {
-	uint64_t page = value / PAGE & ((1u << PAGE_BITS) - 1);
-	size_t lo = 0, hi = scan->count;
+	size_t lo = 0, hi = count;
 
-	if (!(scan->pages[page / 64] >> page % 64 & 1))
-		return SIZE_MAX;
 	while (lo < hi) {
 		size_t middle = (lo + hi) / 2;
 
-		if (scan->ranges[middle].hi <= value)
+		if (ranges[middle].hi <= address)
 			lo = middle + 1;
 		else
 			hi = middle;
 	}
-	return lo < scan->count && scan->ranges[lo].lo <= value ? lo : SIZE_MAX;
+	return lo < count && ranges[lo].lo <= address ? lo : SIZE_MAX;
+}
+
+/* The range that the value lies in; SIZE_MAX = none. */
+static size_t find_range(const struct scan *scan, uint64_t value)
+{
+	uint64_t page = value / PAGE & ((1u << PAGE_BITS) - 1);
+
+	if (!(scan->pages[page / 64] >> page % 64 & 1))
+		return SIZE_MAX;
+	return attach_range_find(scan->ranges, scan->count, value);
 }
 
 static int tell(struct scan *scan, size_t thread, uint64_t value, uint64_t address)
@@ -281,17 +287,7 @@ static int find_owns(struct scan *scan)
 /* Whether it lies in a thread's stack, alive or dead. */
 static bool is_own(const struct scan *scan, uint64_t address)
 {
-	size_t lo = 0, hi = scan->own_count;
-
-	while (lo < hi) {
-		size_t middle = (lo + hi) / 2;
-
-		if (scan->owns[middle].hi <= address)
-			lo = middle + 1;
-		else
-			hi = middle;
-	}
-	return lo < scan->own_count && scan->owns[lo].lo <= address;
+	return attach_range_find(scan->owns, scan->own_count, address) != SIZE_MAX;
 }
 
 static bool is_live(const struct scan *scan, uint64_t address)

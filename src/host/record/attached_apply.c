@@ -89,22 +89,6 @@ static int visit(void *context, const struct attach_hit *hit)
 	return add_skip(context, hit->range);
 }
 
-/* The inside that the address is in; SIZE_MAX = none. */
-static size_t find_inside(const struct insides *insides, uint64_t address)
-{
-	size_t lo = 0, hi = insides->count;
-
-	while (lo < hi) {
-		size_t middle = (lo + hi) / 2;
-
-		if (insides->ranges[middle].hi <= address)
-			lo = middle + 1;
-		else
-			hi = middle;
-	}
-	return lo < insides->count && insides->ranges[lo].lo <= address ? lo : SIZE_MAX;
-}
-
 /* Threads' own registers, and those that their handlers go back to, on whatever stack. */
 static void look_at_contexts(struct attach_stop *stop, struct look *look)
 {
@@ -115,7 +99,9 @@ static void look_at_contexts(struct attach_stop *stop, struct look *look)
 		for (size_t k = 0; k < look->loader_count; k++)
 			look->in_loader |=
 				contexts[i].pc - look->loaders[k].lo < look->loaders[k].hi - look->loaders[k].lo;
-		inside = contexts[i].thread ? SIZE_MAX : find_inside(look->insides, contexts[i].pc);
+		inside = contexts[i].thread
+				 ? SIZE_MAX
+				 : attach_range_find(look->insides->ranges, look->insides->count, contexts[i].pc);
 		if (inside != SIZE_MAX)
 			add_skip(look, inside);
 	}

@@ -50,19 +50,11 @@ static int add_texts(struct attached_places *places, const struct process *proce
 
 bool attached_place_of(const struct attached_places *places, uint64_t address, enum attached_place *kind)
 {
-	size_t lo = 0, hi = places->count;
+	size_t at = attach_range_find(places->ranges, places->count, address);
 
-	while (lo < hi) {
-		size_t middle = (lo + hi) / 2;
-
-		if (places->ranges[middle].hi <= address)
-			lo = middle + 1;
-		else
-			hi = middle;
-	}
-	if (lo == places->count || places->ranges[lo].lo > address)
+	if (at == SIZE_MAX)
 		return false;
-	*kind = places->kinds[lo];
+	*kind = places->kinds[at];
 	return true;
 }
 
