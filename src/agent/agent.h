@@ -27,7 +27,7 @@
 #define AGENT_READY_MS	 20000 /* longest that the program waits for the tool at its start or in dlopen */
 #define AGENT_CHILD_MS	 1000  /* the same in a forked child, which has nothing to be patched */
 #define AGENT_LEFT_MS	 10000 /* longest that the control thread waits for the thread that brought it in */
-#define AGENT_RELEASE_MS 10000 /* likewise for a RELEASE, after DETACHED */
+#define AGENT_RELEASE_MS 60000 /* likewise for a RELEASE, after DETACHED */
 #define AGENT_OWN_STACK	 (64ul << 10)
 #define AGENT_DLHOOKS	 16   /* places in the loader, at most */
 #define AGENT_HANDLED	 64   /* tables of handlers, at most: the program has moved its own so often */

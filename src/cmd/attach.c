@@ -97,8 +97,8 @@ static void summarize_stops(const struct record_result *result)
 	fprintf(stderr, "calltap: the longest stop of all its threads took %.2f ms",
 		(double)result->longest_stop_ns / 1e6);
 	if (result->stops_given_up)
-		fprintf(stderr, "; %u tries were given up, as not all threads got a CPU in time",
-			result->stops_given_up);
+		fprintf(stderr, "; %u %s given up, as not all threads got a CPU in time", result->stops_given_up,
+			counted(result->stops_given_up, "try was", "tries were"));
 	fprintf(stderr, "\n");
 }
 

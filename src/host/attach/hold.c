@@ -18,7 +18,10 @@
 #include "impl.h"
 
 #define RELEASE_NS 10000000000u
-#define PATIENT_NS 3000000u /* a thread that has not stopped after this is looked at */
+#define PATIENT_NS                                                                                                     \
+	3000000u /* a thread that has not stopped after this is looked at, and each time after twice as long */
+#define REST_NS	    50000u
+#define REST_MAX_NS 2000000u
 
 int hold_seize(struct held *held, pid_t tid)
 {
@@ -30,6 +33,7 @@ int hold_seize(struct held *held, pid_t tid)
 void hold_interrupt(struct held *held)
 {
 	held->since_ns = now_ns();
+	held->patient_ns = PATIENT_NS;
 	if (ptrace(PTRACE_INTERRUPT, held->tid, NULL, NULL))
 		held->state = HELD_GONE;
 }
@@ -75,8 +79,9 @@ static void look_closer(struct held *held)
 	siginfo_t info;
 	long number;
 
-	if (now_ns() - held->since_ns < PATIENT_NS)
+	if (now_ns() - held->since_ns < held->patient_ns)
 		return;
+	held->patient_ns *= 2; /* it costs much more than to ask for its stop, and may concern thousands */
 	if (!ptrace(PTRACE_GETSIGINFO, held->tid, NULL, &info)) {
 		if (info.si_code >> 8 == PTRACE_EVENT_STOP)
 			read_registers(held);
@@ -127,6 +132,18 @@ int hold_wait(struct held *held, uint64_t until_ns)
 	return 0;
 }
 
+/*
+ * The tracer may be of a real-time class: threads that are to stop on its CPU
+ * get there only while it sleeps.
+ */
+void hold_rest(uint64_t began_ns)
+{
+	uint64_t took = now_ns() - began_ns;
+	const struct timespec pause = {0, (long)(took < REST_NS ? REST_NS : took < REST_MAX_NS ? took : REST_MAX_NS)};
+
+	nanosleep(&pause, NULL);
+}
+
 static void let_go(struct held *held)
 {
 	if (held->state == HELD_STOPPED)
@@ -158,11 +175,11 @@ static bool release_all(struct held *held, size_t count, bool parents)
 
 uint64_t hold_end(struct held *held, size_t count)
 {
-	const struct timespec pause = {0, 100000};
-	uint64_t until = now_ns() + RELEASE_NS, first = 0;
+	uint64_t until = now_ns() + RELEASE_NS, first = 0, began;
 	bool all;
 
 	do {
+		began = now_ns();
 		all = release_all(held, count, true);
 		if (all || now_ns() >= until) {
 			all &= release_all(held, count, false);
@@ -171,7 +188,7 @@ uint64_t hold_end(struct held *held, size_t count)
 		}
 		tracer_is_alone(); /* which keeps us alive */
 		if (!all)
-			nanosleep(&pause, NULL);
+			hold_rest(began);
 	} while (!first || (!all && now_ns() < until));
 	return first;
 }

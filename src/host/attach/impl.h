@@ -99,7 +99,8 @@ struct held {
 	pid_t tid;
 	enum held_state state;
 	uint64_t since_ns;
-	bool is_parent; /* it has forked a process that lives */
+	uint64_t patient_ns; /* a thread that has not stopped this long after since_ns is looked at more closely */
+	bool is_parent;	     /* it has forked a process that lives */
 	struct native_regs regs;
 	uint64_t asleep_pc, asleep_sp;
 };
@@ -112,6 +113,8 @@ void hold_interrupt(struct held *held);
 int hold_begin(struct held *held, pid_t tid) __attribute__((warn_unused_result));
 /* Tracer: look what has become of it; true: it counts as stopped, or is gone. */
 bool hold_look(struct held *held);
+/* Tracer: leave the CPU after looks that began then, at least for as long as they took: threads wait for it. */
+void hold_rest(uint64_t began_ns);
 /* Tracer: look until then; -ETIMEDOUT. */
 int hold_wait(struct held *held, uint64_t until_ns) __attribute__((warn_unused_result));
 /*
@@ -184,6 +187,7 @@ struct attach_stop {
 	struct space space;
 	uint64_t began_ns,
 		ended_ns;  /* from the first interrupt to the last release; 0 = not yet, or killed on the way */
+	unsigned tries;	   /* to stop all threads that were given up before this one */
 	uint64_t limit_ns; /* all have to have stopped by then, from the first interrupt on */
 	struct attach_times given_up; /* tries before this stop */
 	struct tracer tracer;

@@ -61,10 +61,12 @@ long proc_number(pid_t pid, const char *name)
 
 char proc_state(pid_t tid, unsigned long *flags)
 {
-	char text[1024], *end, state = 0;
+	char name[48], text[1024], *end, state = 0;
 	unsigned long found = 0;
 
-	if (proc_text(tid, "stat", text, sizeof(text)))
+	/* /proc/TID/stat would add up the times of all threads of the process. */
+	snprintf(name, sizeof(name), "task/%d/stat", (int)tid);
+	if (proc_text(tid, name, text, sizeof(text)))
 		return 0;
 	end = strrchr(text, ')'); /* its name may hold anything */
 	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &found) < 1)

@@ -18,20 +18,21 @@
 
 #include "impl.h"
 
-#define STOP_MAX_NS 2000000000u
-#define TRIES	    4
-#define LIMIT_NS    5000000u /* for all threads to stop, before they are let go and the next try is made */
-#define THREAD_NS   50000u   /* more for each of them */
-#define SHORT_TRIES 10u	     /* after these the limit is twice as long for every second try, */
-#define LONG_TRIES  8u	     /* and after these there is no limit but STOP_MAX_NS */
-#define REST_NS	    5000000u /* the program runs for so long after the first try, then for longer and longer */
-#define REST_MAX_NS 50000000u
-#define BUSY_NS	    100000000u
-#define PAUSE_NS    50000    /* between looks at them */
-#define ALONE_NS    50000000 /* how often the tracer looks whether the tool is there */
-#define STACK_USED  16384u   /* of most threads' stacks no more is live */
-#define READY_MAX   (16u << 20)
-#define TIDS	    (1u << 22) /* Linux: its largest thread id, and one */
+#define STOP_MAX_NS  2000000000u
+#define TRIES	     4
+#define LIMIT_NS     5000000u /* for all threads to stop, before they are let go and the next try is made */
+#define THREAD_NS    50000u   /* more for each of them, twice as much in each further try, */
+#define THREAD_SHIFT 4u	      /* but no more often than this: a crowd takes its time on a slow machine */
+#define SHORT_TRIES  10u      /* after these the limit is twice as long for every second try, */
+#define LONG_TRIES   8u	      /* and after these there is no limit but STOP_MAX_NS */
+#define ENOUGH_TRIES (SHORT_TRIES + LONG_TRIES)
+#define REST_NS	     5000000u /* the program runs for so long after the first try, then for longer and longer */
+#define REST_MAX_NS  50000000u
+#define BUSY_NS	     100000000u
+#define ALONE_NS     50000000 /* how often the tracer looks whether the tool is there */
+#define STACK_USED   16384u   /* of most threads' stacks no more is live */
+#define READY_MAX    (16u << 20)
+#define TIDS	     (1u << 22) /* Linux: its largest thread id, and one */
 
 static bool is_known(const struct attach_stop *stop, pid_t tid)
 {
@@ -148,23 +149,27 @@ static const struct held *look_at_all(struct attach_stop *stop)
 
 static int wait_for_all(struct attach_stop *stop)
 {
-	const struct timespec pause = {0, PAUSE_NS};
 	const struct held *runs;
 
-	while ((runs = look_at_all(stop))) {
-		char state = proc_state(runs->tid, NULL);
+	for (;;) {
+		uint64_t began = now_ns();
+		char state;
 
+		runs = look_at_all(stop);
+		if (!runs)
+			return 0;
 		if (now_ns() - stop->began_ns > stop->limit_ns && stop->limit_ns < STOP_MAX_NS)
 			return -ETIME; /* for attach_stop() alone */
-		if (now_ns() - stop->began_ns > STOP_MAX_NS)
+		if (now_ns() - stop->began_ns > STOP_MAX_NS) {
+			state = proc_state(runs->tid, NULL);
 			return calltap_diag_set(
 				stop->diag, -ETIMEDOUT,
 				"thread %d of process %d (in state %c) did not stop within 2 s; try again "
 				"when the system is less busy",
 				(int)runs->tid, (int)stop->pid, state ? state : '?');
-		nanosleep(&pause, NULL);
+		}
+		hold_rest(began);
 	}
-	return 0;
 }
 
 /* Until a look at the list of threads brings none that is new. */
@@ -357,7 +362,7 @@ static int make_ready(struct attach_stop *stop)
 	ready = count * STACK_USED < READY_MAX ? count * STACK_USED : READY_MAX;
 	stop->held = calloc(count, sizeof(*stop->held));
 	stop->room = stop->held ? count : 0;
-	stop->limit_ns += count * THREAD_NS;
+	stop->limit_ns += (count * THREAD_NS) << (stop->tries < THREAD_SHIFT ? stop->tries : THREAD_SHIFT);
 	ret = spare_get(&stop->to_scan, SCAN_BATCH, ready);
 	return ret ? ret : spare_get(&stop->to_copy, ready, ready);
 }
@@ -400,8 +405,15 @@ static struct attach_stop *make_stop(pid_t pid, const pid_t *except, size_t exce
 	return NULL;
 }
 
-/* -ETIME: it took longer than `limit_ns`, and some for each thread, and was given up: see *given_up. */
-static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count, uint64_t limit_ns,
+static uint64_t limit_of(unsigned tries)
+{
+	if (tries >= ENOUGH_TRIES)
+		return STOP_MAX_NS;
+	return (uint64_t)LIMIT_NS << (tries < SHORT_TRIES ? 0 : (tries - SHORT_TRIES) / 2 + 1);
+}
+
+/* -ETIME: it took longer than all threads are given after so many tries, and was given up: see *given_up. */
+static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count, unsigned tries,
 		     struct attach_times *given_up, struct calltap_diag *diag)
 {
 	struct attach_stop *stop = make_stop(pid, except, except_count);
@@ -410,7 +422,8 @@ static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, s
 	*out = NULL;
 	if (!stop)
 		return calltap_diag_set(diag, -ENOMEM, "there is no memory left");
-	stop->limit_ns = limit_ns;
+	stop->tries = tries;
+	stop->limit_ns = limit_of(tries);
 	stop->given_up = *given_up;
 	stop->diag = diag;
 	if (diag)
@@ -443,13 +456,6 @@ static void rest(uint64_t ns)
 	nanosleep(&pause, NULL);
 }
 
-static uint64_t limit_of(unsigned tries)
-{
-	if (tries >= SHORT_TRIES + LONG_TRIES)
-		return STOP_MAX_NS;
-	return (uint64_t)LIMIT_NS << (tries < SHORT_TRIES ? 0 : (tries - SHORT_TRIES) / 2 + 1);
-}
-
 static uint64_t rest_of(unsigned tries)
 {
 	uint64_t ns = tries < 4 ? (uint64_t)REST_NS << tries : REST_MAX_NS;
@@ -465,13 +471,14 @@ static uint64_t rest_of(unsigned tries)
 static int stop_briefly(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count, unsigned tries,
 			struct attach_times *given_up, struct calltap_diag *diag)
 {
-	int ret;
-
 	for (;; tries++) {
-		ret = stop_once(out, pid, except, except_count, limit_of(tries), given_up, diag);
+		uint64_t before = given_up->total_ns, took;
+		int ret = stop_once(out, pid, except, except_count, tries, given_up, diag);
+
 		if (ret != -ETIME)
 			return ret;
-		rest(rest_of(tries));
+		took = given_up->total_ns - before;
+		rest(took > rest_of(tries) ? took : rest_of(tries));
 	}
 }
 
@@ -490,7 +497,7 @@ int attach_stop_again(struct attach_stop **out, pid_t pid, const pid_t *except, 
 
 	for (unsigned i = 0; (ret == -ETIMEDOUT || ret == -EBUSY) && i < TRIES; i++) {
 		rest(BUSY_NS);
-		ret = stop_once(out, pid, except, except_count, STOP_MAX_NS, &times, diag);
+		ret = stop_once(out, pid, except, except_count, ENOUGH_TRIES, &times, diag);
 	}
 	return ret;
 }

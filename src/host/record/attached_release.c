@@ -357,6 +357,8 @@ static void describe_obstacle(const struct look *look, int error, char *text, si
 	if (error == -EAGAIN || look->obstacle == OBSTACLE_FRAMES)
 		snprintf(text, size, texts[look->obstacle],
 			 (int)look->tid); // NOLINT(clang-diagnostic-format-nonliteral)
+	else if (error == -EPIPE || error == -ECONNRESET)
+		snprintf(text, size, "its agent has waited for too long for all threads to stop");
 	else
 		snprintf(text, size, "%s", strerror(-error));
 }
