@@ -381,8 +381,11 @@ static int op_settings(void *context, FILE *answer, struct calltap_diag *diag)
 	return 0;
 }
 
+/* Sites that are written: those of a process that is being attached to are planned before. */
 static void count_sites(const struct process *process, struct remote_status *status)
 {
+	if (attached_is_open(process))
+		return;
 	for (uint32_t i = 0; i < process->map_count; i++) {
 		const struct target_map *map = &process->maps[i];
 
