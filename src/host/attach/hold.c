@@ -118,6 +118,14 @@ bool hold_look(struct held *held)
 	return held->state != HELD_NOT;
 }
 
+bool hold_sleeps(struct held *held)
+{
+	if (proc_state(held->tid, NULL) == 'D')
+		return true;
+	held->state = HELD_NOT;
+	return false;
+}
+
 int hold_wait(struct held *held, uint64_t until_ns)
 {
 	struct timespec pause = {0, 20000};

@@ -113,6 +113,8 @@ void hold_interrupt(struct held *held);
 int hold_begin(struct held *held, pid_t tid) __attribute__((warn_unused_result));
 /* Tracer: look what has become of it; true: it counts as stopped, or is gone. */
 bool hold_look(struct held *held);
+/* Tracer: does a thread that counts as stopped, as it was asleep, still sleep?  If not, it has to stop. */
+bool hold_sleeps(struct held *held);
 /* Tracer: leave the CPU after looks that began then, at least for as long as they took: threads wait for it. */
 void hold_rest(uint64_t began_ns);
 /* Tracer: look until then; -ETIMEDOUT. */

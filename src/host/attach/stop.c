@@ -172,6 +172,23 @@ static int wait_for_all(struct attach_stop *stop)
 	}
 }
 
+/*
+ * What runs in a sleeper's memory is held, too.  A sleeper that has woken meanwhile, as its child was ending, is one more
+ * thread that is to stop: it does before it gets to user code.
+ */
+static int hold_all_lodgers(struct attach_stop *stop, size_t *added)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < stop->count; i++) {
+		if (stop->held[i].state != HELD_ASLEEP)
+			continue;
+		ret = hold_lodgers(stop, stop->held[i].tid, added);
+		*added += !hold_sleeps(&stop->held[i]);
+	}
+	return ret;
+}
+
 /* Until a look at the list of threads brings none that is new. */
 static int hold_all(struct attach_stop *stop)
 {
@@ -183,9 +200,8 @@ static int hold_all(struct attach_stop *stop)
 		ret = hold_new(stop, stop->pid, &added);
 		if (!ret)
 			ret = wait_for_all(stop);
-		for (size_t i = 0; !ret && i < stop->count; i++)
-			if (stop->held[i].state == HELD_ASLEEP)
-				ret = hold_lodgers(stop, stop->held[i].tid, &added);
+		if (!ret)
+			ret = hold_all_lodgers(stop, &added);
 	} while (!ret && added);
 	return ret;
 }
