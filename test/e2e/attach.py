@@ -593,6 +593,52 @@ def static_unwinder(case):
         program.end()
 
 
+class Beginning(Program):
+    """Its loader waits for an object to preload, which comes through a pipe, before it maps libc."""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.pipe = os.path.join(case.folder, "preloaded")
+        os.mkfifo(self.pipe)
+        # Its output is a file: an early reader meets no end.
+        self.start(case, ["env", f"LD_PRELOAD={self.pipe}", case.program("attachee.c")])
+
+    def begun(self):
+        """The loader waits."""
+        with open(f"/proc/{self.process.pid}/comm", encoding="ascii") as comm, \
+                open(f"/proc/{self.process.pid}/wchan", encoding="ascii") as where:
+            return comm.read() == "attachee\n" and where.read() == "wait_for_partner"
+
+    def go_on(self):
+        with open(self.pipe, "wb"):
+            pass
+
+    def printed(self):
+        return "".join(line for line in super().printed().splitlines(True) if not line.startswith("ERROR: ld.so"))
+
+
+def just_begun(case):
+    """A process that has no libc yet is waited for."""
+    case.need_native("attaching")
+    program = Beginning(case)
+    try:
+        until("the loader to wait", program.begun)
+        tool = Process([case.tool, "attach", "--duration", "300ms", "-o", case.trace_path, str(program.process.pid)],
+                       cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            time.sleep(0.1)
+            program.go_on()
+            said = tool.communicate(timeout=60)[1]
+        finally:
+            stop(tool)
+        expect(tool.returncode == 0, f"status {tool.returncode}: {said!r}")
+        with program:
+            program.end()
+        expect("leaf_1" in case.trace().called(), "nothing was recorded")
+    finally:
+        stop(program.process)
+
+
 def ends_meanwhile(case):
     """Whenever the process ends during an attach: it was traced until then, or its end is the reason that is told."""
     case.need_native("attaching")
@@ -635,6 +681,7 @@ SINGLE = {
     "attach-no-process": no_process,
     "attach-zombie": zombie,
     "attach-ends-meanwhile": ends_meanwhile,
+    "attach-just-begun": just_begun,
     "attach-static": static,
     "attach-stopped": stopped,
     "attach-debugged": under_a_debugger,

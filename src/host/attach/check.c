@@ -23,6 +23,8 @@
 #define ENDING_STEPS   20u
 #define LAST_STEPS     400u
 #define TRACED_TRIES   10u
+#define BEGIN_STEP_NS  5000000 /* for one that has just begun to map its libraries */
+#define BEGIN_STEPS    100u
 
 /* The name of its program, for sentences. */
 static void name_of(pid_t pid, char *name, size_t size)
@@ -215,7 +217,8 @@ static int check_program(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	return 0;
 }
 
-static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
+/* -EINPROGRESS: it has no libc yet, which may come. */
+static int check_objects_now(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
 	struct space space;
 	struct libs libs;
@@ -227,9 +230,26 @@ static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	ret = libs_read(&libs, alive, &space, diag);
 	if (!ret)
 		ret = libs_refuse(&libs, pid, diag);
+	if (ret == -ENOTSUP && !libs_are_all(&libs))
+		ret = -EINPROGRESS;
 	libs_free(&libs);
 	space_free(&space);
 	return ret;
+}
+
+/* Its program may have been executed just now. */
+static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
+{
+	const struct timespec pause = {0, BEGIN_STEP_NS};
+	int ret = check_objects_now(pid, alive, diag);
+
+	for (unsigned i = 0; ret == -EINPROGRESS && i < BEGIN_STEPS; i++) {
+		nanosleep(&pause, NULL);
+		if (diag)
+			diag->code = 0;
+		ret = check_objects_now(pid, alive, diag);
+	}
+	return ret == -EINPROGRESS ? -ENOTSUP : ret;
 }
 
 int attach_check_load(pid_t pid, struct calltap_diag *diag)

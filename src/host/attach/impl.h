@@ -299,6 +299,8 @@ struct libs {
 
 int libs_read(struct libs *libs, pid_t alive, const struct space *space, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/* False in a process that has just begun: its loader maps libc a few ms later. */
+bool libs_are_all(const struct libs *libs);
 /* Why no agent can be brought into such a process, 0 = it can. */
 int libs_refuse(const struct libs *libs, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 void libs_free(struct libs *libs);

@@ -453,6 +453,11 @@ int libs_read(struct libs *libs, pid_t alive, const struct space *space, struct 
 	return 0;
 }
 
+bool libs_are_all(const struct libs *libs)
+{
+	return libs->is_static || libs->unread || (libs->load && libs->errno_location);
+}
+
 int libs_refuse(const struct libs *libs, pid_t pid, struct calltap_diag *diag)
 {
 	if (libs->old_musl)
