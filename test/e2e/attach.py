@@ -14,7 +14,7 @@ from endings import finish
 from harness import Process, Skip, expect, stop
 from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost, until
 
-TRIES = 16
+TRIES = 60
 LATEST = 0.06  # seconds from the tool's start to the end of the process
 ENDED = r"calltap: (process {0} has ended|there is no process {0}; .*|process {0} \(.*\) has ended and only waits for its parent)\n"
 WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time

@@ -98,14 +98,29 @@ static bool has_ended(pid_t pid)
 	       (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED);
 }
 
+static void close_ending_fd(struct session *session)
+{
+	if (session->ending_fd < 0)
+		return;
+	epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->ending_fd, NULL);
+	close(session->ending_fd);
+	session->ending_fd = -1;
+}
+
 static void reap_command(struct session *session)
 {
 	if (!session->command || !has_ended(session->command) ||
 	    waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
 		return;
-	if (session->command_fd >= 0)
-		epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->command_fd, NULL);
+	close_ending_fd(session);
 	session->command = 0;
+}
+
+/* The process that was attached to has ended: if its agent has called in, that is in the listener's queue. */
+static void stop_awaiting(struct session *session)
+{
+	close_ending_fd(session);
+	session->awaited_ns = 0;
 }
 
 static bool targets_left(const struct session *session)
@@ -124,6 +139,8 @@ void session_handle(struct session *session, void *what)
 		targets_accept(session);
 	else if (what == &session->command)
 		reap_command(session);
+	else if (what == &session->awaited_ns)
+		stop_awaiting(session);
 	else if (what == &session->drained_fd)
 		eventfd_read(session->drained_fd, &count);
 	else if (!((struct process *)what)->ended && (((struct process *)what)->alone || process_serve(session, what)))
@@ -311,13 +328,6 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 	return 0;
 }
 
-static void close_command_fd(struct session *session)
-{
-	if (session->command_fd >= 0)
-		close(session->command_fd);
-	session->command_fd = -1;
-}
-
 static double rate_since(const struct calltap_file_clock *start)
 {
 	struct calltap_file_clock end = clock_sample();
@@ -368,10 +378,14 @@ static int begin(struct session *session, struct calltap_diag *diag)
 	session->result->ran = true;
 	if (!session->options->serves)
 		reach_if_possible(session);
-	if (session->options->pid)
+	if (session->options->pid) {
 		session->awaited_ns = clock_now_ns() + ARRIVE_NS;
-	else if (session_watch(session, session->command_fd, &session->command))
-		close_command_fd(session); /* serve() looks now and then */
+		session->ending_fd = (int)syscall(SYS_pidfd_open, session->options->pid, 0);
+	}
+	if (session->ending_fd >= 0 &&
+	    session_watch(session, session->ending_fd,
+			  session->options->pid ? (void *)&session->awaited_ns : (void *)&session->command))
+		close_ending_fd(session); /* serve() looks now and then */
 	return 0;
 }
 
@@ -490,13 +504,13 @@ static void tear_down(struct session *session)
 		close(session->board_fd);
 	if (session->listener >= 0)
 		close(session->listener);
+	close_ending_fd(session);
 	if (session->epoll >= 0)
 		close(session->epoll);
 	if (session->drained_fd >= 0)
 		close(session->drained_fd);
 	if (session->spare_fd >= 0)
 		close(session->spare_fd);
-	close_command_fd(session);
 	free(session->threads);
 	free(session->program);
 	free(session->agent);
@@ -517,7 +531,7 @@ int record_run(const struct record_options *options, struct record_result *resul
 		.epoll = -1,
 		.drained_fd = -1,
 		.spare_fd = -1,
-		.command_fd = -1,
+		.ending_fd = -1,
 		.buffers = -1,
 	};
 	struct attach_program program = {0};

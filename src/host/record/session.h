@@ -170,7 +170,7 @@ struct session {
 	struct rlimit files;		       /* the limit that the command gets back */
 	struct sigaction old[SESSION_SIGNALS]; /* and the dispositions of signals (signals.c) */
 	pid_t command;			       /* the command's pid, 0 = reaped */
-	int command_fd;			       /* its pidfd */
+	int ending_fd; /* pidfd of the command, or of a process that was attached to and whose agent is awaited */
 	/* The programs that are recorded, and their clock (timing.c). */
 	const struct machine *machine;
 	char *program; /* path of the command's file */

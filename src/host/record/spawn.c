@@ -164,7 +164,7 @@ static int start(struct session *session, const struct launch *launch, struct ca
 					strerror(error));
 	}
 	/* Without one (no descriptors, an old kernel) the server looks now and then whether it has ended. */
-	session->command_fd = (int)syscall(SYS_pidfd_open, session->command, 0);
+	session->ending_fd = (int)syscall(SYS_pidfd_open, session->command, 0);
 	return 0;
 }
 
