@@ -80,7 +80,8 @@ def run_meson_tests(result, folder, *more):
     log = os.path.join(folder, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.unlink(log)
-    status, output = run(["meson", "test", "-C", folder, "--no-rebuild", *more], 1200)
+    jobs = (os.cpu_count() or 2) + 1  # some tests mostly wait
+    status, output = run(["meson", "test", "-C", folder, "--no-rebuild", "--num-processes", str(jobs), *more], 1200)
     if not os.path.exists(log):
         result.add("meson test", "fail" if status else "skip", output if status else "no tests are defined")
         return
@@ -180,7 +181,8 @@ def gates(options):
     for gate in QUICK_GATES if options.quick else GATES:
         for mode in ("--self-test", None):
             command = [sys.executable, f"test/lint/{gate}.py"] + ([mode] if mode else []) + ["--build", options.build]
-            status, output = run(command, 600)
+            command += ["--deep"] if gate == "tidy" and options.long else []
+            status, output = run(command, 1800 if options.long else 600)
             name = gate + (" (self-test)" if mode else "")
             result.add(name, {0: "pass", 77: "skip"}.get(status, "fail"), output.replace("skipped: ", "").strip())
     return result
@@ -206,7 +208,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./check", description="Run every test and gate.")
     parser.add_argument("--quick", action="store_true", help="one build per end-to-end program, no analyser, "
                         "of other CPUs but a few programs")
-    parser.add_argument("--long", action="store_true", help="more builds and longer stress")
+    parser.add_argument("--long", action="store_true", help="more builds, longer stress, the analyser at its full depth")
     parser.add_argument("--load", nargs="?", type=int, const=20, metavar="ROUNDS", help="only the end-to-end cases that attach, "
                         "steer, kill and let go, in copies on a busy machine, so many rounds (20)")
     parser.add_argument("--builds", action="store_true", help="only build with each compiler in each of Meson's build types, "
