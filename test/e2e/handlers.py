@@ -238,7 +238,7 @@ SINGLE = {
     "handlers-later": later,
     "handlers-loaded": loaded,
     **{f"handlers-recorded-{name}": recorded(*what) for name, what in RECORDED.items()},
-    "handlers-stress": stress("--rounds", "4"),
+    "handlers-stress": stress("--rounds", "2"),
 }
 LONG = {
     "handlers-stress-long": stress("--long"),

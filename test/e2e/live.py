@@ -230,7 +230,7 @@ SINGLE = {
     "text-after-the-tool": interrupted_twice,
     "text-of-locked-memory": locked,
     "text-with-breakpoints": breakpoints,
-    "live-reload": switched_for(2000, "reload"),
+    "live-reload": switched_for(800, "reload"),
     "live-forks": forks,
 }
 CASES = {"live": switched_for(150), "text-restored": killed}

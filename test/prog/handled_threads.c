@@ -136,7 +136,7 @@ UNTRACED static void churn(struct calltap_session *session)
 /* Where threads that record leave little of the machine to the tool. */
 UNTRACED static void churn_short(struct calltap_session *session)
 {
-	churn_with(session, GENERAL, ROUNDS / 20);
+	churn_with(session, GENERAL, ROUNDS / 50);
 }
 
 UNTRACED static void churn_vectors(struct calltap_session *session)
