@@ -463,7 +463,7 @@ static bool tool_has_died(void)
 	       !(__atomic_load_n(&arena->notes, __ATOMIC_SEQ_CST) & CALLTAP_NOTE_READ_ON);
 }
 
-/* What no reader is left for.  In overwrite mode the rings are the history, which outlives the tool. */
+/* Rings whose reader, the tool, has died.  In overwrite mode the rings are the history, which outlives the tool. */
 static void let_rings_go(void)
 {
 	if (agent.keep || agent.files || agent.tables || agent.emulated || agent.no_giving ||

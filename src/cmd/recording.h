@@ -88,7 +88,7 @@ int recording_check(struct recording *recording, int argc, char **argv, int end)
 /* The shared part of --help; what is done by default when a buffer is full differs. */
 void recording_print_options(const char *mode);
 void recording_print_triggers(void);
-/* What was not recorded, and why; pid: of the process that was attached to, or 0. */
+/* Print which calls were not recorded, and why; pid: the process that was attached to, or 0. */
 void recording_tell_losses(const struct record_result *result, pid_t pid);
 /* What there is to say at the end, on standard error. */
 void recording_summarize(const struct recording *recording, const struct record_result *result);

@@ -21,7 +21,8 @@
 /* Whether the process can be attached to: 0, or the refusal in one sentence with its remedy. */
 int attach_check(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
-/* What a process ran at some time: a file, and the end of the stack that it was given; known: it was to be had. */
+/* A program that a process ran at some time: its file, and the end of the stack it was given; known: both could be
+ * read. */
 struct attach_program {
 	uint64_t device, inode, stack;
 	bool known;
@@ -108,7 +109,8 @@ struct attach_thread {
 int attach_stop(struct attach_stop **stop, pid_t pid, const pid_t *except, size_t except_count,
 		struct calltap_diag *diag) __attribute__((warn_unused_result));
 
-/* The same for one more stop of what one is at: so many tries of these have been given up before, in all. */
+/* attach_stop() for one of several stops that serve one purpose: so many of their tries were given up before, in all.
+ */
 int attach_stop_again(struct attach_stop **stop, pid_t pid, const pid_t *except, size_t except_count, unsigned given_up,
 		      struct calltap_diag *diag) __attribute__((warn_unused_result));
 

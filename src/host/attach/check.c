@@ -237,7 +237,7 @@ static int check_objects_now(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	return ret;
 }
 
-/* Its program may have been executed just now. */
+/* The process may have executed its program just now: libc is waited for. */
 static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
 	const struct timespec pause = {0, BEGIN_STEP_NS};

@@ -81,7 +81,7 @@ static bool pass(void *context, const struct frame *frame)
 	struct climb *climb = context;
 	const struct attach_frame told = {frame->pc, climb->last, frame->slot, frame->exact};
 
-	/* What follows a function without rules is a guess. */
+	/* The frames behind a function without unwind rules are a guess. */
 	climb->guessed = !unwinder_has_rules(climb->frames->unwinder, frame->exact ? frame->pc : frame->pc - 1) ||
 			 now_ns() > climb->until_ns;
 	climb->last = frame->slot + sizeof(uint64_t);
@@ -147,7 +147,7 @@ static bool look_for_origin(void *context, const struct frame *frame)
 	const struct map *map = space_find(&origin->frames->space, frame->pc);
 	const struct map *agent = space_find(&origin->frames->space, origin->agent);
 
-	/* Its text has one mapping; a stub's region is another, and so is everything else. */
+	/* The agent's text is one mapping; a stub lies in another one, as all other code does. */
 	origin->found = map != agent && map && map->bits & MAP_EXEC;
 	return map == agent;
 }

@@ -224,7 +224,7 @@ bool scan_live(const struct space *space, uint64_t sp, size_t limit, struct atta
 int stubs_find(pid_t alive, const struct space *space, struct attach_range **regions, size_t *count)
 	__attribute__((warn_unused_result));
 bool stubs_have(const struct attach_range *regions, size_t count, uint64_t value);
-/* What a word stands for that lies at that address of a stack. */
+/* The return address that a word of a stack, at that address, stands for. */
 uint64_t stubs_original(pid_t alive, const struct attach_range *regions, size_t count, uint64_t address,
 			uint64_t value);
 /* Give the words of a copied stack that lead to stubs the return addresses that they stand for. */

@@ -233,7 +233,8 @@ static int scan_registers(struct scan *scan, size_t thread)
 	return ret;
 }
 
-/* Of a frame that is over, as a rule, not all is left that the kernel has written. */
+/* Whether all marks are there that the kernel writes into a signal frame: of a frame that is over some are mostly gone.
+ */
 static bool is_whole(const struct scan *scan, const uint64_t *words)
 {
 	uint64_t first = native_saved_mark(words), second;
@@ -298,7 +299,7 @@ static bool is_live(const struct scan *scan, uint64_t address)
 	return false;
 }
 
-/* The same where no thread runs.  A stack for signals' handlers that is not in use holds what is over. */
+/* A signal frame in memory that no thread's stack leads to.  On an alternate stack that is not in use it is over. */
 static int meet_elsewhere(struct scan *scan, const uint64_t *words, uint64_t address)
 {
 	const struct attach_context saved = {.pc = words[0], .sp = native_saved_sp(words), .address = address};
@@ -416,7 +417,7 @@ static int scan_pieces(struct scan *scan, size_t *next)
 	return ret;
 }
 
-/* What a thread left when it changed to a stack of the program's making: how much of it is live is not known. */
+/* A thread that runs on a stack of the program's making has left its own one: how much of that is live is not known. */
 static int add_left_stack(struct scan *scan, size_t thread)
 {
 	uint64_t end = 0;

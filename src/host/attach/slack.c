@@ -159,7 +159,7 @@ static int note_use(void *context, const struct attach_hit *hit)
 	return 0;
 }
 
-/* What waits on a stack that no thread runs on is told by no word of a thread's stack. */
+/* Contexts that wait on stacks that no thread runs on: no word of a thread's stack tells of them. */
 static void note_contexts(const struct attach_stop *stop, struct leftovers *leftovers)
 {
 	size_t count;
@@ -190,7 +190,8 @@ static int write_back(struct attach_stop *stop, void *context)
 
 		if (leftovers->used[i])
 			continue;
-		/* What it is known by goes last: we may be killed on the way. */
+		/* The first bytes, by which the tool knows its leftovers, go last: the tool may be killed on the way.
+		 */
 		ret = hold_poke(leftovers->held, range->lo, leftovers->originals[i], range->hi - range->lo, true);
 		restored += !ret;
 	}

@@ -173,8 +173,8 @@ static int wait_for_all(struct attach_stop *stop)
 }
 
 /*
- * What runs in a sleeper's memory is held, too.  A sleeper that has woken meanwhile, as its child was ending, is one more
- * thread that is to stop: it does before it gets to user code.
+ * A child that runs in a sleeper's memory is held, too.  A sleeper that has woken meanwhile, as its child was ending,
+ * is one more thread that is to stop: it does before it gets to user code.
  */
 static int hold_all_lodgers(struct attach_stop *stop, size_t *added)
 {

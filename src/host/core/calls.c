@@ -226,7 +226,7 @@ int calls_write_before(struct history *history, struct calls_thread *thread, uin
 	for (uint32_t i = 0; i < thread->count; i++) {
 		const struct calls_open *open = &thread->open[i];
 
-		/* That of a call which is wanted may be on its way. */
+		/* The exit of a wanted call may be among records that are not read yet. */
 		if (open->hidden ||
 		    !(open->ended || (open->call->wanted && thread->last_ticks < open->call->exit_ticks)))
 			continue;

@@ -35,7 +35,7 @@ void calls_see(struct history *history, struct calls_thread *thread, const void 
 /* Write the beginnings that are missing as the thread's DATA chunk *number, which is counted up then. */
 int calls_write_before(struct history *history, struct calls_thread *thread, uint32_t index, uint64_t *number)
 	__attribute__((warn_unused_result));
-/* Likewise, behind all others, the end of a wanted call that its thread has not recorded yet. */
+/* Write, behind all records of a thread, the end of a wanted call that the thread has not recorded yet. */
 int calls_write_after(struct history *history, struct calls_thread *thread, uint32_t index, uint64_t *number)
 	__attribute__((warn_unused_result));
 /* The wanted calls that found no place among their thread's records, each as a thread of its own. */

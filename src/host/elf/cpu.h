@@ -40,7 +40,8 @@ struct elf_cpu {
 
 	size_t (*nop)(const uint8_t *code, size_t size);
 	size_t (*landing_pad)(const uint8_t *code, size_t size);
-	/* Of __fentry__, and what gcc puts before it in a nested function; NULL where there is none. */
+	/* The push of the static chain that gcc puts before a nested function's call of __fentry__; NULL where there is
+	 * none. */
 	size_t (*chain_push)(const uint8_t *code, size_t size);
 	size_t (*call)(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
 	size_t (*call_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);

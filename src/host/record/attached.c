@@ -253,7 +253,7 @@ int attached_ask(struct session *session, const struct process *process, const v
 			memcpy(answer, &in, answer_size);
 			return 0;
 		}
-		/* That it has no room for more rings, maybe: it goes on, or ends the connection. */
+		/* The agent has no memory for more rings: it goes on without them, or ends the connection. */
 		if (in.head.type == CALLTAP_MSG_FAULT && (size_t)ret == sizeof(in.fault) && in.fault.error == -ENOMEM) {
 			process_tell_fault(session, process, &in.fault);
 			ret = 0;

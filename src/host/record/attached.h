@@ -47,7 +47,7 @@ struct attached_places {
 /* Freed by attached_places_free(), whatever is returned. */
 int attached_find_places(struct attached_places *places, const struct process *process)
 	__attribute__((warn_unused_result));
-/* Those that the agent has told of. */
+/* Add the unwinders' functions that the agent has told of. */
 int attached_add_unwinders(struct attached_places *places, const struct process *process,
 			   const struct calltap_msg_unwinders_told *told) __attribute__((warn_unused_result));
 /* False: the address is in none. */

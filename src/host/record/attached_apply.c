@@ -168,7 +168,7 @@ static int try_once(struct session *session, struct process *process, struct loo
 	}
 	if (!ret)
 		ret = look_at(stop, look);
-	/* Those that came since the arenas were sent: none comes now. */
+	/* Rings for threads that began after the arenas were sent.  All threads are stopped: no other one begins. */
 	if (!ret)
 		ret = rings_prepare(session, process, (uint32_t)threads);
 	if (!ret && !look->too_many && (is_clear(look) || last)) {

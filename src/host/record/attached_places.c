@@ -100,7 +100,7 @@ int attached_find_places(struct attached_places *places, const struct process *p
 	return ret ? ret : add_texts(places, process, "/libunwind", ATTACHED_IN_UNWINDER);
 }
 
-/* What is not known yet of [lo, hi). */
+/* Add the parts of [lo, hi) that no known place covers. */
 static int add_rest(struct attached_places *places, uint64_t lo, uint64_t hi)
 {
 	int ret = 0;

@@ -23,7 +23,7 @@
 #define REST_FACTOR 4		/* the program runs for so many times as long as it was stopped, before another try, */
 #define REST_SHARE  8		/* and for such a part of the time since the first */
 
-/* What is in the way, the worst that was met. */
+/* Reasons for which a release has to wait, the worst one last. */
 enum obstacle {
 	OBSTACLE_NONE,
 	OBSTACLE_ASLEEP,    /* a thread sleeps in the kernel: nobody knows its registers */
@@ -49,7 +49,7 @@ struct look {
 	struct seen *seen; /* of each thread */
 };
 
-/* Of a thread's stacks, which are looked at from below. */
+/* Words that the scan has met on a thread's stacks, which it goes through from the lowest address up. */
 struct seen {
 	uint64_t unwinder; /* the last address in an unwinder was met here */
 	uint64_t stub;	   /* and the last in a stub */

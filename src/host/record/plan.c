@@ -103,7 +103,7 @@ void plan_note_failed(struct session *session, uint32_t id)
 	file = strrchr(image->path, '/');
 	snprintf(text, sizeof(text), "%.100s (%.50s)", object_site_short_name(image->object, image->sources[site]),
 		 file ? file + 1 : image->path);
-	/* Of a program's many processes each has it. */
+	/* Another process of the program may have named the object already. */
 	if (strstr(names, text) || used + strlen(text) + 3 > sizeof(session->result->failed_names))
 		return;
 	snprintf(names + used, sizeof(session->result->failed_names) - used, "%s%s", used ? ", " : "", text);
@@ -222,7 +222,7 @@ static int plan_object(struct session *session, struct process *process, const s
 	return ret;
 }
 
-/* What is gone; the file is told, for others may call from its addresses now. */
+/* Objects that were unmapped: the file is told, as other objects may take their addresses. */
 static int note_gone(struct session *session, struct process *process)
 {
 	int ret = 0;

@@ -278,7 +278,7 @@ int process_create(struct process **out, struct session *session, int socket) __
 /* Read and answer one message; not 0: the conversation is over. */
 int process_serve(struct session *session, struct process *process) __attribute__((warn_unused_result));
 void process_destroy(struct session *session, struct process *process);
-/* What the agent complains of is the user's to know. */
+/* Tell the user of an agent's complaint. */
 void process_tell_fault(struct session *session, const struct process *process, const struct calltap_msg_fault *fault);
 /* Write a process row to the file. */
 int process_write(struct session *session, struct process *process) __attribute__((warn_unused_result));
@@ -403,7 +403,7 @@ int rings_prepare(struct session *session, struct process *process, uint32_t thr
 	__attribute__((warn_unused_result));
 /* More, once a thread has asked or the reserve is low. */
 int rings_supply(struct session *session, struct process *process) __attribute__((warn_unused_result));
-/* Of arenas that are retired, or not: rings that are claimed, or free. */
+/* The number of rings, claimed ones or free ones, in arenas that are retired or in those that are not. */
 uint32_t rings_count(const struct process *process, bool retired, bool claimed);
 
 /* resize.c: rings of another size, while threads write to those they have; only in modes that lose nothing by it. */

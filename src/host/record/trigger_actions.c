@@ -120,7 +120,7 @@ static uint64_t age_of(const struct triggers *triggers, const struct calltap_eve
 	return age < AGE_MAX_NS ? age : 0; /* else it is made up */
 }
 
-/* Which entry of the session's has its rings; false: none that we know. */
+/* The index of the session's process whose rings hold the pid's records; false: there is none. */
 static bool index_of(const struct session *session, uint32_t pid, uint32_t *index)
 {
 	bool found = false;

@@ -413,7 +413,7 @@ static int switch_stack(struct callstack *stack, struct call_thread *thread, uin
 	}
 	run_on(thread, at, ticks);
 	if (thread->stacks[at].address != address && !thread->stacks[at].depth) {
-		/* What was seen on it was another stack's. */
+		/* Frames seen at this place before were those of another stack. */
 		thread->stacks[at].seen = thread->stacks[at].has_outer = false;
 		thread->stacks[at].outer_ticks = 0;
 	}

@@ -93,7 +93,7 @@ void callstack_finish(struct callstack *stack, uint64_t to_ticks);
  */
 #define CALLSTACK_OTHER (1u << 31)
 uint32_t callstack_chain(const struct callstack *stack, uint32_t thread);
-/* The same counted within the thread, from 0 on. */
+/* The number of the thread's current stack among the thread's stacks, from 0 on. */
 uint32_t callstack_current(const struct callstack *stack, uint32_t thread);
 /* Open frames of a thread's current stack, outermost first. */
 uint32_t callstack_depth(const struct callstack *stack, uint32_t thread);

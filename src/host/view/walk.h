@@ -84,7 +84,7 @@ void walk_close(struct walk *walk);
 uint64_t walk_duration_ns(const struct walk *walk, const struct call_closed *closed);
 /* Without the time that its thread was on other stacks. */
 uint64_t walk_running_ns(const struct walk *walk, const struct call_closed *closed);
-/* That, without the time of its callees. */
+/* The running time of a call without the time of its callees. */
 uint64_t walk_self_ns(const struct walk *walk, const struct call_closed *closed);
 /* Nanoseconds since the trace's start. */
 uint64_t walk_since_ns(const struct walk *walk, uint64_t ticks);

@@ -64,7 +64,7 @@ enum {
 #define CFA_GATED      CFA_AND_PLACE(X86_STUB_UNIT_GATED, X86_STUB_GATE)
 #define OTHER_RIP(cfa) OP_LIT0 + 8, OP_MINUS, cfa, CHOOSE_BY_PLACE
 
-/* By whether the region's stubs have room for a gate. */
+/* The first index of these rules: 1 if the region's stubs have room for a gate, else 0. */
 static const uint8_t libgcc_cfa[2][sizeof((uint8_t[]){CFA_PLAIN})] = {{CFA_PLAIN}, {CFA_GATED}};
 static const uint8_t libgcc_rsp[] = {DROP_PLACE};
 static const uint8_t libgcc_rip[] = {OP_DUP, OP_LIT0 + 8, OP_MINUS, DROP_PLACE, OP_SWAP, CHOOSE_BY_PLACE};
