@@ -23,6 +23,8 @@ class Ways:
         self.extra = {**EXTRA, **extra}
         self.first = first  # what --quick and the cases of one build use
         self.also = also  # the odd ones of the normal run
+        self.always = []  # of these, what each program is built in
+        self.turns = 2  # so many builds take turns: a level each, or a compiler
         self.impossible = impossible
 
     def possible(self, compiler, sites, extra):
@@ -30,6 +32,12 @@ class Ways:
         if compiler == "clang" and extra == "lto":
             return False  # clang's needs another linker
         return not self.impossible(compiler, sites, extra)
+
+    def turn(self, number):
+        """Builds of the program of this number, in the normal run: what follows each other in usual() takes turns."""
+        builds = self.usual()
+        turns = [build for index, build in enumerate(builds) if index % self.turns == (number + index // self.turns) % self.turns]
+        return turns + self.always
 
     def every(self):
         """All combinations, for --long."""
@@ -44,8 +52,12 @@ def impossible_x86(compiler, sites, extra):
 
 
 class WaysX86(Ways):
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        self.always = self.also
+
     def usual(self):
-        """Each compiler's every way of instrumentation at each level; what else there is to vary goes round."""
+        """Each compiler's every way of instrumentation, at each level by turns; what else there is to vary goes round."""
         extras, builds = ("pie", "nopie", "cet", "gc"), []
         for compiler in ("gcc", "clang"):
             for sites in self.sites:
@@ -53,12 +65,12 @@ class WaysX86(Ways):
                     extra = extras[len(builds) % len(extras)] if sites != "nop-mcount" else "nopie"
                     if self.possible(compiler, sites, extra):
                         builds.append((compiler, sites, level, extra))
-        return builds + self.also
+        return builds
 
 
 class WaysEmulated(Ways):
     def usual(self):
-        """One by each compiler, for emulated programs are slow; --long has them all."""
+        """One by each compiler, by turns, for emulated programs are slow; --long has them all."""
         return [self.first, *self.also]
 
 

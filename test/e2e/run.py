@@ -70,9 +70,10 @@ def gather(kind):
 def all_cases(arguments):
     """[(name, test, build)] of the chosen set."""
     ways = builds.WAYS[arguments.cpu]
-    chosen = [ways.first] if arguments.quick else ways.every() if arguments.long else ways.usual()
-    cases = [(f"{name}/{builds.label(build)}", test, build) for build in chosen
-             for name, test in gather("CASES").items()]
+    cases = []
+    for number, (name, test) in enumerate(gather("CASES").items()):
+        chosen = [ways.first] if arguments.quick else ways.every() if arguments.long else ways.turn(number)
+        cases += [(f"{name}/{builds.label(build)}", test, build) for build in chosen]
     single = {**gather("SINGLE"), **(gather("LONG") if arguments.long else {})}
     cases += [(name, test, ways.first) for name, test in single.items()]
     wanted = arguments.names or ["*"]
