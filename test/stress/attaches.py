@@ -38,9 +38,10 @@ TRIGGERS = (("--stack-when", "deep > 1ms"), ("--stack-when", "leaf"), ("--run-wh
 SETTINGS = ("tracing=off", "tracing=on", "tracer=function graph= no-graph= max-depth= threshold=", "tracer=function_graph",
             "max-depth=3", "max-depth=", "threshold=1us", "threshold=", "graph=nested", "graph=deep", "graph=", "no-graph=nested",
             "no-graph=", "trace=leaf", "trace+=nested", "trace=", "notrace=leaf", "notrace=")
-# A parent sleeps for as long as its child in vfork() does not get a CPU; the agent stays then, for the next session.
-ASLEEP = re.compile("sleeps in the kernel, as a parent does after vfork")
-ASLEEP_MAX = 10  # one session in so many
+# The agent stays, for the next session, when for 5 s some thread sleeps in vfork() or is in a handler that it has to leave:
+# on a busy machine that may be so.
+STAYS = re.compile("(the agent stays in process|still has what an earlier session left).*(sleeps in the kernel|in a signal handler)")
+STAYS_MAX = 10  # one session in so many
 EARLY = re.compile("nothing was recorded|was not recorded")  # told to end before it had begun
 ENDS = ("duration", "duration", "kill", "kill", "detach", "terminate")
 CLEAN_ENDS = ("duration", "duration", "detach", "terminate")
@@ -51,7 +52,7 @@ class Victim(campaigns.Victim):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.killed, self.kills, self.asleep = 0, [], 0
+        self.killed, self.kills, self.stays = 0, [], 0
 
     def waiting(self):
         """Threads that may wait in the slack for a tool that was killed, which was to load the agent: one for each."""
@@ -153,8 +154,8 @@ class Round:
             return
         if self.end == "kill":
             expect(status == 0, f"the tool ended with {status}: {said[-600:]!r}")
-        elif status in (1, 2) and ASLEEP.search(said):
-            self.victim.asleep += 1
+        elif status in (1, 2) and STAYS.search(said):
+            self.victim.stays += 1
             return
         elif self.end != "duration" and (status == -15 or EARLY.search(said)):
             expect(status in (0, 1, 2, -15), f"the tool ended with {status}: {said[-600:]!r}")
@@ -230,9 +231,9 @@ class Attached(campaigns.Campaign):
             status, said = turn.go_when_free()
             turn.check(status, said)
             kept = turn.keeps() or (kept and (turn.end != "duration" or status != 0))
-            expect(self.victim.asleep <= 1 + self.number / ASLEEP_MAX, f"{self.victim.asleep} of {self.number + 1} sessions met "
-                   "a parent asleep")
-            if self.chance.random() < 0.3 and not kept and not ASLEEP.search(said):
+            expect(self.victim.stays <= 1 + self.number / STAYS_MAX, f"{self.victim.stays} of {self.number + 1} sessions left "
+                   "the agent")
+            if self.chance.random() < 0.3 and not kept and not STAYS.search(said):
                 same_text(self.victim)
         self.what = "at the end"
         if self.name not in ONCE:

@@ -9,9 +9,9 @@
 #include <probe/trigger.h>
 #include "support.h"
 
-/* A function that the compiler neither inlines nor makes several of. */
+/* A function that the compiler neither inlines nor makes several of, and whose calls stay, as if it had effects. */
 #if defined(__clang__)
-#define TIMED_ALONE noinline
+#define TIMED_ALONE noinline, optnone
 #else
 #define TIMED_ALONE noinline, noclone, noipa
 #endif

@@ -294,8 +294,8 @@ void tool_tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_
 			.flags = flags[i],
 			.length = 5,
 			.body_off = 5,
-			.old = {0x90, 0x90, 0x90, 0x90, 0x90},
 		};
+		memcpy(sites[place].old, (const void *)all[i], 5); /* no-ops: no site is written here */
 		plan.near_lo = at < plan.near_lo ? at : plan.near_lo;
 		plan.near_hi = at + 64 > plan.near_hi ? at + 64 : plan.near_hi;
 	}
