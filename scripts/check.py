@@ -143,7 +143,7 @@ def whole_tool(result, options, cpu):
     folder = f"{options.build}-{cpu}"
     if not run_build(result, folder, "--cross-file", output.strip().split("\n")[-1], "-Dforeign_agents=false"):
         return
-    run_meson_tests(result, folder, "--timeout-multiplier", str(SLOWER))
+    run_meson_tests(result, folder, "--timeout-multiplier", str(SLOWER), *([] if options.long else ["--no-suite", "alike"]))
     for gate in (["purity"], ["tidy", "--only", f"src/arch/{cpu}/"]):
         status, output = run([sys.executable, f"test/lint/{gate[0]}.py", "--build", folder, *gate[1:]], 600)
         result.add(gate[0], {0: "pass", 77: "skip"}.get(status, "fail"), output.strip())
