@@ -129,14 +129,19 @@ static bool is_debugged(void)
 }
 
 /*
- * The debugger's breakpoint must not meet a thread that has SIGTRAP blocked:
- * the kernel would take the program's own handler for it away.
+ * A debugger that was killed, or crashed, has left its breakpoint in the
+ * function, which would end the program: nobody is called where no debugger is.
+ * One that attaches after this look finds the list as it is by now.
+ * The breakpoint of a debugger that is there must not meet a thread that has
+ * SIGTRAP blocked: the kernel would take the program's own handler for it away.
  */
 static void call_debugger(void)
 {
 	uint64_t trap = (uint64_t)1 << (SIGTRAP - 1), blocked = 0;
 
-	if (!is_debugged() || sys_failed(SYS(rt_sigprocmask, SIG_UNBLOCK, &trap, &blocked, sizeof(trap), 0, 0))) {
+	if (!is_debugged())
+		return;
+	if (sys_failed(SYS(rt_sigprocmask, SIG_UNBLOCK, &trap, &blocked, sizeof(trap), 0, 0))) {
 		__jit_debug_register_code();
 		return;
 	}

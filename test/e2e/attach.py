@@ -10,7 +10,7 @@ import time
 
 import live
 import tracefile as tf
-from endings import finish
+from endings import finish, wait_for
 from harness import Process, Skip, expect, stop
 from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost, until
 
@@ -427,6 +427,39 @@ def under_a_debugger(case):
         # gdb's stop interrupts sigtimedwait, which the program is right to complain of.
 
 
+class Patient(Program):
+    """test/prog/throng.c, whose threads wait and take no notice of a stop."""
+
+    def __init__(self, case):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("throng.c"), "3"])
+
+
+def debugger_killed(case):
+    """gdb has its breakpoint in the agent, where it is told of stubs: one that was killed has left it there."""
+    case.need_native("attaching")
+    said = os.path.join(case.folder, "gdb.output")
+    with Patient(case) as program:
+        before = look(program)
+        with Tool(case, program, "--mode", "drop") as tool:
+            with open(said, "wb") as file:
+                try:
+                    debugger = Process(["gdb", "-q", "-nx", "-p", str(program.pid), "-batch", "-iex",
+                                        "set debuginfod enabled off", "-ex", "echo going on\\n", "-ex", "continue"], stdin=subprocess.DEVNULL,
+                                       stdout=file, stderr=subprocess.STDOUT)
+                except FileNotFoundError as error:
+                    raise Skip("gdb is not installed") from error
+            try:
+                wait_for(said, "going on")
+                until("the program to go on", lambda: state(program.pid) != "t")
+            finally:
+                debugger.kill()
+                debugger.wait()
+            tool.detach()
+        until("the agent's thread to end", lambda: listing(program.pid, "task") == before["threads"], 5)
+        os.kill(program.pid, signal.SIGTERM)
+        expect(finish(program.process) == 0, f"the program ended with {program.process.returncode}")
+
+
 def twice(case):
     """A second tool that does not find the first one's session, or it would be an instance of that (instances.py), is
     refused while the first one traces, and the first goes on."""
@@ -685,6 +718,7 @@ SINGLE = {
     "attach-static": static,
     "attach-stopped": stopped,
     "attach-debugged": under_a_debugger,
+    "attach-debugger-killed": debugger_killed,
     "attach-twice": twice,
     "attach-wrong-filter": wrong_filter,
     "attach-frames-that-end": frames_that_end,
