@@ -131,7 +131,7 @@ static bool is_debugged(void)
 /*
  * A debugger that was killed, or crashed, has left its breakpoint in the
  * function, which would end the program: nobody is called where no debugger is.
- * One that attaches after this look finds the list as it is by now.
+ * A debugger that attaches after this look reads the list, which is complete.
  * The breakpoint of a debugger that is there must not meet a thread that has
  * SIGTRAP blocked: the kernel would take the program's own handler for it away.
  */
