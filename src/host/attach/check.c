@@ -18,13 +18,29 @@
 
 #include "impl.h"
 
-#define KERNEL_THREAD  0x200000ul /* PF_KTHREAD of /proc/PID/stat's flags */
-#define ENDING_STEP_NS 5000000	  /* for one that is told to end to do so */
-#define ENDING_STEPS   20u
-#define LAST_STEPS     400u
-#define TRACED_TRIES   10u
-#define BEGIN_STEP_NS  5000000 /* for one that has just begun to map its libraries */
-#define BEGIN_STEPS    100u
+#define KERNEL_THREAD 0x200000ul /* PF_KTHREAD of /proc/PID/stat's flags */
+#define STEP_NS	      5000000	 /* between two looks at what may pass */
+#define TRACER_MS     500u	 /* for a debugger to end */
+#define OWN_TRACER_MS 3000u	 /* for that of a killed calltap, on a busy machine */
+#define TRACED_TRIES  10u
+#define BEGIN_MS      500u  /* for a process that has just begun to map its libraries */
+#define AGENT_MS      6000u /* for the agent of a killed calltap to let go */
+#define ENDING_MS     100u  /* for a process that is told to end to do so */
+#define LAST_MS	      2000u /* for its last thread, when the initial one has ended */
+
+/* Whether it still is so after that time: looked at again and again. */
+static bool persists(bool (*look)(void *context), void *context, uint32_t milliseconds)
+{
+	const struct timespec pause = {0, STEP_NS};
+	uint64_t until = now_ns() + milliseconds * 1000000ull;
+
+	while (look(context)) {
+		if (now_ns() > until)
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
 
 /* The name of its program, for sentences. */
 static void name_of(pid_t pid, char *name, size_t size)
@@ -60,7 +76,7 @@ static int check_state(pid_t pid, struct calltap_diag *diag)
 	return 0;
 }
 
-static bool agent_serves(pid_t pid)
+bool agent_serves(pid_t pid)
 {
 	bool mapped = false, named = false;
 	struct space space;
@@ -83,20 +99,23 @@ static bool agent_serves(pid_t pid)
 	return named;
 }
 
-/* The tracer of a tool that was killed just now is gone soon, on a busy machine a little later. */
+static bool has_tracer(void *context)
+{
+	return proc_number(*(const pid_t *)context, "TracerPid") != 0;
+}
+
+/* The tracer of a calltap that was killed just now is gone soon, on a busy machine a little later. */
 static long await_no_tracer(pid_t alive)
 {
-	const struct timespec pause = {0, 20000000};
 	long tracer = proc_number(alive, "TracerPid");
 	char name[32] = "";
 
-	if (tracer)
-		name_of((pid_t)tracer, name, sizeof(name));
-	for (unsigned i = 0; tracer && i < (strcmp(name, "calltap") ? 25u : 150u); i++) {
-		nanosleep(&pause, NULL);
-		tracer = proc_number(alive, "TracerPid");
-	}
-	return tracer;
+	if (!tracer)
+		return 0;
+	name_of((pid_t)tracer, name, sizeof(name));
+	if (!persists(has_tracer, &alive, strcmp(name, "calltap") ? TRACER_MS : OWN_TRACER_MS))
+		return 0;
+	return proc_number(alive, "TracerPid");
 }
 
 /* What stands against it in the process' own state. */
@@ -217,39 +236,44 @@ static int check_program(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	return 0;
 }
 
-/* -EINPROGRESS: it has no libc yet, which may come. */
-static int check_objects_now(pid_t pid, pid_t alive, struct calltap_diag *diag)
+struct objects {
+	pid_t pid, alive;
+	struct calltap_diag *diag;
+	int ret;
+};
+
+/* Whether it has no libc yet, which may come; else ret says what is the matter. */
+static bool begins(void *context)
 {
+	struct objects *it = context;
 	struct space space;
 	struct libs libs;
-	int ret = space_read(&space, alive);
+	bool all;
 
-	if (ret)
-		return calltap_diag_set(diag, ret, "the memory of process %d cannot be looked at: %s", (int)pid,
-					strerror(-ret));
-	ret = libs_read(&libs, alive, &space, diag);
-	if (!ret)
-		ret = libs_refuse(&libs, pid, diag);
-	if (ret == -ENOTSUP && !libs_are_all(&libs))
-		ret = -EINPROGRESS;
+	if (it->diag)
+		it->diag->code = 0;
+	it->ret = space_read(&space, it->alive);
+	if (it->ret) {
+		it->ret = calltap_diag_set(it->diag, it->ret, "the memory of process %d cannot be looked at: %s",
+					   (int)it->pid, strerror(-it->ret));
+		return false;
+	}
+	it->ret = libs_read(&libs, it->alive, &space, it->diag);
+	if (!it->ret)
+		it->ret = libs_refuse(&libs, it->pid, it->diag);
+	all = libs_are_all(&libs);
 	libs_free(&libs);
 	space_free(&space);
-	return ret;
+	return it->ret == -ENOTSUP && !all;
 }
 
 /* The process may have executed its program just now: libc is waited for. */
 static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
-	const struct timespec pause = {0, BEGIN_STEP_NS};
-	int ret = check_objects_now(pid, alive, diag);
+	struct objects objects = {.pid = pid, .alive = alive, .diag = diag};
 
-	for (unsigned i = 0; ret == -EINPROGRESS && i < BEGIN_STEPS; i++) {
-		nanosleep(&pause, NULL);
-		if (diag)
-			diag->code = 0;
-		ret = check_objects_now(pid, alive, diag);
-	}
-	return ret == -EINPROGRESS ? -ENOTSUP : ret;
+	persists(begins, &objects, BEGIN_MS);
+	return objects.ret;
 }
 
 int attach_check_load(pid_t pid, struct calltap_diag *diag)
@@ -274,12 +298,20 @@ int attach_check_load(pid_t pid, struct calltap_diag *diag)
 	return ret;
 }
 
+static bool is_served(void *context)
+{
+	pid_t alive = proc_alive(*(const pid_t *)context);
+
+	return alive && agent_serves(alive);
+}
+
 int attach_check(pid_t pid, struct calltap_diag *diag)
 {
 	int ret = attach_check_load(pid, diag);
 	char name[32];
 
-	if (ret || !agent_serves(proc_alive(pid)))
+	/* A calltap that was killed leaves an agent that lets go by itself. */
+	if (ret || !persists(is_served, &pid, AGENT_MS))
 		return ret;
 	name_of(pid, name, sizeof(name));
 	return calltap_diag_set(diag, -EBUSY,
@@ -302,17 +334,24 @@ void attach_program_of(struct attach_program *program, pid_t pid)
 	*program = (struct attach_program){st.st_dev, st.st_ino, end ? strtoull(end, NULL, 10) : 0, true};
 }
 
+static bool is_alive(void *context)
+{
+	return proc_alive(*(const pid_t *)context) != 0;
+}
+
+static bool initial_is_alive(void *context)
+{
+	return proc_alive(*(const pid_t *)context) == *(const pid_t *)context;
+}
+
 int attach_explain(const struct attach_program *program, pid_t pid, int error, struct calltap_diag *diag)
 {
-	const struct timespec pause = {0, ENDING_STEP_NS};
 	struct attach_program now;
 
 	if (!error || !program->known)
 		return error;
 	/* On a busy machine the initial thread has ended long before the last. */
-	for (unsigned i = 0; proc_alive(pid) && i < (proc_alive(pid) == pid ? ENDING_STEPS : LAST_STEPS); i++)
-		nanosleep(&pause, NULL);
-	if (!proc_alive(pid))
+	if (!persists(initial_is_alive, &pid, ENDING_MS) && !persists(is_alive, &pid, LAST_MS))
 		return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)pid);
 	attach_program_of(&now, pid);
 	if (now.known && (now.device != program->device || now.inode != program->inode || now.stack != program->stack))

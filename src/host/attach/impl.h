@@ -38,6 +38,8 @@ int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unu
 bool proc_has_children(pid_t tid);
 /* A thread of the process that has not ended, the initial one if it can be; 0 = none. */
 pid_t proc_alive(pid_t pid);
+/* Whether an agent's thread runs in the process: it is traced, or an agent lets go just now. */
+bool agent_serves(pid_t alive);
 /* The id of a thread in its own pid namespace. */
 pid_t proc_inner_id(pid_t tid);
 /* Open the file that is mapped there, as the target sees it. */
