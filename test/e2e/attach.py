@@ -16,6 +16,7 @@ from steering import Program, Tool, clean, left_alone, listing, look, mappings, 
 
 TRIES = 60
 LATEST = 0.06  # seconds from the tool's start to the end of the process
+STOPS, STOP = 8, 0.7  # of the tool; seconds, longer than a borrowed thread waits for it
 ENDED = r"calltap: (process {0} has ended|there is no process {0}; .*|process {0} \(.*\) has ended and only waits for its parent)\n"
 WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time
 WARM = 3  # attachments after which nothing more may grow
@@ -103,14 +104,16 @@ def look_at(pid, what):
 
 
 def tool_killed(case):
-    """kill -9 of the tool: the text is restored without it, the program goes on, and can be attached to again."""
+    """kill -9 of the tool: the next one comes in at once, or the text is restored without any; the program goes on."""
     case.need_native("attaching")
     with Program(case) as program, left_alone(program) as before:
-        for _ in range(3):
+        for number in range(6):
             with Tool(case, program) as tool:
                 tool.records(100)
                 tool.process.kill()
                 tool.process.wait()
+            if number % 2:
+                continue
             live.wait_restored(program.pid)
             until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
         with Tool(case, program) as tool:
@@ -173,6 +176,21 @@ def tool_killed_at_any_time(case):
         with Tool(case, program) as tool:
             tool.records(100)
             tool.detach()
+
+
+def tool_stopped_at_any_time(case):
+    """SIGSTOP to the tool while it comes in: the thread that it has borrowed goes on soon; the tool tries again."""
+    case.need_native("attaching")
+    odd = random.Random(12)
+    with Program(case, "1") as program, left_alone(program):
+        for _ in range(STOPS):
+            with Tool(case, program, wait=False) as tool:
+                time.sleep(odd.uniform(0, LATEST))
+                os.kill(tool.process.pid, signal.SIGSTOP)
+                time.sleep(STOP)
+                os.kill(tool.process.pid, signal.SIGCONT)
+                tool.wait()
+                tool.detach()
 
 
 def many_times(count, busy=True):
@@ -707,6 +725,7 @@ SINGLE = {
     "attach-tool-killed-memory": tool_killed_memory,
     "attach-tool-killed-forbidden": tool_killed_forbidden,
     "attach-tool-killed-early": tool_killed_at_any_time,
+    "attach-tool-stopped": tool_stopped_at_any_time,
     "attach-many-times": many_times(100),
     "attach-open-frames": open_frames,
     "attach-namespace-threads": threads_of_namespace,

@@ -148,7 +148,7 @@ RECORDED |= {name: jumps.CASES[name] for name in ("longjumps", "sigroutine", "al
 RECORDED |= {name: profiling.SINGLE[name] for name in ("profile_threads", "profile_forks", "profile_handlers")}
 ATTACHED = {name: test for module, names in (
     (attach, ("attach", "attach-interrupted", "attach-program-ends", "attach-program-killed", "attach-tool-killed",
-              "attach-tool-killed-early", "attach-many-threads", "attach-preloaded", "attach-again", "attach-twice")),
+              "attach-tool-killed-early", "attach-tool-stopped", "attach-many-threads", "attach-preloaded", "attach-again", "attach-twice")),
     (steer, ("steer-set-attached", "steer-off-and-on", "steer-takes-effect", "steer-snapshot", "steer-detach",
              "steer-stopped")),
     (flight, ("flight-attached",)),

@@ -27,14 +27,22 @@
 #define LOCK_NS	      500000000u
 #define LOADED_NS     20000000000u /* for the loader, and the agent */
 #define LEFT_NS	      2000000000u
+#define ABANDONED_NS  3000000000u /* for threads that killed tools have sent away to come back */
+#define ABANDONED_NAP 50	  /* ms between two stops that look whether they have */
+#define TRIES	      5u	  /* when this tool was too slow for the thread */
 #define MEMORY_LOWEST 0x100000000u
 #define MEMORY_APART  (64u << 20) /* bytes from the next mapping, if there is room */
 
-static void nap(void)
+static void pause_us(unsigned microseconds)
 {
-	const struct timespec pause = {0, 100000};
+	const struct timespec pause = {0, microseconds * 1000};
 
 	nanosleep(&pause, NULL);
+}
+
+static void nap(void)
+{
+	pause_us(100);
 }
 
 /* The middle of the largest hole: nothing grows that far. */
@@ -110,15 +118,35 @@ static int look_at_file(struct borrow *borrow, struct calltap_diag *diag)
 	return 0;
 }
 
-/* Tools that were killed may have left their code in all the places there are. */
-static int find_slack(struct borrow *borrow)
+/*
+ * Tools that were killed may have left their code in all the places there are,
+ * and the threads that they sent away may still wait for them.
+ */
+static int find_slack(struct borrow *borrow, struct calltap_diag *diag)
 {
-	bool in_use;
-	int ret = slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs);
+	uint64_t until = now_ns() + ABANDONED_NS;
 
-	if (ret != -ENOSPC || slack_clean(borrow->pid, &in_use) <= 0)
-		return ret;
-	return slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs);
+	for (;;) {
+		bool in_use = false;
+		int ret = slack_find(&borrow->slack, borrow->alive, &borrow->space, &borrow->libs), cleaned;
+
+		if (ret != -ENOSPC)
+			return ret;
+		cleaned = slack_clean(borrow->pid, &in_use);
+		if (cleaned > 0)
+			continue;
+		if (cleaned < 0 || !in_use)
+			return calltap_diag_set(diag, -ENOSPC,
+						"process %d has no room behind its code for what brings the agent in; "
+						"start it under 'calltap record'",
+						(int)borrow->pid);
+		if (now_ns() > until)
+			return calltap_diag_set(diag, -EAGAIN,
+						"a thread of process %d is still busy for a calltap that is gone; try "
+						"again when it has come back",
+						(int)borrow->pid);
+		pause_us(ABANDONED_NAP * 1000);
+	}
 }
 
 static int prepare(struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
@@ -151,12 +179,15 @@ static int prepare(struct borrow *borrow, const struct attach_options *options, 
 	borrow->errand.errno_location = borrow->libs.errno_location;
 	borrow->errand.entry = borrow->libs.entry;
 	borrow->errand.memory = choose_memory(&borrow->space);
-	if (!borrow->errand.memory || find_slack(borrow))
+	if (!borrow->errand.memory)
 		return calltap_diag_set(
 			diag, -ENOSPC,
-			"process %d has no room behind its code for what brings the agent in; start it under "
-			"'calltap record'",
+			"process %d has no room in its address space for what brings the agent in; start "
+			"it under 'calltap record'",
 			(int)borrow->pid);
+	ret = find_slack(borrow, diag);
+	if (ret)
+		return ret;
 	ret = unwinder_open(&borrow->unwinder, borrow->pid, borrow->alive, &borrow->space);
 	return ret ? calltap_diag_set(diag, ret, "the code of process %d cannot be read", (int)borrow->pid) : 0;
 }
@@ -194,26 +225,86 @@ static int died(const struct borrow *borrow, struct calltap_diag *diag)
 	return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)borrow->pid);
 }
 
+/* Whether nobody is on the errand any more. */
+static bool has_returned(const struct borrow *borrow)
+{
+	bool in_use;
+
+	return slack_clean(borrow->pid, &in_use) >= 0 && !in_use;
+}
+
+/* A thread that has come back without a word has had no memory, or this tool was too slow for it. */
 static int await_ready(const struct borrow *borrow, struct calltap_attach *said, struct calltap_diag *diag)
 {
-	uint64_t until = now_ns() + READY_NS;
+	uint64_t until = now_ns() + READY_NS, look = borrow->sent_ns + NATIVE_WAITS_NS;
 
 	for (;;) {
 		int ret = state_of(borrow, said);
+		uint64_t now = now_ns();
 
 		if (!ret && said->state == CALLTAP_ATTACH_READY)
 			return 0;
 		if (ret == -ESRCH)
 			return died(borrow, diag);
-		if (now_ns() > until)
+		if (now > until || (ret && now > look && has_returned(borrow)))
 			break;
+		if (now > look)
+			look = now + NATIVE_WAITS_NS;
 		nap();
 	}
 	return calltap_diag_set(
-		diag, -ENOMEM,
+		diag, -ETIME,
 		"process %d could not get the 256 KiB of memory that attaching takes; raise its limit, or "
 		"try again when it runs",
 		(int)borrow->pid);
+}
+
+/* Whether the thread has been with the agent, as far as one can see. */
+static bool agent_is_there(const struct borrow *borrow)
+{
+	pid_t alive = reader(borrow);
+	struct space space;
+	struct libs libs;
+	bool there;
+
+	if (borrow->libs.entry)
+		return borrow->in_time || agent_serves(alive);
+	if (space_read(&space, alive))
+		return false;
+	there = !libs_read(&libs, alive, &space, NULL) && libs.entry;
+	libs_free(&libs);
+	space_free(&space);
+	return there;
+}
+
+/* One that ends has none before it counts as ended. */
+static bool has_memory(const struct borrow *borrow)
+{
+	struct space space;
+	bool has;
+
+	if (space_read(&space, reader(borrow)))
+		return false;
+	has = space.count != 0;
+	space_free(&space);
+	return has;
+}
+
+/* The thread waits no longer for what it is told.  One that has given up by itself is not there to be told. */
+static int let_go(const struct borrow *borrow, struct calltap_diag *diag)
+{
+	return set_state(borrow, CALLTAP_ATTACH_NONE) && !has_memory(borrow) ? died(borrow, diag) : 0;
+}
+
+/* What was mapped is gone: by the agent, since the thread has left; with the program; or the thread has given up. */
+static int gone(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
+{
+	if (said->state == CALLTAP_ATTACH_LOADED || (!borrow->library && agent_is_there(borrow)))
+		return 0;
+	if (!has_memory(borrow))
+		return died(borrow, diag);
+	return calltap_diag_set(diag, -ETIME, "process %d gave up before this calltap was ready; try again",
+				(int)borrow->pid);
 }
 
 static int copy_agent(const struct borrow *borrow, int memfd, const char *agent)
@@ -237,7 +328,7 @@ static int copy_agent(const struct borrow *borrow, int memfd, const char *agent)
 	return ret;
 }
 
-static int fill_in(const struct borrow *borrow, const struct attach_options *options, const struct calltap_attach *said,
+static int fill_in(struct borrow *borrow, const struct attach_options *options, const struct calltap_attach *said,
 		   struct calltap_diag *diag)
 {
 	struct calltap_attach told = {
@@ -257,59 +348,21 @@ static int fill_in(const struct borrow *borrow, const struct attach_options *opt
 		told.memfd = said->memfd;
 		snprintf(told.agent, sizeof(told.agent), "/proc/self/fd/%d", (int)said->memfd);
 		if (said->memfd < 0 || copy_agent(borrow, said->memfd, borrow->file)) {
-			if (set_state(borrow, CALLTAP_ATTACH_NONE))
-				return died(borrow, diag);
-			return calltap_diag_set(
-				diag, -ENOTSUP,
-				"process %d sees other files than this calltap and cannot be given %.200s in a memfd; "
-				"make it a file that it can open",
-				(int)borrow->pid, borrow->file);
+			int ret = let_go(borrow, diag);
+
+			return ret ? ret
+				   : calltap_diag_set(diag, -ENOTSUP,
+						      "process %d sees other files than this calltap and cannot be "
+						      "given %.200s in a memfd; "
+						      "make it a file that it can open",
+						      (int)borrow->pid, borrow->file);
 		}
 	}
 	if (memory_write(borrow->tid, borrow->errand.memory, &told, sizeof(told)) ||
 	    set_state(borrow, CALLTAP_ATTACH_GO))
-		return died(borrow, diag);
+		return gone(borrow, said, diag);
+	borrow->in_time = now_ns() - borrow->sent_ns < NATIVE_WAITS_NS;
 	return 0;
-}
-
-static bool agent_is_there(const struct borrow *borrow)
-{
-	struct space space;
-	struct libs libs;
-	bool there;
-
-	if (borrow->libs.entry)
-		return true;
-	if (space_read(&space, reader(borrow)))
-		return false;
-	there = !libs_read(&libs, reader(borrow), &space, NULL) && libs.entry;
-	libs_free(&libs);
-	space_free(&space);
-	return there;
-}
-
-/* One that ends has none before it counts as ended. */
-static bool has_memory(const struct borrow *borrow)
-{
-	struct space space;
-	bool has;
-
-	if (space_read(&space, reader(borrow)))
-		return false;
-	has = space.count != 0;
-	space_free(&space);
-	return has;
-}
-
-/* What was mapped is gone: by the agent, since the thread has left; with the program; or the thread has given up. */
-static int gone(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
-{
-	if (said->state == CALLTAP_ATTACH_LOADED || (!borrow->library && agent_is_there(borrow)))
-		return 0;
-	if (!has_memory(borrow))
-		return died(borrow, diag);
-	return calltap_diag_set(diag, -EAGAIN, "process %d gave up before this calltap was ready; try again",
-				(int)borrow->pid);
 }
 
 static int await_answer(const struct borrow *borrow, struct calltap_attach *said, struct calltap_diag *diag)
@@ -338,10 +391,11 @@ static int await_answer(const struct borrow *borrow, struct calltap_attach *said
 
 static int refused(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
 {
-	int ret = said->result < 0 ? said->result : -ENOEXEC;
+	int ret = let_go(borrow, diag);
 
-	if (set_state(borrow, CALLTAP_ATTACH_NONE)) /* read: it may go, and its memory */
-		return died(borrow, diag);
+	if (ret)
+		return ret;
+	ret = said->result < 0 ? said->result : -ENOEXEC;
 	if (said->state == CALLTAP_ATTACH_LOADED)
 		return calltap_diag_set(diag, ret, "the agent does not start in process %d: %s", (int)borrow->pid,
 					said->error[0] ? said->error : strerror(-ret));
@@ -359,7 +413,7 @@ static void await_left(const struct borrow *borrow)
 		nap();
 }
 
-static int converse(const struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
+static int converse(struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
 {
 	struct calltap_attach said = {0};
 	int ret = await_ready(borrow, &said, diag);
@@ -371,7 +425,7 @@ static int converse(const struct borrow *borrow, const struct attach_options *op
 	if (ret)
 		return ret;
 	if (said.state == CALLTAP_ATTACH_LOADED && borrow->library && said.result == CALLTAP_ATTACH_ALONE)
-		ret = set_state(borrow, CALLTAP_ATTACH_NONE) ? died(borrow, diag) : 0; /* read: it may go */
+		ret = let_go(borrow, diag);
 	else if (said.state == CALLTAP_ATTACH_FAILED || said.result)
 		ret = refused(borrow, &said, diag);
 	await_left(borrow);
@@ -384,12 +438,18 @@ static int inject(struct borrow *borrow, const struct attach_options *options, s
 	uint64_t began;
 	int ret = prepare(borrow, options, diag);
 
-	if (!ret)
-		ret = borrow_thread(borrow, options->patience_ms ? options->patience_ms : PATIENCE_MS, diag);
 	if (ret)
 		return ret;
-	began = now_ns();
-	ret = converse(borrow, options, diag);
+	for (unsigned tries = 1;; tries++) {
+		ret = borrow_thread(borrow, options->patience_ms ? options->patience_ms : PATIENCE_MS, diag);
+		if (ret)
+			return ret;
+		began = now_ns();
+		ret = converse(borrow, options, diag);
+		if (ret != -ETIME || tries == TRIES)
+			break;
+		borrow_end(borrow); /* the thread did not wait for this tool, and its place is to be free */
+	}
 	result->borrow_ns = now_ns() - began;
 	if (!options->leave_code)
 		borrow_end(borrow);

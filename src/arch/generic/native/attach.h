@@ -101,6 +101,7 @@ struct native_errand {
 };
 
 #define NATIVE_CODE_MAX 2048u
+#define NATIVE_WAITS_NS 450000000u /* the thread waits at least so long for what it is told */
 
 size_t native_code_size(void);
 /*

@@ -142,7 +142,7 @@ made:
 ready:
 	movl	$ATTACH_READY, %eax
 	xchgl	%eax, ATTACH_STATE(%r15)
-	movl	$ERRAND_STEPS, %r12d
+	movl	$ERRAND_NAPS, %r12d
 	movl	$ATTACH_READY, %r13d
 	call	await
 	movl	$ATTACH_NONE, %ebx
@@ -254,7 +254,7 @@ looked:
 	je	left			/* the agent unmaps it */
 1:	cmpl	$ATTACH_NONE, %r13d
 	je	unmap
-	movl	$ERRAND_STEPS_TOLD, %r12d
+	movl	$ERRAND_NAPS, %r12d
 	call	await			/* the tool reads why */
 
 	/* From the flags on only instructions that leave them alone; system calls do. */
@@ -301,13 +301,17 @@ back:
 	movq	rax(%rip), %rax
 	jmp	*pc(%rip)
 
-	/* Wait r12 steps for another state than r13.  ppoll() has no restart block, which an interrupted call may need yet. */
+	/* Wait r12 naps for another state than r13.  ppoll() has no restart block, which an interrupted call may need yet. */
 await:
 	cmpl	%r13d, ATTACH_STATE(%r15)
 	jne	1f
 	decl	%r12d
 	js	1f
-	pushq	$ERRAND_STEP_NS
+	movl	$ERRAND_NAP_NS, %eax
+	cmpl	$ERRAND_LONG_NAPS, %r12d
+	jae	2f
+	movl	$ERRAND_LONG_NAP_NS, %eax
+2:	pushq	%rax
 	pushq	$0
 	movq	%rsp, %rdx
 	xorl	%edi, %edi

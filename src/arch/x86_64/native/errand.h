@@ -5,11 +5,14 @@
 #ifndef ARCH_X86_64_NATIVE_ERRAND_H
 #define ARCH_X86_64_NATIVE_ERRAND_H
 
-#define ERRAND_MAGIC	  0x1d6b0e5c0a7ab10c /* a place that holds it is ours */
-#define ERRAND_WORDS	  272		     /* bytes */
-#define ERRAND_STEP_NS	  150000	     /* with the timer's slack: 0.2 ms */
-#define ERRAND_STEPS	  25000		     /* 5 s */
-#define ERRAND_STEPS_TOLD 5000		     /* 1 s */
+#define ERRAND_MAGIC 0x1d6b0e5c0a7ab10c /* a place that holds it is ours */
+#define ERRAND_WORDS 272		/* bytes */
+
+/* The wait for the tool is counted in naps, short ones first: on a busy machine each takes some milliseconds more. */
+#define ERRAND_NAP_NS	   150000   /* with the timer's slack: 0.2 ms */
+#define ERRAND_LONG_NAP_NS 10000000 /* of the last ERRAND_LONG_NAPS */
+#define ERRAND_LONG_NAPS   48
+#define ERRAND_NAPS	   148 /* 0.5 s */
 
 #define ATTACH_SIZE	  0x40000
 #define ATTACH_STATE	  4
