@@ -15,6 +15,7 @@
 #include "session.h"
 
 #define CHUNK (64u << 10)
+#define TRIES 5u /* of a comparison */
 
 struct verifier {
 	struct session *session;
@@ -39,9 +40,13 @@ static bool was_patched(const struct verifier *verifier, int fd)
 	return false;
 }
 
-static void compare(struct verifier *verifier, int fd, const struct map *map)
+struct compared {
+	uint64_t verified, differing; /* bytes */
+};
+
+static struct compared compare(const struct verifier *verifier, int fd, const struct map *map)
 {
-	struct record_result *result = verifier->session->result;
+	struct compared compared = {0};
 
 	for (uint64_t at = map->lo; at < map->hi; at += CHUNK) {
 		size_t size = map->hi - at < CHUNK ? map->hi - at : CHUNK;
@@ -49,23 +54,50 @@ static void compare(struct verifier *verifier, int fd, const struct map *map)
 		ssize_t had = pread(fd, verifier->file, size, (off_t)(map->offset + (at - map->lo)));
 
 		if (got < 0 || had < 0)
-			return;
+			break;
 		got = got < had ? got : had; /* the last page ends behind the file */
 		for (ssize_t i = 0; i < got; i++)
-			result->differing += verifier->there[i] != verifier->file[i];
-		result->verified += (uint64_t)got;
+			compared.differing += verifier->there[i] != verifier->file[i];
+		compared.verified += (uint64_t)got;
 	}
+	return compared;
 }
 
+static bool is_mapped(pid_t pid, const struct map *map)
+{
+	const struct map *now;
+	struct space space;
+	bool mapped = false;
+
+	if (!space_read(&space, pid)) {
+		now = space_find(&space, map->lo);
+		mapped = now && now->lo == map->lo && now->hi == map->hi && now->inode == map->inode &&
+			 now->major == map->major && now->minor == map->minor;
+	}
+	space_free(&space);
+	return mapped;
+}
+
+/* The program runs: while it is looked at, another object may be at the place of one that comes and goes. */
 static void verify_map(struct verifier *verifier, const struct map *map)
 {
 	int fd = map->bits & MAP_EXEC ? space_open(verifier->process->pid, map) : -ENOENT;
+	struct compared compared = {0};
 
 	if (fd < 0)
 		return;
-	if (was_patched(verifier, fd))
-		compare(verifier, fd, map);
+	for (unsigned i = 0; i < TRIES && was_patched(verifier, fd); i++) {
+		compared = compare(verifier, fd, map);
+		if (!compared.differing)
+			break;
+		if (!is_mapped(verifier->process->pid, map)) {
+			compared = (struct compared){0};
+			break;
+		}
+	}
 	close(fd);
+	verifier->session->result->verified += compared.verified;
+	verifier->session->result->differing += compared.differing;
 }
 
 void verify_text(struct session *session, const struct process *process)
