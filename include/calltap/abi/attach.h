@@ -42,6 +42,8 @@ struct calltap_attach {
 	char session[128];	      /* NAME:KEY (control.h) */
 	char agent[1024];	      /* path for the loader */
 	char error[512];	      /* the loader's words */
+	uint32_t naps;		      /* that the thread will wait yet, by the thread; the tool does not write it */
+	uint32_t reserved_2;
 };
 
 _Static_assert(sizeof(struct calltap_attach) <= 4096, "ABI");

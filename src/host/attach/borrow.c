@@ -198,7 +198,6 @@ static bool try_to_send(struct borrow *borrow, pid_t tid, unsigned char *bytes)
 		return false;
 	borrow->errand.blocked = signals_to_block(borrow, tid);
 	attempt.send = true;
-	borrow->sent_ns = now_ns();
 	if (tracer_run(try_thread, &attempt) || !attempt.sent)
 		return false;
 	borrow->tid = tid;

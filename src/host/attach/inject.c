@@ -24,6 +24,7 @@
 
 #define PATIENCE_MS   5000u
 #define READY_NS      5000000000u /* for the thread to map the memory */
+#define LOOK_NS	      450000000u  /* between two looks whether it has come back without that */
 #define LOCK_NS	      500000000u
 #define LOADED_NS     20000000000u /* for the loader, and the agent */
 #define LEFT_NS	      2000000000u
@@ -236,7 +237,7 @@ static bool has_returned(const struct borrow *borrow)
 /* A thread that has come back without a word has had no memory, or this tool was too slow for it. */
 static int await_ready(const struct borrow *borrow, struct calltap_attach *said, struct calltap_diag *diag)
 {
-	uint64_t until = now_ns() + READY_NS, look = borrow->sent_ns + NATIVE_WAITS_NS;
+	uint64_t until = now_ns() + READY_NS, look = now_ns() + LOOK_NS;
 
 	for (;;) {
 		int ret = state_of(borrow, said);
@@ -249,7 +250,7 @@ static int await_ready(const struct borrow *borrow, struct calltap_attach *said,
 		if (now > until || (ret && now > look && has_returned(borrow)))
 			break;
 		if (now > look)
-			look = now + NATIVE_WAITS_NS;
+			look = now + LOOK_NS;
 		nap();
 	}
 	return calltap_diag_set(
@@ -328,6 +329,29 @@ static int copy_agent(const struct borrow *borrow, int memfd, const char *agent)
 	return ret;
 }
 
+/* As good as gone: it gives up, and is waited for, or it would take what comes next for its own. */
+static int too_late(const struct borrow *borrow, struct calltap_diag *diag)
+{
+	uint64_t until = now_ns() + LEFT_NS;
+	struct calltap_attach said = {0};
+
+	while (!state_of(borrow, &said) && now_ns() < until)
+		nap();
+	return gone(borrow, &said, diag);
+}
+
+/* The thread gives up by itself: whether it has heard this can be told only while it has a while to wait yet. */
+static int say_go(struct borrow *borrow, struct calltap_diag *diag)
+{
+	uint64_t before = now_ns();
+	struct calltap_attach said = {0};
+
+	if (state_of(borrow, &said) || said.naps < NATIVE_NAPS_LEFT || set_state(borrow, CALLTAP_ATTACH_GO))
+		return too_late(borrow, diag);
+	borrow->in_time = now_ns() - before < NATIVE_WAITS_NS;
+	return 0;
+}
+
 static int fill_in(struct borrow *borrow, const struct attach_options *options, const struct calltap_attach *said,
 		   struct calltap_diag *diag)
 {
@@ -358,11 +382,9 @@ static int fill_in(struct borrow *borrow, const struct attach_options *options, 
 						      (int)borrow->pid, borrow->file);
 		}
 	}
-	if (memory_write(borrow->tid, borrow->errand.memory, &told, sizeof(told)) ||
-	    set_state(borrow, CALLTAP_ATTACH_GO))
+	if (memory_write(borrow->tid, borrow->errand.memory, &told, offsetof(struct calltap_attach, naps)))
 		return gone(borrow, said, diag);
-	borrow->in_time = now_ns() - borrow->sent_ns < NATIVE_WAITS_NS;
-	return 0;
+	return say_go(borrow, diag);
 }
 
 static int await_answer(const struct borrow *borrow, struct calltap_attach *said, struct calltap_diag *diag)
@@ -417,6 +439,8 @@ static int converse(struct borrow *borrow, const struct attach_options *options,
 {
 	struct calltap_attach said = {0};
 	int ret = await_ready(borrow, &said, diag);
+
+	borrow->in_time = false;
 
 	if (!ret)
 		ret = fill_in(borrow, options, &said, diag);

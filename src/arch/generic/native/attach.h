@@ -101,7 +101,9 @@ struct native_errand {
 };
 
 #define NATIVE_CODE_MAX 2048u
-#define NATIVE_WAITS_NS 450000000u /* the thread waits at least so long for what it is told */
+/* A thread that will take so many naps yet (struct calltap_attach) waits at least so long for what it is told. */
+#define NATIVE_NAPS_LEFT 10u
+#define NATIVE_WAITS_NS	 100000000u
 
 size_t native_code_size(void);
 /*

@@ -140,9 +140,10 @@ mapped:
 made:
 	movl	%eax, ATTACH_MEMFD(%r15)
 ready:
+	movl	$ERRAND_NAPS, %r12d
+	movl	%r12d, ATTACH_NAPS(%r15)
 	movl	$ATTACH_READY, %eax
 	xchgl	%eax, ATTACH_STATE(%r15)
-	movl	$ERRAND_NAPS, %r12d
 	movl	$ATTACH_READY, %r13d
 	call	await
 	movl	$ATTACH_NONE, %ebx
@@ -307,6 +308,7 @@ await:
 	jne	1f
 	decl	%r12d
 	js	1f
+	movl	%r12d, ATTACH_NAPS(%r15)
 	movl	$ERRAND_NAP_NS, %eax
 	cmpl	$ERRAND_LONG_NAPS, %r12d
 	jae	2f

@@ -22,6 +22,7 @@
 #define ATTACH_AGENT	  192
 #define ATTACH_ERROR	  1216
 #define ATTACH_ERROR_SIZE 512
+#define ATTACH_NAPS	  1728
 #define ATTACH_XSAVE	  4096 /* behind the structure */
 #define ATTACH_XSAVE_SIZE 0x8000
 #define ATTACH_NONE	  0
