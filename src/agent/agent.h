@@ -29,7 +29,6 @@
 #define AGENT_LEFT_MS	 10000 /* longest that the control thread waits for the thread that brought it in */
 #define AGENT_RELEASE_MS 60000 /* likewise for a RELEASE, after DETACHED */
 #define AGENT_OWN_STACK	 (64ul << 10)
-#define AGENT_DLHOOKS	 16   /* places in the loader, at most */
 #define AGENT_HANDLED	 64   /* tables of handlers, at most: the program has moved its own so often */
 #define AGENT_FAULTS	 4    /* signals that a handler's fault may be */
 #define AGENT_STATUS_MAX 4096 /* of /proc/PID/status */
@@ -47,15 +46,17 @@ struct agent_sites {
 	bool second;	  /* its sites are another plan's, too, which has their pages */
 	uint64_t near_lo; /* its object */
 	uint64_t near_hi;
+	uint64_t identity; /* of its object, which may have gone; 0 = it cannot */
 };
 
 /* A word, or a symbol, by which an object gets one of the functions that the agent stands in front of. */
 struct agent_pointer {
 	uint64_t address;
-	uint64_t old[3]; /* what it was; a word is the first one, 0 = the loader's to write */
-	uint32_t to;	 /* enum calltap_pointer_to */
-	uint16_t kind;	 /* enum calltap_pointer_kind */
-	bool led;	 /* it leads to us, as far as we know */
+	uint64_t identity; /* of its object, which may have gone; 0 = it cannot */
+	uint64_t old[3];   /* what it was; a word is the first one, 0 = the loader's to write */
+	uint32_t to;	   /* enum calltap_pointer_to */
+	uint16_t kind;	   /* enum calltap_pointer_kind */
+	bool led;	   /* it leads to us, as far as we know */
 };
 
 struct agent_mapped {
@@ -161,7 +162,7 @@ struct agent {
 	uint32_t instances_inherited; /* up to here they were those of the process that this one was forked from */
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
-	struct agent_dlhook dlhooks[AGENT_DLHOOKS];
+	struct agent_dlhook dlhooks[CALLTAP_HOOKS_MAX];
 	int exit_status;	/* of the control thread: counts when it is the process' last */
 	uint64_t objects_seen;	/* digest of the link map at the last report */
 	struct r_debug *loader; /* what it tells debuggers, NULL = nothing */
@@ -237,7 +238,7 @@ void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_app
 /* pointers.c: take a POINTERS, whose size is right.  -errno: the tool is out of its mind, or there is no memory. */
 int agent_pointers_take(const struct calltap_msg_pointers *message) __attribute__((warn_unused_result));
 /* Write those that wait; how many lead to us now. */
-uint32_t agent_pointers_write(void);
+uint32_t agent_pointers_write(const struct agent_store *maps);
 /* Give them their old values, threads being stopped; how many. */
 uint32_t agent_pointers_restore(void);
 
@@ -332,8 +333,12 @@ bool agent_threads_last(int *status) __attribute__((warn_unused_result));
 int agent_objects_send(void) __attribute__((warn_unused_result)); /* OBJECT ... OBJECTS_END */
 /* The same while the program runs on: read in a way that nobody can spoil. */
 int agent_objects_send_live(void) __attribute__((warn_unused_result));
-/* True if what is mapped is what was reported last; nobody may be at it. */
-bool agent_objects_are_reported(void) __attribute__((warn_unused_result));
+/* The objects that are mapped; the caller empties the store, which has none if they cannot be read. */
+bool agent_objects_read(struct agent_store *maps);
+/* True if these are what was reported last; nobody may be at the set of objects. */
+bool agent_objects_are_reported(struct agent_store *maps) __attribute__((warn_unused_result));
+/* Is the one with this identity, which is not 0, among them?  True if they could not be read. */
+bool agent_objects_have(const struct agent_store *maps, uint64_t identity);
 /* Is the loader at work on the set of objects? */
 bool agent_loader_is_busy(void) __attribute__((warn_unused_result));
 void agent_dlhook_install(void);

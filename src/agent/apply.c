@@ -11,12 +11,17 @@
 #include <agent/agent.h>
 #include <base/sys.h>
 
-static void write_plans(const struct patch_skips *skips, struct calltap_msg_apply_done *done)
+/* An object that has gone is told again when it comes back. */
+static void write_plans(const struct patch_skips *skips, const struct agent_store *maps,
+			struct calltap_msg_apply_done *done)
 {
 	for (uint32_t i = 0; i < agent.sites_count && !done->error; i++) {
 		struct patch_result result;
 
 		if (!agent.sites[i].waits)
+			continue;
+		agent.sites[i].waits = false;
+		if (!agent_objects_have(maps, agent.sites[i].identity))
 			continue;
 		done->error = agent_plan_write(&agent.sites[i], skips, &result);
 		done->patched += result.patched;
@@ -30,6 +35,7 @@ void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_app
 {
 	const struct patch_skips skips = {message->skips, message->count};
 	uint64_t start = arch_clock();
+	struct agent_store maps;
 
 	*done = (struct calltap_msg_apply_done){.head = {CALLTAP_MSG_APPLY_DONE, sizeof(*done)},
 						.first_failed_id = ~0u};
@@ -37,15 +43,16 @@ void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_app
 		done->error = -EAGAIN;
 		return;
 	}
-	if (agent_objects_are_reported()) {
+	if (agent_objects_are_reported(&maps)) {
 		/* The pointers first: from the first site on an unwinder may have to ask us. */
-		done->pointers = agent_pointers_write();
+		done->pointers = agent_pointers_write(&maps);
 		if (!(message->flags & CALLTAP_APPLY_LEAVE_LOADER) && !agent.dlhook_tried)
 			agent_dlhook_install();
-		write_plans(&skips, done);
+		write_plans(&skips, &maps, done);
 	} else {
 		done->error = -ESTALE;
 	}
+	agent_store_empty(&maps);
 	agent_text_release();
 	done->flags = agent.dlhook_tried && !agent.no_dlhook ? 0 : CALLTAP_OBJECTS_NO_DLHOOK;
 	done->elapsed_ticks = arch_clock() - start;

@@ -39,25 +39,33 @@ static void region_add(const struct patch_region *region)
 static bool sites_keep(const struct calltap_msg_plan *plan, const struct patch_region *region,
 		       const struct calltap_site *sites)
 {
+	struct agent_sites *kept = NULL;
+	bool known;
+
 	/* An object that is back at its old place has its old region, and the same sites. */
-	for (uint32_t i = 0; i < agent.sites_count; i++)
+	for (uint32_t i = 0; i < agent.sites_count && !kept; i++)
 		if (agent.sites[i].region.lo == region->lo)
-			return false;
-	agent.sites[agent.sites_count++] = (struct agent_sites){
+			kept = &agent.sites[i];
+	known = kept;
+	if (!known)
+		kept = &agent.sites[agent.sites_count++];
+	else if (kept->pages.room)
+		sys_munmap(kept->pages.list, kept->pages.room);
+	*kept = (struct agent_sites){
 		.plan_id = plan->plan_id,
 		.region = *region,
-		.list = sites,
+		.list = known ? kept->list : sites,
 		.count = plan->site_count,
 		.waits = plan->live == CALLTAP_PLAN_STOPPED,
 		.second = plan->live == CALLTAP_PLAN_STUBS,
 		.near_lo = plan->near_lo,
 		.near_hi = plan->near_hi,
+		.identity = plan->identity,
 	};
 	/* What the text is now, not when threads are stopped: that must not take long. */
 	if (plan->live != CALLTAP_PLAN_STUBS)
-		patch_pages_note(&agent.sites[agent.sites_count - 1].pages, &agent.poker, sites, plan->site_count,
-				 plan->live == CALLTAP_PLAN_FRESH);
-	return true;
+		patch_pages_note(&kept->pages, &agent.poker, sites, plan->site_count, plan->live == CALLTAP_PLAN_FRESH);
+	return !known;
 }
 
 /* *kept: the list belongs to agent.sites now. */
@@ -75,7 +83,7 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 	region_add(&result->region);
 	*kept = sites_keep(plan, &result->region, sites);
 	if (plan->live != CALLTAP_PLAN_FRESH)
-		return *kept ? 0 : -EEXIST;
+		return 0;
 	return patch_sites_apply(result, &agent.poker, sites, plan->site_count, NULL);
 }
 
@@ -182,7 +190,6 @@ int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, 
 	struct looked looked = {0};
 
 	*result = (struct patch_result){.region = kept->region};
-	kept->waits = false;
 	/* The object may have gone since the plan came: a look at what is not there would be the program's end. */
 	for (uint32_t i = 0; i < kept->count; i++)
 		if (!site_is_sane(&plan, &kept->list[i], &looked)) {

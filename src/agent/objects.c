@@ -23,10 +23,42 @@
 
 #define DIGEST_NONE 14695981039346656037u
 
-static uint64_t digest_with(uint64_t digest, uint64_t base, uint64_t dynamic)
+/* An object of the link map.  Others come to its place, even with their dynamic sections at the same address. */
+struct object {
+	uint64_t base, dynamic;
+	uint64_t name; /* address */
+	uint64_t identity;
+};
+
+static uint64_t digest_with(uint64_t digest, uint64_t word)
 {
-	digest = (digest ^ base) * 1099511628211u;
-	return (digest ^ dynamic) * 1099511628211u;
+	return (digest ^ word) * 1099511628211u;
+}
+
+/* All that is reported of an object. */
+static uint64_t identity_of(uint64_t base, uint64_t dynamic, const char *name)
+{
+	uint64_t identity = digest_with(digest_with(DIGEST_NONE, base), dynamic);
+
+	for (size_t i = 0; i < PATH_BYTES - 1 && name[i]; i++)
+		identity = digest_with(identity, (unsigned char)name[i]);
+	return identity + !identity;
+}
+
+static struct object object_of(const struct link_map *map, const char *name)
+{
+	return (struct object){
+		.base = map->l_addr,
+		.dynamic = (uint64_t)map->l_ld,
+		.name = (uint64_t)map->l_name,
+		.identity = identity_of(map->l_addr, (uint64_t)map->l_ld, name),
+	};
+}
+
+/* Where nobody can change the list. */
+static struct object object_here(const struct link_map *map)
+{
+	return object_of(map, map->l_name ? map->l_name : "");
 }
 
 static uint64_t objects_digest(void)
@@ -35,7 +67,7 @@ static uint64_t objects_digest(void)
 	uint32_t n = 0;
 
 	for (struct link_map *map = agent.loader->r_map; map && n++ < OBJECTS_MAX; map = map->l_next)
-		digest = digest_with(digest, map->l_addr, (uint64_t)map->l_ld);
+		digest = digest_with(digest, object_here(map).identity);
 	return digest;
 }
 
@@ -58,7 +90,7 @@ static void copy_name(char *to, uint64_t from)
 	}
 }
 
-static int send_object(const struct link_map *map)
+static int send_object(const struct object *object)
 {
 	union {
 		struct calltap_msg_object message;
@@ -66,23 +98,59 @@ static int send_object(const struct link_map *map)
 	} out;
 
 	if (agent.attached)
-		copy_name(out.message.path, (uint64_t)map->l_name);
+		copy_name(out.message.path, object->name);
 	else
-		base_copy_text(out.message.path, PATH_BYTES, map->l_name ? map->l_name : "");
+		base_copy_text(out.message.path, PATH_BYTES, object->name ? (const char *)object->name : "");
 	out.message.head.type = CALLTAP_MSG_OBJECT;
 	out.message.head.size = (uint32_t)(sizeof(out.message) + base_strlen(out.message.path) + 1);
-	out.message.base = map->l_addr;
-	out.message.dynamic = (uint64_t)map->l_ld;
+	out.message.base = object->base;
+	out.message.dynamic = object->dynamic;
+	out.message.identity = identity_of(object->base, object->dynamic, out.message.path);
+	/* The name is another one's by now: APPLY is to find that the report is not of what is mapped. */
+	if (out.message.identity != object->identity)
+		agent.objects_seen = 0;
 	return agent_send(&out, out.message.head.size);
+}
+
+/* The loader's code; false: it does not say. */
+static bool loader_text(uint64_t *lo, uint64_t *hi)
+{
+	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)agent.loader->r_ldbase;
+	const ElfW(Phdr) * segment;
+
+	if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_phentsize != sizeof(*segment))
+		return false;
+	segment = (const ElfW(Phdr) *)(agent.loader->r_ldbase + header->e_phoff);
+	for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
+		*lo = agent.loader->r_ldbase + segment->p_vaddr;
+		*hi = *lo + segment->p_filesz;
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_X &&
+		    agent.loader->r_brk - *lo < segment->p_filesz)
+			return true;
+	}
+	return false;
+}
+
+/* Where the loader tells debuggers of a change; none if it does not say where its code is. */
+static unsigned find_hooks(uint64_t places[CALLTAP_HOOKS_MAX])
+{
+	uint64_t lo, hi;
+
+	if (!agent.loader || !agent.loader->r_brk || !loader_text(&lo, &hi))
+		return 0;
+	return arch_hook_places(places, CALLTAP_HOOKS_MAX, agent.loader->r_brk, lo, hi);
 }
 
 static int send_end(void)
 {
-	const struct calltap_msg_objects_end end = {
+	struct calltap_msg_objects_end end = {
 		.head = {CALLTAP_MSG_OBJECTS_END, sizeof(end)},
 		.flags = agent.no_dlhook ? CALLTAP_OBJECTS_NO_DLHOOK : 0,
+		.hook_bytes = ARCH_HOOK_BYTES,
 	};
 
+	if (agent.attached && !agent.dlhook_tried)
+		find_hooks(end.hooks);
 	return agent_send(&end, sizeof(end));
 }
 
@@ -92,8 +160,11 @@ int agent_objects_send(void)
 	int ret = 0;
 
 	if (agent.loader)
-		for (struct link_map *map = agent.loader->r_map; map && !ret && n++ < OBJECTS_MAX; map = map->l_next)
-			ret = send_object(map);
+		for (struct link_map *map = agent.loader->r_map; map && !ret && n++ < OBJECTS_MAX; map = map->l_next) {
+			const struct object object = object_here(map);
+
+			ret = send_object(&object);
+		}
 	return ret ? ret : send_end();
 }
 
@@ -109,14 +180,21 @@ bool agent_loader_is_busy(void)
 static bool read_maps(struct agent_store *maps, uint64_t *digest)
 {
 	uint64_t at = (uint64_t)__atomic_load_n(&agent.loader->r_map, __ATOMIC_ACQUIRE);
+	char name[PATH_BYTES];
 	struct link_map map;
 	uint32_t n = 0;
 
 	*digest = DIGEST_NONE;
 	for (; at && n++ < OBJECTS_MAX; at = (uint64_t)map.l_next) {
-		if (!sys_copy_in(&map, at, sizeof(map)) || (maps && agent_store_add(maps, &map, 1)))
+		struct object object;
+
+		if (!sys_copy_in(&map, at, sizeof(map)))
 			return false;
-		*digest = digest_with(*digest, map.l_addr, (uint64_t)map.l_ld);
+		copy_name(name, (uint64_t)map.l_name);
+		object = object_of(&map, name);
+		if (maps && agent_store_add(maps, &object, 1))
+			return false;
+		*digest = digest_with(*digest, object.identity);
 	}
 	return !at;
 }
@@ -133,7 +211,7 @@ static bool read_settled(struct agent_store *maps, uint64_t *digest)
 
 int agent_objects_send_live(void)
 {
-	struct agent_store maps = {.size = sizeof(struct link_map)};
+	struct agent_store maps = {.size = sizeof(struct object)};
 	const struct sys_timespec step = {0, LIVE_STEP_NS};
 	bool settled = false;
 	uint64_t digest = 0;
@@ -149,16 +227,42 @@ int agent_objects_send_live(void)
 	else
 		agent.objects_seen = digest;
 	for (size_t i = 0; i < maps.count && !ret; i++)
-		ret = send_object(&((struct link_map *)maps.list)[i]);
+		ret = send_object(&((struct object *)maps.list)[i]);
 	agent_store_empty(&maps);
 	return ret ? ret : send_end();
 }
 
-bool agent_objects_are_reported(void)
+static bool read_all(struct agent_store *maps, uint64_t *digest)
+{
+	*maps = (struct agent_store){.size = sizeof(struct object)};
+	if (agent.loader && read_maps(maps, digest))
+		return true;
+	maps->count = 0;
+	return false;
+}
+
+bool agent_objects_read(struct agent_store *maps)
 {
 	uint64_t digest;
 
-	return read_maps(NULL, &digest) && digest == agent.objects_seen;
+	return read_all(maps, &digest);
+}
+
+bool agent_objects_are_reported(struct agent_store *maps)
+{
+	uint64_t digest;
+
+	return read_all(maps, &digest) && digest == agent.objects_seen;
+}
+
+bool agent_objects_have(const struct agent_store *maps, uint64_t identity)
+{
+	const struct object *list = maps->list;
+
+	for (size_t i = 0; i < maps->count; i++)
+		if (list[i].identity == identity)
+			return true;
+	return !maps->count || !identity;
 }
 
 /* Objects that dlmopen() brought in stay untraced: unwinders in there could not ask us about stubs. */
@@ -200,25 +304,6 @@ static void agent_debug_state(void)
 	probe_calls_end(&signals);
 }
 
-/* The loader's code; false: it does not say. */
-static bool loader_text(uint64_t *lo, uint64_t *hi)
-{
-	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)agent.loader->r_ldbase;
-	const ElfW(Phdr) * segment;
-
-	if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_phentsize != sizeof(*segment))
-		return false;
-	segment = (const ElfW(Phdr) *)(agent.loader->r_ldbase + header->e_phoff);
-	for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
-		*lo = agent.loader->r_ldbase + segment->p_vaddr;
-		*hi = *lo + segment->p_filesz;
-		if (segment->p_type == PT_LOAD && segment->p_flags & PF_X &&
-		    agent.loader->r_brk - *lo < segment->p_filesz)
-			return true;
-	}
-	return false;
-}
-
 static bool is_in_reach(uint64_t place)
 {
 	return place - (uint64_t)agent_debug_state + ARCH_HOOK_REACH < 2 * ARCH_HOOK_REACH;
@@ -235,7 +320,7 @@ static int hook(uint64_t place)
 	for (uint32_t i = 0; i < agent.dlhook_count; i++)
 		if (agent.dlhooks[i].at == place)
 			return 0;
-	if (agent.dlhook_count == AGENT_DLHOOKS)
+	if (agent.dlhook_count == CALLTAP_HOOKS_MAX)
 		return -ENOSPC;
 	made->at = place;
 	memcpy(made->old, (const void *)place, sizeof(made->old));
@@ -247,19 +332,18 @@ static int hook(uint64_t place)
 
 void agent_dlhook_install(void)
 {
-	uint64_t places[AGENT_DLHOOKS], lo, hi;
-	unsigned count;
+	uint64_t places[CALLTAP_HOOKS_MAX];
+	unsigned count = find_hooks(places);
 
 	agent.dlhook_tried = 1;
 	agent.no_dlhook = 1;
-	if (!agent.loader || !agent.loader->r_brk || !loader_text(&lo, &hi))
+	if (!count)
 		return;
 	agent.objects_seen = objects_digest();
-	count = arch_hook_places(places, AGENT_DLHOOKS, agent.loader->r_brk, lo, hi);
 	for (unsigned i = 0; i < count; i++)
 		if (!is_in_reach(places[i]) || hook(places[i]))
 			return; /* a change may be missed, or be heard of late */
-	agent.no_dlhook = !count;
+	agent.no_dlhook = 0;
 }
 
 void agent_dlhook_remove(void)

@@ -110,12 +110,18 @@ static struct agent_pointer *find(uint64_t address)
 	return NULL;
 }
 
-static int take(const struct calltap_pointer *asked, uint64_t base, bool fresh)
+static int take(const struct calltap_pointer *asked, const struct calltap_msg_pointers *message)
 {
-	struct agent_pointer made = {.address = asked->address, .to = asked->to, .kind = (uint16_t)asked->kind};
+	bool fresh = message->flags & CALLTAP_POINTERS_FRESH;
+	struct agent_pointer made = {
+		.address = asked->address,
+		.identity = message->identity,
+		.to = asked->to,
+		.kind = (uint16_t)asked->kind,
+	};
 	struct agent_pointer *known = find(asked->address);
 
-	if (known && known->led && !fresh)
+	if (known && known->led && known->identity == made.identity && !fresh)
 		return 0;
 	/* musl's loader tells us of an object when it has bound it, and not before. */
 	if (agent.musl && made.kind == CALLTAP_POINTER_SYMBOL)
@@ -123,7 +129,7 @@ static int take(const struct calltap_pointer *asked, uint64_t base, bool fresh)
 	if (agent.musl && fresh)
 		made.led = write_word(&made);
 	else if (made.kind == CALLTAP_POINTER_SYMBOL)
-		made.led = write_symbol(&made, base);
+		made.led = write_symbol(&made, message->base);
 	else
 		made.led = fresh; /* by the loader, which finds our symbol */
 	if (known) {
@@ -140,17 +146,18 @@ int agent_pointers_take(const struct calltap_msg_pointers *message)
 
 	for (uint32_t i = 0; i < message->count && !ret; i++)
 		if (is_sane(&message->pointers[i], message->flags))
-			ret = take(&message->pointers[i], message->base, message->flags & CALLTAP_POINTERS_FRESH);
+			ret = take(&message->pointers[i], message);
 	return ret;
 }
 
-uint32_t agent_pointers_write(void)
+uint32_t agent_pointers_write(const struct agent_store *maps)
 {
 	struct agent_pointer *list = agent.pointers.list;
 	uint32_t led = 0;
 
 	for (size_t i = 0; i < agent.pointers.count; i++) {
-		if (!list[i].led)
+		/* Where an object has gone, somebody else's memory may be now. */
+		if (!list[i].led && agent_objects_have(maps, list[i].identity))
 			list[i].led = write_word(&list[i]);
 		led += list[i].led;
 	}

@@ -92,15 +92,20 @@ void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap
 	/* On and off need no refetch: a core that still runs the old byte is a moment late, no more. */
 }
 
-static void restore(const struct agent_sites *kept, bool taken, struct calltap_msg_detached *done)
+/*
+ * What is at the place of an object that has gone is another one's.  The sites
+ * are looked at all the same, in case the list of objects was changed meanwhile.
+ */
+static void restore(const struct agent_sites *kept, const struct agent_store *maps, bool taken,
+		    struct calltap_msg_detached *done)
 {
 	struct patch_restored restored = {.left = kept->count};
 
 	if (taken)
 		patch_sites_restore(&restored, &agent.poker, &kept->region, kept->list, kept->count,
 				    kept->second ? NULL : &kept->pages);
-	if (kept->second)
-		return; /* counted as the first plan's */
+	if (kept->second || !agent_objects_have(maps, kept->identity))
+		return; /* counted as the first plan's, or nobody's */
 	done->restored += restored.restored;
 	done->left += restored.left;
 }
@@ -108,13 +113,16 @@ static void restore(const struct agent_sites *kept, bool taken, struct calltap_m
 void agent_sites_restore(struct calltap_msg_detached *done)
 {
 	bool taken = agent_text_take();
+	struct agent_store maps;
 
+	agent_objects_read(&maps);
 	*done = (struct calltap_msg_detached){.head = {CALLTAP_MSG_DETACHED, sizeof(*done)}};
 	/* Those that lead to another plan's stubs first: then all are as the first plan's, which has their pages. */
 	for (unsigned second = 2; second-- > 0;)
 		for (uint32_t i = 0; i < agent.sites_count; i++)
 			if (agent.sites[i].second == (second == 1) && !agent.sites[i].waits)
-				restore(&agent.sites[i], taken, done);
+				restore(&agent.sites[i], &maps, taken, done);
+	agent_store_empty(&maps);
 	for (uint32_t i = 0; i < agent.sites_count; i++) {
 		const struct agent_sites *kept = &agent.sites[i];
 

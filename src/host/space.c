@@ -3,10 +3,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -264,4 +266,26 @@ int space_open(pid_t alive, const struct map *map)
 	if (nameless >= 0)
 		return nameless;
 	return inside == -ESTALE ? inside : outside;
+}
+
+bool space_is_named(pid_t alive, const char *name, int fd)
+{
+	const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	struct stat named, open_one;
+	bool same = true;
+	char root[32];
+	int root_fd, named_fd;
+
+	if (name[0] != '/')
+		return true;
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)alive);
+	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	named_fd = root_fd < 0 ? -1 : (int)syscall(SYS_openat2, root_fd, name, &how, sizeof(how));
+	if (named_fd >= 0 && !fstat(named_fd, &named) && !fstat(fd, &open_one))
+		same = named.st_ino == open_one.st_ino && named.st_dev == open_one.st_dev;
+	if (named_fd >= 0)
+		close(named_fd);
+	if (root_fd >= 0)
+		close(root_fd);
+	return same;
 }

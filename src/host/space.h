@@ -55,5 +55,11 @@ bool space_cut_deleted(char *path);
  * -ENOENT.
  */
 int space_open(pid_t alive, const struct map *map) __attribute__((warn_unused_result));
+/*
+ * Does this name, as the target has it, lead to that open file?  True also
+ * where it cannot be told: the name is relative or gone, or the kernel (before
+ * 5.6) does not follow names in another root.
+ */
+bool space_is_named(pid_t alive, const char *name, int fd);
 
 #endif

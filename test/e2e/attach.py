@@ -3,6 +3,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from steering import Program, Tool, clean, left_alone, listing, look, mappings, 
 
 TRIES = 60
 LATEST = 0.06  # seconds from the tool's start to the end of the process
+COMINGS = 20  # attaches
 STOPS, STOP = 8, 0.7  # of the tool; seconds, longer than a borrowed thread waits for it
 ENDED = r"calltap: (process {0} has ended|there is no process {0}; .*|process {0} \(.*\) has ended and only waits for its parent)\n"
 WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time
@@ -690,6 +692,35 @@ def just_begun(case):
         stop(program.process)
 
 
+class Comings(Program):
+    """test/prog/comings.c, with two libraries of each of two sizes."""
+
+    def __init__(self, case, threads):  # pylint: disable=super-init-not-called
+        paths = [os.path.join(case.folder, f"lib{number}.so") for number in range(4)]
+        for number, path in enumerate(paths):
+            flags = ["-falign-functions=256"] if number % 2 else []
+            shutil.copy(case.program("library.c", variant="-wide" if flags else "", flags=flags), path)
+        self.start(case, [case.program("comings.c"), str(threads), *paths])
+
+
+def beside_comings(case):
+    """Libraries come and go at every attach: they are followed, and nothing is said that is not so."""
+    case.need_native("attaching")
+    with Comings(case, 3) as program:
+        before = look(program)
+        for number in range(COMINGS):
+            done = attach_for(case, program, 0.02 * (1 + number % 3))
+            expect(not done.status and not done.stderr, f"attach {number}: status {done.status}: {done.stderr!r}")
+            expect("library_answer" in case.trace().called(), f"attach {number} has {case.trace().called()}")
+        until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
+        os.kill(program.pid, signal.SIGSTOP)
+        until("the program to stand", lambda: re.search(r"State:\s+T", look_at(program.pid, "status")))
+        different = live.differing(program.pid)
+        expect(not different, f"text differs from its file: {list(different.items())[:5]}")
+        os.kill(program.pid, signal.SIGCONT)
+        program.end()
+
+
 def ends_meanwhile(case):
     """Whenever the process ends during an attach: it was traced until then, or its end is the reason that is told."""
     case.need_native("attaching")
@@ -725,6 +756,7 @@ SINGLE = {
     "attach-tool-killed-memory": tool_killed_memory,
     "attach-tool-killed-forbidden": tool_killed_forbidden,
     "attach-tool-killed-early": tool_killed_at_any_time,
+    "attach-comings": beside_comings,
     "attach-tool-stopped": tool_stopped_at_any_time,
     "attach-many-times": many_times(100),
     "attach-open-frames": open_frames,

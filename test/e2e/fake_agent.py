@@ -144,7 +144,7 @@ def lies(chance):
         connection, _ = greeted()
         for _ in range(40):
             wire.send(connection, wire.object_(chance.getrandbits(47), at, b"/nowhere\0"))
-        wire.send(connection, wire.message(wire.OBJECTS_END, b"\xff" * 8))
+        wire.send(connection, wire.message(wire.OBJECTS_END, b"\xff" * 136))
         data, descriptors = wire.receive(connection)
         while wire.kind_of(data) == wire.PLAN:
             plans += 1
@@ -172,7 +172,7 @@ def descriptors(_):
     if wire.kind_of(data) != wire.SETUP:
         fail("a HELLO with descriptors is refused")
     for _ in range(200):
-        wire.send(connection, wire.message(wire.OBJECTS_END, b"\0" * 8), [0, 1, 2] * 20)
+        wire.send(connection, wire.message(wire.OBJECTS_END, b"\0" * 136), [0, 1, 2] * 20)
         wire.receive(connection)
 
 
@@ -215,7 +215,7 @@ def deaf(_):
     """Asks and asks, and reads nothing."""
     connection, _ = greeted()
     for _ in range(3000):
-        if not wire.send(connection, wire.message(wire.OBJECTS_END, b"\0" * 8)):
+        if not wire.send(connection, wire.message(wire.OBJECTS_END, b"\0" * 136)):
             return
     fail("three thousand questions without reading an answer")
 

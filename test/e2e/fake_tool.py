@@ -64,7 +64,7 @@ class Tool:
         data, _ = wire.receive(self.connection)
         while wire.kind_of(data) == wire.OBJECT:
             base, dynamic = struct.unpack_from("<QQ", data, 8)
-            self.objects.append((base, dynamic, data[24:].split(b"\0")[0].decode()))
+            self.objects.append((base, dynamic, data[32:].split(b"\0")[0].decode()))
             data, _ = wire.receive(self.connection)
         expect(wire.kind_of(data) == wire.OBJECTS_END, f"the agent's report ends with {data!r}")
 

@@ -90,11 +90,11 @@ def clock_told(ticks, ns):
 
 
 def object_at(base, dynamic, path=b""):
-    return message(OBJECT, struct.pack("<QQ", base, dynamic) + path + b"\0")
+    return message(OBJECT, struct.pack("<QQQ", base, dynamic, 1) + path + b"\0")
 
 
 def objects_end(flags=0):
-    return message(OBJECTS_END, struct.pack("<II", flags, 0))
+    return message(OBJECTS_END, struct.pack("<II", flags, 5) + bytes(8 * 16))
 
 
 def plan_done(plan, error=0):
@@ -263,7 +263,7 @@ def switch_sites(ident, on, *places):
 
 
 def plan(ident, sites, region=0, **more):
-    body = struct.pack("<QQQQQII", ident, TEXT, TEXT + 0x10000, 3900, region, len(sites), 0)
+    body = struct.pack("<6QII", ident, TEXT, TEXT + 0x10000, 3900, region, 0, len(sites), 0)
     return packet(message(PLAN, body), (1, 0, b"".join(sites), b""), **more)
 
 
@@ -289,7 +289,7 @@ def agent():
     write("agent", "clock", clock + clock + begin + clock + go + packet(message(CLOCK, bytes(8))))
     write("agent", "half-message", begin + packet(message(PLAN)[:6]))
     write("agent", "long-message", begin + packet(message(GO, bytes(900))))
-    write("agent", "plan-without-memory", begin + packet(message(PLAN, bytes(48))))
+    write("agent", "plan-without-memory", begin + packet(message(PLAN, bytes(56))))
     write("agent", "too-many-descriptors", begin + packet(message(GO), BOARD, BOARD, BOARD))
     write("agent", "short-memory", setup(arena())[:-6 - len(arena()[2]) - len(arena()[3])] + struct.pack("<BBHH", 1, 0, 0, 0) + go)
     write("agent", "unsealed-memory", setup((arena()[0] | UNSEALED, *arena()[1:])) + go)

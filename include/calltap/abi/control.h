@@ -54,7 +54,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 7u
+#define CALLTAP_ABI_VERSION 8u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -135,17 +135,21 @@ struct calltap_msg_clock_told {
 /* An object of the link map; path is the loader's name, "" for the executable. */
 struct calltap_msg_object {
 	struct calltap_msg head;
-	uint64_t base;	  /* load bias (l_addr) */
-	uint64_t dynamic; /* address of its dynamic section (l_ld) */
-	char path[];	  /* NUL-terminated; size is in head */
+	uint64_t base;	   /* load bias (l_addr) */
+	uint64_t dynamic;  /* address of its dynamic section (l_ld) */
+	uint64_t identity; /* differs from that of another object that lay there; not 0 */
+	char path[];	   /* NUL-terminated; size is in head */
 };
 
 #define CALLTAP_OBJECTS_NO_DLHOOK 1u /* dlopen cannot be followed in this process */
 
+#define CALLTAP_HOOKS_MAX 16u
+
 struct calltap_msg_objects_end {
 	struct calltap_msg head;
-	uint32_t flags; /* CALLTAP_OBJECTS_* */
-	uint32_t reserved;
+	uint32_t flags;			   /* CALLTAP_OBJECTS_* */
+	uint32_t hook_bytes;		   /* that APPLY writes at each of these places in the loader */
+	uint64_t hooks[CALLTAP_HOOKS_MAX]; /* 0 = no more */
 };
 
 #define CALLTAP_SETUP_KEEP  1u /* a tool that is gone without DETACH leaves it recording: overwrite mode alone */
@@ -239,6 +243,7 @@ struct calltap_msg_plan {
 	uint64_t near_hi;
 	uint64_t stub_bytes; /* size of the stub region, bytes */
 	uint64_t region;     /* 0: make the region; else one made earlier, reused */
+	uint64_t identity;   /* of its object: the sites are there as long as that is; 0: always */
 	uint32_t site_count;
 	uint32_t live; /* enum calltap_plan_live */
 };
@@ -357,11 +362,12 @@ struct calltap_msg_pointers {
 	uint32_t count;
 	uint32_t flags;			   /* CALLTAP_POINTERS_* */
 	uint64_t base;			   /* CALLTAP_POINTERS_FRESH: the object's load bias */
+	uint64_t identity;		   /* of the object: they are there as long as that is; 0: always */
 	struct calltap_pointer pointers[]; /* size is in head */
 };
 
 #define CALLTAP_SKIPS_MAX	   512u /* in one message */
-#define CALLTAP_APPLY_LEAVE_LOADER 1u	/* a thread is in the loader's code: no jump is written there */
+#define CALLTAP_APPLY_LEAVE_LOADER 1u	/* a thread is within one of the hooks: none is written */
 
 /* Write the pointers and the sites of all plans that wait for it, but those that a thread is within. */
 struct calltap_msg_apply {
@@ -471,12 +477,12 @@ struct calltap_msg_fault {
 
 _Static_assert(sizeof(struct calltap_msg_hello) == 80, "ABI");
 _Static_assert(sizeof(struct calltap_msg_clock_told) == 24, "ABI");
-_Static_assert(sizeof(struct calltap_msg_objects_end) == 16, "ABI");
+_Static_assert(sizeof(struct calltap_msg_objects_end) == 16 + 8 * CALLTAP_HOOKS_MAX, "ABI");
 _Static_assert(sizeof(struct calltap_msg_setup) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_msg_arena) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_instance) == 40, "ABI");
 _Static_assert(sizeof(struct calltap_msg_instance_done) == 16, "ABI");
-_Static_assert(sizeof(struct calltap_msg_plan) == 56, "ABI");
+_Static_assert(sizeof(struct calltap_msg_plan) == 64, "ABI");
 _Static_assert(sizeof(struct calltap_site) == 40, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan_done) == 48, "ABI");
 _Static_assert(sizeof(struct calltap_msg_switch) + CALLTAP_SWITCH_MAX * 4 <= CALLTAP_MSG_MAX, "ABI");

@@ -147,9 +147,10 @@ static int add_pointer(const struct process *process, union pointers *out, uint6
 	return out->message.count == CALLTAP_POINTERS_MAX ? send_pointers(process, out) : 0;
 }
 
-int attached_pointers(const struct process *process, int fd, uint64_t base)
+int attached_pointers(const struct process *process, int fd, const struct calltap_msg_object *object)
 {
-	union pointers out = {.message.base = base};
+	union pointers out = {.message.base = object->base, .message.identity = object->identity};
+	uint64_t base = object->base;
 	bool fresh = !attached_is_open(process);
 	struct import_pointer *found;
 	size_t count;

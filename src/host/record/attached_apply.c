@@ -13,7 +13,6 @@
 #define TRAMP_BYTES  5
 #define LOADER_TRIES (2 * ATTACHED_TRIES)
 #define STALE_MAX    100 /* a program that loads and unloads objects all the time is left alone in the end */
-#define LOADERS	     4
 
 /* What lies within sites, behind their first byte; of each the skip that stands for it is lo - 1. */
 struct insides {
@@ -25,9 +24,9 @@ struct insides {
 struct look {
 	const struct insides *insides;
 	struct attach_ahead *ahead;
-	struct attach_range loaders[LOADERS];
-	size_t loader_count;
-	bool in_loader;
+	struct attach_range hooks[CALLTAP_HOOKS_MAX];
+	size_t hook_count;
+	bool in_hook;
 	uint64_t skips[CALLTAP_SKIPS_MAX];
 	uint32_t skip_count;
 	bool too_many;
@@ -71,6 +70,16 @@ static int find_insides(const struct process *process, struct insides *insides)
 	return 0;
 }
 
+/* A thread that is to run the first byte of a hook may run the jump instead. */
+static void find_hooks(const struct process *process, struct look *look)
+{
+	uint64_t bytes = process->told.hook_bytes;
+
+	for (size_t i = 0; i < CALLTAP_HOOKS_MAX && process->told.hooks[i] && bytes > 1; i++)
+		look->hooks[look->hook_count++] =
+			(struct attach_range){process->told.hooks[i] + 1, process->told.hooks[i] + bytes};
+}
+
 static int add_skip(struct look *look, size_t range)
 {
 	uint64_t skip = look->insides->ranges[range].lo - 1;
@@ -96,9 +105,8 @@ static void look_at_contexts(struct attach_stop *stop, struct look *look)
 	const struct attach_context *contexts = attach_contexts(stop, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < look->loader_count; k++)
-			look->in_loader |=
-				contexts[i].pc - look->loaders[k].lo < look->loaders[k].hi - look->loaders[k].lo;
+		for (size_t k = 0; k < look->hook_count; k++)
+			look->in_hook |= contexts[i].pc - look->hooks[k].lo < look->hooks[k].hi - look->hooks[k].lo;
 		inside = contexts[i].thread
 				 ? SIZE_MAX
 				 : attach_range_find(look->insides->ranges, look->insides->count, contexts[i].pc);
@@ -113,7 +121,7 @@ static int look_at(struct attach_stop *stop, struct look *look)
 
 	look->skip_count = 0;
 	look->too_many = false;
-	look->in_loader = false;
+	look->in_hook = false;
 	ret = attach_scan(stop, look->insides->ranges, look->insides->count, visit, look);
 	look_at_contexts(stop, look);
 	return ret < 0 ? ret : 0;
@@ -121,7 +129,7 @@ static int look_at(struct attach_stop *stop, struct look *look)
 
 static bool is_clear(const struct look *look)
 {
-	return !look->skip_count && !look->in_loader;
+	return !look->skip_count && !look->in_hook;
 }
 
 static int ask_apply(struct session *session, const struct process *process, const struct look *look,
@@ -135,7 +143,7 @@ static int ask_apply(struct session *session, const struct process *process, con
 
 	out.message = (struct calltap_msg_apply){
 		.head = {CALLTAP_MSG_APPLY, (uint32_t)size},
-		.flags = look->in_loader ? CALLTAP_APPLY_LEAVE_LOADER : 0,
+		.flags = look->in_hook ? CALLTAP_APPLY_LEAVE_LOADER : 0,
 		.count = look->skip_count,
 	};
 	memcpy(out.message.skips, look->skips, look->skip_count * sizeof(out.message.skips[0]));
@@ -213,8 +221,11 @@ int attached_apply(struct session *session, struct process *process)
 	struct insides insides = {0};
 	struct look look = {.insides = &insides};
 	struct calltap_msg_apply_done done = {.error = -EAGAIN};
-	int ret = find_insides(process, &insides);
+	int ret;
 
+	if (process->moved && process->stale++ < STALE_MAX)
+		return ask_again(process);
+	ret = find_insides(process, &insides);
 	process->given_up_before = session->result->stops_given_up;
 	/* So that each thread has a ring when its first call comes. */
 	if (!ret)
@@ -222,7 +233,7 @@ int attached_apply(struct session *session, struct process *process)
 	if (attach_ahead_read(&look.ahead, process->pid,
 			      ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS))
 		look.ahead = NULL; /* then the stop takes longer */
-	look.loader_count = (size_t)attached_text_of(process->pid, "/ld-", look.loaders, LOADERS);
+	find_hooks(process, &look);
 	/* The later ones take what there is, but for a loader that is in the middle of something. */
 	for (int i = 1; !ret && done.error == -EAGAIN && i <= LOADER_TRIES; i++) {
 		if (i > 1)

@@ -18,6 +18,7 @@
 #include "instances.h"
 #include "session.h"
 
+/* Where the program runs on, another object may have come to the place of one that it has told. */
 static int image_at(struct session *session, struct process *process, const struct space *space,
 		    const struct calltap_msg_object *object, struct image **image)
 {
@@ -25,6 +26,7 @@ static int image_at(struct session *session, struct process *process, const stru
 	int fd, ret;
 
 	*image = NULL;
+	process->moved |= !map;
 	if (!map)
 		return 0;
 	fd = space_open(process->pid, map);
@@ -34,16 +36,21 @@ static int image_at(struct session *session, struct process *process, const stru
 		unread_note(session, process->pid, space, map, fd);
 		return 0; /* the vdso; replaced or out of sight: left alone */
 	}
+	if (!(map->bits & MAP_DELETED) && !space_is_named(process->pid, object->path, fd)) {
+		process->moved = true;
+		close(fd);
+		return 0;
+	}
 	ret = images_get(image, &session->images, fd, map->path, true);
 	if (!ret && process->attached)
-		ret = attached_pointers(process, fd, object->base);
+		ret = attached_pointers(process, fd, object);
 	close(fd);
 	return ret;
 }
 
 static bool lies_at(const struct target_map *map, const struct calltap_msg_object *object)
 {
-	return map->base == object->base && map->dynamic == object->dynamic;
+	return map->base == object->base && map->dynamic == object->dynamic && map->identity == object->identity;
 }
 
 /* What is mapped there now; with image, that file's map with the stubs in use, which may be gone since. */
@@ -144,6 +151,7 @@ int plan_send(struct session *session, struct process *process, struct target_ma
 		.plan_id = (uint64_t)(map - process->maps),
 		.stub_bytes = map->image->variants[map->variant].stub_bytes,
 		.region = map->region,
+		.identity = map->identity,
 		.site_count = map->image->site_count,
 		.live = live,
 	};
@@ -170,14 +178,15 @@ static struct target_map *add_map(struct process *process, const struct calltap_
 		return NULL;
 	process->maps = maps;
 	maps += process->map_count++;
-	*maps = (struct target_map){.base = object->base, .dynamic = object->dynamic};
+	*maps = (struct target_map){.base = object->base, .dynamic = object->dynamic, .identity = object->identity};
 	return maps;
 }
 
 int plan_send_variant(struct session *session, struct process *process, uint32_t map, uint32_t variant)
 {
 	const struct calltap_msg_object place = {.base = process->maps[map].base,
-						 .dynamic = process->maps[map].dynamic};
+						 .dynamic = process->maps[map].dynamic,
+						 .identity = process->maps[map].identity};
 	struct target_map *added = add_map(process, &place);
 
 	if (!added)
@@ -247,6 +256,7 @@ int plan_report(struct session *session, struct process *process)
 	struct space space;
 	int ret = note_gone(session, process);
 
+	process->moved = false;
 	if (ret)
 		return ret;
 	ret = space_read(&space, process->pid);

@@ -429,6 +429,7 @@ static int end_report(struct session *session, struct process *process, const st
 {
 	int ret = plan_report(session, process);
 
+	process->told = *end;
 	session->dlopen_missed |= (end->flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;
 	forget_report(process);
 	if (ret)
@@ -444,7 +445,8 @@ static int plan_done(struct session *session, struct process *process, const str
 	    !(process->maps[done->plan_id].stubs ? process->stubs_open : process->plans_open) ||
 	    (uint64_t)done->patched + done->failed > process->maps[done->plan_id].image->site_count)
 		return -EPROTO;
-	process->maps[done->plan_id].region = done->region;
+	if (done->region) /* a plan that came too late keeps the one that its object had when it was there */
+		process->maps[done->plan_id].region = done->region;
 	session->result->patched += done->patched;
 	session->result->failed += done->failed;
 	if (done->failed)

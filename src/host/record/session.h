@@ -75,7 +75,7 @@ static inline bool ring_is_claimed(uint32_t state)
 #define TARGET_ARENAS 32
 
 struct target_map {
-	uint64_t base, dynamic;
+	uint64_t base, dynamic, identity; /* as in OBJECT */
 	struct image *image;
 	uint64_t region;     /* its stub region in the target, 0 = none */
 	uint32_t variant;    /* of the image: which stubs those are */
@@ -123,8 +123,10 @@ struct process {
 	uint64_t handlers_at;	  /* address of its own handlers that it was told, 0 = none */
 	uint32_t instances_open;  /* INSTANCEs without INSTANCE_DONE */
 	uint32_t tables_told;	  /* struct trace_memory.generation of the tables that it has */
-	uint32_t stale;		  /* how often it had mapped others than its plans were for when APPLY came */
-	bool silent;		  /* some of which were waited for in vain */
+	struct calltap_msg_objects_end told; /* with the last report */
+	bool moved;			     /* the last report was not of what is mapped */
+	uint32_t stale;			    /* how often it had mapped others than its plans were for when APPLY came */
+	bool silent;			    /* some of which were waited for in vain */
 	struct calltap_msg_object **report; /* objects of the report that is coming in */
 	uint32_t report_count;
 	struct target_map *maps;
@@ -299,7 +301,8 @@ int attached_begin(struct session *session, struct calltap_diag *diag) __attribu
 /* True until the sites of what is mapped at the attach are written. */
 bool attached_is_open(const struct process *process);
 /* Tell the agent the pointers of an object of that process, whose file is open. */
-int attached_pointers(const struct process *process, int fd, uint64_t base) __attribute__((warn_unused_result));
+int attached_pointers(const struct process *process, int fd, const struct calltap_msg_object *object)
+	__attribute__((warn_unused_result));
 /* All plans are prepared: stop the threads, have the sites written, let them go on. */
 int attached_apply(struct session *session, struct process *process) __attribute__((warn_unused_result));
 /* The text is restored: stop the threads, have the agent let go of everything, let them go on. */

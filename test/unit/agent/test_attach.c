@@ -599,6 +599,34 @@ static void another_map_than_was_reported(void **state)
 	tool_finish(&tool);
 }
 
+/* Another object's text, or anybody's memory, may be where its sites and pointers were. */
+static void what_has_gone_is_left_alone(void **state)
+{
+	struct calltap_msg_apply_done done;
+	uint64_t before[2];
+	struct tool tool;
+
+	tool_start(&tool);
+	tool_attach(&tool, 0);
+	tool_set_up(&tool, 0);
+	tool_hear_objects(&tool);
+	for (unsigned i = 0; i < 2; i++)
+		before[i] = word_at(&tool, (uint64_t)&words[i]);
+	tool.identity = 12345; /* of none */
+	tool_send_pointers(&tool);
+	tool_send_plan(&tool, 1, CALLTAP_PLAN_STOPPED, PLAIN);
+	tool_park(true);
+	done = tool_apply(&tool, 0, 0);
+	assert_int_equal(done.error, 0);
+	assert_int_equal(done.patched + done.failed + done.pointers, 0);
+	text_is_own(&tool, false);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(word_at(&tool, (uint64_t)&words[i]), before[i]);
+	tool_park(false);
+	tool_detach(&tool, 0);
+	tool_finish(&tool);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -606,6 +634,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(it_is_steered),
 		cmocka_unit_test(the_tool_may_die_at_any_step),
 		cmocka_unit_test(another_map_than_was_reported),
+		cmocka_unit_test(what_has_gone_is_left_alone),
 		cmocka_unit_test(what_is_loaded_later_leads_to_the_agent),
 		cmocka_unit_test(a_second_tool_is_refused),
 		cmocka_unit_test(a_site_that_a_thread_is_in_is_left_alone),

@@ -32,6 +32,7 @@ struct tool {
 	int listener, socket;
 	char *arena_memory;
 	size_t arena_size;
+	uint64_t identity;   /* of the object that plans and pointers are of, 0 = of one that cannot go */
 	uint64_t plan_moved; /* plans are of an object that would lie so far up */
 	char message[CALLTAP_MSG_MAX];
 	struct calltap_msg_hello hello; /* last: its type ends with a path */

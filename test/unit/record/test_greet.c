@@ -74,7 +74,7 @@ static void another_cpus_program_is_let_go(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
 	union hello hello = good_hello(bench);
-	struct calltap_msg_objects_end report = {{CALLTAP_MSG_OBJECTS_END, sizeof(report)}, 0, 0};
+	struct calltap_msg_objects_end report = {.head = {CALLTAP_MSG_OBJECTS_END, sizeof(report)}};
 	uint32_t answer;
 
 	hello.message.machine = 99;
