@@ -296,6 +296,8 @@ int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per ima
 int agent_arena_add(uint32_t set, uint32_t generation, int fd, uint64_t size) __attribute__((warn_unused_result));
 /* Wake every writer that waits for a reader that is gone. */
 void agent_wake_writers(void);
+/* Until no writer waits for a reader that reads on, or as long as one may wait. */
+void agent_await_writers(void);
 /* Nobody reads the rings any more: give their memory back, but for what threads that still record may read. */
 void agent_rings_empty(void);
 /* Unmap all that the tool shares, and have the rest as new: nobody records. */

@@ -497,6 +497,11 @@ static void end_session(enum goodbye goodbye)
 		agent_handlers_end(); /* nobody is left who could take one back */
 		return;
 	}
+	/* The tool reads on: a thread that waits for room gets it, and its record is not lost. */
+	if (goodbye != GOODBYE_NONE) {
+		__atomic_store_n(&probe_context.enabled, 0, __ATOMIC_SEQ_CST);
+		agent_await_writers();
+	}
 	let_text_go(&detached);
 	if (!agent_send(&detached, sizeof(detached)) && goodbye == GOODBYE_RELEASE)
 		agent_release_wait();

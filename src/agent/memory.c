@@ -18,7 +18,8 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
-#define TMPFS 0x01021994u /* its f_type */
+#define TMPFS		0x01021994u /* its f_type */
+#define WRITERS_STEP_NS 200000
 
 int agent_memory_init(void)
 {
@@ -124,19 +125,38 @@ int agent_arena_add(uint32_t index, uint32_t generation, int fd, uint64_t size)
 	return 0;
 }
 
-void agent_wake_writers(void)
+/* Whether a thread waits for room in its ring; woken with `wake`. */
+static bool find_waiting(bool wake)
 {
 	struct probe_set *set = &probe_context.wiped->sets[0]; /* in the others nobody waits */
+	bool found = false;
 
 	for (uint32_t i = 0; i < set->arena_count; i++)
 		for (uint32_t k = 0; k < set->arenas[i]->ring_count && k < CALLTAP_ARENA_RINGS; k++) {
-			struct calltap_arena *arena = set->arenas[i];
-			struct calltap_ring *ring = ring_at(arena, k);
+			struct calltap_ring *ring = ring_at(set->arenas[i], k);
 
-			if (__atomic_load_n(&ring->waiting, __ATOMIC_RELAXED))
+			if (!__atomic_load_n(&ring->waiting, __ATOMIC_RELAXED))
+				continue;
+			found = true;
+			if (wake)
 				sys_futex_wake(&ring->wake);
 		}
-	sys_futex_wake(&set->arena_count);
+	return found;
+}
+
+void agent_wake_writers(void)
+{
+	find_waiting(true);
+	sys_futex_wake(&probe_context.wiped->sets[0].arena_count);
+}
+
+void agent_await_writers(void)
+{
+	const struct sys_timespec step = {0, WRITERS_STEP_NS};
+	uint64_t until = sys_monotonic_ns() + probe_context.shared.wait_max_ms * 1000000ull;
+
+	while (find_waiting(false) && sys_monotonic_ns() < until)
+		SYS(nanosleep, &step, NULL, 0, 0, 0, 0);
 }
 
 void agent_memory_release(void)

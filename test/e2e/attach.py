@@ -217,6 +217,18 @@ def many_times(count, busy=True):
     return test
 
 
+def busy_and_lossless(case):
+    """Threads that wait for room when the tool detaches get it: no record is lost."""
+    case.need_native("attaching")
+    with Program(case, "4", "busy") as program:
+        for _ in range(4):
+            with Tool(case, program, "-b", "64K") as tool:
+                tool.records(50000)
+                tool.detach()
+            nothing_lost(case.trace())
+        program.end()
+
+
 def open_frames(case):
     """Frames that were open at the attach are left alone, and return by themselves long after the detach."""
     case.need_native("attaching")
@@ -759,6 +771,7 @@ SINGLE = {
     "attach-comings": beside_comings,
     "attach-tool-stopped": tool_stopped_at_any_time,
     "attach-many-times": many_times(100),
+    "attach-busy-lossless": busy_and_lossless,
     "attach-open-frames": open_frames,
     "attach-namespace-threads": threads_of_namespace,
     "attach-no-sites": no_sites,
