@@ -35,37 +35,42 @@ static void region_add(const struct patch_region *region)
 	agent_debugger_tell(region);
 }
 
+static struct agent_sites *sites_of(uint64_t region)
+{
+	for (uint32_t i = 0; i < agent.sites_count; i++)
+		if (agent.sites[i].region.lo == region)
+			return &agent.sites[i];
+	return NULL;
+}
+
 /* Keeps the list: switching a site needs all that is in it.  False: it is known already. */
 static bool sites_keep(const struct calltap_msg_plan *plan, const struct patch_region *region,
 		       const struct calltap_site *sites)
 {
-	struct agent_sites *kept = NULL;
-	bool known;
-
 	/* An object that is back at its old place has its old region, and the same sites. */
-	for (uint32_t i = 0; i < agent.sites_count && !kept; i++)
-		if (agent.sites[i].region.lo == region->lo)
-			kept = &agent.sites[i];
-	known = kept;
-	if (!known)
+	struct agent_sites *kept = sites_of(region->lo);
+	const struct agent_sites before =
+		kept ? *kept : (struct agent_sites){.list = sites, .second = plan->live == CALLTAP_PLAN_STUBS};
+
+	if (!kept)
 		kept = &agent.sites[agent.sites_count++];
-	else if (kept->pages.room)
-		sys_munmap(kept->pages.list, kept->pages.room);
 	*kept = (struct agent_sites){
 		.plan_id = plan->plan_id,
 		.region = *region,
-		.list = known ? kept->list : sites,
+		.list = before.list,
 		.count = plan->site_count,
 		.waits = plan->live == CALLTAP_PLAN_STOPPED,
-		.second = plan->live == CALLTAP_PLAN_STUBS,
+		.second = before.second,
 		.near_lo = plan->near_lo,
 		.near_hi = plan->near_hi,
 		.identity = plan->identity,
 	};
+	if (before.pages.room)
+		sys_munmap(before.pages.list, before.pages.room);
 	/* What the text is now, not when threads are stopped: that must not take long. */
-	if (plan->live != CALLTAP_PLAN_STUBS)
+	if (!kept->second)
 		patch_pages_note(&kept->pages, &agent.poker, sites, plan->site_count, plan->live == CALLTAP_PLAN_FRESH);
-	return !known;
+	return before.list == sites;
 }
 
 /* *kept: the list belongs to agent.sites now. */

@@ -153,11 +153,14 @@ int agent_pointers_take(const struct calltap_msg_pointers *message)
 uint32_t agent_pointers_write(const struct agent_store *maps)
 {
 	struct agent_pointer *list = agent.pointers.list;
+	bool there = false;
 	uint32_t led = 0;
 
 	for (size_t i = 0; i < agent.pointers.count; i++) {
-		/* Where an object has gone, somebody else's memory may be now. */
-		if (!list[i].led && agent_objects_have(maps, list[i].identity))
+		/* Where an object has gone, somebody else's memory may be now.  An object's pointers come together. */
+		if (!i || list[i].identity != list[i - 1].identity)
+			there = agent_objects_have(maps, list[i].identity);
+		if (!list[i].led && there)
 			list[i].led = write_word(&list[i]);
 		led += list[i].led;
 	}
