@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import live
@@ -299,14 +300,19 @@ def litter(case):
         with open(f"/proc/{program.pid}/mem", "r+b", buffering=0) as memory:
             memory.seek(stack - 8)
             own = memory.read(8)
-            os.pwrite(memory.fileno(), MAGIC.to_bytes(8, "little"), place)
-            os.pwrite(memory.fileno(), (place + 16).to_bytes(8, "little"), stack - 8)
-            with Tool(case, program) as tool:
-                tool.records(100)
-                expect(os.pread(memory.fileno(), 8, place) == MAGIC.to_bytes(8, "little"), "what is in use was cleaned")
-                os.pwrite(memory.fileno(), own, stack - 8)
-                tool.detach()
-                expect(os.pread(memory.fileno(), 8, place) == bytes(8), "what is in use no more was not cleaned")
+            for late in (0, 0.3):  # seconds after which the word changes
+                os.pwrite(memory.fileno(), MAGIC.to_bytes(8, "little"), place)
+                os.pwrite(memory.fileno(), (place + 16).to_bytes(8, "little"), stack - 8)
+                with Tool(case, program) as tool:
+                    tool.records(100)
+                    expect(os.pread(memory.fileno(), 8, place) == MAGIC.to_bytes(8, "little"), "what is in use was cleaned")
+                    timer = threading.Timer(late, os.pwrite, (memory.fileno(), own, stack - 8))
+                    timer.start()
+                    if not late:
+                        timer.join()
+                    tool.detach()
+                    timer.join()
+                    expect(os.pread(memory.fileno(), 8, place) == bytes(8), "what is in use no more was not cleaned")
         expect(not live.differing(program.pid), "the text is not that of the files")
         program.end()
 

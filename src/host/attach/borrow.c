@@ -20,7 +20,6 @@
 #define TRY_NS	 1000000000u /* for a thread to get to run, and stop: it is not held before */
 #define MAIN_NS	 4000000000u /* the same for the initial one, which must be seen */
 #define COPY_MAX (64u << 10)
-#define CLEAN_NS 1000000000u
 
 /* The signal by which libc has all threads do something: musl's, glibc's. */
 #define MUSL_SIGSYNCCALL 34
@@ -279,14 +278,4 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 	return calltap_diag_set(diag, -EAGAIN,
 				"process %d has no thread that could load %.200s within %u ms (%s); try again",
 				(int)borrow->pid, borrow->what, patience_ms, borrow->why);
-}
-
-void borrow_end(const struct borrow *borrow)
-{
-	uint64_t until = now_ns() + CLEAN_NS;
-	const struct timespec pause = {0, 1000000};
-	bool in_use;
-
-	while (slack_clean(borrow->pid, &in_use) >= 0 && in_use && now_ns() < until)
-		nanosleep(&pause, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Borrowing a thread of the target: choosing one, sending it away, and
- * cleaning up behind it.  Between inject.c and borrow.c.  Context: host.
+ * Borrowing a thread of the target: choosing one, and sending it away.
+ * Between inject.c and borrow.c.  Context: host.
  */
 #ifndef HOST_ATTACH_BORROW_H
 #define HOST_ATTACH_BORROW_H
@@ -30,7 +30,5 @@ struct borrow {
 /* Send a thread on its errand; it runs when this returns.  -EAGAIN: none could be had within the patience. */
 int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* The slack gets its bytes back once nobody is in it, or will go back there; else the next stop will see to it. */
-void borrow_end(const struct borrow *borrow);
 
 #endif

@@ -472,11 +472,12 @@ static int inject(struct borrow *borrow, const struct attach_options *options, s
 		ret = converse(borrow, options, diag);
 		if (ret != -ETIME || tries == TRIES)
 			break;
-		borrow_end(borrow); /* the thread did not wait for this tool, and its place is to be free */
+		attach_slack_clean(
+			borrow->pid); /* the thread did not wait for this tool, and its place is to be free */
 	}
 	result->borrow_ns = now_ns() - began;
 	if (!options->leave_code)
-		borrow_end(borrow);
+		attach_slack_clean(borrow->pid);
 	result->tid = borrow->tid;
 	result->stop_ns = borrow->stop_ns;
 	result->resident = borrow->libs.entry != 0;

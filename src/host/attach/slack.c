@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "impl.h"
@@ -120,7 +121,10 @@ int slack_find(struct slack *slack, pid_t alive, const struct space *space, cons
 	return -ENOSPC;
 }
 
-#define LEFTOVERS_MAX 16u /* taken back in one stop */
+#define LEFTOVERS_MAX	  16u /* taken back in one stop */
+#define CLEAN_NS	  1000000000u
+#define CLEAN_STEP_NS	  1000000
+#define CLEAN_STEP_MAX_NS 100000000
 
 /* Places where an injection has left its code. */
 struct leftovers {
@@ -248,4 +252,17 @@ int slack_clean(pid_t pid, bool *in_use)
 	}
 	attach_ahead_free(ahead);
 	return ret;
+}
+
+void attach_slack_clean(pid_t pid)
+{
+	struct timespec pause = {0, CLEAN_STEP_NS};
+	uint64_t until = now_ns() + CLEAN_NS;
+	bool in_use;
+
+	while (slack_clean(pid, &in_use) >= 0 && in_use && now_ns() < until) {
+		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < CLEAN_STEP_MAX_NS)
+			pause.tv_nsec *= 2;
+	}
 }

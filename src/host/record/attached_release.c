@@ -300,8 +300,7 @@ static int try_once(struct session *session, struct process *process, struct loo
 		ret = released.error;
 		note_obstacle(look, ret == -EAGAIN ? OBSTACLE_OWN : OBSTACLE_FRAMES, NULL);
 	}
-	/* What a thread, or a word on some stack, was in the way of then; if it is still, the look at the text tells.
-	 */
+	/* What a thread, or a word on some stack, was in the way of at the attach. */
 	if (!ret && process->littered && attach_slack_restore(stop, &process->littered) < 0)
 		process->littered = true;
 	*stopped_ns = attached_resume(session, stop);
@@ -334,6 +333,9 @@ static int let_go(struct session *session, struct process *process, struct look 
 		attached_pause(rest_of(stopped_ns, since));
 		ret = try_once(session, process, look, &stopped_ns);
 	}
+	/* A word of some stack that led there is another one soon. */
+	if (!ret && process->littered)
+		attach_slack_clean(process->pid);
 	attach_frames_close(look->frames);
 	free(look->slots);
 	attached_places_free(&look->places);
