@@ -177,6 +177,8 @@ static void print_one(const struct row *row, struct out *out)
 	out_format(out, "lost:         %" PRIu64 " %s, %" PRIu64 " %s without a buffer\n", status->lost,
 		   counted(status->lost, "record", "records"), status->untraced,
 		   counted(status->untraced, "call", "calls"));
+	if (status->longest_stop_ns)
+		out_format(out, "longest stop: %.2f ms, of all its threads\n", (double)status->longest_stop_ns / 1e6);
 	if (status->output[0])
 		out_format(out, "trace file:   %s, %s\n", status->output, sizetext(status->file_bytes, size));
 }
@@ -210,6 +212,7 @@ static void print_json_row(const struct row *row, struct json *json)
 	json_key_u64(json, "untraced", status->untraced);
 	json_key_string(json, "output", status->output[0] ? status->output : NULL);
 	json_key_u64(json, "file_bytes", status->file_bytes);
+	json_key_u64(json, "longest_stop_ns", status->longest_stop_ns);
 	json_key_u64(json, "began_ns", status->began_ns);
 	json_object_end(json);
 }

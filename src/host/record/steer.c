@@ -458,6 +458,7 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 	status->counted_ns = clock_now_ns();
 	status->lost = session->result->lost;
 	status->file_bytes = trace_writer_bytes(session->writer);
+	status->longest_stop_ns = session->result->longest_stop_ns;
 	status->began_ns = session->began_real_ns;
 	session_unlock(session);
 	return 0;

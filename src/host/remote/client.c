@@ -287,7 +287,8 @@ static int explain(int code, struct calltap_diag *diag)
 {
 	switch (code) {
 	case -ETIMEDOUT:
-		return calltap_diag_set(diag, code, "the session does not answer; its tool may be stopped");
+		return calltap_diag_set(
+			diag, code, "the session does not answer; its tool may be stopped, or busy with many threads");
 	case -EPIPE:
 	case -ECONNRESET:
 		return calltap_diag_set(diag, -EPIPE, "the session has ended");

@@ -40,16 +40,17 @@ struct remote_status {
 	uint64_t attached;  /* 1: the target ran already */
 	uint64_t tracing;   /* 1: on */
 	uint64_t processes, threads;
-	uint64_t sites;		/* patched, in all processes that live */
-	uint64_t sites_on;	/* of these, not switched off */
-	uint64_t serves;	/* 1: for handlers of the program's own alone, nothing is recorded */
-	uint64_t handlers;	/* that it has registered */
-	uint64_t handled;	/* functions that those are called for */
-	uint64_t records, lost; /* records: in the file and in the buffers */
-	uint64_t counted_ns;	/* CLOCK_MONOTONIC, when that was so */
-	uint64_t untraced;	/* calls that no thread's buffer or no stack's mirror could take */
-	uint64_t file_bytes;	/* written so far */
-	uint64_t began_ns;	/* CLOCK_REALTIME */
+	uint64_t sites;		  /* patched, in all processes that live */
+	uint64_t sites_on;	  /* of these, not switched off */
+	uint64_t serves;	  /* 1: for handlers of the program's own alone, nothing is recorded */
+	uint64_t handlers;	  /* that it has registered */
+	uint64_t handled;	  /* functions that those are called for */
+	uint64_t records, lost;	  /* records: in the file and in the buffers */
+	uint64_t counted_ns;	  /* CLOCK_MONOTONIC, when that was so */
+	uint64_t untraced;	  /* calls that no thread's buffer or no stack's mirror could take */
+	uint64_t file_bytes;	  /* written so far */
+	uint64_t longest_stop_ns; /* of all threads of the process, 0 = there was none */
+	uint64_t began_ns;	  /* CLOCK_REALTIME */
 };
 
 /*

@@ -27,10 +27,11 @@ struct field {
 	}
 
 static const struct field fields[] = {
-	TEXT(program),	    TEXT(output),     TEXT(tracer),	  TEXT(mode),	   NUMBER(pid),	    NUMBER(tool),
-	NUMBER(attached),   NUMBER(tracing),  NUMBER(processes),  NUMBER(threads), NUMBER(sites),   NUMBER(sites_on),
-	NUMBER(serves),	    NUMBER(handlers), NUMBER(handled),	  NUMBER(records), NUMBER(lost),    NUMBER(untraced),
-	NUMBER(file_bytes), NUMBER(began_ns), NUMBER(counted_ns), TEXT(instance),  TEXT(instances),
+	TEXT(program),	  TEXT(output),	      TEXT(tracer),	TEXT(mode),	    NUMBER(pid),
+	NUMBER(tool),	  NUMBER(attached),   NUMBER(tracing),	NUMBER(processes),  NUMBER(threads),
+	NUMBER(sites),	  NUMBER(sites_on),   NUMBER(serves),	NUMBER(handlers),   NUMBER(handled),
+	NUMBER(records),  NUMBER(lost),	      NUMBER(untraced), NUMBER(file_bytes), NUMBER(longest_stop_ns),
+	NUMBER(began_ns), NUMBER(counted_ns), TEXT(instance),	TEXT(instances),
 };
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
