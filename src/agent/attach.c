@@ -75,7 +75,7 @@ static int begin(struct calltap_attach *attach)
 	if (agent.no_blocks)
 		return refuse(attach, -ENOTSUP, "its threads have no thread-local memory for the agent");
 	if (has_control_thread())
-		return refuse(attach, -EBUSY, "it is traced already, or was until a moment ago");
+		return refuse(attach, -EBUSY, "it is traced already, or was until a moment ago; try again");
 	if (has_other_pages() || arch_in_valgrind())
 		return refuse(attach, -ENOTSUP,
 			      "it has memory pages of another size than 4096 bytes, or valgrind runs it");
@@ -106,7 +106,7 @@ int calltap_agent_attach(struct calltap_attach *attach)
 		return refuse(attach, -EINVAL, "the session's name is too long for the agent");
 	/* Two tools may come at once, by two threads.  In a forked child it is the parent's that was about to. */
 	if (__atomic_exchange_n(&agent.attaching, pid, __ATOMIC_ACQ_REL) == pid)
-		return refuse(attach, -EBUSY, "it is traced already, or is about to be");
+		return refuse(attach, -EBUSY, "it is traced already, or is about to be; try again");
 	ret = begin(attach);
 	/* Else the control thread does, once it is to be seen. */
 	if (ret)

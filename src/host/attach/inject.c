@@ -476,7 +476,7 @@ static int inject(struct borrow *borrow, const struct attach_options *options, s
 			borrow->pid); /* the thread did not wait for this tool, and its place is to be free */
 	}
 	result->borrow_ns = now_ns() - began;
-	if (!options->leave_code)
+	if (!options->leave_code || ret)
 		attach_slack_clean(borrow->pid);
 	result->tid = borrow->tid;
 	result->stop_ns = borrow->stop_ns;
