@@ -93,8 +93,8 @@ void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap
 }
 
 /*
- * What is at the place of an object that has gone is another one's.  The sites
- * are looked at all the same, in case the list of objects was changed meanwhile.
+ * An object that has gone may have another one at its place.  Its sites are
+ * looked at all the same, in case the list of objects was changed meanwhile.
  */
 static void restore(const struct agent_sites *kept, const struct agent_store *maps, bool taken,
 		    struct calltap_msg_detached *done)

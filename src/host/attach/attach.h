@@ -224,7 +224,7 @@ void attach_settle(struct attach_stop *stop, struct attach_frames *frames,
  * in another stop it may not.
  */
 int attach_slack_restore(struct attach_stop *stop, bool *in_use) __attribute__((warn_unused_result));
-/* The same in short stops of its own, again and again, for as long as a place is in use, and a second at the most. */
+/* attach_slack_restore() in short stops, again and again while a place is in use, for a second at the most. */
 void attach_slack_clean(pid_t pid);
 
 /* Registers and live stacks (64 KiB of each at most), to be unwound when the threads run again. */

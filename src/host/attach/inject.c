@@ -278,7 +278,7 @@ static bool agent_is_there(const struct borrow *borrow)
 	return there;
 }
 
-/* One that ends has none before it counts as ended. */
+/* A process that ends has no memory before it counts as ended. */
 static bool has_memory(const struct borrow *borrow)
 {
 	struct space space;
@@ -297,7 +297,7 @@ static int let_go(const struct borrow *borrow, struct calltap_diag *diag)
 	return set_state(borrow, CALLTAP_ATTACH_NONE) && !has_memory(borrow) ? died(borrow, diag) : 0;
 }
 
-/* What was mapped is gone: by the agent, since the thread has left; with the program; or the thread has given up. */
+/* The borrowed memory is gone: the agent has unmapped it, the program has ended, or the thread has given up. */
 static int gone(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
 {
 	if (said->state == CALLTAP_ATTACH_LOADED || (!borrow->library && agent_is_there(borrow)))
@@ -441,7 +441,6 @@ static int converse(struct borrow *borrow, const struct attach_options *options,
 	int ret = await_ready(borrow, &said, diag);
 
 	borrow->in_time = false;
-
 	if (!ret)
 		ret = fill_in(borrow, options, &said, diag);
 	if (!ret)
@@ -472,8 +471,8 @@ static int inject(struct borrow *borrow, const struct attach_options *options, s
 		ret = converse(borrow, options, diag);
 		if (ret != -ETIME || tries == TRIES)
 			break;
-		attach_slack_clean(
-			borrow->pid); /* the thread did not wait for this tool, and its place is to be free */
+		/* The thread did not wait for this tool: its place is to be free for the next try. */
+		attach_slack_clean(borrow->pid);
 	}
 	result->borrow_ns = now_ns() - began;
 	if (!options->leave_code || ret)

@@ -300,7 +300,7 @@ static int try_once(struct session *session, struct process *process, struct loo
 		ret = released.error;
 		note_obstacle(look, ret == -EAGAIN ? OBSTACLE_OWN : OBSTACLE_FRAMES, NULL);
 	}
-	/* What a thread, or a word on some stack, was in the way of at the attach. */
+	/* Places of the injection that a thread, or a word on some stack, kept in use at the attach. */
 	if (!ret && process->littered && attach_slack_restore(stop, &process->littered) < 0)
 		process->littered = true;
 	*stopped_ns = attached_resume(session, stop);
