@@ -3,15 +3,22 @@
  * as it was.
  *
  * The one who traces it does that and says what became of it; without one
- * there is nothing to do.  Caller: main.  Context: host.
+ * there is nothing to do.  The session may have much to write before it has
+ * ended; it is waited for as long as its file grows.
+ * Caller: main.  Context: host.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include <host/view/timetext.h>
 
 #include "cmd.h"
 #include "steering.h"
 
-#define PATIENCE_MS 60000
+#define LOOK_MS	   2000 /* how often it is looked at whether the session goes on */
+#define LOOKS_IDLE 30	/* in a row that find nothing new: it is given up */
 
 static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
 			   "End the session that traces PID.  The process runs on: its functions get the bytes of\n"
@@ -20,10 +27,75 @@ static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
 			   "      --instance NAME   only this instance (`calltap status PID` lists them)\n"
 			   "  -h, --help            this text\n";
 
+/* How large the session's file is by now; false: the session did not say. */
+static bool ask_bytes(pid_t pid, uint64_t *bytes)
+{
+	struct remote_status status;
+	struct calltap_diag diag = {0};
+	int socket;
+	bool told;
+
+	if (remote_connect(&socket, pid, &diag))
+		return false;
+	told = !remote_ask_status(socket, NULL, &status, &diag);
+	close(socket);
+	if (told)
+		*bytes = status.file_bytes;
+	return told;
+}
+
+static void show_progress(uint64_t bytes)
+{
+	char size[TIMETEXT_MAX];
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, bytes ? "\r\033[Kcalltap: the session ends; %s are written" : "\r\033[K%s",
+		bytes ? sizetext(bytes, size) : "");
+	fflush(stderr);
+}
+
+/* The request is out and not answered yet. */
+static int await_end(struct steering *steering, pid_t pid, int socket, char **answer)
+{
+	uint64_t bytes = 0, before = 0;
+	bool told = false;
+	int ret = -ETIMEDOUT;
+
+	for (int idle = 0; ret == -ETIMEDOUT && idle < LOOKS_IDLE; idle++) {
+		told = ask_bytes(pid, &bytes);
+		if (bytes != before)
+			idle = 0;
+		before = bytes;
+		show_progress(bytes);
+		ret = remote_receive(socket, LOOK_MS, answer, &steering->diag);
+	}
+	show_progress(0);
+	if (ret == -ETIMEDOUT && told)
+		return calltap_diag_set(&steering->diag, ret,
+					"the session of process %d has begun to end and waits for the process; it is "
+					"done when that goes on (is it stopped, or held by a debugger?)",
+					(int)pid);
+	return ret;
+}
+
+static int ask_to_end(struct steering *steering, pid_t pid, char **answer)
+{
+	const struct remote_request request = {.verb = "detach", .fd = -1, .timeout_ms = LOOK_MS};
+	int socket, ret = remote_connect(&socket, pid, &steering->diag);
+
+	if (ret)
+		return ret;
+	ret = steering_ask_at(steering, socket, &request, answer);
+	if (ret == -ETIMEDOUT)
+		ret = await_end(steering, pid, socket, answer);
+	close(socket);
+	return ret;
+}
+
 int cmd_detach(int argc, char **argv)
 {
 	static const struct option options[] = {STEERING_OF_INSTANCE, STEERING_OPTIONS, {0}};
-	const struct remote_request request = {.verb = "detach", .fd = -1, .timeout_ms = PATIENCE_MS};
 	struct steering steering;
 	char *answer = NULL;
 	pid_t pid = 0;
@@ -37,7 +109,7 @@ int cmd_detach(int argc, char **argv)
 	if (!err && !steering.done)
 		err = steering_no_more(&steering, argc, argv);
 	if (!err && !steering.done)
-		err = steering_ask(&steering, pid, &request, &answer);
+		err = ask_to_end(&steering, pid, &answer);
 	if (answer)
 		steering_print(answer);
 	free(answer);

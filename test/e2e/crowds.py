@@ -12,8 +12,8 @@ CALLS = 20  # of each thread of throng.c
 class Throng(Program):
     """test/prog/throng.c"""
 
-    def __init__(self, case, threads, later=0):  # pylint: disable=super-init-not-called
-        self.start(case, [case.program("throng.c"), str(threads), str(later)])
+    def __init__(self, case, threads, later=0, busy=False):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program("throng.c"), str(threads), str(later)] + ["busy"] * busy)
 
     def call(self, number=signal.SIGUSR1):
         """A crowd calls; until all of it have."""
@@ -72,6 +72,31 @@ def in_an_instance(case):
     all_there(trace, 200)
 
 
+def held_back(process):
+    """The kernel may give each session (setsid) as much of the CPUs as the next one: here a tool gets less."""
+    try:
+        with open(f"/proc/{process.pid}/autogroup", "w", encoding="ascii") as nice:
+            nice.write("19")
+    except OSError:
+        pass  # then all threads are equal, and the crowd's are many
+
+
+def answers(case):
+    """Who asks the session is answered while a crowd fills its buffers faster than they are emptied; so is a detach."""
+    case.need_native("attaching")
+    with Throng(case, 100, busy=True) as program:
+        with Tool(case, program, "-b", "512K", "--mode", "drop", lossless=False) as tool:
+            held_back(tool.process)
+            program.call()
+            for _ in range(3):
+                done = case.run([case.tool, "status", str(program.pid)])
+                expect(done.status == 0, f"calltap status: {done.stderr!r}")
+            tool.detach()
+        program.end()
+    trace = case.trace()
+    expect(any(thread.lost for thread in trace.threads.values()), "nothing was lost: the crowd was not faster")
+
+
 class Altered(Program):
     """test/prog/altered.c"""
 
@@ -91,6 +116,7 @@ def names_what_was_altered(case):
 
 SINGLE = {
     "attach-altered": names_what_was_altered,
+    "crowds-answers": answers,
     "crowds-100": all_at_once(100, later=40),
     "crowds-2000": all_at_once(2000),
     "crowds-overwrite": all_at_once(1000, "--mode", "overwrite", "-b", "64K"),

@@ -1,9 +1,9 @@
 /*
  * A throng: THREADS threads that wait, and all call traced functions at once when SIGUSR1 comes.  With each SIGUSR2
  * LATER threads are started at once, which call them and stay.  Ends at SIGTERM and tells how many threads called, and
- * when all of a crowd have, on a line of its own.
+ * when all of a crowd have, on a line of its own.  "busy": who has called goes on with that, without end.
  *
- *     throng THREADS [LATER]
+ *     throng THREADS [LATER [busy]]
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,6 +15,7 @@
 enum { CALLS = 20, STACK = 64 << 10 };
 
 static sem_t start, called, never;
+static int busy;
 
 __attribute__((noinline)) long step(long n)
 {
@@ -32,6 +33,8 @@ static void *member(void *waits)
 	for (int i = 0; i < CALLS; i++)
 		n = step(n);
 	sem_post(&called);
+	while (busy)
+		n = step(n);
 	while (sem_wait(&never))
 		;
 	return (void *)n;
@@ -55,6 +58,7 @@ int main(int argc, char **argv)
 	int members = argc > 1 ? atoi(argv[1]) : 100, later = argc > 2 ? atoi(argv[2]) : 0, all = 0, number;
 	sigset_t signals;
 
+	busy = argc > 3;
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGUSR1);
 	sigaddset(&signals, SIGUSR2);

@@ -37,7 +37,27 @@ struct drainer {
 	bool follow;	/* this round reads open sub-buffers, too */
 	bool busy;	/* this round moved something */
 	bool finishing; /* rings that a thread had before the one that is being drained */
+	bool taking;	/* a ring is being taken back: the server must not give it out before that is done */
 };
+
+/*
+ * The server gets its turn while a sub-buffer is encoded, which is nearly all
+ * the drainer's work: the rings of hundreds of busy threads fill as fast as
+ * they are emptied, and who asks must not wait for a round.  Processes,
+ * arenas, readers and the encoder stay where they are until let_back();
+ * session->threads may move, and the process may have ended.
+ */
+static void let_server(const struct drainer *drainer)
+{
+	if (!drainer->taking)
+		session_unlock(drainer->session);
+}
+
+static void let_back(const struct drainer *drainer)
+{
+	if (!drainer->taking)
+		session_lock(drainer->session);
+}
 
 static void futex_wake(uint32_t *word)
 {
@@ -138,7 +158,8 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 	struct calltap_subbuf head;
 	struct target_thread *thread;
 	const void *payload;
-	uint64_t ticks;
+	uint64_t ticks, sequence;
+	uint32_t row;
 	size_t size;
 	int ret;
 
@@ -155,8 +176,13 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 	ret = thread_of(drainer, process, reader, ring, &head, &thread);
 	if (ret)
 		return ret;
-	ret = record_encode(session->encoder, thread->row.thread, thread->next_number, ticks, words + from, end - from,
-			    &payload, &size, &encoded);
+	row = thread->row.thread;
+	sequence = thread->next_number;
+	let_server(drainer);
+	ret = record_encode(session->encoder, row, sequence, ticks, words + from, end - from, &payload, &size,
+			    &encoded);
+	let_back(drainer);
+	thread = &session->threads[reader->thread];
 	if (open) {
 		(void)record_skip_older(words + from, end - from, UINT64_MAX, &ticks);
 		reader->part_number = number;
@@ -256,7 +282,9 @@ static void take_left(struct drainer *drainer, struct process *process, struct t
 	struct ring_reader *reader = &arena->rings[index];
 	const struct calltap_ring *ring = ring_of(arena, index);
 	uint64_t opened = opened_of(arena, index);
+	bool within = drainer->taking;
 
+	drainer->taking = true;
 	__atomic_store_n(&arena->arena->state[index], CALLTAP_RING_OUT, __ATOMIC_RELEASE); /* nobody claims it */
 	if (opened > reader->drained)
 		drain_below(drainer, process, arena, index, opened, opened);
@@ -265,6 +293,7 @@ static void take_left(struct drainer *drainer, struct process *process, struct t
 	reader->lost_told = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
 	reader->wait_told = __atomic_load_n(&ring->wait_ticks, __ATOMIC_RELAXED);
 	resize_put_back(arena, index);
+	drainer->taking = within;
 	drainer->busy = true;
 }
 
@@ -407,18 +436,19 @@ static void answer_requests(struct session *session, struct process *process)
 	}
 }
 
+static void keep_notes(struct record_result *result, const struct calltap_arena *arena)
+{
+	uint32_t notes = __atomic_load_n(&arena->notes, __ATOMIC_RELAXED);
+
+	result->untraced += __atomic_load_n(&arena->untraced, __ATOMIC_RELAXED);
+	result->shut_in += (notes & SHUT_IN) != 0;
+	result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
+}
+
 static void finish_process(struct drainer *drainer, struct process *process)
 {
 	struct session *session = drainer->session;
 
-	if (process->arena_count) {
-		const struct calltap_arena *arena = process->arenas[0].arena;
-		uint32_t notes = __atomic_load_n(&arena->notes, __ATOMIC_RELAXED);
-
-		session->result->untraced += __atomic_load_n(&arena->untraced, __ATOMIC_RELAXED);
-		session->result->shut_in += (notes & SHUT_IN) != 0;
-		session->result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
-	}
 	if (session->options->mode == CALLTAP_MODE_OVERWRITE && snapshot_of_ended(session, process))
 		session_diagnose(session, "not enough memory to save what process %d did last", (int)process->pid);
 	if (session->options->mode == CALLTAP_MODE_PROFILE && profile_keep(session, process))
@@ -426,6 +456,8 @@ static void finish_process(struct drainer *drainer, struct process *process)
 	for (uint32_t i = 0; i < process->arena_count; i++)
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 			finish_ring(drainer, process, &process->arenas[i], k, opened_of(&process->arenas[i], k));
+	if (process->arena_count)
+		keep_notes(session->result, process->arenas[0].arena);
 	/* All of them after that: a thread's rings may lie in several. */
 	for (uint32_t i = 0; i < process->arena_count; i++)
 		arena_destroy(session, &process->arenas[i], trace_writer_error(session->writer) != 0);
@@ -463,6 +495,8 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 			drain_ring(drainer, process, &process->arenas[i], k);
 	}
+	if (process->ended)
+		return; /* while the server had its turn */
 	if (!process->alone)
 		answer_requests(session, process);
 	ret = tables_tell(session, process);
@@ -501,9 +535,8 @@ static void round_once(struct drainer *drainer)
 		began = timing_now(session);
 	for (struct process *process = session->processes; process; process = process->next) {
 		drain_process(drainer, process, reap);
-		/* The server gets its turn between processes. */
-		session_unlock(session);
-		session_lock(session);
+		let_server(drainer);
+		let_back(drainer);
 	}
 	if (drainer->follow)
 		mark_round(drainer, &began);
@@ -585,6 +618,30 @@ void drain_wake(struct session *session)
 {
 	__atomic_add_fetch(&session->board->doorbell, 1, __ATOMIC_SEQ_CST);
 	futex_wake(&session->board->doorbell);
+}
+
+static bool has_more(const struct session *session)
+{
+	const struct process *process = session->processes;
+
+	while (process && (!process->ended || process->drained || !process->arena_count))
+		process = process->next;
+	return process != NULL;
+}
+
+void drain_finish(struct session *session)
+{
+	session_lock(session);
+	drain_wake(session);
+	while (session->drainer_runs && has_more(session)) {
+		struct timespec until;
+
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec++;
+		(void)pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
+		progress_show(session, false);
+	}
+	session_unlock(session);
 }
 
 void drain_stop(struct session *session)

@@ -12,6 +12,8 @@
 
 #include "session.h"
 
+#define WHOLE_READ 2 /* whole sub-buffers of a ring that are read; where there are more they count as full */
+
 /* Up to the first slot that is taken and not written yet; what a file would count. */
 static uint64_t count_words(const uint64_t *words, uint32_t from, uint32_t end, bool open)
 {
@@ -50,21 +52,23 @@ static uint64_t count_sub(const struct target_arena *arena, uint32_t index, uint
 	return __atomic_load_n(&sub->number, __ATOMIC_ACQUIRE) == number + 1 ? count : 0;
 }
 
-/* A flight recorder is not drained: whole sub-buffers, also those that are overwritten by now, count as full. */
+/*
+ * A flight recorder is not drained: its whole sub-buffers, also those that are
+ * overwritten by now, count as full.  So do those of a ring that fills faster
+ * than it is drained: hundreds of such rings are too much to read for a count.
+ */
 static uint64_t count_ring(const struct target_arena *arena, uint32_t index, const struct record_options *options)
 {
 	unsigned words = options->tracer->has_exit ? 1 : calltap_record_words(CALLTAP_REC_CALL);
 	uint64_t opened = __atomic_load_n(&ring_of(arena, index)->opened, __ATOMIC_ACQUIRE);
 	uint64_t drained = arena->rings[index].drained, count = 0;
 
-	if (opened <= drained)
-		return 0;
-	if (options->mode == CALLTAP_MODE_OVERWRITE) {
+	if (opened <= drained || (options->mode != CALLTAP_MODE_OVERWRITE && opened - drained > arena->sub_count))
+		return 0; /* empty, or scribbled on */
+	if (options->mode == CALLTAP_MODE_OVERWRITE || opened - drained - 1 > WHOLE_READ) {
 		count = (opened - drained - 1) * (words_of(arena) / words);
 		drained = opened - 1;
 	}
-	if (opened - drained > arena->sub_count)
-		drained = opened - arena->sub_count; /* scribbled on */
 	for (; drained < opened; drained++)
 		count += count_sub(arena, index, drained, drained + 1 == opened);
 	return count;

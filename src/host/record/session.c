@@ -434,6 +434,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	if (session->images.triggers)
 		triggers_end(session->images.triggers);
 	attached_stacks_wait(session);
+	drain_finish(session);
 	remote_stop(session->remote); /* from here on this thread has all for itself */
 	drain_stop(session);
 	instances_finish(session);

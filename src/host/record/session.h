@@ -421,6 +421,8 @@ uint32_t resize_find_thread(const struct session *session, const struct process 
 
 /* drain.c */
 int drain_start(struct session *session) __attribute__((warn_unused_result));
+/* Wait until all is written of the processes that have ended, with progress; who asks the session is answered. */
+void drain_finish(struct session *session);
 void drain_stop(struct session *session);
 void drain_wake(struct session *session);
 

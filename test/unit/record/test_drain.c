@@ -10,6 +10,7 @@
 #include "support.h"
 
 #define RECORDS 10u
+#define FULL	((SUB_SIZE - sizeof(struct calltap_subbuf)) / sizeof(uint64_t)) /* records of one word */
 
 static struct calltap_ring *add_ring(struct bench *bench)
 {
@@ -107,6 +108,9 @@ static void what_lies_in_the_rings_is_counted(void **state)
 	bench->process.arenas[0].rings[0].part_number = 2; /* who follows has read these */
 	bench->process.arenas[0].rings[0].part_words = RECORDS;
 	assert_int_equal(pending_records(&bench->process, &bench->options), 1);
+	bench->process.arenas[0].rings[0].drained = 0; /* more than are read: as full ones, of which these are not */
+	fill(ring, 3, 4);
+	assert_int_equal(pending_records(&bench->process, &bench->options), 3 * FULL + RECORDS);
 	__atomic_store_n(&ring->opened, 1u << 30, __ATOMIC_RELEASE); /* scribbled on */
 	assert_int_equal(pending_records(&bench->process, &bench->options), 0);
 	bench_destroy(bench);
