@@ -359,7 +359,8 @@ def yama(case):
     for scope, words in (("1", "use sudo"), ("2", "use sudo"), ("3", "start the program under 'calltap record'")):
         made_up = (f"mount -t tmpfs -o mode=755 none /proc/sys/kernel && mkdir /proc/sys/kernel/yama || exit 77\n"
                    f"echo {scope} >/proc/sys/kernel/yama/ptrace_scope\nexec \"$@\"")
-        attach = 'cd /; sleep 100 & "$@" $!; status=$?; kill $!; exit $status'
+        attach = ('cd /; sleep 100 & until grep -q sleep /proc/$!/comm; do :; done; '
+                  '"$@" $!; status=$?; kill $!; exit $status')
         done = case.run(["unshare", "-m", "sh", "-c", made_up, "sh", sys.executable, "-c", NO_PTRACE, "setpriv", "--reuid",
                          "65534", "--clear-groups", "sh", "-c", attach, "sh", case.tool, "attach", "--allow-no-sites", "-o",
                          "/dev/null"])

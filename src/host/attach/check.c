@@ -334,6 +334,13 @@ void attach_program_of(struct attach_program *program, pid_t pid)
 	*program = (struct attach_program){st.st_dev, st.st_ino, end ? strtoull(end, NULL, 10) : 0, true};
 }
 
+/* A stack of 0 is not shown to us, or gone already. */
+static bool is_another(const struct attach_program *now, const struct attach_program *before)
+{
+	return now->known && (now->device != before->device || now->inode != before->inode ||
+			      (now->stack && before->stack && now->stack != before->stack));
+}
+
 static bool is_alive(void *context)
 {
 	return proc_alive(*(const pid_t *)context) != 0;
@@ -354,7 +361,7 @@ int attach_explain(const struct attach_program *program, pid_t pid, int error, s
 	if (!persists(initial_is_alive, &pid, ENDING_MS) && !persists(is_alive, &pid, LAST_MS))
 		return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)pid);
 	attach_program_of(&now, pid);
-	if (now.known && (now.device != program->device || now.inode != program->inode || now.stack != program->stack))
+	if (is_another(&now, program))
 		return calltap_diag_set(diag, -EAGAIN,
 					"process %d has executed another program meanwhile; attach to it again",
 					(int)pid);
