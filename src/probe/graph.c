@@ -50,15 +50,6 @@ static uint64_t *gate_of(struct probe_thread *thread)
 	return probe_context.tree_filter ? &thread->tree_gate : &thread->gate;
 }
 
-/* The tool tells the user: nothing is left out silently. */
-static void count_untraced(void)
-{
-	struct probe_wiped *wiped = probe_context.wiped;
-
-	if (probe_context.enabled && wiped->alive && wiped->sets[0].arenas[0])
-		__atomic_add_fetch(&wiped->sets[0].arenas[0]->untraced, 1, __ATOMIC_RELAXED);
-}
-
 /* Has the slot its place in the planes? */
 static bool cover(struct probe_thread *thread, uint64_t slot)
 {
@@ -82,8 +73,17 @@ static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, ui
 	*came = stack && stack != before && stack->kind & STACK_SIGNAL ? FRAME_CAME : 0;
 	if (stack)
 		settle_gates(thread, stack, slot);
-	else
-		count_untraced();
+	return stack;
+}
+
+/* The same for a call that the session wants; one that cannot be traced is counted. */
+static struct probe_stack *arrive_wanted(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret,
+					 uint64_t *came)
+{
+	struct probe_stack *stack = arrive(thread, slot, word, ret, came);
+
+	if (!stack)
+		probe_count_untraced(0);
 	return stack;
 }
 
@@ -200,7 +200,7 @@ int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
+	struct probe_stack *stack = arrive_wanted(thread, slot, word, ret, &came);
 
 	if (!stack)
 		return 1;
@@ -225,7 +225,7 @@ int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
+	struct probe_stack *stack = arrive_wanted(thread, slot, word, ret, &came);
 
 	if (!stack)
 		return 1;
@@ -246,7 +246,7 @@ int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
+	struct probe_stack *stack = arrive_wanted(thread, slot, word, ret, &came);
 
 	if (!stack)
 		return 1;
@@ -298,8 +298,10 @@ int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret)
 	uint64_t came;
 	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
 
-	if (!stack)
+	if (!stack) {
+		probe_instances_missed(word);
 		return 1;
+	}
 	open_gate(&thread->gate, slot);
 	open_gate(&thread->tree_gate, slot);
 	if (hide_frame(thread, stack, slot, word, ret))
@@ -401,5 +403,5 @@ void probe_call(uint64_t caller, uint32_t word)
 	if (probe_can_record(thread))
 		probe_record(thread, CALLTAP_REC_CALL, frames_id(word), 2, caller);
 	else
-		count_untraced();
+		probe_count_untraced(0);
 }

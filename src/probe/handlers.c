@@ -398,6 +398,8 @@ int probe_handled_entered(struct probe_handled *handled)
 	if ((handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_CALL) {
 		if (handled->wants & INSTANCES_WHO && probe_can_record(probe_self()))
 			probe_instances_call(probe_self(), word, *slot_of(handled));
+		else if (handled->wants & INSTANCES_WHO)
+			probe_instances_missed(word);
 		end(handled);
 		return 0;
 	}

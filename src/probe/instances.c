@@ -48,6 +48,16 @@ static struct probe_share *share_in(struct probe_thread *thread, unsigned set)
 	return probe_set_attach(thread, set) ? share : NULL;
 }
 
+/* The same for a call that begins; one that gets no place is counted. */
+static struct probe_share *share_for(struct probe_thread *thread, unsigned set)
+{
+	struct probe_share *share = share_in(thread, set);
+
+	if (!share && on_of(set))
+		probe_count_untraced(set);
+	return share;
+}
+
 /* What is usual.  False: anything else, to be begun anew. */
 static inline bool put_usual(struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id)
 {
@@ -67,7 +77,7 @@ static bool put(struct probe_thread *thread, unsigned set, const struct probe_sh
 /* What the frame's link is to have of it. */
 static uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id)
 {
-	struct probe_share *share = share_in(thread, set);
+	struct probe_share *share = share_for(thread, set);
 	uint32_t most = __atomic_load_n(&set_at(set)->depth_max, __ATOMIC_RELAXED);
 
 	if (!share || (most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id))
@@ -119,7 +129,7 @@ static bool is_of_calls(unsigned set)
 
 static void put_call(struct probe_thread *thread, unsigned set, uint32_t id, uint64_t caller)
 {
-	if (share_in(thread, set))
+	if (share_for(thread, set))
 		probe_set_record(thread, set, CALLTAP_REC_CALL, id, 2, caller);
 }
 
@@ -170,6 +180,13 @@ void probe_instances_call(struct probe_thread *thread, uint32_t word, uint64_t c
 		if (is_wanted(word, set) && is_of_calls(set))
 			put_call(thread, set, frames_id(word), caller);
 	probe_share_end(thread);
+}
+
+void probe_instances_missed(uint32_t word)
+{
+	for (unsigned set = 1; set < PROBE_SETS; set++)
+		if (is_wanted(word, set) && on_of(set))
+			probe_count_untraced(set);
 }
 
 void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id)

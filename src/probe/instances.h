@@ -47,6 +47,8 @@ uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32
 			      uint64_t caller);
 /* No frame is pushed: those of the tracer `function` alone get it. */
 void probe_instances_call(struct probe_thread *thread, uint32_t word, uint64_t caller);
+/* The call cannot be traced at all: each one that wants it counts it. */
+void probe_instances_missed(uint32_t word);
 /* The frame with that link returns. */
 void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id);
 /* Frames that ended without returning: count each one's by set, then tell. */

@@ -350,6 +350,18 @@ static void leave_ended(struct probe_share *share, uint32_t on)
 	share->depth = 0;
 }
 
+void probe_count_untraced(unsigned set)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+	struct calltap_arena *arena;
+
+	if (!probe_context.enabled || !wiped->alive || !wiped->sets[0].arenas[0])
+		return;
+	/* Not an arena of the further set: nobody waits for a thread without rings before that goes. */
+	arena = wiped->sets[0].arenas[0];
+	__atomic_add_fetch(set ? &arena->untraced_further[set - 1] : &arena->untraced, 1, __ATOMIC_RELAXED);
+}
+
 bool probe_set_attach(struct probe_thread *thread, unsigned set)
 {
 	struct probe_share *share = &thread->further[set - 1];

@@ -176,6 +176,8 @@ void probe_calls_end(const uint64_t *signals);
 bool probe_thread_attach(struct probe_thread *thread);
 /* The same in a set, 1 or above; false, too, while it does not record.  Within probe_share_begin() and _end(). */
 bool probe_set_attach(struct probe_thread *thread, unsigned set);
+/* A call gets no place in the set's rings: the tool tells the user, so that nothing is left out silently. */
+void probe_count_untraced(unsigned set);
 /*
  * Record one event; words is 1 or 2.  Opens sub-buffers, marks the clock's
  * high half, counts what is lost.  False: not recorded.

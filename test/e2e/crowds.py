@@ -97,6 +97,26 @@ def answers(case):
     expect(any(thread.lost for thread in trace.threads.values()), "nothing was lost: the crowd was not faster")
 
 
+def counted_in_an_instance(case):
+    """Of a crowd that starts at once and is larger than an instance's reserve, each call is recorded or counted."""
+    case.need_native("attaching")
+    crowd = 600
+    with Throng(case, 16, crowd) as program:
+        with Tool(case, program, "-l", "main", lossless=False) as tool:
+            with Instance(case, program, "second", "-l", "step", "--mode", "drop") as second:
+                program.call(signal.SIGUSR2)
+                second.end()
+                trace = second.trace()
+            tool.detach()
+        program.end()
+    recorded = trace.called().get("step", 0)
+    lost = sum(thread.lost for thread in trace.threads.values())
+    expect(not lost, f"{lost} records were lost: the buffers were to be large enough")
+    expect(untraced(trace), f"no call went unrecorded of {crowd} threads: the crowd was to be too large")
+    expect(recorded + untraced(trace) == crowd * CALLS,
+           f"{recorded} calls were recorded and {untraced(trace)} counted of {crowd * CALLS}")
+
+
 class Altered(Program):
     """test/prog/altered.c"""
 
@@ -121,4 +141,5 @@ SINGLE = {
     "crowds-2000": all_at_once(2000),
     "crowds-overwrite": all_at_once(1000, "--mode", "overwrite", "-b", "64K"),
     "crowds-instance": in_an_instance,
+    "crowds-instance-counted": counted_in_an_instance,
 }

@@ -179,8 +179,6 @@ struct calltap_msg_arena {
 	uint32_t reserved;
 };
 
-#define CALLTAP_INSTANCES 3u /* sets of rings in a process; set 0 is the session's own */
-
 enum calltap_instance_what {
 	CALLTAP_INSTANCE_END = 0,
 	CALLTAP_INSTANCE_BEGIN = 1,  /* with its first arena, which comes along */

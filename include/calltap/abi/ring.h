@@ -29,6 +29,7 @@
 
 #define CALLTAP_PAGE	    4096u
 #define CALLTAP_ARENA_RINGS 256u	/* rings an arena holds at the most */
+#define CALLTAP_INSTANCES   3u		/* sets of rings in a process; set 0 is the session's own */
 #define CALLTAP_ARENA_MAGIC 0x4152544cu /* "LTRA" */
 #define CALLTAP_RING_MAGIC  0x4752544cu /* "LTRG" */
 #define CALLTAP_BOARD_MAGIC 0x4442544cu /* "LTBD" */
@@ -124,6 +125,8 @@ struct calltap_arena {
 	uint32_t reserved[2];
 	/* Per ring; claimed by a writer (compare-and-swap), freed by the tool. */
 	uint32_t state[CALLTAP_ARENA_RINGS];
+	/* Writer, in the first arena of set 0, which stays as long as the agent: `untraced` of the further sets. */
+	uint64_t untraced_further[CALLTAP_INSTANCES - 1];
 };
 
 /* One per session, mapped by every process in it. */

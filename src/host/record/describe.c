@@ -203,7 +203,7 @@ static uint64_t count_untraced(const struct session *session)
 
 	for (const struct process *process = session->processes; process; process = process->next)
 		if (process->arena_count)
-			untraced += __atomic_load_n(&process->arenas[0].arena->untraced, __ATOMIC_RELAXED);
+			untraced += rings_untraced(session, process);
 	return untraced;
 }
 

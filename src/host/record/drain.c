@@ -436,11 +436,15 @@ static void answer_requests(struct session *session, struct process *process)
 	}
 }
 
-static void keep_notes(struct record_result *result, const struct calltap_arena *arena)
+/* What is in its first arena, which goes. */
+static void keep_notes(struct session *session, struct process *process)
 {
-	uint32_t notes = __atomic_load_n(&arena->notes, __ATOMIC_RELAXED);
+	struct record_result *result = session->result;
+	uint32_t notes = __atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED);
 
-	result->untraced += __atomic_load_n(&arena->untraced, __ATOMIC_RELAXED);
+	result->untraced += rings_untraced(session, process);
+	for (uint32_t set = 0; set < CALLTAP_INSTANCES; set++)
+		process->untraced[set] = rings_counted(process, set);
 	result->shut_in += (notes & SHUT_IN) != 0;
 	result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
 }
@@ -457,7 +461,7 @@ static void finish_process(struct drainer *drainer, struct process *process)
 		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 			finish_ring(drainer, process, &process->arenas[i], k, opened_of(&process->arenas[i], k));
 	if (process->arena_count)
-		keep_notes(session->result, process->arenas[0].arena);
+		keep_notes(session, process);
 	/* All of them after that: a thread's rings may lie in several. */
 	for (uint32_t i = 0; i < process->arena_count; i++)
 		arena_destroy(session, &process->arenas[i], trace_writer_error(session->writer) != 0);

@@ -3,6 +3,7 @@
 #define HOST_RECORD_HANDLERS_IMPL_H
 
 #include <calltap/abi/control.h>
+#include <calltap/abi/ring.h>
 
 #include "handlers.h"
 

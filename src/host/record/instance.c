@@ -154,6 +154,7 @@ int instance_add(struct session *instance, struct process *of)
 		ret = arena_add(instance, process, FIRST_RINGS, &fd);
 	if (ret)
 		return ret;
+	process->untraced_before = rings_counted(of, instance->set);
 	message.arena_size = process->arenas[0].size;
 	ret = channel_send(of->socket, &message, sizeof(message), &fd, 1);
 	close(fd);

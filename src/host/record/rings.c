@@ -159,6 +159,20 @@ int rings_supply(struct session *session, struct process *process)
 	return process->no_reserve ? 0 : ret;
 }
 
+uint64_t rings_counted(const struct process *process, uint32_t set)
+{
+	const struct calltap_arena *arena = process->arenas[0].arena;
+
+	if (!process->arena_count)
+		return process->untraced[set];
+	return __atomic_load_n(set ? &arena->untraced_further[set - 1] : &arena->untraced, __ATOMIC_RELAXED);
+}
+
+uint64_t rings_untraced(const struct session *session, const struct process *process)
+{
+	return rings_counted(process->of ? process->of : process, session->set) - process->untraced_before;
+}
+
 uint32_t rings_threads(const struct process *process)
 {
 	uint32_t threads = 0;

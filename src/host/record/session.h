@@ -133,8 +133,10 @@ struct process {
 	uint32_t map_count;
 	struct target_arena arenas[TARGET_ARENAS];
 	uint32_t arena_count;
-	bool no_reserve;		/* it can have no more rings, or not unasked */
-	struct calltap_msg_hello hello; /* last: its type ends with a path, which `exe` has */
+	uint64_t untraced[CALLTAP_INSTANCES]; /* by set: calls that it had counted when its arenas went */
+	uint64_t untraced_before;	      /* of an instance: what its set had counted when it began */
+	bool no_reserve;		      /* it can have no more rings, or not unasked */
+	struct calltap_msg_hello hello;	      /* last: its type ends with a path, which `exe` has */
 };
 
 #define CALIBRATE_MS	5 /* to know the rate of our own counter */
@@ -398,7 +400,11 @@ int board_create(struct session *session) __attribute__((warn_unused_result));
 /* A memfd that neither side can shrink or grow, and where it is mapped; -errno: there is neither. */
 int arena_sealed(const char *name, size_t size, int *fd, void **memory) __attribute__((warn_unused_result));
 
-/* rings.c: how many rings a process has. */
+/* rings.c: what the process has counted: calls that got no place in the rings of that set. */
+uint64_t rings_counted(const struct process *process, uint32_t set);
+/* Those that belong to this session; an instance's are in the entry that its own one follows. */
+uint64_t rings_untraced(const struct session *session, const struct process *process);
+/* How many rings a process has. */
 /* Threads of it as the kernel lists them; more rather than fewer. */
 uint32_t rings_threads(const struct process *process);
 /* Rings for that many threads, and a reserve, before the first of them is wanted.  -errno: it cannot be told. */

@@ -435,10 +435,11 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 	status->tracing = session->settings.tracing;
 	for (const struct process *process = session->processes; process; process = process->next) {
 		status->processes += live_can_be_told(process);
+		if (process->arena_count)
+			status->untraced += rings_untraced(session, process);
 		for (uint32_t i = 0; i < process->arena_count; i++) {
 			const struct calltap_arena *arena = process->arenas[i].arena;
 
-			status->untraced += i ? 0 : __atomic_load_n(&arena->untraced, __ATOMIC_RELAXED);
 			for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
 				status->threads += ring_is_claimed(__atomic_load_n(&arena->state[k], __ATOMIC_RELAXED));
 		}

@@ -1,7 +1,9 @@
 /*
  * Writers for tests (scribe.h).
  */
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "scribe.h"
@@ -91,6 +93,8 @@ void scribe_stop(struct scribe *scribe)
 {
 	__atomic_store_n(&scribe->stop, true, __ATOMIC_RELAXED);
 	pthread_join(scribe->thread, NULL);
+	while (!syscall(SYS_tgkill, getpid(), scribe->writer.tid, 0)) /* joined is not gone */
+		usleep(100);
 }
 
 static void see(struct seen *seen, const struct trace_event *event)
