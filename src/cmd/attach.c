@@ -78,6 +78,8 @@ static void read_command(struct command *command, pid_t pid)
 		close(fd);
 	for (char *word = command->text; word < command->text + got && count < WORDS_MAX; word += strlen(word) + 1)
 		command->words[count++] = word;
+	while (count && !*command->words[count - 1]) /* of a title that is shorter than the arguments were */
+		command->words[--count] = NULL;
 	if (!count) {
 		snprintf(command->text, sizeof(command->text), "?");
 		command->words[0] = command->text;

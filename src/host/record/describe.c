@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "host/counted.h"
+#include "host/space.h"
 #include "attached.h"
 #include "session.h"
 
@@ -74,10 +75,26 @@ static int describe_emulator(struct session *session)
 	return ret;
 }
 
+/* What a process calls itself in its command line may be anything: of one that runs it is the file that it executes. */
+static const char *program_of(const struct record_options *options, char path[4096])
+{
+	char link[64];
+	ssize_t length = -1;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)options->pid);
+	if (options->pid)
+		length = readlink(link, path, 4095);
+	if (length <= 0)
+		return options->command[0];
+	path[length] = 0;
+	space_cut_deleted(path);
+	return path;
+}
+
 int describe_start(struct session *session)
 {
 	const struct record_options *options = session->options;
-	char command[2048], cwd[4096] = "", started[40], model[128], kernel[256], bytes[32];
+	char command[2048], cwd[4096] = "", exe[4096], started[40], model[128], kernel[256], bytes[32];
 	struct utsname host;
 	int ret = 0;
 
@@ -94,7 +111,7 @@ int describe_start(struct session *session)
 		const char *key, *value;
 	} rows[] = {
 		{"version", CALLTAP_VERSION},
-		{"program", options->command[0]},
+		{"program", program_of(options, exe)},
 		{"command", command},
 		{"cwd", cwd},
 		{"host", host.nodename},

@@ -74,6 +74,22 @@ void targets_read_on(const struct process *process)
 		__atomic_fetch_or(&target->arenas[0].arena->notes, CALLTAP_NOTE_READ_ON, __ATOMIC_SEQ_CST);
 }
 
+/* The end comes before GO: whose it is. */
+static void diagnose_early_end(struct session *session, const struct process *process)
+{
+	if (session->letting_go)
+		session_diagnose(session, "the recording ended before process %d was set up; it was not recorded",
+				 (int)process->pid);
+	else if (process->attached && !kill(process->pid, 0))
+		session_diagnose(session,
+				 "the agent in process %d left before it was set up; the process runs on and was not "
+				 "recorded, attach to it again",
+				 (int)process->pid);
+	else
+		session_diagnose(session, "process %d ended before it was set up, or could not be; it was not recorded",
+				 (int)process->pid);
+}
+
 void targets_end(struct session *session, struct process *process)
 {
 	targets_read_on(process);
@@ -81,8 +97,7 @@ void targets_end(struct session *session, struct process *process)
 	if (goes_on_alone(session, process))
 		return;
 	if (process->greeted && !process->dormant && !process->began)
-		session_diagnose(session, "process %d ended before it was set up, or could not be; it was not recorded",
-				 (int)process->pid);
+		diagnose_early_end(session, process);
 	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
 	close(process->socket);
 	process->socket = -1;
