@@ -459,6 +459,13 @@ static bool mark_time(unsigned set, struct ring_writer *writer)
 	return true;
 }
 
+/* Slots that were taken last and not written; where a handler has taken some since, they stay empty. */
+static void give_back(struct ring_writer *writer, const uint64_t *slot, unsigned words)
+{
+	if (!__atomic_load_n(slot, __ATOMIC_RELAXED))
+		(void)arch_local_cas(&writer->cursor, (uint64_t)(slot + words), (uint64_t)slot);
+}
+
 static bool record(unsigned set, struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id, unsigned words,
 		   uint64_t second)
 {
@@ -472,11 +479,12 @@ static bool record(unsigned set, struct ring_writer *writer, enum calltap_record
 		if (!slot)
 			return false;
 		/*
-		 * A new sub-buffer, or a handler's TIME record, may have moved the high half meanwhile: the slot may
-		 * lie before or after that, so it stays empty.
+		 * A new sub-buffer, which the thread may have waited for, or a handler's TIME record may have moved
+		 * the high half meanwhile: the slot may lie before or after that.
 		 */
 		if (writer->time_hi == now >> 32)
 			break;
+		give_back(writer, slot, words);
 	}
 	if (words == 2)
 		ring_put2(slot, calltap_record_make(kind, id, (uint32_t)now), second);

@@ -250,6 +250,19 @@ def busy_and_lossless(case):
     expect(losses.count(0) >= 3, f"records were lost: {losses}")
 
 
+def waiting_and_whole(case):
+    """The clock's high half moves on, every second or two, while threads wait for room: their buffers have no holes then."""
+    case.need_native("attaching")
+    with Program(case, "8", "busy") as program:
+        with Tool(case, program, "-b", "16K") as tool:
+            time.sleep(4)
+            tool.detach()
+        program.end()
+    told = json.loads(case.run([case.tool, "info", "--json", "-i", case.trace_path]).stdout)
+    expect(told["wait_ns"], "no thread has waited")
+    expect("holes" not in told["info"], f"there are holes: {told['info'].get('holes')}")
+
+
 def open_frames(case):
     """Frames that were open at the attach are left alone, and return by themselves long after the detach."""
     case.need_native("attaching")
@@ -805,6 +818,7 @@ SINGLE = {
     "attach-tool-stopped": tool_stopped_at_any_time,
     "attach-many-times": many_times(100),
     "attach-busy-lossless": busy_and_lossless,
+    "attach-busy-holes": waiting_and_whole,
     "attach-same-moment": at_the_same_moment,
     "attach-open-frames": open_frames,
     "attach-namespace-threads": threads_of_namespace,
