@@ -12,13 +12,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <host/now.h>
 #include <host/view/timetext.h>
 
 #include "cmd.h"
 #include "steering.h"
 
-#define LOOK_MS	   2000 /* how often it is looked at whether the session goes on */
-#define LOOKS_IDLE 30	/* in a row that find nothing new: it is given up */
+#define LOOK_MS	    2000  /* how often it is looked at whether the session goes on */
+#define PATIENCE_MS 60000 /* without anything new: it is given up */
 
 static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
 			   "End the session that traces PID.  The process runs on: its functions get the bytes of\n"
@@ -27,7 +28,7 @@ static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
 			   "      --instance NAME   only this instance (`calltap status PID` lists them)\n"
 			   "  -h, --help            this text\n";
 
-/* How large the session's file is by now; false: the session did not say. */
+/* How large the session's file is by now; false: the session does not tell. */
 static bool ask_bytes(pid_t pid, uint64_t *bytes)
 {
 	struct remote_status status;
@@ -58,14 +59,15 @@ static void show_progress(uint64_t bytes)
 /* The request is out and not answered yet. */
 static int await_end(struct steering *steering, pid_t pid, int socket, char **answer)
 {
+	int64_t until = now_ms() + PATIENCE_MS;
 	uint64_t bytes = 0, before = 0;
 	bool told = false;
 	int ret = -ETIMEDOUT;
 
-	for (int idle = 0; ret == -ETIMEDOUT && idle < LOOKS_IDLE; idle++) {
+	while (ret == -ETIMEDOUT && now_ms() < until) {
 		told = ask_bytes(pid, &bytes);
 		if (bytes != before)
-			idle = 0;
+			until = now_ms() + PATIENCE_MS;
 		before = bytes;
 		show_progress(bytes);
 		ret = remote_receive(socket, LOOK_MS, answer, &steering->diag);

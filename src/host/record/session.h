@@ -404,7 +404,6 @@ int arena_sealed(const char *name, size_t size, int *fd, void **memory) __attrib
 uint64_t rings_counted(const struct process *process, uint32_t set);
 /* Those that belong to this session; an instance's are in the entry that its own one follows. */
 uint64_t rings_untraced(const struct session *session, const struct process *process);
-/* How many rings a process has. */
 /* Threads of it as the kernel lists them; more rather than fewer. */
 uint32_t rings_threads(const struct process *process);
 /* Rings for that many threads, and a reserve, before the first of them is wanted.  -errno: it cannot be told. */

@@ -74,7 +74,7 @@ void targets_read_on(const struct process *process)
 		__atomic_fetch_or(&target->arenas[0].arena->notes, CALLTAP_NOTE_READ_ON, __ATOMIC_SEQ_CST);
 }
 
-/* The end comes before GO: whose it is. */
+/* A process that was not set up yet: who or what ended that. */
 static void diagnose_early_end(struct session *session, const struct process *process)
 {
 	if (session->letting_go)
