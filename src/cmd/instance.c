@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <host/remote/remote.h>
+#include <host/trace/trace.h>
 
 #include "instance.h"
 #include "output.h"
@@ -155,22 +156,38 @@ static int end(int socket, const char *name, char **answer, struct calltap_diag 
 	return remote_ask(socket, &request, answer, diag);
 }
 
+/*
+ * By the trace: whoever ends the instance, or the session, may say nothing of
+ * what this one has lost.  A trace that cannot be read back tells nobody.
+ */
+static void tell_losses(const struct recording *recording, const char *output)
+{
+	struct record_result result = {0};
+	struct trace *trace = NULL;
+
+	if (recording->quiet || trace_open(&trace, output, NULL))
+		return;
+	result.untraced = trace_calls_missed(trace);
+	result.lost = trace_end(trace) ? trace_end(trace)->lost : 0;
+	recording_tell_losses(&result, recording->settings.options.pid);
+	trace_close(trace);
+}
+
 /* From the begin to the end. */
 static int follow(struct recording *recording, int socket, int signals, char *name, const char *output)
 {
 	bool tell = !recording->quiet && (recording->settings.options.verbose || isatty(STDERR_FILENO));
 	struct calltap_diag diag = {.column = -1};
 	char *answer = NULL;
+	bool asked;
 	int ret;
 
 	name[strcspn(name, "\n")] = 0;
 	if (tell)
 		fprintf(stderr, "calltap: instance %s of the session that traces process %d\n", name,
 			(int)recording->settings.options.pid);
-	if (wait_end(socket, signals, recording->settings.options.duration_ns))
-		ret = remote_receive(socket, PATIENCE_MS, &answer, &diag);
-	else
-		ret = end(socket, name, &answer, &diag);
+	asked = !wait_end(socket, signals, recording->settings.options.duration_ns);
+	ret = asked ? end(socket, name, &answer, &diag) : remote_receive(socket, PATIENCE_MS, &answer, &diag);
 	if (ret == -EPIPE)
 		fprintf(stderr,
 			"calltap: the session has ended without a word (was its tool killed?); %s has what was "
@@ -181,6 +198,8 @@ static int follow(struct recording *recording, int socket, int signals, char *na
 	else if (tell)
 		fprintf(stderr, "calltap: %s: %s%s", output, answer,
 			answer[0] && answer[strlen(answer) - 1] == '\n' ? "" : "\n");
+	if (!ret && !(tell && asked)) /* the answer has it */
+		tell_losses(recording, output);
 	free(answer);
 	return ret ? EXIT_USAGE : 0;
 }

@@ -292,7 +292,8 @@ static struct probe_stack *find_out(struct probe_thread *thread, uint64_t slot)
 
 /*
  * `rest` and `top` change together: no handler may come in between, for it would find a frame that is none.  Not told:
- * the next entry there comes here again, since the fast path ends at `top`.
+ * the next entry there comes here again, since the fast path ends at `top`.  While there is no room that is each call,
+ * and none of these records is counted as lost.
  */
 void probe_stack_rise(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot)
 {
@@ -301,7 +302,7 @@ void probe_stack_rise(struct probe_thread *thread, struct probe_stack *stack, ui
 	if (slot < stack->rest || slot >= stack->end || !probe_calls_begin(&signals))
 		return;
 	/* A handler that came until now may have told of one farther down, and has left no frame. */
-	if (slot >= stack->rest && probe_record(thread, CALLTAP_REC_RISE, 0, 2, slot)) {
+	if (slot >= stack->rest && probe_has_room(thread) && probe_record(thread, CALLTAP_REC_RISE, 0, 2, slot)) {
 		stack->rest = slot + sizeof(slot);
 		probe_stack_set_top(stack, stack->end);
 	}

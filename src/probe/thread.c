@@ -493,6 +493,11 @@ static bool record(unsigned set, struct ring_writer *writer, enum calltap_record
 	return true;
 }
 
+bool probe_has_room(const struct probe_thread *thread)
+{
+	return !thread->writer->lost || ring_has_room(thread->writer);
+}
+
 bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
 		  uint64_t second)
 {

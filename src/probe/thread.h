@@ -178,6 +178,8 @@ bool probe_thread_attach(struct probe_thread *thread);
 bool probe_set_attach(struct probe_thread *thread, unsigned set);
 /* A call gets no place in the set's rings: the tool tells the user, so that nothing is left out silently. */
 void probe_count_untraced(unsigned set);
+/* False: the thread has lost records and would lose this one, too. */
+bool probe_has_room(const struct probe_thread *thread);
 /*
  * Record one event; words is 1 or 2.  Opens sub-buffers, marks the clock's
  * high half, counts what is lost.  False: not recorded.

@@ -107,6 +107,7 @@ def counted_in_an_instance(case):
                 program.call(signal.SIGUSR2)
                 second.end()
                 trace = second.trace()
+                said = second.said()
             tool.detach()
         program.end()
     recorded = trace.called().get("step", 0)
@@ -115,6 +116,7 @@ def counted_in_an_instance(case):
     expect(untraced(trace), f"no call went unrecorded of {crowd} threads: the crowd was to be too large")
     expect(recorded + untraced(trace) == crowd * CALLS,
            f"{recorded} calls were recorded and {untraced(trace)} counted of {crowd * CALLS}")
+    expect(f"{untraced(trace)} call" in said and "not recorded" in said, f"the instance's tool said {said!r}")
 
 
 class Altered(Program):

@@ -73,6 +73,12 @@ static int check_state(pid_t pid, struct calltap_diag *diag)
 	if (!proc_alive(pid))
 		return calltap_diag_set(diag, -ESRCH, "process %d (%s) has ended and only waits for its parent",
 					(int)pid, name);
+	if (proc_alive(pid) != pid)
+		return calltap_diag_set(
+			diag, -ENOTSUP,
+			"the initial thread of process %d (%s) has ended, and the kernel shows nothing of "
+			"its memory any more; start the program under 'calltap record'",
+			(int)pid, name);
 	return 0;
 }
 

@@ -366,6 +366,10 @@ static void print_end(const struct session *instance, FILE *answer)
 	if (result->lost)
 		fprintf(answer, "%llu %s lost; a larger buffer (-b) or fewer functions (-l, -n) help\n",
 			(unsigned long long)result->lost, counted(result->lost, "record was", "records were"));
+	if (result->untraced)
+		fprintf(answer, "%llu %s, or no memory beside the stack\n", (unsigned long long)result->untraced,
+			counted(result->untraced, "call was not recorded: there was no buffer yet for its thread",
+				"calls were not recorded: there was no buffer yet for their threads"));
 	if (instance->diagnosis[0])
 		fprintf(answer, "%s\n", instance->diagnosis);
 }

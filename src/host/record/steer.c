@@ -551,18 +551,22 @@ void steer_end(struct session *session)
 {
 	const struct record_result *result = session->result;
 	bool failed = session->options->pid && !result->let_go && session->diagnosis[0];
-	char text[512] = "";
+	char text[1024] = "";
 
 	if (session->options->pid && result->let_go)
 		snprintf(text, sizeof(text),
 			 "detached from process %d: %s (%llu bytes of text compared, %llu differ); its threads were "
 			 "stopped for %.2f ms, and never for longer than %.2f ms at a time",
 			 (int)session->options->pid,
-			 result->differing ? "its text DIFFERS from its files" : "its text is what its files say",
+			 result->differing  ? "its text DIFFERS from its files"
+			 : result->verified ? "its text is what its files say"
+					    : "its text could not be compared with its files",
 			 (unsigned long long)result->verified, (unsigned long long)result->differing,
 			 (double)result->detach_stop_ns / 1e6, (double)result->longest_stop_ns / 1e6);
 	else
 		snprintf(text, sizeof(text), "%s", failed ? session->diagnosis : "the recording has ended");
+	if (session->options->pid && result->let_go && session->diagnosis[0])
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s", session->diagnosis);
 	if (session->instances_ended)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %u further %s ended with it",
 			 session->instances_ended, counted(session->instances_ended, "instance", "instances"));
