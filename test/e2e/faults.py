@@ -46,6 +46,8 @@ def numbers(cpu):
     values = re.findall(r'^"(\w+)"\s+([\d +()]+)$', preprocessed("".join(f'"{name}" __NR_{name}\n' for name in names)), re.M)
     return {sum(map(int, re.findall(r"\d+", value))): name for name, value in values}
 
+PATIENCE = 180  # seconds for a run that does not hang, emulated and beside other tests
+
 
 class Bench:
     """A command under a tool whose agent, or which itself, can be made to fail."""
@@ -84,9 +86,9 @@ class Bench:
         try:
             done = subprocess.run(command, cwd=self.case.folder, env=environment, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                                  timeout=60, check=False)
+                                  timeout=PATIENCE, check=False)
         except subprocess.TimeoutExpired:
-            raise Failure(f"{name}: record still runs after 60 s") from None
+            raise Failure(f"{name}: record still runs after {PATIENCE} s") from None
         lines = []
         if os.path.exists(log):
             with open(log, encoding="ascii") as file:

@@ -444,12 +444,13 @@ def left_by_jump(case):
     case.need_native("attaching")
     own_place(case)
     with Interrupted(case, "jumps") as program:
-        before, told, most = look(program), "", 0
+        before, told, first, most = look(program), "", 0, 0
         for _ in range(2):
             with Tool(case, program, "-l", "interrupt", "--mode", "overwrite", "-b", "64K") as tool:
-                first = usage(program.pid)["mappings"]
                 for turn in range(90):
                     told = told or short(case, program, f"short{turn}", "trace=leaf", "mode=overwrite")
+                    if not turn:  # all threads have called by now, and their stacks have their planes
+                        first = usage(program.pid)["mappings"]
                 most = usage(program.pid)["mappings"]
                 tool.detach()
             expect("given back" in told, f"it was told {told!r}")

@@ -51,6 +51,9 @@ def exceptions(library):
     return test
 
 
+STEPPED_S = 240  # a debugger's steps of an emulated program, beside other tests; half a minute alone
+
+
 def stepped(case, command, options=None):
     """The outcome of steps.c, plain or (with options) recorded: the CPU itself sends its signals, or a debugger does."""
     if case.cpu.native:
@@ -63,7 +66,8 @@ def stepped(case, command, options=None):
     with Process(stepper, stderr=subprocess.PIPE, text=True) as debugger:
         try:
             outcome = case.run([*emulated, *command] if options is None else
-                               case.record_command(command, ["--emulator", shlex.join(emulated), *options]))
+                               case.record_command(command, ["--emulator", shlex.join(emulated), *options]),
+                               timeout=STEPPED_S)
             said = debugger.communicate(timeout=20)[1]
         finally:
             debugger.kill()
