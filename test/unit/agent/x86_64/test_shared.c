@@ -136,7 +136,8 @@ static struct told read_ring(const struct fake_arena *arena)
 		const uint64_t *words = (const uint64_t *)(fake_sub(ring, number) + 1);
 		size_t count = (ring->sub_size - sizeof(struct calltap_subbuf)) / sizeof(*words);
 
-		/* A slot stays empty when a handler opened the next sub-buffer before its taker looked where it lies. */
+		/* A slot stays empty when a handler opened the next sub-buffer before its taker looked where it lies.
+		 */
 		for (size_t i = 0; i < count; i += words[i] ? calltap_record_words((uint32_t)(words[i] >> 60)) : 1)
 			if (words[i])
 				take_record(&told, words[i], open, &depth);
