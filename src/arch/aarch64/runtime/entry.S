@@ -111,14 +111,22 @@
  */
 #define CFI_RETURN_BY_MIRROR	.cfi_escape 0x10, 30, 12, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27
 
-/* x17: the caller; x30: the stub's `bl body`. */
-function arch_entry_fast
+/*
+ * An entry, x17: the caller; x30: the stub's `bl body`.  timed: the time goes beside the frame, whose planes are those
+ * of \granule.
+ */
+.macro record_entry granule, timed
 	.cfi_register x30, x17
 	bti	c
 	save_four
 	get_thread x16, x1
 	add	x0, sp, #24			/* S */
-	ldp	x1, x2, [x16, #PT_GRANULE]	/* and the stack */
+	.if \timed
+	ldr	x1, [x16, #\granule]
+	ldr	x2, [x16, #PT_STACK]
+	.else
+	ldp	x1, x2, [x16, #\granule]	/* and the stack */
+	.endif
 	cmp	x1, x0, lsr #GRANULE_BITS	/* another granule than the last call's? */
 	ldp	x3, x1, [x2, #PS_TOP]		/* and how low it is known to reach */
 	ccmp	x0, x3, #2, eq			/* else: frames are gone, or another stack? */
@@ -137,6 +145,13 @@ function arch_entry_fast
 	mrs	x0, cntvct_el0
 	cmp	x1, x0, lsr #32
 	b.ne	.Lentry_again
+	.if \timed
+	add	x1, sp, #24
+	mov	x3, #ENTERED_SKEW
+	movk	x3, #(ENTERED_BITS << TIMED_SHIFT >> 32), lsl #32
+	eor	x1, x1, x3
+	str	x0, [x1]
+	.endif
 	take_slot x1, x16, 8, x3, w17
 	ldp	x3, x17, [x16, #RW_BASE]	/* and the span */
 	sub	x3, x1, x3
@@ -147,6 +162,10 @@ function arch_entry_fast
 	str	x0, [x1]			/* the record: visible from here on */
 	add	x0, sp, #24
 	str	x0, [x2]
+.endm
+
+function arch_entry_fast
+	record_entry PT_GRANULE, 0
 .Lentry_done:
 	restore_four
 	ret
@@ -202,7 +221,12 @@ end_function \name
 	entry_in_c arch_entry_root, probe_graph_entry_root
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
 	entry_in_c arch_entry_profile, probe_graph_entry
-	entry_in_c arch_entry_timed, probe_graph_entry
+
+function arch_entry_timed
+	record_entry PT_TIMED, 1
+	restore_four
+	ret
+end_function arch_entry_timed
 
 /*
  * The same until C clears that, having put the address at CFA - C_BYTES.

@@ -24,8 +24,11 @@
  * Of timed frames: bit 37 alone leads to 0xffdf..., 0xaa8a..., and of 39 bits to 0x5f... and 0x75...; bits 38 and 36 to
  * 0xffaf..., 0xaafa..., 0x2f... and 0x05....
  */
-#define ENTERED_MASK ((uint64_t)2 << 36 ^ 0x480)
-#define WITHIN_MASK  ((uint64_t)5 << 36 ^ 0x280)
+#define ENTERED_BITS 2
+#define WITHIN_BITS  5
+#define TIMED_SHIFT  36
+#define ENTERED_SKEW 0x480
+#define WITHIN_SKEW  0x280
 
 /* A stub of function_graph (stub.c), from its `bl body` on, where the entry recorder returns to. */
 #define STUB_BACK      4  /* where the body returns to */

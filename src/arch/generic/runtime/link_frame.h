@@ -32,12 +32,12 @@ static inline uint64_t *arch_link(uint64_t slot)
 
 static inline uint64_t *arch_entered(uint64_t slot)
 {
-	return (uint64_t *)(slot ^ ENTERED_MASK);
+	return (uint64_t *)(slot ^ (uint64_t)ENTERED_BITS << TIMED_SHIFT ^ ENTERED_SKEW);
 }
 
 static inline uint64_t *arch_within(uint64_t slot)
 {
-	return (uint64_t *)(slot ^ WITHIN_MASK);
+	return (uint64_t *)(slot ^ (uint64_t)WITHIN_BITS << TIMED_SHIFT ^ WITHIN_SKEW);
 }
 
 /* ret: the caller's address, and the recorder's own return address. */

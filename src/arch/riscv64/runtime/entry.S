@@ -97,14 +97,17 @@
 	\do	a7, 56(sp)
 .endm
 
-/* In: t0 body, t1 caller, ra the stub. */
-	recorder arch_entry_fast
+/*
+ * An entry.  In: t0 body, t1 caller, ra the stub.  timed: the time goes beside the frame, whose planes are those of
+ * \granule.
+ */
+.macro record_entry granule, timed
 	CFI_CALLER_IN_T1
 	landing_pad
 	load_thread t3
 	addi	t4, sp, -8			/* S */
 	srli	t5, t4, GRANULE_BITS
-	ld	t6, PT_GRANULE(t3)
+	ld	t6, \granule(t3)
 	bne	t5, t6, .Lentry_slow		/* another granule than the last call's */
 	ld	t5, PT_STACK(t3)
 	ld	t6, PS_TOP(t5)
@@ -119,11 +122,19 @@
 	ld	t3, PT_WRITER(t3)
 	rdtime	t6
 	CFI_CALLER_IN_MIRROR
+	.if \timed
+	li	t1, (ENTERED_BITS << TIMED_SHIFT) ^ ENTERED_SKEW ^ (1 << MIRROR_BIT) ^ MIRROR_SKEW
+	xor	ra, t4, t1
+	sd	t6, 0(ra)
+	.endif
 	lwu	t1, RW_TIME_HI(t3)
 	slli	t1, t1, 32
 	sub	t6, t6, t1
 	srli	t1, t6, 32
 	bnez	t1, .Lentry_undo
+	.if \timed
+	ld	ra, -8(t4)
+	.endif
 	lw	t1, STUB_ENTRY_WORD(ra)
 	slli	t1, t1, 32
 	or	t6, t6, t1			/* the record */
@@ -141,6 +152,10 @@
 	addi	t6, sp, -8
 	sd	t6, PS_TOP(t5)
 	ret
+.endm
+
+	recorder arch_entry_fast
+	record_entry PT_GRANULE, 0
 
 .Lentry_undo:
 	ld	t1, 0(t4)
@@ -191,7 +206,10 @@
 	entry_in_c arch_entry_root, probe_graph_entry_root
 	entry_in_c arch_entry_notree, probe_graph_entry_notree
 	entry_in_c arch_entry_profile, probe_graph_entry
-	entry_in_c arch_entry_timed, probe_graph_entry
+
+	recorder arch_entry_timed
+	record_entry PT_TIMED, 1
+	recorder_end arch_entry_timed
 
 /* In: t3 the stub's words. */
 	recorder arch_exit_fast

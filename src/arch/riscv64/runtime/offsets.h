@@ -17,8 +17,11 @@
 #define LINK_BIT	  35
 #define LINK_SKEW	  0x200
 /* Of timed frames: bit 37 and 35, to 0x17..., 0x02... and 0x28...; bit 37 alone, to 0x1f..., 0x0a... and 0x20.... */
-#define ENTERED_MASK ((uint64_t)5 << 35 ^ 0x900)
-#define WITHIN_MASK  ((uint64_t)4 << 35 ^ 0x100)
+#define ENTERED_BITS 5
+#define WITHIN_BITS  4
+#define TIMED_SHIFT  35
+#define ENTERED_SKEW 0x900
+#define WITHIN_SKEW  0x100
 
 /* Where the stub's words lie. */
 #define STUB_ENTRY_WORD 20 /* from where the entry recorder returns to */
