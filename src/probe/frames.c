@@ -11,8 +11,7 @@
 #define WALK_MAX    (1u << 24)
 #define NEAR_FRAMES 16 /* that lie where a function has its frame which the caller of them all called */
 
-/* True when link(slot) may be read: the slot's granule has its planes. */
-static bool can_read(struct probe_thread *thread, uint64_t slot)
+bool frames_can_read(struct probe_thread *thread, uint64_t slot)
 {
 	return slot >> GRANULE_BITS == thread->granule || probe_mirror_is_covered(slot);
 }
@@ -29,7 +28,7 @@ uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack,
 	uint64_t top = probe_stack_top(stack), now = probe_context.profile && top < end ? arch_clock() : 0;
 	uint32_t gone = 0, walked = 0, further[PROBE_SETS] = {0};
 
-	for (; top < end && top < stack->end && walked++ < WALK_MAX && can_read(thread, top);) {
+	for (; top < end && top < stack->end && walked++ < WALK_MAX && frames_can_read(thread, top);) {
 		uint64_t link = *arch_link(top);
 
 		if (probe_context.profile)
@@ -53,17 +52,27 @@ void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_
 		probe_record(thread, CALLTAP_REC_UNWIND, gone, 1, 0);
 }
 
+bool frames_back_in_calls(uint64_t slot, uint64_t *back)
+{
+	if (ARCH_FRAMES_GO_BACK && !sys_can_read(slot))
+		return false;
+	*back = arch_frame_back(slot);
+	return true;
+}
+
 bool frames_back(uint64_t slot, uint64_t *back)
 {
-	bool there = !ARCH_FRAMES_GO_BACK;
 	uint64_t signals;
+	bool there;
 
-	if (!there && probe_calls_begin(&signals)) {
-		there = sys_can_read(slot);
-		probe_calls_end(&signals);
-	}
-	if (there)
+	if (!ARCH_FRAMES_GO_BACK) {
 		*back = arch_frame_back(slot);
+		return true;
+	}
+	if (!probe_calls_begin(&signals))
+		return false;
+	there = frames_back_in_calls(slot, back);
+	probe_calls_end(&signals);
 	return there;
 }
 
@@ -77,7 +86,7 @@ static void drop_overwritten(struct probe_thread *thread, struct probe_stack *st
 {
 	uint64_t top = probe_stack_top(stack), gone = 0, back;
 
-	for (unsigned i = 0; i < NEAR_FRAMES && top < stack->end && can_read(thread, top); i++) {
+	for (unsigned i = 0; i < NEAR_FRAMES && top < stack->end && frames_can_read(thread, top); i++) {
 		if (frames_back(top, &back) && !probe_region_of(arch_frame_holds(top, slot)))
 			gone = top + 1;
 		top = frames_outer(stack, top, *arch_link(top));

@@ -66,6 +66,10 @@ void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_
  * lead to a stack that is gone, where one stack was taken for another.
  */
 bool frames_back(uint64_t slot, uint64_t *back) __attribute__((warn_unused_result));
+/* The same within probe_calls_begin() and _end(). */
+bool frames_back_in_calls(uint64_t slot, uint64_t *back) __attribute__((warn_unused_result));
+/* Can link(slot) be read: has the slot's granule its planes? */
+bool frames_can_read(struct probe_thread *thread, uint64_t slot);
 /* Bring the stack's top in line with a frame at slot that is being entered (inside it) or left (it). */
 void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, bool leaving);
 

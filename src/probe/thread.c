@@ -7,6 +7,7 @@
  */
 #include <base/sys.h>
 #include <offsets.h>
+#include <probe/open.h>
 #include <probe/profile.h>
 #include <probe/thread.h>
 
@@ -395,10 +396,17 @@ static bool open_next(struct ring_writer *writer, unsigned words)
 /* The same, signals blocked: in another ring if this one is to be left. */
 static bool open_next_or_move(unsigned set, struct ring_writer *writer, unsigned words)
 {
-	if (writer->ring && !ring_is_open(writer, words) && !(writer->lost | writer->waited) &&
-	    __atomic_load_n(&writer->ring->retired, __ATOMIC_RELAXED))
+	if (!writer->ring)
+		return false;
+	if (ring_is_open(writer, words))
+		return true;
+	if (!(writer->lost | writer->waited) && __atomic_load_n(&writer->ring->retired, __ATOMIC_RELAXED))
 		move_on(set_at(set), writer);
-	return open_next(writer, words);
+	if (!ring_open_next(writer, &probe_context.shared))
+		return false;
+	if (!set && writer->ring->mode == CALLTAP_MODE_OVERWRITE)
+		probe_open_tell(probe_self());
+	return true;
 }
 
 /* Where signals cannot be blocked, a handler that comes in between goes without. */
@@ -428,6 +436,8 @@ static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 			/* Nothing has changed since the last time. */
 		} else if (probe_calls_begin(&signals)) {
 			open = open_next_or_move(set, writer, words);
+			/* Before a handler's: the record is the first one behind the open frames (open.h). */
+			slot = open ? ring_take(writer, words) : NULL;
 			probe_calls_end(&signals);
 		} else {
 			open = open_quietly(writer, words);
@@ -441,7 +451,8 @@ static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 			}
 			return NULL;
 		}
-		slot = ring_take(writer, words);
+		if (!slot)
+			slot = ring_take(writer, words);
 	}
 	return slot;
 }

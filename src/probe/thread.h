@@ -123,14 +123,15 @@ struct probe_context {
 	uint32_t depth_max;
 	uint32_t tree_filter;
 	uint32_t profile;      /* 1: tables of sums, no records */
-	uint32_t timed;	       /* 1: frames have the planes of timed ones: a profile, triggers, or handlers */
+	uint32_t timed;	       /* 1: frames have the planes of timed ones */
 	uint32_t enabled;      /* 0: nothing is recorded; frames that are open still return right */
 	uint32_t region_count; /* appended to by the control side: region first, count after (release) */
 	struct probe_region regions[PROBE_REGIONS];
 	/* Called with signals blocked, in a forked child's first record; sets up wiped anew or leaves enabled 0. */
 	void (*on_new_process)(void);
-	uint32_t handled; /* 1: there are handlers (handlers.h) */
-	uint32_t rises;	  /* 1: there may be frames from before the trace: tell how far up each stack is seen */
+	uint32_t handled;    /* 1: there are handlers (handlers.h) */
+	uint32_t rises;	     /* 1: there may be frames from before the trace: tell how far up each stack is seen */
+	uint32_t overwrites; /* 1: a flight recorder, which tells of open frames (open.h) */
 	struct {
 		uint32_t first; /* of this process; below are those that it was forked from */
 		uint32_t base;	/* of this process, or this instance; below are others' */

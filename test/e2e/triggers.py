@@ -166,12 +166,12 @@ OVERRUN = ["--mode", "overwrite", "-b", "64K", "--snapshot-when", "burst > 5ms"]
 
 
 def fired(case, reason):
-    """The call that the snapshot was taken for is there once, with its times, in all views; what else is of its
-    function, as exported."""
+    """The call that the snapshot was taken for is there once, with its times, in all views, and within main() where that
+    was recorded; what else is of its function, as exported."""
     said = re.fullmatch(r"burst.* took (\d+\.\d+) ms in thread (\d+)", reason)
     least, tid = float(said[1]) * 1e6, int(said[2])
     replay = case.run([case.tool, "replay", "-i", case.trace_path, "--min", "5ms"]).stdout
-    found = re.findall(r"([\d.]+) us \|  } /\* burst", replay)
+    found = re.findall(r"([\d.]+) us \|  (?:  )?} /\* burst", replay)
     expect(len(found) == 1, f"replay --min finds {len(found)} calls: {replay[-800:]!r}")
     expect(least - 2e3 <= float(found[0]) * 1e3 < least + 1e9, f"{found[0]} us for {reason!r}")
     expect(re.search(rf"^# history of \S*{tid} goes back ", replay, re.M), f"no word on the history: {replay[:800]!r}")
@@ -182,7 +182,12 @@ def fired(case, reason):
     known = json.loads(case.run([case.tool, "info", "-i", case.trace_path, "--json"]).stdout)["threads"]
     history = [thread["history_ns"] for thread in known if thread["tid"] == tid]
     expect(history and 0 < history[0] < 1e12, f"info: {known}")
-    return [event for event in map(json.loads, lines) if event.get("fn", "").startswith("burst")]
+    events = [event for event in map(json.loads, lines) if event.get("tid") == tid and "fn" in event]
+    outer = [event["depth"] for event in events if event["fn"].startswith("main") and event["ev"] == "enter"]
+    found = [event for event in events if event["fn"].startswith("burst")]
+    if case.name.endswith("record"):
+        expect(outer == [0] and all(event["depth"] == 1 for event in found), f"{found} within main() at {outer}")
+    return found
 
 
 def overrun(case, run):

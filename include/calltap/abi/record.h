@@ -47,8 +47,18 @@ enum calltap_record_kind {
 	 * before the trace that have theirs there or below are over.  In processes that were attached to.
 	 */
 	CALLTAP_REC_RISE = 11,
+	/*
+	 * In rings of mode OVERWRITE alone, at the very beginning of a sub-buffer, never in a file: a frame of the
+	 * thread's stack that is open there, the innermost first; id = function, second word = the full clock at its
+	 * entry.  In front of them one with id CALLTAP_RECORD_ID_MAX, whose second word is the address of the stack's
+	 * last byte.  The innermost frame may have that id, too: it is being left, and the EXIT that comes next names
+	 * it.  Frames farther out than those that are told are not known.
+	 */
+	CALLTAP_REC_OPEN = 12,
 	CALLTAP_REC_KINDS
 };
+
+#define CALLTAP_RECORD_OPEN_MAX 64 /* frames that are told at the beginning of a sub-buffer */
 
 static inline uint64_t calltap_record_make(enum calltap_record_kind kind, uint32_t id, uint32_t time_low)
 {
@@ -69,7 +79,8 @@ static inline uint32_t calltap_record_id(uint64_t word)
 static inline unsigned calltap_record_words(unsigned kind)
 {
 	const unsigned two = 1u << CALLTAP_REC_CALL | 1u << CALLTAP_REC_TIME | 1u << CALLTAP_REC_STACK |
-			     1u << CALLTAP_REC_LOST | 1u << CALLTAP_REC_WAIT | 1u << CALLTAP_REC_RISE;
+			     1u << CALLTAP_REC_LOST | 1u << CALLTAP_REC_WAIT | 1u << CALLTAP_REC_RISE |
+			     1u << CALLTAP_REC_OPEN;
 
 	return 1 + (two >> kind & 1);
 }

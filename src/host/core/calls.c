@@ -25,10 +25,11 @@
 #define LATE_TICKS (1u << 26) /* between those of its end: the thread may have been preempted */
 #define WORDS_EACH 4	      /* TIME and a record */
 #define EACH_MAX   3	      /* records of a call */
+#define FRAME_MAX  3	      /* records around those of calls that the target has told of */
 
 /* A record to be written. */
 struct item {
-	uint64_t ticks;
+	uint64_t ticks, second;
 	uint32_t kind, id;
 	uint32_t order;
 };
@@ -58,6 +59,15 @@ static bool is_entry_of(const struct history_call *call, const struct record *fi
 	       first->ticks - call->entry_ticks < NEAR_TICKS;
 }
 
+/* Has the target told of it? */
+static bool is_told(const struct open_calls *told, const struct history_call *call)
+{
+	for (size_t i = 0; i < told->count; i++)
+		if (told->list[i].function == call->function && told->list[i].entry_ticks == call->entry_ticks)
+			return true;
+	return false;
+}
+
 /* Which calls were open when the records begin. */
 static void begin(struct history *history, struct calls_thread *thread, const struct record *first)
 {
@@ -69,7 +79,7 @@ static void begin(struct history *history, struct calls_thread *thread, const st
 		if (!is_of(call, thread->process, thread->tid) || call->entry_ticks >= first->ticks ||
 		    call->exit_ticks < first->ticks)
 			continue;
-		if (is_entry_of(call, first))
+		if (is_entry_of(call, first) || is_told(thread->told, call))
 			call->placed = true;
 		else
 			thread->open[thread->count++] = (struct calls_open){.call = call};
@@ -133,8 +143,23 @@ void calls_see(struct history *history, struct calls_thread *thread, const void 
 
 static void add(struct items *items, uint64_t ticks, uint32_t kind, uint32_t id)
 {
-	items->list[items->count] = (struct item){ticks, kind, id, items->count};
+	items->list[items->count] = (struct item){.ticks = ticks, .kind = kind, .id = id, .order = items->count};
 	items->count++;
+}
+
+static void add_stack(struct items *items, uint64_t ticks, uint64_t stack)
+{
+	add(items, ticks, CALLTAP_REC_STACK, 0);
+	items->list[items->count - 1].second = stack;
+}
+
+/* The calls that the target has told of, on their stack; the thread may be on another one since. */
+static void add_told(struct items *items, const struct open_calls *told)
+{
+	if (told->count)
+		add_stack(items, told->list[0].entry_ticks, told->stack);
+	for (size_t i = 0; i < told->count; i++)
+		add(items, told->list[i].entry_ticks, CALLTAP_REC_ENTRY, told->list[i].function);
 }
 
 static void add_end(struct items *items, const struct history_call *call)
@@ -173,7 +198,7 @@ static size_t to_words(const struct items *items, uint64_t *words)
 		words[count++] =
 			calltap_record_make((enum calltap_record_kind)item->kind, item->id, (uint32_t)item->ticks);
 		if (calltap_record_words(item->kind) == 2)
-			words[count++] = 0;
+			words[count++] = item->second;
 	}
 	return count;
 }
@@ -212,11 +237,13 @@ static int make_room(struct items *items, size_t calls)
 
 int calls_write_before(struct history *history, struct calls_thread *thread, uint32_t index, uint64_t *number)
 {
+	const struct open_calls *told = thread->told;
 	struct items items;
-	int ret = make_room(&items, history->call_count);
+	int ret = make_room(&items, history->call_count + told->count + FRAME_MAX);
 
 	if (ret)
 		return ret;
+	add_told(&items, told);
 	for (size_t i = 0; thread->seen && i < history->call_count; i++) {
 		struct history_call *call = &history->calls[i];
 
@@ -234,7 +261,9 @@ int calls_write_before(struct history *history, struct calls_thread *thread, uin
 		open->call->placed = true;
 	}
 	if (items.count)
-		add(&items, thread->first_ticks, CALLTAP_REC_LOST, 0);
+		add(&items, told->count ? told->first_ticks : thread->first_ticks, CALLTAP_REC_LOST, 0);
+	if (told->count && told->stack_then != told->stack)
+		add_stack(&items, told->first_ticks, told->stack_then);
 	return write_items(history, &items, index, number);
 }
 

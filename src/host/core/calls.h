@@ -9,6 +9,7 @@
 #define HOST_CORE_CALLS_H
 
 #include "history.h"
+#include "open.h"
 
 #define CALLS_OPEN_MAX 64 /* calls that are open at the beginning of a thread's records */
 
@@ -26,13 +27,15 @@ struct calls_thread {
 	bool seen;
 	struct calls_open open[CALLS_OPEN_MAX];
 	uint32_t count;
+	const struct open_calls *told; /* what the target has told of those that were open when they begin */
 };
 
 /* Are there calls of this thread that may lack records? */
 bool calls_any(const struct history *history, uint32_t process, uint32_t tid);
 /* Look through a DATA payload of the thread's; all of them, in order. */
 void calls_see(struct history *history, struct calls_thread *thread, const void *payload, size_t size);
-/* Write the beginnings that are missing as the thread's DATA chunk *number, which is counted up then. */
+/* Write the beginnings that are missing, `told` ones, too, as the thread's DATA chunk *number, which is counted up
+ * then. */
 int calls_write_before(struct history *history, struct calls_thread *thread, uint32_t index, uint64_t *number)
 	__attribute__((warn_unused_result));
 /* Write, behind all records of a thread, the end of a wanted call that the thread has not recorded yet. */

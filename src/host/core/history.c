@@ -286,25 +286,61 @@ static int write_subs(struct history *history, struct thread_part *part)
 	return ret;
 }
 
-/* The thread's records, and of calls that are known otherwise what its records lack. */
-static int write_with_calls(struct history *history, struct thread_part *part)
+/* Which calls were open when the records that are kept begin. */
+static int find_open(struct history *history, const struct thread_part *part, struct open_calls *open)
 {
-	struct calls_thread thread = {.process = part->row.process, .tid = part->row.tid};
+	const struct calltap_subbuf *oldest = sub_of(part->ring, part->first), *sub = oldest;
+	size_t nwords = (part->ring->sub_size - sizeof(*sub)) / sizeof(uint64_t), size;
+	int ret = open_calls_begin(open, WORDS(oldest), nwords, history->from_ticks);
+	struct encode_result encoded;
+	const void *payload;
+
+	for (uint32_t i = part->first; open->now && i < part->end && !ret; i++) {
+		if (i > part->first && sub_of(part->ring, i)->number != sub->number + 1)
+			open_calls_gap(open);
+		sub = sub_of(part->ring, i);
+		ret = record_encode(history->encoder, 0, 0, sub->ticks, WORDS(sub), nwords, &payload, &size, &encoded);
+		if (!ret && size)
+			ret = open_calls_see(open, payload, size);
+	}
+	open_calls_end(open);
+	return ret;
+}
+
+static int see_calls(struct history *history, struct thread_part *part, struct calls_thread *thread)
+{
 	struct encode_result encoded;
 	const void *payload;
 	size_t size;
 	int ret = 0;
 
+	if (!calls_any(history, part->row.process, part->row.tid))
+		return 0;
 	for (uint32_t i = part->first; i < part->end && !ret; i++) {
 		ret = encode_sub(history, part, sub_of(part->ring, i), &payload, &size, &encoded);
 		if (!ret && size)
-			calls_see(history, &thread, payload, size);
+			calls_see(history, thread, payload, size);
 	}
+	return ret;
+}
+
+/* The thread's records, and of calls that are known otherwise what its records lack. */
+static int write_with_calls(struct history *history, struct thread_part *part)
+{
+	struct open_calls open;
+	struct calls_thread thread = {.process = part->row.process, .tid = part->row.tid, .told = &open};
+	int ret = find_open(history, part, &open);
+
+	if (!ret)
+		ret = see_calls(history, part, &thread);
 	if (!ret)
 		ret = calls_write_before(history, &thread, part->row.thread, &part->next_number);
 	if (!ret)
 		ret = write_subs(history, part);
-	return ret ? ret : calls_write_after(history, &thread, part->row.thread, &part->next_number);
+	if (!ret)
+		ret = calls_write_after(history, &thread, part->row.thread, &part->next_number);
+	open_calls_destroy(&open);
+	return ret;
 }
 
 /* Is the oldest sub-buffer that is left of the thread not its first? */
@@ -330,8 +366,7 @@ static int write_part(struct history *history, struct thread_part *part)
 		.start_ticks = oldest->ticks,
 	};
 	part->begins_late = begins_late(part);
-	ret = calls_any(history, part->row.process, part->row.tid) ? write_with_calls(history, part)
-								   : write_subs(history, part);
+	ret = write_with_calls(history, part);
 	if (ret || !part->next_number)
 		return ret;
 	history->next_thread++;

@@ -146,7 +146,8 @@ static struct verdict judge(const struct images *images, const struct image *ima
 	recorded = decision.trace && images->tracing;
 	verdict.wanted = decision.trace || triggered || slots;
 	verdict.on = recorded || triggered || slots;
-	verdict.flags = images->tracer->site_flags(&images->needs, decision.root, decision.notree) | triggered;
+	verdict.flags = images->tracer->site_flags(&images->needs, decision.root, decision.notree) | triggered |
+			(images->keeps_open ? CALLTAP_SITE_TIMED : 0);
 	if (slots || (image->dispatched && any && recorded && !triggered)) {
 		verdict.who = slots | (recorded ? record_bits(verdict.flags) : 0);
 		verdict.flags = dispatch_flags(images);

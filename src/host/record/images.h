@@ -66,6 +66,7 @@ struct images {
 	struct handlers *handlers; /* of a program's own, or NULL */
 	bool serve;		   /* stubs are made for those, from the start */
 	bool tracing;		   /* else only those are on */
+	bool keeps_open;	   /* a flight recorder: each frame keeps its entry's time */
 	uint32_t generation;	   /* counts changes of what is on */
 	bool all; /* sites that are not chosen are there, too, switched off: they can be chosen later */
 };

@@ -254,6 +254,7 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 	session->instance_name = options->instance;
 	session->images.all = options->pid != 0;
 	session->images.serve = options->serves;
+	session->images.keeps_open = options->mode == CALLTAP_MODE_OVERWRITE && options->tracer->has_exit;
 	session_shape_rings(session);
 	ret = begin_triggers(session, diag);
 	session->result->ours = ret != 0;

@@ -63,7 +63,8 @@ int record_decoder_next(struct record_decoder *decoder, struct record *record)
 		return 0;
 	memcpy(&head, decoder->head, sizeof(head));
 	kind = head >> CALLTAP_RECORD_ID_BITS;
-	if (kind == CALLTAP_REC_NONE || kind == CALLTAP_REC_TIME || kind >= CALLTAP_REC_KINDS)
+	if (kind == CALLTAP_REC_NONE || kind == CALLTAP_REC_TIME || kind == CALLTAP_REC_OPEN ||
+	    kind >= CALLTAP_REC_KINDS)
 		return -EBADMSG;
 	if (get_leb(decoder, &zigzag))
 		return -EBADMSG;

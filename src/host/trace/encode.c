@@ -151,7 +151,7 @@ size_t record_skip_older(const uint64_t *words, size_t nwords, uint64_t from_tic
 
 		if (kind == CALLTAP_REC_TIME) {
 			set_time(&at, i + 1 < nwords ? load(&words[i + 1]) : 0);
-		} else if (kind && kind < CALLTAP_REC_KINDS) {
+		} else if (kind && kind < CALLTAP_REC_OPEN) {
 			uint64_t ticks = unwrap(&at, head);
 
 			if (ticks >= from_ticks)
@@ -187,6 +187,8 @@ static void encode_words(struct columns *to, const uint64_t *word, const uint64_
 				set_time(to, extra);
 				continue;
 			}
+			if (kind == CALLTAP_REC_OPEN)
+				continue; /* for core/open.c */
 			if (kind == CALLTAP_REC_LOST)
 				result->lost += extra;
 			else if (kind == CALLTAP_REC_WAIT)

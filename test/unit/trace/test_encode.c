@@ -114,7 +114,7 @@ static void holes_are_skipped(void **state)
 				  0,
 				  0,
 				  word(CALLTAP_REC_EXIT, 1, 20),
-				  word(12, 1, 25), /* a kind that there is not */
+				  word(13, 1, 25), /* a kind that there is not */
 				  word(CALLTAP_REC_ENTRY, 2, 30),
 				  0,
 				  0,

@@ -1,0 +1,191 @@
+/*
+ * Calls that were open where a thread's records begin (open.h).
+ *
+ * The calls that a sub-buffer tells of and the records after it give the stack
+ * at each record.  A signal handler may have opened the sub-buffer between a
+ * recorder's record and its change of the frames, so that one call is told too
+ * much or too little: then an EXIT comes that is not the innermost call's, and
+ * the list is not used.  Where the first record takes frames away (UNWIND,
+ * TAIL), the recorder had done so before it opened the sub-buffer.
+ * Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <calltap/abi/record.h>
+#include <host/trace/decode.h>
+
+#include "open.h"
+
+#define DEPTH_MAX (1u << 20)
+
+/* In the order of the words: the stack, then its frames from the innermost on.  How many there are; 0 = nothing. */
+static size_t parse(const uint64_t *words, size_t nwords, struct open_call *calls, uint64_t *stack)
+{
+	size_t count = 0, at = 0;
+
+	for (; at + 1 < nwords && calltap_record_kind(words[at]) == CALLTAP_REC_OPEN; at += 2) {
+		uint32_t id = calltap_record_id(words[at]);
+
+		if ((!at && id != CALLTAP_RECORD_ID_MAX) || (count && id == CALLTAP_RECORD_ID_MAX) ||
+		    count == CALLTAP_RECORD_OPEN_MAX)
+			return 0;
+		if (at)
+			calls[count++] = (struct open_call){words[at + 1], id};
+		else
+			*stack = words[at + 1];
+		/* Times do not go down on the way inwards. */
+		if (count > 1 && calls[count - 2].entry_ticks < calls[count - 1].entry_ticks)
+			return 0;
+	}
+	return count;
+}
+
+int open_calls_begin(struct open_calls *open, const uint64_t *words, size_t nwords, uint64_t from_ticks)
+{
+	struct open_call calls[CALLTAP_RECORD_OPEN_MAX];
+
+	*open = (struct open_calls){.from_ticks = from_ticks};
+	open->now_count = parse(words, nwords, calls, &open->stack);
+	if (!open->now_count)
+		return 0;
+	open->now_room = (size_t)2 * CALLTAP_RECORD_OPEN_MAX;
+	open->now = calloc(open->now_room, sizeof(*open->now));
+	if (!open->now)
+		return -ENOMEM;
+	for (size_t i = 0; i < open->now_count; i++)
+		open->now[i] = calls[open->now_count - 1 - i];
+	open->stack_now = open->stack;
+	return 0;
+}
+
+static int push(struct open_calls *open, const struct record *record)
+{
+	if (open->now_count == open->now_room) {
+		struct open_call *more =
+			open->now_room < DEPTH_MAX ? reallocarray(open->now, open->now_room * 2, sizeof(*more)) : NULL;
+
+		if (!more)
+			return -ENOMEM;
+		open->now = more;
+		open->now_room *= 2;
+	}
+	open->now[open->now_count++] = (struct open_call){record->ticks, record->id};
+	return 0;
+}
+
+/* An EXIT with no call that is known is one of those farther out. */
+static void pop(struct open_calls *open, uint32_t function)
+{
+	if (open->now_count && open->now[open->now_count - 1].function != function)
+		open->wrong = true;
+	else
+		open->now_count -= open->now_count > 0;
+}
+
+static int step(struct open_calls *open, const struct record *record)
+{
+	switch (record->kind) {
+	case CALLTAP_REC_ENTRY:
+		return push(open, record);
+	case CALLTAP_REC_EXIT:
+		pop(open, record->id);
+		break;
+	case CALLTAP_REC_UNWIND:
+		open->now_count -= record->id < open->now_count ? record->id : open->now_count;
+		break;
+	case CALLTAP_REC_TAIL:
+		if (open->now_count)
+			open->now[open->now_count - 1] = (struct open_call){record->ticks, record->id};
+		break;
+	case CALLTAP_REC_LANDING:
+		open->stopped = true; /* the next UNWIND's count may be one off */
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+/* The thread's first event there: the call that is just being left has its name from it. */
+static void begin(struct open_calls *open, const struct record *record)
+{
+	struct open_call *innermost = &open->now[open->now_count - 1];
+
+	open->began = true;
+	if (record->kind == CALLTAP_REC_EXIT && innermost->function == CALLTAP_RECORD_ID_MAX)
+		innermost->function = record->id;
+	open->wrong = innermost->function == CALLTAP_RECORD_ID_MAX ||
+		      (record->kind != CALLTAP_REC_ENTRY && record->kind != CALLTAP_REC_EXIT);
+}
+
+static bool is_of_frames(const struct record *record)
+{
+	return record->kind == CALLTAP_REC_ENTRY || record->kind == CALLTAP_REC_EXIT ||
+	       record->kind == CALLTAP_REC_UNWIND || record->kind == CALLTAP_REC_TAIL ||
+	       record->kind == CALLTAP_REC_LANDING;
+}
+
+/* The first record that is kept: what is open now is what is asked for. */
+static int find(struct open_calls *open, uint64_t ticks)
+{
+	open->found = true;
+	open->first_ticks = ticks;
+	open->stack_then = open->stack_now;
+	open->count = open->now_count;
+	open->list = calloc(open->count + 1, sizeof(*open->list));
+	if (!open->list)
+		return -ENOMEM;
+	memcpy(open->list, open->now, open->count * sizeof(*open->list));
+	return 0;
+}
+
+static int see(struct open_calls *open, const struct record *record)
+{
+	int ret = 0;
+
+	if (!open->began && is_of_frames(record))
+		begin(open, record);
+	if (!open->found && open->began && record->ticks >= open->from_ticks)
+		ret = find(open, record->ticks);
+	if (record->kind == CALLTAP_REC_STACK)
+		open->stack_now = record->extra;
+	if (ret || !is_of_frames(record))
+		return ret;
+	return open->stack_now == open->stack ? step(open, record) : 0;
+}
+
+int open_calls_see(struct open_calls *open, const void *payload, size_t size)
+{
+	struct record_decoder decoder;
+	struct record record;
+	int ret = 0;
+
+	if (!open->now || record_decoder_init(&decoder, payload, size))
+		return 0;
+	while (!ret && !open->stopped && !open->wrong && record_decoder_next(&decoder, &record) > 0)
+		ret = see(open, &record);
+	return ret;
+}
+
+void open_calls_gap(struct open_calls *open)
+{
+	open->stopped = true;
+}
+
+void open_calls_end(struct open_calls *open)
+{
+	bool good = open->found && !open->wrong;
+
+	for (size_t i = 0; i < open->count && good; i++)
+		good = open->list[i].entry_ticks && open->list[i].entry_ticks <= open->first_ticks;
+	if (!good)
+		open->count = 0;
+}
+
+void open_calls_destroy(struct open_calls *open)
+{
+	free(open->list);
+	free(open->now);
+}

@@ -1,0 +1,45 @@
+/*
+ * Which calls were open where the records of a thread begin, in a flight
+ * recorder's rings: the target tells of open frames at the beginning of each
+ * sub-buffer (CALLTAP_REC_OPEN), and the records say what came of them.
+ *
+ * Caller: history.c, thread by thread.  Context: host.  All of it is untrusted:
+ * where the records do not fit to what is told, nothing is known.
+ */
+#ifndef HOST_CORE_OPEN_H
+#define HOST_CORE_OPEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct open_call {
+	uint64_t entry_ticks;
+	uint32_t function;
+};
+
+struct open_calls {
+	/* Results: the calls that are open before the first record that is kept, the outermost first. */
+	struct open_call *list;
+	size_t count;
+	uint64_t stack, stack_then; /* which one they are on, and which one the thread is on; last byte's address */
+	uint64_t first_ticks;	    /* of that record */
+	/* Its own: */
+	struct open_call *now; /* open in the record at hand */
+	size_t now_count, now_room;
+	uint64_t stack_now, from_ticks;
+	bool began, found, wrong, stopped;
+};
+
+/* What the words of a thread's oldest sub-buffer tell, if anything; records older than from_ticks are not kept. */
+int open_calls_begin(struct open_calls *open, const uint64_t *words, size_t nwords, uint64_t from_ticks)
+	__attribute__((warn_unused_result));
+/* A DATA payload of the thread's; all of them from that sub-buffer on, in order. */
+int open_calls_see(struct open_calls *open, const void *payload, size_t size) __attribute__((warn_unused_result));
+/* Records are missing in between. */
+void open_calls_gap(struct open_calls *open);
+/* All has been seen: no calls are left in the list unless all of it fits. */
+void open_calls_end(struct open_calls *open);
+void open_calls_destroy(struct open_calls *open);
+
+#endif

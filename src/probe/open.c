@@ -1,0 +1,77 @@
+/*
+ * Open frames at the beginning of a sub-buffer (open.h).
+ *
+ * The chain of the thread's current stack is followed outwards.  Each frame
+ * that has an ENTRY is told, or none that lies farther out: what is told has
+ * no gap.  Context: probe.
+ */
+#include <probe/frames.h>
+#include <probe/open.h>
+
+#define WORDS_EACH  2
+#define PART_OF_SUB 4	 /* the most that is taken of a sub-buffer, as its fraction */
+#define UNTOLD_MAX  1024 /* frames without an ENTRY that are passed by */
+
+static void put(struct ring_writer *writer, uint32_t id, uint64_t second)
+{
+	const struct calltap_subbuf *sub = (const struct calltap_subbuf *)writer->base - 1;
+	uint64_t *slot = ring_take(writer, WORDS_EACH);
+
+	if (slot)
+		ring_put2(slot, calltap_record_make(CALLTAP_REC_OPEN, id, (uint32_t)sub->ticks), second);
+}
+
+/*
+ * The function of a frame whose entry's time is known.  False: it is not.  A frame that came by the dispatcher has
+ * other things in the place of that time (handlers.h).  On some CPUs the slot does not show the function once that has
+ * returned to its stub: *id is ID_MAX then, for the innermost frame.
+ */
+static bool identify(uint64_t slot, bool innermost, uint32_t *id)
+{
+	const struct probe_region *region = NULL;
+	uint64_t back;
+	uint32_t word = 0;
+
+	if (!probe_timed_is_covered(slot))
+		return false;
+	if (frames_back_in_calls(slot, &back))
+		region = probe_region_of(back);
+	if (region)
+		word = arch_stub_word(back);
+	*id = word ? frames_id(word) : CALLTAP_RECORD_ID_MAX;
+	return word ? !arch_stub_is_handled(back, region->lo) : innermost && !probe_context.handled;
+}
+
+static bool tell_frame(struct ring_writer *writer, uint64_t slot, bool innermost)
+{
+	uint32_t id;
+
+	if (!identify(slot, innermost, &id))
+		return false;
+	put(writer, id, *arch_entered(slot));
+	return true;
+}
+
+void probe_open_tell(struct probe_thread *thread)
+{
+	const struct probe_stack *stack = thread->stack;
+	struct ring_writer *writer = thread->writer;
+	uint64_t slot = probe_stack_top(stack), room = writer->span / (PART_OF_SUB * WORDS_EACH * sizeof(slot));
+	uint32_t told = 0, untold = 0;
+
+	if (!probe_context.timed || slot >= stack->end)
+		return;
+	put(writer, CALLTAP_RECORD_ID_MAX, stack->end - 1);
+	while (slot < stack->end && frames_can_read(thread, slot) && told < CALLTAP_RECORD_OPEN_MAX &&
+	       told + 1 < room && untold < UNTOLD_MAX) {
+		uint64_t link = *arch_link(slot);
+
+		if (link & FRAME_UNRECORDED)
+			untold++;
+		else if (tell_frame(writer, slot, !told))
+			told++;
+		else
+			break;
+		slot = frames_outer(stack, slot, link);
+	}
+}
