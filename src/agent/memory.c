@@ -265,7 +265,7 @@ bool agent_can_read(uint64_t address)
 {
 	char byte;
 	struct iovec here = {&byte, 1}, there = {(void *)address, 1};
-	long ret = SYS(process_vm_readv, sys_getpid(), &here, 1, &there, 1, 0);
+	long ret = SYS(process_vm_readv, sys_gettid(), &here, 1, &there, 1, 0);
 
 	if (ret == -ENOSYS && agent.poker.mem_fd >= 0) /* an emulator's */
 		return SYS(pread64, agent.poker.mem_fd, &byte, 1, address, 0, 0) == 1;

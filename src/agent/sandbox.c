@@ -134,7 +134,7 @@ static bool allows_all(const struct sock_fprog *program, const struct call *call
 static bool copy_in(void *to, const void *from, size_t size)
 {
 	struct iovec here = {to, size}, there = {(void *)from, size};
-	long got = SYS(process_vm_readv, sys_getpid(), &here, 1, &there, 1, 0);
+	long got = SYS(process_vm_readv, sys_gettid(), &here, 1, &there, 1, 0);
 
 	if (sys_failed(got) && got != -EFAULT) { /* containers may refuse this call */
 		memcpy(to, from, size);

@@ -45,12 +45,15 @@ static inline int sys_getpid(void)
 	return (int)SYS(getpid, 0, 0, 0, 0, 0, 0);
 }
 
-/* Copy out of, or into, memory of this process that may not be there: false then, with whatever could be copied. */
+/*
+ * Copy out of, or into, memory of this process that may not be there: false then, with whatever could be copied.  The
+ * kernel is asked by the thread's number: it knows no memory of an initial thread that has ended, while others run on.
+ */
 static inline int sys_copy(long number, void *here, uint64_t there, size_t size)
 {
 	uint64_t local[2] = {(uint64_t)here, size}, remote[2] = {there, size};
 
-	return arch_syscall(number, sys_getpid(), (long)local, 1, (long)remote, 1, 0) == (long)size;
+	return arch_syscall(number, sys_gettid(), (long)local, 1, (long)remote, 1, 0) == (long)size;
 }
 
 static inline int sys_copy_in(void *to, uint64_t from, size_t size)

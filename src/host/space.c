@@ -159,12 +159,15 @@ int space_read(struct space *space, pid_t alive)
 	*space = (struct space){0};
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)alive);
 	ret = read_whole(path, &text, &size);
-	return ret ? ret : space_parse(space, text, size);
+	if (!ret)
+		ret = space_parse(space, text, size);
+	space->alive = alive;
+	return ret;
 }
 
 int space_copy(struct space *to, const struct space *from)
 {
-	*to = (struct space){.count = from->count, .size = from->size};
+	*to = (struct space){.count = from->count, .size = from->size, .alive = from->alive};
 	to->maps = calloc(from->count + 1, sizeof(*to->maps));
 	to->text = malloc(from->size);
 	if (!to->maps || !to->text) {

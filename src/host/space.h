@@ -29,12 +29,10 @@ struct space {
 	size_t count;
 	char *text;
 	size_t size; /* of the text, its NUL included */
+	pid_t alive; /* whose it was when it was read; 0 = it was parsed from a text */
 };
 
-/*
- * alive: a thread that has not ended; an initial thread that has shows no
- * memory: -ESRCH, with an empty space.
- */
+/* alive: as proc_alive() tells it.  A thread that has ended shows no memory: -ESRCH, with an empty space. */
 int space_read(struct space *space, pid_t alive) __attribute__((warn_unused_result));
 /* Of such a text, whose size counts its NUL; it is freed with the space, or at once if there is none. */
 int space_parse(struct space *space, char *text, size_t size) __attribute__((warn_unused_result));

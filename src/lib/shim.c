@@ -79,7 +79,7 @@ static bool has_gone(struct running *running)
 	uint64_t marks[MARKS];
 	struct iovec here = {marks, sizeof(marks)}, there = {running, sizeof(marks)};
 	int error = errno;
-	ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+	ssize_t got = process_vm_readv(gettid(), &here, 1, &there, 1, 0);
 	bool gone = got < 0 ? errno == EFAULT : got < (ssize_t)sizeof(marks);
 
 	for (unsigned i = 0; got == (ssize_t)sizeof(marks) && i < MARKS; i++)

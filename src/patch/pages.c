@@ -82,7 +82,8 @@ void patch_pages_note(struct patch_pages *pages, const struct patch_poker *poker
 		      uint32_t count, bool fresh)
 {
 	size_t room = 3 * (size_t)count * sizeof(*pages->list); /* a site touches so many pages at the most */
-	struct reading reading = {.pagemap = open_own("/proc/self/pagemap"), .mem_fd = poker->mem_fd, .fresh = fresh};
+	struct reading reading = {
+		.pagemap = open_own("/proc/thread-self/pagemap"), .mem_fd = poker->mem_fd, .fresh = fresh};
 	void *list;
 
 	*pages = (struct patch_pages){0};

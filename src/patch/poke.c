@@ -25,9 +25,10 @@ static bool is_our_memory(int fd)
 	       !memcmp(page, arch_scratch_page, sizeof(page));
 }
 
+/* /proc/self shows no memory where the initial thread has ended and others run on. */
 void patch_poker_open(struct patch_poker *poker)
 {
-	long fd = SYS(openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0, 0, 0);
+	long fd = SYS(openat, AT_FDCWD, "/proc/thread-self/mem", O_RDWR | O_CLOEXEC, 0, 0, 0);
 
 	*poker = (struct patch_poker){.mem_fd = sys_failed(fd) ? -1 : (int)fd};
 	if (poker->mem_fd >= 0 && !is_our_memory(poker->mem_fd)) {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct patch_poker {
-	int mem_fd;   /* of /proc/self/mem, -1 = none */
+	int mem_fd;   /* of /proc/thread-self/mem, -1 = none */
 	int mprotect; /* 1 = text may be changed by mprotect, -1 = not, 0 = not tried yet */
 	int seen;     /* 1 = code that has run follows a write to mem_fd, -1 = it does not, 0 = not tried yet */
 };

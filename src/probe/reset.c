@@ -126,7 +126,7 @@ int probe_frames_release(uint32_t *frames, bool can)
 		release.lo = region->lo < release.lo ? region->lo : release.lo;
 		release.hi = region->hi > release.hi ? region->hi : release.hi;
 	}
-	release.pagemap = (int)SYS(openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	release.pagemap = (int)SYS(openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	each_granule(&release, release_granule);
 	if (release.pagemap >= 0)
 		sys_close(release.pagemap);

@@ -124,7 +124,7 @@ static bool is_there(uint64_t address)
 	uint64_t word;
 	struct iovec here = {&word, sizeof(word)}, there = {(void *)address, sizeof(word)};
 
-	return probe_context.shared.quiet || SYS(process_vm_readv, sys_getpid(), &here, 1, &there, 1, 0) != -EFAULT;
+	return probe_context.shared.quiet || SYS(process_vm_readv, sys_gettid(), &here, 1, &there, 1, 0) != -EFAULT;
 }
 
 /*

@@ -49,6 +49,17 @@ static void name_of(pid_t pid, char *name, size_t size)
 		snprintf(name, size, "?");
 }
 
+static int refuse_without_initial(pid_t pid, struct calltap_diag *diag)
+{
+	char name[32];
+
+	name_of(pid, name, sizeof(name));
+	return calltap_diag_set(diag, -ENOTSUP,
+				"the initial thread of process %d (%s) has ended, which attaching needs; start the "
+				"program under 'calltap record'",
+				(int)pid, name);
+}
+
 static int check_state(pid_t pid, struct calltap_diag *diag)
 {
 	unsigned long flags = 0;
@@ -74,11 +85,7 @@ static int check_state(pid_t pid, struct calltap_diag *diag)
 		return calltap_diag_set(diag, -ESRCH, "process %d (%s) has ended and only waits for its parent",
 					(int)pid, name);
 	if (proc_alive(pid) != pid)
-		return calltap_diag_set(
-			diag, -ENOTSUP,
-			"the initial thread of process %d (%s) has ended, and the kernel shows nothing of "
-			"its memory any more; start the program under 'calltap record'",
-			(int)pid, name);
+		return refuse_without_initial(pid, diag);
 	return 0;
 }
 
@@ -364,8 +371,10 @@ int attach_explain(const struct attach_program *program, pid_t pid, int error, s
 	if (!error || !program->known)
 		return error;
 	/* On a busy machine the initial thread has ended long before the last. */
-	if (!persists(initial_is_alive, &pid, ENDING_MS) && !persists(is_alive, &pid, LAST_MS))
-		return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)pid);
+	if (!persists(initial_is_alive, &pid, ENDING_MS))
+		return persists(is_alive, &pid, LAST_MS)
+			       ? refuse_without_initial(pid, diag)
+			       : calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)pid);
 	attach_program_of(&now, pid);
 	if (is_another(&now, program))
 		return calltap_diag_set(diag, -EAGAIN,

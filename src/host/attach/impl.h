@@ -14,30 +14,19 @@
 #include <arch/generic/native/attach.h>
 
 #include <host/now.h>
+#include <host/proc.h>
 #include <host/space.h>
 
 #include "attach.h"
 
 #define PAGE 4096u
 
-/* ---- proc.c: what /proc tells ---- */
+/* ---- proc.c: what <host/proc.h> does not have ---- */
 
-/* What a short file of /proc/PID, such as "stat", has, with a NUL; cut to the room that there is. */
-int proc_text(pid_t pid, const char *name, char *text, size_t size) __attribute__((warn_unused_result));
-/* The value of a line of /proc/PID/status, copied; -ENOENT: no such line. */
-int proc_status(pid_t pid, const char *name, char *value, size_t size) __attribute__((warn_unused_result));
-/* The number that such a value begins with; 0 = no such line. */
-long proc_number(pid_t pid, const char *name);
-/* The state's letter, 0 = no such thread; flags may be NULL. */
-char proc_state(pid_t tid, unsigned long *flags);
 /* User code's pc and sp of a thread that sleeps in the kernel, and the call's number (-1: none). */
 int proc_asleep(pid_t tid, long *number, uint64_t *pc, uint64_t *sp) __attribute__((warn_unused_result));
-/* The tids of a process; the caller frees *tids. */
-int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unused_result));
 /* Has that thread forked a process that lives?  False where the kernel does not tell. */
 bool proc_has_children(pid_t tid);
-/* A thread of the process that has not ended, the initial one if it can be; 0 = none. */
-pid_t proc_alive(pid_t pid);
 /* Whether an agent's thread runs in the process: it is traced, or an agent lets go just now. */
 bool agent_serves(pid_t alive);
 /* The id of a thread in its own pid namespace. */

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <host/proc.h>
 #include <host/space.h>
 
 #include "memory.h"
@@ -141,7 +142,7 @@ int core_memory_file(struct core_memory *memory, const char *path, struct callta
 static int add_mappings(struct core_memory *memory, pid_t pid)
 {
 	struct space space;
-	int ret = space_read(&space, pid);
+	int ret = space_read(&space, proc_alive(pid));
 
 	if (ret == -ESRCH) /* it ends just now, and has no memory any more */
 		return 0;
@@ -166,7 +167,7 @@ int core_memory_process(struct core_memory *memory, pid_t pid, struct calltap_di
 	int fd, ret;
 
 	*memory = (struct core_memory){.pid = pid, .file_bytes = UINT64_MAX};
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)proc_alive(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	ret = fd < 0 ? -errno : add_file(memory, fd);
 	if (!ret)

@@ -17,6 +17,7 @@
 
 #include <host/attach/attach.h>
 #include <host/elf/imports.h>
+#include <host/proc.h>
 #include <host/space.h>
 
 #include "attached.h"
@@ -214,7 +215,7 @@ int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, s
 	struct space space;
 	size_t count = 0;
 
-	if (space_read(&space, pid))
+	if (space_read(&space, proc_alive(pid)))
 		return 0;
 	for (size_t i = 0; count < max && i < space.count; i++)
 		if (space.maps[i].bits & MAP_EXEC && strstr(space.maps[i].path, name))

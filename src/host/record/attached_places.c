@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <host/proc.h>
 #include <host/space.h>
 
 #include "attached.h"
@@ -66,14 +67,15 @@ static int add_regions(struct attached_places *places, const struct process *pro
 {
 	enum attached_place kind;
 	struct space space;
+	pid_t alive = proc_alive(process->pid);
 	char path[64];
 	int mem, ret;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process->pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)alive);
 	mem = open(path, O_RDONLY | O_CLOEXEC);
 	if (mem < 0)
 		return -ESRCH;
-	ret = space_read(&space, process->pid) ? -ESRCH : 0;
+	ret = space_read(&space, alive) ? -ESRCH : 0;
 	for (size_t i = 0; !ret && i < space.count; i++) {
 		const struct map *map = &space.maps[i];
 		uint64_t first = 0;
@@ -132,7 +134,7 @@ int attached_add_unwinders(struct attached_places *places, const struct process 
 
 		if (attached_place_of(places, address, &kind))
 			continue; /* as in nearly all stops */
-		if (space_read(&space, process->pid))
+		if (space_read(&space, proc_alive(process->pid)))
 			return -ESRCH;
 		map = space_find(&space, address);
 		if (map && map->bits & MAP_EXEC)

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <host/proc.h>
 #include <host/space.h>
 
 #include "instances.h"
@@ -29,14 +30,14 @@ static int image_at(struct session *session, struct process *process, const stru
 	process->moved |= !map;
 	if (!map)
 		return 0;
-	fd = space_open(process->pid, map);
+	fd = space_open(space->alive, map);
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 		return fd;
 	if (fd < 0) {
 		unread_note(session, process->pid, space, map, fd);
 		return 0; /* the vdso; replaced or out of sight: left alone */
 	}
-	if (!(map->bits & MAP_DELETED) && !space_is_named(process->pid, object->path, fd)) {
+	if (!(map->bits & MAP_DELETED) && !space_is_named(space->alive, object->path, fd)) {
 		process->moved = true;
 		close(fd);
 		return 0;
@@ -259,8 +260,8 @@ int plan_report(struct session *session, struct process *process)
 	process->moved = false;
 	if (ret)
 		return ret;
-	ret = space_read(&space, process->pid);
-	if (ret == -ESRCH) /* its initial thread has ended: no object is found */
+	ret = space_read(&space, proc_alive(process->pid));
+	if (ret == -ESRCH) /* it ends just now: no object is found */
 		ret = 0;
 	for (uint32_t k = 0; k < process->report_count && !ret; k++)
 		ret = plan_object(session, process, &space, process->report[k]);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <host/proc.h>
 #include <host/space.h>
 
 #include "session.h"
@@ -80,7 +81,7 @@ void strays_note_executed(struct session *session, struct process *process)
 	bool ours = false;
 
 	/* No mapping: it is about to end. */
-	if (!process->alone || process->executed || space_read(&space, process->pid))
+	if (!process->alone || process->executed || space_read(&space, proc_alive(process->pid)))
 		return;
 	/* Ours among them: it is not yet another program, or still the old one. */
 	for (size_t i = 0; i < space.count; i++)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <host/proc.h>
 #include <host/space.h>
 
 #include "session.h"
@@ -20,6 +21,7 @@
 struct verifier {
 	struct session *session;
 	const struct process *process;
+	pid_t alive;
 	int mem;
 	uint8_t *there, *file; /* CHUNK each */
 };
@@ -63,13 +65,13 @@ static struct compared compare(const struct verifier *verifier, int fd, const st
 	return compared;
 }
 
-static bool is_mapped(pid_t pid, const struct map *map)
+static bool is_mapped(pid_t alive, const struct map *map)
 {
 	const struct map *now;
 	struct space space;
 	bool mapped = false;
 
-	if (!space_read(&space, pid)) {
+	if (!space_read(&space, alive)) {
 		now = space_find(&space, map->lo);
 		mapped = now && now->lo == map->lo && now->hi == map->hi && now->inode == map->inode &&
 			 now->major == map->major && now->minor == map->minor;
@@ -81,7 +83,7 @@ static bool is_mapped(pid_t pid, const struct map *map)
 /* The program runs: while it is looked at, another object may be at the place of one that comes and goes. */
 static void verify_map(struct verifier *verifier, const struct map *map)
 {
-	int fd = map->bits & MAP_EXEC ? space_open(verifier->process->pid, map) : -ENOENT;
+	int fd = map->bits & MAP_EXEC ? space_open(verifier->alive, map) : -ENOENT;
 	struct compared compared = {0};
 
 	if (fd < 0)
@@ -90,7 +92,7 @@ static void verify_map(struct verifier *verifier, const struct map *map)
 		compared = compare(verifier, fd, map);
 		if (!compared.differing)
 			break;
-		if (!is_mapped(verifier->process->pid, map)) {
+		if (!is_mapped(verifier->alive, map)) {
 			compared = (struct compared){0};
 			break;
 		}
@@ -102,12 +104,13 @@ static void verify_map(struct verifier *verifier, const struct map *map)
 
 void verify_text(struct session *session, const struct process *process)
 {
-	struct verifier verifier = {.session = session, .process = process, .mem = -1};
+	struct verifier verifier = {
+		.session = session, .process = process, .alive = proc_alive(process->pid), .mem = -1};
 	struct space space;
 	char path[64];
-	bool known = !space_read(&space, process->pid);
+	bool known = !space_read(&space, verifier.alive);
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process->pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)verifier.alive);
 	verifier.mem = open(path, O_RDONLY | O_CLOEXEC);
 	verifier.there = malloc(CHUNK);
 	verifier.file = malloc(CHUNK);

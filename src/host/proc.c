@@ -1,0 +1,138 @@
+/*
+ * Readers of /proc/PID (proc.h).
+ * Context: host; a target chooses names and contents.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proc.h"
+
+#define EXITING 0x4ul /* PF_EXITING of /proc/PID/stat's flags */
+
+int proc_text(pid_t pid, const char *name, char *text, size_t size)
+{
+	char path[64];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	got = read(fd, text, size - 1);
+	close(fd);
+	text[got > 0 ? got : 0] = 0;
+	return 0;
+}
+
+int proc_status(pid_t pid, const char *name, char *value, size_t size)
+{
+	char path[64], line[256];
+	size_t length = strlen(name);
+	int ret = -ENOENT;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	while (ret && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, name, length) != 0 || line[length] != ':')
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(value, size, "%s", line + length + 1 + strspn(line + length + 1, " \t"));
+		ret = 0;
+	}
+	fclose(file);
+	return ret;
+}
+
+long proc_number(pid_t pid, const char *name)
+{
+	char value[256];
+
+	return proc_status(pid, name, value, sizeof(value)) ? 0 : strtol(value, NULL, 10);
+}
+
+char proc_state(pid_t tid, unsigned long *flags)
+{
+	char name[48], text[1024], *end, state = 0;
+	unsigned long found = 0;
+
+	/* /proc/TID/stat would add up the times of all threads of the process. */
+	snprintf(name, sizeof(name), "task/%d/stat", (int)tid);
+	if (proc_text(tid, name, text, sizeof(text)))
+		return 0;
+	end = strrchr(text, ')'); /* its name may hold anything */
+	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &found) < 1)
+		return 0;
+	if (flags)
+		*flags = found;
+	return state;
+}
+
+int proc_threads(pid_t pid, pid_t **tids, size_t *count)
+{
+	const struct dirent *entry;
+	size_t room = 0;
+	char path[64];
+	DIR *dir;
+
+	*tids = NULL;
+	*count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid <= 0)
+			continue;
+		if (*count == room) {
+			pid_t *more = reallocarray(*tids, room = room ? room * 2 : 64, sizeof(*more));
+
+			if (!more) {
+				closedir(dir);
+				free(*tids);
+				*tids = NULL;
+				return -ENOMEM;
+			}
+			*tids = more;
+		}
+		(*tids)[(*count)++] = tid;
+	}
+	closedir(dir);
+	return *count ? 0 : -ESRCH;
+}
+
+/* Or is about to: it has lost its memory, or will in a moment, whatever its state is called. */
+static bool has_ended(pid_t tid)
+{
+	unsigned long flags = 0;
+	char state = proc_state(tid, &flags);
+
+	return !state || state == 'Z' || state == 'X' || flags & EXITING;
+}
+
+pid_t proc_alive(pid_t pid)
+{
+	pid_t *tids, found = 0;
+	size_t count;
+
+	if (!has_ended(pid))
+		return pid;
+	if (proc_threads(pid, &tids, &count))
+		return 0;
+	for (size_t i = 0; !found && i < count; i++)
+		if (!has_ended(tids[i]))
+			found = tids[i];
+	free(tids);
+	return found;
+}

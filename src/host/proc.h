@@ -1,0 +1,29 @@
+/*
+ * Readers of /proc/PID: the states, names and numbers of a process and its threads.
+ *
+ * Callers: attach, record, core.  Context: host; a target chooses names and
+ * contents.
+ */
+#ifndef HOST_PROC_H
+#define HOST_PROC_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Read a short file of /proc/PID, such as "stat", cut to the room that there is; a NUL ends the text. */
+int proc_text(pid_t pid, const char *name, char *text, size_t size) __attribute__((warn_unused_result));
+/* The value of a line of /proc/PID/status, copied; -ENOENT: no such line. */
+int proc_status(pid_t pid, const char *name, char *value, size_t size) __attribute__((warn_unused_result));
+/* The number that such a value begins with; 0 = no such line. */
+long proc_number(pid_t pid, const char *name);
+/* The state's letter, 0 = no such thread; flags may be NULL. */
+char proc_state(pid_t tid, unsigned long *flags);
+/* The tids of a process; the caller frees *tids. */
+int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unused_result));
+/*
+ * A thread of the process that has not ended, the initial one if it can be; 0 = none.  The kernel shows the memory of a
+ * process under the number of such a thread only: an initial thread that has ended (pthread_exit() in main()) has none.
+ */
+pid_t proc_alive(pid_t pid);
+
+#endif
