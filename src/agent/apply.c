@@ -39,6 +39,11 @@ void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_app
 
 	*done = (struct calltap_msg_apply_done){.head = {CALLTAP_MSG_APPLY_DONE, sizeof(*done)},
 						.first_failed_id = ~0u};
+	/* Text can be given back while threads run through /proc alone; without it the process is left as it is. */
+	if (agent.poker.mem_fd < 0) {
+		done->error = -ENXIO;
+		return;
+	}
 	if (agent_loader_is_busy() || !agent_text_try()) {
 		done->error = -EAGAIN;
 		return;

@@ -78,7 +78,10 @@ static void release_regions(void)
 static void release(const struct told *told, struct calltap_msg_released *done)
 {
 	*done = (struct calltap_msg_released){.head = {CALLTAP_MSG_RELEASED, sizeof(*done)}};
-	done->error = agent_handlers_run() ? -EAGAIN : release_frames(told, &done->frames);
+	if (agent.sites_count)
+		done->error = -ETXTBSY; /* a site leads to its stub: agent_sites_restore() */
+	else
+		done->error = agent_handlers_run() ? -EAGAIN : release_frames(told, &done->frames);
 	if (done->error)
 		return;
 	done->pointers = agent_pointers_restore();

@@ -95,34 +95,25 @@ void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap
 /*
  * An object that has gone may have another one at its place.  Its sites are
  * looked at all the same, in case the list of objects was changed meanwhile.
+ * How many sites still lead to a stub.
  */
-static void restore(const struct agent_sites *kept, const struct agent_store *maps, bool taken,
-		    struct calltap_msg_detached *done)
+static uint32_t restore(const struct agent_sites *kept, const struct agent_store *maps, bool taken,
+			struct calltap_msg_detached *done)
 {
-	struct patch_restored restored = {.left = kept->count};
+	struct patch_restored restored = {.left = kept->count, .leading = kept->count};
 
 	if (taken)
 		patch_sites_restore(&restored, &agent.poker, &kept->region, kept->list, kept->count,
 				    kept->second ? NULL : &kept->pages);
 	if (kept->second || !agent_objects_have(maps, kept->identity))
-		return; /* counted as the first plan's, or nobody's */
+		return restored.leading; /* counted as the first plan's, or nobody's */
 	done->restored += restored.restored;
 	done->left += restored.left;
+	return restored.leading;
 }
 
-void agent_sites_restore(struct calltap_msg_detached *done)
+static void forget_sites(void)
 {
-	bool taken = agent_text_take();
-	struct agent_store maps;
-
-	agent_objects_read(&maps);
-	*done = (struct calltap_msg_detached){.head = {CALLTAP_MSG_DETACHED, sizeof(*done)}};
-	/* Those that lead to another plan's stubs first: then all are as the first plan's, which has their pages. */
-	for (unsigned second = 2; second-- > 0;)
-		for (uint32_t i = 0; i < agent.sites_count; i++)
-			if (agent.sites[i].second == (second == 1) && !agent.sites[i].waits)
-				restore(&agent.sites[i], &maps, taken, done);
-	agent_store_empty(&maps);
 	for (uint32_t i = 0; i < agent.sites_count; i++) {
 		const struct agent_sites *kept = &agent.sites[i];
 
@@ -131,6 +122,25 @@ void agent_sites_restore(struct calltap_msg_detached *done)
 			sys_munmap(kept->pages.list, kept->pages.room);
 	}
 	agent.sites_count = 0;
+}
+
+/* The sites stay known while one leads to its stub: agent_release_wait() keeps the stubs then. */
+void agent_sites_restore(struct calltap_msg_detached *done)
+{
+	bool taken = agent_text_take();
+	struct agent_store maps;
+	uint32_t leading = 0;
+
+	agent_objects_read(&maps);
+	*done = (struct calltap_msg_detached){.head = {CALLTAP_MSG_DETACHED, sizeof(*done)}};
+	/* Those that lead to another plan's stubs first: then all are as the first plan's, which has their pages. */
+	for (unsigned second = 2; second-- > 0;)
+		for (uint32_t i = 0; i < agent.sites_count; i++)
+			if (agent.sites[i].second == (second == 1) && !agent.sites[i].waits)
+				leading += restore(&agent.sites[i], &maps, taken, done);
+	agent_store_empty(&maps);
+	if (!leading)
+		forget_sites();
 	if (taken)
 		agent_text_release();
 }

@@ -192,7 +192,30 @@ static bool is_gone(const struct patch_poker *poker, const struct calltap_site *
 {
 	uint8_t byte;
 
-	return SYS(pread64, poker->mem_fd, &byte, sizeof(byte), site->address, 0, 0) != sizeof(byte);
+	return SYS(pread64, poker->mem_fd, &byte, sizeof(byte), site->address, 0, 0) == -EIO;
+}
+
+/*
+ * May a thread come to the stub from a site that is not restored?  Not where all was written but what only the page
+ * brings back, nor where others have put code of their own.  A debugger's breakpoint over the first byte is not such
+ * code: the debugger keeps that byte.
+ */
+static bool is_leading(const struct patch_poker *poker, const struct patch_region *region,
+		       const struct calltap_site *site)
+{
+	struct patch_piece piece = patch_site_piece(region, site), behind = piece;
+	struct way way = way_of(&piece);
+	uint8_t code[ARCH_SITE_MAX], byte;
+
+	if (is_after(poker, &piece, &way, way.count))
+		return false;
+	if (has_come(poker, &piece, &way, 0) ||
+	    SYS(pread64, poker->mem_fd, &byte, sizeof(byte), piece.address, 0, 0) != sizeof(byte))
+		return true;
+	arch_site_make(code, piece.address, piece.length, piece.target);
+	behind.address++;
+	behind.length--;
+	return behind.length && patch_piece_is(poker, &behind, code + 1);
 }
 
 uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region *region,
@@ -240,10 +263,12 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 	for (uint32_t i = 0; i < count; i++) {
 		if (i == seen)
 			seen += glance_at(&glance, poker, sites + i, count - i);
-		if (is_restored(poker, region, &sites[i], &glance))
+		if (is_restored(poker, region, &sites[i], &glance)) {
 			out->restored++;
-		else if (!is_gone(poker, &sites[i]))
+		} else if (!is_gone(poker, &sites[i])) {
 			out->left++;
+			out->leading += is_leading(poker, region, &sites[i]);
+		}
 	}
 }
 

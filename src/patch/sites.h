@@ -109,6 +109,7 @@ struct patch_pages;
 struct patch_restored {
 	uint32_t restored; /* sites with the bytes that the plan found */
 	uint32_t left;	   /* sites without: switched off, where they were still ours; none that are unmapped */
+	uint32_t leading;  /* of those left: sites that lead to their stub, or will when a breakpoint is taken away */
 };
 
 /* Give live text back the bytes that the sites replaced, and its pages to the file; pages NULL: those are another's. */

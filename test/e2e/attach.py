@@ -632,8 +632,8 @@ def attaches(*options):
 class Other(Program):
     """Another program with the ways of attachee.c."""
 
-    def __init__(self, case, source):  # pylint: disable=super-init-not-called
-        self.start(case, [case.program(source)])
+    def __init__(self, case, source, *arguments, variant="", flags=()):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program(source, variant=variant, flags=flags), *arguments])
 
 
 def changes_ids(case):
@@ -647,6 +647,73 @@ def changes_ids(case):
                 tool.detach()
             clean(program, before)
             program.end()
+
+
+def main_ends(case):
+    """The initial thread ends, and the process runs on: its text is looked at, and the agent goes, as ever."""
+    case.need_native("attaching")
+    with Other(case, "mainends.c") as program:
+        before = listing(program.pid, "task")
+        other = int(before[-1])
+        with Tool(case, program, "--mode", "drop") as tool:
+            tool.records(100)
+            os.kill(program.pid, signal.SIGUSR1)
+            until("the initial thread's end", lambda: re.search(r"State:\s+Z", look_at(program.pid, "status")))
+            tool.records(1000)
+            tool.detach()
+        expect(mappings(other), "the other thread shows no memory")
+        different = live.differing(other)
+        expect(not different, f"text differs from its file: {list(different.items())[:5]}")
+        until("the agent's thread to end", lambda: listing(program.pid, "task") == before, 5)
+        program.end()
+
+
+def main_ends_early(case):
+    """Its initial thread ends while the agent comes: it is traced and let go all the same, or left alone."""
+    case.need_native("attaching")
+    done = []
+    for _ in range(10):
+        with Other(case, "mainends.c", "early") as program:
+            done.append(attach_for(case, program, 0.1))
+            expect(done[-1].status in (0, 2) and "agent stays" not in done[-1].stderr,
+                   f"status {done[-1].status}: {done[-1].stderr!r}")
+            program.end()
+    expect(any(not one.status for one in done), f"not attached to once: {done[-1].stderr!r}")
+
+
+def address_of(program, path, symbol):
+    """Where a function of the program's own file is."""
+    table = subprocess.run(["nm", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    offset = int(re.search(rf"(?m)^([0-9a-f]+) [tT] {symbol}$", table)[1], 16)
+    with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+        return offset + min(int(line.split("-")[0], 16) for line in maps if path in line)
+
+
+def breakpoint_of_others(case):
+    """Who has put a breakpoint over a site will put the site's byte back: the stubs stay until then."""
+    case.need_native("attaching")
+    with Program(case) as program:
+        before = look(program)
+        with Tool(case, program, "--mode", "drop") as tool, open(f"/proc/{program.pid}/mem", "r+b", buffering=0) as memory:
+            tool.records(100)
+            site = address_of(program, case.program("attachee.c"), "hold")  # whose calls began before
+            memory.seek(site)
+            byte = memory.read(1)
+            expect(byte != b"\x90", "the function has no jump to a stub")
+            memory.seek(site)
+            memory.write(b"\xcc")
+            tool.session.close()
+            os.kill(tool.process.pid, signal.SIGTERM)
+            expect(finish(tool.process) == 1, f"the tool ended with {tool.process.returncode}: {tool.said()!r}")
+            expect("not all functions could be given their own bytes back" in tool.said(), f"it said {tool.said()!r}")
+            done = attach_for(case, program, 0.1)
+            expect(done.status == 2 and "own bytes back" in done.stderr, f"status {done.status}: {done.stderr!r}")
+            memory.seek(site)
+            memory.write(byte)
+        done = attach_for(case, program, 0.1)
+        expect(not done.status, f"status {done.status}: {done.stderr!r}")
+        clean(program, before)
+        program.end()
 
 
 class Struck(Program):
@@ -845,6 +912,9 @@ SINGLE = {
     "attach-long-handler": long_handler(),
     "attach-long-handler-alternate": long_handler("-alternate"),
     "attach-static-unwinder": static_unwinder,
+    "attach-main-ends": main_ends,
+    "attach-main-ends-early": main_ends_early,
+    "attach-breakpoint-of-others": breakpoint_of_others,
     **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)
        for name in ("throws", "stacks", "signals", "threads", "loads", "forks", "confines")},
     **{f"attach-stress-{name}": attaches("--rounds", "5", "--only", name)

@@ -211,6 +211,12 @@ static void tell_unpatched(struct session *session, const struct process *proces
 				 "process %d loads and unloads libraries all the time, and was in the middle of that "
 				 "whenever it was stopped; it runs on untraced, try again",
 				 (int)process->pid);
+	else if (error == -ENXIO)
+		session_diagnose(
+			session,
+			"process %d sees no /proc, through which its text is written; mount one in its root, it "
+			"runs on untraced",
+			(int)process->pid);
 	else
 		session_diagnose(session, "the functions of process %d could not be patched: %s; it runs on untraced",
 				 (int)process->pid, strerror(-error));

@@ -33,6 +33,7 @@ enum obstacle {
 	OBSTACLE_HANDLER,   /* a signal's handler has interrupted a recorder */
 	OBSTACLE_OWN,	    /* a handler of the program's own runs, by libcalltap */
 	OBSTACLE_FRAMES,    /* the agent could not let go of open calls */
+	OBSTACLE_SITES,	    /* sites lead to stubs: the agent could not restore them, or a breakpoint covers one */
 };
 
 struct look {
@@ -273,6 +274,19 @@ static int ask_unwinders(struct session *session, const struct process *process,
 	return told.more ? -E2BIG : attached_add_unwinders(&look->places, process, &told);
 }
 
+/* Why the agent has refused a RELEASE. */
+static enum obstacle obstacle_of(int error)
+{
+	switch (error) {
+	case -EAGAIN:
+		return OBSTACLE_OWN;
+	case -ETXTBSY:
+		return OBSTACLE_SITES;
+	default:
+		return OBSTACLE_FRAMES;
+	}
+}
+
 /* Stopped once, for *stopped_ns: -EAGAIN when something is in the way. */
 static int try_once(struct session *session, struct process *process, struct look *look, uint64_t *stopped_ns)
 {
@@ -298,7 +312,7 @@ static int try_once(struct session *session, struct process *process, struct loo
 		ret = attached_ask(session, process, NULL, 0, CALLTAP_MSG_RELEASED, &released, sizeof(released));
 	if (!ret && released.error) {
 		ret = released.error;
-		note_obstacle(look, ret == -EAGAIN ? OBSTACLE_OWN : OBSTACLE_FRAMES, NULL);
+		note_obstacle(look, obstacle_of(ret), NULL);
 	}
 	/* Places of the injection that a thread, or a word on some stack, kept in use at the attach. */
 	if (!ret && process->littered && attach_slack_restore(stop, &process->littered) < 0)
@@ -354,9 +368,10 @@ static void describe_obstacle(const struct look *look, int error, char *text, si
 		[OBSTACLE_HANDLER] = "thread %d is in a signal handler that has interrupted a traced call",
 		[OBSTACLE_OWN] = "a handler of its own was running (libcalltap)",
 		[OBSTACLE_FRAMES] = "open calls could not be given their return addresses back",
+		[OBSTACLE_SITES] = "not all functions could be given their own bytes back (a debugger's breakpoint?)",
 	};
 
-	if (error == -EAGAIN || look->obstacle == OBSTACLE_FRAMES)
+	if (error == -EAGAIN || look->obstacle >= OBSTACLE_FRAMES)
 		snprintf(text, size, texts[look->obstacle],
 			 (int)look->tid); // NOLINT(clang-diagnostic-format-nonliteral)
 	else if (error == -EPIPE || error == -ECONNRESET)
@@ -405,9 +420,8 @@ void attached_release(struct session *session, struct process *process)
 		describe_obstacle(&look, ret, why, sizeof(why));
 		session_diagnose(
 			session,
-			"the agent stays in process %d, idle, with its memory: the text is restored, but %s; the next "
-			"attach takes it away",
-			(int)process->pid, why);
+			"the agent stays in process %d, idle, with its memory: %s%s; the next attach tries again",
+			(int)process->pid, look.obstacle == OBSTACLE_SITES ? "" : "the text is restored, but ", why);
 	}
 	process->released = !ret;
 	session->result->let_go = true;

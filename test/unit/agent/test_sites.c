@@ -447,6 +447,64 @@ static void what_is_unmapped_is_not_left(void **state)
 	assert_int_equal(restored.left, 0);
 }
 
+/* Bytes that cannot be read, nor written, still lead to the stubs. */
+static void what_cannot_be_restored_leads_on(void **state)
+{
+	struct patch_poker none = {.mem_fd = -1};
+	struct patch_restored restored;
+	struct target target;
+
+	make(&target);
+	apply(&target);
+	patch_sites_restore(&restored, &none, &target.result.region, target.sites, FUNCTIONS, NULL);
+	assert_int_equal(restored.restored, 0);
+	assert_int_equal(restored.left, FUNCTIONS);
+	assert_int_equal(restored.leading, FUNCTIONS);
+	call_all(&target);
+	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, NULL);
+	assert_int_equal(restored.leading, 0);
+	unmake(&target);
+}
+
+/* A debugger puts back the byte that it found there, which is the first one of a jump to a stub. */
+static void a_site_below_a_breakpoint_leads_on(void **state)
+{
+	struct patch_restored restored;
+	struct target target;
+	uint8_t byte;
+
+	make(&target);
+	apply(&target);
+	if (target.sites[0].length > 4) {
+		byte = *(const uint8_t *)target.sites[0].address;
+		assert_int_equal(patch_poke(&poker, target.sites[0].address, "\xcc", 1), 0);
+		patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, NULL);
+		assert_int_equal(restored.leading, 1);
+		assert_int_equal(patch_poke(&poker, target.sites[0].address, &byte, 1), 0);
+		call_all(&target);
+	}
+	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, NULL);
+	assert_int_equal(restored.leading, 0);
+	unmake(&target);
+}
+
+/* Others' code in the place of a site leads to no stub. */
+static void others_code_leads_nowhere(void **state)
+{
+	static const uint8_t code[] = {0x31, 0x32, 0x33, 0x34, 0x35};
+	struct patch_restored restored;
+	struct target target;
+
+	make(&target);
+	apply(&target);
+	for (size_t i = 0; i < sizeof(code) && i < target.sites[0].length; i++)
+		assert_int_equal(patch_poke(&poker, target.sites[0].address + i, &code[i], 1), 0);
+	patch_sites_restore(&restored, &poker, &target.result.region, target.sites, FUNCTIONS, NULL);
+	assert_true(restored.left >= 1);
+	assert_int_equal(restored.leading, 0);
+	unmake(&target);
+}
+
 /* A write that ends in the midst of a site, and no other way to write: what was written is taken back. */
 static void half_written_sites_are_taken_back(void **state)
 {
@@ -558,6 +616,9 @@ int main(void)
 		cmocka_unit_test(copies_are_not_given_back),
 		cmocka_unit_test(windows_do_not_span_holes),
 		cmocka_unit_test(what_is_unmapped_is_not_left),
+		cmocka_unit_test(what_cannot_be_restored_leads_on),
+		cmocka_unit_test(a_site_below_a_breakpoint_leads_on),
+		cmocka_unit_test(others_code_leads_nowhere),
 		cmocka_unit_test(half_written_sites_are_taken_back),
 		cmocka_unit_test(hopeless_regions_are_refused),
 		cmocka_unit_test(mirror_covers_a_granule),
