@@ -716,6 +716,21 @@ def breakpoint_of_others(case):
         program.end()
 
 
+def low_stack(variant="", *flags):
+    """A thread whose stack is the lowest of many in one mapping does not keep the agent."""
+    def test(case):
+        case.need_native("attaching")
+        with Other(case, "lowstack.c", variant=variant, flags=flags) as program:
+            before = look(program)
+            for _ in range(5):
+                done = attach_for(case, program, 0.05)
+                expect(not done.status, f"status {done.status}: {done.stderr!r}")
+            expect(case.trace().called().get("leaf", 0) > 100, f"{case.trace().called()}")
+            clean(program, before)
+            program.end()
+    return test
+
+
 class Struck(Program):
     """test/prog/struck.cc"""
 
@@ -915,6 +930,8 @@ SINGLE = {
     "attach-main-ends": main_ends,
     "attach-main-ends-early": main_ends_early,
     "attach-breakpoint-of-others": breakpoint_of_others,
+    "attach-low-stack": low_stack(),
+    "attach-low-stack-by-hand": low_stack("-by-hand", "-DBY_HAND"),
     **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)
        for name in ("throws", "stacks", "signals", "threads", "loads", "forks", "confines")},
     **{f"attach-stress-{name}": attaches("--rounds", "5", "--only", name)

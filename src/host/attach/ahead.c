@@ -86,7 +86,9 @@ void attach_ahead_free(struct attach_ahead *ahead)
 	space_free(&ahead->space);
 	free(ahead->threads);
 	free(ahead->ends);
-	free(ahead->areas);
+	free(ahead->areas.list);
+	free(ahead->likely.list);
+	free(ahead->seen.list);
 	free(ahead);
 }
 

@@ -136,6 +136,11 @@ int attach_ahead_read(struct attach_ahead **ahead, pid_t pid, unsigned what) __a
 void attach_ahead_free(struct attach_ahead *ahead);
 /* Use it (may be NULL) in this stop. */
 void attach_use(struct attach_stop *stop, const struct attach_ahead *ahead);
+/*
+ * Has the program taken its first handler since that was read?  Contexts that no thread leads to were not looked for
+ * then: it is to be read again, before another stop.
+ */
+bool attach_ahead_is_late(const struct attach_stop *stop);
 
 /*
  * Whether a stopped thread has a seccomp filter that the tool does not run
@@ -167,8 +172,8 @@ struct attach_hit {
 /*
  * Tell each general register, pc, and aligned word of a live stack that lies
  * in one of the ranges, which are sorted and apart.  Live is a stack from 128
- * bytes below a context's sp to its mapping's end; at most 1 MiB of it where
- * there may be other things in the mapping.  Of a thread that runs on a stack
+ * bytes below a context's sp to its mapping's end; at most 1 MiB of it, or 16
+ * after attach_look_deeper(), where there may be other things in the mapping.  Of a thread that runs on a stack
  * of the program's making, and was not brought there by a signal, also the last
  * 1 MiB of its own.  Words that hold such a number by accident are told, too.
  * visit() returns 0 to go on; what else it returns is returned.  -errno: some
@@ -177,6 +182,9 @@ struct attach_hit {
 int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, size_t count,
 		int (*visit)(void *context, const struct attach_hit *hit), void *context)
 	__attribute__((warn_unused_result));
+
+/* In this stop, from the next scan on: an earlier one has left a doubt. */
+void attach_look_deeper(struct attach_stop *stop);
 
 /* Registers that code goes on with: a stopped thread's own, or those that a signal's frame has saved. */
 struct attach_context {

@@ -5,8 +5,10 @@
  * the processor away.
  *
  * No thread leads to such memory, so it is looked for before the stop, in all
- * that the program has written to; in the stop, around the places that were
- * found.  A program without such a scheduler has none.  Context: host.
+ * that the program has written to.  The program runs on until the stop, and may
+ * put such frames elsewhere.  So what is looked at in the stop is memory around
+ * those that were found, memory that is new since, and memory that looks as if
+ * a stack had been there.  Context: host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +22,28 @@
 #define READ_SIZE   (256u << 10)
 #define READ_PAGES  (READ_SIZE / PAGE)
 #define AROUND	    (64u << 10)	 /* so far from a frame there may be another one when the threads are stopped */
-#define AREAS_SIZE  (512u << 20) /* of all areas; most are threads' stacks, which a stop passes over */
-#define TIME_MAX_NS 300000000u	 /* for the look before it */
+#define AREAS_SIZE  (512u << 20) /* of all areas, and of all likely ones; most are threads' own stacks */
+#define TIME_MAX_NS 300000000u	 /* of the processor's time, for the look before it */
+#define CODE_BITS   20u
+#define NEW_PAGES   4096u	 /* asked for at once in a stop, */
+#define NEW_NS	    500000u	 /* for so much of the processor's time: a gigabyte that is there takes 10 ms */
 #define IN_MEMORY   (3ull << 62) /* in an entry of /proc/PID/pagemap: present, or swapped out */
 
 struct search {
 	struct attach_ahead *ahead;
 	pid_t alive;
-	int pagemap; /* -1: all pages are read */
-	uint64_t until_ns, size;
+	int pagemap;	   /* -1: all pages are read */
+	uint64_t until_ns; /* by work_ns() */
+	uint64_t size, likely_size;
+	uint64_t code[(1u << CODE_BITS) / 64]; /* bit per page number of code, modulo their count */
 	uint64_t words[READ_SIZE / 8];
 };
+
+/* What the thread has worked: a search that loses its CPU does not have less time for it. */
+static uint64_t work_ns(void)
+{
+	return now_of(CLOCK_THREAD_CPUTIME_ID);
+}
 
 /* Signals whose handlers interrupt a program anywhere: not those that an instruction of its own raises, nor libc's. */
 static bool is_interrupted(pid_t pid)
@@ -47,27 +60,79 @@ static bool is_interrupted(pid_t pid)
 	return caught != 0;
 }
 
-static int add_area(struct search *search, const struct map *map, uint64_t address)
+/* Behind those that are there, or into the last one.  How many bytes that is more. */
+static int add_range(struct ranges *ranges, uint64_t lo, uint64_t hi, uint64_t *more)
 {
-	struct attach_ahead *ahead = search->ahead;
-	struct attach_range *last = ahead->area_count ? &ahead->areas[ahead->area_count - 1] : NULL, *more;
-	uint64_t lo = address - map->lo > AROUND ? address - AROUND : map->lo;
-	uint64_t hi = map->hi - address > AROUND ? address + AROUND : map->hi;
+	struct attach_range *last = ranges->count ? &ranges->list[ranges->count - 1] : NULL, *list;
 
-	lo &= ~(uint64_t)(PAGE - 1);
-	hi = (hi + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 	if (last && lo <= last->hi) {
-		search->size += hi - last->hi;
-		last->hi = hi;
+		*more = hi > last->hi ? hi - last->hi : 0;
+		last->hi += *more;
 		return 0;
 	}
-	more = reallocarray(ahead->areas, ahead->area_count + 1, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	ahead->areas = more;
-	more[ahead->area_count++] = (struct attach_range){lo, hi};
-	search->size += hi - lo;
+	if (!ranges->list || ranges->count == ranges->room) {
+		size_t room = ranges->room ? 2 * ranges->room : 64;
+
+		list = reallocarray(ranges->list, room, sizeof(*list));
+		if (!list)
+			return -ENOMEM;
+		ranges->list = list;
+		ranges->room = room;
+	}
+	ranges->list[ranges->count++] = (struct attach_range){lo, hi};
+	*more = hi - lo;
 	return 0;
+}
+
+/* Whole pages of the mapping, so far around an address.  *size: of all. */
+static int add_around(struct ranges *ranges, uint64_t *size, const struct map *map, uint64_t address, uint64_t around)
+{
+	uint64_t lo = address - map->lo > around ? address - around : map->lo, more;
+	uint64_t hi = map->hi - address > around ? address + around : map->hi;
+	int ret = add_range(ranges, lo & ~(uint64_t)(PAGE - 1), (hi + PAGE - 1) & ~(uint64_t)(PAGE - 1), &more);
+
+	*size += ret ? 0 : more;
+	return ret;
+}
+
+/* Whether the page number is one of code, or one that shares its bit. */
+static bool may_be_code(const struct search *search, uint64_t page)
+{
+	page &= (1u << CODE_BITS) - 1;
+	return search->code[page / 64] >> page % 64 & 1;
+}
+
+static void note_code(struct search *search)
+{
+	const struct space *space = &search->ahead->space;
+
+	for (size_t i = 0; i < space->count; i++) {
+		const struct map *map = &space->maps[i];
+
+		for (uint64_t page = map->lo / PAGE; map->bits & MAP_EXEC && page < map->hi / PAGE; page++)
+			search->code[page % (1u << CODE_BITS) / 64] |= 1ull << page % 64;
+	}
+}
+
+/* A page that holds addresses of code may be of a stack: return addresses stay there. */
+static bool looks_like_stack(const struct search *search, const uint64_t *words)
+{
+	for (size_t i = 0; i < PAGE / sizeof(*words); i++)
+		if (may_be_code(search, words[i] / PAGE))
+			return true;
+	return false;
+}
+
+static int search_pages(struct search *search, const struct map *map, uint64_t lo, size_t count)
+{
+	uint64_t more;
+	int ret = add_range(&search->ahead->seen, lo, lo + count * PAGE, &more);
+
+	for (size_t i = 0; !ret && i < count && search->likely_size < AREAS_SIZE; i++)
+		if (looks_like_stack(search, search->words + i * (PAGE / sizeof(uint64_t))))
+			ret = add_around(&search->ahead->likely, &search->likely_size, map, lo + i * PAGE + PAGE / 2,
+					 PAGE);
+	return ret;
 }
 
 static int search_words(struct search *search, const struct map *map, uint64_t lo, size_t count)
@@ -79,7 +144,7 @@ static int search_words(struct search *search, const struct map *map, uint64_t l
 		const struct map *code = space_find(&search->ahead->space, search->words[i]);
 
 		if (code && code->bits & MAP_EXEC)
-			ret = add_area(search, map, lo + i * 8);
+			ret = add_around(&search->ahead->areas, &search->size, map, lo + i * 8, AROUND);
 	}
 	return ret;
 }
@@ -87,9 +152,12 @@ static int search_words(struct search *search, const struct map *map, uint64_t l
 /* A run of pages that are there.  A frame across two reads is found by its neighbours, or not at all. */
 static int search_run(struct search *search, const struct map *map, uint64_t lo, uint64_t hi)
 {
+	int ret;
+
 	if (memory_read(search->alive, lo, search->words, hi - lo))
 		return 0;
-	return search_words(search, map, lo, (hi - lo) / 8);
+	ret = search_pages(search, map, lo, (hi - lo) / PAGE);
+	return ret ? ret : search_words(search, map, lo, (hi - lo) / 8);
 }
 
 static int search_some(struct search *search, const struct map *map, uint64_t lo, uint64_t hi)
@@ -114,7 +182,13 @@ static int search_some(struct search *search, const struct map *map, uint64_t lo
 
 static bool is_over(const struct search *search)
 {
-	return search->size >= AREAS_SIZE || now_ns() > search->until_ns;
+	return search->size >= AREAS_SIZE || work_ns() > search->until_ns;
+}
+
+/* Memory that the program writes, and that no other process shares. */
+static bool is_private(const struct map *map)
+{
+	return (map->bits & (MAP_READ | MAP_WRITE | MAP_PUBLIC)) == (MAP_READ | MAP_WRITE);
 }
 
 static int search_all(struct search *search)
@@ -125,7 +199,7 @@ static int search_all(struct search *search)
 	for (size_t i = 0; i < space->count && !ret; i++) {
 		const struct map *map = &space->maps[i];
 
-		if ((map->bits & (MAP_READ | MAP_WRITE | MAP_PUBLIC)) != (MAP_READ | MAP_WRITE))
+		if (!is_private(map))
 			continue;
 		for (uint64_t at = map->lo; at < map->hi && !ret && !is_over(search); at += READ_SIZE)
 			ret = search_some(search, map, at, map->hi - at > READ_SIZE ? at + READ_SIZE : map->hi);
@@ -139,19 +213,77 @@ int elsewhere_find(struct attach_ahead *ahead, pid_t alive)
 	char path[64];
 	int ret;
 
-	if (!is_interrupted(alive))
+	ahead->searched = is_interrupted(alive);
+	if (!ahead->searched)
 		return 0;
 	search = calloc(1, sizeof(*search));
 	if (!search)
 		return -ENOMEM;
 	search->ahead = ahead;
 	search->alive = alive;
-	search->until_ns = now_ns() + TIME_MAX_NS;
+	search->until_ns = work_ns() + TIME_MAX_NS;
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)alive);
 	search->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	note_code(search);
 	ret = search_all(search);
+	if (search->pagemap < 0 || is_over(search))
+		ahead->seen.count = 0;
 	if (search->pagemap >= 0)
 		close(search->pagemap);
 	free(search);
 	return ret;
+}
+
+/* The pages of a part of a mapping that are there, and were not. */
+static int find_new(const struct attach_ahead *ahead, int pagemap, const struct map *map, uint64_t lo,
+		    struct ranges *found)
+{
+	uint64_t entries[NEW_PAGES], pages = (map->hi - lo) / PAGE, more;
+	size_t size;
+	int ret = 0;
+
+	if (pages > NEW_PAGES)
+		pages = NEW_PAGES;
+	size = pages * sizeof(entries[0]);
+	if (pread(pagemap, entries, size, (off_t)(lo / PAGE * sizeof(entries[0]))) != (ssize_t)size)
+		return 0;
+	for (uint64_t i = 0; !ret && i < pages; i++) {
+		uint64_t at = lo + i * PAGE;
+
+		if (entries[i] & IN_MEMORY && attach_range_find(ahead->seen.list, ahead->seen.count, at) == SIZE_MAX)
+			ret = add_range(found, at - map->lo > PAGE ? at - PAGE : map->lo,
+					map->hi - at > 2ull * PAGE ? at + 2ull * PAGE : map->hi, &more);
+	}
+	return ret;
+}
+
+int elsewhere_find_new(const struct attach_ahead *ahead, const struct attach_stop *stop, const struct ranges *owns,
+		       struct ranges *found)
+{
+	uint64_t until_ns = work_ns() + NEW_NS;
+	char path[64];
+	int pagemap, ret = 0;
+
+	if (!ahead->seen.count)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)stop->alive);
+	pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	if (pagemap < 0)
+		return 0;
+	for (size_t i = 0; i < stop->space.count && !ret; i++) {
+		const struct map *map = &stop->space.maps[i];
+
+		if (!is_private(map) || attach_range_find(owns->list, owns->count, map->lo) != SIZE_MAX)
+			continue;
+		for (uint64_t at = map->lo; at < map->hi && !ret && work_ns() < until_ns;
+		     at += (uint64_t)NEW_PAGES * PAGE)
+			ret = find_new(ahead, pagemap, map, at, found);
+	}
+	close(pagemap);
+	return ret;
+}
+
+bool attach_ahead_is_late(const struct attach_stop *stop)
+{
+	return !(stop->ahead && stop->ahead->searched) && is_interrupted(stop->alive);
 }

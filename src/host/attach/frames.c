@@ -37,7 +37,7 @@ struct climb {
 	bool (*visit)(void *context, const struct attach_frame *frame);
 	void *context;
 	uint64_t until_ns, last;
-	bool guessed;
+	bool guessed, at_bottom;
 };
 
 int attach_frames_open(struct attach_frames **out, pid_t pid)
@@ -79,11 +79,14 @@ const char *attach_frame_symbol(struct attach_frames *frames, uint64_t pc)
 static bool pass(void *context, const struct frame *frame)
 {
 	struct climb *climb = context;
+	struct unwinder *unwinder = climb->frames->unwinder;
 	const struct attach_frame told = {frame->pc, climb->last, frame->slot, frame->exact};
+	bool has_rules = unwinder_has_rules(unwinder, frame->exact ? frame->pc : frame->pc - 1);
 
+	/* No call returns to a function's first byte: makecontext() has put it where the stack begins. */
+	climb->at_bottom = !frame->exact && !has_rules && unwinder_has_rules(unwinder, frame->pc);
 	/* The frames behind a function without unwind rules are a guess. */
-	climb->guessed = !unwinder_has_rules(climb->frames->unwinder, frame->exact ? frame->pc : frame->pc - 1) ||
-			 now_ns() > climb->until_ns;
+	climb->guessed = !has_rules || now_ns() > climb->until_ns;
 	climb->last = frame->slot + sizeof(uint64_t);
 	return climb->visit(climb->context, &told) && !climb->guessed;
 }
@@ -131,7 +134,7 @@ bool attach_climb(struct attach_stop *stop, struct attach_frames *frames, const 
 	copy_stack(stop, thread, &from);
 	complete = unwinder_climb(frames->unwinder, &from, pass, &climb);
 	free((void *)from.bytes);
-	return complete && !climb.guessed;
+	return climb.at_bottom || (complete && !climb.guessed);
 }
 
 /* Code of the agent leads back to a stub, or to the program's. */

@@ -61,17 +61,31 @@ struct ahead_thread {
 	int status;
 };
 
+/* Sorted, and none touches the next. */
+struct ranges {
+	struct attach_range *list;
+	size_t count, room;
+};
+
 struct attach_ahead {
 	struct ahead_thread *threads; /* sorted */
 	size_t thread_count;
-	struct space space;	    /* as it was then */
-	uint64_t *ends;		    /* of each mapping, as slack_segment_end() says */
-	struct attach_range *areas; /* memory where signals' frames may lie that no thread's stack leads to */
-	size_t area_count;
+	struct space space;   /* as it was then */
+	uint64_t *ends;	      /* of each mapping, as slack_segment_end() says */
+	struct ranges areas;  /* memory around signals' frames that no thread's stack may lead to */
+	struct ranges likely; /* memory that looks as if a stack had been there */
+	struct ranges seen;   /* pages that were there; empty if not all could be looked at in time */
+	bool searched;	      /* for those three: the program had taken a signal's handler */
 };
 
-/* elsewhere.c: find the areas. */
+/* elsewhere.c: find them. */
 int elsewhere_find(struct attach_ahead *ahead, pid_t alive) __attribute__((warn_unused_result));
+/*
+ * In the stop: find the pages that a thread has touched for the first time since, but for the mappings that are
+ * threads' own stacks.  What is found is the caller's, after an error, too.
+ */
+int elsewhere_find_new(const struct attach_ahead *ahead, const struct attach_stop *stop, const struct ranges *owns,
+		       struct ranges *found) __attribute__((warn_unused_result));
 
 /* false: it was not looked at; ahead may be NULL. */
 bool ahead_segment_end(const struct attach_ahead *ahead, const struct map *map, uint64_t *end)
@@ -195,7 +209,9 @@ struct attach_stop {
 	struct spare to_scan, to_copy;	  /* for scan.c, stacks.c */
 	struct attach_context *contexts;  /* of the last scan */
 	size_t context_count, context_room;
-	struct hurry tool; /* the thread that has asked for the stop */
+	bool looks_deeper;
+	bool looked_elsewhere; /* those of memory that no thread leads to are among them */
+	struct hurry tool;     /* the thread that has asked for the stop */
 };
 
 /* Have the stop's tracer do it. */

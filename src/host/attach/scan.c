@@ -17,13 +17,15 @@
 #include "impl.h"
 
 #define RED_ZONE    128u
-#define STACK_MAX   (1u << 20)	/* of a stack whose mapping may hold other things, too */
+#define STACK_MAX   (1u << 20)	/* of a stack whose mapping may hold other things, too; */
+#define DEEP_MAX    (16u << 20) /* where that has left a doubt in an earlier stop */
 #define WHOLE_MAX   (1u << 30)	/* of a stack that has a mapping of its own */
 #define CHUNK	    (1u << 20)	/* read at once */
 #define ABOVE_BLOCK (64u << 10) /* a thread's block lies so near to its stack's mapping's end */
 #define BATCH_MAX   512u	/* pieces read at a time */
 #define PIECES_MAX  (1u << 16)
-#define AREAS_SIZE  (16u << 20) /* of memory that no thread's stack leads to */
+#define AREAS_SIZE  (16u << 20) /* of memory that no thread's stack leads to, around frames that were found there */
+#define LIKELY_SIZE (2u << 20)	/* and of such memory where none was found: it takes 0.7 ms */
 #define PAGE_BITS   20u		/* of the map of pages */
 #define NOBODY	    SIZE_MAX
 
@@ -46,10 +48,8 @@ struct scan {
 	uint64_t *pages; /* bit per page number, modulo their count */
 	struct piece *pieces;
 	size_t piece_count, piece_room;
-	size_t *first; /* piece of each thread; SIZE_MAX = none */
-	struct attach_range
-		*owns; /* mappings that are one thread's stack each, sorted; filled when areas are looked at */
-	size_t own_count;
+	size_t *first;	    /* piece of each thread; SIZE_MAX = none */
+	struct ranges owns; /* mappings that are one thread's stack each; filled when areas are looked at */
 };
 
 bool scan_live(const struct space *space, uint64_t sp, size_t limit, struct attach_range *live)
@@ -212,11 +212,12 @@ static int add_live(struct scan *scan, size_t thread, uint64_t sp)
 	uint64_t end = 0;
 	const struct map *own = own_stack(scan->stop, it, &end);
 	bool whole = own && sp >= own->lo && sp <= own->hi && is_alone(own, end);
+	size_t limit = whole ? WHOLE_MAX : scan->stop->looks_deeper ? DEEP_MAX : STACK_MAX;
 	struct attach_range live;
 
-	if (is_covered(scan, thread, sp) || !scan_live(&scan->stop->space, sp, whole ? WHOLE_MAX : STACK_MAX, &live))
+	if (is_covered(scan, thread, sp) || !scan_live(&scan->stop->space, sp, limit, &live))
 		return 0;
-	it->deep |= live.hi - live.lo >= (whole ? WHOLE_MAX : STACK_MAX);
+	it->deep |= live.hi - live.lo >= limit;
 	return add_stack(scan, thread, live.lo, live.hi);
 }
 
@@ -271,24 +272,24 @@ static int compare_ranges(const void *a, const void *b)
 
 static int find_owns(struct scan *scan)
 {
-	scan->owns = calloc(scan->stop->thread_count + 1, sizeof(*scan->owns));
-	if (!scan->owns)
+	scan->owns.list = calloc(scan->stop->thread_count + 1, sizeof(*scan->owns.list));
+	if (!scan->owns.list)
 		return -ENOMEM;
 	for (size_t i = 0; i < scan->stop->thread_count; i++) {
 		uint64_t end = 0;
 		const struct map *own = own_stack(scan->stop, &scan->stop->threads[i], &end);
 
 		if (own && is_alone(own, end))
-			scan->owns[scan->own_count++] = (struct attach_range){own->lo, own->hi};
+			scan->owns.list[scan->owns.count++] = (struct attach_range){own->lo, own->hi};
 	}
-	qsort(scan->owns, scan->own_count, sizeof(*scan->owns), compare_ranges);
+	qsort(scan->owns.list, scan->owns.count, sizeof(*scan->owns.list), compare_ranges);
 	return 0;
 }
 
 /* Whether it lies in a thread's stack, alive or dead. */
 static bool is_own(const struct scan *scan, uint64_t address)
 {
-	return attach_range_find(scan->owns, scan->own_count, address) != SIZE_MAX;
+	return attach_range_find(scan->owns.list, scan->owns.count, address) != SIZE_MAX;
 }
 
 static bool is_live(const struct scan *scan, uint64_t address)
@@ -432,21 +433,42 @@ static int add_left_stack(struct scan *scan, size_t thread)
 			 end & ~(uint64_t)7);
 }
 
-/* Without them a thread's stack can be met all the same, for it may have come later. */
-static int add_areas(struct scan *scan)
+/* But for those in threads' stacks.  *room: so much may still be looked at. */
+static int add_ranges(struct scan *scan, const struct ranges *ranges, uint64_t *room)
 {
-	const struct attach_ahead *ahead = scan->stop->ahead;
-	uint64_t size = 0;
-	int ret = ahead && ahead->area_count ? find_owns(scan) : 0;
+	int ret = 0;
 
-	for (size_t i = 0; !ret && ahead && i < ahead->area_count && size < AREAS_SIZE; i++) {
-		const struct attach_range *area = &ahead->areas[i];
+	for (size_t i = 0; !ret && i < ranges->count && *room; i++) {
+		const struct attach_range *area = &ranges->list[i];
 
 		if (is_own(scan, area->lo) && is_own(scan, area->hi - 1))
 			continue;
 		ret = add_stack(scan, NOBODY, area->lo, area->hi);
-		size += area->hi - area->lo;
+		*room -= area->hi - area->lo < *room ? area->hi - area->lo : *room;
 	}
+	return ret;
+}
+
+/* A thread's stack can be met all the same, for it may have come later. */
+static int add_areas(struct scan *scan)
+{
+	const struct attach_ahead *ahead = scan->stop->ahead;
+	struct ranges found = {0};
+	uint64_t room = AREAS_SIZE, likely_room = LIKELY_SIZE;
+	int ret;
+
+	if (!ahead)
+		return 0;
+	ret = find_owns(scan);
+	if (!ret)
+		ret = add_ranges(scan, &ahead->areas, &room);
+	if (!ret)
+		ret = elsewhere_find_new(ahead, scan->stop, &scan->owns, &found);
+	if (!ret)
+		ret = add_ranges(scan, &found, &likely_room);
+	if (!ret)
+		ret = add_ranges(scan, &ahead->likely, &likely_room);
+	free(found.list);
 	return ret;
 }
 
@@ -468,9 +490,29 @@ static int scan_all(struct scan *scan)
 		ret = add_left_stack(scan, i);
 	if (!ret)
 		ret = scan_pieces(scan, &next);
+	if (ret || scan->stop->looked_elsewhere)
+		return ret;
+	ret = add_areas(scan);
 	if (!ret)
-		ret = add_areas(scan);
-	return ret ? ret : scan_pieces(scan, &next);
+		ret = scan_pieces(scan, &next);
+	scan->stop->looked_elsewhere = !ret;
+	return ret;
+}
+
+/* Only what was found elsewhere stays from one scan of a stop to the next: it takes longest, and does not change. */
+static void keep_contexts(struct attach_stop *stop)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; stop->looked_elsewhere && i < stop->context_count; i++)
+		if (!stop->contexts[i].thread)
+			stop->contexts[kept++] = stop->contexts[i];
+	stop->context_count = kept;
+}
+
+void attach_look_deeper(struct attach_stop *stop)
+{
+	stop->looks_deeper = true;
 }
 
 int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, size_t count,
@@ -479,7 +521,7 @@ int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, siz
 	struct scan scan = {.stop = stop, .ranges = ranges, .count = count, .visit = visit, .context = context};
 	int ret = -ENOMEM;
 
-	stop->context_count = 0;
+	keep_contexts(stop);
 	scan.piece_room = 2 * stop->thread_count + 64;
 	scan.pages = calloc(1, (1u << PAGE_BITS) / 8);
 	scan.pieces = calloc(scan.piece_room, sizeof(*scan.pieces));
@@ -488,7 +530,7 @@ int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, siz
 		scan.first[i] = SIZE_MAX;
 	if (scan.pages && scan.pieces && scan.first)
 		ret = scan_all(&scan);
-	free(scan.owns);
+	free(scan.owns.list);
 	free(scan.first);
 	free(scan.pieces);
 	free(scan.pages);

@@ -210,6 +210,9 @@ static int restore(struct attach_stop *stop, struct leftovers *leftovers, bool *
 	leftovers->held = any_stopped(stop);
 	if (!leftovers->count || !leftovers->held)
 		return 0;
+	*in_use = attach_ahead_is_late(stop);
+	if (*in_use)
+		return 0;
 	ret = attach_scan(stop, leftovers->ranges, leftovers->count, note_use, leftovers);
 	note_contexts(stop, leftovers);
 	for (size_t i = 0; i < leftovers->count && !ret; i++) {

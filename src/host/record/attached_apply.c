@@ -23,7 +23,7 @@ struct insides {
 /* One look at the threads. */
 struct look {
 	const struct insides *insides;
-	struct attach_ahead *ahead;
+	struct attach_ahead *ahead; /* NULL: to be read before the next stop */
 	struct attach_range hooks[CALLTAP_HOOKS_MAX];
 	size_t hook_count;
 	bool in_hook;
@@ -150,6 +150,14 @@ static int ask_apply(struct session *session, const struct process *process, con
 	return attached_ask(session, process, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
 }
 
+static int read_ahead(const struct process *process, struct look *look)
+{
+	if (look->ahead)
+		return 0;
+	return attach_ahead_read(&look->ahead, process->pid,
+				 ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS);
+}
+
 /* Stopped once; *done tells whether that was enough. */
 static int try_once(struct session *session, struct process *process, struct look *look, bool last,
 		    struct calltap_msg_apply_done *done)
@@ -158,11 +166,15 @@ static int try_once(struct session *session, struct process *process, struct loo
 	struct attach_stop *stop;
 	uint64_t ticks = 0;
 	size_t threads = 0;
-	int ret = attached_stop(session, process, &stop);
+	bool late;
+	int ret = read_ahead(process, look);
 
+	if (!ret)
+		ret = attached_stop(session, process, &stop);
 	if (ret)
 		return ret;
 	attach_use(stop, look->ahead);
+	late = attach_ahead_is_late(stop);
 	attach_threads(stop, &threads);
 	done->error = -EAGAIN;
 	/* From here on the agent sees each filter before it is there: its functions stand before those that set one. */
@@ -179,7 +191,7 @@ static int try_once(struct session *session, struct process *process, struct loo
 	/* Rings for threads that began after the arenas were sent.  All threads are stopped: no other one begins. */
 	if (!ret)
 		ret = rings_prepare(session, process, (uint32_t)threads);
-	if (!ret && !look->too_many && (is_clear(look) || last)) {
+	if (!ret && !late && !look->too_many && (is_clear(look) || last)) {
 		if (attach_slack_restore(stop, &process->littered) < 0)
 			session_diagnose(session, "process %d keeps bytes behind its code that brought the agent in",
 					 (int)process->pid);
@@ -192,6 +204,10 @@ static int try_once(struct session *session, struct process *process, struct loo
 	session->result->attach_threads = (uint32_t)threads;
 	if (stacks)
 		attached_tell_stacks(session, process, stacks, ticks);
+	if (late) {
+		attach_ahead_free(look->ahead);
+		look->ahead = NULL;
+	}
 	return ret;
 }
 
@@ -236,9 +252,6 @@ int attached_apply(struct session *session, struct process *process)
 	/* So that each thread has a ring when its first call comes. */
 	if (!ret)
 		ret = rings_prepare(session, process, rings_threads(process));
-	if (attach_ahead_read(&look.ahead, process->pid,
-			      ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS))
-		look.ahead = NULL; /* then the stop takes longer */
 	find_hooks(process, &look);
 	/* The later ones take what there is, but for a loader that is in the middle of something. */
 	for (int i = 1; !ret && done.error == -EAGAIN && i <= LOADER_TRIES; i++) {

@@ -217,6 +217,8 @@ static int look_at(struct attach_stop *stop, struct look *look)
 	look->threads = attach_threads(stop, &look->thread_count);
 	look->count = 0;
 	look->obstacle = OBSTACLE_NONE;
+	if (attach_ahead_is_late(stop))
+		note_obstacle(look, OBSTACLE_LEFT, NULL);
 	look_for_sleepers(look);
 	if (look->obstacle)
 		return -EAGAIN;
@@ -293,16 +295,17 @@ static int try_once(struct session *session, struct process *process, struct loo
 	struct calltap_msg_released released = {0};
 	struct attach_ahead *ahead;
 	struct attach_stop *stop;
-	int ret;
+	int ret = attach_ahead_read(&ahead, process->pid, ATTACH_AHEAD_CONTEXTS);
 
-	if (attach_ahead_read(&ahead, process->pid, ATTACH_AHEAD_CONTEXTS))
-		ahead = NULL;
-	ret = attached_stop(session, process, &stop);
+	if (!ret)
+		ret = attached_stop(session, process, &stop);
 	if (ret) {
 		attach_ahead_free(ahead);
 		return ret;
 	}
 	attach_use(stop, ahead);
+	if (look->frames)
+		attach_look_deeper(stop);
 	ret = ask_unwinders(session, process, look);
 	if (!ret)
 		ret = look_at(stop, look);
@@ -364,7 +367,8 @@ static void describe_obstacle(const struct look *look, int error, char *text, si
 		[OBSTACLE_ASLEEP] = "thread %d sleeps in the kernel, as a parent does after vfork()",
 		[OBSTACLE_AT_WORK] = "thread %d was at a traced function's entry or exit",
 		[OBSTACLE_UNWINDING] = "thread %d unwinds its stack",
-		[OBSTACLE_LEFT] = "a signal handler has changed to another stack in the middle of a traced call",
+		[OBSTACLE_LEFT] =
+			"a stack that no thread runs on (a coroutine's?) may hold a traced call that was interrupted",
 		[OBSTACLE_HANDLER] = "thread %d is in a signal handler that has interrupted a traced call",
 		[OBSTACLE_OWN] = "a handler of its own was running (libcalltap)",
 		[OBSTACLE_FRAMES] = "open calls could not be given their return addresses back",
