@@ -17,7 +17,7 @@
 
 #define GRANULE	  ((uint64_t)1 << GRANULE_BITS)
 #define TRIES_MAX 4	  /* how often to map what something lies in the way of */
-#define WAITS_MAX 50	  /* how often to look in between for a thread that maps the same granule */
+#define WAITS_MAX 5000	  /* how often to look in between for a thread that maps the same granule */
 #define WAIT_NS	  1000000 /* at the longest each time */
 
 static uint32_t made_count;  /* futex word: granules made so far */
@@ -78,17 +78,22 @@ static int map_plane(uint64_t *at)
 }
 
 /*
- * Something lies in the way: most likely another thread maps this very granule
+ * Something lies in the way.  Most likely another thread maps this very granule
  * right now and is about to say so.  Its signals are blocked, so it is not one
- * that we interrupted; it may have lost its CPU.
+ * that we interrupted; but it may have lost its CPU, in a crowd for a second.
+ * While no thread maps anything, what lies there is the program's.
  */
 static bool wait_for_other(uint64_t granule, enum pair pair)
 {
 	for (int i = 0; i < WAITS_MAX; i++) {
 		uint32_t seen = __atomic_load_n(&made_count, __ATOMIC_ACQUIRE); /* pairs with announce() */
+		/* Acquire: a thread that is not counted any more has set its bit (map_granule()). */
+		uint32_t mapping = __atomic_load_n(&probe_context.wiped->mapping, __ATOMIC_ACQUIRE);
 
 		if (is_mapped(granule, pair))
 			return true;
+		if (!mapping)
+			return false;
 		__atomic_store_n(&made_wanted, 1, __ATOMIC_SEQ_CST);
 		sys_futex_wait(&made_count, seen, WAIT_NS);
 	}
@@ -142,9 +147,14 @@ static int map_planes(uint64_t granule, enum pair pair)
  */
 static bool map_granule(uint64_t granule, enum pair pair)
 {
-	for (int i = 0; i < TRIES_MAX; i++) {
-		int made = map_planes(granule, pair);
+	uint32_t *mapping = &probe_context.wiped->mapping;
 
+	for (int i = 0; i < TRIES_MAX; i++) {
+		int made;
+
+		__atomic_add_fetch(mapping, 1, __ATOMIC_SEQ_CST);
+		made = map_planes(granule, pair);
+		__atomic_sub_fetch(mapping, 1, __ATOMIC_RELEASE); /* pairs with wait_for_other() */
 		if (made <= 0)
 			return !made;
 		if (wait_for_other(granule, pair))

@@ -103,6 +103,7 @@ struct probe_wiped {
 	uint32_t starting; /* futex word: 1 while a thread of a forked child sets it up, 2 after */
 	int32_t calling;   /* threads between probe_calls_begin() and _end() */
 	uint32_t served;   /* 1: this process has a control thread, or had one */
+	uint32_t mapping;  /* threads that map planes of a granule (mirror.c) */
 	struct probe_thread *threads[PROBE_RINGS]; /* by their writers in set 0, once they have had one */
 	struct probe_set sets[PROBE_SETS];
 	_Alignas(64) struct probe_table tables[PROBE_RINGS]; /* by index of the writers of set 0 */

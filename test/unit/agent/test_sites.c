@@ -3,11 +3,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -595,6 +597,31 @@ static void mirror_does_not_take_memory(void **state)
 	assert_false(probe_mirror_cover(&thread, slot)); /* not tried again at each call */
 }
 
+/* Another thread that maps the granule, and loses its CPU for a time. */
+static void *lose_the_cpu(void *plane)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+	munmap(plane, PAGE);
+	__atomic_sub_fetch(&probe_context.wiped->mapping, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void mirror_waits_for_a_thread_that_maps_it(void **state)
+{
+	uint64_t slot = (uint64_t)0x12367 << GRANULE_BITS | 0x4008;
+	struct probe_thread thread = {0};
+	void *theirs = mmap((void *)((uint64_t)arch_mirror(slot) & ~(uint64_t)(PAGE - 1)), PAGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	pthread_t other;
+
+	assert_ptr_not_equal(theirs, MAP_FAILED);
+	probe_context.wiped->mapping++;
+	assert_int_equal(pthread_create(&other, NULL, lose_the_cpu, theirs), 0);
+	assert_true(probe_mirror_cover(&thread, slot));
+	pthread_join(other, NULL);
+	assert_int_equal(probe_context.wiped->mapping, 0);
+}
+
 static int set_up(void **state)
 {
 	patch_poker_open(&poker);
@@ -622,6 +649,7 @@ int main(void)
 		cmocka_unit_test(half_written_sites_are_taken_back),
 		cmocka_unit_test(hopeless_regions_are_refused),
 		cmocka_unit_test(mirror_covers_a_granule),
+		cmocka_unit_test(mirror_waits_for_a_thread_that_maps_it),
 		cmocka_unit_test(mirror_does_not_take_memory),
 		cmocka_unit_test(fresh_text_can_do_without_the_memory_file),
 	};
