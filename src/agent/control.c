@@ -142,7 +142,7 @@ static void begin_recording(const struct calltap_msg_setup *setup)
 	probe_context.profile = setup->mode == CALLTAP_MODE_PROFILE;
 	probe_context.rises = agent.attached && !probe_context.profile;
 	probe_context.overwrites = setup->mode == CALLTAP_MODE_OVERWRITE;
-	probe_context.timed = probe_context.profile || probe_context.handled || probe_context.overwrites;
+	probe_context.timed = probe_wants_times();
 	probe_context.wiped->pid = (uint32_t)sys_getpid();
 	probe_context.wiped->alive = 1;
 	__atomic_store_n(&probe_context.enabled, 1, __ATOMIC_RELEASE);

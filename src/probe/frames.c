@@ -23,6 +23,26 @@ uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t l
 	return link > slot && link < stack->rest ? link : stack->end;
 }
 
+void frames_gates_open(struct probe_thread *thread, uint64_t slot)
+{
+	if (thread->gate == slot)
+		thread->gate = 0;
+	if (thread->root_gate == slot)
+		thread->root_gate = 0;
+	if (thread->tree_gate == slot)
+		thread->tree_gate = thread->tree ? 0 : ~(uint64_t)0;
+}
+
+void frames_filters_end(struct probe_thread *thread, uint64_t slot)
+{
+	frames_gates_open(thread, slot);
+	if (thread->tree != slot)
+		return;
+	thread->tree = 0;
+	thread->tree_word = 0;
+	thread->tree_gate = ~(uint64_t)0;
+}
+
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
 {
 	uint64_t top = probe_stack_top(stack), now = probe_context.profile && top < end ? arch_clock() : 0;
@@ -34,6 +54,7 @@ uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack,
 		if (probe_context.profile)
 			probe_profile_gone(thread, stack, top, now);
 		gone += !(link & FRAME_UNRECORDED);
+		frames_filters_end(thread, top);
 		frames_count_down(thread, link);
 		if (link & FRAME_INSTANCES)
 			probe_instances_count(link, further);

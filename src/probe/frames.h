@@ -37,6 +37,21 @@ static inline uint32_t frames_id(uint32_t word)
 	return word & CALLTAP_RECORD_ID_MAX;
 }
 
+/*
+ * The word of the function that the frame at slot belongs to, where the frame returns to a stub with the word `word`.
+ * The stub is another function's where a root of -g has jumped to this one (graph.c).
+ */
+static inline uint32_t frames_word(const struct probe_thread *thread, uint64_t slot, uint32_t word)
+{
+	return thread->tree == slot && thread->tree_word ? thread->tree_word : word;
+}
+
+/* Is a call at slot, which has its planes, a tail call?  back: where the called function will return to. */
+static inline bool frames_is_tail(uint64_t slot, uint64_t back)
+{
+	return *arch_mirror(slot) && probe_region_of(back);
+}
+
 static inline bool probe_can_record(struct probe_thread *thread)
 {
 	return probe_context.enabled && probe_thread_attach(thread);
@@ -52,6 +67,11 @@ static inline void frames_count_down(struct probe_thread *thread, uint64_t link)
 		thread->depth--;
 }
 
+/* No call is left out any more on account of the frame at slot. */
+void frames_gates_open(struct probe_thread *thread, uint64_t slot);
+/* The same; and a tree of -g that began with it is over. */
+void frames_filters_end(struct probe_thread *thread, uint64_t slot);
+
 /*
  * Make the first frame whose slot is at or above `end` the stack's top;
  * returns how many of the frames inside it had written an ENTRY.  Further
@@ -66,7 +86,7 @@ void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_
  * lead to a stack that is gone, where one stack was taken for another.
  */
 bool frames_back(uint64_t slot, uint64_t *back) __attribute__((warn_unused_result));
-/* The same within probe_calls_begin() and _end(). */
+/* As frames_back(), for callers that are within probe_calls_begin() and _end(). */
 bool frames_back_in_calls(uint64_t slot, uint64_t *back) __attribute__((warn_unused_result));
 /* Can link(slot) be read: has the slot's granule its planes? */
 bool frames_can_read(struct probe_thread *thread, uint64_t slot);

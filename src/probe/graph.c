@@ -20,28 +20,22 @@
 #include <probe/thread.h>
 #include <probe/trigger.h>
 
-/* The frame at slot keeps it closed no more. */
-static void open_gate(uint64_t *gate, uint64_t slot)
+static void settle_gate(struct probe_thread *thread, uint64_t gate, const struct probe_stack *stack, uint64_t end)
 {
-	if (*gate == slot)
-		*gate = 0;
+	if (gate && gate < end && gate >= stack->lowest)
+		frames_gates_open(thread, gate);
 }
 
-static void settle_gate(uint64_t *gate, const struct probe_stack *stack, uint64_t slot)
+/* Filters that lie by slot are over when a call comes in at or above them: their frame was left without returning. */
+static void settle_gates(struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot, uint64_t ret)
 {
-	if (*gate && ~*gate && slot > *gate && *gate >= stack->lowest)
-		*gate = 0;
-}
+	uint64_t end = slot + !frames_is_tail(slot, ret); /* after a tail call the frame goes on */
 
-/* Filters that lie by slot are over when the stack is above them: their frame was left without returning. */
-static void settle_gates(struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot)
-{
-	if (thread->tree && slot > thread->tree && thread->tree >= stack->lowest) {
-		thread->tree = 0;
-		thread->tree_gate = ~(uint64_t)0;
-	}
-	settle_gate(&thread->tree_gate, stack, slot);
-	settle_gate(&thread->gate, stack, slot);
+	if (thread->tree && thread->tree < end && thread->tree >= stack->lowest)
+		frames_filters_end(thread, thread->tree);
+	settle_gate(thread, thread->tree_gate, stack, end);
+	settle_gate(thread, thread->root_gate, stack, end);
+	settle_gate(thread, thread->gate, stack, end);
 }
 
 /* The one that stubs test that are made now: the filter may come and go while threads run (control.h, SET). */
@@ -72,11 +66,11 @@ static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, ui
 		stack = probe_stack_settle(thread, slot);
 	*came = stack && stack != before && stack->kind & STACK_SIGNAL ? FRAME_CAME : 0;
 	if (stack)
-		settle_gates(thread, stack, slot);
+		settle_gates(thread, stack, slot, *ret);
 	return stack;
 }
 
-/* The same for a call that the session wants; one that cannot be traced is counted. */
+/* The stack of a call that the session wants, as arrive(); a call that cannot be traced is counted. */
 static struct probe_stack *arrive_wanted(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret,
 					 uint64_t *came)
 {
@@ -134,7 +128,7 @@ static void push_frame(struct probe_stack *stack, uint64_t slot, const uint64_t 
 static void end_of_tail_caller(struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot,
 			       uint64_t back)
 {
-	uint32_t word = *arch_link(slot) & FRAME_UNRECORDED ? 0 : arch_stub_word(back);
+	uint32_t word = *arch_link(slot) & FRAME_UNRECORDED ? 0 : frames_word(thread, slot, arch_stub_word(back));
 
 	if (!probe_context.profile && word)
 		probe_trigger_left(thread, frames_id(word), *arch_entered(slot), arch_clock());
@@ -144,38 +138,60 @@ static void end_of_tail_caller(struct probe_thread *thread, const struct probe_s
 		probe_profile_skip(stack, slot);
 }
 
-/*
- * The function was reached by a tail call: the frame in this slot goes on
- * under another name, and its return address stays where it is.
- */
-static bool take_over_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
-			    const uint64_t *ret)
+/* The frame's return will come by another stub. */
+static void rename_frame(struct probe_thread *thread, uint64_t slot, const uint64_t *ret)
 {
-	uint64_t link;
-
-	if (!*arch_mirror(slot) || !probe_region_of(*ret))
-		return false;
-	frames_settle(thread, stack, slot, true);
-	link = *arch_link(slot);
-	if (is_timed(slot))
-		end_of_tail_caller(thread, stack, slot, *ret);
-	if ((link & FRAME_INSTANCES) | (word & WORD_DISPATCHED))
-		link = probe_instances_tail(thread, link, word, *ret, *arch_mirror(slot));
 	arch_frame_rename(slot, ret);
-	note_time(slot);
-	frames_count_down(thread, link);
-	*arch_link(slot) =
-		link & ~(FRAME_UNRECORDED | FRAME_COUNTED); /* its exit stub is this function's from now on */
-	probe_record(thread, link & FRAME_UNRECORDED ? CALLTAP_REC_ENTRY : CALLTAP_REC_TAIL, frames_id(word), 1, 0);
-	tell_entered(thread, slot, word);
-	return true;
+	if (thread->tree == slot)
+		thread->tree_word = 0;
 }
 
-static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
-		 const uint64_t *ret, uint64_t came)
+/* The frame at slot returns by the stub of the function that was reached by a tail call, from now on. */
+static void change_stub(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret)
 {
-	if (take_over_frame(thread, stack, slot, word, ret))
-		return 0;
+	uint64_t link = *arch_link(slot);
+
+	if ((link & FRAME_INSTANCES) | (word & WORD_DISPATCHED))
+		link = probe_instances_tail(thread, link, word, *ret, *arch_mirror(slot));
+	rename_frame(thread, slot, ret);
+	frames_count_down(thread, link);
+	*arch_link(slot) = link & ~(FRAME_UNRECORDED | FRAME_COUNTED);
+}
+
+/*
+ * The function was reached by a tail call: the frame in this slot goes on
+ * under another name, and its return address stays where it is.  The frame of
+ * a root keeps the root's stub where the function's exit may be the fast one
+ * (leaves_fast), which does not see that a tree is over; then 1, as for a
+ * function that is not traced.
+ */
+static int take_over_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
+			   const uint64_t *ret, bool leaves_fast)
+{
+	uint64_t link;
+	bool keeps;
+
+	frames_settle(thread, stack, slot, true);
+	link = *arch_link(slot);
+	keeps = leaves_fast && thread->tree == slot && !(link & (FRAME_INSTANCES | FRAME_UNRECORDED));
+	if (is_timed(slot))
+		end_of_tail_caller(thread, stack, slot, *ret);
+	if (keeps)
+		thread->tree_word = word;
+	else
+		change_stub(thread, slot, word, ret);
+	note_time(slot);
+	probe_record(thread, link & FRAME_UNRECORDED ? CALLTAP_REC_ENTRY : CALLTAP_REC_TAIL, frames_id(word), 1, 0);
+	tell_entered(thread, slot, word);
+	return keeps;
+}
+
+/* leaves_fast: the exit of the stub may be the fast one. */
+static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
+		 const uint64_t *ret, uint64_t came, bool leaves_fast)
+{
+	if (frames_is_tail(slot, *ret))
+		return take_over_frame(thread, stack, slot, word, ret, leaves_fast);
 	frames_settle(thread, stack, slot, false);
 	probe_record(thread, CALLTAP_REC_ENTRY, frames_id(word), 1, 0);
 	push_frame(stack, slot, ret, came | probe_instances_enter(thread, word, *ret));
@@ -196,7 +212,8 @@ static void count_depth(struct probe_thread *thread, uint64_t slot)
 		*gate_of(thread) = slot;
 }
 
-int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
+/* leaves_fast: as in enter(). */
+static int enter_by_gate(uint64_t slot, uint32_t word, const uint64_t *ret, bool leaves_fast)
 {
 	struct probe_thread *thread = probe_self();
 	uint64_t came;
@@ -207,14 +224,23 @@ int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
 	if (slot < *gate_of(thread))
 		return refuse(thread, stack, came);
 	/* Whose gate it was has gone, or goes on as a function whose exit may not come by here. */
-	open_gate(&thread->gate, slot);
-	open_gate(&thread->tree_gate, slot);
-	return enter(thread, stack, slot, word, ret, came);
+	frames_gates_open(thread, slot);
+	return enter(thread, stack, slot, word, ret, came, leaves_fast);
+}
+
+int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret)
+{
+	return enter_by_gate(slot, word, ret, true);
+}
+
+int probe_graph_entry_in_c(uint64_t slot, uint32_t word, const uint64_t *ret)
+{
+	return enter_by_gate(slot, word, ret, false);
 }
 
 int probe_graph_entry_full(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
-	int refused = probe_graph_entry(slot, word, ret);
+	int refused = probe_graph_entry_in_c(slot, word, ret);
 
 	if (!refused)
 		count_depth(probe_self(), slot);
@@ -229,17 +255,21 @@ int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 
 	if (!stack)
 		return 1;
+	if (slot < (thread->tree ? thread->tree_gate : thread->root_gate))
+		return refuse(thread, stack, came);
+	enter(thread, stack, slot, word, ret, came, false); /* which may find that the tree is over */
 	if (!thread->tree) {
-		if (slot < thread->tree_gate && ~thread->tree_gate)
-			return refuse(thread, stack, came);
 		thread->tree = slot;
 		thread->tree_gate = 0;
-	} else if (slot < thread->tree_gate) {
-		return refuse(thread, stack, came);
 	}
-	enter(thread, stack, slot, word, ret, came);
 	count_depth(thread, slot);
 	return 0;
+}
+
+/* Outside all trees there is nothing to hide but the trees that would begin below. */
+static uint64_t *hiding_gate(struct probe_thread *thread)
+{
+	return probe_context.tree_filter && !thread->tree ? &thread->root_gate : gate_of(thread);
 }
 
 int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
@@ -251,11 +281,11 @@ int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
 	if (!stack)
 		return 1;
 	/* Reached by a tail call: the caller's exit stub must stay, so this one cannot be hidden. */
-	if (slot < *gate_of(thread) || probe_region_of(*ret))
+	if (slot < *hiding_gate(thread) || probe_region_of(*ret))
 		return refuse(thread, stack, came);
 	frames_settle(thread, stack, slot, false);
 	push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, word, *ret));
-	*gate_of(thread) = slot;
+	*hiding_gate(thread) = slot;
 	return 0;
 }
 
@@ -277,16 +307,16 @@ static bool hide_frame(struct probe_thread *thread, struct probe_stack *stack, u
 	uint64_t link;
 	uint32_t word;
 
-	if (!*arch_mirror(slot) || !probe_region_of(*ret))
+	if (!frames_is_tail(slot, *ret))
 		return false;
 	frames_settle(thread, stack, slot, true);
 	link = *arch_link(slot);
-	word = arch_stub_word(*ret);
+	word = frames_word(thread, slot, arch_stub_word(*ret));
 	if (!(link & FRAME_UNRECORDED) && word)
 		probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
 	if ((link & FRAME_INSTANCES) | (entered & WORD_DISPATCHED))
 		link = probe_instances_tail(thread, link, entered, *ret, *arch_mirror(slot));
-	arch_frame_rename(slot, ret);
+	rename_frame(thread, slot, ret);
 	frames_count_down(thread, link);
 	*arch_link(slot) = (link & ~FRAME_COUNTED) | FRAME_UNRECORDED;
 	return true;
@@ -302,8 +332,7 @@ int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret)
 		probe_instances_missed(word);
 		return 1;
 	}
-	open_gate(&thread->gate, slot);
-	open_gate(&thread->tree_gate, slot);
+	frames_gates_open(thread, slot);
 	if (hide_frame(thread, stack, slot, word, ret))
 		return 0;
 	frames_settle(thread, stack, slot, false);
@@ -320,12 +349,7 @@ static void pop_frame(struct probe_thread *thread, uint64_t slot, uint64_t *ret)
 	*ret = *arch_mirror(slot);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or this when that is 0 */
 	*arch_mirror(slot) = 0;
-	open_gate(&thread->gate, slot);
-	open_gate(&thread->tree_gate, slot);
-	if (thread->tree == slot) {
-		thread->tree = 0;
-		thread->tree_gate = ~(uint64_t)0;
-	}
+	frames_filters_end(thread, slot);
 	frames_count_down(thread, link);
 	if (probe_stack_top(stack) == slot) {
 		probe_stack_set_top(stack, frames_outer(stack, slot, link));
@@ -348,7 +372,7 @@ void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 	pop_frame(thread, slot, ret);
 }
 
-void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
+static void exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
 
@@ -378,10 +402,20 @@ void probe_trigger_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 	probe_graph_exit(slot, word, ret);
 }
 
+/* Frames of roots leave by here; what a root has jumped to may have triggers where the root has none. */
+void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
+{
+	if (frames_word(probe_self(), slot, word) != word)
+		probe_trigger_exit_full(slot, word, ret);
+	else
+		exit_full(slot, word, ret);
+}
+
 void probe_trigger_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 {
+	word = frames_word(probe_self(), slot, word);
 	tell_left(slot, word);
-	probe_graph_exit_full(slot, word, ret);
+	exit_full(slot, word, ret);
 }
 
 void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret)

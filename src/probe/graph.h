@@ -13,7 +13,9 @@
 
 /* 0: traced, the return address is at the mirror of slot; 1: not traced. */
 int probe_graph_entry(uint64_t slot, uint32_t word, const uint64_t *ret);
-/* By a stub whose exit goes through C, too: the frame counts for the depth limit. */
+/* Entry by a stub whose exit goes through C; probe_graph_entry() is for stubs whose exit may be the fast one. */
+int probe_graph_entry_in_c(uint64_t slot, uint32_t word, const uint64_t *ret);
+/* Entry by a stub whose exit goes through C; the frame counts for the depth limit. */
 int probe_graph_entry_full(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret);

@@ -366,7 +366,7 @@ static int record_entry(uint32_t who, uint64_t slot, uint32_t word, const uint64
 	if (who & CALLTAP_HANDLED_ROOT)
 		return probe_graph_entry_root(slot, word, ret);
 	return who & CALLTAP_HANDLED_FULL_ENTRY ? probe_graph_entry_full(slot, word, ret)
-						: probe_graph_entry(slot, word, ret);
+						: probe_graph_entry_in_c(slot, word, ret);
 }
 
 static void record_exit(uint32_t who, uint64_t slot, uint32_t word, uint64_t *ret)

@@ -48,7 +48,7 @@ static struct probe_share *share_in(struct probe_thread *thread, unsigned set)
 	return probe_set_attach(thread, set) ? share : NULL;
 }
 
-/* The same for a call that begins; one that gets no place is counted. */
+/* The thread's place for a call that begins, as share_in(); a call that gets none is counted. */
 static struct probe_share *share_for(struct probe_thread *thread, unsigned set)
 {
 	struct probe_share *share = share_in(thread, set);
@@ -237,7 +237,7 @@ static void note_who(uint64_t slot, uint32_t own)
 /* What is not usual. */
 static int enter(uint64_t slot, uint32_t word, uint32_t own, const uint64_t *ret)
 {
-	if (own && probe_graph_entry(slot, word, ret))
+	if (own && probe_graph_entry_in_c(slot, word, ret))
 		own = 0;
 	if (!own && probe_graph_entry_hidden(slot, word, ret))
 		return 1;
@@ -254,7 +254,8 @@ int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who)
 	const uint64_t *ret = (const uint64_t *)slot;
 
 	/* Another stack, or one some frames of which are gone; or a filter's frame is here, or was. */
-	if (slot >= top || slot < stack->low || slot <= gate || slot == thread->tree_gate || !probe_context.enabled)
+	if (slot >= top || slot < stack->low || slot <= gate || slot == thread->tree_gate ||
+	    slot == thread->root_gate || !probe_context.enabled)
 		return enter(slot, word, own, ret);
 	if (own)
 		put_own(thread, CALLTAP_REC_ENTRY, id);

@@ -26,7 +26,7 @@ static void put(struct ring_writer *writer, uint32_t id, uint64_t second)
  * other things in the place of that time (handlers.h).  On some CPUs the slot does not show the function once that has
  * returned to its stub: *id is ID_MAX then, for the innermost frame.
  */
-static bool identify(uint64_t slot, bool innermost, uint32_t *id)
+static bool identify(const struct probe_thread *thread, uint64_t slot, bool innermost, uint32_t *id)
 {
 	const struct probe_region *region = NULL;
 	uint64_t back;
@@ -37,18 +37,18 @@ static bool identify(uint64_t slot, bool innermost, uint32_t *id)
 	if (frames_back_in_calls(slot, &back))
 		region = probe_region_of(back);
 	if (region)
-		word = arch_stub_word(back);
+		word = frames_word(thread, slot, arch_stub_word(back));
 	*id = word ? frames_id(word) : CALLTAP_RECORD_ID_MAX;
 	return word ? !arch_stub_is_handled(back, region->lo) : innermost && !probe_context.handled;
 }
 
-static bool tell_frame(struct ring_writer *writer, uint64_t slot, bool innermost)
+static bool tell_frame(const struct probe_thread *thread, uint64_t slot, bool innermost)
 {
 	uint32_t id;
 
-	if (!identify(slot, innermost, &id))
+	if (!identify(thread, slot, innermost, &id))
 		return false;
-	put(writer, id, *arch_entered(slot));
+	put(thread->writer, id, *arch_entered(slot));
 	return true;
 }
 
@@ -68,7 +68,7 @@ void probe_open_tell(struct probe_thread *thread)
 
 		if (link & FRAME_UNRECORDED)
 			untold++;
-		else if (tell_frame(writer, slot, !told))
+		else if (tell_frame(thread, slot, !told))
 			told++;
 		else
 			break;

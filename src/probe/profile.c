@@ -225,13 +225,15 @@ void probe_profile_skip(const struct probe_stack *stack, uint64_t slot)
  * thread's own stack, and memory between here and the place where something
  * ended the frame.
  */
-static uint32_t function_at(const struct probe_stack *stack, uint64_t slot)
+static uint32_t function_at(const struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot)
 {
 	uint64_t here = (uint64_t)__builtin_frame_address(0), back;
 
 	if (!(stack->kind & STACK_THREAD) && !(here >= stack->lowest && here <= slot && slot < stack->end))
 		return 0;
-	return frames_back(slot, &back) && probe_region_of(back) ? arch_stub_word(back) : 0;
+	if (!frames_back(slot, &back) || !probe_region_of(back))
+		return 0;
+	return frames_word(thread, slot, arch_stub_word(back));
 }
 
 void probe_profile_gone(struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot, uint64_t now)
@@ -242,7 +244,7 @@ void probe_profile_gone(struct probe_thread *thread, const struct probe_stack *s
 
 	if (!probe_timed_is_covered(slot))
 		return;
-	word = *arch_link(slot) & FRAME_UNRECORDED ? 0 : function_at(stack, slot);
+	word = *arch_link(slot) & FRAME_UNRECORDED ? 0 : function_at(thread, stack, slot);
 	id = frames_id(word);
 	if (word && id < table->functions && measure(table, slot, now, &ticks)) {
 		count(table, slot, id, ticks, *arch_within(slot));

@@ -57,6 +57,8 @@ struct probe_thread {
 	uint64_t runs;		       /* how often that began */
 	uint64_t tree_gate;	       /* the same, with one: ~0 outside all trees, whether there is a filter or not */
 	uint64_t tree;		       /* slot of the -g root we are in, 0 = none */
+	uint32_t tree_word;	       /* of the function that the root has jumped to in place of a return, 0 = none */
+	uint64_t root_gate;	       /* -g roots whose slot lies below this begin no tree */
 	struct probe_stack *signal;    /* the stack that its handlers run on, NULL = none */
 	uint32_t depth;		       /* open frames that were entered while there was a depth limit */
 	uint32_t attach_try;	       /* until when it does not look for a ring again (put_off()) */
@@ -141,6 +143,12 @@ struct probe_context {
 	int32_t tid_offset; /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
+
+/* Are frames timed whatever triggers there are? */
+static inline bool probe_wants_times(void)
+{
+	return probe_context.profile || probe_context.handled || probe_context.overwrites;
+}
 
 /*
  * Around whatever may hold addresses of a further instance's rings: those are

@@ -25,9 +25,7 @@ int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size)
 		return -EINVAL;
 	/* One word, so that nobody takes one file's size for another's. */
 	__atomic_store_n(&probe_triggers, triggers ? triggers : &no_triggers, __ATOMIC_RELEASE);
-	__atomic_store_n(&probe_context.timed,
-			 triggers || probe_context.profile || probe_context.handled || probe_context.overwrites,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&probe_context.timed, triggers || probe_wants_times(), __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -31,7 +31,7 @@ static void tell_threw(struct probe_thread *thread, const struct probe_stack *st
 	uint32_t word = 0;
 
 	if (top < stack->end && frames_back(top, &back) && probe_region_of(back))
-		word = arch_stub_word(back);
+		word = frames_word(thread, top, arch_stub_word(back));
 	if (word && probe_timed_is_covered(top))
 		probe_trigger_threw(thread, frames_id(word), *arch_entered(top), arch_clock());
 }
@@ -76,7 +76,7 @@ static void drop_for_jump(struct probe_thread *thread, struct probe_stack *stack
 	uint64_t top = probe_stack_top(stack), back;
 
 	if (stack->kind & STACK_THREAD && top < stack->end && frames_back(top, &back) && probe_region_of(back))
-		word = arch_stub_word(back);
+		word = frames_word(thread, top, arch_stub_word(back));
 	if (word)
 		probe_record(thread, CALLTAP_REC_LANDING, frames_id(word), 1, 0);
 	if (gone || word)

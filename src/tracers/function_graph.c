@@ -20,6 +20,8 @@ uint16_t tracer_graph_flags(const struct tracer_needs *needs, bool root, bool no
 		return flags | CALLTAP_SITE_ROOT; /* is let in by its own recorder */
 	if (notree)
 		flags |= CALLTAP_SITE_NOTREE;
+	if (notree && needs->tree_filter)
+		return flags; /* outside all trees it hides those that would begin below */
 	if (needs->tree_filter || needs->notree || needs->depth)
 		flags |= CALLTAP_SITE_GATED;
 	return flags;

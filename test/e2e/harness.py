@@ -260,6 +260,12 @@ class Case:
                 json.loads(done.stdout)
         self.same_calls()
 
+    def graph(self):
+        """The nodes of `calltap graph`, by their ids."""
+        done = self.run([self.tool, "graph", "--json", "--min-percent", "0", "-i", self.trace_path])
+        expect(done.status == 0, f"calltap graph fails: {done.stderr.strip()[-400:]}")
+        return {node["id"]: node for node in json.loads(done.stdout)["nodes"]}
+
     def same_calls(self):
         """The project's reader and the one of these tests see the same number of calls of each thread."""
         done = self.run([self.tool, "export", "--format", "json", "-i", self.trace_path])

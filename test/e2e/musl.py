@@ -1,6 +1,5 @@
 """Programs that link musl: cases of other modules that say what is special to a libc, with programs by musl-gcc, and what
 is special to musl."""
-import json
 import os
 import shutil
 import signal
@@ -70,9 +69,7 @@ def called_with(case, *options):
             tool.detach()
         clean(program, before)
         program.end()
-    done = case.run([case.tool, "graph", "--json", "--min-percent", "0", "-i", case.trace_path])
-    expect(done.status == 0, done.stderr)
-    nodes = {node["id"]: node for node in json.loads(done.stdout)["nodes"]}
+    nodes = case.graph()
 
     def path(node):
         above = nodes.get(node["parent"])

@@ -130,6 +130,33 @@ def tree_without_tree(case):
     expect(called.get("fib") == 41 + 5 + 9, f"fib called {called.get('fib')} times, not 55")
 
 
+def no_tree_outside(case):
+    """--no-graph hides the trees that would begin below it, too, until it is left, by whatever way."""
+    case.same_as_plain([case.program("calls.c")], ["-g", "fib", "--no-graph", "outer"], log=False)
+    expect(case.trace().called() == {"fib": 41 + 5 + 9}, f"-g fib --no-graph outer recorded {case.trace().called()}")
+    case.same_as_plain([case.program("jumps.c")], ["-g", "handler", "--no-graph", "dive"], log=False)
+    expect(case.trace().called() == {"handler": 50}, f"-g handler --no-graph dive recorded {case.trace().called()}")
+    case.same_as_plain([case.program("jumps.c")], ["-g", "handler", "--no-graph", "raiser"], log=False)
+    expect(case.trace().called() == {}, f"-g handler --no-graph raiser recorded {case.trace().called()}")
+
+
+def outermost(case):
+    """Functions that no recorded call has called."""
+    nodes = case.graph()
+    return {node["function"] for node in nodes.values()
+            if node["calls"] and not nodes.get(node["parent"], {"calls": 0})["calls"]}
+
+
+def trees_end(source, *roots):
+    """A tree is over when its root is left: by a return, a jump, an exception, or after a tail call."""
+    def test(case):
+        for root in roots:
+            case.same_as_plain([case.program(source)], ["-g", root], log=False)
+            got = {name.split("(")[0] for name in outermost(case)}
+            expect(got == {root.rstrip("*")}, f"-g {root}: trees begin with {sorted(got)}")
+    return test
+
+
 def children(case):
     case.executing()
     case.same_as_plain([case.program("forks.c")], log=False)
@@ -152,6 +179,11 @@ SINGLE = {
     "filter-tree": whole_tree,
     "filter-no-tree": without_tree,
     "filter-tree-no-tree": tree_without_tree,
+    "filter-no-tree-outside": no_tree_outside,
+    "filter-trees-jumps": trees_end("jumps.c", "handler", "dive", "raiser", "catch_dive"),
+    "filter-trees-longjumps": trees_end("longjumps.c", "builtin_dive", "jumping_handler", "jump", "leaf"),
+    "filter-trees-exceptions": trees_end("exceptions.cc", "fail*", "go_down*", "less*", "again*", "wrap*", "kept*"),
+    "filter-trees-tails": trees_end("siblings.cc", "to_fails*", "handled*", "ring_a*", "past*"),
     "max-depth": depth_max,
     "threshold": threshold,
     "tracer-function": function_tracer,
