@@ -221,7 +221,7 @@ static int open_output(struct live *live)
 		}
 	}
 	live->options.color = term_wants_color(live->color, fd);
-	ret = out_create(&live->out, fd);
+	ret = out_create_shared(&live->out, fd);
 	if (!ret)
 		ret = trace_follow_create(&live->follow, live->memory, QUEUED_MAX);
 	if (!ret)

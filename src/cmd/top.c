@@ -414,7 +414,7 @@ static int run(struct show *show, struct calltap_diag *diag)
 
 	take_signals();
 	if (!ret && show->batch)
-		ret = out_create(&show->out, show->terminal_out);
+		ret = out_create_shared(&show->out, show->terminal_out);
 	else if (!ret && !watching_ended(&show->watching))
 		ret = screen_open(&show->screen, show->terminal_in, show->terminal_out, diag);
 	screen_in_use = show->screen;

@@ -288,6 +288,21 @@ def live_everything(case):
     expect("running" in outcome.stdout and "done well" in outcome.stdout, "the program's own output is not there")
 
 
+def live_whole_lines(case):
+    """What the program prints stands between the lines, also where both wait for a slow reader of the same pipe."""
+    with Process([case.tool, "live", "--mode", "block", "--", *watched(case, 4, 2000, 100)], stdout=subprocess.PIPE,
+                 cwd=case.folder, env=case.environment(False)) as tool:
+        text = b""
+        while True:
+            part = os.read(tool.stdout.fileno(), 4096)
+            if not part:
+                break
+            text += part
+            time.sleep(0.0005)
+    expect(tool.returncode == 0, f"status {tool.returncode}")
+    expect(b"\ndone well\n" in text, f"it is not on a line of its own: {[line for line in text.splitlines() if b'done' in line]}")
+
+
 def live_as_replay(case):
     """The text is that of a replay, but for times and ids."""
     def plain(text):
@@ -410,6 +425,7 @@ SINGLE = {
     "watch-top-target-killed": top_ended(by_target, "^status 137$"),
     "watch-top-interrupt-key": top_ended(by_key, "^status 0$"),
     "watch-live-everything": live_everything,
+    "watch-live-whole-lines": live_whole_lines,
     "watch-live-as-replay": live_as_replay,
     "watch-live-soon": live_soon,
     "watch-live-attached": live_attached,

@@ -2,6 +2,7 @@
  * Buffered output; see out.h.  Context: host, used by every reading verb.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,16 +29,13 @@ int out_create(struct out **out, int fd)
 	return 0;
 }
 
-int out_destroy(struct out *out)
+int out_create_shared(struct out **out, int fd)
 {
-	int err;
+	int ret = out_create(out, fd);
 
-	if (!out)
-		return 0;
-	err = out_flush(out);
-	free(out->buffer);
-	free(out);
-	return err;
+	if (!ret)
+		(*out)->lines = true;
+	return ret;
 }
 
 static int write_all(int fd, const char *bytes, size_t size)
@@ -55,12 +53,61 @@ static int write_all(int fd, const char *bytes, size_t size)
 	return 0;
 }
 
-int out_flush(struct out *out)
+static int flush_all(struct out *out)
 {
 	if (!out->error)
 		out->error = write_all(out->fd, out->buffer, out->used);
 	out->used = 0;
 	return out->error;
+}
+
+int out_destroy(struct out *out)
+{
+	int err;
+
+	if (!out)
+		return 0;
+	err = flush_all(out);
+	free(out->buffer);
+	free(out);
+	return err;
+}
+
+/* How many of the bytes go out at a time: whole lines, together at most PIPE_BUF if they can; 0 = there is no line. */
+static size_t lines_of(const char *bytes, size_t size)
+{
+	size_t part = size < PIPE_BUF ? size : PIPE_BUF;
+	const char *end = memrchr(bytes, '\n', part);
+
+	if (!end)
+		end = memchr(bytes + part, '\n', size - part);
+	return end ? (size_t)(end + 1 - bytes) : 0;
+}
+
+static int flush_lines(struct out *out)
+{
+	size_t at = 0, part;
+
+	while (!out->error && (part = lines_of(out->buffer + at, out->used - at))) {
+		out->error = write_all(out->fd, out->buffer + at, part);
+		at += part;
+	}
+	out->used -= at;
+	memmove(out->buffer, out->buffer + at, out->used);
+	return out->error;
+}
+
+int out_flush(struct out *out)
+{
+	return out->lines ? flush_lines(out) : flush_all(out);
+}
+
+/* Write all lines for `size` bytes to find room, or, if that is not enough, all there is. */
+static void make_room(struct out *out, size_t size)
+{
+	out_flush(out);
+	if (out->size - out->used < size)
+		flush_all(out);
 }
 
 void out_discard(struct out *out)
@@ -72,17 +119,18 @@ bool out_room(struct out *out, size_t size)
 {
 	if (out->size - out->used >= size)
 		return true;
-	out_flush(out);
-	return size <= out->size;
+	make_room(out, size);
+	return size <= out->size - out->used;
 }
 
 void out_bytes_slow(struct out *out, const char *bytes, size_t size)
 {
-	if (out_flush(out))
+	make_room(out, size);
+	if (out->error)
 		return;
-	if (size <= out->size) {
-		memcpy(out->buffer, bytes, size);
-		out->used = size;
+	if (size <= out->size - out->used) {
+		memcpy(out->buffer + out->used, bytes, size);
+		out->used += size;
 		return;
 	}
 	out->error = write_all(out->fd, bytes, size);

@@ -17,7 +17,8 @@
 
 struct out {
 	int fd;
-	int error; /* first -errno, 0 = none */
+	int error;  /* first -errno, 0 = none */
+	bool lines; /* it was made by out_create_shared() */
 	size_t used;
 	size_t size;
 	char *buffer;
@@ -27,8 +28,11 @@ struct out {
 
 /* Write to fd, which stays the caller's. */
 int out_create(struct out **out, int fd) __attribute__((warn_unused_result));
+/* Write to fd, which a traced program writes to as well: its output comes between lines, never within one. */
+int out_create_shared(struct out **out, int fd) __attribute__((warn_unused_result));
 /* Flush and free; the first error there was. */
 int out_destroy(struct out *out);
+/* Write what is there; with `lines`, what follows the last line's end stays for the next time. */
 int out_flush(struct out *out);
 /* Forget what is not written yet: after an error, half an answer is worse than none. */
 void out_discard(struct out *out);

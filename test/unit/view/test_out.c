@@ -3,7 +3,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -120,6 +122,44 @@ static void the_first_write_error_is_kept(void **state)
 	close(fd);
 }
 
+/* Each write arrives as a message of its own. */
+static void no_write_splits_a_line(void **state)
+{
+	enum { LINES = 2000, LONG = 6000 };
+	static char got[LONG + 2];
+	unsigned writes = 0, lines = 0;
+	struct out *out;
+	int ends[2];
+	ssize_t size;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+	assert_int_equal(out_create_shared(&out, ends[0]), 0);
+	for (unsigned i = 0; i < LINES; i++) {
+		out_u64_width(out, i, 8 + i % 23);
+		out_char(out, '\n');
+	}
+	out_fill(out, 'x', LONG); /* longer than any write to a pipe that arrives whole */
+	out_text(out, "\nthe beginning of a line");
+	assert_int_equal(out_flush(out), 0);
+	while ((size = recv(ends[1], got, sizeof(got), MSG_DONTWAIT)) > 0) {
+		assert_true(size <= PIPE_BUF || (size == LONG + 1 && got[0] == 'x'));
+		assert_int_equal(got[size - 1], '\n');
+		for (ssize_t i = 0; i < size; i++)
+			lines += got[i] == '\n';
+		writes++;
+	}
+	assert_int_equal(lines, LINES + 1);
+	assert_true(writes < LINES / 100);
+	out_text(out, ", and its end");
+	assert_int_equal(out_destroy(out), 0);
+	size = recv(ends[1], got, sizeof(got) - 1, MSG_DONTWAIT);
+	assert_true(size > 0);
+	got[size] = '\0';
+	assert_string_equal(got, "the beginning of a line, and its end");
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* Expected lines are what the kernel's trace_print_graph_duration() makes of these. */
 static void durations_have_the_kernels_columns(void **state)
 {
@@ -226,6 +266,7 @@ int main(void)
 		cmocka_unit_test(labels_keep_their_ids),
 		cmocka_unit_test(what_exceeds_the_buffer_arrives_whole),
 		cmocka_unit_test(the_first_write_error_is_kept),
+		cmocka_unit_test(no_write_splits_a_line),
 		cmocka_unit_test(durations_have_the_kernels_columns),
 		cmocka_unit_test(marks_change_above_their_limit),
 		cmocka_unit_test(times_have_four_digits_and_a_unit),
