@@ -17,9 +17,10 @@
 
 #include "borrow.h"
 
-#define TRY_NS	 1000000000u /* for a thread to get to run, and stop: it is not held before */
-#define MAIN_NS	 4000000000u /* the same for the initial one, which must be seen */
-#define COPY_MAX (64u << 10)
+#define TRY_NS	  1000000000u /* for a thread to get to run, and stop: it is not held before */
+#define MAIN_NS	  4000000000u /* the same for the initial one, which must be seen */
+#define OTHERS_NS 500000000u  /* for threads that wait for no event, before those that do are looked for again */
+#define COPY_MAX  (64u << 10)
 
 /* The signal by which libc has all threads do something: musl's, glibc's. */
 #define MUSL_SIGSYNCCALL 34
@@ -230,24 +231,45 @@ static enum kind kind_of(pid_t tid)
 	return !proc_asleep(tid, &number, &pc, &sp) && native_call_waits(number) ? KIND_WAITS : KIND_OTHER;
 }
 
-/* Once over all threads: those that wait for events are best, and the initial one among them. */
+/*
+ * Try each thread of a kind once, until the time `until`; threads that wait for no event from the one on at which the
+ * last look ended.  True: a thread is on its way.
+ */
+static bool try_kind(struct borrow *borrow, enum kind kind, const pid_t *tids, size_t count, uint64_t until,
+		     unsigned char *bytes)
+{
+	size_t first = kind == KIND_OTHER && count ? borrow->others % count : 0;
+
+	for (size_t i = 0; i < count && now_ns() < until; i++) {
+		pid_t tid = tids[(first + i) % count];
+
+		borrow->others += kind == KIND_OTHER;
+		if (kind_of(tid) == kind && try_to_send(borrow, tid, bytes))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Look once for a thread to borrow.  Threads that wait for events are best, and the initial thread among them.  The
+ * other threads are tried for OTHERS_NS only: in a crowd they would take all the patience, and a thread that waits for
+ * an event meanwhile would not be seen.
+ */
 static bool try_all(struct borrow *borrow, uint64_t until, unsigned char *bytes)
 {
-	bool sent = false;
+	uint64_t pause;
 	size_t count;
 	pid_t *tids;
+	bool sent;
 
 	if (!borrow->main_known)
 		look_at_main(borrow, bytes);
 	if (proc_threads(borrow->pid, &tids, &count))
 		return false;
-	for (enum kind kind = KIND_WAITS;; kind = KIND_OTHER) {
-		for (size_t i = 0; !sent && i < count && now_ns() < until; i++)
-			if (kind_of(tids[i]) == kind)
-				sent = try_to_send(borrow, tids[i], bytes);
-		if (sent || kind == KIND_OTHER)
-			break;
-	}
+	sent = try_kind(borrow, KIND_WAITS, tids, count, until, bytes);
+	pause = now_ns() + OTHERS_NS;
+	if (!sent)
+		sent = try_kind(borrow, KIND_OTHER, tids, count, pause < until ? pause : until, bytes);
 	free(tids);
 	return sent;
 }

@@ -21,8 +21,9 @@ struct borrow {
 	struct native_errand errand;
 	uint64_t main_thread; /* thread pointer of the initial thread */
 	bool main_known;
-	pid_t tid;    /* the thread; what is read and written goes by it */
-	bool in_time; /* it was told to go on while it surely waited for that */
+	size_t others; /* how many threads that wait for no event were tried */
+	pid_t tid;     /* the thread; what is read and written goes by it */
+	bool in_time;  /* it was told to go on while it surely waited for that */
 	uint64_t stop_ns;
 	const char *why; /* the last thread could not be had */
 };

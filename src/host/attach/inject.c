@@ -23,9 +23,9 @@
 #include "borrow.h"
 
 #define PATIENCE_MS   5000u
-#define READY_NS      5000000000u /* for the thread to map the memory */
-#define LOOK_NS	      450000000u  /* between two looks whether it has come back without that */
-#define LOCK_NS	      500000000u
+#define READY_NS      5000000000u  /* for the thread to map the memory */
+#define LOOK_NS	      450000000u   /* between two looks whether it has come back without that */
+#define LOCK_NS	      5000000000u  /* for a killed tool's tracer, which may wait for a thread */
 #define LOADED_NS     20000000000u /* for the loader, and the agent */
 #define LEFT_NS	      2000000000u
 #define ABANDONED_NS  3000000000u /* for threads that killed tools have sent away to come back */
@@ -501,7 +501,10 @@ static int try_lock(pid_t pid)
 	return ret;
 }
 
-/* One that was killed may not be gone altogether. */
+/*
+ * Take the lock of the process.  The tracer of a tool that was killed has copies of the tool's descriptors, the lock
+ * among them, until the tracer has let go of each thread.
+ */
 static int lock(pid_t pid)
 {
 	uint64_t until = now_ns() + LOCK_NS;
