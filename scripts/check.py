@@ -193,7 +193,7 @@ def show(title, result, seconds):
     line += f", {len(result.skipped)} skipped" if result.skipped else ""
     print(f"{line}   ({seconds:.0f} s)", flush=True)
     for name, reason in result.skipped:
-        print(f"    skipped {name}: {reason}")
+        print(f"    skipped {name}: {' '.join(reason.split())}")
     for name, text in result.failed:
         lines = text.strip().split("\n")
         print(f"    FAILED {name}")

@@ -26,7 +26,9 @@ WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of
 WARM = 3  # attachments after which nothing more may grow
 GROWTH_KB = 512
 RINGS, RING_KB = 4, 256
-LEFT_KB = 300  # of each thread: a ring's own page, and an open sub-buffer, which is an eighth of the ring
+# Heads of rings; and of each thread, the initial one among them, an open sub-buffer, which is an eighth of the ring, and one
+# more, where the thread had lost its CPU on the way to opening it.
+LEFT_KB = 72 + 2 * (RINGS + 1) * RING_KB // 8
 
 
 def attached(case):

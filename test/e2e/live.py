@@ -126,8 +126,8 @@ def wait_restored(pid, left=(), seconds=20):
 class Running:
     """live.c with the library, under record, in a process group of its own."""
 
-    def __init__(self, case, milliseconds=RUN_MS, options=(), more=()):
-        command = [case.program("live.c"), milliseconds, case.program("library.c"), *more]
+    def __init__(self, case, options=(), more=()):
+        command = [case.program("live.c"), RUN_MS, case.program("library.c"), *more]
         self.output, self.tool = start(case, case.record_command(command, options))
 
     def __enter__(self):
@@ -148,10 +148,11 @@ class Running:
 
 def killed(case):
     """kill -9 of the tool: the agent alone restores all text, under running threads, and the program goes on."""
-    with Running(case, "700") as running:
+    with Running(case) as running:
         running.tool.kill()
         running.tool.wait()
         wait_restored(running.pid)
+        os.kill(running.pid, signal.SIGTERM)
         wait_for(running.output, "done well")
 
 

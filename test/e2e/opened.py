@@ -35,9 +35,11 @@ def opened(way, whole=True):
         program = told_by_program(done.stdout)
         head, events = events_of(case)
         lost = [number for number, event in enumerate(events) if event["ev"] == "lost"]
-        expect(lost, "nothing was overwritten")
-        entered = [event for event in events[:lost[0]] if event["ev"] == "enter"]
         names = [name for name, _, _ in program]
+        # A history that begins on a signal stack tells of none of these calls: then no loss is marked behind them, either.
+        outermost = [event for event in events if event["ev"] == "enter" and event["fn"].split("(")[0] == names[0]]
+        expect(lost or not (whole or outermost), "nothing was overwritten")
+        entered = [event for event in events[:lost[0]] if event["ev"] == "enter"] if lost else []
         found = [event["fn"].split("(")[0] for event in entered if event["fn"].split("(")[0] in names]
         kept = names[-len(found):] if found else []
         expect(found == kept and (found or not whole), f"at the beginning are {found} of {names}")

@@ -15,6 +15,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -119,6 +120,7 @@ def find_tool(build):
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would the tools
     parser = argparse.ArgumentParser(description="Run the end-to-end tests.")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="build directory (default: build)")
     parser.add_argument("--cpu", choices=sorted(cpus.CPUS), default=platform.machine(),

@@ -653,12 +653,13 @@ TRACED static void *keeps_on(void *argument)
 	const Kind *kind = (const Kind *)argument;
 	word random = ((word)gettid() ^ (word)getpid() << 16) * 2654435761u;
 
-	while (!stopping()) {
+	/* Once at least: where CPUs are busy, a program may be told to stop before its threads have run. */
+	do {
 		kind->work(&random);
 		__atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
 		if (kind->pause)
 			pause_us(kind->pause);
-	}
+	} while (!stopping());
 	return NULL;
 }
 

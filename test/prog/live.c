@@ -1,9 +1,9 @@
 /*
- * Runs functions of many shapes from several threads for as many milliseconds as the argument says, under a timer's
- * signals at 1 kHz, and checks each call: its result, the registers that it must keep, and the stack's alignment. With
- * a library (library.c) as second argument its functions run too. The third may be "lock": the memory is locked;
- * "busy": it makes no pauses worth the name; "reload": the library is loaded and unloaded all the time. While it runs,
- * others switch tracing on and off.
+ * Runs functions of many shapes from several threads for as many milliseconds as the argument says, or until SIGTERM
+ * comes, under a timer's signals at 1 kHz, and checks each call: its result, the registers that it must keep, and the
+ * stack's alignment. With a library (library.c) as second argument its functions run too. The third may be "lock": the
+ * memory is locked; "busy": it makes no pauses worth the name; "reload": the library is loaded and unloaded all the
+ * time. While it runs, others switch tracing on and off.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #define ROUNDS	4 /* between pauses, which keep the trace small */
 
 static struct {
-	int stop; /* atomic */
+	int ending, stop; /* atomic */
 	unsigned rounds;
 	unsigned long ticks;
 	int (*library)(int);
@@ -147,6 +147,11 @@ TRACED static void *work(void *arg)
 	return NULL;
 }
 
+UNTRACED static void on_end(int number)
+{
+	__atomic_store_n(&shared.ending, 1, __ATOMIC_RELAXED);
+}
+
 UNTRACED static long now_ms(void)
 {
 	struct timespec now;
@@ -176,13 +181,15 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "lock") && mlockall(MCL_CURRENT | MCL_FUTURE))
 		die("memory cannot be locked");
 	sigaction(SIGALRM, &act, NULL);
+	signal(SIGTERM, on_end);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[count++], NULL, work, (void *)(i * 1000)))
 			die("no thread");
 	setitimer(ITIMER_REAL, &timer, NULL);
 	printf("running %d never %lx\n", (int)getpid(), (unsigned long)(uintptr_t)never);
 	fflush(stdout);
-	for (long end = now_ms() + (argc > 1 ? atol(argv[1]) : 1000); now_ms() < end;)
+	for (long end = now_ms() + (argc > 1 ? atol(argv[1]) : 1000);
+	     now_ms() < end && !__atomic_load_n(&shared.ending, __ATOMIC_RELAXED);)
 		usleep(1000);
 	__atomic_store_n(&shared.stop, 1, __ATOMIC_RELAXED);
 	while (count)

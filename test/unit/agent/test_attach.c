@@ -530,7 +530,7 @@ static void what_is_loaded_later_leads_to_the_agent(void **state)
 	union {
 		struct calltap_msg_pointers message;
 		uint8_t bytes[sizeof(struct calltap_msg_pointers) + 2 * sizeof(struct calltap_pointer)];
-	} out = {.message = {{CALLTAP_MSG_POINTERS, sizeof(out)}, 2, CALLTAP_POINTERS_FRESH, 0}};
+	} out = {.message = {.head = {CALLTAP_MSG_POINTERS, sizeof(out)}, .count = 2, .flags = CALLTAP_POINTERS_FRESH}};
 	uint64_t symbol = 0, word = 0, base, before, libcs;
 	struct tool tool;
 

@@ -57,14 +57,20 @@ static void see(struct open_calls *open, const struct sub *sub)
 	record_encoder_destroy(encoder);
 }
 
+/* Look for open calls in a history of one sub-buffer. */
+static void play(struct open_calls *open, const struct sub *sub, uint64_t from_ticks)
+{
+	assert_int_equal(open_calls_begin(open, sub->words, WORDS, from_ticks), 0);
+	see(open, sub);
+	open_calls_end(open);
+}
+
 /* The calls that are found are frames 1 to `count`. */
 static void expect_from(const struct sub *sub, uint64_t from_ticks, uint32_t count)
 {
 	struct open_calls open;
 
-	assert_int_equal(open_calls_begin(&open, sub->words, WORDS, from_ticks), 0);
-	see(&open, sub);
-	open_calls_end(&open);
+	play(&open, sub, from_ticks);
 	assert_int_equal(open.count, count);
 	for (uint32_t i = 0; i < count; i++) {
 		assert_int_equal(open.list[i].function, i + 1);
@@ -167,9 +173,7 @@ static void what_came_before_the_first_record_that_is_kept_counts(void **state)
 	put(&sub, CALLTAP_REC_ENTRY, 10);
 	put(&sub, CALLTAP_REC_UNWIND, 1);
 	put(&sub, CALLTAP_REC_ENTRY, 11);
-	assert_int_equal(open_calls_begin(&open, sub.words, WORDS, sub.ticks), 0);
-	see(&open, &sub);
-	open_calls_end(&open);
+	play(&open, &sub, sub.ticks);
 	assert_int_equal(open.count, 4);
 	assert_int_equal(open.list[1].function, 2);
 	assert_int_equal(open.list[2].function, 7);
@@ -189,9 +193,7 @@ static void other_stacks_are_their_own(void **state)
 	put2(&sub, CALLTAP_REC_STACK, 0, OTHER);
 	put(&sub, CALLTAP_REC_EXIT, 1);
 	put(&sub, CALLTAP_REC_ENTRY, 5);
-	assert_int_equal(open_calls_begin(&open, sub.words, WORDS, sub.ticks), 0);
-	see(&open, &sub);
-	open_calls_end(&open);
+	play(&open, &sub, sub.ticks);
 	assert_int_equal(open.count, 3);
 	assert_int_equal(open.stack, STACK);
 	assert_int_equal(open.stack_then, OTHER);
