@@ -157,8 +157,8 @@ static int end(int socket, const char *name, char **answer, struct calltap_diag 
 }
 
 /*
- * By the trace: whoever ends the instance, or the session, may say nothing of
- * what this one has lost.  A trace that cannot be read back tells nobody.
+ * The trace tells what was lost, for whoever ends the instance, or the session,
+ * may say nothing of it.  A trace that cannot be read back tells nobody.
  */
 static void tell_losses(const struct recording *recording, const char *output)
 {

@@ -68,7 +68,7 @@ static bool is_told(const struct open_calls *told, const struct history_call *ca
 	return false;
 }
 
-/* Which calls were open when the records begin. */
+/* Find the calls that were open when the records begin. */
 static void begin(struct history *history, struct calls_thread *thread, const struct record *first)
 {
 	thread->seen = true;

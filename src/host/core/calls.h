@@ -34,8 +34,10 @@ struct calls_thread {
 bool calls_any(const struct history *history, uint32_t process, uint32_t tid);
 /* Look through a DATA payload of the thread's; all of them, in order. */
 void calls_see(struct history *history, struct calls_thread *thread, const void *payload, size_t size);
-/* Write the beginnings that are missing, `told` ones, too, as the thread's DATA chunk *number, which is counted up
- * then. */
+/*
+ * Write the beginnings that are missing, those of `told` calls, too, as the thread's DATA chunk *number, which is
+ * counted up then.
+ */
 int calls_write_before(struct history *history, struct calls_thread *thread, uint32_t index, uint64_t *number)
 	__attribute__((warn_unused_result));
 /* Write, behind all records of a thread, the end of a wanted call that the thread has not recorded yet. */

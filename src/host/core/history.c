@@ -286,7 +286,7 @@ static int write_subs(struct history *history, struct thread_part *part)
 	return ret;
 }
 
-/* Which calls were open when the records that are kept begin. */
+/* Find the calls that were open when the records that are kept begin. */
 static int find_open(struct history *history, const struct thread_part *part, struct open_calls *open)
 {
 	const struct calltap_subbuf *oldest = sub_of(part->ring, part->first), *sub = oldest;
@@ -295,7 +295,7 @@ static int find_open(struct history *history, const struct thread_part *part, st
 	struct encode_result encoded;
 	const void *payload;
 
-	for (uint32_t i = part->first; open->now && i < part->end && !ret; i++) {
+	for (uint32_t i = part->first; open_calls_wants(open) && i < part->end && !ret; i++) {
 		if (i > part->first && sub_of(part->ring, i)->number != sub->number + 1)
 			open_calls_gap(open);
 		sub = sub_of(part->ring, i);

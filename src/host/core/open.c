@@ -156,15 +156,20 @@ static int see(struct open_calls *open, const struct record *record)
 	return open->stack_now == open->stack ? step(open, record) : 0;
 }
 
+bool open_calls_wants(const struct open_calls *open)
+{
+	return open->now && !open->stopped && !open->wrong;
+}
+
 int open_calls_see(struct open_calls *open, const void *payload, size_t size)
 {
 	struct record_decoder decoder;
 	struct record record;
 	int ret = 0;
 
-	if (!open->now || record_decoder_init(&decoder, payload, size))
+	if (record_decoder_init(&decoder, payload, size))
 		return 0;
-	while (!ret && !open->stopped && !open->wrong && record_decoder_next(&decoder, &record) > 0)
+	while (!ret && open_calls_wants(open) && record_decoder_next(&decoder, &record) > 0)
 		ret = see(open, &record);
 	return ret;
 }

@@ -1,5 +1,5 @@
 /*
- * Which calls were open where the records of a thread begin, in a flight
+ * The calls that were open where the records of a thread begin, in a flight
  * recorder's rings: the target tells of open frames at the beginning of each
  * sub-buffer (CALLTAP_REC_OPEN), and the records say what came of them.
  *
@@ -24,17 +24,19 @@ struct open_calls {
 	size_t count;
 	uint64_t stack, stack_then; /* which one they are on, and which one the thread is on; last byte's address */
 	uint64_t first_ticks;	    /* of that record */
-	/* Its own: */
+	/* Private to open.c: */
 	struct open_call *now; /* open in the record at hand */
 	size_t now_count, now_room;
 	uint64_t stack_now, from_ticks;
 	bool began, found, wrong, stopped;
 };
 
-/* What the words of a thread's oldest sub-buffer tell, if anything; records older than from_ticks are not kept. */
+/* Take what the words of a thread's oldest sub-buffer tell, if anything; records older than from_ticks are not kept. */
 int open_calls_begin(struct open_calls *open, const uint64_t *words, size_t nwords, uint64_t from_ticks)
 	__attribute__((warn_unused_result));
-/* A DATA payload of the thread's; all of them from that sub-buffer on, in order. */
+/* Would further payloads make a difference? */
+bool open_calls_wants(const struct open_calls *open);
+/* Take a DATA payload of the thread's; all of them from that sub-buffer on, in order, while they are wanted. */
 int open_calls_see(struct open_calls *open, const void *payload, size_t size) __attribute__((warn_unused_result));
 /* Records are missing in between. */
 void open_calls_gap(struct open_calls *open);

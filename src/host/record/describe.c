@@ -75,7 +75,7 @@ static int describe_emulator(struct session *session)
 	return ret;
 }
 
-/* What a process calls itself in its command line may be anything: of one that runs it is the file that it executes. */
+/* The file that a process executes, while it runs; the name in its command line may be anything. */
 static const char *program_of(const struct record_options *options, char path[4096])
 {
 	char link[64];

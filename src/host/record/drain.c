@@ -436,7 +436,7 @@ static void answer_requests(struct session *session, struct process *process)
 	}
 }
 
-/* What is in its first arena, which goes. */
+/* The process' first arena goes, and its counters with it: they go to the result. */
 static void keep_notes(struct session *session, struct process *process)
 {
 	struct record_result *result = session->result;

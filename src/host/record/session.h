@@ -402,7 +402,10 @@ int arena_sealed(const char *name, size_t size, int *fd, void **memory) __attrib
 
 /* rings.c: what the process has counted: calls that got no place in the rings of that set. */
 uint64_t rings_counted(const struct process *process, uint32_t set);
-/* Those that belong to this session; an instance's are in the entry that its own one follows. */
+/*
+ * The calls of the process that got no place in the session's rings.  A further instance's are counted in the arena of
+ * the session that it is beside.
+ */
 uint64_t rings_untraced(const struct session *session, const struct process *process);
 /* Threads of it as the kernel lists them; more rather than fewer. */
 uint32_t rings_threads(const struct process *process);
