@@ -168,20 +168,22 @@ def tool_killed_forbidden(case):
         expect(memory_kb(program.pid, "RssShmem") >= RING_KB, "the ring's memory was given back under the filter")
 
 
-def tool_killed_at_any_time(case):
+def killed_at_any_time(kill):
     """kill -9 of the tool while it comes in: nothing happens to the program, and the next one gets in."""
-    case.need_native("attaching")
-    with Program(case) as program, left_alone(program) as before:
-        for number in range(30):
-            with Tool(case, program, wait=False) as tool:
-                time.sleep(number * 0.01)
-                tool.process.kill()
-                tool.process.wait()
-            live.wait_restored(program.pid)
-        until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
-        with Tool(case, program) as tool:
-            tool.records(100)
-            tool.detach()
+    def test(case):
+        case.need_native("attaching")
+        with Program(case) as program, left_alone(program) as before:
+            for number in range(30):
+                with Tool(case, program, wait=False) as tool:
+                    time.sleep(number * 0.01)
+                    kill(tool.process.pid, signal.SIGKILL)
+                    tool.process.wait()
+                live.wait_restored(program.pid)
+            until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
+            with Tool(case, program) as tool:
+                tool.records(100)
+                tool.detach()
+    return test
 
 
 def tool_stopped_at_any_time(case):
@@ -897,7 +899,8 @@ SINGLE = {
     "attach-tool-killed": tool_killed,
     "attach-tool-killed-memory": tool_killed_memory,
     "attach-tool-killed-forbidden": tool_killed_forbidden,
-    "attach-tool-killed-early": tool_killed_at_any_time,
+    "attach-tool-killed-early": killed_at_any_time(os.kill),
+    "attach-tool-killed-with-its-group": killed_at_any_time(os.killpg),
     "attach-comings": beside_comings,
     "attach-tool-stopped": tool_stopped_at_any_time,
     "attach-many-times": many_times(100),

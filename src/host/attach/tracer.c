@@ -5,8 +5,8 @@
  * until that is mended: a tracer that is killed just then would leave it.  So
  * the tracer is no thread of the tool, but the vfork child of one.  That thread
  * sleeps as long as the child runs, which therefore can use its thread-local
- * storage; and kill -9 of the tool does not reach the child, which finishes
- * what it is at.  Context: host.
+ * storage; and kill -9 of the tool, or of its process group, does not reach the
+ * child, which finishes what it is at.  Context: host.
  */
 #include <errno.h>
 #include <sched.h>
@@ -52,6 +52,7 @@ static int be_tracer(void *argument)
 	struct hurry own;
 	sigset_t alarms;
 
+	setpgid(0, 0); /* before it traces anybody */
 	signal(SIGALRM, SIG_DFL);
 	sigemptyset(&alarms);
 	sigaddset(&alarms, SIGALRM);

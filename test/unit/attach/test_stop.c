@@ -234,6 +234,22 @@ static void a_killed_tools_hurry_ends_with_the_next_stop(void **state)
 	assert_int_equal(sched_getscheduler(except), SCHED_OTHER);
 }
 
+/* kill -9 of a group would leave EINTR in the call of a thread that has not stopped yet. */
+static void who_kills_the_tools_group_leaves_the_tracer_alone(void **state)
+{
+	const struct child *child = *state;
+	struct attach_stop *stop;
+	char own_thread[64];
+	pid_t tracer;
+
+	assert_int_equal(attach_stop(&stop, child->pid, NULL, 0, NULL), 0);
+	tracer = (pid_t)tracer_of(child->tids[0]);
+	snprintf(own_thread, sizeof(own_thread), "/proc/self/task/%d", (int)tracer);
+	if (access(own_thread, F_OK)) /* else Yama allows no process to be the tracer */
+		assert_int_equal(getpgid(tracer), tracer);
+	attach_resume(stop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +257,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(others_wait_for_a_parent, start_parent, end),
 		cmocka_unit_test_setup_teardown(priorities_are_given_back, start, end),
 		cmocka_unit_test_setup_teardown(a_thread_of_another_process_is_left_alone, start, end),
+		cmocka_unit_test_setup_teardown(who_kills_the_tools_group_leaves_the_tracer_alone, start, end),
 		cmocka_unit_test_setup_teardown(a_killed_tools_hurry_ends_with_the_next_stop, start, end),
 	};
 
