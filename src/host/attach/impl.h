@@ -152,6 +152,8 @@ int tracer_join(struct tracer *tracer);
 int tracer_run(int (*work)(void *context), void *context) __attribute__((warn_unused_result));
 /* For a tracer: the tool is gone.  To be asked at least every few seconds by one that goes on long. */
 bool tracer_is_alone(void);
+/* For a tracer: the tool is there, but a signal or a debugger has stopped it. */
+bool tracer_tool_is_stopped(void);
 
 /* ---- hurry.c: threads that a stop waits for ---- */
 
@@ -181,6 +183,12 @@ void spare_free(struct spare *spare);
 
 /* ---- stop.c ---- */
 
+enum lease {
+	LEASE_OPEN,
+	LEASE_PINNED, /* the agent does what needs the threads stopped */
+	LEASE_LOST,   /* the tracer has let go */
+};
+
 struct attach_stop {
 	pid_t pid, alive;
 	const pid_t *except;
@@ -209,6 +217,7 @@ struct attach_stop {
 	struct spare to_scan, to_copy;	  /* for scan.c, stacks.c */
 	struct attach_context *contexts;  /* of the last scan */
 	size_t context_count, context_room;
+	int lease; /* atomic, enum lease: whether the tracer may let go while the tool is stopped */
 	bool looks_deeper;
 	bool looked_elsewhere; /* those of memory that no thread leads to are among them */
 	struct hurry tool;     /* the thread that has asked for the stop */

@@ -29,8 +29,11 @@
 #define REST_NS	     5000000u /* the program runs for so long after the first try, then for longer and longer */
 #define REST_MAX_NS  50000000u
 #define BUSY_NS	     100000000u
-#define ALONE_NS     50000000 /* how often the tracer looks whether the tool is there */
-#define STACK_USED   16384u   /* of most threads' stacks no more is live */
+#define ALONE_NS     50000000	 /* how often the tracer looks whether the tool is there, and runs */
+#define STOPPED_MAX  2u		 /* so many looks that find the tool stopped, and all are let go */
+#define AGENT_NS     2000000000u /* for the agent of a tool that was killed to end what it is at */
+#define AGENT_STEP   1000000
+#define STACK_USED   16384u /* of most threads' stacks no more is live */
 #define READY_MAX    (16u << 20)
 #define TIDS	     (1u << 22) /* Linux: its largest thread id, and one */
 
@@ -255,12 +258,55 @@ static bool wait_a_little(sem_t *sem)
 	return !sem_timedwait(sem, &until);
 }
 
-/* For the tracer; false: there is nobody left to ask for anything. */
+static bool agent_runs(const struct attach_stop *stop)
+{
+	for (size_t i = 0; i < stop->except_count; i++) {
+		char state = stop->except[i] > 0 ? proc_state(stop->except[i], NULL) : 0;
+
+		if (state && !strchr("ZX", state))
+			return true;
+	}
+	return false;
+}
+
+/* The tool was killed.  Its agent may write to text, or to stacks, and ends when it has done that. */
+static void await_agent(const struct attach_stop *stop)
+{
+	const struct timespec step = {0, AGENT_STEP};
+	uint64_t until = now_ns() + AGENT_NS;
+
+	while (agent_runs(stop) && now_ns() < until)
+		nanosleep(&step, NULL);
+}
+
+static bool change_lease(struct attach_stop *stop, int from, int to)
+{
+	return __atomic_compare_exchange_n(&stop->lease, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+bool attach_pin(struct attach_stop *stop)
+{
+	return change_lease(stop, LEASE_OPEN, LEASE_PINNED);
+}
+
+void attach_unpin(struct attach_stop *stop)
+{
+	(void)change_lease(stop, LEASE_PINNED, LEASE_OPEN);
+}
+
+/* For the tracer; false: there is nobody left to ask for anything, or nobody who can. */
 static bool await_request(struct attach_stop *stop)
 {
-	while (!tracer_is_alone())
+	unsigned stopped = 0;
+
+	while (!tracer_is_alone()) {
 		if (wait_a_little(&stop->asked))
 			return true;
+		stopped = tracer_tool_is_stopped() ? stopped + 1 : 0;
+		if (stopped >= STOPPED_MAX && change_lease(stop, LEASE_OPEN, LEASE_LOST))
+			return false;
+	}
+	await_agent(stop);
 	return false;
 }
 

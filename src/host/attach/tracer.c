@@ -46,6 +46,13 @@ bool tracer_is_alone(void)
 	return getppid() != tool;
 }
 
+bool tracer_tool_is_stopped(void)
+{
+	char state = tool ? proc_state(tool, NULL) : 0;
+
+	return state == 'T' || state == 't';
+}
+
 static int be_tracer(void *argument)
 {
 	struct tracer *tracer = argument;

@@ -196,7 +196,9 @@ static int try_once(struct session *session, struct process *process, struct loo
 			session_diagnose(session, "process %d keeps bytes behind its code that brought the agent in",
 					 (int)process->pid);
 		ticks = timing_now(session).ticks;
-		ret = ask_apply(session, process, look, done);
+		if (attach_pin(stop))
+			ret = ask_apply(session, process, look, done);
+		attach_unpin(stop);
 		if (!ret && !done->error && attach_copy(stop, &stacks, NULL))
 			stacks = NULL; /* then the trace begins without them */
 	}

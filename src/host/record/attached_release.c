@@ -26,6 +26,7 @@
 /* Reasons for which a release has to wait, the worst one last. */
 enum obstacle {
 	OBSTACLE_NONE,
+	OBSTACLE_STOPPED,   /* the tool itself was, and all threads ran on */
 	OBSTACLE_ASLEEP,    /* a thread sleeps in the kernel: nobody knows its registers */
 	OBSTACLE_AT_WORK,   /* a thread is in a stub or in the agent */
 	OBSTACLE_UNWINDING, /* an unwinder holds what it knows of a stub */
@@ -309,10 +310,15 @@ static int try_once(struct session *session, struct process *process, struct loo
 	ret = ask_unwinders(session, process, look);
 	if (!ret)
 		ret = look_at(stop, look);
+	if (!ret && !attach_pin(stop)) {
+		note_obstacle(look, OBSTACLE_STOPPED, NULL);
+		ret = -EAGAIN;
+	}
 	if (!ret)
 		ret = send_release(process, look);
 	if (!ret)
 		ret = attached_ask(session, process, NULL, 0, CALLTAP_MSG_RELEASED, &released, sizeof(released));
+	attach_unpin(stop);
 	if (!ret && released.error) {
 		ret = released.error;
 		note_obstacle(look, obstacle_of(ret), NULL);
@@ -364,6 +370,7 @@ static void describe_obstacle(const struct look *look, int error, char *text, si
 {
 	static const char *const texts[] = {
 		[OBSTACLE_NONE] = "",
+		[OBSTACLE_STOPPED] = "calltap itself was stopped while it held the threads",
 		[OBSTACLE_ASLEEP] = "thread %d sleeps in the kernel, as a parent does after vfork()",
 		[OBSTACLE_AT_WORK] = "thread %d was at a traced function's entry or exit",
 		[OBSTACLE_UNWINDING] = "thread %d unwinds its stack",

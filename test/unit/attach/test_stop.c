@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -27,6 +28,7 @@
 
 #define SLOW_TRIES  3u /* so often the slow thread is slow */
 #define PATIENCE_NS 1000000000u
+#define AGENTS_NS   1500000000u /* the tracer waits for an agent for longer */
 
 long __real_ptrace(enum __ptrace_request request, pid_t pid, void *address, void *data);
 long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *address, void *data);
@@ -67,11 +69,18 @@ long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *address, void
 	return __real_ptrace(request, pid, address, data);
 }
 
-static void *spin(void *arg)
+/* What the child's two threads and a tool of the test's share. */
+static struct shared {
+	unsigned long rounds[2]; /* of each thread of the child; atomic */
+	bool over;		 /* the second one is to end; atomic */
+	bool stopped;		 /* the tool has stopped the child; atomic */
+} * shared;
+
+static void *spin(void *rounds)
 {
-	for (;;)
-		__asm__ volatile("");
-	return arg;
+	while (!__atomic_load_n(&shared->over, __ATOMIC_RELAXED) || rounds == &shared->rounds[0])
+		__atomic_add_fetch((unsigned long *)rounds, 1, __ATOMIC_RELAXED);
+	return NULL;
 }
 
 struct child {
@@ -95,16 +104,17 @@ static int start_child(void **state, bool with_child)
 	size_t count = 0;
 
 	released = never_released = 0;
+	*shared = (struct shared){0};
 	child.pid = fork();
 	if (!child.pid) {
 		pthread_t thread;
 
 		setpriority(PRIO_PROCESS, 0, 7); /* others test, too */
-		if (pthread_create(&thread, NULL, spin, NULL))
+		if (pthread_create(&thread, NULL, spin, &shared->rounds[1]))
 			_exit(3);
 		if (with_child)
 			fork_sleeper();
-		spin(NULL);
+		spin(&shared->rounds[0]);
 	}
 	while (count != 2) {
 		if (proc_threads(child.pid, &tids, &count))
@@ -250,6 +260,92 @@ static void who_kills_the_tools_group_leaves_the_tracer_alone(void **state)
 	attach_resume(stop);
 }
 
+/* A tool in a process of its own, that stops the child's first thread, or both. */
+static pid_t start_tool(const struct child *child, size_t except_count, void (*then)(struct attach_stop *stop))
+{
+	const pid_t except = child->tids[child->tids[0] == child->pid];
+	struct attach_stop *stop;
+	pid_t tool = fork();
+
+	if (tool)
+		return tool;
+	if (attach_stop(&stop, child->pid, &except, except_count, NULL))
+		_exit(3);
+	__atomic_store_n(&shared->stopped, true, __ATOMIC_RELEASE);
+	then(stop);
+	_exit(0);
+}
+
+static void wait_forever(struct attach_stop *stop)
+{
+	for (;;)
+		pause();
+}
+
+static void be_stopped(struct attach_stop *stop)
+{
+	raise(SIGSTOP);
+	if (attach_pin(stop))
+		_exit(4);
+	attach_resume(stop);
+}
+
+static unsigned long rounds_of(unsigned thread)
+{
+	return __atomic_load_n(&shared->rounds[thread], __ATOMIC_ACQUIRE);
+}
+
+static void wait_for_rounds(unsigned thread)
+{
+	for (unsigned long before = rounds_of(thread); rounds_of(thread) == before;)
+		usleep(1000);
+}
+
+/* The agent writes to text, or to stacks, and does not know that the tool has been killed. */
+static void threads_stay_stopped_for_an_agent_that_is_at_work(void **state)
+{
+	const struct child *child = *state;
+	pid_t tool = start_tool(child, 1, wait_forever);
+	unsigned long before, after;
+	uint64_t killed_ns;
+
+	while (!__atomic_load_n(&shared->stopped, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	before = rounds_of(0);
+	killed_ns = now_ns();
+	kill(tool, SIGKILL);
+	assert_int_equal(waitpid(tool, NULL, 0), tool);
+	usleep(200000); /* the tracer looks more often whether the tool is there */
+	wait_for_rounds(1);
+	after = rounds_of(0);
+	if (now_ns() - killed_ns < AGENTS_NS)
+		assert_true(after == before);
+	__atomic_store_n(&shared->over, true, __ATOMIC_RELEASE);
+	wait_for_rounds(0);
+}
+
+static void threads_run_on_while_the_tool_is_stopped(void **state)
+{
+	const struct child *child = *state;
+	pid_t tool = start_tool(child, 0, be_stopped);
+	int status;
+
+	assert_int_equal(waitpid(tool, &status, WUNTRACED), tool);
+	assert_true(WIFSTOPPED(status));
+	wait_for_rounds(0);
+	wait_for_rounds(1);
+	kill(tool, SIGCONT);
+	assert_int_equal(waitpid(tool, &status, 0), tool);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int share(void **state)
+{
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return shared == MAP_FAILED ? -1 : 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,8 +354,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(priorities_are_given_back, start, end),
 		cmocka_unit_test_setup_teardown(a_thread_of_another_process_is_left_alone, start, end),
 		cmocka_unit_test_setup_teardown(who_kills_the_tools_group_leaves_the_tracer_alone, start, end),
+		cmocka_unit_test_setup_teardown(threads_stay_stopped_for_an_agent_that_is_at_work, start, end),
+		cmocka_unit_test_setup_teardown(threads_run_on_while_the_tool_is_stopped, start, end),
 		cmocka_unit_test_setup_teardown(a_killed_tools_hurry_ends_with_the_next_stop, start, end),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, share, NULL);
 }
