@@ -2,7 +2,7 @@
  * The frames that are open where a flight recorder's sub-buffer begins
  * (CALLTAP_REC_OPEN): their entries may be overwritten when it is read.
  *
- * Called by thread.c on the program's thread, which has just opened the
+ * Called by record.c on the program's thread, which has just opened the
  * sub-buffer.  Context: probe, slow path, within probe_calls_begin() and
  * _end().  doc/design/flight-recorder.md has the argument.
  */

@@ -33,8 +33,6 @@ struct stack_ends {
 	struct probe_stack at[GRANULE_PAGES];
 };
 
-struct probe_stack probe_stack_none = {.low = ~(uint64_t)0, .lowest = ~(uint64_t)0};
-
 static struct stack_ends *ends_of(uint64_t granule)
 {
 	struct space_leaf *leaf = space_leaf(granule);

@@ -186,6 +186,12 @@ void probe_calls_end(const uint64_t *signals);
 bool probe_thread_attach(struct probe_thread *thread);
 /* The same in a set, 1 or above; false, too, while it does not record.  Within probe_share_begin() and _end(). */
 bool probe_set_attach(struct probe_thread *thread, unsigned set);
+/*
+ * The tool wants the writer's ring back, which is of the set: go on in another
+ * ring, or stay when there is none.  Signals are blocked, and what was lost or
+ * waited is told.
+ */
+void probe_move_on(unsigned set, struct ring_writer *writer);
 /* A call gets no place in the set's rings: the tool tells the user, so that nothing is left out silently. */
 void probe_count_untraced(unsigned set);
 /* False: the thread has lost records and would lose this one, too. */

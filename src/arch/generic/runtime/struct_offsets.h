@@ -1,5 +1,5 @@
 /*
- * Offsets that every CPU's entry.S uses; src/probe/thread.c and
+ * Offsets that every CPU's entry.S uses; src/probe/context.c and
  * src/ring/writer.c assert that the structs agree.
  *
  * Included by each CPU's offsets.h, which adds where its planes lie.

@@ -1,82 +1,18 @@
 /*
- * A thread's way into the trace: its ring, and records off the fast path.
+ * How a thread comes to a ring of its own: it claims one that is free, or that
+ * a thread has left, asks the tool for more, and gives one back for another.
  *
- * Called from the recorders' C half (graph.c).  Context: probe, slow
- * path: raw system calls when a thread starts, a sub-buffer ends or a process
- * was forked; bounded loops; own memory.
+ * Called at a thread's first record, and by record.c.  Context: probe, slow
+ * path: raw system calls, bounded loops, own memory.
  */
 #include <base/sys.h>
-#include <offsets.h>
-#include <probe/open.h>
 #include <probe/profile.h>
 #include <probe/thread.h>
 
-_Static_assert(offsetof(struct probe_thread, writer) == PT_WRITER, "entry.S");
-_Static_assert(offsetof(struct probe_thread, granule) == PT_GRANULE, "entry.S");
-_Static_assert(offsetof(struct probe_thread, stack) == PT_STACK, "entry.S");
-_Static_assert(offsetof(struct probe_stack, top) == PS_TOP, "entry.S");
-_Static_assert(offsetof(struct probe_stack, low) == PS_LOW, "entry.S");
-_Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
-_Static_assert(offsetof(struct probe_thread, timed) == PT_TIMED, "profile.S");
-_Static_assert(offsetof(struct probe_thread, table) == PT_TABLE, "profile.S");
-_Static_assert(offsetof(struct probe_thread, running) == PT_RUNNING, "handlers.S");
-_Static_assert(offsetof(struct probe_thread, runs) == PT_RUNS, "handlers.S");
-_Static_assert(offsetof(struct probe_thread, tree_gate) == PT_TREE_GATE, "gated.S");
-_Static_assert(offsetof(struct probe_context, tree_filter) == PC_TREE_FILTER, "gated.S");
-_Static_assert(offsetof(struct probe_context, enabled) == PC_ENABLED, "handlers.S");
-
-#define DEPTH_MAX     1024     /* bytes of stack that slow paths take at the most */
 #define CLAIM_WAIT_NS 2000000u /* block mode: how long a new thread waits for a ring at a time */
 #define CLAIM_WAITS   250
 #define CLAIM_RETRY   1024u /* calls between tries of a thread that got none */
 #define CLAIM_ARENAS  16    /* attach_try: above these bits, how many arenas there were then */
-
-/* span 0 sends every record to the slow path; the cursor is shared rubbish. */
-struct ring_writer probe_writer_none;
-struct probe_table probe_table_none;
-
-__thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = PROBE_THREAD_NEW;
-struct probe_context probe_context;
-
-const struct probe_region *probe_region_of(uint64_t address)
-{
-	/* Acquire: pairs with the control side's append (region_add). */
-	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < n; i++)
-		if (address >= probe_context.regions[i].lo && address < probe_context.regions[i].hi)
-			return &probe_context.regions[i];
-	return NULL;
-}
-
-/*
- * Where the stack ends below us, the program may have a SIGSEGV handler for
- * that on another stack; met with signals blocked, the kernel would kill it.
- * So the fault comes here, before anything is begun.
- */
-static void touch_stack(void)
-{
-	(void)*((volatile const char *)__builtin_frame_address(0) - DEPTH_MAX);
-}
-
-bool probe_calls_begin(uint64_t *signals)
-{
-	touch_stack();
-	/* Sequentially consistent, with the store of `quiet` (sandbox.c): we see it, or it waits for us. */
-	__atomic_add_fetch(&probe_context.wiped->calling, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&probe_context.shared.quiet, __ATOMIC_SEQ_CST)) {
-		__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);
-		return false;
-	}
-	sys_signals_block(signals);
-	return true;
-}
-
-void probe_calls_end(const uint64_t *signals)
-{
-	sys_signals_restore(signals);
-	__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);
-}
 
 static struct probe_set *set_at(unsigned set)
 {
@@ -240,14 +176,13 @@ static void ask_for_rings(const struct probe_set *set)
 }
 
 /*
- * The tool wants the ring back: go on in another one, or stay when there is
- * none.  The thread keeps its writer, which code that we interrupted may be
- * working on, so the two rings trade theirs.  Signals are blocked, and what
- * was lost or waited is told.  The other one must have sub-buffers of the same
- * size, for that code may have looked at `base` and not yet at `span`.
+ * The thread keeps its writer, which code that we interrupted may be working
+ * on, so the two rings trade theirs.  The other one must have sub-buffers of
+ * the same size, for that code may have looked at `base` and not yet at `span`.
  */
-static void move_on(struct probe_set *set, struct ring_writer *writer)
+void probe_move_on(unsigned index, struct ring_writer *writer)
 {
+	struct probe_set *set = set_at(index);
 	struct calltap_ring *old = writer->ring;
 	uint32_t from, to, *traded = set->traded, own;
 
@@ -385,158 +320,4 @@ bool probe_set_attach(struct probe_thread *thread, unsigned set)
 	probe_calls_end(&signals);
 	/* It may have ended meanwhile, and what was found be another one's. */
 	return done && __atomic_load_n(&set_at(set)->on, __ATOMIC_ACQUIRE) == on;
-}
-
-/* A handler may have opened one while we came here: then just try again. */
-static bool open_next(struct ring_writer *writer, unsigned words)
-{
-	return writer->ring && (ring_is_open(writer, words) || ring_open_next(writer, &probe_context.shared));
-}
-
-/* The same, signals blocked: in another ring if this one is to be left. */
-static bool open_next_or_move(unsigned set, struct ring_writer *writer, unsigned words)
-{
-	if (!writer->ring)
-		return false;
-	if (ring_is_open(writer, words))
-		return true;
-	if (!(writer->lost | writer->waited) && __atomic_load_n(&writer->ring->retired, __ATOMIC_RELAXED))
-		move_on(set_at(set), writer);
-	if (!ring_open_next(writer, &probe_context.shared))
-		return false;
-	if (!set && writer->ring->mode == CALLTAP_MODE_OVERWRITE)
-		probe_open_tell(probe_self());
-	return true;
-}
-
-/* Where signals cannot be blocked, a handler that comes in between goes without. */
-static bool open_quietly(struct ring_writer *writer, unsigned words)
-{
-	bool open;
-
-	if (__atomic_exchange_n(&probe_self()->opening, 1, __ATOMIC_RELAXED))
-		return false;
-	open = open_next(writer, words);
-	__atomic_signal_fence(__ATOMIC_RELEASE);
-	__atomic_store_n(&probe_self()->opening, 0, __ATOMIC_RELAXED);
-	return open;
-}
-
-/* Slots in the open sub-buffer or the next one; NULL = lost, and counted. */
-static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
-{
-	uint64_t *slot = ring_take(writer, words);
-	uint64_t signals;
-
-	while (!slot) {
-		struct calltap_ring *ring;
-		bool open = false;
-
-		if (writer->lost && !ring_has_room(writer)) {
-			/* Nothing has changed since the last time. */
-		} else if (probe_calls_begin(&signals)) {
-			open = open_next_or_move(set, writer, words);
-			/* Before a handler's: the record is the first one behind the open frames (open.h). */
-			slot = open ? ring_take(writer, words) : NULL;
-			probe_calls_end(&signals);
-		} else {
-			open = open_quietly(writer, words);
-		}
-		if (!open) {
-			/* NULL: a handler has forked, and this is the child, whose writers were wiped. */
-			ring = writer->ring;
-			if (ring) {
-				arch_local_add(&writer->lost, 1);
-				arch_local_add(&ring->lost, 1);
-			}
-			return NULL;
-		}
-		if (!slot)
-			slot = ring_take(writer, words);
-	}
-	return slot;
-}
-
-/* Say that the clock's high half has moved on; false when there is no room. */
-static bool mark_time(unsigned set, struct ring_writer *writer)
-{
-	uint64_t *slot = take(set, writer, 2), now;
-
-	if (!slot)
-		return false;
-	now = arch_clock();
-	ring_put2(slot, calltap_record_make(CALLTAP_REC_TIME, 0, (uint32_t)now), now);
-	writer->time_hi = (uint32_t)(now >> 32);
-	return true;
-}
-
-/* Slots that were taken last and not written; where a handler has taken some since, they stay empty. */
-static void give_back(struct ring_writer *writer, const uint64_t *slot, unsigned words)
-{
-	if (!__atomic_load_n(slot, __ATOMIC_RELAXED))
-		(void)arch_local_cas(&writer->cursor, (uint64_t)(slot + words), (uint64_t)slot);
-}
-
-static bool record(unsigned set, struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id, unsigned words,
-		   uint64_t second)
-{
-	uint64_t *slot, now;
-
-	for (;;) {
-		now = arch_clock();
-		if (writer->span && writer->time_hi != now >> 32 && !mark_time(set, writer))
-			return false;
-		slot = take(set, writer, words);
-		if (!slot)
-			return false;
-		/*
-		 * A new sub-buffer, which the thread may have waited for, or a handler's TIME record may have moved
-		 * the high half meanwhile: the slot may lie before or after that.
-		 */
-		if (writer->time_hi == now >> 32)
-			break;
-		give_back(writer, slot, words);
-	}
-	if (words == 2)
-		ring_put2(slot, calltap_record_make(kind, id, (uint32_t)now), second);
-	else
-		ring_put(slot, calltap_record_make(kind, id, (uint32_t)now));
-	return true;
-}
-
-bool probe_has_room(const struct probe_thread *thread)
-{
-	return !thread->writer->lost || ring_has_room(thread->writer);
-}
-
-bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
-		  uint64_t second)
-{
-	return !probe_context.profile && record(0, thread->writer, kind, id, words, second);
-}
-
-bool probe_set_record(struct probe_thread *thread, unsigned set, enum calltap_record_kind kind, uint32_t id,
-		      unsigned words, uint64_t second)
-{
-	return record(set, thread->further[set - 1].writer, kind, id, words, second);
-}
-
-bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint64_t ticks)
-{
-	uint64_t cursor = writer->cursor, entry;
-	uint64_t *last = (uint64_t *)cursor - 1;
-
-	/* At least one record, and none behind the end. */
-	if (cursor - sizeof(*last) - writer->base >= writer->span)
-		return false;
-	entry = *last;
-	if (calltap_record_kind(entry) != CALLTAP_REC_ENTRY || calltap_record_id(entry) != id ||
-	    writer->time_hi != now >> 32 || (uint32_t)now - (uint32_t)entry >= ticks)
-		return false;
-	/* The slot is emptied first: between the swap and a later store a handler could have taken it. */
-	ring_put(last, 0);
-	if (arch_local_cas(&writer->cursor, cursor, cursor - sizeof(*last)))
-		return true;
-	ring_put(last, entry);
-	return false;
 }

@@ -1,0 +1,74 @@
+/*
+ * The process' one context, what a thread block starts with, and the way into
+ * and out of a slow path's system calls (thread.h).
+ *
+ * It depends on nothing else of the probe, for all else reads it.
+ * Context: probe.
+ */
+#include <base/sys.h>
+#include <offsets.h>
+#include <probe/thread.h>
+
+_Static_assert(offsetof(struct probe_thread, writer) == PT_WRITER, "entry.S");
+_Static_assert(offsetof(struct probe_thread, granule) == PT_GRANULE, "entry.S");
+_Static_assert(offsetof(struct probe_thread, stack) == PT_STACK, "entry.S");
+_Static_assert(offsetof(struct probe_stack, top) == PS_TOP, "entry.S");
+_Static_assert(offsetof(struct probe_stack, low) == PS_LOW, "entry.S");
+_Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
+_Static_assert(offsetof(struct probe_thread, timed) == PT_TIMED, "profile.S");
+_Static_assert(offsetof(struct probe_thread, table) == PT_TABLE, "profile.S");
+_Static_assert(offsetof(struct probe_thread, running) == PT_RUNNING, "handlers.S");
+_Static_assert(offsetof(struct probe_thread, runs) == PT_RUNS, "handlers.S");
+_Static_assert(offsetof(struct probe_thread, tree_gate) == PT_TREE_GATE, "gated.S");
+_Static_assert(offsetof(struct probe_context, tree_filter) == PC_TREE_FILTER, "gated.S");
+_Static_assert(offsetof(struct probe_context, enabled) == PC_ENABLED, "handlers.S");
+
+#define DEPTH_MAX 1024 /* bytes of stack that slow paths take at the most */
+
+/* span 0 sends every record to the slow path; the cursor is shared rubbish. */
+struct ring_writer probe_writer_none;
+struct probe_table probe_table_none;
+struct probe_stack probe_stack_none = {.low = ~(uint64_t)0, .lowest = ~(uint64_t)0};
+
+__thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"))) = PROBE_THREAD_NEW;
+struct probe_context probe_context;
+
+const struct probe_region *probe_region_of(uint64_t address)
+{
+	/* Acquire: pairs with the control side's append (region_add). */
+	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (address >= probe_context.regions[i].lo && address < probe_context.regions[i].hi)
+			return &probe_context.regions[i];
+	return NULL;
+}
+
+/*
+ * Where the stack ends below us, the program may have a SIGSEGV handler for
+ * that on another stack; met with signals blocked, the kernel would kill it.
+ * So the fault comes here, before anything is begun.
+ */
+static void touch_stack(void)
+{
+	(void)*((volatile const char *)__builtin_frame_address(0) - DEPTH_MAX);
+}
+
+bool probe_calls_begin(uint64_t *signals)
+{
+	touch_stack();
+	/* Sequentially consistent, with the store of `quiet` (sandbox.c): we see it, or it waits for us. */
+	__atomic_add_fetch(&probe_context.wiped->calling, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&probe_context.shared.quiet, __ATOMIC_SEQ_CST)) {
+		__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);
+		return false;
+	}
+	sys_signals_block(signals);
+	return true;
+}
+
+void probe_calls_end(const uint64_t *signals)
+{
+	sys_signals_restore(signals);
+	__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);
+}

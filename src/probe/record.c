@@ -1,0 +1,164 @@
+/*
+ * Records off the fast path: a slot in the thread's ring, or in the next
+ * sub-buffer, with the clock's high half where that has moved on.
+ *
+ * Called from the recorders' C half (graph.c).  Context: probe, slow path: raw
+ * system calls when a sub-buffer ends; bounded loops.
+ */
+#include <base/sys.h>
+#include <probe/open.h>
+#include <probe/thread.h>
+
+/* A handler may have opened one while we came here: then just try again. */
+static bool open_next(struct ring_writer *writer, unsigned words)
+{
+	return writer->ring && (ring_is_open(writer, words) || ring_open_next(writer, &probe_context.shared));
+}
+
+/* The same, signals blocked: in another ring if this one is to be left. */
+static bool open_next_or_move(unsigned set, struct ring_writer *writer, unsigned words)
+{
+	if (!writer->ring)
+		return false;
+	if (ring_is_open(writer, words))
+		return true;
+	if (!(writer->lost | writer->waited) && __atomic_load_n(&writer->ring->retired, __ATOMIC_RELAXED))
+		probe_move_on(set, writer);
+	if (!ring_open_next(writer, &probe_context.shared))
+		return false;
+	if (!set && writer->ring->mode == CALLTAP_MODE_OVERWRITE)
+		probe_open_tell(probe_self());
+	return true;
+}
+
+/* Where signals cannot be blocked, a handler that comes in between goes without. */
+static bool open_quietly(struct ring_writer *writer, unsigned words)
+{
+	bool open;
+
+	if (__atomic_exchange_n(&probe_self()->opening, 1, __ATOMIC_RELAXED))
+		return false;
+	open = open_next(writer, words);
+	__atomic_signal_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&probe_self()->opening, 0, __ATOMIC_RELAXED);
+	return open;
+}
+
+/* Slots in the open sub-buffer or the next one; NULL = lost, and counted. */
+static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
+{
+	uint64_t *slot = ring_take(writer, words);
+	uint64_t signals;
+
+	while (!slot) {
+		struct calltap_ring *ring;
+		bool open = false;
+
+		if (writer->lost && !ring_has_room(writer)) {
+			/* Nothing has changed since the last time. */
+		} else if (probe_calls_begin(&signals)) {
+			open = open_next_or_move(set, writer, words);
+			/* Before a handler's: the record is the first one behind the open frames (open.h). */
+			slot = open ? ring_take(writer, words) : NULL;
+			probe_calls_end(&signals);
+		} else {
+			open = open_quietly(writer, words);
+		}
+		if (!open) {
+			/* NULL: a handler has forked, and this is the child, whose writers were wiped. */
+			ring = writer->ring;
+			if (ring) {
+				arch_local_add(&writer->lost, 1);
+				arch_local_add(&ring->lost, 1);
+			}
+			return NULL;
+		}
+		if (!slot)
+			slot = ring_take(writer, words);
+	}
+	return slot;
+}
+
+/* Say that the clock's high half has moved on; false when there is no room. */
+static bool mark_time(unsigned set, struct ring_writer *writer)
+{
+	uint64_t *slot = take(set, writer, 2), now;
+
+	if (!slot)
+		return false;
+	now = arch_clock();
+	ring_put2(slot, calltap_record_make(CALLTAP_REC_TIME, 0, (uint32_t)now), now);
+	writer->time_hi = (uint32_t)(now >> 32);
+	return true;
+}
+
+/* Slots that were taken last and not written; where a handler has taken some since, they stay empty. */
+static void give_back(struct ring_writer *writer, const uint64_t *slot, unsigned words)
+{
+	if (!__atomic_load_n(slot, __ATOMIC_RELAXED))
+		(void)arch_local_cas(&writer->cursor, (uint64_t)(slot + words), (uint64_t)slot);
+}
+
+static bool record(unsigned set, struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id, unsigned words,
+		   uint64_t second)
+{
+	uint64_t *slot, now;
+
+	for (;;) {
+		now = arch_clock();
+		if (writer->span && writer->time_hi != now >> 32 && !mark_time(set, writer))
+			return false;
+		slot = take(set, writer, words);
+		if (!slot)
+			return false;
+		/*
+		 * A new sub-buffer, which the thread may have waited for, or a handler's TIME record may have moved
+		 * the high half meanwhile: the slot may lie before or after that.
+		 */
+		if (writer->time_hi == now >> 32)
+			break;
+		give_back(writer, slot, words);
+	}
+	if (words == 2)
+		ring_put2(slot, calltap_record_make(kind, id, (uint32_t)now), second);
+	else
+		ring_put(slot, calltap_record_make(kind, id, (uint32_t)now));
+	return true;
+}
+
+bool probe_has_room(const struct probe_thread *thread)
+{
+	return !thread->writer->lost || ring_has_room(thread->writer);
+}
+
+bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
+		  uint64_t second)
+{
+	return !probe_context.profile && record(0, thread->writer, kind, id, words, second);
+}
+
+bool probe_set_record(struct probe_thread *thread, unsigned set, enum calltap_record_kind kind, uint32_t id,
+		      unsigned words, uint64_t second)
+{
+	return record(set, thread->further[set - 1].writer, kind, id, words, second);
+}
+
+bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint64_t ticks)
+{
+	uint64_t cursor = writer->cursor, entry;
+	uint64_t *last = (uint64_t *)cursor - 1;
+
+	/* At least one record, and none behind the end. */
+	if (cursor - sizeof(*last) - writer->base >= writer->span)
+		return false;
+	entry = *last;
+	if (calltap_record_kind(entry) != CALLTAP_REC_ENTRY || calltap_record_id(entry) != id ||
+	    writer->time_hi != now >> 32 || (uint32_t)now - (uint32_t)entry >= ticks)
+		return false;
+	/* The slot is emptied first: between the swap and a later store a handler could have taken it. */
+	ring_put(last, 0);
+	if (arch_local_cas(&writer->cursor, cursor, cursor - sizeof(*last)))
+		return true;
+	ring_put(last, entry);
+	return false;
+}
