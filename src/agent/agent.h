@@ -83,6 +83,13 @@ enum agent_hold {
 	AGENT_BUSY, /* held, and the control thread is at it: it will not be long */
 };
 
+/* What the tool's last word was. */
+enum agent_goodbye {
+	AGENT_GOODBYE_NONE,
+	AGENT_GOODBYE, /* DETACH */
+	AGENT_GOODBYE_RELEASE,
+};
+
 enum agent_leave {
 	AGENT_STAY,
 	AGENT_AWAY, /* all else stays as it is, and the tool looks at the rings by itself */
@@ -187,23 +194,8 @@ extern struct agent agent __attribute__((visibility("hidden")));
 
 /* control.c: start the control thread and wait for it, bounded; the program's thread, signals blocked. */
 void agent_control_start(void);
-/* The same, without waiting: its tid, or -errno. */
+/* Start the control thread without waiting: its tid, or -errno. */
 long agent_control_launch(void) __attribute__((warn_unused_result));
-/*
- * Wait for a message of the tool's, for so long if it is not 0.  0; -EPIPE when
- * nobody is left to serve, -ETIMEDOUT, or another reason to end.
- */
-int agent_wait_message(uint64_t wait_ms) __attribute__((warn_unused_result));
-/* Instead: tell the tool why this image is not traced. */
-void agent_control_decline(int error, const char *what);
-/* Hold the calling thread until `ready` is no longer `seen`, or bound_ms are over. */
-void agent_wait_ready(uint32_t seen, uint32_t bound_ms);
-/* Hold the calling thread, which has asked the tool to ask what is mapped. */
-void agent_hold_start(void);
-/* True while somebody is held, who stays held until agent_hold_end(). */
-bool agent_hold_begin(void) __attribute__((warn_unused_result));
-void agent_hold_end(void);
-
 /*
  * End the control thread; true if there was one.  calls: the calling thread
  * may make system calls.
@@ -212,12 +204,45 @@ bool agent_control_leave(enum agent_leave how, bool calls) __attribute__((warn_u
 /* Start another after AGENT_AWAY, which takes up the conversation. */
 void agent_control_back(void);
 
+/* conversation.c: connect and begin a session; 1: the tool wants nothing from this image. */
+int agent_conversation_begin(void) __attribute__((warn_unused_result));
+/* Wait for a message and carry it out; 0 to go on, else the conversation is over. */
+int agent_conversation_serve(enum agent_goodbye *goodbye) __attribute__((warn_unused_result));
+/* Instead of all that: tell the tool why this image is not traced. */
+void agent_conversation_decline(int error, const char *what);
+
+/* ending.c: no more records, nobody waits, and the text is as good as untraced. */
+void agent_session_clear(struct calltap_msg_detached *detached);
+/* The conversation is over: error says why.  served: it had begun. */
+void agent_session_end(int error, enum agent_goodbye goodbye, bool served);
+
+/* hold.c: let those go on who wait for the tool. */
+void agent_ready(void);
+/* Hold the calling thread until `ready` is no longer `seen`, or bound_ms are over. */
+void agent_wait_ready(uint32_t seen, uint32_t bound_ms);
+/* Hold the calling thread, which has asked the tool to ask what is mapped. */
+void agent_hold_start(void);
+/* True while somebody is held, who stays held until agent_hold_end(). */
+bool agent_hold_begin(void) __attribute__((warn_unused_result));
+void agent_hold_end(void);
+/*
+ * Has the tool been told what is mapped since the last thread was held?  If not, what it says is an answer to an older
+ * report: for an object that may be gone, or have threads in it; or the GO of a thread that waits no more, or never
+ * did.
+ */
+bool agent_hold_is_told(void) __attribute__((warn_unused_result));
+/* The lock of agent_text_take(), if it is free. */
+bool agent_text_try(void) __attribute__((warn_unused_result));
+/* For the control thread: keep the set of objects as it is.  False: a dlclose has not ended for 20 s. */
+bool agent_text_take(void) __attribute__((warn_unused_result));
+void agent_text_release(void);
+/* For the program's thread in dlclose: an object is about to be unmapped, or is gone. */
+void agent_text_unmapping(bool begins);
+
 /* start.c: what a process needs once before it can have a session. */
 int agent_process_init(void) __attribute__((warn_unused_result));
 uint64_t agent_random_id(void);
 
-/* attach.c: the thread that brought us in is on its own stack again, or late: let go of what it lent us. */
-void agent_attach_settle(void);
 /* release.c: what an earlier session has left goes, when the tool says so; 0 when there is nothing. */
 int agent_leftovers_release(void) __attribute__((warn_unused_result));
 bool agent_has_leftovers(void);
@@ -277,13 +302,6 @@ void agent_faults_give_back(void);
 void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap_msg_switch_done *done);
 /* Give the text its own bytes back. */
 void agent_sites_restore(struct calltap_msg_detached *done);
-/* The same lock as agent_text_take(), if it is free. */
-bool agent_text_try(void) __attribute__((warn_unused_result));
-/* For the control thread: keep the set of objects as it is.  False: a dlclose has not ended for 20 s. */
-bool agent_text_take(void) __attribute__((warn_unused_result));
-void agent_text_release(void);
-/* For the program's thread in dlclose: an object is about to be unmapped, or is gone. */
-void agent_text_unmapping(bool begins);
 
 /* memory.c */
 /*
@@ -368,7 +386,12 @@ void agent_tid_find(void);
 /* names.c: the calling thread's kernel name goes where its sub-buffers take it from. */
 void agent_name_refresh(void);
 
-/* channel.c: one message; 0 or -errno.  fds: up to `max` descriptors that came along, -1 for none. */
+/*
+ * channel.c: wait for a message of the tool's, for so long if it is not 0.  0; -EPIPE when
+ * nobody is left to serve, -ETIMEDOUT, or another reason to end.
+ */
+int agent_wait_message(uint64_t wait_ms) __attribute__((warn_unused_result));
+/* One message; 0 or -errno.  fds: up to `max` descriptors that came along, -1 for none. */
 int agent_send(const void *message, uint32_t size) __attribute__((warn_unused_result));
 int agent_receive(void *message, uint32_t size, int *fds, unsigned max) __attribute__((warn_unused_result));
 int agent_connect(void) __attribute__((warn_unused_result));

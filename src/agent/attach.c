@@ -5,9 +5,8 @@
  *
  * It starts a control thread and returns; nobody waits for the tool.  No call
  * may be made here that the kernel restarts in a way of its own (a sleep, a
- * futex with a timeout): the thread may have been in one.  Contexts: control,
- * on the program's thread with signals blocked; agent_attach_settle() on the
- * control thread.
+ * futex with a timeout): the thread may have been in one.  Context: control,
+ * on the program's thread with signals blocked.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -18,8 +17,7 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define END_TRIES    1000 /* for an earlier session's thread, which is about to end */
-#define LEFT_STEP_NS 1000000
+#define END_TRIES 1000 /* for an earlier session's thread, which is about to end */
 
 static int refuse(struct calltap_attach *attach, int error, const char *why)
 {
@@ -112,21 +110,4 @@ int calltap_agent_attach(struct calltap_attach *attach)
 	if (ret)
 		__atomic_store_n(&agent.attaching, 0, __ATOMIC_RELEASE);
 	return ret;
-}
-
-void agent_attach_settle(void)
-{
-	struct calltap_attach *borrowed = agent.borrowed;
-	const struct sys_timespec step = {0, LEFT_STEP_NS};
-
-	agent.borrowed = NULL;
-	if (!borrowed)
-		return;
-	for (unsigned i = 0; i < AGENT_LEFT_MS; i++) {
-		if (__atomic_load_n(&borrowed->left, __ATOMIC_ACQUIRE)) { /* pairs with the thread's last store there */
-			sys_munmap((void *)borrowed->memory, borrowed->memory_size);
-			return;
-		}
-		SYS(nanosleep, &step, NULL, 0, 0, 0, 0);
-	}
 }

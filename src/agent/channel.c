@@ -3,6 +3,7 @@
  * Called by the control thread only.  Context: control.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,7 +12,9 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define FDS_MAX 4
+#define FDS_MAX	    4
+#define LOOK_MIN_NS 5000000
+#define LOOK_MAX_NS 999999999
 
 int agent_send(const void *message, uint32_t size)
 {
@@ -137,4 +140,28 @@ int agent_connect(void)
 	}
 	agent.socket = (int)fd;
 	return 0;
+}
+
+/*
+ * Wait for a message; -EPIPE when nobody is left to serve.  That is looked at
+ * after 5 ms, then ever more rarely: a process that lived for a moment is not
+ * kept for much longer, and one that stays is looked at each second.
+ */
+int agent_wait_message(uint64_t wait_ms)
+{
+	struct pollfd poll = {.fd = agent.socket, .events = POLLIN};
+	uint64_t until = wait_ms ? sys_monotonic_ns() + wait_ms * 1000000 : ~(uint64_t)0;
+	int64_t step = LOOK_MIN_NS;
+	/* The call itself counts it down to nothing. */
+	struct sys_timespec left = {0, step};
+
+	while (SYS(ppoll, &poll, 1, &left, NULL, 0, 0) == 0 && !__atomic_load_n(&agent.leave, __ATOMIC_SEQ_CST)) {
+		if (agent_threads_last(&agent.exit_status))
+			return -EPIPE;
+		if (wait_ms && sys_monotonic_ns() >= until)
+			return -ETIMEDOUT;
+		step = step < LOOK_MAX_NS / 2 ? step * 2 : LOOK_MAX_NS;
+		left = (struct sys_timespec){0, step};
+	}
+	return agent.leave ? -ECANCELED : 0;
 }

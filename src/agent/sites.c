@@ -10,8 +10,6 @@
 #include <agent/agent.h>
 #include <base/sys.h>
 
-#define WAIT_STEP_NS 100000000u
-
 #define MOVES 256u /* at a time */
 
 /* Sites that are to be led from another plan's stub to this one's. */
@@ -143,55 +141,4 @@ void agent_sites_restore(struct calltap_msg_detached *done)
 		forget_sites();
 	if (taken)
 		agent_text_release();
-}
-
-/*
- * Who may change the text, or the set of objects: the control thread while it
- * switches sites, or a thread in dlclose from before it unmaps an object until
- * after.  Without this, bytes could be read of one object and written to the
- * one that has come to its place.
- */
-bool agent_text_take(void)
-{
-	uint64_t until = sys_monotonic_ns() + AGENT_READY_MS * 1000000ull;
-
-	for (;;) {
-		uint32_t now = AGENT_TEXT_FREE;
-
-		if (__atomic_compare_exchange_n(&agent.text, &now, AGENT_TEXT_OURS, false, __ATOMIC_ACQ_REL,
-						__ATOMIC_ACQUIRE))
-			return true;
-		if (sys_monotonic_ns() >= until)
-			return false;
-		sys_futex_wait(&agent.text, now, WAIT_STEP_NS);
-	}
-}
-
-bool agent_text_try(void)
-{
-	uint32_t now = AGENT_TEXT_FREE;
-
-	return __atomic_compare_exchange_n(&agent.text, &now, AGENT_TEXT_OURS, false, __ATOMIC_ACQ_REL,
-					   __ATOMIC_ACQUIRE);
-}
-
-void agent_text_release(void)
-{
-	__atomic_store_n(&agent.text, AGENT_TEXT_FREE, __ATOMIC_RELEASE);
-	sys_futex_wake(&agent.text);
-}
-
-void agent_text_unmapping(bool begins)
-{
-	uint32_t from = begins ? AGENT_TEXT_FREE : AGENT_TEXT_LOADER, want = from;
-
-	while (!__atomic_compare_exchange_n(&agent.text, &want, begins ? AGENT_TEXT_LOADER : AGENT_TEXT_FREE, false,
-					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		if (want != AGENT_TEXT_OURS || !begins)
-			return; /* a second announcement, or one that was not needed */
-		sys_futex_wait(&agent.text, want, WAIT_STEP_NS);
-		want = from;
-	}
-	if (!begins)
-		sys_futex_wake(&agent.text);
 }

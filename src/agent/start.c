@@ -14,8 +14,6 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-struct agent agent;
-
 static const char *environment_value(char *const *environment, const char *name)
 {
 	size_t length = base_strlen(name);
@@ -148,7 +146,8 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	base_copy_text(agent.session, sizeof(agent.session), session);
 	agent.image_id = agent_random_id();
 	if (has_other_pages(environment)) {
-		agent_control_decline(-ENOTSUP, "has memory pages of another size than 4096 bytes and is not traced");
+		agent_conversation_decline(-ENOTSUP,
+					   "has memory pages of another size than 4096 bytes and is not traced");
 		return;
 	}
 	if (agent_process_init())
@@ -157,11 +156,11 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	agent_tid_find();
 	/* Before that its setuid() waits for every thread of /proc/self/task, and ours would not answer. */
 	if (agent.musl && !agent_next("membarrier")) {
-		agent_control_decline(-ENOTSUP, "runs with a musl libc older than 1.1.22 and is not traced");
+		agent_conversation_decline(-ENOTSUP, "runs with a musl libc older than 1.1.22 and is not traced");
 		return;
 	}
 	if (arch_in_valgrind()) {
-		agent_control_decline(-ENOTSUP, "runs under valgrind and is not traced");
+		agent_conversation_decline(-ENOTSUP, "runs under valgrind and is not traced");
 		return;
 	}
 	patch_sync_prepare();

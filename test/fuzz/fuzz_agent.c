@@ -58,12 +58,6 @@ struct jit_descriptor {
 extern struct jit_descriptor __jit_debug_descriptor;
 
 struct r_debug _r_debug;
-struct agent agent;
-
-/* attach.c: nobody has lent anything here. */
-void agent_attach_settle(void)
-{
-}
 
 static void record(void)
 {

@@ -14,7 +14,6 @@ struct calltap_handlers handlers;
 struct calltap_handled rows[HANDLED_MAX];
 uint64_t seen_inside[REGISTERS] __attribute__((visibility("hidden")));
 uint64_t seen_after[REGISTERS] __attribute__((visibility("hidden")));
-struct agent agent;
 
 static uint64_t bodies[HANDLED_MAX];
 static struct probe_handled_table table = {
