@@ -59,6 +59,11 @@ struct agent_pointer {
 	bool led;	   /* it leads to us, as far as we know */
 };
 
+/* A function of libc's that the agent stands in front of: where the program's calls come, and where they go on to. */
+struct agent_front {
+	uint64_t ours, next;
+};
+
 struct agent_mapped {
 	void *at;
 	uint64_t size;
@@ -157,7 +162,8 @@ struct agent {
 	struct calltap_attach
 		*borrowed;	     /* memory of the thread that brought us in, to be unmapped when that has left it */
 	struct agent_store pointers; /* struct agent_pointer */
-	void *tables;		     /* the trace's tables, for readers of our memory */
+	struct agent_front fronts[CALLTAP_POINTERS_TO];
+	void *tables; /* the trace's tables, for readers of our memory */
 	uint64_t tables_size;
 	struct agent_store triggers;			   /* struct agent_mapped */
 	struct probe_handled_table handled[AGENT_HANDLED]; /* the last one is in use */
@@ -191,6 +197,10 @@ struct agent {
 	int (*next_sigaltstack)(const stack_t *stack, stack_t *old);
 };
 extern struct agent agent __attribute__((visibility("hidden")));
+
+/* The agent's function stands in front of the one behind: words and symbols of the program's can be led to it. */
+#define AGENT_FRONT(to, function, behind)                                                                              \
+	(agent.fronts[to] = (struct agent_front){(uint64_t)(function), (uint64_t)(behind)})
 
 /* control.c: start the control thread and wait for it, bounded; the program's thread, signals blocked. */
 void agent_control_start(void);

@@ -64,4 +64,5 @@ int backtrace(void **frames, int size)
 void agent_backtrace_init(void)
 {
 	agent.next_backtrace = (int (*)(void **, int))agent_next("backtrace");
+	AGENT_FRONT(CALLTAP_POINTER_BACKTRACE, backtrace, agent.next_backtrace);
 }

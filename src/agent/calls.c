@@ -163,4 +163,8 @@ void agent_calls_init(void)
 	agent.next_syscall = (long (*)(long, long, long, long, long, long, long))agent_next("syscall");
 	agent.next_unshare = (int (*)(int))agent_next("unshare");
 	agent.next_setns = (int (*)(int, int))agent_next("setns");
+	AGENT_FRONT(CALLTAP_POINTER_PRCTL, prctl, agent.next_prctl);
+	AGENT_FRONT(CALLTAP_POINTER_SYSCALL, agent_syscall, agent.next_syscall);
+	AGENT_FRONT(CALLTAP_POINTER_UNSHARE, unshare, agent.next_unshare);
+	AGENT_FRONT(CALLTAP_POINTER_SETNS, setns, agent.next_setns);
 }

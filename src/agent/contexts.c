@@ -66,4 +66,11 @@ void agent_contexts_init(void)
 	agent.next_sigaltstack = (int (*)(const stack_t *, stack_t *))agent_next("sigaltstack");
 	arch_next_makecontext = agent_next("makecontext");
 	arch_next_swapcontext = agent_next("swapcontext");
+	AGENT_FRONT(CALLTAP_POINTER_SIGALTSTACK, sigaltstack, agent.next_sigaltstack);
+	AGENT_FRONT(CALLTAP_POINTER_LONGJMP, longjmp, agent.next_longjmp);
+	AGENT_FRONT(CALLTAP_POINTER__LONGJMP, _longjmp, agent.next__longjmp);
+	AGENT_FRONT(CALLTAP_POINTER_SIGLONGJMP, siglongjmp, agent.next_siglongjmp);
+	AGENT_FRONT(CALLTAP_POINTER___LONGJMP_CHK, __longjmp_chk, agent.next_longjmp_chk);
+	AGENT_FRONT(CALLTAP_POINTER_MAKECONTEXT, makecontext, arch_next_makecontext);
+	AGENT_FRONT(CALLTAP_POINTER_SWAPCONTEXT, swapcontext, arch_next_swapcontext);
 }

@@ -39,4 +39,5 @@ int pthread_setname_np(uint64_t thread, const char *name)
 void agent_names_init(void)
 {
 	agent.next_setname = (int (*)(uint64_t, const char *))agent_next("pthread_setname_np");
+	AGENT_FRONT(CALLTAP_POINTER_PTHREAD_SETNAME_NP, pthread_setname_np, agent.next_setname);
 }

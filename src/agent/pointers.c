@@ -18,38 +18,6 @@
 
 #define POINTERS_MAX (1u << 20)
 
-struct function {
-	uint64_t ours, next;
-};
-
-#define FUNCTION(name, behind)                                                                                         \
-	{                                                                                                              \
-		(uint64_t)(name), (uint64_t)(behind)                                                                   \
-	}
-
-static struct function function_of(uint32_t to)
-{
-	const struct function functions[CALLTAP_POINTERS_TO] = {
-		[CALLTAP_POINTER_DL_FIND_OBJECT] = FUNCTION(_dl_find_object, agent.next_find_object),
-		[CALLTAP_POINTER_DL_ITERATE_PHDR] = FUNCTION(dl_iterate_phdr, agent.next_iterate),
-		[CALLTAP_POINTER_BACKTRACE] = FUNCTION(backtrace, agent.next_backtrace),
-		[CALLTAP_POINTER_PTHREAD_SETNAME_NP] = FUNCTION(pthread_setname_np, agent.next_setname),
-		[CALLTAP_POINTER_PRCTL] = FUNCTION(prctl, agent.next_prctl),
-		[CALLTAP_POINTER_SYSCALL] = FUNCTION(agent_syscall, agent.next_syscall),
-		[CALLTAP_POINTER_UNSHARE] = FUNCTION(unshare, agent.next_unshare),
-		[CALLTAP_POINTER_SETNS] = FUNCTION(setns, agent.next_setns),
-		[CALLTAP_POINTER_SIGALTSTACK] = FUNCTION(sigaltstack, agent.next_sigaltstack),
-		[CALLTAP_POINTER_LONGJMP] = FUNCTION(longjmp, agent.next_longjmp),
-		[CALLTAP_POINTER__LONGJMP] = FUNCTION(_longjmp, agent.next__longjmp),
-		[CALLTAP_POINTER_SIGLONGJMP] = FUNCTION(siglongjmp, agent.next_siglongjmp),
-		[CALLTAP_POINTER___LONGJMP_CHK] = FUNCTION(__longjmp_chk, agent.next_longjmp_chk),
-		[CALLTAP_POINTER_MAKECONTEXT] = FUNCTION(makecontext, arch_next_makecontext),
-		[CALLTAP_POINTER_SWAPCONTEXT] = FUNCTION(swapcontext, arch_next_swapcontext),
-	};
-
-	return functions[to];
-}
-
 /* Through the kernel: the page may be read-only, or gone. */
 static int write_back(uint64_t address, const void *bytes, size_t size)
 {
@@ -60,16 +28,16 @@ static int write_back(uint64_t address, const void *bytes, size_t size)
 
 static bool write_word(struct agent_pointer *pointer)
 {
-	struct function function = function_of(pointer->to);
+	const struct agent_front *function = &agent.fronts[pointer->to];
 	uint64_t now;
 
 	/* Where there is nothing behind, the function would lead nowhere. */
-	if (!function.next || !sys_copy_in(&now, pointer->address, sizeof(now)))
+	if (!function->next || !sys_copy_in(&now, pointer->address, sizeof(now)))
 		return false;
-	if (now == function.ours) /* from an earlier session, or the loader's own doing */
+	if (now == function->ours) /* from an earlier session, or the loader's own doing */
 		return true;
 	pointer->old[0] = now;
-	return !write_back(pointer->address, &function.ours, sizeof(function.ours));
+	return !write_back(pointer->address, &function->ours, sizeof(function->ours));
 }
 
 /*
@@ -78,14 +46,14 @@ static bool write_word(struct agent_pointer *pointer)
  */
 static bool write_symbol(struct agent_pointer *pointer, uint64_t base)
 {
-	struct function function = function_of(pointer->to);
+	const struct agent_front *function = &agent.fronts[pointer->to];
 	ElfW(Sym) symbol;
 
 	_Static_assert(sizeof(symbol) == sizeof(pointer->old), "ELF64");
-	if (!function.next || !sys_copy_in(&symbol, pointer->address, sizeof(symbol)) || symbol.st_shndx != SHN_UNDEF)
+	if (!function->next || !sys_copy_in(&symbol, pointer->address, sizeof(symbol)) || symbol.st_shndx != SHN_UNDEF)
 		return false;
 	memcpy(pointer->old, &symbol, sizeof(symbol));
-	symbol.st_value = function.ours - base;
+	symbol.st_value = function->ours - base;
 	symbol.st_other = STV_HIDDEN;
 	return !write_back(pointer->address, &symbol, sizeof(symbol));
 }
@@ -169,8 +137,8 @@ uint32_t agent_pointers_write(const struct agent_store *maps)
 
 static bool restore(const struct agent_pointer *pointer)
 {
-	struct function function = function_of(pointer->to);
-	uint64_t now[3], old = pointer->old[0] ? pointer->old[0] : function.next;
+	const struct agent_front *function = &agent.fronts[pointer->to];
+	uint64_t now[3], old = pointer->old[0] ? pointer->old[0] : function->next;
 
 	if (pointer->kind == CALLTAP_POINTER_SYMBOL) {
 		if (!sys_copy_in(now, pointer->address, sizeof(now)) ||
@@ -178,7 +146,7 @@ static bool restore(const struct agent_pointer *pointer)
 			return false;
 		return !write_back(pointer->address, pointer->old, sizeof(pointer->old));
 	}
-	if (!sys_copy_in(now, pointer->address, sizeof(now[0])) || now[0] != function.ours)
+	if (!sys_copy_in(now, pointer->address, sizeof(now[0])) || now[0] != function->ours)
 		return false;
 	return !write_back(pointer->address, &old, sizeof(old));
 }

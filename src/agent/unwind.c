@@ -173,4 +173,6 @@ void agent_unwind_init(void)
 	agent.next_find_object = (int (*)(void *, void *))agent_next("_dl_find_object");
 	agent.next_iterate =
 		(int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))agent_next("dl_iterate_phdr");
+	AGENT_FRONT(CALLTAP_POINTER_DL_FIND_OBJECT, _dl_find_object, agent.next_find_object);
+	AGENT_FRONT(CALLTAP_POINTER_DL_ITERATE_PHDR, dl_iterate_phdr, agent.next_iterate);
 }
