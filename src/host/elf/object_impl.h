@@ -1,7 +1,7 @@
 /*
  * The inside of struct object, shared by the files of this folder only.
  *
- * object_open fills it in this order: header, segments and code (object.c),
+ * object_open fills it in this order: header, segments and code (object_open.c),
  * symbols (symbols.c), function starts (starts.c), relocated tables and
  * pointers to functions that matter (relocs.c), sites (sites*.c), jumps to
  * dlsym and kin (tails.c), verdicts (sites.c).  Whatever is a pointer into the
