@@ -17,8 +17,8 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-GATES = ("layers", "sizes", "banned", "words", "names", "promises", "headers", "ports", "format", "purity", "exports",
-         "man", "tidy")
+GATES = ("layers", "circles", "sizes", "banned", "words", "names", "promises", "headers", "ports", "format", "purity",
+         "exports", "man", "tidy")
 QUICK_GATES = tuple(gate for gate in GATES if gate != "tidy")  # the analyser is the slow one
 SHOWN = 40  # lines of a failure's output
 CPUS = [cpu for cpu in ("aarch64", "riscv64") if cpu != platform.machine()]  # those of scripts/cross.py
