@@ -14,7 +14,7 @@
 #include <host/counted.h>
 #include <host/record/record.h>
 #include <host/remote/remote.h>
-#include <host/view/timetext.h>
+#include <host/text.h>
 
 #include "instance.h"
 #include "recording.h"

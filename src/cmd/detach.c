@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include <host/now.h>
-#include <host/view/timetext.h>
+#include <host/text.h>
 
 #include "cmd.h"
 #include "steering.h"

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <host/files.h>
+
 #include "cmd.h"
 #include "host/counted.h"
 #include "host/elf/advice.h"
@@ -228,7 +230,7 @@ static int open_program(struct object **object, const char *name, struct calltap
 
 	if (error)
 		return error;
-	fd = program_open(path);
+	fd = files_open(path);
 	if (fd < 0) {
 		error = calltap_diag_set(diag, fd, "%.300s cannot be opened: %s", path, strerror(-fd));
 	} else {

@@ -14,7 +14,7 @@
 #include <host/elf/filter.h>
 #include <host/files.h>
 #include <host/record/triggers.h>
-#include <host/view/timetext.h>
+#include <host/text.h>
 #include <tracers/tracer.h>
 
 #include "options.h"

@@ -14,7 +14,7 @@
 
 #include "host/counted.h"
 #include "host/view/json.h"
-#include "host/view/timetext.h"
+#include <host/text.h>
 #include "cmd.h"
 #include "steering.h"
 

@@ -1,7 +1,8 @@
 /*
- * What helps when no more files can be opened.
+ * Files that others have named, and what helps when no more can be opened.
  *
- * Callers: all code that tells why something failed.  Context: host.
+ * Callers: all code that opens files, and that tells why something failed.
+ * Context: host.
  */
 #ifndef HOST_FILES_H
 #define HOST_FILES_H
@@ -20,5 +21,12 @@ static inline const char *files_remedy(int error)
 		return "";
 	}
 }
+
+/*
+ * Open a file to read it as an object.  Only a regular file will do: one that
+ * a target names could be a pipe that nobody writes to.  The descriptor, or
+ * -errno (-EINVAL: not a regular file).
+ */
+int files_open(const char *path) __attribute__((warn_unused_result));
 
 #endif

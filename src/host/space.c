@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <host/elf/program.h>
+#include <host/files.h>
 
 #include "space.h"
 
@@ -208,7 +208,7 @@ const struct map *space_find(const struct space *space, uint64_t address)
 
 static int open_same(const char *path, const struct map *map)
 {
-	int fd = program_open(path);
+	int fd = files_open(path);
 	struct stat st;
 
 	if (fd < 0 || (!fstat(fd, &st) && st.st_ino == map->inode && major(st.st_dev) == map->major &&
@@ -242,7 +242,7 @@ static int open_nameless(pid_t alive, const struct map *map)
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)alive, (unsigned long long)map->lo,
 		 (unsigned long long)map->hi);
-	fd = program_open(path);
+	fd = files_open(path);
 	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == map->inode)
 		return fd;
 	if (fd >= 0)

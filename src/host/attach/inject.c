@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <calltap/abi/control.h>
+#include <host/files.h>
 #include <host/elf/program.h>
 
 #include "borrow.h"
@@ -101,7 +102,7 @@ static void choose_file(struct borrow *borrow, const char *path)
 static int look_at_file(struct borrow *borrow, struct calltap_diag *diag)
 {
 	const char *path = borrow->file;
-	int fd = program_open(path);
+	int fd = files_open(path);
 
 	if (fd < 0)
 		return calltap_diag_set(diag, fd, "%s%.300s cannot be read: %s", borrow->library ? "" : "the agent ",
@@ -310,7 +311,7 @@ static int gone(const struct borrow *borrow, const struct calltap_attach *said, 
 
 static int copy_agent(const struct borrow *borrow, int memfd, const char *agent)
 {
-	int from = program_open(agent), to, ret = 0;
+	int from = files_open(agent), to, ret = 0;
 	struct stat st;
 	char path[64];
 	off_t at = 0;

@@ -2,7 +2,6 @@
  * Looking for programs along PATH (program.h).  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,18 +101,4 @@ int program_find(char **path, const char *name, bool libraries, struct calltap_d
 		return not_found(diag, error, name, searched);
 	*path = strdup(name);
 	return *path ? 0 : not_found(diag, -ENOMEM, name, searched);
-}
-
-int program_open(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error;
-	struct stat status;
-
-	if (fd < 0)
-		return -errno;
-	error = fstat(fd, &status) ? -errno : S_ISREG(status.st_mode) ? 0 : -EINVAL;
-	if (!error)
-		return fd;
-	close(fd);
-	return error;
 }

@@ -19,11 +19,4 @@
 int program_find(char **path, const char *name, bool libraries, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 
-/*
- * Open a file to read it as an object.  Only a regular file will do: one that
- * a target names could be a pipe that nobody writes to.  The descriptor, or
- * -errno (-EINVAL: not a regular file).
- */
-int program_open(const char *path) __attribute__((warn_unused_result));
-
 #endif

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/text.h>
+
 #include "../view/json.h"
 #include "../view/names.h"
 #include "export.h"
@@ -171,7 +173,7 @@ static void describe(struct chrome *chrome, const struct view_filter *filter)
 			continue;
 		process = trace_process(chrome->trace, thread->process);
 		if (process && process->pid == thread->tid)
-			put_name_event(chrome, "process_name", i, i, names_base(process->exe));
+			put_name_event(chrome, "process_name", i, i, text_base(process->exe));
 		put_name_event(chrome, "thread_name", i, i, thread->name);
 	}
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/text.h>
+
 #include "../view/names.h"
 #include "export.h"
 
@@ -63,6 +65,6 @@ void export_stack_name(char name[EXPORT_STACK_NAME], const struct trace_thread *
 {
 	char clean[sizeof(thread->name)];
 
-	names_clean(clean, sizeof(clean), thread ? thread->name : "");
+	text_clean(clean, sizeof(clean), thread ? thread->name : "");
 	snprintf(name, EXPORT_STACK_NAME, "%s, stack %llu", clean, (unsigned long long)stack + 1);
 }

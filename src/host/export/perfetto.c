@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <host/text.h>
+
 #include "../view/names.h"
 #include "export.h"
 #include "protobuf.h"
@@ -128,7 +130,7 @@ static void put_process(struct perfetto *perfetto, uint32_t index)
 	struct protobuf track, about;
 	char name[300];
 
-	names_clean(name, sizeof(name), names_base(process->exe));
+	text_clean(name, sizeof(name), text_base(process->exe));
 	protobuf_begin(&about, process_bytes, sizeof(process_bytes));
 	protobuf_u64(&about, PROCESS_PID, process->pid);
 	protobuf_text(&about, PROCESS_NAME, name);
@@ -146,7 +148,7 @@ static void put_thread(struct perfetto *perfetto, uint32_t index)
 	struct protobuf track, about;
 	char name[sizeof(thread->name)];
 
-	names_clean(name, sizeof(name), thread->name);
+	text_clean(name, sizeof(name), thread->name);
 	protobuf_begin(&about, thread_bytes, sizeof(thread_bytes));
 	protobuf_u64(&about, THREAD_PID, process ? process->pid : 0);
 	protobuf_u64(&about, THREAD_TID, thread->tid);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <host/files.h>
 #include <host/elf/program.h>
 
 #include "emulator.h"
@@ -92,7 +93,7 @@ static int choose_sysroot(struct emulator *emulator, const struct machine *machi
 static bool has_plugins(const char *path)
 {
 	static const char name[] = "qemu_plugin_vcpu_init_hook";
-	int fd = program_open(path);
+	int fd = files_open(path);
 	struct stat st;
 	void *file = MAP_FAILED;
 	bool found;

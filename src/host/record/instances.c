@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include <host/counted.h>
-#include <host/view/timetext.h>
+#include <host/text.h>
 
 #include "handlers.h"
 #include "instances.h"

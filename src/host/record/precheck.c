@@ -17,6 +17,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <host/files.h>
 #include <host/elf/advice.h>
 #include <host/elf/program.h>
 
@@ -54,7 +55,7 @@ static int consider_library(struct session *session, struct found *found, char *
 {
 	const char *listed = listed_path(line);
 	char *library = listed ? emulator_host_path(&session->emulator, listed) : NULL;
-	int fd = library ? program_open(library) : -1, ret = 0;
+	int fd = library ? files_open(library) : -1, ret = 0;
 
 	if (fd >= 0) {
 		ret = found_consider(found, session, fd, library, true);
@@ -242,7 +243,7 @@ int precheck_command(struct session *session, struct calltap_diag *diag)
 		session->result->unrunnable = true;
 		return ret;
 	}
-	fd = program_open(path);
+	fd = files_open(path);
 	if (fd < 0) {
 		ret = calltap_diag_set(diag, -ENODATA,
 				       "%s cannot be read, so its functions are not known: %s; check its mode (chmod)",

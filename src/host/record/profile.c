@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include <calltap/abi/profile.h>
-#include <host/view/names.h>
+#include <host/text.h>
 
 #include "clock.h"
 #include "profile_tables.h"
@@ -92,7 +92,7 @@ static char *clean_copy(const char *text)
 	char *copy = malloc(size);
 
 	if (copy)
-		names_clean(copy, size, text);
+		text_clean(copy, size, text);
 	return copy;
 }
 
@@ -104,7 +104,7 @@ static int look_up(struct function_name *name, const struct session *session, ui
 	if (!image)
 		return 0;
 	name->name = clean_copy(object_site_name(image->object, image->sources[site]));
-	name->object = clean_copy(names_base(image->path));
+	name->object = clean_copy(text_base(image->path));
 	return name->name && name->object ? 0 : -ENOMEM;
 }
 
@@ -165,7 +165,7 @@ static int name_caller(struct caller *caller, const struct process *process, uin
 	symbol = object_symbol_around(map->image->object, address - 1 - map->base);
 	snprintf(place, sizeof(place), "0x%llx", (unsigned long long)(address - map->base));
 	caller->name = clean_copy(symbol ? object_symbol_name(map->image->object, symbol) : place);
-	caller->object = clean_copy(names_base(map->image->path));
+	caller->object = clean_copy(text_base(map->image->path));
 	for (uint32_t i = 0; symbol && i < map->image->site_count; i++)
 		if (map->image->sources[i]->function == symbol->address)
 			caller->function = map->image->first_id + i;

@@ -13,26 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <host/profile_rows.h>
+
 struct process;
 struct record_live;
 struct session;
-
-#define PROFILE_NONE UINT32_MAX
-
-/* A function, or a caller of the watched one; times in ns. */
-struct profile_row {
-	uint32_t function;  /* its id; of callers: PROFILE_NONE when it is not traced */
-	const char *name;   /* demangled, safe to print; never NULL */
-	const char *object; /* last part of its file's path */
-	uint32_t running;   /* threads that are in it now */
-	uint64_t calls;	    /* that have ended, since the start or the last reset */
-	uint64_t total_ns;  /* outermost calls */
-	uint64_t self_ns;
-	uint64_t avg_ns, max_ns;
-	bool measured; /* by profile_measure(): these hold, off by an eighth at most: */
-	uint64_t p50_ns, p99_ns;
-	double calls_rate, self_rate; /* since the reading before: calls a second, and seconds of self time a second */
-};
 
 struct profile;
 
@@ -60,13 +45,6 @@ void profile_watch(struct profile *profile, uint32_t function);
 /* Those that were seen since then; avg_ns holds, max_ns and percentiles do not. */
 struct profile_row *profile_callers(struct profile *profile, size_t *count);
 
-struct profile_totals {
-	uint32_t processes, threads; /* that are alive and have made traced calls */
-	uint32_t functions;	     /* that are traced */
-	uint64_t beyond;	     /* calls of functions that came when the tables were full */
-	uint64_t vanished;	     /* calls that ended in a way that does not tell whose they were */
-	double seconds;		     /* between the last two readings */
-};
 struct profile_totals profile_totals(const struct profile *profile);
 
 /*

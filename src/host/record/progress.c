@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include <host/counted.h>
-#include <host/view/timetext.h>
+#include <host/text.h>
 
 #include "session.h"
 

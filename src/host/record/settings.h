@@ -16,19 +16,14 @@
 
 #include <calltap/diag.h>
 
+#include <host/setting.h>
+
 #include "record.h"
 
 struct settings {
 	struct record_options
 		options; /* tracer, mode, buffer_bytes, depth_max, threshold_ns and filters are looked at */
 	bool tracing;
-};
-
-/* One change of a session that runs. */
-struct setting_change {
-	const char *key;
-	const char *value; /* "" removes all filters of a kind, or a limit */
-	bool append;	   /* key+=value: one more filter */
 };
 
 /*
@@ -52,13 +47,5 @@ bool settings_fit_tracer(const struct record_options *options);
 
 /* Every setting, one key=value in a line (key+=value for a further filter), as they can be set. */
 void settings_print(const struct settings *settings, FILE *stream);
-
-/* "key=value" or "key+=value", cut in place; -EINVAL: neither. */
-int setting_parse(struct setting_change *change, char *text) __attribute__((warn_unused_result));
-
-/* Numbers as options take them; false = not valid. */
-bool setting_parse_size(const char *text, uint64_t *bytes);  /* 8K to 1G */
-bool setting_parse_time(const char *text, uint64_t *ns);     /* microseconds without a unit; up to an hour */
-bool setting_parse_count(const char *text, uint32_t *count); /* from 1 */
 
 #endif

@@ -13,7 +13,7 @@
 
 #include <host/counted.h>
 #include <host/remote/remote.h>
-#include <host/view/timetext.h>
+#include <host/text.h>
 
 #include "handlers.h"
 #include "instances.h"

@@ -25,7 +25,7 @@
 #include <sys/types.h>
 
 #include <calltap/diag.h>
-#include <host/record/settings.h>
+#include <host/setting.h>
 
 /* What `calltap status` tells of a session. */
 struct remote_status {

@@ -5,7 +5,7 @@
 #include "graph.h"
 #include "json.h"
 #include "term.h"
-#include "timetext.h"
+#include <host/text.h>
 
 #define INDENT_MAX 256 /* columns */
 

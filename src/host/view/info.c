@@ -16,7 +16,7 @@
 #include "json.h"
 #include "names.h"
 #include "term.h"
-#include "timetext.h"
+#include <host/text.h>
 
 #define SLOW_READ_NS 100
 
@@ -91,7 +91,7 @@ static void put_line(struct out *out, const char *label, const char *value)
 {
 	char clean[4096];
 
-	names_clean(clean, sizeof(clean), value);
+	text_clean(clean, sizeof(clean), value);
 	out_column(out, label, 18, false);
 	out_text(out, clean);
 	out_char(out, '\n');
@@ -315,7 +315,7 @@ static void print_threads(const struct trace *trace, struct out *out, bool color
 			out_column(out, trace_history_ns(trace, i) ? timetext(trace_history_ns(trace, i), text) : "all",
 				   13, true);
 		out_text(out, "  ");
-		names_clean(name, sizeof(name), thread->name);
+		text_clean(name, sizeof(name), thread->name);
 		out_text(out, name);
 		out_char(out, '\n');
 	}

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "json.h"
-#include "utf8.h"
+#include <host/utf8.h>
 
 #define JSON_DEPTH_MAX 63 /* bits of has_item */
 

@@ -8,7 +8,8 @@
 
 #include "json.h"
 #include "names.h"
-#include "utf8.h"
+#include <host/utf8.h>
+#include <host/text.h>
 
 #define LABEL_MAX 48 /* "function#4294967295", "comm-tid" */
 
@@ -82,35 +83,6 @@ void names_destroy(struct names *names)
 	free(names);
 }
 
-const char *names_base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
-void names_clean(char *buffer, size_t size, const char *text)
-{
-	size_t used = 0;
-
-	while (*text) {
-		size_t run = utf8_length(text);
-		unsigned char c = (unsigned char)*text;
-		/* C0, DEL and the C1 range U+0080..U+009F, which is two bytes from 0xc2. */
-		bool control = c < 0x20 || c == 0x7f || (c == 0xc2 && run == 2 && (unsigned char)text[1] < 0xa0);
-
-		if (used + (run ? run : 1) >= size)
-			break;
-		if (!run || control)
-			buffer[used++] = '?';
-		else
-			memcpy(buffer + used, text, run);
-		used += !run || control ? 0 : run;
-		text += run ? run : 1;
-	}
-	buffer[used] = '\0';
-}
-
 static struct names_text keep(struct names_text *slot, char *text)
 {
 	if (text)
@@ -131,7 +103,7 @@ static char *clean_dup(const char *text)
 	char *copy = malloc(size);
 
 	if (copy)
-		names_clean(copy, size, text);
+		text_clean(copy, size, text);
 	return copy;
 }
 
@@ -178,7 +150,7 @@ struct names_text names_thread(struct names *names, uint32_t thread)
 		return label_unknown(names, "thread", thread);
 	if (slot->text)
 		return *slot;
-	names_clean(clean, sizeof(clean), known->name[0] ? known->name : "?");
+	text_clean(clean, sizeof(clean), known->name[0] ? known->name : "?");
 	snprintf(label, sizeof(label), "%s-%u", clean, known->tid);
 	return keep(slot, strdup(label));
 }

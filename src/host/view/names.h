@@ -28,9 +28,4 @@ struct names_text names_thread(struct names *names, uint32_t thread);
 /* Columns that the longest thread label takes, at most limit. */
 unsigned names_thread_width(struct names *names, unsigned limit);
 
-/* Last part of a path. */
-const char *names_base(const char *path);
-/* Copy text to buffer (size > 0), cut to fit, with control and broken bytes replaced. */
-void names_clean(char *buffer, size_t size, const char *text);
-
 #endif

@@ -12,7 +12,7 @@
 #include "host/counted.h"
 #include "replay.h"
 #include "term.h"
-#include "timetext.h"
+#include <host/text.h>
 
 #define THREAD_WIDTH_MAX 24
 #define PROC_WIDTH	 20
@@ -177,7 +177,7 @@ static void print_process(struct replay_printer *printer, uint32_t thread)
 	char label[64], name[48] = "?";
 
 	if (process)
-		names_clean(name, sizeof(name), names_base(process->exe));
+		text_clean(name, sizeof(name), text_base(process->exe));
 	snprintf(label, sizeof(label), "%s-%u", name, process ? process->pid : 0);
 	out_label(printer->out, label, '-', PROC_WIDTH, true);
 	out_text(printer->out, " | ");
@@ -263,7 +263,7 @@ static void print_source(struct replay_printer *printer, uint32_t function)
 
 	if (!known || !known->file)
 		return;
-	names_clean(file, sizeof(file), known->file);
+	text_clean(file, sizeof(file), known->file);
 	snprintf(text, sizeof(text), "%s:%u", file, known->line);
 	print_comment(printer, text);
 }
@@ -352,7 +352,7 @@ static void print_call(struct replay_printer *printer, const struct walk *walk, 
 
 		trace_describe_address(printer->trace, thread ? thread->process : TRACE_NONE, item->value, item->ticks,
 				       raw, sizeof(raw));
-		names_clean(clean, sizeof(clean), raw);
+		text_clean(clean, sizeof(clean), raw);
 		out_text(out, clean);
 	}
 	if (printer->options->source)

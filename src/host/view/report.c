@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/text.h>
+
 #include "active.h"
 #include "report.h"
 
@@ -269,5 +271,5 @@ const char *report_row_name(const struct report *report, const struct report_row
 	if (report->by == REPORT_BY_FUNCTION)
 		return names_function(report->names, row->key).text;
 	object = trace_object(report->trace, row->key);
-	return object ? names_base(object->path) : "(unknown)";
+	return object ? text_base(object->path) : "(unknown)";
 }

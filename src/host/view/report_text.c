@@ -9,7 +9,7 @@
 #include "report.h"
 #include "shorten.h"
 #include "term.h"
-#include "timetext.h"
+#include <host/text.h>
 
 #define COLUMN_WIDTH  11
 #define PERCENT_WIDTH 8
@@ -150,7 +150,7 @@ static void print_row(const struct report *report, const struct report_options *
 		out_u64_width(out, row->unfinished, COLUMN_WIDTH + 1);
 	out_text(out, "  ");
 	if (report->by == REPORT_BY_OBJECT) {
-		names_clean(object, sizeof(object), report_row_name(report, row));
+		text_clean(object, sizeof(object), report_row_name(report, row));
 		out_text(out, object);
 	} else if (shape->name_width) {
 		out_text(out, shorten(report_row_name(report, row), shape->name_width, text));
@@ -160,7 +160,7 @@ static void print_row(const struct report *report, const struct report_options *
 	if (source) {
 		char clean[512];
 
-		names_clean(clean, sizeof(clean), source->file);
+		text_clean(clean, sizeof(clean), source->file);
 		out_format(out, "  %s:%u", clean, source->line);
 	}
 	out_char(out, '\n');

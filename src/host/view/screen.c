@@ -11,7 +11,7 @@
 
 #include "out.h"
 #include "screen.h"
-#include "utf8.h"
+#include <host/utf8.h>
 
 #define ROWS_MAX    1000u
 #define COLUMNS_MAX 2000u

@@ -2,14 +2,14 @@
  * The live table of functions: what is chosen, in which order, and how it is
  * drawn or printed.
  *
- * Caller: the command `top`, which reads the rows (record/profile.h) and does
+ * Caller: the command `top`, which reads the rows (host/profile_rows.h) and does
  * what keys ask for.  Context: host.  top.c keeps the state, top_screen.c
  * draws it on a terminal, top_text.c prints it as text or JSON.
  */
 #ifndef HOST_VIEW_TOP_H
 #define HOST_VIEW_TOP_H
 
-#include "../record/profile.h"
+#include <host/profile_rows.h>
 #include "out.h"
 #include "screen.h"
 

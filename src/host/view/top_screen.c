@@ -13,7 +13,7 @@
 #include "host/counted.h"
 #include "names.h"
 #include "shorten.h"
-#include "timetext.h"
+#include <host/text.h>
 #include "top.h"
 
 #define HEAD_ROWS    3u
@@ -121,7 +121,7 @@ static void draw_heading(const struct top *top, struct screen *screen, const str
 	const struct profile_totals *totals = &heading->totals;
 	char line[LINE_BYTES], name[LINE_BYTES / 2];
 
-	names_clean(name, sizeof(name), heading->what);
+	text_clean(name, sizeof(name), heading->what);
 	snprintf(line, sizeof(line), "calltap top: %s  %llu s  %u %s in %u %s, %u %s traced%s", name,
 		 (unsigned long long)(heading->elapsed_ns / 1000000000), totals->threads,
 		 counted(totals->threads, "thread", "threads"), totals->processes,

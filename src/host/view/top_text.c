@@ -4,7 +4,7 @@
 #include "host/counted.h"
 #include "json.h"
 #include "names.h"
-#include "timetext.h"
+#include <host/text.h>
 #include "top.h"
 
 #define COLUMN_WIDTH 11
@@ -20,7 +20,7 @@ void top_print(const struct top *top, const struct top_heading *heading, const s
 	char text[TIMETEXT_MAX], name[256];
 	size_t shown = shown_of(rows, limit);
 
-	names_clean(name, sizeof(name), heading->what);
+	text_clean(name, sizeof(name), heading->what);
 	out_format(out, "# %s: %.1f s, %u %s in %u %s, by %s%s\n", name, (double)heading->elapsed_ns / 1e9,
 		   heading->totals.threads, counted(heading->totals.threads, "thread", "threads"),
 		   heading->totals.processes, counted(heading->totals.processes, "process", "processes"),

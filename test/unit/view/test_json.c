@@ -6,7 +6,7 @@
 #include "support.h"
 
 #include "host/view/json.h"
-#include "host/view/utf8.h"
+#include <host/utf8.h>
 
 static void check_escape(const char *text, const char *expected)
 {

@@ -13,7 +13,7 @@
 #include "host/view/names.h"
 #include "host/view/parse.h"
 #include "host/view/replay.h"
-#include "host/view/timetext.h"
+#include <host/text.h>
 
 static void numbers_are_written_in_full(void **state)
 {
@@ -248,13 +248,13 @@ static void names_lose_what_moves_the_cursor(void **state)
 {
 	char clean[32];
 
-	names_clean(clean, sizeof(clean), "a\033[2Jb\nc\x7f\xc2\x9b\xff\xc3\xa4");
+	text_clean(clean, sizeof(clean), "a\033[2Jb\nc\x7f\xc2\x9b\xff\xc3\xa4");
 	assert_string_equal(clean, "a?[2Jb?c???\xc3\xa4");
-	names_clean(clean, 4, "ab\xc3\xa4");
+	text_clean(clean, 4, "ab\xc3\xa4");
 	assert_string_equal(clean, "ab");
-	assert_string_equal(names_base("/usr/lib/libx.so"), "libx.so");
-	assert_string_equal(names_base("plain"), "plain");
-	assert_string_equal(names_base("dir/"), "dir/");
+	assert_string_equal(text_base("/usr/lib/libx.so"), "libx.so");
+	assert_string_equal(text_base("plain"), "plain");
+	assert_string_equal(text_base("dir/"), "dir/");
 }
 
 int main(void)

@@ -1,9 +1,12 @@
 /*
- * Durations and sizes as text; see timetext.h.  Context: host.
+ * Texts for people (text.h).  Context: host.
  */
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "timetext.h"
+#include "text.h"
+#include "utf8.h"
 
 /* value in [1, 1000) or so, four significant digits. */
 static const char *four_digits(double value, const char *unit, char text[TIMETEXT_MAX])
@@ -55,4 +58,33 @@ char time_mark(uint64_t ns)
 			return marks[i].mark;
 	}
 	return ' ';
+}
+
+const char *text_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+void text_clean(char *buffer, size_t size, const char *text)
+{
+	size_t used = 0;
+
+	while (*text) {
+		size_t run = utf8_length(text);
+		unsigned char c = (unsigned char)*text;
+		/* C0, DEL and the C1 range U+0080..U+009F, which is two bytes from 0xc2. */
+		bool control = c < 0x20 || c == 0x7f || (c == 0xc2 && run == 2 && (unsigned char)text[1] < 0xa0);
+
+		if (used + (run ? run : 1) >= size)
+			break;
+		if (!run || control)
+			buffer[used++] = '?';
+		else
+			memcpy(buffer + used, text, run);
+		used += !run || control ? 0 : run;
+		text += run ? run : 1;
+	}
+	buffer[used] = '\0';
 }

@@ -1,8 +1,8 @@
 /*
  * Checking UTF-8 in text that came from a traced program.  Context: host.
  */
-#ifndef HOST_VIEW_UTF8_H
-#define HOST_VIEW_UTF8_H
+#ifndef HOST_UTF8_H
+#define HOST_UTF8_H
 
 #include <stddef.h>
 

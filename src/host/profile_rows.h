@@ -1,0 +1,38 @@
+/*
+ * Rows of the tracer `profile`: what it has counted so far, as record/profile.h
+ * reads it and view/top.h shows it.
+ *
+ * Callers: those two, and the command `top`.  Context: host.
+ */
+#ifndef HOST_PROFILE_ROWS_H
+#define HOST_PROFILE_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROFILE_NONE UINT32_MAX
+
+/* A function, or a caller of the watched one; times in ns. */
+struct profile_row {
+	uint32_t function;  /* its id; of callers: PROFILE_NONE when it is not traced */
+	const char *name;   /* demangled, safe to print; never NULL */
+	const char *object; /* last part of its file's path */
+	uint32_t running;   /* threads that are in it now */
+	uint64_t calls;	    /* that have ended, since the start or the last reset */
+	uint64_t total_ns;  /* outermost calls */
+	uint64_t self_ns;
+	uint64_t avg_ns, max_ns;
+	bool measured; /* by profile_measure(): these hold, off by an eighth at most: */
+	uint64_t p50_ns, p99_ns;
+	double calls_rate, self_rate; /* since the reading before: calls a second, and seconds of self time a second */
+};
+
+struct profile_totals {
+	uint32_t processes, threads; /* that are alive and have made traced calls */
+	uint32_t functions;	     /* that are traced */
+	uint64_t beyond;	     /* calls of functions that came when the tables were full */
+	uint64_t vanished;	     /* calls that ended in a way that does not tell whose they were */
+	double seconds;		     /* between the last two readings */
+};
+
+#endif
