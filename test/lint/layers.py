@@ -20,6 +20,17 @@ ROOMS = {
     "cmd": {"base", "host", "tracers", "include"},
     "lib": {"host", "include"},  # of the host what its build file says, no more: it lives in a program
 }
+# Parts of the host, and which of them each may include from, besides itself and what lies in src/host itself.
+HOST_PARTS = {
+    "trace": set(),
+    "elf": set(),
+    "remote": set(),
+    "attach": {"elf"},
+    "core": {"trace"},
+    "view": {"trace"},
+    "export": {"trace", "view"},
+    "record": {"trace", "elf", "attach", "core", "remote"},
+}
 FREESTANDING = {"stdint.h", "stddef.h", "stdbool.h", "stdatomic.h", "limits.h", "stdarg.h", "stdalign.h"}
 # Numbers of the kernel's interface come from its own headers, not from libc's.
 KERNEL = re.compile(r"^(asm|linux)/")
@@ -68,12 +79,27 @@ def arch_error(path, target, name):
     return None
 
 
+def host_part(path):
+    """'' for a file of src/host itself."""
+    parts = path.split(os.sep)[2:-1]
+    return parts[0] if parts else ""
+
+
+def host_error(path, target):
+    part, wanted = host_part(path), host_part(target)
+    if not wanted or wanted == part or wanted in HOST_PARTS.get(part, set()):
+        return None
+    return f"host's part '{part}' may not include from '{wanted}'"
+
+
 def target_error(path, target, source_room, name):
     target_room = lint.room(target)
     if target.startswith(os.path.join("include", "calltap", "abi") + os.sep) or target == CALL:
         return None
     if target.startswith("include" + os.sep):
         target_room = "include"
+    if target_room == "host" and source_room == "host":
+        return host_error(path, target)
     if target_room == source_room or target_room in ROOMS[source_room]:
         return arch_error(path, target, name) if target_room == "arch" else None
     return f"room '{source_room}' may not include from '{target_room or target}'"
@@ -132,6 +158,9 @@ BAD = {
     "isa uses runtime": {**HEADER, "src/arch/x86/isa/a.c": "#include <poke.h>\n"},
     "native uses runtime": {**HEADER, "src/arch/x86/native/a.c": "#include <poke.h>\n"},
     "unknown part": {**HEADER, "src/arch/x86/misc/a.c": '#include "arch/x86/isa/isa.h"\n'},
+    "a view uses the recorder": {"src/host/record/r.h": "", "src/host/view/a.c": "#include <host/record/r.h>\n"},
+    "what all of the host uses uses a part": {"src/host/elf/e.h": "", "src/host/a.c": '#include "elf/e.h"\n'},
+    "an unknown part of the host": {"src/host/elf/e.h": "", "src/host/new/a.c": "#include <host/elf/e.h>\n"},
     "libc header in a probe": {**HEADER, "src/probe/a.c": "#include <stdio.h>\n"},
     "unknown room": {"src/misc/a.c": "\n"},
     "missing file": {"src/base/a.c": '#include "base/none.h"\n'},
@@ -142,6 +171,7 @@ GOOD = {"downward": {**HEADER, "src/probe/a.c": '#include <stdint.h>\n#include "
                      "src/arch/x86/runtime/a.c": '#include <poke.h>\n#include "arch/x86/isa/isa.h"\n'
                                                  '#include "arch/generic/runtime/all.h"\n',
                      "src/arch/generic/runtime/a.c": "#include <poke.h>\n",
+                     "src/host/view/a.c": '#include <host/x.h>\n#include "../trace/t.h"\n', "src/host/trace/t.h": "",
                      "src/probe/b.c": "#include <calltap/call.h>\n",
                      "src/lib/a.c": '#include <stdio.h>\n#include <calltap/calltap.h>\n#include <host/x.h>\n',
                      "src/arch/x86/native/a.c": '#include <time.h>\n#include "arch/x86/isa/isa.h"\n'}}
