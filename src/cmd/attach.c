@@ -1,6 +1,7 @@
 /*
  * calltap attach: record a process that runs already.  Context: host.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -177,7 +178,9 @@ static int take_option(struct recording *recording, int code)
 	}
 	if (code != OPT_DURATION)
 		return recording_take(recording, code, optarg);
-	if (setting_parse_time(optarg, &recording->settings.options.duration_ns) &&
+	/* A number alone would be microseconds, and mostly seconds are meant. */
+	if (*optarg && !isdigit((unsigned char)optarg[strlen(optarg) - 1]) &&
+	    setting_parse_time(optarg, &recording->settings.options.duration_ns) &&
 	    recording->settings.options.duration_ns)
 		return 0;
 	fprintf(stderr, "calltap: duration '%s' is not valid; give a time such as 10s or 500ms\n", optarg);
