@@ -58,14 +58,6 @@ static void time_text(char *text, size_t size)
 	strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-const char *record_mode_name(unsigned mode)
-{
-	static const char *const names[] = {
-		[CALLTAP_MODE_BLOCK] = "block", [CALLTAP_MODE_DROP] = "drop", [CALLTAP_MODE_OVERWRITE] = "overwrite"};
-
-	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : NULL;
-}
-
 static int describe_emulator(struct session *session)
 {
 	char *text = emulator_text(&session->emulator);

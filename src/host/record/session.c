@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +17,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <host/attach/attach.h>
@@ -30,13 +27,7 @@
 #include "session.h"
 #include "triggers.h"
 
-#define SUB_MAX	    (64u << 10)
-#define SUB_MIN	    4096u
-#define SUBS_WANTED 8u
-#define PROGRESS_MS 500
-#define STRAYS_MS   10		/* how often to look whether the last processes have called in */
-#define ARRIVE_NS   5000000000u /* for the agent that was put into a process to call in */
-#define EVENTS	    32
+#define ARRIVE_NS 5000000000u /* for the agent that was put into a process to call in */
 
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
 {
@@ -63,158 +54,6 @@ static int listen_on_random_name(struct session *session, struct calltap_diag *d
 	    listen(session->listener, SOMAXCONN))
 		return calltap_diag_set(diag, -errno, "cannot listen for the program: %s", strerror(errno));
 	return 0;
-}
-
-int session_watch(struct session *session, int fd, void *what)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
-
-	return epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
-void session_end(struct session *session)
-{
-	__atomic_add_fetch(&session->end_asked, 1, __ATOMIC_RELEASE);
-	eventfd_write(session->drained_fd, 1); /* wakes the server thread */
-}
-
-void session_diagnose(struct session *session, const char *format, ...)
-{
-	va_list arguments;
-
-	if (session->diagnosis[0])
-		return;
-	va_start(arguments, format);
-	vsnprintf(session->diagnosis, sizeof(session->diagnosis), format, arguments);
-	va_end(arguments);
-}
-
-/* Not merely stopped by our own ptrace, of which waitpid() would tell, too. */
-static bool has_ended(pid_t pid)
-{
-	siginfo_t info = {0};
-
-	return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid &&
-	       (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED);
-}
-
-static void close_ending_fd(struct session *session)
-{
-	if (session->ending_fd < 0)
-		return;
-	epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->ending_fd, NULL);
-	close(session->ending_fd);
-	session->ending_fd = -1;
-}
-
-static void reap_command(struct session *session)
-{
-	if (!session->command || !has_ended(session->command) ||
-	    waitpid(session->command, &session->result->wait_status, WNOHANG) != session->command)
-		return;
-	close_ending_fd(session);
-	session->command = 0;
-}
-
-/* The process that was attached to has ended: if its agent has called in, that is in the listener's queue. */
-static void stop_awaiting(struct session *session)
-{
-	close_ending_fd(session);
-	session->awaited_ns = 0;
-}
-
-static bool targets_left(const struct session *session)
-{
-	for (const struct process *process = session->processes; process; process = process->next)
-		if (!process->drained && !process->dormant)
-			return true;
-	return false;
-}
-
-void session_handle(struct session *session, void *what)
-{
-	eventfd_t count;
-
-	if (what == &session->listener)
-		targets_accept(session);
-	else if (what == &session->command)
-		reap_command(session);
-	else if (what == &session->awaited_ns)
-		stop_awaiting(session);
-	else if (what == &session->drained_fd)
-		eventfd_read(session->drained_fd, &count);
-	else if (!((struct process *)what)->ended && (((struct process *)what)->alone || process_serve(session, what)))
-		targets_end(session, what);
-}
-
-/* The agent that was put into a process calls in right away, if it can. */
-static bool may_arrive(struct session *session)
-{
-	if (session->process_count || clock_now_ns() > session->awaited_ns)
-		session->awaited_ns = 0;
-	return session->awaited_ns != 0;
-}
-
-static bool is_over(const struct session *session)
-{
-	uint32_t asked = __atomic_load_n(&session->end_asked, __ATOMIC_ACQUIRE);
-
-	if (session->options->duration_ns && session->traced_ns &&
-	    clock_now_ns() - session->traced_ns > session->options->duration_ns)
-		return true;
-	return session->options->pid ? asked || signals_any() : asked > 1 || signals_insist();
-}
-
-static int patience_ms(const struct session *session)
-{
-	uint64_t left = session->traced_ns + session->options->duration_ns - clock_now_ns();
-
-	if (session->strays_until_ns)
-		return STRAYS_MS;
-	if (!session->options->duration_ns || !session->traced_ns || left >= PROGRESS_MS * 1000000ull)
-		return PROGRESS_MS;
-	return (int)(left / 1000000) + 1;
-}
-
-/* Until the command and everything traced have ended, or the user insists (a second ^C). */
-static void serve(struct session *session)
-{
-	struct epoll_event events[EVENTS];
-	bool more = true, passed = false, told = !session->options->begun;
-
-	while (more && !is_over(session)) {
-		int n = epoll_wait(session->epoll, events, EVENTS, family_due_ms(session, patience_ms(session)));
-
-		if ((signals_ask_end() || __atomic_load_n(&session->end_asked, __ATOMIC_ACQUIRE)) && !passed &&
-		    session->command) {
-			passed = true;
-			kill(session->command, SIGTERM);
-		}
-		session_lock(session);
-		for (int i = 0; i < n; i++)
-			session_handle(session, events[i].data.ptr);
-		targets_end_silent(session);
-		more = session->command || may_arrive(session) || targets_left(session) || strays_may_come(session);
-		if (n <= 0) {
-			progress_show(session, false);
-			reap_command(session);
-		}
-		session_unlock(session);
-		family_look(session);
-		if (!told && session->traced_ns && more)
-			session->options->begun(session->options->begun_ctx);
-		told |= session->traced_ns != 0;
-	}
-}
-
-void session_shape_rings(struct session *session)
-{
-	uint64_t bytes = session->options->buffer_bytes, sub = SUB_MIN;
-
-	while (sub * 2 <= SUB_MAX && sub * 2 * SUBS_WANTED <= bytes)
-		sub *= 2;
-	session->sub_size = (uint32_t)sub;
-	session->sub_count = (uint32_t)(bytes / sub < 2 ? 2 : bytes / sub);
 }
 
 #define TRIGGER_FUNCTIONS (1u << 20) /* ids that may have a trigger; memory is taken for those that have one */
@@ -386,7 +225,7 @@ static int begin(struct session *session, struct calltap_diag *diag)
 	if (session->ending_fd >= 0 &&
 	    session_watch(session, session->ending_fd,
 			  session->options->pid ? (void *)&session->awaited_ns : (void *)&session->command))
-		close_ending_fd(session); /* serve() looks now and then */
+		session_forget_ending(session); /* session_serve() looks now and then */
 	return 0;
 }
 
@@ -427,7 +266,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 		return ret;
 	live_attach(session);
 	family_begin(session);
-	serve(session);
+	session_serve(session);
 	targets_let_go(session);
 	if (session->options->ending)
 		session->options->ending(session->options->ending_ctx);
@@ -506,7 +345,7 @@ static void tear_down(struct session *session)
 		close(session->board_fd);
 	if (session->listener >= 0)
 		close(session->listener);
-	close_ending_fd(session);
+	session_forget_ending(session);
 	if (session->epoll >= 0)
 		close(session->epoll);
 	if (session->drained_fd >= 0)

@@ -258,15 +258,21 @@ static inline void session_unlock(struct session *session)
 	pthread_mutex_unlock(&session_root(session)->lock);
 }
 
-/* session.c: how large the rings are, by the options. */
+/* session_base.c: how large the rings are, by the options. */
 void session_shape_rings(struct session *session);
 /* End the recording soon; for any thread, without the lock. */
 void session_end(struct session *session);
 /* Have the server thread see when there is something to read; what: what session_handle() knows it by. */
 int session_watch(struct session *session, int fd, void *what) __attribute__((warn_unused_result));
-void session_handle(struct session *session, void *what);
 /* Note the first thing that the user is to be told at the end. */
 void session_diagnose(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* loop.c: serve until the command and everything traced have ended, or the user insists (a second ^C). */
+void session_serve(struct session *session);
+/* Something is to be read at what session_watch() was told. */
+void session_handle(struct session *session, void *what);
+/* Do not watch the end of the command, or of the process, any more. */
+void session_forget_ending(struct session *session);
 
 /* targets.c: take in who connects; end a connection; end those who say nothing. */
 void targets_accept(struct session *session);

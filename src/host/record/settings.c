@@ -46,6 +46,14 @@ static int take_tracer(struct settings *settings, const char *value, struct call
 	return 0;
 }
 
+const char *record_mode_name(unsigned mode)
+{
+	static const char *const names[] = {
+		[CALLTAP_MODE_BLOCK] = "block", [CALLTAP_MODE_DROP] = "drop", [CALLTAP_MODE_OVERWRITE] = "overwrite"};
+
+	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : NULL;
+}
+
 static int take_mode(struct settings *settings, const char *value, struct calltap_diag *diag)
 {
 	for (unsigned i = 0; record_mode_name(i); i++)
