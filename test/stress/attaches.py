@@ -43,6 +43,7 @@ SETTINGS = ("tracing=off", "tracing=on", "tracer=function graph= no-graph= max-d
 STAYS = re.compile("(the agent stays in process|still has what an earlier session left).*(sleeps in the kernel|in a signal handler)")
 STAYS_MAX = 10  # one session in so many
 EARLY = re.compile("nothing was recorded|was not recorded")  # told to end before it had begun
+LATE_CHILD = re.compile("the recording ended before process [0-9]+ was set up")  # one that was forked at the end
 ENDS = ("duration", "duration", "kill", "kill", "detach", "terminate")
 CLEAN_ENDS = ("duration", "duration", "detach", "terminate")
 
@@ -157,7 +158,7 @@ class Round:
         elif status in (1, 2) and STAYS.search(said):
             self.victim.stays += 1
             return
-        elif self.end != "duration" and (status == -15 or EARLY.search(said)):
+        elif LATE_CHILD.search(said) or (self.end != "duration" and (status == -15 or EARLY.search(said))):
             expect(status in (0, 1, 2, -15), f"the tool ended with {status}: {said[-600:]!r}")
         else:
             expect(status == 0, f"the tool ended with {status}: {said[-600:]!r}")

@@ -121,8 +121,8 @@ int attach_stop_again(struct attach_stop **stop, pid_t pid, const pid_t *except,
 bool attach_pin(struct attach_stop *stop) __attribute__((warn_unused_result));
 void attach_unpin(struct attach_stop *stop);
 
-/* By the thread that stopped them: let all go and free `stop` (may be NULL); the ns from the first interrupt to the
- * last thread's release. */
+/* By the thread that stopped them, for others of the tool wait to stop theirs: let all go and free `stop` (may be
+ * NULL); the ns from the first interrupt to the last thread's release. */
 uint64_t attach_resume(struct attach_stop *stop);
 
 /* A stop, and the tries that were given up before it. */

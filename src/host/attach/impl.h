@@ -217,7 +217,8 @@ struct attach_stop {
 	struct spare to_scan, to_copy;	  /* for scan.c, stacks.c */
 	struct attach_context *contexts;  /* of the last scan */
 	size_t context_count, context_room;
-	int lease; /* atomic, enum lease: whether the tracer may let go while the tool is stopped */
+	bool is_the_one; /* its tool's other threads wait for it to end */
+	int lease;	 /* atomic, enum lease: whether the tracer may let go while the tool is stopped */
 	bool looks_deeper;
 	bool looked_elsewhere; /* those of memory that no thread leads to are among them */
 	struct hurry tool;     /* the thread that has asked for the stop */

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <linux/kcmp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,9 @@
 #define STACK_USED   16384u /* of most threads' stacks no more is live */
 #define READY_MAX    (16u << 20)
 #define TIDS	     (1u << 22) /* Linux: its largest thread id, and one */
+
+/* The tool has one at a time: two of its tracers would refuse each other. */
+static pthread_mutex_t one_stop = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_known(const struct attach_stop *stop, pid_t tid)
 {
@@ -500,6 +504,7 @@ static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, s
 	ret = await_done(stop);
 	stop->diag = NULL;
 	if (!ret) {
+		stop->is_the_one = true;
 		*out = stop;
 		return 0;
 	}
@@ -551,8 +556,8 @@ int attach_stop(struct attach_stop **out, pid_t pid, const pid_t *except, size_t
 }
 
 /* A busy system, or the tracer of a tool that was killed just now, is not so for long. */
-int attach_stop_again(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count, unsigned given_up,
-		      struct calltap_diag *diag)
+static int stop_patiently(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count,
+			  unsigned given_up, struct calltap_diag *diag)
 {
 	struct attach_times times = {0};
 	int ret = stop_briefly(out, pid, except, except_count, given_up, &times, diag);
@@ -561,6 +566,18 @@ int attach_stop_again(struct attach_stop **out, pid_t pid, const pid_t *except, 
 		rest(BUSY_NS);
 		ret = stop_once(out, pid, except, except_count, ENOUGH_TRIES, &times, diag);
 	}
+	return ret;
+}
+
+int attach_stop_again(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count, unsigned given_up,
+		      struct calltap_diag *diag)
+{
+	int ret;
+
+	pthread_mutex_lock(&one_stop);
+	ret = stop_patiently(out, pid, except, except_count, given_up, diag);
+	if (ret)
+		pthread_mutex_unlock(&one_stop);
 	return ret;
 }
 
@@ -586,6 +603,8 @@ void attach_resume_timed(struct attach_stop *stop, struct attach_times *times)
 	hurry_end(&stop->tool);
 	if (stop->began_ns)
 		elapsed = (stop->ended_ns ? stop->ended_ns : now_ns()) - stop->began_ns;
+	if (stop->is_the_one)
+		pthread_mutex_unlock(&one_stop);
 	*times = stop->given_up;
 	times->total_ns += elapsed;
 	if (elapsed > times->longest_ns)

@@ -340,6 +340,32 @@ static void threads_run_on_while_the_tool_is_stopped(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void *stop_too(void *pid)
+{
+	static int ret;
+	struct attach_stop *stop;
+
+	ret = attach_stop(&stop, *(const pid_t *)pid, NULL, 0, NULL);
+	attach_resume(stop);
+	return &ret;
+}
+
+/* The release, and a trigger's look at the stacks. */
+static void two_stops_of_a_tool_take_turns(void **state)
+{
+	struct child *child = *state;
+	struct attach_stop *stop;
+	pthread_t thread;
+	void *ret;
+
+	assert_int_equal(attach_stop(&stop, child->pid, NULL, 0, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, stop_too, &child->pid), 0);
+	usleep(1000000); /* another tool's would not be waited for so long */
+	attach_resume(stop);
+	assert_int_equal(pthread_join(thread, &ret), 0);
+	assert_int_equal(*(const int *)ret, 0);
+}
+
 static int share(void **state)
 {
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -356,6 +382,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_kills_the_tools_group_leaves_the_tracer_alone, start, end),
 		cmocka_unit_test_setup_teardown(threads_stay_stopped_for_an_agent_that_is_at_work, start, end),
 		cmocka_unit_test_setup_teardown(threads_run_on_while_the_tool_is_stopped, start, end),
+		cmocka_unit_test_setup_teardown(two_stops_of_a_tool_take_turns, start, end),
 		cmocka_unit_test_setup_teardown(a_killed_tools_hurry_ends_with_the_next_stop, start, end),
 	};
 
