@@ -90,6 +90,15 @@ static int refuse(struct probe_thread *thread, struct probe_stack *stack, uint64
 }
 
 /*
+ * Does a gate keep a call at slot out?  A frame that keeps it closed goes on as what it has jumped to: that is kept
+ * out, too, and the frame's own stub opens the gate.
+ */
+static bool is_shut(uint64_t gate, uint64_t slot, uint64_t ret)
+{
+	return slot < gate || (slot == gate && frames_is_tail(slot, ret));
+}
+
+/*
  * Frames may come to be timed while this one is on its way through here, with
  * planes that nobody has seen to.
  */
@@ -221,10 +230,9 @@ static int enter_by_gate(uint64_t slot, uint32_t word, const uint64_t *ret, bool
 
 	if (!stack)
 		return 1;
-	if (slot < *gate_of(thread))
+	if (is_shut(*gate_of(thread), slot, *ret))
 		return refuse(thread, stack, came);
-	/* Whose gate it was has gone, or goes on as a function whose exit may not come by here. */
-	frames_gates_open(thread, slot);
+	frames_gates_open(thread, slot); /* whose gate it was has gone */
 	return enter(thread, stack, slot, word, ret, came, leaves_fast);
 }
 
@@ -255,7 +263,7 @@ int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 
 	if (!stack)
 		return 1;
-	if (slot < (thread->tree ? thread->tree_gate : thread->root_gate))
+	if (is_shut(thread->tree ? thread->tree_gate : thread->root_gate, slot, *ret))
 		return refuse(thread, stack, came);
 	enter(thread, stack, slot, word, ret, came, false); /* which may find that the tree is over */
 	if (!thread->tree) {
@@ -270,23 +278,6 @@ int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 static uint64_t *hiding_gate(struct probe_thread *thread)
 {
 	return probe_context.tree_filter && !thread->tree ? &thread->root_gate : gate_of(thread);
-}
-
-int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
-{
-	struct probe_thread *thread = probe_self();
-	uint64_t came;
-	struct probe_stack *stack = arrive_wanted(thread, slot, word, ret, &came);
-
-	if (!stack)
-		return 1;
-	/* Reached by a tail call: the caller's exit stub must stay, so this one cannot be hidden. */
-	if (slot < *hiding_gate(thread) || probe_region_of(*ret))
-		return refuse(thread, stack, came);
-	frames_settle(thread, stack, slot, false);
-	push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, word, *ret));
-	*hiding_gate(thread) = slot;
-	return 0;
 }
 
 /* A frame at slot is being left: bring its stack in line, and tell the instances that have it. */
@@ -314,12 +305,32 @@ static bool hide_frame(struct probe_thread *thread, struct probe_stack *stack, u
 	word = frames_word(thread, slot, arch_stub_word(*ret));
 	if (!(link & FRAME_UNRECORDED) && word)
 		probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
+	if (is_timed(slot))
+		end_of_tail_caller(thread, stack, slot, *ret);
 	if ((link & FRAME_INSTANCES) | (entered & WORD_DISPATCHED))
 		link = probe_instances_tail(thread, link, entered, *ret, *arch_mirror(slot));
 	rename_frame(thread, slot, ret);
 	frames_count_down(thread, link);
 	*arch_link(slot) = (link & ~FRAME_COUNTED) | FRAME_UNRECORDED;
 	return true;
+}
+
+int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
+{
+	struct probe_thread *thread = probe_self();
+	uint64_t came;
+	struct probe_stack *stack = arrive_wanted(thread, slot, word, ret, &came);
+
+	if (!stack)
+		return 1;
+	if (is_shut(*hiding_gate(thread), slot, *ret))
+		return refuse(thread, stack, came);
+	if (!hide_frame(thread, stack, slot, word, ret)) {
+		frames_settle(thread, stack, slot, false);
+		push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, word, *ret));
+	}
+	*hiding_gate(thread) = slot;
+	return 0;
 }
 
 int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret)

@@ -147,6 +147,44 @@ def outermost(case):
             if node["calls"] and not nodes.get(node["parent"], {"calls": 0})["calls"]}
 
 
+def outside(nodes, function):
+    """{function: calls}, without what that function has called, or has jumped to, at any depth."""
+    def is_in(node):
+        return node and (node["function"] == function or is_in(nodes.get(node["parent"])))
+    found = {}
+    for node in nodes.values():
+        if node["calls"] and not is_in(node):
+            found[node["function"]] = found.get(node["function"], 0) + node["calls"]
+    return found
+
+
+def no_trees(source):
+    """--no-graph of each function of the program leaves out what the function leads to, by calls and by jumps, and no more."""
+    def test(case):
+        case.same_as_plain([case.program(source)], log=False)
+        nodes = case.graph()
+        functions = {node["function"] for node in nodes.values() if node["calls"]}
+        expect(len(functions) > 5, f"the program called {sorted(functions)} alone")
+        # A ring of jumps is shown as one of its turns.
+        for function in sorted(name for name in functions if name != "main" and not name.startswith("ring")):
+            case.same_as_plain([case.program(source)], ["--no-graph", function], log=False)
+            got, wanted = outside(case.graph(), None), outside(nodes, function)
+            expect(got == wanted, f"--no-graph {function} recorded {got}, not {wanted}")
+    return test
+
+
+def tail_depth(case):
+    """A call in place of a return is one more level of what is shown."""
+    for most in range(1, 5):
+        case.same_as_plain([case.program("tails.c")], ["--max-depth", str(most)], log=False)
+        nodes = case.graph()
+
+        def depth(node):
+            return node and 1 + (depth(nodes.get(node["parent"])) or 0)
+        deepest = max(depth(node) for node in nodes.values())
+        expect(deepest <= most + 1, f"--max-depth {most} shows {deepest} levels and the thread's")
+
+
 def trees_end(source, *roots):
     """A tree is over when its root is left: by a return, a jump, an exception, or after a tail call."""
     def test(case):
@@ -183,6 +221,9 @@ SINGLE = {
     "filter-trees-jumps": trees_end("jumps.c", "handler", "dive", "raiser", "catch_dive"),
     "filter-trees-longjumps": trees_end("longjumps.c", "builtin_dive", "jumping_handler", "jump", "leaf"),
     "filter-trees-exceptions": trees_end("exceptions.cc", "fail*", "go_down*", "less*", "again*", "wrap*", "kept*"),
+    "filter-no-trees-tails": no_trees("tails.c"),
+    "filter-no-trees-siblings": no_trees("siblings.cc"),
+    "max-depth-tails": tail_depth,
     "filter-trees-tails": trees_end("siblings.cc", "to_fails*", "handled*", "ring_a*", "past*"),
     "max-depth": depth_max,
     "threshold": threshold,

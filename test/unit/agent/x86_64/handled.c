@@ -95,7 +95,8 @@ void handled_patch(const struct timed_function *list, uint32_t count)
 void handled_start(struct fake_arena *fake, uint32_t rings)
 {
 	probe_thread = (struct probe_thread)PROBE_THREAD_NEW;
-	fake_arena_create(fake, CALLTAP_MODE_OVERWRITE, rings, 4096, 4);
+	/* No sub-buffer may end where each instruction is a trap: signals are blocked to open the next one. */
+	fake_arena_create(fake, CALLTAP_MODE_OVERWRITE, rings, 1 << 20, 2);
 	fake_start(fake);
 	memset(&handlers, 0, sizeof(handlers));
 	for (unsigned i = 0; i < HANDLED_MAX; i++)

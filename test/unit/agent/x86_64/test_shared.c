@@ -68,7 +68,7 @@ static int setup(void **state)
 	handled_start(&fake, 1);
 	memset(probe_context.writers, 0, sizeof(probe_context.writers));
 	for (unsigned set = 1; set < PROBE_SETS; set++) {
-		fake_arena_create(&further[set], CALLTAP_MODE_DROP, 1, 1 << 16, 32);
+		fake_arena_create(&further[set], CALLTAP_MODE_DROP, 1, 1 << 20, 2);
 		probe_context.wiped->sets[set].arenas[0] = further[set].arena;
 		probe_context.wiped->sets[set].arena_count = 1;
 		probe_context.wiped->sets[set].on = set;
