@@ -232,7 +232,12 @@ static int begin(struct session *session, struct calltap_diag *diag)
 /* No agent has called in. */
 static void diagnose_absence(struct session *session)
 {
-	if (session->options->pid)
+	if (session->options->pid && (signals_any() || __atomic_load_n(&session->end_asked, __ATOMIC_ACQUIRE)))
+		session_diagnose(session,
+				 "nothing was recorded: calltap was told to end before the agent in process %d "
+				 "had reported",
+				 (int)session->options->pid);
+	else if (session->options->pid)
 		session_diagnose(session,
 				 "nothing was recorded: the agent is in process %d and did not report; it may lack "
 				 "memory, threads or descriptors, or live in another network namespace",
