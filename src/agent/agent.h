@@ -88,10 +88,10 @@ enum agent_hold {
 	AGENT_BUSY, /* held, and the control thread is at it: it will not be long */
 };
 
-/* What the tool's last word was. */
+/* How the tool has ended the conversation. */
 enum agent_goodbye {
-	AGENT_GOODBYE_NONE,
-	AGENT_GOODBYE, /* DETACH */
+	AGENT_GOODBYE_NONE, /* without a word */
+	AGENT_GOODBYE,	    /* DETACH */
 	AGENT_GOODBYE_RELEASE,
 };
 
@@ -397,12 +397,14 @@ void agent_tid_find(void);
 void agent_name_refresh(void);
 
 /*
- * channel.c: wait for a message of the tool's, for so long if it is not 0.  0; -EPIPE when
- * nobody is left to serve, -ETIMEDOUT, or another reason to end.
+ * channel.c: wait for a message of the tool's, at most wait_ms; 0 = without
+ * end.  0; -EPIPE when nobody is left to serve, -ETIMEDOUT, or another reason
+ * to end.
  */
 int agent_wait_message(uint64_t wait_ms) __attribute__((warn_unused_result));
-/* One message; 0 or -errno.  fds: up to `max` descriptors that came along, -1 for none. */
+/* Send a message; 0 or -errno. */
 int agent_send(const void *message, uint32_t size) __attribute__((warn_unused_result));
+/* Receive a message, which must be there; 0 or -errno.  fds: up to `max` descriptors that came along, -1 for none. */
 int agent_receive(void *message, uint32_t size, int *fds, unsigned max) __attribute__((warn_unused_result));
 int agent_connect(void) __attribute__((warn_unused_result));
 /* KEY of the session (abi/control.h). */

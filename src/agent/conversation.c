@@ -68,8 +68,8 @@ static int say_hello(void)
 			},
 	};
 
-	/* Of an emulated program the tool sees neither; a forked child has its parent's, and may not be allowed to
-	 * look. */
+	/* The tool cannot read the clock and the path of an emulated program.  A forked child has its parent's, and a
+	 * sandbox may forbid it to read them. */
 	if (!is_known)
 		agent_clock_sample(&hello.message.ticks, &hello.message.monotonic_ns);
 	if (!is_known &&
@@ -241,7 +241,7 @@ static int answer_instance(const struct calltap_msg_instance *instance, int fd)
 	return ret ? ret : agent_send(&done, sizeof(done));
 }
 
-/* What is mapped, while nobody can change it; or while the program runs on, where nobody is held. */
+/* Report the mapped objects: while a thread is held, so that nobody changes them, or while the program runs on. */
 static int report_objects(void)
 {
 	int ret;

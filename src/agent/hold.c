@@ -1,7 +1,7 @@
 /*
- * Who waits for whom in the agent: the program's thread that is held while the
- * control thread patches what is new, and the text, which the control thread
- * and a thread in dlclose take in turns.
+ * Two waits in the agent.  A thread of the program is held while the control
+ * thread patches what is new; and the control thread and a thread in dlclose
+ * change the text in turns.
  *
  * Callers: the control thread, and the program's threads in the constructor,
  * in a forked child's first call, dlopen and dlclose.  Context: control.
@@ -65,9 +65,9 @@ void agent_ready(void)
 }
 
 /*
- * Who may change the text, or the set of objects: the control thread while it
- * switches sites, or a thread in dlclose from before it unmaps an object until
- * after.  Without this, bytes could be read of one object and written to the
+ * A lock.  Its holder may change the text, or the set of objects: the control
+ * thread while it switches sites, or a thread in dlclose from before it unmaps
+ * an object until after.  Without the lock, bytes could be read of one object and written to the
  * one that has come to its place.
  */
 bool agent_text_take(void)

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "host/counted.h"
+#include "host/text.h"
 #include "host/view/json.h"
-#include <host/text.h>
 #include "cmd.h"
 #include "steering.h"
 

@@ -15,8 +15,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <host/record/profile.h>
 #include <host/now.h>
+#include <host/record/profile.h>
 #include <host/view/out.h>
 #include <host/view/parse.h>
 #include <host/view/top.h>

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +111,7 @@ int proc_threads(pid_t pid, pid_t **tids, size_t *count)
 	return *count ? 0 : -ESRCH;
 }
 
-/* Or is about to: it has lost its memory, or will in a moment, whatever its state is called. */
-static bool has_ended(pid_t tid)
+bool proc_has_ended(pid_t tid)
 {
 	unsigned long flags = 0;
 	char state = proc_state(tid, &flags);
@@ -126,12 +124,12 @@ pid_t proc_alive(pid_t pid)
 	pid_t *tids, found = 0;
 	size_t count;
 
-	if (!has_ended(pid))
+	if (!proc_has_ended(pid))
 		return pid;
 	if (proc_threads(pid, &tids, &count))
 		return 0;
 	for (size_t i = 0; !found && i < count; i++)
-		if (!has_ended(tids[i]))
+		if (!proc_has_ended(tids[i]))
 			found = tids[i];
 	free(tids);
 	return found;

@@ -7,6 +7,7 @@
 #ifndef HOST_PROC_H
 #define HOST_PROC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -18,6 +19,9 @@ int proc_status(pid_t pid, const char *name, char *value, size_t size) __attribu
 long proc_number(pid_t pid, const char *name);
 /* The state's letter, 0 = no such thread; flags may be NULL. */
 char proc_state(pid_t tid, unsigned long *flags);
+/* Has the thread ended, or is it about to?  It has lost its memory, or will in a moment, whatever its state is called.
+ */
+bool proc_has_ended(pid_t tid);
 /* The tids of a process; the caller frees *tids. */
 int proc_threads(pid_t pid, pid_t **tids, size_t *count) __attribute__((warn_unused_result));
 /*

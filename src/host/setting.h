@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One change of a session that runs. */
+/* A new value for one setting of a running session. */
 struct setting_change {
 	const char *key;
 	const char *value; /* "" removes all filters of a kind, or a limit */

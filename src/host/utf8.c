@@ -3,7 +3,7 @@
  */
 #include <stdint.h>
 
-#include <host/utf8.h>
+#include "utf8.h"
 
 size_t utf8_length(const char *text)
 {

@@ -14,11 +14,6 @@
 #define CLAIM_RETRY   1024u /* calls between tries of a thread that got none */
 #define CLAIM_ARENAS  16    /* attach_try: above these bits, how many arenas there were then */
 
-static struct probe_set *set_at(unsigned set)
-{
-	return &probe_context.wiped->sets[set];
-}
-
 /*
  * The writer of a ring.  The thread that a fork leaves in the child still
  * points to a writer of its parent's until its next record, and one that was
@@ -28,13 +23,13 @@ static struct probe_set *set_at(unsigned set)
  */
 static struct ring_writer *writer_of(unsigned set, uint32_t ring)
 {
-	uint32_t at = probe_context.writers[set].base + (set_at(set)->traded[ring] ^ ring);
+	uint32_t at = probe_context.writers[set].base + (probe_set_at(set)->traded[ring] ^ ring);
 	uint32_t *used_word = &probe_context.writers[set].used, used = __atomic_load_n(used_word, __ATOMIC_RELAXED);
 
 	while (used <= at &&
 	       !__atomic_compare_exchange_n(used_word, &used, at + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-	return &set_at(set)->writers[at % PROBE_RINGS];
+	return &probe_set_at(set)->writers[at % PROBE_RINGS];
 }
 
 /* A ring by its place in all arenas. */
@@ -128,7 +123,7 @@ static bool is_scarce(const struct probe_set *set, uint32_t place)
 /* The thread gets the ring, which nobody else has: it was claimed. */
 static void settle_in(struct probe_thread *thread, unsigned index, uint32_t place, int tid)
 {
-	struct probe_set *set = set_at(index);
+	struct probe_set *set = probe_set_at(index);
 	uint32_t owner = __atomic_add_fetch(&set->owners, 1, __ATOMIC_RELAXED) & ~CALLTAP_OWNER_MOVED;
 	struct ring_writer *writer = writer_of(index, place);
 
@@ -145,7 +140,7 @@ static void settle_in(struct probe_thread *thread, unsigned index, uint32_t plac
 /* One that is retired only until there are others, which the tool has sent. */
 static bool attach_any(struct probe_thread *thread, unsigned index, int tid, bool take_over)
 {
-	const struct probe_set *set = set_at(index);
+	const struct probe_set *set = probe_set_at(index);
 	uint32_t place;
 
 	if (!claim_any(set, tid, false, false, &place) && !(take_over && claim_any(set, tid, true, false, &place)) &&
@@ -182,7 +177,7 @@ static void ask_for_rings(const struct probe_set *set)
  */
 void probe_move_on(unsigned index, struct ring_writer *writer)
 {
-	struct probe_set *set = set_at(index);
+	struct probe_set *set = probe_set_at(index);
 	struct calltap_ring *old = writer->ring;
 	uint32_t from, to, *traded = set->traded, own;
 
@@ -212,7 +207,7 @@ static bool waits_for_ring(const struct calltap_ring *ring)
 /* Signals are blocked. */
 static bool attach_blocked(struct probe_thread *thread, unsigned index)
 {
-	struct probe_set *set = set_at(index);
+	struct probe_set *set = probe_set_at(index);
 	struct calltap_arena *arena = set->arenas[0];
 	/* Before the rings are looked at: what comes meanwhile is new. */
 	uint32_t arenas = __atomic_load_n(&set->arena_count, __ATOMIC_ACQUIRE);
@@ -243,7 +238,7 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 static bool attach_quietly(struct probe_thread *thread, unsigned index)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
-	uint32_t arenas = __atomic_load_n(&set_at(index)->arena_count, __ATOMIC_ACQUIRE);
+	uint32_t arenas = __atomic_load_n(&probe_set_at(index)->arena_count, __ATOMIC_ACQUIRE);
 	const char *pointer = __builtin_thread_pointer();
 
 	if (!wiped->alive) /* a forked child, which cannot call the tool */
@@ -301,7 +296,7 @@ void probe_count_untraced(unsigned set)
 bool probe_set_attach(struct probe_thread *thread, unsigned set)
 {
 	struct probe_share *share = &thread->further[set - 1];
-	uint32_t on = __atomic_load_n(&set_at(set)->on, __ATOMIC_ACQUIRE); /* pairs with agent_instance_take() */
+	uint32_t on = __atomic_load_n(&probe_set_at(set)->on, __ATOMIC_ACQUIRE); /* pairs with agent_instance_take() */
 	uint64_t signals;
 	bool done;
 
@@ -309,7 +304,7 @@ bool probe_set_attach(struct probe_thread *thread, unsigned set)
 		return false;
 	if (share->generation == on && share->writer->ring)
 		return true;
-	if (share->generation == on && is_put_off(&share->attach_try, set_at(set)))
+	if (share->generation == on && is_put_off(&share->attach_try, probe_set_at(set)))
 		return false;
 	if (!probe_calls_begin(&signals)) {
 		leave_ended(share, on);
@@ -319,5 +314,5 @@ bool probe_set_attach(struct probe_thread *thread, unsigned set)
 	done = share->writer->ring || attach_blocked(thread, set);
 	probe_calls_end(&signals);
 	/* It may have ended meanwhile, and what was found be another one's. */
-	return done && __atomic_load_n(&set_at(set)->on, __ATOMIC_ACQUIRE) == on;
+	return done && __atomic_load_n(&probe_set_at(set)->on, __ATOMIC_ACQUIRE) == on;
 }

@@ -2,7 +2,7 @@
  * The process' one context, what a thread block starts with, and the way into
  * and out of a slow path's system calls (thread.h).
  *
- * It depends on nothing else of the probe, for all else reads it.
+ * The file depends on no other one of the probe, because all others read it.
  * Context: probe.
  */
 #include <base/sys.h>

@@ -147,24 +147,21 @@ static void end_of_tail_caller(struct probe_thread *thread, const struct probe_s
 		probe_profile_skip(stack, slot);
 }
 
-/* The frame's return will come by another stub. */
-static void rename_frame(struct probe_thread *thread, uint64_t slot, const uint64_t *ret)
-{
-	arch_frame_rename(slot, ret);
-	if (thread->tree == slot)
-		thread->tree_word = 0;
-}
-
-/* The frame at slot returns by the stub of the function that was reached by a tail call, from now on. */
-static void change_stub(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret)
+/*
+ * The frame at slot returns by the stub of the function that was reached by a tail call, from now on; the function is
+ * recorded, or with FRAME_UNRECORDED it is not.
+ */
+static void change_stub(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret, uint64_t flag)
 {
 	uint64_t link = *arch_link(slot);
 
 	if ((link & FRAME_INSTANCES) | (word & WORD_DISPATCHED))
 		link = probe_instances_tail(thread, link, word, *ret, *arch_mirror(slot));
-	rename_frame(thread, slot, ret);
+	arch_frame_rename(slot, ret);
+	if (thread->tree == slot)
+		thread->tree_word = 0;
 	frames_count_down(thread, link);
-	*arch_link(slot) = link & ~(FRAME_UNRECORDED | FRAME_COUNTED);
+	*arch_link(slot) = (link & ~(FRAME_UNRECORDED | FRAME_COUNTED)) | flag;
 }
 
 /*
@@ -188,7 +185,7 @@ static int take_over_frame(struct probe_thread *thread, struct probe_stack *stac
 	if (keeps)
 		thread->tree_word = word;
 	else
-		change_stub(thread, slot, word, ret);
+		change_stub(thread, slot, word, ret, 0);
 	note_time(slot);
 	probe_record(thread, link & FRAME_UNRECORDED ? CALLTAP_REC_ENTRY : CALLTAP_REC_TAIL, frames_id(word), 1, 0);
 	tell_entered(thread, slot, word);
@@ -291,28 +288,24 @@ static void depart(struct probe_thread *thread, uint64_t slot, uint32_t word)
 		probe_instances_exit(thread, *arch_link(slot), frames_id(word));
 }
 
-/* The function was reached by a tail call, and is not to be recorded: its caller's frame goes on without a record. */
-static bool hide_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t entered,
-		       const uint64_t *ret)
+/* A frame without a record; after a tail call it is the caller's, which has ended with its jump. */
+static void enter_hidden(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
+			 const uint64_t *ret, uint64_t came)
 {
-	uint64_t link;
-	uint32_t word;
+	uint32_t caller;
 
-	if (!frames_is_tail(slot, *ret))
-		return false;
+	if (!frames_is_tail(slot, *ret)) {
+		frames_settle(thread, stack, slot, false);
+		push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, word, *ret));
+		return;
+	}
 	frames_settle(thread, stack, slot, true);
-	link = *arch_link(slot);
-	word = frames_word(thread, slot, arch_stub_word(*ret));
-	if (!(link & FRAME_UNRECORDED) && word)
-		probe_record(thread, CALLTAP_REC_EXIT, frames_id(word), 1, 0);
+	caller = frames_word(thread, slot, arch_stub_word(*ret));
+	if (!(*arch_link(slot) & FRAME_UNRECORDED) && caller)
+		probe_record(thread, CALLTAP_REC_EXIT, frames_id(caller), 1, 0);
 	if (is_timed(slot))
 		end_of_tail_caller(thread, stack, slot, *ret);
-	if ((link & FRAME_INSTANCES) | (entered & WORD_DISPATCHED))
-		link = probe_instances_tail(thread, link, entered, *ret, *arch_mirror(slot));
-	rename_frame(thread, slot, ret);
-	frames_count_down(thread, link);
-	*arch_link(slot) = (link & ~FRAME_COUNTED) | FRAME_UNRECORDED;
-	return true;
+	change_stub(thread, slot, word, ret, FRAME_UNRECORDED);
 }
 
 int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
@@ -325,10 +318,7 @@ int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
 		return 1;
 	if (is_shut(*hiding_gate(thread), slot, *ret))
 		return refuse(thread, stack, came);
-	if (!hide_frame(thread, stack, slot, word, ret)) {
-		frames_settle(thread, stack, slot, false);
-		push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, word, *ret));
-	}
+	enter_hidden(thread, stack, slot, word, ret, came);
 	*hiding_gate(thread) = slot;
 	return 0;
 }
@@ -344,10 +334,7 @@ int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret)
 		return 1;
 	}
 	frames_gates_open(thread, slot);
-	if (hide_frame(thread, stack, slot, word, ret))
-		return 0;
-	frames_settle(thread, stack, slot, false);
-	push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, word, *ret));
+	enter_hidden(thread, stack, slot, word, ret, came);
 	return 0;
 }
 

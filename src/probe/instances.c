@@ -12,15 +12,10 @@
 
 _Static_assert(CALLTAP_HANDLED_RECORD == HW_RECORD, "handlers.S");
 
-static struct probe_set *set_at(unsigned set)
-{
-	return &probe_context.wiped->sets[set];
-}
-
 /* The instance that has the set now; 0 = none.  Acquire: pairs with agent_instance_take(). */
 static uint32_t on_of(unsigned set)
 {
-	return __atomic_load_n(&set_at(set)->on, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&probe_set_at(set)->on, __ATOMIC_ACQUIRE);
 }
 
 /* What that one leaves in links. */
@@ -78,7 +73,7 @@ static bool put(struct probe_thread *thread, unsigned set, const struct probe_sh
 static uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id)
 {
 	struct probe_share *share = share_for(thread, set);
-	uint32_t most = __atomic_load_n(&set_at(set)->depth_max, __ATOMIC_RELAXED);
+	uint32_t most = __atomic_load_n(&probe_set_at(set)->depth_max, __ATOMIC_RELAXED);
 
 	if (!share || (most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id))
 		return 0;
@@ -95,7 +90,7 @@ static void count_down(struct probe_share *share, uint32_t gone)
 static void put_exit(struct probe_thread *thread, unsigned set, uint32_t id)
 {
 	struct probe_share *share = share_in(thread, set);
-	uint64_t ticks = __atomic_load_n(&set_at(set)->threshold_ticks, __ATOMIC_RELAXED);
+	uint64_t ticks = __atomic_load_n(&probe_set_at(set)->threshold_ticks, __ATOMIC_RELAXED);
 
 	if (!share)
 		return;
@@ -124,7 +119,7 @@ static bool is_wanted(uint32_t word, unsigned set)
 
 static bool is_of_calls(unsigned set)
 {
-	return set_at(set)->calls;
+	return probe_set_at(set)->calls;
 }
 
 static void put_call(struct probe_thread *thread, unsigned set, uint32_t id, uint64_t caller)

@@ -144,6 +144,11 @@ struct probe_context {
 };
 extern struct probe_context probe_context __attribute__((visibility("hidden")));
 
+static inline struct probe_set *probe_set_at(unsigned set)
+{
+	return &probe_context.wiped->sets[set];
+}
+
 /* Are frames timed whatever triggers there are? */
 static inline bool probe_wants_times(void)
 {

@@ -95,6 +95,12 @@ void attach_ahead_free(struct attach_ahead *ahead)
 void attach_use(struct attach_stop *stop, const struct attach_ahead *ahead)
 {
 	stop->ahead = ahead;
+	stop->late = !(ahead && ahead->searched) && elsewhere_may_be(stop->alive);
+}
+
+bool attach_ahead_is_late(const struct attach_stop *stop)
+{
+	return stop->late;
 }
 
 bool ahead_segment_end(const struct attach_ahead *ahead, const struct map *map, uint64_t *end)

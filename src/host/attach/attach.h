@@ -115,14 +115,16 @@ int attach_stop_again(struct attach_stop **stop, pid_t pid, const pid_t *except,
 		      struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
- * From here until attach_unpin() the threads stay stopped as long as the tool lives.  Else they are let go when the
+ * Pin the stop: until attach_unpin() the threads stay stopped as long as the tool lives.  Else they are let go when the
  * tool itself is stopped (SIGSTOP, a debugger).  False: that has happened, and what needs them stopped must not begin.
  */
 bool attach_pin(struct attach_stop *stop) __attribute__((warn_unused_result));
 void attach_unpin(struct attach_stop *stop);
 
-/* By the thread that stopped them, for others of the tool wait to stop theirs: let all go and free `stop` (may be
- * NULL); the ns from the first interrupt to the last thread's release. */
+/*
+ * Let all threads go and free `stop` (may be NULL); the ns from the first interrupt to the last thread's release.  Only
+ * the thread that has stopped them may do that: other threads of the tool wait until then to stop theirs.
+ */
 uint64_t attach_resume(struct attach_stop *stop);
 
 /* A stop, and the tries that were given up before it. */

@@ -39,20 +39,20 @@ struct search {
 	uint64_t words[READ_SIZE / 8];
 };
 
-/* What the thread has worked: a search that loses its CPU does not have less time for it. */
+/* CPU time of the calling thread: a search that loses its CPU has no less time for that. */
 static uint64_t work_ns(void)
 {
 	return now_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Signals whose handlers interrupt a program anywhere: not those that an instruction of its own raises, nor libc's. */
-static bool is_interrupted(pid_t pid)
+/* By signals that come anywhere: not those that an instruction of the program's raises, nor libc's own. */
+bool elsewhere_may_be(pid_t alive)
 {
 	static const int others[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, 32, 33};
 	unsigned long long caught;
 	char value[64];
 
-	if (proc_status(pid, "SigCgt", value, sizeof(value)))
+	if (proc_status(alive, "SigCgt", value, sizeof(value)))
 		return true;
 	caught = strtoull(value, NULL, 16);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
@@ -60,7 +60,15 @@ static bool is_interrupted(pid_t pid)
 	return caught != 0;
 }
 
-/* Behind those that are there, or into the last one.  How many bytes that is more. */
+static int open_pagemap(pid_t alive)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)alive);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Append a range, or let the last one grow.  *more: by how many bytes. */
 static int add_range(struct ranges *ranges, uint64_t lo, uint64_t hi, uint64_t *more)
 {
 	struct attach_range *last = ranges->count ? &ranges->list[ranges->count - 1] : NULL, *list;
@@ -210,10 +218,9 @@ static int search_all(struct search *search)
 int elsewhere_find(struct attach_ahead *ahead, pid_t alive)
 {
 	struct search *search;
-	char path[64];
 	int ret;
 
-	ahead->searched = is_interrupted(alive);
+	ahead->searched = elsewhere_may_be(alive);
 	if (!ahead->searched)
 		return 0;
 	search = calloc(1, sizeof(*search));
@@ -222,8 +229,7 @@ int elsewhere_find(struct attach_ahead *ahead, pid_t alive)
 	search->ahead = ahead;
 	search->alive = alive;
 	search->until_ns = work_ns() + TIME_MAX_NS;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)alive);
-	search->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	search->pagemap = open_pagemap(alive);
 	note_code(search);
 	ret = search_all(search);
 	if (search->pagemap < 0 || is_over(search))
@@ -261,13 +267,11 @@ int elsewhere_find_new(const struct attach_ahead *ahead, const struct attach_sto
 		       struct ranges *found)
 {
 	uint64_t until_ns = work_ns() + NEW_NS;
-	char path[64];
 	int pagemap, ret = 0;
 
 	if (!ahead->seen.count)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)stop->alive);
-	pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	pagemap = open_pagemap(stop->alive);
 	if (pagemap < 0)
 		return 0;
 	for (size_t i = 0; i < stop->space.count && !ret; i++) {
@@ -281,9 +285,4 @@ int elsewhere_find_new(const struct attach_ahead *ahead, const struct attach_sto
 	}
 	close(pagemap);
 	return ret;
-}
-
-bool attach_ahead_is_late(const struct attach_stop *stop)
-{
-	return !(stop->ahead && stop->ahead->searched) && is_interrupted(stop->alive);
 }

@@ -78,7 +78,10 @@ struct attach_ahead {
 	bool searched;	      /* for those three: the program had taken a signal's handler */
 };
 
-/* elsewhere.c: find them. */
+/* elsewhere.c: may there be such frames?  There are none in a program without handlers for signals that come anywhere.
+ */
+bool elsewhere_may_be(pid_t alive);
+/* Find them. */
 int elsewhere_find(struct attach_ahead *ahead, pid_t alive) __attribute__((warn_unused_result));
 /*
  * In the stop: find the pages that a thread has touched for the first time since, but for the mappings that are
@@ -217,6 +220,7 @@ struct attach_stop {
 	struct spare to_scan, to_copy;	  /* for scan.c, stacks.c */
 	struct attach_context *contexts;  /* of the last scan */
 	size_t context_count, context_room;
+	bool late;	 /* attach_ahead_is_late(); true until attach_use() tells */
 	bool is_the_one; /* its tool's other threads wait for it to end */
 	int lease;	 /* atomic, enum lease: whether the tracer may let go while the tool is stopped */
 	bool looks_deeper;

@@ -33,7 +33,7 @@
 #define ALONE_NS     50000000	 /* how often the tracer looks whether the tool is there, and runs */
 #define STOPPED_MAX  2u		 /* so many looks that find the tool stopped, and all are let go */
 #define AGENT_NS     2000000000u /* for the agent of a tool that was killed to end what it is at */
-#define AGENT_STEP   1000000
+#define AGENT_STEP   1000000u
 #define STACK_USED   16384u /* of most threads' stacks no more is live */
 #define READY_MAX    (16u << 20)
 #define TIDS	     (1u << 22) /* Linux: its largest thread id, and one */
@@ -262,25 +262,28 @@ static bool wait_a_little(sem_t *sem)
 	return !sem_timedwait(sem, &until);
 }
 
+static void rest(uint64_t ns)
+{
+	const struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	nanosleep(&pause, NULL);
+}
+
 static bool agent_runs(const struct attach_stop *stop)
 {
-	for (size_t i = 0; i < stop->except_count; i++) {
-		char state = stop->except[i] > 0 ? proc_state(stop->except[i], NULL) : 0;
-
-		if (state && !strchr("ZX", state))
+	for (size_t i = 0; i < stop->except_count; i++)
+		if (stop->except[i] > 0 && !proc_has_ended(stop->except[i]))
 			return true;
-	}
 	return false;
 }
 
 /* The tool was killed.  Its agent may write to text, or to stacks, and ends when it has done that. */
 static void await_agent(const struct attach_stop *stop)
 {
-	const struct timespec step = {0, AGENT_STEP};
 	uint64_t until = now_ns() + AGENT_NS;
 
 	while (agent_runs(stop) && now_ns() < until)
-		nanosleep(&step, NULL);
+		rest(AGENT_STEP);
 }
 
 static bool change_lease(struct attach_stop *stop, int from, int to)
@@ -461,6 +464,7 @@ static struct attach_stop *make_stop(pid_t pid, const pid_t *except, size_t exce
 	sem_init(&stop->asked, 0, 0);
 	sem_init(&stop->done, 0, 0);
 	stop->pid = pid;
+	stop->late = true;
 	stop->except = ids;
 	stop->except_count = except_count;
 	stop->hurried = calloc(except_count + 1, sizeof(*stop->hurried));
@@ -514,13 +518,6 @@ static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, s
 		return ret;
 	return calltap_diag_set(diag, ret, "process %d cannot be stopped: %s", (int)pid,
 				ret == -ESRCH ? "it has ended" : strerror(-ret));
-}
-
-static void rest(uint64_t ns)
-{
-	const struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-
-	nanosleep(&pause, NULL);
 }
 
 static uint64_t rest_of(unsigned tries)

@@ -1,5 +1,5 @@
 /*
- * What an object that was opened says of itself (object.h).
+ * Readers of an object that was opened (object.h).
  *
  * Callers: everybody who has one, the other files of this room as well.
  * Context: host.

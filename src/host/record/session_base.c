@@ -1,6 +1,6 @@
 /*
- * What every part of a session may ask of it (session.h).  It needs none of
- * them.  Context: host.
+ * Services of a session for all of its parts (session.h).  The file needs none
+ * of these parts itself.  Context: host.
  */
 #include <errno.h>
 #include <stdarg.h>
