@@ -354,6 +354,7 @@ def one_after_another(case):
                     two.end(None)
                 for instance, functions in ((one, {"recurse", "leaf_1"}), (two, {"leave", "once", "jump"})):
                     nothing_lost(instance.trace())
+                    expect(instance.trace().lines, f"{instance.name}: there are no source lines")
                     expect(called(instance.trace()) <= functions, f"turn {turn}: {called(instance.trace())}")
             expect(set(rows(case, program)) == {"0"}, "one is still there")
             tool.detach()

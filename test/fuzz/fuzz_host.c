@@ -63,8 +63,7 @@ static uint64_t library_base(void)
 
 static void drain(struct session *session)
 {
-	record_encoder_destroy(session->encoder);
-	session->stop = true; /* one round */
+	session->drainer.stop = true; /* one round */
 	if (drain_start(session))
 		abort();
 	drain_stop(session);
@@ -77,7 +76,6 @@ static void end_target(struct process *process)
 		return;
 	close(process->socket);
 	process->socket = -1;
-	process->drained = !process->arena_count;
 	process->ended = true;
 }
 
@@ -128,11 +126,12 @@ static void scribble(struct fuzz *fuzz)
 	uint64_t at = input_u16(&fuzz->input) * 8ull;
 	size_t size;
 	const uint8_t *bytes = input_bytes(&fuzz->input, input_u16(&fuzz->input), &size);
+	const struct share *share = process->shares[0];
 	const struct target_arena *arena;
 
-	if (!process->arena_count)
+	if (!process_head(process))
 		return;
-	arena = &process->arenas[index % process->arena_count];
+	arena = &share->arenas[index % share->arena_count];
 	at %= arena->size;
 	memcpy((char *)arena->arena + at, bytes, size < arena->size - at ? size : arena->size - at);
 }
@@ -171,7 +170,7 @@ static void check_file(struct bench *bench)
 	uint64_t records = 0;
 	int ret;
 
-	if (describe_end(&bench->session) || trace_writer_flush(bench->session.writer))
+	if (describe_end(&bench->instance) || trace_writer_flush(bench->instance.writer))
 		abort();
 	ret = trace_open(&trace, bench->path, &diag);
 	fuzz_expect(!ret && !trace_damage(trace), "the trace is whole");
@@ -212,7 +211,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	drain(session);
 	for (unsigned i = 0; i < fuzz.count; i++)
-		fuzz_expect(fuzz.processes[i]->drained, "a target that has gone is drained");
+		fuzz_expect(process_is_drained(fuzz.processes[i]), "a target that has gone is drained");
 	check_file(fuzz.bench);
 	for (unsigned i = 0; i < fuzz.count; i++)
 		close(fuzz.targets[i]);
@@ -220,7 +219,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct process *process = session->processes;
 
 		session->processes = process->next;
-		process_destroy(session, process);
+		process_destroy(process);
 	}
 	bench_destroy(fuzz.bench);
 	return 0;

@@ -28,7 +28,7 @@
 
 bool attached_is_open(const struct process *process)
 {
-	return process->attached && !process->applied;
+	return process->attached && !process->attach.applied;
 }
 
 /* Every file that the process has mapped to run. */
@@ -112,10 +112,10 @@ int attached_begin(struct session *session, struct calltap_diag *diag)
 		.leave_code = true, /* attached_apply() stops all threads anyhow */
 	};
 	struct attach_result result = {0};
-	char name[sizeof(session->name) + 24];
+	char name[sizeof(session->endpoint.name) + 24];
 	int ret;
 
-	snprintf(name, sizeof(name), "%s:%016llx", session->name, (unsigned long long)session->key);
+	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
 	options.session = name;
 	ret = attach_inject(session->options->pid, &options, &result, diag);
 	session->result->attach_borrow_ns = result.borrow_ns;
@@ -185,7 +185,7 @@ void attached_pause(uint64_t least_ns)
 int attached_stop(struct session *session, const struct process *process, struct attach_stop **stop)
 {
 	const pid_t control = (pid_t)process->hello.tid;
-	const unsigned given_up = session->result->stops_given_up - process->given_up_before;
+	const unsigned given_up = session->result->stops_given_up - process->attach.given_up_before;
 	struct calltap_diag diag = {0};
 	int ret = attach_stop_again(stop, process->pid, &control, 1, given_up, &diag);
 

@@ -73,11 +73,11 @@ static int find_insides(const struct process *process, struct insides *insides)
 /* A thread that is to run the first byte of a hook may run the jump instead. */
 static void find_hooks(const struct process *process, struct look *look)
 {
-	uint64_t bytes = process->told.hook_bytes;
+	uint64_t bytes = process->report.told.hook_bytes;
 
-	for (size_t i = 0; i < CALLTAP_HOOKS_MAX && process->told.hooks[i] && bytes > 1; i++)
+	for (size_t i = 0; i < CALLTAP_HOOKS_MAX && process->report.told.hooks[i] && bytes > 1; i++)
 		look->hooks[look->hook_count++] =
-			(struct attach_range){process->told.hooks[i] + 1, process->told.hooks[i] + bytes};
+			(struct attach_range){process->report.told.hooks[i] + 1, process->report.told.hooks[i] + bytes};
 }
 
 static int add_skip(struct look *look, size_t range)
@@ -190,9 +190,9 @@ static int try_once(struct session *session, struct process *process, struct loo
 		ret = look_at(stop, look);
 	/* Rings for threads that began after the arenas were sent.  All threads are stopped: no other one begins. */
 	if (!ret)
-		ret = rings_prepare(session, process, (uint32_t)threads);
+		ret = rings_prepare(process->shares[0], (uint32_t)threads);
 	if (!ret && !late && !look->too_many && (is_clear(look) || last)) {
-		if (attach_slack_restore(stop, &process->littered) < 0)
+		if (attach_slack_restore(stop, &process->attach.littered) < 0)
 			session_diagnose(session, "process %d keeps bytes behind its code that brought the agent in",
 					 (int)process->pid);
 		ticks = timing_now(session).ticks;
@@ -247,13 +247,13 @@ int attached_apply(struct session *session, struct process *process)
 	struct calltap_msg_apply_done done = {.error = -EAGAIN};
 	int ret;
 
-	if (process->moved && process->stale++ < STALE_MAX)
+	if (process->report.moved && process->report.stale++ < STALE_MAX)
 		return ask_again(process);
 	ret = find_insides(process, &insides);
-	process->given_up_before = session->result->stops_given_up;
+	process->attach.given_up_before = session->result->stops_given_up;
 	/* So that each thread has a ring when its first call comes. */
 	if (!ret)
-		ret = rings_prepare(session, process, rings_threads(process));
+		ret = rings_prepare(process->shares[0], rings_threads(process));
 	find_hooks(process, &look);
 	/* The later ones take what there is, but for a loader that is in the middle of something. */
 	for (int i = 1; !ret && done.error == -EAGAIN && i <= LOADER_TRIES; i++) {
@@ -263,13 +263,13 @@ int attached_apply(struct session *session, struct process *process)
 	}
 	attach_ahead_free(look.ahead);
 	free(insides.ranges);
-	if (!ret && done.error == -ESTALE && process->stale++ < STALE_MAX)
+	if (!ret && done.error == -ESTALE && process->report.stale++ < STALE_MAX)
 		return ask_again(process);
 	if (ret || done.error) {
 		tell_unpatched(session, process, ret ? ret : done.error, look.too_many);
 		return ret ? ret : done.error;
 	}
-	process->applied = true;
+	process->attach.applied = true;
 	pthread_cond_broadcast(&session->answered); /* live_turn_begin() */
 	session->result->attached = true;
 	session->dlopen_missed |= (done.flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;

@@ -324,8 +324,8 @@ static int try_once(struct session *session, struct process *process, struct loo
 		note_obstacle(look, obstacle_of(ret), NULL);
 	}
 	/* Places of the injection that a thread, or a word on some stack, kept in use at the attach. */
-	if (!ret && process->littered && attach_slack_restore(stop, &process->littered) < 0)
-		process->littered = true;
+	if (!ret && process->attach.littered && attach_slack_restore(stop, &process->attach.littered) < 0)
+		process->attach.littered = true;
 	*stopped_ns = attached_resume(session, stop);
 	session->result->detach_stop_ns += *stopped_ns;
 	attach_ahead_free(ahead);
@@ -347,7 +347,7 @@ static int let_go(struct session *session, struct process *process, struct look 
 	uint64_t since, stopped_ns = 0;
 	int ret = attached_find_places(&look->places, process);
 
-	process->given_up_before = session->result->stops_given_up;
+	process->attach.given_up_before = session->result->stops_given_up;
 	session->result->detach_stop_ns = 0;
 	if (!ret)
 		ret = try_once(session, process, look, &stopped_ns);
@@ -357,7 +357,7 @@ static int let_go(struct session *session, struct process *process, struct look 
 		ret = try_once(session, process, look, &stopped_ns);
 	}
 	/* A word of some stack that led there is another one soon. */
-	if (!ret && process->littered)
+	if (!ret && process->attach.littered)
 		attach_slack_clean(process->pid);
 	attach_frames_close(look->frames);
 	free(look->slots);
@@ -434,7 +434,7 @@ void attached_release(struct session *session, struct process *process)
 			"the agent stays in process %d, idle, with its memory: %s%s; the next attach tries again",
 			(int)process->pid, look.obstacle == OBSTACLE_SITES ? "" : "the text is restored, but ", why);
 	}
-	process->released = !ret;
+	process->attach.released = !ret;
 	session->result->let_go = true;
 	verify_text(session, process);
 }

@@ -118,7 +118,7 @@ static int tell_thread(void *context, const struct attach_unwound *thread)
 	session_lock(session);
 	for (size_t i = 0; i < thread->count; i++)
 		frames[i].function = function_of(telling->process, place_of(thread, i));
-	ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_STACK, head,
+	ret = trace_writer_chunk(session_first(session)->writer, CALLTAP_CHUNK_STACK, head,
 				 sizeof(*head) + array + head->strings_size);
 	session_unlock(session);
 	free(head);
@@ -142,12 +142,12 @@ static void *tell_all(void *arg)
 void attached_tell_stacks(struct session *session, const struct process *process, struct attach_stacks *stacks,
 			  uint64_t ticks)
 {
-	struct telling *telling = session->teller_runs ? NULL : malloc(sizeof(*telling));
+	struct telling *telling = session->teller.runs ? NULL : malloc(sizeof(*telling));
 
 	if (telling) {
 		*telling = (struct telling){session, process, stacks, ticks};
-		if (!pthread_create(&session->teller, NULL, tell_all, telling)) {
-			session->teller_runs = true;
+		if (!pthread_create(&session->teller.thread, NULL, tell_all, telling)) {
+			session->teller.runs = true;
 			return; /* the teller frees both */
 		}
 	}
@@ -157,7 +157,7 @@ void attached_tell_stacks(struct session *session, const struct process *process
 
 void attached_stacks_wait(struct session *session)
 {
-	if (session->teller_runs)
-		pthread_join(session->teller, NULL);
-	session->teller_runs = false;
+	if (session->teller.runs)
+		pthread_join(session->teller.thread, NULL);
+	session->teller.runs = false;
 }

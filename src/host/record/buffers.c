@@ -29,9 +29,9 @@ static void arena_name(char name[24], uint32_t number)
 	snprintf(name, 24, "arena-%u", number);
 }
 
-static int make_folder(struct session *session, const char *dir, struct calltap_diag *diag)
+static int make_folder(struct instance *instance, const char *dir, struct calltap_diag *diag)
 {
-	pid_t pid = session->options->pid ? session->options->pid : getpid();
+	pid_t pid = instance->options->pid ? instance->options->pid : getpid();
 	char path[PATH_MAX];
 	struct statfs fs;
 
@@ -46,47 +46,47 @@ static int make_folder(struct session *session, const char *dir, struct calltap_
 		return calltap_diag_set(diag, -ENAMETOOLONG, "the name of %s is too long", dir);
 	if (!mkdtemp(path)) /* of mode 0700, and nobody else's */
 		return calltap_diag_set(diag, -errno, "cannot make a folder in %s: %s", dir, strerror(errno));
-	session->buffers_path = strdup(path);
-	session->buffers = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (!session->buffers_path || session->buffers < 0) {
+	instance->buffers.path = strdup(path);
+	instance->buffers.folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (!instance->buffers.path || instance->buffers.folder < 0) {
 		rmdir(path);
 		return calltap_diag_set(diag, -ENOMEM, "cannot open the folder %s", path);
 	}
 	return 0;
 }
 
-static int make_file(const struct session *session, const char *name)
+static int make_file(const struct instance *instance, const char *name)
 {
-	int fd = openat(session->buffers, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(instance->buffers.folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	return fd < 0 ? -errno : fd;
 }
 
-int buffers_create(struct session *session, struct calltap_diag *diag)
+int buffers_create(struct instance *instance, struct calltap_diag *diag)
 {
-	const char *dir = session->options->buffer_dir;
+	const char *dir = instance->options->buffer_dir;
 
-	session->buffers = -1;
+	instance->buffers.folder = -1;
 	if (!dir)
 		return 0;
-	if (session->options->mode != CALLTAP_MODE_OVERWRITE)
+	if (instance->options->mode != CALLTAP_MODE_OVERWRITE)
 		return calltap_diag_set(diag, -EINVAL, "--buffer-dir goes with --mode overwrite");
-	return make_folder(session, dir, diag);
+	return make_folder(instance, dir, diag);
 }
 
-int buffers_tables(const struct session *session)
+int buffers_tables(const struct instance *instance)
 {
-	return session->buffers < 0 ? -1 : make_file(session, TABLES_NAME);
+	return instance->buffers.folder < 0 ? -1 : make_file(instance, TABLES_NAME);
 }
 
-int buffers_arena(struct session *session, struct target_arena *arena, int *fd, void **memory)
+int buffers_arena(struct instance *instance, struct target_arena *arena, int *fd, void **memory)
 {
-	uint32_t number = ++session->buffers_count;
+	uint32_t number = ++instance->buffers.count;
 	char name[24];
 	int ret;
 
 	arena_name(name, number);
-	*fd = make_file(session, name);
+	*fd = make_file(instance, name);
 	if (*fd < 0)
 		return *fd;
 	ret = -posix_fallocate(*fd, 0, (off_t)arena->size);
@@ -97,34 +97,34 @@ int buffers_arena(struct session *session, struct target_arena *arena, int *fd, 
 	if (ret) {
 		close(*fd);
 		*fd = -1;
-		unlinkat(session->buffers, name, 0);
-		session_diagnose(session, "there is no room in %s for all buffers (%s): use smaller ones (-b)",
-				 session->options->buffer_dir, strerror(-ret));
+		unlinkat(instance->buffers.folder, name, 0);
+		instance_diagnose(instance, "there is no room in %s for all buffers (%s): use smaller ones (-b)",
+				  instance->options->buffer_dir, strerror(-ret));
 		return ret;
 	}
 	arena->file = number;
 	return 0;
 }
 
-void buffers_forget(const struct session *session, const struct target_arena *arena)
+void buffers_forget(const struct instance *instance, const struct target_arena *arena)
 {
 	char name[24];
 
-	if (!arena->file || session->buffers < 0)
+	if (!arena->file || instance->buffers.folder < 0)
 		return;
 	arena_name(name, arena->file);
-	unlinkat(session->buffers, name, 0); /* never cut: a forked child may have it mapped */
+	unlinkat(instance->buffers.folder, name, 0); /* never cut: a forked child may have it mapped */
 }
 
-void buffers_destroy(struct session *session, bool keep)
+void buffers_destroy(struct instance *instance, bool keep)
 {
-	if (session->buffers < 0)
+	if (instance->buffers.folder < 0)
 		return;
 	if (!keep) {
-		unlinkat(session->buffers, TABLES_NAME, 0);
-		rmdir(session->buffers_path);
+		unlinkat(instance->buffers.folder, TABLES_NAME, 0);
+		rmdir(instance->buffers.path);
 	}
-	close(session->buffers);
-	session->buffers = -1;
-	free(session->buffers_path);
+	close(instance->buffers.folder);
+	instance->buffers.folder = -1;
+	free(instance->buffers.path);
 }

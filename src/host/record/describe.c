@@ -1,6 +1,6 @@
 /*
  * What the file says about the run: at its start, and at its end.
- * Called by the session, server thread.  Context: host.
+ * Called by the server thread, and by who ends an instance.  Context: host.
  */
 #include <errno.h>
 #include <poll.h>
@@ -58,10 +58,10 @@ static void time_text(char *text, size_t size)
 	strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-static int describe_emulator(struct session *session)
+static int describe_emulator(struct instance *instance)
 {
-	char *text = emulator_text(&session->emulator);
-	int ret = text ? trace_writer_info(session->writer, "emulator", "%s", text) : -ENOMEM;
+	char *text = emulator_text(&instance->session->emulator);
+	int ret = text ? trace_writer_info(instance->writer, "emulator", "%s", text) : -ENOMEM;
 
 	free(text);
 	return ret;
@@ -83,9 +83,9 @@ static const char *program_of(const struct record_options *options, char path[40
 	return path;
 }
 
-int describe_start(struct session *session)
+int describe_start(struct instance *instance)
 {
-	const struct record_options *options = session->options;
+	const struct record_options *options = instance->options;
 	char command[2048], cwd[4096] = "", exe[4096], started[40], model[128], kernel[256], bytes[32];
 	struct utsname host;
 	int ret = 0;
@@ -97,7 +97,7 @@ int describe_start(struct session *session)
 	cpu_model(model, sizeof(model));
 	uname(&host);
 	snprintf(kernel, sizeof(kernel), "%s %s %s", host.sysname, host.release, host.machine);
-	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)session->sub_size * session->sub_count);
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)instance->sub_size * instance->sub_count);
 
 	const struct {
 		const char *key, *value;
@@ -114,25 +114,25 @@ int describe_start(struct session *session)
 		{"buffer_bytes", bytes},
 		{"options", options->options_text},
 		{"started", started},
-		{"machine", session->machine->name},
-		{"clock", session->machine->clock},
+		{"machine", instance->session->machine->name},
+		{"clock", instance->session->machine->clock},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && !ret; i++)
-		ret = trace_writer_info(session->writer, rows[i].key, "%s", rows[i].value);
-	if (!ret && session->emulated)
-		ret = describe_emulator(session);
-	return ret ? ret : trace_writer_flush(session->writer);
+		ret = trace_writer_info(instance->writer, rows[i].key, "%s", rows[i].value);
+	if (!ret && instance->session->emulated)
+		ret = describe_emulator(instance);
+	return ret ? ret : trace_writer_flush(instance->writer);
 }
 
 /* Of a process that is no child of ours; its sockets are closed a moment before it has ended. */
-static bool runs_on(const struct session *root, int patience_ms)
+static bool runs_on(const struct session *session, int patience_ms)
 {
 	struct pollfd ended = {.events = POLLIN};
 	bool runs;
 
-	if (root->result->let_go)
+	if (session->result->let_go)
 		return true;
-	ended.fd = (int)syscall(SYS_pidfd_open, root->options->pid, 0);
+	ended.fd = (int)syscall(SYS_pidfd_open, session->options->pid, 0);
 	runs = ended.fd >= 0 && poll(&ended, 1, patience_ms) == 0;
 	if (ended.fd >= 0)
 		close(ended.fd);
@@ -144,7 +144,7 @@ static bool runs_on(const struct session *root, int patience_ms)
  * program has taken its place.  An exec ends the agent's thread first, and on
  * a busy machine it takes its time from there to the new program's memory.
  */
-static bool was_replaced(const struct session *session)
+bool describe_was_replaced(const struct session *session)
 {
 	const struct record_result *result = session->result;
 	struct attach_range range;
@@ -157,15 +157,14 @@ static bool was_replaced(const struct session *session)
 	return false;
 }
 
-static void exit_text(struct session *session, char *text, size_t size)
+static void exit_text(const struct session *session, char *text, size_t size)
 {
-	const struct session *root = session_root(session);
 	int status = session->result->wait_status;
 
-	if (root->options->pid)
+	if (session->options->pid)
 		snprintf(text, size, "%s",
 			 session->result->replaced ? "executed another program"
-			 : runs_on(root, 0)	   ? "still running"
+			 : runs_on(session, 0)	   ? "still running"
 						   : "ended");
 	else if (session->command)
 		snprintf(text, size, "still running");
@@ -176,88 +175,90 @@ static void exit_text(struct session *session, char *text, size_t size)
 		snprintf(text, size, "exited %d", WEXITSTATUS(status));
 }
 
-static int write_threads(struct session *session)
+/* With the lock: targets may come and go while one of several instances ends. */
+static int write_threads(struct instance *instance)
 {
 	int ret = 0;
 
-	for (uint32_t i = 0; i < session->thread_count && !ret; i++) {
-		session->result->wait_ticks += session->threads[i].row.wait_ticks;
-		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_THREAD, &session->threads[i].row,
-					 sizeof(session->threads[i].row));
+	for (uint32_t i = 0; i < instance->thread_count && !ret; i++) {
+		instance->result->wait_ticks += instance->threads[i].row.wait_ticks;
+		ret = trace_writer_chunk(instance->writer, CALLTAP_CHUNK_THREAD, &instance->threads[i].row,
+					 sizeof(instance->threads[i].row));
 	}
-	for (struct process *process = session->processes; process && !ret; process = process->next)
-		if (process->greeted && !process->dormant)
-			ret = process_write(session, process);
+	for (const struct share *share = instance->shares; share && !ret; share = share->next)
+		ret = process_write(share->process, instance->writer);
 	return ret;
 }
 
 /* What the target's CPU says of its clock, and what a read of it costs: a call takes two. */
-static int write_clock(struct session *session, struct trace_writer *writer)
+static int write_clock(const struct instance *instance, struct trace_writer *writer)
 {
-	double rate = session->result->ticks_per_ns;
+	const struct session *session = instance->session;
+	double rate = instance->result->ticks_per_ns;
 	int ret = 0;
 
-	if (session->line.hz)
-		ret = trace_writer_info(writer, "clock_hz", "%llu", (unsigned long long)session->line.hz);
-	if (!ret && session->clock_cost && rate > 0)
+	if (session->timing.line.hz)
+		ret = trace_writer_info(writer, "clock_hz", "%llu", (unsigned long long)session->timing.line.hz);
+	if (!ret && session->timing.cost && rate > 0)
 		ret = trace_writer_info(writer, "clock_read_ns", "%.1f",
-					session->clock_cost / rate / CALLTAP_CLOCK_READS);
+					session->timing.cost / rate / CALLTAP_CLOCK_READS);
 	return ret;
 }
 
 /* Calls for which there was no ring, or no memory beside the stack; those of processes that run, too. */
-static uint64_t count_untraced(const struct session *session)
+static uint64_t count_untraced(const struct instance *instance)
 {
-	uint64_t untraced = session->result->untraced;
+	uint64_t untraced = instance->result->untraced;
 
-	for (const struct process *process = session->processes; process; process = process->next)
-		if (process->arena_count)
-			untraced += rings_untraced(session, process);
+	for (const struct share *share = instance->shares; share; share = share->next)
+		if (share->arena_count)
+			untraced += rings_untraced(share);
 	return untraced;
 }
 
 /* What most traces have none of; each is there only when it is. */
-static int write_oddities(struct session *session, struct trace_writer *writer)
+static int write_oddities(struct instance *instance, struct trace_writer *writer)
 {
-	uint64_t untraced = count_untraced(session);
+	const struct record_result *result = instance->session->result;
+	uint64_t untraced = count_untraced(instance);
 	int ret = 0;
 
-	if (session->overwritten)
-		ret = trace_writer_info(writer, "overwritten", "%llu %s of %u bytes",
-					(unsigned long long)session->overwritten,
-					counted(session->overwritten, "sub-buffer", "sub-buffers"), session->sub_size);
-	if (!ret && session->holes)
-		ret = trace_writer_info(writer, "holes", "%llu %s", (unsigned long long)session->holes,
-					counted(session->holes, "record", "records"));
+	if (instance->overwritten)
+		ret = trace_writer_info(
+			writer, "overwritten", "%llu %s of %u bytes", (unsigned long long)instance->overwritten,
+			counted(instance->overwritten, "sub-buffer", "sub-buffers"), instance->sub_size);
+	if (!ret && instance->holes)
+		ret = trace_writer_info(writer, "holes", "%llu %s", (unsigned long long)instance->holes,
+					counted(instance->holes, "record", "records"));
 	if (!ret && untraced)
 		ret = trace_writer_info(writer, "untraced", "%llu %s", (unsigned long long)untraced,
 					counted(untraced, "call", "calls"));
-	if (!ret && session->result->shut_in)
-		ret = trace_writer_info(
-			writer, "sandbox", "%u %s in", session->result->shut_in,
-			counted(session->result->shut_in, "process shut itself", "processes shut themselves"));
-	if (!ret && session->result->executed)
-		ret = trace_writer_info(writer, "executed", "%u %s in a sandbox, untraced", session->result->executed,
-					counted(session->result->executed, "program", "programs"));
-	if (!ret && session->result->spaces)
-		ret = trace_writer_info(writer, "dlmopen", "not followed in %u %s", session->result->spaces,
-					counted(session->result->spaces, "process", "processes"));
-	if (!ret && session->result->foreign)
-		ret = trace_writer_info(writer, "foreign", "%u %s for another CPU, untraced", session->result->foreign,
-					counted(session->result->foreign, "program", "programs"));
-	if (!ret && session->result->strays)
-		ret = trace_writer_info(writer, "strays", "%u %s", session->result->strays,
-					counted(session->result->strays, "process", "processes"));
-	if (!ret && session->result->unreached)
-		ret = trace_writer_info(writer, "unreached", "%u forked %s", session->result->unreached,
-					counted(session->result->unreached, "child", "children"));
-	if (!ret && session->dlopen_missed)
+	if (!ret && result->shut_in)
+		ret = trace_writer_info(writer, "sandbox", "%u %s in", result->shut_in,
+					counted(result->shut_in, "process shut itself", "processes shut themselves"));
+	if (!ret && result->executed)
+		ret = trace_writer_info(writer, "executed", "%u %s in a sandbox, untraced", result->executed,
+					counted(result->executed, "program", "programs"));
+	if (!ret && result->spaces)
+		ret = trace_writer_info(writer, "dlmopen", "not followed in %u %s", result->spaces,
+					counted(result->spaces, "process", "processes"));
+	if (!ret && result->foreign)
+		ret = trace_writer_info(writer, "foreign", "%u %s for another CPU, untraced", result->foreign,
+					counted(result->foreign, "program", "programs"));
+	if (!ret && result->strays)
+		ret = trace_writer_info(writer, "strays", "%u %s", result->strays,
+					counted(result->strays, "process", "processes"));
+	if (!ret && result->unreached)
+		ret = trace_writer_info(writer, "unreached", "%u forked %s", result->unreached,
+					counted(result->unreached, "child", "children"));
+	if (!ret && instance->session->dlopen_missed)
 		ret = trace_writer_info(writer, "dlopen", "not followed");
 	return ret;
 }
 
-static int write_totals(struct session *session, struct trace_writer *writer)
+static int write_totals(struct instance *instance, struct trace_writer *writer)
 {
+	const struct session *session = instance->session;
 	const struct record_result *result = session->result;
 	char text[64];
 	int ret;
@@ -265,7 +266,7 @@ static int write_totals(struct session *session, struct trace_writer *writer)
 	exit_text(session, text, sizeof(text));
 	ret = trace_writer_info(writer, "exit", "%s", text);
 	if (!ret)
-		ret = trace_writer_info(writer, "sites", "%u", session_root(session)->images.next_id);
+		ret = trace_writer_info(writer, "sites", "%u", session->images.next_id);
 	if (!ret)
 		ret = trace_writer_info(writer, "patched", "%llu", (unsigned long long)result->patched);
 	if (!ret)
@@ -273,19 +274,20 @@ static int write_totals(struct session *session, struct trace_writer *writer)
 	if (!ret)
 		ret = trace_writer_info(writer, "patch_ticks", "%llu", (unsigned long long)session->patch_ticks);
 	if (!ret)
-		ret = write_clock(session, writer);
+		ret = write_clock(instance, writer);
 	if (!ret)
-		ret = write_oddities(session, writer);
+		ret = write_oddities(instance, writer);
 	return ret ? ret : trace_writer_flush(writer);
 }
 
-struct image *describe_next_without_lines(struct session *session)
+struct image *describe_next_without_lines(struct instance *instance)
 {
-	uint32_t bit = 1u << session->set;
+	struct session *session = instance->session;
+	uint32_t bit = 1u << instance->set;
 	struct image *image;
 
 	session_lock(session);
-	image = session_root(session)->images.first;
+	image = session->images.first;
 	while (image && (!image->announced || image->lined & bit))
 		image = image->next;
 	if (image)
@@ -294,44 +296,52 @@ struct image *describe_next_without_lines(struct session *session)
 	return image;
 }
 
-static int write_lines(struct session *session)
+static int write_lines(struct instance *instance)
 {
 	struct image *image;
 	int ret = 0;
 
-	while (!ret && (image = describe_next_without_lines(session)))
-		ret = image_write_lines(image, session->writer);
+	while (!ret && (image = describe_next_without_lines(instance)))
+		ret = image_write_lines(image, instance->writer);
 	return ret;
 }
 
-int describe_end(struct session *session)
+int describe_end(struct instance *instance)
 {
-	struct calltap_file_clock sample = timing_now(session);
+	struct session *session = instance->session;
+	struct calltap_file_clock sample;
 	struct calltap_file_end end = {
-		.records = session->result->records,
-		.lost = session->result->lost,
-		.ticks = sample.ticks,
-		.status = session->command || session_root(session)->options->pid ? -1 : session->result->wait_status,
+		.records = instance->result->records,
+		.lost = instance->result->lost,
+		.status = -1,
 	};
-	int ret = write_threads(session);
-
-	session->result->replaced = was_replaced(session);
-	if (!ret)
-		ret = write_lines(session);
-	if (!ret)
-		ret = write_totals(session, session->writer);
-	/* An emulated clock whose rate is not known shows what was told last. */
-	if (!ret && sample.ticks > session->line.last_ticks)
-		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
-	return ret ? ret : trace_writer_chunk(session->writer, CALLTAP_CHUNK_END, &end, sizeof(end));
-}
-
-int describe_snapshot(struct session *session, struct trace_writer *writer)
-{
 	int ret;
 
 	session_lock(session);
-	ret = write_totals(session, writer);
+	ret = write_threads(instance);
+	sample = timing_now(session);
 	session_unlock(session);
+	if (!ret)
+		ret = write_lines(instance);
+	session_lock(session);
+	end.ticks = sample.ticks;
+	if (!session->command && !session->options->pid)
+		end.status = session->result->wait_status;
+	if (!ret)
+		ret = write_totals(instance, instance->writer);
+	/* An emulated clock whose rate is not known shows what was told last. */
+	if (!ret && sample.ticks > session->timing.line.last_ticks)
+		ret = trace_writer_chunk(instance->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
+	session_unlock(session);
+	return ret ? ret : trace_writer_chunk(instance->writer, CALLTAP_CHUNK_END, &end, sizeof(end));
+}
+
+int describe_snapshot(struct instance *instance, struct trace_writer *writer)
+{
+	int ret;
+
+	session_lock(instance->session);
+	ret = write_totals(instance, writer);
+	session_unlock(instance->session);
 	return ret;
 }

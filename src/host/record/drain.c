@@ -21,7 +21,6 @@
 
 #include <host/thread.h>
 
-#include "instances.h"
 #include "session.h"
 #include "triggers.h"
 
@@ -32,7 +31,7 @@
 #define HOPS_MAX  256u /* rings that a thread has left between two looks; more are nonsense */
 
 struct drainer {
-	struct session *session;
+	struct instance *instance;
 	uint64_t next_reap_ns, next_follow_ns;
 	bool follow;	/* this round reads open sub-buffers, too */
 	bool busy;	/* this round moved something */
@@ -45,18 +44,18 @@ struct drainer {
  * the drainer's work: the rings of hundreds of busy threads fill as fast as
  * they are emptied, and who asks must not wait for a round.  Processes,
  * arenas, readers and the encoder stay where they are until let_back();
- * session->threads may move, and the process may have ended.
+ * instance->threads may move, and the process may have ended.
  */
 static void let_server(const struct drainer *drainer)
 {
 	if (!drainer->taking)
-		session_unlock(drainer->session);
+		session_unlock(drainer->instance->session);
 }
 
 static void let_back(const struct drainer *drainer)
 {
 	if (!drainer->taking)
-		session_lock(drainer->session);
+		session_lock(drainer->instance->session);
 }
 
 static void futex_wake(uint32_t *word)
@@ -86,32 +85,32 @@ static bool is_whole(const struct calltap_subbuf *sub, uint64_t number)
 	return __atomic_load_n(&sub->number, __ATOMIC_ACQUIRE) == number + 1;
 }
 
-static void finish_before(struct drainer *drainer, struct process *process, const struct calltap_ring *ring,
+static void finish_before(struct drainer *drainer, struct share *share, const struct calltap_ring *ring,
 			  uint32_t owner);
 
 /* The thread that the sub-buffer is of; its owner differs from the last one's when the ring changed hands. */
-static int thread_of(struct drainer *drainer, struct process *process, struct ring_reader *reader,
+static int thread_of(struct drainer *drainer, struct share *share, struct ring_reader *reader,
 		     const struct calltap_ring *ring, const struct calltap_subbuf *head, struct target_thread **thread)
 {
-	struct session *session = drainer->session;
+	struct instance *instance = drainer->instance;
 	uint32_t index = UINT32_MAX;
 	int ret = 0;
 
 	if (reader->thread == UINT32_MAX || reader->owner != head->owner) {
 		if (head->owner & CALLTAP_OWNER_MOVED) {
-			finish_before(drainer, process, ring, head->owner);
-			index = resize_find_thread(session, process, head->owner);
+			finish_before(drainer, share, ring, head->owner);
+			index = resize_find_thread(instance, share->process, head->owner);
 		}
 		if (index == UINT32_MAX)
-			ret = threads_add(session, process, head->tid, head->ticks, &index);
+			ret = threads_add(instance, share->process, head->tid, head->ticks, &index);
 		if (ret)
 			return ret;
 		reader->thread = index;
-		session->threads[index].owner = head->owner & ~CALLTAP_OWNER_MOVED;
+		instance->threads[index].owner = head->owner & ~CALLTAP_OWNER_MOVED;
 	}
 	reader->owner = head->owner;
-	*thread = &session->threads[reader->thread];
-	threads_name(session, process, *thread, head->comm);
+	*thread = &instance->threads[reader->thread];
+	threads_name(instance->session, share->process, *thread, head->comm);
 	return 0;
 }
 
@@ -144,10 +143,10 @@ static uint32_t rest_of(const struct ring_reader *reader, const struct calltap_s
 }
 
 /* One sub-buffer to the file; open: its writer goes on in it, so as far as it is written. */
-static int drain_sub(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
+static int drain_sub(struct drainer *drainer, struct share *share, struct target_arena *arena, uint32_t index,
 		     uint64_t number, bool open)
 {
-	struct session *session = drainer->session;
+	struct instance *instance = drainer->instance;
 	struct ring_reader *reader = &arena->rings[index];
 	struct calltap_ring *ring = ring_of(arena, index);
 	const struct calltap_subbuf *sub =
@@ -165,7 +164,7 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 
 	copy_head(&head, sub);
 	if (head.number != number + 1 || !is_whole(sub, number)) {
-		session->overwritten++; /* or scribbled on */
+		instance->overwritten++; /* or scribbled on */
 		return 0;
 	}
 	from = rest_of(reader, &head, number, &ticks);
@@ -173,16 +172,16 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 		end = whole_records(words, from, end);
 	if (from == end)
 		return 0;
-	ret = thread_of(drainer, process, reader, ring, &head, &thread);
+	ret = thread_of(drainer, share, reader, ring, &head, &thread);
 	if (ret)
 		return ret;
 	row = thread->row.thread;
 	sequence = thread->next_number;
 	let_server(drainer);
-	ret = record_encode(session->encoder, row, sequence, ticks, words + from, end - from, &payload, &size,
+	ret = record_encode(instance->encoder, row, sequence, ticks, words + from, end - from, &payload, &size,
 			    &encoded);
 	let_back(drainer);
-	thread = &session->threads[reader->thread];
+	thread = &instance->threads[reader->thread];
 	if (open) {
 		(void)record_skip_older(words + from, end - from, UINT64_MAX, &ticks);
 		reader->part_number = number;
@@ -192,22 +191,22 @@ static int drain_sub(struct drainer *drainer, struct process *process, struct ta
 	if (ret || !size)
 		return ret;
 	if (!is_whole(sub, number)) {
-		session->overwritten++;
+		instance->overwritten++;
 		return 0;
 	}
 	if (thread->dirty)
-		ret = threads_write(session, thread);
+		ret = threads_write(instance, thread);
 	if (!ret)
-		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_DATA, payload, size);
+		ret = trace_writer_chunk(instance->writer, CALLTAP_CHUNK_DATA, payload, size);
 	thread->next_number++;
 	thread->row.lost += encoded.lost;
 	reader->lost_told += encoded.lost;
 	reader->wait_told += encoded.wait_ticks;
 	thread->row.wait_ticks += encoded.wait_ticks;
 	thread->row.end_ticks = encoded.last_ticks;
-	session->holes += encoded.holes;
-	session->result->records += encoded.records;
-	session->result->lost += encoded.lost;
+	instance->holes += encoded.holes;
+	instance->result->records += encoded.records;
+	instance->result->lost += encoded.lost;
 	drainer->busy = true;
 	return ret;
 }
@@ -226,7 +225,7 @@ static void release(struct calltap_ring *ring, uint64_t number)
  * could not write that down any more; the ring's totals have it.  When another
  * thread has taken the ring over since, the rest is put to that one's account.
  */
-static void count_rest(struct session *session, struct ring_reader *reader, const struct calltap_ring *ring)
+static void count_rest(struct instance *instance, struct ring_reader *reader, const struct calltap_ring *ring)
 {
 	uint64_t lost = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED) - reader->lost_told;
 	uint64_t wait = __atomic_load_n(&ring->wait_ticks, __ATOMIC_RELAXED) - reader->wait_told;
@@ -234,8 +233,8 @@ static void count_rest(struct session *session, struct ring_reader *reader, cons
 
 	if (reader->thread == UINT32_MAX || !(lost | wait) || (int64_t)(lost | wait) < 0)
 		return; /* nothing left to tell, or scribbled on */
-	thread = &session->threads[reader->thread];
-	session->result->lost += lost;
+	thread = &instance->threads[reader->thread];
+	instance->result->lost += lost;
 	thread->row.lost += lost;
 	thread->row.wait_ticks += wait;
 	reader->lost_told += lost;
@@ -248,18 +247,18 @@ static void count_rest(struct session *session, struct ring_reader *reader, cons
  * by the writer and told at the end: the target's rings are emptied all the
  * same, so that it never waits for a full disk.
  */
-static void drain_below(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
+static void drain_below(struct drainer *drainer, struct share *share, struct target_arena *arena, uint32_t index,
 			uint64_t opened, uint64_t end)
 {
-	struct session *session = drainer->session;
+	struct instance *instance = drainer->instance;
 	struct ring_reader *reader = &arena->rings[index];
 
 	if (opened - reader->drained > arena->sub_count) { /* overwritten; or scribbled on */
-		session->overwritten += opened - arena->sub_count - reader->drained;
+		instance->overwritten += opened - arena->sub_count - reader->drained;
 		reader->drained = opened - arena->sub_count;
 	}
 	while (reader->drained < end) {
-		if (drain_sub(drainer, process, arena, index, reader->drained, false))
+		if (drain_sub(drainer, share, arena, index, reader->drained, false))
 			drainer->busy = true;
 		reader->drained++;
 		release(ring_of(arena, index), reader->drained);
@@ -277,7 +276,7 @@ static uint32_t state_of(const struct target_arena *arena, uint32_t index)
 }
 
 /* A ring whose thread has gone on in another one: all of it; nothing of what was lost or waited is untold there. */
-static void take_left(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index)
+static void take_left(struct drainer *drainer, struct share *share, struct target_arena *arena, uint32_t index)
 {
 	struct ring_reader *reader = &arena->rings[index];
 	const struct calltap_ring *ring = ring_of(arena, index);
@@ -287,7 +286,7 @@ static void take_left(struct drainer *drainer, struct process *process, struct t
 	drainer->taking = true;
 	__atomic_store_n(&arena->arena->state[index], CALLTAP_RING_OUT, __ATOMIC_RELEASE); /* nobody claims it */
 	if (opened > reader->drained)
-		drain_below(drainer, process, arena, index, opened, opened);
+		drain_below(drainer, share, arena, index, opened, opened);
 	reader->thread = UINT32_MAX;
 	reader->part_words = 0;
 	reader->lost_told = __atomic_load_n(&ring->lost, __ATOMIC_RELAXED);
@@ -298,22 +297,22 @@ static void take_left(struct drainer *drainer, struct process *process, struct t
 }
 
 /* Of the rings that this thread has left, the one it had first, before that time; NULL = there is none. */
-static struct target_arena *oldest_left(struct process *process, uint32_t owner, uint64_t before, uint32_t *index)
+static struct target_arena *oldest_left(struct share *share, uint32_t owner, uint64_t before, uint32_t *index)
 {
 	struct target_arena *found = NULL;
 
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++) {
-			const struct calltap_ring *ring = ring_of(&process->arenas[i], k);
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++) {
+			const struct calltap_ring *ring = ring_of(&share->arenas[i], k);
 			uint64_t ticks = __atomic_load_n(&ring->claim_ticks, __ATOMIC_RELAXED);
 
-			if (state_of(&process->arenas[i], k) != CALLTAP_RING_LEFT || ticks >= before ||
+			if (state_of(&share->arenas[i], k) != CALLTAP_RING_LEFT || ticks >= before ||
 			    (__atomic_load_n(&ring->owner, __ATOMIC_RELAXED) | CALLTAP_OWNER_MOVED) !=
 				    (owner | CALLTAP_OWNER_MOVED))
 				continue;
 			before = ticks;
 			*index = k;
-			found = &process->arenas[i];
+			found = &share->arenas[i];
 		}
 	return found;
 }
@@ -323,49 +322,48 @@ static struct target_arena *oldest_left(struct process *process, uint32_t owner,
  * rings before it opened a sub-buffer here, and may have left this one since.
  * A ring that is another's now was its last.
  */
-static void finish_before(struct drainer *drainer, struct process *process, const struct calltap_ring *ring,
-			  uint32_t owner)
+static void finish_before(struct drainer *drainer, struct share *share, const struct calltap_ring *ring, uint32_t owner)
 {
 	bool still = __atomic_load_n(&ring->owner, __ATOMIC_ACQUIRE) == owner;
 	uint64_t before = still ? __atomic_load_n(&ring->claim_ticks, __ATOMIC_RELAXED) : UINT64_MAX;
 	struct target_arena *arena;
 	uint32_t index;
 
-	if (drainer->finishing || drainer->session->options->mode > CALLTAP_MODE_DROP)
+	if (drainer->finishing || drainer->instance->options->mode > CALLTAP_MODE_DROP)
 		return; /* the oldest is being taken: there is none before it */
 	drainer->finishing = true;
-	for (uint32_t i = 0; i < HOPS_MAX && (arena = oldest_left(process, owner, before, &index)); i++)
-		take_left(drainer, process, arena, index);
+	for (uint32_t i = 0; i < HOPS_MAX && (arena = oldest_left(share, owner, before, &index)); i++)
+		take_left(drainer, share, arena, index);
 	drainer->finishing = false;
 }
 
 /* What a living writer has left behind. */
-static void drain_ring(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index)
+static void drain_ring(struct drainer *drainer, struct share *share, struct target_arena *arena, uint32_t index)
 {
 	uint64_t opened;
 
-	if (state_of(arena, index) == CALLTAP_RING_LEFT && drainer->session->options->mode <= CALLTAP_MODE_DROP) {
-		take_left(drainer, process, arena, index);
+	if (state_of(arena, index) == CALLTAP_RING_LEFT && drainer->instance->options->mode <= CALLTAP_MODE_DROP) {
+		take_left(drainer, share, arena, index);
 		return;
 	}
 	opened = opened_of(arena, index);
-	if (opened > arena->rings[index].drained && drainer->session->options->mode <= CALLTAP_MODE_DROP)
-		drain_below(drainer, process, arena, index, opened, opened - 1);
+	if (opened > arena->rings[index].drained && drainer->instance->options->mode <= CALLTAP_MODE_DROP)
+		drain_below(drainer, share, arena, index, opened, opened - 1);
 	if (drainer->follow && opened > arena->rings[index].drained &&
-	    drain_sub(drainer, process, arena, index, opened - 1, true))
+	    drain_sub(drainer, share, arena, index, opened - 1, true))
 		drainer->busy = true; /* an error of the file, told at the end */
 }
 
 /* All there is of a writer that has ended. */
-static void finish_ring(struct drainer *drainer, struct process *process, struct target_arena *arena, uint32_t index,
+static void finish_ring(struct drainer *drainer, struct share *share, struct target_arena *arena, uint32_t index,
 			uint64_t opened)
 {
 	struct ring_reader *reader = &arena->rings[index];
 
-	if (opened <= reader->drained || drainer->session->options->mode > CALLTAP_MODE_DROP)
+	if (opened <= reader->drained || drainer->instance->options->mode > CALLTAP_MODE_DROP)
 		return;
-	drain_below(drainer, process, arena, index, opened, opened);
-	count_rest(drainer->session, reader, ring_of(arena, index));
+	drain_below(drainer, share, arena, index, opened, opened);
+	count_rest(drainer->instance, reader, ring_of(arena, index));
 }
 
 /* Not asked of /proc: a program that shares our mounts may take that away, and then nobody would live. */
@@ -375,9 +373,9 @@ static bool thread_lives(const struct process *process, uint32_t tid)
 }
 
 /* Rings of threads that have ended: take the rest, end the thread, free the ring. */
-static void reap_rings(struct drainer *drainer, struct process *process, struct target_arena *arena)
+static void reap_rings(struct drainer *drainer, struct share *share, struct target_arena *arena)
 {
-	struct session *session = drainer->session;
+	struct instance *instance = drainer->instance;
 
 	for (uint32_t i = 0; i < arena->ring_count; i++) {
 		uint32_t state = state_of(arena, i);
@@ -386,20 +384,20 @@ static void reap_rings(struct drainer *drainer, struct process *process, struct 
 
 		if (!ring_is_claimed(state))
 			continue;
-		if (thread_lives(process, state - CALLTAP_RING_CLAIMED)) {
+		if (thread_lives(share->process, state - CALLTAP_RING_CLAIMED)) {
 			if (reader->thread != UINT32_MAX)
-				threads_refresh(session, process, &session->threads[reader->thread]);
+				threads_refresh(instance->session, share->process, &instance->threads[reader->thread]);
 			continue;
 		}
-		if (session->options->mode == CALLTAP_MODE_OVERWRITE)
+		if (instance->options->mode == CALLTAP_MODE_OVERWRITE)
 			continue; /* kept as history until a new thread takes the ring over */
 		/* A thread that takes it over changes the state first: what was opened until here is the dead one's. */
 		opened = opened_of(arena, i);
 		if (__atomic_load_n(&arena->arena->state[i], __ATOMIC_ACQUIRE) != state)
 			continue;
-		finish_ring(drainer, process, arena, i, opened);
+		finish_ring(drainer, share, arena, i, opened);
 		if (reader->thread != UINT32_MAX)
-			session->threads[reader->thread].row.ended = 1;
+			instance->threads[reader->thread].row.ended = 1;
 		if (__atomic_compare_exchange_n(&arena->arena->state[i], &state, CALLTAP_RING_OUT, false,
 						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			resize_put_back(arena, i);
@@ -417,95 +415,97 @@ static void give_up(struct session *session, const struct process *process, int 
 	shutdown(process->socket, SHUT_RDWR);
 }
 
-/* What the target asks for in its first arena's head. */
-static void answer_requests(struct session *session, struct process *process)
+/* The agent wants to be asked for its objects: it says so in the target's first arena. */
+static int answer_request(struct share *share)
 {
 	const struct calltap_msg rescan = {CALLTAP_MSG_RESCAN, sizeof(rescan)};
-	struct target_arena *arena = &process->arenas[0];
-	uint32_t request = __atomic_load_n(&arena->arena->request, __ATOMIC_RELAXED);
-	int ret = rings_supply(session, process);
+	struct process *process = share->process;
+	uint32_t request = __atomic_load_n(&share->arenas[0].arena->request, __ATOMIC_RELAXED);
 
-	if (ret)
-		give_up(session, process, ret);
-	if (request != arena->request_seen && process->settled) {
-		arena->request_seen = request;
-		process->settled = false;
-		ret = channel_send(process->socket, &rescan, sizeof(rescan), NULL, 0);
-		if (ret)
-			give_up(session, process, ret);
-	}
+	if (share != process->shares[0] || request == share->arenas[0].request_seen || !process->settled)
+		return 0;
+	share->arenas[0].request_seen = request;
+	process->settled = false;
+	return channel_send(process->socket, &rescan, sizeof(rescan), NULL, 0);
 }
 
-/* The process' first arena goes, and its counters with it: they go to the result. */
-static void keep_notes(struct session *session, struct process *process)
+/* What the target asks for, and what it is to have. */
+static void serve(struct share *share)
 {
-	struct record_result *result = session->result;
-	uint32_t notes = __atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED);
+	struct process *process = share->process;
+	int ret = rings_supply(share);
 
-	result->untraced += rings_untraced(session, process);
+	if (!ret)
+		ret = answer_request(share);
+	if (!ret)
+		ret = tables_tell(share);
+	if (ret)
+		give_up(share->instance->session, process, ret);
+}
+
+/* The target's first arena goes, and with it the counters of all of its shares and its notes. */
+static void keep_notes(struct share *share)
+{
+	struct process *process = share->process;
+	struct record_result *result = share->instance->result;
+	uint32_t notes = __atomic_load_n(&share->arenas[0].arena->notes, __ATOMIC_RELAXED);
+
 	for (uint32_t set = 0; set < CALLTAP_INSTANCES; set++)
-		process->untraced[set] = rings_counted(process, set);
+		if (process->shares[set])
+			process->shares[set]->untraced = rings_counted(process, set);
 	result->shut_in += (notes & SHUT_IN) != 0;
 	result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
 }
 
-static void finish_process(struct drainer *drainer, struct process *process)
+static void finish_share(struct drainer *drainer, struct share *share)
 {
-	struct session *session = drainer->session;
+	struct instance *instance = share->instance;
+	struct process *process = share->process;
 
-	if (session->options->mode == CALLTAP_MODE_OVERWRITE && snapshot_of_ended(session, process))
-		session_diagnose(session, "not enough memory to save what process %d did last", (int)process->pid);
-	if (session->options->mode == CALLTAP_MODE_PROFILE && profile_keep(session, process))
-		session_diagnose(session, "not enough memory to keep the sums of process %d", (int)process->pid);
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
-			finish_ring(drainer, process, &process->arenas[i], k, opened_of(&process->arenas[i], k));
-	if (process->arena_count)
-		keep_notes(session, process);
+	if (instance->options->mode == CALLTAP_MODE_OVERWRITE && snapshot_of_ended(share))
+		instance_diagnose(instance, "not enough memory to save what process %d did last", (int)process->pid);
+	if (instance->options->mode == CALLTAP_MODE_PROFILE && profile_keep(share))
+		instance_diagnose(instance, "not enough memory to keep the sums of process %d", (int)process->pid);
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++)
+			finish_ring(drainer, share, &share->arenas[i], k, opened_of(&share->arenas[i], k));
+	instance->result->untraced += rings_untraced(share);
+	if (share == process->shares[0])
+		keep_notes(share);
 	/* All of them after that: a thread's rings may lie in several. */
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		arena_destroy(session, &process->arenas[i], trace_writer_error(session->writer) != 0);
-	process->arena_count = 0;
-	process->drained = true;
-	eventfd_write(session->drained_fd, 1);
-	pthread_cond_broadcast(&session_root(session)->answered);
-	for (uint32_t i = 0; i < session->thread_count; i++)
-		if (session->threads[i].row.process == process->index && session->threads[i].dirty &&
-		    threads_write(session, &session->threads[i]))
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		arena_destroy(instance, &share->arenas[i], trace_writer_error(instance->writer) != 0);
+	share->arena_count = 0;
+	eventfd_write(instance->session->endpoint.drained_fd, 1);
+	pthread_cond_broadcast(&instance->session->answered);
+	for (uint32_t i = 0; i < instance->thread_count; i++)
+		if (instance->threads[i].row.process == process->index && instance->threads[i].dirty &&
+		    threads_write(instance, &instance->threads[i]))
 			break;
 	drainer->busy = true;
 }
 
-static void drain_process(struct drainer *drainer, struct process *process, bool reap)
+static void drain_share(struct drainer *drainer, struct share *share, bool reap)
 {
-	struct session *session = drainer->session;
-	int ret;
+	struct process *process = share->process;
 
-	if (process->of)
-		instance_follow(session, process);
-	if (process->drained || !process->arena_count)
+	if (!share->arena_count)
 		return;
-	if (process->ended) {
-		finish_process(drainer, process);
+	if (share_is_over(share)) {
+		finish_share(drainer, share);
 		return;
 	}
 	if (reap)
-		strays_note_executed(session, process);
-	if (reap)
-		resize_collect(process);
-	for (uint32_t i = 0; i < process->arena_count; i++) {
+		resize_collect(share);
+	for (uint32_t i = 0; i < share->arena_count; i++) {
 		if (reap && !process->other_ids)
-			reap_rings(drainer, process, &process->arenas[i]);
-		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
-			drain_ring(drainer, process, &process->arenas[i], k);
+			reap_rings(drainer, share, &share->arenas[i]);
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++)
+			drain_ring(drainer, share, &share->arenas[i], k);
 	}
-	if (process->ended)
-		return; /* while the server had its turn */
-	if (!process->alone)
-		answer_requests(session, process);
-	ret = tables_tell(session, process);
-	if (ret)
-		give_up(session, process, ret);
+	/* It may have ended while the server had its turn. */
+	if (!share_is_over(share) && !process->alone)
+		serve(share);
 }
 
 /*
@@ -514,31 +514,29 @@ static void drain_process(struct drainer *drainer, struct process *process, bool
  */
 static void mark_round(struct drainer *drainer, const struct calltap_file_clock *began)
 {
-	struct session *session = drainer->session;
+	struct instance *instance = drainer->instance;
 
-	if (began->ticks && trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, began, sizeof(*began)))
+	if (began->ticks && trace_writer_chunk(instance->writer, CALLTAP_CHUNK_CLOCK, began, sizeof(*began)))
 		drainer->busy = true; /* an error of the file, told at the end */
 	drainer->next_follow_ns = clock_now_ns() + FOLLOW_NS;
 }
 
 static void round_once(struct drainer *drainer)
 {
-	struct session *session = drainer->session;
+	struct instance *instance = drainer->instance;
+	struct session *session = instance->session;
 	struct calltap_file_clock began = {0};
 	uint64_t now = clock_now_ns();
 	bool reap = now >= drainer->next_reap_ns;
 
 	drainer->busy = false;
-	drainer->follow = session->options->follow && now >= drainer->next_follow_ns &&
-			  session->options->mode <= CALLTAP_MODE_DROP;
+	drainer->follow = instance->options->follow && now >= drainer->next_follow_ns &&
+			  instance->options->mode <= CALLTAP_MODE_DROP;
 	session_lock(session);
-	timing_tick(session, now);
-	if (session->images.triggers)
-		triggers_poll(session->images.triggers);
 	if (drainer->follow)
 		began = timing_now(session);
-	for (struct process *process = session->processes; process; process = process->next) {
-		drain_process(drainer, process, reap);
+	for (struct share *share = instance->shares; share; share = share->next) {
+		drain_share(drainer, share, reap);
 		let_server(drainer);
 		let_back(drainer);
 	}
@@ -559,49 +557,60 @@ static void rest(struct calltap_board *board, uint32_t seen)
 	__atomic_store_n(&board->reader_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
-/* Those of further instances, one after the other; none goes away meanwhile (instance_take_out()). */
-static void round_of_instances(struct drainer *drainers, struct session *root)
+/* What the drainer does for the session, whatever instances there are. */
+static void attend(struct session *session, uint64_t *next_look_ns)
 {
-	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++) {
-		struct drainer *drainer = &drainers[i];
+	uint64_t now = clock_now_ns();
 
-		session_lock(root);
-		if (drainer->session != root->instances[i])
-			*drainer = (struct drainer){.session = root->instances[i]};
-		root->draining = drainer->session;
-		session_unlock(root);
-		if (!drainer->session)
-			continue;
-		round_once(drainer);
-		session_lock(root);
-		root->draining = NULL;
-		pthread_cond_broadcast(&root->answered);
-		session_unlock(root);
+	session_lock(session);
+	timing_tick(session, now);
+	if (session->images.triggers)
+		triggers_poll(session->images.triggers);
+	if (now >= *next_look_ns) {
+		strays_note_all(session);
+		*next_look_ns = now + REAP_NS;
 	}
+	session_unlock(session);
 }
 
-static bool any_busy(const struct drainer *drainers)
+/* One instance after the other; none goes away meanwhile (instance_take_out()). */
+static bool round_of_all(struct drainer *drainers, struct session *session)
 {
 	bool busy = false;
 
-	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
-		busy |= drainers[i].session && drainers[i].busy;
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++) {
+		struct drainer *drainer = &drainers[i];
+
+		session_lock(session);
+		if (drainer->instance != session->instances[i])
+			*drainer = (struct drainer){.instance = session->instances[i]};
+		session->drainer.at = drainer->instance;
+		session_unlock(session);
+		if (!drainer->instance)
+			continue;
+		round_once(drainer);
+		busy |= drainer->busy;
+		session_lock(session);
+		session->drainer.at = NULL;
+		pthread_cond_broadcast(&session->answered);
+		session_unlock(session);
+	}
 	return busy;
 }
 
 static void *drain_main(void *arg)
 {
-	struct drainer drainers[CALLTAP_INSTANCES] = {{.session = arg}};
+	struct drainer drainers[CALLTAP_INSTANCES] = {{0}};
 	struct session *session = arg;
+	uint64_t next_look_ns = 0;
 	bool stop;
 
 	do {
 		uint32_t seen = __atomic_load_n(&session->board->doorbell, __ATOMIC_SEQ_CST);
 
-		stop = __atomic_load_n(&session->stop, __ATOMIC_ACQUIRE);
-		round_once(&drainers[0]);
-		round_of_instances(drainers + 1, session);
-		if (!any_busy(drainers) && !stop)
+		stop = __atomic_load_n(&session->drainer.stop, __ATOMIC_ACQUIRE);
+		attend(session, &next_look_ns);
+		if (!round_of_all(drainers, session) && !stop)
 			rest(session->board, seen);
 	} while (!stop);
 	return NULL;
@@ -609,12 +618,9 @@ static void *drain_main(void *arg)
 
 int drain_start(struct session *session)
 {
-	int ret = record_encoder_create(&session->encoder);
+	int ret = thread_start(&session->drainer.thread, drain_main, session);
 
-	if (ret)
-		return ret;
-	ret = thread_start(&session->drainer, drain_main, session);
-	session->drainer_runs = !ret;
+	session->drainer.runs = !ret;
 	return ret;
 }
 
@@ -624,20 +630,28 @@ void drain_wake(struct session *session)
 	futex_wake(&session->board->doorbell);
 }
 
-static bool has_more(const struct session *session)
+static bool has_more(const struct instance *instance)
 {
-	const struct process *process = session->processes;
+	const struct share *share = instance ? instance->shares : NULL;
 
-	while (process && (!process->ended || process->drained || !process->arena_count))
-		process = process->next;
-	return process != NULL;
+	while (share && (!share_is_over(share) || !share->arena_count))
+		share = share->next;
+	return share != NULL;
+}
+
+static bool any_has_more(const struct session *session)
+{
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
+		if (has_more(session->instances[i]))
+			return true;
+	return false;
 }
 
 void drain_finish(struct session *session)
 {
 	session_lock(session);
 	drain_wake(session);
-	while (session->drainer_runs && has_more(session)) {
+	while (session->drainer.runs && any_has_more(session)) {
 		struct timespec until;
 
 		clock_gettime(CLOCK_MONOTONIC, &until);
@@ -650,10 +664,10 @@ void drain_finish(struct session *session)
 
 void drain_stop(struct session *session)
 {
-	if (!session->drainer_runs)
+	if (!session->drainer.runs)
 		return;
-	__atomic_store_n(&session->stop, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&session->drainer.stop, true, __ATOMIC_RELEASE);
 	drain_wake(session);
-	pthread_join(session->drainer, NULL);
-	session->drainer_runs = false;
+	pthread_join(session->drainer.thread, NULL);
+	session->drainer.runs = false;
 }

@@ -38,6 +38,8 @@ struct relative {
 struct family {
 	struct relative *members; /* sorted by pid */
 	size_t count;
+	uint64_t look_ns, gap_ns; /* when and after what time they are looked for again */
+	uint32_t seen;		  /* processes that the session had at the last look */
 };
 
 static bool read_relative(const char *pid, struct relative *out)
@@ -155,9 +157,11 @@ static bool same_program(pid_t one, pid_t other)
 void family_begin(struct session *session)
 {
 	session->family = calloc(1, sizeof(*session->family));
-	if (session->family && session->options->pid)
+	if (!session->family)
+		return;
+	if (session->options->pid)
 		read_all(session->family);
-	session->family_look_ns = clock_now_ns() + FIRST_LOOK_NS;
+	session->family->look_ns = clock_now_ns() + FIRST_LOOK_NS;
 }
 
 /* What the process has used since the attach. */
@@ -203,7 +207,7 @@ void family_hint(struct session *session)
 /* The environment that the process was started with is without us, and so is its memory. */
 static bool is_stranger(const struct session *session, pid_t pid, char *environment)
 {
-	char path[64], wanted[sizeof(session->name) + 32];
+	char path[64], wanted[sizeof(session->endpoint.name) + 32];
 	struct space space;
 	bool without = false;
 	ssize_t got;
@@ -215,7 +219,7 @@ static bool is_stranger(const struct session *session, pid_t pid, char *environm
 		return false; /* another user's, or gone */
 	got = read(fd, environment, ENVIRON_MAX);
 	close(fd);
-	snprintf(wanted, sizeof(wanted), "%s=%s", CALLTAP_ENV_SESSION, session->name);
+	snprintf(wanted, sizeof(wanted), "%s=%s", CALLTAP_ENV_SESSION, session->endpoint.name);
 	if (got < 0 || (memmem(environment, (size_t)got, wanted, strlen(wanted)) &&
 			memmem(environment, (size_t)got, "calltap-agent", strlen("calltap-agent"))))
 		return false;
@@ -261,25 +265,26 @@ static bool is_watched(const struct session *session)
 
 int family_due_ms(const struct session *session, int at_most)
 {
-	uint64_t now = clock_now_ns(), due = session->family_look_ns;
+	uint64_t now = clock_now_ns(), due;
 
 	if (!is_watched(session))
 		return at_most;
+	due = session->family->look_ns;
 	if (due <= now)
 		return 0;
 	return due - now < (uint64_t)at_most * 1000000 ? (int)((due - now) / 1000000) + 1 : at_most;
 }
 
 /* Somebody new is a reason to look again soon. */
-static void set_next_look(struct session *session, uint64_t now)
+static void set_next_look(struct family *family, uint32_t processes, uint64_t now)
 {
-	uint64_t gap = session->family_gap_ns * 2;
+	uint64_t gap = family->gap_ns * 2;
 
-	if (session->family_seen != session->process_count || gap < FIRST_LOOK_NS)
+	if (family->seen != processes || gap < FIRST_LOOK_NS)
 		gap = FIRST_LOOK_NS;
-	session->family_seen = session->process_count;
-	session->family_gap_ns = gap > LAST_LOOK_NS ? LAST_LOOK_NS : gap;
-	session->family_look_ns = now + session->family_gap_ns;
+	family->seen = processes;
+	family->gap_ns = gap > LAST_LOOK_NS ? LAST_LOOK_NS : gap;
+	family->look_ns = now + family->gap_ns;
 }
 
 void family_look(struct session *session)
@@ -288,9 +293,9 @@ void family_look(struct session *session)
 	struct family all;
 	char *environment;
 
-	if (!is_watched(session) || now < session->family_look_ns)
+	if (!is_watched(session) || now < session->family->look_ns)
 		return;
-	set_next_look(session, now);
+	set_next_look(session->family, session->process_count, now);
 	environment = malloc(ENVIRON_MAX);
 	read_all(&all);
 	session_lock(session);

@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <host/sealed.h>
+
 #include "handlers_impl.h"
 #include "session.h"
 #include "triggers.h"
@@ -25,7 +27,7 @@ int handlers_create(struct handlers **out)
 	*out = NULL;
 	if (!handlers)
 		return -ENOMEM;
-	ret = arena_sealed("calltap-handlers", ROWS_SIZE, &handlers->fd, &rows);
+	ret = sealed_create("calltap-handlers", ROWS_SIZE, &handlers->fd, &rows);
 	if (ret) {
 		free(handlers);
 		return ret;
@@ -241,9 +243,9 @@ int handlers_tell(const struct handlers *handlers, struct process *process, uint
 
 	if (ret)
 		return ret;
-	process->handlers_told = true;
-	process->handlers_at = at;
-	process->handlers_open++;
+	process->handled.told = true;
+	process->handled.at = at;
+	process->owed.handlers++;
 	return 0;
 }
 
@@ -253,17 +255,17 @@ int handlers_welcome(const struct session *session, struct process *process, con
 		return 0;
 	if (process->row.start != CALLTAP_START_FORK)
 		return handlers_tell(session->images.handlers, process, 0);
-	process->handlers_told = parent && parent->handlers_told;
+	process->handled.told = parent && parent->handled.told;
 	return 0;
 }
 
 int handlers_answer(struct session *session, struct process *process, const struct calltap_msg_handlers_done *done)
 {
-	if (!process->handlers_open || done->error > 0)
+	if (!process->owed.handlers || done->error > 0)
 		return -EPROTO;
-	process->handlers_open--;
-	process->handlers_error = done->error;
-	process->silent = process->handlers_open && process->silent;
+	process->owed.handlers--;
+	process->handled.error = done->error;
+	process->silent = process->owed.handlers && process->silent;
 	pthread_cond_broadcast(&session->answered);
 	return 0;
 }

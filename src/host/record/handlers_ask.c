@@ -156,7 +156,7 @@ static struct process *find_asker(const struct session *session, pid_t asker)
 /* Why the process that asks is not found. */
 static int tell_absent(const struct session *session, pid_t asker, struct calltap_diag *diag)
 {
-	bool ours = asker == session->options->pid || asker == session->command, over = session->letting_go;
+	bool ours = asker == session->options->pid || asker == session->command, over = session->ending.letting_go;
 
 	for (const struct process *process = session->processes; process; process = process->next)
 		if (process->pid == asker && !process->foreign && !process->dormant) {
@@ -296,19 +296,19 @@ static int tell_all(struct session *session, struct process *asker, uint64_t tab
 	int ret = 0;
 
 	for (struct process *process = session->processes; process; process = process->next)
-		if (process != asker && live_can_be_told(process) && !process->handlers_told)
+		if (process != asker && live_can_be_told(process) && !process->handled.told)
 			(void)!handlers_tell(handlers, process, 0); /* its end is seen elsewhere */
-	if (asker->handlers_told && asker->handlers_at == table)
+	if (asker->handled.told && asker->handled.at == table)
 		return 0;
-	asker->handlers_error = 0;
+	asker->handled.error = 0;
 	ret = handlers_tell(handlers, asker, table);
 	if (!ret && live_wait(session) && asker->silent)
 		ret = -ETIMEDOUT;
 	if (!ret)
-		ret = asker->handlers_error;
+		ret = asker->handled.error;
 	if (!ret)
 		return 0;
-	asker->handlers_told = false; /* again the next time */
+	asker->handled.told = false; /* again the next time */
 	return calltap_diag_set(diag, ret, "the agent in process %d cannot call handlers: %s", (int)asker->pid,
 				strerror(-ret));
 }
@@ -406,7 +406,7 @@ static int send_wait(struct process *process)
 	const struct calltap_msg wait = {CALLTAP_MSG_HANDLERS_WAIT, sizeof(wait)};
 	int ret = channel_send(process->socket, &wait, sizeof(wait), NULL, 0);
 
-	process->handlers_open += !ret;
+	process->owed.handlers += !ret;
 	return ret;
 }
 
@@ -415,14 +415,14 @@ static int wait_left(struct session *session, struct process *process, struct ca
 {
 	uint64_t until = clock_now_ns() + LEAVE_MS * 1000000ull;
 
-	while (live_can_be_told(process) && process->handlers_told) {
+	while (live_can_be_told(process) && process->handled.told) {
 		if (send_wait(process))
 			return 0; /* it ends */
 		if (live_wait(session) && process->silent)
 			return calltap_diag_set(diag, -ETIMEDOUT,
 						"the agent in process %d does not answer (is the process stopped?)",
 						(int)process->pid);
-		if (process->handlers_error != -EAGAIN)
+		if (process->handled.error != -EAGAIN)
 			return 0;
 		if (clock_now_ns() > until)
 			return calltap_diag_set(diag, -EAGAIN, "handlers of process %d still run", (int)process->pid);
@@ -438,7 +438,7 @@ void handlers_settle(struct session *session)
 	if (!handlers_any(session->images.handlers))
 		return;
 	for (struct process *process = session->processes; process; process = process->next)
-		any |= live_can_be_told(process) && process->handlers_told && !send_wait(process);
+		any |= live_can_be_told(process) && process->handled.told && !send_wait(process);
 	if (any && live_wait(session))
 		return; /* who does not answer has both as soon as it goes on */
 }

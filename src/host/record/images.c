@@ -368,14 +368,6 @@ int image_describe(const struct image *image, struct trace_writer *writer)
 	return ret;
 }
 
-int image_announce(struct image *image, struct trace_writer *writer)
-{
-	if (image->announced)
-		return 0;
-	image->announced = true;
-	return image_describe(image, writer);
-}
-
 struct source_line {
 	const char *file; /* NULL = not known */
 	uint32_t line;

@@ -92,8 +92,6 @@ int image_decide_again(struct images *images, struct image *image, bool *chosen,
 	__attribute__((warn_unused_result));
 /* Write the image's OBJECT and FUNCTIONS chunks. */
 int image_describe(const struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
-/* The same, once. */
-int image_announce(struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
 /*
  * Write an announced image's LINES (slow: reads DWARF).  Uses nothing of it
  * that changes after it was announced: no lock is needed.

@@ -1,239 +1,131 @@
 /*
- * One further instance of a session (instances.h): its processes, its file.
- * Called by instances.c and the drainer.  Context: host.
+ * What every instance of a session has and does (instance.h).
+ *
+ * Callers: session.c for the instance that the session begins with, further.c
+ * for those that are asked for later, the drainer.  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "instances.h"
+#include "session.h"
 
-#define FIRST_RINGS 16
+#define SUB_MAX	    (64u << 10)
+#define SUB_MIN	    4096u
+#define SUBS_WANTED 8u
 
-struct instance {
-	struct session session;
-	struct record_options options;
-	struct record_result result;
-	char name[sizeof(((struct instance_wish *)0)->name)];
-	char output[sizeof(((struct instance_wish *)0)->output)];
-};
-
-static void take_from_owner(struct instance *instance, struct session *owner)
+static void shape_rings(struct instance *instance)
 {
-	struct session *session = &instance->session;
+	uint64_t bytes = instance->options->buffer_bytes, sub = SUB_MIN;
 
-	session->owner = owner;
-	session->machine = owner->machine;
-	session->program = owner->program;
-	session->drained_fd = owner->drained_fd;
-	session->board = owner->board;
-	session->command = owner->command;
-	session->clock_cost = owner->clock_cost;
-	instance->options.command = owner->options->command;
-	instance->options.pid = owner->options->pid ? owner->options->pid : owner->command;
-	instance->options.wait_max_ms = owner->options->wait_max_ms;
+	while (sub * 2 <= SUB_MAX && sub * 2 * SUBS_WANTED <= bytes)
+		sub *= 2;
+	instance->sub_size = (uint32_t)sub;
+	instance->sub_count = (uint32_t)(bytes / sub < 2 ? 2 : bytes / sub);
 }
 
-/* The head of the session's file, made now. */
-static int open_file(struct session *session, int fd)
+void instance_init(struct instance *instance, struct session *session, uint32_t set,
+		   const struct record_options *options, struct record_result *result)
 {
-	struct calltap_file_head head = *trace_writer_head(session->owner->writer);
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	struct timespec now;
-
-	if (own < 0)
-		return -errno;
-	clock_gettime(CLOCK_REALTIME, &now);
-	head.created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	return trace_writer_open(&session->writer, own, &head);
+	*instance = (struct instance){
+		.session = session,
+		.set = set,
+		.name = options->instance ? options->instance : "0",
+		.options = options,
+		.settings = {.options = *options, .tracing = true},
+		.result = result,
+		.buffers = {.folder = -1},
+	};
+	pthread_mutex_init(&instance->snapshot_lock, NULL);
+	shape_rings(instance);
 }
 
-static int describe(struct session *session)
+void instance_diagnose(struct instance *instance, const char *format, ...)
 {
-	struct calltap_file_clock sample = clock_sample();
-	int ret = tables_create(session);
+	va_list arguments;
 
-	session->began_ns = sample.mono_ns;
-	session->began_real_ns = sample.real_ns;
-	if (!ret)
-		ret = describe_start(session);
-	if (!ret)
-		ret = trace_writer_info(session->writer, "instance", "%s", session->instance_name);
-	if (!ret)
-		ret = trace_writer_flush(session->writer);
-	if (!ret)
-		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
-	for (const struct image *image = session->owner->images.first; image && !ret; image = image->next)
-		if (image->announced)
-			ret = image_describe(image, session->writer);
-	return ret;
+	if (instance->diagnosis[0])
+		return;
+	va_start(arguments, format);
+	vsnprintf(instance->diagnosis, sizeof(instance->diagnosis), format, arguments);
+	va_end(arguments);
 }
 
-int instance_create(struct session **out, struct session *owner, uint32_t set, struct instance_wish *wish)
+/* A row of the file: the map's object lies there from then on, or has gone (mapped). */
+static struct calltap_file_map map_row(const struct process *process, const struct target_map *map, uint64_t ticks)
 {
-	struct instance *instance = calloc(1, sizeof(*instance));
-	struct session *session = &instance->session;
-	int ret;
+	struct calltap_file_map row = {
+		.process = process->index,
+		.object = map->mapped ? map->image->index : UINT32_MAX,
+		.base = map->base,
+		.ticks = ticks,
+	};
+	uint64_t lo, hi;
 
-	*out = NULL;
-	if (!instance)
-		return -ENOMEM;
-	instance->options = wish->settings.options;
-	instance->options.options_text = wish->options;
-	memcpy(instance->name, wish->name, sizeof(instance->name));
-	memcpy(instance->output, wish->output, sizeof(instance->output));
-	instance->options.output = instance->output;
-	take_from_owner(instance, owner);
-	pthread_mutex_init(&session->snapshot_lock, NULL);
-	session->options = &instance->options;
-	session->result = &instance->result;
-	session->instance_name = instance->name;
-	session->set = set;
-	session->buffers = -1;
-	session->settings = wish->settings;
-	session->settings.options = instance->options;
-	session->own_filters = wish->settings.options.filters;
-	wish->settings.options.filters = NULL;
-	session->threshold_ticks = wish->threshold_ticks;
-	session_shape_rings(session);
-	ret = open_file(session, wish->fd);
-	if (!ret)
-		ret = record_encoder_create(&session->encoder);
-	if (!ret)
-		ret = describe(session);
-	instance->options.options_text = "";
-	session->settings.options.options_text = "";
-	if (ret)
-		instance_destroy(session);
-	else
-		*out = session;
-	return ret;
+	object_extent(map->image->object, &lo, &hi);
+	row.lo = map->base + lo;
+	row.hi = map->base + hi;
+	return row;
 }
 
-static int note_process(struct session *instance, struct process **out, struct process *of)
+void instance_write_map(struct instance *instance, const struct process *process, const struct target_map *map)
 {
-	struct process *process = calloc(1, sizeof(*process));
-	int ret;
-
-	if (!process)
-		return -ENOMEM;
-	process->of = of;
-	process->socket = -1;
-	process->pid = of->pid;
-	process->index = of->index;
-	process->row = of->row;
-	process->other_ids = of->other_ids;
-	process->greeted = process->welcome = process->began = true;
-	process->exe = of->exe ? strdup(of->exe) : NULL;
-	process->next = instance->processes;
-	instance->processes = process;
-	instance->process_count++;
-	*out = process;
-	ret = process_write(instance, process);
-	for (uint32_t i = 0; i < of->map_count && !ret; i++)
-		if (of->maps[i].mapped && !of->maps[i].stubs && of->maps[i].image && of->maps[i].image->announced)
-			instance_write_map(instance, of, &of->maps[i]);
-	return ret;
-}
-
-int instance_add(struct session *instance, struct process *of)
-{
-	struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)},
-					       .set = instance->set,
-					       .what = CALLTAP_INSTANCE_BEGIN,
-					       .calls = !instance->settings.options.tracer->has_exit,
-					       .depth_max = instance->settings.options.depth_max,
-					       .threshold_ticks = instance->threshold_ticks};
-	struct process *process;
-	int fd, ret = note_process(instance, &process, of);
-
-	if (!ret)
-		ret = arena_add(instance, process, FIRST_RINGS, &fd);
-	if (ret)
-		return ret;
-	process->untraced_before = rings_counted(of, instance->set);
-	message.arena_size = process->arenas[0].size;
-	ret = channel_send(of->socket, &message, sizeof(message), &fd, 1);
-	close(fd);
-	of->instances_open += !ret;
-	process->socket = of->socket; /* as instance_follow() has it */
-	return ret ? ret : rings_prepare(instance, process, rings_threads(of));
-}
-
-void instance_follow(const struct session *instance, struct process *process)
-{
-	const struct process *of = process->of;
-
-	process->alone = of->alone || of->ended;
-	process->socket = process->alone ? -1 : of->socket;
-	process->row.end_ticks = of->row.end_ticks;
-	process->ended = process->ended || of->ended || instance->ending;
-}
-
-static bool is_drained(const struct session *instance)
-{
-	for (const struct process *process = instance->processes; process; process = process->next)
-		if (process->arena_count && !process->drained)
-			return false;
-	return true;
-}
-
-void instance_take_out(struct session *instance)
-{
-	struct session *owner = instance->owner;
-
-	instance->ending = true;
-	drain_wake(owner);
-	while (!is_drained(instance) && owner->drainer_runs)
-		pthread_cond_wait(&owner->answered, &owner->lock);
-	owner->instances[instance->set - 1] = NULL;
-	while (owner->draining == instance)
-		pthread_cond_wait(&owner->answered, &owner->lock);
-}
-
-int instance_finish(struct session *instance)
-{
-	const struct session *owner = instance->owner;
-	struct record_result *result = instance->result;
-	int ret;
-
-	result->ticks_per_ns = clock_ticks_per_ns(CALIBRATE_MS);
-	result->wait_status = owner->result->wait_status;
-	result->patched = owner->result->patched;
-	result->failed = owner->result->failed;
-	instance->command = owner->command;
-	ret = describe_end(instance);
-	result->file_bytes = trace_writer_bytes(instance->writer);
-	return ret;
-}
-
-void instance_destroy(struct session *instance)
-{
-	while (instance->processes) {
-		struct process *process = instance->processes;
-
-		instance->processes = process->next;
-		process->socket = -1; /* that of the entry that it follows */
-		process_destroy(instance, process);
-	}
-	if (instance->writer && trace_writer_close(instance->writer))
-		session_diagnose(instance, "its file could not be closed");
-	record_encoder_destroy(instance->encoder);
-	tables_destroy(instance);
-	filter_set_destroy(instance->own_filters);
-	pthread_mutex_destroy(&instance->snapshot_lock);
-	free(instance->threads);
-	free(instance); /* the whole struct instance, of which it is the first */
-}
-
-void instance_write_map(struct session *instance, const struct process *process, const struct target_map *map)
-{
-	struct calltap_file_map row = plan_map_row(process, map, clock_sample().ticks);
+	struct calltap_file_map row = map_row(process, map, timing_now(instance->session).ticks);
 
 	/* Errors are kept by the writer. */
 	if (trace_writer_chunk(instance->writer, CALLTAP_CHUNK_MAP, &row, sizeof(row)))
 		return;
+}
+
+int instance_take(struct share **out, struct instance *instance, struct process *process)
+{
+	struct share *share = calloc(1, sizeof(*share));
+	int ret;
+
+	*out = share;
+	if (!share)
+		return -ENOMEM;
+	share->instance = instance;
+	share->process = process;
+	share->untraced_before = rings_counted(process, instance->set);
+	share->next = instance->shares;
+	instance->shares = share;
+	instance->process_count++;
+	process->shares[instance->set] = share;
+	ret = process_write(process, instance->writer);
+	for (uint32_t i = 0; i < process->map_count && !ret; i++)
+		if (process->maps[i].mapped && !process->maps[i].stubs && process->maps[i].image &&
+		    process->maps[i].image->announced)
+			instance_write_map(instance, process, &process->maps[i]);
+	return ret;
+}
+
+bool share_is_over(const struct share *share)
+{
+	return share->process->ended || share->refused || share->instance->ending;
+}
+
+int instance_clear(struct instance *instance)
+{
+	int error;
+
+	while (instance->shares) {
+		struct share *share = instance->shares;
+
+		instance->shares = share->next;
+		for (uint32_t i = 0; i < share->arena_count; i++)
+			arena_destroy(instance, &share->arenas[i], false);
+		free(share);
+	}
+	error = instance->writer ? trace_writer_close(instance->writer) : 0;
+	instance->writer = NULL;
+	record_encoder_destroy(instance->encoder);
+	tables_destroy(instance);
+	buffers_destroy(instance, error != 0);
+	profile_sums_clear(&instance->profile_ended);
+	filter_set_destroy(instance->own_filters);
+	pthread_mutex_destroy(&instance->snapshot_lock);
+	free(instance->threads);
+	return error;
 }

@@ -34,7 +34,7 @@ static int check_session(const struct session *session, struct calltap_diag *dia
 		return calltap_diag_set(
 			diag, -EOPNOTSUPP,
 			"this process is traced with triggers, and instances cannot be had beside them");
-	if (session->letting_go)
+	if (session->ending.letting_go)
 		return calltap_diag_set(diag, -EPIPE, "the session is about to end");
 	return 0;
 }
@@ -109,24 +109,17 @@ static int take_words(struct instance_wish *wish, const struct setting_change *w
 	return ret ? ret : check_settings(&wish->settings.options, diag);
 }
 
-static const char *name_of(const struct session *session)
+static struct instance *find(const struct session *session, const char *name)
 {
-	return session->instance_name ? session->instance_name : "0";
-}
-
-static struct session *find(struct session *session, const char *name)
-{
-	if (!strcmp(name, name_of(session)))
-		return session;
-	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++)
-		if (session->instances[i] && !strcmp(name, name_of(session->instances[i])))
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
+		if (session->instances[i] && !strcmp(name, session->instances[i]->name))
 			return session->instances[i];
 	return NULL;
 }
 
-struct session *instances_find(struct session *session, const char *name, struct calltap_diag *diag)
+struct instance *instances_find(struct session *session, const char *name, struct calltap_diag *diag)
 {
-	struct session *found;
+	struct instance *found;
 
 	session_lock(session);
 	found = find(session, name);
@@ -142,10 +135,10 @@ void instances_names(const struct session *session, char *text, size_t size)
 	size_t at = 0;
 
 	text[0] = 0;
-	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++)
+	for (uint32_t i = 1; i < CALLTAP_INSTANCES; i++)
 		if (session->instances[i] && at < size)
 			at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " " : "",
-					       name_of(session->instances[i]));
+					       session->instances[i]->name);
 }
 
 /* A set of rings that nobody has, and a name; 0 = there is none. */
@@ -153,7 +146,7 @@ static uint32_t find_place(struct session *session, struct instance_wish *wish, 
 {
 	uint32_t set = 1;
 
-	while (set < CALLTAP_INSTANCES && session->instances[set - 1])
+	while (set < CALLTAP_INSTANCES && session->instances[set])
 		set++;
 	if (set == CALLTAP_INSTANCES) {
 		calltap_diag_set(diag, -EBUSY, "this process has %u instances already, and there are no more at a time",
@@ -182,9 +175,9 @@ static int tell_rows(struct session *session, struct calltap_diag *diag)
 		return calltap_diag_set(diag, ret, "cannot make memory for instances: %s", strerror(-ret));
 	session->images.handlers = handlers;
 	for (struct process *process = session->processes; process; process = process->next) {
-		if (!live_can_be_told(process) || process->handlers_told)
+		if (!live_can_be_told(process) || process->handled.told)
 			continue;
-		process->handlers_error = 0;
+		process->handled.error = 0;
 		if (handlers_tell(handlers, process, 0))
 			continue; /* its end is seen elsewhere */
 	}
@@ -192,7 +185,7 @@ static int tell_rows(struct session *session, struct calltap_diag *diag)
 		return calltap_diag_set(diag, -ETIMEDOUT, "the process does not answer (is it stopped?)");
 	for (struct process *process = session->processes; process && !ret; process = process->next)
 		if (live_can_be_told(process))
-			ret = process->handlers_error;
+			ret = process->handled.error;
 	if (ret == -EPERM)
 		return calltap_diag_set(diag, ret,
 					"a process has shut itself into a sandbox (seccomp) that forbids system calls "
@@ -243,7 +236,7 @@ static int send_all(struct session *session, const struct calltap_msg_instance *
 {
 	for (struct process *process = session->processes; process; process = process->next)
 		if (live_can_be_told(process))
-			process->instances_open += !channel_send(process->socket, message, sizeof(*message), NULL, 0);
+			process->owed.instances += !channel_send(process->socket, message, sizeof(*message), NULL, 0);
 	return live_wait(session);
 }
 
@@ -257,7 +250,7 @@ static void send_end(struct session *session, uint32_t set)
 		return; /* what it still records goes nowhere */
 }
 
-static void send_limits(struct session *session, const struct session *instance, const struct settings *settings)
+static void send_limits(struct session *session, const struct instance *instance, const struct settings *settings)
 {
 	const struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)},
 						     .set = instance->set,
@@ -269,20 +262,20 @@ static void send_limits(struct session *session, const struct session *instance,
 		return; /* they have them when they go on */
 }
 
-static void add_all(struct session *session, struct session *instance)
+static void add_all(struct session *session, struct instance *instance)
 {
 	for (struct process *process = session->processes; process; process = process->next)
-		if (live_can_be_told(process) && process->arena_count && instance_add(instance, process))
-			session_diagnose(instance, "process %d could not be told of it", (int)process->pid);
+		if (live_can_be_told(process) && process->shares[0] && further_add(instance, process))
+			instance_diagnose(instance, "process %d could not be told of it", (int)process->pid);
 	if (live_wait(session))
 		return; /* it begins when they go on */
 }
 
 /* Has it a process, or may it come to have one? */
-static int check_begun(const struct session *instance, struct calltap_diag *diag)
+static int check_begun(const struct instance *instance, struct calltap_diag *diag)
 {
-	for (const struct process *process = instance->processes; process; process = process->next)
-		if (!process->ended)
+	for (const struct share *share = instance->shares; share; share = share->next)
+		if (!share_is_over(share))
 			return 0;
 	if (instance->refused == -EBUSY)
 		return calltap_diag_set(diag, -EBUSY,
@@ -296,12 +289,12 @@ static int check_begun(const struct session *instance, struct calltap_diag *diag
 }
 
 /* With the turn. */
-static int begin(struct session *session, struct instance_wish *wish, struct session **out, struct calltap_diag *diag)
+static int begin(struct session *session, struct instance_wish *wish, struct instance **out, struct calltap_diag *diag)
 {
 	const struct record_options *options = &wish->settings.options;
 	bool exits = options->tracer->has_exit;
 	struct filter_set *filters = options->filters;
-	struct session *instance;
+	struct instance *instance;
 	uint32_t set;
 	int ret = check_session(session, diag);
 
@@ -312,10 +305,10 @@ static int begin(struct session *session, struct instance_wish *wish, struct ses
 	set = find_place(session, wish, diag);
 	if (!set)
 		return diag->code;
-	ret = instance_create(&instance, session, set, wish);
+	ret = further_create(&instance, session, set, wish);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot begin the instance: %s", strerror(-ret));
-	session->instances[set - 1] = instance;
+	session->instances[set] = instance;
 	add_all(session, instance);
 	ret = check_begun(instance, diag);
 	if (!ret)
@@ -323,8 +316,8 @@ static int begin(struct session *session, struct instance_wish *wish, struct ses
 	if (ret && ret != -ETIMEDOUT) {
 		take_away(session, set);
 		send_end(session, set);
-		instance_take_out(instance);
-		instance_destroy(instance);
+		further_take_out(instance);
+		further_destroy(instance);
 		return ret;
 	}
 	*out = instance;
@@ -332,7 +325,7 @@ static int begin(struct session *session, struct instance_wish *wish, struct ses
 }
 
 int instances_begin(struct session *session, const struct setting_change *words, size_t count, int fd, FILE *answer,
-		    struct session **out, struct calltap_diag *diag)
+		    struct instance **out, struct calltap_diag *diag)
 {
 	struct instance_wish wish = {.fd = fd};
 	int ret = take_words(&wish, words, count, diag);
@@ -350,11 +343,11 @@ int instances_begin(struct session *session, const struct setting_change *words,
 	}
 	filter_set_destroy(wish.settings.options.filters); /* NULL, if the instance has them */
 	if (!ret)
-		fprintf(answer, "%s\n", name_of(*out));
+		fprintf(answer, "%s\n", (*out)->name);
 	return ret;
 }
 
-static void print_end(const struct session *instance, FILE *answer)
+static void print_end(const struct instance *instance, FILE *answer)
 {
 	const struct record_result *result = instance->result;
 	char size[TIMETEXT_MAX];
@@ -374,9 +367,9 @@ static void print_end(const struct session *instance, FILE *answer)
 		fprintf(answer, "%s\n", instance->diagnosis);
 }
 
-int instances_end(struct session *instance, FILE *answer, struct calltap_diag *diag)
+int instances_end(struct instance *instance, FILE *answer, struct calltap_diag *diag)
 {
-	struct session *session = instance->owner;
+	struct session *session = instance->session;
 	int ret;
 
 	session_lock(session);
@@ -384,18 +377,18 @@ int instances_end(struct session *instance, FILE *answer, struct calltap_diag *d
 		; /* a process that is being attached to; each time it waits for seconds */
 	take_away(session, instance->set);
 	send_end(session, instance->set);
-	instance_take_out(instance);
+	further_take_out(instance);
 	live_turn_end(session);
 	session_unlock(session);
-	ret = instance_finish(instance);
+	ret = further_finish(instance);
 	if (!ret)
 		print_end(instance, answer);
 	else
 		ret = calltap_diag_set(diag, ret,
 				       "the trace of instance %s is incomplete: %s; the program was not "
 				       "affected",
-				       name_of(instance), strerror(-ret));
-	instance_destroy(instance);
+				       instance->name, strerror(-ret));
+	further_destroy(instance);
 	return ret;
 }
 
@@ -410,7 +403,7 @@ static int check_fixed(const struct settings *now, const struct settings *next, 
 	return check_settings(new, diag);
 }
 
-static void set_limits(struct session *session, struct session *instance, const struct settings *next)
+static void set_limits(struct session *session, struct instance *instance, const struct settings *next)
 {
 	const struct record_options *old = &instance->settings.options, *new = &next->options;
 
@@ -421,9 +414,9 @@ static void set_limits(struct session *session, struct session *instance, const 
 	send_limits(session, instance, next);
 }
 
-static int change(struct session *instance, const struct settings *next, struct calltap_diag *diag)
+int instances_set(struct instance *instance, const struct settings *next, struct calltap_diag *diag)
 {
-	struct session *session = instance->owner;
+	struct session *session = instance->session;
 	bool exits = next->options.tracer->has_exit;
 	int ret = check_fixed(&instance->settings, next, diag);
 
@@ -434,108 +427,65 @@ static int change(struct session *instance, const struct settings *next, struct 
 		set_limits(session, instance, next);
 	else if (handlers_instance(&session->images, instance->set,
 				   instance->settings.tracing ? instance->settings.options.filters : NULL, exits))
-		session_diagnose(instance, "its filters were lost: not enough memory");
+		instance_diagnose(instance, "its filters were lost: not enough memory");
 	return ret;
 }
 
-int instances_set(struct session *instance, const struct setting_change *list, size_t count, struct calltap_diag *diag)
+bool instances_any(const struct session *session)
 {
-	struct session *session = instance->owner;
-	struct settings next;
-	int ret;
-
-	session_lock(session);
-	ret = live_turn_begin(session);
-	if (ret) {
-		session_unlock(session);
-		return calltap_diag_set(diag, ret, "the attach is not complete yet; nothing was changed");
-	}
-	ret = settings_change(&next, &instance->settings, list, count, diag);
-	if (!ret) {
-		ret = change(instance, &next, diag);
-		if (!ret || ret == -ETIMEDOUT) {
-			filter_set_destroy(instance->own_filters);
-			instance->own_filters = next.options.filters;
-			instance->settings = next;
-		} else {
-			filter_set_destroy(next.options.filters);
-		}
-	}
-	live_turn_end(session);
-	session_unlock(session);
-	return ret;
+	for (uint32_t i = 1; i < CALLTAP_INSTANCES; i++)
+		if (session->instances[i])
+			return true;
+	return false;
 }
 
 int instances_welcome(struct session *session, struct process *process)
 {
 	int ret = 0;
 
-	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1 && !ret; i++)
+	for (uint32_t i = 1; i < CALLTAP_INSTANCES && !ret; i++)
 		if (session->instances[i] && !session->instances[i]->ending)
-			ret = instance_add(session->instances[i], process);
+			ret = further_add(session->instances[i], process);
 	return ret;
 }
 
-static void refuse(struct session *instance, const struct process *of, int error)
+static void refuse(struct instance *instance, const struct process *process, int error)
 {
 	instance->refused = error;
-	session_diagnose(instance, "process %d is not in it: %s", (int)of->pid, strerror(-error));
-	for (struct process *process = instance->processes; process; process = process->next)
-		process->ended = process->ended || process->of == of;
+	instance_diagnose(instance, "process %d is not in it: %s", (int)process->pid, strerror(-error));
+	if (process->shares[instance->set])
+		process->shares[instance->set]->refused = true;
 }
 
 int instances_answer(struct session *session, struct process *process, const struct calltap_msg_instance_done *done)
 {
-	struct session *instance;
+	struct instance *instance;
 
-	if (!process->instances_open || done->error > 0 || !done->set || done->set >= CALLTAP_INSTANCES)
+	if (!process->owed.instances || done->error > 0 || !done->set || done->set >= CALLTAP_INSTANCES)
 		return -EPROTO;
-	process->instances_open--;
-	process->silent = process->instances_open && process->silent;
-	instance = session->instances[done->set - 1];
+	process->owed.instances--;
+	process->silent = process->owed.instances && process->silent;
+	instance = session->instances[done->set];
 	if (done->error && instance)
 		refuse(instance, process, done->error);
 	pthread_cond_broadcast(&session->answered);
 	return 0;
 }
 
-static bool has_process(const struct session *instance, const struct process *of)
-{
-	const struct process *process = instance->processes;
-
-	while (process && process->of != of)
-		process = process->next;
-	return process != NULL;
-}
-
-void instances_note_map(struct session *session, const struct process *process, const struct target_map *map,
-			bool known)
-{
-	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++) {
-		struct session *instance = session->instances[i];
-
-		/* Errors of the file are kept by its writer. */
-		if (!instance || instance->ending || (!known && image_describe(map->image, instance->writer)))
-			continue;
-		if (has_process(instance, process))
-			instance_write_map(instance, process, map);
-	}
-}
-
 void instances_finish(struct session *session)
 {
-	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1; i++) {
-		struct session *instance = session->instances[i];
+	for (uint32_t i = 1; i < CALLTAP_INSTANCES; i++) {
+		struct instance *instance = session->instances[i];
 		int ret;
 
 		if (!instance)
 			continue;
 		session->instances[i] = NULL;
 		session->instances_ended++;
-		ret = instance_finish(instance);
+		ret = further_finish(instance);
 		if (ret)
-			fprintf(stderr, "calltap: the trace of instance %s is incomplete: %s\n", name_of(instance),
+			fprintf(stderr, "calltap: the trace of instance %s is incomplete: %s\n", instance->name,
 				strerror(-ret));
-		instance_destroy(instance);
+		further_destroy(instance);
 	}
 }

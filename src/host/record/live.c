@@ -114,7 +114,7 @@ static int send_some(struct process *process, const struct target_map *map, bool
 	out.message.head.size = (uint32_t)size;
 	out.message.count = count;
 	ret = channel_send(process->socket, &out, size, NULL, 0);
-	process->switches_open += !ret;
+	process->owed.switches += !ret;
 	return ret;
 }
 
@@ -155,11 +155,11 @@ int live_apply_all(const struct session *session, struct process *process)
 
 int live_answer(struct session *session, struct process *process, const struct calltap_msg_switch_done *done)
 {
-	if (!process->switches_open || done->switched + (uint64_t)done->failed > CALLTAP_SWITCH_MAX)
+	if (!process->owed.switches || done->switched + (uint64_t)done->failed > CALLTAP_SWITCH_MAX)
 		return -EPROTO;
-	process->silent = --process->switches_open && process->silent;
-	session->switched += done->switched;
-	session->switch_failed += done->failed;
+	process->silent = --process->owed.switches && process->silent;
+	session->steering.switched += done->switched;
+	session->steering.failed += done->failed;
 	pthread_cond_broadcast(&session->answered);
 	return 0;
 }
@@ -180,32 +180,32 @@ int live_turn_begin(struct session *session)
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += ATTACH_S;
-	while (session->steering || (!error && attach_is_open(session)))
-		if (session->steering)
+	while (session->steering.busy || (!error && attach_is_open(session)))
+		if (session->steering.busy)
 			pthread_cond_wait(&session->answered, &session->lock);
 		else
 			error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
 	if (attach_is_open(session))
 		return -EAGAIN;
-	session->steering = true;
+	session->steering.busy = true;
 	session->images.generation++;
 	return 0;
 }
 
 void live_turn_end(struct session *session)
 {
-	session->steering = false;
+	session->steering.busy = false;
 	pthread_cond_broadcast(&session->answered);
 }
 
 static bool owes_answers(const struct process *process)
 {
-	return process->switches_open || process->stubs_open || process->handlers_open || process->instances_open;
+	return process->owed.switches || process->owed.stubs || process->owed.handlers || process->owed.instances;
 }
 
 void live_forgive(struct session *session, struct process *process)
 {
-	process->switches_open = process->stubs_open = process->handlers_open = process->instances_open = 0;
+	process->owed.switches = process->owed.stubs = process->owed.handlers = process->owed.instances = 0;
 	process->silent = false;
 	pthread_cond_broadcast(&session->answered);
 }
@@ -250,7 +250,7 @@ int live_switch_image(struct session *session, struct image *image, bool on, con
 					continue;
 				next = from;
 				if (send_some(process, map, on, chosen, true, &next) == -EAGAIN)
-					session->switch_failed++; /* stopped; all other errors are its end */
+					session->steering.failed++; /* stopped; all other errors are its end */
 			}
 		if (live_wait(session))
 			ret = -ETIMEDOUT;
@@ -300,8 +300,8 @@ static int switch_all(struct session *session, const struct choice *choice, bool
 {
 	int ret = 0, late = 0;
 
-	session->switched = 0;
-	session->switch_failed = 0;
+	session->steering.switched = 0;
+	session->steering.failed = 0;
 	for (struct image *image = session->images.first; image && ret >= 0; image = image->next) {
 		bool *chosen = NULL;
 
@@ -312,8 +312,8 @@ static int switch_all(struct session *session, const struct choice *choice, bool
 			late |= live_switch_image(session, image, on, chosen);
 		free(chosen);
 	}
-	result->switched = session->switched;
-	result->failed = session->switch_failed;
+	result->switched = session->steering.switched;
+	result->failed = session->steering.failed;
 	return ret < 0 ? ret : late;
 }
 

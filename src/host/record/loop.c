@@ -29,11 +29,11 @@ static bool has_ended(pid_t pid)
 
 void session_forget_ending(struct session *session)
 {
-	if (session->ending_fd < 0)
+	if (session->ending.fd < 0)
 		return;
-	epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->ending_fd, NULL);
-	close(session->ending_fd);
-	session->ending_fd = -1;
+	epoll_ctl(session->endpoint.epoll, EPOLL_CTL_DEL, session->ending.fd, NULL);
+	close(session->ending.fd);
+	session->ending.fd = -1;
 }
 
 static void reap_command(struct session *session)
@@ -49,13 +49,13 @@ static void reap_command(struct session *session)
 static void stop_awaiting(struct session *session)
 {
 	session_forget_ending(session);
-	session->awaited_ns = 0;
+	session->ending.awaited_ns = 0;
 }
 
 static bool targets_left(const struct session *session)
 {
 	for (const struct process *process = session->processes; process; process = process->next)
-		if (!process->drained && !process->dormant)
+		if (!process_is_drained(process) && !process->dormant)
 			return true;
 	return false;
 }
@@ -64,14 +64,14 @@ void session_handle(struct session *session, void *what)
 {
 	eventfd_t count;
 
-	if (what == &session->listener)
+	if (what == &session->endpoint.listener)
 		targets_accept(session);
 	else if (what == &session->command)
 		reap_command(session);
-	else if (what == &session->awaited_ns)
+	else if (what == &session->ending.awaited_ns)
 		stop_awaiting(session);
-	else if (what == &session->drained_fd)
-		eventfd_read(session->drained_fd, &count);
+	else if (what == &session->endpoint.drained_fd)
+		eventfd_read(session->endpoint.drained_fd, &count);
 	else if (!((struct process *)what)->ended && (((struct process *)what)->alone || process_serve(session, what)))
 		targets_end(session, what);
 }
@@ -79,14 +79,14 @@ void session_handle(struct session *session, void *what)
 /* The agent that was put into a process calls in right away, if it can. */
 static bool may_arrive(struct session *session)
 {
-	if (session->process_count || clock_now_ns() > session->awaited_ns)
-		session->awaited_ns = 0;
-	return session->awaited_ns != 0;
+	if (session->process_count || clock_now_ns() > session->ending.awaited_ns)
+		session->ending.awaited_ns = 0;
+	return session->ending.awaited_ns != 0;
 }
 
 static bool is_over(const struct session *session)
 {
-	uint32_t asked = __atomic_load_n(&session->end_asked, __ATOMIC_ACQUIRE);
+	uint32_t asked = __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE);
 
 	if (session->options->duration_ns && session->traced_ns &&
 	    clock_now_ns() - session->traced_ns > session->options->duration_ns)
@@ -98,7 +98,7 @@ static int patience_ms(const struct session *session)
 {
 	uint64_t left = session->traced_ns + session->options->duration_ns - clock_now_ns();
 
-	if (session->strays_until_ns)
+	if (session->ending.strays_until_ns)
 		return STRAYS_MS;
 	if (!session->options->duration_ns || !session->traced_ns || left >= PROGRESS_MS * 1000000ull)
 		return PROGRESS_MS;
@@ -111,9 +111,10 @@ void session_serve(struct session *session)
 	bool more = true, passed = false, told = !session->options->begun;
 
 	while (more && !is_over(session)) {
-		int n = epoll_wait(session->epoll, events, EVENTS, family_due_ms(session, patience_ms(session)));
+		int n = epoll_wait(session->endpoint.epoll, events, EVENTS,
+				   family_due_ms(session, patience_ms(session)));
 
-		if ((signals_ask_end() || __atomic_load_n(&session->end_asked, __ATOMIC_ACQUIRE)) && !passed &&
+		if ((signals_ask_end() || __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE)) && !passed &&
 		    session->command) {
 			passed = true;
 			kill(session->command, SIGTERM);

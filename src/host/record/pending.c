@@ -74,14 +74,15 @@ static uint64_t count_ring(const struct target_arena *arena, uint32_t index, con
 	return count;
 }
 
-uint64_t pending_records(const struct process *process, const struct record_options *options)
+uint64_t pending_records(const struct share *share)
 {
+	const struct record_options *options = &share->instance->settings.options;
 	uint64_t count = 0;
 
 	if (options->mode > CALLTAP_MODE_OVERWRITE)
 		return 0;
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
-			count += count_ring(&process->arenas[i], k, options);
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++)
+			count += count_ring(&share->arenas[i], k, options);
 	return count;
 }

@@ -16,7 +16,6 @@
 #include <host/proc.h>
 #include <host/space.h>
 
-#include "instances.h"
 #include "session.h"
 
 /* Where the program runs on, another object may have come to the place of one that it has told. */
@@ -27,7 +26,7 @@ static int image_at(struct session *session, struct process *process, const stru
 	int fd, ret;
 
 	*image = NULL;
-	process->moved |= !map;
+	process->report.moved |= !map;
 	if (!map)
 		return 0;
 	fd = space_open(space->alive, map);
@@ -38,7 +37,7 @@ static int image_at(struct session *session, struct process *process, const stru
 		return 0; /* the vdso; replaced or out of sight: left alone */
 	}
 	if (!(map->bits & MAP_DELETED) && !space_is_named(space->alive, object->path, fd)) {
-		process->moved = true;
+		process->report.moved = true;
 		close(fd);
 		return 0;
 	}
@@ -68,34 +67,24 @@ static struct target_map *known_map(struct process *process, const struct callta
 	return NULL;
 }
 
-struct calltap_file_map plan_map_row(const struct process *process, const struct target_map *map, uint64_t ticks)
-{
-	struct calltap_file_map row = {
-		.process = process->index,
-		.object = map->mapped ? map->image->index : UINT32_MAX,
-		.base = map->base,
-		.ticks = ticks,
-	};
-	uint64_t lo, hi;
-
-	object_extent(map->image->object, &lo, &hi);
-	row.lo = map->base + lo;
-	row.hi = map->base + hi;
-	return row;
-}
-
 int plan_write_map(struct session *session, struct process *process, const struct target_map *map)
 {
-	struct calltap_file_map row;
 	bool known = map->image->announced;
-	int ret;
+	int ret = 0;
 
 	if (!map->image->object)
 		return 0; /* nothing in it can be traced */
-	row = plan_map_row(process, map, timing_now(session).ticks);
-	instances_note_map(session, process, map, known);
-	ret = image_announce(map->image, session->writer);
-	return ret ? ret : trace_writer_chunk(session->writer, CALLTAP_CHUNK_MAP, &row, sizeof(row));
+	map->image->announced = true;
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES && !ret; i++) {
+		struct instance *instance = session->instances[i];
+
+		if (!instance || instance->ending)
+			continue;
+		ret = known ? 0 : image_describe(map->image, instance->writer);
+		if (process->shares[i])
+			instance_write_map(instance, process, map);
+	}
+	return ret == -ENOMEM ? ret : 0; /* errors of a file are kept by its writer */
 }
 
 void plan_note_failed(struct session *session, uint32_t id)
@@ -167,7 +156,7 @@ int plan_send(struct session *session, struct process *process, struct target_ma
 	ret = channel_send(process->socket, &plan, sizeof(plan), &fd, 1);
 	close(fd);
 	if (!ret)
-		*(live == CALLTAP_PLAN_STUBS ? &process->stubs_open : &process->plans_open) += 1;
+		*(live == CALLTAP_PLAN_STUBS ? &process->owed.stubs : &process->owed.plans) += 1;
 	return ret;
 }
 
@@ -241,8 +230,8 @@ static int note_gone(struct session *session, struct process *process)
 		struct target_map *map = &process->maps[i];
 		bool still = !map->mapped;
 
-		for (uint32_t k = 0; k < process->report_count && !still; k++)
-			still = lies_at(map, process->report[k]);
+		for (uint32_t k = 0; k < process->report.count && !still; k++)
+			still = lies_at(map, process->report.list[k]);
 		if (still)
 			continue;
 		map->mapped = false;
@@ -257,14 +246,14 @@ int plan_report(struct session *session, struct process *process)
 	struct space space;
 	int ret = note_gone(session, process);
 
-	process->moved = false;
+	process->report.moved = false;
 	if (ret)
 		return ret;
 	ret = space_read(&space, proc_alive(process->pid));
 	if (ret == -ESRCH) /* it ends just now: no object is found */
 		ret = 0;
-	for (uint32_t k = 0; k < process->report_count && !ret; k++)
-		ret = plan_object(session, process, &space, process->report[k]);
+	for (uint32_t k = 0; k < process->report.count && !ret; k++)
+		ret = plan_object(session, process, &space, process->report.list[k]);
 	space_free(&space);
 	if (!ret && session->emulated && !process->map_count)
 		session_diagnose(session,

@@ -53,7 +53,7 @@ int process_create(struct process **out, struct session *session, int socket)
 	if (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0)
 		return -EPERM;
 	process = session->processes;
-	while (process && (process->greeted || !process->drained))
+	while (process && (process->greeted || !process_is_drained(process)))
 		process = process->next;
 	if (!process) {
 		process = calloc(1, sizeof(*process));
@@ -63,7 +63,6 @@ int process_create(struct process **out, struct session *session, int socket)
 		session->processes = process;
 	}
 	process->ended = false; /* one that never said who it was left nothing else behind */
-	process->drained = false;
 	process->socket = socket;
 	process->pid = peer.pid;
 	process->index = UINT32_MAX;
@@ -73,26 +72,32 @@ int process_create(struct process **out, struct session *session, int socket)
 
 static void forget_report(struct process *process)
 {
-	for (uint32_t i = 0; i < process->report_count; i++)
-		free(process->report[i]);
-	free(process->report);
-	process->report = NULL;
-	process->report_count = 0;
+	for (uint32_t i = 0; i < process->report.count; i++)
+		free(process->report.list[i]);
+	free(process->report.list);
+	process->report.list = NULL;
+	process->report.count = 0;
 }
 
-void process_destroy(struct session *session, struct process *process)
+bool process_is_drained(const struct process *process)
+{
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
+		if (process->shares[i] && process->shares[i]->arena_count)
+			return false;
+	return process->ended;
+}
+
+void process_destroy(struct process *process)
 {
 	forget_report(process);
 	free(process->maps);
 	free(process->exe);
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		arena_destroy(session, &process->arenas[i], false);
 	if (process->socket >= 0)
 		close(process->socket);
 	free(process);
 }
 
-int process_write(struct session *session, struct process *process)
+int process_write(struct process *process, struct trace_writer *writer)
 {
 	struct {
 		struct calltap_file_process row;
@@ -110,8 +115,7 @@ int process_write(struct session *session, struct process *process)
 	} else {
 		snprintf(chunk.exe, sizeof(chunk.exe), "%s", process->exe);
 	}
-	return trace_writer_chunk(session->writer, CALLTAP_CHUNK_PROCESS, &chunk,
-				  sizeof(chunk.row) + strlen(chunk.exe) + 1);
+	return trace_writer_chunk(writer, CALLTAP_CHUNK_PROCESS, &chunk, sizeof(chunk.row) + strlen(chunk.exe) + 1);
 }
 
 /* The process that a fork's child came from: of the same image, by preference its parent. */
@@ -153,10 +157,8 @@ static void number_process(struct session *session, struct process *process, con
 }
 
 /* A forked child has its parent's objects, patched as they were. */
-static int inherit_maps(struct session *session, struct process *process, const struct process *parent)
+static int inherit_maps(struct process *process, const struct process *parent)
 {
-	int ret = 0;
-
 	if (!parent || !parent->map_count)
 		return 0;
 	process->maps = calloc(parent->map_count, sizeof(*process->maps));
@@ -164,10 +166,7 @@ static int inherit_maps(struct session *session, struct process *process, const 
 		return -ENOMEM;
 	process->map_count = parent->map_count;
 	memcpy(process->maps, parent->maps, parent->map_count * sizeof(*process->maps));
-	for (uint32_t i = 0; i < process->map_count && !ret; i++)
-		if (process->maps[i].mapped && process->maps[i].variant == process->maps[i].image->variant)
-			ret = plan_write_map(session, process, &process->maps[i]);
-	return ret;
+	return 0;
 }
 
 /* Does the session follow this process at all? */
@@ -185,16 +184,17 @@ static bool is_wanted(const struct session *session, const struct process *proce
 
 static int send_setup(struct session *session, struct process *process, bool wanted)
 {
+	const struct instance *first = session_first(session);
 	struct calltap_msg_setup setup = {
 		.head = {CALLTAP_MSG_SETUP, sizeof(setup)},
-		.mode = session->options->mode,
-		.depth_max = session->settings.options.depth_max, /* as they are now (steer.c) */
-		.threshold_ticks = session->threshold_ticks,
+		.mode = first->options->mode,
+		.depth_max = first->settings.options.depth_max, /* as they are now (steer.c) */
+		.threshold_ticks = first->threshold_ticks,
 		.tree_filter = session->images.needs.tree_filter,
 		.wait_max_ms = session->options->wait_max_ms,
 		.dormant = !wanted,
 		.emulated = session->emulated ? CALLTAP_EMULATED : 0,
-		.flags = tables_flags(session),
+		.flags = tables_flags(first),
 	};
 	int fds[3] = {session->board_fd, -1, -1}, ret;
 	char stat[64];
@@ -204,11 +204,11 @@ static int send_setup(struct session *session, struct process *process, bool wan
 	process->dormant = !wanted;
 	if (!wanted)
 		return channel_send(process->socket, &setup, sizeof(setup), NULL, 0);
-	ret = arena_add(session, process, process->row.start == CALLTAP_START_FORK ? CHILD_RINGS : FIRST_RINGS,
+	ret = arena_add(process->shares[0], process->row.start == CALLTAP_START_FORK ? CHILD_RINGS : FIRST_RINGS,
 			&fds[1]);
 	if (ret)
 		return ret;
-	setup.arena_size = process->arenas[0].size;
+	setup.arena_size = process->shares[0]->arenas[0].size;
 	/* A root that the target changes to may have no /proc. */
 	snprintf(stat, sizeof(stat), "/proc/%d/stat", (int)process->pid);
 	fds[2] = open(stat, O_RDONLY | O_CLOEXEC);
@@ -255,20 +255,20 @@ static int greet_again(struct session *session, struct process *process, const s
 	int socket = process->socket;
 
 	while (known && (known == process || known->pid != process->pid || known->image_id != hello->image_id ||
-			 known->ended || !known->arena_count))
+			 known->ended || !process_head(known)))
 		known = known->next;
 	if (!known)
 		return -EPROTO;
 	process->socket = known->socket; /* the old one, or a pidfd: it goes with this entry */
 	known->socket = socket;
 	known->alone = false;
-	known->plans_open = 0;
+	known->owed.plans = 0;
 	live_forgive(session, known);
 	forget_report(known);
-	known->arenas[0].request_seen = __atomic_load_n(&known->arenas[0].arena->request, __ATOMIC_RELAXED);
-	__atomic_fetch_and(&known->arenas[0].arena->notes, ~CALLTAP_NOTE_ALONE, __ATOMIC_RELAXED);
+	known->shares[0]->arenas[0].request_seen = __atomic_load_n(&process_head(known)->request, __ATOMIC_RELAXED);
+	__atomic_fetch_and(&process_head(known)->notes, ~CALLTAP_NOTE_ALONE, __ATOMIC_RELAXED);
 	event.data.ptr = known;
-	if (epoll_ctl(session->epoll, EPOLL_CTL_MOD, socket, &event))
+	if (epoll_ctl(session->endpoint.epoll, EPOLL_CTL_MOD, socket, &event))
 		return -errno;
 	return send_go(session, known);
 }
@@ -294,10 +294,11 @@ static int note_exe(const struct session *session, struct process *process, cons
 
 static void set_threshold(struct session *session, const struct process *process)
 {
-	double rate = clock_line_rate(&session->line);
+	struct instance *first = session_first(session);
+	double rate = clock_line_rate(&session->timing.line);
 
-	session->threshold_ticks = (uint64_t)((double)session->settings.options.threshold_ns * rate);
-	if (session->settings.options.threshold_ns && rate == 0)
+	first->threshold_ticks = (uint64_t)((double)first->settings.options.threshold_ns * rate);
+	if (first->settings.options.threshold_ns && rate == 0)
 		session_diagnose(session,
 				 "the rate of the clock of process %d is not known, so calls shorter than the "
 				 "threshold (-t) are recorded, too",
@@ -311,6 +312,7 @@ static int welcome(struct session *session, struct process *process)
 	bool forked = hello->flags & CALLTAP_HELLO_FORKED;
 	const struct process *origin = forked ? forked_from(session, process, hello) : NULL;
 	bool wanted = !process->foreign && is_wanted(session, process, hello);
+	struct share *share;
 	int ret;
 
 	process->welcome = true;
@@ -318,9 +320,9 @@ static int welcome(struct session *session, struct process *process)
 		return -EBUSY;
 	if (wanted) {
 		number_process(session, process, hello, origin);
-		ret = process_write(session, process);
+		ret = inherit_maps(process, origin);
 		if (!ret)
-			ret = inherit_maps(session, process, origin);
+			ret = instance_take(&share, session_first(session), process);
 		if (ret)
 			wanted = false; /* the file is full: let the program run on alone */
 	}
@@ -347,7 +349,7 @@ static int check_hello(struct session *session, const struct process *process, c
 {
 	if (size < sizeof(*hello) + 1 || ((const char *)hello)[size - 1] || process->greeted)
 		return -EPROTO;
-	if (hello->key != session->key)
+	if (hello->key != session->endpoint.key)
 		return -EKEYREJECTED; /* not of this session: anybody may connect */
 	if (hello->version == CALLTAP_ABI_VERSION)
 		return 0;
@@ -398,17 +400,17 @@ static int add_object(struct process *process, const struct calltap_msg_object *
 	uint32_t size = object->head.size;
 	struct calltap_msg_object **report, *copy;
 
-	if (size <= sizeof(*object) || ((const char *)object)[size - 1] || process->report_count >= REPORT_MAX)
+	if (size <= sizeof(*object) || ((const char *)object)[size - 1] || process->report.count >= REPORT_MAX)
 		return -EPROTO;
-	report = reallocarray(process->report, process->report_count + 1, sizeof(*report));
+	report = reallocarray(process->report.list, process->report.count + 1, sizeof(*report));
 	if (!report)
 		return -ENOMEM;
-	process->report = report;
+	process->report.list = report;
 	copy = malloc(size);
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, object, size);
-	report[process->report_count++] = copy;
+	report[process->report.count++] = copy;
 	return 0;
 }
 
@@ -429,12 +431,12 @@ static int end_report(struct session *session, struct process *process, const st
 {
 	int ret = plan_report(session, process);
 
-	process->told = *end;
+	process->report.told = *end;
 	session->dlopen_missed |= (end->flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;
 	forget_report(process);
 	if (ret)
 		return ret;
-	return process->plans_open ? 0 : go_on(session, process);
+	return process->owed.plans ? 0 : go_on(session, process);
 }
 
 static int plan_done(struct session *session, struct process *process, const struct calltap_msg_plan_done *done)
@@ -442,7 +444,7 @@ static int plan_done(struct session *session, struct process *process, const str
 	int ret;
 
 	if (done->plan_id >= process->map_count ||
-	    !(process->maps[done->plan_id].stubs ? process->stubs_open : process->plans_open) ||
+	    !(process->maps[done->plan_id].stubs ? process->owed.stubs : process->owed.plans) ||
 	    (uint64_t)done->patched + done->failed > process->maps[done->plan_id].image->site_count)
 		return -EPROTO;
 	if (done->region) /* a plan that came too late keeps the one that its object had when it was there */
@@ -457,13 +459,13 @@ static int plan_done(struct session *session, struct process *process, const str
 				 strerror(-done->error));
 	perfmap_add(session, process, &process->maps[done->plan_id]);
 	if (process->maps[done->plan_id].stubs) { /* no report led to these: somebody waits for them, or did */
-		process->stubs_open--;
+		process->owed.stubs--;
 		pthread_cond_broadcast(&session->answered);
 		return live_catch_up(process, &process->maps[done->plan_id]);
 	}
-	process->plans_open--;
+	process->owed.plans--;
 	ret = live_apply(session, process, &process->maps[done->plan_id]);
-	return ret || process->plans_open ? ret : go_on(session, process);
+	return ret || process->owed.plans ? ret : go_on(session, process);
 }
 
 void process_tell_fault(struct session *session, const struct process *process, const struct calltap_msg_fault *fault)
@@ -512,7 +514,7 @@ static int answer(struct session *session, struct process *process, const union 
 		process->parted = true;
 		if (process->detaching)
 			session->result->left_over += message->detached.left;
-		if (process->detaching && process->applied)
+		if (process->detaching && process->attach.applied)
 			attached_release(session, process);
 		return -ESHUTDOWN;
 	case CALLTAP_MSG_FAULT:

@@ -220,10 +220,10 @@ static int read_callers(struct profile *profile, const struct session *session)
 	for (uint32_t i = 0; i < profile->caller_count; i++) {
 		profile->callers[i].calls = profile->callers[i].total = 0;
 	}
-	for (const struct process *process = session->processes; process && !ret; process = process->next) {
-		profile_watch_in(process, profile->watched);
+	for (const struct share *share = session_first(session)->shares; share && !ret; share = share->next) {
+		profile_watch_in(share, profile->watched);
 		if (profile->watched != PROFILE_NONE)
-			ret = profile_each_caller(session, process, profile->watched, take_caller, profile);
+			ret = profile_each_caller(share, profile->watched, take_caller, profile);
 	}
 	for (uint32_t i = 0; i < profile->caller_count && profile->steps; i++) {
 		profile->callers[i].before = profile->callers[i].next;
@@ -235,12 +235,13 @@ static int read_callers(struct profile *profile, const struct session *session)
 static int read_sums(struct profile *profile, struct session *session)
 {
 	struct profile_sums sums = {0};
-	int ret = profile_add_sums(&sums, &session->profile_ended, false);
+	const struct instance *instance = session_first(session);
+	int ret = profile_add_sums(&sums, &instance->profile_ended, false);
 
 	profile->processes = 0;
-	for (const struct process *process = session->processes; process && !ret; process = process->next) {
-		profile->processes += !process->ended && process->arena_count;
-		ret = profile_add_process(&sums, session, process);
+	for (const struct share *share = instance->shares; share && !ret; share = share->next) {
+		profile->processes += !share_is_over(share) && share->arena_count;
+		ret = profile_add_share(&sums, share);
 	}
 	if (ret) {
 		profile_sums_clear(&sums);
@@ -275,7 +276,7 @@ int profile_read(struct profile *profile, struct record_live *live)
 	if (!ret)
 		ret = read_callers(profile, session);
 	if (session->emulated)
-		profile->ticks_per_ns = clock_line_rate(&session->line);
+		profile->ticks_per_ns = clock_line_rate(&session->timing.line);
 	live_leave(live, session);
 	/* Which takes a moment: not while the session waits. */
 	if (!ret && profile->ticks_per_ns == 0 && !session->emulated)
@@ -377,14 +378,15 @@ static uint64_t percentile(const uint64_t *now, const uint64_t *base, unsigned p
 /* Read the function's histogram anew. */
 static int measure(struct profile *profile, const struct session *session, uint32_t id)
 {
-	const struct profile_sum *ended = sum_at(&session->profile_ended, id);
+	const struct instance *instance = session_first(session);
+	const struct profile_sum *ended = sum_at(&instance->profile_ended, id);
 	struct profile_sum *sum = &profile->now.items[id];
 	int ret = 0;
 
 	if (sum->histogram)
 		memset(sum->histogram, 0, CALLTAP_PROFILE_BUCKETS * sizeof(*sum->histogram));
-	for (const struct process *process = session->processes; process && !ret; process = process->next)
-		ret = profile_add_histogram(&sum->histogram, session, process, id);
+	for (const struct share *share = instance->shares; share && !ret; share = share->next)
+		ret = profile_add_histogram(&sum->histogram, share, id);
 	if (!ret && ended->histogram && !sum->histogram) {
 		sum->histogram = calloc(CALLTAP_PROFILE_BUCKETS, sizeof(*sum->histogram));
 		ret = sum->histogram ? 0 : -ENOMEM;

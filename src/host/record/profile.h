@@ -15,9 +15,9 @@
 
 #include <host/profile_rows.h>
 
-struct process;
+struct instance;
 struct record_live;
-struct session;
+struct share;
 
 struct profile;
 
@@ -55,10 +55,10 @@ struct profile_shape {
 	uint32_t functions, callers, histograms;
 };
 
-/* In a session of the tracer: decide on the shape of its tables, once, before the first arena. */
-void profile_shape(struct session *session);
+/* In an instance of the tracer: decide on the shape of its tables, once, before the first arena. */
+void profile_shape(struct instance *instance);
 /* A process has ended and its arenas will go: keep their sums. */
-int profile_keep(struct session *session, struct process *process) __attribute__((warn_unused_result));
+int profile_keep(struct share *share) __attribute__((warn_unused_result));
 
 /* Sums of many tables, by function id. */
 struct profile_sum {

@@ -20,10 +20,11 @@
 #define CALLERS		4096u
 #define HISTOGRAMS_MAX	16384u
 
-void profile_shape(struct session *session)
+void profile_shape(struct instance *instance)
 {
-	struct profile_shape *shape = &session->profile;
-	uint64_t functions = session->images.next_id + session->images.next_id / 4 + (uint64_t)FUNCTIONS_SPARE;
+	struct profile_shape *shape = &instance->profile;
+	uint64_t functions =
+		instance->session->images.next_id + instance->session->images.next_id / 4 + (uint64_t)FUNCTIONS_SPARE;
 	uint64_t pages;
 
 	if (shape->functions)
@@ -33,8 +34,8 @@ void profile_shape(struct session *session)
 	shape->histograms = shape->functions < HISTOGRAMS_MAX ? shape->functions : HISTOGRAMS_MAX;
 	pages = (calltap_profile_size(shape->functions, shape->callers, shape->histograms) + CALLTAP_PAGE - 1) /
 		CALLTAP_PAGE;
-	session->sub_size = CALLTAP_PAGE;
-	session->sub_count = (uint32_t)pages;
+	instance->sub_size = CALLTAP_PAGE;
+	instance->sub_count = (uint32_t)pages;
 }
 
 static uint64_t load(const uint64_t *word)
@@ -125,11 +126,12 @@ static int add_entry(struct profile_sums *sums, uint32_t id, const struct callta
 	return 0;
 }
 
-static int add_area(struct profile_sums *sums, const struct session *session, const struct area *area)
+static int add_area(struct profile_sums *sums, const struct instance *instance, const struct area *area)
 {
 	const struct calltap_profile *head = (const void *)area->data;
-	uint32_t functions = session->images.next_id < session->profile.functions ? session->images.next_id
-										  : session->profile.functions;
+	uint32_t functions = instance->session->images.next_id < instance->profile.functions
+				     ? instance->session->images.next_id
+				     : instance->profile.functions;
 	const uint64_t size = sizeof(struct calltap_profile_entry);
 	uint64_t end = calltap_profile_at_entry(functions), part_end;
 	int ret = 0;
@@ -145,20 +147,20 @@ static int add_area(struct profile_sums *sums, const struct session *session, co
 		for (; !ret && calltap_profile_at_entry((uint32_t)id) < part_end; id++)
 			ret = add_entry(sums, (uint32_t)id,
 					(const void *)(area->data + calltap_profile_at_entry((uint32_t)id)),
-					area->held && !session->letting_go);
+					area->held && !instance->session->ending.letting_go);
 	}
 	return ret;
 }
 
-int profile_add_process(struct profile_sums *sums, const struct session *session, const struct process *process)
+int profile_add_share(struct profile_sums *sums, const struct share *share)
 {
 	struct area area;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		for (uint32_t k = 0; k < process->arenas[i].ring_count && !ret; k++)
-			if (area_of(&area, &process->arenas[i], k))
-				ret = add_area(sums, session, &area);
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count && !ret; k++)
+			if (area_of(&area, &share->arenas[i], k))
+				ret = add_area(sums, share->instance, &area);
 	return ret;
 }
 
@@ -170,9 +172,9 @@ static int make_histogram(uint64_t **histogram)
 }
 
 /* Where the function's histogram lies in the table, 0 = nowhere. */
-static uint64_t histogram_at(const struct session *session, const struct area *area, uint32_t function)
+static uint64_t histogram_at(const struct instance *instance, const struct area *area, uint32_t function)
 {
-	const struct profile_shape *shape = &session->profile;
+	const struct profile_shape *shape = &instance->profile;
 	uint64_t first = calltap_profile_at_histogram(shape->functions, shape->callers, 0);
 	uint64_t size = sizeof(struct calltap_profile_histogram);
 	uint64_t entry = calltap_profile_at_entry(function), at;
@@ -198,18 +200,17 @@ static void add_buckets(uint64_t *to, const struct area *area, uint64_t at)
 		to[(pending - at) / sizeof(*to)]++;
 }
 
-int profile_add_histogram(uint64_t **histogram, const struct session *session, const struct process *process,
-			  uint32_t function)
+int profile_add_histogram(uint64_t **histogram, const struct share *share, uint32_t function)
 {
 	struct area area;
 
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++) {
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++) {
 			uint64_t at;
 
-			if (!area_of(&area, &process->arenas[i], k))
+			if (!area_of(&area, &share->arenas[i], k))
 				continue;
-			at = histogram_at(session, &area, function);
+			at = histogram_at(share->instance, &area, function);
 			if (!at)
 				continue;
 			if (make_histogram(histogram))
@@ -253,26 +254,26 @@ void profile_sums_clear(struct profile_sums *sums)
 	memset(sums, 0, sizeof(*sums));
 }
 
-int profile_keep(struct session *session, struct process *process)
+int profile_keep(struct share *share)
 {
-	struct profile_sums *kept = &session->profile_ended;
+	struct profile_sums *kept = &share->instance->profile_ended;
 	uint32_t threads = kept->threads;
-	int ret = profile_add_process(kept, session, process);
+	int ret = profile_add_share(kept, share);
 
 	kept->threads = threads;
 	for (uint32_t id = 0; id < kept->count && !ret; id++) {
 		kept->items[id].running = 0;
 		if (kept->items[id].calls)
-			ret = profile_add_histogram(&kept->items[id].histogram, session, process, id);
+			ret = profile_add_histogram(&kept->items[id].histogram, share, id);
 	}
 	return ret;
 }
 
-void profile_watch_in(const struct process *process, uint32_t function)
+void profile_watch_in(const struct share *share, uint32_t function)
 {
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++) {
-			struct calltap_ring *ring = ring_of(&process->arenas[i], k);
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++) {
+			struct calltap_ring *ring = ring_of(&share->arenas[i], k);
 
 			/* Relaxed: the probe compares it with what it has counted for so far. */
 			if (__atomic_load_n(&ring->watch, __ATOMIC_RELAXED) != function + 1)
@@ -280,22 +281,22 @@ void profile_watch_in(const struct process *process, uint32_t function)
 		}
 }
 
-int profile_each_caller(const struct session *session, const struct process *process, uint32_t function,
+int profile_each_caller(const struct share *share, uint32_t function,
 			int (*take)(void *ctx, const struct process *process, uint64_t address, uint64_t calls,
 				    uint64_t total),
 			void *ctx)
 {
-	const struct profile_shape *shape = &session->profile;
+	const struct profile_shape *shape = &share->instance->profile;
 	uint64_t end = calltap_profile_at_caller(shape->functions, shape->callers);
 	struct area area;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		for (uint32_t k = 0; k < process->arenas[i].ring_count; k++) {
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++) {
 			const struct calltap_profile *head;
 			uint64_t from = calltap_profile_at_caller(shape->functions, 0), part_end;
 
-			if (!area_of(&area, &process->arenas[i], k) || !is_there(&area, 0, sizeof(*head)))
+			if (!area_of(&area, &share->arenas[i], k) || !is_there(&area, 0, sizeof(*head)))
 				continue;
 			head = (const void *)area.data;
 			if (__atomic_load_n(&head->watched, __ATOMIC_ACQUIRE) != function + 1)
@@ -307,7 +308,7 @@ int profile_each_caller(const struct session *session, const struct process *pro
 					uint64_t address = load(&caller->address), calls = load(&caller->calls);
 
 					if (address && calls)
-						ret = take(ctx, process, address, calls, load(&caller->total));
+						ret = take(ctx, share->process, address, calls, load(&caller->total));
 				}
 			}
 		}

@@ -20,7 +20,7 @@ void progress_show(struct session *session, bool last)
 		return;
 	}
 	fprintf(stderr, "\r\033[Kcalltap: %llu %s, %s, %llu lost", (unsigned long long)result->records,
-		counted(result->records, "record", "records"), sizetext(trace_writer_bytes(session->writer), size),
-		(unsigned long long)result->lost);
+		counted(result->records, "record", "records"),
+		sizetext(trace_writer_bytes(session_first(session)->writer), size), (unsigned long long)result->lost);
 	fflush(stderr);
 }

@@ -31,12 +31,12 @@ void resize_put_back(const struct target_arena *arena, uint32_t index)
 			MADV_REMOVE);
 }
 
-void resize_collect(const struct process *process)
+void resize_collect(const struct share *share)
 {
-	if (!rings_count(process, false, true))
+	if (!rings_count(share, false, true))
 		return; /* what it was sent may not be mapped yet */
-	for (uint32_t i = 0; i < process->arena_count; i++) {
-		const struct target_arena *arena = &process->arenas[i];
+	for (uint32_t i = 0; i < share->arena_count; i++) {
+		const struct target_arena *arena = &share->arenas[i];
 
 		for (uint32_t k = 0; k < arena->ring_count && arena->retired; k++)
 			if (swap_state(arena, k, CALLTAP_RING_FREE, CALLTAP_RING_OUT))
@@ -45,10 +45,10 @@ void resize_collect(const struct process *process)
 }
 
 /* Which arenas are in use: those of this size. */
-static void choose(struct process *process, uint32_t sub_count)
+static void choose(struct share *share, uint32_t sub_count)
 {
-	for (uint32_t i = 0; i < process->arena_count; i++) {
-		struct target_arena *arena = &process->arenas[i];
+	for (uint32_t i = 0; i < share->arena_count; i++) {
+		struct target_arena *arena = &share->arenas[i];
 
 		arena->retired = arena->sub_count != sub_count;
 		for (uint32_t k = 0; k < arena->ring_count; k++) {
@@ -59,81 +59,82 @@ static void choose(struct process *process, uint32_t sub_count)
 	}
 }
 
-static uint32_t size_in_use(const struct process *process)
+static uint32_t size_in_use(const struct share *share)
 {
-	for (uint32_t i = 0; i < process->arena_count; i++)
-		if (!process->arenas[i].retired)
-			return process->arenas[i].sub_count;
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		if (!share->arenas[i].retired)
+			return share->arenas[i].sub_count;
 	return 0;
 }
 
 /* Errors of the connection are the process' end, which is seen elsewhere. */
-static int add_rings(struct session *session, struct process *process, uint32_t rings)
+static int add_rings(struct share *share, uint32_t rings)
 {
-	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}};
+	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}, .set = share->instance->set};
 	int fd, ret;
 
-	if (process->arena_count + ARENAS_KEPT > TARGET_ARENAS)
+	if (share->arena_count + ARENAS_KEPT > TARGET_ARENAS)
 		return -ENOSPC;
 	rings = rings < RINGS_MIN ? RINGS_MIN : rings;
-	ret = arena_add(session, process, rings < CALLTAP_ARENA_RINGS ? rings : CALLTAP_ARENA_RINGS, &fd);
+	ret = arena_add(share, rings < CALLTAP_ARENA_RINGS ? rings : CALLTAP_ARENA_RINGS, &fd);
 	if (ret)
 		return ret;
-	message.arena_size = process->arenas[process->arena_count - 1].size;
-	if (channel_send(process->socket, &message, sizeof(message), &fd, 1))
-		arena_destroy(session, &process->arenas[--process->arena_count], false);
+	message.arena_size = share->arenas[share->arena_count - 1].size;
+	if (channel_send(share->process->socket, &message, sizeof(message), &fd, 1))
+		arena_destroy(share->instance, &share->arenas[--share->arena_count], false);
 	close(fd);
 	return 0;
 }
 
-static int resize_process(struct session *session, struct process *process)
+static int resize_share(struct share *share)
 {
-	uint32_t before = size_in_use(process), wanted = rings_count(process, false, true), there;
+	const struct instance *instance = share->instance;
+	uint32_t before = size_in_use(share), wanted = rings_count(share, false, true), there;
 	int ret = 0;
 
-	if (before == session->sub_count)
+	if (before == instance->sub_count)
 		return 0;
-	choose(process, session->sub_count);
-	there = rings_count(process, false, false);
+	choose(share, instance->sub_count);
+	there = rings_count(share, false, false);
 	if (there < wanted || !there)
-		ret = add_rings(session, process, wanted - there);
-	if (ret || size_in_use(process) != session->sub_count)
-		choose(process, before);
+		ret = add_rings(share, wanted - there);
+	if (ret || size_in_use(share) != instance->sub_count)
+		choose(share, before);
 	return ret;
 }
 
-static int resize_all(struct session *session)
+static int resize_all(struct instance *instance)
 {
 	int ret = 0;
 
-	for (struct process *process = session->processes; process && !ret; process = process->next)
-		if (process->arena_count && live_can_be_told(process))
-			ret = resize_process(session, process);
+	for (struct share *share = instance->shares; share && !ret; share = share->next)
+		if (share->arena_count && live_can_be_told(share->process))
+			ret = resize_share(share);
 	return ret;
 }
 
-int resize_rings(struct session *session, uint64_t *bytes)
+int resize_rings(struct instance *instance, uint64_t *bytes)
 {
-	uint32_t before = session->sub_count;
-	uint64_t subs = *bytes / session->sub_size;
+	uint32_t before = instance->sub_count;
+	uint64_t subs = *bytes / instance->sub_size;
 	int ret;
 
-	session->sub_count = (uint32_t)(subs < 2 ? 2 : subs);
-	ret = resize_all(session);
+	instance->sub_count = (uint32_t)(subs < 2 ? 2 : subs);
+	ret = resize_all(instance);
 	if (ret) {
-		session->sub_count = before;
-		if (resize_all(session)) /* they have them; who lacks some stays with what it has */
+		instance->sub_count = before;
+		if (resize_all(instance)) /* they have them; who lacks some stays with what it has */
 			return ret;
 	}
-	*bytes = (uint64_t)session->sub_size * session->sub_count;
+	*bytes = (uint64_t)instance->sub_size * instance->sub_count;
 	return ret;
 }
 
-uint32_t resize_find_thread(const struct session *session, const struct process *process, uint32_t owner)
+uint32_t resize_find_thread(const struct instance *instance, const struct process *process, uint32_t owner)
 {
-	for (uint32_t i = session->thread_count; i-- > 0;)
-		if (session->threads[i].row.process == process->index &&
-		    session->threads[i].owner == (owner & ~CALLTAP_OWNER_MOVED))
+	for (uint32_t i = instance->thread_count; i-- > 0;)
+		if (instance->threads[i].row.process == process->index &&
+		    instance->threads[i].owner == (owner & ~CALLTAP_OWNER_MOVED))
 			return i;
 	return UINT32_MAX;
 }

@@ -19,12 +19,12 @@
 #define FILE_GROWTH 2u	 /* where each ring takes its memory at once */
 #define SPACE_SHARE 4u	 /* part of the address space left to the program that may be taken unasked */
 
-uint32_t rings_count(const struct process *process, bool retired, bool claimed)
+uint32_t rings_count(const struct share *share, bool retired, bool claimed)
 {
 	uint32_t rings = 0;
 
-	for (uint32_t i = 0; i < process->arena_count; i++) {
-		const struct target_arena *arena = &process->arenas[i];
+	for (uint32_t i = 0; i < share->arena_count; i++) {
+		const struct target_arena *arena = &share->arenas[i];
 
 		for (uint32_t k = 0; k < arena->ring_count && arena->retired == retired; k++) {
 			uint32_t state = __atomic_load_n(&arena->arena->state[k], __ATOMIC_RELAXED);
@@ -43,29 +43,30 @@ static uint32_t reserve_for(uint32_t threads)
 }
 
 /* A forked child begins with fewer, of which half are the reserve. */
-static uint32_t reserve_of(const struct process *process, uint32_t claimed)
+static uint32_t reserve_of(const struct share *share, uint32_t claimed)
 {
-	uint32_t reserve = reserve_for(claimed), half = process->arenas[0].ring_count / 2;
+	uint32_t reserve = reserve_for(claimed), half = share->arenas[0].ring_count / 2;
 
 	return reserve == RESERVE_MIN && half < reserve ? half : reserve;
 }
 
 /* How many rings may be sent unasked: a limit of the program's address space is there for the program. */
-static uint32_t room_for(const struct session *session, const struct process *process)
+static uint32_t room_for(const struct share *share)
 {
-	uint64_t stride = CALLTAP_PAGE + (uint64_t)session->sub_size * session->sub_count, room;
+	const struct instance *instance = share->instance;
+	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count, room;
 	unsigned long long pages = 0;
 	struct rlimit limit;
 	char path[64];
 	FILE *file;
 
-	if (session->buffers_path)
+	if (instance->buffers.path)
 		return 0; /* a ring takes all its memory at once: not before somebody asks for it */
-	if (prlimit(process->pid, RLIMIT_AS, NULL, &limit))
+	if (prlimit(share->process->pid, RLIMIT_AS, NULL, &limit))
 		return 0;
 	if (limit.rlim_cur == RLIM_INFINITY)
 		return UINT32_MAX;
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)process->pid);
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)share->process->pid);
 	file = fopen(path, "re");
 	if (!file || fscanf(file, "%llu", &pages) != 1)
 		pages = limit.rlim_cur / CALLTAP_PAGE;
@@ -77,33 +78,33 @@ static uint32_t room_for(const struct session *session, const struct process *pr
 }
 
 /* An arena more; *sent: it went out, or failed to.  -errno of what came first. */
-static int send_arena(struct session *session, struct process *process, uint32_t rings, bool *sent)
+static int send_arena(struct share *share, uint32_t rings, bool *sent)
 {
-	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}, .set = session->set};
-	int fd, ret = arena_add(session, process, rings, &fd);
+	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}, .set = share->instance->set};
+	int fd, ret = arena_add(share, rings, &fd);
 
 	*sent = !ret;
 	if (ret)
 		return ret;
-	message.arena_size = process->arenas[process->arena_count - 1].size;
-	ret = channel_send(process->socket, &message, sizeof(message), &fd, 1);
+	message.arena_size = share->arenas[share->arena_count - 1].size;
+	ret = channel_send(share->process->socket, &message, sizeof(message), &fd, 1);
 	if (ret)
-		arena_destroy(session, &process->arenas[--process->arena_count], false);
+		arena_destroy(share->instance, &share->arenas[--share->arena_count], false);
 	close(fd);
 	return ret;
 }
 
-int rings_prepare(struct session *session, struct process *process, uint32_t threads)
+int rings_prepare(struct share *share, uint32_t threads)
 {
-	uint32_t wanted = threads + reserve_for(threads), there = rings_count(process, false, false), rings;
-	uint32_t room = threads > there ? room_for(session, process) : 0;
+	uint32_t wanted = threads + reserve_for(threads), there = rings_count(share, false, false), rings;
+	uint32_t room = threads > there ? room_for(share) : 0;
 	bool sent = true;
 	int ret = 0;
 
 	while (threads > there && there < wanted && room && sent && !ret) {
 		rings = wanted - there < CALLTAP_ARENA_RINGS ? wanted - there : CALLTAP_ARENA_RINGS;
 		rings = rings < room ? rings : room;
-		ret = send_arena(session, process, rings, &sent);
+		ret = send_arena(share, rings, &sent);
 		there += rings;
 		room -= rings;
 	}
@@ -111,66 +112,66 @@ int rings_prepare(struct session *session, struct process *process, uint32_t thr
 	return sent ? ret : 0;
 }
 
-static uint32_t next_rings(const struct session *session, const struct process *process)
+static uint32_t next_rings(const struct share *share)
 {
-	uint32_t growth = session->buffers_path ? FILE_GROWTH : GROWTH;
-	uint32_t rings = process->arenas[process->arena_count - 1].ring_count * growth;
+	uint32_t growth = share->instance->buffers.path ? FILE_GROWTH : GROWTH;
+	uint32_t rings = share->arenas[share->arena_count - 1].ring_count * growth;
 
 	return rings < CALLTAP_ARENA_RINGS ? rings : CALLTAP_ARENA_RINGS;
 }
 
 /* Each thread that waits asks again: what was sent may not have been mapped or taken yet. */
-static int answer_starved(struct session *session, struct process *process)
+static int answer_starved(struct share *share)
 {
 	bool sent;
 	int ret;
 
-	if (rings_count(process, false, false))
+	if (rings_count(share, false, false))
 		return 0;
-	ret = send_arena(session, process, next_rings(session, process), &sent);
+	ret = send_arena(share, next_rings(share), &sent);
 	if (sent)
 		return ret;
-	session_diagnose(session, "process %d has more threads than there are buffers; some were not recorded",
-			 (int)process->pid);
+	instance_diagnose(share->instance, "process %d has more threads than there are buffers; some were not recorded",
+			  (int)share->process->pid);
 	return 0;
 }
 
-int rings_supply(struct session *session, struct process *process)
+int rings_supply(struct share *share)
 {
-	const struct process *peer = process->of ? process->of : process;
-	struct calltap_arena *arena = process->arenas[0].arena;
+	struct calltap_arena *arena = share->arenas[0].arena;
 	uint32_t starved = __atomic_load_n(&arena->starved, __ATOMIC_RELAXED), rings, room;
 	bool sent;
 	int ret;
 
-	if (peer->detaching || session->ending)
+	if (share->process->detaching || share->instance->ending)
 		return 0; /* it may not understand it any more */
-	if (starved != process->arenas[0].starved_seen) {
-		process->arenas[0].starved_seen = starved;
-		return answer_starved(session, process);
+	if (starved != share->arenas[0].starved_seen) {
+		share->arenas[0].starved_seen = starved;
+		return answer_starved(share);
 	}
-	if (process->no_reserve ||
-	    rings_count(process, false, false) >= reserve_of(process, rings_count(process, false, true)))
+	if (share->no_reserve || rings_count(share, false, false) >= reserve_of(share, rings_count(share, false, true)))
 		return 0;
-	room = room_for(session, process);
-	rings = next_rings(session, process) < room ? next_rings(session, process) : room;
-	ret = rings ? send_arena(session, process, rings, &sent) : -ENOSPC;
-	process->no_reserve = !rings || !sent;
-	return process->no_reserve ? 0 : ret;
+	room = room_for(share);
+	rings = next_rings(share) < room ? next_rings(share) : room;
+	ret = rings ? send_arena(share, rings, &sent) : -ENOSPC;
+	share->no_reserve = !rings || !sent;
+	return share->no_reserve ? 0 : ret;
 }
 
 uint64_t rings_counted(const struct process *process, uint32_t set)
 {
-	const struct calltap_arena *arena = process->arenas[0].arena;
+	const struct share *first = process->shares[0];
+	const struct calltap_arena *arena;
 
-	if (!process->arena_count)
-		return process->untraced[set];
+	if (!first || !first->arena_count)
+		return process->shares[set] ? process->shares[set]->untraced : 0;
+	arena = first->arenas[0].arena;
 	return __atomic_load_n(set ? &arena->untraced_further[set - 1] : &arena->untraced, __ATOMIC_RELAXED);
 }
 
-uint64_t rings_untraced(const struct session *session, const struct process *process)
+uint64_t rings_untraced(const struct share *share)
 {
-	return rings_counted(process->of ? process->of : process, session->set) - process->untraced_before;
+	return rings_counted(share->process, share->instance->set) - share->untraced_before;
 }
 
 uint32_t rings_threads(const struct process *process)

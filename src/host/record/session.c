@@ -32,26 +32,27 @@
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	unsigned char random[16 + sizeof(session->key)]; /* name and key */
+	unsigned char random[16 + sizeof(session->endpoint.key)]; /* name and key */
 	const int type = SOCK_SEQPACKET | SOCK_NONBLOCK;
 	size_t length;
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return calltap_diag_set(diag, -errno, "cannot get random numbers: %s", strerror(errno));
-	length = (size_t)snprintf(session->name, sizeof(session->name), "calltap-");
-	memcpy(&session->key, random + 16, sizeof(session->key));
+	length = (size_t)snprintf(session->endpoint.name, sizeof(session->endpoint.name), "calltap-");
+	memcpy(&session->endpoint.key, random + 16, sizeof(session->endpoint.key));
 	for (size_t i = 0; i < 16; i++)
-		length += (size_t)snprintf(session->name + length, sizeof(session->name) - length, "%02x", random[i]);
-	memcpy(address.sun_path + 1, session->name, length);
+		length += (size_t)snprintf(session->endpoint.name + length, sizeof(session->endpoint.name) - length,
+					   "%02x", random[i]);
+	memcpy(address.sun_path + 1, session->endpoint.name, length);
 	/* Abstract names belong to a network namespace: the target's counts. */
-	session->listener = session->options->pid ? attach_socket(session->options->pid, type, diag)
-						  : socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-	if (session->listener < 0 && session->options->pid)
-		return session->listener;
-	if (session->listener < 0 ||
-	    bind(session->listener, (void *)&address,
+	session->endpoint.listener = session->options->pid ? attach_socket(session->options->pid, type, diag)
+							   : socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	if (session->endpoint.listener < 0 && session->options->pid)
+		return session->endpoint.listener;
+	if (session->endpoint.listener < 0 ||
+	    bind(session->endpoint.listener, (void *)&address,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) ||
-	    listen(session->listener, SOMAXCONN))
+	    listen(session->endpoint.listener, SOMAXCONN))
 		return calltap_diag_set(diag, -errno, "cannot listen for the program: %s", strerror(errno));
 	return 0;
 }
@@ -71,30 +72,28 @@ static int begin_triggers(struct session *session, struct calltap_diag *diag)
 		return calltap_diag_set(diag, -EINVAL, "triggers need the tracer function_graph");
 	ret = triggers_begin(triggers, session, clock_ticks_per_ns(CALIBRATE_MS), TRIGGER_FUNCTIONS);
 	session->images.triggers = triggers;
-	session->settings.tracing = !triggers_have(triggers, TRIGGER_START);
-	session->images.tracing = session->settings.tracing;
+	session_first(session)->settings.tracing = !triggers_have(triggers, TRIGGER_START);
+	session->images.tracing = session_first(session)->settings.tracing;
 	return ret ? calltap_diag_set(diag, ret, "cannot make memory for triggers: %s", strerror(-ret)) : 0;
 }
 
 static int prepare(struct session *session, struct calltap_diag *diag)
 {
 	const struct record_options *options = session->options;
+	struct instance *first = session_first(session);
 	struct rlimit files;
 	int ret;
 
 	/* Each target costs a descriptor. */
-	if (!getrlimit(RLIMIT_NOFILE, &session->files)) {
-		files = session->files;
+	if (!getrlimit(RLIMIT_NOFILE, &session->inherited.files)) {
+		files = session->inherited.files;
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	session->settings = (struct settings){.options = *options, .tracing = true};
-	steer_take(session, &session->settings);
-	session->instance_name = options->instance;
+	steer_take(session, &first->settings);
 	session->images.all = options->pid != 0;
 	session->images.serve = options->serves;
 	session->images.keeps_open = options->mode == CALLTAP_MODE_OVERWRITE && options->tracer->has_exit;
-	session_shape_rings(session);
 	ret = begin_triggers(session, diag);
 	session->result->ours = ret != 0;
 	if (ret)
@@ -108,27 +107,27 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 					"runs is known too late");
 	/* An emulated target's is known when it has called in. */
 	if (options->threshold_ns && !session->emulated)
-		session->threshold_ticks = (uint64_t)((double)options->threshold_ns * clock_ticks_per_ns(CALIBRATE_MS));
-	ret = buffers_create(session, diag);
+		first->threshold_ticks = (uint64_t)((double)options->threshold_ns * clock_ticks_per_ns(CALIBRATE_MS));
+	ret = buffers_create(first, diag);
 	session->result->ours = ret != 0;
 	if (ret)
 		return ret;
-	ret = board_create(session);
+	ret = session_make_board(session);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot make shared memory: %s", strerror(-ret));
-	session->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (session->epoll < 0)
+	session->endpoint.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (session->endpoint.epoll < 0)
 		return calltap_diag_set(diag, -errno, "cannot make an epoll descriptor: %s", strerror(errno));
 	ret = listen_on_random_name(session, diag);
 	if (ret)
 		return ret;
-	session->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (session->drained_fd < 0)
+	session->endpoint.drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (session->endpoint.drained_fd < 0)
 		return calltap_diag_set(diag, -errno, "cannot make an event descriptor: %s", strerror(errno));
-	session->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	ret = session_watch(session, session->drained_fd, &session->drained_fd);
+	session->endpoint.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	ret = session_watch(session, session->endpoint.drained_fd, &session->endpoint.drained_fd);
 	if (!ret)
-		ret = session_watch(session, session->listener, &session->listener);
+		ret = session_watch(session, session->endpoint.listener, &session->endpoint.listener);
 	return ret ? calltap_diag_set(diag, ret, "cannot watch for the program: %s", strerror(-ret)) : 0;
 }
 
@@ -148,21 +147,24 @@ bool record_keep_older(const char *output, bool back)
 static int open_file(struct session *session, struct calltap_diag *diag)
 {
 	struct calltap_file_clock sample = timing_now(session);
+	struct instance *first = session_first(session);
 	int ret;
 
 	if (session->options->output) {
 		session->older_kept = record_keep_older(session->options->output, false);
 		session->output_taken = true;
 	}
-	ret = trace_writer_create(&session->writer, session->options->output ? session->options->output : "/dev/null",
+	ret = trace_writer_create(&first->writer, session->options->output ? session->options->output : "/dev/null",
 				  session->machine->id, diag);
 	if (ret)
 		return ret;
-	ret = tables_create(session);
+	ret = record_encoder_create(&first->encoder);
 	if (!ret)
-		ret = describe_start(session);
+		ret = tables_create(first);
+	if (!ret)
+		ret = describe_start(first);
 	if (!ret && !session->emulated)
-		ret = trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
+		ret = trace_writer_chunk(first->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot write %s: %s", session->options->output, strerror(-ret));
 	return 0;
@@ -219,12 +221,12 @@ static int begin(struct session *session, struct calltap_diag *diag)
 	if (!session->options->serves)
 		reach_if_possible(session);
 	if (session->options->pid) {
-		session->awaited_ns = clock_now_ns() + ARRIVE_NS;
-		session->ending_fd = (int)syscall(SYS_pidfd_open, session->options->pid, 0);
+		session->ending.awaited_ns = clock_now_ns() + ARRIVE_NS;
+		session->ending.fd = (int)syscall(SYS_pidfd_open, session->options->pid, 0);
 	}
-	if (session->ending_fd >= 0 &&
-	    session_watch(session, session->ending_fd,
-			  session->options->pid ? (void *)&session->awaited_ns : (void *)&session->command))
+	if (session->ending.fd >= 0 &&
+	    session_watch(session, session->ending.fd,
+			  session->options->pid ? (void *)&session->ending.awaited_ns : (void *)&session->command))
 		session_forget_ending(session); /* session_serve() looks now and then */
 	return 0;
 }
@@ -232,7 +234,7 @@ static int begin(struct session *session, struct calltap_diag *diag)
 /* No agent has called in. */
 static void diagnose_absence(struct session *session)
 {
-	if (session->options->pid && (signals_any() || __atomic_load_n(&session->end_asked, __ATOMIC_ACQUIRE)))
+	if (session->options->pid && (signals_any() || __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE)))
 		session_diagnose(session,
 				 "nothing was recorded: calltap was told to end before the agent in process %d "
 				 "had reported",
@@ -252,12 +254,13 @@ static void diagnose_absence(struct session *session)
 
 static int run(struct session *session, struct calltap_diag *diag)
 {
+	struct instance *first = session_first(session);
 	struct record_result *result = session->result;
 	struct calltap_file_clock start = clock_sample();
 	int ret;
 
 	session->began_ns = start.mono_ns;
-	session->began_real_ns = start.real_ns;
+	first->began_real_ns = start.real_ns;
 	signals_take(session);
 	ret = open_file(session, diag);
 	result->ours = ret != 0;
@@ -282,6 +285,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	drain_finish(session);
 	remote_stop(session->remote); /* from here on this thread has all for itself */
 	drain_stop(session);
+	result->replaced = describe_was_replaced(session);
 	instances_finish(session);
 	result->unreached = __atomic_load_n(&session->board->unreached, __ATOMIC_RELAXED);
 	result->kills_forks = session->emulator.kills_forks;
@@ -289,21 +293,21 @@ static int run(struct session *session, struct calltap_diag *diag)
 	result->foreign = count_foreign(session);
 	if (!session->process_count && !result->foreign)
 		diagnose_absence(session);
-	result->ticks_per_ns = session->emulated ? clock_line_rate(&session->line) : rate_since(&start);
+	result->ticks_per_ns = session->emulated ? clock_line_rate(&session->timing.line) : rate_since(&start);
 	if (session->process_count && result->ticks_per_ns == 0)
 		session_diagnose(session, "no process told the rate of its clock (one in a time namespace cannot): "
 					  "the trace's times are ticks, not nanoseconds");
-	ret = describe_end(session);
+	ret = describe_end(first);
 	family_hint(session);
 	result->left = session->command != 0;
-	result->threads = session->thread_count;
+	result->threads = first->thread_count;
 	result->processes = session->process_count;
-	result->file_bytes = trace_writer_bytes(session->writer);
+	result->file_bytes = trace_writer_bytes(first->writer);
 	if (ret)
 		return calltap_diag_set(diag, ret, "the trace in %s is incomplete: %s; the program was not affected",
 					session->options->output ? session->options->output : "memory", strerror(-ret));
-	if (session->diagnosis[0])
-		return calltap_diag_set(diag, -EIO, "%s", session->diagnosis);
+	if (session_diagnosis(session)[0])
+		return calltap_diag_set(diag, -EIO, "%s", session_diagnosis(session));
 	return 0;
 }
 
@@ -317,8 +321,6 @@ static void drop_output(const char *output)
 
 static void tear_down(struct session *session)
 {
-	int error;
-
 	if (session->images.triggers)
 		triggers_end(session->images.triggers);
 	drain_stop(session);
@@ -327,42 +329,35 @@ static void tear_down(struct session *session)
 		struct process *process = session->processes;
 
 		session->processes = process->next;
-		process_destroy(session, process);
+		process_destroy(process);
 	}
 	images_destroy(&session->images);
 	unread_clear(session);
 	family_end(session);
 	handlers_destroy(session->images.handlers);
-	profile_sums_clear(&session->profile_ended);
-	record_encoder_destroy(session->encoder);
-	error = session->writer ? trace_writer_close(session->writer) : 0;
+	(void)instance_clear(session_first(session)); /* the first error was told already */
 	if (session->output_taken && !(session->options->pid ? session->result->attached : session->result->ran)) {
 		drop_output(session->options->output); /* nothing was traced: nothing half written */
 		if (session->older_kept)
 			(void)record_keep_older(session->options->output, true);
 	}
-	/* The first error was told already. */
-	tables_destroy(session);
-	buffers_destroy(session, error != 0);
 	if (session->board)
 		munmap(session->board, CALLTAP_PAGE);
 	if (session->board_fd >= 0)
 		close(session->board_fd);
-	if (session->listener >= 0)
-		close(session->listener);
+	if (session->endpoint.listener >= 0)
+		close(session->endpoint.listener);
 	session_forget_ending(session);
-	if (session->epoll >= 0)
-		close(session->epoll);
-	if (session->drained_fd >= 0)
-		close(session->drained_fd);
-	if (session->spare_fd >= 0)
-		close(session->spare_fd);
-	free(session->threads);
+	if (session->endpoint.epoll >= 0)
+		close(session->endpoint.epoll);
+	if (session->endpoint.drained_fd >= 0)
+		close(session->endpoint.drained_fd);
+	if (session->endpoint.spare_fd >= 0)
+		close(session->endpoint.spare_fd);
 	free(session->program);
 	free(session->agent);
 	emulator_destroy(&session->emulator);
 	pthread_cond_destroy(&session->answered);
-	pthread_mutex_destroy(&session->snapshot_lock);
 	pthread_mutex_destroy(&session->next);
 	pthread_mutex_destroy(&session->lock);
 }
@@ -373,22 +368,20 @@ int record_run(const struct record_options *options, struct record_result *resul
 		.options = options,
 		.result = result,
 		.board_fd = -1,
-		.listener = -1,
-		.epoll = -1,
-		.drained_fd = -1,
-		.spare_fd = -1,
-		.ending_fd = -1,
-		.buffers = -1,
+		.endpoint = {.listener = -1, .epoll = -1, .drained_fd = -1, .spare_fd = -1},
+		.ending = {.fd = -1},
 	};
+	struct instance first;
 	struct attach_program program = {0};
 	int ret;
 
 	memset(result, 0, sizeof(*result));
+	instance_init(&first, &session, 0, options, result);
+	session.instances[0] = &first;
 	if (options->pid)
 		attach_program_of(&program, options->pid);
 	pthread_mutex_init(&session.lock, NULL);
 	pthread_mutex_init(&session.next, NULL);
-	pthread_mutex_init(&session.snapshot_lock, NULL);
 	pthread_cond_init(&session.answered, NULL);
 	ret = prepare(&session, diag);
 	if (!ret)

@@ -37,9 +37,9 @@ void signals_take(struct session *session)
 	for (unsigned i = 0; i < SESSION_SIGNALS; i++) {
 		struct sigaction action = {.sa_handler = own[i].handler};
 
-		sigaction(own[i].number, NULL, &session->old[i]);
+		sigaction(own[i].number, NULL, &session->inherited.actions[i]);
 		/* What was ignored before, as in a shell's background job, stays so. */
-		if (session->old[i].sa_handler != SIG_IGN)
+		if (session->inherited.actions[i].sa_handler != SIG_IGN)
 			sigaction(own[i].number, &action, NULL);
 	}
 }
@@ -47,7 +47,7 @@ void signals_take(struct session *session)
 void signals_give_back(const struct session *session)
 {
 	for (unsigned i = 0; i < SESSION_SIGNALS; i++)
-		sigaction(own[i].number, &session->old[i], NULL);
+		sigaction(own[i].number, &session->inherited.actions[i], NULL);
 }
 
 bool signals_ask_end(void)

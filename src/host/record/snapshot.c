@@ -23,7 +23,7 @@
 #include "triggers.h"
 
 struct snapshot {
-	struct session *session;
+	struct instance *instance;
 	const struct snapshot_options *options;
 	struct trace_writer *writer;
 	struct history history;
@@ -37,59 +37,59 @@ struct snapshot {
 	size_t call_count;
 };
 
-static struct process *process_of(struct session *session, uint32_t index)
+static struct process *process_of(const struct instance *instance, uint32_t index)
 {
-	struct process *process = session->processes;
+	const struct share *share = instance->shares;
 
-	while (process && process->index != index)
-		process = process->next;
-	return process;
+	while (share && share->process->index != index)
+		share = share->next;
+	return share ? share->process : NULL;
 }
 
 /* A thread of a living process: the kernel knows whether it lives, and how it is called now. */
 static int thread_now(void *arg, struct calltap_file_thread *row, bool holds_ring)
 {
-	struct session *session = arg;
+	struct instance *instance = arg;
 	struct process *process;
 	char name[sizeof(row->name)];
 	int ret;
 
-	session_lock(session);
-	process = process_of(session, row->process);
+	session_lock(instance->session);
+	process = process_of(instance, row->process);
 	if (process && !process->ended && !process->other_ids && holds_ring) {
 		ret = threads_kernel_name(process, row->tid, name, sizeof(name));
 		if (!ret)
-			threads_name_row(session, process, row, name);
+			threads_name_row(instance->session, process, row, name);
 		row->ended = ret != 0;
 	}
-	session_unlock(session);
+	session_unlock(instance->session);
 	return 0;
 }
 
-/* A thread of a process that has ended: it goes to the session's table. */
+/* A thread of a process that has ended: it goes to the instance's table. */
 static int thread_at_end(void *arg, struct calltap_file_thread *row, bool holds_ring)
 {
-	struct session *session = arg;
-	const struct process *process = process_of(session, row->process);
+	struct instance *instance = arg;
+	const struct process *process = process_of(instance, row->process);
 	uint32_t index;
 	int ret;
 
 	(void)holds_ring;
 	if (!process)
 		return -ESRCH;
-	ret = threads_add(session, process, row->tid, row->start_ticks, &index);
+	ret = threads_add(instance, process, row->tid, row->start_ticks, &index);
 	if (ret)
 		return ret;
-	threads_name_row(session, process, row, row->name);
-	session->threads[index].row = *row;
-	session->threads[index].dirty = false;
+	threads_name_row(instance->session, process, row, row->name);
+	instance->threads[index].row = *row;
+	instance->threads[index].dirty = false;
 	return 0;
 }
 
-static struct history_arena arena_of(const struct process *process, const struct target_arena *arena)
+static struct history_arena arena_of(const struct share *share, const struct target_arena *arena)
 {
 	return (struct history_arena){
-		.process = process->index,
+		.process = share->process->index,
 		.ring_count = arena->ring_count,
 		.ring_stride = arena->ring_stride,
 		.sub_size = arena->sub_size,
@@ -99,22 +99,23 @@ static struct history_arena arena_of(const struct process *process, const struct
 	};
 }
 
-int snapshot_of_ended(struct session *session, struct process *process)
+int snapshot_of_ended(struct share *share)
 {
+	struct instance *instance = share->instance;
 	struct history history;
-	int ret = history_create(&history, session->writer);
+	int ret = history_create(&history, instance->writer);
 
 	if (!ret)
-		ret = triggers_calls(session->images.triggers, NULL, &history.calls, &history.call_count);
+		ret = triggers_calls(instance->session->images.triggers, NULL, &history.calls, &history.call_count);
 	if (ret) {
 		history_destroy(&history);
 		return ret;
 	}
-	history.next_thread = session->thread_count;
+	history.next_thread = instance->thread_count;
 	history.thread = thread_at_end;
-	history.arg = session;
-	for (uint32_t i = 0; i < process->arena_count && !ret; i++) {
-		const struct history_arena arena = arena_of(process, &process->arenas[i]);
+	history.arg = instance;
+	for (uint32_t i = 0; i < share->arena_count && !ret; i++) {
+		const struct history_arena arena = arena_of(share, &share->arenas[i]);
 
 		for (uint32_t ring = 0; ring < arena.ring_count && !ret;) {
 			ret = history_copy(&history, &arena, &ring);
@@ -122,10 +123,10 @@ int snapshot_of_ended(struct session *session, struct process *process)
 				ret = history_write(&history);
 		}
 	}
-	session->result->records += history.records;
-	session->result->lost += history.lost;
-	session->overwritten += history.overwritten + history.older;
-	session->holes += history.holes;
+	instance->result->records += history.records;
+	instance->result->lost += history.lost;
+	instance->overwritten += history.overwritten + history.older;
+	instance->holes += history.holes;
 	free(history.calls);
 	history_destroy(&history);
 	return ret == -ENOMEM ? ret : 0; /* the writer keeps errors of the file */
@@ -135,17 +136,17 @@ int snapshot_of_ended(struct session *session, struct process *process)
  * The rings of one process, as far as the budget goes.  The lock is held while
  * they are copied, so that none is unmapped, and not while they are written.
  */
-static int take_process(struct snapshot *snapshot, struct process *process)
+static int take_share(struct snapshot *snapshot, struct share *share)
 {
-	struct session *session = snapshot->session;
+	struct instance *instance = snapshot->instance;
 	uint32_t ring = 0, i = 0;
 	bool more = true;
 	int ret = 0;
 
 	while (more && !ret) {
-		session_lock(session);
-		while (i < process->arena_count && snapshot->history.copied < snapshot->history.budget && !ret) {
-			const struct history_arena arena = arena_of(process, &process->arenas[i]);
+		session_lock(instance->session);
+		while (i < share->arena_count && snapshot->history.copied < snapshot->history.budget && !ret) {
+			const struct history_arena arena = arena_of(share, &share->arenas[i]);
 
 			ret = history_copy(&snapshot->history, &arena, &ring);
 			if (ring == arena.ring_count) {
@@ -153,8 +154,8 @@ static int take_process(struct snapshot *snapshot, struct process *process)
 				i++;
 			}
 		}
-		more = i < process->arena_count;
-		session_unlock(session);
+		more = i < share->arena_count;
+		session_unlock(instance->session);
 		if (!ret && more)
 			ret = history_write(&snapshot->history);
 	}
@@ -163,15 +164,15 @@ static int take_process(struct snapshot *snapshot, struct process *process)
 
 static int take_rings(struct snapshot *snapshot)
 {
-	struct session *session = snapshot->session;
-	struct process *process;
+	struct instance *instance = snapshot->instance;
+	struct share *share;
 	int ret = 0;
 
-	session_lock(session);
-	process = session->processes; /* entries stay until the session's end */
-	session_unlock(session);
-	for (; process && !ret; process = process->next)
-		ret = take_process(snapshot, process);
+	session_lock(instance->session);
+	share = instance->shares; /* shares stay until the instance's end */
+	session_unlock(instance->session);
+	for (; share && !ret; share = share->next)
+		ret = take_share(snapshot, share);
 	if (!ret)
 		ret = history_write(&snapshot->history);
 	return ret ? ret : calls_write_rest(&snapshot->history);
@@ -179,9 +180,9 @@ static int take_rings(struct snapshot *snapshot)
 
 static int copy_tables(struct snapshot *snapshot)
 {
-	const struct calltap_tables *tables = snapshot->session->tables.tables;
+	const struct calltap_tables *tables = snapshot->instance->tables.tables;
 
-	snapshot->head = *trace_writer_head(snapshot->session->writer);
+	snapshot->head = *trace_writer_head(snapshot->instance->writer);
 	snapshot->size = tables->used - sizeof(snapshot->head);
 	snapshot->bytes = malloc(snapshot->size);
 	if (!snapshot->bytes)
@@ -190,8 +191,8 @@ static int copy_tables(struct snapshot *snapshot)
 	return 0;
 }
 
-/* Bytes that a writer has put into memory, to the session's file and tables. */
-static int add_bytes(struct session *session, int fd, size_t from, size_t to)
+/* Bytes that a writer has put into memory, to the instance's file and tables. */
+static int add_bytes(struct instance *instance, int fd, size_t from, size_t to)
 {
 	void *bytes;
 	int ret;
@@ -201,18 +202,18 @@ static int add_bytes(struct session *session, int fd, size_t from, size_t to)
 	bytes = mmap(NULL, to, PROT_READ, MAP_SHARED, fd, 0);
 	if (bytes == MAP_FAILED)
 		return -errno;
-	session_lock(session);
-	ret = trace_writer_raw(session->writer, (char *)bytes + from, to - from);
-	session_unlock(session);
+	session_lock(instance->session);
+	ret = trace_writer_raw(instance->writer, (char *)bytes + from, to - from);
+	session_unlock(instance->session);
 	munmap(bytes, to);
 	return ret;
 }
 
 /* Source lines are looked up when the first one wants them, without the lock: that takes long. */
-static int add_lines(struct session *session)
+static int add_lines(struct instance *instance)
 {
 	struct trace_writer *writer;
-	struct image *image = describe_next_without_lines(session);
+	struct image *image = describe_next_without_lines(instance);
 	size_t head = sizeof(struct calltap_file_head);
 	int fd, ret;
 
@@ -221,13 +222,13 @@ static int add_lines(struct session *session)
 	fd = memfd_create("calltap-lines", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	ret = trace_writer_open(&writer, fd, trace_writer_head(session->writer));
+	ret = trace_writer_open(&writer, fd, trace_writer_head(instance->writer));
 	if (ret)
 		return ret;
-	for (; image && !ret; image = describe_next_without_lines(session))
+	for (; image && !ret; image = describe_next_without_lines(instance))
 		ret = image_write_lines(image, writer);
 	if (!ret)
-		ret = add_bytes(session, fd, head, trace_writer_bytes(writer));
+		ret = add_bytes(instance, fd, head, trace_writer_bytes(writer));
 	(void)trace_writer_close(writer); /* memory */
 	return ret;
 }
@@ -235,18 +236,18 @@ static int add_lines(struct session *session)
 /* What is known now: a copy of the tables, and the time. */
 static int begin(struct snapshot *snapshot)
 {
-	struct session *session = snapshot->session;
-	int ret = add_lines(session);
+	struct instance *instance = snapshot->instance;
+	int ret = add_lines(instance);
 
 	if (ret)
 		return ret;
-	session_lock(session);
-	ret = trace_writer_flush(session->writer);
+	session_lock(instance->session);
+	ret = trace_writer_flush(instance->writer);
 	if (!ret)
 		ret = copy_tables(snapshot);
-	snapshot->clock = timing_now(session);
-	snapshot->number = ++session->snapshots;
-	session_unlock(session);
+	snapshot->clock = timing_now(instance->session);
+	snapshot->number = ++instance->snapshots;
+	session_unlock(instance->session);
 	return ret;
 }
 
@@ -256,7 +257,7 @@ static int write_end(struct snapshot *snapshot)
 	const struct snapshot_options *options = snapshot->options;
 	struct calltap_file_end end = {
 		.records = history->records, .lost = history->lost, .ticks = snapshot->clock.ticks, .status = -1};
-	int ret = describe_snapshot(snapshot->session, snapshot->writer);
+	int ret = describe_snapshot(snapshot->instance, snapshot->writer);
 
 	if (!ret)
 		ret = trace_writer_info(snapshot->writer, "snapshot", "%" PRIu32, snapshot->number);
@@ -268,7 +269,7 @@ static int write_end(struct snapshot *snapshot)
 		ret = trace_writer_info(snapshot->writer, "overwritten", "%" PRIu64 " %s of %" PRIu32 " bytes",
 					history->overwritten + history->older,
 					counted(history->overwritten + history->older, "sub-buffer", "sub-buffers"),
-					snapshot->session->sub_size);
+					snapshot->instance->sub_size);
 	if (!ret && history->holes)
 		ret = trace_writer_info(snapshot->writer, "holes", "%" PRIu64 " %s", history->holes,
 					counted(history->holes, "record", "records"));
@@ -283,14 +284,14 @@ static int write_end(struct snapshot *snapshot)
 static uint64_t history_start(struct snapshot *snapshot)
 {
 	uint64_t ns = snapshot->options->history_ns, ticks;
-	struct session *session = snapshot->session;
+	struct instance *instance = snapshot->instance;
 	double rate;
 
 	if (!ns || !snapshot->clock.ticks)
 		return 0;
-	session_lock(session);
-	rate = timing_rate(session);
-	session_unlock(session);
+	session_lock(instance->session);
+	rate = timing_rate(instance->session);
+	session_unlock(instance->session);
 	ticks = (uint64_t)((double)ns * rate);
 	return rate > 0 && ticks < snapshot->clock.ticks ? snapshot->clock.ticks - ticks : 0;
 }
@@ -306,7 +307,7 @@ static int write_all(struct snapshot *snapshot, int fd)
 	if (ret)
 		return ret;
 	snapshot->history.thread = thread_now;
-	snapshot->history.arg = snapshot->session;
+	snapshot->history.arg = snapshot->instance;
 	snapshot->history.from_ticks = history_start(snapshot);
 	snapshot->history.calls = snapshot->calls;
 	snapshot->history.call_count = snapshot->call_count;
@@ -319,12 +320,12 @@ static int write_all(struct snapshot *snapshot, int fd)
 	return ret;
 }
 
-/* The file that the session itself writes would be lost to it. */
-static bool is_own_file(const struct session *session, const struct snapshot_options *options)
+/* The file that the instance itself writes would be lost to it. */
+static bool is_own_file(const struct instance *instance, const struct snapshot_options *options)
 {
 	struct stat own, other;
 
-	return !fstat(trace_writer_fd(session->writer), &own) && S_ISREG(own.st_mode) &&
+	return !fstat(trace_writer_fd(instance->writer), &own) && S_ISREG(own.st_mode) &&
 	       !(options->path ? stat(options->path, &other) : fstat(options->fd, &other)) &&
 	       own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
@@ -334,13 +335,13 @@ static const char *name_of(const struct snapshot_options *options)
 	return options->path ? options->path : "its file";
 }
 
-static int check(const struct session *session, const struct snapshot_options *options, struct calltap_diag *diag)
+static int check(const struct instance *instance, const struct snapshot_options *options, struct calltap_diag *diag)
 {
-	if (session->options->mode != CALLTAP_MODE_OVERWRITE || !session->tables.tables)
+	if (instance->options->mode != CALLTAP_MODE_OVERWRITE || !instance->tables.tables)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"a snapshot needs --mode overwrite: this session writes all it records to its "
 					"file");
-	if (is_own_file(session, options))
+	if (is_own_file(instance, options))
 		return calltap_diag_set(diag, -EEXIST,
 					"%s is that of the recording itself; name another one for the snapshot",
 					name_of(options));
@@ -385,22 +386,22 @@ static int write_file(struct snapshot *snapshot)
 	return fd < 0 ? -errno : write_fd(snapshot, fd);
 }
 
-int snapshot_write(struct session *session, const struct snapshot_options *options, struct snapshot_result *result,
+int snapshot_write(struct instance *instance, const struct snapshot_options *options, struct snapshot_result *result,
 		   struct calltap_diag *diag)
 {
-	struct snapshot snapshot = {.session = session, .options = options};
-	int ret = check(session, options, diag);
+	struct snapshot snapshot = {.instance = instance, .options = options};
+	int ret = check(instance, options, diag);
 
 	*result = (struct snapshot_result){0};
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&session->snapshot_lock);
-	ret = triggers_calls(session->images.triggers, options->call, &snapshot.calls, &snapshot.call_count);
+	pthread_mutex_lock(&instance->snapshot_lock);
+	ret = triggers_calls(instance->session->images.triggers, options->call, &snapshot.calls, &snapshot.call_count);
 	if (!ret)
 		ret = begin(&snapshot);
 	if (!ret)
 		ret = write_file(&snapshot);
-	pthread_mutex_unlock(&session->snapshot_lock);
+	pthread_mutex_unlock(&instance->snapshot_lock);
 	free(snapshot.bytes);
 	free(snapshot.calls);
 	if (ret)

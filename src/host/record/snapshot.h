@@ -15,7 +15,7 @@
 #include <calltap/diag.h>
 
 struct history_call;
-struct session;
+struct instance;
 
 struct snapshot_options {
 	size_t size;	    /* sizeof(struct snapshot_options) */
@@ -35,7 +35,7 @@ struct snapshot_result {
 };
 
 /* -EOPNOTSUPP: the session does not overwrite. */
-int snapshot_write(struct session *session, const struct snapshot_options *options, struct snapshot_result *result,
+int snapshot_write(struct instance *instance, const struct snapshot_options *options, struct snapshot_result *result,
 		   struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 #endif

@@ -46,7 +46,7 @@ static int tell_filters(void)
 struct launch {
 	char preload[PRELOAD_MAX];
 	char folders[PRELOAD_MAX]; /* for an emulated program: where agents are looked for */
-	char session[sizeof(((struct session *)0)->name) + 24];
+	char session[sizeof(((struct endpoint *)0)->name) + 24];
 	char **line; /* under an emulator: the command line; NULL = the command itself */
 };
 
@@ -58,7 +58,7 @@ static void become_command(const struct session *session, const struct launch *l
 
 	signals_give_back(session);
 	sigprocmask(SIG_SETMASK, mask, NULL); /* what came meanwhile ends it as it would without us */
-	setrlimit(RLIMIT_NOFILE, &session->files);
+	setrlimit(RLIMIT_NOFILE, &session->inherited.files);
 	if (!setenv(CALLTAP_ENV_SESSION, launch->session, 1) && !tell_filters()) {
 		if (launch->line)
 			execv(session->emulator.path, launch->line);
@@ -116,8 +116,8 @@ static int prepare_launch(const struct session *session, struct launch *launch, 
 					"the loader cannot preload %s: install Calltap where the path has no "
 					"space or colon",
 					agent);
-	snprintf(launch->session, sizeof(launch->session), "%s:%016llx", session->name,
-		 (unsigned long long)session->key);
+	snprintf(launch->session, sizeof(launch->session), "%s:%016llx", session->endpoint.name,
+		 (unsigned long long)session->endpoint.key);
 	ret = session->emulated ? prepare_emulated(session, launch)
 				: put_before(launch->preload, "LD_PRELOAD", false, agent);
 	if (ret == -EILSEQ)
@@ -164,7 +164,7 @@ static int start(struct session *session, const struct launch *launch, struct ca
 					strerror(error));
 	}
 	/* Without one (no descriptors, an old kernel) the server looks now and then whether it has ended. */
-	session->ending_fd = (int)syscall(SYS_pidfd_open, session->command, 0);
+	session->ending.fd = (int)syscall(SYS_pidfd_open, session->command, 0);
 	return 0;
 }
 

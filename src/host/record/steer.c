@@ -154,7 +154,7 @@ static void send_limits(struct session *session, const struct settings *settings
 		.head = {CALLTAP_MSG_SET, sizeof(set)},
 		.depth_max = settings->options.depth_max,
 		.tree_filter = session->images.needs.tree_filter,
-		.threshold_ticks = session->threshold_ticks,
+		.threshold_ticks = session_first(session)->threshold_ticks,
 	};
 
 	for (struct process *process = session->processes; process; process = process->next)
@@ -242,19 +242,20 @@ int steer_apply(struct session *session, struct calltap_diag *diag)
 
 static void set_limits(struct session *session, const struct settings *next)
 {
-	double rate = session->emulated ? clock_line_rate(&session->line) : 0;
+	double rate = session->emulated ? clock_line_rate(&session->timing.line) : 0;
+	struct instance *first = session_first(session);
 
 	/* Before the stubs: which of a thread's words they test is decided when their plan comes. */
-	if (next->options.threshold_ns != session->settings.options.threshold_ns)
-		session->threshold_ticks = (uint64_t)((double)next->options.threshold_ns *
-						      (rate > 0 ? rate : clock_ticks_per_ns(CALIBRATE_MS)));
+	if (next->options.threshold_ns != first->settings.options.threshold_ns)
+		first->threshold_ticks = (uint64_t)((double)next->options.threshold_ns *
+						    (rate > 0 ? rate : clock_ticks_per_ns(CALIBRATE_MS)));
 	send_limits(session, next);
 	handlers_settle(session); /* rows are read at once */
 }
 
 static int check_fixed(const struct session *session, const struct settings *next, struct calltap_diag *diag)
 {
-	const struct record_options *old = &session->settings.options, *new = &next->options;
+	const struct record_options *old = &session_first(session)->settings.options, *new = &next->options;
 
 	if (old->mode != new->mode)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
@@ -275,11 +276,10 @@ static int check_fixed(const struct session *session, const struct settings *nex
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this session serves the handlers of the program itself (libcalltap) and keeps "
 					"no trace; to have both start the program by `calltap record`");
-	if (session->instances[0] || session->instances[1])
-		if (new->tracer->patches && !new->tracer->has_exit)
-			return calltap_diag_set(diag, -EOPNOTSUPP,
-						"this process has further instances (`calltap status` lists them), and "
-						"beside them the tracers function_graph and nop alone can be used");
+	if (instances_any(session) && new->tracer->patches && !new->tracer->has_exit)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"this process has further instances (`calltap status` lists them), and "
+					"beside them the tracers function_graph and nop alone can be used");
 	if (handlers_any(session->images.handlers) && new->tracer->patches && !new->tracer->has_exit)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"the program has handlers (libcalltap), and beside them the tracers "
@@ -301,7 +301,7 @@ static int change(struct session *session, const struct settings *next, struct c
 		ret = carry_out(session, &changes, false);
 	}
 	if (ret && ret != -ETIMEDOUT)
-		steer_take(session, &session->settings);
+		steer_take(session, &session_first(session)->settings);
 	changes_clear(&changes);
 	if (ret == -ETIMEDOUT)
 		return calltap_diag_set(diag, ret,
@@ -310,11 +310,11 @@ static int change(struct session *session, const struct settings *next, struct c
 }
 
 /* From one size of the rings to another; all or nothing, but: -ETIMEDOUT of the rest. */
-static int change_all(struct session *session, struct settings *next, struct calltap_diag *diag)
+static int change_all(struct instance *first, struct settings *next, struct calltap_diag *diag)
 {
-	uint64_t before = (uint64_t)session->sub_size * session->sub_count;
-	bool resized = next->options.buffer_bytes != session->settings.options.buffer_bytes;
-	int ret = resized ? resize_rings(session, &next->options.buffer_bytes) : 0;
+	uint64_t before = (uint64_t)first->sub_size * first->sub_count;
+	bool resized = next->options.buffer_bytes != first->settings.options.buffer_bytes;
+	int ret = resized ? resize_rings(first, &next->options.buffer_bytes) : 0;
 
 	if (ret == -ENOSPC)
 		return calltap_diag_set(diag, ret,
@@ -322,20 +322,26 @@ static int change_all(struct session *session, struct settings *next, struct cal
 					"start another session");
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot make the buffers: %s", strerror(-ret));
-	ret = change(session, next, diag);
-	if (ret && ret != -ETIMEDOUT && resized && resize_rings(session, &before))
-		session_diagnose(session, "the size of the buffers could not be put back");
+	ret = change(first->session, next, diag);
+	if (ret && ret != -ETIMEDOUT && resized && resize_rings(first, &before))
+		instance_diagnose(first, "the size of the buffers could not be put back");
 	return ret;
+}
+
+static int set_first(struct instance *first, struct settings *next, struct calltap_diag *diag)
+{
+	int ret = check_fixed(first->session, next, diag);
+
+	return ret ? ret : change_all(first, next, diag);
 }
 
 static int op_set(void *context, const struct setting_change *list, size_t count, struct calltap_diag *diag)
 {
-	struct session *session = context;
+	struct instance *instance = context;
+	struct session *session = instance->session;
 	struct settings next;
 	int ret;
 
-	if (session->owner)
-		return instances_set(session, list, count, diag);
 	session_lock(session);
 	ret = live_turn_begin(session);
 	if (ret) {
@@ -343,15 +349,13 @@ static int op_set(void *context, const struct setting_change *list, size_t count
 		return calltap_diag_set(
 			diag, ret, "the attach is not complete yet (is the process stopped?); nothing was changed");
 	}
-	ret = settings_change(&next, &session->settings, list, count, diag);
+	ret = settings_change(&next, &instance->settings, list, count, diag);
 	if (!ret) {
-		ret = check_fixed(session, &next, diag);
-		if (!ret)
-			ret = change_all(session, &next, diag);
+		ret = instance->set ? instances_set(instance, &next, diag) : set_first(instance, &next, diag);
 		if (!ret || ret == -ETIMEDOUT) {
-			filter_set_destroy(session->own_filters);
-			session->own_filters = next.options.filters;
-			session->settings = next;
+			filter_set_destroy(instance->own_filters);
+			instance->own_filters = next.options.filters;
+			instance->settings = next;
 		} else {
 			filter_set_destroy(next.options.filters);
 		}
@@ -366,18 +370,18 @@ void steer_tracing(struct session *session, bool on)
 	const struct setting_change change = {.key = "tracing", .value = on ? "on" : "off"};
 	struct calltap_diag diag;
 
-	if (op_set(session, &change, 1, &diag))
+	if (op_set(session_first(session), &change, 1, &diag))
 		calltap_diag_print(&diag, stderr);
 }
 
 static int op_settings(void *context, FILE *answer, struct calltap_diag *diag)
 {
-	struct session *session = context;
+	struct instance *instance = context;
 
 	(void)diag;
-	session_lock(session);
-	settings_print(&session->settings, answer);
-	session_unlock(session);
+	session_lock(instance->session);
+	settings_print(&instance->settings, answer);
+	session_unlock(instance->session);
 	return 0;
 }
 
@@ -397,17 +401,30 @@ static void count_sites(const struct process *process, struct remote_status *sta
 	}
 }
 
-/* Functions that it wants, where the sites of the session that it is part of are. */
-static void count_sites_of_instance(const struct session *session, struct remote_status *status)
+/* Functions that an instance wants, where the session's sites are. */
+static uint64_t count_wanted(const struct instance *instance)
 {
+	const struct process *process = instance->session->processes;
 	uint64_t on = 0;
 
-	for (const struct process *process = session->owner->processes; process; process = process->next)
-		if (live_can_be_told(process)) {
-			count_sites(process, status);
-			on += handlers_functions(process, handlers_instance_bit(session->set));
-		}
-	status->sites_on = on;
+	for (; process; process = process->next)
+		if (live_can_be_told(process))
+			on += handlers_functions(process, handlers_instance_bit(instance->set));
+	return on;
+}
+
+static void count_share(const struct share *share, struct remote_status *status)
+{
+	status->processes += live_can_be_told(share->process);
+	if (share->arena_count)
+		status->untraced += rings_untraced(share);
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++)
+			status->threads +=
+				ring_is_claimed(__atomic_load_n(&share->arenas[i].arena->state[k], __ATOMIC_RELAXED));
+	if (live_can_be_told(share->process))
+		count_sites(share->process, status);
+	status->records += pending_records(share);
 }
 
 static void count_handlers(const struct session *session, struct remote_status *status)
@@ -420,47 +437,35 @@ static void count_handlers(const struct session *session, struct remote_status *
 
 static int op_status(void *context, struct remote_status *status, struct calltap_diag *diag)
 {
-	struct session *session = context;
-	const struct record_options *options = &session->settings.options;
+	struct instance *instance = context;
+	struct session *session = instance->session;
+	const struct record_options *options = &instance->settings.options;
 
 	(void)diag;
 	session_lock(session);
 	snprintf(status->program, sizeof(status->program), "%s", session->program ? session->program : "");
 	snprintf(status->output, sizeof(status->output), "%s",
-		 session->options->output ? session->options->output : "");
+		 instance->options->output ? instance->options->output : "");
 	snprintf(status->tracer, sizeof(status->tracer), "%s", options->tracer->name);
 	snprintf(status->mode, sizeof(status->mode), "%s", record_mode_name(options->mode));
 	status->pid = (uint64_t)(session->options->pid ? session->options->pid : session->command);
 	status->attached = session->options->pid != 0;
-	status->tracing = session->settings.tracing;
-	for (const struct process *process = session->processes; process; process = process->next) {
-		status->processes += live_can_be_told(process);
-		if (process->arena_count)
-			status->untraced += rings_untraced(session, process);
-		for (uint32_t i = 0; i < process->arena_count; i++) {
-			const struct calltap_arena *arena = process->arenas[i].arena;
-
-			for (uint32_t k = 0; k < process->arenas[i].ring_count; k++)
-				status->threads += ring_is_claimed(__atomic_load_n(&arena->state[k], __ATOMIC_RELAXED));
-		}
-		if (live_can_be_told(process) && !process->of)
-			count_sites(process, status);
-		status->records += pending_records(process, options);
-	}
-	if (session->owner) {
-		count_sites_of_instance(session, status);
+	status->tracing = instance->settings.tracing;
+	for (const struct share *share = instance->shares; share; share = share->next)
+		count_share(share, status);
+	if (instance->set) {
+		status->sites_on = count_wanted(instance);
 	} else {
 		instances_names(session, status->instances, sizeof(status->instances));
 		count_handlers(session, status);
 	}
-	snprintf(status->instance, sizeof(status->instance), "%s",
-		 session->instance_name ? session->instance_name : "0");
-	status->records += session->result->records;
+	snprintf(status->instance, sizeof(status->instance), "%s", instance->name);
+	status->records += instance->result->records;
 	status->counted_ns = clock_now_ns();
-	status->lost = session->result->lost;
-	status->file_bytes = trace_writer_bytes(session->writer);
+	status->lost = instance->result->lost;
+	status->file_bytes = trace_writer_bytes(instance->writer);
 	status->longest_stop_ns = session->result->longest_stop_ns;
-	status->began_ns = session->began_real_ns;
+	status->began_ns = instance->began_real_ns;
 	session_unlock(session);
 	return 0;
 }
@@ -468,19 +473,19 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 static int op_handlers(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
 		       struct calltap_diag *diag)
 {
-	return handlers_ask(context, asker, words, count, answer, diag);
+	return handlers_ask(((struct instance *)context)->session, asker, words, count, answer, diag);
 }
 
 static void *op_find(void *context, const char *name, struct calltap_diag *diag)
 {
-	return instances_find(context, name, diag);
+	return instances_find(((struct instance *)context)->session, name, diag);
 }
 
 static int op_instance(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
 		       void **instance, struct calltap_diag *diag)
 {
-	struct session *made = NULL;
-	int ret = instances_begin(context, words, count, fd, answer, &made, diag);
+	struct instance *made = NULL, *asked = context;
+	int ret = instances_begin(asked->session, words, count, fd, answer, &made, diag);
 
 	*instance = made;
 	return ret;
@@ -493,10 +498,10 @@ static int op_end(void *instance, FILE *answer, struct calltap_diag *diag)
 
 static int op_detach(void *context, struct calltap_diag *diag)
 {
-	struct session *session = context;
+	struct instance *instance = context;
 
 	(void)diag;
-	session_end(session);
+	session_end(instance->session);
 	return 0;
 }
 
@@ -534,7 +539,7 @@ static const struct remote_ops ops = {
 
 int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag)
 {
-	int ret = remote_open(&session->remote, pid, &ops, session, diag);
+	int ret = remote_open(&session->remote, pid, &ops, session_first(session), diag);
 
 	if (ret)
 		return ret;
@@ -550,7 +555,7 @@ int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag)
 void steer_end(struct session *session)
 {
 	const struct record_result *result = session->result;
-	bool failed = session->options->pid && !result->let_go && session->diagnosis[0];
+	bool failed = session->options->pid && !result->let_go && session_diagnosis(session)[0];
 	char text[1024] = "";
 
 	if (session->options->pid && result->let_go)
@@ -564,14 +569,12 @@ void steer_end(struct session *session)
 			 (unsigned long long)result->verified, (unsigned long long)result->differing,
 			 (double)result->detach_stop_ns / 1e6, (double)result->longest_stop_ns / 1e6);
 	else
-		snprintf(text, sizeof(text), "%s", failed ? session->diagnosis : "the recording has ended");
-	if (session->options->pid && result->let_go && session->diagnosis[0])
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s", session->diagnosis);
+		snprintf(text, sizeof(text), "%s", failed ? session_diagnosis(session) : "the recording has ended");
+	if (session->options->pid && result->let_go && session_diagnosis(session)[0])
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s", session_diagnosis(session));
 	if (session->instances_ended)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %u further %s ended with it",
 			 session->instances_ended, counted(session->instances_ended, "instance", "instances"));
 	remote_close(session->remote, failed ? -EIO : 0, text);
 	session->remote = NULL;
-	filter_set_destroy(session->own_filters);
-	session->own_filters = NULL;
 }

@@ -24,7 +24,7 @@
 /* The environment that the process was started with: its own copy may have changed, ours is still there. */
 static bool is_of_session(const struct session *session, const char *pid, char *environment)
 {
-	char path[300], wanted[sizeof(session->name) + 32];
+	char path[300], wanted[sizeof(session->endpoint.name) + 32];
 	ssize_t got;
 	int fd;
 
@@ -34,7 +34,7 @@ static bool is_of_session(const struct session *session, const char *pid, char *
 		return false; /* another user's, or gone */
 	got = read(fd, environment, ENVIRON_MAX);
 	close(fd);
-	snprintf(wanted, sizeof(wanted), "%s=%s", CALLTAP_ENV_SESSION, session->name);
+	snprintf(wanted, sizeof(wanted), "%s=%s", CALLTAP_ENV_SESSION, session->endpoint.name);
 	return got > 0 && memmem(environment, (size_t)got, wanted, strlen(wanted));
 }
 
@@ -70,12 +70,13 @@ bool strays_may_come(struct session *session)
 	session->result->strays = count_strays(session);
 	if (!session->result->strays)
 		return false;
-	if (!session->strays_until_ns)
-		session->strays_until_ns = now + PATIENCE_NS;
-	return now < session->strays_until_ns;
+	if (!session->ending.strays_until_ns)
+		session->ending.strays_until_ns = now + PATIENCE_NS;
+	return now < session->ending.strays_until_ns;
 }
 
-void strays_note_executed(struct session *session, struct process *process)
+/* A process whose agent is gone may run another program now, which is not traced. */
+static void note_executed(struct session *session, struct process *process)
 {
 	struct space space;
 	bool ours = false;
@@ -89,4 +90,11 @@ void strays_note_executed(struct session *session, struct process *process)
 	space_free(&space);
 	process->executed = !ours;
 	session->result->executed += process->executed;
+}
+
+void strays_note_all(struct session *session)
+{
+	for (struct process *process = session->processes; process; process = process->next)
+		if (!process->ended)
+			note_executed(session, process);
 }

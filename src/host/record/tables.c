@@ -9,49 +9,51 @@
 
 #include "session.h"
 
-int tables_create(struct session *session)
+int tables_create(struct instance *instance)
 {
 	int fd = -1, ret;
 
-	if (session->options->mode != CALLTAP_MODE_OVERWRITE)
+	if (instance->options->mode != CALLTAP_MODE_OVERWRITE)
 		return 0;
 	do
-		if (getrandom(&session->tables_key, sizeof(session->tables_key), 0) != sizeof(session->tables_key))
+		if (getrandom(&instance->tables_key, sizeof(instance->tables_key), 0) != sizeof(instance->tables_key))
 			return -errno;
-	while (!session->tables_key);
-	if (session->buffers_path) {
-		fd = buffers_tables(session);
+	while (!instance->tables_key);
+	if (instance->buffers.path) {
+		fd = buffers_tables(instance);
 		if (fd < 0)
 			return fd;
 	}
-	ret = trace_memory_create(&session->tables, session->tables_key, fd);
+	ret = trace_memory_create(&instance->tables, instance->tables_key, fd);
 	if (!ret)
-		trace_writer_mirror(session->writer, &session->tables);
+		trace_writer_mirror(instance->writer, &instance->tables);
 	return ret;
 }
 
-void tables_destroy(struct session *session)
+void tables_destroy(struct instance *instance)
 {
-	trace_memory_destroy(&session->tables);
+	trace_memory_destroy(&instance->tables);
 }
 
-uint32_t tables_flags(const struct session *session)
+uint32_t tables_flags(const struct instance *instance)
 {
-	if (session->options->mode != CALLTAP_MODE_OVERWRITE)
+	if (instance->options->mode != CALLTAP_MODE_OVERWRITE)
 		return 0;
-	return CALLTAP_SETUP_KEEP | (session->buffers_path ? CALLTAP_SETUP_FILES : 0);
+	return CALLTAP_SETUP_KEEP | (instance->buffers.path ? CALLTAP_SETUP_FILES : 0);
 }
 
-int tables_tell(struct session *session, struct process *process)
+int tables_tell(struct share *share)
 {
+	const struct instance *instance = share->instance;
+	const struct process *process = share->process;
 	const struct calltap_msg_tables message = {
 		.head = {CALLTAP_MSG_TABLES, sizeof(message)},
-		.size = session->tables.size,
+		.size = instance->tables.size,
 	};
 
-	if (session->owner || !session->tables.tables || session->tables.is_file || !process->began || process->alone ||
-	    process->tables_told == session->tables.generation)
+	if (instance->set || !instance->tables.tables || instance->tables.is_file || !process->began ||
+	    process->alone || share->tables_told == instance->tables.generation)
 		return 0;
-	process->tables_told = session->tables.generation;
-	return channel_send(process->socket, &message, sizeof(message), &session->tables.fd, 1);
+	share->tables_told = instance->tables.generation;
+	return channel_send(process->socket, &message, sizeof(message), &instance->tables.fd, 1);
 }

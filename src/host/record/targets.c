@@ -28,11 +28,11 @@ static void turn_away(struct session *session)
 {
 	int fd;
 
-	close(session->spare_fd);
-	fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC);
+	close(session->endpoint.spare_fd);
+	fd = accept4(session->endpoint.listener, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
-	session->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	session->endpoint.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	session_diagnose(session, "there were too many processes at a time, and some ran untraced%s",
 			 files_remedy(-EMFILE));
 }
@@ -45,14 +45,14 @@ static bool goes_on_alone(struct session *session, struct process *process)
 {
 	int fd;
 
-	if (session->letting_go || process->alone || !process->arena_count ||
-	    !(__atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) &
+	if (session->ending.letting_go || process->alone || !process_head(process) ||
+	    !(__atomic_load_n(&process_head(process)->notes, __ATOMIC_RELAXED) &
 	      (CALLTAP_NOTE_ALONE | CALLTAP_NOTE_FILTER)))
 		return false;
 	fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
 	if (fd < 0)
 		return false;
-	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
+	epoll_ctl(session->endpoint.epoll, EPOLL_CTL_DEL, process->socket, NULL);
 	close(process->socket);
 	process->socket = fd;
 	process->alone = true;
@@ -62,22 +62,22 @@ static bool goes_on_alone(struct session *session, struct process *process)
 /* It stopped being recorded and could not say so on the socket. */
 static bool broke_off(const struct process *process)
 {
-	return process->arena_count && !process->parted &&
-	       __atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED) & CALLTAP_NOTE_BROKEN;
+	return process_head(process) && !process->parted &&
+	       __atomic_load_n(&process_head(process)->notes, __ATOMIC_RELAXED) & CALLTAP_NOTE_BROKEN;
 }
 
 void targets_read_on(const struct process *process)
 {
-	const struct process *target = process->of ? process->of : process;
+	struct calltap_arena *head = process_head(process);
 
-	if (target->arena_count)
-		__atomic_fetch_or(&target->arenas[0].arena->notes, CALLTAP_NOTE_READ_ON, __ATOMIC_SEQ_CST);
+	if (head)
+		__atomic_fetch_or(&head->notes, CALLTAP_NOTE_READ_ON, __ATOMIC_SEQ_CST);
 }
 
 /* A process that was not set up yet: who or what ended that. */
 static void diagnose_early_end(struct session *session, const struct process *process)
 {
-	if (session->letting_go)
+	if (session->ending.letting_go)
 		session_diagnose(session, "the recording ended before process %d was set up; it was not recorded",
 				 (int)process->pid);
 	else if (process->attached && !kill(process->pid, 0))
@@ -98,12 +98,10 @@ void targets_end(struct session *session, struct process *process)
 		return;
 	if (process->greeted && !process->dormant && !process->began)
 		diagnose_early_end(session, process);
-	epoll_ctl(session->epoll, EPOLL_CTL_DEL, process->socket, NULL);
+	epoll_ctl(session->endpoint.epoll, EPOLL_CTL_DEL, process->socket, NULL);
 	close(process->socket);
 	process->socket = -1;
 	process->row.end_ticks = timing_now(session).ticks;
-	if (!process->arena_count)
-		process->drained = true;
 	if (broke_off(process))
 		session_diagnose(session, "process %d could not go on with its session; the rest of it ran untraced",
 				 (int)process->pid);
@@ -115,9 +113,9 @@ void targets_accept(struct session *session)
 {
 	const struct timeval patience = {0, SEND_WAIT_US};
 	struct process *process;
-	int fd = accept4(session->listener, NULL, NULL, SOCK_CLOEXEC), ret;
+	int fd = accept4(session->endpoint.listener, NULL, NULL, SOCK_CLOEXEC), ret;
 
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && session->spare_fd >= 0)
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && session->endpoint.spare_fd >= 0)
 		turn_away(session);
 	if (fd < 0)
 		return;
@@ -171,7 +169,7 @@ static int send_detach(const struct process *process)
 {
 	const struct calltap_msg_detach detach = {
 		.head = {CALLTAP_MSG_DETACH, sizeof(detach)},
-		.flags = process->applied ? CALLTAP_DETACH_RELEASE : 0,
+		.flags = process->attach.applied ? CALLTAP_DETACH_RELEASE : 0,
 	};
 
 	return channel_send(process->socket, &detach, sizeof(detach), NULL, 0);
@@ -185,7 +183,7 @@ void targets_let_go(struct session *session)
 	bool more = false;
 
 	session_lock(session);
-	session->letting_go = true;
+	session->ending.letting_go = true;
 	if (session->emulated)
 		timing_tick(session, until + DETACH_NS); /* the last word on the clock */
 	for (struct process *process = session->processes; process; process = process->next) {
@@ -198,7 +196,7 @@ void targets_let_go(struct session *session)
 		int n;
 
 		session_unlock(session);
-		n = epoll_wait(session->epoll, events, EVENTS, DETACH_STEP_MS);
+		n = epoll_wait(session->endpoint.epoll, events, EVENTS, DETACH_STEP_MS);
 		session_lock(session);
 		for (int i = 0; i < n; i++)
 			session_handle(session, events[i].data.ptr);
@@ -207,7 +205,7 @@ void targets_let_go(struct session *session)
 			more |= process->detaching && !process->ended;
 	}
 	for (struct process *process = session->processes; process; process = process->next) {
-		if (process->applied && process->detaching && !process->ended)
+		if (process->attach.applied && process->detaching && !process->ended)
 			session_diagnose(
 				session,
 				"process %d does not answer (is it stopped?); its agent restores its text when "

@@ -11,22 +11,22 @@
 
 #define COMM_MAX 15 /* bytes of a thread's name that the kernel keeps */
 
-int threads_add(struct session *session, const struct process *process, uint32_t tid, uint64_t ticks, uint32_t *index)
+int threads_add(struct instance *instance, const struct process *process, uint32_t tid, uint64_t ticks, uint32_t *index)
 {
 	struct target_thread *thread;
 
-	if (session->thread_count == session->thread_room) {
-		uint32_t room = session->thread_room ? session->thread_room * 2 : 64;
-		struct target_thread *threads = reallocarray(session->threads, room, sizeof(*threads));
+	if (instance->thread_count == instance->thread_room) {
+		uint32_t room = instance->thread_room ? instance->thread_room * 2 : 64;
+		struct target_thread *threads = reallocarray(instance->threads, room, sizeof(*threads));
 
 		if (!threads)
 			return -ENOMEM;
-		session->threads = threads;
-		session->thread_room = room;
+		instance->threads = threads;
+		instance->thread_room = room;
 	}
-	thread = &session->threads[session->thread_count];
+	thread = &instance->threads[instance->thread_count];
 	memset(thread, 0, sizeof(*thread));
-	thread->row.thread = session->thread_count++;
+	thread->row.thread = instance->thread_count++;
 	thread->row.process = process->index;
 	thread->row.tid = tid;
 	thread->row.start_ticks = ticks;
@@ -98,8 +98,8 @@ void threads_refresh(const struct session *session, const struct process *proces
 		threads_name(session, process, thread, name);
 }
 
-int threads_write(struct session *session, struct target_thread *thread)
+int threads_write(struct instance *instance, struct target_thread *thread)
 {
 	thread->dirty = false;
-	return trace_writer_chunk(session->writer, CALLTAP_CHUNK_THREAD, &thread->row, sizeof(thread->row));
+	return trace_writer_chunk(instance->writer, CALLTAP_CHUNK_THREAD, &thread->row, sizeof(thread->row));
 }

@@ -17,19 +17,21 @@ struct calltap_file_clock timing_now(const struct session *session)
 	struct calltap_file_clock sample = clock_sample();
 
 	if (session->emulated)
-		sample.ticks = clock_line_ticks(&session->line, sample.mono_ns);
+		sample.ticks = clock_line_ticks(&session->timing.line, sample.mono_ns);
 	return sample;
 }
 
 double timing_rate(const struct session *session)
 {
-	return session->emulated ? clock_line_rate(&session->line) : clock_ticks_per_ns(BASE_NS / 1000000);
+	return session->emulated ? clock_line_rate(&session->timing.line) : clock_ticks_per_ns(BASE_NS / 1000000);
 }
 
 static void write_sample(struct session *session, const struct calltap_file_clock *sample)
 {
-	if (trace_writer_chunk(session->writer, CALLTAP_CHUNK_CLOCK, sample, sizeof(*sample)))
-		return; /* kept by the writer */
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
+		if (session->instances[i] &&
+		    trace_writer_chunk(session->instances[i]->writer, CALLTAP_CHUNK_CLOCK, sample, sizeof(*sample)))
+			continue; /* errors are kept by the writer */
 }
 
 /* A pair that an agent has told, if it can be: of a time between from_ns and now. */
@@ -37,7 +39,8 @@ static void take_pair(struct session *session, uint64_t ticks, uint64_t ns, uint
 {
 	struct calltap_file_clock sample = clock_sample();
 
-	if (!session->emulated || ns < from_ns || ns > sample.mono_ns || !clock_line_add(&session->line, ticks, ns))
+	if (!session->emulated || ns < from_ns || ns > sample.mono_ns ||
+	    !clock_line_add(&session->timing.line, ticks, ns))
 		return;
 	sample.real_ns -= sample.mono_ns - ns;
 	sample.mono_ns = ns;
@@ -47,9 +50,9 @@ static void take_pair(struct session *session, uint64_t ticks, uint64_t ns, uint
 
 void timing_greet(struct session *session, const struct calltap_msg_hello *hello)
 {
-	if (!session->clock_cost) {
-		session->line.hz = hello->clock_hz;
-		session->clock_cost = hello->clock_cost;
+	if (!session->timing.cost) {
+		session->timing.line.hz = hello->clock_hz;
+		session->timing.cost = hello->clock_cost;
 	}
 	take_pair(session, hello->ticks, hello->monotonic_ns, session->began_ns);
 }
@@ -77,16 +80,16 @@ int timing_told(struct session *session, struct process *process, const struct c
 
 bool timing_is_vague(const struct session *session, const struct process *process)
 {
-	return session->emulated && session->options->threshold_ns && !session->line.hz &&
-	       session->line.last_ns - session->line.first_ns < BASE_NS &&
+	return session->emulated && session->options->threshold_ns && !session->timing.line.hz &&
+	       session->timing.line.last_ns - session->timing.line.first_ns < BASE_NS &&
 	       clock_now_ns() - process->since_ns < PATIENCE_NS;
 }
 
 /* One that answers, and is not in a sandbox that might not let it look. */
 static bool can_be_asked(const struct process *process)
 {
-	return process->began && !process->ended && !process->alone && !process->asked_ns && process->arena_count &&
-	       !__atomic_load_n(&process->arenas[0].arena->notes, __ATOMIC_RELAXED);
+	return process->began && !process->ended && !process->alone && !process->asked_ns && process_head(process) &&
+	       !__atomic_load_n(&process_head(process)->notes, __ATOMIC_RELAXED);
 }
 
 void timing_tick(struct session *session, uint64_t now_ns)
@@ -94,11 +97,12 @@ void timing_tick(struct session *session, uint64_t now_ns)
 	struct process *process = session->processes;
 	struct calltap_file_clock sample;
 
-	if (now_ns < session->next_sample_ns)
+	if (now_ns < session->timing.next_sample_ns)
 		return;
-	if (session->sample_step_ns < LAST_STEP_NS)
-		session->sample_step_ns = session->sample_step_ns ? session->sample_step_ns * 2 : FIRST_STEP_NS;
-	session->next_sample_ns = now_ns + (session->emulated ? session->sample_step_ns : LAST_STEP_NS);
+	if (session->timing.sample_step_ns < LAST_STEP_NS)
+		session->timing.sample_step_ns =
+			session->timing.sample_step_ns ? session->timing.sample_step_ns * 2 : FIRST_STEP_NS;
+	session->timing.next_sample_ns = now_ns + (session->emulated ? session->timing.sample_step_ns : LAST_STEP_NS);
 	if (!session->emulated) {
 		sample = clock_sample();
 		write_sample(session, &sample);

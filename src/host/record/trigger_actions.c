@@ -274,7 +274,7 @@ static void take_snapshot(struct triggers *triggers, const struct deed *deed)
 	options.call = deed->call.exit_ticks ? &deed->call : NULL;
 	if (triggers->history_ns)
 		options.history_ns = triggers->history_ns + clock_now_ns() - deed->happened_ns;
-	if (snapshot_write(triggers->session, &options, &result, &diag)) {
+	if (snapshot_write(session_first(triggers->session), &options, &result, &diag)) {
 		calltap_diag_print(&diag, stderr);
 		return;
 	}

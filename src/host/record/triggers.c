@@ -14,6 +14,7 @@
 #include <calltap/abi/control.h>
 #include <calltap/abi/profile.h>
 #include <host/elf/filter.h>
+#include <host/sealed.h>
 
 #include "session.h"
 #include "triggers_impl.h"
@@ -275,7 +276,7 @@ int triggers_begin(struct triggers *triggers, struct session *session, double ti
 	triggers->session = session;
 	triggers->ticks_per_ns = ticks_per_ns;
 	triggers->size = calltap_triggers_at_event(functions, SLOTS);
-	ret = arena_sealed("calltap-triggers", triggers->size, &triggers->fd, &memory);
+	ret = sealed_create("calltap-triggers", triggers->size, &triggers->fd, &memory);
 	if (ret)
 		return ret;
 	triggers->memory = memory;

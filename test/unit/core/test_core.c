@@ -93,10 +93,10 @@ static struct left leave(void)
 	ring_attach(&scribe.writer, scribe.ring, gettid(), true);
 	for (uint32_t i = 0; i < 1000; i++)
 		scribe_put(&scribe, i);
-	left.bytes[0] = left.bench->session.tables.tables;
-	left.sizes[0] = left.bench->session.tables.size;
-	left.bytes[1] = left.bench->process.arenas[0].arena;
-	left.sizes[1] = left.bench->process.arenas[0].size;
+	left.bytes[0] = left.bench->instance.tables.tables;
+	left.sizes[0] = left.bench->instance.tables.size;
+	left.bytes[1] = left.bench->share->arenas[0].arena;
+	left.sizes[1] = left.bench->share->arenas[0].size;
 	return left;
 }
 
@@ -200,8 +200,8 @@ static void those_that_were_cut_short_as_far_as_they_go(void **state)
 static void scribbled_memory_is_no_danger(void **state)
 {
 	struct left left = leave();
-	struct calltap_tables *tables = left.bench->session.tables.tables;
-	struct calltap_arena *arena = left.bench->process.arenas[0].arena;
+	struct calltap_tables *tables = left.bench->instance.tables.tables;
+	struct calltap_arena *arena = left.bench->share->arenas[0].arena;
 	struct calltap_ring *ring = scribe_ring(left.bench, 0);
 	uint64_t seed = 1, stride = arena->ring_stride;
 	char path[64];

@@ -53,7 +53,7 @@ static void answer_plan(struct fake_agent *agent, struct heard *entry, const str
 	if (agent->deaf)
 		return;
 	process->maps[message->plan_id].region = FAKE_REGION + (uint32_t)message->plan_id * CALLTAP_PAGE;
-	process->stubs_open--;
+	process->owed.stubs--;
 	pthread_cond_broadcast(&agent->bench->session.answered);
 }
 
@@ -169,9 +169,9 @@ struct fake_agent *fake_agent_create(const char *tracer)
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	agent->bench = bench;
-	session->settings = (struct settings){.options = bench->options, .tracing = true};
-	session->settings.options.tracer = tracer_find(tracer);
-	steer_take(session, &session->settings);
+	bench->instance.settings = (struct settings){.options = bench->options, .tracing = true};
+	bench->instance.settings.options.tracer = tracer_find(tracer);
+	steer_take(session, &bench->instance.settings);
 	assert_int_equal(images_get(&agent->image, &session->images, fd, "/proc/self/exe", false), 0);
 	close(fd);
 	bench->process.maps = calloc(1, sizeof(*bench->process.maps));

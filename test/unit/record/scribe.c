@@ -66,19 +66,19 @@ struct bench *scribe_bench(uint32_t sub_size, uint32_t sub_count)
 	struct bench *bench = bench_create(CALLTAP_MODE_OVERWRITE);
 	int fd;
 
-	bench->session.sub_size = sub_size;
-	bench->session.sub_count = sub_count;
+	bench->instance.sub_size = sub_size;
+	bench->instance.sub_count = sub_count;
 	bench->options.options_text = "";
 	bench->process.greeted = true;
-	assert_int_equal(process_write(&bench->session, &bench->process), 0);
-	assert_int_equal(arena_add(&bench->session, &bench->process, WRITERS + 1, &fd), 0);
+	assert_int_equal(process_write(&bench->process, bench->instance.writer), 0);
+	assert_int_equal(arena_add(bench->share, WRITERS + 1, &fd), 0);
 	close(fd);
 	return bench;
 }
 
 struct calltap_ring *scribe_ring(struct bench *bench, uint32_t index)
 {
-	const struct target_arena *arena = &bench->process.arenas[0];
+	const struct target_arena *arena = &bench->share->arenas[0];
 
 	return (void *)((char *)arena->arena + CALLTAP_PAGE + index * arena->ring_stride);
 }

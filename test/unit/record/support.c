@@ -28,22 +28,27 @@ struct bench *bench_create(enum calltap_mode mode)
 	session->machine = machine_native();
 	session->images.tracer = bench->options.tracer;
 	session->images.filters = bench->options.filters;
-	session->sub_size = SUB_SIZE;
-	session->sub_count = SUB_COUNT;
-	session->buffers = -1;
-	session->drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	instance_init(&bench->instance, session, 0, &bench->options, &bench->result);
+	bench->instance.sub_size = SUB_SIZE;
+	bench->instance.sub_count = SUB_COUNT;
+	session->instances[0] = &bench->instance;
+	session->endpoint.drained_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&session->lock, NULL);
 	pthread_mutex_init(&session->next, NULL);
-	pthread_mutex_init(&session->snapshot_lock, NULL);
-	assert_int_equal(board_create(session), 0);
-	assert_int_equal(trace_writer_create(&session->writer, bench->path, session->machine->id, NULL), 0);
-	assert_int_equal(tables_create(session), 0);
+	assert_int_equal(session_make_board(session), 0);
+	assert_int_equal(trace_writer_create(&bench->instance.writer, bench->path, session->machine->id, NULL), 0);
+	assert_int_equal(tables_create(&bench->instance), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	bench->target = pair[1];
 	bench->process.socket = pair[0];
 	bench->process.pid = getpid();
 	bench->process.row.pid = (uint32_t)getpid();
 	session->processes = &bench->process;
+	bench->share = calloc(1, sizeof(*bench->share));
+	bench->share->instance = &bench->instance;
+	bench->share->process = &bench->process;
+	bench->instance.shares = bench->process.shares[0] = bench->share;
+	assert_int_equal(record_encoder_create(&bench->instance.encoder), 0);
 	return bench;
 }
 
@@ -52,24 +57,18 @@ void bench_destroy(struct bench *bench)
 	struct session *session = &bench->session;
 
 	drain_stop(session);
-	for (uint32_t i = 0; i < bench->process.arena_count; i++)
-		arena_destroy(session, &bench->process.arenas[i], false);
 	images_destroy(&session->images);
 	emulator_destroy(&session->emulator);
 	free(session->program);
-	record_encoder_destroy(session->encoder);
-	assert_int_equal(trace_writer_close(session->writer), 0);
-	tables_destroy(session);
+	assert_int_equal(instance_clear(&bench->instance), 0);
 	filter_set_destroy(bench->options.filters);
 	munmap(session->board, CALLTAP_PAGE);
 	close(session->board_fd);
-	close(session->drained_fd);
+	close(session->endpoint.drained_fd);
 	close(bench->process.socket);
 	close(bench->target);
-	pthread_mutex_destroy(&session->snapshot_lock);
 	pthread_mutex_destroy(&session->next);
 	pthread_mutex_destroy(&session->lock);
-	free(session->threads);
 	free(bench->process.maps);
 	unlink(bench->path);
 	free(bench);

@@ -18,6 +18,8 @@
 
 struct bench {
 	struct session session;
+	struct instance instance; /* the session's first */
+	struct share *share;	  /* of the process in it, without rings */
 	struct record_options options;
 	struct record_result result;
 	int target; /* the target's end of the process's socket */

@@ -16,9 +16,9 @@ static struct calltap_ring *add_ring(struct bench *bench)
 {
 	int fd;
 
-	assert_int_equal(arena_add(&bench->session, &bench->process, 1, &fd), 0);
+	assert_int_equal(arena_add(bench->share, 1, &fd), 0);
 	close(fd);
-	return (void *)((char *)bench->process.arenas[0].arena + CALLTAP_PAGE);
+	return (void *)((char *)bench->share->arenas[0].arena + CALLTAP_PAGE);
 }
 
 static struct calltap_subbuf *sub_at(struct calltap_ring *ring, uint64_t number)
@@ -62,7 +62,7 @@ static void finish(struct bench *bench)
 	for (int i = 0; i < 5000 && !drained; i++) {
 		usleep(1000);
 		session_lock(&bench->session);
-		drained = bench->process.drained;
+		drained = process_is_drained(&bench->process);
 		session_unlock(&bench->session);
 	}
 	assert_true(drained);
@@ -82,9 +82,9 @@ static void left_sub_buffers_are_taken(void **state)
 	assert_int_equal(__atomic_load_n(&ring->released, __ATOMIC_ACQUIRE), 2); /* the writer is in the third */
 	finish(bench);
 	assert_int_equal(bench->result.records, 3 * RECORDS);
-	assert_int_equal(bench->session.thread_count, 1);
-	assert_int_equal(bench->session.threads[0].row.tid, gettid());
-	assert_int_equal(bench->session.overwritten, 0);
+	assert_int_equal(bench->instance.thread_count, 1);
+	assert_int_equal(bench->instance.threads[0].row.tid, gettid());
+	assert_int_equal(bench->instance.overwritten, 0);
 	bench_destroy(bench);
 }
 
@@ -95,24 +95,24 @@ static void what_lies_in_the_rings_is_counted(void **state)
 	struct calltap_ring *ring = add_ring(bench);
 	uint64_t *words = (uint64_t *)(sub_at(ring, 2) + 1);
 
-	assert_int_equal(pending_records(&bench->process, &bench->options), 0);
+	assert_int_equal(pending_records(bench->share), 0);
 	fill(ring, 0, 3);
-	assert_int_equal(pending_records(&bench->process, &bench->options), 3 * RECORDS);
+	assert_int_equal(pending_records(bench->share), 3 * RECORDS);
 	words[RECORDS] = calltap_record_make(CALLTAP_REC_TIME, 0, 0);
 	words[RECORDS + 1] = 5000;
 	words[RECORDS + 2] = calltap_record_make(CALLTAP_REC_EXIT, 1, 0);
 	words[RECORDS + 4] = calltap_record_make(CALLTAP_REC_EXIT, 1, 0); /* behind a slot that is not written yet */
-	assert_int_equal(pending_records(&bench->process, &bench->options), 3 * RECORDS + 1);
-	bench->process.arenas[0].rings[0].drained = 2;
-	assert_int_equal(pending_records(&bench->process, &bench->options), RECORDS + 1);
-	bench->process.arenas[0].rings[0].part_number = 2; /* who follows has read these */
-	bench->process.arenas[0].rings[0].part_words = RECORDS;
-	assert_int_equal(pending_records(&bench->process, &bench->options), 1);
-	bench->process.arenas[0].rings[0].drained = 0; /* more than are read: as full ones, of which these are not */
+	assert_int_equal(pending_records(bench->share), 3 * RECORDS + 1);
+	bench->share->arenas[0].rings[0].drained = 2;
+	assert_int_equal(pending_records(bench->share), RECORDS + 1);
+	bench->share->arenas[0].rings[0].part_number = 2; /* who follows has read these */
+	bench->share->arenas[0].rings[0].part_words = RECORDS;
+	assert_int_equal(pending_records(bench->share), 1);
+	bench->share->arenas[0].rings[0].drained = 0; /* more than are read: as full ones, of which these are not */
 	fill(ring, 3, 4);
-	assert_int_equal(pending_records(&bench->process, &bench->options), 3 * FULL + RECORDS);
+	assert_int_equal(pending_records(bench->share), 3 * FULL + RECORDS);
 	__atomic_store_n(&ring->opened, 1u << 30, __ATOMIC_RELEASE); /* scribbled on */
-	assert_int_equal(pending_records(&bench->process, &bench->options), 0);
+	assert_int_equal(pending_records(bench->share), 0);
 	bench_destroy(bench);
 }
 
@@ -130,8 +130,8 @@ static void overwritten_sub_buffers_are_counted(void **state)
 	assert_int_equal(__atomic_load_n(&ring->released, __ATOMIC_ACQUIRE), 0); /* nothing is taken before the end */
 	finish(bench);
 	assert_int_equal(bench->result.records, 3 * RECORDS);
-	assert_int_equal(bench->session.overwritten, 3 + 1);
-	assert_int_equal(bench->session.thread_count, 1); /* a torn head makes no thread */
+	assert_int_equal(bench->instance.overwritten, 3 + 1);
+	assert_int_equal(bench->instance.thread_count, 1); /* a torn head makes no thread */
 	bench_destroy(bench);
 }
 
@@ -155,7 +155,7 @@ static void rings_of_ended_threads_are_freed(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
 	struct calltap_ring *ring = add_ring(bench);
-	uint32_t *claim = &bench->process.arenas[0].arena->state[0];
+	uint32_t *claim = &bench->share->arenas[0].arena->state[0];
 	pid_t gone = fork();
 
 	if (!gone)
@@ -178,8 +178,7 @@ static void rings_of_ended_threads_are_freed(void **state)
 
 static void one_round(struct bench *bench)
 {
-	record_encoder_destroy(bench->session.encoder);
-	bench->session.stop = true;
+	bench->session.drainer.stop = true;
 	assert_int_equal(drain_start(&bench->session), 0);
 	drain_stop(&bench->session);
 }
@@ -187,11 +186,11 @@ static void one_round(struct bench *bench)
 /* All rings of the newest arena are this thread's, and it wants another. */
 static void starve(struct bench *bench)
 {
-	struct target_arena *arena = &bench->process.arenas[bench->process.arena_count - 1];
+	struct target_arena *arena = &bench->share->arenas[bench->share->arena_count - 1];
 
 	for (uint32_t i = 0; i < arena->ring_count; i++)
 		arena->arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
-	bench->process.arenas[0].arena->starved++;
+	bench->share->arenas[0].arena->starved++;
 	one_round(bench);
 }
 
@@ -222,7 +221,7 @@ static void hung_up(struct bench *bench)
 		type = next_type(bench);
 	assert_int_equal(type, 0);
 	/* It takes what the rings have, which the agent is to leave as they are. */
-	assert_true(bench->process.arenas[0].arena->notes & CALLTAP_NOTE_READ_ON);
+	assert_true(bench->share->arenas[0].arena->notes & CALLTAP_NOTE_READ_ON);
 }
 
 static void a_shortage_is_answered_once(void **state)
@@ -232,12 +231,12 @@ static void a_shortage_is_answered_once(void **state)
 	add_ring(bench);
 	starve(bench);
 	assert_int_equal(next_type(bench), CALLTAP_MSG_ARENA);
-	assert_int_equal(bench->process.arena_count, 2);
-	assert_int_equal(bench->process.arenas[1].ring_count, 16);
-	bench->process.arenas[0].arena->starved++;
+	assert_int_equal(bench->share->arena_count, 2);
+	assert_int_equal(bench->share->arenas[1].ring_count, 16);
+	bench->share->arenas[0].arena->starved++;
 	one_round(bench);
 	assert_int_equal(next_type(bench), -1); /* there are free ones */
-	assert_int_equal(bench->process.arena_count, 2);
+	assert_int_equal(bench->share->arena_count, 2);
 	bench_destroy(bench);
 }
 
@@ -250,10 +249,10 @@ static void a_low_reserve_is_filled_up(void **state)
 	add_ring(bench);
 	starve(bench);
 	starve(bench);
-	assert_int_equal(bench->process.arena_count, 3);
+	assert_int_equal(bench->share->arena_count, 3);
 	while (next_type(bench) == CALLTAP_MSG_ARENA)
 		;
-	arena = bench->process.arenas[2].arena;
+	arena = bench->share->arenas[2].arena;
 	for (uint32_t i = 0; i < 100; i++)
 		arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
 	one_round(bench);
@@ -262,10 +261,10 @@ static void a_low_reserve_is_filled_up(void **state)
 		arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
 	one_round(bench);
 	assert_int_equal(next_type(bench), CALLTAP_MSG_ARENA);
-	assert_int_equal(bench->process.arena_count, 4);
+	assert_int_equal(bench->share->arena_count, 4);
 	bench->process.detaching = true;
 	for (uint32_t i = 0; i < CALLTAP_ARENA_RINGS; i++)
-		bench->process.arenas[3].arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
+		bench->share->arenas[3].arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
 	one_round(bench);
 	assert_int_equal(next_type(bench), -1); /* it is told to end, and expects no more */
 	bench_destroy(bench);
@@ -279,13 +278,13 @@ static void arenas_have_an_end(void **state)
 	for (uint32_t i = 1; i < TARGET_ARENAS; i++) {
 		starve(bench);
 		assert_int_equal(next_type(bench), CALLTAP_MSG_ARENA);
-		assert_int_equal(bench->process.arena_count, i + 1);
+		assert_int_equal(bench->share->arena_count, i + 1);
 	}
-	assert_string_equal(bench->session.diagnosis, "");
+	assert_string_equal(bench->instance.diagnosis, "");
 	starve(bench);
 	assert_int_equal(next_type(bench), -1);
-	assert_int_equal(bench->process.arena_count, TARGET_ARENAS);
-	assert_string_not_equal(bench->session.diagnosis, "");
+	assert_int_equal(bench->share->arena_count, TARGET_ARENAS);
+	assert_string_not_equal(bench->instance.diagnosis, "");
 	bench_destroy(bench);
 }
 
@@ -297,13 +296,13 @@ static void who_does_not_read_is_given_up(void **state)
 	stuff(short_of_rings);
 	starve(short_of_rings);
 	hung_up(short_of_rings);
-	assert_int_equal(short_of_rings->process.arena_count, 1);
+	assert_int_equal(short_of_rings->share->arena_count, 1);
 	bench_destroy(short_of_rings);
 
 	add_ring(loading);
 	stuff(loading);
 	loading->process.settled = true;
-	loading->process.arenas[0].arena->request++;
+	loading->share->arenas[0].arena->request++;
 	one_round(loading);
 	hung_up(loading);
 	bench_destroy(loading);
@@ -317,7 +316,7 @@ static void who_is_hung_up_on_is_told_that_we_read_on(void **state)
 	char byte;
 
 	add_ring(bench);
-	arena = bench->process.arenas[0].arena;
+	arena = bench->share->arenas[0].arena;
 	assert_false(arena->notes & CALLTAP_NOTE_READ_ON);
 	targets_end(&bench->session, &bench->process);
 	assert_int_equal(recv(bench->target, &byte, 1, MSG_DONTWAIT), 0);
@@ -327,17 +326,17 @@ static void who_is_hung_up_on_is_told_that_we_read_on(void **state)
 
 static struct calltap_ring *add_owned(struct bench *bench, uint32_t owner, uint64_t claim_ticks, uint32_t state)
 {
-	struct process *process = &bench->process;
+	struct share *share = bench->share;
 	struct calltap_ring *ring;
 	int fd;
 
-	assert_int_equal(arena_add(&bench->session, process, 1, &fd), 0);
+	assert_int_equal(arena_add(share, 1, &fd), 0);
 	close(fd);
-	ring = (void *)((char *)process->arenas[process->arena_count - 1].arena + CALLTAP_PAGE);
+	ring = (void *)((char *)share->arenas[share->arena_count - 1].arena + CALLTAP_PAGE);
 	ring->owner = owner;
 	ring->claim_ticks = claim_ticks;
 	ring->tid = (uint32_t)gettid();
-	process->arenas[process->arena_count - 1].arena->state[0] = state;
+	share->arenas[share->arena_count - 1].arena->state[0] = state;
 	return ring;
 }
 
@@ -362,28 +361,28 @@ static void a_thread_that_has_gone_on_is_one(void **state)
 	struct calltap_ring *second = add_owned(bench, 7 | CALLTAP_OWNER_MOVED, 2000000, CALLTAP_RING_LEFT);
 	struct calltap_ring *first = add_owned(bench, 7, 1000000, CALLTAP_RING_LEFT);
 	struct calltap_ring *other = add_owned(bench, 8, 1500000, here);
-	uint32_t *claim = &bench->process.arenas[1].arena->state[0];
+	uint32_t *claim = &bench->share->arenas[1].arena->state[0];
 
 	own(first, 0, 3);
 	own(second, 0, 3);
 	own(third, 0, 3);
 	own(other, 0, 2);
-	bench->process.arenas[2].retired = true;
+	bench->share->arenas[2].retired = true;
 	assert_int_equal(drain_start(&bench->session), 0);
 	assert_true(is_released(third, 2));
 	assert_true(is_released(first, 3) && is_released(second, 3)); /* to their ends */
 	for (int i = 0; i < 5000 && __atomic_load_n(claim, __ATOMIC_ACQUIRE) != CALLTAP_RING_FREE; i++)
 		usleep(1000);
 	assert_int_equal(__atomic_load_n(claim, __ATOMIC_ACQUIRE), CALLTAP_RING_FREE);
-	assert_int_equal(bench->process.arenas[2].arena->state[0], CALLTAP_RING_OUT);
+	assert_int_equal(bench->share->arenas[2].arena->state[0], CALLTAP_RING_OUT);
 	if (!getenv("MESON_EXE_WRAPPER"))		       /* QEMU's user mode ignores MADV_REMOVE */
 		assert_int_equal(sub_at(first, 1)->number, 0); /* its memory is given back */
 	finish(bench);
 	assert_int_equal(bench->result.records, (3 + 3 + 3 + 2) * RECORDS);
-	assert_int_equal(bench->session.thread_count, 2);
-	assert_int_equal(bench->session.threads[0].next_number, 9);
-	assert_true(bench->session.threads[0].row.start_ticks == 1000000);
-	assert_true(bench->session.threads[0].row.end_ticks >= 3000000);
+	assert_int_equal(bench->instance.thread_count, 2);
+	assert_int_equal(bench->instance.threads[0].next_number, 9);
+	assert_true(bench->instance.threads[0].row.start_ticks == 1000000);
+	assert_true(bench->instance.threads[0].row.end_ticks >= 3000000);
 	bench_destroy(bench);
 }
 
@@ -401,7 +400,7 @@ static void left_rings_that_lie_do_no_harm(void **state)
 	assert_int_equal(drain_start(&bench->session), 0);
 	usleep(20000);
 	finish(bench);
-	assert_int_equal(bench->session.thread_count, 1);
+	assert_int_equal(bench->instance.thread_count, 1);
 	bench_destroy(bench);
 }
 

@@ -111,8 +111,8 @@ static void an_emulated_program_is_what_its_agent_says(void **state)
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
 	assert_int_equal(answer, CALLTAP_MSG_SETUP);
 	assert_string_equal(bench->process.exe, "/bin/program");
-	assert_int_equal(bench->session.line.count, 1);
-	assert_int_equal(bench->session.line.last_ticks, 1000);
+	assert_int_equal(bench->session.timing.line.count, 1);
+	assert_int_equal(bench->session.timing.line.last_ticks, 1000);
 	end(bench);
 }
 
@@ -124,7 +124,7 @@ static void the_native_clock_is_not_asked_for(void **state)
 	uint32_t answer;
 
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
-	assert_int_equal(bench->session.line.count, 0);
+	assert_int_equal(bench->session.timing.line.count, 0);
 	assert_null(bench->process.exe ? strstr(bench->process.exe, "/bin/program") : NULL);
 	assert_int_equal(say(bench, &told, sizeof(told), &answer), -EPROTO);
 	end(bench);
@@ -140,20 +140,20 @@ static void only_answers_of_their_time_count(void **state)
 
 	hello.message.monotonic_ns = bench->session.began_ns - 1; /* before there was anybody to say so */
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
-	assert_int_equal(bench->session.line.count, 0);
+	assert_int_equal(bench->session.timing.line.count, 0);
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		assert_int_equal(timing_ask(&bench->process), 0);
 		recv(bench->target, &answer, sizeof(answer), 0);
 		assert_int_equal(answer, CALLTAP_MSG_CLOCK);
 		told.monotonic_ns = times[i];
 		assert_int_equal(say(bench, &told, sizeof(told), &answer), 0);
-		assert_int_equal(bench->session.line.count, 0);
+		assert_int_equal(bench->session.timing.line.count, 0);
 	}
 	assert_int_equal(timing_ask(&bench->process), 0);
 	recv(bench->target, &answer, sizeof(answer), 0);
 	told.monotonic_ns = clock_now_ns();
 	assert_int_equal(say(bench, &told, sizeof(told), &answer), 0);
-	assert_int_equal(bench->session.line.count, 1);
+	assert_int_equal(bench->session.timing.line.count, 1);
 	end(bench);
 }
 
@@ -167,7 +167,7 @@ static void a_threshold_waits_for_the_rate(void **state)
 	uint32_t answer;
 	int asked = 0;
 
-	bench->options.threshold_ns = bench->session.settings.options.threshold_ns = 1000;
+	bench->options.threshold_ns = bench->instance.settings.options.threshold_ns = 1000;
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
 	while (answer == CALLTAP_MSG_CLOCK) {
 		told.monotonic_ns = clock_now_ns();
@@ -177,7 +177,7 @@ static void a_threshold_waits_for_the_rate(void **state)
 	}
 	assert_true(asked > 0);
 	assert_int_equal(answer, CALLTAP_MSG_SETUP);
-	assert_true(bench->session.threshold_ticks >= 2999 && bench->session.threshold_ticks <= 3001);
+	assert_true(bench->instance.threshold_ticks >= 2999 && bench->instance.threshold_ticks <= 3001);
 	end(bench);
 }
 
@@ -189,14 +189,14 @@ static void the_rate_is_not_waited_for_for_ever(void **state)
 	struct calltap_msg_clock_told told = {{CALLTAP_MSG_CLOCK_TOLD, sizeof(told)}, 0, 0};
 	uint32_t answer;
 
-	bench->options.threshold_ns = bench->session.settings.options.threshold_ns = 1000;
+	bench->options.threshold_ns = bench->instance.settings.options.threshold_ns = 1000;
 	hello.message.monotonic_ns = 1;
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
 	assert_int_equal(answer, CALLTAP_MSG_CLOCK);
 	bench->process.since_ns -= 3000000000u;
 	assert_int_equal(say(bench, &told, sizeof(told), &answer), 0);
 	assert_int_equal(answer, CALLTAP_MSG_SETUP);
-	assert_int_equal(bench->session.threshold_ticks, 0);
+	assert_int_equal(bench->instance.threshold_ticks, 0);
 	assert_non_null(strstr(bench->session.diagnosis, "threshold"));
 	end(bench);
 }
@@ -206,13 +206,14 @@ static void who_does_not_answer_is_passed_over(void **state)
 	struct bench *bench = emulated_bench();
 	union hello hello = good_hello(bench);
 	struct process stopped = {.next = &bench->process, .began = true, .socket = -1, .asked_ns = 1};
+	struct share share = {.process = &stopped, .arena_count = 1};
 	uint32_t answer;
 
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
-	assert_int_equal(bench->process.arena_count, 1);
+	assert_int_equal(bench->process.shares[0]->arena_count, 1);
 	bench->process.began = true;
-	stopped.arena_count = 1;
-	stopped.arenas[0] = bench->process.arenas[0];
+	share.arenas[0] = bench->process.shares[0]->arenas[0];
+	stopped.shares[0] = &share;
 	bench->session.processes = &stopped;
 	timing_tick(&bench->session, clock_now_ns());
 	assert_true(recv(bench->target, &answer, sizeof(answer), MSG_DONTWAIT) > 0);

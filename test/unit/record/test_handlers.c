@@ -379,12 +379,12 @@ static void later_ones_have_them_too(void **state)
 	agent->heard_count = 0;
 	bench->process.row.start = CALLTAP_START_FORK;
 	assert_int_equal(handlers_welcome(&bench->session, &bench->process, &bench->process), 0);
-	assert_true(!bench->process.handlers_open && bench->process.handlers_told);
+	assert_true(!bench->process.owed.handlers && bench->process.handled.told);
 	assert_int_equal(handlers_welcome(&bench->session, &bench->process, NULL), 0);
-	assert_true(!bench->process.handlers_open && !bench->process.handlers_told);
+	assert_true(!bench->process.owed.handlers && !bench->process.handled.told);
 	bench->process.row.start = CALLTAP_START_EXEC;
 	assert_int_equal(handlers_welcome(&bench->session, &bench->process, NULL), 0);
-	assert_int_equal(bench->process.handlers_open, 1);
+	assert_int_equal(bench->process.owed.handlers, 1);
 	assert_int_equal(live_wait(&bench->session), 0);
 	check_heard(0, CALLTAP_MSG_HANDLERS);
 	assert_int_equal(agent->heard[0].at, 0);

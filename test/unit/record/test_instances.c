@@ -75,7 +75,7 @@ static int setup(void **state)
 	bench->options.options_text = "";
 	agent->more = hear;
 	fake_agent_decide(agent);
-	assert_int_equal(arena_add(&bench->session, &bench->process, 1, &fd), 0);
+	assert_int_equal(arena_add(bench->share, 1, &fd), 0);
 	close(fd);
 	told_count = 0;
 	refusal = 0;
@@ -86,7 +86,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	assert_true(!bench->session.instances[0] && !bench->session.instances[1]);
+	assert_true(!bench->session.instances[1] && !bench->session.instances[2]);
 	fake_agent_end(agent);
 	return 0;
 }
@@ -221,7 +221,7 @@ static void limits_are_told_and_change(void **state)
 	assert_int_equal(SET("instance=look", "trace=beta"), 0);
 	assert_int_equal(told_count, 3);
 	assert_int_equal(fake_agent_who(agent, agent->alpha), 0);
-	assert_int_equal(bench->session.settings.options.depth_max, 0);
+	assert_int_equal(bench->instance.settings.options.depth_max, 0);
 	end(look, "instance=look");
 }
 
@@ -275,7 +275,7 @@ static void an_agent_may_refuse(void **state)
 	refusal = -ENOMEM;
 	refuse("trace=alpha", NULL, -ENOMEM, "cannot have the instance");
 	refusal = 0;
-	assert_null(bench->session.instances[0]);
+	assert_null(bench->session.instances[1]);
 	look = BEGIN("name=look", "trace=alpha");
 	assert_true(look >= 0);
 	assert_int_equal(told[told_count - 1].set, 1);
@@ -287,7 +287,7 @@ static bool has_ended(void)
 	bool ended;
 
 	session_lock(&bench->session);
-	ended = !bench->session.instances[0] && !bench->session.steering;
+	ended = !bench->session.instances[1] && !bench->session.steering.busy;
 	session_unlock(&bench->session);
 	return ended;
 }

@@ -83,7 +83,7 @@ static void who_comes_later_is_told(void **state)
 	check_places(bench, 1, 2, SITES / 2, false);
 	check_places(bench, 0, 2, SITES / 2, true);
 	assert_false(next_change(bench, &change));
-	assert_int_equal(bench->process.switches_open, 4);
+	assert_int_equal(bench->process.owed.switches, 4);
 	/* Stubs of another kind are in use now, whose plan has its own places. */
 	image->variant = 1;
 	assert_int_equal(live_apply_all(&bench->session, &bench->process), 0);
@@ -101,10 +101,10 @@ static void answers_are_checked(void **state)
 	struct calltap_msg_switch_done done = {.switched = 5, .failed = 2};
 
 	assert_int_equal(live_answer(&bench->session, &bench->process, &done), -EPROTO); /* nothing was asked */
-	bench->process.switches_open = 2;
+	bench->process.owed.switches = 2;
 	assert_int_equal(live_answer(&bench->session, &bench->process, &done), 0);
-	assert_int_equal(bench->session.switched, 5);
-	assert_int_equal(bench->session.switch_failed, 2);
+	assert_int_equal(bench->session.steering.switched, 5);
+	assert_int_equal(bench->session.steering.failed, 2);
 	done.failed = UINT32_MAX;
 	assert_int_equal(live_answer(&bench->session, &bench->process, &done), -EPROTO);
 	bench_destroy(bench);
@@ -154,7 +154,7 @@ static void the_silent_are_not_waited_for_twice(void **state)
 	assert_int_equal(record_live_switch_ids(live, ids, SITES, false, &switched), -ETIMEDOUT);
 	check_places(bench, 0, 1, SITES, false);
 	assert_true(bench->process.silent);
-	for (uint32_t open = bench->process.switches_open; open; open--)
+	for (uint32_t open = bench->process.owed.switches; open; open--)
 		assert_int_equal(live_answer(&bench->session, &bench->process, &done), 0);
 	assert_false(bench->process.silent);
 	live_detach(&bench->session);

@@ -36,11 +36,11 @@ static void report(struct bench *bench, const struct calltap_msg_object *object)
 {
 	struct calltap_msg_object *objects[] = {(struct calltap_msg_object *)object};
 
-	bench->process.report = objects;
-	bench->process.report_count = object ? 1 : 0;
+	bench->process.report.list = objects;
+	bench->process.report.count = object ? 1 : 0;
 	assert_int_equal(plan_report(&bench->session, &bench->process), 0);
-	bench->process.report = NULL;
-	bench->process.report_count = 0;
+	bench->process.report.list = NULL;
+	bench->process.report.count = 0;
 }
 
 /* The next plan that the target has got; false: there is none. */
@@ -65,7 +65,7 @@ static void an_object_is_planned_once(void **state)
 	report(bench, &self);
 	assert_false(next_plan(bench, &plan));
 	assert_int_equal(bench->process.map_count, 1);
-	assert_int_equal(bench->process.plans_open, 1);
+	assert_int_equal(bench->process.owed.plans, 1);
 	bench_destroy(bench);
 }
 
@@ -105,7 +105,7 @@ static void the_file_tells_what_is_gone(void **state)
 	while_gone = timing_now(&bench->session).ticks;
 	report(bench, &self);
 	back = timing_now(&bench->session).ticks;
-	assert_int_equal(trace_writer_flush(bench->session.writer), 0);
+	assert_int_equal(trace_writer_flush(bench->instance.writer), 0);
 	assert_int_equal(trace_open(&trace, bench->path, &diag), 0);
 	trace_describe_address(trace, bench->process.index, address, while_there, there, sizeof(there));
 	trace_describe_address(trace, bench->process.index, address, while_gone, gone, sizeof(gone));

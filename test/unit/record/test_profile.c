@@ -31,7 +31,7 @@ static void setup(struct tables *tables)
 	tables->bench = bench_create(CALLTAP_MODE_PROFILE);
 	session = &tables->bench->session;
 	session->images.next_id = FUNCTIONS;
-	assert_int_equal(arena_add(session, &tables->bench->process, RINGS, &fd), 0);
+	assert_int_equal(arena_add(tables->bench->share, RINGS, &fd), 0);
 	close(fd);
 	assert_int_equal(record_live_create(&tables->live), 0);
 	tables->bench->options.live = tables->live;
@@ -43,14 +43,14 @@ static void teardown(struct tables *tables)
 {
 	profile_destroy(tables->profile);
 	live_detach(&tables->bench->session);
-	profile_sums_clear(&tables->bench->session.profile_ended);
+	profile_sums_clear(&tables->bench->instance.profile_ended);
 	record_live_destroy(tables->live);
 	bench_destroy(tables->bench);
 }
 
 static struct calltap_ring *ring_at(struct tables *tables, uint32_t k)
 {
-	struct target_arena *arena = &tables->bench->process.arenas[0];
+	struct target_arena *arena = &tables->bench->share->arenas[0];
 
 	return (void *)((char *)arena->arena + CALLTAP_PAGE + k * arena->ring_stride);
 }
@@ -63,7 +63,7 @@ static void *data_at(struct tables *tables, uint32_t k, uint64_t offset)
 static void claim(struct tables *tables, uint32_t k)
 {
 	ring_at(tables, k)->owner = 1;
-	tables->bench->process.arenas[0].arena->state[k] = CALLTAP_RING_CLAIMED + 100 + k;
+	tables->bench->share->arenas[0].arena->state[k] = CALLTAP_RING_CLAIMED + 100 + k;
 }
 
 static struct calltap_profile_entry *entry_at(struct tables *tables, uint32_t k, uint32_t id)
@@ -77,7 +77,7 @@ static void call(struct tables *tables, uint32_t k, uint32_t id, uint64_t calls,
 	struct calltap_profile *head = data_at(tables, k, 0);
 	struct calltap_profile_entry *entry = entry_at(tables, k, id);
 	struct calltap_profile_histogram *histogram;
-	const struct profile_shape *shape = &tables->bench->session.profile;
+	const struct profile_shape *shape = &tables->bench->instance.profile;
 
 	if (!entry->histogram)
 		entry->histogram = calltap_profile_at_histogram(shape->functions, shape->callers,
@@ -173,8 +173,8 @@ static void percentiles_follow_the_calls(void **state)
 	is_about((double)row->p99_ns, ns(&tables, 1000000), 0.16);
 	/* The last call is in the head alone. */
 	((struct calltap_profile *)data_at(&tables, 0, 0))->pending = entry_at(&tables, 0, 2)->histogram =
-		calltap_profile_at_histogram(tables.bench->session.profile.functions,
-					     tables.bench->session.profile.callers, 2);
+		calltap_profile_at_histogram(tables.bench->instance.profile.functions,
+					     tables.bench->instance.profile.callers, 2);
 	((struct calltap_profile *)data_at(&tables, 0, 0))->pending += 8ull * calltap_profile_bucket(5000);
 	entry_at(&tables, 0, 2)->calls = 1;
 	entry_at(&tables, 0, 2)->max = 5000;
@@ -230,16 +230,16 @@ static void rates_are_of_the_last_interval(void **state)
 static void what_has_ended_stays(void **state)
 {
 	struct tables tables;
-	struct process *process;
+	struct share *share;
 
 	setup(&tables);
-	process = &tables.bench->process;
+	share = tables.bench->share;
 	claim(&tables, 0);
 	call(&tables, 0, 1, 50, 100);
 	entry_at(&tables, 0, 2)->outer = 1;
-	assert_int_equal(profile_keep(&tables.bench->session, process), 0);
-	arena_destroy(&tables.bench->session, &process->arenas[0], false);
-	process->arena_count = 0;
+	assert_int_equal(profile_keep(share), 0);
+	arena_destroy(&tables.bench->instance, &share->arenas[0], false);
+	share->arena_count = 0;
 	read_now(&tables);
 	assert_int_equal(row_of(&tables, 1)->calls, 50);
 	is_about((double)row_of(&tables, 1)->p50_ns, ns(&tables, 100), 0.2);
@@ -259,13 +259,13 @@ static void a_look_takes_no_memory(void **state)
 		claim(&tables, k);
 	tables.bench->session.images.next_id = 10000;
 	call(&tables, 0, 9000, 5, 100);
-	assert_int_equal(fstat(tables.bench->process.arenas[0].fd, &before), 0);
+	assert_int_equal(fstat(tables.bench->share->arenas[0].fd, &before), 0);
 	profile_watch(tables.profile, 9000);
 	for (int i = 0; i < 3; i++) {
 		read_now(&tables);
 		assert_int_equal(row_of(&tables, 9000)->calls, 5);
 	}
-	assert_int_equal(fstat(tables.bench->process.arenas[0].fd, &after), 0);
+	assert_int_equal(fstat(tables.bench->share->arenas[0].fd, &after), 0);
 	assert_int_equal(before.st_blocks, after.st_blocks);
 	teardown(&tables);
 }
@@ -279,7 +279,7 @@ static void callers_are_counted(void **state)
 	size_t count;
 
 	setup(&tables);
-	shape = &tables.bench->session.profile;
+	shape = &tables.bench->instance.profile;
 	claim(&tables, 0);
 	call(&tables, 0, 1, 50, 100);
 	profile_watch(tables.profile, 1);
@@ -318,7 +318,7 @@ static void scribbles_do_no_harm(void **state)
 	setup(&tables);
 	for (uint32_t k = 0; k < RINGS; k++)
 		claim(&tables, k);
-	size = tables.bench->process.arenas[0].ring_stride - CALLTAP_PAGE;
+	size = tables.bench->share->arenas[0].ring_stride - CALLTAP_PAGE;
 	profile_watch(tables.profile, 3);
 	for (int turn = 0; turn < 30; turn++) {
 		size_t count;
@@ -336,7 +336,7 @@ static void scribbles_do_no_harm(void **state)
 		assert_non_null(profile_callers(tables.profile, &count));
 		assert_int_equal(profile_reset(tables.profile, tables.live), 0);
 	}
-	assert_int_equal(profile_keep(&tables.bench->session, &tables.bench->process), 0);
+	assert_int_equal(profile_keep(tables.bench->share), 0);
 	teardown(&tables);
 }
 

@@ -25,7 +25,7 @@ static struct snapshot_result take(struct bench *bench, const char *path, uint64
 		.size = sizeof(options), .path = path, .reason = "test", .history_ns = history_ns};
 	struct snapshot_result result;
 	struct calltap_diag diag = {0};
-	int ret = snapshot_write(&bench->session, &options, &result, &diag);
+	int ret = snapshot_write(&bench->instance, &options, &result, &diag);
 
 	if (ret)
 		print_error("%s\n", diag.text);
@@ -285,7 +285,7 @@ static void tell_story(const struct story *story)
 	put_children(&scribe, story->after);
 	for (int wanted = 1; wanted >= 0; wanted--) {
 		options.call = wanted ? &call : NULL;
-		assert_int_equal(snapshot_write(&bench->session, &options, &result, &diag), 0);
+		assert_int_equal(snapshot_write(&bench->instance, &options, &result, &diag), 0);
 		fired = read_fired(path, &threads, &history_ns);
 		print_message("%s%s: %d known, %d unknown, %u threads\n", story->name, wanted ? "" : " (plain)",
 			      fired.known, fired.unknown, threads);
@@ -346,14 +346,14 @@ static void refusals_have_their_sentence(void **state)
 	struct snapshot_result result;
 	struct calltap_diag diag = {0};
 
-	assert_int_equal(snapshot_write(&bench->session, &options, &result, &diag), -EOPNOTSUPP);
+	assert_int_equal(snapshot_write(&bench->instance, &options, &result, &diag), -EOPNOTSUPP);
 	assert_non_null(strstr(diag.text, "--mode overwrite"));
 	bench_destroy(bench);
 	bench = scribe_bench(SUB_SIZE, 4);
 	bench->session.images.tracer = bench->options.tracer;
-	assert_int_equal(snapshot_write(&bench->session, &options, &result, &diag), -ENOENT);
+	assert_int_equal(snapshot_write(&bench->instance, &options, &result, &diag), -ENOENT);
 	options.path = bench->path;
-	assert_int_equal(snapshot_write(&bench->session, &options, &result, &diag), -EEXIST);
+	assert_int_equal(snapshot_write(&bench->instance, &options, &result, &diag), -EEXIST);
 	bench_destroy(bench);
 }
 

@@ -51,7 +51,7 @@ static void tracing_goes_off_and_on(void **state)
 	assert_int_equal(agent->heard[0].type, CALLTAP_MSG_SET);
 	check_switch(1, false, 0, image->site_count);
 	assert_true(image->off[agent->alpha] && image->off[agent->beta]);
-	assert_false(bench->session.settings.tracing);
+	assert_false(bench->instance.settings.tracing);
 	assert_int_equal(set("tracing=off", NULL), 0);
 	assert_int_equal(agent->heard_count, 1); /* it was */
 	assert_int_equal(set("tracing=on", NULL), 0);
@@ -117,17 +117,17 @@ static void what_is_off_may_match_nothing(void **state)
 static void refused(const char *word, int error)
 {
 	struct calltap_diag diag = {0};
-	bool tracing = bench->session.settings.tracing;
+	bool tracing = bench->instance.settings.tracing;
 	const struct filter_set *filters = bench->session.images.filters;
-	uint32_t depth = bench->session.settings.options.depth_max;
+	uint32_t depth = bench->instance.settings.options.depth_max;
 
 	assert_int_equal(set(word, &diag), error);
 	assert_true(diag.text[0]);
 	assert_int_equal(agent->heard_count, 0);
 	assert_int_equal(image->variant, 0);
 	assert_false(image->off[agent->alpha] || image->off[agent->beta]);
-	assert_int_equal(bench->session.settings.tracing, tracing);
-	assert_int_equal(bench->session.settings.options.depth_max, depth);
+	assert_int_equal(bench->instance.settings.tracing, tracing);
+	assert_int_equal(bench->instance.settings.options.depth_max, depth);
 	assert_ptr_equal(bench->session.images.filters, filters);
 	assert_ptr_equal(bench->session.images.tracer, tracer_find("function_graph"));
 	assert_false(bench->session.images.needs.tree_filter || bench->session.images.needs.depth);
@@ -173,10 +173,10 @@ static void a_late_answer_is_told(void **state)
 	check_switch(1, false, 0, image->site_count);
 	assert_true(bench->process.silent);
 	assert_true(image->off[agent->alpha]);
-	assert_false(bench->session.settings.tracing);
+	assert_false(bench->instance.settings.tracing);
 	/* It is not waited for again. */
 	assert_int_equal(set("tracing=on", &diag), -ETIMEDOUT);
-	assert_true(bench->session.settings.tracing);
+	assert_true(bench->instance.settings.tracing);
 }
 
 /* Stubs that a stopped process makes when it goes on, after the session has given up waiting for them. */
