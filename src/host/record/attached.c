@@ -26,11 +26,6 @@
 #define ANSWER_NS 5000000000u /* for the agent's answer while the program's threads are stopped */
 #define PAUSE_NS  2000000
 
-bool attached_is_open(const struct process *process)
-{
-	return process->attached && !process->attach.applied;
-}
-
 /* Every file that the process has mapped to run. */
 static int consider_maps(struct session *session, struct found *found, const struct space *space)
 {
@@ -208,20 +203,6 @@ uint64_t attached_resume(struct session *session, struct attach_stop *stop)
 	attach_resume_timed(stop, &times);
 	attached_note_times(session, &times);
 	return times.total_ns;
-}
-
-int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, size_t max)
-{
-	struct space space;
-	size_t count = 0;
-
-	if (space_read(&space, proc_alive(pid)))
-		return 0;
-	for (size_t i = 0; count < max && i < space.count; i++)
-		if (space.maps[i].bits & MAP_EXEC && strstr(space.maps[i].path, name))
-			ranges[count++] = (struct attach_range){space.maps[i].lo, space.maps[i].hi};
-	space_free(&space);
-	return (int)count;
 }
 
 int attached_ask(struct session *session, const struct process *process, const void *message, size_t size,

@@ -27,10 +27,11 @@ void attached_note_times(struct session *session, const struct attach_times *tim
  */
 int attached_ask(struct session *session, const struct process *process, const void *message, size_t size,
 		 uint32_t answer_type, void *answer, size_t answer_size) __attribute__((warn_unused_result));
+
+/* attached_places.c */
 /* Where the process has code of files with that in their path; returns how many ranges, at most max. */
 int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, size_t max);
-
-/* attached_places.c: where a thread must not be when the agent's memory goes. */
+/* Where a thread must not be when the agent's memory goes. */
 enum attached_place {
 	ATTACHED_IN_STUBS,
 	ATTACHED_IN_AGENT,

@@ -38,6 +38,20 @@ static int add_place(struct attached_places *places, const struct attach_range *
 	return 0;
 }
 
+int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, size_t max)
+{
+	struct space space;
+	size_t count = 0;
+
+	if (space_read(&space, proc_alive(pid)))
+		return 0;
+	for (size_t i = 0; count < max && i < space.count; i++)
+		if (space.maps[i].bits & MAP_EXEC && strstr(space.maps[i].path, name))
+			ranges[count++] = (struct attach_range){space.maps[i].lo, space.maps[i].hi};
+	space_free(&space);
+	return (int)count;
+}
+
 static int add_texts(struct attached_places *places, const struct process *process, const char *name,
 		     enum attached_place kind)
 {

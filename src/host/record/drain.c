@@ -624,12 +624,6 @@ int drain_start(struct session *session)
 	return ret;
 }
 
-void drain_wake(struct session *session)
-{
-	__atomic_add_fetch(&session->board->doorbell, 1, __ATOMIC_SEQ_CST);
-	futex_wake(&session->board->doorbell);
-}
-
 static bool has_more(const struct instance *instance)
 {
 	const struct share *share = instance ? instance->shares : NULL;
@@ -650,7 +644,7 @@ static bool any_has_more(const struct session *session)
 void drain_finish(struct session *session)
 {
 	session_lock(session);
-	drain_wake(session);
+	session_wake_drainer(session);
 	while (session->drainer.runs && any_has_more(session)) {
 		struct timespec until;
 
@@ -667,7 +661,7 @@ void drain_stop(struct session *session)
 	if (!session->drainer.runs)
 		return;
 	__atomic_store_n(&session->drainer.stop, true, __ATOMIC_RELEASE);
-	drain_wake(session);
+	session_wake_drainer(session);
 	pthread_join(session->drainer.thread, NULL);
 	session->drainer.runs = false;
 }

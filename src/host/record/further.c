@@ -132,7 +132,7 @@ void further_take_out(struct instance *instance)
 	struct session *session = instance->session;
 
 	instance->ending = true;
-	drain_wake(session);
+	session_wake_drainer(session);
 	while (!is_drained(instance) && session->drainer.runs)
 		pthread_cond_wait(&session->answered, &session->lock);
 	session->instances[instance->set] = NULL;

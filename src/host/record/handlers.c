@@ -289,3 +289,24 @@ uint64_t handlers_functions(const struct process *process, uint32_t slots)
 	}
 	return count;
 }
+
+int handlers_send_wait(struct process *process)
+{
+	const struct calltap_msg wait = {CALLTAP_MSG_HANDLERS_WAIT, sizeof(wait)};
+	int ret = channel_send(process->socket, &wait, sizeof(wait), NULL, 0);
+
+	process->owed.handlers += !ret;
+	return ret;
+}
+
+void handlers_settle(struct session *session)
+{
+	bool any = false;
+
+	if (!handlers_any(session->images.handlers))
+		return;
+	for (struct process *process = session->processes; process; process = process->next)
+		any |= live_can_be_told(process) && process->handled.told && !handlers_send_wait(process);
+	if (any && live_wait(session))
+		return; /* who does not answer has both as soon as it goes on */
+}

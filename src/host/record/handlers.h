@@ -88,10 +88,10 @@ int handlers_welcome(const struct session *session, struct process *process, con
 int handlers_answer(struct session *session, struct process *process, const struct calltap_msg_handlers_done *done)
 	__attribute__((warn_unused_result));
 
-/* handlers_ask.c: the verb `handlers` (host/remote/remote.h), asked for by the process asker. */
-int handlers_ask(struct session *session, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
-		 struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* Until all processes have done what they were sent before; with the turn (live_turn_begin()). */
 void handlers_settle(struct session *session);
 
+/* handlers_ask.c: the verb `handlers` (host/remote/remote.h), asked for by the process asker. */
+int handlers_ask(struct session *session, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
+		 struct calltap_diag *diag) __attribute__((warn_unused_result));
 #endif

@@ -363,7 +363,7 @@ static int put(struct session *session, struct process *process, struct ask *ask
 	if (!ret)
 		ret = tell_all(session, process, ask->table, diag);
 	if (!ret)
-		ret = steer_apply(session, diag);
+		ret = apply_all(session, diag);
 	if (!ret || ret == -ETIMEDOUT) {
 		ask->wanted = before; /* to be cleared */
 		return ret;
@@ -384,7 +384,7 @@ static int take_away(struct session *session, struct ask *ask, struct calltap_di
 	handlers_slot_clear(slot);
 	ret = handlers_mark(&session->images, ask->slot);
 	if (!ret)
-		ret = steer_apply(session, diag);
+		ret = apply_all(session, diag);
 	if (ret && ret != -ETIMEDOUT) {
 		handlers_silence(session, handlers_bit(ask->slot));
 		ret = 0;
@@ -401,22 +401,13 @@ static void pause_unlocked(struct session *session)
 	session_lock(session);
 }
 
-static int send_wait(struct process *process)
-{
-	const struct calltap_msg wait = {CALLTAP_MSG_HANDLERS_WAIT, sizeof(wait)};
-	int ret = channel_send(process->socket, &wait, sizeof(wait), NULL, 0);
-
-	process->owed.handlers += !ret;
-	return ret;
-}
-
 /* Until no thread of the process is in a handler that it was in before. */
 static int wait_left(struct session *session, struct process *process, struct calltap_diag *diag)
 {
 	uint64_t until = clock_now_ns() + LEAVE_MS * 1000000ull;
 
 	while (live_can_be_told(process) && process->handled.told) {
-		if (send_wait(process))
+		if (handlers_send_wait(process))
 			return 0; /* it ends */
 		if (live_wait(session) && process->silent)
 			return calltap_diag_set(diag, -ETIMEDOUT,
@@ -429,18 +420,6 @@ static int wait_left(struct session *session, struct process *process, struct ca
 		pause_unlocked(session);
 	}
 	return 0;
-}
-
-void handlers_settle(struct session *session)
-{
-	bool any = false;
-
-	if (!handlers_any(session->images.handlers))
-		return;
-	for (struct process *process = session->processes; process; process = process->next)
-		any |= live_can_be_told(process) && process->handled.told && !send_wait(process);
-	if (any && live_wait(session))
-		return; /* who does not answer has both as soon as it goes on */
 }
 
 static int carry_out(struct session *session, struct ask *ask, pid_t asker, uint64_t *functions,

@@ -26,4 +26,7 @@ static inline uint32_t handlers_bit(uint32_t slot)
 	return 1u << (CALLTAP_HANDLED_FIRST + slot);
 }
 
+/* Ask the agent whether a thread is in a handler that it was in before. */
+int handlers_send_wait(struct process *process) __attribute__((warn_unused_result));
+
 #endif

@@ -5,8 +5,6 @@
  * for those that are asked for later, the drainer.  Context: host.
  */
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "session.h"
@@ -39,17 +37,6 @@ void instance_init(struct instance *instance, struct session *session, uint32_t 
 	};
 	pthread_mutex_init(&instance->snapshot_lock, NULL);
 	shape_rings(instance);
-}
-
-void instance_diagnose(struct instance *instance, const char *format, ...)
-{
-	va_list arguments;
-
-	if (instance->diagnosis[0])
-		return;
-	va_start(arguments, format);
-	vsnprintf(instance->diagnosis, sizeof(instance->diagnosis), format, arguments);
-	va_end(arguments);
 }
 
 /* A row of the file: the map's object lies there from then on, or has gone (mapped). */
@@ -99,11 +86,6 @@ int instance_take(struct share **out, struct instance *instance, struct process 
 		    process->maps[i].image->announced)
 			instance_write_map(instance, process, &process->maps[i]);
 	return ret;
-}
-
-bool share_is_over(const struct share *share)
-{
-	return share->process->ended || share->refused || share->instance->ending;
 }
 
 int instance_clear(struct instance *instance)

@@ -219,7 +219,7 @@ static int apply(struct session *session, uint32_t set, struct filter_set *filte
 	if (ret)
 		return calltap_diag_set(diag, ret, "not enough memory");
 	ret = filters && match ? check_matches(filters, diag) : 0;
-	return ret ? ret : steer_apply(session, diag);
+	return ret ? ret : apply_all(session, diag);
 }
 
 static void take_away(struct session *session, uint32_t set)

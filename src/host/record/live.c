@@ -85,11 +85,6 @@ void live_leave(struct record_live *live, struct session *session)
 	pthread_mutex_unlock(&live->lock);
 }
 
-bool live_can_be_told(const struct process *process)
-{
-	return process->welcome && !process->dormant && !process->ended && !process->alone && !process->detaching;
-}
-
 /* The sites whose choice is `which`, from *next on, as many as one message takes. */
 static int send_some(struct process *process, const struct target_map *map, bool on, const bool *choice, bool which,
 		     uint32_t *next)

@@ -79,14 +79,6 @@ static void forget_report(struct process *process)
 	process->report.count = 0;
 }
 
-bool process_is_drained(const struct process *process)
-{
-	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
-		if (process->shares[i] && process->shares[i]->arena_count)
-			return false;
-	return process->ended;
-}
-
 void process_destroy(struct process *process)
 {
 	forget_report(process);
@@ -95,27 +87,6 @@ void process_destroy(struct process *process)
 	if (process->socket >= 0)
 		close(process->socket);
 	free(process);
-}
-
-int process_write(struct process *process, struct trace_writer *writer)
-{
-	struct {
-		struct calltap_file_process row;
-		char exe[4096];
-	} chunk = {.row = process->row};
-	char link[64];
-
-	/* While it lives; once known it is kept, and no more than its length: there may be many processes. */
-	if (!process->exe) {
-		snprintf(link, sizeof(link), "/proc/%d/exe", (int)process->pid);
-		if (readlink(link, chunk.exe, sizeof(chunk.exe) - 1) > 0) {
-			space_cut_deleted(chunk.exe);
-			process->exe = strdup(chunk.exe);
-		}
-	} else {
-		snprintf(chunk.exe, sizeof(chunk.exe), "%s", process->exe);
-	}
-	return trace_writer_chunk(writer, CALLTAP_CHUNK_PROCESS, &chunk, sizeof(chunk.row) + strlen(chunk.exe) + 1);
 }
 
 /* The process that a fork's child came from: of the same image, by preference its parent. */
@@ -466,19 +437,6 @@ static int plan_done(struct session *session, struct process *process, const str
 	process->owed.plans--;
 	ret = live_apply(session, process, &process->maps[done->plan_id]);
 	return ret || process->owed.plans ? ret : go_on(session, process);
-}
-
-void process_tell_fault(struct session *session, const struct process *process, const struct calltap_msg_fault *fault)
-{
-	char text[sizeof(fault->text)];
-
-	for (size_t i = 0; i < sizeof(text); i++)
-		text[i] = fault->text[i] >= ' ' && fault->text[i] <= '~' ? fault->text[i] : 0;
-	text[sizeof(text) - 1] = 0;
-	if (fault->error)
-		session_diagnose(session, "process %d %s: %s", (int)process->pid, text, strerror(-fault->error));
-	else
-		session_diagnose(session, "process %d %s", (int)process->pid, text);
 }
 
 static int answer(struct session *session, struct process *process, const union message *message, uint32_t size)

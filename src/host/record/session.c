@@ -71,6 +71,8 @@ static int begin_triggers(struct session *session, struct calltap_diag *diag)
 	if (!session->options->tracer->has_exit || session->options->tracer->counts)
 		return calltap_diag_set(diag, -EINVAL, "triggers need the tracer function_graph");
 	ret = triggers_begin(triggers, session, clock_ticks_per_ns(CALIBRATE_MS), TRIGGER_FUNCTIONS);
+	if (!ret)
+		ret = triggers_start(triggers);
 	session->images.triggers = triggers;
 	session_first(session)->settings.tracing = !triggers_have(triggers, TRIGGER_START);
 	session->images.tracing = session_first(session)->settings.tracing;
@@ -90,7 +92,7 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	steer_take(session, &first->settings);
+	apply_take(session, &first->settings);
 	session->images.all = options->pid != 0;
 	session->images.serve = options->serves;
 	session->images.keeps_open = options->mode == CALLTAP_MODE_OVERWRITE && options->tracer->has_exit;

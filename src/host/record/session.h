@@ -239,6 +239,22 @@ const char *session_diagnosis(const struct session *session);
 /* Note the first thing that the user is to be told at the end. */
 void session_diagnose(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* There is something for the drainer to do now. */
+void session_wake_drainer(struct session *session);
+
+/* target.c: the agent takes messages about what is recorded. */
+bool live_can_be_told(const struct process *process);
+/* True until the sites of what is mapped at the attach are written. */
+bool attached_is_open(const struct process *process);
+/* The target has ended, and all that it left is in the files. */
+bool process_is_drained(const struct process *process);
+/* Write the process's row to a file. */
+int process_write(struct process *process, struct trace_writer *writer) __attribute__((warn_unused_result));
+/* Tell the user of an agent's complaint. */
+void process_tell_fault(struct session *session, const struct process *process, const struct calltap_msg_fault *fault);
+/* To be called before the tool ends a connection: the agent leaves the rings as they are. */
+void targets_read_on(const struct process *process);
+
 /* loop.c: serve until the command and everything traced have ended, or the user insists (a second ^C). */
 void session_serve(struct session *session);
 /* Something is to be read at what session_watch() was told. */
@@ -249,8 +265,6 @@ void session_forget_ending(struct session *session);
 /* targets.c: take in who connects; end a connection; end those who say nothing. */
 void targets_accept(struct session *session);
 void targets_end(struct session *session, struct process *process);
-/* To be called before the tool ends a connection: its agent leaves the rings as they are. */
-void targets_read_on(const struct process *process);
 void targets_end_silent(struct session *session);
 /* The recording ends: processes that run on get their text back; who does not answer in time does so by himself. */
 void targets_let_go(struct session *session);
@@ -260,12 +274,6 @@ int process_create(struct process **out, struct session *session, int socket) __
 /* Read and answer one message; not 0: the conversation is over. */
 int process_serve(struct session *session, struct process *process) __attribute__((warn_unused_result));
 void process_destroy(struct process *process);
-/* It has ended, and all that it left is in the files. */
-bool process_is_drained(const struct process *process);
-/* Tell the user of an agent's complaint. */
-void process_tell_fault(struct session *session, const struct process *process, const struct calltap_msg_fault *fault);
-/* Write the process's row to a file. */
-int process_write(struct process *process, struct trace_writer *writer) __attribute__((warn_unused_result));
 
 /* plan.c: what a report of objects leads to */
 int plan_report(struct session *session, struct process *process) __attribute__((warn_unused_result));
@@ -280,8 +288,6 @@ int plan_send_variant(struct session *session, struct process *process, uint32_t
 int attached_check(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* Put the agent in; it calls in at the session's socket by itself. */
 int attached_begin(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
-/* True until the sites of what is mapped at the attach are written. */
-bool attached_is_open(const struct process *process);
 /* Tell the agent the pointers of an object of that process, whose file is open. */
 int attached_pointers(const struct process *process, int fd, const struct calltap_msg_object *object)
 	__attribute__((warn_unused_result));
@@ -294,19 +300,22 @@ int attached_let_go(struct session *session, struct process *process) __attribut
 /* Until what was open at the attach is in the file. */
 void attached_stacks_wait(struct session *session);
 
-/* steer.c: what other processes ask of the session (host/remote); without it there is none of that. */
-/* What is recorded is decided by these from now on. */
-void steer_take(struct session *session, const struct settings *settings);
-/* Tracing on or off, as `calltap set` has it; by a thread that holds no lock. */
-void steer_tracing(struct session *session, bool on);
+/* apply.c: what is recorded is decided by these settings from now on. */
+void apply_take(struct session *session, const struct settings *settings);
 /*
- * Carry out what is decided now in all processes; with the turn
- * (live_turn_begin()).  -ETIMEDOUT: not all have answered, and it is theirs as
- * soon as they go on; any other error: nothing was changed.
+ * Carry out what is decided now in all targets; with the turn (live_turn_begin()).  -ETIMEDOUT: not all have answered,
+ * and they do it as soon as they go on; any other error: nothing was changed.
  */
-int steer_apply(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+int apply_all(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The same by other settings of the first instance, limits among them. */
+int apply_settings(struct session *session, const struct settings *next, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
+/* steer.c: what other processes ask of the session (host/remote); without it there is none of that. */
 int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 void steer_end(struct session *session);
+/* Tracing on or off, as `calltap set` has it; by a thread that holds no lock. */
+void steer_tracing(struct session *session, bool on);
 
 /* family.c: relatives of the session's processes that it does not follow; the result's `children`, `strangers` tell. */
 void family_begin(struct session *session);
@@ -341,7 +350,6 @@ void perfmap_add_all(struct session *session, struct process *process);
 /* live.c: let others change this session, until live_detach(). */
 void live_attach(struct session *session);
 void live_detach(struct session *session);
-bool live_can_be_told(const struct process *process);
 /* Switch the chosen sites of one image in all processes that have it; -ETIMEDOUT: somebody did not answer. */
 int live_switch_image(struct session *session, struct image *image, bool on, const bool *chosen)
 	__attribute__((warn_unused_result));
@@ -374,7 +382,6 @@ int drain_start(struct session *session) __attribute__((warn_unused_result));
 /* Wait until all is written of the processes that have ended, with progress; who asks the session is answered. */
 void drain_finish(struct session *session);
 void drain_stop(struct session *session);
-void drain_wake(struct session *session);
 
 /* channel.c */
 int channel_send(int socket, const void *message, size_t size, const int *fds, unsigned fd_count)

@@ -3,10 +3,13 @@
  * of these parts itself.  Context: host.
  */
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <host/sealed.h>
 
@@ -51,4 +54,21 @@ void session_diagnose(struct session *session, const char *format, ...)
 const char *session_diagnosis(const struct session *session)
 {
 	return session->diagnosis[0] ? session->diagnosis : session_first(session)->diagnosis;
+}
+
+void instance_diagnose(struct instance *instance, const char *format, ...)
+{
+	va_list arguments;
+
+	if (instance->diagnosis[0])
+		return;
+	va_start(arguments, format);
+	vsnprintf(instance->diagnosis, sizeof(instance->diagnosis), format, arguments);
+	va_end(arguments);
+}
+
+void session_wake_drainer(struct session *session)
+{
+	__atomic_add_fetch(&session->board->doorbell, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &session->board->doorbell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }

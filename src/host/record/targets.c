@@ -66,15 +66,6 @@ static bool broke_off(const struct process *process)
 	       __atomic_load_n(&process_head(process)->notes, __ATOMIC_RELAXED) & CALLTAP_NOTE_BROKEN;
 }
 
-void targets_read_on(const struct process *process)
-{
-	struct calltap_arena *head = process_head(process);
-
-	if (head)
-		__atomic_fetch_or(&head->notes, CALLTAP_NOTE_READ_ON, __ATOMIC_SEQ_CST);
-}
-
-/* A process that was not set up yet: who or what ended that. */
 static void diagnose_early_end(struct session *session, const struct process *process)
 {
 	if (session->ending.letting_go)
@@ -106,7 +97,7 @@ void targets_end(struct session *session, struct process *process)
 		session_diagnose(session, "process %d could not go on with its session; the rest of it ran untraced",
 				 (int)process->pid);
 	process->ended = true;
-	drain_wake(session);
+	session_wake_drainer(session);
 }
 
 void targets_accept(struct session *session)

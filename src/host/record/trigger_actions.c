@@ -151,51 +151,7 @@ static struct history_call call_of(const struct triggers *triggers, const struct
 	return call;
 }
 
-static int earlier_call(const void *left, const void *right)
-{
-	const struct history_call *a = left, *b = right;
-
-	return a->entry_ticks != b->entry_ticks ? (a->entry_ticks < b->entry_ticks ? -1 : 1) : 0;
-}
-
-static bool is_same(const struct history_call *a, const struct history_call *b)
-{
-	return a->process == b->process && a->tid == b->tid && a->function == b->function &&
-	       a->entry_ticks == b->entry_ticks && a->exit_ticks == b->exit_ticks;
-}
-
-int triggers_calls(struct triggers *triggers, const struct history_call *wanted, struct history_call **out,
-		   size_t *count)
-{
-	struct history_call *list;
-	size_t known = 0;
-
-	*out = NULL;
-	*count = 0;
-	if (!triggers && !wanted)
-		return 0;
-	list = calloc(TRIGGER_CALLS + 1, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	if (triggers) {
-		pthread_mutex_lock(&triggers->lock);
-		known = triggers->calls_seen < TRIGGER_CALLS ? triggers->calls_seen : TRIGGER_CALLS;
-		memcpy(list, triggers->calls, known * sizeof(*list));
-		pthread_mutex_unlock(&triggers->lock);
-	}
-	for (size_t i = 0; i < known; i++)
-		if (!wanted || !is_same(&list[i], wanted))
-			list[(*count)++] = list[i];
-	if (wanted) {
-		list[*count] = *wanted;
-		list[(*count)++].wanted = true;
-	}
-	qsort(list, *count, sizeof(*list), earlier_call);
-	*out = list;
-	return 0;
-}
-
-void trigger_actor_tell(struct triggers *triggers, const struct calltap_event *event)
+static void tell_actor(struct triggers *triggers, const struct calltap_event *event)
 {
 	uint64_t now_ns = clock_now_ns();
 	struct deed deed = {
@@ -521,12 +477,47 @@ static void *actor_main(void *arg)
 	return NULL;
 }
 
-int trigger_actor_start(struct triggers *triggers)
+int triggers_start(struct triggers *triggers)
 {
 	int ret = thread_start(&triggers->actor, actor_main, triggers);
 
 	triggers->actor_runs = !ret;
 	return ret;
+}
+
+/* The memory is the target's to scribble on: what it says is checked against what we know. */
+static bool read_event(const struct triggers *triggers, uint64_t number, struct calltap_event *event)
+{
+	const struct calltap_event *at =
+		(void *)((char *)triggers->memory +
+			 calltap_triggers_at_event(triggers->functions, (uint32_t)(number & (TRIGGER_SLOTS - 1))));
+
+	if (__atomic_load_n(&at->number, __ATOMIC_ACQUIRE) != number + 1) /* pairs with the store in tell() */
+		return false;
+	memcpy(event, at, sizeof(*event));
+	return event->function < triggers->functions;
+}
+
+void triggers_poll(struct triggers *triggers)
+{
+	uint64_t taken = __atomic_load_n(&triggers->memory->taken, __ATOMIC_ACQUIRE);
+
+	if (taken - triggers->read > TRIGGER_SLOTS)
+		triggers->read = taken; /* scribbled on */
+	while (triggers->read != taken) {
+		struct calltap_event event;
+
+		/* Not written yet: the next round has it, unless its writer has died meanwhile. */
+		if (!read_event(triggers, triggers->read, &event)) {
+			if (triggers->stuck++ < STUCK_ROUNDS)
+				break;
+		} else {
+			tell_actor(triggers, &event);
+		}
+		triggers->stuck = 0;
+		triggers->read++;
+	}
+	__atomic_store_n(&triggers->memory->read, triggers->read, __ATOMIC_RELEASE); /* pairs with take() */
 }
 
 static void tell_missed(const struct triggers *triggers)

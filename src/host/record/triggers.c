@@ -19,7 +19,6 @@
 #include "session.h"
 #include "triggers_impl.h"
 
-#define SLOTS	    1024u /* events that may wait for the drainer */
 #define GAP_NS	    1000000000u
 #define TOLD_GAP_NS 1000000u /* between events of a function that are told at all */
 
@@ -275,18 +274,18 @@ int triggers_begin(struct triggers *triggers, struct session *session, double ti
 
 	triggers->session = session;
 	triggers->ticks_per_ns = ticks_per_ns;
-	triggers->size = calltap_triggers_at_event(functions, SLOTS);
+	triggers->size = calltap_triggers_at_event(functions, TRIGGER_SLOTS);
 	ret = sealed_create("calltap-triggers", triggers->size, &triggers->fd, &memory);
 	if (ret)
 		return ret;
 	triggers->memory = memory;
 	triggers->memory->magic = CALLTAP_TRIGGERS_MAGIC;
 	triggers->memory->functions = functions;
-	triggers->memory->slots = SLOTS;
+	triggers->memory->slots = TRIGGER_SLOTS;
 	triggers->functions = functions;
 	/* Who calls a function all the time does not flood the ring; the actions' own rate is kept here. */
 	triggers->memory->min_gap = ticks_of(triggers, triggers->gap_ns < TOLD_GAP_NS ? triggers->gap_ns : TOLD_GAP_NS);
-	return trigger_actor_start(triggers);
+	return 0;
 }
 
 int triggers_memory(const struct triggers *triggers, uint64_t *size)
@@ -295,37 +294,46 @@ int triggers_memory(const struct triggers *triggers, uint64_t *size)
 	return triggers->fd;
 }
 
-/* The memory is the target's to scribble on: what it says is checked against what we know. */
-static bool read_event(const struct triggers *triggers, uint64_t number, struct calltap_event *event)
+static int earlier_call(const void *left, const void *right)
 {
-	const struct calltap_event *at =
-		(void *)((char *)triggers->memory +
-			 calltap_triggers_at_event(triggers->functions, (uint32_t)(number & (SLOTS - 1))));
+	const struct history_call *a = left, *b = right;
 
-	if (__atomic_load_n(&at->number, __ATOMIC_ACQUIRE) != number + 1) /* pairs with the store in tell() */
-		return false;
-	memcpy(event, at, sizeof(*event));
-	return event->function < triggers->functions;
+	return a->entry_ticks != b->entry_ticks ? (a->entry_ticks < b->entry_ticks ? -1 : 1) : 0;
 }
 
-void triggers_poll(struct triggers *triggers)
+static bool is_same(const struct history_call *a, const struct history_call *b)
 {
-	uint64_t taken = __atomic_load_n(&triggers->memory->taken, __ATOMIC_ACQUIRE);
+	return a->process == b->process && a->tid == b->tid && a->function == b->function &&
+	       a->entry_ticks == b->entry_ticks && a->exit_ticks == b->exit_ticks;
+}
 
-	if (taken - triggers->read > SLOTS)
-		triggers->read = taken; /* scribbled on */
-	while (triggers->read != taken) {
-		struct calltap_event event;
+int triggers_calls(struct triggers *triggers, const struct history_call *wanted, struct history_call **out,
+		   size_t *count)
+{
+	struct history_call *list;
+	size_t known = 0;
 
-		/* Not written yet: the next round has it, unless its writer has died meanwhile. */
-		if (!read_event(triggers, triggers->read, &event)) {
-			if (triggers->stuck++ < STUCK_ROUNDS)
-				break;
-		} else {
-			trigger_actor_tell(triggers, &event);
-		}
-		triggers->stuck = 0;
-		triggers->read++;
+	*out = NULL;
+	*count = 0;
+	if (!triggers && !wanted)
+		return 0;
+	list = calloc(TRIGGER_CALLS + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	if (triggers) {
+		pthread_mutex_lock(&triggers->lock);
+		known = triggers->calls_seen < TRIGGER_CALLS ? triggers->calls_seen : TRIGGER_CALLS;
+		memcpy(list, triggers->calls, known * sizeof(*list));
+		pthread_mutex_unlock(&triggers->lock);
 	}
-	__atomic_store_n(&triggers->memory->read, triggers->read, __ATOMIC_RELEASE); /* pairs with take() */
+	for (size_t i = 0; i < known; i++)
+		if (!wanted || !is_same(&list[i], wanted))
+			list[(*count)++] = list[i];
+	if (wanted) {
+		list[*count] = *wanted;
+		list[(*count)++].wanted = true;
+	}
+	qsort(list, *count, sizeof(*list), earlier_call);
+	*out = list;
+	return 0;
 }

@@ -64,6 +64,8 @@ const char *triggers_unmatched(const struct triggers *triggers);
  */
 int triggers_begin(struct triggers *triggers, struct session *session, double ticks_per_ns, uint32_t functions)
 	__attribute__((warn_unused_result));
+/* Start the thread that does what is to be done. */
+int triggers_start(struct triggers *triggers) __attribute__((warn_unused_result));
 /* The memory's descriptor and size, for a target that comes in. */
 int triggers_memory(const struct triggers *triggers, uint64_t *size);
 /* Take what has happened; by the drainer, with the session's lock held. */

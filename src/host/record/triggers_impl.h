@@ -9,10 +9,11 @@
 
 #include "triggers.h"
 
-#define STUCK_ROUNDS  100  /* of the drainer, for an event that is begun and not finished */
-#define TRIGGER_QUEUE 64   /* deeds that wait for the actor */
-#define TRIGGER_TEXT  640  /* of what is said of one */
-#define TRIGGER_CALLS 1024 /* that are kept for snapshots */
+#define STUCK_ROUNDS  100   /* of the drainer, for an event that is begun and not finished */
+#define TRIGGER_SLOTS 1024u /* events that may wait for the drainer */
+#define TRIGGER_QUEUE 64    /* deeds that wait for the actor */
+#define TRIGGER_TEXT  640   /* of what is said of one */
+#define TRIGGER_CALLS 1024  /* that are kept for snapshots */
 
 struct calltap_event;
 struct calltap_triggers;
@@ -72,8 +73,5 @@ struct triggers {
 bool trigger_names(const struct trigger *trigger, struct object *object, const struct object_site *site);
 /* Does the target count the function's calls as this one, which is of kind OFTEN, wants it? */
 bool trigger_is_counted(const struct triggers *triggers, const struct trigger *trigger, uint32_t id);
-int trigger_actor_start(struct triggers *triggers) __attribute__((warn_unused_result));
-/* With the session's lock held. */
-void trigger_actor_tell(struct triggers *triggers, const struct calltap_event *event);
 
 #endif

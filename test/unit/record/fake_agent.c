@@ -171,7 +171,7 @@ struct fake_agent *fake_agent_create(const char *tracer)
 	agent->bench = bench;
 	bench->instance.settings = (struct settings){.options = bench->options, .tracing = true};
 	bench->instance.settings.options.tracer = tracer_find(tracer);
-	steer_take(session, &bench->instance.settings);
+	apply_take(session, &bench->instance.settings);
 	assert_int_equal(images_get(&agent->image, &session->images, fd, "/proc/self/exe", false), 0);
 	close(fd);
 	bench->process.maps = calloc(1, sizeof(*bench->process.maps));

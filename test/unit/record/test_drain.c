@@ -58,7 +58,7 @@ static void finish(struct bench *bench)
 	session_lock(&bench->session);
 	bench->process.ended = true;
 	session_unlock(&bench->session);
-	drain_wake(&bench->session);
+	session_wake_drainer(&bench->session);
 	for (int i = 0; i < 5000 && !drained; i++) {
 		usleep(1000);
 		session_lock(&bench->session);

@@ -66,6 +66,7 @@ static struct image *begin(void)
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	assert_int_equal(triggers_begin(triggers, &bench->session, HALF, FUNCTIONS), 0);
+	assert_int_equal(triggers_start(triggers), 0);
 	bench->session.images.triggers = triggers;
 	assert_int_equal(images_get(&image, &bench->session.images, fd, "/proc/self/exe", false), 0);
 	assert_int_equal(image_decide(&bench->session.images, image), 0);
