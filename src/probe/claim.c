@@ -277,7 +277,6 @@ static void leave_ended(struct probe_share *share, uint32_t on)
 	share->generation = on;
 	share->writer = &probe_writer_none;
 	share->attach_try = 0;
-	share->mark = on % 7 + 1;
 	share->depth = 0;
 }
 

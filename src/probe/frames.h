@@ -14,22 +14,17 @@
 #define FRAME_UNRECORDED ((uint64_t)1) /* it wrote no ENTRY */
 #define FRAME_CAME	 ((uint64_t)2) /* with it the thread came to this signal stack, and leaves when it ends */
 #define FRAME_COUNTED	 ((uint64_t)4) /* it is in the thread's depth; such a frame leaves through C */
-/*
- * Of each further instance: which one of those that had that set of rings has
- * an ENTRY of it, by its generation modulo 7, and 1; 0 = none.  Addresses do
- * not reach so far up.
- */
-#define FRAME_OF(set)	 ((uint64_t)7 << FRAME_OF_AT(set))
-#define FRAME_OF_AT(set) (58 + 3 * ((set)-1))
-#define FRAME_INSTANCES	 (FRAME_OF(1) | FRAME_OF(2))
-#define FRAME_FLAGS	 (FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED | FRAME_INSTANCES)
+/* It has an ENTRY of the instance with the rings of that set, 1 and on.  Addresses do not reach so far up. */
+#define FRAME_OF(set)	   ((uint64_t)1 << (FRAME_INSTANCES_AT + (set)-1))
+#define FRAME_INSTANCES_AT 48
+#define FRAME_INSTANCES	   ((((uint64_t)1 << (PROBE_SETS - 1)) - 1) << FRAME_INSTANCES_AT)
+#define FRAME_FLAGS	   (FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED | FRAME_INSTANCES)
 
-/*
- * In place of a kind, in the word that the dispatcher of handled functions
- * hands on: which further instances want the call (instances.h).
- */
-#define WORD_DISPATCHED	 0x80000000u
-#define WORD_INSTANCE_AT CALLTAP_RECORD_ID_BITS /* bit of the one with the rings of set 1 */
+/* In place of a kind, in the word that the dispatcher of handled functions hands on (instances.h): */
+#define WORD_DISPATCHED 0x80000000u
+#define WORD_INSTANCES                                                                                                 \
+	(1u << CALLTAP_RECORD_ID_BITS) /* further instances want the call, as the function's row says                  \
+					*/
 
 /* The function id in a word that a stub pushed. */
 static inline uint32_t frames_id(uint32_t word)

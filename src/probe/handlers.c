@@ -30,7 +30,8 @@ _Static_assert(offsetof(struct calltap_handler, flags) == HS_FLAGS, "handlers.S"
 _Static_assert(offsetof(struct calltap_handler, born) == HS_BORN, "handlers.S");
 _Static_assert(CALLTAP_HANDLER_GENERAL_REGS == HS_GENERAL && CALLTAP_HANDLER_DATA == HS_DATA, "handlers.S");
 _Static_assert(CALLTAP_HANDLED_FIRST == HW_FIRST && HW_SESSION == (1 << HW_FIRST) - 1, "handlers.S");
-_Static_assert(INSTANCES_WHO == HW_INSTANCES, "handlers.S");
+_Static_assert(CALLTAP_HANDLED_INSTANCES == HW_INSTANCES, "handlers.S");
+_Static_assert(sizeof(struct calltap_handled) == 8 && offsetof(struct calltap_handled, start) == 4, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, wants) == H_WITHIN, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, generation) == H_WITHIN + 4, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, how) == H_HOW, "handlers.S");
@@ -64,13 +65,14 @@ static struct calltap_handlers no_handlers = {
 static struct probe_handled_table no_table = {.handlers = &no_handlers};
 /* In its place once they are called no more: of no functions for the fast path, that C gets to see them all. */
 static struct probe_handled_table stopped;
-static uint64_t stopped_functions;
 struct probe_handled_table *probe_handled = &no_table;
 
 void probe_handled_set(struct probe_handled_table *table)
 {
 	if (table && !table->handlers)
 		table->handlers = &no_handlers;
+	if (table)
+		table->row_count = table->functions;
 	/* In this order: who sees the second has the planes that it needs. */
 	if (table)
 		__atomic_store_n(&probe_context.timed, 1, __ATOMIC_RELEASE);
@@ -84,7 +86,6 @@ void probe_handled_stop(void)
 		return;
 	/* All that is at work already finds the rest; and what the session's tracer records, it goes on to record. */
 	stopped = *probe_handled;
-	stopped_functions = stopped.functions;
 	stopped.functions = 0;
 	__atomic_store_n(&probe_handled, &stopped, __ATOMIC_RELEASE);
 }
@@ -123,11 +124,9 @@ static uint32_t bit_of(unsigned i)
 
 static uint32_t who_of(uint32_t id)
 {
-	const struct probe_handled_table *table = table_now();
-	uint64_t functions = table == &stopped ? stopped_functions : table->functions;
-	uint32_t who = id < functions ? __atomic_load_n(&table->rows[id].who, __ATOMIC_RELAXED) : 0;
+	uint32_t who = (uint32_t)probe_handled_row(id);
 
-	return table == &stopped ? who & HW_SESSION : who;
+	return table_now() == &stopped ? who & HW_SESSION : who;
 }
 
 static uint64_t address_of(uint32_t id)
@@ -396,9 +395,9 @@ int probe_handled_entered(struct probe_handled *handled)
 	int refused = 1;
 
 	if ((handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_CALL) {
-		if (handled->wants & INSTANCES_WHO && probe_can_record(probe_self()))
+		if (handled->wants & CALLTAP_HANDLED_INSTANCES && probe_can_record(probe_self()))
 			probe_instances_call(probe_self(), word, *slot_of(handled));
-		else if (handled->wants & INSTANCES_WHO)
+		else if (handled->wants & CALLTAP_HANDLED_INSTANCES)
 			probe_instances_missed(word);
 		end(handled);
 		return 0;
@@ -416,7 +415,7 @@ int probe_handled_entered(struct probe_handled *handled)
 	}
 	if (!refused) {
 		/* Its exit is to come by here if one of them has the entry. */
-		handled->wants = (handled->wants & ~INSTANCES_WHO) | probe_instances_who(*arch_link(slot));
+		handled->wants = (handled->wants & ~CALLTAP_HANDLED_INSTANCES) | probe_instances_who(*arch_link(slot));
 		/* With triggers, that word is the time of the entry; the tool allows no data then. */
 		if (keeps_data(handled->wants))
 			*arch_entered(slot) = handled->call.data;

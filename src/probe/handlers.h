@@ -20,16 +20,25 @@
 
 /* All that the dispatcher looks at; never changed once threads may see it, but where said.  handlers.S knows it. */
 struct probe_handled_table {
-	uint64_t functions;		    /* rows, and bodies */
+	uint64_t functions;		    /* rows, and bodies; 0: the dispatcher's fast path finds none */
 	const struct calltap_handled *rows; /* the tool's, which changes them */
 	uint64_t *bodies;		    /* by function id: where its body goes on behind the site; 0 = no site */
 	struct calltap_handlers *handlers;  /* the library's; never NULL */
 	uint64_t area;			    /* bytes for the vector registers */
 	void (*save)(void *area);	   /* keep to no calling convention but that they change rax, rdx, rdi alone; */
 	void (*restore)(const void *area); /* area: a multiple of 64 */
+	uint64_t row_count;		   /* what `functions` was before probe_handled_stop() */
 };
 /* Never NULL: without handlers, one of no functions. */
 extern struct probe_handled_table *probe_handled __attribute__((visibility("hidden")));
+
+/* The function's row as the tool has written it (abi/handlers.h); 0 = it has none. */
+static inline uint64_t probe_handled_row(uint32_t id)
+{
+	const struct probe_handled_table *table = __atomic_load_n(&probe_handled, __ATOMIC_ACQUIRE); /* with _set() */
+
+	return id < table->row_count ? __atomic_load_n((const uint64_t *)&table->rows[id], __ATOMIC_RELAXED) : 0;
+}
 
 enum probe_handled_how {
 	PROBE_HANDLED_CALL = 0, /* nobody waits for the exit */

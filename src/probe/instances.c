@@ -8,31 +8,35 @@
  */
 #include <offsets.h>
 #include <probe/graph.h>
+#include <probe/handlers.h>
 #include <probe/instances.h>
 
-_Static_assert(CALLTAP_HANDLED_RECORD == HW_RECORD, "handlers.S");
+_Static_assert(FRAME_INSTANCES_AT + PROBE_SETS - 1 < 64, "a link's bits");
+_Static_assert(CALLTAP_INSTANCES == PROBE_SETS, "ABI");
 
 /* The instance that has the set now; 0 = none.  Acquire: pairs with agent_instance_take(). */
-static uint32_t on_of(unsigned set)
+static inline uint32_t on_of(unsigned set)
 {
 	return __atomic_load_n(&probe_set_at(set)->on, __ATOMIC_ACQUIRE);
 }
 
-/* What that one leaves in links. */
-static uint64_t mark_of(unsigned set)
+/* Bit N - 1: set N has an ENTRY of the frame, or had it for an instance that has ended. */
+static inline uint32_t sets_of(uint64_t link)
 {
-	uint32_t on = on_of(set);
-
-	return on ? (uint64_t)(on % 7 + 1) << FRAME_OF_AT(set) : 0;
+	return (uint32_t)((link & FRAME_INSTANCES) >> FRAME_INSTANCES_AT);
 }
 
-/* Not one that has ended: that frame is none of the next one's. */
-static bool has_entry(uint64_t link, unsigned set)
+/* The sets whose instances want the call, as sets_of(). */
+static inline uint32_t sets_for(uint32_t word)
 {
-	return link & FRAME_OF(set) && (link & FRAME_OF(set)) == mark_of(set);
+	const uint32_t dispatched = WORD_DISPATCHED | WORD_INSTANCES;
+
+	return (word & dispatched) == dispatched
+		       ? (uint32_t)(probe_handled_row(frames_id(word)) >> CALLTAP_HANDLED_INSTANCES_AT)
+		       : 0;
 }
 
-/* The thread's place in the rings of the one that has the set now; NULL = it gets none. */
+/* The thread's place in the rings of the instance that has the set now; NULL = it gets none. */
 static struct probe_share *share_in(struct probe_thread *thread, unsigned set)
 {
 	struct probe_share *share = &thread->further[set - 1];
@@ -53,7 +57,22 @@ static struct probe_share *share_for(struct probe_thread *thread, unsigned set)
 	return share;
 }
 
-/* What is usual.  False: anything else, to be begun anew. */
+/*
+ * The thread's place for the end of a frame whose link names the set.  NULL: the frame was entered for an instance that
+ * had the set before.  Such a frame lies outside of all that the thread has entered for the one that has it now, so it
+ * ends when none of those is open.
+ */
+static struct probe_share *share_at_end(struct probe_thread *thread, unsigned set)
+{
+	struct probe_share *share = &thread->further[set - 1];
+	uint32_t on = on_of(set);
+
+	if (!on || share->generation != on || !share->depth)
+		return NULL;
+	return share->writer->ring ? share : share_in(thread, set);
+}
+
+/* Fast case: same clock half, room in the open sub-buffer.  False: nothing was written; call probe_set_record(). */
 static inline bool put_usual(struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id)
 {
 	uint64_t now = arch_clock(), *slot = writer->time_hi == now >> 32 ? ring_take(writer, 1) : NULL;
@@ -63,14 +82,14 @@ static inline bool put_usual(struct ring_writer *writer, enum calltap_record_kin
 	return slot != NULL;
 }
 
-static bool put(struct probe_thread *thread, unsigned set, const struct probe_share *share,
-		enum calltap_record_kind kind, uint32_t id)
+static inline bool put(struct probe_thread *thread, unsigned set, const struct probe_share *share,
+		       enum calltap_record_kind kind, uint32_t id)
 {
 	return put_usual(share->writer, kind, id) || probe_set_record(thread, set, kind, id, 1, 0);
 }
 
-/* What the frame's link is to have of it. */
-static uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id)
+/* The bit that the frame's link is to have of the set, or 0. */
+static inline uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id)
 {
 	struct probe_share *share = share_for(thread, set);
 	uint32_t most = __atomic_load_n(&probe_set_at(set)->depth_max, __ATOMIC_RELAXED);
@@ -78,45 +97,35 @@ static uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id
 	if (!share || (most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id))
 		return 0;
 	share->depth++;
-	return (uint64_t)share->mark << FRAME_OF_AT(set);
+	return FRAME_OF(set);
 }
 
-/* That many frames that it has are no more. */
-static void count_down(struct probe_share *share, uint32_t gone)
+static inline void put_exit(struct probe_thread *thread, unsigned set, uint32_t id)
 {
-	share->depth -= share->depth < gone ? share->depth : gone;
-}
-
-static void put_exit(struct probe_thread *thread, unsigned set, uint32_t id)
-{
-	struct probe_share *share = share_in(thread, set);
+	struct probe_share *share = share_at_end(thread, set);
 	uint64_t ticks = __atomic_load_n(&probe_set_at(set)->threshold_ticks, __ATOMIC_RELAXED);
 
 	if (!share)
 		return;
-	count_down(share, 1);
+	share->depth--;
 	if (!ticks || !probe_take_back(share->writer, id, arch_clock(), ticks))
 		put(thread, set, share, CALLTAP_REC_EXIT, id);
 }
 
-/* The frame goes on under another name. */
+/* The frame goes on under another name; one that is of an instance before is the call's beginning. */
 static uint64_t put_tail(struct probe_thread *thread, unsigned set, uint32_t id)
 {
-	struct probe_share *share = share_in(thread, set);
+	struct probe_share *share = share_at_end(thread, set);
 
-	if (share && put(thread, set, share, CALLTAP_REC_TAIL, id))
-		return (uint64_t)share->mark << FRAME_OF_AT(set);
-	if (share)
-		count_down(share, 1);
+	if (!share)
+		return put_entry(thread, set, id);
+	if (put(thread, set, share, CALLTAP_REC_TAIL, id))
+		return FRAME_OF(set);
+	share->depth--;
 	return 0;
 }
 
-/* By what the dispatcher says. */
-static bool is_wanted(uint32_t word, unsigned set)
-{
-	return word & WORD_DISPATCHED && word >> WORD_INSTANCE_AT & 1u << (set - 1);
-}
-
+/* Has the set the tracer `function`? */
 static bool is_of_calls(unsigned set)
 {
 	return probe_set_at(set)->calls;
@@ -130,14 +139,14 @@ static void put_call(struct probe_thread *thread, unsigned set, uint32_t id, uin
 
 uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint64_t caller)
 {
-	uint32_t id = frames_id(word);
+	uint32_t id = frames_id(word), sets = sets_for(word);
 	uint64_t flags = 0;
 
-	if (!(word & WORD_DISPATCHED))
+	if (!sets)
 		return 0;
 	probe_share_begin(thread);
-	for (unsigned set = 1; set < PROBE_SETS; set++) {
-		if (!is_wanted(word, set))
+	for (uint32_t left = sets, set = 1; left; left >>= 1, set++) {
+		if (!(left & 1))
 			continue;
 		if (is_of_calls(set))
 			put_call(thread, set, id, caller);
@@ -150,19 +159,19 @@ uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint6
 
 uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32_t word, uint64_t back, uint64_t caller)
 {
-	uint32_t id = frames_id(word), old = frames_id(arch_stub_word(back));
+	uint32_t id = frames_id(word), had = sets_of(link), sets = sets_for(word);
 	uint64_t flags = 0;
 
 	probe_share_begin(thread);
-	for (unsigned set = 1; set < PROBE_SETS; set++) {
-		bool had = has_entry(link, set), wants = is_wanted(word, set);
+	for (uint32_t left = had | sets, set = 1; left; left >>= 1, set++) {
+		bool begun = link & FRAME_OF(set), wants = sets >> (set - 1) & 1;
 
 		if (wants && is_of_calls(set))
 			put_call(thread, set, id, caller);
-		else if (had && !wants)
-			put_exit(thread, set, old);
+		else if (begun && !wants)
+			put_exit(thread, set, frames_id(arch_stub_word(back)));
 		else if (wants)
-			flags |= had ? put_tail(thread, set, id) : put_entry(thread, set, id);
+			flags |= begun ? put_tail(thread, set, id) : put_entry(thread, set, id);
 	}
 	probe_share_end(thread);
 	return (link & ~FRAME_INSTANCES) | flags;
@@ -171,49 +180,54 @@ uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32
 void probe_instances_call(struct probe_thread *thread, uint32_t word, uint64_t caller)
 {
 	probe_share_begin(thread);
-	for (unsigned set = 1; set < PROBE_SETS; set++)
-		if (is_wanted(word, set) && is_of_calls(set))
+	for (uint32_t left = sets_for(word), set = 1; left; left >>= 1, set++)
+		if (left & 1 && is_of_calls(set))
 			put_call(thread, set, frames_id(word), caller);
 	probe_share_end(thread);
 }
 
 void probe_instances_missed(uint32_t word)
 {
-	for (unsigned set = 1; set < PROBE_SETS; set++)
-		if (is_wanted(word, set) && on_of(set))
+	for (uint32_t left = sets_for(word), set = 1; left; left >>= 1, set++)
+		if (left & 1 && on_of(set))
 			probe_count_untraced(set);
 }
 
 void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id)
 {
 	probe_share_begin(thread);
-	for (unsigned set = 1; set < PROBE_SETS; set++)
-		if (has_entry(link, set))
+	for (uint32_t left = sets_of(link), set = 1; left; left >>= 1, set++)
+		if (left & 1)
 			put_exit(thread, set, id);
 	probe_share_end(thread);
 }
 
 void probe_instances_count(uint64_t link, uint32_t gone[PROBE_SETS])
 {
-	for (unsigned set = 1; set < PROBE_SETS; set++)
-		gone[set] += has_entry(link, set);
+	for (uint32_t left = sets_of(link), set = 1; left; left >>= 1, set++)
+		if (left & 1)
+			gone[set]++;
+}
+
+static void put_unwind(struct probe_thread *thread, unsigned set, uint32_t gone)
+{
+	struct probe_share *share;
+
+	probe_share_begin(thread);
+	share = share_at_end(thread, set);
+	if (share) {
+		gone = gone < share->depth ? gone : share->depth;
+		share->depth -= gone;
+		put(thread, set, share, CALLTAP_REC_UNWIND, gone);
+	}
+	probe_share_end(thread);
 }
 
 void probe_instances_unwound(struct probe_thread *thread, const uint32_t gone[PROBE_SETS])
 {
-	for (unsigned set = 1; set < PROBE_SETS; set++) {
-		struct probe_share *share;
-
-		if (!gone[set])
-			continue;
-		probe_share_begin(thread);
-		share = share_in(thread, set);
-		if (share) {
-			count_down(share, gone[set]);
-			put(thread, set, share, CALLTAP_REC_UNWIND, gone[set]);
-		}
-		probe_share_end(thread);
-	}
+	for (unsigned set = 1; set < PROBE_SETS; set++)
+		if (gone[set])
+			put_unwind(thread, set, gone[set]);
 }
 
 /* The session's own record. */
@@ -255,7 +269,7 @@ int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who)
 	if (own)
 		put_own(thread, CALLTAP_REC_ENTRY, id);
 	flags = own ? 0 : FRAME_UNRECORDED;
-	if (who & INSTANCES_WHO)
+	if (who & CALLTAP_HANDLED_INSTANCES)
 		flags |= probe_instances_enter(thread, word, *ret);
 	*arch_link(slot) = top | flags;
 	note_who(slot, own);

@@ -12,19 +12,16 @@
 #include <calltap/abi/handlers.h>
 #include <probe/frames.h>
 
-#define INSTANCES_WHO (CALLTAP_HANDLED_INSTANCE * 3u) /* all of them, in struct calltap_handled.who */
-
-/* The word that the dispatcher hands on: the stub's, and who wants the call, of INSTANCES_WHO. */
+/* The word that the dispatcher hands on: the stub's, and whether further instances want the call. */
 static inline uint32_t probe_instances_word(uint32_t word, uint32_t who)
 {
-	return frames_id(word) | WORD_DISPATCHED | (who & INSTANCES_WHO) / CALLTAP_HANDLED_INSTANCE << WORD_INSTANCE_AT;
+	return frames_id(word) | WORD_DISPATCHED | (who & CALLTAP_HANDLED_INSTANCES ? WORD_INSTANCES : 0);
 }
 
-/* Who has, or had, an ENTRY of a frame with that link, as in struct calltap_handled.who. */
+/* Has, or had, a further instance an ENTRY of a frame with that link?  As in struct calltap_handled.who. */
 static inline uint32_t probe_instances_who(uint64_t link)
 {
-	return (link & FRAME_OF(1) ? CALLTAP_HANDLED_INSTANCE : 0) |
-	       (link & FRAME_OF(2) ? CALLTAP_HANDLED_INSTANCE << 1 : 0);
+	return link & FRAME_INSTANCES ? CALLTAP_HANDLED_INSTANCES : 0;
 }
 
 /*

@@ -19,7 +19,7 @@
 #define PROBE_ARENAS  32
 #define PROBE_RINGS   (PROBE_ARENAS * CALLTAP_ARENA_RINGS)
 #define PROBE_REGIONS 4096
-#define PROBE_SETS    3 /* the session's own rings, and those of its further instances */
+#define PROBE_SETS    16 /* sets of rings: the first instance's, and those of further ones */
 
 #define PROBE_NO_GRANULE (~(uint64_t)0) /* the first megabyte is one, where programs lie that low */
 
@@ -41,8 +41,7 @@ struct probe_share {
 	struct ring_writer *writer; /* never NULL, as probe_thread.writer */
 	uint32_t generation;	    /* struct probe_set.on when it was taken: of no use to the next instance */
 	uint32_t attach_try;	    /* as in struct probe_thread */
-	uint32_t mark;		    /* what that instance leaves in links (frames.h, FRAME_OF) */
-	uint32_t depth;		    /* open frames that it has */
+	uint32_t depth;		    /* open frames that have an ENTRY of this instance */
 };
 
 /* Starts as PROBE_THREAD_NEW in every thread; entry.S and its like know the first nine (offsets.h). */
@@ -72,7 +71,7 @@ struct probe_thread {
 	{                                                                                                              \
 		.writer = &probe_writer_none, .granule = PROBE_NO_GRANULE, .stack = &probe_stack_none,                 \
 		.timed = PROBE_NO_GRANULE, .table = &probe_table_none, .tree_gate = ~(uint64_t)0,                      \
-		.further = {{.writer = &probe_writer_none}, {.writer = &probe_writer_none}},                           \
+		.further = {[0 ... PROBE_SETS - 2] = {.writer = &probe_writer_none}},                                  \
 	}
 extern struct ring_writer probe_writer_none __attribute__((visibility("hidden")));
 extern struct probe_table probe_table_none __attribute__((visibility("hidden")));

@@ -1,4 +1,5 @@
 """Further instances of a session: `calltap attach` to a process that is traced already."""
+import contextlib
 import json
 import os
 import re
@@ -361,6 +362,46 @@ def one_after_another(case):
     live.check_frames(case.trace())
 
 
+SIXTEEN = (("recurse",), ("leaf_1",), ("leaf_2",), ("leaf_3",), ("once",), ("leave", "jump"), ("tail",))
+
+
+def as_many_as_there_are(case):
+    """Fifteen beside the session's own, some with the same functions: each has exactly its own, and a further one is
+    refused; when one has ended there is room again."""
+    case.need_native("attaching")
+    own_place(case)
+
+    def all_record(names, more):
+        wanted = {name: row["records"] + more for name, row in rows(case, program).items()} if more else {}
+
+        def done():
+            now = rows(case, program)
+            return set(now) == {"0", *names} and all(row["records"] > wanted.get(name, 100) for name, row in now.items())
+        until(f"records of {len(names)} instances", done)
+
+    with Program(case, "2") as program, left_alone(program):
+        with Tool(case, program, "-l", "leaf_*") as tool, contextlib.ExitStack() as stack:
+            found = {}
+            for number in range(15):
+                functions = SIXTEEN[number % len(SIXTEEN)]
+                words = [word for name in functions for word in ("-l", name)]
+                found[f"i{number}"] = stack.enter_context(Instance(case, program, f"i{number}", *words, wait=False))
+            all_record(set(found), 0)
+            refused = short(case, program, "more", "trace=leaf_1")
+            expect("16 instances" in refused, f"one more was told {refused!r}")
+            found["i7"].end()
+            expect(not short(case, program, "more", "trace=leaf_1"), "there is no room for another one")
+            all_record(set(found) - {"i7"}, 100)
+            for name in set(found) - {"i7"}:
+                found[name].end()
+            tool.detach()
+    for number, instance in enumerate(found.values()):
+        whole(instance.trace(), set(SIXTEEN[number % len(SIXTEEN)]))
+    first = case.trace()
+    live.check_frames(first)
+    expect(called(first) >= {"leaf_1", "leaf_2", "leaf_3"} and "recurse" not in called(first), f"{called(first)}")
+
+
 def usage(pid):
     """What of a process must not grow: mappings and their bytes, memory, descriptors."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as rollup:
@@ -516,6 +557,7 @@ SINGLE = {
     "instances-of-the-dead": of_the_dead,
     "instances-kept": kept,
     "instances-again": one_after_another,
+    "instances-sixteen": as_many_as_there_are,
     "instances-functions": own_functions,
     "instances-history": history_stays,
     "instances-settings": settings,

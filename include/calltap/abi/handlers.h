@@ -26,14 +26,17 @@
 #define CALLTAP_HANDLED_ROOT	   8u
 #define CALLTAP_HANDLED_NOTREE	   16u
 #define CALLTAP_HANDLED_GATED	   32u
-/* A further instance of the session (INSTANCE, control.h), that with the rings of set 1; set 2: the next bit. */
-#define CALLTAP_HANDLED_INSTANCE 64u
-#define CALLTAP_HANDLED_FIRST	 8u
+#define CALLTAP_HANDLED_INSTANCES  64u /* instances with the rings of set 1 and on, as `instances` says */
+#define CALLTAP_HANDLED_FIRST	   8u
 
+/* The tool writes a row as one word of 64 bits, little-endian. */
 struct calltap_handled {
-	uint32_t who;	/* CALLTAP_HANDLED_*, atomic */
-	uint32_t start; /* bytes from the function's first to where its body goes on behind the site */
+	uint32_t who;	    /* CALLTAP_HANDLED_* */
+	uint16_t start;	    /* bytes from the function's first to where its body goes on behind the site */
+	uint16_t instances; /* bit N - 1: that with the rings of set N (INSTANCE, control.h) */
 };
+#define CALLTAP_HANDLED_START_AT     32
+#define CALLTAP_HANDLED_INSTANCES_AT 48
 
 #define CALLTAP_HANDLER_GENERAL_REGS 1u /* the handlers use no vector or x87 registers: those are not saved */
 #define CALLTAP_HANDLER_DATA	     2u /* struct calltap_call.data is kept from the entry to the exit */

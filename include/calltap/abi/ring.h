@@ -29,7 +29,7 @@
 
 #define CALLTAP_PAGE	    4096u
 #define CALLTAP_ARENA_RINGS 256u	/* rings an arena holds at the most */
-#define CALLTAP_INSTANCES   3u		/* sets of rings in a process; set 0 is the session's own */
+#define CALLTAP_INSTANCES   16u		/* sets of rings in a process, by the number of the instance */
 #define CALLTAP_ARENA_MAGIC 0x4152544cu /* "LTRA" */
 #define CALLTAP_RING_MAGIC  0x4752544cu /* "LTRG" */
 #define CALLTAP_BOARD_MAGIC 0x4442544cu /* "LTBD" */

@@ -20,7 +20,7 @@ struct change {
 	struct image *image;
 	bool *chosen;  /* by site */
 	bool *moves;   /* by site: to be switched in the step that comes next */
-	uint32_t *who; /* by site: what its row of handlers is to say */
+	uint64_t *who; /* by site: what its row of handlers is to say */
 	uint32_t variant;
 };
 
@@ -51,7 +51,7 @@ static int decide_image(struct session *session, struct change *change)
 
 	change->chosen = calloc(image->site_count, sizeof(bool));
 	change->moves = calloc(image->site_count, sizeof(bool));
-	change->who = calloc(image->site_count, sizeof(uint32_t));
+	change->who = calloc(image->site_count, sizeof(uint64_t));
 	if (!change->chosen || !change->moves || !change->who)
 		return -ENOMEM;
 	ret = image_decide_again(&session->images, image, change->chosen, change->who, &change->variant);

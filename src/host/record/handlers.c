@@ -67,8 +67,8 @@ uint32_t handlers_count(const struct handlers *handlers)
 
 bool handlers_any(const struct handlers *handlers)
 {
-	for (uint32_t i = 0; handlers && i < CALLTAP_INSTANCES - 1; i++)
-		if (handlers->further[i].filters)
+	for (uint32_t i = 1; handlers && i < CALLTAP_INSTANCES; i++)
+		if (handlers->instances[i].filters)
 			return true;
 	return handlers_count(handlers) != 0;
 }
@@ -78,8 +78,8 @@ bool handlers_any_exit(const struct handlers *handlers)
 	for (uint32_t i = 0; handlers && i < CALLTAP_HANDLERS_MAX; i++)
 		if (handlers->slots[i].used && handlers->slots[i].exit)
 			return true;
-	for (uint32_t i = 0; handlers && i < CALLTAP_INSTANCES - 1; i++)
-		if (handlers->further[i].filters && handlers->further[i].exits)
+	for (uint32_t i = 1; handlers && i < CALLTAP_INSTANCES; i++)
+		if (handlers->instances[i].filters && handlers->instances[i].exits)
 			return true;
 	return false;
 }
@@ -109,17 +109,23 @@ static bool is_chosen(const struct handlers_slot *slot, const struct image *imag
 	return decision.trace;
 }
 
+/* Where the function's body goes on behind the site, from its first byte. */
+static uint64_t start_of(const struct object_site *source)
+{
+	return source->address + source->body_off - source->function;
+}
+
 /* Has it a row, and no trigger? */
 static bool is_open(const struct images *images, const struct image *image, const struct object_site *source,
 		    uint32_t id)
 {
-	return id < CALLTAP_HANDLED_MAX &&
+	return id < CALLTAP_HANDLED_MAX && start_of(source) <= UINT16_MAX &&
 	       !(images->triggers && triggers_flags(images->triggers, image->object, source));
 }
 
-uint32_t handlers_instance_bit(uint32_t set)
+uint64_t handlers_instance_bit(uint32_t set)
 {
-	return CALLTAP_HANDLED_INSTANCE << (set - 1);
+	return 1ull << (CALLTAP_HANDLED_INSTANCES_AT + set - 1);
 }
 
 static bool instance_wants(const struct handlers *handlers, uint32_t set, const struct image *image,
@@ -127,18 +133,18 @@ static bool instance_wants(const struct handlers *handlers, uint32_t set, const 
 {
 	struct filter_decision decision;
 
-	if (!handlers->further[set - 1].filters)
+	if (!handlers->instances[set].filters)
 		return false;
-	filter_set_decide(handlers->further[set - 1].filters, image->object, source, &decision);
+	filter_set_decide(handlers->instances[set].filters, image->object, source, &decision);
 	return decision.trace;
 }
 
 int handlers_instance(struct images *images, uint32_t set, struct filter_set *filters, bool exits)
 {
 	struct handlers *handlers = images->handlers;
-	uint32_t bit = handlers_instance_bit(set);
+	uint64_t bit = handlers_instance_bit(set);
 
-	handlers->further[set - 1] = (struct handlers_instance){filters, exits};
+	handlers->instances[set] = (struct handlers_instance){filters, exits};
 	for (struct image *image = images->first; image; image = image->next) {
 		if (image->site_count && !image->slots && handlers_room(image, image->site_count))
 			return -ENOMEM;
@@ -152,7 +158,7 @@ int handlers_instance(struct images *images, uint32_t set, struct filter_set *fi
 	return 0;
 }
 
-void handlers_silence(struct session *session, uint32_t bits)
+void handlers_silence(struct session *session, uint64_t bits)
 {
 	for (struct image *image = session->images.first; image; image = image->next)
 		for (uint32_t i = 0; image->who && i < image->site_count; i++)
@@ -160,11 +166,11 @@ void handlers_silence(struct session *session, uint32_t bits)
 				handlers_write(session->images.handlers, image, i, image->who[i] & ~bits);
 }
 
-uint32_t handlers_choose(const struct images *images, const struct image *image, const struct object_site *source,
+uint64_t handlers_choose(const struct images *images, const struct image *image, const struct object_site *source,
 			 uint32_t id)
 {
 	const struct handlers *handlers = images->handlers;
-	uint32_t slots = 0;
+	uint64_t slots = 0;
 	bool data = false;
 
 	if (!handlers_any(handlers) || !is_open(images, image, source, id))
@@ -184,9 +190,9 @@ uint32_t handlers_choose(const struct images *images, const struct image *image,
 }
 
 /* Bits of all slots that have a word kept, but this one. */
-static uint32_t others_with_data(const struct handlers *handlers, uint32_t slot)
+static uint64_t others_with_data(const struct handlers *handlers, uint32_t slot)
 {
-	uint32_t bits = 0;
+	uint64_t bits = 0;
 
 	for (uint32_t i = 0; i < CALLTAP_HANDLERS_MAX; i++)
 		bits |= i != slot && handlers->slots[i].used && handlers->slots[i].data ? handlers_bit(i) : 0;
@@ -203,7 +209,7 @@ int handlers_room(struct image *image, size_t sites)
 int handlers_mark(const struct images *images, uint32_t slot)
 {
 	const struct handlers_slot *entry = &images->handlers->slots[slot];
-	uint32_t bit = handlers_bit(slot), others = entry->data ? others_with_data(images->handlers, slot) : 0;
+	uint64_t bit = handlers_bit(slot), others = entry->data ? others_with_data(images->handlers, slot) : 0;
 	int ret = 0;
 
 	for (struct image *image = images->first; image; image = image->next) {
@@ -222,14 +228,17 @@ int handlers_mark(const struct images *images, uint32_t slot)
 	return ret;
 }
 
-void handlers_write(struct handlers *handlers, struct image *image, uint32_t site, uint32_t who)
+void handlers_write(struct handlers *handlers, struct image *image, uint32_t site, uint64_t who)
 {
 	const struct object_site *source = image->sources[site];
-	struct calltap_handled *row = &handlers->rows[image->sites[site].id];
+	uint64_t start = start_of(source);
+	uint64_t *row = (uint64_t *)&handlers->rows[image->sites[site].id];
 
-	row->start = (uint32_t)(source->address + source->body_off - source->function);
 	image->who[site] = who;
-	__atomic_store_n(&row->who, who, __ATOMIC_RELEASE); /* pairs with the dispatcher's load: its start is there */
+	if (who >> CALLTAP_HANDLED_INSTANCES_AT)
+		who |= CALLTAP_HANDLED_INSTANCES;
+	/* One word: who, where the body is, and the instances are of one choice.  The dispatcher loads it at once. */
+	__atomic_store_n(row, who | start << CALLTAP_HANDLED_START_AT, __ATOMIC_RELAXED);
 }
 
 int handlers_tell(const struct handlers *handlers, struct process *process, uint64_t at)
@@ -272,10 +281,10 @@ int handlers_answer(struct session *session, struct process *process, const stru
 
 uint64_t handlers_handled(const struct handlers *handlers)
 {
-	return handlers && handlers->owner ? handlers_functions(handlers->owner, UINT32_MAX) : 0;
+	return handlers && handlers->owner ? handlers_functions(handlers->owner, UINT64_MAX) : 0;
 }
 
-uint64_t handlers_functions(const struct process *process, uint32_t slots)
+uint64_t handlers_functions(const struct process *process, uint64_t slots)
 {
 	uint64_t count = 0;
 

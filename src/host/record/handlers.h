@@ -53,9 +53,9 @@ void handlers_slot_sort(struct handlers_slot *slot);
  */
 int handlers_instance(struct images *images, uint32_t set, struct filter_set *filters, bool exits)
 	__attribute__((warn_unused_result));
-uint32_t handlers_instance_bit(uint32_t set);
+uint64_t handlers_instance_bit(uint32_t set);
 /* These bits go from all rows, whatever stubs there are. */
-void handlers_silence(struct session *session, uint32_t bits);
+void handlers_silence(struct session *session, uint64_t bits);
 
 /* Is any slot in use, or wanted by an instance?  Does any wait for exits?  NULL: no. */
 bool handlers_any(const struct handlers *handlers);
@@ -63,21 +63,21 @@ bool handlers_any_exit(const struct handlers *handlers);
 uint32_t handlers_count(const struct handlers *handlers);
 /* How many functions of the process whose they are have handlers; or those of certain slots, in some process. */
 uint64_t handlers_handled(const struct handlers *handlers);
-uint64_t handlers_functions(const struct process *process, uint32_t slots);
+uint64_t handlers_functions(const struct process *process, uint64_t slots);
 
 /*
- * The slots that want a function's calls, as bits of struct
- * calltap_handled.who.  None wants one that a trigger waits for; of two that
+ * The slots that want a function's calls, as bits of struct calltap_handled
+ * (its `start` is not among them).  None wants one that a trigger waits for; of two that
  * want a word kept the first has it.
  */
-uint32_t handlers_choose(const struct images *images, const struct image *image, const struct object_site *source,
+uint64_t handlers_choose(const struct images *images, const struct image *image, const struct object_site *source,
 			 uint32_t id);
 /* Let all images know what the slot in this place chooses; -EBUSY: a function has two that want a word kept now. */
 int handlers_mark(const struct images *images, uint32_t slot) __attribute__((warn_unused_result));
 /* Memory for what is kept with an image of so many sites. */
 int handlers_room(struct image *image, size_t sites) __attribute__((warn_unused_result));
 /* The row of an image's site. */
-void handlers_write(struct handlers *handlers, struct image *image, uint32_t site, uint32_t who);
+void handlers_write(struct handlers *handlers, struct image *image, uint32_t site, uint64_t who);
 
 /* Tell a process where the rows are; at: of its struct calltap_handlers, 0 = it has none. */
 int handlers_tell(const struct handlers *handlers, struct process *process, uint64_t at)

@@ -15,15 +15,15 @@ struct handlers_instance {
 
 struct handlers {
 	struct handlers_slot slots[CALLTAP_HANDLERS_MAX];
-	struct handlers_instance further[CALLTAP_INSTANCES - 1];
+	struct handlers_instance instances[CALLTAP_INSTANCES]; /* by set; that of set 0 is not used */
 	int fd;
 	struct calltap_handled *rows; /* shared with the targets */
 	struct process *owner;	      /* whose handlers they are, NULL = nobody's so far */
 };
 
-static inline uint32_t handlers_bit(uint32_t slot)
+static inline uint64_t handlers_bit(uint32_t slot)
 {
-	return 1u << (CALLTAP_HANDLED_FIRST + slot);
+	return 1ull << (CALLTAP_HANDLED_FIRST + slot);
 }
 
 /* Ask the agent whether a thread is in a handler that it was in before. */

@@ -101,7 +101,7 @@ struct verdict {
 	bool wanted; /* filters, triggers or handlers name it */
 	bool on;
 	uint16_t flags;
-	uint32_t who; /* of its row: 0 = its stub does not look at it */
+	uint64_t who; /* of its row: 0 = its stub does not look at it */
 };
 
 /* Flags of stubs that lead to the handlers; what else such a site is to do its row says. */
@@ -134,7 +134,7 @@ static uint32_t record_bits(uint16_t flags)
 
 /* slots: those that want its calls. */
 static struct verdict judge(const struct images *images, const struct image *image, const struct object_site *source,
-			    uint32_t slots)
+			    uint64_t slots)
 {
 	struct filter_decision decision;
 	struct verdict verdict = {0};
@@ -158,7 +158,7 @@ static struct verdict judge(const struct images *images, const struct image *ima
 }
 
 static void want(struct images *images, struct image *image, const struct object_site *source,
-		 const struct verdict *verdict, uint32_t slots)
+		 const struct verdict *verdict, uint64_t slots)
 {
 	uint32_t at = image->site_count++;
 	struct calltap_site *site = &image->sites[at];
@@ -212,7 +212,7 @@ int image_decide(struct images *images, struct image *image)
 	image->first_id = images->next_id;
 	for (size_t i = 0; i < count; i++) {
 		struct verdict verdict;
-		uint32_t slots;
+		uint64_t slots;
 
 		if (sources[i].verdict != SITE_OK)
 			continue;
@@ -250,7 +250,7 @@ static int add_variant(struct image *image, const uint16_t *flags)
 	return layout_stubs(object_machine(image->object), variant->sites, image->site_count, &variant->stub_bytes);
 }
 
-static void judge_all(struct images *images, struct image *image, bool *chosen, uint32_t *who, uint16_t *flags)
+static void judge_all(struct images *images, struct image *image, bool *chosen, uint64_t *who, uint16_t *flags)
 {
 	for (uint32_t i = 0; i < image->site_count; i++) {
 		struct verdict verdict = judge(images, image, image->sources[i], image->slots ? image->slots[i] : 0);
@@ -274,7 +274,7 @@ static uint32_t find_variant(const struct image *image, const uint16_t *flags, c
 	return i;
 }
 
-int image_decide_again(struct images *images, struct image *image, bool *chosen, uint32_t *who, uint32_t *variant)
+int image_decide_again(struct images *images, struct image *image, bool *chosen, uint64_t *who, uint32_t *variant)
 {
 	uint16_t *flags = calloc(image->site_count ? image->site_count : 1, sizeof(*flags));
 	int ret = 0;

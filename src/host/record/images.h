@@ -47,8 +47,8 @@ struct image {
 	const struct object_site **sources; /* what each comes from */
 	bool *off;			    /* by site: not recorded at present (live.c) */
 	/* Of handlers of a program's own (handlers.c), by site; NULL: there were none so far. */
-	uint32_t *slots; /* those that want its calls, as bits of struct calltap_handled.who */
-	uint32_t *who;	 /* what its row says */
+	uint64_t *slots; /* those that want its calls, as bits of struct calltap_handled */
+	uint64_t *who;	 /* what its row says, but for `start` */
 	bool dispatched; /* while there are any, what is recorded goes their way, too */
 	uint32_t site_count;
 	uint32_t first_id; /* ids are first_id .. first_id + site_count - 1 */
@@ -88,7 +88,7 @@ int image_decide(struct images *images, struct image *image) __attribute__((warn
  * by site, and the variant that has the stubs for them, made if need be.
  * -ENOSPC: there were too many kinds already.
  */
-int image_decide_again(struct images *images, struct image *image, bool *chosen, uint32_t *who, uint32_t *variant)
+int image_decide_again(struct images *images, struct image *image, bool *chosen, uint64_t *who, uint32_t *variant)
 	__attribute__((warn_unused_result));
 /* Write the image's OBJECT and FUNCTIONS chunks. */
 int image_describe(const struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));

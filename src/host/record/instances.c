@@ -144,16 +144,21 @@ void instances_names(const struct session *session, char *text, size_t size)
 /* A set of rings that nobody has, and a name; 0 = there is none. */
 static uint32_t find_place(struct session *session, struct instance_wish *wish, struct calltap_diag *diag)
 {
-	uint32_t set = 1;
+	uint32_t set = 0;
 
-	while (set < CALLTAP_INSTANCES && session->instances[set])
-		set++;
-	if (set == CALLTAP_INSTANCES) {
+	/* Calls may be open that an instance that has ended has seen begin: its place is taken again as late as can be.
+	 */
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 1 && !set; i++) {
+		set = 1 + (session->last_set + i) % (CALLTAP_INSTANCES - 1);
+		if (session->instances[set])
+			set = 0;
+	}
+	if (!set) {
 		calltap_diag_set(diag, -EBUSY, "this process has %u instances already, and there are no more at a time",
 				 CALLTAP_INSTANCES);
 		return 0;
 	}
-	for (uint32_t i = set; !wish->name[0]; i++) {
+	for (uint32_t i = 1; !wish->name[0]; i++) {
 		snprintf(wish->name, sizeof(wish->name), "%u", i);
 		if (find(session, wish->name))
 			wish->name[0] = 0;
@@ -320,6 +325,7 @@ static int begin(struct session *session, struct instance_wish *wish, struct ins
 		further_destroy(instance);
 		return ret;
 	}
+	session->last_set = set;
 	*out = instance;
 	return 0;
 }

@@ -188,6 +188,7 @@ struct session {
 	struct process *processes; /* all there were */
 	uint32_t process_count;
 	struct instance *instances[CALLTAP_INSTANCES];
+	uint32_t last_set;	     /* place of the instance that began last */
 	uint32_t instances_ended;    /* with the session, not before it */
 	struct calltap_board *board; /* shared with the targets */
 	int board_fd;

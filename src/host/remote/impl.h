@@ -7,6 +7,8 @@
 #include <limits.h>
 #include <pthread.h>
 
+#include <calltap/abi/ring.h>
+
 #include "remote.h"
 
 #define REMOTE_REQUEST_MAX (128u << 10) /* a packet */
@@ -46,7 +48,7 @@ struct remote_client {
 	void *instance; /* that it has begun, and that ends with it; NULL = none */
 };
 
-#define REMOTE_CLIENTS 8
+#define REMOTE_CLIENTS (CALLTAP_INSTANCES + 8u) /* an instance has one as long as it lasts */
 
 struct remote {
 	const struct remote_ops *ops;

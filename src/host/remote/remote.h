@@ -30,15 +30,15 @@
 /* What `calltap status` tells of a session. */
 struct remote_status {
 	char program[256];
-	char output[256];   /* path of the trace file; "" = none (flight recorder) */
-	char tracer[32];    /* its name */
-	char mode[16];	    /* record_mode_name() */
-	char instance[32];  /* its name */
-	char instances[80]; /* of a session: names of its further instances, with blanks between */
-	uint64_t pid;	    /* of the target */
-	uint64_t tool;	    /* the owner's; filled in by the server */
-	uint64_t attached;  /* 1: the target ran already */
-	uint64_t tracing;   /* 1: on */
+	char output[256];    /* path of the trace file; "" = none (flight recorder) */
+	char tracer[32];     /* its name */
+	char mode[16];	     /* record_mode_name() */
+	char instance[32];   /* its name */
+	char instances[512]; /* of a session: names of its further instances, with blanks between */
+	uint64_t pid;	     /* of the target */
+	uint64_t tool;	     /* the owner's; filled in by the server */
+	uint64_t attached;   /* 1: the target ran already */
+	uint64_t tracing;    /* 1: on */
 	uint64_t processes, threads;
 	uint64_t sites;		  /* patched, in all processes that live */
 	uint64_t sites_on;	  /* of these, not switched off */

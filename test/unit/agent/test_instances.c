@@ -9,12 +9,25 @@
 
 #include <cmocka.h>
 
+#include <probe/handlers.h>
 #include <probe/instances.h>
 
 #include "support.h"
 
-#define ONE (WORD_DISPATCHED | 1u << WORD_INSTANCE_AT) /* the instance with set 1 wants it */
-#define TWO (WORD_DISPATCHED | 2u << WORD_INSTANCE_AT)
+#define FUNCTIONS 16u
+#define WANTED	  (WORD_DISPATCHED | WORD_INSTANCES)
+/* The word of a function that these instances want; its row says which. */
+#define BY_ONE(id)  by(1, id)
+#define BY_BOTH(id) by(3, id)
+
+static struct calltap_handled rows[FUNCTIONS];
+static struct probe_handled_table table = {.functions = FUNCTIONS, .rows = rows, .row_count = FUNCTIONS};
+
+static uint32_t by(uint16_t sets, uint32_t id)
+{
+	rows[id].instances = sets;
+	return WANTED | id;
+}
 
 struct setup {
 	struct fake_arena own, further[PROBE_SETS]; /* by set */
@@ -40,6 +53,7 @@ static void start(struct setup *setup)
 		fake_arena_create(&setup->further[set], CALLTAP_MODE_OVERWRITE, 1, 4096, 4);
 		begin(set, &setup->further[set], set);
 	}
+	probe_handled = &table;
 	assert_true(probe_thread_attach(&probe_thread));
 }
 
@@ -47,6 +61,7 @@ static void end(struct setup *setup)
 {
 	static const struct probe_thread fresh = PROBE_THREAD_NEW;
 
+	probe_handled_set(NULL);
 	fake_stop();
 	fake_arena_destroy(&setup->own);
 	for (unsigned set = 1; set < PROBE_SETS; set++)
@@ -76,11 +91,12 @@ static void each_records_what_it_wants(void **state)
 
 	(void)state;
 	start(&setup);
-	both = probe_instances_enter(&probe_thread, ONE | TWO | 7, 0x1000);
-	one = probe_instances_enter(&probe_thread, ONE | 8, 0x1000);
+	both = probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000);
+	one = probe_instances_enter(&probe_thread, BY_ONE(8), 0x1000);
 	assert_int_equal(probe_instances_enter(&probe_thread, 9, 0x1000), 0); /* a stub's own word */
-	assert_int_equal(probe_instances_who(both), INSTANCES_WHO);
-	assert_int_equal(probe_instances_who(one), CALLTAP_HANDLED_INSTANCE);
+	assert_int_equal(both, FRAME_OF(1) | FRAME_OF(2));
+	assert_int_equal(one, FRAME_OF(1));
+	assert_int_equal(probe_instances_who(one), CALLTAP_HANDLED_INSTANCES);
 	assert_int_equal((both | one) & ~FRAME_FLAGS, 0);
 	probe_instances_exit(&probe_thread, one, 8);
 	probe_instances_exit(&probe_thread, both, 7);
@@ -99,8 +115,8 @@ static void frames_that_are_gone_are_told(void **state)
 
 	(void)state;
 	start(&setup);
-	both = probe_instances_enter(&probe_thread, ONE | TWO | 7, 0x1000);
-	one = probe_instances_enter(&probe_thread, ONE | 8, 0x1000);
+	both = probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000);
+	one = probe_instances_enter(&probe_thread, BY_ONE(8), 0x1000);
 	probe_instances_count(one, gone);
 	probe_instances_count(both, gone);
 	probe_instances_unwound(&probe_thread, gone);
@@ -117,8 +133,8 @@ static void calls_have_their_caller_and_no_frame(void **state)
 	(void)state;
 	start(&setup);
 	probe_context.wiped->sets[1].calls = 1;
-	assert_int_equal(probe_instances_enter(&probe_thread, ONE | 7, 0x1234), 0);
-	probe_instances_call(&probe_thread, ONE | TWO | 8, 0x5678);
+	assert_int_equal(probe_instances_enter(&probe_thread, BY_ONE(7), 0x1234), 0);
+	probe_instances_call(&probe_thread, BY_BOTH(8), 0x5678);
 	expect_records(&setup.further[1], (uint32_t[]){RECORD(CALL, 7), RECORD(CALL, 8), 0});
 	words = (const uint64_t *)(fake_sub(fake_ring(&setup.further[1], 0), 0) + 1);
 	assert_int_equal(words[1], 0x1234);
@@ -131,26 +147,36 @@ static void calls_have_their_caller_and_no_frame(void **state)
 static void one_that_has_ended_leaves_nothing_to_the_next(void **state)
 {
 	struct fake_arena next;
+	uint32_t gone[PROBE_SETS] = {0};
 	struct ring_writer *writer;
 	struct setup setup;
 	uint64_t link;
 
 	(void)state;
 	start(&setup);
-	link = probe_instances_enter(&probe_thread, ONE | 7, 0x1000);
+	link = probe_instances_enter(&probe_thread, BY_ONE(7), 0x1000);
 	writer = probe_thread.further[0].writer;
 	assert_true(writer->ring == fake_ring(&setup.further[1], 0));
 	probe_context.wiped->sets[1].on = 0;
-	assert_int_equal(probe_instances_enter(&probe_thread, ONE | 8, 0x1000), 0);
+	assert_int_equal(probe_instances_enter(&probe_thread, BY_ONE(8), 0x1000), 0);
 	probe_instances_exit(&probe_thread, link, 7);
 	expect_records(&setup.further[1], (uint32_t[]){RECORD(ENTRY, 7), 0});
 	fake_arena_create(&next, CALLTAP_MODE_DROP, 1, 4096, 4);
 	begin(1, &next, PROBE_SETS);
 	probe_instances_exit(&probe_thread, link, 7); /* it was entered before */
 	assert_int_equal(fake_ring(&next, 0)->opened, 0);
-	assert_int_not_equal(probe_instances_enter(&probe_thread, ONE | 9, 0x1000), 0);
+	assert_int_not_equal(probe_instances_enter(&probe_thread, BY_ONE(9), 0x1000), 0);
 	expect_records(&next, (uint32_t[]){RECORD(ENTRY, 9), 0});
 	assert_ptr_not_equal(probe_thread.further[0].writer, writer);
+	probe_instances_exit(&probe_thread, FRAME_OF(1), 9);
+	probe_instances_exit(&probe_thread, link, 7); /* nor when frames of the next one's have come and gone */
+	gone[1] = 1;
+	probe_instances_unwound(&probe_thread, gone);
+	expect_records(&next, (uint32_t[]){RECORD(ENTRY, 9), RECORD(EXIT, 9), 0});
+	/* Its function calls another one as its last: that is where the next one's call begins. */
+	link = probe_instances_tail(&probe_thread, link, BY_ONE(10), 0, 0x1000);
+	assert_int_equal(link, FRAME_OF(1));
+	expect_records(&next, (uint32_t[]){RECORD(ENTRY, 9), RECORD(EXIT, 9), RECORD(ENTRY, 10), 0});
 	end(&setup);
 	fake_arena_destroy(&next);
 }
@@ -162,7 +188,7 @@ static void without_a_ring_nothing_is_recorded(void **state)
 	(void)state;
 	start(&setup);
 	setup.further[1].arena->state[0] = CALLTAP_RING_OUT;
-	assert_int_equal(probe_instances_enter(&probe_thread, ONE | 7, 0x1000), 0);
+	assert_int_equal(probe_instances_enter(&probe_thread, BY_ONE(7), 0x1000), 0);
 	assert_int_equal(setup.further[1].arena->starved, 1);
 	assert_int_equal(setup.own.arena->starved, 0);
 	end(&setup);
@@ -178,7 +204,7 @@ static void *record_until_it_waits(void *arg)
 	assert_true(probe_thread_attach(&probe_thread));
 	__atomic_store_n(&recorder, &probe_thread, __ATOMIC_RELEASE);
 	while (ring->opened <= ring->sub_count)
-		assert_int_not_equal(probe_instances_enter(&probe_thread, ONE | 7, 0x1000), 0);
+		assert_int_not_equal(probe_instances_enter(&probe_thread, BY_ONE(7), 0x1000), 0);
 	left_sharing = probe_thread.sharing;
 	return NULL;
 }
@@ -219,13 +245,13 @@ static void nobody_stays_counted_in(void **state)
 
 	(void)state;
 	start(&setup);
-	both = probe_instances_enter(&probe_thread, ONE | TWO | 7, 0x1000);
+	both = probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000);
 	assert_int_equal(probe_thread.sharing, 0);
 	probe_instances_exit(&probe_thread, both, 7);
 	probe_instances_unwound(&probe_thread, gone);
 	probe_context.wiped->sets[1].on = probe_context.wiped->sets[2].on = 0;
-	assert_int_equal(probe_instances_enter(&probe_thread, ONE | TWO | 7, 0x1000), 0);
-	probe_instances_call(&probe_thread, ONE | TWO | 7, 0x1000);
+	assert_int_equal(probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000), 0);
+	probe_instances_call(&probe_thread, BY_BOTH(7), 0x1000);
 	probe_instances_exit(&probe_thread, both, 7);
 	probe_instances_unwound(&probe_thread, gone);
 	assert_int_equal(probe_thread.sharing, 0);

@@ -77,9 +77,11 @@ static bool hear(struct fake_agent *agent, union fake_message *in, int *fd)
 	return true;
 }
 
-uint32_t fake_agent_who(const struct fake_agent *agent, uint32_t at)
+uint64_t fake_agent_who(const struct fake_agent *agent, uint32_t at)
 {
-	return agent->rows ? agent->rows[agent->image->sites[at].id].who : 0;
+	const struct calltap_handled *row = agent->rows ? &agent->rows[agent->image->sites[at].id] : NULL;
+
+	return row ? row->who | (uint64_t)row->instances << CALLTAP_HANDLED_INSTANCES_AT : 0;
 }
 
 static void forget_rows(struct fake_agent *agent)

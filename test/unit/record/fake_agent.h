@@ -25,7 +25,7 @@ struct heard {
 	uint64_t plan, at;
 	struct calltap_msg_set set;
 	bool alpha, beta;	      /* of SWITCH: they are in it */
-	uint32_t alpha_who, beta_who; /* what the rows said before it */
+	uint64_t alpha_who, beta_who; /* what the rows said before it */
 };
 
 union fake_message {
@@ -64,7 +64,7 @@ void fake_agent_end(struct fake_agent *agent);
 /* For `more`: take the rows that HANDLERS brings, and answer. */
 void fake_agent_take_rows(struct fake_agent *agent, const struct calltap_msg_handlers *message, int fd, int error);
 /* Who wants the function at that place among the image's sites; 0 without rows. */
-uint32_t fake_agent_who(const struct fake_agent *agent, uint32_t at);
+uint64_t fake_agent_who(const struct fake_agent *agent, uint32_t at);
 
 /* Ask for a change as `calltap set` does; what it has sent is heard once this returns. */
 int fake_agent_set(struct fake_agent *agent, const char *word, struct calltap_diag *diag);

@@ -41,7 +41,7 @@ FUNCTION(function_17)
 static struct bench *bench;
 static struct image *image;
 static bool *chosen;
-static uint32_t *who;
+static uint64_t *who;
 
 static int setup(void **state)
 {

@@ -18,7 +18,8 @@
 #include "host/record/handlers.h"
 #include "host/record/instances.h"
 
-#define TOLD_MAX 64u
+#define TOLD_MAX     64u
+#define WANTED(sets) ((uint64_t)(sets) << CALLTAP_HANDLED_INSTANCES_AT | CALLTAP_HANDLED_INSTANCES)
 
 static struct fake_agent *agent;
 static struct bench *bench;
@@ -164,7 +165,7 @@ static void each_step_after_the_one_it_needs(void **state)
 	assert_int_equal(agent->heard[place(CALLTAP_MSG_PLAN, 0)].alpha_who, 0);
 	at = place(CALLTAP_MSG_SWITCH, 0);
 	assert_true(at > place(CALLTAP_MSG_PLAN, 0));
-	assert_int_equal(agent->heard[at].alpha_who, CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(agent->heard[at].alpha_who, WANTED(1) | CALLTAP_HANDLED_RECORD);
 	assert_int_equal(agent->heard[at].beta_who, 0);
 	assert_int_equal(told[0].set, 1);
 	assert_int_equal(told[0].what, CALLTAP_INSTANCE_BEGIN);
@@ -172,16 +173,16 @@ static void each_step_after_the_one_it_needs(void **state)
 	end(look, "instance=look");
 	at = place(CALLTAP_MSG_INSTANCE, 0);
 	assert_true(place(CALLTAP_MSG_SWITCH, 0) < at);
-	assert_int_equal(agent->heard[place(CALLTAP_MSG_SWITCH, 0)].alpha_who,
-			 CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(agent->heard[place(CALLTAP_MSG_SWITCH, 0)].alpha_who, WANTED(1) | CALLTAP_HANDLED_RECORD);
 	assert_int_equal(agent->heard[at].alpha_who, 0);
 	assert_int_equal(told_count, 2);
 	assert_int_equal(told[1].what, CALLTAP_INSTANCE_END);
 	assert_false(image->off[agent->alpha]);
 }
 
-static void two_at_a_time_have_bits_of_their_own(void **state)
+static void each_has_bits_of_its_own(void **state)
 {
+	int others[CALLTAP_INSTANCES - 3];
 	int one = BEGIN("name=one", "trace=alpha", "tracer=function"), two = BEGIN("trace=alpha", "trace=beta");
 	struct calltap_diag diag = {0};
 
@@ -189,18 +190,37 @@ static void two_at_a_time_have_bits_of_their_own(void **state)
 	assert_int_equal(told[0].calls, 1);
 	assert_int_equal(told[1].set, 2);
 	assert_int_equal(told[1].calls, 0);
-	assert_int_equal(fake_agent_who(agent, agent->alpha), 3 * CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
-	assert_int_equal(fake_agent_who(agent, agent->beta), CALLTAP_HANDLED_INSTANCE << 1 | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), WANTED(3) | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->beta), WANTED(2) | CALLTAP_HANDLED_RECORD);
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 3; i++) {
+		others[i] = begin((const char *[]){"trace=beta", NULL}, &diag);
+		if (others[i] < 0)
+			fail_msg("%u: %s", i, diag.text);
+		assert_true(others[i] >= 0);
+	}
+	assert_int_equal(fake_agent_who(agent, agent->alpha), WANTED(3) | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->beta), WANTED(0x7ffe) | CALLTAP_HANDLED_RECORD);
 	assert_int_equal(begin((const char *[]){"trace=beta", NULL}, &diag), -EBUSY);
-	assert_non_null(strstr(diag.text, "3 instances"));
+	assert_non_null(strstr(diag.text, "16 instances"));
 	end(one, "instance=one");
-	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_INSTANCE << 1 | CALLTAP_HANDLED_RECORD);
-	/* Its set is free again. */
-	one = BEGIN("name=three", "trace=beta");
+	assert_int_equal(fake_agent_who(agent, agent->alpha), WANTED(2) | CALLTAP_HANDLED_RECORD);
+	/* Its set is free again, and the only one. */
+	one = BEGIN("name=last", "trace=beta");
 	assert_true(one >= 0);
 	assert_int_equal(told[told_count - 1].set, 1);
-	end(one, "instance=three");
-	end(two, "instance=2");
+	end(one, "instance=last");
+	end(two, "instance=1");
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 3; i++) {
+		char word[32];
+
+		snprintf(word, sizeof(word), "instance=%u", i + 2);
+		end(others[i], word);
+	}
+	/* All are free: the one that has been so for longest is taken. */
+	one = BEGIN("name=next", "trace=beta");
+	assert_true(one >= 0);
+	assert_int_equal(told[told_count - 1].set, 2);
+	end(one, "instance=next");
 	assert_int_equal(fake_agent_who(agent, agent->beta), 0);
 }
 
@@ -261,7 +281,7 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(SET("instance=look", "mode=overwrite"), -EOPNOTSUPP);
 	assert_int_equal(SET("instance=look", "trace=no_such_function"), -EINVAL);
 	assert_int_equal(SET("instance=nobody", "trace=alpha"), -ENOENT);
-	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_INSTANCE | CALLTAP_HANDLED_RECORD);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), WANTED(1) | CALLTAP_HANDLED_RECORD);
 	end(look, "instance=look");
 }
 
@@ -345,7 +365,7 @@ int main(void)
 #define case_of(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		case_of(each_step_after_the_one_it_needs),
-		case_of(two_at_a_time_have_bits_of_their_own),
+		case_of(each_has_bits_of_its_own),
 		case_of(limits_are_told_and_change),
 		case_of(what_cannot_be_is_refused),
 		case_of(an_agent_may_refuse),

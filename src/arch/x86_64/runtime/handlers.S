@@ -100,6 +100,7 @@
 .macro the_entry
 	mov	HT_BODIES(%r10), %rdx
 	shr	$32, %r11
+	movzwl	%r11w, %r11d
 	mov	(%rdx, %r9, 8), %rdx
 	sub	%r11, %rdx
 	mov	HS_ENTRY(%rdi), %r11
@@ -185,7 +186,7 @@
 	thread_offset %rcx
 	begin	.Lcall_slow
 	mov	HT_ROWS(%r10), %rax
-	mov	(%rax, %r9, 8), %r11		/* who, and start */
+	mov	(%rax, %r9, 8), %r11		/* who, start, instances */
 	test	$HW_INSTANCES, %r11b
 	jnz	.Lcall_slow
 	mov	%r11d, %edx
@@ -229,7 +230,7 @@
 	and	ENTRY_WORD(%rbx), %r9d
 	begin	.Lentry_slow
 	mov	HT_ROWS(%r10), %rax
-	mov	(%rax, %r9, 8), %r11		/* who, and start */
+	mov	(%rax, %r9, 8), %r11		/* who, start, instances */
 	mov	%r11d, %edx
 	mov	HT_HANDLERS(%r10), %rdi
 	mov	HG_GENERATION(%rdi), %r8d
@@ -367,7 +368,7 @@
 	test	%r11, %r11
 	jz	.Lexit_nobody
 	mov	HT_ROWS(%r10), %rax
-	mov	4(%rax, %r9, 8), %eax
+	movzwl	4(%rax, %r9, 8), %eax
 	mov	HT_BODIES(%r10), %rdx
 	mov	(%rdx, %r9, 8), %rdx
 	sub	%rax, %rdx

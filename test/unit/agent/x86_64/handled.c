@@ -125,7 +125,8 @@ void handled_register(unsigned slot, entry_function *entry, exit_function *exit,
 	};
 }
 
-void handled_want(uint32_t id, uint32_t slots, uint32_t session)
+void handled_want(uint32_t id, uint32_t slots, uint64_t session)
 {
-	rows[id].who = slots << CALLTAP_HANDLED_FIRST | session;
+	rows[id].who = slots << CALLTAP_HANDLED_FIRST | (uint32_t)session;
+	rows[id].instances = (uint16_t)(session >> CALLTAP_HANDLED_INSTANCES_AT);
 }

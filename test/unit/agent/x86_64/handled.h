@@ -28,7 +28,7 @@ void handled_stop(struct fake_arena *fake);
 /* As the library does it. */
 void handled_register(unsigned slot, entry_function *entry, exit_function *exit, uint32_t flags, void *context);
 /* The function's calls are these slots'; session: CALLTAP_HANDLED_RECORD and its like. */
-void handled_want(uint32_t id, uint32_t slots, uint32_t session);
+void handled_want(uint32_t id, uint32_t slots, uint64_t session);
 
 /* Every general register but rsp gets its number, plus 1000, and the function is called, which notes them down and
  * returns them plus 2000; in the order rax, rdx, rcx, rbx, rbp, rsi, rdi, r8 to r15. */

@@ -18,8 +18,8 @@
 #include "traps.h"
 
 #define DEPTH 64
-#define ONE   CALLTAP_HANDLED_INSTANCE
-#define TWO   (CALLTAP_HANDLED_INSTANCE << 1)
+#define ONE   (1ull << CALLTAP_HANDLED_INSTANCES_AT | CALLTAP_HANDLED_INSTANCES)
+#define TWO   (2ull << CALLTAP_HANDLED_INSTANCES_AT | CALLTAP_HANDLED_INSTANCES)
 #define OWN   CALLTAP_HANDLED_RECORD
 
 enum { BOTH, LEAF, CALLER, TAIL, IN_TRAP, OUTER, FUNCTIONS };
@@ -172,7 +172,7 @@ static void each_has_what_it_wants(void **state)
 
 static void registers_are_kept(void **state)
 {
-	static const uint32_t whose[] = {ONE, TWO, ONE | TWO, OWN, OWN | ONE, OWN | ONE | TWO};
+	static const uint64_t whose[] = {ONE, TWO, ONE | TWO, OWN, OWN | ONE, OWN | ONE | TWO};
 
 	for (size_t i = 0; i < sizeof(whose) / sizeof(whose[0]); i++) {
 		handled_want(BOTH, 0, whose[i]);
@@ -270,7 +270,7 @@ static void call_both(int n)
 /* A SIGTRAP comes after every one, and its handler makes calls that are recorded, too. */
 static void at_each_instruction(void **state)
 {
-	static const uint32_t whose[] = {ONE, ONE | OWN, ONE | TWO | OWN};
+	static const uint64_t whose[] = {ONE, ONE | OWN, ONE | TWO | OWN};
 	uint64_t all = 0, outers = 0;
 
 	for (size_t i = 0; i < sizeof(whose) / sizeof(whose[0]); i++) {
