@@ -30,7 +30,7 @@ _Static_assert(offsetof(struct calltap_handler, flags) == HS_FLAGS, "handlers.S"
 _Static_assert(offsetof(struct calltap_handler, born) == HS_BORN, "handlers.S");
 _Static_assert(CALLTAP_HANDLER_GENERAL_REGS == HS_GENERAL && CALLTAP_HANDLER_DATA == HS_DATA, "handlers.S");
 _Static_assert(CALLTAP_HANDLED_FIRST == HW_FIRST && HW_SESSION == (1 << HW_FIRST) - 1, "handlers.S");
-_Static_assert(CALLTAP_HANDLED_INSTANCES == HW_INSTANCES, "handlers.S");
+_Static_assert(CALLTAP_HANDLED_INSTANCES == HW_INSTANCES && CALLTAP_HANDLED_CALL == HW_CALL, "handlers.S");
 _Static_assert(sizeof(struct calltap_handled) == 8 && offsetof(struct calltap_handled, start) == 4, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, wants) == H_WITHIN, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, generation) == H_WITHIN + 4, "handlers.S");
@@ -224,6 +224,12 @@ static bool is_tail_call(uint64_t slot, uint64_t back)
 	return region && arch_stub_is_handled(back, region->lo);
 }
 
+/* Where the function will return to, which a tail call has in the mirror. */
+static uint64_t caller_of(uint64_t slot, uint64_t back)
+{
+	return is_tail_call(slot, back) ? *arch_mirror(slot) : back;
+}
+
 bool probe_handled_waits(uint64_t slot, uint64_t back)
 {
 	return is_tail_call(slot, back) && (uint32_t)*arch_within(slot) & ~(uint32_t)HW_SESSION;
@@ -394,9 +400,12 @@ int probe_handled_entered(struct probe_handled *handled)
 	uint64_t slot = (uint64_t)slot_of(handled);
 	int refused = 1;
 
+	if (handled->wants & CALLTAP_HANDLED_CALL)
+		probe_call(caller_of(slot, *slot_of(handled)), word);
+	handled->wants &= ~CALLTAP_HANDLED_CALL;
 	if ((handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_CALL) {
 		if (handled->wants & CALLTAP_HANDLED_INSTANCES && probe_can_record(probe_self()))
-			probe_instances_call(probe_self(), word, *slot_of(handled));
+			probe_instances_call(probe_self(), word, caller_of(slot, *slot_of(handled)));
 		else if (handled->wants & CALLTAP_HANDLED_INSTANCES)
 			probe_instances_missed(word);
 		end(handled);

@@ -262,9 +262,19 @@ def beside_record(*options):
         wanted = {"leaf": total * 2, "outer": total}
         found = {name: called.get(name, 0) for name in wanted}
         expect(found == wanted, f"recorded {found}, called {wanted}")
-        live.check_frames(trace)
-        case.readable()
+        if "function" in options:
+            check_callers(case)
+        else:
+            live.check_frames(trace)
+            case.readable()
     return test
+
+
+def check_callers(case):
+    """A call has the same caller whether it had handlers or not."""
+    shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    found = set(re.findall(r": (\w+) <-(\S+)", shown))
+    expect(("leaf", "outer") in found and len(found) == len({name for name, _ in found}), f"callers are {found}")
 
 
 def beside_attach(case):
@@ -277,7 +287,7 @@ def beside_attach(case):
             told.do("on", 0, "leaf", GENERAL)
             told.exact({0: "leaf"})
             told.do("busy")
-            for words in ("tracing=off", "tracing=on", "trace=outer", "trace=", "tracer=nop", "tracer=function_graph",
+            for words in ("tracing=off", "tracing=on", "trace=outer", "trace=", "tracer=nop", "tracer=function", "tracer=function_graph",
                           "max-depth=1", "max-depth=", "threshold=1us", "threshold=", "graph=outer", "graph="):
                 tool.session.set(words)
             told.do("idle")
@@ -524,6 +534,7 @@ SINGLE = {
     "handlers-tool-killed-at-any-time": tool_killed_at_any_time(30),
     "handlers-no-tool": no_tool,
     "handlers-beside-record": beside_record(),
+    "handlers-beside-function": beside_record("-p", "function"),
     "handlers-beside-attach": beside_attach,
     "handlers-verbs": verbs,
     "handlers-two-programs": two_programs,

@@ -243,6 +243,31 @@ def calls(case):
     live.check_frames(case.trace())
 
 
+def beside_calls(case):
+    """Beside a session whose tracer is `function`: both have what they want of the same functions, and the session may
+    change its tracer meanwhile."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program, left_alone(program):
+        with Tool(case, program, "-p", "function", "-l", "leaf_*", "-l", "recurse") as tool:
+            with Instance(case, program, "look", "-l", "recurse", "-l", "leaf_1", "-l", "tail") as instance:
+                for tracer in ("function", "function_graph", "function", "nop", "function"):
+                    tool.session.set(f"tracer={tracer}")
+                    instance.records(300)
+                instance.end()
+            tool.records(1000)
+            tool.detach()
+    whole(instance.trace(), {"recurse", "leaf_1", "tail"})
+    trace = case.trace()
+    found = {tf.CALL: set(), tf.ENTRY: set()}
+    for thread in trace.threads.values():
+        for kind, value, _ in thread.events():
+            if kind in found:
+                found[kind].add(trace.name(value))
+    wanted = {"recurse", "leaf_1", "leaf_2", "leaf_3"}
+    expect(found == {tf.CALL: wanted, tf.ENTRY: wanted}, f"{found}")
+
+
 def killed_client(case):
     """Who began it is killed: it ends, its trace is whole, and the session goes on and takes others."""
     case.need_native("attaching")
@@ -562,6 +587,7 @@ SINGLE = {
     "instances-history": history_stays,
     "instances-settings": settings,
     "instances-calls": calls,
+    "instances-beside-calls": beside_calls,
     "instances-limits": limits,
     "instances-killed": killed_client,
     "instances-owner": owner_ends,

@@ -20,14 +20,17 @@
 #define CALLTAP_HANDLED_MAX (1u << 22)
 
 /* Who wants the function's calls: bit CALLTAP_HANDLED_FIRST + i is handlers->slots[i]'s. */
-#define CALLTAP_HANDLED_RECORD	   1u /* the session's tracer does, too: with these it does what its own stub would */
+#define CALLTAP_HANDLED_RECORD	   1u /* the first instance does, too: with these it does what its own stub would */
 #define CALLTAP_HANDLED_FULL_ENTRY 2u
 #define CALLTAP_HANDLED_FULL_EXIT  4u
 #define CALLTAP_HANDLED_ROOT	   8u
 #define CALLTAP_HANDLED_NOTREE	   16u
 #define CALLTAP_HANDLED_GATED	   32u
 #define CALLTAP_HANDLED_INSTANCES  64u /* instances with the rings of set 1 and on, as `instances` says */
-#define CALLTAP_HANDLED_FIRST	   8u
+#define CALLTAP_HANDLED_CALL                                                                                           \
+	128u /* the first instance has the tracer `function`: an entry with its caller, no exit                        \
+	      */
+#define CALLTAP_HANDLED_FIRST 8u
 
 /* The tool writes a row as one word of 64 bits, little-endian. */
 struct calltap_handled {

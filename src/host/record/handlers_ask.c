@@ -236,11 +236,6 @@ static int check_session(const struct session *session, const struct ask *ask, s
 	if (!session->machine->handlers)
 		return calltap_diag_set(diag, -EOPNOTSUPP, "programs on %s cannot have handlers; those on x86-64 can",
 					session->machine->name);
-	if (tracer->patches && !tracer->has_exit)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"this process is traced by the tracer %s, and handlers can be had beside "
-					"function_graph and nop alone (`calltap set PID tracer=function_graph`)",
-					tracer->name);
 	if (tracer->counts)
 		return calltap_diag_set(
 			diag, -EOPNOTSUPP,

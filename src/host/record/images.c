@@ -107,7 +107,7 @@ struct verdict {
 /* Flags of stubs that lead to the handlers; what else such a site is to do its row says. */
 static uint16_t dispatch_flags(const struct images *images)
 {
-	bool recorded = images->tracer->patches && images->tracing;
+	bool recorded = images->tracer->has_exit && images->tracing;
 	bool exits = recorded || !handlers_any(images->handlers) || handlers_any_exit(images->handlers);
 
 	return CALLTAP_SITE_HANDLED | (exits ? 0 : CALLTAP_SITE_CALL);
@@ -127,6 +127,8 @@ static uint32_t record_bits(uint16_t flags)
 	};
 	uint32_t who = CALLTAP_HANDLED_RECORD;
 
+	if (flags & CALLTAP_SITE_CALL)
+		return CALLTAP_HANDLED_CALL;
 	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
 		who |= flags & bits[i].flag ? bits[i].bit : 0;
 	return who;

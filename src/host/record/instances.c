@@ -25,10 +25,10 @@ static int check_session(const struct session *session, struct calltap_diag *dia
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"programs on %s have one instance at a time; those on x86-64 can have more",
 					session->machine->name);
-	if (tracer->counts || (tracer->patches && !tracer->has_exit))
+	if (tracer->counts)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"this process is traced by the tracer %s; instances can be had beside "
-					"function_graph and nop alone",
+					"this process is traced by the tracer %s, and instances cannot be had beside "
+					"it; wait until that has ended",
 					tracer->name);
 	if (session->images.triggers)
 		return calltap_diag_set(
@@ -435,14 +435,6 @@ int instances_set(struct instance *instance, const struct settings *next, struct
 				   instance->settings.tracing ? instance->settings.options.filters : NULL, exits))
 		instance_diagnose(instance, "its filters were lost: not enough memory");
 	return ret;
-}
-
-bool instances_any(const struct session *session)
-{
-	for (uint32_t i = 1; i < CALLTAP_INSTANCES; i++)
-		if (session->instances[i])
-			return true;
-	return false;
 }
 
 int instances_welcome(struct session *session, struct process *process)

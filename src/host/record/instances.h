@@ -47,8 +47,6 @@ int instances_answer(struct session *session, struct process *process, const str
 /* With the turn and the lock: have it record by these settings; -ETIMEDOUT: not all targets have answered. */
 int instances_set(struct instance *instance, const struct settings *next, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* Has the session others than the one that it began with? */
-bool instances_any(const struct session *session);
 /* The session is over, and nobody else is left to do anything: complete and destroy them. */
 void instances_finish(struct session *session);
 

@@ -41,14 +41,6 @@ static int check_fixed(const struct session *session, const struct settings *nex
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this session serves the handlers of the program itself (libcalltap) and keeps "
 					"no trace; to have both start the program by `calltap record`");
-	if (instances_any(session) && new->tracer->patches && !new->tracer->has_exit)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"this process has further instances (`calltap status` lists them), and "
-					"beside them the tracers function_graph and nop alone can be used");
-	if (handlers_any(session->images.handlers) && new->tracer->patches && !new->tracer->has_exit)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"the program has handlers (libcalltap), and beside them the tracers "
-					"function_graph and nop alone can be used");
 	return 0;
 }
 

@@ -240,8 +240,10 @@ static void settings_go_on_beside(void **state)
 	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD);
 	assert_int_equal(set("tracer=nop"), 0);
 	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0));
-	assert_int_equal(set("tracer=function"), -EOPNOTSUPP);
+	assert_int_equal(set("tracer=function"), 0);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0) | CALLTAP_HANDLED_CALL);
 	assert_int_equal(set("tracer=function_graph"), 0);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD);
 	assert_int_equal(take(0), 0);
 	assert_int_equal(flags_of(agent->alpha), 0);
 	assert_int_equal(set("tracer=function"), 0);
@@ -337,8 +339,9 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(take(0), 0);
 	bench->session.images.triggers = NULL;
 	triggers_destroy(triggers);
-	assert_int_equal(set("tracer=function"), 0);
-	refused((struct remote_handlers){.filter = one}, -EOPNOTSUPP, "function_graph");
+	bench->session.images.tracer = tracer_find("profile");
+	refused((struct remote_handlers){.filter = one}, -EOPNOTSUPP, "cannot be had beside it");
+	bench->session.images.tracer = tracer_find("function_graph");
 }
 
 /* An agent that cannot: nothing has changed, and the next try tells it again. */

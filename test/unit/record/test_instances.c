@@ -267,8 +267,8 @@ static void what_cannot_be_is_refused(void **state)
 	refuse("name=a b", NULL, -EINVAL, "no name");
 	refuse("colour=red", NULL, -EINVAL, "no setting");
 	assert_int_equal(told_count, 0);
-	bench->session.images.tracer = tracer_find("function");
-	refuse("trace=alpha", NULL, -EOPNOTSUPP, "function_graph and nop alone");
+	bench->session.images.tracer = tracer_find("profile");
+	refuse("trace=alpha", NULL, -EOPNOTSUPP, "cannot be had beside");
 	bench->session.images.tracer = own;
 	assert_null(agent->rows);
 	refuse("name=0", NULL, -EEXIST, "already");

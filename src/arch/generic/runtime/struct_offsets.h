@@ -82,6 +82,7 @@
 #define HW_FIRST      8 /* CALLTAP_HANDLED_FIRST: below are what is asked of the session's tracer */
 #define HW_SESSION    0xff
 #define HW_INSTANCES  0x40
+#define HW_CALL	      0x80
 #define HW_RECORD     0x01 /* CALLTAP_HANDLED_RECORD */
 
 /* struct probe_handled, and enum probe_handled_how */

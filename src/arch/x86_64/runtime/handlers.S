@@ -187,7 +187,7 @@
 	begin	.Lcall_slow
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* who, start, instances */
-	test	$HW_INSTANCES, %r11b
+	test	$(HW_INSTANCES | HW_CALL), %r11b
 	jnz	.Lcall_slow
 	mov	%r11d, %edx
 	and	$~HW_SESSION, %edx		/* nobody else records it: who waits for no exit does not */
