@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <calltap/abi/profile.h>
 #include <host/counted.h>
 #include <host/elf/filter.h>
 #include <host/files.h>

@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <calltap/abi/profile.h>
 #include <host/now.h>
 #include <host/record/profile.h>
 #include <host/view/out.h>

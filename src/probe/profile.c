@@ -26,7 +26,10 @@ _Static_assert(offsetof(struct calltap_profile_entry, max) == PE_MAX, "profile.S
 _Static_assert(offsetof(struct calltap_profile_entry, outer) == PE_OUTER, "profile.S");
 _Static_assert(offsetof(struct calltap_profile_entry, since) == PE_SINCE, "profile.S");
 _Static_assert(offsetof(struct calltap_profile_entry, histogram) == PE_HISTOGRAM, "profile.S");
-_Static_assert((int)offsetof(struct calltap_ring, watch) - (int)CALLTAP_PAGE == RING_WATCH, "profile.S");
+_Static_assert((int)(offsetof(struct calltap_ring, own) + offsetof(struct calltap_profile_shape, watch)) -
+			       (int)CALLTAP_PAGE ==
+		       RING_WATCH,
+	       "profile.S");
 
 #define CALLER_PROBES 16 /* places in the hash that are looked at for an address */
 
@@ -35,7 +38,8 @@ void probe_table_attach(struct probe_thread *thread, const struct calltap_arena 
 	struct ring_writer *writer = thread->writer;
 	struct probe_table *table = &probe_context.wiped->tables[writer - probe_context.wiped->sets[0].writers];
 	struct calltap_ring *ring = writer->ring;
-	uint32_t functions = ring->functions, callers = ring->callers, histograms = ring->histograms;
+	const struct calltap_profile_shape *shape = calltap_profile_shape(ring);
+	uint32_t functions = shape->functions, callers = shape->callers, histograms = shape->histograms;
 	uint64_t room = (uint64_t)ring->sub_size * ring->sub_count;
 
 	if (ring->mode != CALLTAP_MODE_PROFILE || !histograms || !callers || callers & (callers - 1) ||
@@ -126,7 +130,8 @@ static void count_bucket(const struct probe_table *table, uint64_t bucket)
 
 static void count_caller(const struct probe_table *table, uint32_t watch, uint64_t address, uint64_t total)
 {
-	uint32_t callers = table->ring->callers, at = (uint32_t)(address * 0x9e3779b97f4a7c15u >> 32);
+	uint32_t callers = calltap_profile_shape(table->ring)->callers,
+		 at = (uint32_t)(address * 0x9e3779b97f4a7c15u >> 32);
 	struct calltap_profile *head = head_of(table);
 	struct calltap_profile_caller *all;
 
@@ -208,7 +213,7 @@ void probe_profile_close(struct probe_thread *thread, uint64_t slot, uint32_t id
 		return;
 	}
 	total = count(table, slot, id, ticks, *arch_within(slot));
-	watch = __atomic_load_n(&table->ring->watch, __ATOMIC_RELAXED);
+	watch = __atomic_load_n(&calltap_profile_shape(table->ring)->watch, __ATOMIC_RELAXED);
 	if (watch == id + 1)
 		count_caller(table, watch, caller, total);
 	give_to_caller(thread->stack, slot, ticks);

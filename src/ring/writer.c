@@ -105,8 +105,8 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	struct calltap_subbuf *sub;
 	uint64_t now;
 
-	if (ring->mode == CALLTAP_MODE_PROFILE)
-		return false; /* its memory is a table */
+	if (ring->mode > CALLTAP_MODE_OVERWRITE)
+		return false; /* its memory is a tracer's own */
 	if ((int64_t)room_left(ring) <= 0) {
 		close_sub(writer); /* every record comes here until there is room */
 		if (ring->mode != CALLTAP_MODE_BLOCK || shared->quiet ||

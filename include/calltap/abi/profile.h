@@ -2,12 +2,13 @@
  * What tracer "profile" and triggers share with the tool, in place of records.
  *
  * Profile: in mode CALLTAP_MODE_PROFILE the data area of a ring (ring.h: the
- * sub_size * sub_count bytes behind its page) is a table of one thread's:
+ * sub_size * sub_count bytes behind its page) is a table of one thread's.  The
+ * ring's `own` is a struct calltap_profile_shape, which says how large it is:
  *
  *     struct calltap_profile
- *     struct calltap_profile_entry [ring->functions]      by function id
- *     struct calltap_profile_caller [ring->callers]       a hash of addresses, a power of two
- *     struct calltap_profile_histogram [ring->histograms] handed out one after the other
+ *     struct calltap_profile_entry [shape->functions]      by function id
+ *     struct calltap_profile_caller [shape->callers]       a hash of addresses, a power of two
+ *     struct calltap_profile_histogram [shape->histograms] handed out one after the other
  *
  * which calltap_profile_at_*() compute.  All zeros is an empty table.  The file
  * is sparse: what no call has touched costs nothing.
@@ -41,13 +42,31 @@
  */
 #define CALLTAP_PROFILE_BUCKETS 160u
 
+#define CALLTAP_MODE_PROFILE CALLTAP_MODE_OWN
+
+/* struct calltap_ring.own of tracer profile. */
+struct calltap_profile_shape {
+	/* Set by the tool before the arena is shared, then constant. */
+	uint32_t functions; /* entries of the table */
+	uint32_t callers;   /* places in its hash of callers, a power of two */
+	uint32_t histograms;
+	/* Written by the tool. */
+	uint32_t watch; /* id + 1 of the function whose callers are counted, 0 = none */
+	uint32_t reserved[12];
+};
+
+static inline struct calltap_profile_shape *calltap_profile_shape(struct calltap_ring *ring)
+{
+	return (struct calltap_profile_shape *)(void *)ring->own;
+}
+
 struct calltap_profile {
-	uint64_t beyond;	  /* calls of functions that have no entry: id >= ring->functions */
+	uint64_t beyond;	  /* calls of functions that have no entry: id >= shape->functions */
 	uint64_t vanished;	  /* calls that ended in a way that does not tell whose they were */
 	uint64_t backward;	  /* calls that ended before they began by the clock; counted as of 0 ticks */
 	uint64_t uncalled;	  /* calls of the watched function whose caller found no room in the hash */
-	uint64_t histograms_used; /* but for number 0; may exceed ring->histograms: so many found none left */
-	uint32_t watched;	  /* what the callers are of: ring->watch when its call was last seen */
+	uint64_t histograms_used; /* but for number 0; may exceed shape->histograms: so many found none left */
+	uint32_t watched;	  /* what the callers are of: shape->watch when its call was last seen */
 	uint32_t reserved0;
 	uint64_t
 		pending; /* byte offset of the bucket that the thread's last call is still to be counted in, 0 = none */
@@ -187,6 +206,7 @@ static inline uint64_t calltap_triggers_at_event(uint32_t functions, uint32_t i)
 	return calltap_triggers_at_limit(functions) + (uint64_t)i * sizeof(struct calltap_event);
 }
 
+_Static_assert(sizeof(struct calltap_profile_shape) == sizeof(((struct calltap_ring *)0)->own), "ABI");
 _Static_assert(sizeof(struct calltap_profile) == 64, "ABI");
 _Static_assert(sizeof(struct calltap_profile_entry) == 64, "ABI");
 _Static_assert(sizeof(struct calltap_profile_histogram) == 1280, "ABI");

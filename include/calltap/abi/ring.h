@@ -38,7 +38,7 @@ enum calltap_mode {
 	CALLTAP_MODE_BLOCK = 0,	    /* the writer waits for the reader, bounded */
 	CALLTAP_MODE_DROP = 1,	    /* the newest record is dropped and counted */
 	CALLTAP_MODE_OVERWRITE = 2, /* the oldest sub-buffer is overwritten */
-	CALLTAP_MODE_PROFILE = 3,   /* no records: a ring's data area is a table of sums (profile.h) */
+	CALLTAP_MODE_OWN = 3,	    /* no records: a tracer lays the data area out as it likes (profile.h) */
 };
 
 /*
@@ -72,10 +72,7 @@ struct calltap_ring {
 	uint32_t sub_size;  /* bytes, a power of two, >= 4096 */
 	uint32_t sub_count; /* >= 2 */
 	uint32_t mode;	    /* enum calltap_mode */
-	uint32_t functions; /* CALLTAP_MODE_PROFILE: entries of the table */
-	uint32_t callers;   /* places in its hash of callers, a power of two */
-	uint32_t histograms;
-	uint32_t reserved0[8];
+	uint32_t reserved0[11];
 
 	/* Written by the thread that holds the ring. */
 	uint64_t opened;
@@ -88,12 +85,14 @@ struct calltap_ring {
 	uint32_t reserved2;
 	char comm[16];
 
+	/* CALLTAP_MODE_OWN: a head of the tracer whose data area it is; else 0. */
+	uint64_t own[8];
+
 	/* Written by the tool. */
 	uint64_t released;
 	uint32_t wake;	  /* futex word: counted up with each release */
-	uint32_t watch;	  /* CALLTAP_MODE_PROFILE: id + 1 of the function whose callers are counted, 0 = none */
 	uint32_t retired; /* 1: who holds it is to go on in another one */
-	uint32_t reserved1[11];
+	uint32_t reserved1[12];
 };
 
 /* What the tool is to know or tell of the process. */
@@ -141,7 +140,7 @@ struct calltap_board {
 };
 
 _Static_assert(sizeof(struct calltap_subbuf) == 48, "ABI");
-_Static_assert(sizeof(struct calltap_ring) == 192, "ABI");
+_Static_assert(sizeof(struct calltap_ring) == 256, "ABI");
 _Static_assert(sizeof(struct calltap_arena) <= CALLTAP_PAGE, "ABI");
 _Static_assert(sizeof(struct calltap_board) == 64, "ABI");
 

@@ -12,6 +12,8 @@
 
 #include <host/sealed.h>
 
+#include <calltap/abi/profile.h>
+
 #include "session.h"
 
 #define FILE_RINGS 4u /* at first, where each takes its memory at once */
@@ -23,9 +25,11 @@ static void init_ring(struct instance *instance, struct calltap_ring *ring, uint
 	ring->sub_size = instance->sub_size;
 	ring->sub_count = instance->sub_count;
 	ring->mode = instance->options->mode;
-	ring->functions = instance->profile.functions;
-	ring->callers = instance->profile.callers;
-	ring->histograms = instance->profile.histograms;
+	if (ring->mode == CALLTAP_MODE_PROFILE)
+		*calltap_profile_shape(ring) =
+			(struct calltap_profile_shape){.functions = instance->profile.functions,
+						       .callers = instance->profile.callers,
+						       .histograms = instance->profile.histograms};
 }
 
 int arena_add(struct share *share, uint32_t rings, int *fd)

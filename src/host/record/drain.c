@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <calltap/abi/profile.h>
 #include <host/thread.h>
 
 #include "session.h"

@@ -273,11 +273,11 @@ void profile_watch_in(const struct share *share, uint32_t function)
 {
 	for (uint32_t i = 0; i < share->arena_count; i++)
 		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++) {
-			struct calltap_ring *ring = ring_of(&share->arenas[i], k);
+			struct calltap_profile_shape *shape = calltap_profile_shape(ring_of(&share->arenas[i], k));
 
 			/* Relaxed: the probe compares it with what it has counted for so far. */
-			if (__atomic_load_n(&ring->watch, __ATOMIC_RELAXED) != function + 1)
-				__atomic_store_n(&ring->watch, function + 1, __ATOMIC_RELAXED);
+			if (__atomic_load_n(&shape->watch, __ATOMIC_RELAXED) != function + 1)
+				__atomic_store_n(&shape->watch, function + 1, __ATOMIC_RELAXED);
 		}
 }
 

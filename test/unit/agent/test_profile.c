@@ -324,11 +324,11 @@ static void callers_of_the_watched_function(void **state)
 {
 	uint64_t calls = 0, total = 0, places = 0;
 
-	fake_ring(&fake, 0)->watch = LEAF + 1;
+	calltap_profile_shape(fake_ring(&fake, 0))->watch = LEAF + 1;
 	leaf(1);
 	middle(2);
 	assert_int_equal(timed_head(&fake, 0)->watched, LEAF + 1);
-	for (uint32_t i = 0; i < fake_ring(&fake, 0)->callers; i++) {
+	for (uint32_t i = 0; i < calltap_profile_shape(fake_ring(&fake, 0))->callers; i++) {
 		const struct calltap_profile_caller *caller = timed_caller(&fake, 0, i);
 
 		calls += caller->calls;
@@ -338,10 +338,10 @@ static void callers_of_the_watched_function(void **state)
 	assert_int_equal(places, 2);
 	assert_int_equal(calls, 3);
 	assert_int_equal(total, entry(LEAF)->total);
-	fake_ring(&fake, 0)->watch = MIDDLE + 1;
+	calltap_profile_shape(fake_ring(&fake, 0))->watch = MIDDLE + 1;
 	middle(0);
 	calls = 0;
-	for (uint32_t i = 0; i < fake_ring(&fake, 0)->callers; i++)
+	for (uint32_t i = 0; i < calltap_profile_shape(fake_ring(&fake, 0))->callers; i++)
 		calls += timed_caller(&fake, 0, i)->calls;
 	assert_int_equal(calls, 1);
 }
@@ -354,15 +354,16 @@ static void functions_beyond_the_table_are_told(void **state)
 	middle(2);
 	check_calls(LEAF, 2);
 	assert_int_equal(timed_head(&fake, 0)->beyond, 1);
-	assert_int_equal(entry(LEAF)->histogram, calltap_profile_at_histogram(MIDDLE, fake_ring(&fake, 0)->callers, 0));
+	assert_int_equal(entry(LEAF)->histogram,
+			 calltap_profile_at_histogram(MIDDLE, calltap_profile_shape(fake_ring(&fake, 0))->callers, 0));
 }
 
 /* A table whose shape is wrong is not written. */
 static void a_table_that_does_not_fit_is_refused(void **state)
 {
-	fake_ring(&fake, 0)->functions = 1u << 30;
+	calltap_profile_shape(fake_ring(&fake, 0))->functions = 1u << 30;
 	leaf(0);
-	fake_ring(&fake, 0)->functions = FUNCTIONS;
+	calltap_profile_shape(fake_ring(&fake, 0))->functions = FUNCTIONS;
 	assert_int_equal(entry(LEAF)->calls, 0);
 	assert_int_equal(fake.arena->untraced, 1);
 }

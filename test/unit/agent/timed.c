@@ -62,11 +62,8 @@ void timed_profile_start(struct fake_arena *fake, uint32_t rings, uint32_t funct
 
 	fake_arena_create(fake, CALLTAP_MODE_PROFILE, rings, SUB, (uint32_t)(size / SUB + 2));
 	for (uint32_t i = 0; i < rings; i++) {
-		struct calltap_ring *ring = fake_ring(fake, i);
-
-		ring->functions = functions;
-		ring->callers = CALLERS;
-		ring->histograms = histograms;
+		*calltap_profile_shape(fake_ring(fake, i)) = (struct calltap_profile_shape){
+			.functions = functions, .callers = CALLERS, .histograms = histograms};
 	}
 	probe_context.profile = 1;
 	probe_context.timed = 1;
@@ -98,7 +95,8 @@ const struct calltap_profile_entry *timed_entry(const struct fake_arena *fake, u
 
 const struct calltap_profile_caller *timed_caller(const struct fake_arena *fake, uint32_t ring, uint32_t i)
 {
-	return (const void *)(data_of(fake, ring) + calltap_profile_at_caller(fake_ring(fake, ring)->functions, i));
+	return (const void *)(data_of(fake, ring) +
+			      calltap_profile_at_caller(calltap_profile_shape(fake_ring(fake, ring))->functions, i));
 }
 
 uint64_t timed_histogram_sum(const struct fake_arena *fake, uint32_t ring, uint32_t id)

@@ -44,7 +44,7 @@
 #define TB_CLAIMED   40
 #define TB_BUCKETS   48
 
-/* struct calltap_profile_entry, struct calltap_ring */
+/* struct calltap_profile_entry, struct calltap_profile_shape */
 #define PE_BITS	     6 /* its size */
 #define PE_CALLS     0
 #define PE_TOTAL     8
