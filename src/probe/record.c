@@ -99,30 +99,52 @@ static void give_back(struct ring_writer *writer, const uint64_t *slot, unsigned
 		(void)arch_local_cas(&writer->cursor, (uint64_t)(slot + words), (uint64_t)slot);
 }
 
-static bool record(unsigned set, struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id, unsigned words,
-		   uint64_t second)
+/* Slots for a record of now, behind whatever tells the clock's high half; NULL = lost, and counted. */
+static uint64_t *place(unsigned set, struct ring_writer *writer, unsigned words, uint32_t *time_low)
 {
-	uint64_t *slot, now;
-
 	for (;;) {
-		now = arch_clock();
+		uint64_t now = arch_clock(), *slot;
+
+		*time_low = (uint32_t)now;
 		if (writer->span && writer->time_hi != now >> 32 && !mark_time(set, writer))
-			return false;
+			return NULL;
 		slot = take(set, writer, words);
 		if (!slot)
-			return false;
+			return NULL;
 		/*
 		 * A new sub-buffer, which the thread may have waited for, or a handler's TIME record may have moved
 		 * the high half meanwhile: the slot may lie before or after that.
 		 */
 		if (writer->time_hi == now >> 32)
-			break;
+			return slot;
 		give_back(writer, slot, words);
 	}
+}
+
+static bool record(unsigned set, struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id, unsigned words,
+		   uint64_t second)
+{
+	uint32_t now;
+	uint64_t *slot = place(set, writer, words, &now);
+
+	if (!slot)
+		return false;
 	if (words == 2)
-		ring_put2(slot, calltap_record_make(kind, id, (uint32_t)now), second);
+		ring_put2(slot, calltap_record_make(kind, id, now), second);
 	else
-		ring_put(slot, calltap_record_make(kind, id, (uint32_t)now));
+		ring_put(slot, calltap_record_make(kind, id, now));
+	return true;
+}
+
+static bool record_event(unsigned set, struct ring_writer *writer, uint32_t type, const uint64_t *words, uint32_t count)
+{
+	uint32_t now;
+	uint64_t *slot = place(set, writer, 1 + count, &now);
+
+	if (!slot)
+		return false;
+	ring_put_all(slot, calltap_record_make(CALLTAP_REC_EVENT, calltap_event_id(type, 1 + count), now), words,
+		     count);
 	return true;
 }
 
@@ -141,6 +163,14 @@ bool probe_set_record(struct probe_thread *thread, unsigned set, enum calltap_re
 		      unsigned words, uint64_t second)
 {
 	return record(set, thread->further[set - 1].writer, kind, id, words, second);
+}
+
+bool probe_event(struct probe_thread *thread, unsigned set, uint32_t type, const uint64_t *words, uint32_t count)
+{
+	struct ring_writer *writer = set ? thread->further[set - 1].writer : thread->writer;
+
+	return count < CALLTAP_EVENT_WORDS_MAX && !(!set && probe_context.profile) &&
+	       record_event(set, writer, type, words, count);
 }
 
 bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint64_t ticks)

@@ -212,6 +212,12 @@ bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, ui
  * or it is not short.
  */
 bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint64_t ticks);
+/*
+ * Record an event (CALLTAP_REC_EVENT) of a type in a set that the thread is
+ * attached to; words are as calltap_event_pack() makes them.  False: not
+ * recorded.
+ */
+bool probe_event(struct probe_thread *thread, unsigned set, uint32_t type, const uint64_t *words, uint32_t count);
 /* As probe_record() in a set, 1 or above, that the thread is attached to. */
 bool probe_set_record(struct probe_thread *thread, unsigned set, enum calltap_record_kind kind, uint32_t id,
 		      unsigned words, uint64_t second);

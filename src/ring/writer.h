@@ -65,20 +65,42 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 /* True if a sub-buffer could be opened right now without waiting. */
 bool ring_has_room(const struct ring_writer *writer);
 
-/* Take `words` slots; NULL when the open sub-buffer has no room for them. */
-static inline uint64_t *ring_take(struct ring_writer *writer, unsigned words)
+/* Where in a sub-buffer a record of so many words must begin, to end in it: below this; 0 = none is open. */
+static inline uint64_t ring_span(const struct ring_writer *writer, unsigned words)
 {
-	uint64_t slot = arch_local_add(&writer->cursor, words * 8u);
-	uint64_t at = slot - __atomic_load_n(&writer->base, __ATOMIC_RELAXED);
-	uint64_t span = words == 2 ? writer->span2 : writer->span;
+	uint64_t span = words == 1 ? writer->span : writer->span2;
+	uint64_t more = words > 2 ? (words - 2) * 8u : 0;
 
-	return at < span ? (uint64_t *)slot : NULL;
+	return span > more ? span - more : 0;
 }
 
 /* True if the open sub-buffer has room for `words` slots at the cursor. */
 static inline bool ring_is_open(const struct ring_writer *writer, unsigned words)
 {
-	return writer->cursor - writer->base < (words == 2 ? writer->span2 : writer->span);
+	return writer->cursor - writer->base < ring_span(writer, words);
+}
+
+/*
+ * Take `words` slots; NULL when the open sub-buffer has no room for them.  One
+ * or two may be taken beyond its end, where they are no good; more could lie
+ * in the next one's records then, so those are taken only if they are good.
+ */
+static inline uint64_t *ring_take(struct ring_writer *writer, unsigned words)
+{
+	uint64_t slot, at;
+
+	if (words > 2) {
+		do {
+			slot = __atomic_load_n(&writer->cursor, __ATOMIC_RELAXED);
+			at = slot - __atomic_load_n(&writer->base, __ATOMIC_RELAXED);
+			if (at >= ring_span(writer, words))
+				return NULL;
+		} while (!arch_local_cas(&writer->cursor, slot, slot + words * 8u)); /* again after a handler's */
+		return (uint64_t *)slot;
+	}
+	slot = arch_local_add(&writer->cursor, words * 8u);
+	at = slot - __atomic_load_n(&writer->base, __ATOMIC_RELAXED);
+	return at < ring_span(writer, words) ? (uint64_t *)slot : NULL;
 }
 
 /* Write a record's words into its slot; the head last: it makes the record visible. */
@@ -90,6 +112,14 @@ static inline void ring_put(uint64_t *slot, uint64_t head)
 static inline void ring_put2(uint64_t *slot, uint64_t head, uint64_t second)
 {
 	__atomic_store_n(slot + 1, second, __ATOMIC_RELAXED);
+	ring_put(slot, head);
+}
+
+/* The same of a record of any size: behind its head come the words of an event, in none of which there is a kind. */
+static inline void ring_put_all(uint64_t *slot, uint64_t head, const uint64_t *behind, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		__atomic_store_n(slot + 1 + i, behind[i], __ATOMIC_RELAXED);
 	ring_put(slot, head);
 }
 

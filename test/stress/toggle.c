@@ -152,7 +152,7 @@ static uint64_t check_ring(const struct calltap_ring *ring)
 
 		if (sub->number != n + 1)
 			die("a sub-buffer's head was overwritten");
-		for (; word < end; word += calltap_record_words(calltap_record_kind(*word))) {
+		for (; word < end; word += calltap_record_words(*word)) {
 			unsigned kind = calltap_record_kind(*word);
 
 			if (kind != CALLTAP_REC_ENTRY && kind != CALLTAP_REC_EXIT)

@@ -172,7 +172,8 @@ struct calltap_file_frame {
  *   heads   count x uint32_t: kind << 28 | id
  *   times   count x LEB128 of the zigzag difference of the full time (ticks)
  *           to the record before (modulo 2^64); the first one to base_ticks
- *   extras  the second words of two-word records, 8 bytes each, in order
+ *   extras  what comes behind the heads of longer records, 8 bytes a word, in
+ *           order: so many words as calltap_record_words() says
  * TIME records are dropped: each record's full time is in the stream.
  */
 struct calltap_file_data {

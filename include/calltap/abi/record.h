@@ -1,11 +1,25 @@
 /*
  * The trace record: what the probes write and every reader decodes.
  *
- * A record is one 64-bit word, some kinds followed by one more word:
+ * A record is a 64-bit word, its head, followed by more words or none; the
+ * head tells how many (calltap_record_words()).
  *
  *     63..60  kind      enum calltap_record_kind, never 0
  *     59..32  id        function id, or a small number (see the kind)
  *     31..0   time      low half of the clock at the event
+ *
+ * In each word that is not a head, the place of the kind is 0.  So a reader
+ * that comes upon a word whose kind is 0 where a head should be (a record that
+ * is not written yet, or not any more) goes on word by word, and the next
+ * word with a kind is the next head, whatever lies in between.
+ *
+ * An EVENT is sized and describes itself: its id holds a type, which the
+ * trace file's FORMATS chunk lays out (file.h), and its size.  The words behind
+ * its head hold seven bytes of the event each, in little-endian order; the
+ * eighth byte is 0.  Readers skip events of types that they do not know.
+ *
+ *     59..44  type      CALLTAP_EVENT_*
+ *     43..32  words     of the whole record, 1 to CALLTAP_EVENT_WORDS_MAX
  *
  * The high half of the clock comes from the sub-buffer's head (ring.h) and
  * from each CALLTAP_REC_TIME after it; a writer emits one before the first
@@ -55,8 +69,17 @@ enum calltap_record_kind {
 	 * it.  Frames farther out than those that are told are not known.
 	 */
 	CALLTAP_REC_OPEN = 12,
+	CALLTAP_REC_EVENT = 13, /* an event of a type and a size that the id holds */
 	CALLTAP_REC_KINDS
 };
+
+#define CALLTAP_EVENT_WORD_BYTES 7 /* bytes of an event in each word behind the head */
+#define CALLTAP_EVENT_TYPE_MAX	 0xffffu
+#define CALLTAP_EVENT_WORDS_MAX	 256u /* about half of the smallest sub-buffer */
+#define CALLTAP_EVENT_BYTES_MAX	 ((CALLTAP_EVENT_WORDS_MAX - 1) * CALLTAP_EVENT_WORD_BYTES)
+
+/* Types that have their numbers from here. */
+#define CALLTAP_EVENT_MARK 1u /* a text that a program or a tool writes into the trace, padded with zeros */
 
 #define CALLTAP_RECORD_OPEN_MAX 64 /* frames that are told at the beginning of a sub-buffer */
 
@@ -75,14 +98,64 @@ static inline uint32_t calltap_record_id(uint64_t word)
 	return (uint32_t)(word >> 32) & CALLTAP_RECORD_ID_MAX;
 }
 
-/* Number of 64-bit words the record takes, 1 or 2; unknown kinds count as 1. */
-static inline unsigned calltap_record_words(unsigned kind)
+static inline uint32_t calltap_event_id(uint32_t type, uint32_t words)
+{
+	return type << 12 | words;
+}
+
+/* Of an EVENT's id. */
+static inline uint32_t calltap_event_type(uint32_t id)
+{
+	return id >> 12 & CALLTAP_EVENT_TYPE_MAX;
+}
+
+/* Of an EVENT's id; 0 when its size is none that an event can have. */
+static inline uint32_t calltap_event_words(uint32_t id)
+{
+	uint32_t words = id & 0xfff;
+
+	return words <= CALLTAP_EVENT_WORDS_MAX ? words : 0;
+}
+
+/*
+ * The step from a record's head to what follows it, in 64-bit words: the one
+ * rule for all readers.  1 for a word that is no head, for a kind that the
+ * reader does not know, and for an EVENT whose size makes no sense.
+ */
+static inline unsigned calltap_record_words(uint64_t word)
 {
 	const unsigned two = 1u << CALLTAP_REC_CALL | 1u << CALLTAP_REC_TIME | 1u << CALLTAP_REC_STACK |
 			     1u << CALLTAP_REC_LOST | 1u << CALLTAP_REC_WAIT | 1u << CALLTAP_REC_RISE |
 			     1u << CALLTAP_REC_OPEN;
+	unsigned kind = calltap_record_kind(word), words = 0;
 
-	return 1 + (two >> kind & 1);
+	if (kind == CALLTAP_REC_EVENT)
+		words = calltap_event_words(calltap_record_id(word));
+	return words ? words : 1 + (two >> kind & 1);
+}
+
+/* Does a trace file have records of this kind?  TIME and OPEN are of the rings alone. */
+static inline int calltap_record_is_filed(unsigned kind)
+{
+	const unsigned filed = 1u << CALLTAP_REC_ENTRY | 1u << CALLTAP_REC_EXIT | 1u << CALLTAP_REC_CALL |
+			       1u << CALLTAP_REC_UNWIND | 1u << CALLTAP_REC_STACK | 1u << CALLTAP_REC_LOST |
+			       1u << CALLTAP_REC_WAIT | 1u << CALLTAP_REC_TAIL | 1u << CALLTAP_REC_LANDING |
+			       1u << CALLTAP_REC_RISE | 1u << CALLTAP_REC_EVENT;
+
+	return filed >> kind & 1;
+}
+
+/* Put size bytes into the words behind an EVENT's head; returns how many words that are. */
+static inline uint32_t calltap_event_pack(uint64_t *words, const void *bytes, uint32_t size)
+{
+	const unsigned char *from = (const unsigned char *)bytes;
+	uint32_t count = (size + CALLTAP_EVENT_WORD_BYTES - 1) / CALLTAP_EVENT_WORD_BYTES, i;
+
+	for (i = 0; i < count; i++)
+		words[i] = 0;
+	for (i = 0; i < size; i++)
+		words[i / CALLTAP_EVENT_WORD_BYTES] |= (uint64_t)from[i] << i % CALLTAP_EVENT_WORD_BYTES * 8;
+	return count;
 }
 
 #endif

@@ -195,9 +195,9 @@ static size_t to_words(const struct items *items, uint64_t *words)
 
 		words[count++] = calltap_record_make(CALLTAP_REC_TIME, 0, 0);
 		words[count++] = item->ticks;
-		words[count++] =
+		words[count] =
 			calltap_record_make((enum calltap_record_kind)item->kind, item->id, (uint32_t)item->ticks);
-		if (calltap_record_words(item->kind) == 2)
+		if (calltap_record_words(words[count++]) == 2)
 			words[count++] = item->second;
 	}
 	return count;

@@ -54,19 +54,21 @@ int history_read_shared(void *arg, uint64_t at, void *to, size_t size)
 	const uint64_t *from = (const void *)((const char *)arg + at);
 	uint64_t *words = to;
 
-	/* Acquire, both: what was read before is older than this, what is read after is younger. */
+	/*
+	 * Acquire, all: what was read before is older than this, what is read after is younger.  So a record whose
+	 * head is there is whole: its head is read before the words behind it, and written after them (ring_put()).
+	 */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	for (size_t i = 0; i < size / sizeof(*words); i++)
-		words[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		words[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
 	return 0;
 }
 
-/* The index of the last word that is not 0; nwords if all are. */
-static size_t last_used(const uint64_t *words, size_t nwords)
+/* The index of the last record's head; nwords if there is none. */
+static size_t last_head(const uint64_t *words, size_t nwords)
 {
 	for (size_t i = nwords; i-- > 0;)
-		if (words[i])
+		if (calltap_record_kind(words[i]))
 			return i;
 	return nwords;
 }
@@ -74,18 +76,15 @@ static size_t last_used(const uint64_t *words, size_t nwords)
 /*
  * What was written between two reads of a sub-buffer goes: behind the record
  * that was the last one in the first read.  So a record is there only if all
- * that came before it is: each was written before the first read ended.
+ * that came before it is: each was written before the first read ended.  The
+ * words of a record whose head is not written yet have no kind.
  */
 static void cut(uint64_t *words, size_t nwords, size_t last)
 {
 	size_t i = 0;
 
-	while (last < nwords && i <= last) {
-		/* A record of two words is written from behind: without its head, the last word is nothing yet. */
-		if (!words[i] && i + 1 == last)
-			break;
-		i += calltap_record_words(calltap_record_kind(words[i]));
-	}
+	while (last < nwords && i <= last)
+		i += calltap_record_words(words[i]);
 	if (i < nwords)
 		memset(words + i, 0, (nwords - i) * sizeof(*words));
 }
@@ -103,7 +102,7 @@ static int copy_sub(const struct history_arena *arena, uint64_t at, uint64_t num
 		return 0;
 	for (int pass = 0; pass < (open ? 2 : 1); pass++) {
 		if (pass)
-			last = last_used(WORDS(to), nwords);
+			last = last_head(WORDS(to), nwords);
 		if (arena->read(arena->arg, at, to, arena->sub_size))
 			return -1;
 	}

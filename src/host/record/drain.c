@@ -121,11 +121,11 @@ static uint32_t whole_records(const uint64_t *words, uint32_t from, uint32_t cou
 	uint32_t i = from;
 
 	while (i < count) {
-		/* Acquire: a record's second word is written before its head; pairs with ring_put(). */
+		/* Acquire: what is behind a record's head is written before it; pairs with ring_put(). */
 		uint64_t head = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
-		unsigned kind = calltap_record_kind(head), size = calltap_record_words(kind);
+		unsigned kind = calltap_record_kind(head), size = calltap_record_words(head);
 
-		if (!head || size > count - i ||
+		if (!kind || size > count - i ||
 		    (kind == CALLTAP_REC_TIME && !__atomic_load_n(&words[i + 1], __ATOMIC_RELAXED)))
 			break;
 		i += size;

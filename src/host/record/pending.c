@@ -24,10 +24,10 @@ static uint64_t count_words(const uint64_t *words, uint32_t from, uint32_t end, 
 		uint64_t head = __atomic_load_n(&words[from], __ATOMIC_ACQUIRE);
 		unsigned kind = calltap_record_kind(head);
 
-		if (!head && open)
+		if (!kind && open)
 			break;
-		count += head && kind != CALLTAP_REC_TIME;
-		from += calltap_record_words(kind);
+		count += calltap_record_is_filed(kind);
+		from += calltap_record_words(head);
 	}
 	return count;
 }
@@ -59,7 +59,8 @@ static uint64_t count_sub(const struct target_arena *arena, uint32_t index, uint
  */
 static uint64_t count_ring(const struct target_arena *arena, uint32_t index, const struct record_options *options)
 {
-	unsigned words = options->tracer->has_exit ? 1 : calltap_record_words(CALLTAP_REC_CALL);
+	unsigned words =
+		options->tracer->has_exit ? 1 : calltap_record_words(calltap_record_make(CALLTAP_REC_CALL, 0, 0));
 	uint64_t opened = __atomic_load_n(&ring_of(arena, index)->opened, __ATOMIC_ACQUIRE);
 	uint64_t drained = arena->rings[index].drained, count = 0;
 

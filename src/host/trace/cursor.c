@@ -170,6 +170,7 @@ static void make_event(struct stream *stream, const struct record *record, struc
 		stream->last_ticks = record->ticks;
 	event->ticks = stream->last_ticks;
 	event->extra = record->extra;
+	event->behind = record->behind;
 	event->thread = stream->thread;
 	event->id = record->id;
 	event->kind = record->kind;

@@ -56,27 +56,29 @@ static int get_leb(struct record_decoder *decoder, uint64_t *value)
 int record_decoder_next(struct record_decoder *decoder, struct record *record)
 {
 	uint64_t zigzag, extra = 0;
+	unsigned kind, words;
 	uint32_t head;
-	unsigned kind;
+	size_t size;
 
 	if (!decoder->left)
 		return 0;
 	memcpy(&head, decoder->head, sizeof(head));
 	kind = head >> CALLTAP_RECORD_ID_BITS;
-	if (kind == CALLTAP_REC_NONE || kind == CALLTAP_REC_TIME || kind == CALLTAP_REC_OPEN ||
-	    kind >= CALLTAP_REC_KINDS)
+	if (!calltap_record_is_filed(kind) ||
+	    (kind == CALLTAP_REC_EVENT && !calltap_event_words(head & CALLTAP_RECORD_ID_MAX)))
 		return -EBADMSG;
 	if (get_leb(decoder, &zigzag))
 		return -EBADMSG;
-	if (calltap_record_words(kind) == 2) {
-		if ((size_t)(decoder->extra_end - decoder->extra) < sizeof(extra))
-			return -EBADMSG;
+	words = calltap_record_words((uint64_t)head << 32);
+	size = (words - 1) * sizeof(extra);
+	if ((size_t)(decoder->extra_end - decoder->extra) < size)
+		return -EBADMSG;
+	if (words == 2)
 		memcpy(&extra, decoder->extra, sizeof(extra));
-		decoder->extra += sizeof(extra);
-	}
 	decoder->ticks += zigzag >> 1 ^ -(zigzag & 1);
 	decoder->head += sizeof(head);
 	decoder->left--;
-	*record = (struct record){decoder->ticks, extra, head & CALLTAP_RECORD_ID_MAX, (uint8_t)kind};
+	*record = (struct record){decoder->ticks, extra, decoder->extra, head & CALLTAP_RECORD_ID_MAX, (uint8_t)kind};
+	decoder->extra += size;
 	return 1;
 }

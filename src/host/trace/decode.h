@@ -18,7 +18,8 @@ struct record_decoder {
 
 struct record {
 	uint64_t ticks;
-	uint64_t extra; /* 0 for one-word records */
+	uint64_t extra;		     /* the second word of a record of two words, else 0 */
+	const unsigned char *behind; /* in the payload: the words behind the head, 8 bytes each */
 	uint32_t id;
 	uint8_t kind;
 };

@@ -3,8 +3,9 @@
  *
  * Context: host; called by the record room for every sub-buffer it drains, so
  * this must keep up with every thread of the target together.  The words are
- * live memory of an untrusted process: each is read once, any value is
- * accepted, and sizes come from nwords alone.
+ * live memory of an untrusted process: any value is accepted, each goes to the
+ * file from one read (a word that turns out to be no event's is read again,
+ * as whatever it is then), and sizes come from nwords alone.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -147,11 +148,11 @@ size_t record_skip_older(const uint64_t *words, size_t nwords, uint64_t from_tic
 
 	while (i < nwords) {
 		uint64_t head = load(&words[i]);
-		unsigned kind = calltap_record_kind(head), size = calltap_record_words(kind);
+		unsigned kind = calltap_record_kind(head), size = calltap_record_words(head);
 
 		if (kind == CALLTAP_REC_TIME) {
 			set_time(&at, i + 1 < nwords ? load(&words[i + 1]) : 0);
-		} else if (kind && kind < CALLTAP_REC_OPEN) {
+		} else if (calltap_record_is_filed(kind)) {
 			uint64_t ticks = unwrap(&at, head);
 
 			if (ticks >= from_ticks)
@@ -165,6 +166,68 @@ size_t record_skip_older(const uint64_t *words, size_t nwords, uint64_t from_tic
 	return i < nwords ? i : nwords;
 }
 
+/*
+ * The words behind an EVENT's head, which is before word: where the next record
+ * may be.  A word with a kind is a head; then the event is not whole (its
+ * target wrote over it, ring.md), *whole is false, and nothing was put.
+ */
+static const uint64_t *put_event(struct columns *to, uint64_t head, const uint64_t *word, const uint64_t *end,
+				 bool *whole)
+{
+	uint32_t words = calltap_event_words(calltap_record_id(head)), count = words - 1;
+	uint64_t *extra = to->extra;
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* with the load of the head; pairs with ring_put() */
+	*whole = words && count <= (size_t)(end - word);
+	for (uint32_t i = 0; *whole && i < count; i++) {
+		extra[i] = load(&word[i]);
+		if (calltap_record_kind(extra[i])) {
+			*whole = false;
+			return word + i;
+		}
+	}
+	if (!*whole)
+		return word;
+	to->extra += count;
+	return word + count;
+}
+
+/*
+ * What is no record of one word, up to where the next one may be.  *whole: it
+ * is a record for the file, and what is behind its head was put.
+ */
+static const uint64_t *put_behind(struct columns *to, uint64_t head, const uint64_t *word, const uint64_t *end,
+				  struct encode_result *result, uint64_t *holes, bool *whole)
+{
+	unsigned kind = calltap_record_kind(head);
+	uint64_t extra = 0;
+
+	*whole = false;
+	if (kind == CALLTAP_REC_EVENT) {
+		word = put_event(to, head, word, end, whole);
+		result->events += *whole;
+		*holes += !*whole;
+		return word;
+	}
+	if (calltap_record_words(head) == 1) {
+		++*holes; /* empty, or no kind that there is */
+		return word;
+	}
+	if (word < end)
+		extra = load(word++);
+	if (kind == CALLTAP_REC_TIME)
+		set_time(to, extra);
+	*whole = calltap_record_is_filed(kind); /* OPEN is for core/open.c */
+	if (!*whole)
+		return word;
+	if (kind == CALLTAP_REC_LOST)
+		result->lost += extra;
+	else if (kind == CALLTAP_REC_WAIT)
+		result->wait_ticks += extra;
+	*to->extra++ = extra;
+	return word;
+}
+
 /* All records of [word, end) into the columns; the loop that has to be fast. */
 static void encode_words(struct columns *to, const uint64_t *word, const uint64_t *end, struct encode_result *result)
 {
@@ -173,27 +236,13 @@ static void encode_words(struct columns *to, const uint64_t *word, const uint64_
 
 	while (word < end) {
 		uint64_t head = load(word++);
-		unsigned kind = calltap_record_kind(head);
-		uint64_t extra = 0;
 
-		if (__builtin_expect(!(PLAIN_KINDS >> kind & 1), 0)) {
-			if (calltap_record_words(kind) == 1) {
-				holes_seen++; /* empty, or no kind that there is */
+		if (__builtin_expect(!(PLAIN_KINDS >> calltap_record_kind(head) & 1), 0)) {
+			bool whole;
+
+			word = put_behind(to, head, word, end, result, &holes_seen, &whole);
+			if (!whole)
 				continue;
-			}
-			if (word < end)
-				extra = load(word++);
-			if (kind == CALLTAP_REC_TIME) {
-				set_time(to, extra);
-				continue;
-			}
-			if (kind == CALLTAP_REC_OPEN)
-				continue; /* for core/open.c */
-			if (kind == CALLTAP_REC_LOST)
-				result->lost += extra;
-			else if (kind == CALLTAP_REC_WAIT)
-				result->wait_ticks += extra;
-			*to->extra++ = extra;
 		}
 		holes = holes_seen;
 		put_record(to, head, &last_ticks);

@@ -55,6 +55,7 @@ struct trace_follow {
 	uint32_t stream_count;
 	uint32_t *heap; /* of stream_count places */
 	uint32_t heap_count;
+	char *spent; /* the payload of the event that was handed out last, where its stream has another one since */
 };
 
 int trace_follow_create(struct trace_follow **out, int fd, uint64_t queued_max)
@@ -96,6 +97,7 @@ void trace_follow_destroy(struct trace_follow *follow)
 	ZSTD_freeDCtx(follow->zstd);
 	free(follow->streams);
 	free(follow->heap);
+	free(follow->spent);
 	free(follow);
 }
 
@@ -177,7 +179,10 @@ static int unpack(struct trace_follow *follow, struct stream *stream)
 		stream->last = NULL;
 	follow->queued -= piece->ref.stored;
 	stream->skipped += piece->skipped;
-	free(stream->payload);
+	if (follow->spent)
+		free(stream->payload);
+	else
+		follow->spent = stream->payload;
 	stream->payload = malloc(size);
 	if (!stream->payload) {
 		err = -ENOMEM;
@@ -205,6 +210,7 @@ static void make_event(struct stream *stream, uint32_t thread, const struct reco
 		stream->last_ticks = record->ticks;
 	stream->pending = (struct trace_event){.ticks = stream->last_ticks,
 					       .extra = record->extra,
+					       .behind = record->behind,
 					       .thread = thread,
 					       .id = record->id,
 					       .kind = record->kind};
@@ -385,6 +391,8 @@ int trace_follow_next(struct trace_follow *follow, struct trace_event *event)
 	uint32_t thread;
 	struct stream *stream;
 
+	free(follow->spent);
+	follow->spent = NULL;
 	if (!follow->heap_count)
 		return 0;
 	thread = follow->heap[0];

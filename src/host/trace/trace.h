@@ -148,12 +148,16 @@ uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks); /* of a d
 uint64_t trace_history_ns(const struct trace *trace, uint32_t thread);
 
 struct trace_event {
-	uint64_t ticks;	 /* full clock; never decreases within a thread (clamped) */
-	uint64_t extra;	 /* second word of a two-word record, else 0 */
-	uint32_t thread; /* index */
-	uint32_t id;	 /* function, or count for UNWIND */
-	uint8_t kind;	 /* enum calltap_record_kind; never NONE or TIME */
+	uint64_t ticks;		     /* full clock; never decreases within a thread (clamped) */
+	uint64_t extra;		     /* second word of a two-word record, else 0 */
+	uint32_t thread;	     /* index */
+	uint32_t id;		     /* function, count for UNWIND, or type and size of an EVENT */
+	uint8_t kind;		     /* enum calltap_record_kind; never NONE or TIME */
+	const unsigned char *behind; /* of an EVENT, for trace_event_bytes(), until the next event is read */
 };
+
+/* The bytes of an EVENT, as its format lays them out, to bytes; returns how many, a multiple of 7. */
+size_t trace_event_bytes(const struct trace_event *event, unsigned char bytes[CALLTAP_EVENT_BYTES_MAX]);
 
 /*
  * Cursors: one pass over events in time order (ties: by thread, then order).

@@ -58,12 +58,14 @@ struct encode_result {
 	uint64_t lost;	     /* sum of LOST records */
 	uint64_t wait_ticks; /* sum of WAIT records */
 	uint64_t last_ticks;
-	uint64_t holes; /* words before the last record that are empty or of no known kind */
+	uint64_t holes;	 /* words before the last record that are empty or of no known kind, and events that are not
+			    whole */
+	uint64_t events; /* EVENT records among them */
 };
 
 /*
  * Encode nwords words at words: live shared memory that the target may be
- * writing (each word is read once; anything is accepted), whose first record's
+ * writing (anything is accepted), whose first record's
  * high time half is that of head_ticks.  Stops at the first empty word that
  * only empty words follow.  On success *payload (owned by the encoder, valid
  * until its next call) is a DATA payload of *size bytes with thread and number

@@ -176,7 +176,7 @@ static void see(const struct tool *tool, bool outers, bool middles, bool inners)
 
 		if (sub->number <= before[i / SUBS])
 			continue;
-		for (; word < end; word += calltap_record_words(calltap_record_kind(*word)))
+		for (; word < end; word += calltap_record_words(*word))
 			if (calltap_record_kind(*word) == CALLTAP_REC_ENTRY && calltap_record_id(*word) < 5)
 				entries[calltap_record_id(*word)]++;
 	}

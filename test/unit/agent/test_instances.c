@@ -77,7 +77,7 @@ static void expect_records(const struct fake_arena *arena, const uint32_t *expec
 
 	for (; *expected; expected++) {
 		assert_int_equal(words[at] >> 32, *expected);
-		at += calltap_record_words(*expected >> CALLTAP_RECORD_ID_BITS);
+		at += calltap_record_words((uint64_t)*expected << 32);
 	}
 	assert_int_equal(words[at], 0);
 }

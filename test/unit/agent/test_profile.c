@@ -459,7 +459,7 @@ static uint32_t records(void)
 	const uint64_t *word = (const uint64_t *)(fake_sub(fake_ring(&fake, 0), 0) + 1);
 	uint32_t count = 0;
 
-	for (; *word; word += calltap_record_words(calltap_record_kind(*word)))
+	for (; *word; word += calltap_record_words(*word))
 		count += calltap_record_kind(*word) == CALLTAP_REC_ENTRY ||
 			 calltap_record_kind(*word) == CALLTAP_REC_EXIT;
 	return count;

@@ -69,7 +69,7 @@ static bool next_record(struct reading *reading, unsigned *kind, uint32_t *id, u
 			*id = calltap_record_id(head);
 			if (*kind == CALLTAP_REC_NONE)
 				continue;
-			if (calltap_record_words(*kind) == 2) {
+			if (calltap_record_words(head) == 2) {
 				assert_true(reading->word < SUB_MAX);
 				*second = words[reading->word++];
 			}
@@ -114,13 +114,13 @@ static void two_words_stay_together(void **state)
 
 	assert_true(record(0)); /* so that one word is left over, or none */
 	for (uint32_t i = 0; i < SUB_MAX; i++)
-		assert_true(probe_record(&thread, CALLTAP_REC_CALL, i, 2, ~(uint64_t)i));
+		assert_true(probe_record(&thread, CALLTAP_REC_CALL, i, 2, ~(uint64_t)i >> 4));
 	reading.stop = ring->opened;
 	assert_true(next_record(&reading, &kind, &id, &second));
 	for (; next_record(&reading, &kind, &id, &second); n++) {
 		assert_int_equal(kind, CALLTAP_REC_CALL);
 		assert_int_equal(id, n);
-		assert_true(second == ~n);
+		assert_true(second == ~n >> 4);
 	}
 	assert_int_equal(n, SUB_MAX);
 	end();
@@ -316,11 +316,11 @@ static void on_timer(int signal)
 			handled++;
 }
 
-static void start_timer(int signal, long ns)
+static void start_timer(int signal, long ns, void (*handler)(int))
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = signal};
 	struct itimerspec often = {{0, ns}, {0, ns}};
-	struct sigaction action = {.sa_handler = on_timer};
+	struct sigaction action = {.sa_handler = handler};
 
 	assert_int_equal(sigaction(signal, &action, NULL), 0);
 	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &storm), 0);
@@ -337,7 +337,7 @@ static void signal_storm(void **state)
 	unsigned kind;
 
 	handled = 0;
-	start_timer(SIGALRM, 20000);
+	start_timer(SIGALRM, 20000, on_timer);
 	for (uint32_t i = 0; i < RECORDS; i++)
 		assert_true(record(i));
 	timer_delete(storm);
@@ -357,6 +357,191 @@ static void signal_storm(void **state)
 	end();
 }
 
+#define EVENT_TYPE 77u
+
+/* How many words the n-th event has behind its head: all sizes come, small ones more often. */
+static uint32_t event_words(uint32_t n)
+{
+	uint32_t mixed = n * 2654435761u >> 8;
+
+	return mixed % (mixed >> 16 & 7 ? 12 : CALLTAP_EVENT_WORDS_MAX);
+}
+
+/* All 56 bits of a word are in use. */
+static uint64_t event_word(uint32_t n, uint32_t i)
+{
+	return (n * 0x9e3779b97f4a7c15u ^ i * 0xc2b2ae3d27d4eb4fu) >> 8;
+}
+
+static bool put_event(uint32_t n)
+{
+	uint64_t words[CALLTAP_EVENT_WORDS_MAX];
+	uint32_t count = event_words(n);
+
+	words[0] = n;
+	for (uint32_t i = 1; i < count; i++)
+		words[i] = event_word(n, i);
+	return probe_event(&thread, 0, EVENT_TYPE, words, count);
+}
+
+/* The words behind an event's head are those of one event; its number, or UINT32_MAX for one without. */
+static bool event_is_whole(uint64_t head, const uint64_t *behind, uint32_t *n)
+{
+	uint32_t count = calltap_record_words(head) - 1;
+
+	*n = UINT32_MAX;
+	if (calltap_event_type(calltap_record_id(head)) != EVENT_TYPE)
+		return false;
+	if (!count)
+		return true;
+	*n = (uint32_t)__atomic_load_n(&behind[0], __ATOMIC_RELAXED);
+	if (event_words(*n) != count)
+		return false;
+	for (uint32_t i = 1; i < count; i++)
+		if (__atomic_load_n(&behind[i], __ATOMIC_RELAXED) != event_word(*n, i))
+			return false;
+	return true;
+}
+
+/* What events a reader finds in the sub-buffers from first on; *entries counts what else it finds. */
+struct finding {
+	uint32_t next[2]; /* number of the next event of the program's and of its handler's, if none is missing */
+	uint32_t events, entries, without;
+	bool wrong;
+};
+
+static void find_events(struct finding *found, const uint64_t *word, const uint64_t *end)
+{
+	while (word < end) {
+		uint64_t head = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		unsigned words = calltap_record_words(head);
+		uint32_t n;
+
+		found->wrong |= words > end - word;
+		if (found->wrong)
+			return;
+		found->entries += calltap_record_kind(head) == CALLTAP_REC_ENTRY;
+		if (calltap_record_kind(head) == CALLTAP_REC_EVENT) {
+			found->wrong |= !event_is_whole(head, word + 1, &n);
+			found->events++;
+			if (n == UINT32_MAX) {
+				found->without++;
+			} else {
+				uint32_t *next = &found->next[n >= HANDLER];
+
+				found->wrong |= n < *next; /* those without words behind the head are left out */
+				*next = n + 1;
+			}
+		}
+		word += words;
+	}
+}
+
+/* An event is not cut by the end of its sub-buffer, whatever its size, and all of them are there. */
+static void events_stay_together(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 2000);
+	struct finding found = {.next = {0, HANDLER}};
+	const uint32_t count = 20000;
+
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(put_event(i));
+		assert_true(record(i));
+	}
+	for (uint64_t n = 0; n < ring->opened; n++) {
+		const uint64_t *words = (const uint64_t *)(fake_sub(ring, n) + 1);
+
+		assert_true(fake_sub(ring, n)->number == n + 1);
+		find_events(&found, words, words + SUB_MAX);
+	}
+	assert_false(found.wrong);
+	assert_int_equal(found.events, count);
+	assert_int_equal(found.entries, count);
+	assert_true(ring->opened > 20);
+	/* One that could be in no sub-buffer is refused, and takes no slot. */
+	assert_false(
+		probe_event(&thread, 0, EVENT_TYPE, (uint64_t[CALLTAP_EVENT_WORDS_MAX]){0}, CALLTAP_EVENT_WORDS_MAX));
+	assert_int_equal(ring->lost, 0);
+	end();
+}
+
+static void on_timer_events(int signal)
+{
+	if (handled >= HANDLED_MAX / 10)
+		return;
+	for (int i = 0; i < 3; i++)
+		if (put_event(HANDLER + handled))
+			handled++;
+}
+
+struct watcher {
+	const struct calltap_ring *ring;
+	struct finding found;
+	uint32_t stop, rounds;
+};
+
+/* Reads the open sub-buffer over and over, as far as it is written, as the tool does for who follows. */
+static void *watch(void *arg)
+{
+	struct watcher *watcher = arg;
+
+	while (!__atomic_load_n(&watcher->stop, __ATOMIC_ACQUIRE)) {
+		uint64_t opened = __atomic_load_n(&watcher->ring->opened, __ATOMIC_ACQUIRE);
+		const uint64_t *words;
+
+		if (!opened)
+			continue;
+		/* Holes among them: what stands in them is no head. */
+		watcher->found.next[0] = 0;
+		watcher->found.next[1] = HANDLER;
+		words = (const uint64_t *)(fake_sub(watcher->ring, opened - 1) + 1);
+		find_events(&watcher->found, words, words + SUB_MAX);
+		watcher->rounds++;
+	}
+	return NULL;
+}
+
+/*
+ * A handler writes events between any two instructions of the recorder that
+ * writes one, and a reader looks on: what has a head is whole at any time, and
+ * in the end all are there.
+ */
+static void events_in_a_storm(void **state)
+{
+	struct calltap_ring *ring = begin(CALLTAP_MODE_BLOCK, 24000);
+	struct watcher watcher = {.ring = ring};
+	struct finding found = {.next = {0, HANDLER}};
+	const uint32_t count = 200000;
+	pthread_t reader;
+	sigset_t alarm;
+
+	handled = 0;
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarm, NULL); /* for the reader: the ring is this thread's */
+	assert_int_equal(pthread_create(&reader, NULL, watch, &watcher), 0);
+	pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+	start_timer(SIGALRM, 20000, on_timer_events);
+	for (uint32_t i = 0; i < count; i++)
+		assert_true(put_event(i));
+	timer_delete(storm);
+	__atomic_store_n(&watcher.stop, 1, __ATOMIC_RELEASE);
+	pthread_join(reader, NULL);
+	for (uint64_t n = 0; n < ring->opened; n++) {
+		const uint64_t *words = (const uint64_t *)(fake_sub(ring, n) + 1);
+
+		find_events(&found, words, words + SUB_MAX);
+	}
+	assert_false(watcher.found.wrong);
+	assert_false(found.wrong);
+	assert_int_equal(found.events, count + handled);
+	assert_int_equal(ring->lost, 0);
+	assert_true(handled > 100);
+	assert_true(watcher.found.events > 1000);
+	print_message("%u events of handlers between %u, seen %u times\n", handled, count, watcher.found.events);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +554,8 @@ int main(void)
 		cmocka_unit_test(clock_marks),
 		cmocka_unit_test(wiped_writer_is_left_alone),
 		cmocka_unit_test(signal_storm),
+		cmocka_unit_test(events_stay_together),
+		cmocka_unit_test(events_in_a_storm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ void scribe_put(struct scribe *scribe, uint32_t i)
 	const struct ring_shared here = {.board = scribe->bench->session.board}, *shared = &here;
 	unsigned kind = i % 3 ? CALLTAP_REC_ENTRY : CALLTAP_REC_CALL;
 	uint32_t id = i & CALLTAP_RECORD_ID_MAX;
-	unsigned words = calltap_record_words(kind);
+	unsigned words = calltap_record_words(calltap_record_make(kind, 0, 0));
 	uint64_t *slot = take_slot(scribe, shared, words);
 	uint64_t now = arch_clock();
 

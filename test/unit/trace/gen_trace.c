@@ -128,7 +128,7 @@ static void put(struct gen *gen, struct walker *walker, enum calltap_record_kind
 		walker->words[walker->used++] = walker->ticks;
 	}
 	walker->words[walker->used++] = calltap_record_make(kind, id, (uint32_t)walker->ticks);
-	if (calltap_record_words(kind) == 2)
+	if (calltap_record_words(calltap_record_make(kind, 0, 0)) == 2)
 		walker->words[walker->used++] = extra;
 	if (walker->left)
 		walker->left--;

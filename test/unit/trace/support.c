@@ -36,8 +36,8 @@ void maker_data(struct maker *maker, uint32_t thread, uint64_t number, const str
 			words[used++] = calltap_record_make(CALLTAP_REC_TIME, 0, 0);
 			words[used++] = says[i].ticks;
 		}
-		words[used++] = calltap_record_make(says[i].kind, says[i].id, (uint32_t)says[i].ticks);
-		if (calltap_record_words(says[i].kind) == 2)
+		words[used] = calltap_record_make(says[i].kind, says[i].id, (uint32_t)says[i].ticks);
+		if (calltap_record_words(words[used++]) == 2)
 			words[used++] = says[i].extra;
 	}
 	assert_int_equal(

@@ -65,7 +65,8 @@ static void expect_closes(const struct say *says, size_t count, const char *expe
 
 	assert_int_equal(callstack_create(&stack, NULL, &ops, &log), 0);
 	for (size_t i = 0; i < count; i++) {
-		const struct trace_event event = {says[i].ticks, says[i].extra, 3, says[i].id, (uint8_t)says[i].kind};
+		const struct trace_event event = {says[i].ticks, says[i].extra,		3,
+						  says[i].id,	 (uint8_t)says[i].kind, NULL};
 
 		assert_int_equal(callstack_feed(stack, &event), 0);
 	}
@@ -355,10 +356,10 @@ static void threads_are_apart(void **state)
 {
 	struct log log = {.used = 0};
 	struct callstack *stack;
-	const struct trace_event events[] = {{0, 0, 0, 1, CALLTAP_REC_ENTRY},
-					     {5, 0, 9, 1, CALLTAP_REC_ENTRY},
-					     {7, 0, 0, 1, CALLTAP_REC_EXIT},
-					     {9, 0, 9, 1, CALLTAP_REC_EXIT}};
+	const struct trace_event events[] = {{0, 0, 0, 1, CALLTAP_REC_ENTRY, NULL},
+					     {5, 0, 9, 1, CALLTAP_REC_ENTRY, NULL},
+					     {7, 0, 0, 1, CALLTAP_REC_EXIT, NULL},
+					     {9, 0, 9, 1, CALLTAP_REC_EXIT, NULL}};
 
 	assert_int_equal(callstack_create(&stack, NULL, &ops, &log), 0);
 	for (int i = 0; i < 4; i++)

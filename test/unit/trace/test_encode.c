@@ -114,7 +114,7 @@ static void holes_are_skipped(void **state)
 				  0,
 				  0,
 				  word(CALLTAP_REC_EXIT, 1, 20),
-				  word(13, 1, 25), /* a kind that there is not */
+				  word(15, 1, 25), /* a kind that there is not */
 				  word(CALLTAP_REC_ENTRY, 2, 30),
 				  0,
 				  0,
@@ -244,7 +244,7 @@ static void random_streams(void **state)
 				words[used++] = 0;
 			says[i] = (struct say){kinds[r % 8], (uint32_t)r & CALLTAP_RECORD_ID_MAX, at, 0};
 			words[used++] = word(says[i].kind, says[i].id, at);
-			if (calltap_record_words(says[i].kind) == 2)
+			if (calltap_record_words(calltap_record_make(says[i].kind, 0, 0)) == 2)
 				words[used++] = says[i].extra = r;
 		}
 		encode(to, head, words, used);
@@ -253,6 +253,152 @@ static void random_streams(void **state)
 	}
 	free(says);
 	free(words);
+}
+
+/* A record of any size: its head, and words behind it that are as asked for. */
+static size_t put_event(uint64_t *words, uint32_t type, uint32_t count, uint64_t ticks, uint64_t value)
+{
+	words[0] = word(CALLTAP_REC_EVENT, calltap_event_id(type, 1 + count), ticks);
+	for (uint32_t i = 0; i < count; i++)
+		words[1 + i] = value + i;
+	return 1 + count;
+}
+
+/* The next record is an event of that size, with these words. */
+static void expect_event(struct record_decoder *decoder, uint32_t type, uint32_t count, uint64_t ticks, uint64_t value)
+{
+	struct record record;
+
+	assert_int_equal(record_decoder_next(decoder, &record), 1);
+	assert_int_equal(record.kind, CALLTAP_REC_EVENT);
+	assert_int_equal(calltap_event_type(record.id), type);
+	assert_int_equal(calltap_event_words(record.id), 1 + count);
+	assert_int_equal(record.ticks, ticks);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t behind;
+
+		memcpy(&behind, record.behind + i * sizeof(behind), sizeof(behind));
+		assert_true(behind == value + i);
+	}
+}
+
+static void expect_entry(struct record_decoder *decoder, uint32_t id)
+{
+	struct record record;
+
+	assert_int_equal(record_decoder_next(decoder, &record), 1);
+	assert_int_equal(record.kind, CALLTAP_REC_ENTRY);
+	assert_int_equal(record.id, id);
+}
+
+/* Also of types that nobody knows. */
+static void events_of_all_sizes(void **state)
+{
+	enum { EVENTS = CALLTAP_EVENT_WORDS_MAX };
+	uint64_t *words = calloc(EVENTS * (EVENTS + 4), sizeof(*words));
+	struct encoded *to = *state;
+	struct record_decoder decoder;
+	struct record record;
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		used += put_event(words + used, CALLTAP_EVENT_TYPE_MAX - i, i, 10 + i, (uint64_t)i << 47);
+		words[used++] = word(CALLTAP_REC_ENTRY, i, 11 + i);
+	}
+	encode(to, 5, words, used);
+	assert_int_equal(to->result.events, EVENTS);
+	assert_int_equal(to->result.records, 2 * EVENTS);
+	assert_int_equal(to->result.holes, 0);
+	assert_int_equal(record_decoder_init(&decoder, to->payload, to->size), 0);
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		expect_event(&decoder, CALLTAP_EVENT_TYPE_MAX - i, i, 10 + i, (uint64_t)i << 47);
+		expect_entry(&decoder, i);
+	}
+	assert_int_equal(record_decoder_next(&decoder, &record), 0);
+	free(words);
+}
+
+/*
+ * An event whose words are there in part and whose head is not: what is there
+ * looks like heads as little as it can, and the records behind it are found.
+ */
+static void an_unwritten_event_is_a_hole(void **state)
+{
+	uint64_t words[16] = {0};
+	struct encoded *to = *state;
+	struct record_decoder decoder;
+
+	for (unsigned there = 0; there < 1u << 6; there++) {
+		memset(words, 0, sizeof(words));
+		put_event(words, 7, 6, 10, ((uint64_t)1 << 56) - 7);
+		words[0] = 0; /* taken, and not written */
+		for (unsigned i = 0; i < 6; i++)
+			if (!(there >> i & 1))
+				words[1 + i] = 0;
+		words[7] = word(CALLTAP_REC_ENTRY, 3, 20);
+		encode(to, 5, words, 16);
+		assert_int_equal(to->result.records, 1);
+		assert_int_equal(to->result.holes, 7);
+		assert_int_equal(record_decoder_init(&decoder, to->payload, to->size), 0);
+		expect_entry(&decoder, 3);
+	}
+}
+
+/* Records that were written over an event, or under one that came too late: what has a kind is a head. */
+static void a_broken_event_takes_nothing_with_it(void **state)
+{
+	uint64_t words[16] = {0};
+	struct encoded *to = *state;
+	struct record_decoder decoder;
+	size_t used = put_event(words, 7, 9, 10, 1);
+
+	words[4] = word(CALLTAP_REC_ENTRY, 3, 20);
+	words[used++] = word(CALLTAP_REC_ENTRY, 4, 21);
+	encode(to, 5, words, used);
+	assert_int_equal(to->result.records, 2);
+	assert_int_equal(to->result.events, 0);
+	assert_int_equal(record_decoder_init(&decoder, to->payload, to->size), 0);
+	expect_entry(&decoder, 3);
+	expect_entry(&decoder, 4);
+
+	/* It ends behind the memory; and a size that there is not. */
+	encode(to, 5, words + 4, 1);
+	assert_int_equal(to->result.records, 1);
+	put_event(words, 7, 9, 10, 1);
+	words[9] = word(CALLTAP_REC_ENTRY, 5, 22);
+	words[0] = word(CALLTAP_REC_EVENT, calltap_event_id(7, 11), 10);
+	encode(to, 5, words, 10);
+	assert_int_equal(to->result.records, 1);
+	for (uint32_t size = 0; size <= 0xfff; size++) {
+		words[0] = word(CALLTAP_REC_EVENT, calltap_event_id(7, size), 10);
+		encode(to, 5, words, 10);
+		assert_int_equal(to->result.records, size && size < 10 ? 2 : 1);
+	}
+}
+
+/* A file's sizes are not believed. */
+static void a_file_s_event_has_a_size_that_can_be(void **state)
+{
+	uint64_t words[16];
+	struct encoded *to = *state;
+	struct record_decoder decoder;
+	struct record record;
+	size_t used = put_event(words, 7, 9, 10, 1);
+	unsigned char *payload = NULL;
+	uint32_t head;
+
+	encode(to, 5, words, used);
+	for (uint32_t size = 0; size <= 0xfff; size++) {
+		int expected = size && size <= 10 ? 1 : -EBADMSG;
+
+		payload = realloc(payload, to->size);
+		memcpy(payload, to->payload, to->size);
+		head = (uint32_t)CALLTAP_REC_EVENT << CALLTAP_RECORD_ID_BITS | calltap_event_id(7, size);
+		memcpy(payload + sizeof(struct calltap_file_data), &head, sizeof(head));
+		assert_int_equal(record_decoder_init(&decoder, payload, to->size), 0);
+		assert_int_equal(record_decoder_next(&decoder, &record), expected);
+	}
+	free(payload);
 }
 
 /* Whatever is in the memory, the result decodes to the end. */
@@ -336,6 +482,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(late_records_keep_their_epoch, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_sleep_goes_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(random_streams, setup, teardown),
+		cmocka_unit_test_setup_teardown(events_of_all_sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_unwritten_event_is_a_hole, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_broken_event_takes_nothing_with_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_file_s_event_has_a_size_that_can_be, setup, teardown),
 		cmocka_unit_test_setup_teardown(random_garbage, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_many_words, setup, teardown),
 		cmocka_unit_test_setup_teardown(damaged_payloads, setup, teardown),

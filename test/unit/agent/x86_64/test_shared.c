@@ -138,7 +138,7 @@ static struct told read_ring(const struct fake_arena *arena)
 
 		/* A slot stays empty when a handler opened the next sub-buffer before its taker looked where it lies.
 		 */
-		for (size_t i = 0; i < count; i += words[i] ? calltap_record_words((uint32_t)(words[i] >> 60)) : 1)
+		for (size_t i = 0; i < count; i += calltap_record_words(words[i]))
 			if (words[i])
 				take_record(&told, words[i], open, &depth);
 	}
