@@ -128,6 +128,13 @@ def check_perfetto_has_the_calls_of_the_function_tracer(bench):
     assert [(kind, name) for kind, name, _ in events] == [("I", "main"), ("I", "parse"), ("I", "parse")], events
 
 
+def check_perfetto_has_marks(bench):
+    events = perfetto_slices(run(bench, "export", "--format", "perfetto", "-i", "marks"))
+    assert [(name, ns % 1000000) for kind, name, ns in events[100] if kind == "I"] == [
+        ("before", 500), ("ph\u00e4se 1", 1500), ("", 2500), ("x=7 y=-3", 2600), ('e?[2Jv?il "\\???', 4000)], events
+    assert events[0] == [("I", "from the tool", events[0][0][2])], events
+
+
 def chrome(bench, trace, *options):
     document = json.loads(run(bench, "export", "--format", "chrome", "-i", trace, *options))
     return document["traceEvents"]

@@ -8,11 +8,16 @@ One line each, # starts a comment; the clock ticks in nanoseconds and starts at 
     open PROCESS TID TIME NAME FRAME... frames that were open, innermost first: an id, a symbol, or @ADDRESS;
                                         with ^SLOT where its return address lies
     THREAD TIME EVENT [ID] [EXTRA]      EVENT: entry exit call unwind stack lost wait tail rise
+    THREAD TIME mark TEXT               a Python string literal's inside
+    THREAD TIME point NUMBER NUMBER     an event of a type with two numbers, the second with a sign
+    THREAD TIME unknown                 an event of a type that nothing describes
     end STATUS                          the file is complete"""
 import struct
 
 KINDS = {"entry": 1, "exit": 2, "call": 3, "unwind": 5, "stack": 6, "lost": 7, "wait": 8, "tail": 9, "rise": 11}
 TWO_WORDS = {"call", "stack", "lost", "wait", "rise"}
+EVENT, MARK, POINT, UNKNOWN = 13, 1, 500, 501
+FORMATS = 13
 INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END, STACK = range(1, 12)
 NONE = 0xFFFFFFFF
 BASE = 0x400000  # where the one object lies
@@ -52,6 +57,20 @@ def strings(names):
     return offsets, table
 
 
+def event_words(data):
+    """The words behind an EVENT's head: seven bytes each."""
+    return [int.from_bytes(data[at:at + 7], "little") for at in range(0, len(data), 7)]
+
+
+def formats():
+    """The FORMATS chunk: (type, its name, the field, how C declares it, offset, size, flags)."""
+    rows = [(MARK, "mark", "text", "char text[]", 0, 0, 2), (POINT, "point", "x", "uint32_t x", 0, 4, 0),
+            (POINT, "point", "y", "int16_t y", 4, 2, 1)]
+    offsets, table = strings([name for row in rows for name in row[1:4]])
+    return struct.pack("<II", len(rows), len(table)) + b"".join(
+        struct.pack("<8I", row[0], *offsets[3 * i:3 * i + 3], *row[4:], 0) for i, row in enumerate(rows)) + table
+
+
 class Text:
     def __init__(self, text):
         self.info, self.processes, self.threads, self.functions, self.events, self.status = [], [], [], [], {}, None
@@ -75,14 +94,25 @@ class Text:
             self.stacks.append((int(words[1]), int(words[2]), int(words[3]), words[4], words[5:]))
         elif words[0] == "end":
             self.status = int(words[1])
+        elif words[2] == "mark":
+            text = line.split("mark", 1)[1].strip().encode().decode("unicode_escape").encode("latin-1")
+            self.note(int(words[0]), int(words[1]), MARK, text)
+        elif words[2] == "point":
+            self.note(int(words[0]), int(words[1]), POINT, struct.pack("<Ih", int(words[3]), int(words[4])))
+        elif words[2] == "unknown":
+            self.note(int(words[0]), int(words[1]), UNKNOWN, b"x" * 100)
         elif words[2] in KINDS:
             self.event(int(words[0]), int(words[1]), words[2], [int(word, 0) for word in words[3:]])
         else:
             raise ValueError(f"what is this: {line}")
 
     def event(self, thread, time, kind, numbers):
-        extra = numbers.pop() if kind in TWO_WORDS else None
+        extra = [numbers.pop()] if kind in TWO_WORDS else []
         self.events.setdefault(thread, []).append((KINDS[kind], numbers[0] if numbers else 0, time, extra))
+
+    def note(self, thread, time, kind, data):
+        words = event_words(data)
+        self.events.setdefault(thread, []).append((EVENT, kind << 12 | 1 + len(words), time, words))
 
     def data(self, thread):
         events = self.events[thread]
@@ -91,11 +121,13 @@ class Text:
         for _, _, time, extra in events:
             times += zigzag(time - last)
             last = time
-            if extra is not None:
-                extras += struct.pack("<Q", extra)
+            extras += struct.pack(f"<{len(extra)}Q", *extra)
         streams = heads + times + extras
         return struct.pack("<IIQQIIQII", thread, len(events), events[0][2], max(event[2] for event in events),
-                           len(times), len(extras), 0, check(streams) & 0xFFFFFFFF, 0) + streams
+                           len(times), len(extras), 0, check(streams) & 0xFFFFFFFF, self.notes(thread)) + streams
+
+    def notes(self, thread):
+        return sum(kind == EVENT for kind, *_ in self.events[thread])
 
     @staticmethod
     def stack(process, tid, time, thread, frames):
@@ -134,6 +166,8 @@ class Text:
                                for index, process, tid, name, lost in self.threads)
         for stack in self.stacks:
             yield STACK, self.stack(*stack)
+        if any(self.notes(thread) for thread in self.events):
+            yield FORMATS, formats()
         for thread in self.events:
             yield DATA, self.data(thread)
         if self.status is not None:

@@ -64,6 +64,8 @@ def traces():
             write("trace", name[:-4], tracetext.make(text.read()))
     everything = tracetext.make(EVERYTHING)
     write("trace", "everything", everything)
+    marks = tracetext.formats()
+    write("trace", "forged-formats", everything + tracetext.chunk(tracetext.FORMATS, marks[:28] + b"\xff" * 8 + marks[36:]))
     write("trace", "bad-check", everything[:63] + b"\1" + everything[64:-3] + bytes([everything[-3] ^ 1]) + everything[-2:])
     write("trace", "cut-short", everything[:-50])
     forged = struct.pack("<IIQQQ4xI", 0, 0xFFFFFFFF, 2**64 - 1, 2**64 - 1, 2**64 - 1, 0)

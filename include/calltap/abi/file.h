@@ -64,6 +64,7 @@ enum calltap_chunk_type {
 	CALLTAP_CHUNK_END = 10,	     /* struct calltap_file_end; the file is complete */
 	CALLTAP_CHUNK_STACK = 11,    /* struct calltap_file_stack, its array, strings: frames open at an attach */
 	CALLTAP_CHUNK_HISTORY = 12,  /* array of struct calltap_file_history: where a flight recorder's memory begins */
+	CALLTAP_CHUNK_FORMATS = 13,  /* struct calltap_file_formats, its array, strings: what EVENT records hold */
 };
 
 struct calltap_file_clock {
@@ -185,7 +186,32 @@ struct calltap_file_data {
 	uint32_t extras_size; /* bytes */
 	uint64_t number;      /* counts up per thread from 0; a gap is lost data */
 	uint32_t check;	      /* of the streams as stored; trace_writer_chunk() fills it in */
+	uint32_t events;      /* EVENT records among them */
+};
+
+/* What a field's bytes are. */
+#define CALLTAP_FIELD_SIGNED 1u /* a number with a sign; without this, and without TEXT: one without */
+#define CALLTAP_FIELD_TEXT   2u /* UTF-8 up to its size or the first zero byte */
+
+/*
+ * One field of a type of events (record.h).  The rows of a type follow each
+ * other and have the same name; a later chunk with the type replaces them.
+ * Numbers are of 1, 2, 4 or 8 bytes, little-endian.
+ */
+struct calltap_file_field {
+	uint32_t type;
+	uint32_t name;	 /* of the type; offset in the strings */
+	uint32_t field;	 /* name of the field; likewise */
+	uint32_t c_type; /* how it would be declared in C, for people; likewise */
+	uint32_t offset; /* in the event's bytes */
+	uint32_t size;	 /* bytes, 0 = up to the event's end */
+	uint32_t flags;	 /* CALLTAP_FIELD_* */
 	uint32_t reserved;
+};
+
+struct calltap_file_formats {
+	uint32_t count;	       /* rows */
+	uint32_t strings_size; /* bytes after the array, NUL-terminated strings */
 };
 
 struct calltap_file_end {
@@ -200,6 +226,7 @@ _Static_assert(sizeof(struct calltap_file_head) == 64, "format");
 _Static_assert(sizeof(struct calltap_chunk) == 32, "format");
 _Static_assert(sizeof(struct calltap_file_thread) == 64, "format");
 _Static_assert(sizeof(struct calltap_file_data) == 48, "format");
+_Static_assert(sizeof(struct calltap_file_field) == 32, "format");
 _Static_assert(sizeof(struct calltap_file_history) == 16, "format");
 
 #endif

@@ -161,7 +161,27 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 		put_instant(ctx, walk, event);
 }
 
-static const struct walk_ops ops = {.on_close = close_call, .on_event = event};
+/* An instant event by the name of its text, as the browser shows names alone. */
+static void message(void *ctx, struct walk *walk, const struct trace_event *event, const struct walk_message *message)
+{
+	struct chrome *chrome = ctx;
+	uint32_t chain = name_stack(chrome, walk, event->thread);
+
+	begin_event(chrome);
+	out_text(chrome->out, "{\"ph\":\"i\",\"s\":\"t\",\"cat\":");
+	json_escape(chrome->out, message->name);
+	out_text(chrome->out, ",\"name\":");
+	json_escape(chrome->out, message->text);
+	out_text(chrome->out, ",\"ts\":");
+	out_milli(chrome->out, walk_since_ns(walk, event->ticks));
+	out_char(chrome->out, ',');
+	put_ids(chrome, event->thread, chain);
+	out_char(chrome->out, '}');
+	if (chrome->out->error)
+		walk->error = chrome->out->error;
+}
+
+static const struct walk_ops ops = {.on_close = close_call, .on_event = event, .on_message = message};
 
 static void describe(struct chrome *chrome, const struct view_filter *filter)
 {

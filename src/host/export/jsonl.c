@@ -124,7 +124,23 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 	finish(jsonl, walk);
 }
 
-static const struct walk_ops ops = {.on_enter = enter, .on_close = close_call, .on_event = event};
+static void message(void *ctx, struct walk *walk, const struct trace_event *event, const struct walk_message *message)
+{
+	bool mark = calltap_event_type(event->id) == CALLTAP_EVENT_MARK;
+	struct jsonl *jsonl = ctx;
+
+	begin(jsonl, walk, mark ? "mark" : "event", event->ticks, event->thread);
+	if (!mark) {
+		out_text(jsonl->out, ",\"type\":");
+		json_escape(jsonl->out, message->name);
+	}
+	out_text(jsonl->out, ",\"text\":");
+	json_escape(jsonl->out, message->text);
+	finish(jsonl, walk);
+}
+
+static const struct walk_ops ops = {
+	.on_enter = enter, .on_close = close_call, .on_event = event, .on_message = message};
 
 static int run(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
 	       struct out *out, struct walk *walk, struct calltap_diag *diag)

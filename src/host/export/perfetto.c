@@ -18,7 +18,7 @@
 #include "export.h"
 #include "protobuf.h"
 
-enum trace_field { TRACE_PACKET = 1 };
+enum file_field { TRACE_PACKET = 1 };
 
 enum packet_field {
 	PACKET_CLOCK_SNAPSHOT = 6,
@@ -41,7 +41,14 @@ enum event_name_field { EVENT_NAME_IID = 1, EVENT_NAME_NAME = 2 };
 enum track_field { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_THREAD = 4, TRACK_PARENT = 5 };
 enum process_field { PROCESS_PID = 1, PROCESS_NAME = 6 };
 enum thread_field { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-enum event_field { EVENT_ANNOTATIONS = 4, EVENT_TYPE = 9, EVENT_NAME_REF = 10, EVENT_TRACK = 11, EVENT_NAME_TEXT = 23 };
+enum event_field {
+	EVENT_ANNOTATIONS = 4,
+	EVENT_TYPE = 9,
+	EVENT_NAME_REF = 10,
+	EVENT_TRACK = 11,
+	EVENT_CATEGORIES = 22,
+	EVENT_NAME_TEXT = 23,
+};
 enum event_type { EVENT_SLICE_BEGIN = 1, EVENT_SLICE_END = 2, EVENT_INSTANT = 3 };
 enum annotation_field { ANNOTATION_UINT = 3, ANNOTATION_STRING = 6, ANNOTATION_NAME = 10 };
 
@@ -346,7 +353,27 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 		put_note(perfetto, walk, event);
 }
 
-static const struct walk_ops ops = {.on_enter = enter, .on_close = close_call, .on_event = event};
+static void message(void *ctx, struct walk *walk, const struct trace_event *event, const struct walk_message *message)
+{
+	struct perfetto *perfetto = ctx;
+	uint64_t track = stack_track(perfetto, walk, event->thread);
+	uint8_t bytes[TRACE_EVENT_TEXT + EVENT_MAX];
+	struct protobuf packet, out;
+	char text[TRACE_EVENT_TEXT], name[64];
+
+	text_clean(text, sizeof(text), message->text);
+	text_clean(name, sizeof(name), message->name);
+	begin_packet(perfetto, walk, &packet, event->ticks);
+	protobuf_begin(&out, bytes, sizeof(bytes));
+	protobuf_u64(&out, EVENT_TYPE, EVENT_INSTANT);
+	protobuf_text(&out, EVENT_CATEGORIES, name);
+	protobuf_text(&out, EVENT_NAME_TEXT, text);
+	protobuf_u64(&out, EVENT_TRACK, track);
+	end_packet(perfetto, walk, &packet, &out);
+}
+
+static const struct walk_ops ops = {
+	.on_enter = enter, .on_close = close_call, .on_event = event, .on_message = message};
 
 static int run(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
 	       struct out *out, struct walk *walk, struct calltap_diag *diag)

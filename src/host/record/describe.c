@@ -121,6 +121,8 @@ int describe_start(struct instance *instance)
 		ret = trace_writer_info(instance->writer, rows[i].key, "%s", rows[i].value);
 	if (!ret && instance->session->emulated)
 		ret = describe_emulator(instance);
+	if (!ret)
+		ret = trace_writer_formats(instance->writer);
 	return ret ? ret : trace_writer_flush(instance->writer);
 }
 

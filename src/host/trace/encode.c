@@ -302,6 +302,7 @@ int record_encode(struct record_encoder *encoder, uint32_t thread, uint64_t numb
 		return 0;
 	times = rebase(encoder->times, head_ticks, &data.base_ticks);
 	data.last_ticks = result->last_ticks;
+	data.events = (uint32_t)result->events;
 	data.times_size = (uint32_t)(to.time - times);
 	data.extras_size = (uint32_t)((char *)to.extra - (char *)encoder->extras);
 	memcpy(tail, times, data.times_size);

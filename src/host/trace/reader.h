@@ -49,6 +49,12 @@ struct data_ref {
 	struct calltap_file_data head;
 };
 
+/* A type of events. */
+struct format_slot {
+	const char *name;      /* NULL = not described */
+	uint32_t first, count; /* in trace.fields */
+};
+
 struct info_entry {
 	const char *key, *value;
 };
@@ -79,7 +85,9 @@ struct trace {
 	uint32_t *untraced_slots; /* hash of them by object and symbol: index + 1 */
 	uint32_t untraced_bits;
 	uint32_t stacks_settled, frames_settled;
-	struct table kept; /* char *: payloads that the tables point into */
+	struct table formats; /* struct format_slot, by type */
+	struct table fields;  /* struct trace_field */
+	struct table kept;    /* char *: payloads that the tables point into */
 	uint64_t kept_size;
 	uint64_t *map_reach;  /* greatest hi of the process's maps up to here */
 	uint32_t *by_address; /* functions by object and address */
@@ -118,6 +126,15 @@ int tables_settle(struct trace *trace) __attribute__((warn_unused_result));
 /* The same of a trace that grows, again and again. */
 int tables_settle_more(struct trace *trace) __attribute__((warn_unused_result));
 void tables_free(struct trace *trace);
+
+/* The same for FORMATS chunks (event.c). */
+int formats_take(struct trace *trace, const char *payload, size_t size) __attribute__((warn_unused_result));
+/*
+ * The common shape of FUNCTIONS, LINES and FORMATS: a count, the strings' size,
+ * count items, strings.  *strings is NULL-safe: its last byte is a NUL.
+ */
+int tables_split(const char *payload, size_t size, size_t item_size, uint32_t *count, const char **items,
+		 const char **strings, uint32_t *strings_size) __attribute__((warn_unused_result));
 
 /* The same for STACK chunks. */
 int stacks_take(struct trace *trace, const char *payload, size_t size) __attribute__((warn_unused_result));

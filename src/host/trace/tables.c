@@ -150,12 +150,8 @@ static int take_maps(struct trace *trace, const char *payload, size_t size)
 	return 0;
 }
 
-/*
- * The common shape of FUNCTIONS and LINES: a count, the strings' size, count
- * items, strings.  *strings is NULL-safe: its last byte is a NUL.
- */
-static int split_strings(const char *payload, size_t size, size_t item_size, uint32_t *count, const char **items,
-			 const char **strings, uint32_t *strings_size)
+int tables_split(const char *payload, size_t size, size_t item_size, uint32_t *count, const char **items,
+		 const char **strings, uint32_t *strings_size)
 {
 	uint32_t head[2];
 	uint64_t items_size;
@@ -186,8 +182,8 @@ static int take_functions(struct trace *trace, const char *payload, size_t size)
 {
 	const char *items, *strings;
 	uint32_t count, strings_size;
-	int err = split_strings(payload, size, sizeof(struct calltap_file_function), &count, &items, &strings,
-				&strings_size);
+	int err = tables_split(payload, size, sizeof(struct calltap_file_function), &count, &items, &strings,
+			       &strings_size);
 
 	for (; !err && count; count--, items += sizeof(struct calltap_file_function)) {
 		struct calltap_file_function from;
@@ -212,7 +208,7 @@ static int take_lines(struct trace *trace, const char *payload, size_t size)
 	const char *items, *strings;
 	uint32_t count, strings_size;
 	int err =
-		split_strings(payload, size, sizeof(struct calltap_file_line), &count, &items, &strings, &strings_size);
+		tables_split(payload, size, sizeof(struct calltap_file_line), &count, &items, &strings, &strings_size);
 
 	for (; !err && count; count--, items += sizeof(struct calltap_file_line)) {
 		struct calltap_file_line from;
@@ -290,7 +286,8 @@ static int take_end(struct trace *trace, const char *payload, size_t size)
 int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, bool *keep)
 {
 	*keep = type == CALLTAP_CHUNK_INFO || type == CALLTAP_CHUNK_PROCESS || type == CALLTAP_CHUNK_OBJECT ||
-		type == CALLTAP_CHUNK_FUNCTIONS || type == CALLTAP_CHUNK_LINES || type == CALLTAP_CHUNK_STACK;
+		type == CALLTAP_CHUNK_FUNCTIONS || type == CALLTAP_CHUNK_LINES || type == CALLTAP_CHUNK_STACK ||
+		type == CALLTAP_CHUNK_FORMATS;
 	switch (type) {
 	case CALLTAP_CHUNK_INFO:
 		return take_info(trace, payload);
@@ -312,6 +309,8 @@ int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, 
 		return stacks_take(trace, payload, size);
 	case CALLTAP_CHUNK_HISTORY:
 		return take_history(trace, payload, size);
+	case CALLTAP_CHUNK_FORMATS:
+		return formats_take(trace, payload, size);
 	case CALLTAP_CHUNK_END:
 		return take_end(trace, payload, size);
 	default:
@@ -354,6 +353,7 @@ static void settle_data(struct trace *trace)
 			slot->first_data = i;
 		slot->end_data = i + 1;
 		slot->about.records += ref->head.count;
+		slot->about.events += ref->head.events < ref->head.count ? ref->head.events : ref->head.count;
 	}
 }
 
@@ -452,6 +452,8 @@ void tables_free(struct trace *trace)
 	free(trace->maps.items);
 	free(trace->stacks.items);
 	free(trace->frames.items);
+	free(trace->formats.items);
+	free(trace->fields.items);
 	free(trace->untraced_slots);
 	free(trace->kept.items);
 	free(trace->map_reach);

@@ -59,6 +59,7 @@ struct trace_thread {
 	uint64_t lost;
 	uint64_t wait_ticks;
 	uint64_t records;	/* in the file, from the chunks' heads */
+	uint64_t events;	/* of these, EVENT records */
 	uint64_t history_ticks; /* a flight recorder's: of older records not all are there; 0 = no such limit */
 };
 
@@ -156,8 +157,27 @@ struct trace_event {
 	const unsigned char *behind; /* of an EVENT, for trace_event_bytes(), until the next event is read */
 };
 
+/* A field of a type of events (struct calltap_file_field). */
+struct trace_field {
+	const char *name, *c_type;
+	uint32_t offset, size; /* size 0: up to the event's end */
+	uint32_t flags;	       /* CALLTAP_FIELD_* */
+};
+
+/* The name of a type of events, NULL = nothing in the trace describes it. */
+const char *trace_format_name(const struct trace *trace, uint32_t type);
+uint32_t trace_format_fields(const struct trace *trace, uint32_t type);
+/* i is below the number of its fields. */
+const struct trace_field *trace_format_field(const struct trace *trace, uint32_t type, uint32_t i);
 /* The bytes of an EVENT, as its format lays them out, to bytes; returns how many, a multiple of 7. */
 size_t trace_event_bytes(const struct trace_event *event, unsigned char bytes[CALLTAP_EVENT_BYTES_MAX]);
+/*
+ * An EVENT as text: its one field's text, or "field=value ..." of all of them.
+ * What is in a text may be anything but NUL.  Returns the name of its type;
+ * NULL = nothing in the trace describes it.
+ */
+#define TRACE_EVENT_TEXT 4096
+const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT]);
 
 /*
  * Cursors: one pass over events in time order (ties: by thread, then order).

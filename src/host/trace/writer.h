@@ -37,6 +37,8 @@ int trace_writer_raw(struct trace_writer *writer, const void *chunks, size_t siz
 /* One INFO line; buffered until trace_writer_flush() or close. */
 int trace_writer_info(struct trace_writer *writer, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4), warn_unused_result));
+/* Say what the types of events are that this version of calltap writes. */
+int trace_writer_formats(struct trace_writer *writer) __attribute__((warn_unused_result));
 int trace_writer_flush(struct trace_writer *writer) __attribute__((warn_unused_result));
 const struct calltap_file_head *trace_writer_head(const struct trace_writer *writer);
 int trace_writer_fd(const struct trace_writer *writer);

@@ -21,7 +21,7 @@
 #define SLOW_READ_NS 100
 
 struct totals {
-	uint64_t records, lost, wait_ns, bytes, end_ticks;
+	uint64_t records, events, lost, wait_ns, bytes, end_ticks;
 	uint32_t threads, processes, objects, functions;
 };
 
@@ -40,6 +40,7 @@ static int add_up(const struct trace *trace, struct totals *totals, struct callt
 			continue;
 		totals->threads++;
 		totals->records += thread->records;
+		totals->events += thread->events;
 		totals->lost += thread->lost;
 		totals->wait_ns += trace_duration_ns(trace, thread->wait_ticks);
 		if (thread->end_ticks > totals->end_ticks)
@@ -67,7 +68,7 @@ static uint64_t duration_ns(const struct trace *trace, const struct totals *tota
 static double bytes_per_call(const struct trace *trace, const struct totals *totals)
 {
 	const char *tracer = trace_info(trace, "tracer");
-	double calls = (double)totals->records / (tracer && strcmp(tracer, "function") == 0 ? 1 : 2);
+	double calls = (double)(totals->records - totals->events) / (tracer && strcmp(tracer, "function") == 0 ? 1 : 2);
 
 	return calls > 0 ? (double)totals->bytes / calls : 0;
 }
@@ -263,6 +264,10 @@ static void print_totals(const struct trace *trace, const struct totals *totals,
 	put_line(out, "Functions", line);
 	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->records);
 	put_line(out, "Records", line);
+	if (totals->events) {
+		snprintf(line, sizeof(line), "%llu, such as marks", (unsigned long long)totals->events);
+		put_line(out, "Events", line);
+	}
 	snprintf(line, sizeof(line), "%llu", (unsigned long long)totals->lost);
 	put_line(out, "Lost records", line);
 	if (trace_calls_missed(trace)) {
@@ -412,6 +417,7 @@ static void print_json(const struct trace *trace, const struct totals *totals, s
 	json_key_u64(&json, "duration_ns", duration_ns(trace, totals));
 	json_key_u64(&json, "functions", totals->functions);
 	json_key_u64(&json, "records", totals->records);
+	json_key_u64(&json, "events", totals->events);
 	json_key_u64(&json, "lost", totals->lost);
 	json_key_u64(&json, "untraced", trace_calls_missed(trace));
 	json_key_u64(&json, "wait_ns", totals->wait_ns);

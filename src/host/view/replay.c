@@ -8,6 +8,7 @@
  * have waited for a while when the trace is shown as it grows.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,10 +58,17 @@ static void decide(struct replay *replay, uint32_t thread)
 	replay->of[thread].pending = 0;
 }
 
+static void print_item(struct replay *replay, struct walk *walk, struct replay_item *item)
+{
+	replay_print(replay->printer, walk, item);
+	free(item->text);
+	item->text = NULL;
+}
+
 static void print_ready(struct replay *replay, struct walk *walk)
 {
 	for (; replay->head < replay->tail && slot(replay, replay->head)->ready; replay->head++)
-		replay_print(replay->printer, walk, slot(replay, replay->head));
+		print_item(replay, walk, slot(replay, replay->head));
 	if (replay->out->error)
 		walk->error = replay->out->error;
 }
@@ -239,6 +247,31 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	print_ready(replay, walk);
 }
 
+/* A line that is within the innermost open call. */
+static void place(struct replay *replay, struct walk *walk, struct replay_item *item)
+{
+	item->depth = callstack_depth(walk->stack, item->thread);
+	if (item->depth)
+		item->depth -= folds(replay, callstack_frame(walk->stack, item->thread, item->depth - 1));
+	if (too_deep(replay, item->depth))
+		item->depth = replay->options->depth;
+	show_stack(replay, walk, item->thread, item->ticks, item->depth);
+}
+
+static void message(void *ctx, struct walk *walk, const struct trace_event *event, const struct walk_message *message)
+{
+	bool mark = calltap_event_type(event->id) == CALLTAP_EVENT_MARK;
+	struct replay_item item = {
+		.ticks = event->ticks, .thread = event->thread, .kind = REPLAY_MESSAGE, .ready = true};
+
+	if (asprintf(&item.text, "%s%s%s", mark ? "" : message->name, mark ? "" : ": ", message->text) < 0) {
+		walk->error = -ENOMEM;
+		return;
+	}
+	place(ctx, walk, &item);
+	put(ctx, walk, &item);
+}
+
 static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 {
 	struct replay *replay = ctx;
@@ -258,12 +291,7 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 	case CALLTAP_REC_WAIT:
 		item.kind = REPLAY_WAIT;
 		item.value = trace_duration_ns(walk->trace, event->extra);
-		item.depth = callstack_depth(walk->stack, event->thread);
-		if (item.depth)
-			item.depth -= folds(replay, callstack_frame(walk->stack, event->thread, item.depth - 1));
-		if (too_deep(replay, item.depth))
-			item.depth = replay->options->depth;
-		show_stack(replay, walk, item.thread, item.ticks, item.depth);
+		place(replay, walk, &item);
 		break;
 	default:
 		/* A stack switch: what is pending belongs to the stack that is left. */
@@ -275,8 +303,12 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 	put(replay, walk, &item);
 }
 
-static const struct walk_ops replaying = {
-	.late_stacks = true, .on_push = push, .on_enter = enter, .on_close = close_call, .on_event = event};
+static const struct walk_ops replaying = {.late_stacks = true,
+					  .on_push = push,
+					  .on_enter = enter,
+					  .on_close = close_call,
+					  .on_event = event,
+					  .on_message = message};
 
 static int init(struct replay *replay, const struct trace *trace, const struct view_filter *filter,
 		const struct replay_options *options, struct out *out)
@@ -295,6 +327,8 @@ static int init(struct replay *replay, const struct trace *trace, const struct v
 
 static void clear(struct replay *replay)
 {
+	for (; replay->queue && replay->head < replay->tail; replay->head++)
+		free(slot(replay, replay->head)->text);
 	free(replay->of);
 	free(replay->queue);
 	replay_printer_destroy(replay->printer);

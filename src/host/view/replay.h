@@ -32,7 +32,8 @@ enum replay_kind {
 	REPLAY_LOST,
 	REPLAY_WAIT,
 	REPLAY_BEFORE,
-	REPLAY_STACK
+	REPLAY_STACK,
+	REPLAY_MESSAGE
 };
 
 /* One line to come. */
@@ -44,6 +45,7 @@ struct replay_item {
 	uint32_t function;
 	uint32_t innermost; /* BEFORE: function is the outermost one */
 	uint32_t depth;
+	char *text;   /* MESSAGE: what it says, "NAME: " before it where it is no mark; free() when it is printed */
 	uint8_t kind; /* enum replay_kind */
 	uint8_t how;  /* enum call_end; LEAF and CLOSE */
 	bool ready;   /* nothing to come can change it */

@@ -35,6 +35,7 @@ struct replay_printer {
 	unsigned thread_width;
 	uint32_t last_thread;	/* of the graph; TRACE_NONE before the first line */
 	bool printed;		/* a line at least */
+	bool is_calls;		/* a trace of tracer function */
 	struct caller *callers; /* direct-mapped: looking an address up takes longer than printing the line */
 };
 
@@ -111,6 +112,7 @@ void replay_print_heading(struct replay_printer *printer)
 	bool calls = tracer && strcmp(tracer, "function") == 0;
 	unsigned before = (printer->options->abstime ? 16 : 0) + printer->thread_width;
 
+	printer->is_calls = calls;
 	text_color(printer, TERM_DIM);
 	out_format(out, "# tracer: %s\n", calls ? "function" : "function_graph");
 	print_history(printer);
@@ -325,11 +327,11 @@ static uint32_t find_caller(struct replay_printer *printer, uint32_t process, ui
 	return cached->resolved.function;
 }
 
-static void print_call(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+/* Of tracer function. */
+static void print_call_prefix(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
 	const struct trace_thread *thread = trace_thread(printer->trace, item->thread);
 	const struct trace_process *process = thread ? trace_process(printer->trace, thread->process) : NULL;
-	uint32_t caller = thread ? find_caller(printer, thread->process, item->value, item->ticks) : TRACE_NONE;
 	struct names_text name = names_thread(printer->names, item->thread);
 	struct out *out = printer->out;
 
@@ -341,7 +343,16 @@ static void print_call(struct replay_printer *printer, const struct walk *walk, 
 	out_bytes(out, "] ", 2);
 	print_seconds(out, walk_since_ns(walk, item->ticks));
 	out_bytes(out, ": ", 2);
-	name = names_function(printer->names, item->function);
+}
+
+static void print_call(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+{
+	const struct trace_thread *thread = trace_thread(printer->trace, item->thread);
+	uint32_t caller = thread ? find_caller(printer, thread->process, item->value, item->ticks) : TRACE_NONE;
+	struct names_text name = names_function(printer->names, item->function);
+	struct out *out = printer->out;
+
+	print_call_prefix(printer, walk, item);
 	out_bytes(out, name.text, name.length);
 	out_bytes(out, " <-", 3);
 	if (caller != TRACE_NONE) {
@@ -406,6 +417,26 @@ static void print_before(struct replay_printer *printer, const struct walk *walk
 	out_char(printer->out, '\n');
 }
 
+/* As the kernel's tracers print what was written to trace_marker. */
+static void print_message(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
+{
+	char text[TRACE_EVENT_TEXT];
+
+	text_clean(text, sizeof(text), item->text);
+	if (printer->is_calls) {
+		print_call_prefix(printer, walk, item);
+		out_text(printer->out, text);
+	} else {
+		print_prefix(printer, walk, item);
+		text_color(printer, TERM_DIM);
+		out_text(printer->out, "/* ");
+		out_text(printer->out, text);
+		out_text(printer->out, " */");
+		text_color(printer, TERM_RESET);
+	}
+	out_char(printer->out, '\n');
+}
+
 static void print_stack(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
 	print_prefix(printer, walk, item);
@@ -422,6 +453,10 @@ void replay_print(struct replay_printer *printer, const struct walk *walk, const
 		print_call(printer, walk, item);
 		return;
 	}
+	if (item->kind == REPLAY_MESSAGE && printer->is_calls) {
+		print_message(printer, walk, item);
+		return;
+	}
 	if (item->thread != printer->last_thread && printer->last_thread != TRACE_NONE)
 		print_switch(printer, item->thread);
 	printer->last_thread = item->thread;
@@ -433,6 +468,8 @@ void replay_print(struct replay_printer *printer, const struct walk *walk, const
 		print_wait(printer, walk, item);
 	else if (item->kind == REPLAY_STACK)
 		print_stack(printer, walk, item);
+	else if (item->kind == REPLAY_MESSAGE)
+		print_message(printer, walk, item);
 	else
 		print_graph(printer, walk, item);
 }

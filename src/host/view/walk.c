@@ -172,9 +172,56 @@ static int begin_threads(struct walk *walk, bool all)
 	return 0;
 }
 
+static void show_message(struct walk *walk, const struct trace_event *event)
+{
+	char text[TRACE_EVENT_TEXT];
+	const char *name;
+
+	if (!walk->ops->on_message)
+		return;
+	name = trace_event_text(walk->trace, event, text);
+	if (name)
+		walk->ops->on_message(walk->ctx, walk, event, &(struct walk_message){name, text});
+	else
+		walk->undescribed++;
+}
+
+/* Hand the event to the consumer, if it is one of those that stand for themselves; the stacks show the others. */
+static void show_event(struct walk *walk, const struct trace_event *event)
+{
+	if (!in_window(walk))
+		return;
+	switch ((enum calltap_record_kind)event->kind) {
+	case CALLTAP_REC_CALL:
+		if (!walk_wants(walk, event->id))
+			return;
+		break;
+	case CALLTAP_REC_STACK:
+	case CALLTAP_REC_LOST:
+	case CALLTAP_REC_WAIT:
+		break;
+	case CALLTAP_REC_EVENT:
+		show_message(walk, event);
+		return;
+	case CALLTAP_REC_ENTRY:
+	case CALLTAP_REC_EXIT:
+	case CALLTAP_REC_TAIL:
+	case CALLTAP_REC_UNWIND:
+	case CALLTAP_REC_LANDING:
+	case CALLTAP_REC_RISE:
+		return; /* the stacks make calls of them */
+	case CALLTAP_REC_NONE:
+	case CALLTAP_REC_TIME:
+	case CALLTAP_REC_OPEN:
+	case CALLTAP_REC_KINDS:
+		return; /* in no file */
+	}
+	if (walk->ops->on_event)
+		walk->ops->on_event(walk->ctx, walk, event);
+}
+
 int walk_feed(struct walk *walk, const struct trace_event *event)
 {
-	bool call = event->kind == CALLTAP_REC_CALL;
 	int err;
 
 	walk->now_ticks = event->ticks;
@@ -183,9 +230,7 @@ int walk_feed(struct walk *walk, const struct trace_event *event)
 		return err;
 	if (event->ticks > walk->last_ticks)
 		walk->last_ticks = event->ticks;
-	if ((call || event->kind >= CALLTAP_REC_STACK) && event->kind <= CALLTAP_REC_WAIT && walk->ops->on_event &&
-	    in_window(walk) && (!call || walk_wants(walk, event->id)))
-		walk->ops->on_event(walk->ctx, walk, event);
+	show_event(walk, event);
 	err = callstack_feed(walk->stack, event);
 	if (err)
 		return err;

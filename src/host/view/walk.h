@@ -22,6 +22,12 @@ struct view_filter {
 
 struct walk;
 
+/* What an EVENT says, until the callback returns; from a program, so any bytes but NUL. */
+struct walk_message {
+	const char *name; /* of its type, such as "mark" */
+	const char *text;
+};
+
 struct walk_ops {
 	/*
 	 * Frames that were open when the trace began are entered before all events; with this before the first event
@@ -38,6 +44,9 @@ struct walk_ops {
 	void (*on_close)(void *ctx, struct walk *walk, const struct call_closed *closed);
 	/* CALL, STACK, LOST and WAIT events in the window (CALL: function wanted), before the stacks see them. */
 	void (*on_event)(void *ctx, struct walk *walk, const struct trace_event *event);
+	/* Likewise EVENT, if the trace describes its type. */
+	void (*on_message)(void *ctx, struct walk *walk, const struct trace_event *event,
+			   const struct walk_message *message);
 };
 
 struct walk {
@@ -55,6 +64,7 @@ struct walk {
 	bool *begun;		      /* per thread: what was open at the beginning has been entered */
 	uint32_t threads;
 	int error;		    /* a consumer's -errno: stops the pass */
+	uint64_t undescribed;	    /* EVENTs of types that nothing in the trace describes; passed over */
 	uint64_t damages;	    /* pieces of the file that could not be read */
 	struct calltap_diag damage; /* the first of them */
 };

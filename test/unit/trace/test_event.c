@@ -1,0 +1,242 @@
+/* Events that describe themselves: the FORMATS chunk, their text, and how long it stays. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#include "host/trace/follow.h"
+
+#define POINT 500u
+
+struct formats {
+	struct calltap_file_formats head;
+	struct calltap_file_field rows[3];
+	char strings[32];
+};
+
+static struct formats some_formats(void)
+{
+	struct formats formats = {
+		{3, sizeof(formats.strings)},
+		{{.type = POINT, .name = 1, .field = 7, .c_type = 9, .offset = 0, .size = 4},
+		 {.type = POINT,
+		  .name = 1,
+		  .field = 13,
+		  .c_type = 9,
+		  .offset = 4,
+		  .size = 2,
+		  .flags = CALLTAP_FIELD_SIGNED},
+		 {.type = POINT + 1, .name = 15, .field = 7, .c_type = 9, .flags = CALLTAP_FIELD_TEXT}},
+		"\0point\0x\0int\0y\0note"};
+
+	return formats;
+}
+
+/* One chunk of a thread, with an event of that type and these bytes. */
+static void put_event(struct maker *maker, uint64_t number, uint32_t type, const void *bytes, uint32_t size)
+{
+	uint64_t words[CALLTAP_EVENT_WORDS_MAX];
+	uint32_t count = calltap_event_pack(words + 1, bytes, size);
+	struct encode_result result;
+	const void *payload;
+	size_t used;
+
+	words[0] = calltap_record_make(CALLTAP_REC_EVENT, calltap_event_id(type, 1 + count), 1000 + (uint32_t)number);
+	assert_int_equal(
+		record_encode(maker->encoder, 0, number, 1000 + number, words, 1 + count, &payload, &used, &result), 0);
+	assert_int_equal(result.events, 1);
+	assert_int_equal(trace_writer_chunk(maker->writer, CALLTAP_CHUNK_DATA, payload, used), 0);
+}
+
+static void begin(struct maker *maker)
+{
+	maker_open(maker);
+	assert_int_equal(trace_writer_info(maker->writer, "command", "%s", "prog"), 0);
+	assert_int_equal(trace_writer_flush(maker->writer), 0);
+	maker_thread(maker, 0, 0, 42, "prog");
+}
+
+static void expect_next(const struct trace *trace, struct trace_cursor *cursor, const char *name, const char *expected)
+{
+	char text[TRACE_EVENT_TEXT];
+	struct trace_event event;
+	const char *found;
+
+	assert_int_equal(trace_cursor_next(cursor, &event, NULL), 1);
+	assert_int_equal(event.kind, CALLTAP_REC_EVENT);
+	found = trace_event_text(trace, &event, text);
+	if (name)
+		assert_string_equal(found, name);
+	else
+		assert_null(found);
+	assert_string_equal(text, expected);
+}
+
+static void events_have_a_text(void **state)
+{
+	const struct formats formats = some_formats();
+	const unsigned char point[6] = {0xff, 0xff, 0xff, 0xff, 0xfd, 0xff};
+	struct trace_cursor *cursor;
+	struct maker maker;
+	struct trace *trace;
+	char longest[CALLTAP_EVENT_BYTES_MAX + 1];
+
+	memset(longest, 'z', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = 0;
+	begin(&maker);
+	assert_int_equal(trace_writer_formats(maker.writer), 0);
+	assert_int_equal(trace_writer_chunk(maker.writer, CALLTAP_CHUNK_FORMATS, &formats, sizeof(formats)), 0);
+	put_event(&maker, 0, CALLTAP_EVENT_MARK, "hello, world", 12);
+	put_event(&maker, 1, POINT, point, 6);
+	put_event(&maker, 2, POINT, point, 4); /* its last field is not there */
+	put_event(&maker, 3, POINT + 2, point, 6);
+	put_event(&maker, 4, CALLTAP_EVENT_TYPE_MAX, point, 6);
+	put_event(&maker, 5, POINT + 1, "a\0b", 3);
+	put_event(&maker, 6, CALLTAP_EVENT_MARK, "", 0);
+	put_event(&maker, 7, POINT + 1, longest, sizeof(longest) - 1);
+	maker_end(&maker, 8);
+	maker_close(&maker);
+
+	assert_int_equal(trace_open(&trace, maker.path, NULL), 0);
+	assert_null(trace_damage(trace));
+	assert_int_equal(trace_thread(trace, 0)->records, 8);
+	assert_int_equal(trace_thread(trace, 0)->events, 8);
+	assert_string_equal(trace_format_name(trace, CALLTAP_EVENT_MARK), "mark");
+	assert_int_equal(trace_format_fields(trace, POINT), 2);
+	assert_string_equal(trace_format_field(trace, POINT, 1)->name, "y");
+	assert_null(trace_format_name(trace, POINT + 2));
+	assert_int_equal(trace_cursor_open(&cursor, trace, NULL, NULL), 0);
+	expect_next(trace, cursor, "mark", "hello, world");
+	expect_next(trace, cursor, "point", "x=4294967295 y=-3");
+	expect_next(trace, cursor, "point", "x=4294967295 y=0"); /* words are filled up with zeros */
+	expect_next(trace, cursor, NULL, "");
+	expect_next(trace, cursor, NULL, "");
+	expect_next(trace, cursor, "note", "a");
+	expect_next(trace, cursor, "mark", "");
+	expect_next(trace, cursor, "note", longest);
+	trace_cursor_close(cursor);
+	trace_close(trace);
+	maker_remove(&maker);
+}
+
+/* Rows that are in no event are damage; what else is in the file is read. */
+static void broken_formats_are_damage(void **state)
+{
+	for (int broken = 0; broken < 10; broken++) {
+		struct formats formats = some_formats();
+		size_t size = sizeof(formats);
+		struct maker maker;
+		struct trace *trace;
+
+		switch (broken) {
+		case 1:
+			formats.rows[0].type = CALLTAP_EVENT_TYPE_MAX + 1;
+			break;
+		case 2:
+			formats.rows[1].name = sizeof(formats.strings);
+			break;
+		case 3:
+			formats.rows[1].field = UINT32_MAX;
+			break;
+		case 4:
+			formats.rows[1].c_type = sizeof(formats.strings);
+			break;
+		case 5:
+			formats.rows[2].offset = CALLTAP_EVENT_BYTES_MAX + 1;
+			break;
+		case 6:
+			formats.rows[2].offset = 1;
+			formats.rows[2].size = UINT32_MAX;
+			break;
+		case 7:
+			formats.rows[0].size = 3;
+			break;
+		case 8:
+			formats.head.count = 4;
+			break;
+		case 9:
+			size -= 1;
+			break;
+		default:
+			break;
+		}
+		begin(&maker);
+		assert_int_equal(trace_writer_chunk(maker.writer, CALLTAP_CHUNK_FORMATS, &formats, size), 0);
+		assert_int_equal(trace_writer_formats(maker.writer), 0);
+		put_event(&maker, 0, CALLTAP_EVENT_MARK, "hello", 5);
+		maker_end(&maker, 1);
+		maker_close(&maker);
+		assert_int_equal(trace_open(&trace, maker.path, NULL), 0);
+		assert_int_equal(trace_damage(trace) != NULL, broken != 0);
+		assert_string_equal(trace_format_name(trace, CALLTAP_EVENT_MARK), "mark");
+		trace_close(trace);
+		maker_remove(&maker);
+	}
+}
+
+static void a_later_description_replaces_the_earlier(void **state)
+{
+	struct formats formats = some_formats();
+	struct maker maker;
+	struct trace *trace;
+
+	begin(&maker);
+	assert_int_equal(trace_writer_chunk(maker.writer, CALLTAP_CHUNK_FORMATS, &formats, sizeof(formats)), 0);
+	formats.rows[0].name = formats.rows[1].name = 15;
+	assert_int_equal(trace_writer_chunk(maker.writer, CALLTAP_CHUNK_FORMATS, &formats, sizeof(formats)), 0);
+	maker_close(&maker);
+	assert_int_equal(trace_open(&trace, maker.path, NULL), 0);
+	assert_string_equal(trace_format_name(trace, POINT), "note");
+	assert_int_equal(trace_format_fields(trace, POINT), 2);
+	trace_close(trace);
+	maker_remove(&maker);
+}
+
+/* Of who follows a file, too, an event's words stay until the next one is asked for: each has a chunk of its own. */
+static void a_followed_event_stays_until_the_next(void **state)
+{
+	enum { COUNT = 50 };
+	struct trace_follow *follow;
+	struct trace_event event;
+	struct maker maker;
+	char text[TRACE_EVENT_TEXT], expected[16];
+	int fd;
+
+	begin(&maker);
+	assert_int_equal(trace_writer_formats(maker.writer), 0);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(expected, sizeof(expected), "event %d", i);
+		put_event(&maker, (uint64_t)i, CALLTAP_EVENT_MARK, expected, (uint32_t)strlen(expected));
+	}
+	maker_close(&maker);
+	fd = open(maker.path, O_RDWR);
+	assert_true(fd >= 0);
+	assert_int_equal(trace_follow_create(&follow, fd, 1u << 20), 0);
+	assert_int_equal(trace_follow_poll(follow), 0);
+	trace_follow_finish(follow);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(expected, sizeof(expected), "event %d", i);
+		assert_int_equal(trace_follow_next(follow, &event), 1);
+		assert_string_equal(trace_event_text(trace_follow_trace(follow), &event, text), "mark");
+		assert_string_equal(text, expected);
+	}
+	assert_int_equal(trace_follow_next(follow, &event), 0);
+	trace_follow_destroy(follow);
+	close(fd);
+	maker_remove(&maker);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(events_have_a_text),
+		cmocka_unit_test(broken_formats_are_damage),
+		cmocka_unit_test(a_later_description_replaces_the_earlier),
+		cmocka_unit_test(a_followed_event_stays_until_the_next),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
