@@ -391,6 +391,8 @@ void agent_backtrace_init(void);
 void agent_names_init(void);
 void agent_calls_init(void);
 void agent_contexts_init(void);
+/* mark.c: say which function libcalltap.so's word for marks is to lead to. */
+void agent_marks_init(void);
 /* calls.c: once it is known that system calls may be made. */
 void agent_tid_find(void);
 /* names.c: the calling thread's kernel name goes where its sub-buffers take it from. */

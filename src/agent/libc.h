@@ -28,6 +28,7 @@ extern struct r_debug *_dl_debug_addr __attribute__((weak));
 /* Defined by the agent (agent.map), with libc's types but for pthread_t, an integer on every Linux libc. */
 AGENT_EXPORT int _dl_find_object(void *pc, struct dl_find_object *result);
 AGENT_EXPORT int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
+AGENT_EXPORT void calltap_agent_mark(const char *text); /* not of libc: libcalltap.so's way to a mark */
 AGENT_EXPORT int backtrace(void **frames, int size);
 AGENT_EXPORT int pthread_setname_np(uint64_t thread, const char *name);
 AGENT_EXPORT int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);

@@ -35,6 +35,10 @@ void shim_exit(struct calltap_call *call, void *context);
 /* Is the calling thread in such a handler? */
 bool shim_is_running(void);
 
+/* ---- the agent's, for mark.c; without an agent, its address is 0 ---- */
+
+extern void calltap_agent_mark(const char *text) __attribute__((weak, visibility("default")));
+
 /* ---- state.c ---- */
 
 /* The slots, and what the shims need of them.  Never freed; a forked child has a copy, and goes on with it. */

@@ -295,3 +295,12 @@ void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who)
 	*arch_mirror(slot) = 0;
 	probe_stack_set_top(stack, frames_outer(stack, slot, link));
 }
+
+void probe_instances_event(struct probe_thread *thread, uint32_t type, const uint64_t *words, uint32_t count)
+{
+	probe_share_begin(thread);
+	for (unsigned set = 1; set < PROBE_SETS; set++)
+		if (share_for(thread, set))
+			(void)probe_event(thread, set, type, words, count); /* a loss is counted there */
+	probe_share_end(thread);
+}

@@ -48,6 +48,8 @@ void probe_instances_call(struct probe_thread *thread, uint32_t word, uint64_t c
 void probe_instances_missed(uint32_t word);
 /* The frame with that link returns. */
 void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id);
+/* An event for all of them that record. */
+void probe_instances_event(struct probe_thread *thread, uint32_t type, const uint64_t *words, uint32_t count);
 /* Frames that ended without returning: count each one's by set, then tell. */
 void probe_instances_count(uint64_t link, uint32_t gone[PROBE_SETS]);
 void probe_instances_unwound(struct probe_thread *thread, const uint32_t gone[PROBE_SETS]) __attribute__((nonnull));

@@ -39,6 +39,7 @@ import jumps
 import language
 import liars
 import live
+import marks
 import musl
 import opened
 import options
@@ -59,7 +60,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, steer, trust, flight, opened, profiling, watch, triggers, liars, serving, idle,
-           handlers, handled, instances, crowds, musl, replaced, family)
+           handlers, handled, marks, instances, crowds, musl, replaced, family)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -10,6 +10,7 @@ import subprocess
 HEAD, CHUNK = struct.Struct("<8sIIQI36x"), struct.Struct("<IIIIQQ")
 INFO, CLOCK, PROCESS, OBJECT, MAP, FUNCTIONS, LINES, THREAD, DATA, END = range(1, 11)
 ENTRY, EXIT, CALL, TIME, UNWIND, STACK, LOST, WAIT, TAIL, LANDING, RISE = range(1, 12)
+EVENT, MARK = 13, 1
 TWO_WORDS = {CALL, TIME, STACK, LOST, WAIT, RISE}
 CHUNK_MAGIC = 0x4B435443
 DATA_HEAD = 48  # bytes of struct calltap_file_data, never compressed
@@ -65,12 +66,23 @@ class Thread:
         return counts
 
     def events(self):
-        """(kind, id, extra) in order; extra is None for one-word records."""
+        """(kind, id, extra) in order; extra is None for one-word records, of an EVENT the bytes behind its head."""
         for heads, extras in self.ordered_chunks():
             words = iter(extras)
             for head in heads:
                 kind = head >> 28
-                yield kind, head & 0x0FFFFFFF, next(words) if kind in TWO_WORDS else None
+                if kind == EVENT:
+                    behind = [next(words) for _ in range((head & 0xFFF) - 1)]
+                    if any(word >> 56 for word in behind):
+                        raise BadTrace("a word of an event has more than seven bytes")
+                    extra = b"".join(word.to_bytes(8, "little")[:7] for word in behind)
+                else:
+                    extra = next(words) if kind in TWO_WORDS else None
+                yield kind, head & 0x0FFFFFFF, extra
+
+    def marks(self):
+        """The texts of its marks, in order, as bytes."""
+        return [extra.split(b"\0")[0] for kind, ident, extra in self.events() if kind == EVENT and ident >> 12 == MARK]
 
 
 class Trace:

@@ -337,6 +337,7 @@ enum calltap_pointer_to {
 	CALLTAP_POINTER___LONGJMP_CHK,
 	CALLTAP_POINTER_MAKECONTEXT,
 	CALLTAP_POINTER_SWAPCONTEXT,
+	CALLTAP_POINTER_MARK, /* calltap_agent_mark(), which libcalltap.so calls if it leads somewhere */
 	CALLTAP_POINTERS_TO
 };
 

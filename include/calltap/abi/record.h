@@ -79,7 +79,8 @@ enum calltap_record_kind {
 #define CALLTAP_EVENT_BYTES_MAX	 ((CALLTAP_EVENT_WORDS_MAX - 1) * CALLTAP_EVENT_WORD_BYTES)
 
 /* Types that have their numbers from here. */
-#define CALLTAP_EVENT_MARK 1u /* a text that a program or a tool writes into the trace, padded with zeros */
+#define CALLTAP_EVENT_MARK	 1u   /* a text that a program or a tool writes into the trace, padded with zeros */
+#define CALLTAP_EVENT_MARK_BYTES 255u /* of the text, at the most */
 
 #define CALLTAP_RECORD_OPEN_MAX 64 /* frames that are told at the beginning of a sub-buffer */
 
@@ -149,12 +150,16 @@ static inline int calltap_record_is_filed(unsigned kind)
 static inline uint32_t calltap_event_pack(uint64_t *words, const void *bytes, uint32_t size)
 {
 	const unsigned char *from = (const unsigned char *)bytes;
-	uint32_t count = (size + CALLTAP_EVENT_WORD_BYTES - 1) / CALLTAP_EVENT_WORD_BYTES, i;
+	uint32_t at = 0, count = 0;
 
-	for (i = 0; i < count; i++)
-		words[i] = 0;
-	for (i = 0; i < size; i++)
-		words[i / CALLTAP_EVENT_WORD_BYTES] |= (uint64_t)from[i] << i % CALLTAP_EVENT_WORD_BYTES * 8;
+	while (at < size) {
+		uint64_t word = 0;
+		uint32_t shift = 0;
+
+		for (; at < size && shift < 8 * CALLTAP_EVENT_WORD_BYTES; shift += 8)
+			word |= (uint64_t)from[at++] << shift;
+		words[count++] = word;
+	}
 	return count;
 }
 

@@ -56,6 +56,7 @@ const char *const *imports_names(void)
 		[CALLTAP_POINTER___LONGJMP_CHK] = "__longjmp_chk",
 		[CALLTAP_POINTER_MAKECONTEXT] = "makecontext",
 		[CALLTAP_POINTER_SWAPCONTEXT] = "swapcontext",
+		[CALLTAP_POINTER_MARK] = "calltap_agent_mark",
 	};
 
 	return names;

@@ -57,7 +57,7 @@ static void names_are_complete(void **state)
 	(void)state;
 	for (size_t i = 0; i < CALLTAP_POINTERS_TO; i++) {
 		assert_non_null(imports_names()[i]);
-		if (!dlsym(RTLD_DEFAULT, imports_names()[i])) /* libc has all of them */
+		if (i != CALLTAP_POINTER_MARK && !dlsym(RTLD_DEFAULT, imports_names()[i])) /* libc has all others */
 			fail_msg("no function %s", imports_names()[i]);
 	}
 }

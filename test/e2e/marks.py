@@ -1,0 +1,127 @@
+"""Marks: what a program (test/prog/marks.c, by calltap_mark()) writes into the trace."""
+import json
+import subprocess
+import time
+
+from handlers import linking
+from harness import Process, Skip, expect, stop
+
+THREADS, ROUNDS = 3, 200
+LONGEST = b"x" * 254  # what is left of a character is cut off
+MAIN = [b"before all", b"in a handler", LONGEST, b"esc \033[2J \"quote\" \\ \xff", b"", b"after all"]
+WORKERS = sorted([b"thread %d round %d" % (thread, number) for number in range(ROUNDS)] for thread in range(THREADS))
+
+
+def program(case):
+    case.need_native("libcalltap.so")
+    return case.program("marks.c", flags=linking(case))
+
+
+def complete(case):
+    """Each thread has its marks, all of them and in order."""
+    marks = [marks for marks in (thread.marks() for thread in case.trace().threads.values()) if marks]
+    expect(MAIN in marks, f"the first thread's marks are not there: {[some[:3] for some in marks]}")
+    marks.remove(MAIN)
+    expect(sorted(marks) == WORKERS, f"the threads' marks: {[(len(some), some[:2], some[-1:]) for some in marks]}")
+
+
+def export(case, form):
+    done = case.run([case.tool, "export", "--format", form, "-i", case.trace_path, "-o", "-"])
+    expect(done.status == 0, f"export to {form}: {done.stderr}")
+    return done.stdout
+
+
+def shown(case):
+    """By every view and export, and each within its call."""
+    lines = [json.loads(line) for line in export(case, "json").splitlines()]
+    open_calls, within = {}, []
+    for line in lines:
+        if line["ev"] == "enter":
+            open_calls.setdefault(line["tid"], []).append(line["fn"])
+        elif line["ev"] == "leave":
+            open_calls[line["tid"]].pop()
+        elif line["ev"] == "mark":
+            within.append((line["text"], (open_calls.get(line["tid"]) or [None])[-1]))
+    expect(len(within) == len(MAIN) + THREADS * ROUNDS, f"{len(within)} marks in the JSON")
+    expect(("in a handler", "on_signal") in within, "the handler's mark is not in its call")
+    expect(("after all", "main") in within, "the last mark is not in main")
+    expect(all(function == "inner" for text, function in within if text.startswith("thread")), "a mark is not in its call")
+    replay = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    expect(replay.count("/* thread ") == THREADS * ROUNDS, "the replay lacks marks")
+    expect("/* esc ?[2J \"quote\" \\ ? */" in replay and "\033" not in replay, "control characters got through")
+    chrome = [event for event in json.loads(export(case, "chrome"))["traceEvents"] if event.get("cat") == "mark"]
+    expect(len(chrome) == len(within) and chrome[0]["ph"] == "i", f"{len(chrome)} marks in the Chrome trace")
+    expect("before all" in export(case, "perfetto"), "perfetto has no mark")
+    expect("round" not in export(case, "folded"), "folded stacks have marks")
+    some = json.loads(case.run([case.tool, "info", "--json", "-i", case.trace_path]).stdout)
+    expect(some["events"] == len(within), f"info counts {some['events']} events")
+    report = json.loads(case.run([case.tool, "report", "--json", "-i", case.trace_path]).stdout)
+    called = {row["function"]: row["calls"] for row in report["rows"]}
+    expect(called["inner"] == THREADS * ROUNDS, f"the report has {called}")
+
+
+def recorded(*options):
+    def test(case):
+        command = [program(case)]
+        case.same_as_plain(command, options, log=False)
+        complete(case)
+        if not options:
+            case.readable()
+            shown(case)
+    return test
+
+
+def attached(case):
+    """A program that runs has its library's word led to the agent, and back when the tool lets go."""
+    process = Process([program(case), "wait"], cwd=case.folder, env=case.environment(False), stdin=subprocess.PIPE,
+                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    tool = Process([case.tool, "attach", "-o", case.trace_path, str(process.pid)], cwd=case.folder,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                   start_new_session=True)
+    try:
+        begun = time.monotonic()
+        while case.run([case.tool, "status", str(process.pid)]).status:
+            expect(time.monotonic() - begun < 20, "it is not attached to")
+            if tool.poll() is not None:
+                raise Skip(f"cannot attach here: {tool.stderr.read()}")
+        time.sleep(0.3)
+        printed, _ = process.communicate("go\n", timeout=60)
+        expect(process.returncode == 0 and printed == "marked\n", f"the program: {process.returncode} {printed!r}")
+        tool.wait(timeout=60)
+    finally:
+        stop(process)
+        stop(tool)
+    complete(case)
+
+
+def let_go(case):
+    """After a detach marks have no effect, and do no harm."""
+    process = Process([program(case), "wait"], cwd=case.folder, env=case.environment(False), stdin=subprocess.PIPE,
+                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    try:
+        for _ in range(2):
+            done = case.run([case.tool, "attach", "--duration", "200ms", "-o", case.trace_path, str(process.pid)])
+            if done.status:
+                raise Skip(f"cannot attach here: {done.stderr}")
+        printed, _ = process.communicate("go\n", timeout=60)
+        expect(process.returncode == 0 and printed == "marked\n", f"the program: {process.returncode} {printed!r}")
+    finally:
+        stop(process)
+    expect(not any(thread.marks() for thread in case.trace().threads.values()), "marks came after the end")
+
+
+def untraced(case):
+    done = case.run([program(case)])
+    expect((done.status, done.stdout) == (0, "marked\n"), f"untraced: {done.status} {done.stderr}")
+
+
+SINGLE = {
+    "marks-are-in-every-view": recorded(),
+    "marks-of-the-function-tracer": recorded("-p", "function"),
+    "marks-without-a-traced-function": recorded("-p", "nop"),
+    "marks-in-a-flight-recorder": recorded("--mode", "overwrite"),
+    "marks-wait-for-room": recorded("-b", "8K"),
+    "marks-of-a-program-that-is-attached-to": attached,
+    "marks-after-a-detach": let_go,
+    "marks-of-an-untraced-program": untraced,
+}
