@@ -12,6 +12,7 @@ int cmd_attach(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_set(int argc, char **argv);
+int cmd_mark(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
 int cmd_load(int argc, char **argv);

@@ -21,6 +21,7 @@ static const struct verb verbs[] = {
 	{"live", cmd_live, "show calls as text while they happen"},
 	{"status", cmd_status, "what is traced now, and how"},
 	{"set", cmd_set, "show or change the settings of a recording while it runs"},
+	{"mark", cmd_mark, "write a text into the trace of a process"},
 	{"snapshot", cmd_snapshot, "write what a flight recorder holds to a trace"},
 	{"detach", cmd_detach, "end the recording of a process, which runs on"},
 	{"load", cmd_load, "load a library of handlers into a process that runs"},

@@ -2,7 +2,7 @@
  * What the verbs that talk to a session have in common: options, the PID, how
  * they end.
  *
- * Callers: status.c, set.c, snapshot.c, detach.c, load.c.  Context: host.
+ * Callers: status.c, set.c, mark.c, snapshot.c, detach.c, load.c.  Context: host.
  */
 #ifndef CMD_STEERING_H
 #define CMD_STEERING_H

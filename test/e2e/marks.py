@@ -1,5 +1,6 @@
 """Marks: what a program (test/prog/marks.c, by calltap_mark()) writes into the trace."""
 import json
+import os
 import subprocess
 import time
 
@@ -110,6 +111,61 @@ def let_go(case):
     expect(not any(thread.marks() for thread in case.trace().threads.values()), "marks came after the end")
 
 
+TEXTS = [b"before the test", b"", b"a=b+=c \xc3\xa4", LONGEST]
+
+
+def child(tool):
+    """The program that the tool runs, as a word; helpers of the tool come before it."""
+    found = []
+    for task in os.listdir(f"/proc/{tool.pid}/task"):
+        with open(f"/proc/{tool.pid}/task/{task}/children", encoding="ascii") as children:
+            found += children.read().split()
+    return found[-1] if found else str(tool.pid)
+
+
+def by_the_tool(case):
+    """`calltap mark` while the program waits and is recorded; its own marks come after."""
+    process = Process(case.record_command([program(case), "wait"]), cwd=case.folder, env=case.environment(False),
+                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        for data in (*TEXTS[:3], LONGEST + b"\xc3\xa4"):
+            begun = time.monotonic()
+            while (done := case.run([case.tool, "mark", child(process), data.decode()])).status:
+                expect(time.monotonic() - begun < 20, f"no mark was written: {done.stderr}")
+        done = case.run([case.tool, "mark", child(process), "two\nlines"])
+        expect(done.status == 1 and "one line" in done.stderr, f"a mark of two lines: {done.status} {done.stderr}")
+        printed, said = process.communicate("go\n", timeout=60)
+        expect((process.returncode, printed) == (0, "marked\n"), f"the program: {process.returncode} {printed!r} {said!r}")
+    finally:
+        stop(process)
+    threads = case.trace().threads.values()
+    found = [(thread.tid, thread.name, thread.marks()) for thread in threads if thread.marks() and not thread.tid]
+    expect(found == [(0, "calltap mark", TEXTS)], f"the tool's marks: {found}")
+    expect(MAIN in [thread.marks() for thread in threads], "the program's marks are not there")
+    lines = [json.loads(line) for line in export(case, "json").splitlines()]
+    marks = [line["text"] for line in lines if line["ev"] == "mark"]
+    expect(marks.index("before the test") < marks.index("before all"), "the tool's mark does not come first")
+    replay = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    expect("/* before the test */" in replay, "the replay lacks the tool's mark")
+
+
+def refused(case):
+    """Where the tool cannot write a mark, one sentence says what can."""
+    process = Process(case.record_command([program(case), "wait"], ("--mode", "overwrite")), cwd=case.folder,
+                      env=case.environment(False), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                      stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    try:
+        begun = time.monotonic()
+        done = None
+        while not done or "flight recorder" not in done.stderr:
+            expect(time.monotonic() - begun < 20, f"no refusal: {done and done.stderr}")
+            done = case.run([case.tool, "mark", child(process), "text"])
+        expect(done.status == 1 and "calltap_mark()" in done.stderr, f"{done.status}: {done.stderr}")
+        process.communicate("go\n", timeout=60)
+    finally:
+        stop(process)
+
+
 def untraced(case):
     done = case.run([program(case)])
     expect((done.status, done.stdout) == (0, "marked\n"), f"untraced: {done.status} {done.stderr}")
@@ -124,4 +180,6 @@ SINGLE = {
     "marks-of-a-program-that-is-attached-to": attached,
     "marks-after-a-detach": let_go,
     "marks-of-an-untraced-program": untraced,
+    "marks-by-the-tool": by_the_tool,
+    "marks-by-the-tool-are-refused-in-a-flight-recorder": refused,
 }

@@ -221,6 +221,10 @@ int buffers_arena(struct instance *instance, struct target_arena *arena, int *fd
 void buffers_forget(const struct instance *instance, const struct target_arena *arena);
 void buffers_destroy(struct instance *instance, bool keep);
 
+/* marks.c: write a mark into the trace, as of now. */
+int marks_write(struct instance *instance, const char *text, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
 /* snapshot.c: a process has ended; what its rings hold goes to the instance's file. */
 int snapshot_of_ended(struct share *share) __attribute__((warn_unused_result));
 

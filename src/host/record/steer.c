@@ -231,6 +231,22 @@ static int op_end(void *instance, FILE *answer, struct calltap_diag *diag)
 	return instances_end(instance, answer, diag);
 }
 
+/* Into the trace of the instance that was named, else of all: who names none has the first one for context. */
+static int op_mark(void *context, const char *text, struct calltap_diag *diag)
+{
+	struct instance *instance = context;
+	struct session *session = instance->session;
+	int ret;
+
+	session_lock(session);
+	ret = marks_write(instance, text, diag);
+	for (size_t i = 1; !instance->set && !ret && i < CALLTAP_INSTANCES; i++)
+		if (session->instances[i])
+			ret = marks_write(session->instances[i], text, diag);
+	session_unlock(session);
+	return ret;
+}
+
 static int op_detach(void *context, struct calltap_diag *diag)
 {
 	struct instance *instance = context;
@@ -265,6 +281,7 @@ static const struct remote_ops ops = {
 	.settings = op_settings,
 	.set = op_set,
 	.snapshot = op_snapshot,
+	.mark = op_mark,
 	.handlers = op_handlers,
 	.detach = op_detach,
 	.find = op_find,

@@ -67,6 +67,8 @@ struct remote_ops {
 	/* fd: a file that is open for writing, the server's to close; history_ns: 0 = all there is. */
 	int (*snapshot)(void *context, int fd, uint64_t history_ns, const char *reason, FILE *answer,
 			struct calltap_diag *diag);
+	/* Write a mark into the trace. */
+	int (*mark)(void *context, const char *text, struct calltap_diag *diag);
 	/* Only asks the session to end; remote_close() answers the one who wanted it. */
 	int (*detach)(void *context, struct calltap_diag *diag);
 	/* A process, as the kernel names it, wants its functions' calls (host/record/handlers_ask.c). */

@@ -71,6 +71,16 @@ static int serve_snapshot(struct remote *remote, struct remote_client *client, c
 	return remote->ops->snapshot(request->context, request->fd, history_ns, reason, answer, diag);
 }
 
+static int serve_mark(struct remote *remote, struct remote_client *client, const struct request *request, FILE *answer,
+		      struct calltap_diag *diag)
+{
+	if (request->count != 1 || strcmp(request->words[0].key, "text") != 0)
+		return calltap_diag_set(diag, -EINVAL, "a mark is a text; give one");
+	if (!remote->ops->mark)
+		return calltap_diag_set(diag, -EOPNOTSUPP, "the session takes no marks");
+	return remote->ops->mark(request->context, request->words[0].value, diag);
+}
+
 /* Nobody registers handlers for another process: they are addresses in it. */
 static int serve_handlers(struct remote *remote, struct remote_client *client, const struct request *request,
 			  FILE *answer, struct calltap_diag *diag)
@@ -122,7 +132,7 @@ static int serve_instance(struct remote *remote, struct remote_client *client, c
 static const struct verb verbs[] = {
 	{"status", serve_status},     {"settings", serve_settings}, {"set", serve_set},
 	{"snapshot", serve_snapshot}, {"detach", serve_detach},	    {"handlers", serve_handlers},
-	{"instance", serve_instance},
+	{"instance", serve_instance}, {"mark", serve_mark},
 };
 
 static int parse(struct request *request, char *text)
