@@ -165,34 +165,21 @@ int calltap_process_load(pid_t pid, const char *library, struct calltap_diag *di
 
 /* ---- what a handler may ask of a call; these are compiled into it ---- */
 
-/* The n-th integer or pointer argument, from 0, by the System V ABI; in an entry handler.  Structures that are passed
- * by value and long double take places of their own; vector arguments none. */
+/* The n-th integer or pointer argument, from 0, by the CPU's System V ABI; in an entry handler.  Structures that are
+ * passed by value and long double take places of their own; vector arguments none. */
 static inline uint64_t calltap_call_argument(const struct calltap_call *call, unsigned n)
 {
-	const struct calltap_registers *registers = &call->registers;
+	static const unsigned char places[] = {CALLTAP_CALL_ARGUMENTS};
 
-	switch (n) {
-	case 0:
-		return registers->rdi;
-	case 1:
-		return registers->rsi;
-	case 2:
-		return registers->rdx;
-	case 3:
-		return registers->rcx;
-	case 4:
-		return registers->r8;
-	case 5:
-		return registers->r9;
-	default:
-		return ((const uint64_t *)(uintptr_t)call->stack)[n - 5];
-	}
+	if (n < sizeof(places))
+		return ((const uint64_t *)&call->registers)[places[n]];
+	return ((const uint64_t *)(uintptr_t)call->stack)[n - sizeof(places) + CALLTAP_CALL_STACK_WORDS];
 }
 
 /* What the function returned, if that is an integer or a pointer; in an exit handler, but not after a tail call. */
 static inline uint64_t calltap_call_result(const struct calltap_call *call)
 {
-	return call->registers.rax;
+	return ((const uint64_t *)&call->registers)[CALLTAP_CALL_RESULT];
 }
 
 /* The n-th argument of type double, from 0 to 7.  Not for handlers of general registers only: 0 there. */
@@ -201,7 +188,9 @@ static inline double calltap_call_float_argument(const struct calltap_call *call
 	double value = 0;
 
 	if (call->vectors && n < 8)
-		memcpy(&value, (const char *)call->vectors + CALLTAP_CALL_VECTORS_XMM + 16 * n, sizeof(value));
+		memcpy(&value,
+		       (const char *)call->vectors + CALLTAP_CALL_VECTORS_FLOATS + CALLTAP_CALL_VECTORS_STEP * n,
+		       sizeof(value));
 	return value;
 }
 

@@ -107,14 +107,9 @@ struct agent_dlhook {
 	uint8_t old[ARCH_HOOK_BYTES];
 };
 
-/* As rt_sigaction takes it. */
-struct agent_action {
-	uint64_t handler, flags, restorer, mask;
-};
-
 /* A signal that a handler's fault may be. */
 struct agent_fault {
-	struct agent_action old; /* the program's */
+	struct arch_action old; /* the program's */
 	bool taken;
 };
 

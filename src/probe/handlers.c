@@ -45,15 +45,10 @@ _Static_assert(offsetof(struct probe_handled, call.flags) == H_ID + 4, "handlers
 _Static_assert(offsetof(struct probe_handled, call.data) == H_DATA, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, call.vectors) == H_VECTORS, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, call.registers) == H_KEPT, "handlers.S");
-_Static_assert(offsetof(struct probe_handled, call.registers.rbp) == H_RBP, "handlers.S");
-_Static_assert(offsetof(struct probe_handled, call.registers.rbx) == H_RBX, "handlers.S");
 _Static_assert(sizeof(struct probe_handled) == H_END, "handlers.S");
 _Static_assert(PROBE_HANDLED_CALL == HOW_CALL && PROBE_HANDLED_ENTRY == HOW_ENTRY, "handlers.S");
 _Static_assert(PROBE_HANDLED_EXIT == HOW_EXIT && PROBE_HANDLED_VECTORS == HOW_VECTORS, "handlers.S");
 
-#define ENTRY_WORDS  2u	  /* of a stub, between the registers and the slot: where it goes on, and its own word */
-#define XSAVE_STATES 512u /* in an XSAVE area: which components are in it */
-#define XSAVE_SSE    2u
 /* _Unwind_Action and _Unwind_Reason_Code of the Itanium C++ ABI's base, level I. */
 #define UNWIND_CLEANUP	2
 #define UNWIND_CONTINUE 8
@@ -100,16 +95,23 @@ static bool is_exit(const struct probe_handled *handled)
 	return (handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_EXIT;
 }
 
-/* Where the return address is, or will be. */
-static uint64_t *slot_of(const struct probe_handled *handled)
+/* What the frame is known by. */
+static uint64_t slot_of(const struct probe_handled *handled)
 {
-	return (uint64_t *)(handled + 1) + (is_exit(handled) ? 0 : ENTRY_WORDS);
+	return arch_handled_slot((uint64_t)(handled + 1), is_exit(handled));
 }
 
-/* The stub's word; at the exit it is where the return address will be. */
+/* The words that the dispatcher has for the return, as recorders have them; at the exit, where the caller's address
+ * goes. */
+static uint64_t *return_of(const struct probe_handled *handled)
+{
+	return arch_handled_return((uint64_t)(handled + 1), is_exit(handled));
+}
+
+/* The stub's word; at the exit it may lie where the caller's address goes. */
 static uint32_t word_of(const struct probe_handled *handled)
 {
-	return (uint32_t)((const uint64_t *)(handled + 1))[is_exit(handled) ? 0 : 1];
+	return arch_handled_word((uint64_t)(handled + 1), is_exit(handled));
 }
 
 static struct calltap_handler *slot_at(unsigned i)
@@ -188,7 +190,7 @@ static bool begin(struct probe_thread *thread, struct probe_handled *handled)
 	if (!probe_can_record(thread))
 		return false;
 	/* The fast path may have begun it. */
-	if (running && running != (uint64_t)handled && !was_left(thread, running, (uint64_t)slot_of(handled)))
+	if (running && running != (uint64_t)handled && !was_left(thread, running, slot_of(handled)))
 		return false;
 	handled->slot = 0;
 	/* The fast path has counted it, if it began: twice is as good. */
@@ -238,7 +240,7 @@ bool probe_handled_waits(uint64_t slot, uint64_t back)
 /* The function has been called as another's last: that one's frame ends here. */
 static void take_tail(struct probe_handled *handled)
 {
-	uint64_t slot = (uint64_t)slot_of(handled), back = *slot_of(handled), within;
+	uint64_t slot = slot_of(handled), back = *return_of(handled), within;
 
 	if (!is_tail_call(slot, back))
 		return;
@@ -275,26 +277,19 @@ uint64_t probe_handled_enter(struct probe_handled *handled, uint32_t how)
 	return area_for(handled);
 }
 
-/* An XSAVE area need not hold what was as it is after a reset. */
-static const void *complete(void *area)
-{
-	if (!(*(const uint64_t *)((const char *)area + XSAVE_STATES) & XSAVE_SSE))
-		__builtin_memset((char *)area + CALLTAP_CALL_VECTORS_XMM, 0, 256);
-	return area;
-}
-
 static void fill(struct probe_handled *handled, const struct calltap_handler *slot, uint32_t word, uint32_t flags)
 {
-	uint64_t *at = slot_of(handled);
-	uint64_t caller = flags & CALLTAP_CALL_TAIL ? *arch_mirror((uint64_t)at) : *at;
+	uint64_t frame = slot_of(handled);
+	uint64_t caller = flags & CALLTAP_CALL_TAIL ? *arch_mirror(frame) : *return_of(handled);
 	bool shown = handled->how & PROBE_HANDLED_VECTORS && !(slot->flags & CALLTAP_HANDLER_GENERAL_REGS);
 
 	handled->call.function = address_of(frames_id(word));
 	handled->call.caller = caller;
-	handled->call.stack = (uint64_t)at;
+	handled->call.stack = arch_entry_sp(frame);
 	handled->call.id = frames_id(word);
 	handled->call.flags = flags;
-	handled->call.vectors = shown ? complete(handled->area) : NULL;
+	handled->call.vectors = shown ? arch_vectors_shown(handled->area) : NULL;
+	arch_registers_show(&handled->call.registers, caller);
 }
 
 static void call_entry(struct probe_handled *handled, unsigned i, uint32_t word)
@@ -397,15 +392,15 @@ static bool keeps_data(uint32_t bits)
 int probe_handled_entered(struct probe_handled *handled)
 {
 	uint32_t word = probe_instances_word(word_of(handled), handled->wants);
-	uint64_t slot = (uint64_t)slot_of(handled);
+	uint64_t slot = slot_of(handled);
 	int refused = 1;
 
 	if (handled->wants & CALLTAP_HANDLED_CALL)
-		probe_call(caller_of(slot, *slot_of(handled)), word);
+		probe_call(caller_of(slot, *return_of(handled)), word);
 	handled->wants &= ~CALLTAP_HANDLED_CALL;
 	if ((handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_CALL) {
 		if (handled->wants & CALLTAP_HANDLED_INSTANCES && probe_can_record(probe_self()))
-			probe_instances_call(probe_self(), word, caller_of(slot, *slot_of(handled)));
+			probe_instances_call(probe_self(), word, caller_of(slot, *return_of(handled)));
 		else if (handled->wants & CALLTAP_HANDLED_INSTANCES)
 			probe_instances_missed(word);
 		end(handled);
@@ -417,10 +412,10 @@ int probe_handled_entered(struct probe_handled *handled)
 		return 1;
 	}
 	if (handled->wants & CALLTAP_HANDLED_RECORD)
-		refused = record_entry(handled->wants, slot, word, slot_of(handled));
+		refused = record_entry(handled->wants, slot, word, return_of(handled));
 	if (refused) {
 		handled->wants &= ~(uint32_t)HW_SESSION;
-		refused = probe_graph_entry_hidden(slot, word, slot_of(handled));
+		refused = probe_graph_entry_hidden(slot, word, return_of(handled));
 	}
 	if (!refused) {
 		/* Its exit is to come by here if one of them has the entry. */
@@ -440,15 +435,15 @@ uint64_t probe_handled_leave(struct probe_handled *handled, uint32_t how)
 	bool begun;
 
 	handled->how = how;
-	slot = (uint64_t)slot_of(handled);
+	slot = slot_of(handled);
 	within = *arch_within(slot);
 	handled->tail = handled->left = 0;
-	handled->tail_word = word_of(handled); /* what follows puts the return address there */
+	handled->tail_word = word_of(handled); /* what follows may put the caller's address there */
 	handled->wants = (uint32_t)within;
 	handled->generation = (uint32_t)(within >> 32);
 	handled->call.data = *arch_entered(slot);
 	begun = handled->wants & ~(uint32_t)HW_SESSION && begin(probe_self(), handled);
-	record_exit(handled->wants, slot, handled->tail_word, slot_of(handled));
+	record_exit(handled->wants, slot, handled->tail_word, return_of(handled));
 	if (begun)
 		handled->left = handled->wants & ~(uint32_t)HW_SESSION;
 	else
@@ -493,7 +488,7 @@ static bool is_whole(const struct probe_handled *handled)
 	uint64_t slots = (uint64_t)table_now()->handlers->slots, slot = handled->slot - slots;
 
 	return slot < sizeof(table_now()->handlers->slots) && slot % sizeof(struct calltap_handler) == 0 &&
-	       handled->call.stack == (uint64_t)slot_of(handled);
+	       handled->call.stack == arch_entry_sp(slot_of(handled));
 }
 
 struct probe_handled *probe_handled_faulted(uint64_t sp)

@@ -254,13 +254,12 @@ static int enter(uint64_t slot, uint32_t word, uint32_t own, const uint64_t *ret
 	return 0;
 }
 
-int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who)
+int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
 	struct probe_stack *stack = thread->stack;
 	uint64_t top = stack->top, gate = probe_context.tree_filter ? thread->tree_gate : thread->gate, flags;
 	uint32_t word = probe_instances_word(id, who), own = who & CALLTAP_HANDLED_RECORD;
-	const uint64_t *ret = (const uint64_t *)slot;
 
 	/* Another stack, or one some frames of which are gone; or a filter's frame is here, or was. */
 	if (slot >= top || slot < stack->low || slot <= gate || slot == thread->tree_gate ||
@@ -278,7 +277,7 @@ int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who)
 	return 0;
 }
 
-void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who)
+void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who, uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
 	struct probe_stack *stack = thread->stack;
@@ -290,7 +289,7 @@ void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who)
 		if (who & CALLTAP_HANDLED_RECORD)
 			put_own(thread, CALLTAP_REC_EXIT, id);
 	}
-	*(uint64_t *)slot = *arch_mirror(slot);
+	*ret = *arch_mirror(slot);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or this when that is 0 */
 	*arch_mirror(slot) = 0;
 	probe_stack_set_top(stack, frames_outer(stack, slot, link));

@@ -29,10 +29,11 @@ static inline uint32_t probe_instances_who(uint64_t link)
  * recorded without filters or limits of the session's: frames that are entered
  * and left whole.  who: as in struct calltap_handled, and at arch_within().
  * The entry's slot has its planes, and no mirror word; the exit's frame is its
- * stack's innermost.  0: the return comes by the dispatcher; 1: it does not.
+ * stack's innermost.  ret: as recorders have it (graph.h).  0: the return comes
+ * by the dispatcher; 1: it does not.
  */
-int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who);
-void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who);
+int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint64_t *ret);
+void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who, uint64_t *ret);
 
 /* The function was entered, and was called from `caller`: flags for the frame's link. */
 uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint64_t caller);

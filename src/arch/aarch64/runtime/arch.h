@@ -166,6 +166,11 @@ static inline int arch_text_sync(void)
 	return -38; /* ENOSYS */
 }
 
+/* As rt_sigaction takes it. */
+struct arch_action {
+	uint64_t handler, flags, restorer, mask;
+};
+
 #define ARCH_CONTROL_CALL                                                                                              \
 	{                                                                                                              \
 		SYS_exit,                                                                                              \
@@ -191,6 +196,7 @@ static inline bool arch_site_is_short(uint8_t length)
 	return false;
 }
 
+#include <arch/generic/runtime/link_handled.h>
 #include <arch/generic/runtime/no_handlers.h>
 #include <arch/generic/runtime/contract.h>
 

@@ -38,4 +38,9 @@
 /* One of tracer "function", from its `b body` on. */
 #define STUB_CALL_WORD 4
 
+/* Of struct probe_handled (generic/runtime/link_handled.h). */
+#define H_END  360
+#define H_CFA  384
+#define H_LINK 30
+
 #endif

@@ -29,6 +29,13 @@
  *   ARCH_HANDLERS              1: there is a dispatcher of handlers (probe/handlers.h); 0: no site asks for it
  *   arch_stub_is_handled(back, region)
  *                              does the stub that back lies in, of that region, leave by the dispatcher?
+ *   arch_handled_slot(end, exit), arch_handled_return(end, exit), arch_handled_word(end, exit)
+ *                              of a call whose handlers run, from the end of its struct probe_handled: S; the words for
+ *                              its return, which at an exit are where the caller's address goes; and the stub's word
+ *   arch_entry_sp(S)           the stack pointer at the function's first instruction
+ *   arch_registers_show(registers, caller)
+ *                              what handlers are to see in a link register
+ *   arch_vectors_shown(area)   what they are to see of the vector registers that the agent has saved in the area
  *   arch_jump_sp(env, mixed)   the stack pointer that longjmp(env) will set; mixed: libc hides it, as glibc does
  *   ARCH_DWARF_RETURN          DWARF's column of the return address
  *
@@ -43,6 +50,7 @@
  *   arch_text_written(lo, n)   code was written at lo by ordinary stores: all that lies between there and the fetch of
  *                              instructions learns of it (each core refetches after patch_sync())
  *   arch_text_sync()           where the kernel has no membarrier for it: make every core refetch; 0 or -errno
+ *   struct arch_action         a signal's disposition as rt_sigaction takes it: handler, flags, mask, 64 bits each
  *   ARCH_CONTROL_CALL          the system call that only this CPU's control thread makes, for sandbox.c's list
  *
  * Sites (doc/design/patching.md)
@@ -124,6 +132,10 @@ ARCH_RECORDER(arch_gated_full);
 ARCH_RECORDER(arch_gated_notree);
 ARCH_RECORDER(arch_gated_profile);
 ARCH_RECORDER(arch_gated_timed);
+/* Where a thread goes on whose handler has faulted, with the registers that agent_context_go_on() sets
+ * (agent/faults.h). */
+ARCH_RECORDER(arch_handled_again_entry);
+ARCH_RECORDER(arch_handled_again_exit);
 #undef ARCH_RECORDER
 
 /* Bytes at the start of a stub region that hold the pointer table. */

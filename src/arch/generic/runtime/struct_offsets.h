@@ -85,7 +85,7 @@
 #define HW_CALL	      0x80
 #define HW_RECORD     0x01 /* CALLTAP_HANDLED_RECORD */
 
-/* struct probe_handled, and enum probe_handled_how */
+/* struct probe_handled, which ends with the CPU's registers (each offsets.h), and enum probe_handled_how */
 #define H_WITHIN    0
 #define H_HOW	    12
 #define H_SLOT	    16
@@ -97,9 +97,6 @@
 #define H_DATA	    80
 #define H_VECTORS   88
 #define H_KEPT	    112 /* the registers */
-#define H_RBP	    144
-#define H_RBX	    152
-#define H_END	    232
 #define HOW_CALL    0
 #define HOW_ENTRY   1
 #define HOW_EXIT    2

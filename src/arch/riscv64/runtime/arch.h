@@ -87,6 +87,11 @@ static inline long arch_syscall(long nr, long a, long b, long c, long d, long e,
 }
 
 #define ARCH_FLUSH_ICACHE 259
+/* As rt_sigaction takes it. */
+struct arch_action {
+	uint64_t handler, flags, mask;
+};
+
 #define ARCH_CONTROL_CALL                                                                                              \
 	{                                                                                                              \
 		ARCH_FLUSH_ICACHE,                                                                                     \
@@ -154,6 +159,7 @@ static inline bool arch_site_is_short(uint8_t length)
 	return length < ARCH_SITE_MIN;
 }
 
+#include <arch/generic/runtime/link_handled.h>
 #include <arch/generic/runtime/no_handlers.h>
 #include <arch/generic/runtime/contract.h>
 

@@ -28,4 +28,9 @@
 #define STUB_EXIT_WORD	0  /* behind what jumped to the recorder */
 #define STUB_CALL_WORD	0
 
+/* Of struct probe_handled (generic/runtime/link_handled.h). */
+#define H_END  368
+#define H_CFA  400
+#define H_LINK 1
+
 #endif

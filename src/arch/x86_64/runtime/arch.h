@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <calltap/call.h>
 #include <offsets.h>
 
 /*
@@ -220,11 +221,6 @@ static inline uint32_t arch_stub_word(uint64_t back)
 }
 
 #define ARCH_HANDLERS 1
-/* handlers.S: where a thread goes on whose handler has faulted; rbx: struct probe_handled, rsp: its area or below it.
- */
-extern void arch_handled_again_entry(void) __attribute__((visibility("hidden")));
-extern void arch_handled_again_exit(void) __attribute__((visibility("hidden")));
-
 /* Does the body of that stub (of a region) return by way of the dispatcher?  At `back`: push $word; jmp *slot(%rip). */
 static inline bool arch_stub_is_handled(uint64_t back, uint64_t region)
 {
@@ -236,6 +232,49 @@ static inline bool arch_stub_is_handled(uint64_t back, uint64_t region)
 	       code[7] == (uint8_t)offset && code[8] == (uint8_t)(offset >> 8) && code[9] == (uint8_t)(offset >> 16) &&
 	       code[10] == (uint8_t)(offset >> 24);
 }
+
+/*
+ * Behind struct probe_handled lies what the stub has pushed, and S: at the entry where the stub goes on and its word,
+ * at the exit the word in S itself.
+ */
+static inline uint64_t arch_handled_slot(uint64_t end, bool exit)
+{
+	return end + (exit ? 0 : 2 * sizeof(uint64_t));
+}
+
+static inline uint64_t *arch_handled_return(uint64_t end, bool exit)
+{
+	return (uint64_t *)arch_handled_slot(end, exit);
+}
+
+static inline uint32_t arch_handled_word(uint64_t end, bool exit)
+{
+	return (uint32_t)((const uint64_t *)end)[exit ? 0 : 1];
+}
+
+static inline uint64_t arch_entry_sp(uint64_t slot)
+{
+	return slot;
+}
+
+static inline void arch_registers_show(struct calltap_registers *registers, uint64_t caller)
+{
+	(void)registers;
+	(void)caller;
+}
+
+/* An XSAVE area need not hold what was as it is after a reset: the word at 512 says which components it holds. */
+static inline const void *arch_vectors_shown(void *area)
+{
+	if (!(*(const uint64_t *)((const char *)area + 512) & 2)) /* SSE's */
+		__builtin_memset((char *)area + CALLTAP_CALL_VECTORS_XMM, 0, 256);
+	return area;
+}
+
+/* As rt_sigaction takes it. */
+struct arch_action {
+	uint64_t handler, flags, restorer, mask;
+};
 
 /* How far a site's jump reaches. */
 #define ARCH_REACH ((uint64_t)0x7fff0000)

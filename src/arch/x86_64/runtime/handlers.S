@@ -311,6 +311,7 @@
 	jnz	.Lentry_slow
 	movq	$0, %fs:PT_RUNNING(%rcx)	/* records alone, and no handlers */
 	mov	%rsi, %rdi
+	mov	%rsi, %rcx			/* the return address is in S itself */
 	mov	%r9d, %esi
 	mov	%rbx, %rsp
 	and	$-16, %rsp
@@ -404,6 +405,7 @@
 	test	$~(HW_INSTANCES | HW_RECORD), %edx
 	jnz	.Lexit_slow
 	mov	%rsi, %rdi
+	mov	%rsi, %rcx
 	mov	$ID_MASK, %esi
 	and	EXIT_S(%rbx), %esi
 	mov	%rbx, %rsp

@@ -21,4 +21,9 @@
 #define WITHIN_BIT   46
 #define WITHIN_SKEW  0x640
 
+/* Of struct probe_handled: registers, and its size. */
+#define H_RBP 144
+#define H_RBX 152
+#define H_END 232
+
 #endif

@@ -12,6 +12,8 @@
 #include <thread_block.h>
 
 _Static_assert(ARCH_EXIT_HANDLED == 14, "arch_stub_is_handled()");
+_Static_assert(H_RBP - H_KEPT == offsetof(struct calltap_registers, rbp), "handlers.S");
+_Static_assert(H_RBX - H_KEPT == offsetof(struct calltap_registers, rbx), "handlers.S");
 
 static void put_push(struct isa_out *out, enum calltap_record_kind kind, uint32_t id)
 {

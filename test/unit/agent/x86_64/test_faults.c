@@ -1,5 +1,5 @@
 /*
- * Handlers that fault (src/agent/x86_64/faults.c): each is disabled, and the program goes on with its registers; faults
+ * Handlers that fault (src/agent/faults.c): each is disabled, and the program goes on with its registers; faults
  * that are not theirs are the program's, as they would have been.
  */
 #include <errno.h>
