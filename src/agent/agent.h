@@ -328,6 +328,8 @@ void agent_memory_release(void);
 /* Append elements; -ENOMEM. */
 int agent_store_add(struct agent_store *store, const void *elements, size_t count) __attribute__((warn_unused_result));
 void agent_store_empty(struct agent_store *store);
+/* Copy from where there may be nothing; false then. */
+bool agent_copy_in(void *to, uint64_t from, size_t size) __attribute__((warn_unused_result));
 /* Can this address be read?  Asked of the kernel: a look would be a fault. */
 bool agent_can_read(uint64_t address) __attribute__((warn_unused_result));
 

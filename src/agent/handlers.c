@@ -50,7 +50,7 @@ static int check(const struct calltap_msg_handlers *message)
 		return -EINVAL;
 	if (!message->handlers)
 		return 0;
-	if (message->handlers % sizeof(uint64_t) || !sys_copy_in(&table, message->handlers, sizeof(table)))
+	if (message->handlers % sizeof(uint64_t) || !agent_copy_in(&table, message->handlers, sizeof(table)))
 		return -EFAULT;
 	return table.magic == CALLTAP_HANDLERS_MAGIC && table.size == sizeof(table) ? 0 : -EINVAL;
 }

@@ -261,6 +261,16 @@ void agent_store_empty(struct agent_store *store)
 	store->count = 0;
 }
 
+bool agent_copy_in(void *to, uint64_t from, size_t size)
+{
+	uint64_t local[2] = {(uint64_t)to, size}, remote[2] = {from, size};
+	long ret = SYS(process_vm_readv, sys_gettid(), local, 1, remote, 1, 0);
+
+	if (ret == -ENOSYS && agent.poker.mem_fd >= 0) /* an emulator's */
+		ret = SYS(pread64, agent.poker.mem_fd, to, size, from, 0, 0);
+	return ret == (long)size;
+}
+
 bool agent_can_read(uint64_t address)
 {
 	char byte;

@@ -22,6 +22,7 @@ class Told(Program):
     """test/prog/handled_told.c."""
 
     def __init__(self, case, threads=4, prefix=(), path=None, **more):  # pylint: disable=super-init-not-called
+        case.need_native("attaching")
         self.case = case
         self.error = os.path.join(case.folder, "told.error")
         with open(self.error, "wb") as error:
@@ -514,7 +515,7 @@ def executes(case):
 
 def without_sites(case):
     """Nothing in the program can be traced: told with the remedy, and nothing is done."""
-    case.need_native("handlers")
+    case.need_native("attaching")
     path = case.program("handled_told.c", sites=False, flags=linking(case))
     with Told(case, path=path) as told:
         before = look(told)

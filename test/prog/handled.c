@@ -154,7 +154,7 @@ UNTRACED static int ordered_entry(struct calltap_call *call, void *context)
 BY_GENERALS static int refusing_entry(struct calltap_call *call, void *context)
 {
 	handled_add(&((struct counted *)context)->entries);
-	return (call->registers.rdi & 1) != 0;
+	return (calltap_call_argument(call, 0) & 1) != 0;
 }
 
 /* As many as there may be, each called each time; the next one is refused with a sentence. */
@@ -223,7 +223,7 @@ static long kept;
 BY_GENERALS static int keep_entry(struct calltap_call *call, void *context)
 {
 	expect("a word at first", (long)call->data, 0);
-	call->data = call->registers.rdi * 77 + call->stack;
+	call->data = calltap_call_argument(call, 0) * 77 + call->stack;
 	return ANSWERED;
 }
 

@@ -29,8 +29,7 @@ UNTRACED static void handled_wrong(const char *what, long found, long wanted)
 	_exit(1);
 }
 
-/* A handler that is registered with GENERAL. */
-#define BY_GENERALS UNTRACED __attribute__((target("general-regs-only")))
+#include "handled_cpu.h"
 
 /* Held only where handlers run. */
 static int handled_checks;

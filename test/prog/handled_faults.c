@@ -40,26 +40,6 @@ BY_GENERALS static void of_rights(void)
 	*(volatile char *)(uintptr_t) "read only" = 1;
 }
 
-BY_GENERALS static void of_address(void)
-{
-	(void)*(volatile int *)0x8000000000000010ul;
-}
-
-BY_GENERALS static void of_division(void)
-{
-	__asm__ volatile("xor %%edx, %%edx\n\tmov $1, %%eax\n\tidivl %0" : : "m"(zero) : "rax", "rdx", "cc");
-}
-
-BY_GENERALS static void of_instruction(void)
-{
-	__asm__ volatile("ud2");
-}
-
-BY_GENERALS static void of_privilege(void)
-{
-	__asm__ volatile("hlt");
-}
-
 BY_GENERALS static void of_jump(void)
 {
 	((void (*)(void))16)();
@@ -77,19 +57,6 @@ BY_GENERALS static void of_file(void)
 	(void)*(volatile char *)behind_file;
 }
 
-/* All that it may is gone when it faults. */
-BY_GENERALS static void of_registers(void)
-{
-	__asm__ volatile("mov $0x5555, %%eax\n\tmov %%rax, %%rbx\n\tmov %%rax, %%rcx\n\tmov %%rax, %%rdx\n\t"
-			 "mov %%rax, %%rsi\n\tmov %%rax, %%rdi\n\tmov %%rax, %%rbp\n\tmov %%rax, %%r8\n\t"
-			 "mov %%rax, %%r9\n\tmov %%rax, %%r10\n\tmov %%rax, %%r11\n\tmov %%rax, %%r12\n\t"
-			 "mov %%rax, %%r13\n\tmov %%rax, %%r14\n\tmov %%rax, %%r15\n\tstd\n\tmov %%rax, (%%rax)"
-			 :
-			 :
-			 : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-			   "r15", "memory", "cc");
-}
-
 TRACED static long faulting(long depth)
 {
 	if (depth)
@@ -104,17 +71,6 @@ UNTRACED static void of_callee(void)
 	zero = faulting(3) != 0;
 }
 
-/* The vectors hold other values when it faults. */
-UNTRACED static void of_vectors(void)
-{
-	__asm__ volatile(
-		"pcmpeqd %%xmm0, %%xmm0\n\tmovdqa %%xmm0, %%xmm1\n\tmovdqa %%xmm0, %%xmm7\n\tfldpi\n\tfldpi\n\t"
-		"movl $0x7f80, -8(%%rsp)\n\tldmxcsr -8(%%rsp)\n\tmovl %%eax, (%1)"
-		:
-		: "a"(1), "r"(8l)
-		: "xmm0", "xmm1", "xmm7", "memory");
-}
-
 struct fault {
 	const char *name;
 	void (*now)(void);
@@ -123,20 +79,16 @@ struct fault {
 	int needs_vectors;
 };
 
-static const struct fault faults[] = {
-	{"null", of_null, SIGSEGV, 8, 0},
-	{"rights", of_rights, SIGSEGV, -1, 0},
-	{"address", of_address, SIGSEGV, 0, 0},
-	{"division", of_division, SIGFPE, -1, 0},
-	{"instruction", of_instruction, SIGILL, -1, 0},
-	{"privilege", of_privilege, SIGSEGV, 0, 0},
-	{"jump", of_jump, SIGSEGV, 16, 0},
-	{"data", of_data, SIGSEGV, -1, 0},
-	{"file", of_file, SIGBUS, -1, 0},
-	{"registers", of_registers, SIGSEGV, 0x5555, 0},
-	{"callee", of_callee, SIGSEGV, 8, 1},
-	{"vectors", of_vectors, SIGSEGV, 8, 1},
-};
+static const struct fault faults[] = {{"null", of_null, SIGSEGV, 8, 0},
+				      {"rights", of_rights, SIGSEGV, -1, 0},
+				      {"instruction", of_instruction, SIGILL, -1, 0},
+				      {"jump", of_jump, SIGSEGV, 16, 0},
+				      {"data", of_data, SIGSEGV, -1, 0},
+				      {"file", of_file, SIGBUS, -1, 0},
+				      {"registers", of_registers, SIGSEGV, 0x5555, 0},
+				      {"callee", of_callee, SIGSEGV, 8, 1},
+				      {"vectors", of_vectors, SIGSEGV, 8, 1},
+				      FAULTS_OF_CPU};
 
 BY_GENERALS static int faulting_entry(struct calltap_call *call, void *context)
 {
@@ -153,11 +105,6 @@ BY_GENERALS static void faulting_exit(struct calltap_call *call, void *context)
 
 	handled_add(&faulted);
 	fault->now();
-}
-
-UNTRACED static int goes_backward(void)
-{
-	return (__builtin_ia32_readeflags_u64() & 0x400) != 0;
 }
 
 UNTRACED static void call_all(void)
@@ -229,18 +176,27 @@ UNTRACED static void at_exit_too(struct calltap_session *session)
 	every_fault(session, 1);
 }
 
+UNTRACED static const struct fault *of_reals(void)
+{
+	const struct fault *fault = faults;
+
+	while (fault->now != of_vectors)
+		fault++;
+	return fault;
+}
+
 /* The double's function: argument and result registers are vectors. */
 UNTRACED static void reals(struct calltap_session *session)
 {
 	for (int at_exit = 0; at_exit < 2; at_exit++) {
 		struct calltap_ops *ops = handled_on(session, 0, at_exit ? NULL : faulting_entry,
-						     at_exit ? faulting_exit : NULL, (void *)&faults[11], "real");
-		unsigned before = __builtin_ia32_stmxcsr();
+						     at_exit ? faulting_exit : NULL, (void *)of_reals(), "real");
+		unsigned before = vectors_control();
 
 		faulted = 0;
 		call_all();
 		expect("faults", faulted, 1);
-		always("MXCSR", __builtin_ia32_stmxcsr() & 0xffc0, before & 0xffc0);
+		always("how reals are computed", vectors_control(), before);
 		handled_off(ops);
 	}
 }
@@ -320,8 +276,8 @@ TRACED static int own_fault(const struct fault *fault)
 /* All of the program's own faults come to its own handler, as they always would. */
 UNTRACED static void own_faults(int flags)
 {
-	for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]) - 2; i++) {
-		if (faults[i].now == of_registers)
+	for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		if (faults[i].now == of_registers || faults[i].needs_vectors)
 			continue;
 		always("a fault of its own", own_fault(&faults[i]), 1);
 		always("its signal", own_signal, faults[i].signal);

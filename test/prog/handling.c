@@ -19,57 +19,6 @@ static struct counted of;
 static long faulted, registered, opened; /* of the busy thread */
 static struct calltap_session *session;
 
-UNTRACED __attribute__((target("avx512f"))) static void change_512(void)
-{
-	__asm__ volatile("vpternlogd $0xff, %%zmm0, %%zmm0, %%zmm0\n\tvmovdqa64 %%zmm0, %%zmm1\n\t"
-			 "vmovdqa64 %%zmm0, %%zmm2\n\tvmovdqa64 %%zmm0, %%zmm7\n\tvmovdqa64 %%zmm0, %%zmm15\n\t"
-			 "vmovdqa64 %%zmm0, %%zmm16\n\tvmovdqa64 %%zmm0, %%zmm31\n\tkxnorw %%k1, %%k1, %%k1\n\t"
-			 "kmovw %%k1, %%k7"
-			 :
-			 :
-			 : "xmm0", "xmm1", "xmm2", "xmm7", "xmm15", "xmm16", "xmm31", "k1", "k7");
-}
-
-UNTRACED __attribute__((target("avx"))) static void change_256(void)
-{
-	__asm__ volatile(
-		"vxorps %%ymm0, %%ymm0, %%ymm0\n\tvcmpps $15, %%ymm0, %%ymm0, %%ymm0\n\tvmovaps %%ymm0, %%ymm1\n\t"
-		"vmovaps %%ymm0, %%ymm2\n\tvmovaps %%ymm0, %%ymm7\n\tvmovaps %%ymm0, %%ymm15"
-		:
-		:
-		: "xmm0", "xmm1", "xmm2", "xmm7", "xmm15");
-}
-
-/* More than a function may change: the control words, too. */
-UNTRACED static void change_vectors(void)
-{
-	static const unsigned short x87 = 0x0c7f;
-	static const unsigned mxcsr = 0x7fbf;
-
-	__asm__ volatile(
-		"pcmpeqd %%xmm0, %%xmm0\n\tmovdqa %%xmm0, %%xmm1\n\tmovdqa %%xmm0, %%xmm2\n\tmovdqa %%xmm0, %%xmm3\n\t"
-		"movdqa %%xmm0, %%xmm4\n\tmovdqa %%xmm0, %%xmm5\n\tmovdqa %%xmm0, %%xmm6\n\tmovdqa %%xmm0, %%xmm7\n\t"
-		"movdqa %%xmm0, %%xmm8\n\tmovdqa %%xmm0, %%xmm15\n\t"
-		"fninit\n\tfldpi\n\tfldz\n\tfldl2t\n\tfldcw %0\n\tldmxcsr %1"
-		:
-		: "m"(x87), "m"(mxcsr)
-		: "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm15");
-	if (__builtin_cpu_supports("avx512f"))
-		change_512();
-	else if (__builtin_cpu_supports("avx"))
-		change_256();
-}
-
-BY_GENERALS static void change_generals(void)
-{
-	__asm__ volatile(
-		"mov $-1, %%rax\n\tmov %%rax, %%rcx\n\tmov %%rax, %%rdx\n\tmov %%rax, %%rsi\n\tmov %%rax, %%rdi\n\t"
-		"mov %%rax, %%r8\n\tmov %%rax, %%r9\n\tmov %%rax, %%r10\n\tmov %%rax, %%r11\n\tadd %%rax, %%rax"
-		:
-		:
-		: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc");
-}
-
 UNTRACED static int all_entry(struct calltap_call *call, void *context)
 {
 	handled_add(&of.entries);
@@ -108,7 +57,7 @@ BY_GENERALS static int fault_entry(struct calltap_call *call, void *context)
 BY_GENERALS static void fault_exit(struct calltap_call *call, void *context)
 {
 	handled_add(&faulted);
-	__asm__ volatile("ud2");
+	of_instruction();
 }
 
 static const struct calltap_ops_options kinds[] = {

@@ -234,7 +234,8 @@ static int check_session(const struct session *session, const struct ask *ask, s
 	const struct tracer *tracer = session->images.tracer;
 
 	if (!session->machine->handlers)
-		return calltap_diag_set(diag, -EOPNOTSUPP, "programs on %s cannot have handlers; those on x86-64 can",
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"programs on %s cannot have handlers: its agent has no dispatcher for them",
 					session->machine->name);
 	if (tracer->counts)
 		return calltap_diag_set(

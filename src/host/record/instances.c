@@ -21,10 +21,15 @@ static int check_session(const struct session *session, struct calltap_diag *dia
 {
 	const struct tracer *tracer = session->images.tracer;
 
-	if (!session->machine->handlers || session->emulated)
+	if (!session->machine->handlers)
+		return calltap_diag_set(
+			diag, -EOPNOTSUPP,
+			"programs on %s have one instance at a time: its agent has no dispatcher for more",
+			session->machine->name);
+	if (session->emulated)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"programs on %s have one instance at a time; those on x86-64 can have more",
-					session->machine->name);
+					"emulated programs have one instance at a time: how fast the emulated clock "
+					"runs is measured for the session's own trace alone");
 	if (tracer->counts)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this process is traced by the tracer %s, and instances cannot be had beside "

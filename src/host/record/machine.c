@@ -10,7 +10,7 @@
 
 static const struct machine machines[] = {
 	{EM_X86_64, "x86_64", "x86_64-linux-gnu", "libc6-amd64-cross", "qemu-x86_64", "tsc", true},
-	{EM_AARCH64, "aarch64", "aarch64-linux-gnu", "libc6-arm64-cross", "qemu-aarch64", "cntvct_el0", false},
+	{EM_AARCH64, "aarch64", "aarch64-linux-gnu", "libc6-arm64-cross", "qemu-aarch64", "cntvct_el0", true},
 	{EM_RISCV, "riscv64", "riscv64-linux-gnu", "libc6-riscv64-cross", "qemu-riscv64", "rdtime", false},
 };
 

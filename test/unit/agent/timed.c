@@ -9,8 +9,7 @@
 #define CALLERS 64u
 #define SUB	65536u
 
-/* What a function begins with where the CPU checks indirect calls: endbr64, bti c. */
-static unsigned landing_pad(const void *function)
+unsigned timed_landing_pad(const void *function)
 {
 	static const uint32_t pads[] = {0xfa1e0ff3, 0xd503245f};
 	uint32_t word;
@@ -37,7 +36,7 @@ void timed_patch(const struct timed_function *list, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		struct calltap_site *site = &sites[i];
 
-		site->address = (uint64_t)list[i].function + landing_pad(list[i].function);
+		site->address = (uint64_t)list[i].function + timed_landing_pad(list[i].function);
 		site->id = i;
 		site->flags = list[i].flags;
 		site->length = site->body_off = code_length(CODE_USUAL);

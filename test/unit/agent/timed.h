@@ -30,6 +30,8 @@ struct timed_function {
 	uint16_t flags; /* CALLTAP_SITE_* */
 };
 
+/* Bytes that a function begins with where the CPU checks indirect calls: endbr64, bti c. */
+unsigned timed_landing_pad(const void *function);
 /* Make them sites; their ids are their places in the list.  Once a program. */
 void timed_patch(const struct timed_function *list, uint32_t count);
 

@@ -230,7 +230,7 @@ static void limits_are_told_and_change(void **state)
 
 	assert_true(look >= 0);
 	assert_int_equal(told[0].depth_max, 3);
-	assert_in_range(told[0].threshold_ticks, 100000, 100000000); /* 0.1 to 100 GHz */
+	assert_in_range(told[0].threshold_ticks, 5000, 100000000); /* 5 MHz to 100 GHz */
 	assert_int_equal(SET("instance=look", "max-depth=5"), 0);
 	assert_int_equal(agent->heard_count, 1);
 	assert_int_equal(told[1].what, CALLTAP_INSTANCE_LIMITS);

@@ -196,8 +196,13 @@ static inline bool arch_site_is_short(uint8_t length)
 	return false;
 }
 
+#define ARCH_HANDLERS	   1
+#define ARCH_VECTORS_BYTES 520 /* v0 to v31, FPSR, FPCR */
+
+/* stub.c: does the body of that stub (of a region) return by way of the dispatcher? */
+bool arch_stub_is_handled(uint64_t back, uint64_t region);
+
 #include <arch/generic/runtime/link_handled.h>
-#include <arch/generic/runtime/no_handlers.h>
 #include <arch/generic/runtime/contract.h>
 
 #endif

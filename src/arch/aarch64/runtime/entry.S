@@ -23,30 +23,13 @@
  * which may run past the sub-buffer, and at an entry what the planes say of S, which
  * is in no chain yet: as good as stale.
  */
-#include "offsets.h"
+#include "recorder.inc"
 
 #if PT_WRITER != 0 || RW_CURSOR != 0 || PS_TOP != 0
 #error "what is used without an offset"
 #endif
 
-#define CHKFEAT_X16	hint #40		/* clears the bits of features that are on */
-#define GCSPOPM		.inst 0xd52b773f	/* drop the newest entry of the guarded control stack */
-
 	.text
-
-.macro function name
-	.globl	\name
-	.hidden	\name
-	.type	\name, %function
-	.p2align 6
-\name:
-	.cfi_startproc
-.endm
-
-.macro end_function name
-	.cfi_endproc
-	.size	\name, . - \name
-.endm
 
 /* \thread: the address of probe_thread.  \spare is overwritten. */
 .macro get_thread thread, spare
@@ -104,12 +87,6 @@
 	ldp	x6, x7, [sp, #32]
 	ldp	x4, x5, [sp, #16]
 .endm
-
-/*
- * Where the caller's address is when it is at the mirror of S, S = CFA - 8.
- * DW_CFA_expression r30: { lit8, minus, const8u MASK, xor }
- */
-#define CFI_RETURN_BY_MIRROR	.cfi_escape 0x10, 30, 12, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27
 
 /*
  * An entry, x17: the caller; x30: the stub's `bl body`.  timed: the time goes beside the frame, whose planes are those
@@ -228,14 +205,6 @@ function arch_entry_timed
 	ret
 end_function arch_entry_timed
 
-/*
- * The same until C clears that, having put the address at CFA - C_BYTES.
- * { dup, lit8, minus, const8u MASK, xor, dup, deref, bra +4, drop, const1u C_BYTES, minus }
- */
-#define CFI_RETURN_BY_MIRROR_OR_MEMORY \
-	.cfi_escape 0x10, 30, 22, 0x12, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27, 0x12, 0x06, 0x28, 4, 0, \
-		0x13, 0x08, C_BYTES, 0x1c
-
 /* x17: word. */
 function arch_exit_fast
 	CFI_RETURN_BY_MIRROR
@@ -279,7 +248,7 @@ function arch_exit_fast
 .Lexit_c:
 	sub	sp, sp, #128
 	.cfi_adjust_cfa_offset 128
-	CFI_RETURN_BY_MIRROR_OR_MEMORY
+	CFI_RETURN_BY_MIRROR_OR_MEMORY(C_BYTES)
 	save_for_c
 	add	x0, sp, #C_BYTES - 8		/* S */
 	mov	w1, w17
@@ -394,13 +363,5 @@ arch_scratch_page:
 	.size	arch_scratch_page, . - arch_scratch_page
 
 #include "landing_pads.inc"
-	/* No site here asks for handlers. */
-	.irp	name, entry, exit, call
-	.globl	arch_\name\()_handled
-	.hidden	arch_\name\()_handled
-	.endr
-	.set	arch_entry_handled, arch_entry_fast
-	.set	arch_exit_handled, arch_exit_fast
-	.set	arch_call_handled, arch_call
 
 	.section .note.GNU-stack, "", %progbits

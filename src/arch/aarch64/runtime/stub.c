@@ -90,6 +90,16 @@ uint32_t arch_stub_word(uint64_t back)
 	return code[(STUB_EXIT_WORD - STUB_BACK) / 4];
 }
 
+/* back: adrp x16, EXIT; ldr x16, [x16, EXIT] */
+bool arch_stub_is_handled(uint64_t back, uint64_t region)
+{
+	uint64_t exit = region + ARCH_EXIT_HANDLED * sizeof(uint64_t);
+	const uint32_t *code = (const uint32_t *)back;
+
+	return arch_stub_word(back) && code[0] == a64_adrp(A64_X16, a64_page_offset(back, exit)) &&
+	       code[1] == a64_ldr_x(A64_X16, A64_X16, exit & 0xfff);
+}
+
 void arch_jump_make(uint8_t *code, uint64_t address, uint64_t target)
 {
 	isa_store32(code, a64_b((int64_t)(target - address)));

@@ -19,46 +19,6 @@ static uint64_t bodies[HANDLED_MAX];
 static struct probe_handled_table table = {
 	.functions = HANDLED_MAX, .rows = rows, .bodies = bodies, .handlers = &handlers};
 
-__asm__(".text\n"
-	".macro set_registers base\n"
-	"	i = 0\n"
-	"	.irp reg, rax, rdx, rcx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15\n"
-	"	mov $(\\base + i), %\\reg\n"
-	"	i = i + 1\n"
-	"	.endr\n"
-	".endm\n"
-	".macro note_registers where\n"
-	"	i = 0\n"
-	"	.irp reg, rax, rdx, rcx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15\n"
-	"	mov %\\reg, \\where + i(%rip)\n"
-	"	i = i + 8\n"
-	"	.endr\n"
-	".endm\n"
-	".macro callee name\n"
-	"	.globl \\name\n"
-	"	.type \\name, @function\n"
-	"\\name:\n"
-	"	.fill 5, 1, 0x90\n"
-	"	note_registers seen_inside\n"
-	"	set_registers 2000\n"
-	"	ret\n"
-	".endm\n"
-	"callee callee_call\n"
-	"callee callee_both\n"
-	".globl call_with_registers\n"
-	"call_with_registers:\n"
-	"	.irp reg, %rbx, %rbp, %r12, %r13, %r14, %r15, %rdi\n"
-	"	push \\reg\n"
-	"	.endr\n"
-	"	set_registers 1000\n"
-	"	call *(%rsp)\n"
-	"	note_registers seen_after\n"
-	"	pop %rdi\n"
-	"	.irp reg, %r15, %r14, %r13, %r12, %rbp, %rbx\n"
-	"	pop \\reg\n"
-	"	.endr\n"
-	"	ret\n");
-
 void check_registers(void)
 {
 	for (uint64_t i = 0; i < REGISTERS; i++) {
@@ -69,25 +29,11 @@ void check_registers(void)
 	memset(seen_after, 0, sizeof(seen_after));
 }
 
-void check_shown(const struct calltap_registers *shown, uint64_t base)
-{
-	const uint64_t values[] = {shown->rax, shown->rdx, shown->rcx, shown->rbx, shown->rbp,
-				   shown->rsi, shown->rdi, shown->r8,  shown->r9,  shown->r10,
-				   shown->r11, shown->r12, shown->r13, shown->r14, shown->r15};
-
-	for (uint64_t i = 0; i < REGISTERS; i++)
-		assert_int_equal(values[i], base + i);
-}
-
 void handled_patch(const struct timed_function *list, uint32_t count)
 {
-	static const uint32_t endbr = 0xfa1e0ff3;
-	uint32_t word;
-
 	timed_patch(list, count);
 	for (uint32_t i = 0; i < count; i++) {
-		memcpy(&word, list[i].function, sizeof(word));
-		rows[i].start = (word == endbr ? 4 : 0) + 5;
+		rows[i].start = timed_landing_pad(list[i].function) + code_length(CODE_USUAL);
 		bodies[i] = (uint64_t)list[i].function + rows[i].start;
 	}
 }

@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include <cmocka.h>
 
@@ -254,7 +253,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	turns += in_trap(1);
 	turns += leaf(1);
 	traps++;
-	check_callers((uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]);
+	check_callers(trap_pc(context));
 }
 
 static void call_outer(int n)

@@ -12,13 +12,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include <agent/agent.h>
 #include "handled.h"
+
+#define PIECED_WORDS 256
 
 enum { CALL, BOTH, LEAF, TAIL, FUNCTIONS };
 
@@ -58,27 +59,13 @@ static void counting_exit(struct calltap_call *call, void *context)
 	exits++;
 }
 
-/* Everything that a function may change is changed by then, and the stack is far below. */
+/* The stack is far below. */
 static __attribute__((noinline)) void fault(int signal, bool vectors)
 {
 	volatile char deep[3000];
 
 	turns += deep[turns & 1023] = 1;
-	if (vectors)
-		__asm__ volatile("pcmpeqb %%xmm0, %%xmm0\n\tpcmpeqb %%xmm15, %%xmm15" : : : "xmm0", "xmm15");
-	__asm__ volatile("mov %0, %%eax\n\t"
-			 ".irp reg, rbx, rcx, rdx, rdi, r8, r9, r10, r11, r12, r13, r14, r15\n\t"
-			 "mov $-1, %%\\reg\n\t"
-			 ".endr\n\t"
-			 "std\n\t"
-			 "cmp $11, %%eax\n\tjne 1f\n\tmovl $0, 0x1234\n"
-			 "1: cmp $7, %%eax\n\tjne 2f\n\tmovl $0, (%%rsi)\n"
-			 "2: cmp $4, %%eax\n\tjne 3f\n\tud2\n"
-			 "3: xor %%eax, %%eax\n\txor %%ecx, %%ecx\n\tdiv %%ecx\n"
-			 :
-			 : "g"(signal), "S"(hole)
-			 : "memory", "rax", "rbx", "rcx", "rdx", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-			   "r15");
+	fault_now(signal, vectors, hole);
 }
 
 static int faulting_entry(struct calltap_call *call, void *context)
@@ -113,7 +100,7 @@ static void check_disabled(unsigned slot, int signal)
 	assert_int_equal(handlers.slots[slot].fault, signal);
 	assert_int_equal(handlers.slots[slot].entry, 0);
 	assert_int_equal(handlers.slots[slot].exit, 0);
-	assert_in_range(handlers.slots[slot].fault_pc, (uint64_t)fault, (uint64_t)fault + 512);
+	assert_in_range(handlers.slots[slot].fault_pc, (uint64_t)fault_now, (uint64_t)fault_now + 512);
 	if (signal == SIGSEGV)
 		assert_int_equal(handlers.slots[slot].fault_address, 0x1234);
 	if (signal == SIGBUS)
@@ -121,12 +108,10 @@ static void check_disabled(unsigned slot, int signal)
 	assert_null(probe_thread.running);
 }
 
-static const int kinds[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-
 static void entries_that_fault(void **state)
 {
 	agent_faults_take(); /* behind cmocka's */
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < fault_kinds_count; i++)
 		for (uint32_t flags = 0; flags < 2; flags++)
 			for (unsigned warm = 0; warm < 2; warm++)
 				for (unsigned call = 0; call < 2; call++) {
@@ -138,12 +123,12 @@ static void entries_that_fault(void **state)
 					if (warm)
 						call_with_registers(callee);
 					handled_register(0, faulting_entry, counting_exit, flags,
-							 (void *)(intptr_t)kinds[i]);
+							 (void *)(intptr_t)fault_kinds[i]);
 					for (int k = 0; k < 3; k++) {
 						call_with_registers(callee);
 						check_registers();
 					}
-					check_disabled(0, kinds[i]);
+					check_disabled(0, fault_kinds[i]);
 					assert_int_equal(entries, 1 + warm);
 					assert_int_equal(exits, 0);
 				}
@@ -153,7 +138,7 @@ static void entries_that_fault(void **state)
 static void exits_that_fault(void **state)
 {
 	agent_faults_take(); /* behind cmocka's */
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < fault_kinds_count; i++)
 		for (uint32_t flags = 0; flags < 2; flags++)
 			for (unsigned warm = 0; warm < 2; warm++) {
 				entries = exits = 0;
@@ -161,12 +146,13 @@ static void exits_that_fault(void **state)
 				handled_register(0, counting_entry, counting_exit, 1, NULL);
 				if (warm)
 					call_with_registers(callee_both);
-				handled_register(0, counting_entry, faulting_exit, flags, (void *)(intptr_t)kinds[i]);
+				handled_register(0, counting_entry, faulting_exit, flags,
+						 (void *)(intptr_t)fault_kinds[i]);
 				for (int k = 0; k < 3; k++) {
 					call_with_registers(callee_both);
 					check_registers();
 				}
-				check_disabled(0, kinds[i]);
+				check_disabled(0, fault_kinds[i]);
 				assert_int_equal(entries, 1 + warm);
 				assert_int_equal(exits, 1 + warm);
 			}
@@ -213,20 +199,20 @@ static void tail_calls_that_fault(void **state)
 
 static void vectors_come_back(void **state)
 {
-	uint64_t low = 0, high = 0, zero = 0x123456789abcdef0;
+	static struct vectors in, out;
 
 	agent_faults_take();
-	handled_register(0, faulting_entry, faulting_exit, 0, (void *)SIGSEGV);
-	handled_want(LEAF, 1, 0);
-	__asm__ volatile("movq %2, %%xmm0\n\tmovq %2, %%xmm15\n\tmov $1, %%edi\n\tcall *%3\n\t"
-			 "movq %%xmm0, %0\n\tmovq %%xmm15, %1"
-			 : "=&r"(low), "=&r"(high)
-			 : "r"(zero), "b"(leaf)
-			 : "xmm0", "xmm15", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory",
-			   "cc");
-	assert_int_equal(low, zero);
-	assert_int_equal(high, zero);
+	handled_register(0, faulting_entry, counting_exit, 0, (void *)SIGSEGV);
+	handled_register(1, counting_entry, faulting_exit, 0, (void *)SIGSEGV);
+	handled_want(BOTH, 3, 0);
+	for (unsigned i = 0; i < sizeof(in.bytes); i++)
+		in.bytes[i] = (uint8_t)(i * 5 + 3);
+	in.control = vectors_controls[1];
+	call_with_vectors(&in, &out);
+	assert_memory_equal(in.bytes, out.bytes, sizeof(in.bytes));
+	assert_int_equal(in.control, out.control);
 	check_disabled(0, SIGSEGV);
+	check_disabled(1, SIGSEGV);
 	agent_faults_give_back();
 }
 
@@ -327,13 +313,9 @@ static int late_entry(struct calltap_call *call, void *context)
 /* Of such a frame that others have written over, only what they have left. */
 static int pieced_entry(struct calltap_call *call, void *context)
 {
-	uint64_t words[256] __attribute__((aligned(16))) = {0};
-	ucontext_t *left = (ucontext_t *)(words + 2); /* behind the address to return to, which is not aligned */
+	uint64_t words[PIECED_WORDS] __attribute__((aligned(16))) = {0};
 
-	left->uc_flags = 7;
-	left->uc_mcontext.gregs[REG_RSP] = (greg_t)(words + 250);
-	left->uc_mcontext.gregs[REG_CSGSFS] = 0x33;
-	sigaddset(&left->uc_sigmask, SIGUSR1);
+	piece_frame(words, (uint64_t)(words + PIECED_WORDS - 6));
 	__asm__ volatile("" : : "r"(words) : "memory");
 	fault(SIGSEGV, false);
 	return 0;
@@ -371,7 +353,7 @@ static int end_of_child(void (*work)(void))
 	return status;
 }
 
-static void fault_now(void)
+static void write_nowhere(void)
 {
 	*nowhere = 1;
 }
@@ -383,16 +365,16 @@ static void be_sent(void)
 
 static void program_without_handlers_ends(void **state)
 {
-	for (unsigned i = 0; i < 4; i++)
-		signal(kinds[i], SIG_DFL); /* not cmocka's */
+	for (unsigned i = 0; i < fault_kinds_count; i++)
+		signal(fault_kinds[i], SIG_DFL); /* not cmocka's */
 	agent_faults_take();
-	assert_int_equal(WTERMSIG(end_of_child(fault_now)), SIGSEGV);
+	assert_int_equal(WTERMSIG(end_of_child(write_nowhere)), SIGSEGV);
 	assert_int_equal(WTERMSIG(end_of_child(be_sent)), SIGSEGV);
 	agent_faults_give_back();
 	signal(SIGSEGV, SIG_IGN);
 	agent_faults_take();
 	assert_int_equal(end_of_child(be_sent), 0);
-	assert_int_equal(WTERMSIG(end_of_child(fault_now)), SIGSEGV);
+	assert_int_equal(WTERMSIG(end_of_child(write_nowhere)), SIGSEGV);
 	agent_faults_give_back();
 	signal(SIGSEGV, SIG_DFL);
 }
