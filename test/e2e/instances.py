@@ -574,7 +574,44 @@ def in_a_sandbox(case):
     live.check_frames(case.trace())
 
 
+class Recorded(Program):
+    """test/prog/attachee.c under record."""
+
+    def __init__(self, case, *options):  # pylint: disable=super-init-not-called
+        self.start(case, case.record_command([case.program("attachee.c"), "1"], options))
+
+
+def beside_record(case):
+    """Beside `calltap record`, of an emulated program, too: each has its functions and limits, and a clock."""
+    own_place(case)
+    with Recorded(case, "-l", "recurse", "-l", "tail", "-l", "leaf_*", "-l", "leave", "--mode", "drop") as program:
+        if case.cpu.name == "riscv64":
+            with Instance(case, program, "one", "-l", "tail", wait=False) as one:
+                one.end(None, 2)
+            expect("cannot be led to another stub" in one.said(), f"it was told {one.said()!r}")
+            program.end()
+            return
+        with Instance(case, program, "one", "-l", "tail", "-l", "leaf_1", "--mode", "drop") as one, \
+             Instance(case, program, "two", "-l", "recurse", "--max-depth", "1", "-t", "1ns", "--mode", "drop") as two:
+            one.records(5000)
+            two.records(100)
+            expect(set(rows(case, program)) == {"0", "one", "two"}, f"status shows {rows(case, program)}")
+            one.end("verb")
+            two.end(signal.SIGINT)
+            expect(set(rows(case, program)) == {"0"}, "one is still shown")
+        program.end()
+    for instance, functions in ((one, {"tail", "leaf_1"}), (two, {"recurse"})):
+        trace = instance.trace()
+        live.check_frames(trace)
+        expect(called(trace) == functions, f"{instance.name}: called {called(trace)}")
+        info = json.loads(case.run([case.tool, "info", "--json", "-i", instance.path]).stdout)
+        expect(0 < info["duration_ns"] < 120e9 and info["clock_mhz"] > 1, f"{instance.name}: {info}")
+        readable(case, instance)
+    live.check_frames(case.trace())
+
+
 SINGLE = {
+    "instances-beside-record": beside_record,
     "instances-sandbox": in_a_sandbox,
     "instances-growth": no_growth,
     "instances-late": late_writers,

@@ -147,7 +147,7 @@ int further_finish(struct instance *instance)
 	struct record_result *result = instance->result;
 	int ret;
 
-	result->ticks_per_ns = clock_ticks_per_ns(CALIBRATE_MS);
+	result->ticks_per_ns = timing_rate(instance->session);
 	ret = describe_end(instance);
 	result->file_bytes = trace_writer_bytes(instance->writer);
 	return ret;

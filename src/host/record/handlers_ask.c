@@ -234,9 +234,11 @@ static int check_session(const struct session *session, const struct ask *ask, s
 	const struct tracer *tracer = session->images.tracer;
 
 	if (!session->machine->handlers)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"programs on %s cannot have handlers: its agent has no dispatcher for them",
-					session->machine->name);
+		return calltap_diag_set(
+			diag, -EOPNOTSUPP,
+			"programs on %s cannot have handlers: while they run, a site cannot be led to another "
+			"stub there",
+			session->machine->name);
 	if (tracer->counts)
 		return calltap_diag_set(
 			diag, -EOPNOTSUPP,

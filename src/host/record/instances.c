@@ -24,12 +24,9 @@ static int check_session(const struct session *session, struct calltap_diag *dia
 	if (!session->machine->handlers)
 		return calltap_diag_set(
 			diag, -EOPNOTSUPP,
-			"programs on %s have one instance at a time: its agent has no dispatcher for more",
+			"programs on %s have one instance at a time: while they run, a site cannot be led to "
+			"another stub there",
 			session->machine->name);
-	if (session->emulated)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"emulated programs have one instance at a time: how fast the emulated clock "
-					"runs is measured for the session's own trace alone");
 	if (tracer->counts)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this process is traced by the tracer %s, and instances cannot be had beside "
@@ -61,9 +58,11 @@ static int check_settings(const struct record_options *options, struct calltap_d
 	return 0;
 }
 
-static uint64_t ticks_of(uint64_t ns)
+static uint64_t ticks_of(const struct session *session, uint64_t ns)
 {
-	return ns ? (uint64_t)((double)ns * clock_ticks_per_ns(CALIBRATE_MS)) : 0;
+	double rate = session->emulated ? timing_rate(session) : 0;
+
+	return ns ? (uint64_t)((double)ns * (rate > 0 ? rate : clock_ticks_per_ns(CALIBRATE_MS))) : 0;
 }
 
 static bool is_name(const char *name)
@@ -110,7 +109,6 @@ static int take_words(struct instance_wish *wish, const struct setting_change *w
 	wish->options = "";
 	for (size_t i = 0; i < count && !ret; i++)
 		ret = take_word(wish, &words[i], diag);
-	wish->threshold_ticks = ticks_of(wish->settings.options.threshold_ns);
 	return ret ? ret : check_settings(&wish->settings.options, diag);
 }
 
@@ -342,7 +340,11 @@ int instances_begin(struct session *session, const struct setting_change *words,
 	int ret = take_words(&wish, words, count, diag);
 
 	if (!ret) {
+		if (!session->emulated) /* which takes a while */
+			wish.threshold_ticks = ticks_of(session, wish.settings.options.threshold_ns);
 		session_lock(session);
+		if (session->emulated)
+			wish.threshold_ticks = ticks_of(session, wish.settings.options.threshold_ns);
 		ret = live_turn_begin(session);
 		if (ret) {
 			ret = calltap_diag_set(diag, ret, "the attach is not complete yet; nothing was changed");
@@ -421,7 +423,7 @@ static void set_limits(struct session *session, struct instance *instance, const
 	if (old->threshold_ns == new->threshold_ns && old->depth_max == new->depth_max)
 		return;
 	if (old->threshold_ns != new->threshold_ns)
-		instance->threshold_ticks = ticks_of(new->threshold_ns);
+		instance->threshold_ticks = ticks_of(session, new->threshold_ns);
 	send_limits(session, instance, next);
 }
 

@@ -17,7 +17,7 @@ struct machine {
 	const char *package;  /* that has these */
 	const char *emulator; /* QEMU's for one program */
 	const char *clock;    /* the counter that agents read */
-	bool handlers;	      /* its agent calls handlers of the program's own (abi/handlers.h) */
+	bool handlers; /* sites can be led to the dispatcher of handlers (abi/handlers.h) while the program runs */
 };
 
 /* NULL: no program of that ELF machine can be recorded. */
