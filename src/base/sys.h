@@ -46,8 +46,8 @@ static inline int sys_getpid(void)
 }
 
 /*
- * Copy out of, or into, memory of this process that may not be there: false then, with whatever could be copied.  The
- * kernel is asked by the thread's number: it knows no memory of an initial thread that has ended, while others run on.
+ * Copy from or to memory of this process that may be unmapped.  False: not all of it was copied.  The kernel is asked
+ * by the thread's id: once the initial thread has ended, it knows no memory under the process' id.
  */
 static inline int sys_copy(long number, void *here, uint64_t there, size_t size)
 {
@@ -71,7 +71,7 @@ struct sys_timespec {
 	int64_t nsec;
 };
 
-/* Not FUTEX_PRIVATE: the words are shared with the tool. */
+/* Not FUTEX_PRIVATE: target and tool share the words. */
 static inline long sys_futex_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
 	struct sys_timespec ts = {(int64_t)(timeout_ns / 1000000000u), (int64_t)(timeout_ns % 1000000000u)};
@@ -94,7 +94,10 @@ static inline uint64_t sys_monotonic_ns(void)
 
 #define SYS_NOT_BLOCKED (~(uint64_t)0) /* no mask of the kernel's: SIGKILL is never blocked */
 
-/* Block every signal of this thread; sys_signals_restore(old) undoes it.  Where it is refused, both change nothing. */
+/*
+ * Block every signal of the calling thread; sys_signals_restore(old) undoes it.  Where the kernel refuses, both change
+ * nothing.
+ */
 static inline void sys_signals_block(uint64_t *old)
 {
 	uint64_t all = ~(uint64_t)0;
@@ -107,14 +110,17 @@ static inline void sys_signals_restore(const uint64_t *old)
 {
 	if (*old == SYS_NOT_BLOCKED)
 		return;
-	/* The program would never see a signal again: worth a second try. */
+	/* Without its mask the program would never see a signal again: a refusal gets a second try. */
 	if (sys_failed(SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, old, 0, sizeof(*old), 0, 0)))
 		SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, old, 0, sizeof(*old), 0, 0);
 }
 
 #define SYS_NO_MASK_CHANGE 3 /* none of SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK */
 
-/* Can 8 bytes be read there?  By a call that probes make anyway: the kernel reads a mask before it looks what to do. */
+/*
+ * True if 8 bytes at address can be read.  The kernel reads a mask before it looks at the first argument; probes make
+ * this call anyway.
+ */
 static inline int sys_can_read(uint64_t address)
 {
 	return SYS(rt_sigprocmask, SYS_NO_MASK_CHANGE, address, 0, sizeof(uint64_t), 0, 0) == -EINVAL;

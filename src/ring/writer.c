@@ -1,8 +1,8 @@
 /*
  * Opening sub-buffers: the slow path of every record (writer.h).
  *
- * Called by the probe room with signals blocked, so that one thread opens one
- * sub-buffer at a time.  Context: probe, slow path (futex is the only call).
+ * The probe room calls this with signals blocked, so that one thread opens one sub-buffer at a time.  Context: probe,
+ * slow path; system calls: futex and clock_gettime while a writer waits, prctl for a thread's name.
  */
 #include <base/sys.h>
 #include <ring/writer.h>
@@ -20,7 +20,7 @@ _Static_assert(sizeof(struct ring_writer) == 64, "one cache line a thread");
 
 static uint64_t room_left(const struct calltap_ring *ring)
 {
-	/* Acquire: what the reader did with the sub-buffer comes before its release (the drain's store). */
+	/* Acquire: pairs with the drainer's store; the drainer is done with the sub-buffers that it has released. */
 	uint64_t released = __atomic_load_n(&ring->released, __ATOMIC_ACQUIRE);
 
 	return ring->mode == CALLTAP_MODE_OVERWRITE ? 1 : ring->sub_count - (ring->opened - released);
@@ -34,7 +34,7 @@ bool ring_has_room(const struct ring_writer *writer)
 void ring_bell(struct calltap_board *board)
 {
 	__atomic_add_fetch(&board->doorbell, 1, __ATOMIC_SEQ_CST);
-	/* Sequentially consistent with the drain's store of reader_asleep and its re-check of the doorbell. */
+	/* Sequentially consistent with the drainer's store of reader_asleep and its re-check of the doorbell. */
 	if (__atomic_exchange_n(&board->reader_asleep, 0, __ATOMIC_SEQ_CST))
 		sys_futex_wake(&board->doorbell);
 }
@@ -71,7 +71,7 @@ static void clear_words(uint64_t *at, const uint64_t *end)
 	}
 }
 
-/* Loss and waiting lie in the trace where they happened: the first records of the sub-buffer after. */
+/* Write LOST and WAIT as the first records of the new sub-buffer: a gap lies in the trace where it happened. */
 static void note_gaps(struct ring_writer *writer, uint32_t time_low)
 {
 	uint64_t *slot;
@@ -90,7 +90,7 @@ static void note_gaps(struct ring_writer *writer, uint32_t time_low)
 	}
 }
 
-/* Slots taken from here on are small numbers: never good, whatever base a handler sets meanwhile. */
+/* From here on slots are small numbers and fail the test in ring_take(), whatever base a handler sets meanwhile. */
 static void close_sub(struct ring_writer *writer)
 {
 	writer->span = 0;
@@ -115,7 +115,10 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 			return false;
 	}
 	sub = (void *)((char *)ring + CALLTAP_PAGE + number % ring->sub_count * ring->sub_size);
-	/* A: out of date for readers; B: empty; C: the head; D: published.  The first lap's memory is empty. */
+	/*
+	 * A: invalid for readers; B: records cleared; C: head written; D: published.  On the first lap the memory is
+	 * empty.
+	 */
 	__atomic_store_n(&sub->number, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (number >= ring->sub_count)
@@ -127,7 +130,7 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	sub->tid = ring->tid;
 	__builtin_memcpy(sub->comm, ring->comm, sizeof(sub->comm));
 	__atomic_store_n(&sub->number, number + 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&ring->opened, number + 1, __ATOMIC_RELEASE); /* pairs with the drain's load */
+	__atomic_store_n(&ring->opened, number + 1, __ATOMIC_RELEASE); /* pairs with the drainer's load */
 	writer->time_hi = (uint32_t)(now >> 32);
 	writer->cursor = (uint64_t)(sub + 1);
 	writer->base = (uint64_t)(sub + 1);
@@ -174,7 +177,7 @@ void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid,
 	if (named)
 		read_name(ring);
 	else
-		__builtin_memset(ring->comm, 0, sizeof(ring->comm)); /* the tool asks the kernel */
+		__builtin_memset(ring->comm, 0, sizeof(ring->comm)); /* quiet: the tool asks the kernel */
 	ring->claim_ticks = arch_clock();
 	ring->tid = (uint32_t)tid;
 	__atomic_add_fetch(&ring->owner, 1, __ATOMIC_RELEASE);

@@ -1,14 +1,12 @@
 /*
- * The write side of a thread's ring: take slots, open sub-buffers, count
- * what is lost.  Knows no tracer.  Context: probe.
+ * The write side of a thread's ring: take slots, open sub-buffers, count lost records.  Knows no tracer.  Context:
+ * probe.
  *
- * A slot is taken with one instruction (arch_local_add on `cursor`), which a
- * signal handler of the thread cannot split; slots never move.  Whether it is good is decided by one load of
- * `base`: a handler that opens the next sub-buffer between the two moves base,
- * and the older slot fails the test (and stays empty) wherever it lies.  Then
- * the taker opens the next sub-buffer with signals blocked.  A writer of zeros
- * (a new thread's, or a forked child's: the array is wiped on fork) has span 0,
- * so its first record finds its way to the slow path by itself.
+ * A thread takes a slot with one instruction (arch_local_add on `cursor`), which a signal handler of the thread cannot
+ * split; slots never move.  One load of `base` then decides whether the slot is good: a handler that opens the next
+ * sub-buffer in between moves base, and the older slot fails the test (and stays empty) wherever it lies.  A thread
+ * whose slot failed opens the next sub-buffer with signals blocked.  A writer of zeros (a new thread's, or a forked
+ * child's: the kernel wipes the array on fork) has span 0, so that its first record takes the slow path.
  * doc/design/ring.md has the interleavings.
  */
 #ifndef RING_WRITER_H
@@ -22,24 +20,24 @@
 #include <calltap/abi/ring.h>
 #include <arch.h>
 
-/* Private to the target; entry.S and its like know the first five, and ring (offsets.h). */
+/* Private to the target.  Assembly knows the first five fields and `ring` (offsets.h). */
 struct ring_writer {
 	uint64_t cursor;  /* address of the next slot; 0 while there is no room */
-	uint64_t base;	  /* of the open sub-buffer's records */
-	uint64_t span;	  /* their bytes; 0 = none is open */
+	uint64_t base;	  /* address of the open sub-buffer's first record */
+	uint64_t span;	  /* bytes of the open sub-buffer's records; 0 = no sub-buffer is open */
 	uint64_t span2;	  /* span - 8: for records of two words (entry.S) */
 	uint32_t time_hi; /* high half of the clock that readers assume */
 	uint32_t tid;
 	struct calltap_ring *ring; /* NULL: this thread holds no ring */
-	uint64_t lost;		   /* dropped, and not yet written as a LOST record */
+	uint64_t lost;		   /* records dropped and not yet written as a LOST record */
 	uint64_t waited;	   /* ticks waited, and not yet written as a WAIT record */
 };
 
-/* What the writers of a process share. */
+/* State that all writers of a process share. */
 struct ring_shared {
 	struct calltap_board *board;
 	uint32_t wait_max_ms; /* longest wait without progress, block mode */
-	uint32_t reader_gone; /* 1: nobody reads any more; never wait */
+	uint32_t reader_gone; /* 1: no reader any more; never wait */
 	uint32_t quiet;	      /* not 0: a system call could be the program's end (a sandbox); make none */
 };
 
@@ -51,11 +49,11 @@ static inline struct calltap_ring *ring_at(struct calltap_arena *arena, uint32_t
 
 /* Wake the tool, if it sleeps, to look at the session's rings and requests. */
 void ring_bell(struct calltap_board *board);
-/* Take ring, which the caller claimed, for the calling thread; named: put down its name, which is a system call. */
+/* Give `ring`, which the caller has claimed, to the calling thread. named: note the thread's name, by a system call. */
 void ring_attach(struct ring_writer *writer, struct calltap_ring *ring, int tid, bool named);
-/* Leave the ring for this one, which the caller claimed: the writer stays, and opens its next sub-buffer there. */
+/* Move the writer to `ring`, which the caller has claimed; the writer's next sub-buffer opens there. */
 void ring_move(struct ring_writer *writer, struct calltap_ring *ring);
-/* The thread has a new name: put it where the open sub-buffer and the next ones have it. */
+/* The thread has a new name: note it in the ring and in the open sub-buffer. */
 void ring_rename(struct ring_writer *writer);
 /*
  * Open the next sub-buffer.  False: there is no room (drop mode, or block
@@ -103,7 +101,7 @@ static inline uint64_t *ring_take(struct ring_writer *writer, unsigned words)
 	return at < ring_span(writer, words) ? (uint64_t *)slot : NULL;
 }
 
-/* Write a record's words into its slot; the head last: it makes the record visible. */
+/* Write a record's words into its slot; the head goes last, for it makes the record visible. */
 static inline void ring_put(uint64_t *slot, uint64_t head)
 {
 	__atomic_store_n(slot, head, __ATOMIC_RELEASE); /* pairs with the tool's read in record_encode() */
