@@ -1,6 +1,6 @@
 /*
- * Text that threads are running: switching sites, and giving text its own
- * bytes back (sites.h).  Why each write is safe: doc/design/patching.md.
+ * Switching sites while threads run through them, and giving text its own bytes back (sites.h).  Why each write is
+ * safe: doc/design/patching.md.
  *
  * Called by the agent room's control thread.  Context: control.
  */
@@ -12,17 +12,17 @@
 #include <patch/pages.h>
 #include <patch/sites.h>
 
-/* From switched on to the bytes that were replaced: write n, refetch, write n + 1. */
+/* The steps from a switched-on site to the bytes that it replaced: write n, make all cores refetch, write n + 1. */
 struct way {
 	struct arch_write writes[1 + ARCH_STEPS_MAX];
 	unsigned count;
-	uint8_t inert; /* bytes at the start that differ even at its end */
+	uint8_t inert; /* bytes at the start that no step restores: they come back with the page alone */
 };
 
-#define GLANCE_BYTES 512 /* what is written is looked at no longer before than this takes: some 20 us */
+#define GLANCE_BYTES 512 /* read at once: a site is written some 20 us after this at the latest */
 #define GLANCE_SITES 16
 
-#define ROUNDS (2 + ARCH_STEPS_MAX) /* of the longest way, and a trampoline's is one behind its site's */
+#define ROUNDS (2 + ARCH_STEPS_MAX) /* the longest way, and one: a trampoline follows its site */
 
 static struct way way_of(const struct patch_piece *piece)
 {
@@ -38,7 +38,7 @@ static void put(uint8_t *code, const struct arch_write *write)
 	memcpy(code + write->offset, write->bytes, write->size);
 }
 
-/* What the piece is after so many steps of its way. */
+/* The piece's bytes after `steps` steps of its way. */
 static void code_after(uint8_t code[ARCH_SITE_MAX], const struct patch_piece *piece, const struct way *way,
 		       unsigned steps)
 {
@@ -62,7 +62,7 @@ struct glance {
 	uint8_t bytes[GLANCE_BYTES];
 };
 
-/* Returns how many of the sites it is for; at least one. */
+/* Read the bytes of sites[0] and of sites close behind it.  Returns how many sites were covered, at least one. */
 static uint32_t glance_at(struct glance *glance, const struct patch_poker *poker, const struct calltap_site *sites,
 			  uint32_t count)
 {
@@ -81,7 +81,7 @@ static uint32_t glance_at(struct glance *glance, const struct patch_poker *poker
 	return taken ? taken : 1;
 }
 
-/* Looked up if it was read so; a trampoline is not. */
+/* Compare with the glance where it holds the piece; else read the bytes now. */
 static bool glance_shows(const struct glance *glance, const struct patch_poker *poker, const struct patch_piece *piece,
 			 const uint8_t *code)
 {
@@ -140,7 +140,7 @@ int patch_site_switch(struct patch_poker *poker, const struct patch_region *regi
 	return patch_piece_write(poker, &piece, &write);
 }
 
-/* So many steps, or more: another plan of the same site may have brought it farther. */
+/* True after `steps` steps or more: another plan of the same site may have taken further ones. */
 static bool has_come(const struct patch_poker *poker, const struct patch_piece *piece, const struct way *way,
 		     unsigned steps)
 {
@@ -150,7 +150,9 @@ static bool has_come(const struct patch_poker *poker, const struct patch_piece *
 	return false;
 }
 
-/* One step of a piece's way, if it has come so far; what is not ours any more stays behind. */
+/*
+ * Take one step of a piece's way if the piece stands right before that step.  A piece that others have changed is left.
+ */
 static void take_step(struct patch_poker *poker, const struct patch_piece *piece, unsigned step,
 		      const struct glance *glance)
 {
@@ -163,10 +165,13 @@ static void take_step(struct patch_poker *poker, const struct patch_piece *piece
 	if (!glance_shows(glance, poker, piece, code))
 		return;
 	if (patch_piece_write(poker, piece, &way.writes[step]))
-		return; /* and stays as it is, which is as good as untraced */
+		return; /* the site stays as it is; patch_sites_restore() counts it as left */
 }
 
-/* No thread comes to a trampoline whose site is off; one that is there already runs on through it, whatever it is. */
+/*
+ * No thread comes to a trampoline whose site is off.  A thread that stands before the trampoline falls through it, at
+ * every step.
+ */
 static void tramp_step(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
 		       unsigned round)
 {
@@ -187,7 +192,7 @@ static bool is_restored(const struct patch_poker *poker, const struct patch_regi
 	       (!arch_site_is_short(site->length) || patch_piece_is(poker, &tramp, tramp.old));
 }
 
-/* It was unmapped with its object: there is nothing to restore. */
+/* True if the site was unmapped with its object: there is nothing to restore. */
 static bool is_gone(const struct patch_poker *poker, const struct calltap_site *site)
 {
 	uint8_t byte;
@@ -196,9 +201,9 @@ static bool is_gone(const struct patch_poker *poker, const struct calltap_site *
 }
 
 /*
- * May a thread come to the stub from a site that is not restored?  Not where all was written but what only the page
- * brings back, nor where others have put code of their own.  A debugger's breakpoint over the first byte is not such
- * code: the debugger keeps that byte.
+ * May a thread come to the stub from a site that is not restored?  No, where only the inert bytes at its start remain,
+ * or where others have put code of their own.  A debugger's breakpoint over the first byte is not such code: the
+ * debugger keeps that byte.
  */
 static bool is_leading(const struct patch_poker *poker, const struct patch_region *region,
 		       const struct calltap_site *site)
@@ -228,7 +233,7 @@ uint8_t patch_site_inert(uint8_t code[ARCH_SITE_MAX], const struct patch_region 
 	return way.inert;
 }
 
-/* One step of each site's way. */
+/* Take one step of each site's way. */
 static void take_round(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *sites,
 		       uint32_t count, unsigned round)
 {
@@ -256,7 +261,7 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 	*out = (struct patch_restored){0};
 	for (unsigned round = 0; round < ROUNDS && !ret; round++) {
 		take_round(poker, region, sites, count, round);
-		ret = patch_sync(); /* or a core may still be at what was there: no step further */
+		ret = patch_sync(); /* if this fails, a core may still run the old bytes: no further step */
 	}
 	if (!ret && pages)
 		patch_pages_give_back(pages, poker, region, sites, count);

@@ -1,10 +1,9 @@
 /*
- * Leading sites from one stub to another while threads run through them
- * (sites.h).  Why each write is safe: doc/design/patching.md.
+ * Leading sites from one stub to another while threads run through them (sites.h).  Why each write is safe:
+ * doc/design/patching.md.
  *
- * All sites take their first step, all cores refetch, all take their second
- * one: a few refetches for however many sites.  Called by the agent room's
- * control thread.  Context: control.
+ * All sites take their first step, all cores refetch, all sites take their second step: a few refetches for any number
+ * of sites.  Called by the agent room's control thread.  Context: control.
  */
 #include <arch.h>
 #include <base/mem.h>
@@ -12,9 +11,9 @@
 
 #define HOPS_MAX (3 + ARCH_STEPS_MAX)
 
-/* One write of a site's way, to the site or to the trampoline that it leads to. */
+/* One write on a site's way: to the site, or to the trampoline that it leads to. */
 struct hop {
-	struct patch_piece piece; /* target: where it leads when the way begins */
+	struct patch_piece piece; /* target: where the piece leads when the way begins */
 	struct arch_write write;
 };
 
@@ -28,7 +27,7 @@ static struct arch_write off(const struct patch_piece *piece)
 	return arch_site_switch(piece->address, piece->length, piece->target, false);
 }
 
-/* Off, to where it shall lead, and on; false when there is no way. */
+/* Add the hops of a switched-off piece: to its new target, and on.  False: there is no way. */
 static bool lead(struct hop *hops, unsigned *count, const struct patch_piece *piece, uint64_t to)
 {
 	struct arch_write writes[ARCH_STEPS_MAX];
@@ -46,8 +45,8 @@ static bool is_same(const struct calltap_site *a, const struct calltap_site *b)
 }
 
 /*
- * A trampoline is off only while its site is, and then a thread that stands in
- * front of it runs on through it.
+ * All hops of a move; 0: it cannot be done.  A trampoline is off only while its site is off; a thread that stands
+ * before the trampoline then falls through it.
  */
 static unsigned way_of(const struct patch_move *move, struct hop hops[HOPS_MAX])
 {
@@ -68,7 +67,7 @@ static unsigned way_of(const struct patch_move *move, struct hop hops[HOPS_MAX])
 	return lead(hops, &count, &site, site.target) ? count : 0;
 }
 
-/* The piece as it is before hop number `step` of the way. */
+/* The piece's bytes before hop number `step` of the way. */
 static void code_before(uint8_t code[ARCH_SITE_MAX], const struct hop *hops, unsigned step)
 {
 	const struct patch_piece *piece = &hops[step].piece;
@@ -79,7 +78,7 @@ static void code_before(uint8_t code[ARCH_SITE_MAX], const struct hop *hops, uns
 			memcpy(code + hops[i].write.offset, hops[i].write.bytes, hops[i].write.size);
 }
 
-/* One write, if the bytes are those that it is meant for; or they are so already. */
+/* Take one hop if the bytes are as expected before it.  True if they are as expected after it, now or already. */
 static bool take(struct patch_poker *poker, const struct hop *hops, unsigned step)
 {
 	const struct hop *hop = &hops[step];
@@ -100,7 +99,10 @@ void patch_sites_move(struct patch_poker *poker, struct patch_move *moves, uint3
 	for (uint32_t i = 0; i < count; i++)
 		moves[i].done = way_of(&moves[i], hops) != 0;
 	for (unsigned step = 0; step < HOPS_MAX && more; step++) {
-		/* Before each: a core may still be at what was there, even if it was switched off long ago. */
+		/*
+		 * Sync before each step but the first: a core may still run the old bytes, even of a site that was
+		 * switched off long ago.
+		 */
 		bool synced = !step || !patch_sync();
 
 		more = false;

@@ -45,7 +45,7 @@ static int open_own(const char *path)
 	return sys_failed(fd) ? -1 : (int)fd;
 }
 
-/* Not relocated by the loader, not a debugger's: no copy yet. */
+/* True if the page is still the file's own: neither the loader's relocations nor a debugger have made a copy. */
 static bool is_files_own(int pagemap, uint64_t page)
 {
 	uint64_t entry = 0;
@@ -55,7 +55,10 @@ static bool is_files_own(int pagemap, uint64_t page)
 	return !(entry & SWAPPED) && (!(entry & PRESENT) || entry & FILE_PAGE);
 }
 
-/* How pages are read: where the object may go at any time, by a call that says so. */
+/*
+ * How patch_pages_note() reads pages: directly if the object stays (fresh), else through mem_fd, which fails where a
+ * load would fault.
+ */
 struct reading {
 	int pagemap, mem_fd;
 	bool fresh;
@@ -73,7 +76,7 @@ static void note(struct patch_pages *pages, struct reading *reading, uint64_t ad
 	reading->last = page;
 	if (!fresh && SYS(pread64, reading->mem_fd, copy, PAGE, page, 0, 0) != PAGE)
 		return;
-	digest = digest_of(fresh ? (const void *)page : copy); /* reading it also makes it present */
+	digest = digest_of(fresh ? (const void *)page : copy); /* reading also makes the page present */
 	if (is_files_own(reading->pagemap, page))
 		pages->list[pages->count++] = (struct patch_page){page, digest};
 }
@@ -81,7 +84,7 @@ static void note(struct patch_pages *pages, struct reading *reading, uint64_t ad
 void patch_pages_note(struct patch_pages *pages, const struct patch_poker *poker, const struct calltap_site *sites,
 		      uint32_t count, bool fresh)
 {
-	size_t room = 3 * (size_t)count * sizeof(*pages->list); /* a site touches so many pages at the most */
+	size_t room = 3 * (size_t)count * sizeof(*pages->list); /* at most three pages a site */
 	struct reading reading = {
 		.pagemap = open_own("/proc/thread-self/pagemap"), .mem_fd = poker->mem_fd, .fresh = fresh};
 	void *list;
@@ -101,13 +104,13 @@ void patch_pages_note(struct patch_pages *pages, const struct patch_poker *poker
 	sys_close(reading.pagemap);
 }
 
-/* /proc/self/maps, a line at a time. */
+/* Reads /proc/self/maps a line at a time. */
 struct maps {
 	int fd;
 	size_t at, size;
 	char text[1024];
 	uint64_t lo, hi;
-	bool is_copied; /* a private mapping of a file */
+	bool is_copied; /* the line is a private mapping of a file */
 };
 
 static int next_char(struct maps *maps)
@@ -152,7 +155,7 @@ static bool next_line(struct maps *maps)
 	return maps->hi != 0;
 }
 
-/* Is the page in such a mapping?  Pages are asked for in the order of their addresses. */
+/* True if the page is in a private mapping of a file.  Callers ask in the order of the addresses. */
 static bool is_copied(struct maps *maps, uint64_t page)
 {
 	while (maps->hi <= page)
@@ -162,9 +165,9 @@ static bool is_copied(struct maps *maps, uint64_t page)
 }
 
 /*
- * The starts of sites that no single byte brings back get their own bytes in
- * the copy that is compared; they change at once with the page.  Only if a
- * core cannot have fetched a part of them before and a part after.
+ * The inert bytes at some sites' starts come back only with the page, all at once.  In the copy that is compared they
+ * get their own values; but only where one aligned block of a core's fetch holds them, so that no core can have fetched
+ * a part of them before the page changed and a part after.
  */
 static void put_starts(uint8_t *copy, uint64_t page, const struct patch_region *region, const struct calltap_site *site)
 {
@@ -194,7 +197,7 @@ void patch_pages_give_back(const struct patch_pages *pages, const struct patch_p
 			first++;
 		for (uint32_t k = first; k < count && sites[k].address < page + PAGE; k++)
 			put_starts(copy, page, region, &sites[k]);
-		/* Locked memory stays as it is: -EINVAL. */
+		/* For locked memory madvise() fails with -EINVAL: the copy stays. */
 		if (digest_of(copy) == pages->list[i].digest)
 			SYS(madvise, page, PAGE, MADV_DONTNEED, 0, 0, 0);
 	}

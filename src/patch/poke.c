@@ -1,6 +1,6 @@
 /*
- * Writing to text (poke.h).  Called by sites.c and the agent room's control
- * thread.  Context: control.
+ * Writing to text (poke.h).  Called by the files of this room and by the agent room's control thread.  Context:
+ * control.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,10 @@
 #define MEMBARRIER_SYNC_CORE	      (1 << 5)
 #define MEMBARRIER_REGISTER_SYNC_CORE (1 << 6)
 
-/* An emulator's is at other addresses, if it keeps the program's memory away from where it belongs. */
+/*
+ * True if the file shows the agent's own memory.  An emulator's file may show the emulator's, where the program lies at
+ * other addresses.
+ */
 static bool is_our_memory(int fd)
 {
 	uint64_t page[8];
@@ -25,7 +28,7 @@ static bool is_our_memory(int fd)
 	       !memcmp(page, arch_scratch_page, sizeof(page));
 }
 
-/* /proc/self shows no memory where the initial thread has ended and others run on. */
+/* thread-self, for /proc/self shows no memory once the initial thread has ended and others run on. */
 void patch_poker_open(struct patch_poker *poker)
 {
 	long fd = SYS(openat, AT_FDCWD, "/proc/thread-self/mem", O_RDWR | O_CLOEXEC, 0, 0, 0);
@@ -37,7 +40,7 @@ void patch_poker_open(struct patch_poker *poker)
 	}
 }
 
-/* Code that may be run meanwhile: a word is there at once, or not yet. */
+/* Write code that threads may be running: they see an aligned word as it was or as it will be. */
 static void store(uint64_t address, const void *bytes, size_t size)
 {
 	uint32_t word;
@@ -50,7 +53,7 @@ static void store(uint64_t address, const void *bytes, size_t size)
 	__atomic_store_n((uint32_t *)address, word, __ATOMIC_RELAXED);
 }
 
-/* meanwhile: what may be done with the page while it is written. */
+/* meanwhile: the pages' protection while they are written. */
 static int write_in_place(uint64_t address, const void *bytes, size_t size, int meanwhile)
 {
 	uint64_t lo = address & ~(PAGE - 1), hi = (address + size + PAGE - 1) & ~(PAGE - 1);
@@ -65,8 +68,8 @@ static int write_in_place(uint64_t address, const void *bytes, size_t size, int 
 }
 
 /*
- * A security module may refuse to make changed text executable again, which
- * would be the program's end: the way there and back is tried on a page of ours.
+ * A security module may refuse to make changed text executable again, which would be the program's end.  So the agent
+ * first tries the way there and back on a page of its own.
  */
 static int poke_by_mprotect(struct patch_poker *poker, uint64_t address, const void *bytes, size_t size)
 {
@@ -87,7 +90,7 @@ static int write_to_mem(const struct patch_poker *poker, uint64_t address, const
 	return (size_t)done == size ? 0 : -EIO;
 }
 
-/* Run a function of ours, change it, and see whether it is another. */
+/* Run a function of the agent's, change it through mem_fd, and see whether it returns another number. */
 static bool is_seen(const struct patch_poker *poker)
 {
 	int (*scratch)(void) = (int (*)(void))(uintptr_t)arch_scratch_page;
@@ -99,14 +102,14 @@ static bool is_seen(const struct patch_poker *poker)
 
 	memcpy(before, (const void *)at, change.size);
 	if (write_to_mem(poker, at, change.bytes, change.size))
-		return true; /* the caller will find out, too */
+		return true; /* the caller's write will fail, too */
 	synced = !patch_sync();
 	if (synced)
 		second = scratch();
 	return write_to_mem(poker, at, before, change.size) || !synced || second != first;
 }
 
-/* Where it has not been tried, nothing has been changed that had run. */
+/* True if writes through mem_fd do not reach code that has run.  Tried once, before live text is first changed. */
 static bool must_write_in_place(struct patch_poker *poker)
 {
 	if (!poker->seen)
@@ -118,7 +121,7 @@ int patch_poke(struct patch_poker *poker, uint64_t address, const void *bytes, s
 {
 	uint8_t word[4];
 
-	/* Half a word with the other half, as it is: that is one store, here and in the kernel. */
+	/* Write half a word as the aligned word around it: one store, here and in the kernel. */
 	if (size == sizeof(word) / 2 && address % size == 0) {
 		uint64_t at = address & ~(uint64_t)3;
 

@@ -1,5 +1,5 @@
 /*
- * Stub regions and the sites that jump into them (sites.h).
+ * Stub regions, and the sites that jump into them (sites.h).
  *
  * Called by the agent room when a plan comes in.  Context: control.
  */
@@ -12,9 +12,9 @@
 #include <patch/sites.h>
 
 #define PAGE	   4096ul
-#define TRIES	   128		/* places that are tried within reach of an object */
-#define LOW_OBJECT (1ul << 31)	/* below: a position-dependent executable */
-#define LOW_PLACE  0x60000000ul /* its stubs: above the heap's usual growth */
+#define TRIES	   128		/* places tried within reach of an object */
+#define LOW_OBJECT (1ul << 31)	/* an object below this is a position-dependent executable */
+#define LOW_PLACE  0x60000000ul /* stubs of such an executable: above the heap's usual growth */
 #define LOWEST	   0x10000ul	/* Linux' mmap_min_addr */
 #define CHUNK	   (1ul << 16)	/* text is rewritten this much at a time */
 #define CODE_MAX   16
@@ -34,7 +34,7 @@ static int reaches(const struct calltap_msg_plan *plan, uint64_t at, uint64_t si
 	return hi - lo < ARCH_REACH;
 }
 
-/* The first free place from `at` on downwards. */
+/* Map `size` bytes at the first free place from `at` on downwards; NULL: no place reaches. */
 static void *map_below(const struct calltap_msg_plan *plan, uint64_t at, uint64_t size)
 {
 	const uint64_t step = ARCH_REACH / TRIES & ~(PAGE - 1);
@@ -52,7 +52,7 @@ static void *map_below(const struct calltap_msg_plan *plan, uint64_t at, uint64_
 }
 
 /*
- * Below the object: above an executable lies the heap, which must be able to grow.  If there is no room, then as far
+ * Map below the object: above an executable lies the heap, which must be able to grow.  Without room there, map as far
  * above as the jumps reach.
  */
 static void *map_near(const struct calltap_msg_plan *plan, uint64_t size)
@@ -70,7 +70,7 @@ static void *map_near(const struct calltap_msg_plan *plan, uint64_t size)
 	return got;
 }
 
-/* What is mapped for stubs that end at an offset, and their unwind tables. */
+/* Bytes to map for stubs that end at offset `end`, and for their unwind tables. */
 static uint64_t region_size(uint64_t end)
 {
 	return page_up(end + STUB_MAX + ARCH_UNWINDERS * ARCH_EH_FRAME_MAX);
@@ -167,13 +167,13 @@ static bool bytes_match(const struct patch_piece *piece)
 struct window {
 	uint64_t at;
 	size_t size;
-	uint32_t sites; /* in it */
-	uint8_t *bytes; /* CHUNK + CODE_MAX */
-	uint8_t *old;	/* likewise: what was there */
-	uint64_t end;	/* of the last site: they come in order, and no byte belongs to two */
+	uint32_t sites; /* sites within the window */
+	uint8_t *bytes; /* the new text, in CHUNK + CODE_MAX bytes */
+	uint8_t *old;	/* the text that it replaces, in CHUNK + CODE_MAX bytes */
+	uint64_t end;	/* of the last site: sites come in the order of their addresses and share no byte */
 };
 
-/* All of the window or nothing: a site that is half a jump would be the program's end. */
+/* Write all of the window or nothing: a site that is half a jump would be the program's end. */
 static int window_flush(struct window *window, struct patch_poker *poker, struct patch_result *result)
 {
 	int ret = window->size ? patch_poke_fresh(poker, window->at, window->bytes, window->size) : 0;
@@ -181,7 +181,7 @@ static int window_flush(struct window *window, struct patch_poker *poker, struct
 	if (!ret)
 		result->patched += window->sites;
 	else if (patch_poke_fresh(poker, window->at, window->old, window->size))
-		ret = -EIO; /* neither; what was not written needs no writing back */
+		ret = -EIO; /* the old text could not be put back; what was not written needs no putting back */
 	window->size = 0;
 	window->sites = 0;
 	return ret;
