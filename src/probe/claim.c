@@ -1,9 +1,9 @@
 /*
- * How a thread comes to a ring of its own: it claims one that is free, or that
- * a thread has left, asks the tool for more, and gives one back for another.
+ * How a thread comes to a ring of its own: it claims a ring that is free, or that a thread has left, asks the tool for
+ * more, and gives one ring back for another.
  *
- * Called at a thread's first record, and by record.c.  Context: probe, slow
- * path: raw system calls, bounded loops, own memory.
+ * Called at a thread's first record, and by record.c.  Context: probe, slow path: raw system calls, bounded loops, own
+ * memory.
  */
 #include <base/sys.h>
 #include <probe/profile.h>
@@ -15,11 +15,9 @@
 #define CLAIM_ARENAS  16    /* attach_try: above these bits, how many arenas there were then */
 
 /*
- * The writer of a ring.  The thread that a fork leaves in the child still
- * points to a writer of its parent's until its next record, and one that was
- * interrupted may point to one of an instance that has ended: those below
- * `base` are not handed out again before it is known that there is no such
- * thread, or two threads would share one.
+ * The writer of a ring.  The thread that a fork leaves in the child points to a writer of its parent's until its next
+ * record, and an interrupted thread may point to a writer of an instance that has ended.  So writers below `base` are
+ * not handed out before it is known that no thread points to them: two threads would share one.
  */
 static struct ring_writer *writer_of(unsigned set, uint32_t ring)
 {
@@ -57,12 +55,15 @@ static bool has_ended(uint32_t state, int tid)
 {
 	uint32_t owner = state - CALLTAP_RING_CLAIMED;
 
-	/* A thread that had our id before us, or -ESRCH. */
+	/* A thread that had this thread's id before, or none any more (-ESRCH). */
 	return state < CALLTAP_RING_OUT &&
 	       (owner == (uint32_t)tid || SYS(tgkill, probe_context.wiped->pid, owner, 0, 0, 0, 0) == -3);
 }
 
-/* A ring that is free or, with take_over, one whose thread has ended; of those that are in use, or retired. */
+/*
+ * Claim a ring that is free or, with take_over, one whose thread has ended. retired: among the retired rings, else
+ * among the others.
+ */
 static bool claim_any(const struct probe_set *set, int tid, bool take_over, bool retired, uint32_t *place)
 {
 	uint32_t arenas = __atomic_load_n(&set->arena_count, __ATOMIC_ACQUIRE); /* pairs with agent_arena_add */
@@ -85,7 +86,7 @@ static bool claim_any(const struct probe_set *set, int tid, bool take_over, bool
 	return false;
 }
 
-/* Where the thread keeps its writer of a set, and how long it does not ask for one. */
+/* Where the thread keeps its writer of a set; try_place(): until when it does not ask for one. */
 static struct ring_writer **writer_place(struct probe_thread *thread, unsigned set)
 {
 	return set ? &thread->further[set - 1].writer : &thread->writer;
@@ -96,7 +97,7 @@ static uint32_t *try_place(struct probe_thread *thread, unsigned set)
 	return set ? &thread->further[set - 1].attach_try : &thread->attach_try;
 }
 
-/* A thread that got no ring does not look for one at each call; but at once when there is another arena. */
+/* A thread that got no ring does not look for one at each call, but does at once when another arena has come. */
 static void put_off(uint32_t *attach_try, uint32_t arenas)
 {
 	*attach_try = arenas << CLAIM_ARENAS | CLAIM_RETRY;
@@ -112,7 +113,7 @@ static bool is_put_off(uint32_t *attach_try, const struct probe_set *set)
 	return true;
 }
 
-/* Half of the last arena is taken: the tool is to send more before there is none for the next thread. */
+/* True if half of the last arena is taken: the tool is to send more before the next thread finds none. */
 static bool is_scarce(const struct probe_set *set, uint32_t place)
 {
 	uint32_t last = place / CALLTAP_ARENA_RINGS;
@@ -120,7 +121,7 @@ static bool is_scarce(const struct probe_set *set, uint32_t place)
 	return last + 1 == set->arena_count && place % CALLTAP_ARENA_RINGS >= set->arenas[last]->ring_count / 2;
 }
 
-/* The thread gets the ring, which nobody else has: it was claimed. */
+/* The thread gets the ring, which the caller has claimed. */
 static void settle_in(struct probe_thread *thread, unsigned index, uint32_t place, int tid)
 {
 	struct probe_set *set = probe_set_at(index);
@@ -128,8 +129,8 @@ static void settle_in(struct probe_thread *thread, unsigned index, uint32_t plac
 	struct ring_writer *writer = writer_of(index, place);
 
 	*writer_place(thread, index) = writer;
-	ring_of(set, place)->owner = owner - 1; /* counted up next */
-	/* Before it has a ring, and can record.  Release: pairs with who looks at it (agent/threads.c). */
+	ring_of(set, place)->owner = owner - 1; /* ring_attach() counts it up */
+	/* Before the thread has a ring and can record.  Release: pairs with the reader in agent/threads.c. */
 	if (!index)
 		__atomic_store_n(&probe_context.wiped->threads[writer - set->writers], thread, __ATOMIC_RELEASE);
 	ring_attach(writer, ring_of(set, place), tid, !probe_context.shared.quiet);
@@ -137,7 +138,7 @@ static void settle_in(struct probe_thread *thread, unsigned index, uint32_t plac
 		probe_table_attach(thread, set->arenas[place / CALLTAP_ARENA_RINGS]);
 }
 
-/* One that is retired only until there are others, which the tool has sent. */
+/* A retired ring is the last choice: the tool has sent others in its place. */
 static bool attach_any(struct probe_thread *thread, unsigned index, int tid, bool take_over)
 {
 	const struct probe_set *set = probe_set_at(index);
@@ -152,7 +153,7 @@ static bool attach_any(struct probe_thread *thread, unsigned index, int tid, boo
 	return true;
 }
 
-/* False: it is in no arena that we know. */
+/* False: the ring is in no arena that the process knows. */
 static bool find_place(const struct probe_set *set, const struct calltap_ring *ring, uint32_t *place)
 {
 	for (uint32_t i = 0; i < set->arena_count; i++)
@@ -171,9 +172,8 @@ static void ask_for_rings(const struct probe_set *set)
 }
 
 /*
- * The thread keeps its writer, which code that we interrupted may be working
- * on, so the two rings trade theirs.  The other one must have sub-buffers of
- * the same size, for that code may have looked at `base` and not yet at `span`.
+ * The thread keeps its writer, which interrupted code may be working on; so the two rings trade their writers.  The
+ * other ring must have sub-buffers of the same size, for that code may have looked at `base` and not yet at `span`.
  */
 void probe_move_on(unsigned index, struct ring_writer *writer)
 {
@@ -195,7 +195,7 @@ void probe_move_on(unsigned index, struct ring_writer *writer)
 	traded[from] = traded[to] ^ to ^ from;
 	traded[to] = own ^ to;
 	ring_move(writer, ring_of(set, to));
-	/* Release: all of ours in it; pairs with the drain's look at a ring that was left. */
+	/* Release: all of the thread's records in it; pairs with the drainer's look at a ring that was left. */
 	__atomic_store_n(state_of(set, from), CALLTAP_RING_LEFT, __ATOMIC_RELEASE);
 }
 
@@ -209,7 +209,7 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 {
 	struct probe_set *set = probe_set_at(index);
 	struct calltap_arena *arena = set->arenas[0];
-	/* Before the rings are looked at: what comes meanwhile is new. */
+	/* Before the rings are looked at: an arena that comes meanwhile is new. */
 	uint32_t arenas = __atomic_load_n(&set->arena_count, __ATOMIC_ACQUIRE);
 	int tid = sys_gettid(), waits = 0;
 
@@ -221,7 +221,7 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 	/* Let the tool know; it adds an arena.  In block mode nothing is to be lost, so wait a little. */
 	while (arena && waits++ < CLAIM_WAITS && !probe_context.shared.reader_gone) {
 		ask_for_rings(set);
-		/* Once in vain is enough, until there is another arena: the tool may be stopped. */
+		/* One vain wait is enough until there is another arena: the tool may be stopped. */
 		if (!waits_for_ring(ring_at(arena, 0)) || set->claim_vain == set->arena_count)
 			break;
 		sys_futex_wait(&set->arena_count, set->arena_count, CLAIM_WAIT_NS);
@@ -234,7 +234,7 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 	return false;
 }
 
-/* In a sandbox: a ring that is free, under the id that libc has noted, or none. */
+/* In a sandbox: take a ring that is free, under the id that libc has noted, or none. */
 static bool attach_quietly(struct probe_thread *thread, unsigned index)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
@@ -269,7 +269,7 @@ bool probe_thread_attach(struct probe_thread *thread)
 	return done;
 }
 
-/* What the thread has of an instance that has ended is not the next one's. */
+/* Reset what the thread holds of an instance that has ended, for the set's next one. */
 static void leave_ended(struct probe_share *share, uint32_t on)
 {
 	if (share->generation == on)
@@ -287,7 +287,7 @@ void probe_count_untraced(unsigned set)
 
 	if (!probe_context.enabled || !wiped->alive || !wiped->sets[0].arenas[0])
 		return;
-	/* Not an arena of the further set: nobody waits for a thread without rings before that goes. */
+	/* Not in an arena of the further set: nobody waits for a thread without rings before that arena goes. */
 	arena = wiped->sets[0].arenas[0];
 	__atomic_add_fetch(set ? &arena->untraced_further[set - 1] : &arena->untraced, 1, __ATOMIC_RELAXED);
 }

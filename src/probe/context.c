@@ -1,6 +1,6 @@
 /*
- * The process' one context, what a thread block starts with, and the way into
- * and out of a slow path's system calls (thread.h).
+ * The process' one context, what a thread block starts with, and the way into and out of a slow path's system calls
+ * (thread.h).
  *
  * The file depends on no other one of the probe, because all others read it.
  * Context: probe.
@@ -45,9 +45,8 @@ const struct probe_region *probe_region_of(uint64_t address)
 }
 
 /*
- * Where the stack ends below us, the program may have a SIGSEGV handler for
- * that on another stack; met with signals blocked, the kernel would kill it.
- * So the fault comes here, before anything is begun.
+ * Where the stack ends below this frame, the program may have a SIGSEGV handler for that on another stack; were the
+ * fault to come with signals blocked, the kernel would kill the program.  So it comes here, before anything is begun.
  */
 static void touch_stack(void)
 {
@@ -57,7 +56,10 @@ static void touch_stack(void)
 bool probe_calls_begin(uint64_t *signals)
 {
 	touch_stack();
-	/* Sequentially consistent, with the store of `quiet` (sandbox.c): we see it, or it waits for us. */
+	/*
+	 * Sequentially consistent, with the store of `quiet` (sandbox.c): this thread sees it, or the storing thread
+	 * waits for this one.
+	 */
 	__atomic_add_fetch(&probe_context.wiped->calling, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&probe_context.shared.quiet, __ATOMIC_SEQ_CST)) {
 		__atomic_sub_fetch(&probe_context.wiped->calling, 1, __ATOMIC_RELEASE);

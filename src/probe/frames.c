@@ -14,7 +14,7 @@ bool frames_can_read(struct probe_thread *thread, uint64_t slot)
 uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link)
 {
 	link &= ~FRAME_FLAGS;
-	/* Overwritten, or the outermost: the chain ends here. */
+	/* An overwritten link, or the outermost frame's, ends the chain. */
 	return link > slot && link < stack->rest ? link : stack->end;
 }
 

@@ -1,9 +1,9 @@
 /*
- * The chain of traced frames on each stack, from its top outwards by link(slot).
+ * The chain of traced frames on each stack, from the stack's top outwards by link(slot).
  *
- * A link is the slot of the next outer traced frame of the same stack; memory
- * that was overwritten ends the chain, and never leads astray: what is read is
- * the link plane alone.  Context: probe.
+ * A link is the slot of the next outer traced frame of the same stack.  Memory that was overwritten ends the chain and
+ * never leads astray, for only the link plane is read.  Called by the files of the probe room on the program's thread.
+ * Context: probe.
  */
 #ifndef PROBE_FRAMES_H
 #define PROBE_FRAMES_H
@@ -34,14 +34,14 @@ static inline uint32_t frames_id(uint32_t word)
 
 /*
  * The word of the function that the frame at slot belongs to, where the frame returns to a stub with the word `word`.
- * The stub is another function's where a root of -g has jumped to this one (graph.c).
+ * That stub is another function's where a root of -g has jumped to this one (graph.c).
  */
 static inline uint32_t frames_word(const struct probe_thread *thread, uint64_t slot, uint32_t word)
 {
 	return thread->tree == slot && thread->tree_word ? thread->tree_word : word;
 }
 
-/* Is a call at slot, which has its planes, a tail call?  back: where the called function will return to. */
+/* True if a call at slot, which has its planes, is a tail call. back: where the called function will return to. */
 static inline bool frames_is_tail(uint64_t slot, uint64_t back)
 {
 	return *arch_mirror(slot) && probe_region_of(back);
@@ -55,37 +55,40 @@ static inline bool probe_can_record(struct probe_thread *thread)
 /* The slot of the next outer frame of the stack, from what the link at slot says; the stack's end when there is none.
  */
 uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link);
-/* The frame is in the depth no more, if it was. */
+/* Take a frame with that link out of the thread's depth, if it counts there. */
 static inline void frames_count_down(struct probe_thread *thread, uint64_t link)
 {
 	if (link & FRAME_COUNTED && thread->depth)
 		thread->depth--;
 }
 
-/* No call is left out any more on account of the frame at slot. */
+/* Open the gates that the frame at slot keeps closed. */
 void frames_gates_open(struct probe_thread *thread, uint64_t slot);
-/* The same; and a tree of -g that began with it is over. */
+/* Open the gates that the frame at slot keeps closed, and end the tree of -g that began with it. */
 void frames_filters_end(struct probe_thread *thread, uint64_t slot);
 
 /*
- * Make the first frame whose slot is at or above `end` the stack's top;
- * returns how many of the frames inside it had written an ENTRY.  Further
- * instances are told right here of those that they have.
+ * Make the first frame whose slot is at or above `end` the stack's top.  Returns how many of the frames inside it had
+ * written an ENTRY; the caller records their UNWIND.  Further instances get theirs here.
  */
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
-/* The same, and record it: those frames are gone. */
+/*
+ * Make the first frame whose slot is at or above `end` the stack's top, and record the UNWIND of the frames inside it.
+ */
 void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
 /*
- * The address in a stub that the body of the frame at slot returns to.  False:
- * it cannot be read.  On some CPUs it is in the slot itself, and a chain may
- * lead to a stack that is gone, where one stack was taken for another.
+ * The address in a stub that the body of the frame at slot returns to.  False: it cannot be read.  On some CPUs the
+ * address is in the slot itself, and a chain may lead to a stack that is gone, where one stack was taken for another.
  */
 bool frames_back(uint64_t slot, uint64_t *back) __attribute__((warn_unused_result));
-/* As frames_back(), for callers that are within probe_calls_begin() and _end(). */
+/* As frames_back(), for callers between probe_calls_begin() and _end(). */
 bool frames_back_in_calls(uint64_t slot, uint64_t *back) __attribute__((warn_unused_result));
-/* Can link(slot) be read: has the slot's granule its planes? */
+/* True if link(slot) can be read: the slot's granule has its planes. */
 bool frames_can_read(struct probe_thread *thread, uint64_t slot);
-/* Bring the stack's top in line with a frame at slot that is being entered (inside it) or left (it). */
+/*
+ * Bring the stack's top in line with a frame at slot that is being entered (the top lies farther out) or left (the top
+ * is slot).
+ */
 void frames_settle(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, bool leaving);
 
 #endif

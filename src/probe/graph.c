@@ -1,15 +1,13 @@
 /*
- * function_graph and function in full: filters, depth, threshold, frames that
- * ended without returning, other stacks, tail calls.
+ * Tracers function_graph and function in full: filters, depth, threshold, frames that ended without returning, other
+ * stacks, tail calls.
  *
- * Called by entry.S on the program's thread.  Context: probe.  A signal
- * handler may come in anywhere and run the same code; each step leaves a state
- * that it can work on, and a handler leaves a stack's top as it found it.
+ * Called by entry.S on the program's thread.  Context: probe.  A signal handler may come in anywhere and run the same
+ * code; each step leaves a state that the handler can work on, and a handler leaves a stack's top as it found it.
  *
- * What is known of a frame at slot S (arch/generic/runtime/contract.h):
- * mirror(S) = its return address, not 0 while it is live (or stale: left by
- * longjmp or an exception); link(S) = the slot of the next outer traced frame
- * of the same stack, bit 0 set when the frame wrote no ENTRY.  The current stack's top is the innermost frame's slot.
+ * What the planes hold of a frame at slot S (arch/generic/runtime/contract.h): mirror(S) = its return address, not 0
+ * while the frame is open (or stale: left by longjmp or an exception); link(S) = the slot of the next outer traced
+ * frame of the same stack, and flags (frames.h).  The current stack's top is the innermost frame's slot.
  * doc/design/stubs.md and stacks.md have the argument.
  */
 #include <probe/frames.h>
@@ -26,7 +24,7 @@ static void settle_gate(struct probe_thread *thread, uint64_t gate, const struct
 		frames_gates_open(thread, gate);
 }
 
-/* Filters that lie by slot are over when a call comes in at or above them: their frame was left without returning. */
+/* A call at slot ends the filters whose frames lie at slot or farther in: those frames were left without returning. */
 static void settle_gates(struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot, uint64_t ret)
 {
 	uint64_t end = slot + !frames_is_tail(slot, ret); /* after a tail call the frame goes on */
@@ -38,13 +36,13 @@ static void settle_gates(struct probe_thread *thread, const struct probe_stack *
 	settle_gate(thread, thread->gate, stack, end);
 }
 
-/* The one that stubs test that are made now: the filter may come and go while threads run (control.h, SET). */
+/* The gate that stubs test which are made now: the tree filter may come and go while threads run (control.h, SET). */
 static uint64_t *gate_of(struct probe_thread *thread)
 {
 	return probe_context.tree_filter ? &thread->tree_gate : &thread->gate;
 }
 
-/* Has the slot its place in the planes? */
+/* Give the slot its planes; false: it cannot have them. */
 static bool cover(struct probe_thread *thread, uint64_t slot)
 {
 	uint64_t granule = slot >> GRANULE_BITS;
@@ -54,13 +52,13 @@ static bool cover(struct probe_thread *thread, uint64_t slot)
 	return !probe_context.timed || granule == thread->timed || probe_timed_cover(thread, slot);
 }
 
-/* A call that comes in at slot: its stack; NULL when it cannot be traced.  *came: FRAME_CAME or 0. */
+/* A call comes in at slot: settle its stack; NULL when the call cannot be traced. *came: FRAME_CAME or 0. */
 static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret,
 				  uint64_t *came)
 {
 	struct probe_stack *stack = NULL, *before = thread->stack;
 
-	/* A frame that an exit handler waits for keeps its stub: the one that it has called as its last is not seen. */
+	/* A frame that an exit handler waits for keeps its stub: a function that it has tail-called is not seen. */
 	if (probe_can_record(thread) && (!probe_context.profile || probe_profile_has(thread, frames_id(word))) &&
 	    cover(thread, slot) && !(probe_context.handled && probe_handled_waits(slot, *ret)))
 		stack = probe_stack_settle(thread, slot);
@@ -70,7 +68,7 @@ static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, ui
 	return stack;
 }
 
-/* The stack of a call that the session wants, as arrive(); a call that cannot be traced is counted. */
+/* arrive() for a call that the session wants: a call that cannot be traced is counted. */
 static struct probe_stack *arrive_wanted(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret,
 					 uint64_t *came)
 {
@@ -81,7 +79,7 @@ static struct probe_stack *arrive_wanted(struct probe_thread *thread, uint64_t s
 	return stack;
 }
 
-/* Not to be traced after all. */
+/* The call is not to be traced after all: undo arrive(). */
 static int refuse(struct probe_thread *thread, struct probe_stack *stack, uint64_t came)
 {
 	if (came)
@@ -90,24 +88,21 @@ static int refuse(struct probe_thread *thread, struct probe_stack *stack, uint64
 }
 
 /*
- * Does a gate keep a call at slot out?  A frame that keeps it closed goes on as what it has jumped to: that is kept
- * out, too, and the frame's own stub opens the gate.
+ * Does a gate keep a call at slot out?  A frame that keeps the gate closed goes on as the function that it has jumped
+ * to: that function is kept out, too, and the frame's own stub opens the gate.
  */
 static bool is_shut(uint64_t gate, uint64_t slot, uint64_t ret)
 {
 	return slot < gate || (slot == gate && frames_is_tail(slot, ret));
 }
 
-/*
- * Frames may come to be timed while this one is on its way through here, with
- * planes that nobody has seen to.
- */
+/* Timing may be switched on while a call is on its way through here, without the planes for it: so look for both. */
 static bool is_timed(uint64_t slot)
 {
 	return probe_context.timed && (slot >> GRANULE_BITS == probe_self()->timed || probe_timed_is_covered(slot));
 }
 
-/* The frame is entered now; it is not in its chain yet, or goes on under another name. */
+/* Note when the frame was entered; it is not in its chain yet, or goes on under another name. */
 static void note_time(uint64_t slot)
 {
 	if (!is_timed(slot))
@@ -116,7 +111,7 @@ static void note_time(uint64_t slot)
 	*arch_entered(slot) = arch_clock();
 }
 
-/* Who counts calls, or waits for this one, learns of it. */
+/* Tell the profile, or the triggers, that the function was entered. */
 static void tell_entered(struct probe_thread *thread, uint64_t slot, uint32_t word)
 {
 	if (probe_context.profile)
@@ -165,11 +160,9 @@ static void change_stub(struct probe_thread *thread, uint64_t slot, uint32_t wor
 }
 
 /*
- * The function was reached by a tail call: the frame in this slot goes on
- * under another name, and its return address stays where it is.  The frame of
- * a root keeps the root's stub where the function's exit may be the fast one
- * (leaves_fast), which does not see that a tree is over; then 1, as for a
- * function that is not traced.
+ * A tail call reached the function: the frame in this slot goes on under another name, and its return address stays
+ * where it is.  The frame of a root keeps the root's stub where the function's exit may be the fast one (leaves_fast),
+ * which does not see that a tree is over; returns 1 then, as for a function that is not traced.
  */
 static int take_over_frame(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
 			   const uint64_t *ret, bool leaves_fast)
@@ -192,7 +185,7 @@ static int take_over_frame(struct probe_thread *thread, struct probe_stack *stac
 	return keeps;
 }
 
-/* leaves_fast: the exit of the stub may be the fast one. */
+/* leaves_fast: the stub's exit may be the fast one. */
 static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
 		 const uint64_t *ret, uint64_t came, bool leaves_fast)
 {
@@ -205,7 +198,7 @@ static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_
 	return 0;
 }
 
-/* The frame that was entered: its exit goes through C, or the count would not come down. */
+/* Count the frame that was entered in the depth; its exit goes through C, or the count would not come down. */
 static void count_depth(struct probe_thread *thread, uint64_t slot)
 {
 	uint32_t most = __atomic_load_n(&probe_context.depth_max, __ATOMIC_RELAXED);
@@ -229,7 +222,7 @@ static int enter_by_gate(uint64_t slot, uint32_t word, const uint64_t *ret, bool
 		return 1;
 	if (is_shut(*gate_of(thread), slot, *ret))
 		return refuse(thread, stack, came);
-	frames_gates_open(thread, slot); /* whose gate it was has gone */
+	frames_gates_open(thread, slot); /* the frame that kept it closed has gone */
 	return enter(thread, stack, slot, word, ret, came, leaves_fast);
 }
 
@@ -262,7 +255,7 @@ int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret)
 		return 1;
 	if (is_shut(thread->tree ? thread->tree_gate : thread->root_gate, slot, *ret))
 		return refuse(thread, stack, came);
-	enter(thread, stack, slot, word, ret, came, false); /* which may find that the tree is over */
+	enter(thread, stack, slot, word, ret, came, false); /* enter() may find that the tree is over */
 	if (!thread->tree) {
 		thread->tree = slot;
 		thread->tree_gate = 0;
@@ -345,7 +338,7 @@ static void pop_frame(struct probe_thread *thread, uint64_t slot, uint64_t *ret)
 	struct probe_stack *stack = thread->stack;
 
 	*ret = *arch_mirror(slot);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or this when that is 0 */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or *ret when that is 0 */
 	*arch_mirror(slot) = 0;
 	frames_filters_end(thread, slot);
 	frames_count_down(thread, link);
@@ -385,7 +378,7 @@ static void exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 	pop_frame(thread, slot, ret);
 }
 
-/* The time of a frame that was entered while there were no triggers is not known. */
+/* Only a frame that was entered while there were triggers has its time. */
 static void tell_left(uint64_t slot, uint32_t word)
 {
 	struct probe_thread *thread = probe_self();
@@ -400,7 +393,7 @@ void probe_trigger_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 	probe_graph_exit(slot, word, ret);
 }
 
-/* Frames of roots leave by here; what a root has jumped to may have triggers where the root has none. */
+/* Roots' frames leave by this; the function that a root has jumped to may have triggers where the root has none. */
 void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	if (frames_word(probe_self(), slot, word) != word)

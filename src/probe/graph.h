@@ -19,13 +19,13 @@ int probe_graph_entry_in_c(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_full(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_root(uint64_t slot, uint32_t word, const uint64_t *ret);
 int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret);
-/* Of a function that leaves no record and no filter behind: its return comes by a stub, that is all. */
+/* Entry of a function that leaves no record and no filter behind: its return comes by a stub, and no more. */
 int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret);
-/* Each puts the return address back into *ret. */
+/* Exits: each puts the return address back into *ret. */
 void probe_graph_exit(uint64_t slot, uint32_t word, uint64_t *ret);
 void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret);
 void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret);
-/* Of functions that have triggers. */
+/* Exits of functions that have triggers. */
 void probe_trigger_exit(uint64_t slot, uint32_t word, uint64_t *ret);
 void probe_trigger_exit_full(uint64_t slot, uint32_t word, uint64_t *ret);
 

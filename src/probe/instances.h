@@ -1,10 +1,8 @@
 /*
- * What further instances of a session record of a call: in rings of their own,
- * beside the session's (thread.h, struct probe_set).
+ * Records of a session's further instances, in rings of their own beside the session's (thread.h, struct probe_set).
  *
- * The frame is pushed for all of them together; its link says who has an ENTRY
- * of it (frames.h, FRAME_OF).  Called by the dispatcher of handled functions,
- * and where frames end.  Context: probe.  doc/design/instances.md.
+ * A frame is pushed once for all instances; its link says which have an ENTRY of it (frames.h, FRAME_OF).  Called by
+ * the dispatcher of handled functions, and where frames end.  Context: probe. doc/design/instances.md.
  */
 #ifndef PROBE_INSTANCES_H
 #define PROBE_INSTANCES_H
@@ -35,17 +33,17 @@ static inline uint32_t probe_instances_who(uint64_t link)
 int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint64_t *ret);
 void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who, uint64_t *ret);
 
-/* The function was entered, and was called from `caller`: flags for the frame's link. */
+/* The function of `word` was entered, and was called from `caller`.  Returns flags for the frame's link. */
 uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint64_t caller);
 /*
- * The frame with that link, of the function whose stub `back` is in, goes on as
- * one of this word: the link from now on.
+ * The frame with that link, of the function whose stub `back` is in, goes on as a frame of the function of `word`.
+ * Returns the frame's new link.
  */
 uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32_t word, uint64_t back,
 			      uint64_t caller);
-/* No frame is pushed: those of the tracer `function` alone get it. */
+/* No frame is pushed: record the call for instances of tracer `function`, which need none. */
 void probe_instances_call(struct probe_thread *thread, uint32_t word, uint64_t caller);
-/* The call cannot be traced at all: each one that wants it counts it. */
+/* The call cannot be traced at all: count it for each instance that wants it. */
 void probe_instances_missed(uint32_t word);
 /* The frame with that link returns. */
 void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id);

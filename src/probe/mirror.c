@@ -16,12 +16,12 @@
 #include <probe/thread.h>
 
 #define GRANULE	  ((uint64_t)1 << GRANULE_BITS)
-#define TRIES_MAX 4	  /* how often to map what something lies in the way of */
-#define WAITS_MAX 5000	  /* how often to look in between for a thread that maps the same granule */
-#define WAIT_NS	  1000000 /* at the longest each time */
+#define TRIES_MAX 4	  /* attempts to map a granule where something lies in the way */
+#define WAITS_MAX 5000	  /* looks, in between, for a thread that maps the same granule */
+#define WAIT_NS	  1000000 /* longest wait between two looks */
 
 static uint32_t made_count;  /* futex word: granules made so far */
-static uint32_t made_wanted; /* somebody waits for the next */
+static uint32_t made_wanted; /* 1: a thread waits for the next granule */
 
 static bool has_bit(const uint64_t *bits, uint64_t granule)
 {
@@ -39,8 +39,8 @@ static void set_bit(uint64_t *bits, uint64_t granule)
 
 /* The two planes that are mapped together. */
 enum pair {
-	MIRRORED, /* mirror and link: every traced frame's */
-	TIMED,	  /* entered and within: timed frames' */
+	MIRRORED, /* mirror and link, of every traced frame */
+	TIMED,	  /* entered and within, of timed frames */
 };
 
 static uint64_t *done_bits(struct space_leaf *leaf, enum pair pair)
@@ -60,7 +60,7 @@ static bool is_mapped(uint64_t granule, enum pair pair)
 	return leaf && has_bit(done_bits(leaf, pair), granule);
 }
 
-/* 0, 1 when something lies there already, or -1. */
+/* 0; 1: something lies there already; -1: failed. */
 static int map_plane(uint64_t *at)
 {
 	void *got = sys_mmap(at, GRANULE, PROT_READ | PROT_WRITE,
@@ -78,10 +78,9 @@ static int map_plane(uint64_t *at)
 }
 
 /*
- * Something lies in the way.  Most likely another thread maps this very granule
- * right now and is about to say so.  Its signals are blocked, so it is not one
- * that we interrupted; but it may have lost its CPU, in a crowd for a second.
- * While no thread maps anything, what lies there is the program's.
+ * Something lies in the way.  Most likely another thread maps this very granule right now and is about to say so.  That
+ * thread has its signals blocked, so the caller has not interrupted it; but it may have lost its CPU, in a crowd for a
+ * second.  While no thread maps anything, what lies there is the program's.
  */
 static bool wait_for_other(uint64_t granule, enum pair pair)
 {
@@ -112,13 +111,13 @@ static bool announce(uint64_t granule, enum pair pair)
 	return leaf;
 }
 
-/* Where a plane has the words of a granule; the skews stay within a page. */
+/* The first address of a plane's granule: the skews stay within a page. */
 static uint64_t *plane_of(uint64_t *word)
 {
 	return (uint64_t *)((uint64_t)word & ~(GRANULE - 1));
 }
 
-/* Both planes of a granule: 0, 1 when something lies there already, or -1. */
+/* Map both planes of a granule. 0; 1: something lies there already; -1: failed. */
 static int map_planes(uint64_t granule, enum pair pair)
 {
 	uint64_t slot = granule << GRANULE_BITS;
@@ -178,7 +177,7 @@ bool probe_timed_is_covered(uint64_t slot)
 	return is_covered(slot, TIMED);
 }
 
-/* What failed once is not tried again: each call would pay for it. */
+/* True if mapping has failed once: it is not tried again, for each call would pay for it. */
 static bool is_refused(uint64_t granule, enum pair pair)
 {
 	struct space_leaf *leaf = space_leaf(granule);
@@ -216,7 +215,7 @@ bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
 {
 	if (!cover(slot, MIRRORED))
 		return false;
-	/* One word, so that a handler that moves it to another stack cannot leave it half changed. */
+	/* One word, so that a signal handler that moves it to another stack cannot leave it half changed. */
 	thread->granule = slot >> GRANULE_BITS;
 	return true;
 }

@@ -1,16 +1,15 @@
 /*
  * Open frames at the beginning of a sub-buffer (open.h).
  *
- * The chain of the thread's current stack is followed outwards.  Each frame
- * that has an ENTRY is told, or none that lies farther out: what is told has
- * no gap.  Context: probe.
+ * This follows the chain of the thread's current stack outwards and tells each frame that has an ENTRY, up to the first
+ * that cannot be told: what is told has no gap.  Context: probe.
  */
 #include <probe/frames.h>
 #include <probe/open.h>
 
 #define WORDS_EACH  2
-#define PART_OF_SUB 4	 /* the most that is taken of a sub-buffer, as its fraction */
-#define UNTOLD_MAX  1024 /* frames without an ENTRY that are passed by */
+#define PART_OF_SUB 4	 /* the frames take at most this fraction of a sub-buffer */
+#define UNTOLD_MAX  1024 /* frames without an ENTRY that are passed by at the most */
 
 static void put(struct ring_writer *writer, uint32_t id, uint64_t second)
 {
@@ -22,9 +21,9 @@ static void put(struct ring_writer *writer, uint32_t id, uint64_t second)
 }
 
 /*
- * The function of a frame whose entry's time is known.  False: it is not.  A frame that came by the dispatcher has
- * other things in the place of that time (handlers.h).  On some CPUs the slot does not show the function once that has
- * returned to its stub: *id is ID_MAX then, for the innermost frame.
+ * Find the function of a frame whose entry's time is known.  False: not known.  A frame that came by the dispatcher has
+ * other things in the place of that time (handlers.h).  On some CPUs the slot does not show the function once its body
+ * has returned to its stub: for the innermost frame *id is ID_MAX then.
  */
 static bool identify(const struct probe_thread *thread, uint64_t slot, bool innermost, uint32_t *id)
 {

@@ -11,7 +11,10 @@
 
 #include <probe/thread.h>
 
-/* Write them into the session's ring of the thread, behind the head of the open sub-buffer, which has no record yet. */
+/*
+ * Write OPEN records into the session's ring of the thread, behind the head of the open sub-buffer, which has no record
+ * yet.
+ */
 void probe_open_tell(struct probe_thread *thread);
 
 #endif

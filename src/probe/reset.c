@@ -1,10 +1,9 @@
 /*
- * The end of all probes (reset.h).  doc/design/control.md has the argument.
+ * The end of all probes (reset.h). doc/design/control.md has the argument.
  *
- * A frame is open exactly if its mirror word is not 0 and its slot holds an
- * address in a stub; all else in the planes is stale.  So the planes say it
- * all, also of stacks that no thread is on.  Only their pages that are there
- * are looked at.  Context: control.
+ * A frame is open exactly if its mirror word is not 0 and its slot holds an address in a stub; all else in the planes
+ * is stale.  So the planes say it all, also of stacks that no thread is on.  Only those of their pages are read that
+ * are in memory or swapped out.  Context: control.
  */
 #include <asm/errno.h>
 #include <linux/fcntl.h>
@@ -53,14 +52,14 @@ static bool is_stub(const struct release *release, uint64_t address)
 }
 
 /*
- * One page of the mirror, whose slots are one page of a stack.  That may be
- * gone, with its frames; it is read and tried for writing by calls that fail.
+ * Release the frames of one page of the mirror, whose slots are one page of a stack.  The stack may be gone, with its
+ * frames; so it is read, and tried for writing, by system calls, which fail where a load would fault.
  */
 static void release_page(struct release *release, uint64_t *mirror)
 {
 	uint64_t slots[PAGE_WORDS], page = (uint64_t)arch_mirror((uint64_t)mirror) & ~(uint64_t)(PAGE - 1);
 	bool there = sys_copy_in(slots, page, sizeof(slots)), tried = false;
-	/* Not to be read, and there all the same: nobody knows what it holds. */
+	/* The page cannot be read, and is there all the same: nobody knows what it holds. */
 	bool shut = !there && !sys_failed(SYS(mincore, page, PAGE, slots, 0, 0, 0));
 
 	for (uint32_t i = 0; i < PAGE_WORDS; i++) {
@@ -87,7 +86,10 @@ static void release_page(struct release *release, uint64_t *mirror)
 	}
 }
 
-/* Where the address that a frame returns to lies in its body's own memory, one that is open cannot be helped. */
+/*
+ * For CPUs whose bodies keep the stub's address in memory of their own: an open frame cannot be released, only
+ * reported.
+ */
 static void find_open(struct release *release, const uint64_t *mirror)
 {
 	for (uint32_t i = 1; i < PAGE_WORDS; i += 2)
@@ -119,7 +121,7 @@ int probe_frames_release(uint32_t *frames, bool can)
 
 	*frames = 0;
 	if (!sys_copy_in(&copy, (uint64_t)&word, sizeof(copy)) || copy != word)
-		return -EBUSY; /* a stack that is gone could not be told from one that is there */
+		return -EBUSY; /* a stack that is gone could not be told from a stack that is there */
 	for (uint32_t i = 0; i < probe_context.region_count; i++) {
 		const struct probe_region *region = &probe_context.regions[i];
 
@@ -134,7 +136,7 @@ int probe_frames_release(uint32_t *frames, bool can)
 	return release.error;
 }
 
-/* Locked memory stays as it is: what is stale in it is known to be. */
+/* Locked memory stays: its stale words are known to be stale. */
 static void give_back(uint64_t at)
 {
 	SYS(madvise, at, GRANULE, MADV_DONTNEED, 0, 0, 0);
@@ -162,7 +164,7 @@ void probe_stacks_release(void)
 		for (uint64_t i = 0; leaf && i < SPACE_LEAF_SIZE; i++) {
 			if (leaf->ends[i])
 				probe_stack_ends_empty(leaf->ends[i]);
-			/* What could not be had may be to be had the next time. */
+			/* A granule that could not have its planes may get them the next time. */
 			if (i < sizeof(leaf->refused) / sizeof(leaf->refused[0]))
 				leaf->refused[i] = leaf->untimed[i] = 0;
 		}

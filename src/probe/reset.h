@@ -15,17 +15,16 @@
 #include <probe/thread.h>
 
 /*
- * Give every open frame of every stack its return address back; *frames counts
- * them.  0; -EBUSY when there is one with which that cannot be done (can false:
- * with none): then some may have theirs back, which is as good, and all others
- * need their stubs.
+ * Give every open frame of every stack its return address back; *frames counts them. -EBUSY: there is a frame that
+ * cannot have it (can false: none can).  Some frames may then have theirs back, which is as good, and all others need
+ * their stubs.
  */
 int probe_frames_release(uint32_t *frames, bool can) __attribute__((warn_unused_result));
-/* After that: forget all stacks, and give the planes' memory back. */
+/* Forget all stacks, and give the planes' memory back.  Call it after probe_frames_release(). */
 void probe_stacks_release(void);
 /* True if at address lies the block of a thread, as far as can be told. */
 bool probe_thread_is_one(const struct probe_thread *thread) __attribute__((warn_unused_result));
-/* Make it what a new thread's is. */
+/* Make the block what a new thread's is. */
 void probe_thread_renew(struct probe_thread *thread);
 
 #endif

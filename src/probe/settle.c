@@ -9,7 +9,7 @@
 #include <probe/profile.h>
 
 #define WALK_MAX    (1u << 24)
-#define NEAR_FRAMES 16 /* that lie where a function has its frame which the caller of them all called */
+#define NEAR_FRAMES 16 /* innermost frames that a new one may lie over */
 
 void frames_gates_open(struct probe_thread *thread, uint64_t slot)
 {
@@ -65,10 +65,9 @@ void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_
 }
 
 /*
- * When a thread is ended, glibc's unwinder stops short of its outermost frame,
- * and calls the destructors of its data from that frame's caller: then other
- * things than a stub's address lie where a frame keeps its return.  Not in each
- * frame's place, perhaps, but all inside one that is gone are gone.
+ * When a thread is ended, glibc's unwinder stops short of the outermost frame, and calls the destructors of the
+ * thread's data from that frame's caller: then other things than a stub's address lie where frames that are gone kept
+ * their return.  Perhaps not in each frame's place, but all frames inside a frame that is gone are gone.
  */
 static void drop_overwritten(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot)
 {

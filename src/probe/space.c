@@ -28,7 +28,7 @@ struct space_leaf *space_leaf_make(uint64_t granule)
 			0);
 	if (sys_failed((long)leaf))
 		return NULL;
-	/* Whoever comes second uses the first one's leaf. */
+	/* A thread that comes second uses the first one's leaf. */
 	if (__atomic_compare_exchange_n(&root[granule >> SPACE_LEAF_BITS], &none, leaf, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return leaf;

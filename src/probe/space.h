@@ -1,9 +1,8 @@
 /*
- * An index of the address space: what the probes know of each granule (1 MiB)
- * that has held stack slots.
+ * An index of the address space: what the probes know of each granule (1 MiB) that has held stack slots.
  *
- * Used by mirror.c and stacks.c.  Context: probe, slow path.  Leaves are made
- * when first needed, by whichever thread comes first, and never freed.
+ * Used by mirror.c and stacks.c (context: probe, slow path) and by reset.c (control).  A thread that needs a leaf makes
+ * it; leaves are never freed.
  */
 #ifndef PROBE_SPACE_H
 #define PROBE_SPACE_H
@@ -20,9 +19,9 @@ struct stack_ends;
 
 struct space_leaf {
 	uint64_t mapped[SPACE_LEAF_SIZE / 64];	  /* bit: the granule has its planes (mirror.c) */
-	uint64_t timed[SPACE_LEAF_SIZE / 64];	  /* bit: and those of timed frames */
-	uint64_t refused[SPACE_LEAF_SIZE / 64];	  /* bit: it cannot have the first */
-	uint64_t untimed[SPACE_LEAF_SIZE / 64];	  /* bit: nor the others */
+	uint64_t timed[SPACE_LEAF_SIZE / 64];	  /* bit: the granule has the planes of timed frames */
+	uint64_t refused[SPACE_LEAF_SIZE / 64];	  /* bit: mapping the granule's planes has failed */
+	uint64_t untimed[SPACE_LEAF_SIZE / 64];	  /* bit: mapping the planes of timed frames has failed */
 	struct stack_ends *ends[SPACE_LEAF_SIZE]; /* the stacks that end in the granule, or NULL (stacks.c) */
 };
 
@@ -33,7 +32,7 @@ static inline uint64_t space_index(uint64_t granule)
 
 /* The leaf of a granule; NULL when there is none, or no such granule. */
 struct space_leaf *space_leaf(uint64_t granule);
-/* The same, made if need be; NULL when there is no memory. */
+/* The leaf of a granule, made if need be; NULL when there is no memory, or no such granule. */
 struct space_leaf *space_leaf_make(uint64_t granule);
 
 #endif

@@ -25,7 +25,7 @@
 #define REACH_FOUND  ((uint64_t)32 << 10)
 #define RAISE_PAGES  2u /* how far above its first known slot a stack may turn out to begin */
 
-#define THREAD_SIZE ((uint64_t)8 << 20) /* so far below a thread's control block it is on its own stack at first */
+#define THREAD_SIZE ((uint64_t)8 << 20) /* a thread starts on its own stack, no farther below its control block */
 
 /* The stacks whose last byte is in one granule, by page. */
 struct stack_ends {
@@ -148,15 +148,18 @@ static uint64_t page_end(uint64_t address)
 }
 
 /*
- * Where a thread's own stack is said to end: a page farther up, for in its last
- * one a local array may end that is a signal stack.
+ * Where a thread's own stack is said to end: a page farther up, for a local array that is a signal stack may end in the
+ * stack's last page.
  */
 static uint64_t own_end(uint64_t address)
 {
 	return page_end(page_end(address));
 }
 
-/* Threads' own stacks and signal stacks are run on by one thread; those of threads that have ended stay filed. */
+/*
+ * True if the stack is another thread's: a thread's own stack and a signal stack have one runner each.  Stacks of
+ * threads that have ended stay filed.
+ */
 static bool is_anothers(const struct probe_thread *thread, const struct probe_stack *stack)
 {
 	if (stack->kind & STACK_SIGNAL)
@@ -165,7 +168,7 @@ static bool is_anothers(const struct probe_thread *thread, const struct probe_st
 	       stack->end != own_end((uint64_t)__builtin_thread_pointer());
 }
 
-/* True if a slot whose next stack end above is this stack's can be on it. */
+/* True if address can be on the stack, whose end is the next one above it. */
 static bool holds(const struct probe_thread *thread, const struct probe_stack *stack, uint64_t address)
 {
 	if (address >= stack->end || is_anothers(thread, stack))
@@ -199,7 +202,7 @@ struct probe_stack *probe_stack_find(struct probe_thread *thread, uint64_t addre
 	uint64_t page = page_of(address), last = page + (uint64_t)GRANULES_UP * GRANULE_PAGES;
 	struct probe_stack *stack = thread->stack;
 
-	/* Not all that it spans: a signal stack may lie in a local array of its frames. */
+	/* Not all that the stack spans: a signal stack may lie in a local array of its frames. */
 	if (address >= stack->low && address <= probe_stack_top(stack) && address < stack->end)
 		return stack;
 	for (; (stack = next_up(&page, last)); page++)
@@ -208,7 +211,7 @@ struct probe_stack *probe_stack_find(struct probe_thread *thread, uint64_t addre
 	return NULL;
 }
 
-/* The stack above must not be taken to reach into the new one. */
+/* The stack above `below` must not be taken to reach into it. */
 static void fence(const struct probe_stack *below)
 {
 	uint64_t page = page_of(below->end - 1) + 1;
@@ -240,7 +243,7 @@ static struct probe_stack *file(struct probe_thread *thread, uint64_t lowest, ui
 	stack->from = NULL;
 	stack->lowest = lowest;
 	stack->low = kind & STACK_SIGNAL ? ~(uint64_t)0 : lowest; /* the fast path is not for handlers */
-	/* Nothing of a handler's stack is from before the trace for long. */
+	/* A signal handler's frames are from before the trace for a short time only. */
 	stack->rest = probe_context.rises && !(kind & STACK_SIGNAL) ? 0 : end;
 	probe_stack_set_top(stack, end);
 	fence(stack);
@@ -248,7 +251,7 @@ static struct probe_stack *file(struct probe_thread *thread, uint64_t lowest, ui
 	return stack;
 }
 
-/* A stack found by a slot in its middle, of which a slot farther up is seen now: it goes on under the new end. */
+/* A stack was found by a slot in its middle, and a slot farther up is seen now: the stack goes on under the new end. */
 static struct probe_stack *raise(struct probe_thread *thread, uint64_t slot, uint64_t end)
 {
 	uint64_t page = page_of(slot) - RAISE_PAGES;
@@ -257,7 +260,7 @@ static struct probe_stack *raise(struct probe_thread *thread, uint64_t slot, uin
 	if (!old || old->kind || old->end > slot || slot - old->end >= RAISE_PAGES << PAGE_BITS)
 		return NULL;
 	kept = *old;
-	probe_stack_set_top(old, old->end); /* or it could not be filed anew under the same page */
+	probe_stack_set_top(old, old->end); /* otherwise no stack could be filed anew under the same page */
 	mark(ends_of(page / GRANULE_PAGES), page % GRANULE_PAGES, false);
 	raised = file(thread, kept.lowest, end, 0);
 	if (!raised)
@@ -289,9 +292,9 @@ static struct probe_stack *find_out(struct probe_thread *thread, uint64_t slot)
 }
 
 /*
- * `rest` and `top` change together: no handler may come in between, for it would find a frame that is none.  Not told:
- * the next entry there comes here again, since the fast path ends at `top`.  While there is no room that is each call,
- * and none of these records is counted as lost.
+ * `rest` and `top` change together: a signal handler in between would find a frame that is none.  Where the RISE cannot
+ * be recorded, the next entry there comes here again, since the fast path ends at `top`.  While there is no room each
+ * call does, and none of these records is counted as lost.
  */
 void probe_stack_rise(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot)
 {
@@ -299,7 +302,7 @@ void probe_stack_rise(struct probe_thread *thread, struct probe_stack *stack, ui
 
 	if (slot < stack->rest || slot >= stack->end || !probe_calls_begin(&signals))
 		return;
-	/* A handler that came until now may have told of one farther down, and has left no frame. */
+	/* A signal handler that came until now may have told of a slot farther down, and has left no frame. */
 	if (slot >= stack->rest && probe_has_room(thread) && probe_record(thread, CALLTAP_REC_RISE, 0, 2, slot)) {
 		stack->rest = slot + sizeof(slot);
 		probe_stack_set_top(stack, stack->end);
@@ -318,15 +321,15 @@ void probe_stack_switch(struct probe_thread *thread, struct probe_stack *stack)
 	uint32_t switches;
 
 	if (thread->stack == &probe_stack_none && stack->kind & STACK_THREAD) {
-		/* A thread's first event: what is left on its stack is of one that had the memory before. */
+		/* The thread's first event: frames left on its stack belong to a thread that had the memory before. */
 		probe_stack_set_top(stack, stack->end);
 		stack->kind &= ~STACK_ENDING;
 		stack->low = stack->lowest;
 	}
 	stack->from = thread->stack;
 	/*
-	 * A handler that comes before the store may switch, and goes back to the stack before: then say it again.  One
-	 * that comes after it goes back to this one.
+	 * A signal handler that comes before the store may switch, and goes back to the stack before: then record this
+	 * one again.  A handler that comes after the store goes back to this one.
 	 */
 	switches = ++thread->switches;
 	name_stack(thread, stack);
@@ -344,7 +347,7 @@ void probe_stack_leave(struct probe_thread *thread, struct probe_stack *stack)
 	thread->switches++;
 	thread->stack = back;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	/* A handler's may be the thread's first events: the next one names its stack. */
+	/* A signal handler's events may be the thread's first: the next event names its stack. */
 	if (back != &probe_stack_none)
 		name_stack(thread, back);
 }
@@ -377,7 +380,7 @@ void probe_stack_ends(struct probe_stack *stack)
 	stack->low = ~(uint64_t)0;
 }
 
-/* Up to here above a stack, others are looked for that reach down into it. */
+/* How far above a stack others are looked for that reach down into it. */
 #define OVERLAP_PAGES ((uint64_t)4 * GRANULE_PAGES)
 
 struct probe_stack *probe_stack_overlapping(uint64_t lo, uint64_t hi, uint32_t kind)
@@ -391,7 +394,7 @@ struct probe_stack *probe_stack_overlapping(uint64_t lo, uint64_t hi, uint32_t k
 		/* A signal stack may be a local array of what runs on another stack. */
 		if (kind & STACK_SIGNAL && stack->lowest <= lo && stack->end >= hi && !probe_stack_is_empty(stack))
 			continue;
-		/* fence() will do. */
+		/* fence() keeps such a stack off [lo, hi). */
 		if (!(stack->kind & STACK_EXACT) && stack->end > hi)
 			continue;
 		return stack;
@@ -432,7 +435,7 @@ void probe_stack_disable(struct probe_thread *thread)
 		probe_stack_forget(stack);
 		return;
 	}
-	/* Left with frames on it: a coroutine from now on. */
+	/* Frames are left on it: a coroutine's stack from now on. */
 	stack->kind &= ~STACK_SIGNAL;
 	stack->low = stack->lowest;
 	probe_stack_set_top(stack, probe_stack_top(stack));

@@ -1,10 +1,9 @@
 /*
- * Which stack a slot lies on, and where each stack's traced frames are.
+ * Stacks: which one a slot lies on, and where each one's traced frames are.
  *
- * A thread may run on any memory: its own stack, a signal stack, coroutines'
- * stacks side by side in one block.  Only the graph depends on what is said
- * here; return addresses come from the mirror alone.  doc/design/stacks.md has
- * the rules and their argument.  Context: probe, slow path.
+ * A thread may run on any memory: its own stack, a signal stack, coroutines' stacks side by side in one block.  Only
+ * the graph depends on what this file says; return addresses come from the mirror alone. doc/design/stacks.md has the
+ * rules and their argument.  Called by the files of the probe room on the program's thread.  Context: probe, slow path.
  */
 #ifndef PROBE_STACKS_H
 #define PROBE_STACKS_H
@@ -13,55 +12,58 @@
 #include <stdint.h>
 
 #define STACK_EXACT  1u	 /* `lowest` and `end` are known: makecontext, sigaltstack */
-#define STACK_SIGNAL 2u	 /* what runs here interrupted something, and goes back to it */
-#define STACK_THREAD 4u	 /* a thread's own */
-#define STACK_MAIN   8u	 /* the initial thread's: nothing else is near */
-#define STACK_ENDING 16u /* its thread is being unwound by force: all entries go through C */
+#define STACK_SIGNAL 2u	 /* signal handlers run here: they interrupted something, and go back to it */
+#define STACK_THREAD 4u	 /* a thread's own stack */
+#define STACK_MAIN   8u	 /* the initial thread's own stack: no other mapping is near */
+#define STACK_ENDING 16u /* the stack's thread is being unwound by force: all entries go through C */
 
 #define STACK_TO_C ((uint64_t)1) /* in `top`: the frame's exit goes through C */
 
-/* Two threads never run on one stack, so its words are its runner's; a signal handler leaves them as it found them. */
+/*
+ * Two threads never run on one stack, so these words are its runner's own; a signal handler leaves them as it found
+ * them.
+ */
 struct probe_stack {
 	uint64_t top;		  /* slot of the innermost traced frame, `rest` = none; may have STACK_TO_C */
 	uint64_t low;		  /* entries from here to top are on this stack for sure: the fast path */
 	uint64_t lowest;	  /* slots from here to end are on this stack */
-	uint64_t end;		  /* first address above it; the one below names it in STACK records */
-	struct probe_stack *from; /* where the thread was when it came here last; NULL until it did */
+	uint64_t end;		  /* first address above the stack; end - 1 names it in STACK records */
+	struct probe_stack *from; /* the stack that the thread came from last; NULL before it first came */
 	uint64_t rest;		  /* above all traced frames: `end`, or behind the highest slot that was told (RISE) */
 	uint32_t kind;
 } __attribute__((aligned(64)));
 
 struct probe_thread;
 
-/* What a thread starts with: no slot is on it.  Never written. */
+/* The stack that a thread starts with: no slot is on it.  Never written. */
 extern struct probe_stack probe_stack_none __attribute__((visibility("hidden")));
 
-/* The stack of an address, if known; NULL = not. */
+/* The stack that an address is on; NULL: not known. */
 struct probe_stack *probe_stack_find(struct probe_thread *thread, uint64_t address);
 /*
  * Make the stack of a slot the thread's current one, and record the change.
  * NULL: no memory to note a new stack in; nothing was changed.
  */
 struct probe_stack *probe_stack_settle(struct probe_thread *thread, uint64_t slot);
-/* The thread goes on on a stack: record that. */
+/* The thread goes on on `stack`: record the change. */
 void probe_stack_switch(struct probe_thread *thread, struct probe_stack *stack);
-/* A handler's last traced frame on a signal stack has ended: what it interrupted finds the thread as it left it. */
+/* A signal handler's last traced frame on the stack has ended: go back to the stack that the signal interrupted. */
 void probe_stack_leave(struct probe_thread *thread, struct probe_stack *stack);
-/* No thread is on any of these stacks, and no frame is left: forget them all; threads may point to them still. */
+/* Forget all stacks of `ends`.  No thread is on any of them, and no frame is open; threads may still point to them. */
 struct stack_ends;
 void probe_stack_ends_empty(struct stack_ends *ends);
 /* The thread that runs on the stack is ending. */
 void probe_stack_ends(struct probe_stack *stack);
-/* A stack that cannot be one any more once [lo, hi) is; NULL = none is left. */
+/* Returns a stack that cannot be one any more once [lo, hi) is a stack; NULL: none is left. */
 struct probe_stack *probe_stack_overlapping(uint64_t lo, uint64_t hi, uint32_t kind);
-/* The memory is no stack any more. */
+/* Forget the stack: its memory is no stack any more. */
 void probe_stack_forget(struct probe_stack *stack);
 /* The program says that [lo, hi) is a stack from now on: a signal stack of the thread's, or a context's. */
 void probe_stack_announce(struct probe_thread *thread, uint64_t lo, uint64_t hi, uint32_t kind);
-/* The thread's handlers run on its own stack from now on. */
+/* The thread's signal handlers run on its own stack from now on. */
 void probe_stack_disable(struct probe_thread *thread);
 
-/* An entry at slot finds no frame on the stack: tell how far up that is, if it is news. */
+/* An entry at slot finds no frame on the stack: record how far up slot is, if the trace does not know of it. */
 void probe_stack_rise(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot);
 
 /* The slot of the innermost traced frame; `end` = there is none. */

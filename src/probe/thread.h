@@ -1,9 +1,21 @@
 /*
- * The probe's state: one context for the process, one thread block in
- * thread-local storage.
+ * The probe's state: one context for the process, one thread block in thread-local storage.
  *
- * Context: probe.  Written by the control side only where said; everything
- * the hot path touches is this thread's own.
+ * Context: probe.  The control side writes only where said; everything that the hot path touches is the thread's own.
+ *
+ * Words of this room (doc/glossary.md has the rest):
+ *   site       the place in a function that can be made to jump to its stub
+ *   stub       the small code that a site jumps to, one per traced function; it calls a recorder, then the body
+ *   row        struct calltap_handled of a function: bits that say who wants its calls
+ *   frame      a traced call that has not ended; its slot names it
+ *   slot       where on a stack the return address lies (link register: the word below the caller's frame);
+ *              in a ring, the place of one record
+ *   plane      memory parallel to all stacks: a slot's word there has the slot's address with fixed bits changed
+ *   mirror     the plane of return addresses
+ *   link       a word of the plane beside it: the slot of the next outer frame on the stack, and flags (frames.h)
+ *   granule    1 MiB of addresses, the piece in which planes are mapped
+ *   instance   one of several recordings of the process; each has a set of rings, the session's is set 0
+ *   share      a thread's place in the rings of a further instance (set 1 and up)
  */
 #ifndef PROBE_THREAD_H
 #define PROBE_THREAD_H
@@ -21,17 +33,19 @@
 #define PROBE_REGIONS 4096
 #define PROBE_SETS    16 /* sets of rings: the first instance's, and those of further ones */
 
-#define PROBE_NO_GRANULE (~(uint64_t)0) /* the first megabyte is one, where programs lie that low */
+#define PROBE_NO_GRANULE (~(uint64_t)0) /* no granule; 0 is one: programs may lie in the first megabyte */
 
-/* A thread's table of sums, in place of records (profile.h); of zeros, it sends every call to C.  profile.S knows it.
+/*
+ * A thread's table of sums, in place of records (profile.h).  A table of zeros sends every call to C. profile.S knows
+ * the fields.
  */
 struct probe_table {
 	uint64_t functions; /* entries, 0 = there is no table */
-	uint64_t entries;   /* address of the first one */
+	uint64_t entries;   /* address of the first entry */
 	uint64_t data;	    /* address of the data area, struct calltap_profile */
 	uint64_t first;	    /* byte offset of histogram 0 */
 	uint64_t span;	    /* bytes of all histograms, less 7: a bucket is at first + less than this */
-	uint64_t claimed;   /* when the thread took it: what was entered before is not counted in it */
+	uint64_t claimed;   /* clock when the thread took the table: calls entered before are not counted in it */
 	uint64_t buckets;   /* address of histogram 0 */
 	struct calltap_ring *ring;
 };
@@ -44,29 +58,28 @@ struct probe_share {
 	uint32_t depth;		    /* open frames that have an ENTRY of this instance */
 };
 
-/* Starts as PROBE_THREAD_NEW in every thread; entry.S and its like know the first nine (offsets.h). */
+/* Every thread's starts as PROBE_THREAD_NEW; assembly (entry.S and others) knows the first nine fields (offsets.h). */
 struct probe_thread {
 	struct ring_writer *writer;    /* never NULL: the nil writer until the thread holds a ring */
 	uint64_t granule;	       /* slots in this granule of addresses have a mirror (mirror.c) */
-	struct probe_stack *stack;     /* the one of its last event; never NULL: probe_stack_none until the first */
-	uint64_t gate;		       /* gated stubs skip calls whose slot lies below this: without a tree filter */
+	struct probe_stack *stack;     /* of the thread's last event; never NULL: probe_stack_none before any event */
+	uint64_t gate;		       /* without a tree filter: gated stubs skip calls whose slot lies below this */
 	uint64_t timed;		       /* slots in this granule have the planes of timed frames, too */
 	struct probe_table *table;     /* never NULL: probe_table_none until the thread holds one */
 	struct probe_handled *running; /* handlers.h: the call whose handlers run, NULL = none */
-	uint64_t runs;		       /* how often that began */
-	uint64_t tree_gate;	       /* the same, with one: ~0 outside all trees, whether there is a filter or not */
-	uint64_t tree;		       /* slot of the -g root we are in, 0 = none */
-	uint32_t tree_word;	       /* of the function that the root has jumped to in place of a return, 0 = none */
+	uint64_t runs;		       /* how often the thread has begun to run handlers */
+	uint64_t tree_gate;	       /* `gate` under a tree filter (-g); ~0 outside all trees, filter or not */
+	uint64_t tree;		       /* slot of the -g root that the thread is in, 0 = none */
+	uint32_t tree_word;	       /* word of the function that the root has tail-called, 0 = none */
 	uint64_t root_gate;	       /* -g roots whose slot lies below this begin no tree */
-	struct probe_stack *signal;    /* the stack that its handlers run on, NULL = none */
+	struct probe_stack *signal;    /* the stack that the thread's signal handlers run on, NULL = none */
 	uint32_t depth;		       /* open frames that were entered while there was a depth limit */
-	uint32_t attach_try;	       /* until when it does not look for a ring again (put_off()) */
+	uint32_t attach_try;	       /* until when the thread does not look for a ring again (put_off()) */
 	uint32_t switches;	       /* changes of `stack` */
-	uint32_t opening;	       /* a sub-buffer is being opened where signals cannot be blocked */
-	struct probe_share further[PROBE_SETS - 1]; /* of set 1 and on */
-	uint64_t sharing;			    /* between how many probe_share_begin() and _end() it is */
+	uint32_t opening;	       /* 1: a sub-buffer is being opened where signals cannot be blocked */
+	struct probe_share further[PROBE_SETS - 1]; /* by set, from set 1 on */
+	uint64_t sharing;			    /* calls of probe_share_begin() without probe_share_end() */
 };
-/* What a thread starts with. */
 #define PROBE_THREAD_NEW                                                                                               \
 	{                                                                                                              \
 		.writer = &probe_writer_none, .granule = PROBE_NO_GRANULE, .stack = &probe_stack_none,                 \
@@ -77,7 +90,7 @@ extern struct ring_writer probe_writer_none __attribute__((visibility("hidden"))
 extern struct probe_table probe_table_none __attribute__((visibility("hidden")));
 extern __thread struct probe_thread probe_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The calling thread's. */
+/* The calling thread's block. */
 static inline struct probe_thread *probe_self(void)
 {
 	return arch_thread_block(probe_thread);
@@ -85,33 +98,33 @@ static inline struct probe_thread *probe_self(void)
 
 /* The rings of one instance; set 0 is the session's. */
 struct probe_set {
-	uint32_t on;	    /* of a further instance: its generation while it records, else 0 */
-	uint32_t calls;	    /* of a further instance: entries only, with the caller */
-	uint32_t depth_max; /* likewise, and the next: 0 = no limit; the control side may change them at any time */
-	uint64_t threshold_ticks;
+	uint32_t on;		  /* set 1 and on: the instance's generation while it records, else 0 */
+	uint32_t calls;		  /* set 1 and on: 1 = entries only, with the caller */
+	uint32_t depth_max;	  /* 0 = no limit; the control side may change it at any time */
+	uint64_t threshold_ticks; /* 0 = no limit; the control side may change it at any time */
 	uint32_t arena_count;
 	uint32_t claim_vain; /* arena_count when a thread last waited for a ring in vain */
 	uint32_t owners;     /* claims so far: struct calltap_ring.owner */
 	struct calltap_arena *arenas[PROBE_ARENAS];
-	uint32_t traded[PROBE_RINGS]; /* by arena and ring index: that ^ the index of its writer */
-	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* from probe_context.writers on */
+	uint32_t traded[PROBE_RINGS];			      /* by a ring's place: place ^ index of its writer */
+	_Alignas(64) struct ring_writer writers[PROBE_RINGS]; /* handed out from probe_context.writers on */
 };
 
-/* Zeroed by the kernel in a forked child (MADV_WIPEONFORK): how a child learns that it is one. */
+/* The kernel zeroes this in a forked child (MADV_WIPEONFORK), which so learns that it is one. */
 struct probe_wiped {
-	uint32_t alive;	   /* 1 in the process that set it up */
-	uint32_t pid;	   /* of that process */
-	uint32_t starting; /* futex word: 1 while a thread of a forked child sets it up, 2 after */
+	uint32_t alive;	   /* 1 in the process that has set this up */
+	uint32_t pid;	   /* the process that has set this up */
+	uint32_t starting; /* futex word: 1 while a thread of a forked child sets this up, 2 after */
 	int32_t calling;   /* threads between probe_calls_begin() and _end() */
 	uint32_t served;   /* 1: this process has a control thread, or had one */
 	uint32_t mapping;  /* threads that map planes of a granule (mirror.c) */
-	struct probe_thread *threads[PROBE_RINGS]; /* by their writers in set 0, once they have had one */
+	struct probe_thread *threads[PROBE_RINGS]; /* by index of writers of set 0; NULL = no thread yet */
 	struct probe_set sets[PROBE_SETS];
-	_Alignas(64) struct probe_table tables[PROBE_RINGS]; /* by index of the writers of set 0 */
+	_Alignas(64) struct probe_table tables[PROBE_RINGS]; /* by index of writers of set 0 */
 };
 
 struct probe_region {
-	uint64_t lo, hi; /* stubs */
+	uint64_t lo, hi; /* around its stubs */
 };
 
 struct probe_context {
@@ -121,11 +134,11 @@ struct probe_context {
 	uint64_t threshold_ticks;
 	uint64_t main_stack_end;  /* above the initial thread's frames */
 	uint64_t main_stack_size; /* at the most: other mappings are farther away */
-	void *main_thread;	  /* its thread pointer */
+	void *main_thread;	  /* the initial thread's thread pointer */
 	uint32_t depth_max;
 	uint32_t tree_filter;
 	uint32_t profile;      /* 1: tables of sums, no records */
-	uint32_t timed;	       /* 1: frames have the planes of timed ones */
+	uint32_t timed;	       /* 1: frames have the planes of timed frames */
 	uint32_t enabled;      /* 0: nothing is recorded; frames that are open still return right */
 	uint32_t region_count; /* appended to by the control side: region first, count after (release) */
 	struct probe_region regions[PROBE_REGIONS];
@@ -135,8 +148,8 @@ struct probe_context {
 	uint32_t rises;	     /* 1: there may be frames from before the trace: tell how far up each stack is seen */
 	uint32_t overwrites; /* 1: a flight recorder, which tells of open frames (open.h) */
 	struct {
-		uint32_t first; /* of this process; below are those that it was forked from */
-		uint32_t base;	/* of this process, or this instance; below are others' */
+		uint32_t first; /* of this process; lower ones are those of processes that it was forked from */
+		uint32_t base;	/* of this process and instance; lower ones are not handed out */
 		uint32_t used;	/* highest writer handed out + 1 */
 	} writers[PROBE_SETS];
 	int32_t tid_offset; /* from the thread pointer to where libc keeps a thread's id, 0 = not known */
@@ -155,10 +168,9 @@ static inline bool probe_wants_times(void)
 }
 
 /*
- * Around whatever may hold addresses of a further instance's rings: those are
- * not unmapped before every thread was seen outside (agent/instances.c).  What
- * is inside looks at probe_set.on first.  A handler that comes in between has
- * pairs of its own; hence a count, and one instruction each.
+ * A thread calls these around every access to a further instance's rings: the agent unmaps rings only after it has seen
+ * every thread outside (agent/instances.c).  Between the two, look at probe_set.on first.  A signal handler that comes
+ * in between has pairs of its own; hence a count, and one instruction each.
  */
 static inline void probe_share_begin(struct probe_thread *thread)
 {
@@ -170,33 +182,35 @@ static inline void probe_share_end(struct probe_thread *thread)
 	arch_local_add(&thread->sharing, ~(uint64_t)0);
 }
 
-/* The region whose stubs address is in, NULL = none: a return address there belongs to a traced frame. */
+/* The region whose stubs address is in; NULL: none.  A return address in a stub belongs to a traced frame. */
 const struct probe_region *probe_region_of(uint64_t address);
-/* Make the mirror of the memory around slot; true when it can be used. */
+/* Map the mirror and link planes around slot, if need be; true when slot can use them. */
 bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot);
-/* True if slot has a mirror already. */
+/* True if slot has its mirror already. */
 bool probe_mirror_is_covered(uint64_t slot);
-/* The same for the planes of timed frames, of a slot that has its mirror. */
+/* Map the planes of timed frames around slot, which has its mirror, if need be; true when slot can use them. */
 bool probe_timed_cover(struct probe_thread *thread, uint64_t slot);
 bool probe_timed_is_covered(uint64_t slot);
 /*
- * Around the system calls of a slow path: blocks signals and lets them through
- * again.  False: the program has shut itself into a sandbox where a call of
- * ours could be its end; make none, and do not call probe_calls_end().
+ * A slow path calls these around its system calls: the thread's signals are blocked in between.  False: the program has
+ * shut itself into a sandbox where a system call of the agent's could be its end; make none, and do not call
+ * probe_calls_end().
  */
 bool probe_calls_begin(uint64_t *signals) __attribute__((warn_unused_result));
 void probe_calls_end(const uint64_t *signals);
 /* Give the thread a ring if it has none; true when it has one. */
 bool probe_thread_attach(struct probe_thread *thread);
-/* The same in a set, 1 or above; false, too, while it does not record.  Within probe_share_begin() and _end(). */
+/*
+ * Give the thread a ring in a set, 1 or above, if it has none there; true when it has one, and the set's instance
+ * records.  Call it between probe_share_begin() and _end().
+ */
 bool probe_set_attach(struct probe_thread *thread, unsigned set);
 /*
- * The tool wants the writer's ring back, which is of the set: go on in another
- * ring, or stay when there is none.  Signals are blocked, and what was lost or
- * waited is told.
+ * The tool wants the ring of this writer of the set back: the writer moves to another ring, or stays when there is
+ * none.  Signals are blocked, and what was lost or waited is told.
  */
 void probe_move_on(unsigned set, struct ring_writer *writer);
-/* A call gets no place in the set's rings: the tool tells the user, so that nothing is left out silently. */
+/* Count a call that gets no place in the set's rings: the tool tells the user, so that nothing is left out silently. */
 void probe_count_untraced(unsigned set);
 /* False: the thread has lost records and would lose this one, too. */
 bool probe_has_room(const struct probe_thread *thread);
@@ -207,9 +221,8 @@ bool probe_has_room(const struct probe_thread *thread);
 bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
 		  uint64_t second);
 /*
- * A call that was shorter than `ticks` leaves no record: when its ENTRY is the
- * last one written, it is taken back.  Its callees' were taken back before it,
- * or it is not short.
+ * Take back the ENTRY of function id if it is the last record and the call was shorter than `ticks`.  False: the call
+ * needs an EXIT.  Callees' records were taken back before; where one was not, the call is not short.
  */
 bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint64_t ticks);
 /*

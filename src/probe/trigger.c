@@ -1,8 +1,8 @@
 /*
  * Events of functions that have triggers (trigger.h).
  *
- * Called by graph.c on the program's thread, off the fast path.  Context:
- * probe.  All threads write the file, so it takes real atomics here.
+ * Called by graph.c and unwound.c on the program's thread, off the fast path.  Context: probe.  All threads write the
+ * file, so its words take real atomics.
  */
 #include <asm/errno.h>
 
@@ -23,7 +23,7 @@ int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size)
 			 triggers->slots & (triggers->slots - 1) ||
 			 calltap_triggers_at_event(triggers->functions, triggers->slots) > size))
 		return -EINVAL;
-	/* One word, so that nobody takes one file's size for another's. */
+	/* One store brings the file and its size, so that no thread takes one file's size for another's. */
 	__atomic_store_n(&probe_triggers, triggers ? triggers : &no_triggers, __ATOMIC_RELEASE);
 	__atomic_store_n(&probe_context.timed, triggers || probe_wants_times(), __ATOMIC_RELEASE);
 	return 0;
@@ -36,14 +36,15 @@ static struct calltap_limit *limit_of(struct calltap_triggers *triggers, uint32_
 	return id < triggers->functions ? (struct calltap_limit *)at : NULL;
 }
 
-/* A place in the ring, NULL when the tool has not read what is there; *number counts from 0. */
+/* Take a place in the ring; NULL: the tool has not read what is there. *number counts from 0. */
 static struct calltap_event *take(struct calltap_triggers *triggers, uint64_t *number)
 {
 	uint32_t slots = triggers->slots;
 	uint64_t at = __atomic_load_n(&triggers->taken, __ATOMIC_RELAXED);
 
 	do {
-		if (at - __atomic_load_n(&triggers->read, __ATOMIC_ACQUIRE) >= slots) { /* pairs with the tool's */
+		if (at - __atomic_load_n(&triggers->read, __ATOMIC_ACQUIRE) >=
+		    slots) { /* pairs with the tool's store */
 			__atomic_add_fetch(&triggers->lost, 1, __ATOMIC_RELAXED);
 			return NULL;
 		}
@@ -53,7 +54,7 @@ static struct calltap_event *take(struct calltap_triggers *triggers, uint64_t *n
 	       (at & (slots - 1));
 }
 
-/* May the function have such an event now?  Of several threads that ask at once, one may. */
+/* True if the function may have such an event now.  Of several threads that ask at once, one may. */
 static bool is_due(const struct calltap_triggers *triggers, struct calltap_limit *limit, uint64_t *at, uint64_t now)
 {
 	uint64_t last = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -86,7 +87,7 @@ static void tell(struct probe_thread *thread, struct calltap_triggers *triggers,
 		ring_bell(probe_context.shared.board);
 }
 
-/* Has this call made it `often` calls within the window?  Then a new window begins. */
+/* True if this call is number `often` in the window.  A call after the window's end begins the next window. */
 static bool is_often(struct calltap_limit *limit, uint64_t now)
 {
 	uint64_t start = __atomic_load_n(&limit->window_start, __ATOMIC_RELAXED);
@@ -105,7 +106,7 @@ void probe_trigger_entered(struct probe_thread *thread, uint32_t id, uint64_t no
 	struct calltap_limit *limit = limit_of(triggers, id);
 	uint32_t kinds = limit ? __atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) : 0;
 
-	/* Once in a window: that is rare enough, unless the window is short. */
+	/* Once in a window is rare enough, unless the window is short. */
 	if (kinds & CALLTAP_EVENT_OFTEN && is_often(limit, now) &&
 	    (limit->window >= triggers->min_gap || is_due(triggers, limit, &limit->last, now)))
 		tell(thread, triggers, id, CALLTAP_EVENT_OFTEN, now, 0);

@@ -10,20 +10,20 @@
 
 #include <probe/thread.h>
 
-/* Never NULL: without triggers, one of no functions.  profile.S loads it once. */
+/* Never NULL: without triggers, a struct with no functions. profile.S loads it once. */
 extern struct calltap_triggers *probe_triggers __attribute__((visibility("hidden")));
 
 /*
- * By the control side: use this file, which has that many bytes and stays
- * mapped; NULL = no more triggers.  0, or -EINVAL when it is none.
+ * Control side: use this file of `size` bytes, which stays mapped; NULL = no triggers any more. 0, or -EINVAL when it
+ * is no file of triggers.
  */
 int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size) __attribute__((warn_unused_result));
 
 /* Function id was entered at `now`. */
 void probe_trigger_entered(struct probe_thread *thread, uint32_t id, uint64_t now);
-/* It returned. */
+/* Function id, entered at `entered`, returned at `now`. */
 void probe_trigger_left(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now);
-/* An exception ends it. */
+/* An exception ended the call of function id that was entered at `entered`. */
 void probe_trigger_threw(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now);
 
 #endif

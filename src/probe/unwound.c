@@ -1,9 +1,8 @@
 /*
- * Frames that end without returning, where that is told: by unwinders, by
- * longjmp, by a new context on an old stack (unwound.h).
+ * Frames that end without returning, told by unwinders, by longjmp, and by a new context on an old stack (unwound.h).
  *
- * Called on the program's thread by unwinders and by the functions that the
- * agent room stands in front of.  Context: probe.  doc/design/stacks.md.
+ * Called on the program's thread by unwinders and by the functions that the agent room puts in front of libc's.
+ * Context: probe. doc/design/stacks.md.
  */
 #include <probe/frames.h>
 #include <probe/graph.h>
@@ -24,7 +23,10 @@ struct context_head {
 	uint64_t sp, stack_flags, size; /* uc_stack */
 };
 
-/* The frame at the stack's top is one that the unwinder passes by for an exception: its memory is as it was. */
+/*
+ * Tell the triggers of the function at the stack's top: an unwinder passes its frame by for an exception, and the
+ * frame's memory is as it was.
+ */
 static void tell_threw(struct probe_thread *thread, const struct probe_stack *stack)
 {
 	uint64_t top = probe_stack_top(stack), back;
@@ -66,9 +68,8 @@ int probe_frame_unwound(int version, int actions, uint64_t exception_class, void
 }
 
 /*
- * The same before a jump.  A handler that jumps may have interrupted a
- * recorder between its record and the chain's change: so name the frame that
- * stays.
+ * Drop the frames inside `end` before a jump.  A signal handler that jumps may have interrupted a recorder between its
+ * record and the chain's change: so the record names the frame that stays.
  */
 static void drop_for_jump(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
 {
@@ -95,7 +96,7 @@ void probe_jump(uint64_t sp)
 	target = probe_stack_find(thread, sp);
 	if (!stack || !target)
 		return;
-	/* From one stack to another: a coroutine stays where it is, a signal's handler is over. */
+	/* On a jump from one stack to another, a coroutine stays where it is; a signal's handler is over. */
 	if (stack != target && !(stack->kind & STACK_SIGNAL))
 		return;
 	if (stack != thread->stack)
@@ -107,7 +108,7 @@ void probe_jump(uint64_t sp)
 	drop_for_jump(thread, target, sp);
 }
 
-/* What ran on the stack was given up. */
+/* The program has given up what ran on the stack. */
 static void give_up(struct probe_thread *thread, struct probe_stack *stack)
 {
 	struct probe_stack *here = thread->stack;
@@ -127,12 +128,11 @@ void probe_stack_made(uint64_t lo, uint64_t hi, bool is_signal)
 	uint32_t kind = is_signal ? STACK_SIGNAL : 0;
 	struct probe_stack *old;
 
-	hi &= ~FRAME_FLAGS; /* the program's memory may end anywhere; links carry flags, and the outermost one is this
-			     */
+	hi &= ~FRAME_FLAGS; /* memory may end anywhere; links carry flags here, and the outermost one is hi */
 	if (hi <= lo || hi >> ARCH_ADDRESS_BITS)
 		return;
 	if (is_signal)
-		probe_stack_disable(thread); /* the one it had */
+		probe_stack_disable(thread); /* the signal stack that the thread had */
 	while ((old = probe_stack_overlapping(lo, hi, kind)))
 		give_up(thread, old);
 	probe_stack_announce(thread, lo, hi, kind);
