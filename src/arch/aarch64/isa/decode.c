@@ -63,7 +63,7 @@ static const struct pattern registers[] = {
 	{0x00000000, 0x00000000, ISA_PLAIN},
 };
 
-/* What is left: bits 28:27 are 00. */
+/* All other words: bits 28:27 are 00. */
 static const struct pattern others[] = {
 	{0xffff0000, 0x00000000, ISA_TRAP},  /* udf */
 	{0x9e000000, 0x80000000, ISA_PLAIN}, /* SME */

@@ -165,7 +165,7 @@ static inline uint32_t a64_sub_imm_x(unsigned rd, unsigned rn, uint32_t imm)
 	return 0xd1000000u | isa_field(imm, 0, 12) << 10 | rn << 5 | rd;
 }
 
-/* The same, with a multiple of 4096 below 1 << 24. */
+/* add xd, xn, #imm, with imm a multiple of 4096 below 1 << 24. */
 static inline uint32_t a64_add_page_x(unsigned rd, unsigned rn, uint32_t imm)
 {
 	return a64_add_imm_x(rd, rn, imm >> 12) | 1u << 22;

@@ -1,6 +1,4 @@
-/*
- * aarch64: what is recognised of its instructions (arch/generic/isa/recognise.h).
- */
+/* aarch64: recognisers of its instructions (arch/generic/isa/recognise.h). */
 #ifndef ARCH_AARCH64_ISA_NOPS_H
 #define ARCH_AARCH64_ISA_NOPS_H
 

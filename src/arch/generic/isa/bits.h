@@ -23,7 +23,7 @@ static inline int64_t isa_signed(uint64_t value, unsigned bits)
 	return (int64_t)(value << (64 - bits)) >> (64 - bits);
 }
 
-/* Is it a signed number of that many bits? */
+/* True if the value is a signed number of that many bits. */
 static inline bool isa_fits(int64_t value, unsigned bits)
 {
 	return isa_signed((uint64_t)value, bits) == value;

@@ -1,13 +1,11 @@
 /*
- * What every decoder of machine code tells, and where every encoder and
- * relocator writes: the part of the instruction sets' interface that is the
- * same for all CPUs.
+ * Instructions as every decoder of machine code tells them, and the buffer that every encoder and relocator writes to:
+ * the part of the instruction sets' interface that is the same for all CPUs.
  *
  *     int <cpu>_decode(struct isa_instruction *in, const uint8_t *code, size_t size, uint64_t address);
  *     int <cpu>_relocate(struct isa_out *out, const uint8_t *code, size_t size, uint64_t from, ...);
  *
- * Freestanding and pure; callers: src/arch/<cpu>/isa and those who use it, in
- * any context.
+ * Freestanding and pure; callers: src/arch/<cpu>/isa and those who use it, in any context.
  */
 #ifndef ARCH_GENERIC_ISA_INSTRUCTION_H
 #define ARCH_GENERIC_ISA_INSTRUCTION_H
@@ -22,7 +20,7 @@ enum isa_kind {
 	ISA_BRANCH,	   /* goes to target or goes on */
 	ISA_CALL,	   /* goes to target and leaves a return address */
 	ISA_JUMP_INDIRECT, /* goes where a register or memory says (has_target: target is that memory) */
-	ISA_CALL_INDIRECT, /* the same, and leaves a return address */
+	ISA_CALL_INDIRECT, /* goes where a register or memory says, and leaves a return address */
 	ISA_RETURN,
 	ISA_EXCLUSIVE, /* one half of load-reserved and store-conditional */
 	ISA_TRAP, /* stops the thread, or leads out of its world: a break point, a far jump, a return from a trap */
@@ -43,15 +41,14 @@ struct isa_instruction {
 /* How many instructions a recogniser looks ahead for the end of a sequence. */
 #define ISA_SOON 32
 
-/* Does the next instruction always follow one of this kind? */
+/* True if the instruction behind one of this kind always runs next. */
 static inline bool isa_goes_on(enum isa_kind kind)
 {
 	return kind == ISA_PLAIN || kind == ISA_ADDRESS || kind == ISA_MEMORY || kind == ISA_EXCLUSIVE;
 }
 
 /*
- * A buffer for code that will run at address.  What does not fit is not
- * written but counted: length > size tells.
+ * A buffer for code that will run at address.  Bytes that do not fit are counted but not written: length > size tells.
  */
 struct isa_out {
 	uint8_t *code;
@@ -66,7 +63,7 @@ static inline uint64_t isa_out_here(const struct isa_out *out)
 	return out->address + out->length;
 }
 
-/* Room for so many bytes more; NULL = there is none. */
+/* Take room for size bytes more; NULL = there is none. */
 static inline uint8_t *isa_out_take(struct isa_out *out, size_t size)
 {
 	uint8_t *at = out->length <= out->size && size <= out->size - out->length ? out->code + out->length : NULL;

@@ -1,13 +1,11 @@
 /*
- * What recognises a few instructions that compilers and linkers put at known
- * places, for each CPU under its own names (src/arch/<cpu>/isa/nops.h): no-ops
- * and the landing pad at a function's entry, calls of a profiling hook and the
- * PLT entry behind such a call, and the jumps that may end a function.
+ * Recognisers of a few instructions that compilers and linkers put at known places, for each CPU under its own names
+ * (src/arch/<cpu>/isa/nops.h): no-ops and the landing pad at a function's entry, calls of a profiling hook and the PLT
+ * entry behind such a call, and the jumps that may end a function.
  *
- * Pure functions on bytes, built on every host.  Callers: the host's reader of
- * ELF files.  Each returns the length in bytes of what it names, which may be
- * a sequence of instructions, 0 when the bytes (never read past size) are not
- * that.
+ * Pure functions on bytes, built on every host.  Callers: the host's reader of ELF files.  Each returns the length in
+ * bytes of what its name says, which may be a sequence of instructions; 0 when the bytes (never read past size) are
+ * something else.
  */
 #ifndef ARCH_GENERIC_ISA_RECOGNISE_H
 #define ARCH_GENERIC_ISA_RECOGNISE_H
@@ -21,10 +19,10 @@ typedef size_t isa_recognise(const uint8_t *code, size_t size);
 /* The code lies at address; *target is where it leads to, or the address of the pointer that it goes by. */
 typedef size_t isa_recognise_target(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
 
-/* Does the code do what the function's name says? */
+/* True if the code does what the function's name says. */
 typedef bool isa_is_such(const uint8_t *code, size_t size);
 
-/* Can a jump of the CPU's two functions for them begin with this byte? */
+/* True if a jump of the CPU's two functions for jumps can begin with this byte. */
 typedef bool isa_may_begin(uint8_t first);
 
 #endif

@@ -31,7 +31,9 @@
 /* The longest sequence that any relocator makes, bytes. */
 #define ISA_RELOCATED_MAX 64
 
-/* What is to be moved, and the number of a register that the sequence may change, where the CPU's relocator takes one.
+/*
+ * The instruction to move, and the number of a register that the sequence may change, where the CPU's relocator takes
+ * one.
  */
 struct isa_source {
 	const uint8_t *code;
@@ -42,7 +44,7 @@ struct isa_source {
 
 typedef int isa_decoder(struct isa_instruction *in, const uint8_t *code, size_t size, uint64_t address);
 
-/* Append what does the same as the instruction, which may be moved; 0 or one of the errors. */
+/* Append code that does the same as the instruction, which may be moved; 0 or one of the errors. */
 typedef int isa_mover(struct isa_out *out, const struct isa_instruction *in, const struct isa_source *source);
 
 /* A relocator, made of a CPU's decoder and what moves one instruction. */

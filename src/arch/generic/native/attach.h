@@ -1,9 +1,9 @@
 /*
- * What coming into a running process takes of the CPU: registers, system
- * calls that a stop interrupted, and the code that a borrowed thread runs.
+ * The CPU's part of coming into a running process: registers, system calls that a stop interrupted, and the code that a
+ * borrowed thread runs.
  *
- * A CPU's native directory defines these, or attach.c beside this, which says
- * that it is not supported.  Caller: host/attach.  Context: host.
+ * A CPU's native directory defines these functions, or attach.c beside this file, which says that attaching is not
+ * supported.  Caller: host/attach.  Context: host.
  */
 #ifndef ARCH_GENERIC_NATIVE_ATTACH_H
 #define ARCH_GENERIC_NATIVE_ATTACH_H
@@ -13,14 +13,14 @@
 #include <stdint.h>
 #include <sys/procfs.h>
 
-/* As PTRACE_GETREGSET has them (NT_PRSTATUS). */
+/* Registers as PTRACE_GETREGSET has them (NT_PRSTATUS). */
 struct native_regs {
 	elf_gregset_t set;
 };
 
 #define NATIVE_DWARF_REGISTERS 17 /* general ones in DWARF's order, then the pc */
 #define NATIVE_DWARF_SP	       7
-#define NATIVE_RETURN_BELOW    8 /* so far below a caller's sp lies the address that its callee returns to */
+#define NATIVE_RETURN_BELOW    8 /* bytes from the address that a callee returns to up to its caller's sp */
 
 /* Why this CPU's processes cannot be attached to, one sentence; NULL: they can. */
 const char *native_attach_refusal(void);
@@ -30,13 +30,16 @@ uint64_t native_sp(const struct native_regs *regs);
 uint64_t native_thread_pointer(const struct native_regs *regs);
 void native_dwarf(const struct native_regs *regs, uint64_t values[NATIVE_DWARF_REGISTERS]);
 
-/* Whether a thread with these registers can be sent somewhere else and back. */
+/* True if a thread with these registers can be sent somewhere else and back. */
 bool native_may_borrow(const struct native_regs *regs);
-/* Stopped in a system call that waits for something other than a lock or a time: no allocator makes those. */
+/*
+ * True if the thread was stopped in a system call that waits for something other than a lock or a time: no allocator
+ * makes such calls.
+ */
 bool native_waits(const struct native_regs *regs);
-/* Stopped in a sleep for a time. */
+/* True if the thread was stopped in a sleep for a time. */
 bool native_sleeps(const struct native_regs *regs);
-/* The former by the number of a call that has been seen in /proc/PID/task/TID/syscall. */
+/* native_waits() by the number of a call that has been seen in /proc/PID/task/TID/syscall. */
 bool native_call_waits(long number);
 
 /*
@@ -53,30 +56,31 @@ bool native_call_mend(struct native_regs *regs);
  */
 #define NATIVE_SAVED_BEFORE 19
 #define NATIVE_SAVED_AFTER  7
-/* The index of the first pc of that kind from `from` on; `to`: there is none before. */
+/* The index of the first saved pc from `from` on; `to`: there is none before. */
 size_t native_find_saved(const uint64_t *words, size_t from, size_t to);
 uint64_t native_saved_sp(const uint64_t *pc);
 void native_saved_dwarf(const uint64_t *pc, uint64_t values[NATIVE_DWARF_REGISTERS]);
 /*
- * The other registers are saved farther up in the frame, between two marks of
- * the kernel's.  The address of the first one, 0 = there are none; then, by what
- * is there, that of the second, 0 = there is no mark; and whether what is there
- * is one.
+ * The kernel saves the other registers farther up in the frame, between two marks. native_saved_mark(): the address of
+ * the first mark, 0 = none. native_second_mark(): the address of the second, by the bytes of the first, 0 = those are
+ * no mark. native_is_second_mark(): whether the word there is the second mark.
  */
-#define NATIVE_MARK_BYTES 24 /* of the first */
+#define NATIVE_MARK_BYTES 24 /* of the first mark */
 uint64_t native_saved_mark(const uint64_t *pc);
 uint64_t native_second_mark(uint64_t first, const unsigned char bytes[NATIVE_MARK_BYTES]);
 bool native_is_second_mark(uint32_t word);
-/* Whether such a pc, which lies at address, is on the stack that sigaltstack() has made known for handlers. */
+/* True if the saved pc, which lies at address, is on the stack that sigaltstack() has made known for handlers. */
 bool native_saved_on_other_stack(const uint64_t *pc, uint64_t address);
 
-/* Where a signal's frame has the pc that it goes back to; and whether its return address leads to these bytes, which
- * make the system call that ends a handler. */
+/*
+ * native_saved_pc_of_frame(): where a signal's frame has the pc that it goes back to. native_is_restorer(): whether
+ * these bytes, to which a frame's return address leads, make the system call that ends a handler.
+ */
 #define NATIVE_RESTORER_MAX 9
 uint64_t native_saved_pc_of_frame(uint64_t frame);
 bool native_is_restorer(const unsigned char bytes[NATIVE_RESTORER_MAX]);
 
-/* The function that code at pc passes a result on to which it has just been returned; 0 = none. */
+/* The function to which code at pc passes on a result that it has just been returned; 0 = none. */
 #define NATIVE_PASSES_MAX 8
 uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint64_t pc);
 
@@ -86,22 +90,22 @@ uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint
  */
 uint64_t native_mirror_of(uint64_t slot);
 
-/* What the borrowed thread's code is told; addresses are the target's. */
+/* Orders to the borrowed thread's code; addresses are the target's. */
 struct native_errand {
 	uint64_t memory;	 /* where struct calltap_attach is to be */
 	uint64_t load;		 /* dlopen() */
 	uint64_t load_error;	 /* dlerror(), 0 = none */
 	uint64_t errno_location; /* __errno_location() */
 	uint64_t entry;		 /* calltap_agent_attach(); 0: load the agent first */
-	uint64_t entry_offset;	 /* then: its place in the agent; 0: a library is loaded, and nothing called */
-	uint64_t signal_mask;	 /* the thread's */
-	uint64_t blocked;	 /* while it is on its errand */
+	uint64_t entry_offset;	 /* where entry is 0: the entry's place in the agent; 0: load a library, call nothing */
+	uint64_t signal_mask;	 /* the thread's own signal mask */
+	uint64_t blocked;	 /* signals blocked while the thread is on its errand */
 	uint32_t load_flags;
 	bool memfd; /* the agent comes in a memfd that the thread makes */
 };
 
 #define NATIVE_CODE_MAX 2048u
-/* A thread that will take so many naps yet (struct calltap_attach) waits at least so long for what it is told. */
+/* A thread that has so many naps to take yet (struct calltap_attach) waits at least so long for the tool. */
 #define NATIVE_NAPS_LEFT 10u
 #define NATIVE_WAITS_NS	 100000000u
 
@@ -112,7 +116,7 @@ size_t native_code_size(void);
  */
 void native_code_make(unsigned char code[NATIVE_CODE_MAX], uint64_t at, const struct native_errand *errand,
 		      struct native_regs *regs);
-/* Whether these bytes, at least 8, begin such code. */
+/* True if these bytes, at least 8, begin code of native_code_make(). */
 bool native_code_is(const unsigned char *bytes);
 
 #endif

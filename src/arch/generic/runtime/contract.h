@@ -19,12 +19,12 @@
  *                       the same for timed frames, in planes of their own: when the frame was entered, and the ticks
  *                       that its traced callees took
  *   arch_frame_open(S, ret)    the frame is traced from now on; ret: the words that the recorder has for its return
- *   arch_frame_rename(S, ret)  it goes on under the name of a function that was called in place of a return
+ *   arch_frame_rename(S, ret)  the frame goes on as one of a function that was called in place of a return
  *   arch_frame_back(S)         the address in a stub that its body will return to
  *   arch_frame_holds(S, low)   what its memory, [low, S], says that it returns to; 0 = nothing to be found
- *   arch_frame_release(S)      let it return to its caller by itself; false where that cannot be done
- *   ARCH_FRAMES_GO_BACK        1: it can be done, and the word at S is the address in a stub; 0: it cannot
- *   arch_shadow_stack()        does the calling thread have one, which return addresses are compared with?
+ *   arch_frame_release(S)      let the frame return to its caller by itself; false where that cannot be done
+ *   ARCH_FRAMES_GO_BACK        1: frames can be released, and the word at S is the address in a stub; 0: they cannot
+ *   arch_shadow_stack()        true if the calling thread has one, which return addresses are compared with
  *   arch_stub_word(back)       of the stub that back lies in: the word of its exit record, 0 = no such stub
  *   ARCH_HANDLERS              1: there is a dispatcher of handlers (probe/handlers.h); 0: no site asks for it
  *   arch_stub_is_handled(back, region)
@@ -109,7 +109,7 @@ enum arch_entry {
 	ARCH_ENTRIES
 };
 extern const uintptr_t arch_entry_table[ARCH_ENTRIES];
-/* They keep to no calling convention. */
+/* Recorders keep to no calling convention. */
 #define ARCH_RECORDER(name) extern void name(void) __attribute__((visibility("hidden")))
 ARCH_RECORDER(arch_entry_fast);
 ARCH_RECORDER(arch_exit_fast);
@@ -141,19 +141,19 @@ ARCH_RECORDER(arch_handled_again_exit);
 /* Bytes at the start of a stub region that hold the pointer table. */
 #define ARCH_REGION_HEAD 192
 
-/* A stub of that site (CALLTAP_SITE_* flags) enters and leaves by these. */
+/* The entry points by which a stub enters and leaves, by its site's flags (CALLTAP_SITE_*). */
 enum arch_entry arch_entry_of(uint16_t flags);
 enum arch_entry arch_exit_of(uint16_t flags);
 
-/* What is written at once: bytes at an offset from the site's address. */
+/* One write to code: bytes at an offset from the site's address. */
 struct arch_write {
 	uint8_t offset, size;
 	uint8_t bytes[4];
 };
 
 /*
- * A page of the agent's text, 4096 bytes, that is never run but for the
- * function `int f(void)` at its start, which returns 0; with the change, 1.
+ * A page of the agent's text, 4096 bytes, that is never run but for the function `int f(void)` at its start, which
+ * returns 0, and 1 after arch_scratch_change().
  */
 extern const uint8_t arch_scratch_page[];
 struct arch_write arch_scratch_change(void);
@@ -191,7 +191,7 @@ unsigned arch_site_lead(struct arch_write *writes, uint64_t address, uint8_t len
  * Fewer than whole: what is left then differs in the first *inert bytes.
  */
 unsigned arch_site_restore(struct arch_write *writes, uint8_t length, const uint8_t *old, uint8_t *inert);
-/* Can a thread that is about to run these bytes of a trampoline run them, when they are one no more? */
+/* True if a thread that stands before a trampoline can run these bytes, which the trampoline replaced, in its place. */
 bool arch_falls_through(const uint8_t *old);
 
 /*
@@ -201,9 +201,9 @@ bool arch_falls_through(const uint8_t *old);
  * 0 when it cannot be done, or takes more than max.
  */
 unsigned arch_hook_places(uint64_t *places, unsigned max, uint64_t function, uint64_t lo, uint64_t hi);
-/* As arch_site_restore(), for one of these places; 0 = it cannot be restored while threads may run there. */
+/* As arch_site_restore(), for a place of arch_hook_places(); 0 = it cannot be restored while threads may run there. */
 unsigned arch_hook_restore(struct arch_write *writes, uint64_t address, const uint8_t *old);
-/* True if code is a function that only returns, with room for what arch_hook_places() has in mind. */
+/* True if code is a function that only returns, with room for a jump of ARCH_HOOK_BYTES. */
 bool arch_is_empty_function(const uint8_t *code);
 
 /*

@@ -66,7 +66,7 @@ enum arch_entry arch_entry_of(uint16_t flags)
 		return ARCH_GATED_PROFILE;
 	case ARCH_ENTRY_TIMED:
 		return ARCH_GATED_TIMED;
-	default: /* those that no tracer gates */
+	default: /* no tracer gates these */
 		return entry;
 	}
 }
@@ -77,7 +77,7 @@ enum arch_entry arch_exit_of(uint16_t flags)
 		return ARCH_EXIT_HANDLED;
 	if (flags & CALLTAP_SITE_NOTREE)
 		return ARCH_EXIT_NOTREE;
-	/* What may count for the depth limit leaves through C (probe/graph.c). */
+	/* A frame that may count for the depth limit leaves through C (probe/graph.c). */
 	if (flags & (CALLTAP_SITE_ROOT | CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT))
 		return flags & CALLTAP_SITE_TRIGGER ? ARCH_EXIT_TRIGGER_FULL : ARCH_EXIT_FULL;
 	if (flags & CALLTAP_SITE_PROFILE)

@@ -1,8 +1,7 @@
 /*
- * The loader's empty function has room for a jump.
+ * Where jumps meet the loader's empty function for debuggers, on CPUs where that function has room for one.
  *
- * Called by the agent room in the control thread; CPUs where it has not have
- * a hook.c of their own.
+ * Called by the agent room in the control thread; other CPUs have a hook.c of their own.
  */
 #include <arch.h>
 

@@ -8,7 +8,7 @@
  *
  * A frame is known by S, the stack pointer at its function's entry less 8:
  * two live frames never share it, for a function that calls another has 16
- * bytes of stack at least.  Nothing is read or written at S itself.  The word
+ * bytes of stack at least.  Recorders read and write nothing at S itself.  The word
  * at arch_mirror(S) is the caller's address, the one below it the entry
  * recorder's return address, from which all places in the stub follow.
  */
@@ -68,7 +68,7 @@ static inline uint64_t arch_frame_holds(uint64_t slot, uint64_t low)
 	return 0;
 }
 
-/* Where the body keeps the address it returns to is not known. */
+/* No table says where a body keeps the address that it returns to. */
 #define ARCH_FRAMES_GO_BACK 0
 static inline bool arch_shadow_stack(void)
 {

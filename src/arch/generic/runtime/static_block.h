@@ -18,14 +18,14 @@
 /* The calling thread's copy of the agent's one thread-local variable. */
 #define arch_thread_block(variable) (&(variable))
 
-/* Before all else, by the constructor; musl: libc is musl's.  False: threads have no block. */
+/* The constructor calls this before all else; musl: libc is musl's.  False: threads have no block. */
 static inline bool arch_block_init(bool musl)
 {
 	(void)musl;
 	return true;
 }
 
-/* Another thread's, by its pointer and the caller's own block; 0 = it has none. */
+/* Another thread's block, by its thread pointer and the caller's own block; 0 = it has none. */
 static inline uint64_t arch_block_of(uint64_t pointer, const void *own)
 {
 	return pointer + ((uint64_t)own - (uint64_t)__builtin_thread_pointer());

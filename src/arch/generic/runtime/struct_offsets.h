@@ -1,6 +1,6 @@
 /*
- * Offsets that every CPU's entry.S uses; src/probe/context.c and
- * src/ring/writer.c assert that the structs agree.
+ * Offsets that every CPU's assembly uses.  In src/probe, context.c, trigger.c, profile.c and handlers.c assert that the
+ * structs agree; so does src/ring/writer.c.
  *
  * Included by each CPU's offsets.h, which adds where its planes lie.
  */
@@ -54,7 +54,7 @@
 #define PE_SINCE     40
 #define PE_HISTOGRAM 48
 #define PP_PENDING   48		  /* struct calltap_profile */
-#define RING_WATCH   (140 - 4096) /* from there */
+#define RING_WATCH   (140 - 4096) /* from struct calltap_profile, for the ring's head is the page below */
 
 /* struct calltap_triggers, struct calltap_limit */
 #define TR_FUNCTIONS 4
@@ -79,7 +79,7 @@
 #define HS_BORN	      56
 #define HS_GENERAL    1 /* CALLTAP_HANDLER_GENERAL_REGS */
 #define HS_DATA	      2
-#define HW_FIRST      8 /* CALLTAP_HANDLED_FIRST: below are what is asked of the session's tracer */
+#define HW_FIRST      8 /* CALLTAP_HANDLED_FIRST; bits below are the session's tracer's */
 #define HW_SESSION    0xff
 #define HW_INSTANCES  0x40
 #define HW_CALL	      0x80

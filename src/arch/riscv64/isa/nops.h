@@ -1,6 +1,4 @@
-/*
- * riscv64: what is recognised of its instructions (arch/generic/isa/recognise.h).
- */
+/* riscv64: recognisers of its instructions (arch/generic/isa/recognise.h). */
 #ifndef ARCH_RISCV64_ISA_NOPS_H
 #define ARCH_RISCV64_ISA_NOPS_H
 

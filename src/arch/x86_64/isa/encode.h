@@ -55,7 +55,7 @@ static inline void x86_put_jmp(struct isa_out *out, uint64_t target)
 	x86_put_rel32(out, target);
 }
 
-/* The form of two bytes. */
+/* jmp with a displacement of 8 bits */
 static inline void x86_put_jmp_short(struct isa_out *out, uint64_t target)
 {
 	isa_put8(out, X86_JMP_SHORT);

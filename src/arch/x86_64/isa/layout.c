@@ -36,7 +36,7 @@ static const char two_byte[] = "mmmm-.....-.-m.Mmmmmmmmmmmmmmmmm" /* 00 */
 
 _Static_assert(sizeof(one_byte) == 257 && sizeof(two_byte) == 257, "a letter for each opcode");
 
-/* What is read, and how far it has been. */
+/* The code that is read, and how far it has been read. */
 struct reader {
 	const uint8_t *code;
 	size_t size;
@@ -248,7 +248,7 @@ static unsigned immediate_bytes(const struct x86_layout *layout, char form)
 	}
 }
 
-/* Opcodes that ModRM's middle field is a part of: is there such an instruction? */
+/* True if the instruction exists: ModRM's middle field is a part of some opcodes. */
 static bool group_has(const struct x86_layout *layout)
 {
 	unsigned reg = x86_reg_field(layout);
@@ -278,7 +278,7 @@ static bool group_has(const struct x86_layout *layout)
 	}
 }
 
-/* Does it set the instruction pointer?  CPUs differ in what 66 does to those. */
+/* True if the instruction sets the instruction pointer.  CPUs differ in what prefix 66 does to such instructions. */
 static bool is_near_branch(const struct x86_layout *layout, char form)
 {
 	unsigned reg = x86_reg_field(layout);

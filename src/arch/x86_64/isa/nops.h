@@ -1,6 +1,4 @@
-/*
- * x86-64: what is recognised of its instructions (arch/generic/isa/recognise.h).
- */
+/* x86-64: recognisers of its instructions (arch/generic/isa/recognise.h). */
 #ifndef ARCH_X86_64_ISA_NOPS_H
 #define ARCH_X86_64_ISA_NOPS_H
 
@@ -16,9 +14,8 @@ isa_recognise x86_nop_length, x86_endbr64_length, x86_push_chain_length;
 isa_recognise_target x86_call, x86_call_slot;
 
 /*
- * x86_jump_relative: jmp or a conditional jump, with a displacement of 8 or 32
- * bits.  x86_jump_slot: [endbr64] [bnd] jmp *disp32(%rip), as a PLT stub begins.
- * What x86_may_jump is asked is the byte behind endbr64 and the prefix.
+ * x86_jump_relative: jmp or a conditional jump, with a displacement of 8 or 32 bits. x86_jump_slot: [endbr64] [bnd] jmp
+ * *disp32(%rip), as a PLT stub begins. x86_may_jump takes the byte behind endbr64 and the prefix.
  */
 isa_recognise_target x86_jump_relative, x86_jump_slot;
 isa_may_begin x86_may_jump;

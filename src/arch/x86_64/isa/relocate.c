@@ -9,7 +9,7 @@
 #define JMP_BYTES 5
 #define JCC_BYTES 6
 
-/* To any target: beyond the reach of a jump, through a word behind it. */
+/* Jump to any target: beyond the reach of a jump, through a word behind it. */
 static void put_jump(struct isa_out *out, uint64_t target)
 {
 	if (x86_reaches(out, JMP_BYTES, target)) {
@@ -21,7 +21,7 @@ static void put_jump(struct isa_out *out, uint64_t target)
 	isa_put64(out, target);
 }
 
-/* The word is stored in halves, for no register holds it; the flags stay. */
+/* Push an address.  The word is stored in halves, for no register holds it; the flags stay. */
 static void put_push_address(struct isa_out *out, uint64_t address)
 {
 	x86_put_push(out, (uint32_t)address);
@@ -58,7 +58,10 @@ static void put_counted(struct isa_out *out, const struct x86_layout *layout, ui
 	put_jump(out, target);
 }
 
-/* As it is, but for a displacement of 32 bits to the target, tail bytes before its end. */
+/*
+ * The instruction as it is, but for a displacement of 32 bits to the target, which lies before its last `length - at`
+ * bytes.
+ */
 static int put_with_displacement(struct isa_out *out, const uint8_t *code, size_t at, size_t length, uint64_t target)
 {
 	size_t tail = length - at;

@@ -21,8 +21,8 @@ enum {
 
 	/* Places of instructions, behind the gate.  No two that differ in what a stub has done to the stack share one.
 	 */
-	X86_STUB_AT_ENTRY = 5,	    /* call *ENTRY; of CALLTAP_SITE_CALL: */
-	X86_STUB_AT_CALL_ENTRY = 6, /* the same */
+	X86_STUB_AT_ENTRY = 5,	    /* call *ENTRY */
+	X86_STUB_AT_CALL_ENTRY = 6, /* call *ENTRY of CALLTAP_SITE_CALL */
 	X86_STUB_AT_BODY = 11,	    /* call body */
 	X86_STUB_AT_BACK = 16,	    /* push $exit_word: what the body returns to */
 	X86_STUB_AT_EXIT = 21,	    /* jmp *EXIT */

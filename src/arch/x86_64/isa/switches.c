@@ -13,7 +13,7 @@
 #include "layout.h"
 #include "switches.h"
 
-#define INSTRUCTIONS_MAX 96  /* of such a function */
+#define INSTRUCTIONS_MAX 96  /* instructions of a function that are looked at */
 #define NEAR		 256 /* bytes between the two marks */
 
 enum { RSP = 4, RBP = 5 };

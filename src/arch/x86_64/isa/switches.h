@@ -9,9 +9,11 @@
 
 #include "arch/generic/isa/recognise.h"
 
-/* A function that begins with this code: reads its return address, and loads the stack pointer from elsewhere. */
+/*
+ * True if a function that begins with this code reads its return address, and loads the stack pointer from elsewhere.
+ */
 isa_is_such x86_switches_stacks;
-/* Quickly: can there be such a function in this code, wherever it begins? */
+/* Quick test: false if no such function can be in this code, wherever it begins. */
 isa_is_such x86_may_switch_stacks;
 
 #endif

@@ -15,13 +15,13 @@
 #include "../../generic/native/attach.h"
 #include "errand.h"
 
-/* What a system call returns inside the kernel when a signal ends its wait (linux/errno.h of the kernel's own). */
+/* Results of a system call inside the kernel when a signal ends its wait (linux/errno.h of the kernel's own). */
 #define ERESTARTSYS	      512 /* start again, unless a handler without SA_RESTART runs */
 #define ERESTARTNOINTR	      513 /* start again */
 #define ERESTARTNOHAND	      514 /* start again, unless a handler runs */
-#define ERESTART_RESTARTBLOCK 516 /* likewise, by restart_syscall() */
+#define ERESTART_RESTARTBLOCK 516 /* start again by restart_syscall(), unless a handler runs */
 
-/* As MIRROR_BIT and MIRROR_SKEW of runtime/offsets.h. */
+/* MIRROR_BIT and MIRROR_SKEW of runtime/offsets.h. */
 #define MIRROR_BIT  45
 #define MIRROR_SKEW 0x840ull
 
@@ -29,14 +29,14 @@
 #define USER_CS		  0x33
 #define USER_SS		  0x2b
 #define FLAG_TRAP	  0x100
-#define FLAGS_BITS	  22 /* that there are */
+#define FLAGS_BITS	  22 /* flag bits that there are */
 
-/* At the head of errand.S, in this order. */
+/* The words at the head of errand.S, in this order. */
 struct errand_words {
 	uint64_t magic, memory, load, load_error, errno_location, entry, entry_offset;
 	uint64_t signal_mask, blocked;
 	uint64_t pc, rax;		/* to go back to */
-	uint64_t pc_broken, rax_broken; /* the same when the interrupted call has to fail with EINTR */
+	uint64_t pc_broken, rax_broken; /* to go back to when the interrupted call has to fail with EINTR */
 	uint64_t flags, rsp, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15;
 	uint32_t load_flags, memfd, breaks, mxcsr;
 	char memfd_name[24];
@@ -129,7 +129,7 @@ bool native_call_waits(long number)
 	return false;
 }
 
-/* That the result is one of the kernel's own codes shows that it was asleep. */
+/* A result that is one of the kernel's own codes shows that the thread was asleep. */
 static bool was_asleep(const struct native_regs *regs, bool (*in)(long number))
 {
 	struct native_regs mended = *regs;
@@ -304,7 +304,10 @@ uint64_t native_mirror_of(uint64_t slot)
 	return slot ^ (1ull << MIRROR_BIT) ^ MIRROR_SKEW;
 }
 
-/* As the kernel would go on if no handler ran, and as it would if one did. */
+/*
+ * Where the thread goes on, and with which result: pc and rax as the kernel would have it if no handler ran, *_broken
+ * as if one did.
+ */
 static void set_return(struct errand_words *words, const struct user_regs_struct *regs)
 {
 	long number = (long)regs->orig_rax, result = number < 0 ? 0 : -(long)regs->rax;
@@ -373,7 +376,7 @@ void native_code_make(unsigned char code[NATIVE_CODE_MAX], uint64_t at, const st
 	set_registers(&words, &user);
 	memcpy(code, &words, sizeof(words));
 	user.rip = at + ERRAND_WORDS;
-	user.orig_rax = (unsigned long long)-1; /* the kernel starts nothing again: we do */
+	user.orig_rax = (unsigned long long)-1; /* the kernel starts nothing again: errand.S does */
 	memcpy(regs, &user, sizeof(user));
 }
 

@@ -1,12 +1,10 @@
 /*
- * What a borrowed thread runs: load the agent, call it, and be where it was.
+ * The code that a borrowed thread runs: load the agent, call it, and go back to where the thread was.
  *
- * The tool copies this into the slack behind a text segment of the target,
- * fills in the words (struct errand_words in attach.c), and sets the thread's
- * pc to errand_code.  All else in the registers is the program's.  From then
- * on the tool may be gone at any instant: whatever it takes to go back lies in
- * the words.  The thread's own stack is not touched before its signal mask is
- * back.  Position independent; runs in the target only.
+ * The tool copies this into the slack behind a text segment of the target, fills in the words (struct errand_words in
+ * attach.c), and sets the thread's pc to errand_code.  All else in the registers is the program's.  From then on the
+ * tool may be gone at any instant: all that it takes to go back lies in the words.  The thread's own stack is not
+ * touched before its signal mask is back.  Position independent; runs in the target only.
  */
 #include "errand.h"
 
@@ -95,7 +93,7 @@ errand_code:
 	xorl	%r14d, %r14d		/* r14: 1 = the interrupted call has to return EINTR */
 	cmpq	memory(%rip), %rax
 	je	mapped
-	/* A kernel that does not know MAP_FIXED_NOREPLACE puts it elsewhere; a small number is an error. */
+	/* A kernel that does not know MAP_FIXED_NOREPLACE maps another place; a small number is an error. */
 	cmpq	$-4096, %rax
 	ja	nothing_mapped
 	movq	%rax, %rdi
@@ -148,7 +146,7 @@ ready:
 	call	await
 	movl	$ATTACH_NONE, %ebx
 	cmpl	$ATTACH_GO, ATTACH_STATE(%r15)
-	jne	gone			/* the tool is, or it thinks better of it */
+	jne	gone			/* the tool is gone, or thinks better of it */
 
 	/* xsave writes only what is in use, into memory that is zero. */
 	movl	$-1, %eax
@@ -178,7 +176,7 @@ enter:
 	movl	$ATTACH_LOADED, %ebx
 	jmp	called
 alone:
-	movl	$ATTACH_ALONE, ATTACH_RESULT(%r15) /* the memory is ours to unmap */
+	movl	$ATTACH_ALONE, ATTACH_RESULT(%r15) /* this code unmaps the memory */
 	movl	$ATTACH_LOADED, %ebx
 	jmp	called
 refused:

@@ -5,7 +5,7 @@
 #ifndef ARCH_X86_64_NATIVE_ERRAND_H
 #define ARCH_X86_64_NATIVE_ERRAND_H
 
-#define ERRAND_MAGIC 0x1d6b0e5c0a7ab10c /* a place that holds it is ours */
+#define ERRAND_MAGIC 0x1d6b0e5c0a7ab10c /* the code's first 8 bytes, by which the tool knows it */
 #define ERRAND_WORDS 272		/* bytes */
 
 /* The wait for the tool is counted in naps, short ones first: on a busy machine each takes some milliseconds more. */
@@ -30,7 +30,7 @@
 #define ATTACH_GO	  2
 #define ATTACH_LOADED	  3
 #define ATTACH_FAILED	  4
-#define ATTACH_ALONE	  1 /* a result */
+#define ATTACH_ALONE	  1 /* a result: no agent was called */
 
 /* When a handler runs, the interrupted call returns EINTR: */
 #define BREAKS_NEVER  0

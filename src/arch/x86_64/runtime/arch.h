@@ -1,9 +1,8 @@
 /*
- * What the portable rooms in the target ask of a CPU: x86-64's answers.
+ * x86-64's part of the target: what the portable rooms ask of a CPU.
  *
- * Included by base, ring, probe, patch and agent (probe and control contexts)
- * as <arch.h>; the build picks the CPU's directory.  What each name means:
- * generic/runtime/contract.h.
+ * Included by base, ring, probe, patch and agent (probe and control contexts) as <arch.h>; the build picks the CPU's
+ * directory.  Each name's meaning: generic/runtime/contract.h.
  */
 #ifndef ARCH_X86_64_RUNTIME_ARCH_H
 #define ARCH_X86_64_RUNTIME_ARCH_H
@@ -58,7 +57,7 @@ static inline void arch_frame_open(uint64_t slot, const uint64_t *ret)
 
 static inline void arch_frame_rename(uint64_t slot, const uint64_t *ret)
 {
-	(void)slot; /* the call of the body does it */
+	(void)slot; /* the stub's call of the body fills the slot */
 	(void)ret;
 }
 
@@ -75,7 +74,10 @@ static inline uint64_t arch_frame_holds(uint64_t slot, uint64_t low)
 
 #define ARCH_FRAMES_GO_BACK 1
 
-/* rdsspq, a no-op where there is none: a frame's return address is on it, too, and cannot be changed there. */
+/*
+ * rdsspq, a no-op where there is no shadow stack.  A frame's return address is on that, too, and cannot be changed
+ * there.
+ */
 static inline bool arch_shadow_stack(void)
 {
 	uint64_t pointer = 0;
@@ -104,7 +106,7 @@ static inline uint64_t arch_clock_hz(void)
 	return 0;
 }
 
-/* Stores to code are seen by the fetch of instructions; other cores: patch_sync(). */
+/* The core's own fetch of instructions sees its stores to code; other cores: patch_sync(). */
 static inline void arch_text_written(uint64_t lo, size_t size)
 {
 	(void)lo;
@@ -116,7 +118,7 @@ static inline int arch_text_sync(void)
 	return -ENOSYS;
 }
 
-/* None but those of every CPU: one that is on the list anyway. */
+/* This CPU's control thread makes no call of its own: name one that is on the list anyway. */
 #define ARCH_CONTROL_CALL                                                                                              \
 	{                                                                                                              \
 		SYS_exit,                                                                                              \
@@ -135,7 +137,7 @@ static inline uint64_t arch_local_add(uint64_t *word, uint64_t add)
 	return add;
 }
 
-/* Compare and swap on a word of this thread, with the same guarantee. */
+/* Compare and swap on a word of this thread, by one instruction as arch_local_add(). */
 static inline int arch_local_cas(uint64_t *word, uint64_t expected, uint64_t desired)
 {
 	unsigned char done;

@@ -14,7 +14,7 @@
  *
  * S is the slot on the stack that held the return address; its copy lies at
  * arch_mirror(S), and the slot of the next outer traced frame of the stack at
- * arch_link(S).  A mirror word that is not 0 marks a frame as live or stale;
+ * arch_link(S).  A mirror word that is not 0 marks a frame as open or stale;
  * see probe/graph.c.
  *
  * The fast recorders do the common case and leave everything else to C, which
@@ -200,7 +200,7 @@ arch_exit_to_c:
 	ud2
 	function_end arch_thread_start
 
-/* A page of text that is the program's to run nowhere: ways to change text are tried out on it (patch/poke.c). */
+/* A page of text that the program never runs: ways to change text are tried out on it (patch/poke.c). */
 	.section .text.scratch, "ax", @progbits
 	.globl	arch_scratch_page
 	.hidden	arch_scratch_page

@@ -1,8 +1,7 @@
 /*
- * makecontext() and swapcontext() in front of libc's, x86-64.  The last
- * arguments of the one are of any number and type, and the other saves the
- * registers and the stack pointer of its caller: so both are passed on with all
- * that untouched.  Context: probe, on the program's thread.
+ * makecontext() and swapcontext() in front of libc's, x86-64. makecontext() has last arguments of any number and type,
+ * and swapcontext() saves the registers and the stack pointer of its caller: so both are passed on with all that
+ * untouched.  Context: probe, on the program's thread.
  */
 	.text
 	.globl	makecontext

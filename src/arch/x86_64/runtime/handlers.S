@@ -23,10 +23,13 @@
 #define EXIT_S	  H_END				/* the word, and S */
 #define EXIT_CFA  (EXIT_S + 8)
 #define POPPED	  (H_END - H_RBX)		/* rbx and what was pushed before it */
-#define UNRECORDED 1				/* FRAME_UNRECORDED; the other flags of a link: */
-#define LINK_FLAGS 6
+#define UNRECORDED 1				/* FRAME_UNRECORDED */
+#define LINK_FLAGS 6				/* FRAME_CAME, FRAME_COUNTED */
 
-/* From S (arch.h).  By themselves, and not one from the other: they need not wait for each other. */
+/*
+ * Each plane by its distance from S (arch.h), and not from another plane's word: so the loads need not wait for each
+ * other.
+ */
 #define MIRROR_MASK  ((1 << MIRROR_BIT) ^ MIRROR_SKEW)
 #define LINK_MASK    (MIRROR_MASK ^ (1 << LINK_BIT) ^ LINK_SKEW)
 #define ENTERED_MASK (LINK_MASK ^ (1 << ENTERED_BIT) ^ ENTERED_SKEW)
@@ -73,7 +76,7 @@
 	cmpq	$0, %fs:PT_RUNNING(%rcx)
 	jne	\slow
 	incq	%fs:PT_RUNS(%rcx)
-	mov	%rbx, %fs:PT_RUNNING(%rcx)	/* from here on, whoever waits knows of us */
+	mov	%rbx, %fs:PT_RUNNING(%rcx)	/* from here on, a control thread that waits knows of this one */
 .endm
 
 .macro end
@@ -82,13 +85,13 @@
 .endm
 
 /*
- * edx: CALLTAP_HANDLED_*, a handler's among them; rdi: the library's table.
- * To rdi: the slot that is the only one, nor is anything asked of the session.
+ * edx: CALLTAP_HANDLED_*, a handler's among them; rdi: the library's table.  Puts the handler's slot into rdi; goes to
+ * \slow where there are several, or the session's tracer wants the call.
  */
 .macro the_slot slow
 	lea	-1(%rdx), %eax
 	test	%eax, %edx
-	jne	\slow				/* there are several */
+	jne	\slow				/* several handlers, or the session's tracer */
 	rep bsf	%edx, %eax			/* tzcnt where there is one: the same, and faster */
 	lea	(%rax, %rax, 8), %rax
 	lea	HG_SLOTS - HW_FIRST * HS_SIZE(%rdi, %rax, 8), %rdi
@@ -96,7 +99,7 @@
 	jz	\slow
 .endm
 
-/* Its entry handler to r11, where the function's row was; with flags, zero = none.  rdx: the function. */
+/* Put the slot's entry handler into r11, where the function's row was; with flags, zero = none. rdx: the function. */
 .macro the_entry
 	mov	HT_BODIES(%r10), %rdx
 	shr	$32, %r11
@@ -175,7 +178,8 @@
 	.text
 
 /*
- * Nobody waits for the exit.
+ * Entry of a call that no exit handler waits for.
+ *
  * Stack on entry: 0 return address in the stub, 8 word, 16 = S return address.
  */
 	recorder arch_call_handled
@@ -213,7 +217,7 @@
 	jmp	.Lentry_in_c
 	function_end arch_call_handled
 
-/* Stack on entry: as above. */
+/* Stack on entry: 0 return address in the stub, 8 word, 16 = S return address. */
 	recorder arch_entry_handled
 	.cfi_def_cfa_offset 24
 	keep_registers ENTRY_CFA
@@ -330,7 +334,10 @@
 	test	%eax, %eax
 	jz	.Lentry_done
 .Lentry_untraced:
-	/* Its return does not come by here: go to the body with the return address still in S, as entry.S does. */
+	/*
+	 * The return does not come by the dispatcher: go to the body with the return address still in S, as entry.S
+	 * does.
+	 */
 	leave_stub ENTRY_RET, %rbx
 	mov	H_RBP(%rbx), %rbp
 	give_back ENTRY_CFA
@@ -362,9 +369,9 @@
 	begin	.Lexit_slow
 	mov	HT_HANDLERS(%r10), %rdi
 	the_slot .Lexit_slow
-	mov	4(%r11), %r11d			/* since when */
+	mov	4(%r11), %r11d			/* generation of the table at the entry */
 	sub	HS_BORN(%rdi), %r11d
-	js	.Lexit_nobody			/* the one that was there then is gone */
+	js	.Lexit_nobody			/* the handler that was there at the entry is gone */
 	mov	HS_EXIT(%rdi), %r11
 	test	%r11, %r11
 	jz	.Lexit_nobody

@@ -15,7 +15,9 @@
 #define MIRROR_MASK_BYTES 0x40, 0x08, 0, 0, 0, 0x20, 0, 0 /* 1 << MIRROR_BIT ^ MIRROR_SKEW, little-endian */
 #define LINK_BIT	  44
 #define LINK_SKEW	  0x400
-/* Two more for timed frames: from a link's place to the time of the entry, and from there to the callees' ticks. */
+/*
+ * Two more planes, of timed frames: from a link's place to the time of the entry, and from there to the callees' ticks.
+ */
 #define ENTERED_BIT  45
 #define ENTERED_SKEW 0x880
 #define WITHIN_BIT   46

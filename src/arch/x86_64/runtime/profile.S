@@ -51,7 +51,10 @@
 	restore	%r8, %rdi, %rsi, %rcx, %rdx, %rax
 	ret	$16
 
-	/* It is open already: if that frame is where we can see it, and still the one that was entered then. */
+	/*
+	 * The function is open already, if its outermost frame is in this granule, and is still the frame that was
+	 * entered then.
+	 */
 	.cfi_adjust_cfa_offset 48
 .Lentry_again:
 	mov	PE_SINCE(%rcx), %rax
@@ -76,8 +79,9 @@
 
 /*
  * Stack on entry: 0 = S word.
- * rdi: S, or its place in a plane, and for a while the table; r8: the stack; rax: the call's ticks; r9: those without
- * its callees'; rsi: its function's entry in the table; rdx: where its bucket is.
+ *
+ * rdi: S, or its place in a plane, and for a while the table; r8: the stack; rax: the call's ticks; r9: the ticks less
+ * the callees'; rsi: the function's entry in the table; rdx: its bucket's address.
  */
 	function arch_exit_profile, 6
 	CFI_RETURN_BY_MIRROR
@@ -104,7 +108,7 @@
 	mov	RING_WATCH(%rcx), %r9d
 	dec	%r9d
 	cmp	%r9d, %esi
-	je	.Lexit_slow			/* its callers are counted */
+	je	.Lexit_slow			/* the function's callers are counted */
 	shl	$PE_BITS, %rsi
 	add	TB_ENTRIES(%rdx), %rsi
 	cmpq	$0, PE_HISTOGRAM(%rsi)
@@ -131,7 +135,7 @@
 	shl	$3, %rdx
 	add	PE_HISTOGRAM(%rsi), %rdx
 	mov	TB_DATA(%rdi), %rcx
-	mov	PP_PENDING(%rcx), %rcx		/* the last call's: see count_bucket() */
+	mov	PP_PENDING(%rcx), %rcx		/* the last call's bucket: see count_bucket() */
 	sub	TB_FIRST(%rdi), %rcx
 	cmp	TB_SPAN(%rdi), %rcx
 	jae	.Lexit_slow
@@ -167,7 +171,7 @@
 	jmp	arch_exit_to_c
 	function_end arch_exit_profile
 
-/* function_graph's entry, and the time beside the frame. */
+/* Entry of function_graph that notes the time beside the frame. */
 	function arch_entry_timed, 6
 	.cfi_def_cfa_offset 24
 	endbr64
@@ -204,7 +208,7 @@
 	jmp	arch_entry_to_c
 	function_end arch_entry_timed
 
-/* function_graph's exit, unless the call took longer than the function's limit.  0 = it has none. */
+/* Exit of function_graph; C takes calls that took longer than the function's limit. 0 = no limit. */
 	function arch_exit_trigger, 6
 	CFI_RETURN_BY_MIRROR
 	endbr64

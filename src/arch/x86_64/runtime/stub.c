@@ -36,7 +36,7 @@ size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct
 		x86_put_jcc(&out, X86_B, body);
 	}
 	if (site->flags & CALLTAP_SITE_CALL) {
-		isa_put8(&out, X86_CS); /* the same: X86_STUB_AT_CALL_ENTRY */
+		isa_put8(&out, X86_CS); /* a prefix without meaning: X86_STUB_AT_CALL_ENTRY */
 		put_push(&out, CALLTAP_REC_CALL, site->id);
 		x86_put_call_slot(&out, entry);
 		x86_put_jmp(&out, body);
@@ -57,7 +57,7 @@ void arch_jump_make(uint8_t *code, uint64_t address, uint64_t target)
 	x86_put_jmp(&out, target);
 }
 
-/* How many bytes the jump itself is, at the site's end. */
+/* Bytes of the jump itself, at the site's end. */
 static unsigned jump_bytes(uint8_t length)
 {
 	return arch_site_is_short(length) ? 2 : 5;

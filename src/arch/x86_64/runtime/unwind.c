@@ -1,9 +1,9 @@
 /*
  * How to unwind from a stub of x86-64, exact at every instruction.
  *
- * Called by generic/runtime/eh_frame.c in the control thread.  What a stub has done to
- * the stack is told by the instruction it is at, and that by the pc's low bits:
- * stubs lie at multiples of a power of two (isa/stub_size.h).  The bytes there
+ * Called by generic/runtime/eh_frame.c in the control thread.  The pc's low bits tell at
+ * which instruction of its stub a thread is, and so what the stub has done to the stack:
+ * stubs lie at multiples of a power of two (isa/stub_size.h).  The bytes at the pc
  * tell nothing, for a debugger's breakpoint may be one of them.  S is the slot
  * of the caller's address, as in entry.S:
  *

@@ -1,6 +1,6 @@
 /*
- * Where libc has noted which of a thread's modules the agent is
- * (thread_block.h).  Called by the constructor.  Context: control.
+ * Where libc has noted which of a thread's modules the agent is (thread_block.h).  Called by the constructor.  Context:
+ * control.
  */
 #include "../function.inc"
 

@@ -23,7 +23,7 @@
 
 /* find.S: the linker's pair for the variable, its module and its place in the module's block. */
 const uint64_t *arch_block_index(void) __attribute__((visibility("hidden")));
-/* Bytes from a thread's table to the word that leads to our block. */
+/* Bytes from a thread's table to the word that leads to the agent's block. */
 extern uint64_t arch_block_slot __attribute__((visibility("hidden")));
 
 static inline void *arch_own_block(void)
@@ -41,7 +41,7 @@ static inline bool arch_block_init(bool musl)
 	const uint64_t *index = arch_block_index(), *table;
 
 	__asm__("mov %%fs:8, %0" : "=r"(table));
-	/* Others make the blocks when they are asked for them, by a call. */
+	/* Other libcs make a block when it is asked for, by a call. */
 	if (!musl || index[1] || table[0] < index[0] || !table[index[0]])
 		return false;
 	arch_block_slot = index[0] * sizeof(uint64_t);
