@@ -25,14 +25,14 @@
 
 #define AGENT_NAME_MAX	 100   /* of the session's socket */
 #define AGENT_READY_MS	 20000 /* longest that the program waits for the tool at its start or in dlopen */
-#define AGENT_CHILD_MS	 1000  /* the same in a forked child, which has nothing to be patched */
+#define AGENT_CHILD_MS	 1000  /* longest that a forked child waits for the tool: it has nothing to be patched */
 #define AGENT_LEFT_MS	 10000 /* longest that the control thread waits for the thread that brought it in */
-#define AGENT_RELEASE_MS 60000 /* likewise for a RELEASE, after DETACHED */
+#define AGENT_RELEASE_MS 60000 /* longest that the control thread waits for a RELEASE, after DETACHED */
 #define AGENT_OWN_STACK	 (64ul << 10)
-#define AGENT_HANDLED	 64   /* tables of handlers, at most: the program has moved its own so often */
-#define AGENT_FAULTS	 4    /* signals that a handler's fault may be */
+#define AGENT_HANDLED	 64   /* tables of handlers, at the most: so often may the program move its own */
+#define AGENT_FAULTS	 4    /* signals by which a handler may fault */
 #define AGENT_STATUS_MAX 4096 /* of /proc/PID/status */
-/* Of probe_context.wiped, whole pages. */
+/* Bytes of probe_context.wiped, whole pages. */
 #define AGENT_WIPED_SIZE ((sizeof(struct probe_wiped) + CALLTAP_PAGE - 1) & ~(size_t)(CALLTAP_PAGE - 1))
 
 /* The sites of one object: what the tool sent, to switch them and to give the text its bytes back. */
@@ -42,24 +42,24 @@ struct agent_sites {
 	const struct calltap_site *list;
 	struct patch_pages pages;
 	uint32_t count;
-	bool waits;	  /* nothing is written yet: APPLY does it */
+	bool waits;	  /* nothing is written yet: APPLY writes the sites */
 	bool second;	  /* its sites are another plan's, too, which has their pages */
-	uint64_t near_lo; /* its object */
+	uint64_t near_lo; /* around the object's sites */
 	uint64_t near_hi;
-	uint64_t identity; /* of its object, which may have gone; 0 = it cannot */
+	uint64_t identity; /* of the object, which may have gone; 0 = it cannot go */
 };
 
 /* A word, or a symbol, by which an object gets one of the functions that the agent stands in front of. */
 struct agent_pointer {
 	uint64_t address;
-	uint64_t identity; /* of its object, which may have gone; 0 = it cannot */
-	uint64_t old[3];   /* what it was; a word is the first one, 0 = the loader's to write */
+	uint64_t identity; /* of the object, which may have gone; 0 = it cannot go */
+	uint64_t old[3];   /* value before; a word's is the first, 0 = the loader's to write */
 	uint32_t to;	   /* enum calltap_pointer_to */
 	uint16_t kind;	   /* enum calltap_pointer_kind */
-	bool led;	   /* it leads to us, as far as we know */
+	bool led;	   /* the place leads to the agent, as far as the agent knows */
 };
 
-/* A function of libc's that the agent stands in front of: where the program's calls come, and where they go on to. */
+/* A function of the agent's in front of libc's: the program's calls come to `ours` and go on to `next`. */
 struct agent_front {
 	uint64_t ours, next;
 };
@@ -67,7 +67,7 @@ struct agent_front {
 struct agent_mapped {
 	void *at;
 	uint64_t size;
-	uint64_t generation; /* an arena's: of the further instance that it is of (probe/thread.h), 0 = of none */
+	uint64_t generation; /* arenas: of the further instance that has it (probe/thread.h), 0 = none has */
 };
 
 /* Memory that grows by doubling, for what the tool sends in pieces. */
@@ -78,14 +78,13 @@ struct agent_store {
 };
 
 /*
- * Patching fresh text and walking the link map are safe only while the thread
- * that asked for it is held in the constructor or in dlopen.  It lets go by
- * itself after AGENT_READY_MS; what comes later is refused.
+ * Patching fresh text and walking the link map are safe only while the thread that asked for it is held in the
+ * constructor or in dlopen.  That thread lets go by itself after AGENT_READY_MS; what comes later is refused.
  */
 enum agent_hold {
-	AGENT_FREE, /* nobody is held */
+	AGENT_FREE, /* no thread is held */
 	AGENT_HELD,
-	AGENT_BUSY, /* held, and the control thread is at it: it will not be long */
+	AGENT_BUSY, /* held, and the control thread is at work: the thread waits until it is done */
 };
 
 /* How the tool has ended the conversation. */
@@ -97,11 +96,11 @@ enum agent_goodbye {
 
 enum agent_leave {
 	AGENT_STAY,
-	AGENT_AWAY, /* all else stays as it is, and the tool looks at the rings by itself */
+	AGENT_AWAY, /* recording goes on, and the tool looks at the rings by itself */
 	AGENT_END,  /* recording ends, as when the tool goes */
 };
 
-/* A jump that makes the loader tell us of changes, and what it replaced. */
+/* A jump that makes the loader tell the agent of changes, and the bytes that it replaced. */
 struct agent_dlhook {
 	uint64_t at;
 	uint8_t old[ARCH_HOOK_BYTES];
@@ -126,60 +125,59 @@ struct agent {
 	uint64_t image_id;
 	void *stack; /* the control thread's */
 	int socket;  /* in the control thread's own descriptor table */
-	int stat_fd; /* likewise: the process' stat file of /proc, from the tool; -1 = none came */
+	int stat_fd; /* in that table, too, from the tool: the process' stat file of /proc; -1 = none came */
 	struct patch_poker poker;
-	uint32_t forked;	/* this process is a fork of a traced one */
-	uint32_t ready;		/* futex word, counted up: whoever waits for the tool may go on */
-	uint32_t hold;		/* futex word, enum agent_hold */
-	uint32_t holds;		/* how often a thread was held in dlopen */
-	uint32_t hold_told;	/* `holds` when the tool was told what is mapped last: plans and GO are for that one */
-	uint32_t text;		/* futex word, enum agent_text */
-	uint32_t live;		/* 1 while a control thread serves this process */
-	uint32_t no_dlhook;	/* dlopen cannot be followed */
-	uint32_t control_tid;	/* of the control thread; the kernel makes it 0 when that has ended */
-	uint32_t leave;		/* enum agent_leave: it shall end */
-	uint32_t emulated;	/* CALLTAP_EMULATED*: the tool says so */
-	uint32_t alien_threads; /* of this process that are not the program's: an emulator's */
-	uint32_t sending;	/* 1 from when a thread sends it away until there is another */
-	uint32_t back;		/* it is one that comes after such a one */
-	uint32_t no_children;	/* a sandbox forbids what a forked child's start takes */
-	uint32_t blind;		/* a sandbox forbids to look at the next one's filter */
-	uint32_t no_giving;	/* a sandbox forbids to give the rings' memory back */
-	uint32_t no_handled;	/* a sandbox forbids what handled functions take, by which there were none so far */
-	uint32_t no_handled_children; /* likewise of processes that are forked from here on */
-	int attaching;	   /* the process a thread of which is in calltap_agent_attach(), or whose control thread
-			    * has not begun; else 0 */
+	uint32_t forked;	      /* this process is a fork of a traced one */
+	uint32_t ready;		      /* futex word, counted up: threads that wait for the tool may go on */
+	uint32_t hold;		      /* futex word, enum agent_hold */
+	uint32_t holds;		      /* how often a thread was held in dlopen */
+	uint32_t hold_told;	      /* `holds` at the last report of what is mapped, which plans and GO answer */
+	uint32_t text;		      /* futex word, enum agent_text */
+	uint32_t live;		      /* 1 while a control thread serves this process */
+	uint32_t no_dlhook;	      /* dlopen cannot be followed */
+	uint32_t control_tid;	      /* of the control thread; the kernel makes it 0 when that has ended */
+	uint32_t leave;		      /* enum agent_leave: the control thread shall end */
+	uint32_t emulated;	      /* CALLTAP_EMULATED*, from the tool */
+	uint32_t alien_threads;	      /* of this process that are not the program's: an emulator's */
+	uint32_t sending;	      /* 1 while a control thread is sent away, until there is another */
+	uint32_t back;		      /* it is one that comes after such a one */
+	uint32_t no_children;	      /* a sandbox forbids what a forked child's start takes */
+	uint32_t blind;		      /* a sandbox forbids reading another sandbox's filter */
+	uint32_t no_giving;	      /* a sandbox forbids to give the rings' memory back */
+	uint32_t no_handled;	      /* a sandbox forbids what handled functions take, and there were none before */
+	uint32_t no_handled_children; /* no_handled of processes that are forked from here on */
+	int attaching;	   /* the process where an attach has begun, and its control thread has not; else 0 */
 	uint32_t attached; /* the session began in a process that ran already */
-	uint32_t late;	   /* the agent came by dlopen: it is behind those whose functions it stands in front of */
+	uint32_t late;	   /* the agent came by dlopen: the loader finds libc's functions before its own */
 	uint32_t keep;	   /* recording goes on without the tool */
 	uint32_t files;	   /* shared memory may be files that nothing seals */
 	uint32_t shadow;   /* there are shadow stacks: return addresses cannot be changed */
 	struct calltap_attach
-		*borrowed;	     /* memory of the thread that brought us in, to be unmapped when that has left it */
+		*borrowed; /* lent by the thread that brought the agent in; to be unmapped when that has left it */
 	struct agent_store pointers; /* struct agent_pointer */
 	struct agent_front fronts[CALLTAP_POINTERS_TO];
-	void *tables; /* the trace's tables, for readers of our memory */
+	void *tables; /* the trace's tables, for readers of the target's memory */
 	uint64_t tables_size;
 	struct agent_store triggers;			   /* struct agent_mapped */
 	struct probe_handled_table handled[AGENT_HANDLED]; /* the last one is in use */
 	uint32_t handled_count;
-	uint64_t handled_file; /* inode of the last one's */
+	uint64_t handled_file; /* inode of the last table's file */
 	struct agent_fault faults[AGENT_FAULTS];
 	struct agent_store arenas;    /* struct agent_mapped: all that are mapped, also of instances that have ended */
-	uint32_t instances;	      /* further ones so far: their generations (probe/thread.h) */
-	uint32_t instances_inherited; /* up to here they were those of the process that this one was forked from */
+	uint32_t instances;	      /* further instances so far: the last one's generation (probe/thread.h) */
+	uint32_t instances_inherited; /* `instances` at the fork that this process comes from */
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
 	struct agent_dlhook dlhooks[CALLTAP_HOOKS_MAX];
-	int exit_status;	/* of the control thread: counts when it is the process' last */
+	int exit_status;	/* of the control thread: counts when that is the process' last thread */
 	uint64_t objects_seen;	/* digest of the link map at the last report */
-	struct r_debug *loader; /* what it tells debuggers, NULL = nothing */
+	struct r_debug *loader; /* what the loader tells debuggers, NULL = nothing */
 	bool musl;		/* libc is musl's */
-	bool no_blocks;		/* threads have no memory of their own for us */
+	bool no_blocks;		/* threads have no thread-local memory for the agent */
 	struct agent_sites sites[PROBE_REGIONS];
 	uint32_t sites_count;
-	uint64_t unwinders[CALLTAP_UNWINDERS_MAX]; /* addresses in them, as they ask; 0 = no more */
-	uint32_t unwinders_more;		   /* there are others */
+	uint64_t unwinders[CALLTAP_UNWINDERS_MAX]; /* addresses in unwinders that have asked; 0 = no more */
+	uint32_t unwinders_more;		   /* 1: there are other unwinders */
 	int (*next_find_object)(void *pc, void *result);
 	int (*next_iterate)(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
 	int (*next_backtrace)(void **frames, int size);
@@ -193,7 +191,7 @@ struct agent {
 };
 extern struct agent agent __attribute__((visibility("hidden")));
 
-/* The agent's function stands in front of the one behind: words and symbols of the program's can be led to it. */
+/* Put the agent's function in front of the one behind: words and symbols of the program's can be led to it. */
 #define AGENT_FRONT(to, function, behind)                                                                              \
 	(agent.fronts[to] = (struct agent_front){(uint64_t)(function), (uint64_t)(behind)})
 
@@ -206,37 +204,37 @@ long agent_control_launch(void) __attribute__((warn_unused_result));
  * may make system calls.
  */
 bool agent_control_leave(enum agent_leave how, bool calls) __attribute__((warn_unused_result));
-/* Start another after AGENT_AWAY, which takes up the conversation. */
+/* After AGENT_AWAY: start another control thread, which takes up the conversation. */
 void agent_control_back(void);
 
 /* conversation.c: connect and begin a session; 1: the tool wants nothing from this image. */
 int agent_conversation_begin(void) __attribute__((warn_unused_result));
 /* Wait for a message and carry it out; 0 to go on, else the conversation is over. */
 int agent_conversation_serve(enum agent_goodbye *goodbye) __attribute__((warn_unused_result));
-/* Instead of all that: tell the tool why this image is not traced. */
+/* Connect, and tell the tool why this image is not traced. */
 void agent_conversation_decline(int error, const char *what);
 
-/* ending.c: no more records, nobody waits, and the text is as good as untraced. */
+/* ending.c: record no more, let all threads go that wait, give the text its own bytes back. */
 void agent_session_clear(struct calltap_msg_detached *detached);
 /* The conversation is over: error says why.  served: it had begun. */
 void agent_session_end(int error, enum agent_goodbye goodbye, bool served);
 
-/* hold.c: let those go on who wait for the tool. */
+/* hold.c: let the threads go on that wait for the tool. */
 void agent_ready(void);
 /* Hold the calling thread until `ready` is no longer `seen`, or bound_ms are over. */
 void agent_wait_ready(uint32_t seen, uint32_t bound_ms);
-/* Hold the calling thread, which has asked the tool to ask what is mapped. */
+/* Hold the calling thread, which has bidden the tool to ask what is mapped. */
 void agent_hold_start(void);
-/* True while somebody is held, who stays held until agent_hold_end(). */
+/* True while a thread is held; it stays held until agent_hold_end(). */
 bool agent_hold_begin(void) __attribute__((warn_unused_result));
 void agent_hold_end(void);
 /*
- * Has the tool been told what is mapped since the last thread was held?  If not, what it says is an answer to an older
- * report: for an object that may be gone, or have threads in it; or the GO of a thread that waits no more, or never
- * did.
+ * True if the tool has been told what is mapped since the last thread was held.  If not, its message is an answer to an
+ * older report: for an object that may be gone, or have threads in it; or the GO of a thread that waits no more, or
+ * never did.
  */
 bool agent_hold_is_told(void) __attribute__((warn_unused_result));
-/* The lock of agent_text_take(), if it is free. */
+/* Take the lock of agent_text_take(), if it is free. */
 bool agent_text_try(void) __attribute__((warn_unused_result));
 /* For the control thread: keep the set of objects as it is.  False: a dlclose has not ended for 20 s. */
 bool agent_text_take(void) __attribute__((warn_unused_result));
@@ -248,7 +246,7 @@ void agent_text_unmapping(bool begins);
 int agent_process_init(void) __attribute__((warn_unused_result));
 uint64_t agent_random_id(void);
 
-/* release.c: what an earlier session has left goes, when the tool says so; 0 when there is nothing. */
+/* release.c: let go of what an earlier session has left, when the tool says so; 0 when there is nothing. */
 int agent_leftovers_release(void) __attribute__((warn_unused_result));
 bool agent_has_leftovers(void);
 /* After DETACHED: wait for the RELEASE and carry it out. */
@@ -258,18 +256,18 @@ void agent_release_wait(void);
 void agent_plan_refuse(const struct calltap_msg_plan *plan, int error, struct calltap_msg_plan_done *done);
 /* Apply a PLAN whose sites are in fd; done is the answer. */
 void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done);
-/* The same for the sites of a plan that waited, threads being stopped: in skips are those that one is within. */
+/* Write the sites of a plan that waited, all threads being stopped. skips: sites that a thread is within. */
 int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, struct patch_result *result)
 	__attribute__((warn_unused_result));
 
 /* apply.c: carry an APPLY out, whose size is right. */
 void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_apply_done *done);
 
-/* pointers.c: take a POINTERS, whose size is right.  -errno: the tool is out of its mind, or there is no memory. */
+/* pointers.c: take a POINTERS, whose size is right. -errno: there are too many pointers, or there is no memory. */
 int agent_pointers_take(const struct calltap_msg_pointers *message) __attribute__((warn_unused_result));
-/* Write those that wait; how many lead to us now. */
+/* Write the pointers that wait; returns how many lead to the agent now. */
 uint32_t agent_pointers_write(const struct agent_store *maps);
-/* Give them their old values, threads being stopped; how many. */
+/* Give the pointers their old values, threads being stopped; returns how many. */
 uint32_t agent_pointers_restore(void);
 
 /* settings.c: what changes while recording goes on; -EPROTO when the size is wrong. */
@@ -280,26 +278,26 @@ int agent_triggers_take(const struct calltap_msg_triggers *triggers, int fd) __a
  */
 int agent_instance_take(const struct calltap_msg_instance *message, int fd, struct calltap_msg_instance_done *done)
 	__attribute__((warn_unused_result));
-/* All of them, as nobody reads what they record. */
+/* End all further instances, as nobody reads what they record. */
 void agent_instances_end(void);
-/* Nobody records: unmap them. */
+/* Unmap the tables and the triggers: nobody records. */
 void agent_settings_release(void);
 
 /* handlers.c: answer a HANDLERS, a HANDLERS_WAIT; -EPROTO when the size is wrong. */
 int agent_handlers_take(const struct calltap_msg_handlers *message, int fd) __attribute__((warn_unused_result));
 int agent_handlers_wait(const struct calltap_msg *message) __attribute__((warn_unused_result));
-/* Stubs are made of these sites. */
+/* Stubs are made of these sites: note the bodies of handled functions. */
 void agent_handlers_note(const struct calltap_site *sites, uint32_t count);
-/* Does a thread run handlers? */
+/* True if a thread runs handlers. */
 bool agent_handlers_run(void) __attribute__((warn_unused_result));
-/* None is called any more; waits for those that run, bounded. */
+/* Call no handler any more; wait for those that run, bounded. */
 void agent_handlers_end(void);
-/* Unmap it all: no thread is in the dispatcher. */
+/* Unmap all tables: no thread is in the dispatcher. */
 void agent_handlers_release(void);
 
-/* <cpu>/vectors.c: how its vector registers are kept around handlers. */
+/* <cpu>/vectors.c: how the CPU's vector registers are kept around handlers. */
 void agent_vectors_find(struct probe_handled_table *table);
-/* <cpu>/faults.c: faults come to us first; and no more, unless the program has set something else. */
+/* <cpu>/faults.c: take the signals of faults; give them back, unless the program has set something else. */
 void agent_faults_take(void);
 void agent_faults_give_back(void);
 
@@ -315,15 +313,15 @@ void agent_sites_restore(struct calltap_msg_detached *done);
  */
 void *agent_map(int fd, uint64_t size, int prot, int flags, int seals) __attribute__((warn_unused_result));
 int agent_memory_init(void) __attribute__((warn_unused_result)); /* once per image */
-/* generation: 0 for set 0. */
+/* generation: 0 for set 0, else the further instance's. */
 int agent_arena_add(uint32_t set, uint32_t generation, int fd, uint64_t size) __attribute__((warn_unused_result));
 /* Wake every writer that waits for a reader that is gone. */
 void agent_wake_writers(void);
-/* Until no writer waits for a reader that reads on, or as long as one may wait. */
+/* Wait until no writer waits for a reader that reads on, or as long as a writer may wait. */
 void agent_await_writers(void);
 /* Nobody reads the rings any more: give their memory back, but for what threads that still record may read. */
 void agent_rings_empty(void);
-/* Unmap all that the tool shares, and have the rest as new: nobody records. */
+/* Unmap all that the tool shares, and make the rest as new: nobody records. */
 void agent_memory_release(void);
 /* Append elements; -ENOMEM. */
 int agent_store_add(struct agent_store *store, const void *elements, size_t count) __attribute__((warn_unused_result));
@@ -347,43 +345,42 @@ void agent_forks_watch(void);
  * set when that cannot be told.
  */
 void agent_thread_read(uint32_t i, size_t offset, void *words, size_t size);
-/* That thread is no more; what lies where its block was can be anything. */
+/* True if the thread that has writer i of set 0 has ended; anything may lie where its block was. */
 bool agent_thread_has_ended(uint32_t i) __attribute__((warn_unused_result));
 /* How far the initial thread's stack may reach down; emulated: it was not the kernel that placed it. */
 void agent_main_stack_note(bool emulated);
-/* When recording of an emulated process begins, see which threads are not the program's. */
+/* When recording of an emulated process begins: note which threads are not the program's. */
 void agent_threads_note(void);
-/* Has every thread but ours ended?  Then *status is what the process is to exit with. */
+/* True if every thread but the control thread has ended: *status is what the process is to exit with. */
 bool agent_threads_last(int *status) __attribute__((warn_unused_result));
 
 /* objects.c */
 int agent_objects_send(void) __attribute__((warn_unused_result)); /* OBJECT ... OBJECTS_END */
-/* The same while the program runs on: read in a way that nobody can spoil. */
+/* agent_objects_send() while the program runs on: copies the list, and reads it again until nothing has changed. */
 int agent_objects_send_live(void) __attribute__((warn_unused_result));
 /* The objects that are mapped; the caller empties the store, which has none if they cannot be read. */
 bool agent_objects_read(struct agent_store *maps);
-/* True if these are what was reported last; nobody may be at the set of objects. */
+/* Read the objects that are mapped; true if they were reported last.  No thread may be changing the set of objects. */
 bool agent_objects_are_reported(struct agent_store *maps) __attribute__((warn_unused_result));
-/* Is the one with this identity, which is not 0, among them?  True if they could not be read. */
+/* True if the object with this identity is among them.  True, too, if identity is 0, or they could not be read. */
 bool agent_objects_have(const struct agent_store *maps, uint64_t identity);
-/* Is the loader at work on the set of objects? */
+/* True if the loader is at work on the set of objects. */
 bool agent_loader_is_busy(void) __attribute__((warn_unused_result));
 void agent_dlhook_install(void);
 void agent_dlhook_remove(void);
 
 /* debugger.c: tell debuggers of a region's stubs. */
 void agent_debugger_tell(const struct patch_region *region);
-/* All regions are about to go. */
+/* Tell debuggers that all regions go. */
 void agent_debugger_forget(void);
 
 /* status.c: read a small text file, at most size - 1 bytes of it; false = it cannot be had. */
 bool agent_read_text(const char *path, char *text, size_t size) __attribute__((warn_unused_result));
-/* The number after a name at the start of a line, but the first; 0 when it is not there. */
+/* The number after a name at the start of a line other than the first; 0 when it is not there. */
 uint32_t agent_number_after(const char *text, const char *name);
 
-/* unwind.c: find the functions that it stands in front of. */
+/* unwind.c, backtrace.c, names.c, calls.c, contexts.c: find libc's functions that the agent stands in front of. */
 void agent_unwind_init(void);
-/* backtrace.c, names.c, calls.c, contexts.c: likewise. */
 void agent_backtrace_init(void);
 void agent_names_init(void);
 void agent_calls_init(void);
@@ -392,7 +389,7 @@ void agent_contexts_init(void);
 void agent_marks_init(void);
 /* calls.c: once it is known that system calls may be made. */
 void agent_tid_find(void);
-/* names.c: the calling thread's kernel name goes where its sub-buffers take it from. */
+/* names.c: note the calling thread's kernel name in its rings. */
 void agent_name_refresh(void);
 
 /*

@@ -11,7 +11,7 @@
 #include <agent/agent.h>
 #include <base/sys.h>
 
-/* An object that has gone is told again when it comes back. */
+/* An object that has gone is told to the tool again when it comes back. */
 static void write_plans(const struct patch_skips *skips, const struct agent_store *maps,
 			struct calltap_msg_apply_done *done)
 {
@@ -39,7 +39,7 @@ void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_app
 
 	*done = (struct calltap_msg_apply_done){.head = {CALLTAP_MSG_APPLY_DONE, sizeof(*done)},
 						.first_failed_id = ~0u};
-	/* Text can be given back while threads run through /proc alone; without it the process is left as it is. */
+	/* Only through /proc can text be given back while threads run; without it the process is left as it is. */
 	if (agent.poker.mem_fd < 0) {
 		done->error = -ENXIO;
 		return;
@@ -49,7 +49,7 @@ void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_app
 		return;
 	}
 	if (agent_objects_are_reported(&maps)) {
-		/* The pointers first: from the first site on an unwinder may have to ask us. */
+		/* The pointers first: from the first site on an unwinder may have to ask the agent. */
 		done->pointers = agent_pointers_write(&maps);
 		if (!(message->flags & CALLTAP_APPLY_LEAVE_LOADER) && !agent.dlhook_tried)
 			agent_dlhook_install();

@@ -17,7 +17,7 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define END_TRIES 1000 /* for an earlier session's thread, which is about to end */
+#define END_TRIES 1000 /* looks for an earlier session's control thread, which is about to end */
 
 static int refuse(struct calltap_attach *attach, int error, const char *why)
 {
@@ -25,20 +25,23 @@ static int refuse(struct calltap_attach *attach, int error, const char *why)
 	return error;
 }
 
-/* Planes, regions and rings are laid out in pages of CALLTAP_PAGE bytes: the kernel refuses what is none of its own. */
+/*
+ * Planes, regions and rings are laid out in pages of CALLTAP_PAGE bytes: the kernel refuses an address that is no
+ * page's.
+ */
 static bool has_other_pages(void)
 {
 	return sys_failed(SYS(madvise, CALLTAP_PAGE, 0, 0 /* MADV_NORMAL */, 0, 0, 0));
 }
 
-/* The control thread of an earlier session, if it was this process'. */
+/* True if a control thread of an earlier session, of this very process, is there. */
 static bool has_control_thread(void)
 {
 	if (!probe_context.wiped || (!probe_context.wiped->served && probe_context.wiped->starting != 1))
 		return false;
 	if (agent.live || probe_context.wiped->starting == 1) /* a forked child may be about to have one */
 		return true;
-	/* It has said its last word, and has its stack for a moment yet. */
+	/* That thread has said its last word, and has its stack for a moment yet. */
 	for (int i = 0; i < END_TRIES && __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE); i++)
 		SYS(sched_yield, 0, 0, 0, 0, 0, 0);
 	return agent.control_tid != 0;
@@ -64,7 +67,7 @@ static void begin_session(struct calltap_attach *attach)
 	agent_tid_find();
 }
 
-/* It is this thread alone that does. */
+/* agent.attaching keeps other threads out. */
 static int begin(struct calltap_attach *attach)
 {
 	uint64_t signals;
@@ -83,7 +86,7 @@ static int begin(struct calltap_attach *attach)
 	if (agent_process_init())
 		return refuse(attach, -ENOMEM, "it has no memory for the agent");
 	begin_session(attach);
-	/* The control thread has all of them blocked, this one perhaps not those of libc's own. */
+	/* The control thread has all signals blocked; the borrowed thread perhaps not those of libc's own. */
 	sys_signals_block(&signals);
 	tid = agent_control_launch();
 	sys_signals_restore(&signals);
@@ -102,11 +105,14 @@ int calltap_agent_attach(struct calltap_attach *attach)
 		return refuse(attach, -EPROTO, "the agent is of another version than the tool");
 	if (base_strlen(attach->session) >= sizeof(agent.session))
 		return refuse(attach, -EINVAL, "the session's name is too long for the agent");
-	/* Two tools may come at once, by two threads.  In a forked child it is the parent's that was about to. */
+	/*
+	 * Two tools may come at once, by two threads.  In a forked child the word may be left by a thread of the
+	 * parent.
+	 */
 	if (__atomic_exchange_n(&agent.attaching, pid, __ATOMIC_ACQ_REL) == pid)
 		return refuse(attach, -EBUSY, "it is traced already, or is about to be; try again");
 	ret = begin(attach);
-	/* Else the control thread does, once it is to be seen. */
+	/* After a success the control thread clears the word, once it can be seen. */
 	if (ret)
 		__atomic_store_n(&agent.attaching, 0, __ATOMIC_RELEASE);
 	return ret;

@@ -11,10 +11,10 @@
 #include <agent/libc.h>
 #include <base/sys.h>
 
-#define FEW_FRAMES 128 /* that may lie on the caller's stack */
-#define OWN_FRAMES 8   /* at most: this function's, and a recorder's below a signal handler */
+#define FEW_FRAMES 128 /* frames that may lie on the caller's stack */
+#define OWN_FRAMES 8   /* the agent's own, at most: this function's, and a recorder's below a signal handler */
 
-/* The linker's: where this object begins and ends in memory. */
+/* Linker's symbols: where this object begins and ends in memory. */
 extern const char own_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 extern const char own_end[] __asm__("_end") __attribute__((visibility("hidden")));
 

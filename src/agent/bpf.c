@@ -73,8 +73,7 @@ static uint32_t loaded(const struct machine *machine, const struct sock_filter *
 	}
 }
 
-/* Like the kernel's interpreter.  What it would not take, it refuses: then what we say of the filter does not matter.
- */
+/* Answer like the kernel's interpreter.  The kernel refuses some filters: what is said of those does not matter. */
 uint32_t bpf_answer(const struct sock_filter *steps, uint32_t count, const struct seccomp_data *data)
 {
 	struct machine machine = {0};

@@ -1,6 +1,4 @@
-/*
- * What a seccomp filter says to a system call.  Context: control.
- */
+/* What a seccomp filter says to a system call.  Called by sandbox.c.  Context: control. */
 #ifndef AGENT_BPF_H
 #define AGENT_BPF_H
 
@@ -9,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * The filter's answer, SECCOMP_RET_* and data.  What the kernel would refuse to
- * install may get any answer, in bounded time.
+ * The filter's answer, SECCOMP_RET_* and data.  A filter that the kernel would refuse to install may get any answer, in
+ * bounded time.
  */
 uint32_t bpf_answer(const struct sock_filter *steps, uint32_t count, const struct seccomp_data *data);
 

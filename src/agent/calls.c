@@ -1,11 +1,10 @@
 /*
- * Calls by which a program changes what its threads may do: the agent stands
- * in front of them, prepares for what follows, and lets libc do the work.
+ * Calls by which a program changes what its threads may do: the agent stands in front of them, prepares for what
+ * follows, and lets libc do the work.
  *
- * prctl() and syscall() for seccomp (sandbox.c); unshare() and setns(), which
- * the kernel refuses to a process of more than one thread: so the control
- * thread ends before and comes back after.  Context: control, on the program's
- * thread; no call of ours may change errno.
+ * prctl() and syscall() are for seccomp (sandbox.c).  The kernel refuses unshare() and setns() to a process of more
+ * than one thread: so the control thread ends before and comes back after.  Context: control, on the program's thread;
+ * no call of the agent's may change errno.
  */
 #include <linux/prctl.h>
 #include <linux/sched.h>
@@ -19,7 +18,7 @@
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x80
 #endif
-/* What only a process of one thread may part with. */
+/* Flags for which unshare() and setns() want a process of one thread. */
 #define OF_ONE_THREAD (CLONE_NEWUSER | CLONE_NEWTIME | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)
 #define ALONE_TRIES   5u
 #define ALONE_STEP_NS 1000000u
@@ -31,7 +30,7 @@ static int set_seccomp(unsigned long mode, unsigned long program, unsigned long 
 
 	if (mode == SECCOMP_MODE_STRICT)
 		agent_clock_lost();
-	if (mode != SECCOMP_MODE_FILTER || !program) /* some only ask whether there is such a thing */
+	if (mode != SECCOMP_MODE_FILTER || !program) /* some programs only ask whether there is such a thing */
 		return agent.next_prctl(PR_SET_SECCOMP, mode, program, c, d);
 	agent_shut_begin(&shut, (const void *)program, false);
 	ret = agent.next_prctl(PR_SET_SECCOMP, mode, program, c, d);
@@ -68,7 +67,7 @@ static long seccomp(long operation, long flags, long program)
 		return agent.next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
 	agent_shut_begin(&shut, (const void *)program, all_threads);
 	ret = agent.next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
-	/* A thread that could not follow is named by the result, unless that is a descriptor. */
+	/* The result names a thread that could not follow, unless it is a descriptor. */
 	done = ret == 0 || (ret > 0 && (!all_threads || flags & SECCOMP_FILTER_FLAG_NEW_LISTENER));
 	agent_shut_end(&shut, done);
 	return ret;
@@ -85,7 +84,7 @@ long agent_syscall(long number, long a, long b, long c, long d, long e, long f)
 	return agent.next_syscall(number, a, b, c, d, e, f);
 }
 
-/* Whether the control thread is in the way of the call, and has gone. */
+/* End the control thread if it is in the way of the call; true if it has gone. */
 static bool step_aside(int flags)
 {
 	return flags & OF_ONE_THREAD && probe_context.enabled && probe_context.wiped && probe_context.wiped->alive &&
@@ -133,11 +132,11 @@ int setns(int fd, int kind)
 	return ret;
 }
 
-#define THREAD_ALIGN 64 /* of libc's block, at the most */
+#define THREAD_ALIGN 64 /* bytes, of libc's block, at the most */
 
 /*
- * libc notes a thread's id where debuggers find it: the word's size, count and offset are told under this name.  The
- * block that it is in begins at the thread pointer, or ends there (psABI: thread-local storage, variants II and I).
+ * libc notes a thread's id where debuggers find it, and tells that word's size, count and offset under this name.  The
+ * block with the word begins at the thread pointer, or ends there (psABI: thread-local storage, variants II and I).
  */
 void agent_tid_find(void)
 {

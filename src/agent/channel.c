@@ -31,10 +31,10 @@ void agent_complain(int error, const char *what)
 
 	base_copy_text(fault.text, sizeof(fault.text), what);
 	if (agent_send(&fault, sizeof(fault)))
-		return; /* the tool is gone, and nobody left to complain to */
+		return; /* the tool is gone, and nobody is left to complain to */
 }
 
-/* Descriptors out of a control message; returns how many. */
+/* Take the descriptors out of a control message; returns how many. */
 static unsigned take_fds(struct msghdr *header, int *fds, unsigned max)
 {
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(header);
@@ -83,7 +83,7 @@ int agent_receive(void *message, uint32_t size, int *fds, unsigned max)
 	return 0;
 }
 
-#define SEND_WAIT_S 2 /* a tool that is stopped must not stop us, nor one that takes nobody in */
+#define SEND_WAIT_S 2 /* bounds a send to a tool that is stopped, or that takes nobody in */
 
 /* Where the session's name ends and ":KEY" begins. */
 static size_t name_length(void)
@@ -105,7 +105,7 @@ uint64_t agent_session_key(void)
 	return key;
 }
 
-/* The tool must be of our user or root: anybody may listen on an abstract name. */
+/* The tool must be of the target's user or root: anybody may listen on an abstract name. */
 static int check_peer(int fd)
 {
 	struct ucred peer = {0};
@@ -143,16 +143,15 @@ int agent_connect(void)
 }
 
 /*
- * Wait for a message; -EPIPE when nobody is left to serve.  That is looked at
- * after 5 ms, then ever more rarely: a process that lived for a moment is not
- * kept for much longer, and one that stays is looked at each second.
+ * Whether somebody is left to serve is looked at after 5 ms, then ever more rarely: a process that lived for a moment
+ * is not kept for much longer, and a process that stays is looked at each second.
  */
 int agent_wait_message(uint64_t wait_ms)
 {
 	struct pollfd poll = {.fd = agent.socket, .events = POLLIN};
 	uint64_t until = wait_ms ? sys_monotonic_ns() + wait_ms * 1000000 : ~(uint64_t)0;
 	int64_t step = LOOK_MIN_NS;
-	/* The call itself counts it down to nothing. */
+	/* ppoll() itself counts this down to nothing. */
 	struct sys_timespec left = {0, step};
 
 	while (SYS(ppoll, &poll, 1, &left, NULL, 0, 0) == 0 && !__atomic_load_n(&agent.leave, __ATOMIC_SEQ_CST)) {

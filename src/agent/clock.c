@@ -1,6 +1,7 @@
 /*
- * The clock as the tool is told of it: what a read costs, and which time it
- * is, for a tool that cannot read this CPU's counter itself.
+ * The clock as the tool is told of it: what a read costs, and the time at one moment, for a tool that cannot read this
+ * CPU's counter itself.
+ *
  * Called by the control thread.  Context: control.
  */
 #include <agent/agent.h>
@@ -12,7 +13,7 @@ void agent_clock_sample(uint64_t *ticks, uint64_t *monotonic_ns)
 {
 	uint64_t best = UINT64_MAX;
 
-	/* The one whose two reads of the counter lie closest. */
+	/* The sample whose two reads of the counter lie closest is the best. */
 	for (int i = 0; i < TRIES; i++) {
 		uint64_t before = arch_clock(), ns = sys_monotonic_ns(), width = arch_clock() - before;
 

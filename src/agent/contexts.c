@@ -1,11 +1,9 @@
 /*
- * Where the program leaves frames without returning, or makes a stack: the
- * agent stands in front of longjmp and its kin, sigaltstack, makecontext and
- * swapcontext.
+ * Where the program leaves frames without returning, or makes a stack: the agent stands in front of longjmp and its
+ * kin, sigaltstack, makecontext and swapcontext.
  *
- * Called on the program's threads in place of libc's functions, which do all
- * the work; a signal handler may call longjmp.  Programs that jump or switch
- * by code of their own are followed by what their next event shows
+ * Called on the program's threads in place of libc's functions, which do all the work; a signal handler may call
+ * longjmp.  A program that jumps or switches by code of its own is followed by what its next event shows
  * (doc/design/stacks.md).  Context: probe.
  */
 #include <signal.h>
@@ -43,11 +41,11 @@ void __longjmp_chk(void *env, int value)
 
 int sigaltstack(const stack_t *stack, stack_t *old)
 {
-	const stack_t made = stack ? *stack : (stack_t){0}; /* which may be `old`, too */
+	const stack_t made = stack ? *stack : (stack_t){0}; /* a copy, for `old` may be the same memory */
 	uint64_t lo = (uint64_t)made.ss_sp;
 	int ret = agent.next_sigaltstack ? agent.next_sigaltstack(stack, old) : -1;
 
-	/* Only then: if the kernel refuses it, handlers run where they did. */
+	/* Not before: if the kernel refuses the stack, handlers run where they did. */
 	if (ret || !stack)
 		return ret;
 	if (made.ss_flags & SS_DISABLE)

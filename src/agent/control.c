@@ -1,11 +1,10 @@
 /*
  * The control thread, which talks with the tool (conversation.c).
  *
- * A raw thread of the program with every signal blocked, and a descriptor
- * table and working directory of its own: the program never sees the agent's
- * descriptors, cannot close them, and its own are not kept open by us.  It touches no
- * thread-local storage (it shares its creator's).  Started by the constructor
- * and by a forked child's first record.  Context: control.
+ * It is a raw thread of the program with every signal blocked, and a descriptor table and working directory of its own:
+ * the program never sees the agent's descriptors, cannot close them, and the control thread keeps none of the program's
+ * open.  It touches no thread-local storage (it shares its creator's).  The constructor starts it, a forked child's
+ * first record, and calltap_agent_attach().  Context: control.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +20,7 @@
 #define AWAY_TICKS   (1ul << 33) /* longest wait for the control thread's end: seconds */
 #define AWAY_STEP_NS 1000000u
 
-/* The copies that came with our descriptor table would keep the program's pipes open. */
+/* The copies that came with the thread's descriptor table would keep the program's pipes open. */
 static void close_copies(void)
 {
 	if (!sys_failed(SYS(close_range, 0, ~0u, 0, 0, 0, 0)))
@@ -30,7 +29,7 @@ static void close_copies(void)
 		sys_close(fd);
 }
 
-/* An emulator says what it has to say on descriptor 2, whichever thread's that is: it must be none of ours. */
+/* An emulator writes its messages to descriptor 2, whichever thread's that is: it must be none of the agent's. */
 static void keep_standard(void)
 {
 	long fd;
@@ -40,14 +39,16 @@ static void keep_standard(void)
 	while (!sys_failed(fd) && fd < 2);
 }
 
-/* The tool may live: a forked child still has the board of its parent. */
+/*
+ * Count that this process could not reach the tool, which may live: a forked child still has the board of its parent.
+ */
 static void count_unreached(void)
 {
 	if (agent.forked)
 		__atomic_add_fetch(&probe_context.shared.board->unreached, 1, __ATOMIC_RELAXED);
 }
 
-/* Wait until the thread that brought us in is on its own stack again, bounded, and let go of what it lent us. */
+/* Wait, bounded, until the thread that brought the agent in is on its own stack again, and unmap what it lent. */
 static void settle_borrowed(void)
 {
 	struct calltap_attach *borrowed = agent.borrowed;
@@ -57,7 +58,7 @@ static void settle_borrowed(void)
 	if (!borrowed)
 		return;
 	for (unsigned i = 0; i < AGENT_LEFT_MS; i++) {
-		if (__atomic_load_n(&borrowed->left, __ATOMIC_ACQUIRE)) { /* pairs with the thread's last store there */
+		if (__atomic_load_n(&borrowed->left, __ATOMIC_ACQUIRE)) { /* pairs with the thread's last store */
 			sys_munmap((void *)borrowed->memory, borrowed->memory_size);
 			return;
 		}
@@ -65,14 +66,14 @@ static void settle_borrowed(void)
 	}
 }
 
-/* In a process that ran already. */
+/* What a process that ran already takes, before the conversation. */
 static void prepare_attached(void)
 {
 	struct calltap_msg_detached detached;
 
 	settle_borrowed();
 	patch_sync_prepare();
-	/* A forked child's, or of a recording that went on without its tool. */
+	/* A forked child has its parent's; and a recording may have gone on without its tool. */
 	if (agent.sites_count || agent.dlhook_count)
 		agent_session_clear(&detached);
 }
@@ -84,7 +85,7 @@ static int control_main(void *own_files)
 	int ret;
 
 	SYS(prctl, PR_SET_NAME, "calltap", 0, 0, 0, 0);
-	__atomic_store_n(&agent.attaching, 0, __ATOMIC_RELEASE); /* pairs with calltap_agent_attach(); we have our id */
+	__atomic_store_n(&agent.attaching, 0, __ATOMIC_RELEASE); /* pairs with calltap_agent_attach() */
 	if (!own_files && sys_failed(SYS(unshare, CLONE_FILES | CLONE_FS, 0, 0, 0, 0, 0))) {
 		count_unreached();
 		agent_ready();
@@ -119,7 +120,7 @@ static int control_main(void *own_files)
 	return agent.exit_status; /* the thread's end closes its descriptors */
 }
 
-/* Its tid, or -errno. */
+/* Returns the control thread's tid, or -errno. */
 static long start_thread(void)
 {
 	/* No CLONE_FILES, no CLONE_FS: see the head of this file.  No CLONE_SETTLS: no thread-local storage is used. */
@@ -129,7 +130,7 @@ static long start_thread(void)
 	int *tid_word = (int *)&agent.control_tid;
 	long tid = arch_thread_start(flags, stack_top, control_main, &agent, tid_word);
 
-	/* An emulator may know no threads but pthread_create()'s: the new one parts from the others by itself. */
+	/* An emulator may know no threads but pthread_create()'s: the new thread parts from the others by itself. */
 	if (tid == -EINVAL)
 		tid = arch_thread_start(flags | CLONE_FILES | CLONE_FS, stack_top, control_main, NULL, tid_word);
 	return tid;
@@ -148,7 +149,7 @@ static long launch(enum agent_hold hold)
 	}
 	agent.hold = hold;
 	agent.hold_told = agent.holds;
-	agent.text = AGENT_TEXT_FREE; /* a forked child has none of the threads that may have had it */
+	agent.text = AGENT_TEXT_FREE; /* a forked child has none of the threads that may have had the lock */
 	probe_context.wiped->served = 1;
 	return start_thread();
 }
@@ -184,13 +185,13 @@ bool agent_control_leave(enum agent_leave how, bool calls)
 	uint64_t start = arch_clock();
 	uint32_t tid;
 
-	/* Of two threads that want it, one does it and starts the next: there is one stack for it. */
+	/* Of two threads that want this, one does it and starts the next control thread: there is one stack for it. */
 	if (!__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&agent.sending, 1, __ATOMIC_ACQ_REL))
 		return false;
-	/* Said before its connection ends. */
+	/* The note is set before the connection ends. */
 	__atomic_fetch_or(&arena->notes, how == AGENT_AWAY ? CALLTAP_NOTE_ALONE : CALLTAP_NOTE_END, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&agent.leave, how, __ATOMIC_SEQ_CST);
-	/* The tool's answer makes it look; else it does by itself within a second. */
+	/* The tool's answer wakes the control thread; without one it looks by itself within a second. */
 	__atomic_add_fetch(&arena->request, 1, __ATOMIC_SEQ_CST);
 	if (calls)
 		ring_bell(probe_context.shared.board);
@@ -205,7 +206,7 @@ bool agent_control_leave(enum agent_leave how, bool calls)
 		else
 			arch_pause();
 	}
-	/* The word is cleared a little before the kernel counts it out. */
+	/* The kernel clears the word a little before it counts the thread out. */
 	while (calls && !sys_failed(SYS(tgkill, sys_getpid(), tid, 0, 0, 0, 0)) && arch_clock() - start < AWAY_TICKS)
 		sys_futex_wait(&agent.control_tid, 0, AWAY_STEP_NS / 10);
 	return true;
@@ -215,7 +216,7 @@ void agent_control_back(void)
 {
 	uint64_t signals;
 
-	/* Under a filter that forbids its calls there can be none: recording goes on without. */
+	/* Under a filter that forbids the control thread's calls there can be none: recording goes on without. */
 	if (agent.no_children || !probe_calls_begin(&signals))
 		return;
 	agent.leave = AGENT_STAY;

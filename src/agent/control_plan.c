@@ -1,6 +1,6 @@
 /*
- * Plans in the target: map the tool's list, build stubs, write the sites.
- * What becomes of those later is sites.c's.
+ * Plans in the target: map the tool's list, build stubs, write the sites. sites.c switches and restores those later.
+ *
  * Called by the control thread.  Context: control.
  */
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define PAGE 4096ul
 
-/* For stubs that test the gate: it is as far from the thread pointer in every thread. */
+/* The gate that stubs test: its distance from the thread pointer, which is equal in every thread. */
 static int64_t tls_gate_offset(void)
 {
 	const struct probe_thread *thread = probe_self();
@@ -43,11 +43,11 @@ static struct agent_sites *sites_of(uint64_t region)
 	return NULL;
 }
 
-/* Keeps the list: switching a site needs all that is in it.  False: it is known already. */
+/* Keep the list: switching a site needs all that is in it.  False: the plan's list is known already. */
 static bool sites_keep(const struct calltap_msg_plan *plan, const struct patch_region *region,
 		       const struct calltap_site *sites)
 {
-	/* An object that is back at its old place has its old region, and the same sites. */
+	/* An object that is back at its old place has its old region, and equal sites. */
 	struct agent_sites *kept = sites_of(region->lo);
 	const struct agent_sites before =
 		kept ? *kept : (struct agent_sites){.list = sites, .second = plan->live == CALLTAP_PLAN_STUBS};
@@ -67,7 +67,7 @@ static bool sites_keep(const struct calltap_msg_plan *plan, const struct patch_r
 	};
 	if (before.pages.room)
 		sys_munmap(before.pages.list, before.pages.room);
-	/* What the text is now, not when threads are stopped: that must not take long. */
+	/* The text is noted as it is now, not when threads are stopped: that must not take long. */
 	if (!kept->second)
 		patch_pages_note(&kept->pages, &agent.poker, sites, plan->site_count, plan->live == CALLTAP_PLAN_FRESH);
 	return before.list == sites;
@@ -92,18 +92,18 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 	return patch_sites_apply(result, &agent.poker, sites, plan->site_count, NULL);
 }
 
-/* What was looked at of an object. */
+/* How far an object was looked at. */
 struct looked {
-	uint64_t seen; /* the page that was found readable last */
-	bool gone;     /* one was not */
+	uint64_t seen; /* the page that was last found readable */
+	bool gone;     /* a page was not readable */
 };
 
-/* Is this code of the plan's object, all of which is there? */
+/* True if this is code of the plan's object, and all of it is there. */
 static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint32_t size, struct looked *looked)
 {
 	if (address < plan->near_lo || address > plan->near_hi - size || address >> ARCH_ADDRESS_BITS)
 		return false;
-	/* Code is two pages at the most. */
+	/* Such code is in two pages at the most. */
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t page = (i ? address + size - 1 : address) & ~(PAGE - 1);
 
@@ -128,8 +128,8 @@ static bool site_is_sane(const struct calltap_msg_plan *plan, const struct callt
 }
 
 /*
- * The tool is trusted to know what a site is, not to be in its right mind: a
- * plan that would have us look at or jump to what is not there is refused.
+ * The tool is trusted to know what a site is, not to be in its right mind: a plan that would have the agent look at or
+ * jump to what is not there is refused.
  */
 static bool plan_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *sites, bool *gone)
 {
@@ -175,7 +175,7 @@ void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct callta
 	if (plan_is_sane(plan, sites, &gone))
 		done->error = apply(plan, sites, &result, &kept);
 	else if (plan->live != CALLTAP_PLAN_FRESH && gone)
-		done->error = -ESTALE; /* the program runs, and has unloaded it */
+		done->error = -ESTALE; /* the program runs, and has unloaded the object */
 	if (!kept)
 		sys_munmap(sites, size);
 	done->region = result.region.lo;
@@ -195,7 +195,7 @@ int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, 
 	struct looked looked = {0};
 
 	*result = (struct patch_result){.region = kept->region};
-	/* The object may have gone since the plan came: a look at what is not there would be the program's end. */
+	/* The object may have gone since the plan came: a look at unmapped memory would be the program's end. */
 	for (uint32_t i = 0; i < kept->count; i++)
 		if (!site_is_sane(&plan, &kept->list[i], &looked)) {
 			result->failed = kept->count;

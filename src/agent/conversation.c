@@ -1,9 +1,8 @@
 /*
- * The agent's conversation with the tool: the beginning of a session, and the
- * answer to each message (abi/control.h).
+ * The agent's conversation with the tool: the beginning of a session, and the answer to each message (abi/control.h).
  *
- * Callers: the control thread; agent_conversation_decline() also the program's
- * thread in the constructor, before there is one.  Context: control.
+ * Callers: the control thread; agent_conversation_decline() is called by the program's thread in the constructor,
+ * before there is a control thread.  Context: control.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -34,7 +34,7 @@ struct names {
 struct image {
 	Elf64_Ehdr header;
 	Elf64_Shdr sections[SECTIONS];
-	Elf64_Sym symbols[2]; /* none, the stubs */
+	Elf64_Sym symbols[2]; /* the null symbol, the stubs */
 	struct names names;
 	_Alignas(8) uint8_t frames[ARCH_EH_FRAME_MAX];
 };
@@ -56,7 +56,7 @@ struct jit_descriptor {
 
 __attribute__((used)) struct jit_descriptor __jit_debug_descriptor = {.version = 1};
 
-/* Where gdb stops to look at the list. */
+/* gdb stops here to look at the list. */
 __attribute__((used, noinline)) void __jit_debug_register_code(void)
 {
 	__asm__ volatile("" : : : "memory");
@@ -119,7 +119,7 @@ static void put_image(struct image *image, const struct patch_region *region)
 	put_sections(image, region);
 }
 
-/* Is a debugger attached to this thread? */
+/* True if a debugger is attached to this thread. */
 static bool is_debugged(void)
 {
 	char text[AGENT_STATUS_MAX];
@@ -129,11 +129,10 @@ static bool is_debugged(void)
 }
 
 /*
- * A debugger that was killed, or crashed, has left its breakpoint in the
- * function, which would end the program: nobody is called where no debugger is.
- * A debugger that attaches after this look reads the list, which is complete.
- * The breakpoint of a debugger that is there must not meet a thread that has
- * SIGTRAP blocked: the kernel would take the program's own handler for it away.
+ * A debugger that was killed, or crashed, has left its breakpoint in the function, which would end the program: so the
+ * function is called only where a debugger is.  A debugger that attaches after this look reads the list, which is
+ * complete.  The breakpoint of a debugger that is there must not meet a thread that has SIGTRAP blocked: the kernel
+ * would take the program's own handler for it away.
  */
 static void call_debugger(void)
 {
@@ -187,6 +186,6 @@ void agent_debugger_forget(void)
 		call_debugger();
 		__jit_debug_descriptor.action_flag = JIT_NOACTION;
 		__jit_debug_descriptor.relevant_entry = NULL;
-		sys_munmap(entry, sizeof(struct symfile)); /* whose first member it is */
+		sys_munmap(entry, sizeof(struct symfile)); /* entry is its first member */
 	}
 }

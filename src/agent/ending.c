@@ -10,7 +10,7 @@
 #include <agent/agent.h>
 #include <base/sys.h>
 
-/* The complaint may fail as what led to it did; the note does not. */
+/* The complaint may fail for the reason that broke the session; the note does not. */
 static void break_off(int error)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
@@ -32,8 +32,8 @@ void agent_session_clear(struct calltap_msg_detached *detached)
 }
 
 /*
- * The connection's other end is closed, and a tool that lives has not done that.  It reads no more then: a process
- * loses its memory before its descriptors.
+ * True if the connection's other end is closed, and CALLTAP_NOTE_READ_ON, which a living tool sets before, is not.  A
+ * tool that has died reads no more: a process loses its memory before its descriptors.
  */
 static bool tool_has_died(void)
 {
@@ -55,7 +55,7 @@ static void empty_rings(void)
 		agent_rings_empty();
 }
 
-/* The tool has gone or wants us to. */
+/* The tool has gone, or wants the agent to end. */
 static void end_recording(enum agent_goodbye goodbye)
 {
 	struct calltap_msg_detached detached;
@@ -64,10 +64,10 @@ static void end_recording(enum agent_goodbye goodbye)
 	if (agent.keep && goodbye == AGENT_GOODBYE_NONE && agent.leave == AGENT_STAY) {
 		__atomic_store_n(&probe_context.shared.reader_gone, 1, __ATOMIC_SEQ_CST);
 		agent_ready();
-		agent_handlers_end(); /* nobody is left who could take one back */
+		agent_handlers_end(); /* nobody is left who could take a handler back */
 		return;
 	}
-	/* The tool reads on: a thread that waits for room gets it, and its record is not lost. */
+	/* The tool reads on: a thread that waits for room gets it, and loses no record. */
 	if (goodbye != AGENT_GOODBYE_NONE) {
 		__atomic_store_n(&probe_context.enabled, 0, __ATOMIC_SEQ_CST);
 		agent_await_writers();

@@ -1,12 +1,11 @@
 /*
- * Faults within handlers of the program's own: the handler is called no more,
- * and the thread goes on behind it with all registers as the program had them.
+ * Faults within handlers of the program's own: the handler is called no more, and the thread goes on behind it with all
+ * registers as the program had them.
  *
- * The signals' dispositions are the agent's from when there are handlers until
- * the session ends; what is not a handler's fault goes to what was there, as
- * the kernel would have done it.  A program that sets them later has them.
- * Setting and giving back: control thread, context control.  on_fault(): the
- * program's thread, in a signal handler, context probe.
+ * The signals' actions are the agent's from when there are handlers until the session ends; a fault that is not a
+ * handler's goes to the program's action, as the kernel would have done it.  If the program sets the actions later,
+ * they are its own again.  Setting and giving back: control thread, context control. on_fault(): the program's thread,
+ * in a signal handler, context probe.
  */
 #include <errno.h>
 #include <signal.h>
@@ -51,7 +50,7 @@ static bool set_default(int signal)
 	return !sys_failed(set_action(signal, &none, NULL));
 }
 
-/* The kernel's, shorter than libc's type. */
+/* The signal mask as the kernel has it, shorter than libc's type. */
 static uint64_t mask_of(const ucontext_t *context)
 {
 	return *(const uint64_t *)&context->uc_sigmask;
@@ -82,7 +81,7 @@ static bool is_signal_frame(const ucontext_t *context, uint64_t end, uint64_t bl
 	return agent_context_is_kernels(context, end) && (mask_of(context) != blocked || may_block_none(blocked));
 }
 
-/* A look at what is not there would be the program's end; and so may be the question, in a sandbox. */
+/* A load from unmapped memory would be the program's end; and in a sandbox the system call may be. */
 static bool is_there(uint64_t address)
 {
 	uint64_t word;
@@ -92,8 +91,8 @@ static bool is_there(uint64_t address)
 }
 
 /*
- * It is not the handler that has faulted, but a signal's that has interrupted
- * it: that is the program's affair.  As is all that is not on one stack.
+ * True if not the program's handler has faulted, but a signal's handler that interrupted it: that is the program's
+ * affair.  True, too, if sp and end are not on one stack.
  */
 static bool was_interrupted(uint64_t sp, uint64_t end, uint64_t blocked)
 {
@@ -106,7 +105,7 @@ static bool was_interrupted(uint64_t sp, uint64_t end, uint64_t blocked)
 	return false;
 }
 
-/* A signal's handler on a stack of its own is none of the program's handlers for calls on another. */
+/* True if a signal's handler runs on a stack of its own, and the call whose handlers run does not. */
 static bool is_elsewhere(const ucontext_t *context, uint64_t sp, uint64_t handled)
 {
 	uint64_t lo = (uint64_t)context->uc_stack.ss_sp, size = context->uc_stack.ss_size;
@@ -114,7 +113,7 @@ static bool is_elsewhere(const ucontext_t *context, uint64_t sp, uint64_t handle
 	return !(context->uc_stack.ss_flags & SS_DISABLE) && sp - lo < size && handled - lo >= size;
 }
 
-/* True: the thread goes on without the handler. */
+/* Leave the handler that has faulted.  True: the thread goes on without it. */
 static bool recover(int signal, const siginfo_t *info, ucontext_t *context)
 {
 	uint64_t sp = agent_context_sp(context), go_on;
@@ -135,15 +134,15 @@ static bool recover(int signal, const siginfo_t *info, ucontext_t *context)
 	return true;
 }
 
-/* There is nobody to be called: what the kernel does then. */
+/* The program has no handler: do as the kernel would. */
 static void do_default(int signal, siginfo_t *info, bool ignored)
 {
 	if (ignored && info->si_code <= 0)
 		return;
-	/* Or it would happen for ever. */
+	/* Without the default action the fault would come again for ever. */
 	if (!set_default(signal))
 		SYS(tgkill, sys_getpid(), sys_gettid(), SIGKILL, 0, 0, 0);
-	/* A fault happens again.  One that was sent is, too: it waits until we return. */
+	/* A fault happens again on return.  A signal that was sent is sent again, and waits until the return. */
 	if (info->si_code <= 0)
 		SYS(rt_tgsigqueueinfo, sys_getpid(), sys_gettid(), signal, info, 0, 0);
 }
@@ -161,7 +160,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	}
 	if (old->flags & (unsigned)SA_RESETHAND)
 		set_default(signal);
-	/* The kernel passes all three, whether they are wanted or not. */
+	/* The kernel passes all three arguments, whether they are wanted or not. */
 	((void (*)(int, siginfo_t *, void *))old->handler)(signal, info, context);
 }
 
@@ -173,7 +172,7 @@ void agent_faults_take(void)
 
 		if (fault->taken || sys_failed(set_action(fault_signals[i], NULL, &fault->old)))
 			continue;
-		/* One that is ignored stays so over exec, and must be seen to. */
+		/* An ignored signal stays so over exec, and must be seen to be ignored. */
 		if (fault->old.handler == (uint64_t)SIG_IGN || fault->old.handler == (uint64_t)on_fault)
 			continue;
 		ours = fault->old;

@@ -21,7 +21,7 @@ static void in_child(void)
 
 void agent_forks_watch(void)
 {
-	/* glibc's, which knows the object that asks; then musl's, which has one parameter less. */
+	/* glibc's function knows the object that asks; musl's has one parameter less. */
 	register_fn *known = agent_next("__register_atfork");
 
 	if (!known)

@@ -1,9 +1,8 @@
 /*
  * Handlers of the program's own: HANDLERS and HANDLERS_WAIT (abi/control.h).
  *
- * What is handed to the dispatcher (probe/handlers.h) stays mapped until the
- * session lets go of the process: a thread may be looking at it.  Called by the
- * control thread.  Context: control.
+ * Tables that were handed to the dispatcher (probe/handlers.h) stay mapped until the session lets go of the process: a
+ * thread may be looking at them.  Called by the control thread.  Context: control.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +14,7 @@
 
 #define WAIT_STEP_NS 200000u
 #define WAIT_MS	     100u  /* longest that one HANDLERS_WAIT takes */
-#define END_MS	     1000u /* and the session's end */
+#define END_MS	     1000u /* longest that the session's end waits for handlers */
 
 static struct probe_handled_table *table_now(void)
 {
@@ -55,7 +54,7 @@ static int check(const struct calltap_msg_handlers *message)
 	return table.magic == CALLTAP_HANDLERS_MAGIC && table.size == sizeof(table) ? 0 : -EINVAL;
 }
 
-/* The same file as the last one's: only the address is new. */
+/* True if fd is the last table's file: only the address of the handlers is new. */
 static bool is_same_file(const struct probe_handled_table *last, uint64_t functions, int fd)
 {
 	struct stat file = {0};
@@ -126,13 +125,13 @@ int agent_handlers_take(const struct calltap_msg_handlers *message, int fd)
 	return agent_send(&done, sizeof(done));
 }
 
-/* Of a thread, as it has it. */
+/* A copy of two words of a thread's block. */
 struct run {
 	uint64_t running, runs;
 };
 _Static_assert(offsetof(struct probe_thread, runs) == offsetof(struct probe_thread, running) + sizeof(uint64_t), "run");
 
-/* True: the thread of writer i runs handlers. */
+/* Read the words of writer i's thread.  True: that thread runs handlers. */
 static bool look(uint32_t i, struct run *run)
 {
 	agent_thread_read(i, offsetof(struct probe_thread, running), run, sizeof(*run));
@@ -143,7 +142,7 @@ bool agent_handlers_run(void)
 {
 	struct run run;
 
-	/* Called while the program is stopped: no thread is asked where none has ever had the mark. */
+	/* Called while the program is stopped: no thread is asked where no function was ever handled. */
 	if (!agent.handled_count)
 		return false;
 	for (uint32_t i = 0; i < PROBE_RINGS; i++)
@@ -152,7 +151,7 @@ bool agent_handlers_run(void)
 	return false;
 }
 
-/* Until the thread was seen outside its handlers, or in another call's, or it is too late. */
+/* Wait until the thread was seen outside its handlers, or in another call's.  False: it was too late. */
 static bool wait_for_one(uint32_t i, uint64_t until)
 {
 	struct run first, now;
@@ -169,8 +168,8 @@ static bool wait_for_one(uint32_t i, uint64_t until)
 }
 
 /*
- * The barrier comes first: who marks itself as running after it looks up
- * after it what it is to call.  So the threads can be waited for one by one.
+ * The barrier comes first: a thread that marks itself as running after it looks up after it what to call.  So the
+ * threads can be waited for one by one.
  */
 static int wait_for_all(uint64_t wait_ms)
 {
@@ -198,7 +197,7 @@ void agent_handlers_end(void)
 	if (!agent.handled_count)
 		return;
 	probe_handled_stop();
-	/* Whoever is in one may fault there. */
+	/* A thread that is still in a handler may fault there. */
 	if (!wait_for_all(END_MS))
 		agent_faults_give_back();
 }

@@ -3,8 +3,8 @@
  * thread patches what is new; and the control thread and a thread in dlclose
  * change the text in turns.
  *
- * Callers: the control thread, and the program's threads in the constructor,
- * in a forked child's first call, dlopen and dlclose.  Context: control.
+ * Callers: the control thread, and the program's threads in the constructor, in a forked child's first call, dlopen and
+ * dlclose.  Context: control.
  */
 #include <agent/agent.h>
 #include <base/sys.h>
@@ -13,7 +13,7 @@
 
 void agent_hold_start(void)
 {
-	/* In this order: who finds it held knows which one it is. */
+	/* In this order: a control thread that finds a thread held has its number. */
 	__atomic_add_fetch(&agent.holds, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&agent.hold, AGENT_HELD, __ATOMIC_SEQ_CST);
 }
@@ -107,7 +107,7 @@ void agent_text_unmapping(bool begins)
 	while (!__atomic_compare_exchange_n(&agent.text, &want, begins ? AGENT_TEXT_LOADER : AGENT_TEXT_FREE, false,
 					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		if (want != AGENT_TEXT_OURS || !begins)
-			return; /* a second announcement, or one that was not needed */
+			return; /* a second announcement, or an announcement without need */
 		sys_futex_wait(&agent.text, want, WAIT_STEP_NS);
 		want = from;
 	}

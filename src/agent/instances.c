@@ -1,11 +1,10 @@
 /*
- * Further instances of a session: rings of their own beside the session's
- * (abi/control.h, INSTANCE; doc/design/instances.md).
+ * Further instances of a session: rings of their own beside the session's (abi/control.h, INSTANCE;
+ * doc/design/instances.md).
  *
- * A thread may be storing its last record for one that has ended: what that
- * had mapped goes when each thread was seen outside such code since, or else
- * with the rest when the session lets go of the process.
- * Called by the control thread.  Context: control.
+ * A thread may be storing its last record for an instance that has ended.  So that instance's arenas are unmapped when
+ * each thread was seen outside such code since, or else when the session lets go of the process.  Called by the control
+ * thread.  Context: control.
  */
 #include <errno.h>
 
@@ -13,7 +12,7 @@
 #include <base/mem.h>
 #include <base/sys.h>
 
-#define ENDED_MAX    64u /* arenas of ended ones that are kept mapped; with more, none is begun */
+#define ENDED_MAX    64u /* arenas of ended instances that are kept mapped; with more, no instance begins */
 #define WAIT_MS	     20u /* longest that a begin or an end waits for threads to be seen outside */
 #define WAIT_STEP_NS 100000u
 
@@ -25,7 +24,7 @@ static bool is_on(uint64_t generation)
 	return false;
 }
 
-/* Those before a fork stay: the thread that forked is ours by its stack, but may not have recorded here yet. */
+/* Arenas from before a fork stay: the thread that forked is known by its stack, but may not have recorded here yet. */
 static bool is_left_over(const struct agent_mapped *arena)
 {
 	return arena->generation > agent.instances_inherited && !is_on(arena->generation);
@@ -50,8 +49,8 @@ static bool is_inside(uint32_t i)
 }
 
 /*
- * The barrier comes first: who counts itself in after it finds the instance
- * off, and who did before it is seen.  So threads can be waited for one by one.
+ * The barrier comes first: a thread that counts itself in after it finds the instance off, and a thread that did before
+ * is seen.  So threads can be waited for one by one.
  */
 static bool all_are_outside(void)
 {
@@ -69,7 +68,7 @@ static bool all_are_outside(void)
 	return true;
 }
 
-/* What none of the instances that are on has.  False: a thread may be at it still. */
+/* Unmap the arenas of instances that have ended.  False: a thread may still be at them. */
 static bool unmap_left_over(void)
 {
 	struct agent_mapped *arenas = agent.arenas.list;
@@ -88,7 +87,7 @@ static bool unmap_left_over(void)
 	return true;
 }
 
-/* Writers that threads may still hold are not handed out again. */
+/* Hand writers out again only if no thread may hold them. */
 static void renew_writers(uint32_t index, bool again)
 {
 	struct probe_set *set = &probe_context.wiped->sets[index];
@@ -106,7 +105,7 @@ static void take_limits(struct probe_set *set, const struct calltap_msg_instance
 	__atomic_store_n(&set->threshold_ticks, message->threshold_ticks, __ATOMIC_RELAXED);
 }
 
-/* Nobody finds what the last one of this set had. */
+/* No thread finds what the set's last instance had. */
 static int begin(const struct calltap_msg_instance *message, int fd)
 {
 	uint32_t index = message->set, generation = ++agent.instances;
@@ -116,7 +115,7 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 
 	if (agent.no_handled)
 		return -EPERM;
-	__atomic_store_n(&set->on, 0, __ATOMIC_SEQ_CST); /* its end may have been missed */
+	__atomic_store_n(&set->on, 0, __ATOMIC_SEQ_CST); /* the end of the set's last instance may have been missed */
 	none = unmap_left_over();
 	if (count_left_over() >= ENDED_MAX)
 		return -EBUSY;

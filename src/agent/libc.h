@@ -1,6 +1,7 @@
 /*
- * What the agent shares names with: the libc functions that it stands in
- * front of, and the loader's symbols that it uses when they are there.
+ * Names that the agent shares with libc and the loader: the functions that it stands in front of, and the loader's
+ * symbols that it uses when they are there.
+ *
  * Context: control.
  */
 #ifndef AGENT_LIBC_H
@@ -13,16 +14,16 @@
 
 #define AGENT_EXPORT __attribute__((visibility("default")))
 
-/* The loader's; weak, for the agent links nothing. */
+/* Weak, for the agent links nothing: the loader defines it. */
 extern struct r_debug _r_debug __attribute__((weak));
-/* The linker's: the agent's own dynamic section. */
+/* The agent's own dynamic section; the linker defines it. */
 extern ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
-/* The same with what follows it from r_version 2 on: the name spaces of dlmopen(). */
+/* struct r_debug from r_version 2 on: with the name spaces of dlmopen(). */
 struct agent_r_debug {
 	struct r_debug first;
 	struct agent_r_debug *next;
 };
-/* musl's, which has no _r_debug: where a structure is that begins like it (version 1). */
+/* For musl, which has no _r_debug: the address of a structure that begins like it (version 1). */
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
 /* Defined by the agent (agent.map), with libc's types but for pthread_t, an integer on every Linux libc. */
@@ -37,13 +38,16 @@ AGENT_EXPORT int unshare(int flags);
 AGENT_EXPORT int setns(int fd, int kind);
 AGENT_EXPORT int sigaltstack(const stack_t *stack, stack_t *old);
 AGENT_EXPORT void makecontext(void); /* forward.S; its arguments are passed on as they are */
-AGENT_EXPORT void swapcontext(void); /* the same */
+AGENT_EXPORT void swapcontext(void); /* forward.S; its arguments are passed on as they are */
 AGENT_EXPORT void longjmp(void *env, int value) __attribute__((noreturn));
 AGENT_EXPORT void _longjmp(void *env, int value) __attribute__((noreturn));
 AGENT_EXPORT void siglongjmp(void *env, int value) __attribute__((noreturn));
 AGENT_EXPORT void __longjmp_chk(void *env, int value) __attribute__((noreturn));
 
-/* attach.c: what brings the agent into a running process (abi/attach.h) calls this on the thread that it borrowed. */
+/*
+ * attach.c: the code that brings the agent into a running process (abi/attach.h) calls this on the thread that it
+ * borrowed.
+ */
 struct calltap_attach;
 AGENT_EXPORT int calltap_agent_attach(struct calltap_attach *attach);
 
@@ -51,7 +55,7 @@ AGENT_EXPORT int calltap_agent_attach(struct calltap_attach *attach);
 bool agent_is_last(void);
 /* The function of that name that comes after the agent's in the loader's order; NULL = none. */
 void *agent_next(const char *name);
-/* Is it an address in the function of that name which the object defines? */
+/* True if address is in the function of that name which the object defines. */
 bool agent_is_in(uint64_t address, const struct link_map *map, const char *name);
 
 /* debugger.c: gdb's names; not exported, it finds them in the symbol table. */

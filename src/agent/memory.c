@@ -18,7 +18,7 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
-#define TMPFS		0x01021994u /* its f_type */
+#define TMPFS		0x01021994u /* f_type of tmpfs */
 #define WRITERS_STEP_NS 200000
 
 int agent_memory_init(void)
@@ -29,7 +29,7 @@ int agent_memory_init(void)
 
 	if (sys_failed((long)wiped))
 		return -ENOMEM;
-	/* Without it a forked child would go on writing its parent's rings. */
+	/* Without this a forked child would go on writing its parent's rings. */
 	ret = SYS(madvise, wiped, size, MADV_WIPEONFORK, 0, 0, 0);
 	if (sys_failed(ret)) {
 		sys_munmap(wiped, size);
@@ -39,7 +39,7 @@ int agent_memory_init(void)
 	return 0;
 }
 
-/* A file of the tool's, all of which is there: on tmpfs, and nobody else's to cut short. */
+/* True if the file is the tool's, and all of it is there: on tmpfs, and no other user's to cut short. */
 static bool is_kept_file(int fd, uint64_t size)
 {
 	struct statfs system = {0};
@@ -86,7 +86,7 @@ static bool arena_is_sane(struct calltap_arena *arena, uint64_t size)
 	return true;
 }
 
-/* Each ring has a writer, and those are handed out once. */
+/* True if the set has writers for one more arena: each ring has a writer, and writers are handed out once. */
 static bool has_writers(uint32_t index)
 {
 	const struct probe_set *set = &probe_context.wiped->sets[index];
@@ -116,7 +116,7 @@ int agent_arena_add(uint32_t index, uint32_t generation, int fd, uint64_t size)
 		sys_munmap(arena, size);
 		return ret;
 	}
-	/* The rings are the tool's to save; a core dump need not hold them again, unless it may be all there is. */
+	/* The tool saves the rings; a core dump need not hold them again, unless it may be all there is. */
 	if (!agent.keep || index)
 		SYS(madvise, arena, size, MADV_DONTDUMP, 0, 0, 0);
 	set->arenas[set->arena_count] = arena;
@@ -125,10 +125,10 @@ int agent_arena_add(uint32_t index, uint32_t generation, int fd, uint64_t size)
 	return 0;
 }
 
-/* Whether a thread waits for room in its ring; woken with `wake`. */
+/* True if a thread waits for room in its ring; wake: wake all that do. */
 static bool find_waiting(bool wake)
 {
-	struct probe_set *set = &probe_context.wiped->sets[0]; /* in the others nobody waits */
+	struct probe_set *set = &probe_context.wiped->sets[0]; /* threads wait in set 0 alone */
 	bool found = false;
 
 	for (uint32_t i = 0; i < set->arena_count; i++)
@@ -176,7 +176,7 @@ void agent_memory_release(void)
 	wiped->served = 1;
 }
 
-/* A fork has copied the list: arenas from before it are the parent's. */
+/* True if the arena is this process' own: a fork has copied the list, and arenas from before it are the parent's. */
 static bool is_own(const struct agent_mapped *arena)
 {
 	const struct probe_set *set = &probe_context.wiped->sets[0];
@@ -187,7 +187,7 @@ static bool is_own(const struct agent_mapped *arena)
 	return arena->generation > agent.instances_inherited;
 }
 
-/* A range of a ring's data, by sub-buffers. */
+/* Give back a range of a ring's data, by sub-buffers. */
 static void give_back(struct calltap_ring *ring, uint64_t sub_size, uint64_t from, uint64_t to)
 {
 	if (from < to)
@@ -195,7 +195,7 @@ static void give_back(struct calltap_ring *ring, uint64_t sub_size, uint64_t fro
 		    0);
 }
 
-/* The sizes are looked at again, and used as they were then: the program can have written there. */
+/* The sizes are copied and checked again, for the program can have written there. */
 static void empty_ring(struct calltap_ring *ring, uint64_t stride)
 {
 	const struct calltap_ring seen = *ring;
@@ -277,7 +277,7 @@ bool agent_can_read(uint64_t address)
 	struct iovec here = {&byte, 1}, there = {(void *)address, 1};
 	long ret = SYS(process_vm_readv, sys_gettid(), &here, 1, &there, 1, 0);
 
-	if (ret == -ENOSYS && agent.poker.mem_fd >= 0) /* an emulator's */
+	if (ret == -ENOSYS && agent.poker.mem_fd >= 0) /* an emulator has no such call */
 		return SYS(pread64, agent.poker.mem_fd, &byte, 1, address, 0, 0) == 1;
 	return ret != -EFAULT;
 }

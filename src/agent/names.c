@@ -1,10 +1,9 @@
 /*
- * Thread names: the agent stands in front of the functions by which threads
- * get theirs, so that the shortest thread has its own name in the trace.
+ * Thread names: the agent stands in front of the functions by which threads get theirs, so that the shortest-lived
+ * thread has its own name in the trace.
  *
- * Called on the program's threads in place of libc's functions, which do all
- * the work.  A name that is set some other way is seen by the tool while the
- * thread lives.  Context: control, on the program's thread.
+ * Called on the program's threads in place of libc's functions, which do all the work.  The tool sees a name that is
+ * set some other way while the thread lives.  Context: control, on the program's thread.
  */
 #include <agent/agent.h>
 #include <agent/libc.h>

@@ -1,6 +1,6 @@
 /*
- * For CPUs that have no dispatcher of handlers: nothing gets here, for HANDLERS
- * is refused (handlers.c).  Context: control.
+ * Handlers on CPUs that have no dispatcher of handlers: nothing gets here, for HANDLERS is refused (handlers.c).
+ * Context: control.
  */
 #include <agent/agent.h>
 #include <probe/handlers.h>

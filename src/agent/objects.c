@@ -1,13 +1,10 @@
 /*
- * What is mapped: the loader's link map, at the start and whenever dlopen or
- * dlclose changes it.
+ * The objects that are mapped: the loader's link map, at the start and whenever dlopen or dlclose changes it.
  *
- * The loader calls an empty function (r_debug.r_brk) for debuggers each time
- * the map changes, after new objects are mapped and before their constructors
- * run.  We have it call agent_debug_state() instead, which holds the loading
- * thread until the tool has patched the new objects.  glibc and musl do this
- * alike.  Contexts: control; agent_debug_state() runs on the program's thread
- * inside dlopen.
+ * The loader calls an empty function (r_debug.r_brk) for debuggers each time the map changes, after new objects are
+ * mapped and before their constructors run.  The agent makes it call agent_debug_state() instead, which holds the
+ * loading thread until the tool has patched the new objects. glibc and musl do this alike.  Contexts: control;
+ * agent_debug_state() runs on the program's thread inside dlopen.
  */
 #include <errno.h>
 
@@ -18,15 +15,15 @@
 
 #define PATH_BYTES   4096u
 #define OBJECTS_MAX  65536
-#define LIVE_TRIES   10000 /* for a moment in which the loader is not at work: seconds */
+#define LIVE_TRIES   10000 /* looks for a moment in which the loader is not at work: seconds */
 #define LIVE_STEP_NS 1000000
 
 #define DIGEST_NONE 14695981039346656037u
 
-/* An object of the link map.  Others come to its place, even with their dynamic sections at the same address. */
+/* An object of the link map.  Another may come to its place, even with its dynamic section at the same address. */
 struct object {
 	uint64_t base, dynamic;
-	uint64_t name; /* address */
+	uint64_t name; /* address of its path */
 	uint64_t identity;
 };
 
@@ -35,7 +32,7 @@ static uint64_t digest_with(uint64_t digest, uint64_t word)
 	return (digest ^ word) * 1099511628211u;
 }
 
-/* All that is reported of an object. */
+/* A digest of all that is reported of an object, never 0. */
 static uint64_t identity_of(uint64_t base, uint64_t dynamic, const char *name)
 {
 	uint64_t identity = digest_with(digest_with(DIGEST_NONE, base), dynamic);
@@ -55,7 +52,7 @@ static struct object object_of(const struct link_map *map, const char *name)
 	};
 }
 
-/* Where nobody can change the list. */
+/* The object at map; no thread may be changing the list. */
 static struct object object_here(const struct link_map *map)
 {
 	return object_of(map, map->l_name ? map->l_name : "");
@@ -71,7 +68,7 @@ static uint64_t objects_digest(void)
 	return digest;
 }
 
-/* A text that may be gone, a page at a time. */
+/* Copy a text that may be unmapped, a page at a time. */
 static void copy_name(char *to, uint64_t from)
 {
 	size_t got = 0;
@@ -106,13 +103,13 @@ static int send_object(const struct object *object)
 	out.message.base = object->base;
 	out.message.dynamic = object->dynamic;
 	out.message.identity = identity_of(object->base, object->dynamic, out.message.path);
-	/* The name is another one's by now: APPLY is to find that the report is not of what is mapped. */
+	/* Another object has come to the place by now: APPLY is to find that the report is not of what is mapped. */
 	if (out.message.identity != object->identity)
 		agent.objects_seen = 0;
 	return agent_send(&out, out.message.head.size);
 }
 
-/* The loader's code; false: it does not say. */
+/* The range of the loader's code; false: the loader does not say. */
 static bool loader_text(uint64_t *lo, uint64_t *hi)
 {
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)agent.loader->r_ldbase;
@@ -131,7 +128,7 @@ static bool loader_text(uint64_t *lo, uint64_t *hi)
 	return false;
 }
 
-/* Where the loader tells debuggers of a change; none if it does not say where its code is. */
+/* The places where the loader tells debuggers of a change; 0 if it does not say where its code is. */
 static unsigned find_hooks(uint64_t places[CALLTAP_HOOKS_MAX])
 {
 	uint64_t lo, hi;
@@ -174,8 +171,8 @@ bool agent_loader_is_busy(void)
 }
 
 /*
- * The list as other threads may be changing it: entries may be freed memory,
- * so they are copied by a call that fails.  False: it led nowhere.
+ * Read the list while other threads may be changing it: entries may be freed memory, so a system call copies them,
+ * which fails where a load would fault.  False: the list led nowhere.
  */
 static bool read_maps(struct agent_store *maps, uint64_t *digest)
 {
@@ -199,7 +196,7 @@ static bool read_maps(struct agent_store *maps, uint64_t *digest)
 	return !at;
 }
 
-/* Twice the same, and the loader not at it before or after: so it was then. */
+/* The list was read twice alike, and the loader was not at work before or after: so the list was like that. */
 static bool read_settled(struct agent_store *maps, uint64_t *digest)
 {
 	uint64_t again;
@@ -265,7 +262,7 @@ bool agent_objects_have(const struct agent_store *maps, uint64_t identity)
 	return !maps->count || !identity;
 }
 
-/* Objects that dlmopen() brought in stay untraced: unwinders in there could not ask us about stubs. */
+/* Objects that dlmopen() brought in stay untraced: unwinders in there could not ask the agent about stubs. */
 static void note_other_spaces(void)
 {
 	struct probe_wiped *wiped = probe_context.wiped;
@@ -274,7 +271,7 @@ static void note_other_spaces(void)
 		__atomic_fetch_or(&wiped->sets[0].arenas[0]->notes, CALLTAP_NOTE_SPACES, __ATOMIC_RELAXED);
 }
 
-/* In the loader, in place of its empty function. */
+/* The loader calls this in place of its empty function. */
 static void agent_debug_state(void)
 {
 	uint64_t digest, signals;
@@ -309,14 +306,14 @@ static bool is_in_reach(uint64_t place)
 	return place - (uint64_t)agent_debug_state + ARCH_HOOK_REACH < 2 * ARCH_HOOK_REACH;
 }
 
-/* Before any other thread runs, or while all are stopped and none is there. */
+/* Called before any other thread runs, or while all are stopped and none is at the place. */
 static int hook(uint64_t place)
 {
 	struct agent_dlhook *made = &agent.dlhooks[agent.dlhook_count];
 	uint8_t code[ARCH_HOOK_BYTES];
 	int ret;
 
-	/* One that could not be taken back at the end of an earlier session. */
+	/* A hook may be left that could not be taken back at the end of an earlier session. */
 	for (uint32_t i = 0; i < agent.dlhook_count; i++)
 		if (agent.dlhooks[i].at == place)
 			return 0;
@@ -342,7 +339,7 @@ void agent_dlhook_install(void)
 	agent.objects_seen = objects_digest();
 	for (unsigned i = 0; i < count; i++)
 		if (!is_in_reach(places[i]) || hook(places[i]))
-			return; /* a change may be missed, or be heard of late */
+			return; /* a change may be missed, or be noticed late */
 	agent.no_dlhook = 0;
 }
 
@@ -355,5 +352,5 @@ void agent_dlhook_remove(void)
 	for (unsigned i = 0; i < count; i++)
 		if (patch_hook_restore(&agent.poker, agent.dlhooks[i].at, (uint64_t)agent_debug_state,
 				       agent.dlhooks[i].old))
-			agent.dlhooks[agent.dlhook_count++] = agent.dlhooks[i]; /* it has nothing to do */
+			agent.dlhooks[agent.dlhook_count++] = agent.dlhooks[i]; /* the hook stays, and does nothing */
 }

@@ -18,7 +18,7 @@
 
 #define POINTERS_MAX (1u << 20)
 
-/* Through the kernel: the page may be read-only, or gone. */
+/* Write through the kernel: the page may be read-only, or gone. */
 static int write_back(uint64_t address, const void *bytes, size_t size)
 {
 	if (agent.poker.mem_fd >= 0)
@@ -31,7 +31,7 @@ static bool write_word(struct agent_pointer *pointer)
 	const struct agent_front *function = &agent.fronts[pointer->to];
 	uint64_t now;
 
-	/* Where there is nothing behind, the function would lead nowhere. */
+	/* Without a function behind it, the agent's would lead nowhere. */
 	if (!function->next || !sys_copy_in(&now, pointer->address, sizeof(now)))
 		return false;
 	if (now == function->ours) /* from an earlier session, or the loader's own doing */
@@ -67,7 +67,7 @@ static bool is_sane(const struct calltap_pointer *asked, uint32_t flags)
 	       (asked->kind == CALLTAP_POINTER_SYMBOL && flags & CALLTAP_POINTERS_FRESH);
 }
 
-/* The one that is known for that place: an object may be loaded again where it was. */
+/* The pointer that is known for that place: an object may be loaded again where it was. */
 static struct agent_pointer *find(uint64_t address)
 {
 	struct agent_pointer *list = agent.pointers.list;
@@ -91,7 +91,7 @@ static int take(const struct calltap_pointer *asked, const struct calltap_msg_po
 
 	if (known && known->led && known->identity == made.identity && !fresh)
 		return 0;
-	/* musl's loader tells us of an object when it has bound it, and not before. */
+	/* musl's loader tells of an object when it has bound it, and not before. */
 	if (agent.musl && made.kind == CALLTAP_POINTER_SYMBOL)
 		return 0;
 	if (agent.musl && fresh)
@@ -99,7 +99,7 @@ static int take(const struct calltap_pointer *asked, const struct calltap_msg_po
 	else if (made.kind == CALLTAP_POINTER_SYMBOL)
 		made.led = write_symbol(&made, message->base);
 	else
-		made.led = fresh; /* by the loader, which finds our symbol */
+		made.led = fresh; /* the loader leads it there, for it finds the agent's symbol */
 	if (known) {
 		*known = made;
 		return 0;

@@ -1,10 +1,9 @@
 /*
- * Letting go of a process: after this nothing of the session is left in it but
- * the idle agent and address space (abi/control.h, RELEASE).
+ * Letting go of a process: after this nothing of the session is left in it but the idle agent and address space
+ * (abi/control.h, RELEASE).
  *
- * All threads of the program are stopped, none in a stub or a recorder.  What
- * cannot be let go of stays, all of it: text and recording are as they should
- * be already, and the next session begins with another try.
+ * All threads of the program are stopped, none in a stub or a recorder.  If one thing cannot be let go of, all stays:
+ * text and recording are as they should be already, and the next session begins with another try.
  * doc/design/control.md.  Called by the control thread.  Context: control.
  */
 #include <errno.h>
@@ -29,7 +28,7 @@ bool agent_has_leftovers(void)
 	return probe_context.region_count || agent.pointers.count || probe_context.wiped->alive;
 }
 
-/* A frame that the planes know nothing of: it would return to where nothing is. */
+/* True if the planes missed a frame: it would return to where nothing is. */
 static bool is_missed(uint64_t slot)
 {
 	uint64_t held;
@@ -41,7 +40,7 @@ static bool is_missed(uint64_t slot)
 static int release_frames(const struct told *told, uint32_t *frames)
 {
 	const uint64_t *slots = told->slots.list;
-	/* Where there are shadow stacks they hold a frame's return address, too, and are not ours to write. */
+	/* Shadow stacks hold a frame's return address, too, and the agent cannot write them. */
 	int ret = probe_frames_release(frames, !agent.shadow && !arch_shadow_stack());
 
 	for (size_t i = 0; i < told->slots.count && !ret && ARCH_FRAMES_GO_BACK; i++)
@@ -111,7 +110,9 @@ static int tell_unwinders(void)
 	return agent_send(&told, sizeof(told));
 }
 
-/* The next message that is a RELEASE: what the tool said before it heard that we are going is about objects and plans.
+/*
+ * Receive the next RELEASE.  Messages before it, from a tool that has not heard yet that the agent is going, are about
+ * objects and plans.
  */
 static int receive_part(union message *message, uint64_t wait_ms)
 {
@@ -124,11 +125,11 @@ static int receive_part(union message *message, uint64_t wait_ms)
 		if (!ret && message->head.type == CALLTAP_MSG_UNWINDERS)
 			ret = tell_unwinders();
 	} while ((!ret && message->head.type != CALLTAP_MSG_RELEASE) ||
-		 ret == -EMFILE); /* no room for its descriptor, which nobody wants */
+		 ret == -EMFILE); /* no room for a message's descriptor, which is not wanted */
 	return ret;
 }
 
-/* *more: the lists go on. */
+/* Receive one RELEASE and note its lists; *more: the lists go on. */
 static int receive(struct told *told, uint64_t wait_ms, bool *more)
 {
 	union message message = {0};
@@ -176,7 +177,7 @@ void agent_release_wait(void)
 		ret = converse(AGENT_RELEASE_MS);
 	while (ret == -EAGAIN);
 	if (ret)
-		return; /* all stays, and the next session begins with this */
+		return; /* all stays, and the next session begins with another try */
 }
 
 static int send_regions(void)

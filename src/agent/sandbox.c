@@ -1,11 +1,10 @@
 /*
  * Programs that shut themselves in: seccomp, by prctl() or the system call.
  *
- * A thread under a filter may be killed for a call that the program never
- * makes and a probe does.  So the agent stands in front of the ways in, tries
- * the filter on its own calls, and if it would not let one pass, sees to it
- * that none is made: `quiet` (probe/thread.h).  doc/design/control.md has the
- * argument.  Context: control, on the program's thread.
+ * A thread under a filter may be killed for a call that the program never makes and a probe does.  So the agent stands
+ * in front of the ways in, and tries the filter on its own calls.  If the filter would not let one pass, the agent sees
+ * to it that no probe makes any: `quiet` (probe/thread.h). doc/design/control.md has the argument.  Context: control,
+ * on the program's thread.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -27,15 +26,15 @@
 #define QUIET_STEP_NS 100000
 #define STACK_AHEAD   (64ul << 20)
 #define STACK_USUAL   (8ul << 20)
-#define STACKS_MAX    16	     /* that a thread came by, one after the other */
-#define ANY	      0x5a5a5a5a5000 /* some address */
+#define STACKS_MAX    16	     /* stacks that a thread came by, one after the other */
+#define ANY	      0x5a5a5a5a5000 /* any address */
 
 struct call {
 	int number;
 	uint64_t arguments[6];
 };
 
-/* What the probes' slow paths may call. */
+/* Calls of the probes' slow paths. */
 static const struct call probe_calls[] = {
 	{SYS_rt_sigprocmask, {0, ANY, ANY, 8}},
 	{SYS_rt_sigprocmask, {2, ANY, 0, 8}},
@@ -53,7 +52,7 @@ static const struct call probe_calls[] = {
 	{SYS_clock_gettime, {1, ANY}},
 };
 
-/* What the control thread calls, and what starts one in a forked child. */
+/* Calls of the control thread, and of a forked child that starts one. */
 static const struct call control_calls[] = {
 	{SYS_clone, {CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, ANY}},
 	{SYS_prctl, {15 /* PR_SET_NAME */, ANY}},
@@ -83,7 +82,7 @@ static const struct call control_calls[] = {
 	ARCH_CONTROL_CALL,
 };
 
-/* The same where functions are handled: for the program's own handlers, or for further instances. */
+/* Calls of the control thread where functions are handled: for the program's own handlers, or for further instances. */
 static const struct call handled_calls[] = {
 	{SYS_rt_sigaction, {11 /* SIGSEGV */, ANY, 0, 8}},
 	{SYS_rt_sigaction, {11, 0, ANY, 8}},
@@ -95,12 +94,12 @@ static const struct call handled_calls[] = {
 	{SYS_munmap, {ANY, 64 << 20}},
 };
 
-/* The control thread's when its tool has died. */
+/* Calls of the control thread when its tool has died. */
 static const struct call giving_calls[] = {
 	{SYS_madvise, {ANY, 1 << 20, MADV_REMOVE}},
 };
 
-/* What it takes to look at a filter. */
+/* Calls that reading a filter takes. */
 static const struct call look_calls[] = {
 	{SYS_process_vm_readv, {1000, ANY, 1, ANY, 1, 0}},
 	{SYS_prlimit64, {0, 3, 0, ANY}},
@@ -130,7 +129,7 @@ static bool allows_all(const struct sock_fprog *program, const struct call *call
 
 #define ALLOWS(program, calls) allows_all(program, calls, sizeof(calls) / sizeof((calls)[0]))
 
-/* Out of the program's memory: what is not there is the kernel's to complain of. */
+/* Copy from the program's memory.  False: it is not there; the kernel will tell the program. */
 static bool copy_in(void *to, const void *from, size_t size)
 {
 	struct iovec here = {to, size}, there = {(void *)from, size};
@@ -143,7 +142,7 @@ static bool copy_in(void *to, const void *from, size_t size)
 	return got == (long)size;
 }
 
-/* What the filter leaves us.  False: it is none that the kernel will take. */
+/* Find out which calls the filter lets pass.  False: the kernel will not take the filter. */
 static bool judge(struct agent_shut *shut, const void *program)
 {
 	const size_t size = PROGRAM_MAX * sizeof(struct sock_filter);
@@ -169,14 +168,14 @@ static bool judge(struct agent_shut *shut, const void *program)
 	return read;
 }
 
-/* Later, no more of this can be made: the mirror of this thread's stack as far as it may grow, and its ring. */
+/* Make what cannot be made later: the mirror of this thread's stack as far as it may grow, and its ring. */
 static void provide(void)
 {
 	struct probe_thread *thread = probe_self();
 	uint64_t here = (uint64_t)__builtin_frame_address(0), limit[2] = {0, 0}, size;
 
 	if (!probe_thread_attach(thread) || !probe_stack_settle(thread, here))
-		return; /* no ring for it, or no memory: so it is, and counted */
+		return; /* no ring for the thread, or no memory: its calls are counted as untraced */
 	if (agent.blind || sys_failed(SYS(prlimit64, 0, 3 /* RLIMIT_STACK */, 0, limit, 0, 0)))
 		limit[0] = STACK_USUAL;
 	size = limit[0] < STACK_AHEAD ? limit[0] : STACK_AHEAD;
@@ -187,7 +186,7 @@ static void provide(void)
 		return;
 }
 
-/* From here on no thread makes a call of ours; those that are at it finish first. */
+/* From here on no probe makes a system call; threads that are in one finish first. */
 static void be_quiet(void)
 {
 	uint64_t start = arch_clock();
@@ -199,7 +198,7 @@ static void be_quiet(void)
 		sys_futex_wait((uint32_t *)calling, (uint32_t)others, QUIET_STEP_NS);
 }
 
-/* A forked child that has not recorded yet can do so only if it begins now. */
+/* True if the process records.  A forked child that has not recorded yet can do so only if it begins now. */
 static bool is_at_work(void)
 {
 	uint64_t signals;
@@ -219,11 +218,13 @@ void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_thr
 	if (!is_at_work())
 		return;
 	if (probe_context.shared.quiet) {
-		/* In one already.  The control thread is so only if all threads are now, and cannot be called. */
+		/*
+		 * In a sandbox already.  The control thread comes into it only if all threads do, and cannot be woken.
+		 */
 		shut->away = all_threads && agent_control_leave(AGENT_AWAY, false);
 		return;
 	}
-	/* vfork's child runs in our memory, but not for long and not under our name. */
+	/* vfork's child runs in its parent's memory, but not for long and not under its parent's id. */
 	if ((uint32_t)sys_getpid() != probe_context.wiped->pid)
 		return;
 	if (!agent.blind && !judge(shut, program))
@@ -259,7 +260,7 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 		agent.blind = 1;
 	if (shut->entered && !shut->handled_calls)
 		*(shut->all_threads ? &agent.no_handled : &agent.no_handled_children) = 1;
-	/* The tool may have let go of all meanwhile. */
+	/* The tool may have let go of the process meanwhile. */
 	if (shut->entered && probe_context.wiped->sets[0].arenas[0])
 		__atomic_fetch_or(&probe_context.wiped->sets[0].arenas[0]->notes, told, __ATOMIC_RELAXED);
 }
@@ -268,17 +269,17 @@ bool sandbox_is_foreign(uint32_t filters)
 {
 	char text[AGENT_STATUS_MAX];
 
-	/* The calls that this takes the loader has made before us. */
+	/* The loader has made the calls that this takes, before the agent came. */
 	if (!agent_read_text("/proc/thread-self/status", text, sizeof(text)))
 		return false;
-	/* Before Linux 5.9 only whether there is any. */
+	/* Before Linux 5.9 the kernel only says whether there is any filter. */
 	return agent_number_after(text, "Seccomp_filters:") > filters ||
 	       (agent_number_after(text, "Seccomp:") && !filters);
 }
 
 /*
- * Open frames of the stack from `from` up go back to their callers by themselves, not by their stubs.  A stack that
- * the thread is not on may have been unmapped.
+ * Release the open frames of the stack from `from` up: they return to their callers by themselves, not by their stubs.
+ * A stack that the thread is not on may have been unmapped.
  */
 static void unhook(struct probe_stack *stack, uint64_t from)
 {
@@ -317,6 +318,6 @@ void agent_clock_lost(void)
 		unhook(stack, from);
 		from = 0;
 	}
-	probe_self()->granule = PROBE_NO_GRANULE; /* the fast path is not for it any more */
+	probe_self()->granule = PROBE_NO_GRANULE; /* the fast path is not for this thread any more */
 	probe_self()->stack = &probe_stack_none;
 }

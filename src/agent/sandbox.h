@@ -1,6 +1,7 @@
 /*
  * Programs that shut themselves in by seccomp (sandbox.c).
- * Context: control, on the program's thread.
+ *
+ * Called by calls.c and the agent's start.  Context: control, on the program's thread.
  */
 #ifndef AGENT_SANDBOX_H
 #define AGENT_SANDBOX_H
@@ -8,29 +9,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is done about a sandbox before a thread goes into it, to be undone if it does not. */
+/* What the agent does about a sandbox before a thread goes into it; undone if the thread does not. */
 struct agent_shut {
-	bool entered;	    /* this is the first sandbox that matters */
+	bool entered;	    /* this is the first sandbox that matters; the fields below hold */
 	bool away;	    /* the control thread has ended */
 	bool probe_calls;   /* the filter lets the probes' calls pass */
-	bool control_calls; /* likewise the control thread's, and those that start one */
-	bool look_calls;    /* likewise those by which we look at a filter */
-	bool giving_calls;  /* likewise what gives the rings' memory back */
-	bool handled_calls; /* likewise those that it takes to have handled functions */
-	bool all_threads;   /* it is the control thread's, too; else a forked child's */
+	bool control_calls; /* the filter lets the control thread's calls pass, and those that start one */
+	bool look_calls;    /* the filter lets calls pass that read another filter */
+	bool giving_calls;  /* the filter lets the call pass that gives the rings' memory back */
+	bool handled_calls; /* the filter lets calls pass that handled functions take */
+	bool all_threads;   /* the filter is for the control thread, too; else for forked children's */
 };
 
 /*
- * Before and after the call.  program: the filter (struct sock_fprog) in the
- * program's memory; all_threads: SECCOMP_FILTER_FLAG_TSYNC.
+ * Call these before and after the program's call. program: the filter (struct sock_fprog) in the program's memory;
+ * all_threads: SECCOMP_FILTER_FLAG_TSYNC; done: the call was successful.
  */
 void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_threads);
 void agent_shut_end(const struct agent_shut *shut, bool done);
 
 /*
- * True if this image was started in a sandbox of which nothing is known but
- * that the tool is not in it: any call of ours could be the program's end.
- * filters: how many the tool is in.
+ * True if this image was started in a sandbox of which nothing is known but that the tool is not in it: any call of the
+ * agent's could be the program's end. filters: how many the tool is in.
  */
 bool sandbox_is_foreign(uint32_t filters);
 

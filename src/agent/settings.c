@@ -1,6 +1,5 @@
 /*
- * What the tool hands over or changes while recording goes on: SET, TABLES and
- * TRIGGERS (abi/control.h).
+ * Settings that the tool hands over or changes while recording goes on: SET, TABLES and TRIGGERS (abi/control.h).
  * Called by the control thread.  Context: control.
  */
 #include <errno.h>
@@ -15,14 +14,14 @@ int agent_set_take(const struct calltap_msg_set *set)
 {
 	if (set->head.size != sizeof(*set))
 		return -EPROTO;
-	/* Each is read by itself; doc/design/patching.md says what a thread makes of a change. */
+	/* Each word is read by itself; doc/design/patching.md says what a thread makes of a change. */
 	__atomic_store_n(&probe_context.threshold_ticks, set->threshold_ticks, __ATOMIC_RELAXED);
 	__atomic_store_n(&probe_context.depth_max, set->depth_max, __ATOMIC_RELAXED);
 	__atomic_store_n(&probe_context.tree_filter, set->tree_filter, __ATOMIC_RELAXED);
 	return 0;
 }
 
-/* What is no use is passed over: the tool has it all the same. */
+/* Tables that cannot be mapped are passed over: the tool has them all the same. */
 int agent_tables_take(const struct calltap_msg_tables *tables, int fd)
 {
 	void *made;
@@ -49,7 +48,7 @@ int agent_triggers_take(const struct calltap_msg_triggers *triggers, int fd)
 	made.at = agent_map(fd, made.size, PROT_READ | PROT_WRITE, MAP_SHARED, F_SEAL_SHRINK);
 	if (sys_failed((long)made.at))
 		return 0;
-	/* Those before stay mapped: a thread may be looking at them. */
+	/* Older triggers stay mapped: a thread may be looking at them. */
 	agent.triggers.size = sizeof(made);
 	ret = agent_store_add(&agent.triggers, &made, 1);
 	if (!ret && probe_triggers_set(made.at, made.size))
@@ -68,7 +67,7 @@ void agent_settings_release(void)
 		sys_munmap(agent.tables, agent.tables_size);
 	agent.tables = NULL;
 	if (agent.triggers.count && probe_triggers_set(NULL, 0))
-		return; /* they are not to be had out of there */
+		return; /* the probes did not let go of them */
 	for (size_t i = 0; i < agent.triggers.count; i++)
 		sys_munmap(triggers[i].at, triggers[i].size);
 	agent_store_empty(&agent.triggers);

@@ -1,8 +1,8 @@
 /*
- * What becomes of sites that a plan has patched: switched on and off, led to
- * another plan's stub, given their own bytes back; and who may write to text.
- * Called by the control thread, and by agent_debug_state() on the program's.
- * Context: control.
+ * Sites that a plan has patched: the agent switches them on and off, leads them to another plan's stub, gives them
+ * their own bytes back.
+ *
+ * Called by the control thread.  Context: control.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #include <agent/agent.h>
 #include <base/sys.h>
 
-#define MOVES 256u /* at a time */
+#define MOVES 256u /* moves made at a time */
 
 /* Sites that are to be led from another plan's stub to this one's. */
 struct moves {
@@ -29,7 +29,7 @@ static uint32_t make_moves(struct moves *moves)
 	return done;
 }
 
-/* The plan whose stub the site leads to, or would; NULL = none. */
+/* The plan to whose stub the site leads, or would if it were on; NULL = none. */
 static const struct agent_sites *owner_of(const struct calltap_site *site, uint32_t place)
 {
 	for (uint32_t i = 0; i < agent.sites_count; i++) {
@@ -42,7 +42,7 @@ static const struct agent_sites *owner_of(const struct calltap_site *site, uint3
 	return NULL;
 }
 
-/* True if it is done; what takes more is noted. */
+/* Switch one site.  True: done.  A site that another plan's stub has is noted in moves, or cannot be switched. */
 static bool switch_one(const struct agent_sites *kept, uint32_t place, bool on, struct moves *moves)
 {
 	const struct calltap_site *site;
@@ -91,9 +91,8 @@ void agent_sites_switch(const struct calltap_msg_switch *message, struct calltap
 }
 
 /*
- * An object that has gone may have another one at its place.  Its sites are
- * looked at all the same, in case the list of objects was changed meanwhile.
- * How many sites still lead to a stub.
+ * Restore one plan's sites.  An object that has gone may have another one at its place; its sites are looked at all the
+ * same, in case the list of objects was changed meanwhile.  Returns how many sites still lead to a stub.
  */
 static uint32_t restore(const struct agent_sites *kept, const struct agent_store *maps, bool taken,
 			struct calltap_msg_detached *done)
@@ -104,7 +103,7 @@ static uint32_t restore(const struct agent_sites *kept, const struct agent_store
 		patch_sites_restore(&restored, &agent.poker, &kept->region, kept->list, kept->count,
 				    kept->second ? NULL : &kept->pages);
 	if (kept->second || !agent_objects_have(maps, kept->identity))
-		return restored.leading; /* counted as the first plan's, or nobody's */
+		return restored.leading; /* counted as the first plan's sites, or nobody's */
 	done->restored += restored.restored;
 	done->left += restored.left;
 	return restored.leading;
@@ -131,7 +130,10 @@ void agent_sites_restore(struct calltap_msg_detached *done)
 
 	agent_objects_read(&maps);
 	*done = (struct calltap_msg_detached){.head = {CALLTAP_MSG_DETACHED, sizeof(*done)}};
-	/* Those that lead to another plan's stubs first: then all are as the first plan's, which has their pages. */
+	/*
+	 * Plans whose sites lead to a second set of stubs first: then all sites are as the first plan's, which has
+	 * their pages.
+	 */
 	for (unsigned second = 2; second-- > 0;)
 		for (uint32_t i = 0; i < agent.sites_count; i++)
 			if (agent.sites[i].second == (second == 1) && !agent.sites[i].waits)

@@ -25,13 +25,18 @@ static const char *environment_value(char *const *environment, const char *name)
 	return NULL;
 }
 
-/* A forked child's first record or dlopen: its own control thread, rings and threads (signals are blocked). */
+/*
+ * A forked child's first record or dlopen calls this: the child gets its own control thread and rings.  Signals are
+ * blocked.
+ */
 static void new_process(void)
 {
 	uint32_t *starting = &probe_context.wiped->starting;
 	uint32_t none = 0;
 
-	/* One thread starts; others of the child wait until it is done (`starting` was wiped with the rest). */
+	/*
+	 * One thread starts; others of the child wait until it is done.  The fork has wiped `starting` with the rest.
+	 */
 	if (!__atomic_compare_exchange_n(starting, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		while (__atomic_load_n(starting, __ATOMIC_ACQUIRE) == 1)
 			sys_futex_wait(starting, 1, 100000000u);
@@ -97,7 +102,7 @@ static bool has_other_pages(char *const *environment)
 {
 	const ElfW(auxv_t) * entry;
 
-	/* The kernel's word on it lies behind the environment, which no constructor has moved before us. */
+	/* The kernel tells it behind the environment, which no constructor has moved before the agent's. */
 	while (*environment)
 		environment++;
 	for (entry = (const void *)(environment + 1); entry->a_type != AT_NULL; entry++)
@@ -112,7 +117,7 @@ static void find_loader(void)
 	agent.loader = agent.musl ? _dl_debug_addr : &_r_debug;
 }
 
-/* musl calls constructors without arguments: what is in the registers is anything. */
+/* musl calls constructors without arguments: the registers may hold anything. */
 static char *const *environment_of(char *const *told)
 {
 	char *const *const *kept = agent.musl ? agent_next("__environ") : &told;
@@ -155,7 +160,10 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 		return;
 	note_main_thread(environment);
 	agent_tid_find();
-	/* Before that its setuid() waits for every thread of /proc/self/task, and ours would not answer. */
+	/*
+	 * Before that version musl's setuid() waits for every thread of /proc/self/task, and the control thread would
+	 * not answer.
+	 */
 	if (agent.musl && !agent_next("membarrier")) {
 		agent_conversation_decline(-ENOTSUP, "runs with a musl libc older than 1.1.22 and is not traced");
 		return;

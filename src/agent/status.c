@@ -1,5 +1,6 @@
 /*
- * What the kernel says of us in files of /proc that are lines of "Name: value".
+ * Files of /proc that say of the process, in lines of "Name: value", what the kernel knows.
+ *
  * Called by the agent's other files.  Context: control, on any thread.
  */
 #include <fcntl.h>

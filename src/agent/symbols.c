@@ -1,11 +1,9 @@
 /*
- * The functions (and a word) of libc behind those that the agent stands in front of.
+ * libc's functions (and a word) behind those that the agent stands in front of.
  *
- * Called in the constructor, on the program's thread; context: control.  It
- * looks through the dynamic symbol tables of the objects after the agent in
- * the loader's list, as the loader would.  Not dlsym(RTLD_NEXT): before glibc
- * 2.34 that lives in a library which the program need not have.
- * Source: System V gABI, "Dynamic Section"; binutils' DT_GNU_HASH.
+ * Called in the constructor, on the program's thread; context: control.  It looks through the dynamic symbol tables of
+ * the objects after the agent in the loader's list, as the loader would.  Not dlsym(RTLD_NEXT): before glibc 2.34 that
+ * lives in a library which the program need not have.  Source: System V gABI, "Dynamic Section"; binutils' DT_GNU_HASH.
  */
 #include <agent/agent.h>
 #include <agent/libc.h>
@@ -20,7 +18,10 @@ struct table {
 	const uint16_t *versions;
 };
 
-/* The loader adds an object's base to these, but not in every object (vdso) and on every CPU. */
+/*
+ * The address in a dynamic entry.  The loader adds an object's base to it, but not in every object (vdso) and on every
+ * CPU.
+ */
 static const void *pointer(const struct link_map *map, const ElfW(Dyn) * entry)
 {
 	uint64_t value = entry->d_un.d_ptr;
@@ -113,7 +114,7 @@ void *agent_next(const char *name)
 	const struct link_map *map = agent.loader ? agent.loader->r_map : NULL;
 	uint32_t hash = hash_of(name);
 	uint64_t found = 0, size;
-	bool behind = agent.late; /* then the loader has taken the first one there is */
+	bool behind = agent.late; /* late: the loader has taken the first function there is */
 
 	for (; map && !found; map = map->l_next) {
 		if (behind && map->l_ld != own_dynamic)

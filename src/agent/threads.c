@@ -1,7 +1,7 @@
 /*
- * The threads of the process: the initial one's stack, how many there are,
- * whether ours is the last of them, which /proc/PID/stat says, and what those
- * that record have in their blocks.
+ * The threads of the process: the initial one's stack, how many there are (/proc/PID/stat), whether the control thread
+ * is the last of them, and words of the blocks of threads that record.
+ *
  * Called by the constructor and the control thread.  Context: control.
  */
 #include <errno.h>
@@ -24,7 +24,7 @@ void agent_main_stack_note(bool emulated)
 
 	size = sys_failed(SYS(prlimit64, 0, 3 /* RLIMIT_STACK */, 0, limit, 0, 0)) ? 0 : limit[0];
 	if (emulated && size > MAIN_SIZE_MAX)
-		size = least; /* unlimited */
+		size = least; /* the limit is "unlimited" */
 	size = size > least ? size : least;
 	probe_context.main_stack_size = size < MAIN_SIZE_MAX ? size : MAIN_SIZE_MAX;
 }
@@ -63,22 +63,24 @@ static const char *read_state(char text[STAT_BYTES])
 	return state;
 }
 
-/* An emulator has threads of its own, which are there from the start: those besides the program's one and ours. */
+/*
+ * Count the threads of an emulator, which are there from the start: all but the program's one and the control thread.
+ */
 void agent_threads_note(void)
 {
 	char text[STAT_BYTES];
 	const char *state = read_state(text);
 	long others = state ? stat_field(state, 20) - 2 : 0;
 
-	/* A forked child may have more threads of its own by now, and not more of the others than its parent. */
+	/* A forked child may have more threads of its own by now, but no more of the emulator's than its parent. */
 	if (others < 0 || (agent.forked && others > agent.alien_threads))
 		return;
 	agent.alien_threads = (uint32_t)others;
 }
 
 /*
- * A program may end by letting each thread call exit (not exit_group); then we
- * are the last one, and must not keep the process, nor change its exit status.
+ * A program may end by letting each thread call exit (not exit_group); then the control thread is the last one, and
+ * must not keep the process, nor change its exit status.
  */
 bool agent_threads_last(int *status)
 {
@@ -88,7 +90,7 @@ bool agent_threads_last(int *status)
 	if (!state || *state != 'Z')
 		return false;
 	*status = (int)(stat_field(state, 52) >> 8 & 0xff);
-	return stat_field(state, 20) == 2 + (long)agent.alien_threads; /* the leader, gone but listed, and we */
+	return stat_field(state, 20) == 2 + (long)agent.alien_threads; /* the leader is still listed */
 }
 
 void agent_thread_read(uint32_t i, size_t offset, void *words, size_t size)
@@ -100,7 +102,7 @@ void agent_thread_read(uint32_t i, size_t offset, void *words, size_t size)
 	memset(words, 0, size);
 	if (!block || sys_copy_in(words, at, size))
 		return;
-	/* Its memory is gone with it, unless it is only that we may not ask this way. */
+	/* The block's memory is gone with the thread, or process_vm_readv is forbidden: then read it another way. */
 	if (agent_can_read(at) && SYS(pread64, agent.poker.mem_fd, words, size, at, 0, 0) != (long)size)
 		memset(words, 0xff, size);
 }

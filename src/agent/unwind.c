@@ -1,13 +1,11 @@
 /*
- * Unwinding through stubs: the agent stands in front of the two functions by
- * which unwinders find an address' unwind table, and answers for stubs.
+ * Unwinding through stubs: the agent stands in front of the two functions by which unwinders find an address' unwind
+ * table, and answers for stubs.
  *
- * This covers libgcc_s, a libgcc linked into the program, LLVM's libunwind
- * and others, without registering anything with any of them.  Which table
- * they get depends on the object that they are in (arch.h).  Called on the
- * program's threads at any time, from signal handlers too: no locks, no state
- * but the append-only list of regions.  The functions behind are found once,
- * in the constructor.
+ * This covers libgcc_s, a libgcc linked into the program, LLVM's libunwind and others, without registering anything
+ * with any of them.  Which table an unwinder gets depends on the object that it is in (arch.h).  Called on the
+ * program's threads at any time, from signal handlers too: no locks, no state but the append-only list of regions.
+ * libc's functions behind are found once, in the constructor.
  */
 #include <agent/agent.h>
 #include <agent/libc.h>
@@ -16,10 +14,10 @@
 #define STUBS_NAME "[calltap stubs]"
 #define WORDS_TOLD 4 /* libgcc's struct unw_eh_callback_data begins with the address, LLVM's has it third */
 
-#define OF_UNWINDER (16u << 10) /* calls of one unwinder come from no further apart */
+#define OF_UNWINDER (16u << 10) /* calls of one unwinder lie no further apart */
 #define ON_STACK    (1u << 20)
 
-/* RELEASE must not come while one of them reads what it was told of stubs. */
+/* Note an unwinder that asks: RELEASE must not come while it reads what it was told of stubs. */
 static void note_unwinder(uint64_t asking)
 {
 	for (unsigned i = 0; i < CALLTAP_UNWINDERS_MAX; i++) {
@@ -34,7 +32,7 @@ static void note_unwinder(uint64_t asking)
 	__atomic_store_n(&agent.unwinders_more, 1, __ATOMIC_RELAXED);
 }
 
-/* An unwinder's callback is given the address that it looks for, near the beginning of what is on its stack. */
+/* An unwinder hands its callback the address that it looks for, near the beginning of a structure on its stack. */
 static bool asks_for_stub(const void *data, uint64_t frame)
 {
 	const uint64_t *words = data;
@@ -71,8 +69,8 @@ static uint64_t table_for(const char *path, const struct probe_region *region)
 }
 
 /*
- * libgcc begins at its own frame: is it one that ends a thread?  The frames'
- * personality may never be called: some libc jumps past them at once.
+ * libgcc begins at its own frame: note if that frame ends a thread.  The frames' personality may never be called: some
+ * libc jumps past them at once.
  */
 static void note_forced(uint64_t pc, const struct dl_find_object *found, uint64_t asking)
 {

@@ -1,13 +1,13 @@
 /*
- * What x86-64 has for handlers of the program's own beside the dispatcher: the
- * vector registers around them, and faults within.  Used by handlers.c.
+ * x86-64's part in handlers of the program's own, beside the dispatcher: the vector registers around them, and faults
+ * within.  Used by vectors.c and faults.c.
  */
 #ifndef AGENT_X86_64_HANDLED_H
 #define AGENT_X86_64_HANDLED_H
 
 #include <stdint.h>
 
-/* vectors.c: which registers, by which instructions. */
+/* vectors.c: which components are saved. */
 extern uint64_t agent_vectors_mask __attribute__((visibility("hidden")));
 /* vectors.S */
 void agent_vectors_xsavec(void *area);

@@ -56,7 +56,7 @@
 	ret
 	function_end agent_vectors_fxrstor
 
-/* Where handlers of signals return to, by which unwinders know them; so no rule of ours may cover it. */
+/* Signal handlers return to this, and unwinders know them by it; so no unwind rule of the agent's may cover it. */
 	nop
 	.p2align 4
 	nop

@@ -1,9 +1,9 @@
 /*
- * How the vector registers are kept around handlers (vectors.S): which there
- * are, how much room they take.
+ * How the vector registers are kept around handlers (vectors.S): which components there are, and how much room they
+ * take.
  *
- * Called by the control thread before the first handler is.  Context: control.
- * Source: Intel SDM 1, 13 (XSAVE-supported features); CPUID leaf 0DH.
+ * Called by the control thread before the first handler runs.  Context: control.  Source: Intel SDM 1, 13
+ * (XSAVE-supported features); CPUID leaf 0DH.
  */
 #include <stdbool.h>
 
