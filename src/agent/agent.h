@@ -127,20 +127,20 @@ struct agent {
 	int socket;  /* in the control thread's own descriptor table */
 	int stat_fd; /* in that table, too, from the tool: the process' stat file of /proc; -1 = none came */
 	struct patch_poker poker;
-	uint32_t forked;	      /* this process is a fork of a traced one */
-	uint32_t ready;		      /* futex word, counted up: threads that wait for the tool may go on */
-	uint32_t hold;		      /* futex word, enum agent_hold */
-	uint32_t holds;		      /* how often a thread was held in dlopen */
-	uint32_t hold_told;	      /* `holds` at the last report of what is mapped, which plans and GO answer */
-	uint32_t text;		      /* futex word, enum agent_text */
-	uint32_t live;		      /* 1 while a control thread serves this process */
-	uint32_t no_dlhook;	      /* dlopen cannot be followed */
-	uint32_t control_tid;	      /* of the control thread; the kernel makes it 0 when that has ended */
-	uint32_t leave;		      /* enum agent_leave: the control thread shall end */
-	uint32_t emulated;	      /* CALLTAP_EMULATED*, from the tool */
-	uint32_t alien_threads;	      /* of this process that are not the program's: an emulator's */
-	uint32_t sending;	      /* 1 while a control thread is sent away, until there is another */
-	uint32_t back;		      /* it is one that comes after such a one */
+	uint32_t forked;	/* this process is a fork of a traced one */
+	uint32_t ready;		/* futex word, counted up: threads that wait for the tool may go on */
+	uint32_t hold;		/* futex word, enum agent_hold */
+	uint32_t holds;		/* how often a thread was held in dlopen */
+	uint32_t hold_told;	/* `holds` at the last report of what is mapped, which plans and GO answer */
+	uint32_t text;		/* futex word, enum agent_text */
+	uint32_t live;		/* 1 while a control thread serves this process */
+	uint32_t no_dlhook;	/* dlopen cannot be followed */
+	uint32_t control_tid;	/* of the control thread; the kernel makes it 0 when that has ended */
+	uint32_t leave;		/* enum agent_leave: the control thread shall end */
+	uint32_t emulated;	/* CALLTAP_EMULATED*, from the tool */
+	uint32_t alien_threads; /* of this process that are not the program's: an emulator's */
+	uint32_t sending;	/* 1 while a control thread is sent away, until there is another */
+	uint32_t is_successor;
 	uint32_t no_children;	      /* a sandbox forbids what a forked child's start takes */
 	uint32_t blind;		      /* a sandbox forbids reading another sandbox's filter */
 	uint32_t no_giving;	      /* a sandbox forbids to give the rings' memory back */

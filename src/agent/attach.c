@@ -52,7 +52,7 @@ static void begin_session(struct calltap_attach *attach)
 	base_copy_text(agent.session, sizeof(agent.session), attach->session);
 	agent.image_id = agent_random_id();
 	agent.forked = 0;
-	agent.back = 0;
+	agent.is_successor = 0;
 	agent.sending = 0;
 	agent.leave = AGENT_STAY;
 	agent.live = 0;

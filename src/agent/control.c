@@ -102,7 +102,7 @@ static int control_main(void *own_files)
 		prepare_attached();
 	ret = agent_conversation_begin();
 	served = !ret;
-	if (ret < 0 && !agent.back)
+	if (ret < 0 && !agent.is_successor)
 		count_unreached();
 	if (served) {
 		__atomic_store_n(&agent.live, 1, __ATOMIC_RELEASE);
@@ -112,7 +112,7 @@ static int control_main(void *own_files)
 	}
 	__atomic_store_n(&agent.live, 0, __ATOMIC_RELEASE);
 	/* Away for a while, or back in vain: recording goes on, and the tool looks at the rings by itself. */
-	if (agent.leave == AGENT_AWAY || (agent.back && !served)) {
+	if (agent.leave == AGENT_AWAY || (agent.is_successor && !served)) {
 		agent_ready();
 		return 0;
 	}
@@ -174,7 +174,7 @@ void agent_control_start(void)
 		count_unreached();
 		return;
 	}
-	agent_wait_ready(seen, agent.forked || agent.back ? AGENT_CHILD_MS : AGENT_READY_MS);
+	agent_wait_ready(seen, agent.forked || agent.is_successor ? AGENT_CHILD_MS : AGENT_READY_MS);
 	if (__atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE) == seen)
 		count_unreached(); /* not in time: its first calls, at the least, are missing */
 }
@@ -220,7 +220,7 @@ void agent_control_back(void)
 	if (agent.no_children || !probe_calls_begin(&signals))
 		return;
 	agent.leave = AGENT_STAY;
-	agent.back = 1;
+	agent.is_successor = 1;
 	agent_control_start();
 	__atomic_store_n(&agent.sending, 0, __ATOMIC_RELEASE);
 	probe_calls_end(&signals);

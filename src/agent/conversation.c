@@ -33,7 +33,7 @@ union message {
 
 static uint32_t hello_flags(void)
 {
-	if (agent.back)
+	if (agent.is_successor)
 		return CALLTAP_HELLO_BACK;
 	if (agent.forked)
 		return CALLTAP_HELLO_FORKED;
@@ -44,7 +44,7 @@ static uint32_t hello_flags(void)
 
 static int say_hello(void)
 {
-	bool is_known = agent.back || agent.forked;
+	bool is_known = agent.is_successor || agent.forked;
 	union {
 		struct calltap_msg_hello message;
 		char bytes[sizeof(struct calltap_msg_hello) + PATH_BYTES];
@@ -331,7 +331,7 @@ int agent_conversation_begin(void)
 
 	if (!ret)
 		ret = say_hello();
-	if (agent.back)
+	if (agent.is_successor)
 		return ret;
 	if (!ret && agent.attached)
 		ret = agent_leftovers_release();

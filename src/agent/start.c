@@ -52,7 +52,7 @@ static void new_process(void)
 	agent.control_tid = 0;
 	agent.leave = AGENT_STAY;
 	agent.sending = 0;
-	agent.back = 0;
+	agent.is_successor = 0;
 	if (!agent.no_children)
 		agent_control_start();
 	if (!probe_context.wiped->alive)
