@@ -1,6 +1,6 @@
 /*
- * Where the `calltap` command is: beside this library, in its build tree or
- * its installation, else along PATH.  Context: the program's threads.
+ * Finding the `calltap` command: beside this library, in its build tree or its installation, else along PATH.  Context:
+ * the program's threads.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ static bool is_program(const char *path)
 	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
 }
 
-/* By the path that the loader has the library under. */
+/* Look beside the library, by the path that the loader has it under. */
 static bool find_beside(char tried[PATH_MAX])
 {
 	static const char *const places[] = {"%s/../cmd/calltap", CALLTAP_COMMAND};
@@ -39,7 +39,7 @@ static bool find_beside(char tried[PATH_MAX])
 	return false;
 }
 
-/* Not for a program that has more rights than its user. */
+/* Look along PATH, but not for a program that has more rights than its user. */
 static bool find_in_path(char tried[PATH_MAX])
 {
 	const char *folder = secure_getenv("PATH");
@@ -68,7 +68,7 @@ int tool_find(char **path, const char *wanted, struct calltap_diag *diag)
 		return calltap_diag_set(diag, -ENOENT,
 					"the calltap command is neither beside libcalltap.so nor in PATH; install it, "
 					"or give its path in the options");
-	/* From where the tool is started another directory is the current one. */
+	/* The tool is started in another directory. */
 	*path = realpath(wanted ? wanted : tried, NULL);
 	return *path ? 0 : calltap_diag_set(diag, -errno, "the calltap command cannot be found: %s", strerror(errno));
 }

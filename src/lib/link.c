@@ -1,11 +1,9 @@
 /*
- * The connection to the tool: one that traces this process already, or one
- * that is started.
+ * The connection to the tool: one that traces this process already, or one that is started.
  *
- * A program may close descriptors that it does not know, and get the same
- * numbers for others: so each is looked at before it is used.  A connection
- * that has ended is made anew once, for the tool turns clients away when it has
- * too many.  Context: the program's threads, with the lock held.
+ * A program may close descriptors that it does not know, and get the same numbers for others: so each descriptor is
+ * looked at before it is used.  A connection that has ended is made anew once, for the tool turns clients away when it
+ * has too many.  Context: the program's threads, with lib_own.lock held.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +18,7 @@
 #include "lib.h"
 
 #define TIMEOUT_MS    30000u
-#define FIND_MS	      1000 /* between the tool's word and its socket's name */
+#define FIND_MS	      1000 /* from the tool's "ready" to its socket's name */
 #define INTERRUPTIONS 1000
 
 static ino_t id_of(int fd)
@@ -30,7 +28,7 @@ static ino_t id_of(int fd)
 	return fd >= 0 && !fstat(fd, &st) && S_ISSOCK(st.st_mode) ? st.st_ino : 0;
 }
 
-/* Close it, if it is ours still. */
+/* Close the descriptor if it is still the library's. */
 static void drop(int *fd, ino_t id)
 {
 	if (*fd >= 0 && id && id_of(*fd) == id)
@@ -51,7 +49,7 @@ static int connect_to_tool(struct link *link, struct calltap_diag *diag)
 	return 0;
 }
 
-/* Its socket may not have its name yet. */
+/* Connect to a tool that was just started: its socket may not have its name yet. */
 static int find_started(struct link *link, struct calltap_diag *diag)
 {
 	const struct timespec pause = {0, 10000000};
@@ -107,7 +105,7 @@ int link_open(struct link **out, const struct calltap_session_options *options, 
 	return ret;
 }
 
-/* Nobody writes to either connection unasked: what can be read is the end. */
+/* The tool writes to neither connection unasked: readable means ended. */
 static bool has_ended(int fd, ino_t id)
 {
 	struct pollfd state = {.fd = fd, .events = POLLIN};
@@ -153,7 +151,7 @@ static int ask_once(struct link *link, const struct remote_handlers *handlers, u
 	int ret = 0;
 
 	if (link->socket < 0 || id_of(link->socket) != link->socket_id) {
-		link->socket = -1; /* somebody else's, if anything */
+		link->socket = -1; /* the number is another descriptor's now, if anything's */
 		ret = connect_to_tool(link, diag);
 	}
 	for (int i = 0; !ret && i < INTERRUPTIONS; i++) {
@@ -162,7 +160,7 @@ static int ask_once(struct link *link, const struct remote_handlers *handlers, u
 			break;
 		ret = 0;
 	}
-	/* An answer that comes after all must not be taken for the next one's. */
+	/* An answer that comes after all must not be taken for the next request's. */
 	if (ret == -EPIPE || ret == -ETIMEDOUT || ret == -EPROTO || ret == -EBADF || ret == -ENOTCONN)
 		drop(&link->socket, link->socket_id);
 	return ret;

@@ -1,6 +1,6 @@
 /*
- * Loading a library into another process: what `calltap load` does, asked for
- * by a program.  Context: the program's threads.
+ * Loading a library into another process for a program that asks, as `calltap load` does.  Context: the program's
+ * threads.
  */
 #include <errno.h>
 #include <limits.h>

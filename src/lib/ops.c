@@ -1,12 +1,11 @@
 /*
- * Registering handlers (calltap.h): a slot of the table that the agent reads
- * is filled in, and the tool is asked to have it called.
+ * Registering handlers (calltap.h): this fills a slot of the table that the agent reads, and asks the tool to have the
+ * slot called.
  *
- * A slot's handlers are written last and cleared first, so whoever finds them
- * finds the rest.  The tool writes down who wants a function's calls before a
- * site leads to the dispatcher, and answers a removal when no thread is in a
- * handler that ran when it came.  Context: the program's threads, with the lock
- * held but for calltap_ops_status().
+ * A slot's handlers are written last and cleared first, so that a thread that finds them finds the rest.  The tool
+ * writes down who wants a function's calls before a site leads to the dispatcher, and answers a removal when no thread
+ * is in a handler that ran when it came.  Context: the program's threads, with lib_own.lock held but for
+ * calltap_ops_status().
  */
 #include <errno.h>
 #include <limits.h>
@@ -44,7 +43,7 @@ static void free_filters(char **filters)
 	free(filters);
 }
 
-/* One of them as the tool understands it, which has another directory; NULL: see diag. */
+/* Copy one filter as the tool understands it, whose directory is another; NULL: see diag. */
 static char *copy_filter(const char *filter, struct calltap_diag *diag)
 {
 	char path[PATH_MAX], *copy = NULL;
@@ -136,7 +135,7 @@ static int ask_to_add(struct calltap_ops *ops, const struct wanted *wanted, stru
 	return ret;
 }
 
-/* The tool answers when no thread is in a handler any more. */
+/* Ask the tool to remove a slot's handlers; it answers when no thread is in one any more. */
 static int ask_to_remove(struct link *link, struct lib_table *table, unsigned slot)
 {
 	const struct remote_handlers asked = {.table = (uintptr_t)&table->handlers,
@@ -164,21 +163,21 @@ static void fill_slot(struct calltap_ops *ops, const struct calltap_ops_options 
 	slot->fault = 0;
 	slot->fault_pc = slot->fault_address = slot->missed = 0;
 	slot->born = __atomic_add_fetch(&handlers->generation, 1, __ATOMIC_ACQ_REL);
-	/* Both with the dispatcher, which then finds the rest. */
+	/* Both pair with the dispatcher's loads: it finds the rest then. */
 	__atomic_store_n(&slot->exit, options->exit ? leave : 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&slot->entry, options->entry ? entry : 0, __ATOMIC_RELEASE);
 }
 
 static void clear_slot(const struct calltap_ops *ops)
 {
-	__atomic_store_n(&slot_of(ops)->entry, 0, __ATOMIC_RELEASE); /* both with the dispatcher */
+	__atomic_store_n(&slot_of(ops)->entry, 0, __ATOMIC_RELEASE); /* both pair with the dispatcher's loads */
 	__atomic_store_n(&slot_of(ops)->exit, 0, __ATOMIC_RELEASE);
 }
 
 /*
- * One that neither we nor, in a forked child, the parent has taken; -1: none.
- * Rather one that never was: forked children have it as it was then, and who
- * wants which calls is written down for all of a session.
+ * Find a slot that neither this process nor, in a forked child, the parent has taken; -1: none.  A slot that was never
+ * taken is better: forked children have a slot as it was then, and the tool notes who wants which calls for all of a
+ * session.
  */
 static int free_slot(const struct lib_own *own, const struct lib_table *table)
 {
@@ -192,7 +191,7 @@ static int free_slot(const struct lib_own *own, const struct lib_table *table)
 	return found;
 }
 
-/* Whether a slot is free again is what the tool says of its removal: that it has ended is for the next one to judge. */
+/* A slot is free again if the tool says so. -ENOTCONN: the tool has ended, and the next one has to judge. */
 static void give_back(struct lib_own *own, unsigned slot, int removed)
 {
 	if (removed == -ENOTCONN)
@@ -201,7 +200,7 @@ static void give_back(struct lib_own *own, unsigned slot, int removed)
 		own->used &= ~(1u << slot);
 }
 
-/* Slots that a tool which has ended knew: free, if this one says that no thread is on the way to their handlers. */
+/* Free slots of a tool that has ended, if this one says that no thread is on the way to their handlers. */
 static void reclaim(struct lib_own *own, struct lib_table *table, struct link *link)
 {
 	for (unsigned i = 0; i < CALLTAP_HANDLERS_MAX; i++) {
@@ -245,7 +244,7 @@ static int add(struct lib_own *own, struct calltap_ops *ops, const struct callta
 	if (!ret)
 		return 0;
 	clear_slot(ops);
-	/* It may have been done, and not been answered: then who wants the calls is written down yet. */
+	/* The tool may have done it without an answer: then it still has noted who wants the calls. */
 	removed = ret == -EINVAL || ret == -ENOENT || ret == -E2BIG ? 0 : ret;
 	if (removed && removed != -ENOTCONN)
 		removed = ask_to_remove(ops->session->link, ops->table, ops->slot);
@@ -359,7 +358,7 @@ LIB_PUBLIC int calltap_ops_status(const struct calltap_ops *ops, struct calltap_
 	if (status->size < sizeof(status->size))
 		return -EINVAL;
 	now.missed = __atomic_load_n(&slot->missed, __ATOMIC_RELAXED);
-	now.fault = (int32_t)__atomic_load_n(&slot->fault, __ATOMIC_ACQUIRE); /* with the agent, which writes it last */
+	now.fault = (int32_t)__atomic_load_n(&slot->fault, __ATOMIC_ACQUIRE); /* the agent writes it last */
 	now.fault_pc = slot->fault_pc;
 	now.fault_address = slot->fault_address;
 	memcpy(status, &now, status->size < sizeof(now) ? status->size : sizeof(now));

@@ -1,9 +1,8 @@
 /*
  * Sessions of a program on itself (calltap.h).
  *
- * All that are open use one connection to the tool.  When the tool has ended,
- * a new session gets a new one; those that are open stay without.
- * Context: the program's threads.
+ * All open sessions use one connection to the tool.  When the tool has ended, a new session gets a new connection;
+ * sessions that are open stay without.  Context: the program's threads.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 
 #include "lib.h"
 
-/* The connection that there is, or one made now. */
+/* Join the connection that there is, or make one. */
 static int join_link(struct lib_own *own, struct link **link, const struct calltap_session_options *options,
 		     struct calltap_diag *diag)
 {
@@ -23,7 +22,7 @@ static int join_link(struct lib_own *own, struct link **link, const struct callt
 		*link = own->link;
 		return 0;
 	}
-	own->link = NULL; /* those who use it yet have it */
+	own->link = NULL; /* sessions that use it keep it */
 	ret = link_open(link, options, diag);
 	if (ret)
 		return ret;
@@ -61,7 +60,7 @@ LIB_PUBLIC int calltap_session_open(struct calltap_session **out, const struct c
 	return ret;
 }
 
-/* In the child of the one that opened it. */
+/* Free a session in a forked child of the process that opened it. */
 static void forget(struct calltap_session *session)
 {
 	while (session->ops) {
@@ -90,7 +89,7 @@ LIB_PUBLIC void calltap_session_close(struct calltap_session *session)
 		struct calltap_ops *ops = session->ops;
 		int ret = ops_end(own, ops);
 
-		/* A handler that does not return: its slot is never used again, and what it needs is not freed. */
+		/* A handler has not returned: its slot is never used again, and its memory is not freed. */
 		if (ret && ret != -ENOTCONN)
 			session->ops = ops->next;
 	}

@@ -1,11 +1,9 @@
 /*
- * Around a handler that may call whatever it likes: keeps errno, and notes
- * that the thread is in a handler, so that a call of the library's from there
- * is refused instead of waiting for itself.
+ * Shims around handlers that may call whatever they like: they keep errno, and note that the thread is in a handler, so
+ * that a call of the library's from there is refused instead of waiting for itself.
  *
- * Handlers of general registers only are called without it: they call nothing.
- * Caller: the agent's dispatcher, anywhere in the program.  Context: as of a
- * signal handler.
+ * Handlers of general registers only are called without a shim: they call nothing.  Caller: the agent's dispatcher,
+ * anywhere in the program.  Context: as of a signal handler.
  */
 #include <errno.h>
 #include <sys/uio.h>
@@ -15,11 +13,11 @@
 
 #define MARK 0x7c4a1e0d2b96f853u
 
-/* Several words: a frame that comes to lie over them may leave a hole, but hardly one of that size. */
+/* Several words: a frame that comes to lie over the marks may leave a hole, but hardly one of that size. */
 #define MARKS 6
 
 struct running {
-	volatile uint64_t marks[MARKS]; /* each MARK ^ its address, as long as this lives */
+	volatile uint64_t marks[MARKS]; /* each is MARK ^ its address while the handler runs */
 	int error;
 };
 
@@ -28,11 +26,11 @@ static uint64_t mark_of(const struct running *running, unsigned i)
 	return MARK ^ (uintptr_t)&running->marks[i];
 }
 
-/* In the block that each thread has from its start: none is ever allocated here. */
+/* In the block that each thread has from its start: no memory is ever allocated here. */
 static __thread struct {
-	struct running *frame; /* NULL: in no handler */
+	struct running *frame; /* NULL: the thread is in no handler */
 	const struct calltap_handler *slot;
-	uint64_t born; /* the slot's, then */
+	uint64_t born; /* the slot's `born` when the handler began */
 } current __attribute__((tls_model("initial-exec")));
 
 static void begin(struct running *running, const struct lib_handler *handler)
@@ -89,9 +87,9 @@ static bool has_gone(struct running *running)
 }
 
 /*
- * A handler that faulted, or was left by longjmp() or an exception, has not
- * said so.  Then the slot says it, or its frame lies below ours, or other calls have lain over it
- * by now, or there is no memory any more: the kernel looks.
+ * A handler that faulted, or was left by longjmp() or an exception, has not come back here.  Then the slot tells (born,
+ * fault), or the handler's frame lies below this one, or other calls have written over its marks, or its memory is
+ * gone: the kernel is asked.
  */
 bool shim_is_running(void)
 {

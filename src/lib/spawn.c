@@ -1,14 +1,12 @@
 /*
  * Starting the tool such that the program does not notice.
  *
- * It is nobody's child here: a process in between, which sends no signal at
- * its end and is seen by no wait() but ours (clone(2), exit signal 0), starts
- * it and ends.  An execve() would give that one the signal back, so it takes
- * two.  Both run in the program's memory while the calling thread sleeps, as
- * vfork() has it, for which no memory is copied and no fork handler called.
- * The tool gets none of the program's descriptors, signal settings, terminal
- * or directory, and none of what the loader would load with it.
- * Context: the program's threads; begin_tool() and be_tool() in those processes.
+ * The tool is no child of the program's: a process in between, which sends no signal at its end and which only this
+ * file's wait() sees (clone(2), exit signal 0), starts the tool and ends.  It takes two processes, for execve() would
+ * give the first its signal back.  Both run in the program's memory while the calling thread sleeps, as with vfork(),
+ * so that no memory is copied and no fork handler called.  The tool gets none of the program's descriptors, signal
+ * settings, terminal or directory, and no library that the program's environment would have the loader load.  Context:
+ * the program's threads; begin_tool() and be_tool() in those processes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +27,7 @@
 
 #include "lib.h"
 
-#define STACK_SIZE (64u << 10) /* of each of the two */
+#define STACK_SIZE (64u << 10) /* of each of the two processes */
 #define WORDS_MAX  8
 #define ANSWER_FD  3
 #define FD_LOWEST  100 /* programs that count on a number count on a low one */
@@ -64,8 +62,7 @@ static void close_others(void)
 		close(fd);
 }
 
-/* Either may have one of the numbers that they are to have; dup2() of a number to itself would leave close-on-exec on.
- */
+/* Either descriptor may have a number below; dup2() of a number to itself would leave close-on-exec on. */
 static int place_fds(int answer)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -106,8 +103,8 @@ static int begin_tool(void *argument)
 }
 
 /*
- * A process that takes in orphans would get the tool, and be told of its end
- * then.  For the moment it takes none in: the one in between has ended within.
+ * A process that takes in orphans would get the tool, and be told of the tool's end.  So it takes none in for the
+ * moment: the process in between has ended within.
  */
 static int run_for_nobody(struct start *start)
 {
@@ -144,7 +141,7 @@ static int run(struct start *start)
 	return ret;
 }
 
-/* What the tool is not to inherit: its loader would load the agent, or another's library. */
+/* Variables that the tool is not to inherit: its loader would load the agent, or another's library. */
 static bool is_ours_alone(const char *variable)
 {
 	static const char *const names[] = {
@@ -170,7 +167,7 @@ static char **copy_environment(void)
 	return copy;
 }
 
-/* Yama, where it is, lets only those trace a process that this has named. */
+/* Where there is Yama, a user's process lets only those trace it that it has named. */
 static bool must_be_named(void)
 {
 	return geteuid() && yama_scope(0) == 1;
@@ -200,7 +197,7 @@ int tool_start(struct tool *tool, const char *path, const char *const *words, bo
 	tool->fd = lib_move_fd(ends[0]);
 	start.fd = lib_move_fd(ends[1]);
 	start.environment = copy_environment();
-	/* It is not known yet whom to name, and may be at work before it is. */
+	/* The tool's pid is not known yet, and the tool may be at work before it is. */
 	if (named)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	ret = start.environment ? run(&start) : -ENOMEM;
@@ -216,7 +213,7 @@ int tool_start(struct tool *tool, const char *path, const char *const *words, bo
 	return calltap_diag_set(diag, ret, "%.300s cannot be started: %s", path, strerror(-ret));
 }
 
-/* Read up to a newline, or the end; the bytes, or -ETIMEDOUT. */
+/* Read up to a newline, or the end.  Returns the bytes, or -ETIMEDOUT. */
 static ssize_t read_line(int fd, char *text, size_t size, uint32_t timeout_ms)
 {
 	int64_t until = now_ms() + timeout_ms, left;

@@ -1,11 +1,9 @@
 /*
- * What the library remembers, and who may change it.
+ * The library's memory, and the lock on it.
  *
- * The slots stay as they are in a forked child, where the agent goes on
- * calling handlers; lock, session and which slots are free do not: that page is
- * one that the kernel clears for the child.  A child that has its parent's
- * memory (vfork) sees it as it is, with another's pid in it.
- * Context: the program's threads.
+ * The slots stay as they are in a forked child, where the agent goes on calling handlers.  Lock, session and the list
+ * of free slots do not: they lie in a page that the kernel clears for the child.  A child that has its parent's memory
+ * (vfork) sees the page as it is, with another's pid in it.  Context: the program's threads.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -16,10 +14,10 @@
 static void *the_table; /* struct lib_table; atomic: set once */
 static void *the_own;	/* struct lib_own; atomic: set once */
 
-/* The memory that *place points to, made by the first who comes. */
+/* The memory that *place points to; the first thread that comes makes it. */
 static void *memory_of(void **place, size_t size, int advice)
 {
-	void *there = __atomic_load_n(place, __ATOMIC_ACQUIRE), *made; /* with the exchange below */
+	void *there = __atomic_load_n(place, __ATOMIC_ACQUIRE), *made; /* acquire: with the exchange below */
 
 	if (there)
 		return there;
@@ -43,7 +41,7 @@ static struct lib_own *own_of(void)
 	struct lib_own *own = memory_of(&the_own, sizeof(*own), MADV_WIPEONFORK);
 	pid_t nobody = 0;
 
-	/* Zeros are an unlocked mutex. */
+	/* An unlocked mutex is all zeros. */
 	if (own)
 		__atomic_compare_exchange_n(&own->pid, &nobody, getpid(), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	return own;

@@ -17,11 +17,11 @@ uint16_t tracer_graph_flags(const struct tracer_needs *needs, bool root, bool no
 	if (needs->depth)
 		flags |= CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT;
 	if (root)
-		return flags | CALLTAP_SITE_ROOT; /* is let in by its own recorder */
+		return flags | CALLTAP_SITE_ROOT; /* a root's own recorder lets it in */
 	if (notree)
 		flags |= CALLTAP_SITE_NOTREE;
 	if (notree && needs->tree_filter)
-		return flags; /* outside all trees it hides those that would begin below */
+		return flags; /* outside all trees, --no-graph hides trees that would begin below */
 	if (needs->tree_filter || needs->notree || needs->depth)
 		flags |= CALLTAP_SITE_GATED;
 	return flags;

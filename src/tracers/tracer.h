@@ -26,7 +26,7 @@ struct tracer {
 	bool patches;	     /* false: no function is touched */
 	bool has_exit;	     /* tree filters, depth and threshold make sense */
 	bool counts;	     /* keeps counters in tables, and writes no records */
-	/* CALLTAP_SITE_* of a function; root and notree: it is named by -g, by --no-graph. */
+	/* CALLTAP_SITE_* of a function. root, notree: -g, --no-graph names the function. */
 	uint16_t (*site_flags)(const struct tracer_needs *needs, bool root, bool notree);
 };
 
@@ -35,7 +35,7 @@ extern const struct tracer tracer_function;
 extern const struct tracer tracer_function_graph;
 extern const struct tracer tracer_profile;
 
-/* function_graph's flags, which others with entries and exits add theirs to. */
+/* function_graph's flags; other tracers with entries and exits add their own. */
 uint16_t tracer_graph_flags(const struct tracer_needs *needs, bool root, bool notree);
 
 /* The i-th tracer, NULL past the end; the first one is the default. */
