@@ -1,10 +1,8 @@
 /*
- * What is read of a process before its threads are stopped, so that they are
- * stopped for a shorter time (attach.h).
+ * Facts read of a process before its threads are stopped, so that they are stopped for a shorter time (attach.h).
  *
- * Nothing here is believed in the stop without a look: a thread's status file
- * is read again, and a segment's end counts for the very mapping that it was
- * found for.  Context: host.
+ * The stop checks all of them: it reads a thread's status file again, and takes a segment's end only for the very
+ * mapping that it was found for.  Context: host.
  */
 #include <errno.h>
 #include <gelf.h>
@@ -21,7 +19,7 @@ static int compare_threads(const void *a, const void *b)
 	return left->tid < right->tid ? -1 : left->tid > right->tid;
 }
 
-/* The rest are opened in the stop: there may be more threads than we may have files. */
+/* The stop opens the rest: there may be more threads than the tool may have files. */
 static int open_statuses(struct attach_ahead *ahead, pid_t pid)
 {
 	size_t count;
@@ -115,7 +113,10 @@ bool ahead_segment_end(const struct attach_ahead *ahead, const struct map *map, 
 	return true;
 }
 
-/* A number that is given to another thread is no danger: the file is the thread's, and tells that it has ended. */
+/*
+ * An id that was given to another thread is no danger: the open file belongs to the old thread, and tells that it has
+ * ended.
+ */
 static int look_at_thread(const struct attach_ahead *ahead, pid_t tid, struct sandbox *sandbox)
 {
 	const struct ahead_thread key = {tid, -1}, *known = NULL;

@@ -1,12 +1,9 @@
 /*
- * Coming into a process that runs, and holding its threads: the only code of
- * the tool that uses ptrace.
+ * Coming into a process that runs, and holding its threads: the only code of the tool that uses ptrace.
  *
- * All of it may be called by any thread of the tool: each operation has a
- * tracer of its own behind it, which ends with it.
- * Killing the tool at any instant lets the target's threads go on, with the
- * registers and the signal mask that they had.  doc/design/attach.md.
- * Caller: record.  Context: host; a target chooses what we read of it.
+ * Any thread of the tool may call these functions: each operation has a tracer of its own behind it, which ends with
+ * it.  Killing the tool at any instant lets the target's threads go on, with the registers and the signal mask that
+ * they had. doc/design/attach.md.  Caller: record.  Context: host; the target chooses what the tool reads of it.
  */
 #ifndef HOST_ATTACH_ATTACH_H
 #define HOST_ATTACH_ATTACH_H
@@ -18,24 +15,25 @@
 
 #include <calltap/diag.h>
 
-/* Whether the process can be attached to: 0, or the refusal in one sentence with its remedy. */
+/* Check if the process can be attached to: 0, or the refusal in one sentence with its remedy. */
 int attach_check(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
-/* A program that a process ran at some time: its file, and the end of the stack it was given; known: both could be
- * read. */
+/*
+ * A program that a process ran at some time: its file, and the end of the stack that it was given. known: both could be
+ * read.
+ */
 struct attach_program {
 	uint64_t device, inode, stack;
 	bool known;
 };
 void attach_program_of(struct attach_program *program, pid_t pid);
 /*
- * After a step of an attach has failed with this error and diag: if the process
- * has ended since, ends just now, or runs another program, that was the cause,
- * and diag says so.  Returns the error to go on with.
+ * An attach has failed with this error and diag.  If the process has ended since, is ending, or runs another program,
+ * that was the cause, and diag says so.  Returns the error to go on with.
  */
 int attach_explain(const struct attach_program *program, pid_t pid, int error, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* attach_check() for attach_load(), to which it is all one whether the process is being traced by a calltap. */
+/* attach_check() for attach_load(), which may load into a process that a calltap traces. */
 int attach_check_load(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
@@ -46,21 +44,21 @@ int attach_check_load(pid_t pid, struct calltap_diag *diag) __attribute__((warn_
 int attach_socket(pid_t pid, int type, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 struct attach_options {
-	size_t size;		 /* of this */
-	const char *agent_path;	 /* the agent's file, as we see it */
+	size_t size;		 /* of this struct */
+	const char *agent_path;	 /* the agent's file, as the tool sees it */
 	const char *session;	 /* NAME:KEY (abi/control.h) */
 	uint64_t filters;	 /* seccomp filters that the tool itself runs under */
-	uint64_t resident_entry; /* calltap_agent_attach() in the target, 0 = looked for in what is mapped there */
-	uint32_t patience_ms;	 /* for a thread that can be borrowed; 0 = 5 s */
-	bool leave_code; /* the code that the thread ran stays: attach_slack_restore() will be called in a stop */
+	uint64_t resident_entry; /* calltap_agent_attach() in the target, 0 = look for it in what is mapped */
+	uint32_t patience_ms;	 /* wait for a thread that can be borrowed; 0 = 5 s */
+	bool leave_code; /* leave the thread's code there: the caller will call attach_slack_restore() in a stop */
 };
 
 struct attach_result {
 	pid_t tid;	    /* the borrowed thread */
-	bool resident;	    /* the agent was there: nothing was loaded */
-	bool memfd;	    /* it was loaded from a memfd: the process cannot open the agent's path */
-	uint64_t stop_ns;   /* how long ptrace held the thread, and */
-	uint64_t borrow_ns; /* until it was back where it had been */
+	bool resident;	    /* the agent was there already: nothing was loaded */
+	bool memfd;	    /* the agent came from a memfd: the process cannot open its path */
+	uint64_t stop_ns;   /* how long ptrace held the thread */
+	uint64_t borrow_ns; /* how long until the thread was back where it had been */
 	uint64_t entry;	    /* calltap_agent_attach() in the target, 0 = not known */
 };
 
@@ -74,9 +72,8 @@ int attach_inject(pid_t pid, const struct attach_options *options, struct attach
 		  struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
- * Load any library into the process, in the same way: its path, as we see it.
- * It stays there.  patience_ms: 0 = 5 s.  -ELIBACC: the loader refuses, with
- * its words in diag.
+ * Load any library into the process as attach_inject() loads the agent. library: its path, as the tool sees it.  It
+ * stays there. patience_ms: 0 = 5 s. -ELIBACC: the loader refuses, with its words in diag.
  */
 int attach_load(pid_t pid, const char *library, uint32_t patience_ms, struct attach_result *result,
 		struct calltap_diag *diag) __attribute__((warn_unused_result));
@@ -87,29 +84,29 @@ struct attach_stop;
 #define ATTACH_REGISTERS 16 /* general ones, in DWARF's order */
 
 struct attach_thread {
-	pid_t tid;	 /* as we see it */
-	bool asleep;	 /* in the kernel, uninterruptibly: only pc and sp are known, it cannot come out meanwhile */
+	pid_t tid;	 /* as the tool sees it */
+	bool asleep;	 /* in the kernel, uninterruptibly: only pc and sp are known, and the thread cannot come out */
 	uint64_t pc, sp; /* user code's */
 	uint64_t thread_pointer;	      /* 0 = not known (asleep) */
 	uint64_t registers[ATTACH_REGISTERS]; /* without the pc */
-	bool deep;			      /* attach_scan(): there is more of its stack than that looks at */
+	bool deep;			      /* attach_scan(): the stack is longer than the part that was scanned */
 };
 
 /*
- * Stop every thread of the process but those named, which are told as the
- * process sees them itself (in its pid namespace), and processes that run in
- * its memory (vfork).  What comes to life meanwhile is stopped, too.  System
- * calls go on at the resume: the program sees no EINTR.
+ * Stop every thread of the process but those named, by the ids that the process itself sees (in its pid namespace), and
+ * processes that run in its memory (vfork).  Threads that begin meanwhile are stopped, too.  System calls go on at the
+ * resume: the program sees no EINTR.
  *
- * A thread that waits for a CPU stops when it gets one, and the others wait for
- * it: a try that has not stopped all within some ms is given up, and all run for
- * a while before the next, which may take longer.  -ETIMEDOUT: some thread did
- * not stop within 2 s, five times over; all run again.
+ * A thread that waits for a CPU stops when it gets one, and the others wait for it: a try that has not stopped all
+ * within some ms is given up, and all run for a while before the next, which may take longer. -ETIMEDOUT: some thread
+ * did not stop within 2 s, five times over; all run again.
  */
 int attach_stop(struct attach_stop **stop, pid_t pid, const pid_t *except, size_t except_count,
 		struct calltap_diag *diag) __attribute__((warn_unused_result));
 
-/* attach_stop() for one of several stops that serve one purpose: so many of their tries were given up before, in all.
+/*
+ * attach_stop() for one of several stops that serve one purpose. given_up: tries of the earlier ones that were given
+ * up, in all.
  */
 int attach_stop_again(struct attach_stop **stop, pid_t pid, const pid_t *except, size_t except_count, unsigned given_up,
 		      struct calltap_diag *diag) __attribute__((warn_unused_result));
@@ -127,55 +124,54 @@ void attach_unpin(struct attach_stop *stop);
  */
 uint64_t attach_resume(struct attach_stop *stop);
 
-/* A stop, and the tries that were given up before it. */
+/* How long a stop took, and the tries that were given up before it. */
 struct attach_times {
 	uint32_t given_up;
-	uint64_t total_ns, longest_ns; /* of all of them; of the longest */
+	uint64_t total_ns, longest_ns; /* of all tries; of the longest */
 };
 
-/* attach_resume() that tells more. */
+/* attach_resume() that also tells of the tries that were given up. */
 void attach_resume_timed(struct attach_stop *stop, struct attach_times *times);
 
-/* What can be read before a stop, so that this is short. */
+/* Facts that are read before a stop, so that the stop is short. */
 struct attach_ahead;
 #define ATTACH_AHEAD_THREADS  1u /* for attach_is_sandboxed() */
 #define ATTACH_AHEAD_SEGMENTS 2u /* for attach_slack_restore() */
-#define ATTACH_AHEAD_CONTEXTS 4u /* for attach_contexts(): those without a thread */
+#define ATTACH_AHEAD_CONTEXTS 4u /* for attach_contexts(): contexts without a thread */
 int attach_ahead_read(struct attach_ahead **ahead, pid_t pid, unsigned what) __attribute__((warn_unused_result));
 void attach_ahead_free(struct attach_ahead *ahead);
-/* Use it (may be NULL) in this stop. */
+/* Use `ahead` (may be NULL) in this stop. */
 void attach_use(struct attach_stop *stop, const struct attach_ahead *ahead);
 /*
- * Has the program taken its first handler since that was read?  Contexts that no thread leads to were not looked for
- * then: it is to be read again, before another stop.
+ * True if the program has taken its first signal handler since `ahead` was read.  Contexts that no thread leads to were
+ * not looked for then: read it again, before another stop.
  */
 bool attach_ahead_is_late(const struct attach_stop *stop);
 
 /*
- * Whether a stopped thread has a seccomp filter that the tool does not run
- * in: one may have come after attach_check().
+ * True if a stopped thread has a seccomp filter that the tool does not run in: one may have come after attach_check().
  */
 bool attach_is_sandboxed(const struct attach_stop *stop);
 
 /* The stopped threads, valid until attach_resume(). */
 const struct attach_thread *attach_threads(const struct attach_stop *stop, size_t *count);
 
-/* The thread pointer of the process' initial thread; 0 = that has ended, or is asleep. */
+/* The thread pointer of the process' initial thread; 0 = it has ended, or is asleep. */
 uint64_t attach_main_thread(const struct attach_stop *stop);
 
-/* [lo, hi) */
+/* Addresses [lo, hi). */
 struct attach_range {
 	uint64_t lo, hi;
 };
 
-/* The index of the range that holds the address, of ranges that are sorted and do not overlap; SIZE_MAX = none. */
+/* The index of the range that holds the address; SIZE_MAX = none.  The ranges are sorted and do not overlap. */
 size_t attach_range_find(const struct attach_range *ranges, size_t count, uint64_t address);
 
 struct attach_hit {
 	const struct attach_thread *thread;
 	size_t range;	  /* index of the range */
-	uint64_t value;	  /* that lies in it */
-	uint64_t address; /* of the stack's word that holds it; 0 = a register or the pc */
+	uint64_t value;	  /* the value that lies in the range */
+	uint64_t address; /* of the stack's word that holds the value; 0 = a register or the pc */
 };
 
 /*
@@ -192,59 +188,57 @@ int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, siz
 		int (*visit)(void *context, const struct attach_hit *hit), void *context)
 	__attribute__((warn_unused_result));
 
-/* In this stop, from the next scan on: an earlier one has left a doubt. */
+/* In this stop, scan more of each stack from the next scan on: an earlier one has left a doubt. */
 void attach_look_deeper(struct attach_stop *stop);
 
-/* Registers that code goes on with: a stopped thread's own, or those that a signal's frame has saved. */
+/* Registers that code goes on with: a stopped thread's own, or registers that a signal's frame has saved. */
 struct attach_context {
 	const struct attach_thread *thread; /* NULL: the frame is on a stack that no thread runs on */
 	uint64_t pc, sp;
-	uint64_t address; /* where the pc is saved; 0 = in the thread */
-	bool over;	  /* for sure: the frame that it is saved in is not a living one (attach_settle()) */
+	uint64_t address; /* where the pc is saved; 0 = it is the thread's own */
+	bool over;	  /* surely: the frame that saved these registers has ended (attach_settle()) */
 };
 
 /*
- * All that the last attach_scan() has met, until the next.  A frame may be over
- * and have been left as it was in memory that nobody has written since: so some
- * of them are not.  Those without a thread take ATTACH_AHEAD_CONTEXTS.
+ * All contexts that the last attach_scan() has met, valid until the next.  A frame that is over may lie unchanged in
+ * memory that nobody has written since: so some contexts are none.  Contexts without a thread take
+ * ATTACH_AHEAD_CONTEXTS.
  */
 const struct attach_context *attach_contexts(const struct attach_stop *stop, size_t *count);
 
-/*
- * How to follow frames in a stop: files are read when it is opened, which is
- * not to be in one.  NULL can be closed.
- */
+/* What it takes to follow frames in a stop.  Opening reads files, so do that before the stop.  NULL can be closed. */
 struct attach_frames;
 int attach_frames_open(struct attach_frames **frames, pid_t pid) __attribute__((warn_unused_result));
 void attach_frames_close(struct attach_frames *frames);
 /* A frame, and the part of the stack that is its own: [lo, hi), hi being where its return address lies. */
 struct attach_frame {
 	uint64_t pc, lo, hi;
-	bool exact; /* the pc itself, not the return address of a call */
+	bool exact; /* pc is the frame's own, not the return address of a call */
 };
 /*
- * Tell a thread's frames from the innermost on, until visit() returns false;
- * true: all were told, and none is a guess.  Bounded in time.
+ * Tell a thread's frames from the innermost on, until visit() returns false.  True: all were told, and none is a guess.
+ * Bounded in time.
  */
 bool attach_climb(struct attach_stop *stop, struct attach_frames *frames, const struct attach_thread *thread,
 		  bool (*visit)(void *context, const struct attach_frame *frame), void *context);
 /* The function that pc is in, NULL = not known. */
 const char *attach_frame_symbol(struct attach_frames *frames, uint64_t pc);
-/* After attach_scan(): find out which of the contexts that doubtful() says true of are over.  Bounded in time. */
+/*
+ * After attach_scan(): find out which contexts are over, of those that doubtful() returns true for.  Bounded in time.
+ */
 void attach_settle(struct attach_stop *stop, struct attach_frames *frames,
 		   bool (*doubtful)(void *context, const struct attach_context *it), void *context);
 
 /*
- * Clean the slack behind executable segments where an injection whose tool was
- * killed has left its code, if no thread is in it: how many places, or -errno.
- * *in_use: there is one that a thread is in, or a word on some stack looks so;
- * in another stop it may not.
+ * Clean the slack behind executable segments where an injection whose tool was killed has left its code, if no thread
+ * is in it.  Returns how many places, or -errno. *in_use: a thread is in a place, or a word on some stack looks so;
+ * another stop may find it free.
  */
 int attach_slack_restore(struct attach_stop *stop, bool *in_use) __attribute__((warn_unused_result));
-/* attach_slack_restore() in short stops, again and again while a place is in use, for a second at the most. */
+/* Call attach_slack_restore() in short stops, again and again while a place is in use, for a second at the most. */
 void attach_slack_clean(pid_t pid);
 
-/* Registers and live stacks (64 KiB of each at most), to be unwound when the threads run again. */
+/* Copies of registers and live stacks (64 KiB of each at most), to be unwound when the threads run again. */
 struct attach_stacks;
 
 int attach_copy(struct attach_stop *stop, struct attach_stacks **stacks, struct calltap_diag *diag)
@@ -252,17 +246,17 @@ int attach_copy(struct attach_stop *stop, struct attach_stacks **stacks, struct 
 
 struct attach_unwound {
 	pid_t tid;
-	pid_t own_tid;	       /* as the process sees it, in a PID namespace of its own; of one that has ended, tid */
+	pid_t own_tid;	       /* as the process sees it, in its own PID namespace; tid if the thread has ended */
 	const uint64_t *pcs;   /* innermost first: the thread's pc, then return addresses */
-	const uint64_t *slots; /* where each one's own return address lies, 0 = not known */
+	const uint64_t *slots; /* where each frame's own return address lies, 0 = not known */
 	size_t count;
-	struct attach_range stack; /* the mapping that it lies in */
-	bool complete;		   /* the outermost is where the thread began */
+	struct attach_range stack; /* the mapping that the stack lies in */
+	bool complete;		   /* the outermost frame is where the thread began */
 };
 
 #define ATTACH_FRAMES_MAX 512 /* of one thread */
 
-/* Each thread's frames; visit() returns 0 to go on.  The process may run, or have ended. */
+/* Tell each thread's frames; visit() returns 0 to go on.  The process may run, or have ended. */
 int attach_unwind(struct attach_stacks *stacks, int (*visit)(void *context, const struct attach_unwound *thread),
 		  void *context) __attribute__((warn_unused_result));
 

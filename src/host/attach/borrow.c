@@ -1,10 +1,9 @@
 /*
  * Borrowing a thread (borrow.h).
  *
- * Each try is a tracer of its own, which ends at once: what a thread is doing
- * is seen on copies first, while it runs on, and only one that was found in a
- * good place is stopped a second time, looked at again, and sent away.
- * Context: host.
+ * Each try is a tracer of its own, which ends at once.  Copies show first what a thread is doing, while it runs on;
+ * only a thread that was found in a good place is stopped a second time, looked at again, and sent away.  Context:
+ * host.
  */
 #include <elf.h>
 #include <errno.h>
@@ -18,7 +17,7 @@
 #include "borrow.h"
 
 #define TRY_NS	  1000000000u /* for a thread to get to run, and stop: it is not held before */
-#define MAIN_NS	  4000000000u /* the same for the initial one, which must be seen */
+#define MAIN_NS	  4000000000u /* for the initial thread, which must be seen */
 #define OTHERS_NS 500000000u  /* for threads that wait for no event, before those that do are looked for again */
 #define COPY_MAX  (64u << 10)
 
@@ -42,15 +41,15 @@ struct rseq_sequence {
 struct attempt {
 	struct borrow *borrow;
 	pid_t tid;
-	bool send;    /* not only look */
-	bool stopped; /* it could be looked at */
-	bool sent;    /* it is on its way */
+	bool send;    /* send the thread away if it is safe */
+	bool stopped; /* the thread could be looked at */
+	bool sent;    /* the thread is on its errand */
 	struct held held;
 	struct stack_copy copy;
 	unsigned char *bytes;
 };
 
-/* In such a sequence the thread cannot be sent away: the kernel would forget that it was in it. */
+/* In a restartable sequence the thread cannot be sent away: the kernel would forget the sequence. */
 static bool in_rseq(const struct held *held)
 {
 	struct rseq_configuration where = {0};
@@ -99,7 +98,7 @@ static uint64_t status_mask(pid_t tid, const char *name)
 }
 
 /*
- * The one by which libc has all threads do something, as setuid() does.  Who sends it holds the list of threads, which
+ * The signal by which libc has all threads do something, as setuid() does.  Its sender holds the list of threads, which
  * dlopen() takes, until each has answered.
  */
 static uint64_t internal_signal(const struct borrow *borrow)
@@ -108,10 +107,9 @@ static uint64_t internal_signal(const struct borrow *borrow)
 }
 
 /*
- * All signals but those that are ignored.  Those the kernel drops when they are
- * sent, unless they are blocked: then it keeps them, and wakes another thread,
- * whose call may end with EINTR for nothing.  Most are SIGCHLD.  Nor libc's own:
- * it is answered on the errand, too.
+ * All signals but those that are ignored.  The kernel drops an ignored signal when it is sent, unless it is blocked:
+ * then the kernel keeps it, and wakes another thread, whose call may end with EINTR for nothing.  Most are SIGCHLD.
+ * Nor is libc's own blocked: the thread answers it on the errand, too.
  */
 static uint64_t signals_to_block(const struct borrow *borrow, pid_t tid)
 {
@@ -131,7 +129,7 @@ static bool send_away(struct attempt *attempt)
 
 	if (ptrace((enum __ptrace_request)PTRACE_GETSIGMASK, attempt->tid, (void *)8, &borrow->errand.signal_mask))
 		return false;
-	/* In its handler: it has not answered yet. */
+	/* The thread is in the signal's handler, and has not answered yet. */
 	if (borrow->errand.signal_mask & internal_signal(borrow)) {
 		borrow->why = "libc has all its threads do something just now";
 		return false;
@@ -144,19 +142,21 @@ static bool send_away(struct attempt *attempt)
 	if (hold_poke(&attempt->held, borrow->slack.address, code, borrow->slack.size, false))
 		return false;
 	if (!ptrace(PTRACE_SETREGSET, attempt->tid, NT_PRSTATUS, &registers)) {
-		/* A signal that came during the stop is to find the thread in its call, not here; this undoes it at its
-		 * end. */
+		/*
+		 * A signal that came during the stop is to find the thread in its call, not in the errand, whose end
+		 * undoes this.
+		 */
 		ptrace((enum __ptrace_request)PTRACE_SETSIGMASK, attempt->tid, (void *)sizeof(borrow->errand.blocked),
 		       &borrow->errand.blocked);
 		return true;
 	}
-	/* Killed, most likely. */
+	/* The thread was killed, most likely. */
 	if (hold_poke(&attempt->held, borrow->slack.address, borrow->slack.original, borrow->slack.size, true))
 		return false;
 	return false;
 }
 
-/* The tracer. */
+/* Runs in the tracer. */
 static int try_thread(void *context)
 {
 	struct attempt *attempt = context;
@@ -174,7 +174,7 @@ static int try_thread(void *context)
 			attempt->borrow->main_thread = native_thread_pointer(&held->regs);
 			attempt->borrow->main_known = true;
 		}
-		/* It may have shut itself in since it was chosen, and what it is sent for is forbidden there. */
+		/* The thread may have entered a sandbox since it was chosen, which forbids the errand's calls. */
 		if (attempt->send && !tracer_is_alone() && !sandbox_has(attempt->tid)) {
 			attempt->copy.alive = attempt->tid;
 			attempt->sent = is_safe(attempt) && send_away(attempt);
@@ -193,7 +193,7 @@ static bool try_to_send(struct borrow *borrow, pid_t tid, unsigned char *bytes)
 
 	if (tracer_run(try_thread, &attempt) || !attempt.stopped)
 		return false;
-	/* Looked at while it runs on: files are read now, if they have to be. */
+	/* The copy is looked at while the thread runs on: files are read now, if they have to be. */
 	if (!borrow->main_known || !is_safe(&attempt))
 		return false;
 	borrow->errand.blocked = signals_to_block(borrow, tid);
@@ -204,7 +204,7 @@ static bool try_to_send(struct borrow *borrow, pid_t tid, unsigned char *bytes)
 	return true;
 }
 
-/* The initial thread's own pointer is wanted whoever is borrowed. */
+/* The initial thread's pointer is needed whichever thread is borrowed. */
 static void look_at_main(struct borrow *borrow, unsigned char *bytes)
 {
 	struct attempt attempt = {.borrow = borrow, .tid = borrow->pid, .bytes = bytes};

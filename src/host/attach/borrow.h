@@ -11,9 +11,9 @@
 
 struct borrow {
 	pid_t pid, alive;
-	const char *what; /* is to be loaded, in a sentence */
-	bool library;	  /* no agent */
-	char file[1024];  /* that: the agent for the program's libc, or the library */
+	const char *what; /* what is to be loaded, in words for a sentence */
+	bool library;	  /* load a library, not an agent */
+	char file[1024];  /* the file to load: the agent for the program's libc, or the library */
 	struct space space;
 	struct libs libs;
 	struct unwinder *unwinder;
@@ -21,11 +21,11 @@ struct borrow {
 	struct native_errand errand;
 	uint64_t main_thread; /* thread pointer of the initial thread */
 	bool main_known;
-	size_t others; /* how many threads that wait for no event were tried */
-	pid_t tid;     /* the thread; what is read and written goes by it */
-	bool in_time;  /* it was told to go on while it surely waited for that */
+	size_t others; /* threads tried so far that waited for no event */
+	pid_t tid;     /* the borrowed thread; the tool reads and writes memory by it */
+	bool in_time;  /* the thread was told to go on while it surely waited for that */
 	uint64_t stop_ns;
-	const char *why; /* the last thread could not be had */
+	const char *why; /* why the last thread could not be had */
 };
 
 /* Send a thread on its errand; it runs when this returns.  -EAGAIN: none could be had within the patience. */

@@ -21,14 +21,14 @@
 #define KERNEL_THREAD 0x200000ul /* PF_KTHREAD of /proc/PID/stat's flags */
 #define STEP_NS	      5000000	 /* between two looks at what may pass */
 #define TRACER_MS     500u	 /* for a debugger to end */
-#define OWN_TRACER_MS 3000u	 /* for that of a killed calltap, on a busy machine */
+#define OWN_TRACER_MS 3000u	 /* for the tracer of a killed calltap to end, on a busy machine */
 #define TRACED_TRIES  10u
 #define BEGIN_MS      500u  /* for a process that has just begun to map its libraries */
 #define AGENT_MS      6000u /* for the agent of a killed calltap to let go */
 #define ENDING_MS     100u  /* for a process that is told to end to do so */
 #define LAST_MS	      2000u /* for its last thread, when the initial one has ended */
 
-/* Whether it still is so after that time: looked at again and again. */
+/* True if look() says so for all that time: it is asked again and again. */
 static bool persists(bool (*look)(void *context), void *context, uint32_t milliseconds)
 {
 	const struct timespec pause = {0, STEP_NS};
@@ -117,7 +117,7 @@ static bool has_tracer(void *context)
 	return proc_number(*(const pid_t *)context, "TracerPid") != 0;
 }
 
-/* The tracer of a calltap that was killed just now is gone soon, on a busy machine a little later. */
+/* A killed calltap's tracer is gone soon, on a busy machine a little later. */
 static long await_no_tracer(pid_t alive)
 {
 	long tracer = proc_number(alive, "TracerPid");
@@ -131,7 +131,7 @@ static long await_no_tracer(pid_t alive)
 	return proc_number(alive, "TracerPid");
 }
 
-/* What stands against it in the process' own state. */
+/* Check the process' own state: whether anything in it is against an attach. */
 static int check_condition(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
 	bool sandboxed = sandbox_has_any(pid);
@@ -142,7 +142,7 @@ static int check_condition(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	for (unsigned i = 0;; i++) {
 		tracer = await_no_tracer(alive);
 		state = proc_state(alive, NULL);
-		if (tracer || state != 't' || i == TRACED_TRIES) /* or another has come meanwhile */
+		if (tracer || state != 't' || i == TRACED_TRIES) /* or another tracer has come meanwhile */
 			break;
 	}
 	name_of(pid, name, sizeof(name));
@@ -166,7 +166,7 @@ static int check_condition(pid_t pid, pid_t alive, struct calltap_diag *diag)
 	return 0;
 }
 
-/* The ids of a process; -1 = not known. */
+/* The first id (the real one) of a process' user; -1 = not known. */
 static long owner_of(pid_t pid)
 {
 	return proc_number(pid, "Uid");
@@ -207,8 +207,8 @@ static int not_permitted(pid_t pid, struct calltap_diag *diag)
 }
 
 /*
- * To read its memory takes the same right as to trace it, and does nothing to
- * it: a thread that is traced may be woken by a signal that is ignored.
+ * Reading the process' memory takes the right that tracing takes, and does nothing to the process: a thread that is
+ * traced may be woken by a signal that is ignored.
  */
 static int check_permission(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
@@ -255,7 +255,7 @@ struct objects {
 	int ret;
 };
 
-/* Whether it has no libc yet, which may come; else ret says what is the matter. */
+/* True if the process has no libc yet, which may come; else `ret` says what is the matter. */
 static bool begins(void *context)
 {
 	struct objects *it = context;
@@ -280,7 +280,7 @@ static bool begins(void *context)
 	return it->ret == -ENOTSUP && !all;
 }
 
-/* The process may have executed its program just now: libc is waited for. */
+/* Wait for libc: the process may have executed its program just now. */
 static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
 	struct objects objects = {.pid = pid, .alive = alive, .diag = diag};
@@ -347,7 +347,7 @@ void attach_program_of(struct attach_program *program, pid_t pid)
 	*program = (struct attach_program){st.st_dev, st.st_ino, end ? strtoull(end, NULL, 10) : 0, true};
 }
 
-/* A stack of 0 is not shown to us, or gone already. */
+/* A stack of 0: the kernel does not show it to the tool, or it is gone. */
 static bool is_another(const struct attach_program *now, const struct attach_program *before)
 {
 	return now->known && (now->device != before->device || now->inode != before->inode ||
@@ -402,7 +402,7 @@ static int same_namespace(pid_t pid, const char *kind)
 	return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-/* In a thread that ends afterwards: its namespace is its own. */
+/* Runs in a thread that ends afterwards, so that only that thread changes its namespace. */
 static int make_socket_inside(void *context)
 {
 	const struct socket_wish *wish = context;

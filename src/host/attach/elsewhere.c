@@ -1,14 +1,11 @@
 /*
- * Where a program keeps the frames of signals on stacks that none of its
- * threads runs on (impl.h): a handler may change to another stack and leave
- * what it has interrupted for later, as schedulers of coroutines do that take
- * the processor away.
+ * Finding the frames of signals on stacks that none of the program's threads runs on (impl.h): a handler may change to
+ * another stack and leave what it has interrupted for later, as schedulers of coroutines do that take the processor
+ * away.
  *
- * No thread leads to such memory, so it is looked for before the stop, in all
- * that the program has written to.  The program runs on until the stop, and may
- * put such frames elsewhere.  So what is looked at in the stop is memory around
- * those that were found, memory that is new since, and memory that looks as if
- * a stack had been there.  Context: host.
+ * No thread leads to such memory, so the tool looks for it before the stop, in all that the program has written to.
+ * The program runs on until the stop, and may put such frames elsewhere.  So the stop looks at memory around the frames
+ * that were found, memory that is new since, and memory that looks as if a stack had been there.  Context: host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +20,7 @@
 #define READ_PAGES  (READ_SIZE / PAGE)
 #define AROUND	    (64u << 10)	 /* so far from a frame there may be another one when the threads are stopped */
 #define AREAS_SIZE  (512u << 20) /* of all areas, and of all likely ones; most are threads' own stacks */
-#define TIME_MAX_NS 300000000u	 /* of the processor's time, for the look before it */
+#define TIME_MAX_NS 300000000u	 /* of the processor's time, for the look before the stop */
 #define CODE_BITS   20u
 #define NEW_PAGES   4096u	 /* asked for at once in a stop, */
 #define NEW_NS	    500000u	 /* for so much of the processor's time: a gigabyte that is there takes 10 ms */
@@ -32,7 +29,7 @@
 struct search {
 	struct attach_ahead *ahead;
 	pid_t alive;
-	int pagemap;	   /* -1: all pages are read */
+	int pagemap;	   /* -1 = not to be had: all pages are read */
 	uint64_t until_ns; /* by work_ns() */
 	uint64_t size, likely_size;
 	uint64_t code[(1u << CODE_BITS) / 64]; /* bit per page number of code, modulo their count */
@@ -92,7 +89,7 @@ static int add_range(struct ranges *ranges, uint64_t lo, uint64_t hi, uint64_t *
 	return 0;
 }
 
-/* Whole pages of the mapping, so far around an address.  *size: of all. */
+/* Add whole pages of the mapping around an address. *size grows by what is new. */
 static int add_around(struct ranges *ranges, uint64_t *size, const struct map *map, uint64_t address, uint64_t around)
 {
 	uint64_t lo = address - map->lo > around ? address - around : map->lo, more;
@@ -103,7 +100,7 @@ static int add_around(struct ranges *ranges, uint64_t *size, const struct map *m
 	return ret;
 }
 
-/* Whether the page number is one of code, or one that shares its bit. */
+/* True if the page is one of code, or shares its bit with one. */
 static bool may_be_code(const struct search *search, uint64_t page)
 {
 	page &= (1u << CODE_BITS) - 1;
@@ -122,7 +119,7 @@ static void note_code(struct search *search)
 	}
 }
 
-/* A page that holds addresses of code may be of a stack: return addresses stay there. */
+/* True if a page may be of a stack: it holds addresses of code, for return addresses stay there. */
 static bool looks_like_stack(const struct search *search, const uint64_t *words)
 {
 	for (size_t i = 0; i < PAGE / sizeof(*words); i++)
@@ -157,7 +154,7 @@ static int search_words(struct search *search, const struct map *map, uint64_t l
 	return ret;
 }
 
-/* A run of pages that are there.  A frame across two reads is found by its neighbours, or not at all. */
+/* Search pages that are in memory.  A frame across two reads is found by its neighbours, or not at all. */
 static int search_run(struct search *search, const struct map *map, uint64_t lo, uint64_t hi)
 {
 	int ret;
@@ -193,7 +190,7 @@ static bool is_over(const struct search *search)
 	return search->size >= AREAS_SIZE || work_ns() > search->until_ns;
 }
 
-/* Memory that the program writes, and that no other process shares. */
+/* True for memory that the program writes and shares with no other process. */
 static bool is_private(const struct map *map)
 {
 	return (map->bits & (MAP_READ | MAP_WRITE | MAP_PUBLIC)) == (MAP_READ | MAP_WRITE);
@@ -240,7 +237,7 @@ int elsewhere_find(struct attach_ahead *ahead, pid_t alive)
 	return ret;
 }
 
-/* The pages of a part of a mapping that are there, and were not. */
+/* Add the pages of a part of a mapping that are in memory now, and were not before. */
 static int find_new(const struct attach_ahead *ahead, int pagemap, const struct map *map, uint64_t lo,
 		    struct ranges *found)
 {

@@ -1,12 +1,9 @@
 /*
- * Frames of stopped threads, and which of the signals' frames that lie in their
- * stacks are over (attach.h).
+ * Frames of stopped threads, and which of the signals' frames that lie in their stacks are over (attach.h).
  *
- * A frame that is over stays as it was in memory that its thread has not
- * written since, a large array for example.  The thread's stack, unwound by the
- * rules of its code, tells: a living frame is met on the way up, one that is
- * over is passed by.  Files are read before the stop, and only where there was
- * a doubt in the one before.  Context: host.
+ * A frame that is over stays as it was in memory that its thread has not written since, a large array for example.
+ * Unwinding the thread's stack by the rules of its code tells: the way up meets a living frame, and passes by a frame
+ * that is over.  Files are read before the stop, and only where there was a doubt in the one before.  Context: host.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +16,7 @@
 
 struct attach_frames {
 	struct unwinder *unwinder;
-	struct space space; /* that its modules are of */
+	struct space space; /* the mappings of the unwinder's modules */
 	struct attach_range *regions;
 	size_t region_count;
 };
@@ -28,7 +25,7 @@ struct attach_frames {
 struct doubts {
 	struct attach_context **list;
 	size_t count;
-	uint64_t *highest; /* address of those of each thread; 0 = it has none */
+	uint64_t *highest; /* by thread: the highest address of its contexts in doubt; 0 = it has none */
 };
 
 /* How far the frames of a thread have been followed. */
@@ -52,7 +49,7 @@ int attach_frames_open(struct attach_frames **out, pid_t pid)
 		ret = unwinder_open(&frames->unwinder, pid, alive ? alive : pid, &frames->space);
 	for (size_t i = 0; !ret && i < frames->space.count; i++)
 		if (frames->space.maps[i].bits & MAP_EXEC)
-			(void)unwinder_has_rules(frames->unwinder, frames->space.maps[i].lo); /* which reads its file */
+			(void)unwinder_has_rules(frames->unwinder, frames->space.maps[i].lo); /* reads its file */
 	if (ret) {
 		attach_frames_close(frames);
 		return ret;
@@ -91,7 +88,7 @@ static bool pass(void *context, const struct frame *frame)
 	return climb->visit(climb->context, &told) && !climb->guessed;
 }
 
-/* The stack in one piece, where it is one piece: words that are not copied are read one by one. */
+/* Copy the stack, where it is one piece; words that are not copied are read one by one. */
 static void copy_stack(const struct attach_stop *stop, const struct attach_thread *thread, struct stack_copy *copy)
 {
 	struct attach_range live;
@@ -137,7 +134,7 @@ bool attach_climb(struct attach_stop *stop, struct attach_frames *frames, const 
 	return climb.at_bottom || (complete && !climb.guessed);
 }
 
-/* Code of the agent leads back to a stub, or to the program's. */
+/* Does code of the agent lead back to a stub, or to the program's code? */
 struct origin {
 	const struct attach_frames *frames;
 	uint64_t agent; /* an address in its text */
@@ -155,7 +152,7 @@ static bool look_for_origin(void *context, const struct frame *frame)
 	return map == agent;
 }
 
-/* A recorder that goes on has its frames, up to where it was called. */
+/* True if a recorder that was interrupted can go on: it has its frames, up to where it was called. */
 static bool is_intact(const struct attach_stop *stop, const struct attach_frames *frames,
 		      const struct attach_context *context)
 {
@@ -180,7 +177,7 @@ struct thread_doubts {
 	uint64_t highest, lo, hi; /* [lo, hi): where the frame before lies, hi = 0: there was none */
 };
 
-/* Frames that the one before has passed by are over, but for the one that this one was interrupted in. */
+/* Contexts that the last step up has passed by are over, but for the one that this frame was interrupted in. */
 static void settle(const struct thread_doubts *it, const struct attach_frame *frame)
 {
 	for (size_t i = 0; i < it->doubts->count; i++) {

@@ -19,7 +19,7 @@
 
 #define RELEASE_NS 10000000000u
 #define PATIENT_NS                                                                                                     \
-	3000000u /* a thread that has not stopped after this is looked at, and each time after twice as long */
+	3000000u /* a thread is looked at more closely after this, and each further time after twice as long */
 #define REST_NS	    50000u
 #define REST_MAX_NS 2000000u
 
@@ -63,7 +63,7 @@ static void read_registers(struct held *held)
 		held->regs = mended;
 }
 
-/* A signal is about to be delivered.  That ate our request: ask anew, then let the thread have the signal. */
+/* A signal is about to be delivered, which ate the interrupt: interrupt anew, then let the thread have the signal. */
 static void pass_on(const struct held *held, int signal)
 {
 	ptrace(PTRACE_INTERRUPT, held->tid, NULL, NULL);
@@ -71,8 +71,8 @@ static void pass_on(const struct held *held, int signal)
 }
 
 /*
- * It takes long.  Another thread of the tool that waits for its child may have
- * been told of the stop in our place; or it sleeps in the kernel.
+ * A thread takes long to stop.  Another thread of the tool that waits for its child may have been told of the stop
+ * instead; or the thread sleeps in the kernel.
  */
 static void look_closer(struct held *held)
 {
@@ -81,7 +81,7 @@ static void look_closer(struct held *held)
 
 	if (now_ns() - held->since_ns < held->patient_ns)
 		return;
-	held->patient_ns *= 2; /* it costs much more than to ask for its stop, and may concern thousands */
+	held->patient_ns *= 2; /* a closer look costs much more than waitpid(), and may be at thousands of threads */
 	if (!ptrace(PTRACE_GETSIGINFO, held->tid, NULL, &info)) {
 		if (info.si_code >> 8 == PTRACE_EVENT_STOP)
 			read_registers(held);
@@ -160,8 +160,8 @@ static void let_go(struct held *held)
 }
 
 /*
- * What was interrupted and has not stopped yet may be on its way out of a call
- * with EINTR: it has to stop to be mended.  False: it has not yet.
+ * A thread that was interrupted and has not stopped yet may be on its way out of a call with EINTR: it has to stop to
+ * be mended.  False: it has not stopped yet.
  */
 static bool release(struct held *held)
 {
@@ -194,7 +194,7 @@ uint64_t hold_end(struct held *held, size_t count)
 			if (!first)
 				first = now_ns();
 		}
-		tracer_is_alone(); /* which keeps us alive */
+		tracer_is_alone(); /* sets the alarm anew, which would end the tracer */
 		if (!all)
 			hold_rest(began);
 	} while (!first || (!all && now_ns() < until));

@@ -1,14 +1,12 @@
 /*
- * Threads that a stop waits for, at the head of all that want a CPU (impl.h).
+ * Bringing threads that a stop waits for to the head of all that want a CPU (impl.h).
  *
- * While the program's threads are stopped, the tool, its tracer and the agent's
- * control thread work for a ms or so.  Where CPUs are busy, each of them would
- * wait for its turn as long as a whole stop takes.  A better nice value does not
- * help against other sessions (sched_autogroup) and other control groups: so it
- * is the real-time class, at its lowest priority, which yields to all real-time
- * threads but those.  Its mark is SCHED_RESET_ON_FORK, by which another tool tells
- * a thread that was left so by a tool that was killed.  Where the class is
- * refused, it is the best nice value; only root may have either.  Context: host.
+ * While the program's threads are stopped, the tool, its tracer and the agent's control thread work for a ms or so.
+ * Where CPUs are busy, each of them would wait for its turn as long as a whole stop takes.  A better nice value does
+ * not help against other sessions (sched_autogroup) and other control groups: so these threads get the real-time class,
+ * at its lowest priority, which yields to all other real-time threads.  SCHED_RESET_ON_FORK marks them: by it another
+ * tool tells a thread that a killed tool has left so.  Where the class is refused, they get the best nice value; only
+ * root may have either.  Context: host.
  */
 #include <errno.h>
 #include <sched.h>
@@ -36,7 +34,7 @@ void hurry_begin(struct hurry *hurry, pid_t tid)
 		return;
 	}
 	if (!is_ordinary(hurry->policy & ~SCHED_RESET_ON_FORK))
-		return; /* it has a class of its own, or has ended */
+		return; /* the thread has a class of its own, or has ended */
 	if (!sched_setscheduler(tid, SCHED_RR | SCHED_RESET_ON_FORK, &lowest)) {
 		hurry->way = HURRY_CLASS;
 		return;

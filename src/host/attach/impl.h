@@ -1,8 +1,8 @@
 /*
- * What the files of this room share (attach.h is what others see).
+ * Declarations that the files of this room share (attach.h is for others).
  *
- * Functions that say "tracer" are for the thread that holds the target's by
- * ptrace: the kernel knows no other as their tracer.  Context: host.
+ * Comments that begin with "Tracer" mark functions for the thread that holds the target's threads by ptrace: the kernel
+ * knows no other as their tracer.  Context: host.
  */
 #ifndef HOST_ATTACH_IMPL_H
 #define HOST_ATTACH_IMPL_H
@@ -25,9 +25,9 @@
 
 /* User code's pc and sp of a thread that sleeps in the kernel, and the call's number (-1: none). */
 int proc_asleep(pid_t tid, long *number, uint64_t *pc, uint64_t *sp) __attribute__((warn_unused_result));
-/* Has that thread forked a process that lives?  False where the kernel does not tell. */
+/* True if that thread has forked a process that lives.  False where the kernel does not tell. */
 bool proc_has_children(pid_t tid);
-/* Whether an agent's thread runs in the process: it is traced, or an agent lets go just now. */
+/* True if an agent's thread runs in the process: the process is traced, or an agent is just letting go. */
 bool agent_serves(pid_t alive);
 /* The id of a thread in its own pid namespace. */
 pid_t proc_inner_id(pid_t tid);
@@ -43,14 +43,17 @@ struct sandbox {
 	long mode, filters; /* as /proc tells them; 0 = none */
 };
 
-/* The status file of a thread, open; -errno. */
+/* Open the status file of a thread; -errno. */
 int sandbox_open(pid_t tid) __attribute__((warn_unused_result));
-/* What such a file tells at this moment; -ESRCH: its thread has ended. */
+/* Read from such a file; -ESRCH: its thread has ended. */
 int sandbox_read(int status, struct sandbox *sandbox) __attribute__((warn_unused_result));
-/* Both. */
+/* sandbox_open() and sandbox_read(). */
 int sandbox_of(pid_t tid, struct sandbox *sandbox) __attribute__((warn_unused_result));
 bool sandbox_is_tighter(const struct sandbox *theirs, const struct sandbox *ours);
-/* Whether the thread, or any of the process', runs in filters that we do not run in: each may have its own. */
+/*
+ * True if the thread, or any thread of the process, runs in filters that the tool does not run in: each thread may have
+ * its own.
+ */
 bool sandbox_has(pid_t tid);
 bool sandbox_has_any(pid_t pid);
 
@@ -61,7 +64,7 @@ struct ahead_thread {
 	int status;
 };
 
-/* Sorted, and none touches the next. */
+/* Ranges that are sorted, and none touches the next. */
 struct ranges {
 	struct attach_range *list;
 	size_t count, room;
@@ -70,12 +73,12 @@ struct ranges {
 struct attach_ahead {
 	struct ahead_thread *threads; /* sorted */
 	size_t thread_count;
-	struct space space;   /* as it was then */
+	struct space space;   /* the process' mappings before the stop */
 	uint64_t *ends;	      /* of each mapping, as slack_segment_end() says */
 	struct ranges areas;  /* memory around signals' frames that no thread's stack may lead to */
 	struct ranges likely; /* memory that looks as if a stack had been there */
-	struct ranges seen;   /* pages that were there; empty if not all could be looked at in time */
-	bool searched;	      /* for those three: the program had taken a signal's handler */
+	struct ranges seen;   /* pages that were in memory; empty if not all could be looked at in time */
+	bool searched;	      /* areas, likely and seen were looked for: the program had taken a signal's handler */
 };
 
 /* elsewhere.c: may there be such frames?  There are none in a program without handlers for signals that come anywhere.
@@ -84,23 +87,23 @@ bool elsewhere_may_be(pid_t alive);
 /* Find them. */
 int elsewhere_find(struct attach_ahead *ahead, pid_t alive) __attribute__((warn_unused_result));
 /*
- * In the stop: find the pages that a thread has touched for the first time since, but for the mappings that are
- * threads' own stacks.  What is found is the caller's, after an error, too.
+ * In the stop: find the pages that a thread has touched for the first time since `ahead` was read, but not in mappings
+ * that are threads' own stacks.  The caller frees found->list, after an error, too.
  */
 int elsewhere_find_new(const struct attach_ahead *ahead, const struct attach_stop *stop, const struct ranges *owns,
 		       struct ranges *found) __attribute__((warn_unused_result));
 
-/* false: it was not looked at; ahead may be NULL. */
+/* False: that mapping's end was not looked at. ahead may be NULL. */
 bool ahead_segment_end(const struct attach_ahead *ahead, const struct map *map, uint64_t *end)
 	__attribute__((warn_unused_result));
 
 /* ---- hold.c: one thread under ptrace ---- */
 
 enum held_state {
-	HELD_NOT,     /* it runs, and will stop */
-	HELD_STOPPED, /* regs hold */
-	HELD_ASLEEP,  /* in the kernel, uninterruptibly; it will stop when it comes out */
-	HELD_GONE,    /* it has ended */
+	HELD_NOT,     /* the thread runs, and will stop */
+	HELD_STOPPED, /* `regs` is valid */
+	HELD_ASLEEP,  /* in the kernel, uninterruptibly; the thread will stop when it comes out */
+	HELD_GONE,    /* the thread has ended */
 };
 
 struct held {
@@ -108,29 +111,29 @@ struct held {
 	enum held_state state;
 	uint64_t since_ns;
 	uint64_t patient_ns; /* a thread that has not stopped this long after since_ns is looked at more closely */
-	bool is_parent;	     /* it has forked a process that lives */
+	bool is_parent;	     /* the thread has forked a process that lives */
 	struct native_regs regs;
 	uint64_t asleep_pc, asleep_sp;
 };
 
 /* Tracer: take hold of a thread, which runs on.  -EPERM, -ESRCH. */
 int hold_seize(struct held *held, pid_t tid) __attribute__((warn_unused_result));
-/* Tracer: ask it to stop. */
+/* Tracer: ask the thread to stop. */
 void hold_interrupt(struct held *held);
-/* Tracer: both. */
+/* Tracer: hold_seize() and hold_interrupt(). */
 int hold_begin(struct held *held, pid_t tid) __attribute__((warn_unused_result));
-/* Tracer: look what has become of it; true: it counts as stopped, or is gone. */
+/* Tracer: look what has become of the thread; true: it counts as stopped, or is gone. */
 bool hold_look(struct held *held);
-/* Tracer: does a thread that counts as stopped, as it was asleep, still sleep?  If not, it has to stop. */
+/* Tracer: true if a thread that counts as stopped because it was asleep still sleeps.  If not, it has to stop. */
 bool hold_sleeps(struct held *held);
-/* Tracer: leave the CPU after looks that began then, at least for as long as they took: threads wait for it. */
+/* Tracer: leave the CPU after looks that began then, at least for as long as they took: threads wait for the CPU. */
 void hold_rest(uint64_t began_ns);
-/* Tracer: look until then; -ETIMEDOUT. */
+/* Tracer: look until the thread counts as stopped or until_ns has come (-ETIMEDOUT). */
 int hold_wait(struct held *held, uint64_t until_ns) __attribute__((warn_unused_result));
 /*
- * Tracer: let them go, each as soon as it has stopped; parents first, and the others when all parents are gone
- * (stop.c). Those that are asleep go when the tracer ends.  The time by which those that had stopped before were gone:
- * the others were only waited for.
+ * Tracer: let the threads go, each as soon as it has stopped; parents first, and the others when all parents are gone
+ * (stop.c).  Threads that are asleep go when the tracer ends.  Returns the time by which all that had stopped before
+ * were gone: only the others are waited for after it.
  */
 uint64_t hold_end(struct held *held, size_t count);
 /* Tracer: write whole words into memory whatever its protection, the first one first, or last. */
@@ -144,18 +147,18 @@ struct tracer {
 	int (*work)(void *context);
 	void *context;
 	int result;
-	unsigned char *stack; /* of its process */
-	bool over;	      /* atomic: it has ended */
+	unsigned char *stack; /* of the tracer's process */
+	bool over;	      /* atomic: the tracer has ended */
 };
 
-/* Run work(context) as a tracer, which ends with it; tracer_join() gives its result. */
+/* Run work(context) as a tracer, which ends with the work; tracer_join() gives its result. */
 int tracer_start(struct tracer *tracer, int (*work)(void *context), void *context) __attribute__((warn_unused_result));
 int tracer_join(struct tracer *tracer);
-/* Both. */
+/* tracer_start() and tracer_join(). */
 int tracer_run(int (*work)(void *context), void *context) __attribute__((warn_unused_result));
-/* For a tracer: the tool is gone.  To be asked at least every few seconds by one that goes on long. */
+/* Tracer: true if the tool is gone.  A tracer that goes on long asks this every few seconds. */
 bool tracer_is_alone(void);
-/* For a tracer: the tool is there, but a signal or a debugger has stopped it. */
+/* Tracer: true if the tool is there, but a signal or a debugger has stopped it. */
 bool tracer_tool_is_stopped(void);
 
 /* ---- hurry.c: threads that a stop waits for ---- */
@@ -165,22 +168,25 @@ enum hurry_way { HURRY_NOT, HURRY_CLASS, HURRY_NICE };
 struct hurry {
 	pid_t tid;
 	enum hurry_way way;
-	int policy, nice; /* that it had */
+	int policy, nice; /* the thread's own, before */
 };
 
-/* From here on it gets a CPU as soon as it wants one, if we may do that; hurry_end() gives back what it had. */
+/*
+ * From here on the thread gets a CPU as soon as it wants one, if the tool may do that; hurry_end() gives back what the
+ * thread had.
+ */
 void hurry_begin(struct hurry *hurry, pid_t tid);
 void hurry_end(const struct hurry *hurry);
 
 /* ---- spare.c: memory that is there before a stop ---- */
 
-/* Pages of our own that are not used yet, but the first `ready` bytes cost no page fault. */
+/* Pages of the tool's that are not used yet, but the first `ready` bytes cost no page fault. */
 struct spare {
 	unsigned char *bytes;
 	size_t size;
 };
 
-/* size may be 0; all of it is there at once up to `ready` bytes. */
+/* size may be 0; the first `ready` bytes are in memory when this returns. */
 int spare_get(struct spare *spare, size_t size, size_t ready) __attribute__((warn_unused_result));
 void spare_free(struct spare *spare);
 
@@ -189,31 +195,31 @@ void spare_free(struct spare *spare);
 enum lease {
 	LEASE_OPEN,
 	LEASE_PINNED, /* the agent does what needs the threads stopped */
-	LEASE_LOST,   /* the tracer has let go */
+	LEASE_LOST,   /* the tracer has let the threads go */
 };
 
 struct attach_stop {
 	pid_t pid, alive;
 	const pid_t *except;
-	struct hurry *hurried; /* each of those, which the others' stop waits for */
+	struct hurry *hurried; /* for each thread of `except`, which the stop of the others waits for */
 	size_t except_count;
 	struct calltap_diag *diag;
 	struct held *held;
 	size_t count, room;
-	struct attach_thread *threads; /* of `held` those that are stopped or asleep */
+	struct attach_thread *threads; /* the threads of `held` that are stopped or asleep */
 	size_t thread_count;
 	struct space space;
 	uint64_t began_ns,
 		ended_ns;  /* from the first interrupt to the last release; 0 = not yet, or killed on the way */
-	unsigned tries;	   /* to stop all threads that were given up before this one */
-	uint64_t limit_ns; /* all have to have stopped by then, from the first interrupt on */
+	unsigned tries;	   /* earlier tries to stop all threads, which were given up */
+	uint64_t limit_ns; /* from the first interrupt on: all threads have to have stopped by then */
 	struct attach_times given_up; /* tries before this stop */
 	struct tracer tracer;
 	sem_t asked, done;
-	int (*job)(struct attach_stop *stop, void *context); /* for the tracer, NULL = let all go */
+	int (*job)(struct attach_stop *stop, void *context); /* the tracer's next work, NULL = let all go */
 	void *context;
 	int result;
-	unsigned char *seen; /* bit per thread id: it is held */
+	unsigned char *seen; /* bit per thread id: the thread is held */
 	pid_t *parents;	     /* threads with children */
 	size_t parent_count;
 	const struct attach_ahead *ahead; /* may be NULL */
@@ -224,19 +230,19 @@ struct attach_stop {
 	bool is_the_one; /* its tool's other threads wait for it to end */
 	int lease;	 /* atomic, enum lease: whether the tracer may let go while the tool is stopped */
 	bool looks_deeper;
-	bool looked_elsewhere; /* those of memory that no thread leads to are among them */
-	struct hurry tool;     /* the thread that has asked for the stop */
+	bool looked_elsewhere; /* `contexts` has those in memory that no thread leads to */
+	struct hurry tool;     /* of the thread that has asked for the stop */
 };
 
-/* Have the stop's tracer do it. */
+/* Have the stop's tracer run the job. */
 int stop_run(struct attach_stop *stop, int (*job)(struct attach_stop *stop, void *context), void *context)
 	__attribute__((warn_unused_result));
 
 /* ---- scan.c ---- */
 
-#define SCAN_BATCH (8u << 20) /* bytes of stacks at a time: more than one of them */
+#define SCAN_BATCH (8u << 20) /* bytes of stacks read at a time: more than one stack */
 
-/* The live part of a stack that sp is in, at most `limit` bytes; false: it is in no mapping. */
+/* The live part of the stack that sp is in, at most `limit` bytes; false: sp is in no mapping. */
 bool scan_live(const struct space *space, uint64_t sp, size_t limit, struct attach_range *live);
 
 /* ---- stubs.c: a process that is traced ---- */
@@ -248,7 +254,7 @@ bool stubs_have(const struct attach_range *regions, size_t count, uint64_t value
 /* The return address that a word of a stack, at that address, stands for. */
 uint64_t stubs_original(pid_t alive, const struct attach_range *regions, size_t count, uint64_t address,
 			uint64_t value);
-/* Give the words of a copied stack that lead to stubs the return addresses that they stand for. */
+/* In a copied stack, replace words that lead to stubs by the return addresses that they stand for. */
 void stubs_replace(pid_t alive, const struct attach_range *regions, size_t count, uint64_t address,
 		   unsigned char *bytes, size_t size);
 
@@ -260,38 +266,40 @@ struct unwinder;
 struct stack_copy {
 	pid_t tid;
 	uint64_t values[NATIVE_DWARF_REGISTERS];
-	uint64_t lo, hi; /* copied: [lo, hi) */
+	uint64_t lo, hi; /* [lo, hi) is copied */
 	const unsigned char *bytes;
-	pid_t alive;			    /* what is not copied is read from there; 0: it is not known */
-	const struct attach_range *regions; /* words that lead to these stubs are taken for the return addresses */
+	pid_t alive;			    /* memory that is not copied is read from here; 0: it is not known */
+	const struct attach_range *regions; /* words that lead to these stubs are replaced by the return addresses */
 	size_t region_count;		    /* that they stand for */
 };
 
 struct frame {
 	uint64_t pc;
-	uint64_t slot; /* where its return address lies, 0 = not known */
-	bool exact;    /* the pc itself, not the return address of a call */
+	uint64_t slot; /* where the frame's return address lies, 0 = not known */
+	bool exact;    /* pc is the frame's own, not the return address of a call */
 };
 
 /* The objects of a process; dynamic symbols and unwind tables are read when they are first wanted. */
 int unwinder_open(struct unwinder **out, pid_t pid, pid_t alive, const struct space *space)
 	__attribute__((warn_unused_result));
 void unwinder_close(struct unwinder *unwinder);
-/* Each frame from the innermost on until visit() returns false; true: the last is where the thread began. */
+/* Tell each frame from the innermost on until visit() returns false.  True: the last one is where the thread began. */
 typedef bool unwinder_visit(void *context, const struct frame *frame);
 bool unwinder_climb(struct unwinder *unwinder, const struct stack_copy *copy, unwinder_visit *visit, void *context);
-/* How many frames; *complete: the last is where the thread began. */
+/* Returns how many frames; *complete: the last one is where the thread began. */
 size_t unwinder_frames(struct unwinder *unwinder, const struct stack_copy *copy, struct frame *frames, size_t max,
 		       bool *complete);
-/* Does the file of the code at pc say how to unwind from there?  Where not, frames are a guess by the frame pointer. */
+/*
+ * True if the file of the code at pc says how to unwind from there.  If not, frames are a guess by the frame pointer.
+ */
 bool unwinder_has_rules(struct unwinder *unwinder, uint64_t pc);
 const char *unwinder_symbol(struct unwinder *unwinder, uint64_t pc);
 
-/* ---- libs.c: what the injection must know of the target's objects ---- */
+/* libs.c: facts of the target's objects that an injection must know. */
 
 struct function {
 	uint64_t lo, hi; /* run-time; hi = lo: size not known */
-	bool unsafe;	 /* the loader or an allocator may be in the middle of something there */
+	bool unsafe;	 /* there a thread may have the loader or an allocator in the middle of something */
 };
 
 /* A mapped object that takes part in loading or allocating. */
@@ -308,14 +316,14 @@ struct libs {
 	struct attach_range *stays; /* code that is never unloaded */
 	size_t stays_count;
 	char *needed; /* names of the libraries that the program asks for, each with its NUL; an empty one ends them */
-	char *unread; /* path of the first whose file cannot be read, or NULL */
+	char *unread; /* path of the first library whose file cannot be read, or NULL */
 	bool musl, old_musl, is_static;
 	struct attach_range libc; /* musl's code, and two functions of it */
 	uint64_t exit, thread_exit;
 	uint64_t load, load_error, errno_location;
 	uint32_t load_flags;
 	uint64_t entry;		   /* of an agent that is mapped, 0 = none */
-	struct attach_range agent; /* and where it lies */
+	struct attach_range agent; /* where that agent lies */
 };
 
 int libs_read(struct libs *libs, pid_t alive, const struct space *space, struct calltap_diag *diag)
@@ -330,20 +338,20 @@ uint64_t libs_symbol_value(int fd, const char *name);
 
 /* ---- safe.c ---- */
 
-/* Whether a thread with this state can be borrowed; *why says what is against it, for a message. */
+/* True if a thread with this state can be borrowed; *why says what is against it, for a message. */
 bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t alive, const struct native_regs *regs,
 		    const struct stack_copy *copy, const char **why);
 
-/* Is there code of an object in which a thread may hold a lock, and is it that of a function which does? */
+/* True if pc is code of an object in which a thread may hold a lock; and if it is that of a function that holds one. */
 bool safe_is_special(const struct libs *libs, uint64_t pc);
 bool safe_is_dangerous(const struct libs *libs, uint64_t pc);
 
 /* ---- musl.c ---- */
 
-/* Proof that the thread holds none of libc's locks.  *count: the frames of these that are no guess. */
+/* Proof that the thread holds none of libc's locks. *count becomes the number of the frames that are no guess. */
 bool musl_holds_nothing(struct unwinder *unwinder, const struct libs *libs, pid_t alive, const struct stack_copy *copy,
 			const struct frame *frames, size_t *count);
-/* Or that it waits, or sleeps, as a thread does that holds none. */
+/* Another proof: the thread waits, or sleeps, as only a thread does that holds no lock. */
 bool musl_waits(const struct libs *libs, pid_t alive, const struct native_regs *regs, const struct stack_copy *copy);
 
 /* ---- slack.c ---- */
@@ -356,10 +364,10 @@ struct slack {
 	unsigned char original[NATIVE_CODE_MAX];
 };
 
-/* A place for the code behind an executable segment that is never unloaded, as its file has it. */
+/* Find a place for the code behind an executable segment that is never unloaded; its bytes are as the file has them. */
 int slack_find(struct slack *slack, pid_t alive, const struct space *space, const struct libs *libs)
 	__attribute__((warn_unused_result));
-/* What the file has at a mapped place: zeros beyond its end. */
+/* The bytes that the file has at a mapped place: zeros beyond the file's end. */
 int slack_original(pid_t alive, const struct map *map, uint64_t address, unsigned char *bytes, size_t size)
 	__attribute__((warn_unused_result));
 /* Where the executable segment that the map shows ends in memory; 0 = it goes on beyond the map, or is none. */

@@ -25,8 +25,8 @@
 
 #define PATIENCE_MS   5000u
 #define READY_NS      5000000000u  /* for the thread to map the memory */
-#define LOOK_NS	      450000000u   /* between two looks whether it has come back without that */
-#define LOCK_NS	      5000000000u  /* for a killed tool's tracer, which may wait for a thread */
+#define LOOK_NS	      450000000u   /* between two looks whether the thread has come back without memory */
+#define LOCK_NS	      5000000000u  /* for a killed tool's tracer to end, which may wait for a thread */
 #define LOADED_NS     20000000000u /* for the loader, and the agent */
 #define LEFT_NS	      2000000000u
 #define ABANDONED_NS  3000000000u /* for threads that killed tools have sent away to come back */
@@ -75,7 +75,7 @@ static uint64_t main_stack_end(const struct space *space)
 	return 0;
 }
 
-/* Whether the process finds the very file under this path. */
+/* True if the process finds the very file under this path. */
 static bool same_file(pid_t alive, const char *path)
 {
 	struct stat ours, theirs;
@@ -88,7 +88,7 @@ static bool same_file(pid_t alive, const char *path)
 	       ours.st_dev == theirs.st_dev;
 }
 
-/* The one for the program's libc lies beside the one that records. */
+/* The agent for musl lies beside the agent for glibc. */
 static void choose_file(struct borrow *borrow, const char *path)
 {
 	size_t stem = strlen(path);
@@ -169,7 +169,7 @@ static int prepare(struct borrow *borrow, const struct attach_options *options, 
 		borrow->libs.entry = options->resident_entry;
 	ret = libs_refuse(&borrow->libs, borrow->pid, diag);
 	if (borrow->library)
-		borrow->libs.entry = 0; /* of an agent that is there: not meant */
+		borrow->libs.entry = 0; /* of an agent that is there, which a library does not need */
 	choose_file(borrow, options->agent_path);
 	if (!ret && !borrow->libs.entry)
 		ret = look_at_file(borrow, diag);
@@ -194,7 +194,7 @@ static int prepare(struct borrow *borrow, const struct attach_options *options, 
 	return ret ? calltap_diag_set(diag, ret, "the code of process %d cannot be read", (int)borrow->pid) : 0;
 }
 
-/* A thread by which the memory is to be had: the borrowed one may end as soon as it is back. */
+/* A thread by which memory can be read: the borrowed one may end as soon as it is back. */
 static pid_t reader(const struct borrow *borrow)
 {
 	pid_t alive = proc_alive(borrow->pid);
@@ -202,7 +202,7 @@ static pid_t reader(const struct borrow *borrow)
 	return alive ? alive : borrow->tid;
 }
 
-/* The state that the borrowed thread tells; -EFAULT: its memory is not there (yet, or any more). */
+/* Read what the borrowed thread says; -EFAULT: its memory is not there (yet, or any more). */
 static int state_of(const struct borrow *borrow, struct calltap_attach *said)
 {
 	int ret = memory_read(borrow->tid, borrow->errand.memory, said, sizeof(*said));
@@ -210,12 +210,12 @@ static int state_of(const struct borrow *borrow, struct calltap_attach *said)
 	if (ret == -ESRCH)
 		ret = memory_read(reader(borrow), borrow->errand.memory, said, sizeof(*said));
 
-	/* All text is what a program may have written over. */
+	/* The program may have written over any text. */
 	said->error[sizeof(said->error) - 1] = 0;
 	return ret;
 }
 
-/* Tell it to go on, or to give up. */
+/* Tell the borrowed thread to go on, or to give up. */
 static int set_state(const struct borrow *borrow, uint32_t state)
 {
 	return memory_write(borrow->tid, borrow->errand.memory + offsetof(struct calltap_attach, state), &state,
@@ -227,7 +227,7 @@ static int died(const struct borrow *borrow, struct calltap_diag *diag)
 	return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)borrow->pid);
 }
 
-/* Whether nobody is on the errand any more. */
+/* True if no thread is on an errand any more. */
 static bool has_returned(const struct borrow *borrow)
 {
 	bool in_use;
@@ -235,7 +235,7 @@ static bool has_returned(const struct borrow *borrow)
 	return slack_clean(borrow->pid, &in_use) >= 0 && !in_use;
 }
 
-/* A thread that has come back without a word has had no memory, or this tool was too slow for it. */
+/* Wait until the thread is ready.  If it comes back without a word, it has had no memory, or this tool was too slow. */
 static int await_ready(const struct borrow *borrow, struct calltap_attach *said, struct calltap_diag *diag)
 {
 	uint64_t until = now_ns() + READY_NS, look = now_ns() + LOOK_NS;
@@ -261,7 +261,7 @@ static int await_ready(const struct borrow *borrow, struct calltap_attach *said,
 		(int)borrow->pid);
 }
 
-/* Whether the thread has been with the agent, as far as one can see. */
+/* True if the thread has been with the agent, as far as one can see. */
 static bool agent_is_there(const struct borrow *borrow)
 {
 	pid_t alive = reader(borrow);
@@ -279,7 +279,7 @@ static bool agent_is_there(const struct borrow *borrow)
 	return there;
 }
 
-/* A process that ends has no memory before it counts as ended. */
+/* True if the process has memory: it loses that before it counts as ended. */
 static bool has_memory(const struct borrow *borrow)
 {
 	struct space space;
@@ -292,7 +292,7 @@ static bool has_memory(const struct borrow *borrow)
 	return has;
 }
 
-/* The thread waits no longer for what it is told.  One that has given up by itself is not there to be told. */
+/* Tell the thread that it need not wait any longer.  It may have given up by itself, and not be there to be told. */
 static int let_go(const struct borrow *borrow, struct calltap_diag *diag)
 {
 	return set_state(borrow, CALLTAP_ATTACH_NONE) && !has_memory(borrow) ? died(borrow, diag) : 0;
@@ -330,7 +330,7 @@ static int copy_agent(const struct borrow *borrow, int memfd, const char *agent)
 	return ret;
 }
 
-/* As good as gone: it gives up, and is waited for, or it would take what comes next for its own. */
+/* This tool was too slow: wait until the thread gives up, or it would take the next errand's words for its own. */
 static int too_late(const struct borrow *borrow, struct calltap_diag *diag)
 {
 	uint64_t until = now_ns() + LEFT_NS;
@@ -341,7 +341,10 @@ static int too_late(const struct borrow *borrow, struct calltap_diag *diag)
 	return gone(borrow, &said, diag);
 }
 
-/* The thread gives up by itself: whether it has heard this can be told only while it has a while to wait yet. */
+/*
+ * Tell the thread to go on.  It gives up by itself: only while it has a while to wait yet can one tell that it has
+ * heard this.
+ */
 static int say_go(struct borrow *borrow, struct calltap_diag *diag)
 {
 	uint64_t before = now_ns();
@@ -426,7 +429,7 @@ static int refused(const struct borrow *borrow, const struct calltap_attach *sai
 				(int)borrow->pid, borrow->what, said->error[0] ? said->error : "it does not say why");
 }
 
-/* Until the thread is on its own stack again; then its memory is the agent's to unmap, or gone. */
+/* Wait until the thread is on its own stack again; then its memory is the agent's to unmap, or gone. */
 static void await_left(const struct borrow *borrow)
 {
 	uint64_t until = now_ns() + LEFT_NS;
@@ -486,7 +489,9 @@ static int inject(struct borrow *borrow, const struct attach_options *options, s
 	return ret;
 }
 
-/* Two tools at once would use the same room: a name that only one can have, and that goes with it. */
+/*
+ * Two tools at once would use the same place: so the tool binds a name that only one can have, and that goes with it.
+ */
 static int try_lock(pid_t pid)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -1,7 +1,6 @@
 /*
- * What the injection must know of the objects that a target has mapped
- * (impl.h): the addresses of what it calls, and which functions a thread must
- * not be in when it is borrowed.  Context: host; the files are untrusted.
+ * Facts of the objects that a target has mapped (impl.h): the addresses of functions that the injection calls, and of
+ * functions that a thread must not be in when it is borrowed.  Context: host; the files are untrusted.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -44,7 +43,7 @@ static bool is_unsafe_name(const char *name)
 		"_Zna",	      "_Zdl",	      "_Zda",
 	};
 
-	/* These hold the list of threads while all of them do it. */
+	/* These functions hold the list of threads while all threads do something. */
 	if (!strncmp(name, "set", 3) && (strstr(name, "id") || strstr(name, "groups") || strstr(name, "rlimit")))
 		return true;
 	if (!strcmp(name, "exit") || !strcmp(name, "atexit") || !strcmp(name, "brk"))
@@ -56,8 +55,8 @@ static bool is_unsafe_name(const char *name)
 }
 
 /*
- * The same for musl alone: functions that hold its list of threads, or wait in what keeps mappings as they are, which
- * its dlopen() takes, too.
+ * True for functions that are unsafe in musl alone: they hold its list of threads, or wait in what keeps mappings as
+ * they are, which its dlopen() takes, too.
  */
 static bool is_unsafe_in_musl(const char *name)
 {
@@ -83,7 +82,7 @@ static Elf_Scn *find_section(Elf *elf, unsigned type, GElf_Shdr *header)
 	return NULL;
 }
 
-/* The functions that a symbol table defines, one by one; visit() returns false to end. */
+/* Tell the functions that a symbol table defines, one by one; visit() returns false to end. */
 static void each_function(Elf *elf, unsigned type,
 			  bool (*visit)(void *context, const char *name, const GElf_Sym *symbol), void *context)
 {
@@ -142,7 +141,7 @@ uint64_t libs_symbol_value(int fd, const char *name)
 	return value;
 }
 
-/* The bias, by the segment that the executable mapping shows. */
+/* Find the bias, by the segment that the executable mapping shows. */
 static bool place(struct look *look)
 {
 	size_t count;
@@ -202,7 +201,7 @@ static int by_address(const void *a, const void *b)
 	return one->lo < other->lo ? -1 : one->lo > other->lo;
 }
 
-/* One entry for each address. */
+/* Leave one entry for each address. */
 static void merge(struct special *special)
 {
 	size_t kept = 0;
@@ -249,7 +248,7 @@ static uint64_t address_of(const struct look *look, const char *name)
 	return value ? value + look->bias : 0;
 }
 
-/* libc; before glibc 2.34 dlopen() was in a library of its own, which need not be there. */
+/* Note libc's functions.  Before glibc 2.34 dlopen() was in a library of its own, which need not be there. */
 static void take_libc(struct libs *libs, const struct look *look)
 {
 	uint64_t load = address_of(look, "dlopen");
@@ -277,7 +276,7 @@ static void take_libdl(struct libs *libs, const struct look *look)
 	libs->load_flags = RTLD_NOW | RTLD_NODELETE;
 }
 
-/* The strings of a dynamic section's entries with this tag, one after the other; visit() returns false to end. */
+/* Tell the strings of a dynamic section's entries with this tag, one after the other; visit() returns false to end. */
 static void each_dynamic(Elf *elf, int64_t tag, bool (*visit)(void *context, const char *text), void *context)
 {
 	GElf_Shdr header;
@@ -304,7 +303,7 @@ static bool add_needed(void *context, const char *text)
 	return fwrite(text, strlen(text) + 1, 1, names) == 1;
 }
 
-/* What the program itself asks for is loaded as long as it runs. */
+/* Note the libraries that the program itself asks for: they are loaded as long as it runs. */
 static void read_needed(struct libs *libs, pid_t alive)
 {
 	char path[64];
@@ -368,8 +367,8 @@ static int add_stays(struct libs *libs, const struct look *look)
 }
 
 /*
- * musl's, which is the loader, too.  Since 1.1.22, which has membarrier(), all threads have a library's thread-local
- * variables when dlopen() returns; before, each when it asks for them by a function of libc's.
+ * Note musl, which is the loader, too.  Since 1.1.22, which has membarrier(), all threads have a library's thread-local
+ * variables when dlopen() returns; before, each gets them when it asks by a function of libc's.
  */
 static void take_musl(struct libs *libs, const struct look *look)
 {
@@ -381,7 +380,7 @@ static void take_musl(struct libs *libs, const struct look *look)
 	libs->thread_exit = address_of(look, "pthread_exit");
 }
 
-/* A library that was preloaded may stand in front of __libc_start_main; musl's libc has no version, but dlopen. */
+/* True for libc.  A preloaded library may define __libc_start_main, too; musl's libc has no version, but dlopen. */
 static bool is_libc(Elf *elf)
 {
 	return value_of(elf, "__libc_start_main") && (value_of(elf, "gnu_get_libc_version") || value_of(elf, "dlopen"));
@@ -412,7 +411,7 @@ static int look_at(struct libs *libs, const struct look *look, pid_t alive)
 	return 0;
 }
 
-/* The object that has its code there, once for each. */
+/* Look at the object that has its code in this mapping, once for each. */
 static int look_at_map(struct libs *libs, pid_t alive, const struct space *space, size_t index)
 {
 	const struct map *map = &space->maps[index];
@@ -422,7 +421,7 @@ static int look_at_map(struct libs *libs, pid_t alive, const struct space *space
 	if (fd < 0) {
 		if (!libs->unread && map->bits & MAP_EXEC && !strstr(map->path, "/memfd:"))
 			libs->unread = strdup(map->path);
-		/* An agent that we cannot read must not be joined by a second one. */
+		/* An agent that the tool cannot read must not be joined by a second one. */
 		if (strstr(map->path, "libcalltap-agent"))
 			libs->agent = (struct attach_range){map->lo, map->hi};
 		return 0;
@@ -466,7 +465,7 @@ int libs_refuse(const struct libs *libs, pid_t pid, struct calltap_diag *diag)
 			"process %d runs with a musl libc older than 1.1.22, whose setuid() waits for the agent's "
 			"thread; start it with a newer one",
 			(int)pid);
-	/* The loader or libc may be among them. */
+	/* The loader or libc may be among the unread files. */
 	if (libs->unread && (libs->is_static || !libs->load || !libs->errno_location))
 		return calltap_diag_set(
 			diag, -ENOTSUP,

@@ -1,11 +1,9 @@
 /*
- * What a thread of a program that links musl is within (impl.h).
+ * May a thread of a program that links musl hold one of its locks? (impl.h)
  *
- * musl comes without unwinding tables, so no unwinding gets through it.  Other
- * proofs that a thread holds none of its locks: the frames that are known end
- * at the call of main() or of the thread's function; no word of the stack up
- * to there leads to where a lock is held; or the thread waits as none does
- * that holds one.  doc/design/musl.md.
+ * musl comes without unwinding tables, so no unwinding gets through it.  Other proofs that a thread holds none of its
+ * locks: the frames that are known end at the call of main() or of the thread's function; no word of the stack up to
+ * there leads to where a lock is held; or the thread waits as only a thread does that holds none. doc/design/musl.md.
  * Context: host; what the target has in memory is untrusted.
  */
 #include <string.h>
@@ -17,7 +15,9 @@ static bool in_libc(const struct libs *libs, uint64_t pc)
 	return pc >= libs->libc.lo && pc < libs->libc.hi;
 }
 
-/* After a return to pc, does libc end the program, or the thread, with the result?  Then main() was called there. */
+/*
+ * True if libc ends the program, or the thread, with the result of a call that returns to pc: main() was called there.
+ */
 static bool is_start(const struct libs *libs, pid_t alive, uint64_t pc)
 {
 	unsigned char bytes[NATIVE_PASSES_MAX];
@@ -38,8 +38,8 @@ static uint64_t word_at(const struct stack_copy *copy, uint64_t at)
 }
 
 /*
- * May a signal's handler hide what it has interrupted?  Its frame begins with the address of what ends it.  Where the
- * program was interrupted, libc has called it, and holds nothing meanwhile.
+ * True if a signal's handler may hide what it has interrupted.  Its frame begins with the address of the code that ends
+ * it.  Where the program was interrupted, libc has called it, and holds nothing meanwhile.
  */
 static bool hides(const struct libs *libs, pid_t alive, const struct stack_copy *copy, uint64_t at)
 {
@@ -51,7 +51,9 @@ static bool hides(const struct libs *libs, pid_t alive, const struct stack_copy 
 	return saved < copy->lo || saved + sizeof(saved) > copy->hi || safe_is_special(libs, word_at(copy, saved));
 }
 
-/* True: they end where the thread began.  What follows a function without tables is a guess, and left out. */
+/*
+ * Cut off the frames behind a function without tables: they are a guess.  True: the frames end where the thread began.
+ */
 static bool cut(struct unwinder *unwinder, const struct libs *libs, pid_t alive, const struct frame *frames,
 		size_t *count)
 {
@@ -66,15 +68,15 @@ static bool cut(struct unwinder *unwinder, const struct libs *libs, pid_t alive,
 	return false;
 }
 
-/* The first whole word of the stack. */
+/* The address of the first whole word of the stack. */
 static uint64_t top_of(const struct stack_copy *copy)
 {
 	return (copy->values[NATIVE_DWARF_SP] + 7) & ~(uint64_t)7;
 }
 
 /*
- * Each function that is active has called the next one, but for the innermost, whose pc is looked at elsewhere: so what
- * it returns to is on the stack.
+ * True if no word of the stack leads to where a lock is held.  Each active function has called the next one, but for
+ * the innermost, whose pc is looked at elsewhere: so its return address is on the stack.
  */
 static bool is_clean(const struct libs *libs, pid_t alive, const struct stack_copy *copy)
 {
@@ -93,7 +95,7 @@ static bool is_clean(const struct libs *libs, pid_t alive, const struct stack_co
 
 bool musl_waits(const struct libs *libs, pid_t alive, const struct native_regs *regs, const struct stack_copy *copy)
 {
-	/* Its own locks wait by futex() alone; another allocator's may sleep. */
+	/* musl's own locks wait by futex() alone; another allocator's may sleep. */
 	if (!native_waits(regs) && !(native_sleeps(regs) && libs->count == 1 && in_libc(libs, native_pc(regs))))
 		return false;
 	for (uint64_t at = top_of(copy); at >= copy->lo && at + sizeof(at) <= copy->hi; at += sizeof(at))

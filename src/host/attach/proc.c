@@ -9,7 +9,7 @@
 
 #include "impl.h"
 
-/* "NUMBER ARGUMENTS... SP PC", "-1 SP PC", or "running" */
+/* The text is "NUMBER ARGUMENTS... SP PC", "-1 SP PC", or "running". */
 int proc_asleep(pid_t tid, long *number, uint64_t *pc, uint64_t *sp)
 {
 	char text[256] = "", *last[2] = {NULL, NULL}, *rest = NULL;

@@ -1,9 +1,8 @@
 /*
- * May a thread be borrowed where it is?  (impl.h)
+ * May a thread be borrowed where it is? (impl.h)
  *
- * It will call dlopen(), which takes the loader's lock and allocates.  Not
- * where it holds those locks itself, or has their structures half changed.
- * Context: host.
+ * It will call dlopen(), which takes the loader's lock and allocates.  So it may not hold those locks itself, or have
+ * their structures half changed.  Context: host.
  */
 #include <string.h>
 
@@ -14,8 +13,8 @@
 
 enum danger {
 	DANGER_NONE,
-	DANGER_NEAR,  /* no name for it, and beside a function that is */
-	DANGER_NAMED, /* in such a function, or in the loader */
+	DANGER_NEAR,  /* the code has no name, and lies beside an unsafe function */
+	DANGER_NAMED, /* in an unsafe function, or in the loader */
 };
 
 static enum danger in_special(const struct special *special, uint64_t pc)
@@ -51,7 +50,7 @@ static enum danger danger_at(const struct libs *libs, uint64_t pc)
 	return DANGER_NONE;
 }
 
-/* In the errand of another tool, which has been killed: that one's way back is known to it alone. */
+/* True if pc is in the errand of another tool, which was killed: only that errand's code knows the way back. */
 static bool on_errand(pid_t alive, uint64_t pc)
 {
 	unsigned char bytes[NATIVE_CODE_MAX];
@@ -106,13 +105,13 @@ bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t al
 		/* The functions that threads begin in have no name, and lie beside pthread_create(). */
 		if (danger == DANGER_NEAR && complete && !frames[i].exact && i + START_FRAMES >= count)
 			danger = DANGER_NONE;
-		/* No allocator waits for events: what has no name there is something else. */
+		/* No allocator waits for events: code without a name is something else then. */
 		if (danger == DANGER_NAMED || (danger == DANGER_NEAR && !waits)) {
 			*why = "it was in the loader, the allocator, fork or exit whenever it was looked at";
 			return false;
 		}
 	}
-	/* An agent that is there is not loaded: then neither locks nor allocations matter. */
+	/* An agent that is there already is not loaded: then neither locks nor allocations matter. */
 	if (!complete && !waits && !libs->entry) {
 		*why = "its stack cannot be followed to where it began, which is how it is seen that it holds no lock";
 		return false;

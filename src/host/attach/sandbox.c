@@ -1,9 +1,8 @@
 /*
- * Seccomp filters of a target's threads, against our own (impl.h).
+ * Seccomp filters of a target's threads, against the tool's own (impl.h).
  *
- * /proc tells them in a thread's status only, which takes the kernel longest
- * of all that is asked of a stopped thread: a file that is open already saves
- * the half of it.  Context: host.
+ * /proc tells them in a thread's status only, which takes the kernel longer than all else that is asked of a stopped
+ * thread: a file that is open already saves half of that.  Context: host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +44,7 @@ int sandbox_read(int status, struct sandbox *sandbox)
 		ret = -errno;
 	more[got > 0 ? got : 0] = 0;
 	if (!number_of(more, "\nSeccomp:", &sandbox->mode) && !ret)
-		ret = -ENOENT;					  /* a kernel without it */
+		ret = -ENOENT;					  /* the kernel knows no filters */
 	number_of(more, "\nSeccomp_filters:", &sandbox->filters); /* told since Linux 5.9 */
 	if (more != text)
 		free(more);

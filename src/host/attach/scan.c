@@ -1,12 +1,9 @@
 /*
- * What the registers and live stacks of stopped threads hold, and where else
- * their registers are saved (attach.h).
+ * Words in the registers and live stacks of stopped threads, and where else their registers are saved (attach.h).
  *
- * A thread's stacks are found from its stack pointer, and from the stack
- * pointers that the kernel has saved in signals' frames on them.  Stacks are
- * read many at a time, one system call for some megabytes.  The ranges are
- * looked up in a map of pages first, which most words are not in, then by
- * halves.  Context: host.
+ * A thread's stacks are found from its stack pointer, and from the stack pointers that the kernel has saved in signals'
+ * frames on them.  Stacks are read many at a time, one system call for some megabytes.  The ranges are looked up in a
+ * map of pages first, which most words are not in, then by halves.  Context: host.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +15,7 @@
 
 #define RED_ZONE    128u
 #define STACK_MAX   (1u << 20)	/* of a stack whose mapping may hold other things, too; */
-#define DEEP_MAX    (16u << 20) /* where that has left a doubt in an earlier stop */
+#define DEEP_MAX    (16u << 20) /* for a stack that has left a doubt in an earlier stop */
 #define WHOLE_MAX   (1u << 30)	/* of a stack that has a mapping of its own */
 #define CHUNK	    (1u << 20)	/* read at once */
 #define ABOVE_BLOCK (64u << 10) /* a thread's block lies so near to its stack's mapping's end */
@@ -31,12 +28,12 @@
 
 /* A part of a stack: [lo, hi), which may be read together with some words around it. */
 struct piece {
-	size_t thread; /* index; NOBODY: only saved registers are looked for */
+	size_t thread; /* index; NOBODY: look only for saved registers */
 	uint64_t lo, hi;
-	uint64_t stack_lo, stack_hi; /* the live part of the stack that it is of */
+	uint64_t stack_lo, stack_hi; /* the live part of the piece's stack */
 	uint64_t read_lo, read_hi;
 	const uint64_t *words; /* from read_lo on */
-	size_t next;	       /* of the same thread; SIZE_MAX = none */
+	size_t next;	       /* index of the thread's next piece; SIZE_MAX = none */
 };
 
 struct scan {
@@ -45,10 +42,10 @@ struct scan {
 	size_t count;
 	int (*visit)(void *context, const struct attach_hit *hit);
 	void *context;
-	uint64_t *pages; /* bit per page number, modulo their count */
+	uint64_t *pages; /* map of pages: bit per page number, modulo their count */
 	struct piece *pieces;
 	size_t piece_count, piece_room;
-	size_t *first;	    /* piece of each thread; SIZE_MAX = none */
+	size_t *first;	    /* index of each thread's first piece; SIZE_MAX = none */
 	struct ranges owns; /* mappings that are one thread's stack each; filled when areas are looked at */
 };
 
@@ -56,7 +53,7 @@ bool scan_live(const struct space *space, uint64_t sp, size_t limit, struct atta
 {
 	const struct map *map = space_find(space, sp);
 
-	/* A thread may have used its last byte: sp is the mapping's end then. */
+	/* A thread may have used all of its stack: sp is the mapping's end then. */
 	if (!map && sp)
 		map = space_find(space, sp - 1);
 	if (!map || !(map->bits & MAP_READ))
@@ -157,7 +154,7 @@ static int add_piece(struct scan *scan, const struct piece *piece)
 	return 0;
 }
 
-/* The live part of a stack, in chunks.  What of a frame lies in the chunks beside is read with each. */
+/* Add the live part of a stack, in chunks.  Each chunk is read with the words beside it that a frame may reach into. */
 static int add_stack(struct scan *scan, size_t thread, uint64_t lo, uint64_t hi)
 {
 	struct piece piece = {.thread = thread, .stack_lo = lo, .stack_hi = hi};
@@ -199,13 +196,13 @@ static const struct map *own_stack(const struct attach_stop *stop, const struct 
 	return map && map->bits & MAP_READ ? map : NULL;
 }
 
-/* Is there nothing else in that mapping? */
+/* True if the mapping holds little else than that stack. */
 static bool is_alone(const struct map *map, uint64_t end)
 {
 	return map->hi - end < ABOVE_BLOCK;
 }
 
-/* Where the thread is, or will be again, with this stack pointer. */
+/* Add the stack on which the thread is, or will be again, with this stack pointer. */
 static int add_live(struct scan *scan, size_t thread, uint64_t sp)
 {
 	struct attach_thread *it = &scan->stop->threads[thread];
@@ -234,8 +231,7 @@ static int scan_registers(struct scan *scan, size_t thread)
 	return ret;
 }
 
-/* Whether all marks are there that the kernel writes into a signal frame: of a frame that is over some are mostly gone.
- */
+/* True if all marks are there that the kernel writes into a signal frame: a frame that is over has mostly lost some. */
 static bool is_whole(const struct scan *scan, const uint64_t *words)
 {
 	uint64_t first = native_saved_mark(words), second;
@@ -250,7 +246,7 @@ static bool is_whole(const struct scan *scan, const uint64_t *words)
 	return second && !memory_read(scan->stop->alive, second, &word, sizeof(word)) && native_is_second_mark(word);
 }
 
-/* Registers that a signal has interrupted: the stack that they are of is live above their stack pointer. */
+/* A signal has interrupted these registers: their stack is live above their stack pointer. */
 static int meet_saved(struct scan *scan, size_t thread, const uint64_t *words, uint64_t address)
 {
 	struct attach_context saved = {.pc = words[0], .sp = native_saved_sp(words), .address = address};
@@ -286,7 +282,7 @@ static int find_owns(struct scan *scan)
 	return 0;
 }
 
-/* Whether it lies in a thread's stack, alive or dead. */
+/* True if the address lies in a thread's stack, alive or dead. */
 static bool is_own(const struct scan *scan, uint64_t address)
 {
 	return attach_range_find(scan->owns.list, scan->owns.count, address) != SIZE_MAX;
@@ -354,7 +350,7 @@ static int scan_piece(struct scan *scan, size_t number)
 	return ret ? ret : scan_saved(scan, &piece);
 }
 
-/* One that could not be read with the others, or only in part: what of it can be. */
+/* Read a piece that could not be read with the others page by page; pages that are not there become zeros. */
 static void read_by_pages(struct scan *scan, const struct piece *piece, unsigned char *bytes)
 {
 	uint64_t at = piece->read_lo;
@@ -397,7 +393,7 @@ static int scan_batch(struct scan *scan, size_t first, size_t count)
 	return ret;
 }
 
-/* From *next on, and what comes to the list meanwhile. */
+/* Scan the pieces from *next on, and those that join the list meanwhile. */
 static int scan_pieces(struct scan *scan, size_t *next)
 {
 	int ret = 0;
@@ -418,7 +414,7 @@ static int scan_pieces(struct scan *scan, size_t *next)
 	return ret;
 }
 
-/* A thread that runs on a stack of the program's making has left its own one: how much of that is live is not known. */
+/* A thread that runs on a stack of the program's making has left its own one: nobody knows how much of that is live. */
 static int add_left_stack(struct scan *scan, size_t thread)
 {
 	uint64_t end = 0;
@@ -433,7 +429,7 @@ static int add_left_stack(struct scan *scan, size_t thread)
 			 end & ~(uint64_t)7);
 }
 
-/* But for those in threads' stacks.  *room: so much may still be looked at. */
+/* Add ranges, but those in threads' stacks. *room: how much more may be looked at. */
 static int add_ranges(struct scan *scan, const struct ranges *ranges, uint64_t *room)
 {
 	int ret = 0;
@@ -449,7 +445,10 @@ static int add_ranges(struct scan *scan, const struct ranges *ranges, uint64_t *
 	return ret;
 }
 
-/* A thread's stack can be met all the same, for it may have come later. */
+/*
+ * Add memory that no thread led to when it was read ahead.  A thread's stack may be among it, for the thread may be
+ * newer.
+ */
 static int add_areas(struct scan *scan)
 {
 	const struct attach_ahead *ahead = scan->stop->ahead;
@@ -499,7 +498,10 @@ static int scan_all(struct scan *scan)
 	return ret;
 }
 
-/* Only what was found elsewhere stays from one scan of a stop to the next: it takes longest, and does not change. */
+/*
+ * Only contexts that were found elsewhere stay from one scan of a stop to the next: finding them takes longest, and
+ * they do not change.
+ */
 static void keep_contexts(struct attach_stop *stop)
 {
 	size_t kept = 0;

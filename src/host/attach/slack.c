@@ -1,10 +1,8 @@
 /*
- * The rest of the last page of an executable segment, where a borrowed
- * thread's code lies while it runs (impl.h).
+ * The rest of the last page of an executable segment, where a borrowed thread's code lies while it runs (impl.h).
  *
- * Nobody else reads or runs those bytes.  A place is taken only if it holds
- * what the file has there, so two tools do not take the same, and giving it
- * back is writing what the file has.  Context: host.
+ * Nobody else reads or runs those bytes.  The tool takes a place only if it holds what the file has there, so that two
+ * tools do not take the same, and gives it back by writing what the file has.  Context: host.
  */
 #include <errno.h>
 #include <gelf.h>
@@ -78,7 +76,7 @@ static bool slack_of(struct slack *slack, pid_t alive, const struct map *map)
 	size_t size = (native_code_size() + 7) & ~(size_t)7;
 	uint64_t end = slack_segment_end(alive, map), at = (end + SLACK_ALIGN - 1) & ~(uint64_t)(SLACK_ALIGN - 1);
 
-	/* Only the page that the segment ends in: the map may be longer where the file is. */
+	/* Take only the page that the segment ends in: the map may be longer where the file is. */
 	if (!end || at + size > ((end + PAGE - 1) & ~(uint64_t)(PAGE - 1)) || at + size > map->hi)
 		return false;
 	slack->address = at;
@@ -86,7 +84,7 @@ static bool slack_of(struct slack *slack, pid_t alive, const struct map *map)
 	return !slack_original(alive, map, at, slack->original, size) && slack_is_free(alive, slack);
 }
 
-/* Another thread may unload a library at any moment, but not these. */
+/* True if no thread can unload the mapping's library. */
 static bool stays(const struct libs *libs, const struct map *map)
 {
 	for (size_t i = 0; i < libs->stays_count; i++)
@@ -95,7 +93,7 @@ static bool stays(const struct libs *libs, const struct map *map)
 	return false;
 }
 
-/* Is it of the program's own file? */
+/* True if the mapping is of the program's own file. */
 static bool is_program(pid_t alive, const struct map *map)
 {
 	struct stat st;
@@ -126,7 +124,7 @@ int slack_find(struct slack *slack, pid_t alive, const struct space *space, cons
 #define CLEAN_STEP_NS	  1000000
 #define CLEAN_STEP_MAX_NS 100000000
 
-/* Places where an injection has left its code. */
+/* Places where injections have left their code. */
 struct leftovers {
 	struct attach_range ranges[LEFTOVERS_MAX]; /* sorted */
 	const struct map *maps[LEFTOVERS_MAX];
@@ -163,7 +161,7 @@ static int note_use(void *context, const struct attach_hit *hit)
 	return 0;
 }
 
-/* Contexts that wait on stacks that no thread runs on: no word of a thread's stack tells of them. */
+/* Note contexts on stacks that no thread runs on: no word of a thread's stack tells of them. */
 static void note_contexts(const struct attach_stop *stop, struct leftovers *leftovers)
 {
 	size_t count;
@@ -183,7 +181,7 @@ static const struct held *any_stopped(const struct attach_stop *stop)
 	return NULL;
 }
 
-/* The tracer, which may outlive the tool: it only writes. */
+/* Runs in the tracer, which may outlive the tool: it only writes. */
 static int write_back(struct attach_stop *stop, void *context)
 {
 	const struct leftovers *leftovers = context;

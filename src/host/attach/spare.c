@@ -20,7 +20,7 @@ int spare_get(struct spare *spare, size_t size, size_t ready)
 	if (bytes == MAP_FAILED)
 		return -ENOMEM;
 	*spare = (struct spare){bytes, size};
-	/* One write does where the kernel (before 5.14) has no call for it. */
+	/* Where the kernel (before 5.14) does not know the call, a write to each page does it. */
 	if (ready > size)
 		ready = size;
 	if (ready && madvise(bytes, ready, MADV_POPULATE_WRITE))

@@ -25,7 +25,7 @@ struct regions {
 	size_t count;
 };
 
-/* Where the thread's live stack is. */
+/* Fill in a copy's registers, and where the thread's live stack is. */
 static void prepare_copy(const struct attach_stop *stop, size_t index, struct stack_copy *copy)
 {
 	const struct attach_thread *thread = &stop->threads[index];
@@ -40,7 +40,7 @@ static void prepare_copy(const struct attach_stop *stop, size_t index, struct st
 	copy->hi = live.hi;
 }
 
-/* In one piece: what was made ready before the stop, if it is enough. */
+/* Give all copies memory in one piece: what was made ready before the stop, if it is enough. */
 static int give_memory(struct attach_stop *stop, struct attach_stacks *stacks)
 {
 	size_t size = 0;
@@ -62,7 +62,7 @@ static int give_memory(struct attach_stop *stop, struct attach_stacks *stacks)
 	return ret;
 }
 
-/* One that could not be read with the others. */
+/* Read a stack that could not be read with the others. */
 static void read_alone(pid_t alive, struct stack_copy *copy)
 {
 	if (!memory_read(alive, copy->lo, (void *)copy->bytes, copy->hi - copy->lo))
@@ -94,7 +94,7 @@ static int copy_all(struct attach_stop *stop, struct attach_stacks *stacks)
 	int ret = stubs_find(stop->alive, &stacks->space, &regions.list, &regions.count);
 
 	for (size_t i = 0; !ret && i < stop->thread_count; i++)
-		/* Of one that sleeps in the kernel only pc and sp are known. */
+		/* Of a thread that sleeps in the kernel only pc and sp are known. */
 		if (!stop->threads[i].asleep)
 			prepare_copy(stop, i, &stacks->copies[stacks->count++]);
 	if (!ret)
@@ -112,7 +112,7 @@ static int copy_all(struct attach_stop *stop, struct attach_stacks *stacks)
 int attach_copy(struct attach_stop *stop, struct attach_stacks **out, struct calltap_diag *diag)
 {
 	struct attach_stacks *stacks = calloc(1, sizeof(*stacks) + stop->thread_count * sizeof(stacks->copies[0]));
-	/* Nobody could map anything since it was read, but the agent what is no stack. */
+	/* The mappings are as they were read: all threads are stopped but the agent's, which maps no stacks. */
 	int ret = stacks ? space_copy(&stacks->space, &stop->space) : -ENOMEM;
 
 	if (!ret)
@@ -127,7 +127,7 @@ int attach_copy(struct attach_stop *stop, struct attach_stacks **out, struct cal
 	return 0;
 }
 
-/* Not during the stop: it opens files. */
+/* Not called during the stop: it opens files. */
 static int open_unwinder(struct attach_stacks *stacks)
 {
 	pid_t alive = proc_alive(stacks->pid);
@@ -137,7 +137,9 @@ static int open_unwinder(struct attach_stacks *stacks)
 	return unwinder_open(&stacks->unwinder, stacks->pid, alive ? alive : stacks->pid, &stacks->space);
 }
 
-/* What follows a function without tables is a guess by the frame pointer: right if it has led to the beginning. */
+/*
+ * How many frames are sure.  Behind a function without tables they are a guess by the frame pointer: right if complete.
+ */
 static size_t sure(struct attach_stacks *stacks, const struct frame *frames, const struct attach_unwound *unwound)
 {
 	for (size_t i = 0; i < unwound->count && !unwound->complete; i++)

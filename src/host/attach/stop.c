@@ -21,8 +21,8 @@
 
 #define STOP_MAX_NS  2000000000u
 #define TRIES	     4
-#define LIMIT_NS     5000000u /* for all threads to stop, before they are let go and the next try is made */
-#define THREAD_NS    50000u   /* more for each of them, twice as much in each further try, */
+#define LIMIT_NS     5000000u /* for all threads to stop; then they are let go and the next try is made */
+#define THREAD_NS    50000u   /* more for each thread, twice as much in each further try, */
 #define THREAD_SHIFT 4u	      /* but no more often than this: a crowd takes its time on a slow machine */
 #define SHORT_TRIES  10u      /* after these the limit is twice as long for every second try, */
 #define LONG_TRIES   8u	      /* and after these there is no limit but STOP_MAX_NS */
@@ -36,9 +36,9 @@
 #define AGENT_STEP   1000000u
 #define STACK_USED   16384u /* of most threads' stacks no more is live */
 #define READY_MAX    (16u << 20)
-#define TIDS	     (1u << 22) /* Linux: its largest thread id, and one */
+#define TIDS	     (1u << 22) /* one more than Linux' largest thread id */
 
-/* The tool has one at a time: two of its tracers would refuse each other. */
+/* The tool makes one stop at a time: two of its tracers would refuse each other. */
 static pthread_mutex_t one_stop = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_known(const struct attach_stop *stop, pid_t tid)
@@ -54,13 +54,13 @@ static int refusal(struct attach_stop *stop, pid_t tid, int error)
 	char tracer[32] = "0";
 
 	if (error == -ESRCH)
-		return 0; /* it has ended */
+		return 0; /* the thread has ended */
 	if (error == -EPERM && strchr("ZX", proc_state(tid, NULL)))
 		return 0;
 	if (!proc_status(tid, "TracerPid", tracer, sizeof(tracer)) && strcmp(tracer, "0") != 0)
 		return calltap_diag_set(stop->diag, -EBUSY, "thread %d of process %d is being traced by process %s",
 					(int)tid, (int)stop->pid, tracer);
-	/* One that was traced then, and is not any more, is to be tried again, too. */
+	/* A thread that was traced when it was seized, and is not any more, can be tried again, too. */
 	return calltap_diag_set(stop->diag, error == -EPERM ? -EBUSY : error,
 				"thread %d of process %d cannot be stopped: %s", (int)tid, (int)stop->pid,
 				strerror(-error));
@@ -88,7 +88,7 @@ static int hold_one(struct attach_stop *stop, pid_t tid, bool parent)
 	return 0;
 }
 
-/* Whether it has children of its own, was looked at before the stop. */
+/* True if the thread had children of its own before the stop. */
 static bool is_parent(const struct attach_stop *stop, pid_t tid)
 {
 	for (size_t i = 0; i < stop->parent_count; i++)
@@ -98,11 +98,10 @@ static bool is_parent(const struct attach_stop *stop, pid_t tid)
 }
 
 /*
- * Threads of the process that are not held yet; *added counts them.  All are
- * seized before the first stops: a SIGCHLD that the program ignores is kept if
- * the thread that forked is traced, and may wake another; that one is to be ours
- * by then.  So threads with children come last, and are let go of first: the
- * others stay ours until no parent is.
+ * Seize threads of the process that are not held yet; *added counts them.  All are seized before the first stops: the
+ * kernel keeps a SIGCHLD that the program ignores if the thread that forked is traced, and may wake another thread by
+ * it; that one is to be held by then.  So threads with children come last, and are let go of first: the others stay
+ * held until no parent is.
  */
 static int hold_new(struct attach_stop *stop, pid_t pid, size_t *added)
 {
@@ -125,7 +124,7 @@ static int hold_new(struct attach_stop *stop, pid_t pid, size_t *added)
 	return ret;
 }
 
-/* Children that run in the memory of a parent which sleeps until they let go of it: vfork, posix_spawn. */
+/* Hold children that run in the memory of a parent which sleeps until they let go of it: vfork, posix_spawn. */
 static int hold_lodgers(struct attach_stop *stop, pid_t sleeper, size_t *added)
 {
 	char name[32], text[512], *rest = NULL;
@@ -143,7 +142,7 @@ static int hold_lodgers(struct attach_stop *stop, pid_t sleeper, size_t *added)
 	return ret;
 }
 
-/* The first that has not stopped; NULL = all have. */
+/* The first thread that has not stopped; NULL = all have. */
 static const struct held *look_at_all(struct attach_stop *stop)
 {
 	const struct held *runs = NULL;
@@ -166,7 +165,7 @@ static int wait_for_all(struct attach_stop *stop)
 		if (!runs)
 			return 0;
 		if (now_ns() - stop->began_ns > stop->limit_ns && stop->limit_ns < STOP_MAX_NS)
-			return -ETIME; /* for attach_stop() alone */
+			return -ETIME; /* for stop_once() and its callers alone */
 		if (now_ns() - stop->began_ns > STOP_MAX_NS) {
 			state = proc_state(runs->tid, NULL);
 			return calltap_diag_set(
@@ -180,8 +179,8 @@ static int wait_for_all(struct attach_stop *stop)
 }
 
 /*
- * A child that runs in a sleeper's memory is held, too.  A sleeper that has woken meanwhile, as its child was ending,
- * is one more thread that is to stop: it does before it gets to user code.
+ * Hold children that run in a sleeper's memory.  A sleeper that has woken meanwhile, as its child was ending, is one
+ * more thread that is to stop: it does before it gets to user code.
  */
 static int hold_all_lodgers(struct attach_stop *stop, size_t *added)
 {
@@ -196,7 +195,7 @@ static int hold_all_lodgers(struct attach_stop *stop, size_t *added)
 	return ret;
 }
 
-/* Until a look at the list of threads brings none that is new. */
+/* Hold threads until a look at the list brings no new one. */
 static int hold_all(struct attach_stop *stop)
 {
 	size_t added;
@@ -301,7 +300,7 @@ void attach_unpin(struct attach_stop *stop)
 	(void)change_lease(stop, LEASE_PINNED, LEASE_OPEN);
 }
 
-/* For the tracer; false: there is nobody left to ask for anything, or nobody who can. */
+/* Tracer: wait for the tool's next request.  False: nobody is left to ask for anything, or nobody who can. */
 static bool await_request(struct attach_stop *stop)
 {
 	unsigned stopped = 0;
@@ -317,7 +316,7 @@ static bool await_request(struct attach_stop *stop)
 	return false;
 }
 
-/* For the tool: what the tracer says, or that somebody has killed it. */
+/* Tool: wait for the tracer's answer, or until somebody has killed the tracer. */
 static int await_done(struct attach_stop *stop)
 {
 	while (!wait_a_little(&stop->done))
@@ -326,7 +325,7 @@ static int await_done(struct attach_stop *stop)
 	return stop->result;
 }
 
-/* The agent's own threads: only of the process itself, whatever it says. */
+/* Hurry the agent's own threads, which are threads of the process itself, whatever the agent says. */
 static void hurry_agent(struct attach_stop *stop)
 {
 	for (size_t i = 0; i < stop->except_count; i++) {
@@ -338,14 +337,14 @@ static void hurry_agent(struct attach_stop *stop)
 	}
 }
 
-/* The tracer outlives a tool that is killed: so it is the one to give their turns back. */
+/* The tracer outlives a tool that is killed: so the tracer gives the agent's threads their turns back. */
 static void calm_agent(const struct attach_stop *stop)
 {
 	for (size_t i = 0; i < stop->except_count; i++)
 		hurry_end(&stop->hurried[i]);
 }
 
-/* The tracer. */
+/* Runs in the tracer. */
 static int trace(void *context)
 {
 	struct attach_stop *stop = context;
@@ -373,7 +372,7 @@ int stop_run(struct attach_stop *stop, int (*job)(struct attach_stop *stop, void
 	return await_done(stop);
 }
 
-/* The tids, as we see them, of threads that are named as the process sees them. */
+/* Translate thread ids from those that the process sees into those that the tool sees. */
 static int translate(pid_t pid, pid_t *ids, size_t count)
 {
 	char value[256];
@@ -414,7 +413,7 @@ static void free_stop(struct attach_stop *stop)
 	free(stop);
 }
 
-/* Memory for what will be read, as much as so many threads mostly need. */
+/* Make memory ready for what will be read, as much as so many threads mostly need. */
 static int make_ready(struct attach_stop *stop)
 {
 	size_t count, ready;
@@ -482,7 +481,7 @@ static uint64_t limit_of(unsigned tries)
 	return (uint64_t)LIMIT_NS << (tries < SHORT_TRIES ? 0 : (tries - SHORT_TRIES) / 2 + 1);
 }
 
-/* -ETIME: it took longer than all threads are given after so many tries, and was given up: see *given_up. */
+/* Try to stop all threads once. -ETIME: the try took longer than its limit and was given up: see *given_up. */
 static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count, unsigned tries,
 		     struct attach_times *given_up, struct calltap_diag *diag)
 {
@@ -552,7 +551,7 @@ int attach_stop(struct attach_stop **out, pid_t pid, const pid_t *except, size_t
 	return attach_stop_again(out, pid, except, except_count, 0, diag);
 }
 
-/* A busy system, or the tracer of a tool that was killed just now, is not so for long. */
+/* A system is not busy for ever, nor does the tracer of a tool that was killed just now last: try again. */
 static int stop_patiently(struct attach_stop **out, pid_t pid, const pid_t *except, size_t except_count,
 			  unsigned given_up, struct calltap_diag *diag)
 {

@@ -1,9 +1,8 @@
 /*
- * Stacks of a process that is traced (impl.h): a traced frame's slot holds the
- * address of a stub, and the mirror what was there.
+ * Stacks of a process that is traced (impl.h): a traced frame's slot holds the address of a stub, and the mirror the
+ * return address that was there.
  *
- * Stub regions are anonymous, executable, and begin with an address of the
- * agent's.  Context: host.
+ * Stub regions are anonymous, executable, and begin with an address in the agent.  Context: host.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,10 @@
 /*
- * Who traces (impl.h): a process that shares the tool's memory and outlives it.
+ * The tracer (impl.h): a process that shares the tool's memory and outlives it.
  *
- * A thread that is stopped in a system call may have EINTR in its registers
- * until that is mended: a tracer that is killed just then would leave it.  So
- * the tracer is no thread of the tool, but the vfork child of one.  That thread
- * sleeps as long as the child runs, which therefore can use its thread-local
- * storage; and kill -9 of the tool, or of its process group, does not reach the
- * child, which finishes what it is at.  Context: host.
+ * A thread that is stopped in a system call may have EINTR in its registers until that is mended: a tracer that is
+ * killed just then would leave it.  So the tracer is no thread of the tool, but the vfork child of one.  That thread
+ * sleeps as long as the child runs, which therefore can use its thread-local storage; and kill -9 of the tool, or of
+ * its process group, does not reach the child, which finishes its work.  Context: host.
  */
 #include <errno.h>
 #include <sched.h>
@@ -29,9 +27,8 @@
 static __thread pid_t tool;
 
 /*
- * A tool that is killed while another of its threads is in malloc() leaves a
- * lock that the child may wait for: the alarm ends it then, and the kernel lets
- * all go.
+ * A tool that is killed while another of its threads is in malloc() leaves a lock that the child may wait for: then the
+ * alarm ends the child, and the kernel lets all threads go.
  */
 static void set_alarm(void)
 {
@@ -65,14 +62,14 @@ static int be_tracer(void *argument)
 	sigaddset(&alarms, SIGALRM);
 	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
 	set_alarm();
-	hurry_begin(&own, gettid()); /* ends with it */
+	hurry_begin(&own, gettid()); /* ends with this process */
 	tracer->result = tracer->work(tracer->context);
 	_exit(0);
 }
 
 /*
- * Yama lets a user trace only what his tracer has started: the command of
- * `record` is the tool's child, not its child's.
+ * Yama lets a user's process trace only what it has started: the command of `record` is the tool's child, not the
+ * tracer process'.
  */
 static bool may_be_process(void)
 {
@@ -93,12 +90,12 @@ static void *run(void *argument)
 	}
 	if (child < 0) {
 		tool = 0;
-		hurry_begin(&own, gettid()); /* ends with it */
+		hurry_begin(&own, gettid()); /* ends with this thread */
 		tracer->result = tracer->work(tracer->context);
 	}
 	while (child >= 0 && waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
 		;
-	__atomic_store_n(&tracer->over, true, __ATOMIC_RELEASE); /* with await_done() of stop.c */
+	__atomic_store_n(&tracer->over, true, __ATOMIC_RELEASE); /* pairs with await_done() of stop.c */
 	return NULL;
 }
 

@@ -16,8 +16,8 @@
 
 struct module {
 	struct unwinder *unwinder;
-	struct map map; /* the first of them */
-	void *image;	/* copy, of one without a file: the vdso */
+	struct map map; /* the first of the module's */
+	void *image;	/* a copy of the vdso, which has no file */
 	size_t image_size;
 };
 
@@ -26,12 +26,12 @@ struct unwinder {
 	pid_t alive;
 	struct module *modules;
 	size_t count;
-	char *names; /* the paths that modules[].map.path point into */
-	/* While frames are followed: */
+	char *names; /* storage of the paths in modules[].map.path */
+	/* Valid while frames are followed: */
 	const struct stack_copy *copy;
 	unwinder_visit *visit;
 	void *context;
-	struct frame last; /* met, but its slot is not known yet */
+	struct frame last; /* the frame met last, whose slot is not known yet */
 	bool has_last, stopped;
 };
 
@@ -61,7 +61,7 @@ static const Dwfl_Callbacks callbacks = {
 	.section_address = dwfl_offline_section_address,
 };
 
-/* How many of the maps from the first on are one file's, or the vdso. */
+/* How many maps from `first` on belong to one file, or to the vdso. */
 static size_t module_maps(const struct space *space, size_t first)
 {
 	const struct map *map = &space->maps[first];
@@ -276,6 +276,6 @@ const char *unwinder_symbol(struct unwinder *unwinder, uint64_t pc)
 	GElf_Sym symbol;
 	const char *name = module ? dwfl_module_addrinfo(module, pc, &offset, &symbol, NULL, NULL, NULL) : NULL;
 
-	/* One whose size is not said may end anywhere; behind it lie static functions, where a library is stripped. */
+	/* A symbol without a size may end anywhere; behind it lie static functions, where a library is stripped. */
 	return name && (symbol.st_size || !offset) ? name : NULL;
 }
