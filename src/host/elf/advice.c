@@ -12,7 +12,7 @@
 
 #define FLAGS_MAX 192
 
-/* What functions with sites are built with for this CPU. */
+/* The flags that functions with sites are built with for this CPU. */
 static void name_flags(const struct object *object, char flags[FLAGS_MAX])
 {
 	unsigned int nops = object->cpu->patchable_nops;
@@ -70,7 +70,7 @@ void object_no_sites_diag(const struct object *object, struct calltap_diag *diag
 				       reason(object), flags);
 }
 
-/* Of a source file, and not a part or a thunk that the compiler adds to one, which never have sites. */
+/* True for a function of a C++ source file.  Parts and thunks that the compiler adds never have sites. */
 static bool is_cxx_function(const char *symbol)
 {
 	if (strncmp(symbol, "_Z", 2) != 0 || strchr(symbol, '.'))

@@ -10,12 +10,12 @@
 
 #include "object.h"
 
-/* fd is no ELF file: a script, say.  Returns -ENOEXEC. */
+/* Say in diag that fd is no ELF file, but a script, say.  Returns -ENOEXEC. */
 int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
- * Nothing in this object can be traced, as it has no fit site or is static: the
- * likely cause and the remedy.  diag's code is -ENODATA.
+ * Say in diag why nothing in this object can be traced (no fit site, or a static file), and the remedy. diag's code is
+ * -ENODATA.
  */
 void object_no_sites_diag(const struct object *object, struct calltap_diag *diag);
 

@@ -47,7 +47,10 @@ static const struct elf_cpu cpus[] = {
 		.may_switch = x86_may_switch_stacks,
 	},
 	{
-		/* Two instructions at a multiple of 4, the second of which links the body's address: it follows. */
+		/*
+		 * Two instructions at a multiple of 4, the second of which links the body's address: the body must
+		 * follow.
+		 */
 		.machine = EM_RISCV,
 		.name = "riscv64",
 		.reloc_relative = R_RISCV_RELATIVE,

@@ -84,7 +84,7 @@ static int compile_object(struct filter *filter, size_t length, struct pattern_f
 	char *slashed = NULL;
 	int error = -ENOMEM;
 
-	/* A leading slash would make it a regular expression. */
+	/* After the backslash, a leading slash begins no regular expression. */
 	if (glob && asprintf(&slashed, "%s%s", glob[0] == '/' ? "\\" : "", glob) >= 0) {
 		error = pattern_compile(&filter->object, slashed, fault);
 		if (error == -EINVAL && glob[0] == '/')
@@ -121,7 +121,7 @@ static int add_one(struct filter_set *set, enum filter_kind kind, const char *te
 	return 0;
 }
 
-/* Say where in the file it was. */
+/* Put the file's name and line in front of the sentence. */
 static int at_line(struct calltap_diag *diag, int error, const char *path, unsigned int line)
 {
 	struct calltap_diag inner;

@@ -26,10 +26,10 @@
 #include "object.h"
 
 enum filter_kind {
-	FILTER_TRACE,	/* -l: only these */
-	FILTER_NOTRACE, /* -n: not these */
-	FILTER_GRAPH,	/* -g: these and what they call */
-	FILTER_NOGRAPH, /* --no-graph: not these nor what they call */
+	FILTER_TRACE,	/* -l: trace only these */
+	FILTER_NOTRACE, /* -n: do not trace these */
+	FILTER_GRAPH,	/* -g: trace these and what they call */
+	FILTER_NOGRAPH, /* --no-graph: trace neither these nor what they call */
 	FILTER_KINDS
 };
 
@@ -43,9 +43,9 @@ int filter_set_add(struct filter_set *set, enum filter_kind kind, const char *te
 bool filter_set_has(const struct filter_set *set, enum filter_kind kind);
 
 struct filter_decision {
-	bool trace;  /* patch it (a -g root, a no-graph function or a wanted one) */
-	bool root;   /* -g names it */
-	bool notree; /* --no-graph names it */
+	bool trace;  /* patch the function (a -g root, a no-graph function or a wanted one) */
+	bool root;   /* -g names the function */
+	bool notree; /* --no-graph names the function */
 };
 /*
  * Decide on one function of an object; counts matches per filter.
@@ -55,7 +55,7 @@ struct filter_decision {
  */
 void filter_set_decide(struct filter_set *set, struct object *object, const struct object_site *site,
 		       struct filter_decision *decision);
-/* Does any filter of this kind match the name of this object's symbol?  Counts matches. */
+/* True if a filter of this kind matches the name of this object's symbol.  Counts matches. */
 bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct object *object,
 		      const struct object_symbol *symbol);
 

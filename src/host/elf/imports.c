@@ -19,10 +19,10 @@
 #include "cpu.h"
 #include "imports.h"
 
-/* A table of the dynamic section's: by its address, then with its contents. */
+/* A table of the dynamic section: first its address, then its contents. */
 struct dynamic_table {
 	uint64_t address, size;
-	Elf_Data *data; /* NULL: there is none, or it is damaged */
+	Elf_Data *data; /* NULL: no such table, or it is damaged */
 };
 
 struct imports {
@@ -30,9 +30,9 @@ struct imports {
 	const struct elf_cpu *cpu;
 	const char *const *names;
 	size_t name_count;
-	struct dynamic_table relocs[2]; /* of data, and of the PLT */
+	struct dynamic_table relocs[2]; /* relocations of data, and of the PLT */
 	struct dynamic_table symbols, strings;
-	uint8_t *marks; /* per symbol: its name's index + 1, 0 = none of them */
+	uint8_t *marks; /* per symbol: index of its name + 1, 0 = none of the names */
 	size_t mark_count;
 	struct import_pointer *found;
 	size_t count, room;
@@ -82,7 +82,7 @@ static bool find_segment(Elf *elf, uint64_t address, uint64_t size, bool with_fi
 	return false;
 }
 
-/* size bytes of the file at an address, as items of a type; what is no whole item at the end is left out. */
+/* size bytes of the file at an address, as items of a type; an incomplete item at the end is left out. */
 static Elf_Data *read_at(Elf *elf, uint64_t address, uint64_t size, Elf_Type type)
 {
 	size_t item = gelf_fsize(elf, type, 1, EV_CURRENT);
@@ -134,7 +134,7 @@ static void read_table(struct imports *imports, struct dynamic_table *table, Elf
 		table->data = NULL;
 }
 
-/* Where the symbols end, only the highest number that a relocation uses can tell. */
+/* How many symbols there are: only the highest number that a relocation uses can tell. */
 static uint64_t count_symbols(const struct imports *imports)
 {
 	uint64_t highest = 0;
@@ -150,7 +150,7 @@ static uint64_t count_symbols(const struct imports *imports)
 	return highest + 1;
 }
 
-/* False: nothing to look for. */
+/* Find all tables.  False: there is nothing to look for. */
 static bool find_tables(struct imports *imports)
 {
 	Elf_Data *dynamic = NULL;
@@ -179,7 +179,7 @@ static bool find_tables(struct imports *imports)
 	return imports->strings.data && imports->symbols.data;
 }
 
-/* A name's index + 1, 0 = none.  The table need not end in a NUL. */
+/* A name's index + 1, 0 = none.  The table of strings need not end in a NUL. */
 static uint8_t find_name(const struct imports *imports, uint32_t offset)
 {
 	const Elf_Data *strings = imports->strings.data;
@@ -198,7 +198,7 @@ static uint8_t find_name(const struct imports *imports, uint32_t offset)
 	return 0;
 }
 
-/* Does the loader look for it in other objects? */
+/* True if the loader looks for the symbol in other objects. */
 static bool is_others(const Elf64_Sym *symbol)
 {
 	unsigned int bind = ELF64_ST_BIND(symbol->st_info);
@@ -248,10 +248,10 @@ static int take(struct imports *imports, const Elf64_Rela *rela)
 		return 0;
 	if (type != cpu->reloc_glob_dat && type != cpu->reloc_jump_slot && type != cpu->reloc_absolute)
 		return 0;
-	/* An address inside the function is not its address; of a slot of the PLT the loader does not ask. */
+	/* An address inside the function is not its address; the loader ignores the addend of a PLT slot. */
 	if (type != cpu->reloc_jump_slot && rela->r_addend)
 		return 0;
-	/* Only a word that lies evenly can be changed in one go while threads read it. */
+	/* Only a word at a multiple of 8 can be changed at once while threads read it. */
 	if (rela->r_offset % sizeof(uint64_t) ||
 	    !find_segment(imports->elf, rela->r_offset, sizeof(uint64_t), false, &segment) || !(segment.p_flags & PF_W))
 		return 0;
@@ -305,7 +305,7 @@ static int collect(struct imports *imports)
 	return ret;
 }
 
-/* The CPU of a file that the loader would take, NULL = it is none. */
+/* The CPU of a file that the loader would take; NULL = not such a file. */
 static const struct elf_cpu *find_cpu(Elf *elf)
 {
 	GElf_Ehdr header;

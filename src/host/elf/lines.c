@@ -15,7 +15,7 @@
 struct object_lines {
 	Dwfl *dwfl;
 	Dwfl_Module *module;
-	GElf_Addr bias; /* of libdwfl's addresses over ELF addresses */
+	GElf_Addr bias; /* libdwfl's addresses less ELF addresses */
 };
 
 /*
@@ -55,7 +55,7 @@ int object_lines_open(struct object_lines **out, const char *path, int fd)
 	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	lines->module = own < 0 ? NULL : dwfl_report_offline(lines->dwfl, path, path, own);
 	if (own >= 0 && !lines->module)
-		close(own); /* else it is libdwfl's */
+		close(own); /* otherwise libdwfl closes it */
 	dwfl_report_end(lines->dwfl, NULL, NULL);
 	if (!lines->module || !dwfl_module_getelf(lines->module, &lines->bias)) {
 		object_lines_close(lines);
@@ -85,7 +85,7 @@ static Dwarf_Addr begin_of(Dwfl_Line *line)
 	return dwfl_lineinfo(line, &begin, NULL, NULL, NULL, NULL) ? begin : 0;
 }
 
-/* Of several for the address where line begins, the first. */
+/* The first of several lines for the address where `line` begins. */
 static Dwfl_Line *first_of(Dwfl_Line *line)
 {
 	Dwarf_Die *unit = dwfl_linecu(line);
@@ -109,7 +109,7 @@ bool object_lines_find(struct object_lines *lines, uint64_t address, uint64_t co
 	Dwfl_Line *found = line_at(lines, address);
 	int number = 0;
 
-	/* gcc for riscv64 and aarch64 counts no-ops at the entry to what lies before the function. */
+	/* gcc for riscv64 and aarch64 counts no-ops at the entry to the code before the function. */
 	if ((!found || begin_of(found) != address + lines->bias) && line_at(lines, code))
 		found = first_of(line_at(lines, code));
 	if (!found)

@@ -1,8 +1,7 @@
 /*
  * Readers of an object that was opened (object.h).
  *
- * Callers: everybody who has one, the other files of this room as well.
- * Context: host.
+ * Callers: everybody who has one, the other files of this room as well.  Context: host.
  */
 #include <string.h>
 

@@ -13,11 +13,11 @@
 
 #include <calltap/diag.h>
 
-/* What kind of instrumentation a site is. */
+/* The kind of instrumentation that made a site. */
 enum site_kind {
 	SITE_PATCHABLE,	 /* -fpatchable-function-entry: __patchable_function_entries */
 	SITE_FENTRY,	 /* -pg -mfentry: a call of __fentry__ */
-	SITE_NOP_MCOUNT, /* -mnop-mcount: its 5-byte nop */
+	SITE_NOP_MCOUNT, /* -mnop-mcount: a 5-byte no-op in the call's place */
 };
 
 /* Why a site or function cannot be traced; SITE_OK = it can. */
@@ -33,7 +33,7 @@ enum site_verdict {
 	SITE_NOT_AT_ENTRY,    /* the stack has moved before the site: gcc's nested functions with -mfentry */
 	SITE_NOT_ALIGNED,     /* enough bytes, but not where a jump may lie */
 	SITE_VECTORS,	      /* its calls use registers that a system call of a recorder would lose */
-	SITE_TOO_FAR,	      /* the object is so large that no jump reaches from there to its stubs */
+	SITE_TOO_FAR,	      /* the object is so large that no jump reaches from the site to its stub */
 	SITE_VERDICTS
 };
 const char *site_verdict_text(enum site_verdict verdict);
@@ -41,18 +41,18 @@ const char *site_kind_text(enum site_kind kind);
 
 struct object_site {
 	uint64_t address;  /* ELF address of the bytes to replace (after a landing pad) */
-	uint64_t function; /* ELF address of the function's symbol, or address when it has none */
+	uint64_t function; /* ELF address of the function's symbol; the site's address when it has none */
 	uint32_t size;	   /* bytes of the function, 0 = not known */
 	uint8_t kind;	   /* enum site_kind */
 	uint8_t verdict;   /* enum site_verdict */
 	uint8_t length;	   /* of the jump; x86-64: 5, or 2 with a trampoline (abi/control.h) */
-	uint8_t span;	   /* bytes of the instructions that it is in the place of, length or more */
-	uint8_t body_off;  /* the body goes on at address + body_off */
-	uint8_t code_off;  /* behind all that was put there for tracers: body_off or more */
-	int8_t tramp_off;  /* with a short jump: the long one's place, relative to address; else 0 */
+	uint8_t span;	   /* bytes of the instructions that the jump replaces, length or more */
+	uint8_t body_off;  /* from address to where the body goes on */
+	uint8_t code_off;  /* from address to behind all that was put there for tracers: body_off or more */
+	int8_t tramp_off;  /* with a short jump: from address to the long one's place; else 0 */
 	uint8_t old[16];   /* bytes at address in the file, as the process will have them */
 	uint8_t tramp_old[8];
-	const char *symbol; /* as in the symbol table, without version; "" when there is none */
+	const char *symbol; /* name in the symbol table, without version; "" when there is none */
 };
 
 struct object;
@@ -70,22 +70,22 @@ bool object_is_plain_library(int fd);
 
 const char *object_path(const struct object *object);
 uint16_t object_machine(const struct object *object);	     /* e_machine */
-bool object_is_static(const struct object *object);	     /* has no PT_INTERP and is an executable */
+bool object_is_static(const struct object *object);	     /* an executable without PT_INTERP */
 bool object_is_executable(const struct object *object);	     /* may be run: ET_EXEC, or ET_DYN with PT_INTERP */
 const char *object_interpreter(const struct object *object); /* PT_INTERP, NULL = none */
 size_t object_build_id(const struct object *object, uint8_t id[32]);
 /* Extent of the loaded segments, ELF addresses: [*lo, *hi). */
 void object_extent(const struct object *object, uint64_t *lo, uint64_t *hi);
 /*
- * What stubs must be near to, [*lo, *hi): from the object's start, which they
- * lie below, to the end of the page of the last site that can be traced.
+ * The range [*lo, *hi) that stubs must be near to: from the object's start, which they lie below, to the end of the
+ * page of the last site that can be traced.
  */
 void object_near(const struct object *object, uint64_t *lo, uint64_t *hi);
 uint64_t object_dynamic(const struct object *object); /* ELF address of PT_DYNAMIC, 0 = none */
 
 /* Sites sorted by address, with every verdict; the array lives as long as the object. */
 size_t object_sites(const struct object *object, const struct object_site **sites);
-/* Sites whose verdict is SITE_OK. */
+/* How many sites have the verdict SITE_OK. */
 size_t object_traceable(const struct object *object);
 /*
  * The site's demangled name, equal to symbol for C, "0x1234" without a symbol;
@@ -93,31 +93,30 @@ size_t object_traceable(const struct object *object);
  * not for two threads at once.
  */
 const char *object_site_name(struct object *object, const struct object_site *site);
-/* The same without parameters and return type: "ns::Class::method". */
+/* object_site_name() without parameters and return type: "ns::Class::method". */
 const char *object_site_short_name(struct object *object, const struct object_site *site);
 
 /* Function symbols sorted by address (FUNC with a size, one per address). */
 struct object_symbol {
 	uint64_t address;
 	uint32_t size;
-	uint8_t rank;	 /* the lowest of an address' names is the one kept */
-	uint8_t verdict; /* what its name and its aliases' names say: SITE_OK or why never to trace it */
+	uint8_t rank;	 /* of an address' names the one with the lowest rank is kept */
+	uint8_t verdict; /* by its name and its aliases' names: SITE_OK or why never to trace it */
 	const char *symbol;
 };
 size_t object_symbols(const struct object *object, const struct object_symbol **symbols);
-/* The symbol's demangled names; like object_site_name and object_site_short_name. */
+/* The symbol's demangled names, as object_site_name() and object_site_short_name(). */
 const char *object_symbol_name(struct object *object, const struct object_symbol *symbol);
 const char *object_symbol_short_name(struct object *object, const struct object_symbol *symbol);
 /* A symbol's demangled name, for free(); NULL = it is not mangled. */
 char *object_demangle(const char *symbol);
-/* The function at exactly this address, or around it; NULL = none. */
+/* The function at exactly this address; the function around it.  NULL = none. */
 const struct object_symbol *object_symbol_at(const struct object *object, uint64_t address);
 const struct object_symbol *object_symbol_around(const struct object *object, uint64_t address);
 
 /* Source lines from DWARF (the file's own or its separate debug file). */
 struct object_lines;
-/* Of the open file fd, which stays its caller's; path: what it is or was called, for a debug file that lies beside it.
- */
+/* fd: the open file, which stays its caller's. path: its name, now or once, for a debug file that lies beside it. */
 int object_lines_open(struct object_lines **out, const char *path, int fd) __attribute__((warn_unused_result));
 void object_lines_close(struct object_lines *lines);
 /*

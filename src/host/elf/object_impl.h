@@ -22,12 +22,12 @@ struct address_list {
 	size_t count, capacity;
 };
 int address_list_add(struct address_list *list, uint64_t address) __attribute__((warn_unused_result));
-void address_list_sort(struct address_list *list); /* and drop duplicates */
-/* Index of the first item above address, count = none; of a sorted list. */
+void address_list_sort(struct address_list *list); /* drops duplicates, too */
+/* In a sorted list: index of the first item above address, count = none. */
 size_t address_list_above(const struct address_list *list, uint64_t address);
-bool address_list_has(const struct address_list *list, uint64_t address); /* of a sorted list */
+bool address_list_has(const struct address_list *list, uint64_t address); /* in a sorted list */
 
-/* qsort for what linkers mostly write in order: looks first whether it is. */
+/* qsort() for items that linkers mostly write in order: this looks first whether they are. */
 void object_sort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *));
 
 /* A section with code. */
@@ -37,13 +37,13 @@ struct object_code {
 	bool plt;
 };
 
-/* A function that matters, whichever object it is in: where it is here, and pointers to it. */
+/* A function that must be recognised, whichever object it is in: where it is in this one, and pointers to it. */
 struct object_reach {
 	struct address_list targets; /* the function itself */
-	struct address_list slots;   /* what the loader fills in with its address */
+	struct address_list slots;   /* words that the loader fills in with its address */
 };
 
-/* What tells how a file without sites was built (advice.c). */
+/* Hints on how a file without sites was built (advice.c). */
 #define OBJECT_HINT_MCOUNT	1u /* calls mcount: -pg without -mfentry */
 #define OBJECT_HINT_CYG_PROFILE 2u /* -finstrument-functions */
 #define OBJECT_HINT_XRAY	4u /* -fxray-instrument */
@@ -66,16 +66,16 @@ struct object {
 
 	struct object_symbol *symbols; /* sorted by address */
 	size_t symbol_count;
-	char **symbol_names; /* demangled so far, by index in symbols */
+	char **symbol_names; /* demangled names, as far as asked for, by index in symbols */
 	char **symbol_short_names;
 	char **owned; /* names that are no substring of the file's */
 	size_t owned_count;
 	unsigned int hints;
 
-	struct address_list starts; /* functions by the unwind table */
+	struct address_list starts; /* starts of functions by the unwind table */
 	struct object_reach fentry; /* the profiling hook */
 	struct object_reach
-		finders;   /* who does more with the return address than return; and who jumps there (tails.c) */
+		finders;   /* functions that need their return address, and those that jump to one (tails.c) */
 	bool has_switches; /* there may be code that changes stacks */
 	struct address_list patchable;	/* __patchable_function_entries */
 	struct address_list mcount_loc; /* __mcount_loc */
@@ -83,13 +83,13 @@ struct object {
 	struct object_site *sites;
 	size_t site_count, site_capacity;
 	size_t traceable;
-	char **site_names; /* of sites without a symbol, by index in sites */
+	char **site_names; /* names of sites without a symbol, by index in sites */
 };
 
 /* Bytes of code at address; *size is how many there are up to the section's end. NULL and 0 = no code there. */
 const uint8_t *object_code_at(const struct object *object, uint64_t address, size_t *size);
 
-/* Each fills its part of object; 0 or -ENOMEM.  Damaged parts of the file are left out. */
+/* Each function fills its part of object; 0 or -ENOMEM.  Damaged parts of the file are left out. */
 int object_read_symbols(struct object *object) __attribute__((warn_unused_result));
 void object_free_symbols(struct object *object);
 /* Index of the first symbol above address, symbol_count = none. */
@@ -99,19 +99,19 @@ int object_read_relocs(struct object *object) __attribute__((warn_unused_result)
 int object_find_tails(struct object *object) __attribute__((warn_unused_result));
 int object_find_sites(struct object *object) __attribute__((warn_unused_result));
 
-/* Is address the start of a function, by its symbol or the unwind table? */
+/* True if a function starts at address, by its symbol or the unwind table. */
 bool object_starts_function(const struct object *object, uint64_t address);
-/* The next one after address, UINT64_MAX = none. */
+/* The next function's start after address, UINT64_MAX = none. */
 uint64_t object_next_start(const struct object *object, uint64_t address);
-/* The last one that is not above address, 0 = none. */
+/* The last function's start that is not above address, 0 = none. */
 uint64_t object_last_start(const struct object *object, uint64_t address);
 
-/* Is target the function itself, or a PLT entry that leads to it? */
+/* True if target is the function itself, or a PLT entry that leads to it. */
 bool object_reaches(const struct object *object, uint64_t target, const struct object_reach *reach);
 
 /* SITE_OK, or why a function of this name must never be traced. */
 enum site_verdict site_verdict_of_name(const char *name);
-/* Does a function of this name do more with its return address than to return to it? */
+/* True if a function of this name does more with its return address than return to it. */
 bool site_name_keeps_return(const char *name);
 
 int object_add_site(struct object *object, const struct object_site *site) __attribute__((warn_unused_result));

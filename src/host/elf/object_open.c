@@ -23,9 +23,8 @@ static int compare_codes(const void *a, const void *b)
 }
 
 /*
- * Will size bytes of this section be in memory, and be code there?  Segments
- * say what is; sections may say anything, and a site must never lie where the
- * target has nothing.
+ * True if size bytes of this section will be in memory, as code.  Segments say that; sections may say anything, and a
+ * site must never lie where the target has nothing.
  */
 static bool is_loaded(const struct object *object, const GElf_Shdr *section, uint64_t size)
 {
@@ -49,7 +48,7 @@ static bool is_loaded(const struct object *object, const GElf_Shdr *section, uin
 	return false;
 }
 
-/* A linkage table: other code has no entries of one size; not all linkers say their size. */
+/* True for a linkage table: other code has no entries of one size; not all linkers write that size. */
 static bool is_plt(const struct object *object, const GElf_Shdr *section)
 {
 	const char *name;

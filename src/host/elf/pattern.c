@@ -1,7 +1,6 @@
 /*
- * Globs and regular expressions on function names (pattern.h).  The glob
- * matcher is our own: it knows no locale and no slashes, and takes time
- * linear in the name for the usual patterns.  Context: host.
+ * Globs and regular expressions on function names (pattern.h).  This glob matcher knows no locale and no slashes, and
+ * takes time linear in the name for the usual patterns.  Context: host.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,9 +10,8 @@
 #include "pattern.h"
 
 /*
- * What a demangler writes without it being spelled out in the mangled name.
- * A piece of a pattern that could be part of one of these says nothing about
- * the mangled name.
+ * Words that a demangler writes without their being spelled out in the mangled name.  A piece of a pattern that could
+ * be part of one of these says nothing about the mangled name.
  */
 static const char unspelled[] =
 	"std allocator basic_string string char_traits basic_istream basic_ostream basic_iostream istream ostream "
@@ -60,7 +58,7 @@ static bool bracket_has(const char *text, size_t length, char byte)
 	return found != negated;
 }
 
-/* Bytes of glob that match this one byte, 0 = they do not. */
+/* Bytes of glob that match this one byte, 0 = no match. */
 static size_t match_one(const char *glob, char byte)
 {
 	size_t length;
@@ -149,8 +147,8 @@ static void consider_needle(struct pattern *pattern, const char *word, size_t le
 }
 
 /*
- * The longest word that a matching name must contain, as identifiers stand in
- * mangled names as they are.  Words end at wildcards.
+ * Find the longest word that a matching name must contain, for identifiers stand in mangled names as they are.  Words
+ * end at wildcards.
  */
 static void find_needle(struct pattern *pattern, const char *text)
 {

@@ -14,10 +14,10 @@ struct pattern {
 	char *glob; /* NULL: regex */
 	regex_t regex;
 	bool exact;	 /* the glob has no wildcard */
-	char needle[32]; /* every mangled name whose demangled form matches contains it; "" = not known */
+	char needle[32]; /* a word that the mangled form of each matching name has in it; "" = not known */
 };
 
-/* What is wrong with a pattern, and where. */
+/* The fault of a pattern, and its place. */
 struct pattern_fault {
 	size_t column;
 	char text[160];
@@ -31,7 +31,7 @@ int pattern_compile(struct pattern *pattern, const char *text, struct pattern_fa
 	__attribute__((warn_unused_result));
 void pattern_free(struct pattern *pattern);
 bool pattern_matches(const struct pattern *pattern, const char *name);
-/* False: no need to demangle symbol, the result would not match. */
+/* False: demangling symbol would give no match. */
 bool pattern_may_match_demangled(const struct pattern *pattern, const char *symbol);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-/* 0, or why this file will not do. */
+/* 0, or the error of a file that cannot be used. */
 static int usable(const char *path, int mode)
 {
 	struct stat status;
@@ -26,7 +26,7 @@ static int usable(const char *path, int mode)
 	return access(path, mode) < 0 ? -errno : 0;
 }
 
-/* Try one directory; an empty one is the current one.  *error keeps what says most about a failure. */
+/* Try one directory; an empty name is the current one. *error keeps the most telling failure. */
 static char *try_directory(const char *directory, size_t length, const char *name, int *error)
 {
 	char *path;

@@ -1,5 +1,5 @@
 /*
- * From what a person types to the file that would run.
+ * Finding the file that would run for a PROGRAM that a person types.
  *
  * Callers: the commands that take a PROGRAM, and the record room.  Context: host.
  */

@@ -1,6 +1,5 @@
 /*
- * A quick look: most libraries of a process have no sites, and need not be
- * read any further.
+ * A quick look that spares most libraries of a process, which have no sites, from being read any further.
  *
  * Caller: the record room.  Context: host.
  */
@@ -27,7 +26,7 @@ static bool has_table(Elf *elf)
 	return false;
 }
 
-/* Is __fentry__ among the names that the dynamic section's symbols leave to others? */
+/* True if __fentry__ is among the symbols that the dynamic section leaves to other objects. */
 static bool wants_fentry(Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
 	Elf_Data *data = elf_getdata(section, NULL);

@@ -1,12 +1,10 @@
 /*
- * The two tables of sites as the process will see them after relocation, and
- * the pointers through which the profiling hook __fentry__ is called and dlsym
- * and its kin are.
+ * The two tables of sites as the process will see them after relocation, and the pointers through which code calls the
+ * profiling hook __fentry__, and dlsym and its kin.
  *
- * In programs that are linked at a fixed address the tables hold addresses; in
- * all others a RELATIVE relocation writes each entry, and the file's contents
- * are zero or in place, as the linker likes.  Caller: object_open.  Context:
- * host; all of it is untrusted.
+ * In programs that are linked at a fixed address the tables hold addresses; in all others a RELATIVE relocation writes
+ * each entry, and the file's contents are zero or in place, as the linker likes.  Caller: object_open.  Context: host;
+ * all of it is untrusted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +17,7 @@ struct table {
 	uint64_t address;
 	uint64_t *entries;
 	size_t count;
-	struct address_list *list; /* where its entries go */
+	struct address_list *list; /* the list that its entries go to */
 };
 
 struct tables {
@@ -165,7 +163,7 @@ static int apply_all(struct object *object, struct tables *tables)
 	return error;
 }
 
-/* Entries of functions that the linker threw away are 0 or point nowhere. */
+/* Collect the entries.  Those of functions that the linker threw away are 0 or point nowhere. */
 static int collect(struct object *object, const struct tables *tables)
 {
 	size_t size;

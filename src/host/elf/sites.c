@@ -1,7 +1,6 @@
 /*
- * The list of an object's sites: filled by the finder of each kind of
- * instrumentation, then completed with names and verdicts.  Only an object that
- * has any is searched for what must be left alone.
+ * The list of an object's sites: the finder of each kind of instrumentation fills it, then this file adds names and
+ * verdicts.  Only an object that has sites is searched for functions that must be left alone (tails.c).
  *
  * Caller: object_open.  Context: host.
  */
@@ -11,7 +10,7 @@
 
 #include "object_impl.h"
 
-#define STUBS_ROOM (32ull << 20) /* of a jump's reach: for stubs and for what is between them and the object */
+#define STUBS_ROOM (32ull << 20) /* part of a jump's reach: for stubs and what lies between them and the object */
 
 int object_add_site(struct object *object, const struct object_site *site)
 {
@@ -28,7 +27,7 @@ int object_add_site(struct object *object, const struct object_site *site)
 	return 0;
 }
 
-/* By address; of two finds at one address the one that can be traced, then the one from a table, comes first. */
+/* By address; of two sites at one address the traceable one comes first, then the one from a table. */
 static int compare(const void *a, const void *b)
 {
 	const struct object_site *left = a, *right = b;
@@ -64,7 +63,7 @@ static void copy_code(const struct object *object, uint64_t address, uint8_t *ou
 		memcpy(out, code, size < room ? size : room);
 }
 
-/* Stubs lie below the object, if not right below. */
+/* True if a jump from address reaches stubs below the object, right below it or not. */
 static bool is_near(const struct object *object, uint64_t address)
 {
 	return address - object->lo < object->cpu->reach - STUBS_ROOM;

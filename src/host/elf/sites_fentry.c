@@ -35,8 +35,8 @@ static bool decode(const struct object *object, uint64_t address, struct object_
 }
 
 /*
- * gcc saves a nested function's static chain on the stack around the call of __fentry__.  Where the stack has moved
- * the return address is not where a stub expects it, and what is there is not a stub's to replace.
+ * gcc saves a nested function's static chain on the stack around the call of __fentry__.  Where the stack has moved the
+ * return address is not where a stub expects it, and a stub must not replace the word that is there.
  */
 static enum site_verdict verdict_of_place(const struct object *object, uint64_t address)
 {

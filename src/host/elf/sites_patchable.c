@@ -13,10 +13,10 @@
  */
 #include "object_impl.h"
 
-/* A body further off than this is not reached; more no-ops simply run. */
+/* A body farther off than this is not reached by a jump; more no-ops simply run. */
 #define SKIP_MAX 128
 
-/* What is around one table entry. */
+/* The surroundings of one table entry. */
 struct entry {
 	uint64_t function; /* where callers enter */
 	uint64_t site;	   /* after the landing pad */
@@ -45,7 +45,7 @@ static size_t landing_pad(const struct object *object, uint64_t address)
 	return code ? object->cpu->landing_pad(code, size) : 0;
 }
 
-/* Is the entry the first no-op after a landing pad?  Nothing but a function begins so. */
+/* True if address is right behind a landing pad: only a function begins so. */
 static bool follows_landing_pad(const struct object *object, uint64_t address)
 {
 	for (size_t back = 1; back <= 4 && back <= address; back++) {
@@ -61,7 +61,7 @@ static enum site_verdict locate(const struct object *object, uint64_t address, s
 
 	*entry = (struct entry){.function = address, .site = address};
 	if (follows_landing_pad(object, address))
-		return SITE_OK; /* and with M = 0 the function's start does not matter */
+		return SITE_OK; /* with M = 0 the function's start does not matter */
 	if (!object_starts_function(object, address)) {
 		run = nop_run(object, address, SKIP_MAX);
 		pad = landing_pad(object, address + run);
@@ -74,13 +74,13 @@ static enum site_verdict locate(const struct object *object, uint64_t address, s
 	return SITE_OK;
 }
 
-/* Can the jump lie here, in the place of whole no-ops of span bytes? */
+/* True if the jump can lie here, in the place of whole no-ops of span bytes. */
 static bool fits(const struct elf_cpu *cpu, uint64_t address, size_t span)
 {
 	return address % cpu->jump_align == 0 && (span == cpu->jump_bytes || !cpu->body_follows);
 }
 
-/* The first place among the no-ops of a site, up to end, that will do. */
+/* Find the first place that fits among the no-ops of a site, up to end. */
 static enum site_verdict place_jump(const struct object *object, uint64_t end, struct object_site *site)
 {
 	const struct elf_cpu *cpu = object->cpu;
@@ -104,9 +104,8 @@ static enum site_verdict place_jump(const struct object *object, uint64_t end, s
 }
 
 /*
- * All no-ops lie before what the unwind table calls the function: gcc's way on
- * some CPUs, which leaves open how many of them callers skip.  The last one
- * they do not, and one that is replaced alone is safe to replace in any case.
+ * All no-ops lie before the address that the unwind table calls the function: gcc's way on some CPUs, which leaves open
+ * how many of them callers skip.  They do not skip the last one, and a single no-op is safe to replace in any case.
  */
 static enum site_verdict place_last(const struct elf_cpu *cpu, const struct entry *entry, struct object_site *site)
 {

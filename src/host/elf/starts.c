@@ -16,7 +16,7 @@
 #define HEADER_BYTES		12 /* version, three encodings, frame pointer, count */
 
 struct entry {
-	int32_t function; /* relative to the table's section */
+	int32_t function; /* relative to the start of .eh_frame_hdr */
 	int32_t frame;
 };
 

@@ -113,8 +113,8 @@ static int keep_name(struct object *object, const char *name, const char **out)
 }
 
 /*
- * Which of several names for one address people would use: global, then weak, then local.  A function chosen at run
- * time comes last: its name lies at the resolver, which has one of its own.
+ * Rank the names of one address by what people would use: global, then weak, then local.  A function chosen at run time
+ * comes last: its name lies at the resolver, which has a name of its own.
  */
 static uint8_t rank(const Elf64_Sym *symbol)
 {

@@ -1,21 +1,19 @@
 /*
- * Functions that end in a jump to one that does more with its return address
- * than to return to it.  In a traced function that jumps there it is a stub's.
+ * Functions that end in a jump to a "finder": a function that does more with its return address than return to it.  In
+ * a traced function that jumps there, that address is a stub's.
  *
- * dlsym, dlopen and their kin find out by it which object called them, and the
- * tracer is no object the loader knows of.  Code that changes to another stack
- * may keep it apart from its stack, where nobody finds it when the stubs go.
- * So such functions must not be traced, nor those that jump to one of them.
+ * dlsym, dlopen and their kin find out by it which object called them, and the tracer is no object that the loader
+ * knows.  Code that changes to another stack may keep it apart from its stack, where nobody finds it when the stubs go.
+ * So finders must not be traced, nor functions that jump to one.
  *
- * Only objects that import, define or hold one of those are read.  The bytes
- * are not decoded in order: what merely looks like such a jump costs one
- * function that is not traced.  Caller: object_find_sites.  Context: host.
+ * Only objects that import, define or hold a finder are read.  The bytes are not decoded in order: bytes that merely
+ * look like such a jump cost one function that is not traced.  Caller: object_find_sites.  Context: host.
  */
 #include <stdlib.h>
 
 #include "object_impl.h"
 
-#define SHORT_JUMP  2	/* bytes; compilers keep a function's cold part further off */
+#define SHORT_JUMP  2	/* bytes; compilers keep a function's cold part farther off */
 #define SWITCH_SIZE 512 /* bytes, at the most, of a function that changes stacks */
 
 static bool switches_stacks(const struct object *object, uint64_t target, size_t rest)
@@ -27,7 +25,7 @@ static bool switches_stacks(const struct object *object, uint64_t target, size_t
 	return object->cpu->switches(code, size < SWITCH_SIZE ? size : SWITCH_SIZE);
 }
 
-/* Does the jump at address, in the function [lo, hi), end up in a finder?  size bytes are there. */
+/* True if the jump at address, in the function [lo, hi), ends up in a finder. size: bytes of code from there. */
 static bool jumps_out(const struct object *object, uint64_t address, const uint8_t *code, size_t size, uint64_t lo,
 		      uint64_t hi)
 {
@@ -43,7 +41,7 @@ static bool jumps_out(const struct object *object, uint64_t address, const uint8
 	    (object->has_switches && switches_stacks(object, target, rest)))
 		return true;
 	start = object_last_start(object, target);
-	/* Into the middle of a function: from the part of it that is kept elsewhere. */
+	/* The target is inside a function: a jump from a part of the function that is kept elsewhere. */
 	return length > SHORT_JUMP && start && address_list_has(&object->finders.targets, start);
 }
 
@@ -56,7 +54,7 @@ static bool function_jumps_out(const struct object *object, const uint8_t *code,
 	return false;
 }
 
-/* Add the functions of a section, no PLT, to *found that are not among the finders yet and jump to one. */
+/* Add to *found the functions of a section, no PLT, that jump to a finder and are none yet. */
 static int scan(const struct object *object, const struct object_code *section, struct address_list *found)
 {
 	uint64_t end = section->address + section->size, next;
@@ -73,7 +71,7 @@ static int scan(const struct object *object, const struct object_code *section, 
 	return error;
 }
 
-/* Once over all code; *more: something was found, so what jumps there is to be found next. */
+/* Look once over all code; *more: a finder was found, and jumps to it must be found next. */
 static int pass(struct object *object, bool *more)
 {
 	struct address_list found = {0};

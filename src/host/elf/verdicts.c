@@ -1,6 +1,6 @@
 /*
- * Functions that must be left alone because of what they are, told by name,
- * and the words for verdicts and kinds.  Context: host.
+ * Verdicts by name: functions that must be left alone because of what they are; and the words for verdicts and kinds.
+ * Context: host.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,9 @@ enum site_verdict site_verdict_of_name(const char *name)
 	return special ? special->verdict : SITE_OK;
 }
 
-/* Finders of their caller, and the switches of libaco and of Tencent's libco; swapcontext() is the agent's to see to.
+/*
+ * True for functions that find their caller, and for the switches of libaco and of Tencent's libco; the agent sees to
+ * swapcontext().
  */
 bool site_name_keeps_return(const char *name)
 {
