@@ -22,10 +22,10 @@
 #include "calls.h"
 
 #define NEAR_TICKS (1u << 20) /* between the two clock reads of a call's entry */
-#define LATE_TICKS (1u << 26) /* between those of its end: the thread may have been preempted */
+#define LATE_TICKS (1u << 26) /* between the two clock reads of a call's end: the thread may have been preempted */
 #define WORDS_EACH 4	      /* TIME and a record */
 #define EACH_MAX   3	      /* records of a call */
-#define FRAME_MAX  3	      /* records around those of calls that the target has told of */
+#define FRAME_MAX  3	      /* records around the calls that the target has told of */
 
 /* A record to be written. */
 struct item {
@@ -52,14 +52,14 @@ bool calls_any(const struct history *history, uint32_t process, uint32_t tid)
 	return false;
 }
 
-/* Is this record the call's own entry?  Its time is read on its own. */
+/* True if this record is the call's own entry, whose time is another read of the clock. */
 static bool is_entry_of(const struct history_call *call, const struct record *first)
 {
 	return (first->kind == CALLTAP_REC_ENTRY || first->kind == CALLTAP_REC_TAIL) && first->id == call->function &&
 	       first->ticks - call->entry_ticks < NEAR_TICKS;
 }
 
-/* Has the target told of it? */
+/* True if the target has told of the call. */
 static bool is_told(const struct open_calls *told, const struct history_call *call)
 {
 	for (size_t i = 0; i < told->count; i++)
@@ -86,7 +86,7 @@ static void begin(struct history *history, struct calls_thread *thread, const st
 	}
 }
 
-/* A record from before the call's end. */
+/* Take a record from before the call's end. */
 static void step(struct calls_open *open, const struct record *record)
 {
 	switch (record->kind) {
@@ -153,7 +153,7 @@ static void add_stack(struct items *items, uint64_t ticks, uint64_t stack)
 	items->list[items->count - 1].second = stack;
 }
 
-/* The calls that the target has told of, on their stack; the thread may be on another one since. */
+/* Add the calls that the target has told of, on their stack; the thread may be on another stack since. */
 static void add_told(struct items *items, const struct open_calls *told)
 {
 	if (told->count)
@@ -185,7 +185,10 @@ static int compare(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Each record with its full time in front: what is between them may be longer than the clock's low half. */
+/*
+ * Write each record with its full time in front: the time between two records may be longer than the clock's low half
+ * holds.
+ */
 static size_t to_words(const struct items *items, uint64_t *words)
 {
 	size_t count = 0;
@@ -203,7 +206,7 @@ static size_t to_words(const struct items *items, uint64_t *words)
 	return count;
 }
 
-/* The items as DATA chunk *number of the thread; with their memory, which goes. */
+/* Write the items as DATA chunk *number of the thread, and free them. */
 static int write_items(struct history *history, struct items *items, uint32_t index, uint64_t *number)
 {
 	uint64_t *words = calloc((size_t)items->count * WORDS_EACH + 1, sizeof(*words));
@@ -280,7 +283,7 @@ int calls_write_after(struct history *history, struct calls_thread *thread, uint
 		if (!call->wanted || call->process != thread->process || call->tid != thread->tid)
 			continue;
 		if (call->entry_ticks >= thread->first_ticks)
-			call->placed = true; /* all of it is among the records */
+			call->placed = true; /* its entry is among the records */
 		if (call->placed && call->exit_ticks > thread->last_ticks)
 			add_end(&items, call);
 	}

@@ -1,9 +1,8 @@
 /*
  * From tables and arenas in a memory to a trace file (core.h).
  *
- * Both are found by the magic at the start of a mapping and belong together by
- * the number of their session.  All of it is untrusted: a program may have
- * scribbled on it, or made it up.  Context: host.
+ * The magic at the start of a mapping shows tables and arenas; the number of their session shows which belong together.
+ * All of it is untrusted: a program may have scribbled on it, or made it up.  Context: host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +23,7 @@
 
 #define HEAD_MAX   4096u
 #define TABLES_MAX (UINT64_C(1) << 30)
-#define ARENAS_MAX 1024u /* in a memory: a forked child may have its parents' */
+#define ARENAS_MAX 1024u /* in one memory: a forked child may have its parents' arenas */
 #define SUB_MIN	   4096u
 #define SUB_MAX	   (1u << 20)
 #define RING_MAX   (UINT64_C(2) << 30)
@@ -32,8 +31,8 @@
 struct found {
 	const struct core_memory *memory;
 	struct calltap_tables tables;
-	uint64_t address; /* of the tables, 0 = none were found */
-	char *bytes;	  /* the file without records */
+	uint64_t address; /* of the tables, 0 = none found */
+	char *bytes;	  /* the trace file without records */
 	struct history_arena arenas[ARENAS_MAX];
 	struct arena_at {
 		const struct core_memory *memory;
@@ -47,7 +46,7 @@ static const struct calltap_file_clock *last_clock(const struct calltap_tables *
 	return tables->clock_count ? &tables->clocks[tables->clock_count % 2] : NULL;
 }
 
-/* The tables of the last session, should there be some of earlier ones. */
+/* True if `tables` is the later session's, should there be tables of several. */
 static bool is_newer(const struct calltap_tables *tables, const struct calltap_tables *than)
 {
 	const struct calltap_file_clock *a = last_clock(tables), *b = last_clock(than);
@@ -114,7 +113,7 @@ static int read_tables(struct found *found)
 	const struct calltap_file_head *head;
 	uint64_t used = found->tables.used;
 
-	/* No more than the files have, which is no more than there is memory for. */
+	/* The size is bounded by the files', which is no more than there is memory for. */
 	if (used < sizeof(*head) || used > TABLES_MAX || used > found->memory->file_bytes)
 		return -EBADMSG;
 	found->bytes = malloc(used);
@@ -142,7 +141,7 @@ static int look(struct found *found)
 	return read_tables(found);
 }
 
-/* A thread of a living process: the kernel knows whether it lives, and how it is called now. */
+/* Ask the kernel about a thread of a living process: does it live, and what is its name now? */
 static int name_living(void *arg, struct calltap_file_thread *row, bool holds_ring)
 {
 	const struct core_memory *memory = arg;

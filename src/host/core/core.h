@@ -1,9 +1,8 @@
 /*
- * The trace of a flight recorder whose tool is gone, put together from what it
- * left: in a core file, in a living process, or in files (--buffer-dir).
+ * The trace of a flight recorder whose tool is gone, put together from its remains: in a core file, in a living
+ * process, or in files (--buffer-dir).
  *
- * Callers: `calltap replay --core` and its like, `calltap snapshot`.
- * Context: host.
+ * Callers: `calltap replay --core` and its like, `calltap snapshot`.  Context: host.
  */
 #ifndef HOST_CORE_CORE_H
 #define HOST_CORE_CORE_H
@@ -21,8 +20,8 @@ struct core_result {
 };
 
 /*
- * Write the trace to fd, an empty file open for writing, which stays the
- * caller's.  -ENODATA: there is no flight recorder in it.
+ * Write the trace to fd, an empty file open for writing, which stays the caller's. -ENODATA: the source has no flight
+ * recorder in it.
  */
 int core_read_file(const char *path, int fd, struct core_result *result, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));

@@ -13,14 +13,14 @@
 #include "history.h"
 
 #define BUDGET	   ((size_t)256 << 20)
-#define ABSENT_MAX (1u << 16) /* that a core file which was cut short may lack */
+#define ABSENT_MAX (1u << 16) /* sub-buffers that a core file which was cut short may lack */
 #define WORDS(at)  ((const uint64_t *)(const void *)((at) + 1))
 
-/* A copy of the sub-buffers of a ring that were whole, newest first. */
+/* A copy of those sub-buffers of a ring that were whole, newest first. */
 struct history_ring {
 	uint32_t process, sub_size, count;
-	uint32_t owner; /* of the ring, when it was copied */
-	char name[16];	/* likewise */
+	uint32_t owner; /* of the ring when it was copied */
+	char name[16];	/* of the ring when it was copied */
 	char *subs;
 };
 
@@ -108,7 +108,7 @@ static int copy_sub(const struct history_arena *arena, uint64_t at, uint64_t num
 	}
 	if (open)
 		cut((uint64_t *)(to + 1), nwords, last);
-	/* Its writer takes the number away before it touches anything else: A in ring_open_next(). */
+	/* The sub-buffer's writer clears the number before it touches anything else: A in ring_open_next(). */
 	return !arena->read(arena->arg, at, &after, sizeof(after)) && after == number + 1 && to->number == after;
 }
 
@@ -127,7 +127,10 @@ static int new_ring(struct history *history, struct history_ring **out)
 	return 0;
 }
 
-/* Room for one more sub-buffer; a ring's size may be a lie, so no more at once than it has shown to have. */
+/*
+ * Make room for one more sub-buffer.  A ring's size may be a lie: so the room grows with the sub-buffers that were
+ * found.
+ */
 static int reserve(struct history_ring *copy, uint32_t *room)
 {
 	uint32_t wanted = *room ? *room * 2 : 4;
@@ -150,7 +153,7 @@ static int copy_subs(struct history *history, const struct history_arena *arena,
 	uint32_t room = 0;
 
 	history->older += first;
-	/* Newest first: the writer takes the oldest back meanwhile, so what is whole has no gap. */
+	/* Newest first: the writer takes the oldest back meanwhile, so the whole ones have no gap. */
 	for (uint64_t number = opened; number-- > first && history->absent < ABSENT_MAX;) {
 		uint64_t sub = at + CALLTAP_PAGE + number % arena->sub_count * arena->sub_size;
 		int whole;
@@ -207,12 +210,12 @@ struct thread_part {
 	const struct history_ring *ring;
 	uint32_t first, end;
 	struct calltap_file_thread row;
-	uint64_t next_number; /* of its next DATA chunk */
-	uint64_t from_ticks;  /* of its first record */
-	bool begins_late;     /* what was older was overwritten, or is left out */
+	uint64_t next_number; /* of the thread's next DATA chunk */
+	uint64_t from_ticks;  /* of the thread's first record */
+	bool begins_late;     /* older records were overwritten, or are left out */
 };
 
-/* By age, from the oldest. */
+/* The sub-buffer at an index by age, from the oldest. */
 static const struct calltap_subbuf *sub_of(const struct history_ring *ring, uint32_t index)
 {
 	return (const void *)(ring->subs + (size_t)(ring->count - 1 - index) * ring->sub_size);
@@ -276,7 +279,10 @@ static int write_subs(struct history *history, struct thread_part *part)
 	for (uint32_t i = part->first; i < part->end && !ret; i++) {
 		const struct calltap_subbuf *sub = sub_of(part->ring, i);
 
-		/* What is missing in between is a gap for readers; what is missing at the start was overwritten. */
+		/*
+		 * Readers see a gap where a number is missing in between; sub-buffers missing at the start were
+		 * overwritten.
+		 */
 		if (before && part->next_number && sub->number != before->number + 1)
 			part->next_number++;
 		before = sub;
@@ -285,7 +291,7 @@ static int write_subs(struct history *history, struct thread_part *part)
 	return ret;
 }
 
-/* Find the calls that were open when the records that are kept begin. */
+/* Find the calls that were open when the kept records begin. */
 static int find_open(struct history *history, const struct thread_part *part, struct open_calls *open)
 {
 	const struct calltap_subbuf *oldest = sub_of(part->ring, part->first), *sub = oldest;
@@ -323,7 +329,7 @@ static int see_calls(struct history *history, struct thread_part *part, struct c
 	return ret;
 }
 
-/* The thread's records, and of calls that are known otherwise what its records lack. */
+/* Write the thread's records, and the records that calls known otherwise lack. */
 static int write_with_calls(struct history *history, struct thread_part *part)
 {
 	struct open_calls open;
@@ -342,7 +348,7 @@ static int write_with_calls(struct history *history, struct thread_part *part)
 	return ret;
 }
 
-/* Is the oldest sub-buffer that is left of the thread not its first? */
+/* True if the thread's oldest sub-buffer that is left is not its first. */
 static bool begins_late(const struct thread_part *part)
 {
 	const struct calltap_subbuf *oldest = sub_of(part->ring, part->first);

@@ -1,6 +1,4 @@
-/*
- * Memory out of a core file or of a living process (memory.h).  Context: host.
- */
+/* Memory out of a core file, of a living process, or of files in a folder (memory.h).  Context: host. */
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
@@ -42,7 +40,7 @@ static int add_region(struct core_memory *memory, const struct core_region *regi
 
 	if (memory->count == REGIONS_MAX)
 		return -E2BIG;
-	if (!(memory->count & (memory->count - 1))) { /* none, or a power of two: full */
+	if (!(memory->count & (memory->count - 1))) { /* full: the count is 0 or a power of two */
 		regions = reallocarray(memory->regions, memory->count ? memory->count * 2 : 1, sizeof(*regions));
 		if (!regions)
 			return -ENOMEM;
@@ -59,7 +57,7 @@ static int by_address(const void *a, const void *b)
 	return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-/* Segments that reach into the next one are no kernel's and no debugger's: the next one counts. */
+/* Neither the kernel nor a debugger writes segments that overlap: of such, the later one counts. */
 static void sort(struct core_memory *memory)
 {
 	if (memory->count)
@@ -86,7 +84,7 @@ static int add_segment(struct core_memory *memory, const GElf_Phdr *segment, uin
 
 	if (segment->p_type != PT_LOAD || region.hi <= region.lo || region.offset >= file_size)
 		return 0;
-	/* A core file that was cut short has what it has. */
+	/* A core file may have been cut short. */
 	if (region.size > file_size - region.offset)
 		region.size = file_size - region.offset;
 	if (region.size > region.hi - region.lo)
@@ -144,7 +142,7 @@ static int add_mappings(struct core_memory *memory, pid_t pid)
 	struct space space;
 	int ret = space_read(&space, proc_alive(pid));
 
-	if (ret == -ESRCH) /* it ends just now, and has no memory any more */
+	if (ret == -ESRCH) /* the process is ending, and has no memory any more */
 		return 0;
 	for (size_t i = 0; !ret && i < space.count; i++) {
 		const struct map *map = &space.maps[i];
@@ -154,7 +152,7 @@ static int add_mappings(struct core_memory *memory, pid_t pid)
 						   .size = map->hi - map->lo,
 						   .fd = memory->fds[0]};
 
-		if (map->bits & MAP_READ && map->bits & MAP_PUBLIC) /* ours are shared */
+		if (map->bits & MAP_READ && map->bits & MAP_PUBLIC) /* the tool's arenas are shared mappings */
 			ret = add_region(memory, &region);
 	}
 	space_free(&space);
@@ -234,7 +232,7 @@ void core_memory_close(struct core_memory *memory)
 	*memory = (struct core_memory){0};
 }
 
-/* The region that address is in, or the first one behind it. */
+/* Index of the region that address is in, or of the first one behind it. */
 static uint32_t find(const struct core_memory *memory, uint64_t address)
 {
 	uint32_t low = 0, high = memory->count;

@@ -14,7 +14,7 @@
 
 #include <calltap/diag.h>
 
-/* Addresses [lo, hi) and where their bytes are in a file, as far as it has them: the rest are not to be had. */
+/* Addresses [lo, hi) and where the first `size` of their bytes are in a file: the rest are not to be had. */
 struct core_region {
 	uint64_t lo, hi;
 	uint64_t offset, size;
@@ -26,11 +26,11 @@ struct core_memory {
 	uint32_t fd_count;
 	struct core_region *regions; /* by address, none overlaps another */
 	uint32_t count;
-	uint64_t file_bytes; /* of all files; UINT64_MAX for a living process */
-	pid_t pid;	     /* of that, else 0 */
+	uint64_t file_bytes; /* size of all files; UINT64_MAX for a living process */
+	pid_t pid;	     /* the living process, else 0 */
 };
 
-/* Open a core file; -EINVAL: it is none. */
+/* Open a core file; -EINVAL: it is not one. */
 int core_memory_file(struct core_memory *memory, const char *path, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 /* Open a living process. */
@@ -40,7 +40,7 @@ int core_memory_process(struct core_memory *memory, pid_t pid, struct calltap_di
 int core_memory_folder(struct core_memory *memory, const char *path, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 void core_memory_close(struct core_memory *memory);
-/* size bytes at address; -EFAULT: not all of them are there. */
+/* Read size bytes at address; -EFAULT: not all of them are there. */
 int core_memory_read(const struct core_memory *memory, uint64_t address, void *to, size_t size)
 	__attribute__((warn_unused_result));
 

@@ -20,7 +20,7 @@
 
 #define DEPTH_MAX (1u << 20)
 
-/* In the order of the words: the stack, then its frames from the innermost on.  How many there are; 0 = nothing. */
+/* Parse the words' order: the stack, then its frames from the innermost on.  Returns how many frames; 0 = nothing. */
 static size_t parse(const uint64_t *words, size_t nwords, struct open_call *calls, uint64_t *stack)
 {
 	size_t count = 0, at = 0;
@@ -75,7 +75,7 @@ static int push(struct open_calls *open, const struct record *record)
 	return 0;
 }
 
-/* An EXIT with no call that is known is one of those farther out. */
+/* An EXIT while no call is known belongs to a call farther out. */
 static void pop(struct open_calls *open, uint32_t function)
 {
 	if (open->now_count && open->now[open->now_count - 1].function != function)
@@ -108,7 +108,7 @@ static int step(struct open_calls *open, const struct record *record)
 	return 0;
 }
 
-/* The thread's first event there: the call that is just being left has its name from it. */
+/* Take the thread's first event: an EXIT names the call that was just being left. */
 static void begin(struct open_calls *open, const struct record *record)
 {
 	struct open_call *innermost = &open->now[open->now_count - 1];
@@ -127,7 +127,7 @@ static bool is_of_frames(const struct record *record)
 	       record->kind == CALLTAP_REC_LANDING;
 }
 
-/* The first record that is kept: what is open now is what is asked for. */
+/* Take the first record that is kept: the calls that are open now are the result. */
 static int find(struct open_calls *open, uint64_t ticks)
 {
 	open->found = true;

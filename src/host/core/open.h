@@ -19,28 +19,28 @@ struct open_call {
 };
 
 struct open_calls {
-	/* Results: the calls that are open before the first record that is kept, the outermost first. */
+	/* Results: the calls that are open before the first record that is kept, outermost first. */
 	struct open_call *list;
 	size_t count;
-	uint64_t stack, stack_then; /* which one they are on, and which one the thread is on; last byte's address */
-	uint64_t first_ticks;	    /* of that record */
+	uint64_t stack, stack_then; /* by last byte: the stack of these calls; the thread's stack then */
+	uint64_t first_ticks;	    /* of the first record that is kept */
 	/* Private to open.c: */
-	struct open_call *now; /* open in the record at hand */
+	struct open_call *now; /* the calls that are open at the current record */
 	size_t now_count, now_room;
 	uint64_t stack_now, from_ticks;
 	bool began, found, wrong, stopped;
 };
 
-/* Take what the words of a thread's oldest sub-buffer tell, if anything; records older than from_ticks are not kept. */
+/* Take the OPEN records of a thread's oldest sub-buffer, if any; records older than from_ticks are not kept. */
 int open_calls_begin(struct open_calls *open, const uint64_t *words, size_t nwords, uint64_t from_ticks)
 	__attribute__((warn_unused_result));
-/* Would further payloads make a difference? */
+/* True if further payloads make a difference. */
 bool open_calls_wants(const struct open_calls *open);
-/* Take a DATA payload of the thread's; all of them from that sub-buffer on, in order, while they are wanted. */
+/* Take a DATA payload of the thread's.  Call it with all from that sub-buffer on, in order, while they are wanted. */
 int open_calls_see(struct open_calls *open, const void *payload, size_t size) __attribute__((warn_unused_result));
 /* Records are missing in between. */
 void open_calls_gap(struct open_calls *open);
-/* All has been seen: no calls are left in the list unless all of it fits. */
+/* All has been seen: the list becomes empty unless all of it fits. */
 void open_calls_end(struct open_calls *open);
 void open_calls_destroy(struct open_calls *open);
 
