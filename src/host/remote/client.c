@@ -1,7 +1,7 @@
 /*
  * Finding sessions of this user, and asking them.
  *
- * Callers: the commands status, set, snapshot and detach.  Context: host.
+ * Callers: the commands that speak to a session, and libcalltap.  Context: host.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,15 +21,15 @@
 #include "impl.h"
 
 #define CONNECT_S 3
-#define HIDDEN_S  60 /* a socket that is being made has its name by then */
+#define HIDDEN_S  60 /* a socket that is being made has its name after this time */
 
 struct list {
 	struct remote_session *items;
 	size_t count;
-	pid_t wanted; /* 0 = all */
+	pid_t wanted; /* the target asked for, 0 = all */
 };
 
-/* The target's PID, 0: it is no socket of ours. */
+/* The target's PID by a socket's name; 0: not a socket of a session. */
 static pid_t pid_of(const char *name)
 {
 	char *end;
@@ -43,7 +43,7 @@ static pid_t pid_of(const char *name)
 
 static int connect_to(int folder, const char *name)
 {
-	const struct timeval patience = {CONNECT_S, 0}; /* a session that is at work takes nobody in meanwhile */
+	const struct timeval patience = {CONNECT_S, 0}; /* a session that is at work takes no client in */
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), error;
 
@@ -61,7 +61,7 @@ static int connect_to(int folder, const char *name)
 	return error;
 }
 
-/* Its session was killed before it could give it a name, or remove it. */
+/* True if the socket's session was killed before it could name it, or remove it. */
 static bool is_stale(int folder, const char *name)
 {
 	struct stat st;
@@ -79,7 +79,7 @@ static int try(struct list *list, int folder, const char *name)
 	int fd;
 
 	if (!pid || (list->wanted && pid != list->wanted))
-		return 0; /* another one's tool may be stopped: that is not even knocked at */
+		return 0; /* another session's tool may be stopped: so do not even connect */
 	fd = connect_to(folder, name);
 	if (fd == -ECONNREFUSED && is_stale(folder, name))
 		unlinkat(folder, name, 0);
@@ -99,7 +99,7 @@ static int try(struct list *list, int folder, const char *name)
 	return 0;
 }
 
-/* Takes the descriptor. */
+/* Look at each socket in a folder; closes the descriptor. */
 static int look_in(struct list *list, int folder)
 {
 	DIR *dir = fdopendir(folder);
@@ -123,7 +123,7 @@ static int compare_sessions(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* The same folder may be found in two ways. */
+/* True if an earlier index leads to this folder, too. */
 static bool seen_before(const char *path, unsigned i)
 {
 	char other[PATH_MAX];
@@ -214,7 +214,7 @@ static int send_request(int socket, const char *text, size_t size, int fd)
 	return sendmsg(socket, &header, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Wait for a packet until a point in time (CLOCK_MONOTONIC, ms); the bytes of it. */
+/* Wait for a packet until a point in time (CLOCK_MONOTONIC, ms).  Returns its bytes. */
 static ssize_t receive(int socket, char *text, size_t size, int64_t until_ms)
 {
 	struct pollfd ready = {.fd = socket, .events = POLLIN};
@@ -242,7 +242,7 @@ struct answer {
 	size_t size;
 };
 
-/* The line that the first packet begins with; its length, -EPROTO. */
+/* Parse the line that the first packet begins with.  Returns its length, or -EPROTO. */
 static ssize_t read_head(struct answer *answer, char *packet, size_t size)
 {
 	char *end = memchr(packet, '\n', size);
@@ -297,7 +297,7 @@ static int explain(int code, struct calltap_diag *diag)
 	}
 }
 
-/* The sentence, and in the next line the input. */
+/* Take the sentence, and the input from the next line. */
 static int take_error(const struct answer *answer, struct calltap_diag *diag)
 {
 	char *line = strchr(answer->text, '\n');

@@ -1,8 +1,7 @@
 /*
- * The folder of a user's control sockets: where it is, and that nobody else
- * can look into it or has made it for us.
+ * The folder of a user's control sockets: where it is, and whether nobody else can look into it or has made it.
  *
- * Callers: the server, and who looks for sessions.  Context: host.
+ * Callers: the server, and clients that look for sessions.  Context: host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +15,7 @@
 
 #include "impl.h"
 
-/* Of somebody else it is no place for ours: such as the variable of who became root. */
+/* A folder of another user is no place for sockets: such as XDG_RUNTIME_DIR of a user who became root. */
 static bool is_own_folder(const char *path)
 {
 	struct stat st;
@@ -72,7 +71,7 @@ int folder_open(int *fd, const char *path, bool make, struct calltap_diag *diag)
 	if (place < 0)
 		return calltap_diag_set(diag, -errno, "%s cannot be opened: %s", path, strerror(errno));
 	ret = check(place, path, diag);
-	/* A umask may have taken too much of what was just made. */
+	/* The umask may have taken too many rights from a folder that was just made. */
 	if (ret == -EPERM && made && !fchmodat(place, ".", 0700, 0))
 		ret = check(place, path, diag);
 	if (!ret) {

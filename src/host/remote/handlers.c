@@ -1,6 +1,5 @@
 /*
- * Asking a session for the calls of functions of one's own (remote.h): the
- * words of the request `handlers`.
+ * Asking a session to call handlers of the caller's own process (remote.h): the words of the request `handlers`.
  *
  * Caller: libcalltap, in the process that the session traces.  Context: host.
  */
@@ -15,9 +14,9 @@
 #include "impl.h"
 
 #define ADDRESSES_MAX 1000 /* in one word */
-#define ADDRESS_SIZE  20   /* of one as text, at the most */
+#define ADDRESS_SIZE  20   /* bytes of one address as text, at the most */
 #define AGAIN_MS      1
-#define ANSWER_MS     5000 /* a tool that has answered before answers again: no answer is left in the socket */
+#define ANSWER_MS     5000 /* a tool that has answered before answers again: leave no answer in the socket */
 
 struct words {
 	char **list;
@@ -31,7 +30,7 @@ static void words_clear(struct words *words)
 	free(words->list);
 }
 
-/* Takes the text; NULL = there was no memory for it. */
+/* Add a text, which the list frees; NULL = there was no memory for it. */
 static int add(struct words *words, char *text)
 {
 	if (text && words->count == words->room) {
@@ -58,7 +57,7 @@ static int add_number(struct words *words, const char *key, uint64_t number)
 	return add(words, asprintf(&text, "%s=0x%" PRIx64, key, number) < 0 ? NULL : text);
 }
 
-/* A filter is one line; there is none that has a newline in it. */
+/* A filter is one line: a newline in it is an error. */
 static int add_filters(struct words *words, const char *key, const char *const *filters)
 {
 	int ret = 0;

@@ -1,18 +1,15 @@
 /*
- * Talking to a session from another process: `calltap status`, `set`,
- * `snapshot` and `detach`; and from its own target, which registers handlers.
+ * Talking to a session from another process: `calltap status`, `set`, `snapshot`, `detach` and others; and from its own
+ * target, which registers handlers.
  *
- * The tool that owns a session listens on a Unix socket, which is called
- * PID-RANDOM after its target and lies in a folder that only its user can
- * look into: $XDG_RUNTIME_DIR/calltap, else /run/user/UID/calltap, else
- * /tmp/calltap-UID.  Both ends look at the other's user: only the same one,
- * and root, are spoken to.
+ * The tool that owns a session listens on a Unix socket, which is called PID-RANDOM after its target and lies in a
+ * folder that only its user can look into: $XDG_RUNTIME_DIR/calltap, else /run/user/UID/calltap, else /tmp/calltap-UID.
+ * Each end checks the other's user, and speaks only to its own user and to root.
  *
- * A request is one packet, lines of text: a verb, then key=value each; a
- * snapshot's file, or an instance's, comes with it as a descriptor, and
- * instance=NAME says that one of a session's instances is meant.  The answer is packets, the
- * first of which begins with a line "CODE COLUMN SIZE": 0 or -errno, the place
- * of a caret or -1, and how many bytes of text follow in all.
+ * A request is one packet, lines of text: a verb, then key=value each; a snapshot's file, or an instance's, comes with
+ * it as a descriptor, and instance=NAME names one of a session's instances.  The answer is packets, the first of which
+ * begins with a line "CODE COLUMN SIZE": 0 or -errno, the place of a caret or -1, and how many bytes of text follow in
+ * all.
  *
  * Context: host.
  */
@@ -27,7 +24,7 @@
 #include <calltap/diag.h>
 #include <host/setting.h>
 
-/* What `calltap status` tells of a session. */
+/* Facts that `calltap status` tells of a session or of an instance. */
 struct remote_status {
 	char program[256];
 	char output[256];    /* path of the trace file; "" = none (flight recorder) */
@@ -41,48 +38,47 @@ struct remote_status {
 	uint64_t tracing;    /* 1: on */
 	uint64_t processes, threads;
 	uint64_t sites;		  /* patched, in all processes that live */
-	uint64_t sites_on;	  /* of these, not switched off */
-	uint64_t serves;	  /* 1: for handlers of the program's own alone, nothing is recorded */
-	uint64_t handlers;	  /* that it has registered */
-	uint64_t handled;	  /* functions that those are called for */
+	uint64_t sites_on;	  /* patched sites that are switched on */
+	uint64_t serves;	  /* 1: the session is for handlers of the program's own alone, nothing is recorded */
+	uint64_t handlers;	  /* handlers that the program has registered */
+	uint64_t handled;	  /* functions that handlers are called for */
 	uint64_t records, lost;	  /* records: in the file and in the buffers */
-	uint64_t counted_ns;	  /* CLOCK_MONOTONIC, when that was so */
+	uint64_t counted_ns;	  /* CLOCK_MONOTONIC, when `records` was counted */
 	uint64_t untraced;	  /* calls that no thread's buffer or no stack's mirror could take */
 	uint64_t file_bytes;	  /* written so far */
-	uint64_t longest_stop_ns; /* of all threads of the process, 0 = there was none */
+	uint64_t longest_stop_ns; /* longest stop of all threads of the process, 0 = there was none */
 	uint64_t began_ns;	  /* CLOCK_REALTIME */
 };
 
 /*
- * The session's side of the requests.  They are called by remote_serve(), one
- * at a time: in the caller's thread, or in the server's own after
- * remote_start(), where they may lock the session and wait for its agents.
- * 0, or -errno with a sentence in diag.  FILE: text for the user, may be empty.
+ * The session's side of the requests. remote_serve() calls these, one at a time: in the caller's thread, or in the
+ * server's own after remote_start(), where they may lock the session and wait for its agents. 0, or -errno with a
+ * sentence in diag.  FILE: text for the user, may be empty.
  */
 struct remote_ops {
 	int (*status)(void *context, struct remote_status *status, struct calltap_diag *diag);
 	int (*settings)(void *context, FILE *answer, struct calltap_diag *diag); /* by settings_print() */
-	/* All of the changes, or none. */
+	/* Make all of the changes, or none. */
 	int (*set)(void *context, const struct setting_change *changes, size_t count, struct calltap_diag *diag);
-	/* fd: a file that is open for writing, the server's to close; history_ns: 0 = all there is. */
+	/* fd: a file open for writing, which the server closes; history_ns: 0 = all there is. */
 	int (*snapshot)(void *context, int fd, uint64_t history_ns, const char *reason, FILE *answer,
 			struct calltap_diag *diag);
 	/* Write a mark into the trace. */
 	int (*mark)(void *context, const char *text, struct calltap_diag *diag);
 	/* Only asks the session to end; remote_close() answers the one who wanted it. */
 	int (*detach)(void *context, struct calltap_diag *diag);
-	/* A process, as the kernel names it, wants its functions' calls (host/record/handlers_ask.c). */
+	/* A process, by the kernel's number, wants its functions' calls (host/record/handlers_ask.c). */
 	int (*handlers)(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
 			struct calltap_diag *diag);
 	/* The context of the instance of that name, for the ops above; NULL with a sentence: there is none. */
 	void *(*find)(void *context, const char *name, struct calltap_diag *diag);
 	/*
-	 * Begin a further instance, whose trace goes to fd (the server's to close); *instance is the context of
-	 * it until `end`.  It lasts as long as the client's connection.
+	 * Begin a further instance, whose trace goes to fd (the server closes it); *instance is the instance's context
+	 * until `end`.  The instance lasts as long as the client's connection.
 	 */
 	int (*instance)(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
 			void **instance, struct calltap_diag *diag);
-	/* End it; answer says what came of it.  It is gone in any case. */
+	/* End the instance; answer says what came of it.  It is gone in any case. */
 	int (*end)(void *instance, FILE *answer, struct calltap_diag *diag);
 };
 
@@ -93,18 +89,21 @@ int remote_open(struct remote **out, pid_t pid, const struct remote_ops *ops, vo
 	__attribute__((warn_unused_result));
 /* Serve in a thread of its own, until remote_close(). */
 int remote_start(struct remote *remote) __attribute__((warn_unused_result));
-/* Or in the caller's: this descriptor is readable when remote_serve() has something to do, which never waits. */
+/*
+ * Serve in the caller's thread instead: this descriptor is readable when remote_serve() has something to do, which
+ * never waits.
+ */
 int remote_fd(const struct remote *remote);
 void remote_serve(struct remote *remote);
-/* The session ends: nobody is served any more, and no op runs once this has returned.  remote: may be NULL. */
+/* The session ends: no client is served any more, and no op runs once this has returned. remote: may be NULL. */
 void remote_stop(struct remote *remote);
 /*
- * The session is over.  Whoever waits for that is told code and text (what
- * became of the target); the socket goes.  remote: may be NULL.  Not from an op.
+ * The session is over.  Clients that wait for that are told code and text (what became of the target); the socket goes.
+ * remote: may be NULL.  Not called from an op.
  */
 void remote_close(struct remote *remote, int code, const char *text);
 
-/* Clients. */
+/* The client's side. */
 
 struct remote_session {
 	pid_t pid;  /* of the target */
@@ -112,9 +111,8 @@ struct remote_session {
 };
 
 /*
- * All sessions of this user that can be reached, or those of one target
- * (pid, 0 = all); sockets that nobody listens on any more are removed.  An
- * unsafe folder is an error only when nothing was found.
+ * All sessions of this user that can be reached, or those of one target (pid, 0 = all).  Sockets that nobody listens on
+ * any more are removed.  An unsafe folder is an error only when nothing was found.
  */
 int remote_list(struct remote_session **out, size_t *count, pid_t pid, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
@@ -123,10 +121,9 @@ void remote_list_free(struct remote_session *sessions, size_t count);
 int remote_connect(int *socket, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
- * Send a request and wait for its answer: verb, then count words key=value
- * (key+=value), without newlines.  fd goes along, -1 = none.  *answer is text
- * for free().  0, or what the session returned, with diag as it was there;
- * -ETIMEDOUT: no answer, -EPIPE: it ended.
+ * Send a request and wait for its answer: verb, then count words key=value (key+=value), without newlines. fd goes
+ * along, -1 = none. *answer is text for free(). 0, or the session's error with its diag; -ETIMEDOUT: no answer, -EPIPE:
+ * the session ended.
  */
 struct remote_request {
 	const char *verb;
@@ -137,10 +134,10 @@ struct remote_request {
 };
 int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* instance: of the one of that name; NULL = the session itself. */
+/* instance: the name of one; NULL = the session itself. */
 int remote_ask_status(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* An answer that nothing was asked for: the instance that was begun on this connection has ended. */
+/* Receive an answer that nothing was asked for: the instance that was begun on this connection has ended. */
 int remote_receive(int socket, int timeout_ms, char **answer, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 
@@ -148,19 +145,18 @@ int remote_receive(int socket, int timeout_ms, char **answer, struct calltap_dia
 struct remote_handlers {
 	uint64_t table; /* address of the struct calltap_handlers */
 	uint32_t slot;
-	bool remove;		    /* no more calls; what follows is not looked at, but timeout_ms */
-	bool exit, data, general;   /* what the slot's flags and pointers say */
+	bool remove;		    /* no more calls; only table, slot and timeout_ms are looked at then */
+	bool exit, data, general;   /* as the slot's flags and pointers say */
 	bool pending;		    /* functions may be loaded later: none now is no error */
 	const char *const *filter;  /* NULL-terminated, NULL = all functions; see host/elf/filter.h */
-	const char *const *notrace; /* likewise, NULL = none */
-	const uint64_t *addresses;  /* within functions; without filters these alone */
+	const char *const *notrace; /* NULL-terminated, NULL = no exceptions */
+	const uint64_t *addresses;  /* addresses within functions; without filters, these functions alone */
 	size_t address_count;
 	int timeout_ms;
 };
 /*
- * *functions: how many the slot is called for now; a slot that is asked for
- * again gets others.  After a removal no handler of the slot runs.
- * -ENOENT: no such function; -EAGAIN, of a removal: handlers still run.
+ * *functions: for how many functions the slot is called now; a slot that is asked for again gets others.  After a
+ * removal no handler of the slot runs. -ENOENT: no such function; -EAGAIN, of a removal: handlers still run.
  */
 int remote_ask_handlers(int socket, const struct remote_handlers *handlers, uint64_t *functions,
 			struct calltap_diag *diag) __attribute__((warn_unused_result));

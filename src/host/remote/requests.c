@@ -1,9 +1,7 @@
 /*
- * What a client asks for: its text taken apart, the session's answer put
- * together (remote.h says how both look).
+ * Requests of clients: taking their text apart, and putting the session's answer together (remote.h has both formats).
  *
- * Caller: the server.  Context: host; the text is whatever a program of the
- * same user, or of root, has sent.
+ * Caller: the server.  Context: host; the text is whatever a program of the same user, or of root, has sent.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +14,7 @@
 
 struct request {
 	char *verb;
-	void *context; /* for the ops: the session's, or one of its instances' */
+	void *context; /* context of the ops: the session's, or one of its instances' */
 	struct setting_change words[REMOTE_WORDS_MAX];
 	size_t count;
 	int fd; /* -1 = none */
@@ -152,7 +150,7 @@ static int parse(struct request *request, char *text)
 	return 0;
 }
 
-/* The word instance=NAME is not for the ops. */
+/* Choose the context by the word instance=NAME, which the ops do not see. */
 static int choose_instance(struct remote *remote, struct request *request, struct calltap_diag *diag)
 {
 	request->context = remote->context;
@@ -181,7 +179,7 @@ static int dispatch(struct remote *remote, struct remote_client *client, struct 
 				request->verb);
 }
 
-/* A sentence for everything that went wrong, and the input where there is some. */
+/* Answer with a sentence for what went wrong, and the input where there is some. */
 static void answer_error(struct remote *remote, struct remote_client *client, int code, const struct calltap_diag *diag)
 {
 	char text[sizeof(diag->text) + sizeof(diag->input) + 2];

@@ -1,11 +1,10 @@
 /*
- * The session's end of the control socket: takes clients in, reads their
- * requests and sends the answers, without ever waiting for one of them.
+ * The session's end of the control socket: takes clients in, reads their requests and sends the answers, without ever
+ * waiting for a client.
  *
- * Every client has one place in a small table.  While it has not taken its
- * answer nothing more is read of it.  When the table is full, the one that has
- * been silent longest makes room.  Caller: who owns the session.
- * Context: host.
+ * Every client has one place in a small table.  While it has not taken its answer nothing more is read of it.  When the
+ * table is full, the client that has been silent longest makes room.  Caller: the session's owner (remote.h).  Context:
+ * host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +27,7 @@
 
 #define BACKLOG	    8
 #define EVENTS	    16
-#define FDS_MAX	    4	 /* more than one that a request may bring: those are closed */
+#define FDS_MAX	    4	 /* more than the one that a request may bring: the others are closed */
 #define FAREWELL_MS 1000 /* for the last answers */
 
 static int watch(struct remote *remote, int operation, int fd, uint32_t events, void *what)
@@ -46,7 +45,7 @@ static void end_client(struct remote_client *client)
 	*client = (struct remote_client){.socket = -1};
 }
 
-/* Its instance ends with it. */
+/* End a client; the instance that it has begun ends with it. */
 static void drop_client(struct remote *remote, struct remote_client *client)
 {
 	void *instance = client->instance;
@@ -63,7 +62,7 @@ static void drop_client(struct remote *remote, struct remote_client *client)
 		fclose(nowhere);
 }
 
-/* False: the client is gone. */
+/* Send as much of the answer as the socket takes.  False: the client is gone. */
 static bool send_some(struct remote_client *client)
 {
 	while (client->sent < client->size) {
@@ -118,7 +117,7 @@ void client_answer(struct remote *remote, struct remote_client *client, int code
 	send_more(remote, client);
 }
 
-/* The first descriptor of a packet; any others are closed. */
+/* Take the first descriptor of a packet; close any others. */
 static int take_fd(struct msghdr *header)
 {
 	int found = -1;
@@ -167,7 +166,7 @@ static void read_request(struct remote *remote, struct remote_client *client)
 		close(fd);
 }
 
-/* A free place, or that of who has been silent longest; NULL: all wait for the end. */
+/* A free place, or the place of the client that was silent longest; NULL: all clients wait for an end. */
 static struct remote_client *find_place(struct remote *remote)
 {
 	struct remote_client *oldest = NULL;
@@ -185,7 +184,7 @@ static struct remote_client *find_place(struct remote *remote)
 	return oldest;
 }
 
-/* Without a descriptor for a newcomer it would stay at the door, and epoll would tell of it for ever. */
+/* Turn a newcomer away for whom there is no descriptor: epoll would tell of it for ever. */
 static void turn_away(struct remote *remote)
 {
 	if (remote->spare < 0)
@@ -227,7 +226,7 @@ static void handle(struct remote *remote, const struct epoll_event *event)
 	if (event->data.ptr == &remote->listener)
 		take_in(remote);
 	else if (event->data.ptr == &remote->wake || client->socket < 0)
-		return; /* one that made room for another */
+		return; /* the client made room for another */
 	else if (client->answer)
 		send_more(remote, client);
 	else
@@ -263,10 +262,7 @@ int remote_start(struct remote *remote)
 	return ret;
 }
 
-/*
- * Nobody finds the socket before it listens: who finds one where nobody
- * listens removes it.
- */
+/* Clients find the socket only once it listens: they remove a socket where nobody listens. */
 static int listen_in(struct remote *remote, pid_t pid)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -353,7 +349,7 @@ int remote_open(struct remote **out, pid_t pid, const struct remote_ops *ops, vo
 	return ret;
 }
 
-/* Who waits for the end gets a moment to take the answer. */
+/* Clients that wait for the end get a moment to take the answer. */
 static void say_farewell(struct remote *remote, int code, const char *text)
 {
 	uint64_t until = now_ns() + FAREWELL_MS * 1000000ull;
@@ -363,7 +359,7 @@ static void say_farewell(struct remote *remote, int code, const char *text)
 
 		if (client->socket >= 0 && (client->waits || client->instance) && text)
 			client_answer(remote, client, code, -1, text, strlen(text));
-		client->instance = NULL; /* it has ended with the session */
+		client->instance = NULL; /* the instance has ended with the session */
 		while (client->answer && now_ns() < until) {
 			struct pollfd ready = {.fd = client->socket, .events = POLLOUT};
 

@@ -36,7 +36,7 @@ static const struct field fields[] = {
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
-/* A program may be called anything; on a terminal and in a line it is text. */
+/* A program may have any name; replace bytes that are no text on a terminal or in a line. */
 static void print_text(const char *text, size_t room, FILE *stream)
 {
 	for (size_t i = 0; i < room && text[i]; i++)
