@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-/* The end of a sentence: "" for every error that has nothing to do with limits of open files. */
+/* The end of a sentence about an error: "" unless a limit of open files was the cause. */
 static inline const char *files_remedy(int error)
 {
 	switch (error) {

@@ -1,6 +1,6 @@
 /*
- * What time it is: by the clock that nobody sets (CLOCK_MONOTONIC), for
- * waiting, and by that which people read (CLOCK_REALTIME).
+ * The time: by the clock that nobody sets (CLOCK_MONOTONIC), for waiting, and by the clock that people read
+ * (CLOCK_REALTIME).
  *
  * Callers: every room.  Context: host, and libcalltap.
  */

@@ -68,7 +68,7 @@ char proc_state(pid_t tid, unsigned long *flags)
 	snprintf(name, sizeof(name), "task/%d/stat", (int)tid);
 	if (proc_text(tid, name, text, sizeof(text)))
 		return 0;
-	end = strrchr(text, ')'); /* its name may hold anything */
+	end = strrchr(text, ')'); /* the name may hold anything */
 	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &found) < 1)
 		return 0;
 	if (flags)

@@ -15,7 +15,7 @@
 int proc_text(pid_t pid, const char *name, char *text, size_t size) __attribute__((warn_unused_result));
 /* The value of a line of /proc/PID/status, copied; -ENOENT: no such line. */
 int proc_status(pid_t pid, const char *name, char *value, size_t size) __attribute__((warn_unused_result));
-/* The number that such a value begins with; 0 = no such line. */
+/* The number that a line's value begins with; 0 = no such line. */
 long proc_number(pid_t pid, const char *name);
 /* The state's letter, 0 = no such thread; flags may be NULL. */
 char proc_state(pid_t tid, unsigned long *flags);

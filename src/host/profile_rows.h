@@ -1,6 +1,5 @@
 /*
- * Rows of the tracer `profile`: what it has counted so far, as record/profile.h
- * reads it and view/top.h shows it.
+ * Rows of the tracer `profile`, with what it has counted so far: record/profile.h reads them and view/top.h shows them.
  *
  * Callers: those two, and the command `top`.  Context: host.
  */
@@ -14,24 +13,24 @@
 
 /* A function, or a caller of the watched one; times in ns. */
 struct profile_row {
-	uint32_t function;  /* its id; of callers: PROFILE_NONE when it is not traced */
+	uint32_t function;  /* function id; PROFILE_NONE for a caller that is not traced */
 	const char *name;   /* demangled, safe to print; never NULL */
 	const char *object; /* last part of its file's path */
-	uint32_t running;   /* threads that are in it now */
-	uint64_t calls;	    /* that have ended, since the start or the last reset */
-	uint64_t total_ns;  /* outermost calls */
+	uint32_t running;   /* threads that are in the function now */
+	uint64_t calls;	    /* calls that have ended, since the start or the last reset */
+	uint64_t total_ns;  /* of outermost calls */
 	uint64_t self_ns;
 	uint64_t avg_ns, max_ns;
-	bool measured; /* by profile_measure(): these hold, off by an eighth at most: */
+	bool measured; /* by profile_measure(): p50_ns and p99_ns hold, off by an eighth at most */
 	uint64_t p50_ns, p99_ns;
-	double calls_rate, self_rate; /* since the reading before: calls a second, and seconds of self time a second */
+	double calls_rate, self_rate; /* calls a second and self seconds a second, since the reading before */
 };
 
 struct profile_totals {
 	uint32_t processes, threads; /* that are alive and have made traced calls */
-	uint32_t functions;	     /* that are traced */
+	uint32_t functions;	     /* traced functions */
 	uint64_t beyond;	     /* calls of functions that came when the tables were full */
-	uint64_t vanished;	     /* calls that ended in a way that does not tell whose they were */
+	uint64_t vanished;	     /* calls that ended in a way that does not tell their function */
 	double seconds;		     /* between the last two readings */
 };
 

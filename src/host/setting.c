@@ -17,7 +17,7 @@ struct unit {
 	double factor;
 };
 
-/* A number with a unit out of a table; false when it is none. */
+/* A number with a unit out of a table; false when the text is none. */
 static bool parse_scaled(const char *text, const struct unit *units, double *value)
 {
 	char *end;

@@ -1,9 +1,9 @@
 /*
- * A setting as words: key=value, and numbers as options take them.  What the
- * keys mean is for who is told (record/settings.h).
+ * A setting as words: key=value, and numbers as options take them.  The receiver knows what the keys mean
+ * (record/settings.h).
  *
- * Callers: the commands, the session's socket, and what it asks.  Context:
- * host; a client of the socket chooses the words.
+ * Callers: the commands, and both ends of the session's socket.  Context: host; a client of the socket chooses the
+ * words.
  */
 #ifndef HOST_SETTING_H
 #define HOST_SETTING_H

@@ -16,7 +16,7 @@
 
 #include "space.h"
 
-/* All of a file of /proc, with a NUL behind it, which *length counts. */
+/* Read all of a file of /proc. *length counts the NUL behind it. */
 static int read_whole(const char *path, char **text, size_t *length)
 {
 	size_t size = 0, room = 16384;
@@ -75,7 +75,7 @@ static bool take(const char **at, char what)
 	return true;
 }
 
-/* What the kernel puts behind the name of a file that has lost it. */
+/* The kernel puts this behind the name of a file that was deleted. */
 #define DELETED " (deleted)"
 
 bool space_cut_deleted(char *path)
@@ -218,7 +218,7 @@ static int open_same(const char *path, const struct map *map)
 	return -ESTALE;
 }
 
-/* The file's own name may end like that, too. */
+/* A file's own name may end in DELETED, too. */
 static int open_named(const char *root, const struct map *map)
 {
 	char path[4400];
@@ -233,7 +233,10 @@ static int open_named(const char *root, const struct map *map)
 	return odd >= 0 ? odd : fd;
 }
 
-/* No name leads to the file: who may look through a mapping has it, and a program's own file its owner. */
+/*
+ * Open a file that no name leads to: map_files takes the right to look through a mapping; a program's own file is open
+ * to its owner.
+ */
 static int open_nameless(pid_t alive, const struct map *map)
 {
 	char path[80];
@@ -246,7 +249,7 @@ static int open_nameless(pid_t alive, const struct map *map)
 	if (fd >= 0 && !fstat(fd, &st) && st.st_ino == map->inode)
 		return fd;
 	if (fd >= 0)
-		close(fd); /* another has been mapped there meanwhile */
+		close(fd); /* another file has been mapped there meanwhile */
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)alive);
 	return open_same(path, map);
 }

@@ -1,9 +1,7 @@
 /*
- * The address space of a process, as /proc/PID/maps has it: the one reader of
- * that file in the tool.
+ * The address space of a process, as /proc/PID/maps has it: the one reader of that file in the tool.
  *
- * Callers: attach, record, core.  Context: host; a target chooses what is in
- * there.
+ * Callers: attach, record, core.  Context: host; a target chooses the contents.
  */
 #ifndef HOST_SPACE_H
 #define HOST_SPACE_H
@@ -20,7 +18,7 @@ struct map {
 	unsigned long inode;
 	unsigned major, minor;
 	unsigned bits;	  /* enum map_bits */
-	const char *path; /* "" = anonymous; of a file that was deleted or replaced, the one it had (MAP_DELETED) */
+	const char *path; /* "" = anonymous; the old path of a file that was deleted or replaced (MAP_DELETED) */
 };
 
 /* The mappings of a process, sorted. */
@@ -29,12 +27,15 @@ struct space {
 	size_t count;
 	char *text;
 	size_t size; /* of the text, its NUL included */
-	pid_t alive; /* whose it was when it was read; 0 = it was parsed from a text */
+	pid_t alive; /* the thread by which it was read; 0 = it was parsed from a text */
 };
 
 /* alive: as proc_alive() tells it.  A thread that has ended shows no memory: -ESRCH, with an empty space. */
 int space_read(struct space *space, pid_t alive) __attribute__((warn_unused_result));
-/* Of such a text, whose size counts its NUL; it is freed with the space, or at once if there is none. */
+/*
+ * Parse the text of such a file; size counts its NUL.  The text is freed with the space, or at once if there is no
+ * mapping.
+ */
 int space_parse(struct space *space, char *text, size_t size) __attribute__((warn_unused_result));
 int space_copy(struct space *to, const struct space *from) __attribute__((warn_unused_result));
 void space_free(struct space *space);
@@ -45,18 +46,15 @@ const struct map *space_find(const struct space *space, uint64_t address);
 bool space_cut_deleted(char *path);
 
 /*
- * Open the mapping's file to read it, as the target sees it, which may be in
- * another root: the descriptor, or -errno.  Only the very file that is mapped
- * will do.  One that was deleted or replaced is had through
- * /proc/PID/map_files, which takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, or
- * through /proc/PID/exe; else -ESTALE (another one has its name now) or
- * -ENOENT.
+ * Open the mapping's file to read it, as the target sees it, which may be in another root: the descriptor, or -errno.
+ * Only the very file that is mapped will do.  A file that was deleted or replaced is opened through
+ * /proc/PID/map_files, which takes CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, or through /proc/PID/exe; else -ESTALE
+ * (another file has its name now) or -ENOENT.
  */
 int space_open(pid_t alive, const struct map *map) __attribute__((warn_unused_result));
 /*
- * Does this name, as the target has it, lead to that open file?  True also
- * where it cannot be told: the name is relative or gone, or the kernel (before
- * 5.6) does not follow names in another root.
+ * True if this name, as the target has it, leads to that open file.  True also where nobody can tell: the name is
+ * relative or gone, or the kernel (before 5.6) does not follow names in another root.
  */
 bool space_is_named(pid_t alive, const char *name, int fd);
 

@@ -1,5 +1,5 @@
 /*
- * Threads of the tool's own beside those that signals are for.
+ * Threads of the tool that handle no signals.
  *
  * Callers: attach, record, remote.  Context: host.
  */
@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-/* With all signals blocked; 0 or -errno. */
+/* Start a thread with all signals blocked; 0 or -errno. */
 static inline int thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
 {
 	sigset_t all, before;

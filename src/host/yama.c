@@ -1,6 +1,4 @@
-/*
- * What Yama allows (yama.h).  Context: host, and the program's threads.
- */
+/* Reading Yama's setting (yama.h).  Context: host, and the program's threads. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>

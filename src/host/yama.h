@@ -8,10 +8,9 @@
 #define HOST_YAMA_H
 
 /*
- * kernel.yama.ptrace_scope: 0 = one's own processes, also where there is no
- * Yama; 1 = only what the tracer has started, or was named by; 2 = none but
- * root's; 3 = none.  unknown: what it is taken for when it is there and cannot
- * be read.
+ * kernel.yama.ptrace_scope: 0 = one's own processes, also where there is no Yama; 1 = only processes that the tracer
+ * has started, or that have named it; 2 = none but root's; 3 = none. unknown: the result when the file is there and
+ * cannot be read.
  */
 long yama_scope(long unknown);
 
