@@ -23,7 +23,7 @@
 #define COMMAND_MAX 4096
 #define WORDS_MAX   256
 
-/* How long a session that ends may take for it. */
+/* The time that a session which is ending may take. */
 #define ENDING_STEP_NS 20000000
 #define ENDING_STEPS   250
 
@@ -59,7 +59,7 @@ static void print_help(void)
 	       "cannot be attached to, 1 for a wrong option or a trace file that cannot be written.\n");
 }
 
-/* What the process was started with, for the trace. */
+/* The words that the process was started with, for the trace. */
 struct command {
 	char text[COMMAND_MAX];
 	char *words[WORDS_MAX + 1];
@@ -79,7 +79,7 @@ static void read_command(struct command *command, pid_t pid)
 		close(fd);
 	for (char *word = command->text; word < command->text + got && count < WORDS_MAX; word += strlen(word) + 1)
 		command->words[count++] = word;
-	while (count && !*command->words[count - 1]) /* of a title that is shorter than the arguments were */
+	while (count && !*command->words[count - 1]) /* empty words behind a shorter title */
 		command->words[--count] = NULL;
 	if (!count) {
 		snprintf(command->text, sizeof(command->text), "?");
@@ -145,7 +145,7 @@ static int attach(struct recording *recording)
 
 	read_command(&command, recording->settings.options.pid);
 	recording->settings.options.command = command.words;
-	recording->settings.options.tells = !recording->quiet; /* standard error is ours alone */
+	recording->settings.options.tells = !recording->quiet; /* no traced command shares standard error */
 	ret = record_run(&recording->settings.options, &result, &diag);
 	if (ret)
 		calltap_diag_print(&diag, stderr);
@@ -178,7 +178,7 @@ static int take_option(struct recording *recording, int code)
 	}
 	if (code != OPT_DURATION)
 		return recording_take(recording, code, optarg);
-	/* A number alone would be microseconds, and mostly seconds are meant. */
+	/* Most people mean seconds, and a number alone would be microseconds. */
 	if (*optarg && !isdigit((unsigned char)optarg[strlen(optarg) - 1]) &&
 	    setting_parse_time(optarg, &recording->settings.options.duration_ns) &&
 	    recording->settings.options.duration_ns)
@@ -187,7 +187,7 @@ static int take_option(struct recording *recording, int code)
 	return EXIT_USAGE;
 }
 
-/* -ESRCH: there is no session; -EPIPE: there was one. */
+/* Ask the session of the process for an instance. -ESRCH: there is no session; -EPIPE: there was one. */
 static int join(struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
@@ -206,9 +206,9 @@ static int join(struct recording *recording)
 }
 
 /*
- * Of a process that is traced already, in the session that traces it.  One that
- * ends before it has answered is none: its tool was killed a moment ago, and
- * what finishes its last stop has its socket still; or it detaches just now.
+ * Join the session of a process that is traced already.  A session that ends before it has answered counts as none: its
+ * tool was killed a moment ago, and the process that finishes its last stop still has its socket; or it is just
+ * detaching.
  */
 static int attach_or_join(struct recording *recording)
 {
@@ -227,7 +227,7 @@ int cmd_attach(int argc, char **argv)
 	struct recording recording;
 	int code, ret = recording_init(&recording, argv);
 
-	recording.settings.options.mode = CALLTAP_MODE_DROP; /* what was not started for us does not wait for us */
+	recording.settings.options.mode = CALLTAP_MODE_DROP; /* a process not started for it does not wait */
 	while (!ret && (code = getopt_long(argc, argv, RECORDING_SHORT, long_options, NULL)) != -1) {
 		if (code == OPT_HELP) {
 			print_help();

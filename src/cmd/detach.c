@@ -1,11 +1,9 @@
 /*
- * `calltap detach`: the session of a process ends, and the process runs on
- * as it was.
+ * `calltap detach`: the session of a process ends, and the process runs on as it was.
  *
- * The one who traces it does that and says what became of it; without one
- * there is nothing to do.  The session may have much to write before it has
- * ended; it is waited for as long as its file grows.
- * Caller: main.  Context: host.
+ * The tool that traces the process does that and says what became of it; without a session there is nothing to do.  The
+ * session may have much to write before it has ended; this waits as long as the session's file grows.  Caller: main.
+ * Context: host.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,8 +16,8 @@
 #include "cmd.h"
 #include "steering.h"
 
-#define LOOK_MS	    2000  /* how often it is looked at whether the session goes on */
-#define PATIENCE_MS 60000 /* without anything new: it is given up */
+#define LOOK_MS	    2000  /* between two looks whether the session goes on */
+#define PATIENCE_MS 60000 /* without anything new: then this gives up */
 
 static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
 			   "End the session that traces PID.  The process runs on: its functions get the bytes of\n"
@@ -28,7 +26,7 @@ static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
 			   "      --instance NAME   only this instance (`calltap status PID` lists them)\n"
 			   "  -h, --help            this text\n";
 
-/* How large the session's file is by now; false: the session does not tell. */
+/* Ask how large the session's file is by now; false: the session does not tell. */
 static bool ask_bytes(pid_t pid, uint64_t *bytes)
 {
 	struct remote_status status;
@@ -56,7 +54,7 @@ static void show_progress(uint64_t bytes)
 	fflush(stderr);
 }
 
-/* The request is out and not answered yet. */
+/* Wait for the answer to the request. */
 static int await_end(struct steering *steering, pid_t pid, int socket, char **answer)
 {
 	int64_t until = now_ms() + PATIENCE_MS;

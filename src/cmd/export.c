@@ -38,7 +38,7 @@ static int read_weight(struct export *export, struct calltap_diag *diag)
 	return 0;
 }
 
-/* What does not go together. */
+/* Refuse options that do not go together. */
 static int check(const struct reading *reading, const struct export *export, struct calltap_diag *diag)
 {
 	if (!export->format)

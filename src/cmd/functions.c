@@ -1,6 +1,5 @@
 /*
- * `calltap functions`: every function of a program or library, where its site
- * is, and why one cannot be traced.
+ * `calltap functions`: every function of a program or library, where its site is, and why a function cannot be traced.
  *
  * Caller: main.  Context: host.
  */
@@ -43,10 +42,10 @@ struct arguments {
 	bool json, no_pager, help;
 };
 
-/* One line of the list: a site, or a function that has none. */
+/* One line of the list: a site, or a function without one. */
 struct item {
 	uint64_t address;
-	const struct object_site *site;	    /* NULL: none */
+	const struct object_site *site;	    /* NULL: the function has no site */
 	const struct object_symbol *symbol; /* NULL: the site's function has no symbol */
 };
 
@@ -320,7 +319,7 @@ int cmd_functions(int argc, char **argv)
 		fputs(help, stdout);
 		return EXIT_SUCCESS;
 	}
-	/* Whoever reads the list may go away; that shows as an error of write(). */
+	/* A reader of the list may go away; write() then returns an error. */
 	signal(SIGPIPE, SIG_IGN);
 	if (!error)
 		error = run(&listing, &arguments, &diag);

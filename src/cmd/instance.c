@@ -1,10 +1,9 @@
 /*
- * `calltap attach` to a process that is traced already: a further instance in
- * the session that is there (doc/design/instances.md).
+ * `calltap attach` to a process that is traced already: a further instance in the session that is there
+ * (doc/design/instances.md).
  *
- * Its tool records and writes; this one opens the file, with the rights of who
- * asks, and waits.  The instance lasts as long as the connection.
- * Caller: attach.c.  Context: host.
+ * That session's tool records and writes; this process opens the file, with its user's rights, and waits.  The instance
+ * lasts as long as the connection.  Caller: attach.c.  Context: host.
  */
 #include <errno.h>
 #include <limits.h>
@@ -27,7 +26,7 @@
 #define OUTPUT	    RECORDING_OUTPUT ".instance"
 
 struct asked {
-	char *lines; /* settings as the session has them */
+	char *lines; /* the settings as text, cut into words */
 	const char *words[WORDS_MAX];
 	size_t count;
 	char output[PATH_MAX + sizeof("output=")];
@@ -59,7 +58,7 @@ static int check(const struct recording *recording)
 	return 0;
 }
 
-/* What has a value, of the settings as text.  False: they are more than a request holds. */
+/* Take the settings that have a value, as words.  False: they are more than a request holds. */
 static bool take_settings(struct asked *asked)
 {
 	for (char *rest = asked->lines, *line; (line = strsep(&rest, "\n")) && *line;) {
@@ -112,7 +111,7 @@ static void asked_clear(struct asked *asked)
 	free(asked->options);
 }
 
-/* It gets its name when the instance is there; an older one becomes FILE.old, as for every recording. */
+/* Name the file when the instance is there; an older file becomes FILE.old, as for every recording. */
 static int name_output(const struct output *file)
 {
 	if (file->temporary[0])
@@ -120,7 +119,7 @@ static int name_output(const struct output *file)
 	return output_name(file);
 }
 
-/* Signals that end it, as something to wait for; *old is what was blocked before. */
+/* Block the signals that end the instance, and return a descriptor for them; *old is what was blocked before. */
 static int catch_signals(sigset_t *old)
 {
 	sigset_t set;
@@ -133,7 +132,7 @@ static int catch_signals(sigset_t *old)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/* 1: the session has said something, or has gone; 0: it is to end. */
+/* 1: the session has said something, or has gone; 0: the instance is to end. */
 static int wait_end(int socket, int signals, uint64_t duration_ns)
 {
 	struct pollfd ready[2] = {{.fd = socket, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
@@ -157,8 +156,8 @@ static int end(int socket, const char *name, char **answer, struct calltap_diag 
 }
 
 /*
- * The trace tells what was lost, for whoever ends the instance, or the session,
- * may say nothing of it.  A trace that cannot be read back tells nobody.
+ * The trace tells what was lost; the process that ends the instance, or the session, may say nothing of it.  A trace
+ * that cannot be read back tells nobody.
  */
 static void tell_losses(const struct recording *recording, const char *output)
 {
@@ -173,7 +172,7 @@ static void tell_losses(const struct recording *recording, const char *output)
 	trace_close(trace);
 }
 
-/* From the begin to the end. */
+/* Follow the instance from its begin to its end. */
 static int follow(struct recording *recording, int socket, int signals, char *name, const char *output)
 {
 	bool tell = !recording->quiet && (recording->settings.options.verbose || isatty(STDERR_FILENO));
@@ -198,7 +197,7 @@ static int follow(struct recording *recording, int socket, int signals, char *na
 	else if (tell)
 		fprintf(stderr, "calltap: %s: %s%s", output, answer,
 			answer[0] && answer[strlen(answer) - 1] == '\n' ? "" : "\n");
-	if (!ret && !(tell && asked)) /* the answer has it */
+	if (!ret && !(tell && asked)) /* the answer has the losses */
 		tell_losses(recording, output);
 	free(answer);
 	return ret ? EXIT_USAGE : 0;

@@ -1,11 +1,9 @@
 /*
- * `calltap live`: calls as text while they happen, like the kernel's
- * trace_pipe.
+ * `calltap live`: calls as text while they happen, like the kernel's trace_pipe.
  *
- * Caller: main.  Context: host.  The recording runs in a thread of its own
- * (watching.h) and writes to memory; another reads what it has written, and
- * passes over what this one, who prints, has not taken in time: a slow
- * terminal holds nobody up.
+ * Caller: main.  Context: host.  The recording runs in a thread of its own (watching.h) and writes to memory.  A reader
+ * thread reads that, and passes over records that the main thread, which prints, has not taken in time: a slow terminal
+ * holds nobody up.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +28,7 @@
 #define POLL_MS	     20
 #define OPEN_NS	     100000000u	 /* a call that is open for longer is shown before its end */
 #define QUEUED_MAX   (64u << 20) /* bytes of records that wait to be printed */
-#define BATCH_BYTES  (64u << 10) /* printed while nothing is read; the output's buffer has room for more */
+#define BATCH_BYTES  (64u << 10) /* printed before more is read; the output's buffer has room for more */
 #define LINE_BYTES   (32u << 10) /* no line is longer */
 #define THREAD_WIDTH 16
 
@@ -90,7 +88,7 @@ struct live {
 	int memory;
 	struct out *out;
 	struct replay *replay; /* NULL: the file has not told yet what is recorded */
-	/* Between the thread that reads the file and the one that prints. */
+	/* Shared by the reader thread and the main thread, which prints. */
 	pthread_mutex_t lock;
 	pthread_t reader;
 	struct trace_follow *follow;
@@ -130,7 +128,7 @@ static bool is_full(const struct live *live)
 	return live->out->used > BATCH_BYTES || live->out->size - live->out->used < LINE_BYTES;
 }
 
-/* What is known so far, to the output's buffer; *more: there is more than went in. */
+/* Write what is known so far to the output's buffer; *more: more is known than went in. */
 static int take_events(struct live *live, bool *more)
 {
 	const struct trace *trace = trace_follow_trace(live->follow);
@@ -178,7 +176,7 @@ static int stop_reading(struct live *live)
 	return live->read_error;
 }
 
-/* All that was recorded is in the file now. */
+/* Print the rest: all that was recorded is in the file now. */
 static int print_rest(struct live *live)
 {
 	int ret;
@@ -190,7 +188,7 @@ static int print_rest(struct live *live)
 	return ret ? ret : out_flush(live->out);
 }
 
-/* Until the recording ends, by itself or since nobody reads any more. */
+/* Show calls until the recording ends, by itself or because nobody reads any more. */
 static int show(struct live *live)
 {
 	struct pollfd done = {live->watching.done, POLLIN, 0};
@@ -253,7 +251,7 @@ static int live_run(struct live *live)
 		fprintf(stderr, "calltap: cannot make memory for the records: %s\n", strerror(errno));
 		return EXIT_USAGE;
 	}
-	/* Through this process' own descriptor: whoever asks, the recording opens it itself. */
+	/* The recording opens this process' own descriptor by itself: so the path must lead to it in any thread. */
 	snprintf(live->path, sizeof(live->path), "/proc/self/fd/%d", live->memory);
 	options->output = live->path;
 	options->follow = true;
@@ -331,7 +329,7 @@ static int take_option(struct live *live, int code)
 	}
 }
 
-/* What has no records to show, or keeps them until the end. */
+/* Refuse tracers that have no records to show, and modes that keep them until the end. */
 static int check(const struct live *live)
 {
 	const struct record_options *options = &live->watching.recording.settings.options;

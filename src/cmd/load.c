@@ -1,9 +1,8 @@
 /*
- * `calltap load`: load a library into a process that runs, one of handlers in
- * the first place (libcalltap.so).
+ * `calltap load`: load a library into a process that runs, mostly a library of handlers (libcalltap.so).
  *
- * Caller: main; libcalltap.so, too, which gives a descriptor for the answer:
- * "ready", or -errno and the sentence.  Context: host.
+ * Caller: main; and libcalltap.so, which gives a descriptor for the answer: "ready", or -errno and the sentence.
+ * Context: host.
  */
 #include <errno.h>
 #include <limits.h>

@@ -11,7 +11,7 @@ int options_refuse(struct calltap_diag *diag, int option, char **argv)
 	const char *text = argv[optind - 1];
 	char letter[3] = {'-', (char)optopt, '\0'};
 
-	/* A word of several letters: getopt stands on it still, and optopt says which one it was. */
+	/* In a word of several letters getopt stands still on the word, and optopt says which letter it was. */
 	if (text[0] != '-' || (text[1] != '-' && optopt))
 		text = letter;
 	if (option == ':')

@@ -1,6 +1,5 @@
 /*
- * What a verb says of an option that it does not have, or of one without its
- * value.
+ * The messages for an option that a verb does not have, and for an option without its value.
  *
  * Callers: reading.c, recording.c, steering.c, functions.c.  Context: host.
  */

@@ -11,16 +11,16 @@
 
 struct output {
 	const char *path;
-	char temporary[PATH_MAX]; /* what it is called until then; "" = path is no file, and written to as it is */
+	char temporary[PATH_MAX]; /* the name until then; "" = path is no regular file, and is written to directly */
 	int fd;
 };
 
-/* -errno: fd is -1, and there is nothing to be closed. */
+/* Open a new file. -errno: fd is -1, and there is nothing to be closed. */
 int output_open(struct output *output, const char *path) __attribute__((warn_unused_result));
-/* Give it its name, in the place of what had it; -errno: it is there under the other one still. */
+/* Give the file its name, in the place of an older file; -errno: it still has the temporary name. */
 int output_name(const struct output *output) __attribute__((warn_unused_result));
 void output_remove(const struct output *output);
-/* Close it, and name it, or remove it after an error: that one, or what there is now. */
+/* Close the file, and name it; after an error (err, or one now) remove it.  Returns the error. */
 int output_finish(struct output *output, int err) __attribute__((warn_unused_result));
 
 #endif

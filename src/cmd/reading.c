@@ -1,6 +1,4 @@
-/*
- * What the reading verbs have in common; see reading.h.  Context: host.
- */
+/* Options, opening and output of the reading verbs; see reading.h.  Context: host. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -21,7 +19,7 @@ void reading_init(struct reading *reading, const char *verb, const char *help)
 	reading->filter.to_ns = UINT64_MAX;
 	opterr = 0;
 	optind = 0;
-	/* Who reads our output may go away: that is then an error of write(), and the pager is waited for. */
+	/* A reader of the output may go away: then write() fails, and the pager is waited for. */
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -99,7 +97,7 @@ static void say_damage(const struct reading *reading)
 			reading->walk.damage.text, (unsigned long long)reading->walk.damages);
 }
 
-/* `calltap info` has a line of its own for them. */
+/* Tell of calls that were not recorded; `calltap info` has a line of its own for them. */
 static void say_missed(const struct reading *reading)
 {
 	uint64_t missed = reading->trace ? trace_calls_missed(reading->trace) : 0;

@@ -1,5 +1,5 @@
 /*
- * What the verbs that read a trace have in common: options, opening, output.
+ * Options, opening and output of the verbs that read a trace.
  *
  * Callers: replay.c, report.c, graph.c, info.c, export.c.  Context: host.
  */
@@ -23,7 +23,7 @@ enum {
 	OPTION_MIN,
 	OPTION_COLOR,
 	OPTION_NO_PAGER,
-	OPTION_OWN /* first one of a verb's own */
+	OPTION_OWN /* first one of a verb's own options */
 };
 
 /* Rows for a verb's table of long options: all verbs, those that print text, those that choose calls. */
@@ -81,14 +81,14 @@ struct reading {
 };
 
 void reading_init(struct reading *reading, const char *verb, const char *help);
-/* An option that is not the verb's own, as getopt_long() returned it; 0 or -EINVAL with diag. */
+/* Take an option that is not the verb's own, as getopt_long() returned it; 0 or -EINVAL with diag. */
 int reading_option(struct reading *reading, int option, char **argv) __attribute__((warn_unused_result));
-/* At most max words may follow the options. */
+/* Refuse more than max words behind the options. */
 int reading_arguments(struct reading *reading, int argc, char **argv, int max) __attribute__((warn_unused_result));
 int reading_open(struct reading *reading) __attribute__((warn_unused_result));
 /* Output to the terminal, through the pager unless json. */
 int reading_output(struct reading *reading, bool json) __attribute__((warn_unused_result));
-/* Close everything, print what is to be said; returns the exit status. */
+/* Close everything, print errors and losses; returns the exit status. */
 int reading_close(struct reading *reading, int err);
 
 #endif

@@ -13,9 +13,9 @@
 #include "recording.h"
 
 enum {
-	EXIT_NOT_RUN = 126, /* these two as a shell has them */
+	EXIT_NOT_RUN = 126, /* as a shell's, like EXIT_NOT_FOUND */
 	EXIT_NOT_FOUND = 127,
-	EXIT_LEFT = 130, /* as after ^C */
+	EXIT_LEFT = 130, /* as a shell's after ^C */
 };
 
 enum option_code {

@@ -23,9 +23,9 @@
 
 #define DEFAULT_BUFFER (4u << 20)
 #define WAIT_MAX_MS    1000
-#define FILES_MIN      24u	   /* to open, of the tool that traces one process; each further one takes more */
-#define FILES_SEEN     1024	   /* with a higher limit, nobody needs to count */
-#define GAP_NS	       1000000000u /* between actions of a trigger */
+#define FILES_MIN      24u	   /* descriptors to trace one process; each further process takes more */
+#define FILES_SEEN     1024	   /* with a higher limit, counting is not needed */
+#define GAP_NS	       1000000000u /* between two actions of a trigger */
 
 int recording_init(struct recording *recording, char **argv)
 {
@@ -61,7 +61,7 @@ void recording_print_options(const char *mode)
 {
 	printf("  -p, --tracer NAME       what to record:\n");
 	for (size_t i = 0; tracer_at(i); i++)
-		if (!tracer_at(i)->counts) /* that one is for top */
+		if (!tracer_at(i)->counts) /* a tracer that counts is for top */
 			printf("                            %-15s %s\n", tracer_at(i)->name, tracer_at(i)->summary);
 	printf("  -l, --trace FILTER      trace only these functions\n"
 	       "  -n, --notrace FILTER    do not trace these functions\n"
@@ -79,7 +79,7 @@ void recording_print_options(const char *mode)
 	       mode);
 }
 
-/* The words that settings know these options by; NULL = it is none of those. */
+/* The keys that settings have for these options; NULL = the option is no setting. */
 static const char *key_of(int code)
 {
 	switch (code) {
@@ -153,7 +153,7 @@ static int take_time(uint64_t *ns, const char *value)
 	return EXIT_USAGE;
 }
 
-/* What triggers have of options; -1: it is none of those. */
+/* Take an option of triggers; -1: it is none. */
 static int take_of_triggers(struct recording *recording, int code, const char *value)
 {
 	switch (code) {
@@ -183,7 +183,7 @@ static int take_of_triggers(struct recording *recording, int code, const char *v
 	}
 }
 
-/* `-p PID`, as other tools have it. */
+/* Refuse `-p PID`, which names a process in other tools. */
 static int refuse_pid(const struct recording *recording, const char *pid)
 {
 	bool records = !strcmp(recording->argv[0], "record");
@@ -261,7 +261,7 @@ static int find_agent(char path[PATH_MAX])
 	return -ENOENT;
 }
 
-/* What was typed before the command, for the file. */
+/* The options as typed, for the file. */
 static char *options_text(int argc, char **argv, int end)
 {
 	size_t size = 1;
@@ -277,7 +277,7 @@ static char *options_text(int argc, char **argv, int end)
 	return text;
 }
 
-/* Whether so many files can be opened yet as tracing a process takes. */
+/* True if as many files can be opened yet as tracing a process takes. */
 static bool files_suffice(void)
 {
 	struct rlimit limit;

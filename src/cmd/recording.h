@@ -1,6 +1,6 @@
 /*
- * What `calltap record` and `calltap attach` have in common: options, the way
- * to the agent, and what the user is told at the end.  Context: host.
+ * The options that `calltap record`, `attach`, `top`, `live` and `serve` share, the way to the agent, and the messages
+ * at the end.  Context: host.
  */
 #ifndef CMD_RECORDING_H
 #define CMD_RECORDING_H
@@ -70,27 +70,30 @@ enum recording_code {
 struct recording {
 	struct settings settings;
 	char agent[PATH_MAX];
-	struct triggers *triggers; /* NULL: none was asked for */
+	struct triggers *triggers; /* NULL: no trigger was asked for */
 	uint64_t after_ns, history_ns, gap_ns;
 	uint32_t trigger_max;
-	char **argv; /* of the verb, which is argv[0] */
+	char **argv; /* the verb's; argv[0] is its name */
 	char *text;  /* the options as typed */
 	bool quiet;
 };
 
-/* Defaults; argv: as getopt_long() is given it.  recording_clear() in any case. */
+/* Set the defaults; argv: as for getopt_long().  Call recording_clear() in any case. */
 int recording_init(struct recording *recording, char **argv) __attribute__((warn_unused_result));
 void recording_clear(struct recording *recording);
 /* Take one of the shared options, as getopt_long() returned it; EXIT_USAGE after a message. */
 int recording_take(struct recording *recording, int code, const char *value) __attribute__((warn_unused_result));
-/* When all are taken: do they fit, and where is the agent?  argv[1..end) is what was typed.  EXIT_USAGE: told. */
+/*
+ * Check that the options fit together, and find the agent. argv[1..end) is what was typed.  EXIT_USAGE: after a
+ * message.
+ */
 int recording_check(struct recording *recording, int argc, char **argv, int end) __attribute__((warn_unused_result));
-/* The shared part of --help; what is done by default when a buffer is full differs. */
+/* Print the shared part of --help. mode: the default for full buffers. */
 void recording_print_options(const char *mode);
 void recording_print_triggers(void);
 /* Print which calls were not recorded, and why; pid: the process that was attached to, or 0. */
 void recording_tell_losses(const struct record_result *result, pid_t pid);
-/* What there is to say at the end, on standard error. */
+/* Print losses and a summary on standard error. */
 void recording_summarize(const struct recording *recording, const struct record_result *result);
 
 #endif

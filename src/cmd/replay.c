@@ -41,14 +41,14 @@ enum {
 	OPTION_BUFFERS
 };
 
-/* Where a trace is to be put together from. */
+/* The source that a trace is to be put together from. */
 struct remains {
 	const char *core, *buffers, *output;
 	int fd;
 	char path[64];
 };
 
-/* Put the trace together and make it the one to read: in the file that was named, else in memory. */
+/* Put the trace together and make it the trace to read: in the file that was named, else in memory. */
 static int recover(struct remains *remains, struct reading *reading)
 {
 	const char *output = remains->output;

@@ -1,11 +1,9 @@
 /*
  * calltap serve: attach to a program for the handlers of its own.
  *
- * libcalltap starts it, in and for the program that it is loaded in.  Nothing
- * is recorded.  The session ends with the process, by SIGTERM, by `calltap
- * detach`, or when the other end of a descriptor is closed; until then that
- * one has been told what became of the start, in one line: "ready", or a
- * negative error number and a sentence.  Context: host.
+ * libcalltap starts this, in and for the program that it is loaded in.  Nothing is recorded.  The session ends with the
+ * process, by SIGTERM, by `calltap detach`, or when the other end of a descriptor is closed.  On that descriptor serve
+ * tells what became of the start, in one line: "ready", or a negative error number and a sentence.  Context: host.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +22,7 @@
 
 #include "recording.h"
 
-#define BUFFER_BYTES (8u << 10) /* as small as there are: nothing comes in */
+#define BUFFER_BYTES (8u << 10) /* the smallest there are: no records come in */
 #define AGAIN_MS     20
 
 enum serve_code { OPT_READY_FD = RECORDING_OWN };
@@ -41,7 +39,7 @@ struct server {
 	int ready; /* the descriptor, -1 = none */
 	pthread_t watcher;
 	bool watched;
-	bool told; /* it knows what became of the start */
+	bool told; /* libcalltap knows what became of the start */
 	bool over; /* atomic: the watcher is to end */
 };
 
@@ -58,7 +56,7 @@ static void print_help(void)
 	       "The exit status is 0 when the process was attached to; 2 when it cannot be, 1 for a wrong option.\n");
 }
 
-/* Who does not read it any more has no use for it. */
+/* Write a line for libcalltap; if it does not read any more, it needs no further ones. */
 static void tell(struct server *server, const char *line)
 {
 	server->told = true;
@@ -82,7 +80,7 @@ static void say_failed(struct server *server, int error, const char *text)
 		tell(server, line);
 }
 
-/* The other end is closed: there is nobody who wants anything of us. */
+/* True if the other end is closed: nobody wants this session any more. */
 static bool is_hung_up(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLIN | POLLRDHUP};
@@ -97,7 +95,7 @@ static bool is_hung_up(int fd)
 	return !got || (got < 0 && errno != EINTR && errno != EAGAIN);
 }
 
-/* A recording that has not begun yet cannot be ended: it is asked again. */
+/* End the recording when the other end closes.  A recording that has not begun yet cannot be ended: so ask again. */
 static void *watch(void *argument)
 {
 	struct server *server = argument;
@@ -185,10 +183,10 @@ int cmd_serve(int argc, char **argv)
 		ret = take_options(&server, &recording, argc, argv);
 	options->output = NULL;
 	options->tracer = tracer_find("nop");
-	options->mode = CALLTAP_MODE_DROP; /* nothing in the program ever waits for us */
+	options->mode = CALLTAP_MODE_DROP; /* nothing in the program ever waits for the tool */
 	options->buffer_bytes = BUFFER_BYTES;
 	options->serves = true;
-	options->allow_no_sites = true; /* a library may come that has some */
+	options->allow_no_sites = true; /* a library with sites may come later */
 	options->allow_no_match = true;
 	recording.quiet = true;
 	if (!ret)

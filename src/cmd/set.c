@@ -1,9 +1,8 @@
 /*
  * `calltap set`: show or change the settings of a session while it records.
  *
- * The words are the session's to judge (host/record/settings.h); only a list
- * of filters gets its whole path here, as the session has another directory.
- * Caller: main.  Context: host.
+ * The session judges the words (host/record/settings.h); only a list of filters gets its whole path here, for the
+ * session has another directory.  Caller: main.  Context: host.
  */
 #include <errno.h>
 #include <limits.h>
@@ -37,7 +36,7 @@ static const char help[] =
 	"      --json            JSON\n"
 	"  -h, --help            this text\n";
 
-/* trace=@list to trace=@/the/whole/path/of/list; NULL: no memory. */
+/* Complete trace=@list to trace=@/the/whole/path/of/list; NULL: no memory. */
 static char *complete(const char *word)
 {
 	const char *at = strstr(word, "=@");
@@ -88,7 +87,7 @@ static int change(struct steering *steering, pid_t pid, char **words, size_t cou
 	return err;
 }
 
-/* One object: a string for each key, and an array of them for each kind of filter. */
+/* Print one object: a string for each key, and an array of strings for each kind of filter. */
 static void print_json(char *lines, struct out *out)
 {
 	static const char *const lists[] = {"trace", "notrace", "graph", "no-graph", NULL};

@@ -1,8 +1,8 @@
 /*
  * `calltap snapshot`: what a flight recorder holds now, as a trace file.
  *
- * The file is opened here, with the rights of who asks; the session is handed
- * the descriptor.  Caller: main.  Context: host.
+ * This process opens the file, with its user's rights, and hands the session the descriptor.  Caller: main.  Context:
+ * host.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static int read_option(struct steering *steering, struct snapshot *snapshot, int
 	}
 }
 
-/* Nobody records it any more; but what the flight recorder of a killed tool held is still in its memory. */
+/* Read the memory of a process that is not traced any more: a killed tool's flight recorder is still in it. */
 static int read_memory(struct steering *steering, struct snapshot *snapshot, pid_t pid)
 {
 	struct calltap_diag why = {.column = -1};
@@ -63,7 +63,7 @@ static int read_memory(struct steering *steering, struct snapshot *snapshot, pid
 	int err = core_read_process(pid, snapshot->file.fd, &result, &why);
 
 	if (err == -ENODATA || err == -ESRCH)
-		return steering->diag.code; /* as it says already, it is not traced */
+		return steering->diag.code; /* diag says already that the process is not traced */
 	if (err) {
 		steering->diag = why;
 		return err;

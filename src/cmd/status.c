@@ -1,9 +1,8 @@
 /*
  * `calltap status`: which processes are traced, how, and how fast.
  *
- * Every session is asked twice, so that records per second can be told.  One
- * that does not answer is named on standard error; the others are shown all
- * the same.  Caller: main.  Context: host.
+ * Every session is asked twice, so that records per second can be told.  A session that does not answer is named on
+ * standard error; the others are shown all the same.  Caller: main.  Context: host.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +38,7 @@ struct rows {
 	size_t count;
 };
 
-/* One reading; false: it did not answer, which was told. */
+/* Take one reading.  False: the session did not answer, which was told. */
 static bool ask(struct row *row, const char *instance, bool again, bool alone)
 {
 	struct calltap_diag diag = {0};
@@ -50,12 +49,12 @@ static bool ask(struct row *row, const char *instance, bool again, bool alone)
 	if (again && row->status.records > before && row->status.counted_ns > before_ns)
 		row->rate = (double)(row->status.records - before) * 1e9 / (double)(row->status.counted_ns - before_ns);
 	if (!err || (err == -EPIPE && !alone) || (err == -ENOENT && instance))
-		return true; /* of many, one that ends meanwhile is over */
+		return true; /* one of many sessions may end meanwhile */
 	fprintf(stderr, "calltap: process %d: %s\n", (int)row->session->pid, diag.text);
 	return false;
 }
 
-/* The session's instances, behind it. */
+/* Append the rows of the session's instances. */
 static bool ask_instances(struct rows *rows, const struct row *of)
 {
 	char names[sizeof(of->status.instances)];
@@ -75,7 +74,7 @@ static bool ask_instances(struct rows *rows, const struct row *of)
 	return all;
 }
 
-/* The two readings; false: somebody did not answer, which was told.  alone: the user has named it. */
+/* Take both readings.  False: a session did not answer, which was told. alone: the user has named it. */
 static bool ask_all(const struct remote_session *sessions, struct rows *rows, size_t count, bool alone)
 {
 	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000};

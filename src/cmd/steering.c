@@ -1,7 +1,4 @@
-/*
- * What the verbs that talk to a session have in common; see steering.h.
- * Context: host.
- */
+/* Options, the PID and the exit status of the verbs that talk to a session; see steering.h.  Context: host. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /*
- * What the verbs that talk to a session have in common: options, the PID, how
- * they end.
+ * Options, the PID and the exit status of the verbs that talk to a session.
  *
  * Callers: status.c, set.c, mark.c, snapshot.c, detach.c, load.c.  Context: host.
  */
@@ -21,7 +20,7 @@ enum { STEERING_HELP = 'h', STEERING_JSON = 256, STEERING_INSTANCE, STEERING_OWN
 		"help", no_argument, NULL, STEERING_HELP                                                               \
 	}
 
-/* Of verbs that one of a session's instances may be meant by. */
+/* For verbs that take one of a session's instances. */
 #define STEERING_OF_INSTANCE                                                                                           \
 	{                                                                                                              \
 		"instance", required_argument, NULL, STEERING_INSTANCE                                                 \
@@ -37,21 +36,21 @@ struct steering {
 };
 
 void steering_init(struct steering *steering, const char *verb, const char *help);
-/* An option that is not the verb's own, as getopt_long() returned it; 0 or -EINVAL with diag. */
+/* Take an option that is not the verb's own, as getopt_long() returned it; 0 or -EINVAL with diag. */
 int steering_option(struct steering *steering, int option, char **argv) __attribute__((warn_unused_result));
-/* The PID is the next word: taken, and optind is behind it.  -EINVAL: there is none, or it is no PID. */
+/* Take the next word as a PID and move optind behind it. -EINVAL: there is none, or it is no PID. */
 int steering_pid(struct steering *steering, pid_t *pid, int argc, char **argv) __attribute__((warn_unused_result));
 /* No word may follow. */
 int steering_no_more(struct steering *steering, int argc, char **argv) __attribute__((warn_unused_result));
-/* Ask the session of a target, or its instance that was named; *answer is for free(). */
+/* Ask the session of a target, or its instance that was named; the caller frees *answer. */
 int steering_ask(struct steering *steering, pid_t pid, const struct remote_request *request, char **answer)
 	__attribute__((warn_unused_result));
-/* The same on a connection. */
+/* steering_ask() on a connection that is there. */
 int steering_ask_at(struct steering *steering, int socket, const struct remote_request *request, char **answer)
 	__attribute__((warn_unused_result));
-/* A session's answer, as lines. */
+/* Print a session's answer, as lines. */
 void steering_print(const char *answer);
-/* Say what is to be said; returns the exit status. */
+/* Print the error, if any; returns the exit status. */
 int steering_close(struct steering *steering, int err);
 
 #endif

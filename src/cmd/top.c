@@ -1,9 +1,8 @@
 /*
  * `calltap top`: a table of the functions that run most, while they run.
  *
- * Caller: main.  Context: host.  The recording runs in a thread of its own
- * (watching.h) and keeps no trace; this one reads its tables in intervals.
- * The terminal is given back however this ends.
+ * Caller: main.  Context: host.  The recording runs in a thread of its own (watching.h) and keeps no trace; the main
+ * thread reads its tables in intervals.  The terminal is given back however this ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +27,7 @@
 
 #define INTERVAL_NS	1000000000u
 #define INTERVAL_MIN_NS 50000000u
-#define STOP_NS		2000000000u /* a command that was asked to end has so long */
+#define STOP_NS		2000000000u /* a command that was asked to end may take so long */
 
 static const char help[] =
 	"usage: calltap top [OPTION...] PID\n"
@@ -74,14 +73,14 @@ struct show {
 	uint64_t row_limit;
 	bool batch, json;
 	const char *program_output;
-	int terminal_out; /* the terminal or pipe that this is shown on */
+	int terminal_out; /* the terminal or pipe that shows the table */
 	int terminal_in;
-	/* The session's thread does the last reading. */
+	/* The session's thread does the last reading, under `lock`. */
 	pthread_mutex_t lock;
 	bool last_read;
 };
 
-/* What signals and the terminal's handlers need; there is one terminal. */
+/* State of the signal handlers; there is one terminal. */
 static struct screen *screen_in_use;
 static int signal_pipe = -1;
 
@@ -103,7 +102,7 @@ static void on_crash(int number)
 	raise(number);
 }
 
-/* Over those of the session, which has its own way with them, for a recording in a terminal's foreground. */
+/* Replace the session's handlers, which are for a recording in a terminal's foreground. */
 static void take_signals(void)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT};
@@ -117,7 +116,7 @@ static void take_signals(void)
 		sigaction(crashes[i], &action, NULL);
 }
 
-/* The rows of the last reading, as they are wanted now. */
+/* Take the rows of the last reading, in the order that is wanted now. */
 static int arrange(struct show *show)
 {
 	size_t count;
@@ -144,7 +143,7 @@ static int read_all(struct show *show)
 	return arranged ? arranged : ret;
 }
 
-/* By the session's thread, when all has been recorded. */
+/* Called by the session's thread when all has been recorded. */
 static void on_ending(void *ctx)
 {
 	struct show *show = ctx;
@@ -199,7 +198,7 @@ static int print(struct show *show)
 
 enum step { DRAW, ARRANGE, READ };
 
-/* Show, after all from this step on. */
+/* Show the table, after this step and the ones behind it. */
 static int refresh(struct show *show, enum step step)
 {
 	int ret = 0;
@@ -287,7 +286,7 @@ static int wait_for_news(struct show *show, uint64_t until, bool *quit)
 	return ret;
 }
 
-/* The session is there, or has ended, or the user wants no more of it. */
+/* Wait until the session is there, or has ended, or the user quits. */
 static int wait_for_session(struct show *show, bool *quit)
 {
 	int ret = -ESRCH;
@@ -324,11 +323,11 @@ static int loop(struct show *show, bool *quit)
 		if (has_printed_all(show))
 			return ret;
 	}
-	/* On a terminal the last table stays until a key; else it is printed and that is all. */
+	/* On a terminal the last table stays until a key; otherwise print it and end. */
 	return ret || *quit || show->screen ? ret : refresh(show, DRAW);
 }
 
-/* The table as it was at the end, until the user has seen it. */
+/* Show the table as it was at the end, until the user quits. */
 static int linger(struct show *show)
 {
 	bool quit = false;
@@ -342,7 +341,7 @@ static int linger(struct show *show)
 	return ret;
 }
 
-/* The recording is to end; a command gets a moment to do so. */
+/* End the recording; a command gets a moment to end. */
 static void stop(struct show *show)
 {
 	uint64_t until = now_ns() + STOP_NS;
@@ -358,8 +357,8 @@ static void stop(struct show *show)
 }
 
 /*
- * The program does not write onto the table: what it has of our terminal, or of
- * our standard output, goes elsewhere.  Ours is kept.
+ * The program must not write onto the table: its outputs, where they are this process' terminal or standard output, go
+ * elsewhere.  Descriptors for the table are kept.
  */
 static int part_outputs(struct show *show)
 {
@@ -402,13 +401,13 @@ static int begin(struct show *show, struct calltap_diag *diag)
 	return ret ? calltap_diag_set(diag, ret, "nothing can be watched") : 0;
 }
 
-/* Nothing was watched: why will be said, and there is no table. */
+/* True if nothing was watched: the reason will be told, and there is no table. */
 static bool never_ran(const struct show *show)
 {
 	return watching_ended(&show->watching) && !show->watching.result.ran;
 }
 
-/* From the first reading to the last; the terminal is ours in between. */
+/* Run from the first reading to the last; the terminal belongs to the table in between. */
 static int run(struct show *show, struct calltap_diag *diag)
 {
 	bool quit = false;

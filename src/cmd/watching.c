@@ -107,7 +107,7 @@ void watching_stop(struct watching *watching)
 	record_live_end(watching->live);
 }
 
-/* A command that was asked to end has no status that means anything. */
+/* The exit status.  A command that was asked to end has no status that means anything. */
 static int exit_status(const struct watching *watching)
 {
 	const struct record_result *result = &watching->result;

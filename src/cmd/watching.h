@@ -1,6 +1,5 @@
 /*
- * What `calltap top` and `calltap live` have in common: a recording that runs
- * in a thread of its own while this one shows it.
+ * A recording that runs in a thread of its own while the caller shows it.
  *
  * Callers: top.c, live.c.  Context: host.
  */
@@ -19,12 +18,12 @@ struct watching {
 	struct record_result result;
 	struct calltap_diag diag;
 	char what[128];	    /* "PID 123 (name)", or the command */
-	char command[4096]; /* of a process that runs already: its words */
+	char command[4096]; /* words of a process that runs already */
 	char *words[2];
 	pthread_t thread;
 	bool runs;
 	int done; /* eventfd: readable when the recording has ended */
-	int ret;  /* what it ended with */
+	int ret;  /* the recording's result */
 	unsigned stops;
 };
 
@@ -50,16 +49,16 @@ struct watching {
 	"      --allow-no-match    go on although a filter matches nothing yet\n"
 
 int watching_init(struct watching *watching, char **argv) __attribute__((warn_unused_result));
-/* The words behind the options: one PID, or (behind "--") a command; EXIT_USAGE after a message. */
+/* Take the words behind the options: one PID, or (behind "--") a command; EXIT_USAGE after a message. */
 int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
 	__attribute__((warn_unused_result));
-/* Begin; -errno with a message printed. */
+/* Begin the recording; -errno with a message printed. */
 int watching_start(struct watching *watching) __attribute__((warn_unused_result));
-/* Ask it to end; again and again does no harm. */
+/* Ask the recording to end; asking again does no harm. */
 void watching_stop(struct watching *watching);
-/* True when it has ended by itself, or as asked. */
+/* True when the recording has ended, by itself or as asked. */
 bool watching_ended(const struct watching *watching);
-/* Wait for the end, and tell of it; the exit status: of a command its own, as far as it ended by itself. */
+/* Wait for the end, and tell of it.  Returns the exit status: a command's own, if it ended by itself. */
 int watching_finish(struct watching *watching);
 void watching_clear(struct watching *watching);
 
