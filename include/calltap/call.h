@@ -1,8 +1,7 @@
 /*
- * A call as a handler sees it (calltap.h): what the agent in the process
- * hands to the functions that libcalltap.so was given.  Both are in one process, and
- * this layout is all that they have in common, so it only ever grows at
- * `reserved`.
+ * A call as a handler sees it (calltap.h): the structure that the agent in the process hands to the functions that
+ * libcalltap.so was given.  Agent and library are in one process, and have this layout alone in common, so it only ever
+ * grows at `reserved`.
  *
  * Everything here is to be read while the handler runs, and no longer.
  */
@@ -14,7 +13,7 @@
 #include <calltap/registers.h>
 
 #define CALLTAP_CALL_EXIT 1u /* the function returned; else it was called */
-#define CALLTAP_CALL_TAIL 2u /* with EXIT: it ended by a jump to another function, whose result is not known yet */
+#define CALLTAP_CALL_TAIL 2u /* with EXIT: the function ended by a jump to another, whose result is not known yet */
 
 struct calltap_call {
 	uint64_t function; /* address of its first instruction */

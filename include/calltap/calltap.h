@@ -39,9 +39,9 @@ struct calltap_session;
 struct calltap_ops;
 
 struct calltap_session_options {
-	size_t size;	  /* of this structure */
+	size_t size;	  /* sizeof(struct calltap_session_options) */
 	const char *tool; /* path of the `calltap` command; NULL: the one that belongs to the library, else in PATH */
-	uint32_t timeout_ms; /* for whatever the tool is asked; 0 = 30 s */
+	uint32_t timeout_ms; /* longest wait for an answer of the tool; 0 = 30 s */
 	uint32_t reserved;   /* 0 */
 };
 
@@ -61,21 +61,19 @@ int calltap_session_open(struct calltap_session **out, const struct calltap_sess
 			 struct calltap_diag *diag) CALLTAP_CHECKED;
 
 /*
- * Unregister what is registered, and close the session.  When it was the last
- * one that used the tool that was started, that lets go of the process, and has
- * ended when this returns: the functions have the bytes of their files again.
- * All ops of the session are gone.  From a handler nothing is done.  In a
- * forked child only the memory and the descriptors are given back.  session:
- * may be NULL.
+ * Unregister the session's ops, and close the session.  When no other session uses a tool that the library has started,
+ * that tool lets go of the process, and has ended when this returns: the functions have the bytes of their files again.
+ * All ops of the session are gone.  Called from a handler, this does nothing.  In a forked child it only gives memory
+ * and descriptors back.  session: may be NULL.
  */
 void calltap_session_close(struct calltap_session *session);
 
-#define CALLTAP_HANDLERS_MAX 24u /* registered at once in a process */
+#define CALLTAP_HANDLERS_MAX 24u /* ops that can be registered at once in a process */
 
 /*
  * The handlers use no vector and no x87 registers, which are not saved for
  * them: they are compiled with -mgeneral-regs-only, and call nothing that is
- * not.  errno is not kept for them either.  They are the cheaper ones.
+ * not.  errno is not kept for them either.  Such handlers are cheaper.
  */
 #define CALLTAP_HANDLER_GENERAL_REGS 1u
 /* calltap_call.data is kept from a call's entry to its exit; only one ops with this may be on a function. */
@@ -84,7 +82,7 @@ void calltap_session_close(struct calltap_session *session);
 #define CALLTAP_HANDLER_PENDING 4u
 
 struct calltap_ops_options {
-	size_t size; /* of this structure */
+	size_t size; /* sizeof(struct calltap_ops_options) */
 	/*
 	 * Not 0: the exit handlers of this call are not called.  NULL: no entry handler.  The structure, and what it
 	 * points to, are there until the handler returns.
@@ -92,13 +90,13 @@ struct calltap_ops_options {
 	int (*entry)(struct calltap_call *call, void *context);
 	/* NULL: none.  A call that ends by an exception or longjmp() has no exit. */
 	void (*exit)(struct calltap_call *call, void *context);
-	void *context;	/* for both */
+	void *context;	/* argument of entry and exit */
 	uint32_t flags; /* CALLTAP_HANDLER_* */
 	uint32_t reserved;
 	/*
-	 * Which functions: those that a filter matches, less those that a notrace matches; and those that an address
-	 * lies in.  Filters are as of `calltap record --trace`: a glob, object:glob, /expression/, @file.  Each list
-	 * ends with NULL, or is NULL.  With neither filter nor address: all.
+	 * The functions to handle: those that a filter matches, less those that a notrace matches; and those that an
+	 * address lies in.  Filters are as of `calltap record --trace`: a glob, object:glob, /expression/, @file.  Each
+	 * list ends with NULL, or is NULL.  With neither filter nor address: all.
 	 */
 	const char *const *filter;
 	const char *const *notrace;
@@ -120,9 +118,8 @@ int calltap_ops_register(struct calltap_ops **out, struct calltap_session *sessi
 			 const struct calltap_ops_options *options, struct calltap_diag *diag) CALLTAP_CHECKED;
 
 /*
- * Handlers of the same ops, called for other functions.  Threads may be within
- * the handlers meanwhile.  After an error they are called for those they were
- * called for before.
+ * Have the handlers of ops called for other functions.  Threads may be within the handlers meanwhile.  After an error
+ * they are called for the functions that they were called for before.
  */
 int calltap_ops_set_filter(struct calltap_ops *ops, const char *const *filter, const char *const *notrace,
 			   const void *const *addresses, size_t address_count,
@@ -141,29 +138,28 @@ int calltap_ops_set_filter(struct calltap_ops *ops, const char *const *filter, c
 int calltap_ops_unregister(struct calltap_ops *ops);
 
 struct calltap_ops_status {
-	size_t size;	    /* of this structure; the caller's */
-	uint64_t functions; /* that the filter has chosen, as of the last change of it */
+	size_t size;	    /* sizeof(struct calltap_ops_status), set by the caller */
+	uint64_t functions; /* functions that the filter has chosen, as of its last change */
 	uint64_t missed;    /* calls that came while a handler ran on their thread */
 	int32_t fault;	    /* the signal by which a handler was disabled, 0 = none */
 	uint32_t reserved;
-	uint64_t fault_pc, fault_address; /* where, and what it wanted there */
+	uint64_t fault_pc, fault_address; /* the faulting instruction, and the address that it wanted to reach */
 };
 
-/* Asks nobody, never waits: may be called from a handler.  -ECHILD. */
+/* Fill *status.  Asks nobody, never waits: may be called from a handler.  -ECHILD. */
 int calltap_ops_status(const struct calltap_ops *ops, struct calltap_ops_status *status) CALLTAP_CHECKED;
 
 /*
- * Load a library into a process that runs, as a dlopen() of its own would; it
- * stays there.  One of its threads does that, and is where it was when this
- * returns.  The library's constructors should do little: start a thread, which
- * opens a session and registers handlers.  library: a path.
+ * Load a library into a process that runs, as a dlopen() of its own would; the library stays there.  One of the
+ * process' threads does that, and is where it was when this returns.  The library's constructors should do little:
+ * start a thread, which opens a session and registers handlers.  library: a path.
  *
  * -ENOENT: there is no such file, or no tool.  -ELIBACC: the loader refuses;
  * the sentence has its words.  Others as for calltap_session_open().
  */
 int calltap_process_load(pid_t pid, const char *library, struct calltap_diag *diag) CALLTAP_CHECKED;
 
-/* ---- what a handler may ask of a call; these are compiled into it ---- */
+/* ---- questions that a handler may ask of a call; inline, compiled into the handler ---- */
 
 /* The n-th integer or pointer argument, from 0, by the CPU's System V ABI; in an entry handler.  Structures that are
  * passed by value and long double take places of their own; vector arguments none. */
@@ -176,7 +172,7 @@ static inline uint64_t calltap_call_argument(const struct calltap_call *call, un
 	return ((const uint64_t *)(uintptr_t)call->stack)[n - sizeof(places) + CALLTAP_CALL_STACK_WORDS];
 }
 
-/* What the function returned, if that is an integer or a pointer; in an exit handler, but not after a tail call. */
+/* The function's result, if it is an integer or a pointer; in an exit handler, but not after a tail call. */
 static inline uint64_t calltap_call_result(const struct calltap_call *call)
 {
 	return ((const uint64_t *)&call->registers)[CALLTAP_CALL_RESULT];
@@ -194,7 +190,7 @@ static inline double calltap_call_float_argument(const struct calltap_call *call
 	return value;
 }
 
-/* What the function returned, if that is a double; in an exit handler. */
+/* The function's result, if it is a double; in an exit handler. */
 static inline double calltap_call_float_result(const struct calltap_call *call)
 {
 	return calltap_call_float_argument(call, 0);

@@ -1,15 +1,11 @@
 /*
- * Coming into a process that runs: what the tool leaves in its memory for the
- * thread that it borrows, and for the agent.
+ * Coming into a process that runs: memory in it that the tool, the thread that the tool borrows, and the agent share.
  *
- * The thread maps CALLTAP_BORROWED_SIZE bytes at a place that the tool chose,
- * says CALLTAP_ATTACH_READY in `state`, and waits until the tool has filled in
- * the rest and says CALLTAP_ATTACH_GO, at most 5 s.  It runs on the upper part
- * while it loads the agent and calls calltap_agent_attach(), goes back to its
- * own stack, and sets `left`.  The agent's control thread unmaps the memory
- * after that.  A library that is no agent is loaded in the same way: there is
- * nothing to call then, and the thread unmaps the memory itself.
- * doc/design/attach.md.
+ * The thread maps CALLTAP_BORROWED_SIZE bytes at a place that the tool chose, says CALLTAP_ATTACH_READY in `state`, and
+ * waits until the tool has filled in the rest and says CALLTAP_ATTACH_GO, for about 0.5 s.  It runs on the upper part
+ * while it loads the agent and calls calltap_agent_attach(), goes back to its own stack, and sets `left`.  The agent's
+ * control thread unmaps the memory after that.  A library that is no agent is loaded in the same way: there is nothing
+ * to call then, and the thread unmaps the memory itself. doc/design/attach.md.
  */
 #ifndef CALLTAP_ABI_ATTACH_H
 #define CALLTAP_ABI_ATTACH_H
@@ -26,23 +22,23 @@ enum calltap_attach_state {
 	CALLTAP_ATTACH_FAILED = 4, /* by the thread: the loader refused, `error` holds */
 };
 
-#define CALLTAP_ATTACH_ALONE 1 /* as the result: a library is loaded, nothing was called */
+#define CALLTAP_ATTACH_ALONE 1 /* calltap_attach.result: a library is loaded, nothing was called */
 
 struct calltap_attach {
 	uint32_t version; /* CALLTAP_ABI_VERSION */
 	uint32_t state;	  /* enum calltap_attach_state */
 	uint32_t left;	  /* 1: the thread is on its own stack again */
-	int32_t result;	  /* of calltap_agent_attach() */
-	int32_t memfd;	  /* made by the thread for an agent that the process cannot open by path, or -errno */
+	int32_t result;	  /* what calltap_agent_attach() returned, or CALLTAP_ATTACH_ALONE */
+	int32_t memfd; /* descriptor, from the thread, for an agent that the process cannot open by path; or -errno */
 	uint32_t reserved;
-	uint64_t memory, memory_size; /* this */
+	uint64_t memory, memory_size; /* the borrowed memory: its address, and CALLTAP_BORROWED_SIZE */
 	uint64_t main_thread;	      /* thread pointer of the initial thread, 0 = it has ended */
 	uint64_t main_stack_end;      /* first address above the initial thread's stack */
 	uint64_t filters;	      /* seccomp filters that the tool itself runs under */
 	char session[128];	      /* NAME:KEY (control.h) */
 	char agent[1024];	      /* path for the loader */
 	char error[512];	      /* the loader's words */
-	uint32_t naps;		      /* that the thread will wait yet, by the thread; the tool does not write it */
+	uint32_t naps;		      /* written by the thread: naps that it will wait yet */
 	uint32_t reserved_2;
 };
 

@@ -3,8 +3,8 @@
  *
  * A Unix SOCK_SEQPACKET socket, one connection per process image, one message
  * per packet, little-endian fixed layouts.  CALLTAP_SESSION in the environment
- * is NAME:KEY.  The agent connects to the abstract socket NAME and checks that
- * the peer runs as the same user or root; so does the tool, which also wants
+ * is NAME:KEY.  The agent connects to the abstract socket NAME.  Agent and tool
+ * each check that the peer runs as the same user or root.  The tool also wants
  * the KEY, 16 hex digits, in the HELLO: names of sockets are for all to see.
  *
  *     agent                                   tool
@@ -16,17 +16,15 @@
  *     PLAN_DONE (one per PLAN)          ->
  *                                       <-    GO     (the waiting thread runs on)
  *
- * The same from OBJECT on when the set of objects changes (dlopen, dlclose):
- * the agent raises calltap_arena.request and the board's doorbell, the tool
- * answers with RESCAN.  A fork's child sends HELLO with CALLTAP_HELLO_FORKED
- * and gets SETUP and GO: its text is patched already.  ARENA may come at any
- * time, and SWITCH, which is answered by SWITCH_DONE, and CLOCK, also before
- * SETUP, which is answered by CLOCK_TOLD, and SET, TABLES and TRIGGERS, which
- * have no answer.  HANDLERS and HANDLERS_WAIT are answered by HANDLERS_DONE.  DETACH is answered by DETACHED when the
- * text is as it was, and the connection ends.  Either side takes an unknown type or a wrong size as the end of the
- * connection.
+ * The messages from OBJECT on come again when the set of objects changes (dlopen, dlclose): the agent raises
+ * calltap_arena.request and the board's doorbell, and the tool answers with RESCAN.  A fork's child sends HELLO with
+ * CALLTAP_HELLO_FORKED and gets SETUP and GO: its text is patched already.  At any time the tool may send ARENA;
+ * SWITCH, which the agent answers by SWITCH_DONE; CLOCK, also before SETUP, which it answers by CLOCK_TOLD; and SET,
+ * TABLES and TRIGGERS, which have no answer.  The agent answers HANDLERS and HANDLERS_WAIT by HANDLERS_DONE, INSTANCE
+ * by INSTANCE_DONE, and DETACH by DETACHED when the text is as it was; then the connection ends.  Either side takes an
+ * unknown type or a wrong size as the end of the connection.
  *
- * A process that was attached to runs meanwhile (CALLTAP_HELLO_ATTACHED):
+ * A process that the tool attached to runs meanwhile (CALLTAP_HELLO_ATTACHED):
  *
  *     OBJECT ... OBJECTS_END            ->
  *                                       <-    POINTERS              (any number, kept until APPLY)
@@ -34,20 +32,20 @@
  *     PLAN_DONE (one per PLAN)          ->
  *                                       <-    APPLY  (all threads but the agent's are stopped)
  *     APPLY_DONE                        ->
- *                                       <-    GO     (they run again)
+ *                                       <-    GO     (the threads run again)
  *
- * From OBJECT on again after an APPLY that found other objects (-ESTALE): the
- * tool asks by RESCAN.  With CALLTAP_HELLO_LEFTOVERS the agent tells what stub
- * regions there are, and the first thing that it is told is
+ * The messages from OBJECT on come again after an APPLY that found other objects (-ESTALE): the tool asks by RESCAN.
+ * With CALLTAP_HELLO_LEFTOVERS the agent tells which stub regions an earlier session has left, and the conversation
+ * begins with
  *
  *     REGIONS (any number)              ->
  *                                       <-    UNWINDERS  (all threads but the agent's are stopped)
  *     UNWINDERS_TOLD                    ->
- *                                       <-    RELEASE  (or they run again, and are stopped once more)
- *     RELEASED                          ->    (they run again; without an error SETUP follows)
+ *                                       <-    RELEASE  (or the threads run again, and are stopped once more)
+ *     RELEASED                          ->    (the threads run again; without an error SETUP follows)
  *
- * and at the end the same from UNWINDERS to RELEASED, after DETACH with
- * CALLTAP_DETACH_RELEASE, and DETACHED; then the connection ends.
+ * At the end, after DETACH with CALLTAP_DETACH_RELEASE and DETACHED, the messages from UNWINDERS to RELEASED come
+ * again; then the connection ends.
  */
 #ifndef CALLTAP_ABI_CONTROL_H
 #define CALLTAP_ABI_CONTROL_H
@@ -83,7 +81,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_ARENA = 36,
 	CALLTAP_MSG_DETACH = 37, /* give the text its own bytes back and end the connection */
 	CALLTAP_MSG_SWITCH = 38,
-	CALLTAP_MSG_CLOCK = 39, /* what time is it?  No more than a head */
+	CALLTAP_MSG_CLOCK = 39, /* ask what the clock says; no more than a head */
 	CALLTAP_MSG_POINTERS = 40,
 	CALLTAP_MSG_APPLY = 41,
 	CALLTAP_MSG_RELEASE = 42,
@@ -93,35 +91,35 @@ enum calltap_msg_type {
 	CALLTAP_MSG_HANDLERS = 46,
 	CALLTAP_MSG_HANDLERS_WAIT = 47, /* no more than a head */
 	CALLTAP_MSG_INSTANCE = 48,
-	CALLTAP_MSG_UNWINDERS = 49, /* no more than a head; answered where RELEASE is */
+	CALLTAP_MSG_UNWINDERS = 49, /* no more than a head; the agent answers in the state in which it takes RELEASE */
 };
 
 struct calltap_msg {
 	uint32_t type; /* enum calltap_msg_type */
-	uint32_t size; /* of the whole message, bytes */
+	uint32_t size; /* bytes of the whole message */
 };
 
 #define CALLTAP_HELLO_FORKED   1u /* child of a traced process: no plan wanted */
-#define CALLTAP_HELLO_BACK     2u /* the same image as before on a new connection: only GO is wanted */
+#define CALLTAP_HELLO_BACK     2u /* an image that the tool knows, on a new connection: only GO is wanted */
 #define CALLTAP_HELLO_ATTACHED 4u /* the agent came into a running process: nobody waits for GO */
 #define CALLTAP_HELLO_LEFTOVERS                                                                                        \
-	8u /* of an earlier session, which no RELEASE ended: REGIONS come, and RELEASE before SETUP */
+	8u /* stubs of an earlier session, which no RELEASE ended, are left: REGIONS, and RELEASE before SETUP */
 
-#define CALLTAP_CLOCK_READS 64u /* what clock_cost is for */
+#define CALLTAP_CLOCK_READS 64u /* reads that calltap_msg_hello.clock_cost is for */
 
 struct calltap_msg_hello {
 	struct calltap_msg head;
 	uint32_t version; /* CALLTAP_ABI_VERSION */
 	uint32_t flags;
-	uint32_t pid, tid, ppid; /* as the target sees them */
+	uint32_t pid, tid, ppid; /* in the target's own pid namespace */
 	uint32_t page_size;
 	uint32_t machine;      /* ELF e_machine of the agent */
 	uint32_t clock_cost;   /* ticks that CALLTAP_CLOCK_READS reads of the clock took */
-	uint64_t ticks;	       /* clock at the hello */
+	uint64_t ticks;	       /* the clock when the agent made the HELLO */
 	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same moment; 0 = not asked for */
 	uint64_t clock_hz;     /* ticks a second; 0 = the CPU does not say */
 	uint64_t image_id;     /* random per process image, kept over fork */
-	uint64_t key;	       /* of CALLTAP_SESSION */
+	uint64_t key;	       /* KEY of CALLTAP_SESSION */
 	char exe[]; /* path of the program as the target sees it, NUL-terminated; "" = not known, or forked */
 };
 
@@ -136,8 +134,8 @@ struct calltap_msg_clock_told {
 struct calltap_msg_object {
 	struct calltap_msg head;
 	uint64_t base;	   /* load bias (l_addr) */
-	uint64_t dynamic;  /* address of its dynamic section (l_ld) */
-	uint64_t identity; /* differs from that of another object that lay there; not 0 */
+	uint64_t dynamic;  /* address of the object's dynamic section (l_ld) */
+	uint64_t identity; /* differs between objects that lay at the same place one after the other; not 0 */
 	char path[];	   /* NUL-terminated; size is in head */
 };
 
@@ -148,15 +146,15 @@ struct calltap_msg_object {
 struct calltap_msg_objects_end {
 	struct calltap_msg head;
 	uint32_t flags;			   /* CALLTAP_OBJECTS_* */
-	uint32_t hook_bytes;		   /* that APPLY writes at each of these places in the loader */
-	uint64_t hooks[CALLTAP_HOOKS_MAX]; /* 0 = no more */
+	uint32_t hook_bytes;		   /* bytes that APPLY writes at each place in hooks */
+	uint64_t hooks[CALLTAP_HOOKS_MAX]; /* addresses in the loader, up to the first 0 */
 };
 
-#define CALLTAP_SETUP_KEEP  1u /* a tool that is gone without DETACH leaves it recording: overwrite mode alone */
+#define CALLTAP_SETUP_KEEP  1u /* recording goes on when the tool is gone without DETACH: overwrite mode alone */
 #define CALLTAP_SETUP_FILES 2u /* arenas and tables may be files on tmpfs, which nothing seals */
 
-#define CALLTAP_EMULATED	  1u /* what the kernel says that it does, it need not do */
-#define CALLTAP_EMULATED_NO_FORKS 2u /* and forked children that start a thread are killed */
+#define CALLTAP_EMULATED	  1u /* an emulator answers for the kernel: features that it reports need not work */
+#define CALLTAP_EMULATED_NO_FORKS 2u /* the emulator kills forked children that start a thread */
 
 struct calltap_msg_setup {
 	struct calltap_msg head;
@@ -167,7 +165,7 @@ struct calltap_msg_setup {
 	uint32_t wait_max_ms;	  /* block mode: longest wait without progress */
 	uint64_t arena_size;	  /* bytes of the arena that comes along */
 	uint32_t dormant;	  /* 1: nothing to trace in this image, the agent lets go */
-	uint32_t emulated;	  /* CALLTAP_EMULATED*, 0 = it runs on a CPU of its own */
+	uint32_t emulated;	  /* CALLTAP_EMULATED*, 0 = no emulator runs the process */
 	uint32_t flags;		  /* CALLTAP_SETUP_* */
 	uint32_t reserved;
 };
@@ -182,7 +180,7 @@ struct calltap_msg_arena {
 enum calltap_instance_what {
 	CALLTAP_INSTANCE_END = 0,
 	CALLTAP_INSTANCE_BEGIN = 1,  /* with its first arena, which comes along */
-	CALLTAP_INSTANCE_LIMITS = 2, /* it has others from now on; frames that are open stay what they are */
+	CALLTAP_INSTANCE_LIMITS = 2, /* the instance has other limits from now on, which do not change open frames */
 };
 
 struct calltap_msg_instance {
@@ -192,18 +190,17 @@ struct calltap_msg_instance {
 	uint64_t arena_size;
 	uint32_t calls;		  /* BEGIN: 1: tracer "function": entries only, with the caller */
 	uint32_t depth_max;	  /* BEGIN and LIMITS: frames of a thread that are recorded at once, 0 = all */
-	uint64_t threshold_ticks; /* likewise: calls that are shorter leave no record, 0 = all do */
+	uint64_t threshold_ticks; /* BEGIN and LIMITS: calls shorter than this leave no record, 0 = all leave one */
 };
 
-/* The answer; after the end no thread begins another record of the instance's. */
+/* The answer to INSTANCE.  After the answer to END no thread begins another record of the instance's. */
 struct calltap_msg_instance_done {
 	struct calltap_msg head;
 	uint32_t set;
-	int32_t error; /* it did not begin */
+	int32_t error; /* -errno: the instance did not begin; else 0 */
 };
 
-/* What the trace file has beside its records, in a memfd that comes along: the agent keeps it mapped, no more
- * (tables.h). */
+/* The trace file without its records (tables.h), in a memfd that comes along.  The agent only keeps it mapped. */
 struct calltap_msg_tables {
 	struct calltap_msg head;
 	uint64_t size;
@@ -216,17 +213,16 @@ struct calltap_msg_triggers {
 };
 
 /*
- * Handlers of the program's own (handlers.h): the table of who wants which
- * function's calls, struct calltap_handled by function id, in a memfd that
- * comes along and never shrinks.
+ * Handlers of the program's own (handlers.h): the table of who wants which function's calls, struct calltap_handled by
+ * function id, in a memfd that comes along and never shrinks.
  */
 struct calltap_msg_handlers {
 	struct calltap_msg head;
 	uint64_t functions; /* rows */
-	uint64_t handlers;  /* address of the struct calltap_handlers in the target; 0: it has none of its own */
+	uint64_t handlers;  /* address of the struct calltap_handlers in the target; 0: the program has no handlers */
 };
 
-/* After HANDLERS_WAIT, 0: every handler that ran when it came has returned; -EAGAIN: not yet, ask again. */
+/* After HANDLERS_WAIT, 0: every handler that ran when that message came has returned; -EAGAIN: not yet, ask again. */
 struct calltap_msg_handlers_done {
 	struct calltap_msg head;
 	int32_t error;
@@ -236,37 +232,37 @@ struct calltap_msg_handlers_done {
 /* A plan: the sites of one object, in a sealed memfd that comes along. */
 struct calltap_msg_plan {
 	struct calltap_msg head;
-	uint64_t plan_id; /* given back in PLAN_DONE */
+	uint64_t plan_id; /* PLAN_DONE gives it back */
 	uint64_t near_lo; /* stubs must lie within reach of [near_lo, near_hi) */
 	uint64_t near_hi;
 	uint64_t stub_bytes; /* size of the stub region, bytes */
-	uint64_t region;     /* 0: make the region; else one made earlier, reused */
-	uint64_t identity;   /* of its object: the sites are there as long as that is; 0: always */
+	uint64_t region;     /* 0: make the region; else the address of a region made earlier, to be used again */
+	uint64_t identity;   /* the object's; the sites are there as long as the object is.  0: always */
 	uint32_t site_count;
 	uint32_t live; /* enum calltap_plan_live */
 };
 
 enum calltap_plan_live {
 	CALLTAP_PLAN_FRESH = 0,	  /* no thread runs in the object: stubs and sites are written at once */
-	CALLTAP_PLAN_STOPPED = 1, /* threads run in it: stubs at once, sites with APPLY */
-	CALLTAP_PLAN_STUBS = 2,	  /* stubs alone, for sites of an earlier plan: SWITCH leads those here */
+	CALLTAP_PLAN_STOPPED = 1, /* threads run in the object: stubs are written at once, sites with APPLY */
+	CALLTAP_PLAN_STUBS = 2,	  /* stubs alone, for sites of an earlier plan: SWITCH leads the sites to them */
 };
 
-/* What the stub does; the tool decides. */
+/* Flags of a site: the tool decides what its stub does. */
 #define CALLTAP_SITE_GATED	1u    /* test the thread's gate first */
 #define CALLTAP_SITE_FULL_ENTRY 2u    /* entry by the full recorder (depth, filters) */
 #define CALLTAP_SITE_FULL_EXIT	4u    /* exit by the full recorder (threshold) */
 #define CALLTAP_SITE_ROOT	8u    /* opens the tree filter's gate */
-#define CALLTAP_SITE_NOTREE	16u   /* closes it for everything below */
+#define CALLTAP_SITE_NOTREE	16u   /* closes the tree filter's gate for everything below */
 #define CALLTAP_SITE_CALL	32u   /* tracer "function": entry only, with the caller */
-#define CALLTAP_SITE_OFF	64u   /* written in its switched-off form */
+#define CALLTAP_SITE_OFF	64u   /* the site is written in its switched-off form */
 #define CALLTAP_SITE_TIMED	128u  /* keeps the entry's time beside the frame: profile, and triggers on durations */
 #define CALLTAP_SITE_PROFILE	256u  /* tracer "profile": counted in the thread's table, no records */
-#define CALLTAP_SITE_TRIGGER	512u  /* the exit asks whether it took longer than the function's limit */
-#define CALLTAP_SITE_HANDLED	1024u /* to the dispatcher of handlers; with CALL: nobody waits for the exit */
+#define CALLTAP_SITE_TRIGGER	512u  /* the exit asks whether the call took longer than the function's limit */
+#define CALLTAP_SITE_HANDLED	1024u /* goes to the dispatcher of handlers; with CALL: nobody waits for the exit */
 
 struct calltap_site {
-	uint64_t address;  /* of the jump to write */
+	uint64_t address;  /* where the jump is written */
 	uint32_t id;	   /* function id */
 	uint32_t stub_off; /* offset of the stub in the region */
 	uint16_t flags;	   /* CALLTAP_SITE_* */
@@ -306,20 +302,18 @@ struct calltap_msg_switch {
 struct calltap_msg_switch_done {
 	struct calltap_msg head;
 	uint64_t plan_id;
-	uint32_t switched; /* or were so already */
-	uint32_t failed;   /* no such site, never patched, changed by others, or unloaded */
+	uint32_t switched; /* sites that are as wanted now, also those that were before */
+	uint32_t failed;   /* sites that do not exist, were never patched, were changed by others, or are unloaded */
 };
 
 /*
- * Functions of libc's that the agent stands in front of.  In a process that it
- * came into later the loader has bound them already, and binds objects that
- * come later to libc, too.
+ * Functions of libc's that the agent stands in front of.  In a process that the agent came into later, the loader has
+ * bound callers to libc already, and binds objects that come later to libc, too.
  *
- * Words of objects that were there are kept and written with APPLY.  Those of
- * an object in a held dlopen (CALLTAP_POINTERS_FRESH) the loader writes after
- * it was let go, so there the symbol is made to lead to the agent, at once: the
- * loader takes the value of a symbol that says that it is hidden.  The words
- * are told besides: RELEASE writes those that hold the agent's address.
+ * The agent keeps words of objects that were there, and writes them with APPLY.  The loader writes words of an object
+ * in a held dlopen (CALLTAP_POINTERS_FRESH) after the dlopen was let go.  So there the agent makes the symbol lead to
+ * itself, at once: the loader takes the value of a symbol that says that it is hidden.  The tool tells such words
+ * besides: RELEASE writes those that hold the agent's address.
  */
 enum calltap_pointer_to {
 	CALLTAP_POINTER_DL_FIND_OBJECT,
@@ -352,7 +346,7 @@ struct calltap_pointer {
 	uint32_t kind; /* enum calltap_pointer_kind */
 };
 
-#define CALLTAP_POINTERS_FRESH 1u /* of objects in a held dlopen */
+#define CALLTAP_POINTERS_FRESH 1u /* the pointers are of an object in a held dlopen */
 
 #define CALLTAP_POINTERS_MAX 256u /* in one message */
 
@@ -361,37 +355,36 @@ struct calltap_msg_pointers {
 	uint32_t count;
 	uint32_t flags;			   /* CALLTAP_POINTERS_* */
 	uint64_t base;			   /* CALLTAP_POINTERS_FRESH: the object's load bias */
-	uint64_t identity;		   /* of the object: they are there as long as that is; 0: always */
+	uint64_t identity;		   /* the object's; the pointers are there as long as it is.  0: always */
 	struct calltap_pointer pointers[]; /* size is in head */
 };
 
 #define CALLTAP_SKIPS_MAX	   512u /* in one message */
-#define CALLTAP_APPLY_LEAVE_LOADER 1u	/* a thread is within one of the hooks: none is written */
+#define CALLTAP_APPLY_LEAVE_LOADER 1u	/* a thread is within a hook: write no hook */
 
-/* Write the pointers and the sites of all plans that wait for it, but those that a thread is within. */
+/* Write the pointers and the sites of all plans that wait for APPLY, but for sites that a thread is within. */
 struct calltap_msg_apply {
 	struct calltap_msg head;
 	uint32_t flags; /* CALLTAP_APPLY_* */
 	uint32_t count;
-	uint64_t skips[]; /* addresses of such sites, or of their trampolines; size is in head */
+	uint64_t skips[]; /* addresses of sites that a thread is within, or of their trampolines; size is in head */
 };
 
 struct calltap_msg_apply_done {
 	struct calltap_msg head;
 	uint32_t patched;
 	uint32_t failed;   /* sites left alone: their bytes differed, they were out of reach, or in skips */
-	uint32_t pointers; /* that lead to the agent now */
-	int32_t error;	   /* 0; -EAGAIN: the loader is at work; -ESTALE: other objects are mapped than were reported;
-			    * in both cases nothing was done; else what stopped it */
+	uint32_t pointers; /* pointers that lead to the agent now */
+	int32_t error;	   /* 0; -EAGAIN: the loader, or a change of text, is at work; -ESTALE: other objects are mapped
+			    * than were reported; in both cases nothing was done; else -errno that stopped APPLY */
 	uint32_t flags;	   /* CALLTAP_OBJECTS_* */
-	uint32_t first_failed_id; /* of those that are not in skips; ~0 = there is none */
+	uint32_t first_failed_id; /* the first that failed and is not in skips; ~0 = none */
 	uint64_t elapsed_ticks;
 };
 
 /*
- * What may be changed while it records.  Sites whose stubs that needs others
- * for come as plans (CALLTAP_PLAN_STUBS) after it: with tree_filter, stubs test
- * another word than without.
+ * Settings of struct calltap_msg_setup that may change while the target records.  Plans (CALLTAP_PLAN_STUBS) follow for
+ * sites that need other stubs then: with tree_filter, stubs test another word than without.
  */
 struct calltap_msg_set {
 	struct calltap_msg head;
@@ -417,25 +410,24 @@ struct calltap_msg_detached {
 #define CALLTAP_UNWINDERS_MAX 16u
 
 /*
- * Where code is that has asked for unwind tables since the agent came: an
- * unwinder may be anywhere, and many programs have libgcc's in their own file.
+ * Addresses in code that has asked for unwind tables since the agent came: an unwinder may be anywhere, and many
+ * programs have libgcc's in their own file.
  */
 struct calltap_msg_unwinders_told {
 	struct calltap_msg head;
 	uint32_t count;
-	uint32_t more; /* 1: there are more than that */
+	uint32_t more; /* 1: more unwinders have asked than addresses has room for */
 	uint64_t addresses[CALLTAP_UNWINDERS_MAX];
 };
 
-#define CALLTAP_RELEASE_MORE 1u /* another RELEASE follows: the lists go on, nothing is to be done yet */
+#define CALLTAP_RELEASE_MORE 1u /* another RELEASE follows with more of the lists; the agent does nothing yet */
 
 /*
- * No thread has its pc in the agent or in a stub, no signal frame goes back to
- * there, and no unwinder is at work.  Give each frame its return address back,
- * make the threads' blocks new, and let go of all memory.  The agent finds all
- * frames by itself, also those of stacks that no thread is on; slots are words
- * of live stacks that hold a stub's address, by which it checks that: stale
- * copies among them, which are no frame's, are passed over.
+ * Give each frame its return address back, make the threads' blocks new, and let go of all memory.  The tool has made
+ * sure that no thread has its pc in the agent or in a stub, that no signal frame goes back to there, and that no
+ * unwinder is at work.  The agent finds all frames by itself, also those of stacks that no thread is on.  To check
+ * that, the tool sends the addresses of words on the threads' stacks that hold a stub's address; the agent passes over
+ * stale copies, which are no frame's.
  */
 struct calltap_msg_release {
 	struct calltap_msg head;
@@ -450,10 +442,12 @@ struct calltap_msg_release {
 
 struct calltap_msg_released {
 	struct calltap_msg head;
-	uint32_t frames;   /* that return by themselves now */
-	uint32_t pointers; /* of POINTERS that have their old value again */
-	/* 0: all is gone.  -EBUSY: there are frames that cannot be let go, what they need stays.  -EAGAIN: a handler of
-	 * the program's own runs, try again. */
+	uint32_t frames;   /* frames that return to their callers by themselves now */
+	uint32_t pointers; /* pointers of POINTERS that have their old value again */
+	/*
+	 * 0: all is gone.  -EBUSY: there are frames that cannot be let go, what they need stays.  -EAGAIN: a handler of
+	 * the program's own runs, try again.
+	 */
 	int32_t error;
 	uint32_t reserved;
 };
@@ -463,7 +457,7 @@ struct calltap_msg_regions {
 	struct calltap_msg head;
 	uint32_t count;
 	uint32_t more;	  /* 1: another REGIONS follows */
-	uint64_t words[]; /* lo and hi by turns, 2 * count; size is in head */
+	uint64_t words[]; /* count pairs of lo and hi; size is in head */
 };
 
 #define CALLTAP_REGIONS_MAX 256u /* in one message */

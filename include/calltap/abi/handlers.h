@@ -1,13 +1,11 @@
 /*
- * Handlers of a program's own (libcalltap.so): what the library, the agent in
- * the same process and the tool have in common.
+ * Handlers of a program's own (libcalltap.so): tables that the library, the agent in the same process and the tool
+ * share.
  *
- * The library keeps a struct calltap_handlers in its memory, writable, for the
- * life of the process.  The tool keeps a table with a struct calltap_handled
- * for each function id in a memfd (MSG_HANDLERS, control.h): who wants the
- * calls of the function.  A site whose stub has CALLTAP_SITE_HANDLED goes to
- * the agent's dispatcher, which reads both.  A function's row is written
- * before a site leads to such a stub.
+ * The library keeps a struct calltap_handlers in its memory, writable, for the life of the process.  The tool keeps a
+ * table with a struct calltap_handled for each function id in a memfd (MSG_HANDLERS, control.h): it says who wants the
+ * calls of the function.  A site whose stub has CALLTAP_SITE_HANDLED goes to the agent's dispatcher, which reads both.
+ * The tool writes a function's row before a site leads to such a stub.
  */
 #ifndef CALLTAP_ABI_HANDLERS_H
 #define CALLTAP_ABI_HANDLERS_H
@@ -15,7 +13,7 @@
 #include <stdint.h>
 
 #define CALLTAP_HANDLERS_MAGIC 0x6c646e6843u /* "Chndl" */
-#define CALLTAP_HANDLERS_MAX   24u	     /* registered at once */
+#define CALLTAP_HANDLERS_MAX   24u	     /* handlers that can be registered at once */
 /* Functions that the tool's table has rows for at the most; those with higher ids have no handlers. */
 #define CALLTAP_HANDLED_MAX (1u << 22)
 
@@ -41,26 +39,27 @@ struct calltap_handled {
 #define CALLTAP_HANDLED_START_AT     32
 #define CALLTAP_HANDLED_INSTANCES_AT 48
 
-#define CALLTAP_HANDLER_GENERAL_REGS 1u /* the handlers use no vector or x87 registers: those are not saved */
+#define CALLTAP_HANDLER_GENERAL_REGS 1u /* the handlers use no vector or x87 registers, which are not saved */
 #define CALLTAP_HANDLER_DATA	     2u /* struct calltap_call.data is kept from the entry to the exit */
 
-/* One that is registered; the library writes it before the tool is told. */
+/* A registered pair of handlers; the library writes it before it tells the tool. */
 struct calltap_handler {
 	uint64_t entry;	  /* int (*)(struct calltap_call *, void *context), 0 = none; atomic */
 	uint64_t exit;	  /* void (*)(struct calltap_call *, void *context), 0 = none; atomic */
-	uint64_t context; /* for them */
+	uint64_t context; /* argument of entry and exit */
 	uint32_t flags;	  /* CALLTAP_HANDLER_* */
-	uint32_t fault;	  /* the agent's: the signal that disabled it (entry and exit are 0 then), 0 = none */
+	uint32_t
+		fault; /* from the agent: the signal that disabled the handlers (entry and exit are 0 then); 0 = none */
 	uint64_t fault_pc, fault_address;
-	uint64_t missed; /* the agent's: calls that came while a handler ran on the thread */
-	uint64_t born; /* calltap_handlers.generation when it was registered: exits of frames before that are not its */
+	uint64_t missed; /* from the agent: calls that came while a handler ran on the thread */
+	uint64_t born;	 /* calltap_handlers.generation at the registration; not for exits of older frames */
 	uint64_t reserved;
 };
 
 struct calltap_handlers {
 	uint64_t magic;	     /* CALLTAP_HANDLERS_MAGIC */
-	uint32_t size;	     /* of all of it, bytes */
-	uint32_t generation; /* counts registrations; the library's, atomic */
+	uint32_t size;	     /* bytes of the structure */
+	uint32_t generation; /* counts registrations; written by the library, atomic */
 	struct calltap_handler slots[CALLTAP_HANDLERS_MAX];
 };
 

@@ -1,5 +1,5 @@
 /*
- * What tracer "profile" and triggers share with the tool, in place of records.
+ * Tables and events that tracer "profile" and triggers share with the tool, in place of records.
  *
  * Profile: in mode CALLTAP_MODE_PROFILE the data area of a ring (ring.h: the
  * sub_size * sub_count bytes behind its page) is a table of one thread's.  The
@@ -10,21 +10,17 @@
  *     struct calltap_profile_caller [shape->callers]       a hash of addresses, a power of two
  *     struct calltap_profile_histogram [shape->histograms] handed out one after the other
  *
- * which calltap_profile_at_*() compute.  All zeros is an empty table.  The file
- * is sparse: what no call has touched costs nothing.
+ * which calltap_profile_at_*() compute.  All zeros is an empty table.  The file is sparse: memory that no call has
+ * touched costs nothing.
  *
- * One thread writes; the tool reads meanwhile, each 8-byte word by one load.
- * Sums and counts only grow, also when the ring goes to another thread
- * (ring->owner counts up): a reader takes differences and never clears.  Words
- * that belong together may be of different moments.  The histograms lag by
- * one call: `pending` tells which bucket has one more.
+ * One thread writes; the tool reads meanwhile, each 8-byte word by one load.  Sums and counts only grow, also when the
+ * ring goes to another thread (ring->owner counts up): a reader takes differences and never clears.  Words that belong
+ * together may be of different moments.  The histograms lag by one call: `pending` tells which bucket has one more.
  *
- * Durations are ticks of the target's clock.  As in `calltap report`, `total`
- * has a recursive function's outermost call alone; `self`, `calls`, `max` and
- * the histogram have every call.  A call is counted when it ends.  One that
- * ended without returning (longjmp, exception) is closed with the time of the
- * event that showed it, if its place on the stack still tells which function
- * it was; else it is in `vanished` alone.
+ * Durations are ticks of the target's clock.  As in `calltap report`, `total` has a recursive function's outermost call
+ * alone; `self`, `calls`, `max` and the histogram have every call.  A call is counted when it ends.  A call that ended
+ * without returning (longjmp, exception) is closed with the time of the event that showed it, if its place on the stack
+ * still tells which function it was; else it is in `vanished` alone.
  *
  * Triggers: a file of its own (struct calltap_triggers), written by all threads.
  */
@@ -68,20 +64,19 @@ struct calltap_profile {
 	uint64_t histograms_used; /* but for number 0; may exceed shape->histograms: so many found none left */
 	uint32_t watched;	  /* what the callers are of: shape->watch when its call was last seen */
 	uint32_t reserved0;
-	uint64_t
-		pending; /* byte offset of the bucket that the thread's last call is still to be counted in, 0 = none */
+	uint64_t pending; /* byte offset of the bucket to count the thread's last call in, 0 = none */
 	uint64_t reserved;
 };
 
 struct calltap_profile_entry {
-	uint64_t calls;	    /* that have ended */
+	uint64_t calls;	    /* calls that have ended */
 	uint64_t total;	    /* ticks, outermost calls only */
-	uint64_t self;	    /* ticks, without those of traced callees */
-	uint64_t max;	    /* longest call */
+	uint64_t self;	    /* ticks, without the callees' that are traced */
+	uint64_t max;	    /* ticks of the longest call */
 	uint64_t outer;	    /* not 0: an outermost call is open (or was left unnoticed) */
-	uint64_t since;	    /* when that one began, ticks */
+	uint64_t since;	    /* ticks when the outermost call began */
 	uint64_t histogram; /* byte offset in the data area; 0 = none yet */
-	uint64_t unwound;   /* of `calls`, those that ended without returning */
+	uint64_t unwound;   /* calls that ended without returning; `calls` has them, too */
 };
 
 struct calltap_profile_histogram {
@@ -131,7 +126,7 @@ static inline uint32_t calltap_profile_bucket(uint64_t ticks)
 	return bucket < CALLTAP_PROFILE_BUCKETS ? bucket : CALLTAP_PROFILE_BUCKETS - 1;
 }
 
-/* The shortest duration of a bucket; of the one behind the last, where the last one ends by rights. */
+/* The shortest duration of a bucket, in ticks; also for CALLTAP_PROFILE_BUCKETS, where the last one would end. */
 static inline uint64_t calltap_profile_bucket_start(uint32_t bucket)
 {
 	return bucket < 4 ? bucket : (uint64_t)(4 + bucket % 4) << (bucket / 4 - 1);
@@ -148,10 +143,10 @@ static inline uint64_t calltap_profile_bucket_start(uint32_t bucket)
 /* An entry has one event at most, OFTEN before ENTERED, and so has an exit, LONGER before LEFT. */
 enum calltap_event_kind {
 	CALLTAP_EVENT_LONGER = 1,  /* a call took longer than `ticks` */
-	CALLTAP_EVENT_ENTERED = 2, /* it was called */
-	CALLTAP_EVENT_LEFT = 4,	   /* it returned */
-	CALLTAP_EVENT_OFTEN = 8,   /* it was called `often` times within `window` ticks */
-	CALLTAP_EVENT_THREW = 16,  /* an exception ended it */
+	CALLTAP_EVENT_ENTERED = 2, /* the function was called */
+	CALLTAP_EVENT_LEFT = 4,	   /* the function returned */
+	CALLTAP_EVENT_OFTEN = 8,   /* the function was called `often` times within `window` ticks */
+	CALLTAP_EVENT_THREW = 16,  /* an exception ended a call */
 };
 
 struct calltap_limit {
@@ -162,21 +157,21 @@ struct calltap_limit {
 	uint32_t kinds; /* enum calltap_event_kind, ored: what else is wanted.  ENTERED and OFTEN need FULL_ENTRY, LEFT
 			   FULL_EXIT */
 	/* Written by the threads that call the function. */
-	uint64_t last; /* when the last event of an entry was */
+	uint64_t last; /* ticks at the last event of an entry */
 	uint64_t window_start;
 	uint64_t window_calls;
 	uint64_t held_back; /* events that came within min_gap of the last */
-	uint64_t last_exit; /* when the last event of an exit was */
+	uint64_t last_exit; /* ticks at the last event of an exit */
 };
 
-/* Number n (from 0) lies at index n % slots; it is whole when `number` is n + 1 before and after it is read. */
+/* Event n (from 0) lies at index n % slots; a reader has it whole if `number` is n + 1 before and after. */
 struct calltap_event {
 	uint64_t number;
 	uint32_t function;
 	uint32_t kind; /* enum calltap_event_kind */
 	uint32_t tid, pid;
-	uint64_t entry_ticks; /* 0 = not known (ENTERED: when it was) */
-	uint64_t exit_ticks;  /* 0 = it has not ended */
+	uint64_t entry_ticks; /* when the call began, 0 = not known */
+	uint64_t exit_ticks;  /* when the call ended, 0 = not yet */
 	uint64_t reserved[3];
 };
 
@@ -186,13 +181,13 @@ struct calltap_triggers {
 	uint32_t functions;
 	uint32_t slots; /* a power of two */
 	uint32_t reserved0;
-	uint64_t min_gap; /* ticks between two events of a function's entries, or exits, but for rare ones */
+	uint64_t min_gap; /* ticks between events of a function's entries, or exits; rare events are exempt */
 	uint64_t reserved1[5];
 	/* Written by threads of the target. */
 	uint64_t taken; /* events so far */
-	uint64_t lost;	/* that the tool had not read in time */
+	uint64_t lost;	/* events that found no room: the tool had not read in time */
 	/* Written by the tool. */
-	uint64_t read; /* events that it has read */
+	uint64_t read; /* events that the tool has read */
 	uint64_t reserved2[5];
 };
 

@@ -1,16 +1,13 @@
 /*
- * The tables of a flight recorder: all of its trace file but the records, in
- * memory that the targets map, too.
+ * The tables of a flight recorder: its trace file without the records, in memory that the targets map, too.
  *
- * Tables and arenas (ring.h) together are a whole trace.  So a core file of a
- * target has one, and so has a target whose tool was killed: both are found in
- * memory by their magic, which stands at the start of a mapping, and belong
- * together by `session`.
+ * Tables and arenas (ring.h) together are a whole trace.  So a core file of a target has a whole trace, and so has a
+ * target whose tool was killed.  Readers find tables and arenas in memory by their magic, which stands at the start of
+ * a mapping; those with the same `session` belong together.
  *
- * `head_size` bytes of this head, then `used` bytes of a trace file (file.h):
- * its head, and whole chunks; none is ever changed.  The writer publishes
- * `used` (release) after the bytes.  When they are full, larger ones take their
- * place.  The CLOCK chunk in the bytes is the first sample; the last one is
+ * After `head_size` bytes of struct calltap_tables come `used` bytes of a trace file (file.h): its head, and whole
+ * chunks, which never change.  The tool writes them, and publishes `used` (release) after the bytes.  When the memory
+ * is full, larger tables take its place.  The CLOCK chunk in the bytes is the first sample; the last sample is
  * clocks[clock_count % 2], which is whole at any time, if clock_count is not 0.
  */
 #ifndef CALLTAP_ABI_TABLES_H
@@ -27,7 +24,7 @@ struct calltap_tables {
 	char magic[8];
 	uint32_t version;
 	uint32_t head_size; /* bytes, a multiple of 8 */
-	uint64_t session;   /* of the arenas that go with it; random */
+	uint64_t session;   /* the calltap_arena.session of the arenas that belong to the tables; random */
 	uint64_t used;	    /* bytes behind the head */
 	uint64_t clock_count;
 	struct calltap_file_clock clocks[2];
