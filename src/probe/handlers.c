@@ -1,12 +1,10 @@
 /*
- * The dispatcher of handlers in full: several on a function, vector registers,
- * tail calls, beside the session's tracer; and what is to be known of it from
- * outside (handlers.h).
+ * The dispatcher of handlers in full (handlers.h): several handlers on a function, vector registers, tail calls, and
+ * the session's tracer beside them.  The agent asks here about jumps, unwinding and faults in handlers.
  *
- * Called by handlers.S on the program's thread.  Context: probe.  From
- * begin() to end() the thread is marked as one that runs handlers; what is to
- * be called is looked up in between, so whoever has seen it without the mark
- * knows that it will not call what is there no more.
+ * Called by handlers.S on the program's thread.  Context: probe.  From begin() to end() the thread is marked as one
+ * that runs handlers (thread->running).  It looks up in between which handlers to call.  So when the agent has seen a
+ * thread without the mark, that thread will not call a handler that was gone before.
  */
 #include <offsets.h>
 #include <probe/frames.h>
@@ -52,13 +50,16 @@ _Static_assert(PROBE_HANDLED_EXIT == HOW_EXIT && PROBE_HANDLED_VECTORS == HOW_VE
 /* _Unwind_Action and _Unwind_Reason_Code of the Itanium C++ ABI's base, level I. */
 #define UNWIND_CLEANUP	2
 #define UNWIND_CONTINUE 8
-#define FAULT_REACH	((uint64_t)8 << 20) /* how far below its call a handler's stack pointer may be */
+#define FAULT_REACH	((uint64_t)8 << 20) /* bytes that a handler's stack pointer may be below its call */
 
-/* What uses no vector registers need not be asked what it is. */
+/* Without handlers every slot says GENERAL_REGS: so slots that are not in use ask for no vector registers. */
 static struct calltap_handlers no_handlers = {
 	.slots = {[0 ... CALLTAP_HANDLERS_MAX - 1] = {.flags = CALLTAP_HANDLER_GENERAL_REGS}}};
 static struct probe_handled_table no_table = {.handlers = &no_handlers};
-/* In its place once they are called no more: of no functions for the fast path, that C gets to see them all. */
+/*
+ * The table after probe_handled_stop(): no handler is called any more.  The fast path finds no functions in it, so all
+ * calls come to C, which knows their number (stopped_functions).
+ */
 static struct probe_handled_table stopped;
 struct probe_handled_table *probe_handled = &no_table;
 
@@ -79,7 +80,8 @@ void probe_handled_stop(void)
 {
 	if (probe_handled == &stopped)
 		return;
-	/* All that is at work already finds the rest; and what the session's tracer records, it goes on to record. */
+	/* Dispatchers that are at work find all but the functions as before.  The session's tracer goes on recording.
+	 */
 	stopped = *probe_handled;
 	stopped.functions = 0;
 	__atomic_store_n(&probe_handled, &stopped, __ATOMIC_RELEASE);
@@ -154,14 +156,14 @@ static void count_missed(uint32_t bits)
 			__atomic_add_fetch(&slot_at(i)->missed, 1, __ATOMIC_RELAXED);
 }
 
-/* No handler runs on the thread. */
+/* Mark the thread as one that runs no handler. */
 static void end_running(struct probe_thread *thread)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&thread->running, NULL, __ATOMIC_RELEASE); /* pairs with who waits */
+	__atomic_store_n(&thread->running, NULL, __ATOMIC_RELEASE); /* pairs with agent_handlers_wait() */
 }
 
-/* The stack that an address is on, also before the thread's first event there, which this is not. */
+/* The stack that an address is on, also if the thread has had no event there.  Its current stack stays current. */
 static const struct probe_stack *stack_of(struct probe_thread *thread, uint64_t address)
 {
 	struct probe_stack *before = thread->stack, *stack = probe_stack_find(thread, address);
@@ -174,7 +176,7 @@ static const struct probe_stack *stack_of(struct probe_thread *thread, uint64_t 
 	return stack;
 }
 
-/* What is marked as running at `there` was left if the thread is farther up on its very stack. */
+/* True if the call at `there` whose handlers ran was left: the thread is farther up on the same stack now. */
 static bool was_left(struct probe_thread *thread, uint64_t there, uint64_t sp)
 {
 	const struct probe_stack *stack = there < sp ? stack_of(thread, sp) : NULL;
@@ -182,7 +184,7 @@ static bool was_left(struct probe_thread *thread, uint64_t there, uint64_t sp)
 	return stack && there >= stack->lowest;
 }
 
-/* The thread runs this call's handlers from now on; false: it runs another's, or nobody would know of it. */
+/* Mark the thread as one that runs this call's handlers.  False: it runs another call's, or may not record. */
 static bool begin(struct probe_thread *thread, struct probe_handled *handled)
 {
 	uint64_t running = (uint64_t)thread->running;
@@ -193,10 +195,10 @@ static bool begin(struct probe_thread *thread, struct probe_handled *handled)
 	if (running && running != (uint64_t)handled && !was_left(thread, running, slot_of(handled)))
 		return false;
 	handled->slot = 0;
-	/* The fast path has counted it, if it began: twice is as good. */
+	/* The fast path may have counted this run already: to count it twice does no harm. */
 	__atomic_store_n(&thread->runs, thread->runs + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&thread->running, handled, __ATOMIC_RELEASE);
-	/* What is looked up from here on is seen as it is now by who waits (agent/handlers.c), which has a barrier. */
+	/* agent/handlers.c has the barrier: it sees the mark, or this thread looks up what is there after a change. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return true;
 }
@@ -207,7 +209,7 @@ static void end(struct probe_handled *handled)
 		end_running(probe_self());
 }
 
-/* Room for the vector registers, if a handler that is to be called wants it. */
+/* Bytes to save the vector registers in, if a handler that is to be called uses them; else 0. */
 static uint64_t area_for(struct probe_handled *handled)
 {
 	if (!has_vectors(handled->left | handled->tail))
@@ -237,7 +239,7 @@ bool probe_handled_waits(uint64_t slot, uint64_t back)
 	return is_tail_call(slot, back) && (uint32_t)*arch_within(slot) & ~(uint32_t)HW_SESSION;
 }
 
-/* The function has been called as another's last: that one's frame ends here. */
+/* If the function was tail-called, its caller's frame ends here: take over that frame's exit handlers and data. */
 static void take_tail(struct probe_handled *handled)
 {
 	uint64_t slot = slot_of(handled), back = *return_of(handled), within;
@@ -305,7 +307,7 @@ static void call_entry(struct probe_handled *handled, unsigned i, uint32_t word)
 		handled->wants &= ~bit_of(i);
 	__atomic_store_n(&handled->slot, 0, __ATOMIC_RELAXED);
 	if (!(slot->flags & CALLTAP_HANDLER_DATA))
-		handled->call.data = data; /* it is another's */
+		handled->call.data = data; /* the data is another handler's */
 }
 
 static void call_exit(struct probe_handled *handled, unsigned i, uint32_t word, uint32_t generation, uint32_t flags)
@@ -313,7 +315,7 @@ static void call_exit(struct probe_handled *handled, unsigned i, uint32_t word, 
 	struct calltap_handler *slot = slot_at(i);
 	uint64_t exit = __atomic_load_n(&slot->exit, __ATOMIC_RELAXED), data = handled->call.data;
 
-	/* Registered since the call was entered: whose exit this is, is there no more. */
+	/* The slot's handler was registered after the call was entered; the one that saw the entry is gone. */
 	if (!exit || (int32_t)(generation - (uint32_t)slot->born) < 0)
 		return;
 	fill(handled, slot, word, CALLTAP_CALL_EXIT | flags);
@@ -323,7 +325,8 @@ static void call_exit(struct probe_handled *handled, unsigned i, uint32_t word, 
 	handled->call.data = data;
 }
 
-/* Take the first one; CALLTAP_HANDLERS_MAX = none is left.  Before it is called: a fault goes on with the next. */
+/* Take the first handler out of bits, before it is called: a fault goes on with the next.  CALLTAP_HANDLERS_MAX = none.
+ */
 static unsigned take(uint32_t *bits)
 {
 	unsigned i = 0;
@@ -344,7 +347,8 @@ void probe_handled_run(struct probe_handled *handled)
 	if (!is_exit(handled)) {
 		while ((i = take(&handled->tail)) < CALLTAP_HANDLERS_MAX)
 			call_exit(handled, i, handled->tail_word, handled->tail_generation, CALLTAP_CALL_TAIL);
-		/* The caller's word is no more; ours begins with 0, also when one of those has faulted. */
+		/* The caller's data ends here; the function's own begins with 0, also when an exit handler has faulted.
+		 */
 		if (handled->tail_word) {
 			handled->tail_word = 0;
 			handled->call.data = 0;
@@ -358,7 +362,7 @@ void probe_handled_run(struct probe_handled *handled)
 	}
 }
 
-/* What the function's stub would have called without handlers. */
+/* Call the recorder that the function's stub would call without handlers. */
 static int record_entry(uint32_t who, uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	if (who & CALLTAP_HANDLED_NOTREE)
@@ -406,7 +410,7 @@ int probe_handled_entered(struct probe_handled *handled)
 		end(handled);
 		return 0;
 	}
-	/* A stub that is there before the table: it leads to nobody. */
+	/* The stub was there before the table: no handler waits for the call. */
 	if (!__atomic_load_n(&probe_context.handled, __ATOMIC_ACQUIRE)) {
 		end(handled);
 		return 1;
@@ -466,7 +470,7 @@ void probe_handled_jump(uint64_t sp)
 	if (!running || !probe_can_record(thread))
 		return;
 	stack = stack_of(thread, running);
-	/* Farther up on its stack; or to another one, from a signal's, whose handler is over. */
+	/* The thread goes farther up on the handler's stack; or leaves a signal stack, whose signal handler is over. */
 	if (was_left(thread, running, sp) || (stack && stack->kind & STACK_SIGNAL && stack_of(thread, sp) != stack))
 		end_running(thread);
 }
@@ -482,7 +486,7 @@ int probe_handled_unwound(int version, int actions, uint64_t exception_class, vo
 	return UNWIND_CONTINUE;
 }
 
-/* What is there could be anything: it was left without our knowing, perhaps, and is overwritten. */
+/* True if *handled is still a call whose handler runs.  A call that was left unnoticed may be overwritten. */
 static bool is_whole(const struct probe_handled *handled)
 {
 	uint64_t slots = (uint64_t)table_now()->handlers->slots, slot = handled->slot - slots;
@@ -497,7 +501,7 @@ struct probe_handled *probe_handled_faulted(uint64_t sp)
 
 	if (!handled || sp >= (uint64_t)handled || (uint64_t)handled - sp > FAULT_REACH)
 		return NULL;
-	/* The fast path writes no more than it must. */
+	/* The fast path leaves most fields unset, and keeps `how` in the low bits of `slot`. */
 	if (handled->slot & SLOT_FAST) {
 		handled->how = handled->slot & (SLOT_FAST - 1);
 		handled->slot &= ~(uint64_t)7;
@@ -518,5 +522,5 @@ void probe_handled_disable(struct probe_handled *handled, uint32_t signal, uint6
 	__atomic_store_n(&slot->exit, 0, __ATOMIC_RELAXED);
 	slot->fault_pc = pc;
 	slot->fault_address = address;
-	__atomic_store_n(&slot->fault, signal, __ATOMIC_RELEASE); /* pairs with the library's look at it */
+	__atomic_store_n(&slot->fault, signal, __ATOMIC_RELEASE); /* pairs with calltap_ops_status() and shim.c */
 }

@@ -1,10 +1,9 @@
 /*
  * Sums of calls in a thread's table (profile.h, calltap/abi/profile.h).
  *
- * Called by graph.c, frames.c and thread.c on the program's thread.  Context:
- * probe.  A signal handler may come in anywhere and add to the same words, so
- * each is changed by one step (arch_local_add).  What a reader of the table
- * may rely on is said in the ABI's header.
+ * Called by claim.c, graph.c and settle.c on the program's thread.  Context: probe.  A signal handler may come in
+ * anywhere and add to the same words, so each sum is changed in one step (arch_local_add).  The ABI's header says what
+ * a reader of the table may rely on.
  */
 #include <offsets.h>
 #include <probe/frames.h>
@@ -77,7 +76,7 @@ bool probe_profile_has(struct probe_thread *thread, uint32_t id)
 	return false;
 }
 
-/* Is the outermost call that the entry knows of still open? */
+/* True if the outermost call that the entry has noted (outer, since) is still open. */
 static bool is_open(const struct probe_table *table, const struct calltap_profile_entry *entry)
 {
 	uint64_t slot = entry->outer;
@@ -96,11 +95,12 @@ void probe_profile_open(struct probe_thread *thread, uint64_t slot, uint32_t id)
 	if (is_open(thread->table, entry))
 		return;
 	entry->since = *arch_entered(slot);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler that calls the function takes the two for a call */
+	__atomic_signal_fence(
+		__ATOMIC_SEQ_CST); /* a signal handler that calls the function takes the pair for an open call */
 	entry->outer = slot;
 }
 
-/* Where a function's histogram is, which gets one with its first call that ends. */
+/* Byte offset of the function's histogram in the data area.  The first call that ends gets the function one. */
 static uint64_t histogram_of(const struct probe_table *table, struct calltap_profile_entry *entry)
 {
 	uint64_t at = entry->histogram, number;
@@ -110,14 +110,14 @@ static uint64_t histogram_of(const struct probe_table *table, struct calltap_pro
 	number = 1 + arch_local_add(&head_of(table)->histograms_used, 1);
 	at = table->first + number * sizeof(struct calltap_profile_histogram);
 	if (at - table->first >= table->span)
-		at = table->first; /* number 0 is for those that find none left */
+		at = table->first; /* number 0 is for functions that find none left */
 	entry->histogram = at;
 	return at;
 }
 
 /*
- * A store whose address hangs on a duration holds up the loads behind it: so a
- * call notes its bucket, and the next one counts it.
+ * A store whose address depends on a duration holds up the loads behind it: so a call notes its bucket, and the
+ * thread's next call counts it.
  */
 static void count_bucket(const struct probe_table *table, uint64_t bucket)
 {
@@ -135,7 +135,7 @@ static void count_caller(const struct probe_table *table, uint32_t watch, uint64
 	struct calltap_profile *head = head_of(table);
 	struct calltap_profile_caller *all;
 
-	/* The table's size was checked with what these were then. */
+	/* probe_table_attach() has checked the table's size with the number of callers at that time. */
 	if (calltap_profile_at_histogram((uint32_t)table->functions, callers, 0) != table->first)
 		return;
 	all = (struct calltap_profile_caller *)(table->data + calltap_profile_at_caller((uint32_t)table->functions, 0));
@@ -143,7 +143,8 @@ static void count_caller(const struct probe_table *table, uint32_t watch, uint64
 		for (uint32_t i = 0; i < callers; i++)
 			all[i] = (struct calltap_profile_caller){0};
 		head->uncalled = 0;
-		__atomic_store_n(&head->watched, watch, __ATOMIC_RELEASE); /* what a reader finds is of this one */
+		__atomic_store_n(&head->watched, watch,
+				 __ATOMIC_RELEASE); /* a reader that sees it finds callers of no other function */
 	}
 	for (uint32_t i = 0; i < CALLER_PROBES && i < callers; i++) {
 		struct calltap_profile_caller *caller = &all[(at + i) & (callers - 1)];
@@ -159,7 +160,7 @@ static void count_caller(const struct probe_table *table, uint32_t watch, uint64
 	arch_local_add(&head->uncalled, 1);
 }
 
-/* What a call took is within its caller's time. */
+/* Add a call's ticks to those that its caller has spent in callees. */
 static void give_to_caller(const struct probe_stack *stack, uint64_t slot, uint64_t ticks)
 {
 	uint64_t outer = frames_outer(stack, slot, *arch_link(slot));
@@ -226,9 +227,8 @@ void probe_profile_skip(const struct probe_stack *stack, uint64_t slot)
 }
 
 /*
- * Whose frame it was, the stack itself tells, unless it was overwritten: the
- * thread's own stack, and memory between here and the place where something
- * ended the frame.
+ * The stub word of the function whose frame was at slot, 0 = not known.  The stack itself tells, unless it was
+ * overwritten: this reads only the thread's own stack, or memory that lies above this frame on its stack.
  */
 static uint32_t function_at(const struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot)
 {
@@ -260,5 +260,5 @@ void probe_profile_gone(struct probe_thread *thread, const struct probe_stack *s
 			arch_local_add(&head_of(table)->vanished, 1);
 		probe_profile_skip(stack, slot);
 	}
-	*arch_entered(slot) = 0; /* is_open() */
+	*arch_entered(slot) = 0; /* to is_open() the call has ended */
 }

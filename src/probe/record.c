@@ -1,21 +1,21 @@
 /*
- * Records off the fast path: a slot in the thread's ring, or in the next
- * sub-buffer, with the clock's high half where that has moved on.
+ * Records off the fast path: take slots in the thread's ring, open the next sub-buffer when this one is full, and
+ * record the clock's high half when it has moved on.
  *
- * Called from the recorders' C half (graph.c).  Context: probe, slow path: raw
- * system calls when a sub-buffer ends; bounded loops.
+ * Called by graph.c, instances.c, settle.c, stacks.c and unwound.c on the program's thread.  Context: probe, slow path:
+ * raw system calls when a sub-buffer ends; bounded loops.
  */
 #include <base/sys.h>
 #include <probe/open.h>
 #include <probe/thread.h>
 
-/* A handler may have opened one while we came here: then just try again. */
+/* Open a sub-buffer, unless a signal handler has opened one meanwhile.  True: try to take slots again. */
 static bool open_next(struct ring_writer *writer, unsigned words)
 {
 	return writer->ring && (ring_is_open(writer, words) || ring_open_next(writer, &probe_context.shared));
 }
 
-/* The same, signals blocked: in another ring if this one is to be left. */
+/* As open_next(), with signals blocked; in another ring if the thread's has retired. */
 static bool open_next_or_move(unsigned set, struct ring_writer *writer, unsigned words)
 {
 	if (!writer->ring)
@@ -31,7 +31,8 @@ static bool open_next_or_move(unsigned set, struct ring_writer *writer, unsigned
 	return true;
 }
 
-/* Where signals cannot be blocked, a handler that comes in between goes without. */
+/* As open_next(), where signals cannot be blocked: a signal handler that needs a sub-buffer meanwhile loses its record.
+ */
 static bool open_quietly(struct ring_writer *writer, unsigned words)
 {
 	bool open;
@@ -44,7 +45,7 @@ static bool open_quietly(struct ring_writer *writer, unsigned words)
 	return open;
 }
 
-/* Slots in the open sub-buffer or the next one; NULL = lost, and counted. */
+/* Take slots in the open sub-buffer or the next one; NULL = the record is lost, and counted. */
 static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 {
 	uint64_t *slot = ring_take(writer, words);
@@ -55,10 +56,11 @@ static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 		bool open = false;
 
 		if (writer->lost && !ring_has_room(writer)) {
-			/* Nothing has changed since the last time. */
+			/* The ring is still as full as it was when the last record was lost. */
 		} else if (probe_calls_begin(&signals)) {
 			open = open_next_or_move(set, writer, words);
-			/* Before a handler's: the record is the first one behind the open frames (open.h). */
+			/* With signals still blocked: no signal handler's record may come between OPEN records (open.h)
+			 * and this one. */
 			slot = open ? ring_take(writer, words) : NULL;
 			probe_calls_end(&signals);
 		} else {
@@ -79,7 +81,7 @@ static uint64_t *take(unsigned set, struct ring_writer *writer, unsigned words)
 	return slot;
 }
 
-/* Say that the clock's high half has moved on; false when there is no room. */
+/* Record that the clock's high half has moved on; false when there is no room. */
 static bool mark_time(unsigned set, struct ring_writer *writer)
 {
 	uint64_t *slot = take(set, writer, 2), now;
@@ -92,7 +94,7 @@ static bool mark_time(unsigned set, struct ring_writer *writer)
 	return true;
 }
 
-/* Slots that were taken last and not written; where a handler has taken some since, they stay empty. */
+/* Give slots back that were taken last and not written; they stay empty if a signal handler has taken some since. */
 static void give_back(struct ring_writer *writer, const uint64_t *slot, unsigned words)
 {
 	if (!__atomic_load_n(slot, __ATOMIC_RELAXED))
@@ -178,7 +180,7 @@ bool probe_take_back(struct ring_writer *writer, uint32_t id, uint64_t now, uint
 	uint64_t cursor = writer->cursor, entry;
 	uint64_t *last = (uint64_t *)cursor - 1;
 
-	/* At least one record, and none behind the end. */
+	/* The open sub-buffer must hold a record, and the cursor must not be behind its end. */
 	if (cursor - sizeof(*last) - writer->base >= writer->span)
 		return false;
 	entry = *last;

@@ -128,7 +128,10 @@ struct probe_region {
 };
 
 struct probe_context {
-	/* Set by the control side before `enabled`. */
+	/*
+	 * Set by the control thread before `enabled`.  threshold_ticks, depth_max, tree_filter, timed and handled may
+	 * change later, each by itself.
+	 */
 	struct probe_wiped *wiped;
 	struct ring_shared shared;
 	uint64_t threshold_ticks;
