@@ -20,11 +20,12 @@
 #define FRAME_INSTANCES	   ((((uint64_t)1 << (PROBE_SETS - 1)) - 1) << FRAME_INSTANCES_AT)
 #define FRAME_FLAGS	   (FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED | FRAME_INSTANCES)
 
-/* In place of a kind, in the word that the dispatcher of handled functions hands on (instances.h): */
+/*
+ * In place of a kind, in the word that the dispatcher of handled functions hands on (instances.h).  WORD_INSTANCES:
+ * further instances want the call, as the function's row says.
+ */
 #define WORD_DISPATCHED 0x80000000u
-#define WORD_INSTANCES                                                                                                 \
-	(1u << CALLTAP_RECORD_ID_BITS) /* further instances want the call, as the function's row says                  \
-					*/
+#define WORD_INSTANCES	(1u << CALLTAP_RECORD_ID_BITS)
 
 /* The function id in a word that a stub pushed. */
 static inline uint32_t frames_id(uint32_t word)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 
+import tracefile as tf
 from handlers import linking
 from harness import Process, Skip, expect, stop
 
@@ -149,21 +150,35 @@ def by_the_tool(case):
     expect("/* before the test */" in replay, "the replay lacks the tool's mark")
 
 
-def refused(case):
-    """Where the tool cannot write a mark, one sentence says what can."""
+def kept(case):
+    """A flight recorder keeps the tool's marks: each snapshot has them, and the file at the end; --history leaves out
+    the old ones."""
     process = Process(case.record_command([program(case), "wait"], ("--mode", "overwrite")), cwd=case.folder,
                       env=case.environment(False), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                       stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    taken = []
     try:
         begun = time.monotonic()
-        done = None
-        while not done or "flight recorder" not in done.stderr:
-            expect(time.monotonic() - begun < 20, f"no refusal: {done and done.stderr}")
-            done = case.run([case.tool, "mark", child(process), "text"])
-        expect(done.status == 1 and "calltap_mark()" in done.stderr, f"{done.status}: {done.stderr}")
+        while case.run([case.tool, "mark", child(process), "first"]).status:
+            expect(time.monotonic() - begun < 20, "no mark is taken")
+        for number, options in enumerate(((), (), ("--history", "100ms"))):
+            path = os.path.join(case.folder, f"snapshot{number}")
+            done = case.run([case.tool, "snapshot", child(process), "-o", path, *options])
+            expect(done.status == 0, f"snapshot: {done.stderr}")
+            taken.append(path)
+            if number == 0:
+                expect(case.run([case.tool, "mark", child(process), "second\tone"]).status == 0, "the second mark")
+            elif number == 1:
+                time.sleep(0.3)
+                expect(case.run([case.tool, "mark", child(process), "third"]).status == 0, "the third mark")
         process.communicate("go\n", timeout=60)
     finally:
         stop(process)
+    for path, wanted in zip((*taken, case.trace_path),
+                            ([b"first"], [b"first", b"second\tone"], [b"third"], [b"first", b"second\tone", b"third"])):
+        found = [(thread.name, thread.marks()) for thread in tf.Trace(path).threads.values() if not thread.tid]
+        expect(found == [("calltap mark", wanted)], f"{path} has {found}, not {wanted}")
+    case.readable()
 
 
 def untraced(case):
@@ -181,5 +196,5 @@ SINGLE = {
     "marks-after-a-detach": let_go,
     "marks-of-an-untraced-program": untraced,
     "marks-by-the-tool": by_the_tool,
-    "marks-by-the-tool-are-refused-in-a-flight-recorder": refused,
+    "marks-by-the-tool-in-a-flight-recorder": kept,
 }

@@ -313,20 +313,22 @@ int describe_end(struct instance *instance)
 	struct session *session = instance->session;
 	struct calltap_file_clock sample;
 	struct calltap_file_end end = {
-		.records = instance->result->records,
 		.lost = instance->result->lost,
 		.status = -1,
 	};
 	int ret;
 
 	session_lock(session);
-	ret = write_threads(instance);
+	ret = marks_write_kept(instance);
+	if (!ret)
+		ret = write_threads(instance);
 	sample = timing_now(session);
 	session_unlock(session);
 	if (!ret)
 		ret = write_lines(instance);
 	session_lock(session);
 	end.ticks = sample.ticks;
+	end.records = instance->result->records;
 	if (!session->command && !session->options->pid)
 		end.status = session->result->wait_status;
 	if (!ret)

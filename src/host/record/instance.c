@@ -108,6 +108,7 @@ int instance_clear(struct instance *instance)
 	profile_sums_clear(&instance->profile_ended);
 	filter_set_destroy(instance->own_filters);
 	pthread_mutex_destroy(&instance->snapshot_lock);
+	free(instance->marks);
 	free(instance->threads);
 	return error;
 }

@@ -27,6 +27,7 @@
 #include "settings.h"
 
 struct process;
+struct marks;
 struct record_encoder;
 struct session;
 struct target_map;
@@ -131,6 +132,7 @@ struct instance {
 	uint64_t tables_key;
 	struct buffers buffers;
 	uint32_t snapshots;
+	struct marks *marks; /* of `calltap mark`; NULL = none so far */
 
 	/* Of the tracer `profile` (profile.c). */
 	struct profile_shape profile;
@@ -221,9 +223,17 @@ int buffers_arena(struct instance *instance, struct target_arena *arena, int *fd
 void buffers_forget(const struct instance *instance, const struct target_arena *arena);
 void buffers_destroy(struct instance *instance, bool keep);
 
-/* marks.c: write a mark into the trace, as of now. */
+/* marks.c: write a mark into the trace, as of now; a flight recorder keeps it. */
 int marks_write(struct instance *instance, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/* Write the kept marks to the instance's file, at its end. */
+int marks_write_kept(struct instance *instance) __attribute__((warn_unused_result));
+/*
+ * Write the kept marks from that time on to a snapshot, as threads with these numbers, which are counted up.  *records:
+ * their number is added.
+ */
+int marks_copy(const struct instance *instance, struct trace_writer *writer, uint64_t from_ticks, uint32_t *next_thread,
+	       uint64_t *records) __attribute__((warn_unused_result));
 
 /* snapshot.c: a process has ended; what its rings hold goes to the instance's file. */
 int snapshot_of_ended(struct share *share) __attribute__((warn_unused_result));

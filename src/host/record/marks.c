@@ -3,12 +3,14 @@
  *
  * The tool cannot write into the ring of a thread that runs, so a mark goes
  * into the file as the record of a thread of its own: each process gets one,
- * called "calltap mark", with id 0, when the first mark comes.  Called by the
- * server thread, with the session's lock, under which alone the file is written
- * to.  Context: host.
+ * called "calltap mark", with id 0, when the first mark comes.  A flight recorder
+ * keeps its newest marks in memory: they go to each snapshot, and to the file at
+ * the end.  Called by the thread of the session's remote side and by who
+ * completes a file, with the session's lock.  Context: host.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <calltap/abi/profile.h>
@@ -16,7 +18,19 @@
 
 #include "session.h"
 
-#define NAME "calltap mark"
+#define NAME	   "calltap mark"
+#define MARKS_KEPT 1024u /* the newest ones, of a flight recorder */
+
+struct kept_mark {
+	uint64_t ticks;
+	const struct process *process;
+	char text[CALLTAP_EVENT_MARK_BYTES + 1];
+};
+
+struct marks {
+	struct kept_mark list[MARKS_KEPT];
+	uint64_t count; /* that there were; number N lies at N % MARKS_KEPT */
+};
 
 /* Bytes of the text that are taken: whole characters, as of calltap_mark(). */
 static uint32_t size_of(const char *text)
@@ -59,54 +73,146 @@ static int find_thread(struct instance *instance, const struct process *process,
 	return ret;
 }
 
-static int put(struct instance *instance, struct record_encoder *encoder, struct target_thread *thread, uint64_t ticks,
-	       const char *text)
+/* A DATA chunk of one mark. */
+static int write_data(struct record_encoder *encoder, struct trace_writer *writer, uint32_t thread, uint64_t number,
+		      uint64_t ticks, const char *text)
 {
 	uint64_t words[CALLTAP_EVENT_WORDS_MAX];
+	uint32_t count = calltap_event_pack(words + 1, text, size_of(text));
 	struct encode_result encoded;
 	const void *payload;
-	uint32_t count;
 	size_t size;
 	int ret;
 
-	count = calltap_event_pack(words + 1, text, size_of(text));
 	words[0] = calltap_record_make(CALLTAP_REC_EVENT, calltap_event_id(CALLTAP_EVENT_MARK, 1 + count),
 				       (uint32_t)ticks);
-	ret = record_encode(encoder, thread->row.thread, thread->next_number, ticks, words, 1 + count, &payload, &size,
-			    &encoded);
+	ret = record_encode(encoder, thread, number, ticks, words, 1 + count, &payload, &size, &encoded);
+	return ret ? ret : trace_writer_chunk(writer, CALLTAP_CHUNK_DATA, payload, size);
+}
+
+/* To the instance's file. */
+static int put(struct instance *instance, const struct process *process, uint64_t ticks, const char *text)
+{
+	struct record_encoder *encoder = NULL;
+	struct target_thread *thread;
+	uint32_t index;
+	int ret = record_encoder_create(&encoder);
+
+	if (!ret)
+		ret = find_thread(instance, process, ticks, &index);
+	if (ret) {
+		record_encoder_destroy(encoder);
+		return ret;
+	}
+	thread = &instance->threads[index];
 	thread->row.end_ticks = ticks;
+	ret = threads_write(instance, thread);
 	if (!ret)
-		ret = threads_write(instance, thread);
-	if (!ret)
-		ret = trace_writer_chunk(instance->writer, CALLTAP_CHUNK_DATA, payload, size);
-	thread->next_number++;
-	instance->result->records += encoded.records;
+		ret = write_data(encoder, instance->writer, thread->row.thread, thread->next_number++, ticks, text);
+	instance->result->records++;
+	record_encoder_destroy(encoder);
 	return ret;
+}
+
+/* A flight recorder's, until a snapshot or the end of the session. */
+static int keep(struct instance *instance, const struct process *process, uint64_t ticks, const char *text)
+{
+	struct kept_mark *mark;
+
+	if (!instance->marks)
+		instance->marks = calloc(1, sizeof(*instance->marks));
+	if (!instance->marks)
+		return -ENOMEM;
+	mark = &instance->marks->list[instance->marks->count++ % MARKS_KEPT];
+	mark->ticks = ticks;
+	mark->process = process;
+	snprintf(mark->text, sizeof(mark->text), "%.*s", (int)size_of(text), text);
+	return 0;
 }
 
 int marks_write(struct instance *instance, const char *text, struct calltap_diag *diag)
 {
 	const struct process *process = process_of(instance);
 	uint64_t ticks = timing_now(instance->session).ticks;
-	struct record_encoder *encoder = NULL;
-	uint32_t index;
 	int ret;
 
 	if (instance->session->options->serves || instance->options->mode == CALLTAP_MODE_PROFILE)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this session keeps no trace, in which a mark could be; `calltap attach` makes "
 					"one, also beside it (--instance)");
-	if (instance->options->mode == CALLTAP_MODE_OVERWRITE)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"a flight recorder keeps what the program's threads write, and no marks of the "
-					"tool; let the program call calltap_mark(), or record in mode block or drop");
 	if (!process || !ticks)
 		return calltap_diag_set(diag, -EAGAIN, "the process has not begun to record yet, or has ended");
-	ret = record_encoder_create(&encoder);
-	if (!ret)
-		ret = find_thread(instance, process, ticks, &index);
-	if (!ret)
-		ret = put(instance, encoder, &instance->threads[index], ticks, text);
-	record_encoder_destroy(encoder);
+	if (instance->options->mode == CALLTAP_MODE_OVERWRITE)
+		ret = keep(instance, process, ticks, text);
+	else
+		ret = put(instance, process, ticks, text);
 	return ret ? calltap_diag_set(diag, ret, "the mark cannot be written: %s", strerror(-ret)) : 0;
+}
+
+static uint64_t first_kept(const struct marks *marks)
+{
+	return marks && marks->count > MARKS_KEPT ? marks->count - MARKS_KEPT : 0;
+}
+
+int marks_write_kept(struct instance *instance)
+{
+	struct marks *marks = instance->marks;
+	int ret = 0;
+
+	for (uint64_t i = first_kept(marks); marks && i < marks->count && !ret; i++) {
+		const struct kept_mark *mark = &marks->list[i % MARKS_KEPT];
+
+		ret = put(instance, mark->process, mark->ticks, mark->text);
+	}
+	return ret;
+}
+
+/* The marks of one process, which a thread of its own has in the snapshot. */
+static int copy_of(const struct marks *marks, const struct process *process, struct trace_writer *writer,
+		   struct record_encoder *encoder, uint64_t from_ticks, uint32_t thread)
+{
+	struct calltap_file_thread row = {.thread = thread, .process = process->index, .name = NAME};
+	uint64_t number = 0;
+	int ret = 0;
+
+	for (uint64_t i = first_kept(marks); i < marks->count && !ret; i++) {
+		const struct kept_mark *mark = &marks->list[i % MARKS_KEPT];
+
+		if (mark->process != process || mark->ticks < from_ticks)
+			continue;
+		row.start_ticks = number ? row.start_ticks : mark->ticks;
+		row.end_ticks = mark->ticks;
+		ret = write_data(encoder, writer, thread, number++, mark->ticks, mark->text);
+	}
+	return ret ? ret : trace_writer_chunk(writer, CALLTAP_CHUNK_THREAD, &row, sizeof(row));
+}
+
+/* True when an older mark, of those that are written, is of the same process. */
+static bool is_seen(const struct marks *marks, uint64_t at, uint64_t from_ticks)
+{
+	const struct process *process = marks->list[at % MARKS_KEPT].process;
+
+	for (uint64_t i = first_kept(marks); i < at; i++)
+		if (marks->list[i % MARKS_KEPT].process == process && marks->list[i % MARKS_KEPT].ticks >= from_ticks)
+			return true;
+	return false;
+}
+
+int marks_copy(const struct instance *instance, struct trace_writer *writer, uint64_t from_ticks, uint32_t *next_thread,
+	       uint64_t *records)
+{
+	const struct marks *marks = instance->marks;
+	struct record_encoder *encoder = NULL;
+	int ret = marks ? record_encoder_create(&encoder) : 0;
+
+	for (uint64_t i = first_kept(marks); marks && i < marks->count && !ret; i++) {
+		if (marks->list[i % MARKS_KEPT].ticks < from_ticks)
+			continue;
+		++*records;
+		if (!is_seen(marks, i, from_ticks))
+			ret = copy_of(marks, marks->list[i % MARKS_KEPT].process, writer, encoder, from_ticks,
+				      (*next_thread)++);
+	}
+	record_encoder_destroy(encoder);
+	return ret;
 }

@@ -296,6 +296,18 @@ static uint64_t history_start(struct snapshot *snapshot)
 	return rate > 0 && ticks < snapshot->clock.ticks ? snapshot->clock.ticks - ticks : 0;
 }
 
+static int take_marks(struct snapshot *snapshot)
+{
+	struct history *history = &snapshot->history;
+	int ret;
+
+	session_lock(snapshot->instance->session);
+	ret = marks_copy(snapshot->instance, snapshot->writer, history->from_ticks, &history->next_thread,
+			 &history->records);
+	session_unlock(snapshot->instance->session);
+	return ret;
+}
+
 static int write_all(struct snapshot *snapshot, int fd)
 {
 	uint64_t bad;
@@ -314,6 +326,8 @@ static int write_all(struct snapshot *snapshot, int fd)
 	ret = trace_memory_copy(snapshot->writer, snapshot->bytes, snapshot->size, &bad);
 	if (!ret)
 		ret = take_rings(snapshot);
+	if (!ret)
+		ret = take_marks(snapshot);
 	if (!ret)
 		ret = write_end(snapshot);
 	history_destroy(&snapshot->history);
