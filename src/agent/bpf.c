@@ -24,7 +24,7 @@ static uint32_t calculate(uint16_t code, uint32_t a, uint32_t with)
 	case BPF_MUL:
 		return a * with;
 	case BPF_DIV:
-		return with ? a / with : 0;
+		return a / with; /* bpf_answer() has ended the program where that cannot be */
 	case BPF_AND:
 		return a & with;
 	case BPF_OR:
@@ -96,6 +96,8 @@ uint32_t bpf_answer(const struct sock_filter *steps, uint32_t count, const struc
 			machine.memory[step->k % BPF_MEMWORDS] = machine.x;
 			break;
 		case BPF_ALU:
+			if (BPF_OP(step->code) == BPF_DIV && !with) /* the kernel ends such a program with 0 */
+				return SECCOMP_RET_KILL_THREAD;
 			machine.a = calculate(step->code, machine.a, with);
 			break;
 		case BPF_JMP:

@@ -116,6 +116,26 @@ static int kernels_answer(struct sock_filter *steps, uint32_t count)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* The kernel ends a filter that divides by 0 with the answer 0, which kills, whatever the filter says after that. */
+static void a_division_by_zero_is_the_end(void **state)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 2),
+		BPF_STMT(BPF_LDX | BPF_IMM, 0),
+		BPF_STMT(BPF_ALU | BPF_DIV | BPF_X, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const uint32_t count = sizeof(steps) / sizeof(steps[0]);
+	struct seccomp_data data = {.nr = SYS_getppid, .arch = ARCH_AUDIT};
+
+	(void)state;
+	assert_int_equal(bpf_answer(steps, count, &data), SECCOMP_RET_KILL_THREAD);
+	assert_int_equal(kernels_answer(steps, count), -1); /* the child was killed, or there are no filters here */
+	steps[2].k = 1;
+	assert_int_equal(bpf_answer(steps, count, &data), SECCOMP_RET_ALLOW);
+}
+
 static void agrees_with_the_kernel(void **state)
 {
 	struct seccomp_data data = {.nr = SYS_getppid, .arch = ARCH_AUDIT};
@@ -164,6 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_kernel),
+		cmocka_unit_test(a_division_by_zero_is_the_end),
 		cmocka_unit_test(ends_on_nonsense),
 	};
 
