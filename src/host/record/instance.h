@@ -46,7 +46,7 @@ struct ring_reader {
 	uint32_t owner;	    /* struct calltap_ring.owner that `thread` stands for */
 	uint32_t thread;    /* index in instance->threads, UINT32_MAX = none */
 	uint64_t lost_told; /* of struct calltap_ring.lost: what LOST records have told */
-	uint64_t wait_told; /* likewise of its wait_ticks */
+	uint64_t wait_told; /* of struct calltap_ring.wait_ticks: what WAIT records have told */
 	/* Of an open sub-buffer, what is in the file already (record_options.follow). */
 	uint64_t part_number;
 	uint64_t part_ticks;
@@ -72,7 +72,7 @@ static inline struct calltap_ring *ring_of(const struct target_arena *arena, uin
 	return (void *)((char *)arena->arena + CALLTAP_PAGE + index * arena->ring_stride);
 }
 
-/* By its word in the arena's head: it is a thread's. */
+/* Does a thread hold the ring with that state? */
 static inline bool ring_is_claimed(uint32_t state)
 {
 	return state != CALLTAP_RING_FREE && state < CALLTAP_RING_OUT;
@@ -97,7 +97,7 @@ struct share {
 /* The folder of --buffer-dir. */
 struct buffers {
 	int folder; /* its descriptor, -1 = the rings have no files */
-	char *path; /* NULL likewise */
+	char *path; /* NULL = the rings have no files */
 	uint32_t count;
 };
 
@@ -122,9 +122,9 @@ struct instance {
 
 	struct trace_writer *writer;
 	struct record_encoder *encoder;
-	uint64_t began_ns, began_real_ns;
-	uint64_t overwritten; /* sub-buffers that their writers took back before they were read */
-	uint64_t holes;	      /* slots that were taken and never written, or hold nonsense */
+	uint64_t began_real_ns; /* CLOCK_REALTIME */
+	uint64_t overwritten;	/* sub-buffers that their writers took back before they were read */
+	uint64_t holes;		/* slots that were taken and never written, or hold nonsense */
 
 	/* A flight recorder's (tables.c, snapshot.c). */
 	pthread_mutex_t snapshot_lock; /* of who writes a snapshot; taken before the session's lock */

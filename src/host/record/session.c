@@ -153,8 +153,8 @@ static int open_file(struct session *session, struct calltap_diag *diag)
 	int ret;
 
 	if (session->options->output) {
-		session->older_kept = record_keep_older(session->options->output, false);
-		session->output_taken = true;
+		session->output.older_kept = record_keep_older(session->options->output, false);
+		session->output.taken = true;
 	}
 	ret = trace_writer_create(&first->writer, session->options->output ? session->options->output : "/dev/null",
 				  session->machine->id, diag);
@@ -338,9 +338,9 @@ static void tear_down(struct session *session)
 	family_end(session);
 	handlers_destroy(session->images.handlers);
 	(void)instance_clear(session_first(session)); /* the first error was told already */
-	if (session->output_taken && !(session->options->pid ? session->result->attached : session->result->ran)) {
+	if (session->output.taken && !(session->options->pid ? session->result->attached : session->result->ran)) {
 		drop_output(session->options->output); /* nothing was traced: nothing half written */
-		if (session->older_kept)
+		if (session->output.older_kept)
 			(void)record_keep_older(session->options->output, true);
 	}
 	if (session->board)

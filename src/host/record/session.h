@@ -161,6 +161,12 @@ struct teller {
 	bool runs;
 };
 
+/* The file of the first instance. */
+struct output {
+	bool taken;	 /* the file is the session's, */
+	bool older_kept; /* and an older trace was put aside for it */
+};
+
 /* What the tool changed of itself, and the command gets back. */
 struct inherited {
 	struct rlimit files;
@@ -202,8 +208,7 @@ struct session {
 	uint64_t traced_ns;   /* when the first process was told to go on; 0 = not yet */
 	uint64_t patch_ticks; /* that agents took to write their plans */
 	bool dlopen_missed;   /* in some process, what dlopen brings in is not seen */
-	bool output_taken;    /* the first instance's file is ours, */
-	bool older_kept;      /* and an older trace was put aside for it */
+	struct output output;
 };
 
 /* The instance that `calltap record` or `attach` begins with. */
