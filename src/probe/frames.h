@@ -50,7 +50,9 @@ static inline bool frames_is_tail(uint64_t slot, uint64_t back)
 
 static inline bool probe_can_record(struct probe_thread *thread)
 {
-	return probe_context.enabled && probe_thread_attach(thread);
+	/* What probe_thread_attach() finds first, without the call. */
+	return probe_context.enabled &&
+	       ((thread->writer->ring && probe_context.wiped->alive) || probe_thread_attach(thread));
 }
 
 /* The slot of the next outer frame of the stack, from what the link at slot says; the stack's end when there is none.

@@ -14,6 +14,9 @@
 _Static_assert(FRAME_INSTANCES_AT + PROBE_SETS - 1 < 64, "a link's bits");
 _Static_assert(CALLTAP_INSTANCES == PROBE_SETS, "ABI");
 
+/* On the way of each call that an instance records: a call costs more there than code. */
+#define HOT static inline __attribute__((always_inline))
+
 /* The instance that has the set now; 0 = none.  Acquire: pairs with agent_instance_take(). */
 static inline uint32_t on_of(unsigned set)
 {
@@ -37,7 +40,7 @@ static inline uint32_t sets_for(uint32_t word)
 }
 
 /* The thread's place in the rings of the instance that has the set now; NULL = it gets none. */
-static struct probe_share *share_in(struct probe_thread *thread, unsigned set)
+HOT struct probe_share *share_in(struct probe_thread *thread, unsigned set)
 {
 	struct probe_share *share = &thread->further[set - 1];
 	uint32_t on = on_of(set);
@@ -48,7 +51,7 @@ static struct probe_share *share_in(struct probe_thread *thread, unsigned set)
 }
 
 /* The thread's place for a call that begins, as share_in(); a call that gets none is counted. */
-static struct probe_share *share_for(struct probe_thread *thread, unsigned set)
+HOT struct probe_share *share_for(struct probe_thread *thread, unsigned set)
 {
 	struct probe_share *share = share_in(thread, set);
 
@@ -62,7 +65,7 @@ static struct probe_share *share_for(struct probe_thread *thread, unsigned set)
  * had the set before.  Such a frame lies outside of all that the thread has entered for the one that has it now, so it
  * ends when none of those is open.
  */
-static struct probe_share *share_at_end(struct probe_thread *thread, unsigned set)
+HOT struct probe_share *share_at_end(struct probe_thread *thread, unsigned set)
 {
 	struct probe_share *share = &thread->further[set - 1];
 	uint32_t on = on_of(set);
@@ -73,7 +76,7 @@ static struct probe_share *share_at_end(struct probe_thread *thread, unsigned se
 }
 
 /* Fast case: same clock half, room in the open sub-buffer.  False: nothing was written; call probe_set_record(). */
-static inline bool put_usual(struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id)
+HOT bool put_usual(struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id)
 {
 	uint64_t now = arch_clock(), *slot = writer->time_hi == now >> 32 ? ring_take(writer, 1) : NULL;
 
@@ -82,14 +85,14 @@ static inline bool put_usual(struct ring_writer *writer, enum calltap_record_kin
 	return slot != NULL;
 }
 
-static inline bool put(struct probe_thread *thread, unsigned set, const struct probe_share *share,
-		       enum calltap_record_kind kind, uint32_t id)
+HOT bool put(struct probe_thread *thread, unsigned set, const struct probe_share *share, enum calltap_record_kind kind,
+	     uint32_t id)
 {
 	return put_usual(share->writer, kind, id) || probe_set_record(thread, set, kind, id, 1, 0);
 }
 
 /* The bit that the frame's link is to have of the set, or 0. */
-static inline uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id)
+HOT uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id)
 {
 	struct probe_share *share = share_for(thread, set);
 	uint32_t most = __atomic_load_n(&probe_set_at(set)->depth_max, __ATOMIC_RELAXED);
@@ -100,7 +103,7 @@ static inline uint64_t put_entry(struct probe_thread *thread, unsigned set, uint
 	return FRAME_OF(set);
 }
 
-static inline void put_exit(struct probe_thread *thread, unsigned set, uint32_t id)
+HOT void put_exit(struct probe_thread *thread, unsigned set, uint32_t id)
 {
 	struct probe_share *share = share_at_end(thread, set);
 	uint64_t ticks = __atomic_load_n(&probe_set_at(set)->threshold_ticks, __ATOMIC_RELAXED);
@@ -137,13 +140,11 @@ static void put_call(struct probe_thread *thread, unsigned set, uint32_t id, uin
 		probe_set_record(thread, set, CALLTAP_REC_CALL, id, 2, caller);
 }
 
-uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint64_t caller)
+/* What the frame's link is to have of these sets. */
+HOT uint64_t enter_sets(struct probe_thread *thread, uint32_t sets, uint32_t id, uint64_t caller)
 {
-	uint32_t id = frames_id(word), sets = sets_for(word);
 	uint64_t flags = 0;
 
-	if (!sets)
-		return 0;
 	probe_share_begin(thread);
 	for (uint32_t left = sets, set = 1; left; left >>= 1, set++) {
 		if (!(left & 1))
@@ -155,6 +156,13 @@ uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint6
 	}
 	probe_share_end(thread);
 	return flags;
+}
+
+uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint64_t caller)
+{
+	uint32_t sets = sets_for(word);
+
+	return sets ? enter_sets(thread, sets, frames_id(word), caller) : 0;
 }
 
 uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32_t word, uint64_t back, uint64_t caller)
@@ -193,13 +201,18 @@ void probe_instances_missed(uint32_t word)
 			probe_count_untraced(set);
 }
 
-void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id)
+HOT void leave_sets(struct probe_thread *thread, uint32_t sets, uint32_t id)
 {
 	probe_share_begin(thread);
-	for (uint32_t left = sets_of(link), set = 1; left; left >>= 1, set++)
+	for (uint32_t left = sets, set = 1; left; left >>= 1, set++)
 		if (left & 1)
 			put_exit(thread, set, id);
 	probe_share_end(thread);
+}
+
+void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id)
+{
+	leave_sets(thread, sets_of(link), id);
 }
 
 void probe_instances_count(uint64_t link, uint32_t gone[PROBE_SETS])
@@ -269,7 +282,7 @@ int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint
 		put_own(thread, CALLTAP_REC_ENTRY, id);
 	flags = own ? 0 : FRAME_UNRECORDED;
 	if (who & CALLTAP_HANDLED_INSTANCES)
-		flags |= probe_instances_enter(thread, word, *ret);
+		flags |= enter_sets(thread, sets_for(word), id, *ret);
 	*arch_link(slot) = top | flags;
 	note_who(slot, own);
 	arch_frame_open(slot, ret);
@@ -285,7 +298,7 @@ void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who, uint64_t *re
 
 	if (probe_can_record(thread)) {
 		if (link & FRAME_INSTANCES)
-			probe_instances_exit(thread, link, id);
+			leave_sets(thread, sets_of(link), id);
 		if (who & CALLTAP_HANDLED_RECORD)
 			put_own(thread, CALLTAP_REC_EXIT, id);
 	}
