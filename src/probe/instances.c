@@ -215,11 +215,14 @@ void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t i
 	leave_sets(thread, sets_of(link), id);
 }
 
-void probe_instances_count(uint64_t link, uint32_t gone[PROBE_SETS])
+void probe_instances_count(uint64_t link, struct probe_instances_gone *gone)
 {
-	for (uint32_t left = sets_of(link), set = 1; left; left >>= 1, set++)
-		if (left & 1)
-			gone[set]++;
+	for (uint32_t left = sets_of(link), set = 1; left; left >>= 1, set++) {
+		if (!(left & 1))
+			continue;
+		gone->counts[set] = gone->sets & 1u << (set - 1) ? gone->counts[set] + 1 : 1;
+		gone->sets |= 1u << (set - 1);
+	}
 }
 
 static void put_unwind(struct probe_thread *thread, unsigned set, uint32_t gone)
@@ -236,11 +239,11 @@ static void put_unwind(struct probe_thread *thread, unsigned set, uint32_t gone)
 	probe_share_end(thread);
 }
 
-void probe_instances_unwound(struct probe_thread *thread, const uint32_t gone[PROBE_SETS])
+void probe_instances_unwound(struct probe_thread *thread, const struct probe_instances_gone *gone)
 {
-	for (unsigned set = 1; set < PROBE_SETS; set++)
-		if (gone[set])
-			put_unwind(thread, set, gone[set]);
+	for (uint32_t left = gone->sets, set = 1; left; left >>= 1, set++)
+		if (left & 1)
+			put_unwind(thread, set, gone->counts[set]);
 }
 
 /* The session's own record. */

@@ -49,8 +49,16 @@ void probe_instances_missed(uint32_t word);
 void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id);
 /* An event for all of them that record. */
 void probe_instances_event(struct probe_thread *thread, uint32_t type, const uint64_t *words, uint32_t count);
-/* Frames that ended without returning: count each one's by set, then tell. */
-void probe_instances_count(uint64_t link, uint32_t gone[PROBE_SETS]);
-void probe_instances_unwound(struct probe_thread *thread, const uint32_t gone[PROBE_SETS]) __attribute__((nonnull));
+/*
+ * Frames that ended without returning: count each one's by set, then tell.  counts[set] is set where `sets` has bit
+ * set - 1; the rest is not, for to clear an array takes a call on some CPUs, and most frames are of no further
+ * instance.
+ */
+struct probe_instances_gone {
+	uint32_t sets; /* 0 at first */
+	uint32_t counts[PROBE_SETS];
+};
+void probe_instances_count(uint64_t link, struct probe_instances_gone *gone);
+void probe_instances_unwound(struct probe_thread *thread, const struct probe_instances_gone *gone);
 
 #endif

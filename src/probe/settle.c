@@ -34,8 +34,10 @@ void frames_filters_end(struct probe_thread *thread, uint64_t slot)
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end)
 {
 	uint64_t top = probe_stack_top(stack), now = probe_context.profile && top < end ? arch_clock() : 0;
-	uint32_t gone = 0, walked = 0, further[PROBE_SETS] = {0};
-	uint64_t links = 0;
+	struct probe_instances_gone further;
+	uint32_t gone = 0, walked = 0;
+
+	further.sets = 0;
 
 	for (; top < end && top < stack->end && walked++ < WALK_MAX && frames_can_read(thread, top);) {
 		uint64_t link = *arch_link(top);
@@ -45,13 +47,12 @@ uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack,
 		gone += !(link & FRAME_UNRECORDED);
 		frames_filters_end(thread, top);
 		frames_count_down(thread, link);
-		links |= link;
 		if (link & FRAME_INSTANCES)
-			probe_instances_count(link, further);
+			probe_instances_count(link, &further);
 		top = frames_outer(stack, top, link);
 	}
-	if (links & FRAME_INSTANCES)
-		probe_instances_unwound(thread, further);
+	if (further.sets)
+		probe_instances_unwound(thread, &further);
 	probe_stack_set_top(stack, top < end ? stack->end : top);
 	return gone;
 }

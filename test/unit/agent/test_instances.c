@@ -110,16 +110,16 @@ static void each_records_what_it_wants(void **state)
 static void frames_that_are_gone_are_told(void **state)
 {
 	struct setup setup;
-	uint32_t gone[PROBE_SETS] = {0};
+	struct probe_instances_gone gone = {0};
 	uint64_t both, one;
 
 	(void)state;
 	start(&setup);
 	both = probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000);
 	one = probe_instances_enter(&probe_thread, BY_ONE(8), 0x1000);
-	probe_instances_count(one, gone);
-	probe_instances_count(both, gone);
-	probe_instances_unwound(&probe_thread, gone);
+	probe_instances_count(one, &gone);
+	probe_instances_count(both, &gone);
+	probe_instances_unwound(&probe_thread, &gone);
 	expect_records(&setup.further[1], (uint32_t[]){RECORD(ENTRY, 7), RECORD(ENTRY, 8), RECORD(UNWIND, 2), 0});
 	expect_records(&setup.further[2], (uint32_t[]){RECORD(ENTRY, 7), RECORD(UNWIND, 1), 0});
 	end(&setup);
@@ -147,7 +147,7 @@ static void calls_have_their_caller_and_no_frame(void **state)
 static void one_that_has_ended_leaves_nothing_to_the_next(void **state)
 {
 	struct fake_arena next;
-	uint32_t gone[PROBE_SETS] = {0};
+	struct probe_instances_gone gone = {0};
 	struct ring_writer *writer;
 	struct setup setup;
 	uint64_t link;
@@ -170,8 +170,9 @@ static void one_that_has_ended_leaves_nothing_to_the_next(void **state)
 	assert_ptr_not_equal(probe_thread.further[0].writer, writer);
 	probe_instances_exit(&probe_thread, FRAME_OF(1), 9);
 	probe_instances_exit(&probe_thread, link, 7); /* nor when frames of the next one's have come and gone */
-	gone[1] = 1;
-	probe_instances_unwound(&probe_thread, gone);
+	gone.sets = 1;
+	gone.counts[1] = 1;
+	probe_instances_unwound(&probe_thread, &gone);
 	expect_records(&next, (uint32_t[]){RECORD(ENTRY, 9), RECORD(EXIT, 9), 0});
 	/* Its function calls another one as its last: that is where the next one's call begins. */
 	link = probe_instances_tail(&probe_thread, link, BY_ONE(10), 0, 0x1000);
@@ -239,7 +240,7 @@ static void who_is_at_it_can_be_seen(void **state)
 /* All that records for them counts itself in and out, whatever becomes of the record. */
 static void nobody_stays_counted_in(void **state)
 {
-	uint32_t gone[PROBE_SETS] = {0, 1, 1};
+	const struct probe_instances_gone gone = {.sets = 3, .counts = {0, 1, 1}};
 	struct setup setup;
 	uint64_t both;
 
@@ -248,12 +249,12 @@ static void nobody_stays_counted_in(void **state)
 	both = probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000);
 	assert_int_equal(probe_thread.sharing, 0);
 	probe_instances_exit(&probe_thread, both, 7);
-	probe_instances_unwound(&probe_thread, gone);
+	probe_instances_unwound(&probe_thread, &gone);
 	probe_context.wiped->sets[1].on = probe_context.wiped->sets[2].on = 0;
 	assert_int_equal(probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000), 0);
 	probe_instances_call(&probe_thread, BY_BOTH(7), 0x1000);
 	probe_instances_exit(&probe_thread, both, 7);
-	probe_instances_unwound(&probe_thread, gone);
+	probe_instances_unwound(&probe_thread, &gone);
 	assert_int_equal(probe_thread.sharing, 0);
 	end(&setup);
 }
