@@ -36,8 +36,8 @@ struct calltap_registers {
 #elif defined(__riscv)
 
 /*
- * By number, x[0] being 0, x[2] the stack pointer and x[10] a0.  At the entry
- * the temporaries but t2 are what the way here has left in them; x[1] is the caller's address, at the exit, too.
+ * The integer registers by number: x[0] is 0, x[2] the stack pointer, x[10] a0.  At the entry of a call the temporaries
+ * but t2 hold what the dispatcher has left in them.  x[1] is the caller's address, at the entry and at the exit.
  */
 struct calltap_registers {
 	uint64_t x[32];

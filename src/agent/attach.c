@@ -41,7 +41,7 @@ static bool has_control_thread(void)
 		return false;
 	if (agent.live || probe_context.wiped->starting == 1) /* a forked child may be about to have one */
 		return true;
-	/* That thread has said its last word, and has its stack for a moment yet. */
+	/* The control thread has sent its last message, and uses its stack for a moment yet. */
 	for (int i = 0; i < END_TRIES && __atomic_load_n(&agent.control_tid, __ATOMIC_ACQUIRE); i++)
 		SYS(sched_yield, 0, 0, 0, 0, 0, 0);
 	return agent.control_tid != 0;

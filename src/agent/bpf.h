@@ -1,4 +1,4 @@
-/* What a seccomp filter says to a system call.  Called by sandbox.c.  Context: control. */
+/* The prediction of a seccomp filter's answer to a system call.  Called by sandbox.c.  Context: control. */
 #ifndef AGENT_BPF_H
 #define AGENT_BPF_H
 

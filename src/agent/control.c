@@ -1,10 +1,10 @@
 /*
  * The control thread, which talks with the tool (conversation.c).
  *
- * It is a raw thread of the program with every signal blocked, and a descriptor table and working directory of its own:
- * the program never sees the agent's descriptors, cannot close them, and the control thread keeps none of the program's
- * open.  It touches no thread-local storage (it shares its creator's).  The constructor starts it, a forked child's
- * first record, and calltap_agent_attach().  Context: control.
+ * The control thread is a raw thread of the program with every signal blocked, and a descriptor table and working
+ * directory of its own: the program never sees the agent's descriptors, cannot close them, and the control thread keeps
+ * none of the program's open.  It touches no thread-local storage (it shares its creator's).  The constructor starts
+ * it, a forked child's first record, and calltap_agent_attach().  Context: control.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ static void settle_borrowed(void)
 	}
 }
 
-/* What a process that ran already takes, before the conversation. */
+/* Steps before the conversation in a process that ran already when the tool came. */
 static void prepare_attached(void)
 {
 	struct calltap_msg_detached detached;
@@ -185,7 +185,8 @@ bool agent_control_leave(enum agent_leave how, bool calls)
 	uint64_t start = arch_clock();
 	uint32_t tid;
 
-	/* Of two threads that want this, one does it and starts the next control thread: there is one stack for it. */
+	/* Two threads may come here at once: one sends, and starts the next control thread, for which there is one
+	 * stack. */
 	if (!__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&agent.sending, 1, __ATOMIC_ACQ_REL))
 		return false;
 	/* The note is set before the connection ends. */

@@ -195,7 +195,7 @@ void agent_faults_give_back(void)
 
 		if (!fault->taken || sys_failed(set_action(fault_signals[i], NULL, &now)))
 			continue;
-		/* Who has set another since may still call ours, which goes on to the old one. */
+		/* A program that has set an action since may still call the agent's, which goes on to fault->old. */
 		if (now.handler == (uint64_t)on_fault)
 			set_action(fault_signals[i], &fault->old, NULL);
 		fault->taken = now.handler != (uint64_t)on_fault;

@@ -14,22 +14,6 @@
 
 _Static_assert(WORDS_MAX < CALLTAP_EVENT_WORDS_MAX, "a mark is an event");
 
-/* Bytes of it that are recorded: whole characters. */
-static uint32_t size_of(const char *text)
-{
-	uint32_t size = 0;
-
-	while (size < CALLTAP_EVENT_MARK_BYTES && text[size])
-		size++;
-	if (!text[size])
-		return size;
-	/* Back to the first byte of the character that is cut; what is no UTF-8 is cut where it is. */
-	for (uint32_t i = size; size - i < 4 && i; i--)
-		if (((unsigned char)text[i] & 0xc0) != 0x80)
-			return i;
-	return size;
-}
-
 void probe_mark(const char *text)
 {
 	struct probe_thread *thread;
@@ -39,7 +23,7 @@ void probe_mark(const char *text)
 	if (!probe_context.enabled)
 		return;
 	thread = probe_self();
-	count = calltap_event_pack(words, text, size_of(text));
+	count = calltap_event_pack(words, text, calltap_event_text_size(text));
 	if (!probe_can_record(thread)) {
 		probe_count_untraced(0);
 		return;

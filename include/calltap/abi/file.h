@@ -189,13 +189,14 @@ struct calltap_file_data {
 	uint32_t events;      /* EVENT records among them */
 };
 
-/* What a field's bytes are. */
+/* Flags of a field: what its bytes mean. */
 #define CALLTAP_FIELD_SIGNED 1u /* a number with a sign; without this, and without TEXT: one without */
 #define CALLTAP_FIELD_TEXT   2u /* UTF-8 up to its size or the first zero byte */
 
 /*
- * One field of a type of events (record.h).  The rows of a type follow each
- * other and have the same name; a later chunk with the type replaces them.
+ * A row of a FORMATS chunk: one field of a type of events (record.h).  The rows
+ * of a type follow each other and have the same name.  A later chunk that has
+ * rows of the type replaces them.
  * Numbers are of 1, 2, 4 or 8 bytes, little-endian.
  */
 struct calltap_file_field {

@@ -13,9 +13,10 @@
  * which calltap_profile_at_*() compute.  All zeros is an empty table.  The file is sparse: memory that no call has
  * touched costs nothing.
  *
- * One thread writes; the tool reads meanwhile, each 8-byte word by one load.  Sums and counts only grow, also when the
- * ring goes to another thread (ring->owner counts up): a reader takes differences and never clears.  Words that belong
- * together may be of different moments.  The histograms lag by one call: `pending` tells which bucket has one more.
+ * The thread that holds the ring writes the table; the tool reads it meanwhile, each 8-byte word by one load.  Sums and
+ * counts only grow, also when the ring goes to another thread (ring->owner counts up): a reader takes differences and
+ * never clears.  Words that belong together may be of different moments.  The histograms lag by one call: `pending`
+ * tells which bucket has one more.
  *
  * Durations are ticks of the target's clock.  As in `calltap report`, `total` has a recursive function's outermost call
  * alone; `self`, `calls`, `max` and the histogram have every call.  A call is counted when it ends.  A call that ended

@@ -104,13 +104,13 @@ static inline uint32_t calltap_event_id(uint32_t type, uint32_t words)
 	return type << 12 | words;
 }
 
-/* Of an EVENT's id. */
+/* The type that an EVENT's id names. */
 static inline uint32_t calltap_event_type(uint32_t id)
 {
 	return id >> 12 & CALLTAP_EVENT_TYPE_MAX;
 }
 
-/* Of an EVENT's id; 0 when its size is none that an event can have. */
+/* The size in words that an EVENT's id names; 0 when no event can have that size. */
 static inline uint32_t calltap_event_words(uint32_t id)
 {
 	uint32_t words = id & 0xfff;
@@ -161,6 +161,22 @@ static inline uint32_t calltap_event_pack(uint64_t *words, const void *bytes, ui
 		words[count++] = word;
 	}
 	return count;
+}
+
+/* The bytes of a mark's text that are recorded: at most CALLTAP_EVENT_MARK_BYTES, and whole characters. */
+static inline uint32_t calltap_event_text_size(const char *text)
+{
+	uint32_t size = 0;
+
+	while (size < CALLTAP_EVENT_MARK_BYTES && text[size])
+		size++;
+	if (!text[size])
+		return size;
+	/* Back to the first byte of the character that is cut; what is no UTF-8 is cut where it is. */
+	for (uint32_t i = size; size - i < 4 && i; i--)
+		if (((unsigned char)text[i] & 0xc0) != 0x80)
+			return i;
+	return size;
 }
 
 #endif

@@ -256,6 +256,14 @@ bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct obje
 	return found;
 }
 
+const char *filter_set_unmatched(const struct filter_set *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (!set->items[i].matches)
+			return set->items[i].text;
+	return NULL;
+}
+
 bool filter_set_item(const struct filter_set *set, size_t i, const char **text, enum filter_kind *kind,
 		     unsigned long *matches)
 {

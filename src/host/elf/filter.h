@@ -59,6 +59,8 @@ void filter_set_decide(struct filter_set *set, struct object *object, const stru
 bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct object *object,
 		      const struct object_symbol *symbol);
 
+/* The text of the first filter that has matched nothing so far; NULL = all have. */
+const char *filter_set_unmatched(const struct filter_set *set);
 /* The i-th filter's text and how often it has matched; false past the end. */
 bool filter_set_item(const struct filter_set *set, size_t i, const char **text, enum filter_kind *kind,
 		     unsigned long *matches);

@@ -84,18 +84,13 @@ static int decide(struct session *session, struct changes *changes, struct callt
 
 static int check_matches(const struct session *session, struct calltap_diag *diag)
 {
-	unsigned long matches;
-	enum filter_kind kind;
-	const char *text;
+	const char *text = filter_set_unmatched(session->images.filters);
 
-	for (size_t i = 0; filter_set_item(session->images.filters, i, &text, &kind, &matches); i++)
-		if (!matches)
-			return calltap_diag_set(
-				diag, -EINVAL,
-				"no function that is patched matches '%s'; nothing was changed (`calltap "
-				"functions PROGRAM` lists what there is)",
-				text);
-	return 0;
+	return text ? calltap_diag_set(diag, -EINVAL,
+				       "no function that is patched matches '%s'; nothing was changed (`calltap "
+				       "functions PROGRAM` lists what there is)",
+				       text)
+		    : 0;
 }
 
 static void changes_clear(struct changes *changes)
@@ -237,13 +232,11 @@ int apply_all(struct session *session, struct calltap_diag *diag)
 
 static void set_limits(struct session *session, const struct settings *next)
 {
-	double rate = session->emulated ? clock_line_rate(&session->timing.line) : 0;
 	struct instance *first = session_first(session);
 
 	/* Before the stubs: which of a thread's words they test is decided when their plan comes. */
 	if (next->options.threshold_ns != first->settings.options.threshold_ns)
-		first->threshold_ticks = (uint64_t)((double)next->options.threshold_ns *
-						    (rate > 0 ? rate : clock_ticks_per_ns(CALIBRATE_MS)));
+		first->threshold_ticks = timing_ticks(session, next->options.threshold_ns);
 	send_limits(session, next);
 	handlers_settle(session); /* rows are read at once */
 }

@@ -574,28 +574,28 @@ static void attend(struct session *session, uint64_t *next_look_ns)
 	session_unlock(session);
 }
 
-/* One instance after the other; none goes away meanwhile (instance_take_out()). */
+/* One instance after the other; none goes away meanwhile (further_take_out()). */
 static bool round_of_all(struct drainer *drainers, struct session *session)
 {
 	bool busy = false;
 
+	session_lock(session);
 	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++) {
 		struct drainer *drainer = &drainers[i];
 
-		session_lock(session);
 		if (drainer->instance != session->instances[i])
 			*drainer = (struct drainer){.instance = session->instances[i]};
-		session->drainer.at = drainer->instance;
-		session_unlock(session);
 		if (!drainer->instance)
 			continue;
+		session->drainer.at = drainer->instance;
+		session_unlock(session);
 		round_once(drainer);
 		busy |= drainer->busy;
 		session_lock(session);
 		session->drainer.at = NULL;
 		pthread_cond_broadcast(&session->answered);
-		session_unlock(session);
 	}
+	session_unlock(session);
 	return busy;
 }
 

@@ -82,8 +82,6 @@ static int unmatched(const struct found *found, const struct session *session, c
 
 int found_check(const struct found *found, struct session *session, const char *program, struct calltap_diag *diag)
 {
-	unsigned long matches;
-	enum filter_kind kind;
 	const char *text;
 
 	/* Its runtime refuses to start when LD_PRELOAD puts anything before it, whatever we patch. */
@@ -111,10 +109,9 @@ int found_check(const struct found *found, struct session *session, const char *
 	}
 	if (!found->sites || session->options->allow_no_match)
 		return 0;
-	for (size_t i = 0; filter_set_item(session->options->filters, i, &text, &kind, &matches); i++)
-		if (!matches)
-			return unmatched(found, session, text, program, diag);
-	text = triggers_unmatched(session->options->triggers);
+	text = filter_set_unmatched(session->options->filters);
+	if (!text)
+		text = triggers_unmatched(session->options->triggers);
 	if (text)
 		return unmatched(found, session, text, program, diag);
 	if (!found->wanted)

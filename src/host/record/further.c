@@ -12,8 +12,6 @@
 
 #include "instances.h"
 
-#define FIRST_RINGS 16
-
 /* An instance and what it points to. */
 struct further {
 	struct instance instance;
@@ -109,7 +107,7 @@ int further_add(struct instance *instance, struct process *process)
 	int fd, ret = instance_take(&share, instance, process);
 
 	if (!ret)
-		ret = arena_add(share, FIRST_RINGS, &fd);
+		ret = arena_add(share, INSTANCE_FIRST_RINGS, &fd);
 	if (ret)
 		return ret;
 	message.arena_size = share->arenas[0].size;
@@ -127,6 +125,13 @@ static bool is_drained(const struct instance *instance)
 	return true;
 }
 
+void further_detach(struct instance *instance)
+{
+	instance->session->instances[instance->set] = NULL;
+	for (struct share *share = instance->shares; share; share = share->next)
+		share->process->shares[instance->set] = NULL;
+}
+
 void further_take_out(struct instance *instance)
 {
 	struct session *session = instance->session;
@@ -135,9 +140,7 @@ void further_take_out(struct instance *instance)
 	session_wake_drainer(session);
 	while (!is_drained(instance) && session->drainer.runs)
 		pthread_cond_wait(&session->answered, &session->lock);
-	session->instances[instance->set] = NULL;
-	for (struct share *share = instance->shares; share; share = share->next)
-		share->process->shares[instance->set] = NULL;
+	further_detach(instance);
 	while (session->drainer.at == instance)
 		pthread_cond_wait(&session->answered, &session->lock);
 }

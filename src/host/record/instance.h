@@ -78,7 +78,8 @@ static inline bool ring_is_claimed(uint32_t state)
 	return state != CALLTAP_RING_FREE && state < CALLTAP_RING_OUT;
 }
 
-#define TARGET_ARENAS 32
+#define TARGET_ARENAS	     32
+#define INSTANCE_FIRST_RINGS 16 /* that a target begins with; a forked child has fewer */
 
 /* What an instance has of a target. */
 struct share {

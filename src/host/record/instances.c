@@ -58,13 +58,6 @@ static int check_settings(const struct record_options *options, struct calltap_d
 	return 0;
 }
 
-static uint64_t ticks_of(const struct session *session, uint64_t ns)
-{
-	double rate = session->emulated ? timing_rate(session) : 0;
-
-	return ns ? (uint64_t)((double)ns * (rate > 0 ? rate : clock_ticks_per_ns(CALIBRATE_MS))) : 0;
-}
-
 static bool is_name(const char *name)
 {
 	size_t size = strlen(name);
@@ -205,17 +198,13 @@ static int tell_rows(struct session *session, struct calltap_diag *diag)
 /* A filter that chooses nothing is told, and is an error. */
 static int check_matches(const struct filter_set *filters, struct calltap_diag *diag)
 {
-	unsigned long matches;
-	enum filter_kind kind;
-	const char *text;
+	const char *text = filter_set_unmatched(filters);
 
-	for (size_t i = 0; filter_set_item(filters, i, &text, &kind, &matches); i++)
-		if (!matches)
-			return calltap_diag_set(diag, -EINVAL,
-						"no function that is patched matches '%s' (`calltap functions PROGRAM` "
-						"lists what there is)",
-						text);
-	return 0;
+	return text ? calltap_diag_set(diag, -EINVAL,
+				       "no function that is patched matches '%s' (`calltap functions PROGRAM` lists "
+				       "what there is)",
+				       text)
+		    : 0;
 }
 
 /* The instance's wishes to the rows and sites; filters NULL = it wants nothing. */
@@ -341,10 +330,10 @@ int instances_begin(struct session *session, const struct setting_change *words,
 
 	if (!ret) {
 		if (!session->emulated) /* which takes a while */
-			wish.threshold_ticks = ticks_of(session, wish.settings.options.threshold_ns);
+			wish.threshold_ticks = timing_ticks(session, wish.settings.options.threshold_ns);
 		session_lock(session);
 		if (session->emulated)
-			wish.threshold_ticks = ticks_of(session, wish.settings.options.threshold_ns);
+			wish.threshold_ticks = timing_ticks(session, wish.settings.options.threshold_ns);
 		ret = live_turn_begin(session);
 		if (ret) {
 			ret = calltap_diag_set(diag, ret, "the attach is not complete yet; nothing was changed");
@@ -423,7 +412,7 @@ static void set_limits(struct session *session, struct instance *instance, const
 	if (old->threshold_ns == new->threshold_ns && old->depth_max == new->depth_max)
 		return;
 	if (old->threshold_ns != new->threshold_ns)
-		instance->threshold_ticks = ticks_of(session, new->threshold_ns);
+		instance->threshold_ticks = timing_ticks(session, new->threshold_ns);
 	send_limits(session, instance, next);
 }
 
@@ -485,7 +474,7 @@ void instances_finish(struct session *session)
 
 		if (!instance)
 			continue;
-		session->instances[i] = NULL;
+		further_detach(instance);
 		session->instances_ended++;
 		ret = further_finish(instance);
 		if (ret)

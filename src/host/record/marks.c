@@ -32,18 +32,6 @@ struct marks {
 	uint64_t count; /* that there were; number N lies at N % MARKS_KEPT */
 };
 
-/* Bytes of the text that are taken: whole characters, as of calltap_mark(). */
-static uint32_t size_of(const char *text)
-{
-	size_t size = strnlen(text, CALLTAP_EVENT_MARK_BYTES + 1);
-
-	if (size <= CALLTAP_EVENT_MARK_BYTES)
-		return (uint32_t)size;
-	for (size = CALLTAP_EVENT_MARK_BYTES; size && ((unsigned char)text[size] & 0xc0) == 0x80; size--)
-		;
-	return (uint32_t)size;
-}
-
 /* The process that the session is called by, or one of its children when that has ended. */
 static const struct process *process_of(const struct instance *instance)
 {
@@ -78,7 +66,7 @@ static int write_data(struct record_encoder *encoder, struct trace_writer *write
 		      uint64_t ticks, const char *text)
 {
 	uint64_t words[CALLTAP_EVENT_WORDS_MAX];
-	uint32_t count = calltap_event_pack(words + 1, text, size_of(text));
+	uint32_t count = calltap_event_pack(words + 1, text, calltap_event_text_size(text));
 	struct encode_result encoded;
 	const void *payload;
 	size_t size;
@@ -126,7 +114,7 @@ static int keep(struct instance *instance, const struct process *process, uint64
 	mark = &instance->marks->list[instance->marks->count++ % MARKS_KEPT];
 	mark->ticks = ticks;
 	mark->process = process;
-	snprintf(mark->text, sizeof(mark->text), "%.*s", (int)size_of(text), text);
+	snprintf(mark->text, sizeof(mark->text), "%.*s", (int)calltap_event_text_size(text), text);
 	return 0;
 }
 
@@ -167,12 +155,11 @@ int marks_write_kept(struct instance *instance)
 	return ret;
 }
 
-/* The marks of one process, which a thread of its own has in the snapshot. */
+/* The marks of one target, which a thread of its own has in the snapshot; *count: how many there are. */
 static int copy_of(const struct marks *marks, const struct process *process, struct trace_writer *writer,
-		   struct record_encoder *encoder, uint64_t from_ticks, uint32_t thread)
+		   struct record_encoder *encoder, uint64_t from_ticks, uint32_t thread, uint64_t *count)
 {
 	struct calltap_file_thread row = {.thread = thread, .process = process->index, .name = NAME};
-	uint64_t number = 0;
 	int ret = 0;
 
 	for (uint64_t i = first_kept(marks); i < marks->count && !ret; i++) {
@@ -180,38 +167,28 @@ static int copy_of(const struct marks *marks, const struct process *process, str
 
 		if (mark->process != process || mark->ticks < from_ticks)
 			continue;
-		row.start_ticks = number ? row.start_ticks : mark->ticks;
+		row.start_ticks = *count ? row.start_ticks : mark->ticks;
 		row.end_ticks = mark->ticks;
-		ret = write_data(encoder, writer, thread, number++, mark->ticks, mark->text);
+		ret = write_data(encoder, writer, thread, (*count)++, mark->ticks, mark->text);
 	}
-	return ret ? ret : trace_writer_chunk(writer, CALLTAP_CHUNK_THREAD, &row, sizeof(row));
-}
-
-/* True when an older mark, of those that are written, is of the same process. */
-static bool is_seen(const struct marks *marks, uint64_t at, uint64_t from_ticks)
-{
-	const struct process *process = marks->list[at % MARKS_KEPT].process;
-
-	for (uint64_t i = first_kept(marks); i < at; i++)
-		if (marks->list[i % MARKS_KEPT].process == process && marks->list[i % MARKS_KEPT].ticks >= from_ticks)
-			return true;
-	return false;
+	return ret || !*count ? ret : trace_writer_chunk(writer, CALLTAP_CHUNK_THREAD, &row, sizeof(row));
 }
 
 int marks_copy(const struct instance *instance, struct trace_writer *writer, uint64_t from_ticks, uint32_t *next_thread,
 	       uint64_t *records)
 {
-	const struct marks *marks = instance->marks;
 	struct record_encoder *encoder = NULL;
-	int ret = marks ? record_encoder_create(&encoder) : 0;
+	int ret;
 
-	for (uint64_t i = first_kept(marks); marks && i < marks->count && !ret; i++) {
-		if (marks->list[i % MARKS_KEPT].ticks < from_ticks)
-			continue;
-		++*records;
-		if (!is_seen(marks, i, from_ticks))
-			ret = copy_of(marks, marks->list[i % MARKS_KEPT].process, writer, encoder, from_ticks,
-				      (*next_thread)++);
+	if (!instance->marks)
+		return 0;
+	ret = record_encoder_create(&encoder);
+	for (const struct share *share = instance->shares; share && !ret; share = share->next) {
+		uint64_t count = 0;
+
+		ret = copy_of(instance->marks, share->process, writer, encoder, from_ticks, *next_thread, &count);
+		*next_thread += count != 0;
+		*records += count;
 	}
 	record_encoder_destroy(encoder);
 	return ret;

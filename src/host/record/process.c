@@ -23,7 +23,6 @@
 #include "triggers.h"
 
 #define REPORT_MAX  4096 /* objects in a process */
-#define FIRST_RINGS 16
 #define CHILD_RINGS 4
 
 union message {
@@ -175,8 +174,8 @@ static int send_setup(struct session *session, struct process *process, bool wan
 	process->dormant = !wanted;
 	if (!wanted)
 		return channel_send(process->socket, &setup, sizeof(setup), NULL, 0);
-	ret = arena_add(process->shares[0], process->row.start == CALLTAP_START_FORK ? CHILD_RINGS : FIRST_RINGS,
-			&fds[1]);
+	ret = arena_add(process->shares[0],
+			process->row.start == CALLTAP_START_FORK ? CHILD_RINGS : INSTANCE_FIRST_RINGS, &fds[1]);
 	if (ret)
 		return ret;
 	setup.arena_size = process->shares[0]->arenas[0].size;

@@ -109,7 +109,7 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 					"runs is known too late");
 	/* An emulated target's is known when it has called in. */
 	if (options->threshold_ns && !session->emulated)
-		first->threshold_ticks = (uint64_t)((double)options->threshold_ns * clock_ticks_per_ns(CALIBRATE_MS));
+		first->threshold_ticks = timing_ticks(session, options->threshold_ns);
 	ret = buffers_create(first, diag);
 	session->result->ours = ret != 0;
 	if (ret)

@@ -397,6 +397,8 @@ int channel_receive(int socket, void *message, size_t size) __attribute__((warn_
 /* timing.c: what the targets' clock shows; ticks are 0 as long as that is not known. */
 struct calltap_file_clock timing_now(const struct session *session);
 double timing_rate(const struct session *session); /* ticks in a nanosecond, 0 = not known */
+/* A time in ticks; in those of the tool's own clock while the rate of the targets' is not known.  Takes a moment. */
+uint64_t timing_ticks(const struct session *session, uint64_t ns);
 /* Take what a HELLO says of it. */
 void timing_greet(struct session *session, const struct calltap_msg_hello *hello);
 /* Ask a process, if it has answered before; take its answer. */

@@ -26,6 +26,15 @@ double timing_rate(const struct session *session)
 	return session->emulated ? clock_line_rate(&session->timing.line) : clock_ticks_per_ns(BASE_NS / 1000000);
 }
 
+uint64_t timing_ticks(const struct session *session, uint64_t ns)
+{
+	double rate = ns ? timing_rate(session) : 0;
+
+	if (ns && rate <= 0)
+		rate = clock_ticks_per_ns(CALIBRATE_MS);
+	return (uint64_t)((double)ns * rate);
+}
+
 static void write_sample(struct session *session, const struct calltap_file_clock *sample)
 {
 	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)

@@ -256,15 +256,11 @@ void triggers_set_limits(struct triggers *triggers, uint32_t id, struct object *
 
 const char *triggers_unmatched(const struct triggers *triggers)
 {
-	unsigned long matches;
-	enum filter_kind kind;
-	const char *text;
+	const char *text = NULL;
 
-	for (size_t i = 0; triggers && i < triggers->count; i++)
-		for (size_t k = 0; filter_set_item(triggers->list[i].functions, k, &text, &kind, &matches); k++)
-			if (!matches)
-				return text;
-	return NULL;
+	for (size_t i = 0; triggers && i < triggers->count && !text; i++)
+		text = filter_set_unmatched(triggers->list[i].functions);
+	return text;
 }
 
 int triggers_begin(struct triggers *triggers, struct session *session, double ticks_per_ns, uint32_t functions)

@@ -9,50 +9,14 @@
 #include <cmocka.h>
 
 #include "handled.h"
+#include "registers_text.h"
 
 const int fault_kinds[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 const unsigned fault_kinds_count = sizeof(fault_kinds) / sizeof(fault_kinds[0]);
 const uint32_t vectors_controls[2] = {0x1f80, 0x3f80}; /* MXCSR */
 
-__asm__(".text\n"
-	".macro set_registers base\n"
-	"	i = 0\n"
-	"	.irp reg, rax, rdx, rcx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15\n"
-	"	mov $(\\base + i), %\\reg\n"
-	"	i = i + 1\n"
-	"	.endr\n"
-	".endm\n"
-	".macro note_registers where\n"
-	"	i = 0\n"
-	"	.irp reg, rax, rdx, rcx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15\n"
-	"	mov %\\reg, \\where + i(%rip)\n"
-	"	i = i + 8\n"
-	"	.endr\n"
-	".endm\n"
-	".macro callee name\n"
-	"	.globl \\name\n"
-	"	.type \\name, @function\n"
-	"\\name:\n"
-	"	.fill 5, 1, 0x90\n"
-	"	note_registers seen_inside\n"
-	"	set_registers 2000\n"
-	"	ret\n"
-	".endm\n"
-	"callee callee_call\n"
-	"callee callee_both\n"
-	".globl call_with_registers\n"
-	"call_with_registers:\n"
-	"	.irp reg, %rbx, %rbp, %r12, %r13, %r14, %r15, %rdi\n"
-	"	push \\reg\n"
-	"	.endr\n"
-	"	set_registers 1000\n"
-	"	call *(%rsp)\n"
-	"	note_registers seen_after\n"
-	"	pop %rdi\n"
-	"	.irp reg, %r15, %r14, %r13, %r12, %rbp, %rbx\n"
-	"	pop \\reg\n"
-	"	.endr\n"
-	"	ret\n");
+__asm__(REGISTERS_MACROS "callee callee_call\n"
+			 "callee callee_both\n" REGISTERS_CALL);
 
 void check_shown(const struct calltap_registers *shown, uint64_t base)
 {

@@ -14,6 +14,7 @@
 
 #include "timed.h"
 #include "traps.h"
+#include "registers_text.h"
 
 #define REGISTERS 16
 #define FLAGS	  (CALLTAP_SITE_TIMED | CALLTAP_SITE_PROFILE)
@@ -26,46 +27,9 @@ int callee_profile(void), callee_trigger(void), callee_graph(void);
 void call_with_registers(int (*function)(void)) __attribute__((visibility("hidden")));
 
 /* Every general register but rsp gets its number, plus \base; then they are noted down, from rax on. */
-__asm__(".text\n"
-	".macro set_registers base\n"
-	"	i = 0\n"
-	"	.irp reg, rax, rcx, rdx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15\n"
-	"	mov $(\\base + i), %\\reg\n"
-	"	i = i + 1\n"
-	"	.endr\n"
-	".endm\n"
-	".macro note_registers where\n"
-	"	i = 0\n"
-	"	.irp reg, rax, rcx, rdx, rbx, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15\n"
-	"	mov %\\reg, \\where + i(%rip)\n"
-	"	i = i + 8\n"
-	"	.endr\n"
-	".endm\n"
-	".macro callee name\n"
-	"	.globl \\name\n"
-	"	.type \\name, @function\n"
-	"\\name:\n"
-	"	.fill 5, 1, 0x90\n"
-	"	note_registers seen_inside\n"
-	"	set_registers 2000\n"
-	"	ret\n"
-	".endm\n"
-	"callee callee_profile\n"
-	"callee callee_trigger\n"
-	"callee callee_graph\n"
-	".globl call_with_registers\n"
-	"call_with_registers:\n"
-	"	.irp reg, %rbx, %rbp, %r12, %r13, %r14, %r15, %rdi\n"
-	"	push \\reg\n"
-	"	.endr\n"
-	"	set_registers 1000\n"
-	"	call *(%rsp)\n"
-	"	note_registers seen_after\n"
-	"	pop %rdi\n"
-	"	.irp reg, %r15, %r14, %r13, %r12, %rbp, %rbx\n"
-	"	pop \\reg\n"
-	"	.endr\n"
-	"	ret\n");
+__asm__(REGISTERS_MACROS "callee callee_profile\n"
+			 "callee callee_trigger\n"
+			 "callee callee_graph\n" REGISTERS_CALL);
 
 static volatile int turns;
 
