@@ -66,12 +66,13 @@ static bool is_same_file(const struct probe_handled_table *last, uint64_t functi
 static int map_rows(struct probe_handled_table *table, int fd)
 {
 	const struct probe_handled_table *last = table_now();
-	uint64_t size = table->functions * sizeof(table->rows[0]);
+	uint64_t size = table->functions * (sizeof(table->rows[0]) + sizeof(table->roles[0]));
 	struct stat file = {0};
 	void *rows, *bodies;
 
 	if (is_same_file(last, table->functions, fd)) {
 		table->rows = last->rows;
+		table->roles = last->roles;
 		table->bodies = last->bodies;
 		return 0;
 	}
@@ -87,6 +88,7 @@ static int map_rows(struct probe_handled_table *table, int fd)
 	SYS(fstat, fd, &file, 0, 0, 0, 0);
 	agent.handled_file = file.st_ino;
 	table->rows = rows;
+	table->roles = (const struct calltap_roles *)(table->rows + table->functions);
 	table->bodies = bodies;
 	for (uint32_t i = 0; i < agent.sites_count; i++)
 		note_bodies(table, agent.sites[i].list, agent.sites[i].count);
@@ -204,7 +206,7 @@ void agent_handlers_end(void)
 
 void agent_handlers_release(void)
 {
-	uint64_t bytes = sizeof(struct calltap_handled), own = sizeof(uint64_t);
+	uint64_t bytes = sizeof(struct calltap_handled) + sizeof(struct calltap_roles), own = sizeof(uint64_t);
 
 	probe_handled_set(NULL);
 	agent_faults_give_back();

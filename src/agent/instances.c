@@ -103,6 +103,9 @@ static void take_limits(struct probe_set *set, const struct calltap_msg_instance
 {
 	__atomic_store_n(&set->depth_max, message->depth_max, __ATOMIC_RELAXED);
 	__atomic_store_n(&set->threshold_ticks, message->threshold_ticks, __ATOMIC_RELAXED);
+	__atomic_store_n(&set->trees, (message->flags & CALLTAP_INSTANCE_TREES) != 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&set->filtered, (message->flags & (CALLTAP_INSTANCE_TREES | CALLTAP_INSTANCE_HIDES)) != 0,
+			 __ATOMIC_RELAXED);
 }
 
 /* No thread finds what the set's last instance had. */
@@ -120,7 +123,7 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 	if (count_left_over() >= ENDED_MAX)
 		return -EBUSY;
 	__atomic_store_n(&set->arena_count, 0, __ATOMIC_RELEASE);
-	set->calls = message->calls;
+	set->calls = message->flags & CALLTAP_INSTANCE_CALLS;
 	set->claim_vain = 0;
 	take_limits(set, message);
 	renew_writers(index, none);

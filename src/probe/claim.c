@@ -278,6 +278,8 @@ static void leave_ended(struct probe_share *share, uint32_t on)
 	share->writer = &probe_writer_none;
 	share->attach_try = 0;
 	share->depth = 0;
+	share->gate = share->tree = 0;
+	share->quiet_root = false;
 }
 
 void probe_count_untraced(unsigned set)

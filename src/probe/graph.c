@@ -151,7 +151,7 @@ static void change_stub(struct probe_thread *thread, uint64_t slot, uint32_t wor
 	uint64_t link = *arch_link(slot);
 
 	if ((link & FRAME_INSTANCES) | (word & WORD_DISPATCHED))
-		link = probe_instances_tail(thread, link, word, *ret, *arch_mirror(slot));
+		link = probe_instances_tail(thread, slot, link, word, *ret, *arch_mirror(slot));
 	arch_frame_rename(slot, ret);
 	if (thread->tree == slot)
 		thread->tree_word = 0;
@@ -193,7 +193,7 @@ static int enter(struct probe_thread *thread, struct probe_stack *stack, uint64_
 		return take_over_frame(thread, stack, slot, word, ret, leaves_fast);
 	frames_settle(thread, stack, slot, false);
 	probe_record(thread, CALLTAP_REC_ENTRY, frames_id(word), 1, 0);
-	push_frame(stack, slot, ret, came | probe_instances_enter(thread, word, *ret));
+	push_frame(stack, slot, ret, came | probe_instances_enter(thread, slot, word, *ret));
 	tell_entered(thread, slot, word);
 	return 0;
 }
@@ -278,7 +278,7 @@ static void depart(struct probe_thread *thread, uint64_t slot, uint32_t word)
 	if (stack)
 		frames_settle(thread, stack, slot, true);
 	if (*arch_link(slot) & FRAME_INSTANCES)
-		probe_instances_exit(thread, *arch_link(slot), frames_id(word));
+		probe_instances_exit(thread, slot, *arch_link(slot), frames_id(word));
 }
 
 /* A frame without a record; after a tail call it is the caller's, which has ended with its jump. */
@@ -289,7 +289,7 @@ static void enter_hidden(struct probe_thread *thread, struct probe_stack *stack,
 
 	if (!frames_is_tail(slot, *ret)) {
 		frames_settle(thread, stack, slot, false);
-		push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, word, *ret));
+		push_frame(stack, slot, ret, FRAME_UNRECORDED | came | probe_instances_enter(thread, slot, word, *ret));
 		return;
 	}
 	frames_settle(thread, stack, slot, true);

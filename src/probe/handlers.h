@@ -31,6 +31,7 @@ struct probe_handled_table {
 	void (*save)(void *area);	   /* keep to no calling convention but that they change rax, rdx, rdi alone; */
 	void (*restore)(const void *area); /* area: a multiple of 64 */
 	uint64_t row_count;		   /* what `functions` was before probe_handled_stop() */
+	const struct calltap_roles *roles; /* the tool's, as the rows */
 };
 /* Never NULL: without handlers, a table with no functions. */
 extern struct probe_handled_table *probe_handled __attribute__((visibility("hidden")));
@@ -41,6 +42,14 @@ static inline uint64_t probe_handled_row(uint32_t id)
 	const struct probe_handled_table *table = __atomic_load_n(&probe_handled, __ATOMIC_ACQUIRE); /* with _set() */
 
 	return id < table->row_count ? __atomic_load_n((const uint64_t *)&table->rows[id], __ATOMIC_RELAXED) : 0;
+}
+
+/* The function's roles in further instances, struct calltap_roles as one word; 0 = it has none. */
+static inline uint64_t probe_handled_roles(uint32_t id)
+{
+	const struct probe_handled_table *table = __atomic_load_n(&probe_handled, __ATOMIC_ACQUIRE); /* with _set() */
+
+	return id < table->row_count ? __atomic_load_n((const uint64_t *)&table->roles[id], __ATOMIC_RELAXED) : 0;
 }
 
 enum probe_handled_how {

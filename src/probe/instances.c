@@ -91,19 +91,116 @@ HOT bool put(struct probe_thread *thread, unsigned set, const struct probe_share
 	return put_usual(share->writer, kind, id) || probe_set_record(thread, set, kind, id, 1, 0);
 }
 
+/* A call that a further instance may want: the frame's slot, the function, and where the function was called from. */
+struct arrival {
+	uint64_t slot, caller;
+	uint32_t id;
+	bool tail; /* the frame at the slot goes on as the function's */
+};
+
 /* The bit that the frame's link is to have of the set, or 0. */
-HOT uint64_t put_entry(struct probe_thread *thread, unsigned set, uint32_t id)
+HOT uint64_t put_entry(struct probe_thread *thread, unsigned set, struct probe_share *share, uint32_t id)
 {
-	struct probe_share *share = share_for(thread, set);
 	uint32_t most = __atomic_load_n(&probe_set_at(set)->depth_max, __ATOMIC_RELAXED);
 
-	if (!share || (most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id))
+	if ((most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id))
 		return 0;
 	share->depth++;
 	return FRAME_OF(set);
 }
 
-HOT void put_exit(struct probe_thread *thread, unsigned set, uint32_t id)
+/*
+ * Is the frame that a filter of the share's named gone?  A handler that jumped away between the filter's store and the
+ * frame's link has left a frame that nobody tells of.
+ */
+static bool is_stale(const struct probe_stack *stack, uint64_t filter, const struct arrival *call)
+{
+	return filter && filter < call->slot + !call->tail && filter >= stack->lowest;
+}
+
+static void settle_filters(const struct probe_stack *stack, struct probe_share *share, const struct arrival *call)
+{
+	if (is_stale(stack, share->gate, call))
+		share->gate = 0;
+	if (is_stale(stack, share->tree, call))
+		share->tree = 0;
+}
+
+/* An ENTRY that is lost does not keep the tree below it from being recorded. */
+static uint64_t put_root(struct probe_thread *thread, unsigned set, struct probe_share *share,
+			 const struct arrival *call)
+{
+	share->tree = call->slot;
+	share->quiet_root = false;
+	if (put_entry(thread, set, share, call->id))
+		return FRAME_OF(set);
+	share->quiet_root = true;
+	share->depth++;
+	return FRAME_OF(set);
+}
+
+/* Does the instance have the function hide what it calls? */
+static bool hides(unsigned set, uint32_t id)
+{
+	return __atomic_load_n(&probe_set_at(set)->filtered, __ATOMIC_RELAXED) &&
+	       probe_handled_roles(id) >> CALLTAP_ROLES_HIDES_AT >> (set - 1) & 1;
+}
+
+/* Does a tree begin at the function? */
+static bool is_root(unsigned set, uint32_t id)
+{
+	return probe_handled_roles(id) >> (set - 1) & 1;
+}
+
+/* put_entry() under -g and --no-graph. */
+static uint64_t put_filtered(struct probe_thread *thread, unsigned set, struct probe_share *share,
+			     const struct arrival *call)
+{
+	bool trees = __atomic_load_n(&probe_set_at(set)->trees, __ATOMIC_RELAXED);
+
+	settle_filters(thread->stack, share, call);
+	if (call->slot < share->gate)
+		return 0;
+	if (hides(set, call->id)) {
+		share->gate = call->slot;
+		share->depth++;
+		return FRAME_OF(set);
+	}
+	if (!trees || share->tree)
+		return put_entry(thread, set, share, call->id);
+	return is_root(set, call->id) ? put_root(thread, set, share, call) : 0;
+}
+
+HOT uint64_t enter_set(struct probe_thread *thread, unsigned set, const struct arrival *call)
+{
+	struct probe_share *share = share_for(thread, set);
+
+	if (!share)
+		return 0;
+	return __atomic_load_n(&probe_set_at(set)->filtered, __ATOMIC_RELAXED)
+		       ? put_filtered(thread, set, share, call)
+		       : put_entry(thread, set, share, call->id);
+}
+
+/* The frame at the slot ends: so do the filters that it stands for.  True: the frame has no ENTRY. */
+HOT bool end_filters(struct probe_share *share, uint64_t slot)
+{
+	bool quiet = false;
+
+	if (!(share->gate | share->tree))
+		return false;
+	if (share->gate == slot) {
+		share->gate = 0;
+		quiet = true;
+	}
+	if (share->tree == slot) {
+		quiet |= share->quiet_root;
+		share->tree = 0;
+	}
+	return quiet;
+}
+
+HOT void put_exit(struct probe_thread *thread, unsigned set, uint32_t id, uint64_t slot)
 {
 	struct probe_share *share = share_at_end(thread, set);
 	uint64_t ticks = __atomic_load_n(&probe_set_at(set)->threshold_ticks, __ATOMIC_RELAXED);
@@ -111,19 +208,69 @@ HOT void put_exit(struct probe_thread *thread, unsigned set, uint32_t id)
 	if (!share)
 		return;
 	share->depth--;
+	if (end_filters(share, slot))
+		return;
 	if (!ticks || !probe_take_back(share->writer, id, arch_clock(), ticks))
 		put(thread, set, share, CALLTAP_REC_EXIT, id);
 }
 
-/* The frame goes on under another name; one that is of an instance before is the call's beginning. */
-static uint64_t put_tail(struct probe_thread *thread, unsigned set, uint32_t id)
+/*
+ * The frame at the slot, which has the set's bit, goes on as a function that the instance does not record: its EXIT is
+ * recorded here, under the name of the function whose stub `back` is in.  The frame keeps the filters that it stands
+ * for where its exit comes by the dispatcher.
+ */
+static uint64_t put_end_of_name(struct probe_thread *thread, unsigned set, uint64_t back, uint64_t slot,
+				bool dispatched)
 {
 	struct probe_share *share = share_at_end(thread, set);
+	uint32_t id = frames_id(arch_stub_word(back));
+
+	if (!share || !dispatched || (share->gate != slot && share->tree != slot)) {
+		put_exit(thread, set, id, slot);
+		return 0;
+	}
+	if (share->gate == slot || share->quiet_root)
+		return FRAME_OF(set);
+	share->quiet_root = true;
+	put(thread, set, share, CALLTAP_REC_EXIT, id);
+	return FRAME_OF(set);
+}
+
+/* The call's frame, which has the set's bit, goes on as a function that hides what it calls. */
+static uint64_t put_hidden_tail(struct probe_thread *thread, unsigned set, struct probe_share *share, uint64_t back,
+				uint64_t slot)
+{
+	if (!(share->tree == slot && share->quiet_root))
+		put(thread, set, share, CALLTAP_REC_EXIT, frames_id(arch_stub_word(back)));
+	share->gate = slot;
+	return FRAME_OF(set);
+}
+
+/*
+ * The call's frame, of the function whose stub `back` is in, goes on under another name.  Where the frame was entered
+ * for an instance that has ended, this is the call's beginning.
+ */
+static uint64_t put_tail(struct probe_thread *thread, unsigned set, uint64_t back, const struct arrival *call)
+{
+	struct probe_share *share = share_at_end(thread, set);
+	enum calltap_record_kind kind = CALLTAP_REC_TAIL;
 
 	if (!share)
-		return put_entry(thread, set, id);
-	if (put(thread, set, share, CALLTAP_REC_TAIL, id))
+		return enter_set(thread, set, call);
+	if (share->gate == call->slot)
 		return FRAME_OF(set);
+	if (hides(set, call->id))
+		return put_hidden_tail(thread, set, share, back, call->slot);
+	if (share->tree == call->slot && share->quiet_root) {
+		kind = CALLTAP_REC_ENTRY;
+		share->quiet_root = false;
+	}
+	if (put(thread, set, share, kind, call->id))
+		return FRAME_OF(set);
+	if (share->tree == call->slot) {
+		share->quiet_root = true;
+		return FRAME_OF(set);
+	}
 	share->depth--;
 	return 0;
 }
@@ -140,8 +287,8 @@ static void put_call(struct probe_thread *thread, unsigned set, uint32_t id, uin
 		probe_set_record(thread, set, CALLTAP_REC_CALL, id, 2, caller);
 }
 
-/* What the frame's link is to have of these sets. */
-HOT uint64_t enter_sets(struct probe_thread *thread, uint32_t sets, uint32_t id, uint64_t caller)
+/* The bits of these sets that the frame's link is to have. */
+HOT uint64_t enter_sets(struct probe_thread *thread, uint32_t sets, const struct arrival *call)
 {
 	uint64_t flags = 0;
 
@@ -150,24 +297,27 @@ HOT uint64_t enter_sets(struct probe_thread *thread, uint32_t sets, uint32_t id,
 		if (!(left & 1))
 			continue;
 		if (is_of_calls(set))
-			put_call(thread, set, id, caller);
+			put_call(thread, set, call->id, call->caller);
 		else
-			flags |= put_entry(thread, set, id);
+			flags |= enter_set(thread, set, call);
 	}
 	probe_share_end(thread);
 	return flags;
 }
 
-uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint64_t caller)
+uint64_t probe_instances_enter(struct probe_thread *thread, uint64_t slot, uint32_t word, uint64_t caller)
 {
+	const struct arrival call = {.slot = slot, .caller = caller, .id = frames_id(word)};
 	uint32_t sets = sets_for(word);
 
-	return sets ? enter_sets(thread, sets, frames_id(word), caller) : 0;
+	return sets ? enter_sets(thread, sets, &call) : 0;
 }
 
-uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32_t word, uint64_t back, uint64_t caller)
+uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t slot, uint64_t link, uint32_t word, uint64_t back,
+			      uint64_t caller)
 {
-	uint32_t id = frames_id(word), had = sets_of(link), sets = sets_for(word);
+	const struct arrival call = {.slot = slot, .caller = caller, .id = frames_id(word), .tail = true};
+	uint32_t had = sets_of(link), sets = sets_for(word);
 	uint64_t flags = 0;
 
 	probe_share_begin(thread);
@@ -175,11 +325,11 @@ uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32
 		bool begun = link & FRAME_OF(set), wants = sets >> (set - 1) & 1;
 
 		if (wants && is_of_calls(set))
-			put_call(thread, set, id, caller);
+			put_call(thread, set, call.id, call.caller);
 		else if (begun && !wants)
-			put_exit(thread, set, frames_id(arch_stub_word(back)));
+			flags |= put_end_of_name(thread, set, back, slot, word & WORD_DISPATCHED);
 		else if (wants)
-			flags |= begun ? put_tail(thread, set, id) : put_entry(thread, set, id);
+			flags |= begun ? put_tail(thread, set, back, &call) : enter_set(thread, set, &call);
 	}
 	probe_share_end(thread);
 	return (link & ~FRAME_INSTANCES) | flags;
@@ -201,25 +351,31 @@ void probe_instances_missed(uint32_t word)
 			probe_count_untraced(set);
 }
 
-HOT void leave_sets(struct probe_thread *thread, uint32_t sets, uint32_t id)
+HOT void leave_sets(struct probe_thread *thread, uint32_t sets, uint32_t id, uint64_t slot)
 {
 	probe_share_begin(thread);
 	for (uint32_t left = sets, set = 1; left; left >>= 1, set++)
 		if (left & 1)
-			put_exit(thread, set, id);
+			put_exit(thread, set, id, slot);
 	probe_share_end(thread);
 }
 
-void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id)
+void probe_instances_exit(struct probe_thread *thread, uint64_t slot, uint64_t link, uint32_t id)
 {
-	leave_sets(thread, sets_of(link), id);
+	leave_sets(thread, sets_of(link), id, slot);
 }
 
-void probe_instances_count(uint64_t link, struct probe_instances_gone *gone)
+void probe_instances_count(struct probe_thread *thread, uint64_t slot, uint64_t link, struct probe_instances_gone *gone)
 {
 	for (uint32_t left = sets_of(link), set = 1; left; left >>= 1, set++) {
+		struct probe_share *share = &thread->further[set - 1];
+
 		if (!(left & 1))
 			continue;
+		if (end_filters(share, slot)) {
+			share->depth -= share->depth != 0;
+			continue;
+		}
 		gone->counts[set] = gone->sets & 1u << (set - 1) ? gone->counts[set] + 1 : 1;
 		gone->sets |= 1u << (set - 1);
 	}
@@ -276,6 +432,7 @@ int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint
 	struct probe_stack *stack = thread->stack;
 	uint64_t top = stack->top, gate = probe_context.tree_filter ? thread->tree_gate : thread->gate, flags;
 	uint32_t word = probe_instances_word(id, who), own = who & CALLTAP_HANDLED_RECORD;
+	const struct arrival call = {.slot = slot, .caller = *ret, .id = id};
 
 	/* Another stack, or one some frames of which are gone; or a filter's frame is here, or was. */
 	if (slot >= top || slot < stack->low || slot <= gate || slot == thread->tree_gate ||
@@ -285,7 +442,9 @@ int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint
 		put_own(thread, CALLTAP_REC_ENTRY, id);
 	flags = own ? 0 : FRAME_UNRECORDED;
 	if (who & CALLTAP_HANDLED_INSTANCES)
-		flags |= enter_sets(thread, sets_for(word), id, *ret);
+		flags |= enter_sets(thread, sets_for(word), &call);
+	if (flags == FRAME_UNRECORDED)
+		return 1; /* nobody waits for its end */
 	*arch_link(slot) = top | flags;
 	note_who(slot, own);
 	arch_frame_open(slot, ret);
@@ -301,7 +460,7 @@ void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who, uint64_t *re
 
 	if (probe_can_record(thread)) {
 		if (link & FRAME_INSTANCES)
-			leave_sets(thread, sets_of(link), id);
+			leave_sets(thread, sets_of(link), id, slot);
 		if (who & CALLTAP_HANDLED_RECORD)
 			put_own(thread, CALLTAP_REC_EXIT, id);
 	}

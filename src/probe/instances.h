@@ -33,20 +33,23 @@ static inline uint32_t probe_instances_who(uint64_t link)
 int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint64_t *ret);
 void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who, uint64_t *ret);
 
-/* The function of `word` was entered, and was called from `caller`.  Returns flags for the frame's link. */
-uint64_t probe_instances_enter(struct probe_thread *thread, uint32_t word, uint64_t caller);
 /*
- * The frame with that link, of the function whose stub `back` is in, goes on as a frame of the function of `word`.
- * Returns the frame's new link.
+ * The function of `word` was entered, and was called from `caller`; its frame at slot is not linked yet.  Returns flags
+ * for the frame's link.
  */
-uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t link, uint32_t word, uint64_t back,
+uint64_t probe_instances_enter(struct probe_thread *thread, uint64_t slot, uint32_t word, uint64_t caller);
+/*
+ * The frame at slot, with that link, of the function whose stub `back` is in, goes on as a frame of the function of
+ * `word`.  Returns the frame's new link.
+ */
+uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t slot, uint64_t link, uint32_t word, uint64_t back,
 			      uint64_t caller);
 /* No frame is pushed: record the call for instances of tracer `function`, which need none. */
 void probe_instances_call(struct probe_thread *thread, uint32_t word, uint64_t caller);
 /* The call cannot be traced at all: count it for each instance that wants it. */
 void probe_instances_missed(uint32_t word);
-/* The frame with that link returns. */
-void probe_instances_exit(struct probe_thread *thread, uint64_t link, uint32_t id);
+/* The frame at slot, with that link, of function id, returns. */
+void probe_instances_exit(struct probe_thread *thread, uint64_t slot, uint64_t link, uint32_t id);
 /* An event for all of them that record. */
 void probe_instances_event(struct probe_thread *thread, uint32_t type, const uint64_t *words, uint32_t count);
 /*
@@ -58,7 +61,8 @@ struct probe_instances_gone {
 	uint32_t sets; /* 0 at first */
 	uint32_t counts[PROBE_SETS];
 };
-void probe_instances_count(uint64_t link, struct probe_instances_gone *gone);
+void probe_instances_count(struct probe_thread *thread, uint64_t slot, uint64_t link,
+			   struct probe_instances_gone *gone);
 void probe_instances_unwound(struct probe_thread *thread, const struct probe_instances_gone *gone);
 
 #endif

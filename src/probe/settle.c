@@ -48,7 +48,7 @@ uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack,
 		frames_filters_end(thread, top);
 		frames_count_down(thread, link);
 		if (link & FRAME_INSTANCES)
-			probe_instances_count(link, &further);
+			probe_instances_count(thread, top, link, &further);
 		top = frames_outer(stack, top, link);
 	}
 	if (further.sets)

@@ -55,7 +55,10 @@ struct probe_share {
 	struct ring_writer *writer; /* never NULL, as probe_thread.writer */
 	uint32_t generation;	    /* struct probe_set.on when it was taken: of no use to the next instance */
 	uint32_t attach_try;	    /* as in struct probe_thread */
-	uint32_t depth;		    /* open frames that have an ENTRY of this instance */
+	uint32_t depth;		    /* open frames whose links have the bit of this set */
+	bool quiet_root;	    /* the frame at `tree` has no ENTRY, or not under its present name */
+	uint64_t tree;		    /* slot of the -g root that the thread is in, 0 = none */
+	uint64_t gate;		    /* slot of an open --no-graph frame, which has no ENTRY; 0 = none */
 };
 
 /* Every thread's starts as PROBE_THREAD_NEW; assembly (entry.S and others) knows the first nine fields (offsets.h). */
@@ -100,6 +103,8 @@ static inline struct probe_thread *probe_self(void)
 struct probe_set {
 	uint32_t on;		  /* set 1 and on: the instance's generation while it records, else 0 */
 	uint32_t calls;		  /* set 1 and on: 1 = entries only, with the caller */
+	uint32_t trees;		  /* as depth_max; 1: calls are recorded below -g roots alone */
+	uint32_t filtered;	  /* as depth_max; 1: functions may have roles (struct calltap_roles) */
 	uint32_t depth_max;	  /* 0 = no limit; the control side may change it at any time */
 	uint64_t threshold_ticks; /* 0 = no limit; the control side may change it at any time */
 	uint32_t arena_count;

@@ -161,13 +161,13 @@ def settings(case):
             expect(rows(case, program)["look"]["sites_on"] == 0, "it is off and has sites")
             calltap(case, "set", program.pid, "--instance", "look", "tracing=on")
             instance.records()
-            for word, said in (("graph=once", "first alone"), ("no-graph=once", "first alone"), ("tracer=function", "start"),
+            for word, said in (("graph=nothing_like_it", "matches"), ("tracer=function", "start"),
                                ("mode=drop", "start"), ("trace=nothing_like_it", "matches"), ("max-depth=x", "not valid")):
                 text = calltap(case, "set", program.pid, "--instance", "look", word, status=1)
                 expect(said in text, f"{word}: {text!r}")
             expect("trace=leaf_2" in calltap(case, "set", program.pid, "--instance", "look"), "a refused filter stays")
             instance.records()
-            for options, said in ((["--instance", "look"], "already"), (["-g", "once"], "first alone"),
+            for options, said in ((["--instance", "look"], "already"), (["-p", "function", "-g", "once"], "function_graph"),
                                   (["-p", "nop"], "not nop"),
                                   (["-p", "function", "--max-depth", "2"], "function_graph"),
                                   (["-l", "nothing_like_it"], "matches"), (["--instance", "a b"], "no name"),
@@ -222,6 +222,126 @@ def limits(case):
     expect(found["wait_once"] >= 10 and sum(found.values()) < 3 * found["wait_once"], f"beside what is slow: {found}")
     expect(max(depths(case.trace())) > 10, "the first one is limited, too")
     live.check_frames(case.trace())
+
+
+class Pruner:
+    """What -g and --no-graph leave of a thread's records, by names: the definition, on records of all functions."""
+
+    def __init__(self, roots, hidden):
+        self.roots, self.hidden = roots, hidden
+        self.frames = []  # [function, is it recorded, is it a tree's root, does it hide what it calls]
+
+    def is_in_tree(self, function, frames):
+        return not self.roots or function in self.roots or any(frame[2] for frame in frames)
+
+    def enter(self, function):
+        outer = self.frames
+        if any(frame[3] for frame in outer):
+            self.frames.append([function, False, False, False])
+        elif function in self.hidden:
+            self.frames.append([function, False, False, True])
+        elif self.is_in_tree(function, outer):
+            self.frames.append([function, True, function in self.roots, False])
+            yield f"+{function}"
+        else:
+            self.frames.append([function, False, False, False])
+
+    def tail(self, function):
+        frame, outer = self.frames[-1], self.frames[:-1]
+        if any(each[3] for each in self.frames):
+            return
+        if function in self.hidden:
+            if frame[1]:
+                yield f"-{frame[0]}"
+            frame[1], frame[3] = False, True
+        elif self.is_in_tree(function, self.frames):
+            yield f"{'=' if frame[1] else '+'}{function}"
+            frame[1] = True
+            frame[2] |= function in self.roots and not any(each[2] for each in outer)
+        frame[0] = function
+
+    def leave(self):
+        frame = self.frames.pop()
+        if frame[1]:
+            yield f"-{frame[0]}"
+
+    def unwind(self, count):
+        gone = sum(frame[1] for frame in self.frames[len(self.frames) - count:])
+        del self.frames[len(self.frames) - count:]
+        if gone:
+            yield f"!{gone}"
+
+
+def pruned(trace, thread, roots, hidden):
+    """The thread's records as -g and --no-graph would have left them, as words; from frames that were open before on."""
+    pruner = Pruner(roots, hidden)
+    for kind, value, _ in thread.events():
+        if kind == tf.ENTRY:
+            yield from pruner.enter(trace.name(value))
+        elif kind == tf.TAIL:
+            yield from pruner.tail(trace.name(value))
+        elif kind == tf.EXIT and pruner.frames:
+            yield from pruner.leave()
+        elif kind == tf.UNWIND and pruner.frames:
+            yield from pruner.unwind(value)
+
+
+def trees(case):
+    """-g and --no-graph of an instance's own: its records are those of the session's without what the filters leave out."""
+    case.need_native("attaching")
+    own_place(case)
+    kinds = {"below": (["recurse"], []), "tailed": (["tail"], []), "without": ([], ["recurse"]), "no-tail": ([], ["tail", "jump"]),
+             "both": (["once"], ["jump", "leaf_2"]), "landed": (["jump"], []), "jumped-to": (["last"], []), "not-last": ([], ["last"])}
+    with Program(case, "2") as program, left_alone(program), contextlib.ExitStack() as stack:
+        tool = stack.enter_context(Tool(case, program, "-b", "1M"))
+        tool.records(1000)
+        found = {}
+        for name, (roots, hidden) in kinds.items():
+            options = [word for root in roots for word in ("-g", root)] + [word for one in hidden for word in ("--no-graph", one)]
+            found[name] = stack.enter_context(Instance(case, program, name, "-b", "1M", *options, wait=False))
+        until("records of all", lambda: all(each.alive() for each in found.values()) and
+              sum(row["records"] >= 2000 for row in rows(case, program).values()) > len(found))
+        for instance in found.values():
+            instance.end()
+        tool.records(1000)
+        tool.detach()
+    full = case.trace()
+    live.check_frames(full)
+    for name, instance in found.items():
+        roots, hidden = kinds[name]
+        trace = instance.trace()
+        nothing_lost(trace)
+        readable(case, instance)
+        compared = 0
+        for thread in trace.threads.values():
+            wanted = [each for each in full.threads.values() if each.tid == thread.tid]
+            expect(len(wanted) == 1, f"{name}: thread {thread.tid} is {len(wanted)} times in the session's trace")
+            # What was open when the instance began is not known to it: the first calls are left out.
+            words = list(pruned(trace, thread, [], []))[200:]
+            text = " ".join(words) + " "
+            whole_text = " ".join(pruned(full, wanted[0], roots, hidden)) + " "
+            expect(text in whole_text, f"{name}: thread {thread.tid} has records that are not what the filters leave: {text[:400]}")
+            compared += len(words)
+        expect(compared > 1000, f"{name}: {compared} records were compared")
+
+
+def trees_change(case):
+    """-g and --no-graph of an instance are set, changed and taken away while it records."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program, left_alone(program):
+        with Tool(case, program, "-l", "leaf_1") as tool:
+            with Instance(case, program, "look", "-l", "leaf_2") as instance:
+                for words in (["trace=", "graph=recurse"], ["graph=tail"], ["graph=", "no-graph=once"], ["no-graph=recurse", "no-graph=jump"],
+                              ["no-graph=", "graph=once", "max-depth=2"], ["graph=", "max-depth=", "trace=leaf_3"]):
+                    calltap(case, "set", program.pid, "--instance", "look", *words)
+                    instance.records(500)
+                instance.end()
+            tool.records(1000)
+            tool.detach()
+    live.check_frames(case.trace())
+    expect(called(instance.trace()) >= {"leaf_1", "leaf_2", "leaf_3", "recurse", "tail", "last", "once", "wait_once"},
+           f"{called(instance.trace())}")
 
 
 def calls(case):
@@ -624,6 +744,8 @@ SINGLE = {
     "instances-history": history_stays,
     "instances-settings": settings,
     "instances-calls": calls,
+    "instances-trees": trees,
+    "instances-trees-change": trees_change,
     "instances-beside-calls": beside_calls,
     "instances-limits": limits,
     "instances-killed": killed_client,

@@ -52,7 +52,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 10u
+#define CALLTAP_ABI_VERSION 11u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -183,12 +183,18 @@ enum calltap_instance_what {
 	CALLTAP_INSTANCE_LIMITS = 2, /* the instance has other limits from now on, which do not change open frames */
 };
 
+enum calltap_instance_flags {
+	CALLTAP_INSTANCE_CALLS = 1, /* BEGIN: tracer "function": entries only, with the caller */
+	CALLTAP_INSTANCE_TREES = 2, /* BEGIN and LIMITS: calls are recorded below roots alone (struct calltap_roles) */
+	CALLTAP_INSTANCE_HIDES = 4, /* BEGIN and LIMITS: there may be functions that hide what they call */
+};
+
 struct calltap_msg_instance {
 	struct calltap_msg head;
 	uint32_t set;  /* from 1 */
 	uint32_t what; /* enum calltap_instance_what */
 	uint64_t arena_size;
-	uint32_t calls;		  /* BEGIN: 1: tracer "function": entries only, with the caller */
+	uint32_t flags;		  /* enum calltap_instance_flags */
 	uint32_t depth_max;	  /* BEGIN and LIMITS: frames of a thread that are recorded at once, 0 = all */
 	uint64_t threshold_ticks; /* BEGIN and LIMITS: calls shorter than this leave no record, 0 = all leave one */
 };

@@ -36,6 +36,16 @@ struct calltap_handled {
 	uint16_t start;	    /* bytes from the function's first to where its body goes on behind the site */
 	uint16_t instances; /* bit N - 1: that with the rings of set N (INSTANCE, control.h) */
 };
+/*
+ * What else further instances want of a function that they name, by bits as calltap_handled.instances.  A table of
+ * these, in the rows' order, lies behind the rows in the same memory.  The tool writes each as one word.
+ */
+struct calltap_roles {
+	uint16_t roots; /* -g: a tree begins here, where there is none */
+	uint16_t hides; /* --no-graph: neither the function is recorded, nor what it calls */
+	uint32_t reserved;
+};
+#define CALLTAP_ROLES_HIDES_AT	     16
 #define CALLTAP_HANDLED_START_AT     32
 #define CALLTAP_HANDLED_INSTANCES_AT 48
 
@@ -64,6 +74,7 @@ struct calltap_handlers {
 };
 
 _Static_assert(sizeof(struct calltap_handled) == 8, "ABI");
+_Static_assert(sizeof(struct calltap_roles) == 8, "ABI");
 _Static_assert(sizeof(struct calltap_handler) == 72, "ABI");
 _Static_assert(CALLTAP_HANDLED_FIRST + CALLTAP_HANDLERS_MAX == 32, "ABI");
 

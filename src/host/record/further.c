@@ -95,12 +95,21 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	return ret;
 }
 
+uint32_t further_flags(const struct settings *settings)
+{
+	const struct filter_set *filters = settings->options.filters;
+
+	return (settings->options.tracer->has_exit ? 0 : CALLTAP_INSTANCE_CALLS) |
+	       (filter_set_has(filters, FILTER_GRAPH) ? CALLTAP_INSTANCE_TREES : 0) |
+	       (filter_set_has(filters, FILTER_NOGRAPH) ? CALLTAP_INSTANCE_HIDES : 0);
+}
+
 int further_add(struct instance *instance, struct process *process)
 {
 	struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)},
 					       .set = instance->set,
 					       .what = CALLTAP_INSTANCE_BEGIN,
-					       .calls = !instance->settings.options.tracer->has_exit,
+					       .flags = further_flags(&instance->settings),
 					       .depth_max = instance->settings.options.depth_max,
 					       .threshold_ticks = instance->threshold_ticks};
 	struct share *share;

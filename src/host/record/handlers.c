@@ -16,7 +16,8 @@
 #include "session.h"
 #include "triggers.h"
 
-#define ROWS_SIZE (CALLTAP_HANDLED_MAX * sizeof(struct calltap_handled)) /* memory is taken for those in use */
+/* Rows and roles; memory is taken for those in use. */
+#define ROWS_SIZE (CALLTAP_HANDLED_MAX * (sizeof(struct calltap_handled) + sizeof(struct calltap_roles)))
 
 int handlers_create(struct handlers **out)
 {
@@ -33,6 +34,7 @@ int handlers_create(struct handlers **out)
 		return ret;
 	}
 	handlers->rows = rows;
+	handlers->roles = (uint64_t *)(handlers->rows + CALLTAP_HANDLED_MAX);
 	*out = handlers;
 	return 0;
 }
@@ -128,15 +130,34 @@ uint64_t handlers_instance_bit(uint32_t set)
 	return 1ull << (CALLTAP_HANDLED_INSTANCES_AT + set - 1);
 }
 
-static bool instance_wants(const struct handlers *handlers, uint32_t set, const struct image *image,
-			   const struct object_site *source)
+static struct filter_decision instance_decides(const struct handlers *handlers, uint32_t set, const struct image *image,
+					       const struct object_site *source)
 {
-	struct filter_decision decision;
+	struct filter_decision decision = {0};
 
-	if (!handlers->instances[set].filters)
-		return false;
-	filter_set_decide(handlers->instances[set].filters, image->object, source, &decision);
-	return decision.trace;
+	if (handlers->instances[set].filters)
+		filter_set_decide(handlers->instances[set].filters, image->object, source, &decision);
+	return decision;
+}
+
+/* Write the function's role in the instance to the table; its roles in the others stay. */
+static void write_role(struct handlers *handlers, uint32_t *roles, uint32_t id, uint32_t set,
+		       const struct filter_decision *decision)
+{
+	uint32_t root = 1u << (set - 1), hides = root << CALLTAP_ROLES_HIDES_AT;
+
+	*roles &= ~(root | hides);
+	*roles |= (decision->root ? root : 0) | (decision->notree ? hides : 0);
+	__atomic_store_n(&handlers->roles[id], *roles, __ATOMIC_RELAXED);
+}
+
+void handlers_write_roles(struct handlers *handlers, struct image *image, uint32_t site)
+{
+	for (uint32_t set = 1; set < CALLTAP_INSTANCES; set++) {
+		struct filter_decision decision = instance_decides(handlers, set, image, image->sources[site]);
+
+		write_role(handlers, &image->roles[site], image->sites[site].id, set, &decision);
+	}
 }
 
 int handlers_instance(struct images *images, uint32_t set, struct filter_set *filters, bool exits)
@@ -149,10 +170,13 @@ int handlers_instance(struct images *images, uint32_t set, struct filter_set *fi
 		if (image->site_count && !image->slots && handlers_room(image, image->site_count))
 			return -ENOMEM;
 		for (uint32_t i = 0; i < image->site_count; i++) {
-			bool wanted = instance_wants(handlers, set, image, image->sources[i]) &&
-				      is_open(images, image, image->sources[i], image->sites[i].id);
+			struct filter_decision decision = instance_decides(handlers, set, image, image->sources[i]);
+			uint32_t id = image->sites[i].id;
+			bool wanted = decision.trace && is_open(images, image, image->sources[i], id);
 
 			image->slots[i] = wanted ? image->slots[i] | bit : image->slots[i] & ~bit;
+			if (wanted)
+				write_role(handlers, &image->roles[i], id, set, &decision);
 		}
 	}
 	return 0;
@@ -184,7 +208,7 @@ uint64_t handlers_choose(const struct images *images, const struct image *image,
 		data |= slot->data;
 	}
 	for (uint32_t set = 1; set < CALLTAP_INSTANCES; set++)
-		if (instance_wants(handlers, set, image, source))
+		if (instance_decides(handlers, set, image, source).trace)
 			slots |= handlers_instance_bit(set);
 	return slots;
 }
@@ -203,7 +227,8 @@ int handlers_room(struct image *image, size_t sites)
 {
 	image->slots = calloc(sites ? sites : 1, sizeof(*image->slots));
 	image->who = calloc(sites ? sites : 1, sizeof(*image->who));
-	return image->slots && image->who ? 0 : -ENOMEM;
+	image->roles = calloc(sites ? sites : 1, sizeof(*image->roles));
+	return image->slots && image->who && image->roles ? 0 : -ENOMEM;
 }
 
 int handlers_mark(const struct images *images, uint32_t slot)

@@ -78,6 +78,8 @@ int handlers_mark(const struct images *images, uint32_t slot) __attribute__((war
 int handlers_room(struct image *image, size_t sites) __attribute__((warn_unused_result));
 /* The row of an image's site. */
 void handlers_write(struct handlers *handlers, struct image *image, uint32_t site, uint64_t who);
+/* The roles of an image's site in all instances; before its row. */
+void handlers_write_roles(struct handlers *handlers, struct image *image, uint32_t site);
 
 /* Tell a process where the rows are; at: of its struct calltap_handlers, 0 = it has none. */
 int handlers_tell(const struct handlers *handlers, struct process *process, uint64_t at)

@@ -18,6 +18,7 @@ struct handlers {
 	struct handlers_instance instances[CALLTAP_INSTANCES]; /* by set; that of set 0 is not used */
 	int fd;
 	struct calltap_handled *rows; /* shared with the targets */
+	uint64_t *roles;	      /* struct calltap_roles, shared with the targets */
 	struct process *owner;	      /* whose handlers they are, NULL = nobody's so far */
 };
 

@@ -25,6 +25,7 @@ static void image_destroy(struct image *image)
 	free(image->sources);
 	free(image->off);
 	free(image->slots);
+	free(image->roles);
 	free(image->who);
 	free(image);
 }
@@ -182,6 +183,7 @@ static void want(struct images *images, struct image *image, const struct object
 		triggers_set_limits(images->triggers, site->id, image->object, source);
 	if (slots) {
 		image->slots[at] = slots;
+		handlers_write_roles(images->handlers, image, at);
 		handlers_write(images->handlers, image, at, verdict->who);
 	}
 }

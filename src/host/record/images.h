@@ -49,6 +49,7 @@ struct image {
 	/* Of handlers of a program's own (handlers.c), by site; NULL: there were none so far. */
 	uint64_t *slots; /* those that want its calls, as bits of struct calltap_handled */
 	uint64_t *who;	 /* what its row says, but for `start` */
+	uint32_t *roles; /* what its struct calltap_roles says, the upper half left out */
 	bool dispatched; /* while there are any, what is recorded goes their way, too */
 	uint32_t site_count;
 	uint32_t first_id; /* ids are first_id .. first_id + site_count - 1 */

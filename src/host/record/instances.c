@@ -43,18 +43,13 @@ static int check_session(const struct session *session, struct calltap_diag *dia
 
 static int check_settings(const struct record_options *options, struct calltap_diag *diag)
 {
-	const struct filter_set *filters = options->filters;
-
 	if (options->tracer->counts || !options->tracer->patches)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"an instance has the tracer function_graph or function, not %s",
 					options->tracer->name);
-	if (filter_set_has(filters, FILTER_GRAPH) || filter_set_has(filters, FILTER_NOGRAPH))
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"this process is traced already, and of its instances the first alone can have "
-					"graph and no-graph; choose functions with trace and notrace");
 	if (!settings_fit_tracer(options))
-		return calltap_diag_set(diag, -EINVAL, "max-depth and threshold need the tracer function_graph");
+		return calltap_diag_set(diag, -EINVAL,
+					"graph, no-graph, max-depth and threshold need the tracer function_graph");
 	return 0;
 }
 
@@ -252,6 +247,7 @@ static void send_limits(struct session *session, const struct instance *instance
 	const struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)},
 						     .set = instance->set,
 						     .what = CALLTAP_INSTANCE_LIMITS,
+						     .flags = further_flags(settings),
 						     .depth_max = settings->options.depth_max,
 						     .threshold_ticks = instance->threshold_ticks};
 
@@ -405,11 +401,13 @@ static int check_fixed(const struct settings *now, const struct settings *next, 
 	return check_settings(new, diag);
 }
 
-static void set_limits(struct session *session, struct instance *instance, const struct settings *next)
+static void set_limits(struct session *session, struct instance *instance, const struct settings *now,
+		       const struct settings *next)
 {
-	const struct record_options *old = &instance->settings.options, *new = &next->options;
+	const struct record_options *old = &now->options, *new = &next->options;
 
-	if (old->threshold_ns == new->threshold_ns && old->depth_max == new->depth_max)
+	if (old->threshold_ns == new->threshold_ns &&
+	    old->depth_max == new->depth_max &&further_flags(now) == further_flags(next))
 		return;
 	if (old->threshold_ns != new->threshold_ns)
 		instance->threshold_ticks = timing_ticks(session, new->threshold_ns);
@@ -419,16 +417,26 @@ static void set_limits(struct session *session, struct instance *instance, const
 int instances_set(struct instance *instance, const struct settings *next, struct calltap_diag *diag)
 {
 	struct session *session = instance->session;
-	bool exits = next->options.tracer->has_exit;
-	int ret = check_fixed(&instance->settings, next, diag);
+	const struct settings *now = &instance->settings;
+	bool exits = next->options.tracer->has_exit, trees = filter_set_has(next->options.filters, FILTER_GRAPH);
+	int ret = check_fixed(now, next, diag);
 
 	if (ret)
 		return ret;
+	/* Under -g all functions are wanted, and few are recorded: so the targets know of trees before the sites are
+	 * on.
+	 */
+	if (trees)
+		set_limits(session, instance, now, next);
 	ret = apply(session, instance->set, next->tracing ? next->options.filters : NULL, exits, true, diag);
-	if (!ret || ret == -ETIMEDOUT)
-		set_limits(session, instance, next);
-	else if (handlers_instance(&session->images, instance->set,
-				   instance->settings.tracing ? instance->settings.options.filters : NULL, exits))
+	if (!ret || ret == -ETIMEDOUT) {
+		if (!trees)
+			set_limits(session, instance, now, next);
+		return ret;
+	}
+	if (trees)
+		set_limits(session, instance, next, now);
+	if (handlers_instance(&session->images, instance->set, now->tracing ? now->options.filters : NULL, exits))
 		instance_diagnose(instance, "its filters were lost: not enough memory");
 	return ret;
 }

@@ -33,6 +33,8 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	__attribute__((warn_unused_result));
 /* Have it record that target, which can be told. */
 int further_add(struct instance *instance, struct process *process) __attribute__((warn_unused_result));
+/* CALLTAP_INSTANCE_*, as the settings ask for. */
+uint32_t further_flags(const struct settings *settings);
 /* Its place in the session and in the targets is free. */
 void further_detach(struct instance *instance);
 /* Take what its rings hold, and see to it that the drainer knows it no more; gives up the lock meanwhile. */

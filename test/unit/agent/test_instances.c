@@ -15,13 +15,16 @@
 #include "support.h"
 
 #define FUNCTIONS 16u
+#define SLOT	  0x7000u /* of a frame; nothing is read or written there */
 #define WANTED	  (WORD_DISPATCHED | WORD_INSTANCES)
 /* The word of a function that these instances want; its row says which. */
 #define BY_ONE(id)  by(1, id)
 #define BY_BOTH(id) by(3, id)
 
 static struct calltap_handled rows[FUNCTIONS];
-static struct probe_handled_table table = {.functions = FUNCTIONS, .rows = rows, .row_count = FUNCTIONS};
+static struct calltap_roles roles[FUNCTIONS];
+static struct probe_handled_table table = {
+	.functions = FUNCTIONS, .rows = rows, .row_count = FUNCTIONS, .roles = roles};
 
 static uint32_t by(uint16_t sets, uint32_t id)
 {
@@ -91,15 +94,15 @@ static void each_records_what_it_wants(void **state)
 
 	(void)state;
 	start(&setup);
-	both = probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000);
-	one = probe_instances_enter(&probe_thread, BY_ONE(8), 0x1000);
-	assert_int_equal(probe_instances_enter(&probe_thread, 9, 0x1000), 0); /* a stub's own word */
+	both = probe_instances_enter(&probe_thread, SLOT, BY_BOTH(7), 0x1000);
+	one = probe_instances_enter(&probe_thread, SLOT, BY_ONE(8), 0x1000);
+	assert_int_equal(probe_instances_enter(&probe_thread, SLOT, 9, 0x1000), 0); /* a stub's own word */
 	assert_int_equal(both, FRAME_OF(1) | FRAME_OF(2));
 	assert_int_equal(one, FRAME_OF(1));
 	assert_int_equal(probe_instances_who(one), CALLTAP_HANDLED_INSTANCES);
 	assert_int_equal((both | one) & ~FRAME_FLAGS, 0);
-	probe_instances_exit(&probe_thread, one, 8);
-	probe_instances_exit(&probe_thread, both, 7);
+	probe_instances_exit(&probe_thread, SLOT, one, 8);
+	probe_instances_exit(&probe_thread, SLOT, both, 7);
 	expect_records(&setup.further[1],
 		       (uint32_t[]){RECORD(ENTRY, 7), RECORD(ENTRY, 8), RECORD(EXIT, 8), RECORD(EXIT, 7), 0});
 	expect_records(&setup.further[2], (uint32_t[]){RECORD(ENTRY, 7), RECORD(EXIT, 7), 0});
@@ -115,13 +118,146 @@ static void frames_that_are_gone_are_told(void **state)
 
 	(void)state;
 	start(&setup);
-	both = probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000);
-	one = probe_instances_enter(&probe_thread, BY_ONE(8), 0x1000);
-	probe_instances_count(one, &gone);
-	probe_instances_count(both, &gone);
+	both = probe_instances_enter(&probe_thread, SLOT, BY_BOTH(7), 0x1000);
+	one = probe_instances_enter(&probe_thread, SLOT, BY_ONE(8), 0x1000);
+	probe_instances_count(&probe_thread, SLOT, one, &gone);
+	probe_instances_count(&probe_thread, SLOT, both, &gone);
 	probe_instances_unwound(&probe_thread, &gone);
 	expect_records(&setup.further[1], (uint32_t[]){RECORD(ENTRY, 7), RECORD(ENTRY, 8), RECORD(UNWIND, 2), 0});
 	expect_records(&setup.further[2], (uint32_t[]){RECORD(ENTRY, 7), RECORD(UNWIND, 1), 0});
+	end(&setup);
+}
+
+/* Enter a function at a slot for instance 1; the link that its frame has then. */
+static uint64_t enter_at(uint64_t slot, uint32_t id)
+{
+	return probe_instances_enter(&probe_thread, slot, BY_ONE(id), 0x1000);
+}
+
+static void leave_at(uint64_t slot, uint64_t link, uint32_t id)
+{
+	if (link)
+		probe_instances_exit(&probe_thread, slot, link, id);
+}
+
+static void begin_trees(uint32_t root, uint32_t hidden)
+{
+	memset(roles, 0, sizeof(roles));
+	roles[root].roots = 1;
+	roles[hidden].hides = 1;
+	probe_context.wiped->sets[1].trees = root != 0;
+	probe_context.wiped->sets[1].filtered = 1;
+}
+
+/* -g: what a root calls is recorded, until the root's frame ends; a second root within is a call as others. */
+static void a_tree_begins_at_its_root_and_ends_with_it(void **state)
+{
+	struct setup setup;
+	uint64_t root, inner;
+
+	(void)state;
+	start(&setup);
+	begin_trees(5, 0);
+	assert_int_equal(enter_at(0x9000, 4), 0);
+	root = enter_at(0x8000, 5);
+	assert_int_equal(root, FRAME_OF(1));
+	inner = enter_at(0x7000, 4);
+	leave_at(0x7000, inner, 4);
+	inner = enter_at(0x7000, 5);
+	leave_at(0x7000, inner, 5);
+	inner = enter_at(0x6000, 4);
+	leave_at(0x6000, inner, 4);
+	leave_at(0x8000, root, 5);
+	assert_int_equal(enter_at(0x7000, 4), 0);
+	expect_records(&setup.further[1],
+		       (uint32_t[]){RECORD(ENTRY, 5), RECORD(ENTRY, 4), RECORD(EXIT, 4), RECORD(ENTRY, 5),
+				    RECORD(EXIT, 5), RECORD(ENTRY, 4), RECORD(EXIT, 4), RECORD(EXIT, 5), 0});
+	end(&setup);
+}
+
+/* --no-graph: neither the function nor what it calls is recorded; its frame has the bit, so that its end is seen. */
+static void what_a_function_hides_is_not_recorded(void **state)
+{
+	struct setup setup;
+	uint64_t outer, hiding;
+
+	(void)state;
+	start(&setup);
+	begin_trees(0, 6);
+	outer = enter_at(0x9000, 4);
+	hiding = enter_at(0x8000, 6);
+	assert_int_equal(hiding, FRAME_OF(1));
+	assert_int_equal(enter_at(0x7000, 4), 0);
+	assert_int_equal(enter_at(0x7000, 6), 0);
+	leave_at(0x8000, hiding, 6);
+	leave_at(0x7000, enter_at(0x7000, 4), 4); /* farther in than the frame was that hid calls */
+	leave_at(0x9000, outer, 4);
+	expect_records(&setup.further[1],
+		       (uint32_t[]){RECORD(ENTRY, 4), RECORD(ENTRY, 4), RECORD(EXIT, 4), RECORD(EXIT, 4), 0});
+	assert_int_equal(probe_thread.further[0].depth, 0);
+	end(&setup);
+}
+
+/* A function that hides others keeps trees from beginning below it, inside a tree and outside of all. */
+static void what_is_hidden_begins_no_tree(void **state)
+{
+	struct setup setup;
+	uint64_t hiding, root, inner;
+
+	(void)state;
+	start(&setup);
+	begin_trees(5, 6);
+	hiding = enter_at(0x8000, 6);
+	assert_int_equal(enter_at(0x7000, 5), 0);
+	leave_at(0x8000, hiding, 6);
+	root = enter_at(0x8000, 5);
+	inner = enter_at(0x7000, 6);
+	assert_int_equal(enter_at(0x6000, 4), 0);
+	leave_at(0x7000, inner, 6);
+	leave_at(0x8000, root, 5);
+	expect_records(&setup.further[1], (uint32_t[]){RECORD(ENTRY, 5), RECORD(EXIT, 5), 0});
+	end(&setup);
+}
+
+/* Frames that are gone end their filters; a frame without an ENTRY is not told. */
+static void frames_that_are_gone_end_their_filters(void **state)
+{
+	struct probe_instances_gone gone = {0};
+	struct setup setup;
+	uint64_t root, hiding;
+
+	(void)state;
+	start(&setup);
+	begin_trees(5, 6);
+	root = enter_at(0x8000, 5);
+	hiding = enter_at(0x7000, 6);
+	probe_instances_count(&probe_thread, 0x7000, hiding, &gone);
+	probe_instances_count(&probe_thread, 0x8000, root, &gone);
+	probe_instances_unwound(&probe_thread, &gone);
+	assert_int_equal(enter_at(0x6000, 4), 0);
+	leave_at(0x6000, enter_at(0x6000, 5), 5);
+	expect_records(&setup.further[1],
+		       (uint32_t[]){RECORD(ENTRY, 5), RECORD(UNWIND, 1), RECORD(ENTRY, 5), RECORD(EXIT, 5), 0});
+	assert_int_equal(probe_thread.further[0].depth, 0);
+	end(&setup);
+}
+
+/* A filter whose frame was never linked, for a handler has jumped away, ends with the next call outside of it. */
+static void a_filter_without_a_frame_is_found_out(void **state)
+{
+	static struct probe_stack stack = {.lowest = 0x1000, .end = 0x10000};
+	struct setup setup;
+
+	(void)state;
+	start(&setup);
+	begin_trees(5, 6);
+	probe_thread.stack = &stack;
+	assert_int_not_equal(enter_at(0x5000, 5), 0); /* its frame is lost */
+	assert_int_equal(enter_at(0x6000, 4), 0);
+	assert_int_not_equal(enter_at(0x5000, 6), 0);
+	assert_int_not_equal(enter_at(0x6000, 5), 0);
+	expect_records(&setup.further[1], (uint32_t[]){RECORD(ENTRY, 5), RECORD(ENTRY, 5), 0});
+	probe_thread.stack = &probe_stack_none;
 	end(&setup);
 }
 
@@ -133,7 +269,7 @@ static void calls_have_their_caller_and_no_frame(void **state)
 	(void)state;
 	start(&setup);
 	probe_context.wiped->sets[1].calls = 1;
-	assert_int_equal(probe_instances_enter(&probe_thread, BY_ONE(7), 0x1234), 0);
+	assert_int_equal(probe_instances_enter(&probe_thread, SLOT, BY_ONE(7), 0x1234), 0);
 	probe_instances_call(&probe_thread, BY_BOTH(8), 0x5678);
 	expect_records(&setup.further[1], (uint32_t[]){RECORD(CALL, 7), RECORD(CALL, 8), 0});
 	words = (const uint64_t *)(fake_sub(fake_ring(&setup.further[1], 0), 0) + 1);
@@ -154,28 +290,28 @@ static void one_that_has_ended_leaves_nothing_to_the_next(void **state)
 
 	(void)state;
 	start(&setup);
-	link = probe_instances_enter(&probe_thread, BY_ONE(7), 0x1000);
+	link = probe_instances_enter(&probe_thread, SLOT, BY_ONE(7), 0x1000);
 	writer = probe_thread.further[0].writer;
 	assert_true(writer->ring == fake_ring(&setup.further[1], 0));
 	probe_context.wiped->sets[1].on = 0;
-	assert_int_equal(probe_instances_enter(&probe_thread, BY_ONE(8), 0x1000), 0);
-	probe_instances_exit(&probe_thread, link, 7);
+	assert_int_equal(probe_instances_enter(&probe_thread, SLOT, BY_ONE(8), 0x1000), 0);
+	probe_instances_exit(&probe_thread, SLOT, link, 7);
 	expect_records(&setup.further[1], (uint32_t[]){RECORD(ENTRY, 7), 0});
 	fake_arena_create(&next, CALLTAP_MODE_DROP, 1, 4096, 4);
 	begin(1, &next, PROBE_SETS);
-	probe_instances_exit(&probe_thread, link, 7); /* it was entered before */
+	probe_instances_exit(&probe_thread, SLOT, link, 7); /* it was entered before */
 	assert_int_equal(fake_ring(&next, 0)->opened, 0);
-	assert_int_not_equal(probe_instances_enter(&probe_thread, BY_ONE(9), 0x1000), 0);
+	assert_int_not_equal(probe_instances_enter(&probe_thread, SLOT, BY_ONE(9), 0x1000), 0);
 	expect_records(&next, (uint32_t[]){RECORD(ENTRY, 9), 0});
 	assert_ptr_not_equal(probe_thread.further[0].writer, writer);
-	probe_instances_exit(&probe_thread, FRAME_OF(1), 9);
-	probe_instances_exit(&probe_thread, link, 7); /* nor when frames of the next one's have come and gone */
+	probe_instances_exit(&probe_thread, SLOT, FRAME_OF(1), 9);
+	probe_instances_exit(&probe_thread, SLOT, link, 7); /* nor when frames of the next one's have come and gone */
 	gone.sets = 1;
 	gone.counts[1] = 1;
 	probe_instances_unwound(&probe_thread, &gone);
 	expect_records(&next, (uint32_t[]){RECORD(ENTRY, 9), RECORD(EXIT, 9), 0});
 	/* Its function calls another one as its last: that is where the next one's call begins. */
-	link = probe_instances_tail(&probe_thread, link, BY_ONE(10), 0, 0x1000);
+	link = probe_instances_tail(&probe_thread, SLOT, link, BY_ONE(10), 0, 0x1000);
 	assert_int_equal(link, FRAME_OF(1));
 	expect_records(&next, (uint32_t[]){RECORD(ENTRY, 9), RECORD(EXIT, 9), RECORD(ENTRY, 10), 0});
 	end(&setup);
@@ -189,7 +325,7 @@ static void without_a_ring_nothing_is_recorded(void **state)
 	(void)state;
 	start(&setup);
 	setup.further[1].arena->state[0] = CALLTAP_RING_OUT;
-	assert_int_equal(probe_instances_enter(&probe_thread, BY_ONE(7), 0x1000), 0);
+	assert_int_equal(probe_instances_enter(&probe_thread, SLOT, BY_ONE(7), 0x1000), 0);
 	assert_int_equal(setup.further[1].arena->starved, 1);
 	assert_int_equal(setup.own.arena->starved, 0);
 	end(&setup);
@@ -205,7 +341,7 @@ static void *record_until_it_waits(void *arg)
 	assert_true(probe_thread_attach(&probe_thread));
 	__atomic_store_n(&recorder, &probe_thread, __ATOMIC_RELEASE);
 	while (ring->opened <= ring->sub_count)
-		assert_int_not_equal(probe_instances_enter(&probe_thread, BY_ONE(7), 0x1000), 0);
+		assert_int_not_equal(probe_instances_enter(&probe_thread, SLOT, BY_ONE(7), 0x1000), 0);
 	left_sharing = probe_thread.sharing;
 	return NULL;
 }
@@ -246,14 +382,14 @@ static void nobody_stays_counted_in(void **state)
 
 	(void)state;
 	start(&setup);
-	both = probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000);
+	both = probe_instances_enter(&probe_thread, SLOT, BY_BOTH(7), 0x1000);
 	assert_int_equal(probe_thread.sharing, 0);
-	probe_instances_exit(&probe_thread, both, 7);
+	probe_instances_exit(&probe_thread, SLOT, both, 7);
 	probe_instances_unwound(&probe_thread, &gone);
 	probe_context.wiped->sets[1].on = probe_context.wiped->sets[2].on = 0;
-	assert_int_equal(probe_instances_enter(&probe_thread, BY_BOTH(7), 0x1000), 0);
+	assert_int_equal(probe_instances_enter(&probe_thread, SLOT, BY_BOTH(7), 0x1000), 0);
 	probe_instances_call(&probe_thread, BY_BOTH(7), 0x1000);
-	probe_instances_exit(&probe_thread, both, 7);
+	probe_instances_exit(&probe_thread, SLOT, both, 7);
 	probe_instances_unwound(&probe_thread, &gone);
 	assert_int_equal(probe_thread.sharing, 0);
 	end(&setup);
@@ -264,6 +400,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_records_what_it_wants),
 		cmocka_unit_test(frames_that_are_gone_are_told),
+		cmocka_unit_test(a_tree_begins_at_its_root_and_ends_with_it),
+		cmocka_unit_test(what_a_function_hides_is_not_recorded),
+		cmocka_unit_test(what_is_hidden_begins_no_tree),
+		cmocka_unit_test(frames_that_are_gone_end_their_filters),
+		cmocka_unit_test(a_filter_without_a_frame_is_found_out),
 		cmocka_unit_test(calls_have_their_caller_and_no_frame),
 		cmocka_unit_test(one_that_has_ended_leaves_nothing_to_the_next),
 		cmocka_unit_test(without_a_ring_nothing_is_recorded),

@@ -84,10 +84,13 @@ uint64_t fake_agent_who(const struct fake_agent *agent, uint32_t at)
 	return row ? row->who | (uint64_t)row->instances << CALLTAP_HANDLED_INSTANCES_AT : 0;
 }
 
+/* Rows and roles. */
+#define ROWS_SIZE (CALLTAP_HANDLED_MAX * (sizeof(struct calltap_handled) + sizeof(struct calltap_roles)))
+
 static void forget_rows(struct fake_agent *agent)
 {
 	if (agent->rows)
-		munmap((void *)agent->rows, CALLTAP_HANDLED_MAX * sizeof(*agent->rows));
+		munmap((void *)agent->rows, ROWS_SIZE);
 	agent->rows = NULL;
 }
 
@@ -97,7 +100,7 @@ void fake_agent_take_rows(struct fake_agent *agent, const struct calltap_msg_han
 
 	assert_int_equal(message->functions, CALLTAP_HANDLED_MAX);
 	forget_rows(agent);
-	agent->rows = mmap(NULL, CALLTAP_HANDLED_MAX * sizeof(*agent->rows), PROT_READ, MAP_SHARED, fd, 0);
+	agent->rows = mmap(NULL, ROWS_SIZE, PROT_READ, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(agent->rows, MAP_FAILED);
 	assert_int_equal(handlers_answer(&agent->bench->session, &agent->bench->process, &done), 0);
 }

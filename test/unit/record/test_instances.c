@@ -169,7 +169,7 @@ static void each_step_after_the_one_it_needs(void **state)
 	assert_int_equal(agent->heard[at].beta_who, 0);
 	assert_int_equal(told[0].set, 1);
 	assert_int_equal(told[0].what, CALLTAP_INSTANCE_BEGIN);
-	assert_int_equal(told[0].calls | told[0].depth_max | told[0].threshold_ticks, 0);
+	assert_int_equal(told[0].flags | told[0].depth_max | told[0].threshold_ticks, 0);
 	end(look, "instance=look");
 	at = place(CALLTAP_MSG_INSTANCE, 0);
 	assert_true(place(CALLTAP_MSG_SWITCH, 0) < at);
@@ -187,9 +187,9 @@ static void each_has_bits_of_its_own(void **state)
 	struct calltap_diag diag = {0};
 
 	assert_true(one >= 0 && two >= 0);
-	assert_int_equal(told[0].calls, 1);
+	assert_int_equal(told[0].flags, CALLTAP_INSTANCE_CALLS);
 	assert_int_equal(told[1].set, 2);
-	assert_int_equal(told[1].calls, 0);
+	assert_int_equal(told[1].flags, 0);
 	assert_int_equal(fake_agent_who(agent, agent->alpha), WANTED(3) | CALLTAP_HANDLED_RECORD);
 	assert_int_equal(fake_agent_who(agent, agent->beta), WANTED(2) | CALLTAP_HANDLED_RECORD);
 	for (uint32_t i = 0; i < CALLTAP_INSTANCES - 3; i++) {
@@ -245,6 +245,32 @@ static void limits_are_told_and_change(void **state)
 	end(look, "instance=look");
 }
 
+/* The targets are told of trees before functions lead to the dispatcher, and that there are none after. */
+static void trees_are_told_and_change(void **state)
+{
+	const uint32_t alpha = image->sites[agent->alpha].id, beta = image->sites[agent->beta].id;
+	const struct calltap_roles *roles;
+	int look = BEGIN("name=look", "graph=alpha", "no-graph=beta");
+
+	assert_true(look >= 0);
+	roles = (const struct calltap_roles *)(agent->rows + CALLTAP_HANDLED_MAX);
+	assert_int_equal(told[0].flags, CALLTAP_INSTANCE_TREES | CALLTAP_INSTANCE_HIDES);
+	assert_int_equal(roles[alpha].roots, 1);
+	assert_int_equal(roles[alpha].hides, 0);
+	assert_int_equal(roles[beta].hides, 1);
+	assert_int_equal(fake_agent_who(agent, agent->beta) & WANTED(1), WANTED(1));
+	assert_int_equal(SET("instance=look", "no-graph="), 0);
+	assert_int_equal(told[1].what, CALLTAP_INSTANCE_LIMITS);
+	assert_int_equal(told[1].flags, CALLTAP_INSTANCE_TREES);
+	assert_int_equal(roles[beta].hides, 0);
+	assert_int_equal(SET("instance=look", "graph=no_such_function"), -EINVAL);
+	assert_int_equal(roles[alpha].roots, 1); /* as it was before */
+	assert_int_equal(SET("instance=look", "graph=", "trace=alpha"), 0);
+	assert_int_equal(told[told_count - 1].flags, 0);
+	assert_int_equal(roles[alpha].roots, 0);
+	end(look, "instance=look");
+}
+
 static void refuse(const char *word, const char *other, int error, const char *said)
 {
 	struct calltap_diag diag = {0};
@@ -259,11 +285,10 @@ static void what_cannot_be_is_refused(void **state)
 	const struct tracer *own = bench->session.images.tracer;
 	int look;
 
-	refuse("graph=alpha", NULL, -EOPNOTSUPP, "first alone");
-	refuse("no-graph=alpha", NULL, -EOPNOTSUPP, "first alone");
 	refuse("tracer=profile", NULL, -EOPNOTSUPP, "not profile");
 	refuse("tracer=nop", NULL, -EOPNOTSUPP, "not nop");
 	refuse("tracer=function", "max-depth=2", -EINVAL, "function_graph");
+	refuse("tracer=function", "graph=alpha", -EINVAL, "function_graph");
 	refuse("name=a b", NULL, -EINVAL, "no name");
 	refuse("colour=red", NULL, -EINVAL, "no setting");
 	assert_int_equal(told_count, 0);
@@ -277,7 +302,6 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(told[told_count - 1].what, CALLTAP_INSTANCE_END);
 	look = BEGIN("name=look", "trace=alpha");
 	assert_true(look >= 0);
-	assert_int_equal(SET("instance=look", "graph=alpha"), -EOPNOTSUPP);
 	assert_int_equal(SET("instance=look", "mode=overwrite"), -EOPNOTSUPP);
 	assert_int_equal(SET("instance=look", "trace=no_such_function"), -EINVAL);
 	assert_int_equal(SET("instance=nobody", "trace=alpha"), -ENOENT);
@@ -367,6 +391,7 @@ int main(void)
 		case_of(each_step_after_the_one_it_needs),
 		case_of(each_has_bits_of_its_own),
 		case_of(limits_are_told_and_change),
+		case_of(trees_are_told_and_change),
 		case_of(what_cannot_be_is_refused),
 		case_of(an_agent_may_refuse),
 		case_of(who_has_asked_is_gone),
