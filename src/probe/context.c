@@ -16,6 +16,7 @@ _Static_assert(offsetof(struct probe_stack, top) == PS_TOP, "entry.S");
 _Static_assert(offsetof(struct probe_stack, low) == PS_LOW, "entry.S");
 _Static_assert(offsetof(struct probe_thread, gate) == PT_GATE, "entry.S");
 _Static_assert(offsetof(struct probe_thread, timed) == PT_TIMED, "profile.S");
+_Static_assert(offsetof(struct probe_thread, handled) == PT_HANDLED, "handlers.S");
 _Static_assert(offsetof(struct probe_thread, table) == PT_TABLE, "profile.S");
 _Static_assert(offsetof(struct probe_thread, running) == PT_RUNNING, "handlers.S");
 _Static_assert(offsetof(struct probe_thread, runs) == PT_RUNS, "handlers.S");

@@ -49,18 +49,19 @@ static bool cover(struct probe_thread *thread, uint64_t slot)
 
 	if (granule != thread->granule && !probe_mirror_cover(thread, slot))
 		return false;
-	return !probe_context.timed || granule == thread->timed || probe_timed_cover(thread, slot);
+	if (probe_context.timed && granule != thread->timed && !probe_timed_cover(thread, slot))
+		return false;
+	return !probe_context.handled || granule == thread->handled || probe_handled_cover(thread, slot);
 }
 
 /* A call comes in at slot: settle its stack; NULL when the call cannot be traced. *came: FRAME_CAME or 0. */
-static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret,
-				  uint64_t *came)
+static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, const uint64_t *ret, uint64_t *came)
 {
 	struct probe_stack *stack = NULL, *before = thread->stack;
 
 	/* A frame that an exit handler waits for keeps its stub: a function that it has tail-called is not seen. */
-	if (probe_can_record(thread) && (!probe_context.profile || probe_profile_has(thread, frames_id(word))) &&
-	    cover(thread, slot) && !(probe_context.handled && probe_handled_waits(slot, *ret)))
+	if (probe_can_record(thread) && cover(thread, slot) &&
+	    !(probe_context.handled && probe_handled_waits(slot, *ret)))
 		stack = probe_stack_settle(thread, slot);
 	*came = stack && stack != before && stack->kind & STACK_SIGNAL ? FRAME_CAME : 0;
 	if (stack)
@@ -72,7 +73,9 @@ static struct probe_stack *arrive(struct probe_thread *thread, uint64_t slot, ui
 static struct probe_stack *arrive_wanted(struct probe_thread *thread, uint64_t slot, uint32_t word, const uint64_t *ret,
 					 uint64_t *came)
 {
-	struct probe_stack *stack = arrive(thread, slot, word, ret, came);
+	bool has_place =
+		probe_can_record(thread) && (!probe_context.profile || probe_profile_has(thread, frames_id(word)));
+	struct probe_stack *stack = has_place ? arrive(thread, slot, ret, came) : NULL;
 
 	if (!stack)
 		probe_count_untraced(0);
@@ -320,7 +323,7 @@ int probe_graph_entry_hidden(uint64_t slot, uint32_t word, const uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
 	uint64_t came;
-	struct probe_stack *stack = arrive(thread, slot, word, ret, &came);
+	struct probe_stack *stack = arrive(thread, slot, ret, &came);
 
 	if (!stack) {
 		probe_instances_missed(word);

@@ -30,8 +30,8 @@ _Static_assert(CALLTAP_HANDLER_GENERAL_REGS == HS_GENERAL && CALLTAP_HANDLER_DAT
 _Static_assert(CALLTAP_HANDLED_FIRST == HW_FIRST && HW_SESSION == (1 << HW_FIRST) - 1, "handlers.S");
 _Static_assert(CALLTAP_HANDLED_INSTANCES == HW_INSTANCES && CALLTAP_HANDLED_CALL == HW_CALL, "handlers.S");
 _Static_assert(sizeof(struct calltap_handled) == 8 && offsetof(struct calltap_handled, start) == 4, "handlers.S");
-_Static_assert(offsetof(struct probe_handled, wants) == H_WITHIN, "handlers.S");
-_Static_assert(offsetof(struct probe_handled, generation) == H_WITHIN + 4, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, wants) == H_WHO, "handlers.S");
+_Static_assert(offsetof(struct probe_handled, generation) == H_WHO + 4, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, how) == H_HOW, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, slot) == H_SLOT, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, area) == H_AREA, "handlers.S");
@@ -69,9 +69,6 @@ void probe_handled_set(struct probe_handled_table *table)
 		table->handlers = &no_handlers;
 	if (table)
 		table->row_count = table->functions;
-	/* In this order: who sees the second has the planes that it needs. */
-	if (table)
-		__atomic_store_n(&probe_context.timed, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&probe_context.handled, table != NULL, __ATOMIC_RELEASE);
 	__atomic_store_n(&probe_handled, table ? table : &no_table, __ATOMIC_RELEASE);
 }
@@ -222,7 +219,7 @@ static bool is_tail_call(uint64_t slot, uint64_t back)
 {
 	const struct probe_region *region;
 
-	if (!probe_mirror_is_covered(slot) || !probe_timed_is_covered(slot) || !*arch_mirror(slot))
+	if (!probe_mirror_is_covered(slot) || !probe_handled_is_covered(slot) || !*arch_mirror(slot))
 		return false;
 	region = probe_region_of(back);
 	return region && arch_stub_is_handled(back, region->lo);
@@ -236,7 +233,7 @@ static uint64_t caller_of(uint64_t slot, uint64_t back)
 
 bool probe_handled_waits(uint64_t slot, uint64_t back)
 {
-	return is_tail_call(slot, back) && (uint32_t)*arch_within(slot) & ~(uint32_t)HW_SESSION;
+	return is_tail_call(slot, back) && (uint32_t)*arch_who(slot) & ~(uint32_t)HW_SESSION;
 }
 
 /* If the function was tail-called, its caller's frame ends here: take over that frame's exit handlers and data. */
@@ -246,12 +243,12 @@ static void take_tail(struct probe_handled *handled)
 
 	if (!is_tail_call(slot, back))
 		return;
-	within = *arch_within(slot);
+	within = *arch_who(slot);
 	handled->tail = (uint32_t)within & ~(uint32_t)HW_SESSION;
 	handled->tail_generation = (uint32_t)(within >> 32);
 	handled->tail_word = arch_stub_word(back);
-	handled->call.data = *arch_entered(slot);
-	*arch_within(slot) = within & ~(uint64_t)handled->tail;
+	handled->call.data = *arch_data(slot);
+	*arch_who(slot) = within & ~(uint64_t)handled->tail;
 }
 
 uint64_t probe_handled_enter(struct probe_handled *handled, uint32_t how)
@@ -385,14 +382,6 @@ static void record_exit(uint32_t who, uint64_t slot, uint32_t word, uint64_t *re
 		probe_trigger_exit(slot, word, ret);
 }
 
-static bool keeps_data(uint32_t bits)
-{
-	for (unsigned i = 0; i < CALLTAP_HANDLERS_MAX && bits >= bit_of(i); i++)
-		if (bits & bit_of(i) && slot_at(i)->flags & CALLTAP_HANDLER_DATA)
-			return true;
-	return false;
-}
-
 int probe_handled_entered(struct probe_handled *handled)
 {
 	uint32_t word = probe_instances_word(word_of(handled), handled->wants);
@@ -424,10 +413,8 @@ int probe_handled_entered(struct probe_handled *handled)
 	if (!refused) {
 		/* Its exit is to come by here if one of them has the entry. */
 		handled->wants = (handled->wants & ~CALLTAP_HANDLED_INSTANCES) | probe_instances_who(*arch_link(slot));
-		/* With triggers, that word is the time of the entry; the tool allows no data then. */
-		if (keeps_data(handled->wants))
-			*arch_entered(slot) = handled->call.data;
-		*arch_within(slot) = (uint64_t)handled->generation << 32 | handled->wants;
+		*arch_data(slot) = handled->call.data;
+		*arch_who(slot) = (uint64_t)handled->generation << 32 | handled->wants;
 	}
 	end(handled);
 	return refused;
@@ -440,12 +427,12 @@ uint64_t probe_handled_leave(struct probe_handled *handled, uint32_t how)
 
 	handled->how = how;
 	slot = slot_of(handled);
-	within = *arch_within(slot);
+	within = *arch_who(slot);
 	handled->tail = handled->left = 0;
 	handled->tail_word = word_of(handled); /* what follows may put the caller's address there */
 	handled->wants = (uint32_t)within;
 	handled->generation = (uint32_t)(within >> 32);
-	handled->call.data = *arch_entered(slot);
+	handled->call.data = *arch_data(slot);
 	begun = handled->wants & ~(uint32_t)HW_SESSION && begin(probe_self(), handled);
 	record_exit(handled->wants, slot, handled->tail_word, return_of(handled));
 	if (begun)

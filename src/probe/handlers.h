@@ -64,7 +64,7 @@ enum probe_handled_how {
  * keeps the general registers in it, and goes on from them when a handler has faulted.
  */
 struct probe_handled {
-	/* Kept at arch_within() between entry and exit: `wants` and `generation`. */
+	/* Kept at arch_who() between entry and exit: `wants` and `generation`. */
 	uint32_t wants;	     /* CALLTAP_HANDLED_* of the session's tracer, and handlers whose exit is to be called */
 	uint32_t generation; /* the library's table's when the call was entered */
 	uint32_t left;	     /* handlers still to be called, by bit as in `wants` */
@@ -75,7 +75,7 @@ struct probe_handled {
 	uint32_t tail_word; /* entry: the word of the function that has tail-called this one; exit: this one's */
 	uint32_t tail_generation;
 	uint32_t reserved;
-	struct calltap_call call; /* what handlers see; call.data lies at arch_entered() between entry and exit */
+	struct calltap_call call; /* what handlers see; call.data lies at arch_data() between entry and exit */
 };
 
 /*

@@ -409,10 +409,10 @@ static void put_own(struct probe_thread *thread, enum calltap_record_kind kind, 
 		probe_record(thread, kind, id, 1, 0);
 }
 
-/* What a handled frame has at arch_within(): the exit comes by the dispatcher for these. */
+/* What a handled frame has at arch_who(): the exit comes by the dispatcher for these. */
 static void note_who(uint64_t slot, uint32_t own)
 {
-	*arch_within(slot) = probe_instances_who(*arch_link(slot)) | own;
+	*arch_who(slot) = probe_instances_who(*arch_link(slot)) | own;
 }
 
 /* What is not usual. */
@@ -434,9 +434,10 @@ int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint
 	uint32_t word = probe_instances_word(id, who), own = who & CALLTAP_HANDLED_RECORD;
 	const struct arrival call = {.slot = slot, .caller = *ret, .id = id};
 
-	/* Another stack, or one some frames of which are gone; or a filter's frame is here, or was. */
-	if (slot >= top || slot < stack->low || slot <= gate || slot == thread->tree_gate ||
-	    slot == thread->root_gate || !probe_context.enabled)
+	/* The long way keeps the times of frames, and finds another stack, frames that are gone, and filters' frames.
+	 */
+	if ((probe_context.timed && (own || probe_context.profile)) || slot >= top || slot < stack->low ||
+	    slot <= gate || slot == thread->tree_gate || slot == thread->root_gate || !probe_context.enabled)
 		return enter(slot, word, own, ret);
 	if (own)
 		put_own(thread, CALLTAP_REC_ENTRY, id);
@@ -457,11 +458,19 @@ void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who, uint64_t *re
 	struct probe_thread *thread = probe_self();
 	struct probe_stack *stack = thread->stack;
 	uint64_t link = *arch_link(slot);
+	bool own = who & CALLTAP_HANDLED_RECORD;
 
+	if (probe_context.timed && (own || probe_context.profile)) {
+		if (own)
+			probe_trigger_exit(slot, id, ret);
+		else
+			probe_graph_exit_notree(slot, id, ret);
+		return;
+	}
 	if (probe_can_record(thread)) {
 		if (link & FRAME_INSTANCES)
 			leave_sets(thread, sets_of(link), id, slot);
-		if (who & CALLTAP_HANDLED_RECORD)
+		if (own)
 			put_own(thread, CALLTAP_REC_EXIT, id);
 	}
 	*ret = *arch_mirror(slot);

@@ -25,7 +25,7 @@ static inline uint32_t probe_instances_who(uint64_t link)
 /*
  * By the dispatcher, for calls that no handler waits for, of functions that are
  * recorded without filters or limits of the session's: frames that are entered
- * and left whole.  who: as in struct calltap_handled, and at arch_within().
+ * and left whole.  who: as in struct calltap_handled, and at arch_who().
  * The entry's slot has its planes, and no mirror word; the exit's frame is its
  * stack's innermost.  ret: as recorders have it (graph.h).  0: the return comes
  * by the dispatcher; 1: it does not.

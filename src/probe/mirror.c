@@ -1,7 +1,8 @@
 /*
  * The mirror: memory parallel to the stacks that keeps return addresses
  * (doc/design/stubs.md), and, when they are wanted, the times of entries
- * (doc/design/profile.md).
+ * (doc/design/profile.md) and what the dispatcher keeps of its frames
+ * (doc/design/handlers.md).
  *
  * The address space is cut into granules of 1 MiB.  A granule's mirror is
  * mapped without reserve the first time a slot in it is seen, by whichever
@@ -23,41 +24,18 @@
 static uint32_t made_count;  /* futex word: granules made so far */
 static uint32_t made_wanted; /* 1: a thread waits for the next granule */
 
-static bool has_bit(const uint64_t *bits, uint64_t granule)
-{
-	uint64_t bit = space_index(granule);
-
-	return __atomic_load_n(&bits[bit / 64], __ATOMIC_ACQUIRE) >> bit % 64 & 1; /* pairs with set_bit() */
-}
-
 static void set_bit(uint64_t *bits, uint64_t granule)
 {
 	uint64_t bit = space_index(granule);
 
-	__atomic_or_fetch(&bits[bit / 64], (uint64_t)1 << bit % 64, __ATOMIC_RELEASE);
+	__atomic_or_fetch(&bits[bit / 64], (uint64_t)1 << bit % 64, __ATOMIC_RELEASE); /* pairs with space_has() */
 }
 
-/* The two planes that are mapped together. */
-enum pair {
-	MIRRORED, /* mirror and link, of every traced frame */
-	TIMED,	  /* entered and within, of timed frames */
-};
-
-static uint64_t *done_bits(struct space_leaf *leaf, enum pair pair)
-{
-	return pair == TIMED ? leaf->timed : leaf->mapped;
-}
-
-static uint64_t *refused_bits(struct space_leaf *leaf, enum pair pair)
-{
-	return pair == TIMED ? leaf->untimed : leaf->refused;
-}
-
-static bool is_mapped(uint64_t granule, enum pair pair)
+static bool is_mapped(uint64_t granule, enum space_pair pair)
 {
 	struct space_leaf *leaf = space_leaf(granule);
 
-	return leaf && has_bit(done_bits(leaf, pair), granule);
+	return leaf && space_has(leaf, granule, pair);
 }
 
 /* 0; 1: something lies there already; -1: failed. */
@@ -82,7 +60,7 @@ static int map_plane(uint64_t *at)
  * thread has its signals blocked, so the caller has not interrupted it; but it may have lost its CPU, in a crowd for a
  * second.  While no thread maps anything, what lies there is the program's.
  */
-static bool wait_for_other(uint64_t granule, enum pair pair)
+static bool wait_for_other(uint64_t granule, enum space_pair pair)
 {
 	for (int i = 0; i < WAITS_MAX; i++) {
 		uint32_t seen = __atomic_load_n(&made_count, __ATOMIC_ACQUIRE); /* pairs with announce() */
@@ -99,12 +77,12 @@ static bool wait_for_other(uint64_t granule, enum pair pair)
 	return is_mapped(granule, pair);
 }
 
-static bool announce(uint64_t granule, enum pair pair)
+static bool announce(uint64_t granule, enum space_pair pair)
 {
 	struct space_leaf *leaf = space_leaf_make(granule);
 
 	if (leaf)
-		set_bit(done_bits(leaf, pair), granule);
+		set_bit(leaf->mapped[pair], granule);
 	__atomic_add_fetch(&made_count, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_exchange_n(&made_wanted, 0, __ATOMIC_SEQ_CST))
 		sys_futex_wake(&made_count);
@@ -117,12 +95,35 @@ static uint64_t *plane_of(uint64_t *word)
 	return (uint64_t *)((uint64_t)word & ~(GRANULE - 1));
 }
 
+static uint64_t *first_of(uint64_t slot, enum space_pair pair)
+{
+	switch (pair) {
+	case SPACE_TIMED:
+		return plane_of(arch_entered(slot));
+	case SPACE_HANDLED:
+		return plane_of(arch_who(slot));
+	default:
+		return plane_of(arch_mirror(slot));
+	}
+}
+
+static uint64_t *second_of(uint64_t slot, enum space_pair pair)
+{
+	switch (pair) {
+	case SPACE_TIMED:
+		return plane_of(arch_within(slot));
+	case SPACE_HANDLED:
+		return plane_of(arch_data(slot));
+	default:
+		return plane_of(arch_link(slot));
+	}
+}
+
 /* Map both planes of a granule. 0; 1: something lies there already; -1: failed. */
-static int map_planes(uint64_t granule, enum pair pair)
+static int map_planes(uint64_t granule, enum space_pair pair)
 {
 	uint64_t slot = granule << GRANULE_BITS;
-	uint64_t *first = plane_of(pair == TIMED ? arch_entered(slot) : arch_mirror(slot));
-	uint64_t *second = plane_of(pair == TIMED ? arch_within(slot) : arch_link(slot));
+	uint64_t *first = first_of(slot, pair), *second = second_of(slot, pair);
 	int made = map_plane(first);
 
 	if (made)
@@ -144,7 +145,7 @@ static int map_planes(uint64_t granule, enum pair pair)
  * MAP_FIXED_NOREPLACE is a hint, a thread that came second for the granule
  * below has this one for a moment.
  */
-static bool map_granule(uint64_t granule, enum pair pair)
+static bool map_granule(uint64_t granule, enum space_pair pair)
 {
 	uint32_t *mapping = &probe_context.wiped->mapping;
 
@@ -162,38 +163,40 @@ static bool map_granule(uint64_t granule, enum pair pair)
 	return false;
 }
 
-static bool is_covered(uint64_t slot, enum pair pair)
+static bool is_covered(uint64_t slot, enum space_pair pair)
 {
 	return !(slot >> ARCH_ADDRESS_BITS) && is_mapped(slot >> GRANULE_BITS, pair);
 }
 
 bool probe_mirror_is_covered(uint64_t slot)
 {
-	return is_covered(slot, MIRRORED);
+	return is_covered(slot, SPACE_MIRRORED);
 }
 
 bool probe_timed_is_covered(uint64_t slot)
 {
-	return is_covered(slot, TIMED);
+	return is_covered(slot, SPACE_TIMED);
 }
 
 /* True if mapping has failed once: it is not tried again, for each call would pay for it. */
-static bool is_refused(uint64_t granule, enum pair pair)
+static bool is_refused(uint64_t granule, enum space_pair pair)
 {
 	struct space_leaf *leaf = space_leaf(granule);
 
-	return leaf && has_bit(refused_bits(leaf, pair), granule);
+	uint64_t bit = space_index(granule);
+
+	return leaf && __atomic_load_n(&leaf->refused[pair][bit / 64], __ATOMIC_RELAXED) >> bit % 64 & 1;
 }
 
-static void refuse(uint64_t granule, enum pair pair)
+static void refuse(uint64_t granule, enum space_pair pair)
 {
 	struct space_leaf *leaf = space_leaf_make(granule);
 
 	if (leaf)
-		set_bit(refused_bits(leaf, pair), granule);
+		set_bit(leaf->refused[pair], granule);
 }
 
-static bool cover(uint64_t slot, enum pair pair)
+static bool cover(uint64_t slot, enum space_pair pair)
 {
 	uint64_t granule = slot >> GRANULE_BITS, signals;
 	bool mapped = is_covered(slot, pair);
@@ -213,7 +216,7 @@ static bool cover(uint64_t slot, enum pair pair)
 
 bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
 {
-	if (!cover(slot, MIRRORED))
+	if (!cover(slot, SPACE_MIRRORED))
 		return false;
 	/* One word, so that a signal handler that moves it to another stack cannot leave it half changed. */
 	thread->granule = slot >> GRANULE_BITS;
@@ -222,8 +225,21 @@ bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
 
 bool probe_timed_cover(struct probe_thread *thread, uint64_t slot)
 {
-	if (!cover(slot, TIMED))
+	if (!cover(slot, SPACE_TIMED))
 		return false;
 	thread->timed = slot >> GRANULE_BITS;
+	return true;
+}
+
+bool probe_handled_is_covered(uint64_t slot)
+{
+	return is_covered(slot, SPACE_HANDLED);
+}
+
+bool probe_handled_cover(struct probe_thread *thread, uint64_t slot)
+{
+	if (!cover(slot, SPACE_HANDLED))
+		return false;
+	thread->handled = slot >> GRANULE_BITS;
 	return true;
 }

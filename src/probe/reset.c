@@ -9,6 +9,7 @@
 #include <linux/fcntl.h>
 #include <linux/mman.h>
 
+#include <base/mem.h>
 #include <base/sys.h>
 #include <probe/reset.h>
 #include <probe/space.h>
@@ -35,7 +36,7 @@ static void each_granule(struct release *release, granule_fn *visit)
 		struct space_leaf *leaf = space_leaf(at << SPACE_LEAF_BITS);
 
 		for (uint64_t i = 0; leaf && i < SPACE_LEAF_SIZE; i++)
-			if (leaf->mapped[i / 64] >> i % 64 & 1)
+			if (space_has(leaf, i, SPACE_MIRRORED))
 				visit(release, leaf, at << SPACE_LEAF_BITS | i);
 	}
 }
@@ -149,10 +150,14 @@ static void release_planes(struct release *release, struct space_leaf *leaf, uin
 	(void)release;
 	give_back(plane_of(arch_mirror(first)));
 	give_back(plane_of(arch_link(first)));
-	if (!(leaf->timed[space_index(granule) / 64] >> space_index(granule) % 64 & 1))
-		return;
-	give_back(plane_of(arch_entered(first)));
-	give_back(plane_of(arch_within(first)));
+	if (space_has(leaf, granule, SPACE_TIMED)) {
+		give_back(plane_of(arch_entered(first)));
+		give_back(plane_of(arch_within(first)));
+	}
+	if (space_has(leaf, granule, SPACE_HANDLED)) {
+		give_back(plane_of(arch_who(first)));
+		give_back(plane_of(arch_data(first)));
+	}
 }
 
 void probe_stacks_release(void)
@@ -161,13 +166,13 @@ void probe_stacks_release(void)
 	for (uint64_t at = 0; at < SPACE_ROOT_SIZE; at++) {
 		struct space_leaf *leaf = space_leaf(at << SPACE_LEAF_BITS);
 
-		for (uint64_t i = 0; leaf && i < SPACE_LEAF_SIZE; i++) {
+		if (!leaf)
+			continue;
+		for (uint64_t i = 0; i < SPACE_LEAF_SIZE; i++)
 			if (leaf->ends[i])
 				probe_stack_ends_empty(leaf->ends[i]);
-			/* A granule that could not have its planes may get them the next time. */
-			if (i < sizeof(leaf->refused) / sizeof(leaf->refused[0]))
-				leaf->refused[i] = leaf->untimed[i] = 0;
-		}
+		/* A granule that could not have its planes may get them the next time. */
+		memset(leaf->refused, 0, sizeof(leaf->refused));
 	}
 }
 

@@ -7,6 +7,7 @@
 #ifndef PROBE_SPACE_H
 #define PROBE_SPACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <arch.h>
@@ -17,17 +18,31 @@
 
 struct stack_ends;
 
+/* Planes that are mapped together, two at a time. */
+enum space_pair {
+	SPACE_MIRRORED, /* mirror and link, of every traced frame */
+	SPACE_TIMED,	/* entered and within, of timed frames */
+	SPACE_HANDLED,	/* who and data, of frames that the dispatcher has entered */
+	SPACE_PAIRS
+};
+
 struct space_leaf {
-	uint64_t mapped[SPACE_LEAF_SIZE / 64];	  /* bit: the granule has its planes (mirror.c) */
-	uint64_t timed[SPACE_LEAF_SIZE / 64];	  /* bit: the granule has the planes of timed frames */
-	uint64_t refused[SPACE_LEAF_SIZE / 64];	  /* bit: mapping the granule's planes has failed */
-	uint64_t untimed[SPACE_LEAF_SIZE / 64];	  /* bit: mapping the planes of timed frames has failed */
+	uint64_t mapped[SPACE_PAIRS][SPACE_LEAF_SIZE / 64];  /* bit: the granule has those planes (mirror.c) */
+	uint64_t refused[SPACE_PAIRS][SPACE_LEAF_SIZE / 64]; /* bit: mapping them has failed */
 	struct stack_ends *ends[SPACE_LEAF_SIZE]; /* the stacks that end in the granule, or NULL (stacks.c) */
 };
 
 static inline uint64_t space_index(uint64_t granule)
 {
 	return granule & (SPACE_LEAF_SIZE - 1);
+}
+
+/* True if the granule, which the leaf is of, has the pair's planes. */
+static inline bool space_has(const struct space_leaf *leaf, uint64_t granule, enum space_pair pair)
+{
+	uint64_t bit = space_index(granule);
+
+	return __atomic_load_n(&leaf->mapped[pair][bit / 64], __ATOMIC_ACQUIRE) >> bit % 64 & 1; /* with set_bit() */
 }
 
 /* The leaf of a granule; NULL when there is none, or no such granule. */

@@ -61,7 +61,7 @@ struct probe_share {
 	uint64_t gate;		    /* slot of an open --no-graph frame, which has no ENTRY; 0 = none */
 };
 
-/* Every thread's starts as PROBE_THREAD_NEW; assembly (entry.S and others) knows the first nine fields (offsets.h). */
+/* Every thread's starts as PROBE_THREAD_NEW; assembly (entry.S and others) knows the first ten fields (offsets.h). */
 struct probe_thread {
 	struct ring_writer *writer;    /* never NULL: the nil writer until the thread holds a ring */
 	uint64_t granule;	       /* slots in this granule of addresses have a mirror (mirror.c) */
@@ -72,6 +72,7 @@ struct probe_thread {
 	struct probe_handled *running; /* handlers.h: the call whose handlers run, NULL = none */
 	uint64_t runs;		       /* how often the thread has begun to run handlers */
 	uint64_t tree_gate;	       /* `gate` under a tree filter (-g); ~0 outside all trees, filter or not */
+	uint64_t handled;	       /* slots in this granule have the planes of dispatched frames, too */
 	uint64_t tree;		       /* slot of the -g root that the thread is in, 0 = none */
 	uint32_t tree_word;	       /* word of the function that the root has tail-called, 0 = none */
 	uint64_t root_gate;	       /* -g roots whose slot lies below this begin no tree */
@@ -86,8 +87,8 @@ struct probe_thread {
 #define PROBE_THREAD_NEW                                                                                               \
 	{                                                                                                              \
 		.writer = &probe_writer_none, .granule = PROBE_NO_GRANULE, .stack = &probe_stack_none,                 \
-		.timed = PROBE_NO_GRANULE, .table = &probe_table_none, .tree_gate = ~(uint64_t)0,                      \
-		.further = {[0 ... PROBE_SETS - 2] = {.writer = &probe_writer_none}},                                  \
+		.timed = PROBE_NO_GRANULE, .handled = PROBE_NO_GRANULE, .table = &probe_table_none,                    \
+		.tree_gate = ~(uint64_t)0, .further = {[0 ... PROBE_SETS - 2] = {.writer = &probe_writer_none}},       \
 	}
 extern struct ring_writer probe_writer_none __attribute__((visibility("hidden")));
 extern struct probe_table probe_table_none __attribute__((visibility("hidden")));
@@ -172,7 +173,7 @@ static inline struct probe_set *probe_set_at(unsigned set)
 /* Are frames timed whatever triggers there are? */
 static inline bool probe_wants_times(void)
 {
-	return probe_context.profile || probe_context.handled || probe_context.overwrites;
+	return probe_context.profile || probe_context.overwrites;
 }
 
 /*
@@ -199,6 +200,9 @@ bool probe_mirror_is_covered(uint64_t slot);
 /* Map the planes of timed frames around slot, which has its mirror, if need be; true when slot can use them. */
 bool probe_timed_cover(struct probe_thread *thread, uint64_t slot);
 bool probe_timed_is_covered(uint64_t slot);
+/* As the two before, for the planes of dispatched frames. */
+bool probe_handled_cover(struct probe_thread *thread, uint64_t slot);
+bool probe_handled_is_covered(uint64_t slot);
 /*
  * A slow path calls these around its system calls: the thread's signals are blocked in between.  False: the program has
  * shut itself into a sandbox where a system call of the agent's could be its end; make none, and do not call

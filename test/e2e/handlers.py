@@ -227,6 +227,7 @@ RECORDED = {
     "coroutines": ("handled_threads.c", "coroutines"), "forks": ("handled_children.c", "forks"),
     "forks-within": ("handled_children.c", "forks-within"),
     "trigger": ("handled.c", "one-thread", "--stack-when", "main > 100s"),
+    "data-trigger": ("handled.c", "data", "--stack-when", "* > 100s"),
 }
 
 # What an emulator has not, or a recording that the program joins.
@@ -234,7 +235,7 @@ NATIVE = {
     "handlers-churn": "so many threads are soon over", "handlers-churn-vectors": "so many threads are soon over",
     "handlers-child-opens": "a page is wiped in a forked child", "handlers-strangers": "a program chooses who its orphans go to",
     "handlers-fault-own-before": "a session begins after the program has set its handlers",
-    "handlers-recorded-trigger": "there are triggers",
+    "handlers-recorded-trigger": "there are triggers", "handlers-recorded-data-trigger": "there are triggers",
 }
 
 

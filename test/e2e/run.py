@@ -21,6 +21,7 @@ import time
 import traceback
 
 import attach
+import beside
 import builds
 import cpus
 import crowds
@@ -60,7 +61,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, steer, trust, flight, opened, profiling, watch, triggers, liars, serving, idle,
-           handlers, handled, marks, instances, crowds, musl, replaced, family)
+           handlers, handled, marks, instances, beside, crowds, musl, replaced, family)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -14,7 +14,6 @@
 
 #include "handlers_impl.h"
 #include "session.h"
-#include "triggers.h"
 
 /* Rows and roles; memory is taken for those in use. */
 #define ROWS_SIZE (CALLTAP_HANDLED_MAX * (sizeof(struct calltap_handled) + sizeof(struct calltap_roles)))
@@ -117,12 +116,9 @@ static uint64_t start_of(const struct object_site *source)
 	return source->address + source->body_off - source->function;
 }
 
-/* Has it a row, and no trigger? */
-static bool is_open(const struct images *images, const struct image *image, const struct object_site *source,
-		    uint32_t id)
+static bool has_row(const struct object_site *source, uint32_t id)
 {
-	return id < CALLTAP_HANDLED_MAX && start_of(source) <= UINT16_MAX &&
-	       !(images->triggers && triggers_flags(images->triggers, image->object, source));
+	return id < CALLTAP_HANDLED_MAX && start_of(source) <= UINT16_MAX;
 }
 
 uint64_t handlers_instance_bit(uint32_t set)
@@ -172,7 +168,7 @@ int handlers_instance(struct images *images, uint32_t set, struct filter_set *fi
 		for (uint32_t i = 0; i < image->site_count; i++) {
 			struct filter_decision decision = instance_decides(handlers, set, image, image->sources[i]);
 			uint32_t id = image->sites[i].id;
-			bool wanted = decision.trace && is_open(images, image, image->sources[i], id);
+			bool wanted = decision.trace && has_row(image->sources[i], id);
 
 			image->slots[i] = wanted ? image->slots[i] | bit : image->slots[i] & ~bit;
 			if (wanted)
@@ -197,7 +193,7 @@ uint64_t handlers_choose(const struct images *images, const struct image *image,
 	uint64_t slots = 0;
 	bool data = false;
 
-	if (!handlers_any(handlers) || !is_open(images, image, source, id))
+	if (!handlers_any(handlers) || !has_row(source, id))
 		return 0;
 	for (uint32_t i = 0; i < CALLTAP_HANDLERS_MAX; i++) {
 		const struct handlers_slot *slot = &handlers->slots[i];
@@ -243,7 +239,7 @@ int handlers_mark(const struct images *images, uint32_t slot)
 		for (uint32_t i = 0; i < image->site_count; i++) {
 			const struct object_site *source = image->sources[i];
 			uint32_t id = image->sites[i].id;
-			bool chosen = is_chosen(entry, image, source, id) && is_open(images, image, source, id);
+			bool chosen = is_chosen(entry, image, source, id) && has_row(source, id);
 
 			image->slots[i] = chosen ? image->slots[i] | bit : image->slots[i] & ~bit;
 			if (chosen && image->slots[i] & others)

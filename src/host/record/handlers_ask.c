@@ -229,26 +229,14 @@ static int find_functions(const struct session *session, struct ask *ask, const 
 	return 0;
 }
 
-static int check_session(const struct session *session, const struct ask *ask, struct calltap_diag *diag)
+static int check_session(const struct session *session, struct calltap_diag *diag)
 {
-	const struct tracer *tracer = session->images.tracer;
-
 	if (!session->machine->handlers)
 		return calltap_diag_set(
 			diag, -EOPNOTSUPP,
 			"programs on %s cannot have handlers: while they run, a site cannot be led to another "
 			"stub there",
 			session->machine->name);
-	if (tracer->counts)
-		return calltap_diag_set(
-			diag, -EOPNOTSUPP,
-			"this process is traced by the tracer %s, and handlers cannot be had beside it; "
-			"wait until that has ended",
-			tracer->name);
-	if (session->images.triggers && ask->wanted.data)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"this process is traced with triggers, and no handlers with a word kept for "
-					"each call (CALLTAP_HANDLER_DATA) can be had beside them");
 	return 0;
 }
 
@@ -435,7 +423,7 @@ static int carry_out(struct session *session, struct ask *ask, pid_t asker, uint
 			ret = wait_left(session, process, diag);
 		return ret;
 	}
-	ret = check_session(session, ask, diag);
+	ret = check_session(session, diag);
 	if (!ret)
 		ret = find_functions(session, ask, process, diag);
 	if (!ret)

@@ -108,7 +108,7 @@ struct verdict {
 /* Flags of stubs that lead to the handlers; what else such a site is to do its row says. */
 static uint16_t dispatch_flags(const struct images *images)
 {
-	bool recorded = images->tracer->has_exit && images->tracing;
+	bool recorded = images->tracer->has_exit && (images->tracing || images->triggers);
 	bool exits = recorded || !handlers_any(images->handlers) || handlers_any_exit(images->handlers);
 
 	return CALLTAP_SITE_HANDLED | (exits ? 0 : CALLTAP_SITE_CALL);
@@ -151,8 +151,8 @@ static struct verdict judge(const struct images *images, const struct image *ima
 	verdict.on = recorded || triggered || slots;
 	verdict.flags = images->tracer->site_flags(&images->needs, decision.root, decision.notree) | triggered |
 			(images->keeps_open ? CALLTAP_SITE_TIMED : 0);
-	if (slots || (image->dispatched && any && recorded && !triggered)) {
-		verdict.who = slots | (recorded ? record_bits(verdict.flags) : 0);
+	if (slots || (image->dispatched && any && (recorded || triggered))) {
+		verdict.who = slots | (recorded || triggered ? record_bits(verdict.flags) : 0);
 		verdict.flags = dispatch_flags(images);
 	} else if (!verdict.on && (images->serve || any)) {
 		verdict.flags = dispatch_flags(images); /* a handler may come to it */

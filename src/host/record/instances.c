@@ -19,23 +19,12 @@
 
 static int check_session(const struct session *session, struct calltap_diag *diag)
 {
-	const struct tracer *tracer = session->images.tracer;
-
 	if (!session->machine->handlers)
 		return calltap_diag_set(
 			diag, -EOPNOTSUPP,
 			"programs on %s have one instance at a time: while they run, a site cannot be led to "
 			"another stub there",
 			session->machine->name);
-	if (tracer->counts)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"this process is traced by the tracer %s, and instances cannot be had beside "
-					"it; wait until that has ended",
-					tracer->name);
-	if (session->images.triggers)
-		return calltap_diag_set(
-			diag, -EOPNOTSUPP,
-			"this process is traced with triggers, and instances cannot be had beside them");
 	if (session->ending.letting_go)
 		return calltap_diag_set(diag, -EPIPE, "the session is about to end");
 	return 0;

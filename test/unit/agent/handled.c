@@ -55,7 +55,6 @@ void handled_start(struct fake_arena *fake, uint32_t rings)
 void handled_stop(struct fake_arena *fake)
 {
 	probe_handled_set(NULL);
-	probe_context.timed = 0;
 	fake_stop();
 	fake_arena_destroy(fake);
 }

@@ -308,7 +308,6 @@ static void what_cannot_be_is_refused(void **state)
 	static const char *const none[] = {"no_such", NULL}, *const wrong[] = {"/(/", NULL},
 				 *const one[] = {"alpha", NULL};
 	struct calltap_diag diag = {0};
-	struct triggers *triggers;
 	struct setting_change words[] = {{.key = "table", .value = "0x1000"}, {.key = "add", .value = "1"}};
 	FILE *nowhere = fopen("/dev/null", "w");
 
@@ -329,19 +328,24 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(handlers_ask(&bench->session, getpid(), words, 1, nowhere, &diag), -EINVAL);
 	fclose(nowhere);
 	assert_int_equal(take(0), 0);
-	/* What tracers and triggers need themselves. */
+}
+
+/* A function may have a trigger and handlers: its row says that the session records it, and how. */
+static void triggers_share_functions_with_handlers(void **state)
+{
+	const uint32_t recorded = CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_FULL_ENTRY | CALLTAP_HANDLED_FULL_EXIT;
+	struct calltap_diag diag = {0};
+	struct triggers *triggers;
+
 	assert_int_equal(triggers_create(&triggers), 0);
 	assert_int_equal(triggers_add(triggers, TRIGGER_STACK, "beta", &diag), 0);
 	bench->session.images.triggers = triggers;
-	refused((struct remote_handlers){.filter = one, .data = true}, -EOPNOTSUPP, "triggers");
-	assert_int_equal(ask((struct remote_handlers){.exit = true}, NULL), image->site_count - 1);
-	assert_int_equal(fake_agent_who(agent, agent->beta), 0);
+	assert_int_equal(ask((struct remote_handlers){.exit = true, .data = true}, NULL), image->site_count);
+	assert_int_equal(fake_agent_who(agent, agent->beta), BIT(0) | recorded);
+	assert_int_equal(fake_agent_who(agent, agent->alpha) & recorded, CALLTAP_HANDLED_RECORD);
 	assert_int_equal(take(0), 0);
 	bench->session.images.triggers = NULL;
 	triggers_destroy(triggers);
-	bench->session.images.tracer = tracer_find("profile");
-	refused((struct remote_handlers){.filter = one}, -EOPNOTSUPP, "cannot be had beside it");
-	bench->session.images.tracer = tracer_find("function_graph");
 }
 
 /* An agent that cannot: nothing has changed, and the next try tells it again. */
@@ -436,6 +440,7 @@ int main(void)
 		case_of(functions_by_address),
 		case_of(there_is_no_end_of_choices),
 		case_of(what_cannot_be_is_refused),
+		case_of(triggers_share_functions_with_handlers),
 		case_of(an_agent_may_refuse),
 		cmocka_unit_test_setup_teardown(later_ones_have_them_too, setup_early, teardown),
 		case_of(they_are_one_process_s),

@@ -282,7 +282,6 @@ static void refuse(const char *word, const char *other, int error, const char *s
 
 static void what_cannot_be_is_refused(void **state)
 {
-	const struct tracer *own = bench->session.images.tracer;
 	int look;
 
 	refuse("tracer=profile", NULL, -EOPNOTSUPP, "not profile");
@@ -292,9 +291,6 @@ static void what_cannot_be_is_refused(void **state)
 	refuse("name=a b", NULL, -EINVAL, "no name");
 	refuse("colour=red", NULL, -EINVAL, "no setting");
 	assert_int_equal(told_count, 0);
-	bench->session.images.tracer = tracer_find("profile");
-	refuse("trace=alpha", NULL, -EOPNOTSUPP, "cannot be had beside");
-	bench->session.images.tracer = own;
 	assert_null(agent->rows);
 	refuse("name=0", NULL, -EEXIST, "already");
 	/* What is seen when it is begun already is taken back. */

@@ -29,6 +29,14 @@
 #define TIMED_SHIFT  36
 #define ENTERED_SKEW 0x480
 #define WITHIN_SKEW  0x280
+/*
+ * Of dispatched frames: bits 38, 37 and 36 lead to 0xff8f..., 0xaada..., and of 39 bits to 0x0f... and 0x25...; bits 37
+ * and 36 to 0xffcf..., 0xaa9a..., 0x4f... and 0x65....
+ */
+#define WHO_BITS  7
+#define DATA_BITS 3
+#define WHO_SKEW  0x680
+#define DATA_SKEW 0x8c0
 
 /* A stub of function_graph (stub.c), from its `bl body` on, where the entry recorder returns to. */
 #define STUB_BACK      4  /* where the body returns to */

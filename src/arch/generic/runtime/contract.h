@@ -18,6 +18,9 @@
  *   arch_entered(S), arch_within(S)
  *                       the same for timed frames, in planes of their own: when the frame was entered, and the ticks
  *                       that its traced callees took
+ *   arch_who(S), arch_data(S)
+ *                       the same for frames that the dispatcher has entered: who waits for their end, and what a
+ *                       handler keeps of the call
  *   arch_frame_open(S, ret)    the frame is traced from now on; ret: the words that the recorder has for its return
  *   arch_frame_rename(S, ret)  the frame goes on as one of a function that was called in place of a return
  *   arch_frame_back(S)         the address in a stub that its body will return to

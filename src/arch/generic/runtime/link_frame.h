@@ -40,6 +40,16 @@ static inline uint64_t *arch_within(uint64_t slot)
 	return (uint64_t *)(slot ^ (uint64_t)WITHIN_BITS << TIMED_SHIFT ^ WITHIN_SKEW);
 }
 
+static inline uint64_t *arch_who(uint64_t slot)
+{
+	return (uint64_t *)(slot ^ (uint64_t)WHO_BITS << TIMED_SHIFT ^ WHO_SKEW);
+}
+
+static inline uint64_t *arch_data(uint64_t slot)
+{
+	return (uint64_t *)(slot ^ (uint64_t)DATA_BITS << TIMED_SHIFT ^ DATA_SKEW);
+}
+
 /* ret: the caller's address, and the recorder's own return address. */
 static inline void arch_frame_open(uint64_t slot, const uint64_t *ret)
 {

@@ -17,6 +17,7 @@
 #define PT_RUNNING   48
 #define PT_RUNS	     56
 #define PT_TREE_GATE 64
+#define PT_HANDLED   72
 
 /* struct probe_stack */
 #define PS_TOP 0
@@ -86,7 +87,7 @@
 #define HW_RECORD     0x01 /* CALLTAP_HANDLED_RECORD */
 
 /* struct probe_handled, which ends with the CPU's registers (each offsets.h), and enum probe_handled_how */
-#define H_WITHIN    0
+#define H_WHO	    0
 #define H_HOW	    12
 #define H_SLOT	    16
 #define H_AREA	    24

@@ -22,6 +22,12 @@
 #define TIMED_SHIFT  35
 #define ENTERED_SKEW 0x900
 #define WITHIN_SKEW  0x100
+/* Of dispatched frames: bits 37 and 36, to 0x0f..., 0x1a... and 0x30...; bits 37 to 35, to 0x07..., 0x12... and
+ * 0x38.... */
+#define WHO_BITS  6
+#define DATA_BITS 7
+#define WHO_SKEW  0x300
+#define DATA_SKEW 0xb00
 
 /* Where the stub's words lie. */
 #define STUB_ENTRY_WORD 20 /* from where the entry recorder returns to */

@@ -22,7 +22,8 @@
  * low executable's memory to 0x2000...; bit 44 besides, to 0x4fff..., 0x65...
  * and 0x3000...: all unused by Linux.  The planes of timed frames: bit 44
  * alone, 0x6fff..., 0x45... and 0x1000..., and bits 44 and 46, 0x2fff..., 0x05...
- * and 0x5000....
+ * and 0x5000....  Those of dispatched frames: bit 46 alone, 0x3fff..., 0x15... and 0x4000..., and bits 45 and 46,
+ * 0x1fff..., 0x35... and 0x6000....
  */
 #define ARCH_ADDRESS_BITS 47
 
@@ -47,6 +48,16 @@ static inline uint64_t *arch_entered(uint64_t slot)
 static inline uint64_t *arch_within(uint64_t slot)
 {
 	return (uint64_t *)((uint64_t)arch_entered(slot) ^ (uint64_t)1 << WITHIN_BIT ^ WITHIN_SKEW);
+}
+
+static inline uint64_t *arch_who(uint64_t slot)
+{
+	return (uint64_t *)((uint64_t)arch_within(slot) ^ (uint64_t)1 << WHO_BIT ^ WHO_SKEW);
+}
+
+static inline uint64_t *arch_data(uint64_t slot)
+{
+	return (uint64_t *)((uint64_t)arch_who(slot) ^ (uint64_t)1 << DATA_BIT ^ DATA_SKEW);
 }
 
 /* A frame is known by the slot of its return address, which the stub's call to the body fills again. */

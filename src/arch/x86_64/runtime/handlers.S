@@ -32,8 +32,9 @@
  */
 #define MIRROR_MASK  ((1 << MIRROR_BIT) ^ MIRROR_SKEW)
 #define LINK_MASK    (MIRROR_MASK ^ (1 << LINK_BIT) ^ LINK_SKEW)
-#define ENTERED_MASK (LINK_MASK ^ (1 << ENTERED_BIT) ^ ENTERED_SKEW)
-#define WITHIN_MASK  (ENTERED_MASK ^ (1 << WITHIN_BIT) ^ WITHIN_SKEW)
+#define WITHIN_MASK  (LINK_MASK ^ (1 << ENTERED_BIT) ^ ENTERED_SKEW ^ (1 << WITHIN_BIT) ^ WITHIN_SKEW)
+#define WHO_MASK     (WITHIN_MASK ^ (1 << WHO_BIT) ^ WHO_SKEW)
+#define DATA_MASK    (WHO_MASK ^ (1 << DATA_BIT) ^ DATA_SKEW)
 
 /* To reg: where S, in rsi, has its word in a plane. */
 .macro place reg, mask
@@ -225,7 +226,7 @@
 	thread_offset %rcx
 	mov	%rsi, %rdi
 	shr	$GRANULE_BITS, %rdi
-	cmp	%rdi, %fs:PT_TIMED(%rcx)
+	cmp	%rdi, %fs:PT_HANDLED(%rcx)
 	jne	.Lentry_slow
 	place	%rdi, MIRROR_MASK
 	cmpq	$0, (%rdi)
@@ -238,7 +239,7 @@
 	mov	%r11d, %edx
 	mov	HT_HANDLERS(%r10), %rdi
 	mov	HG_GENERATION(%rdi), %r8d
-	place	%rax, WITHIN_MASK		/* of no meaning until the frame is pushed */
+	place	%rax, WHO_MASK		/* of no meaning until the frame is pushed */
 	mov	%edx, (%rax)
 	mov	%r8d, 4(%rax)
 	cmp	$HW_SESSION, %edx
@@ -281,7 +282,7 @@
 	.cfi_restore_state
 	.cfi_remember_state
 .Lentry_data:
-	place	%rdi, ENTERED_MASK
+	place	%rdi, DATA_MASK
 	mov	H_DATA(%rbx), %rax
 	mov	%rax, (%rdi)
 	jmp	.Lentry_top
@@ -295,13 +296,13 @@
 	jmp	.Lentry_push
 .Lentry_unwanted:
 	lea	ENTRY_S(%rbx), %rsi
-	place	%rdi, WITHIN_MASK
+	place	%rdi, WHO_MASK
 	movl	$0, (%rdi)			/* no exit */
 	jmp	.Lentry_push
 .Lentry_late:
-	place	%rdi, WITHIN_MASK
+	place	%rdi, WHO_MASK
 	mov	(%rdi), %rax
-	mov	%rax, H_WITHIN(%rbx)
+	mov	%rax, H_WHO(%rbx)
 	movl	$HOW_ENTRY, H_HOW(%rbx)
 	movq	$0, H_SLOT(%rbx)
 	mov	%rbx, %rdi
@@ -360,7 +361,7 @@
 	mov	(%rdi), %rbp
 	test	$LINK_FLAGS, %bpl
 	jne	.Lexit_slow
-	place	%r11, WITHIN_MASK
+	place	%r11, WHO_MASK
 	mov	(%r11), %edx			/* who waits */
 	cmp	$HW_SESSION, %edx
 	jbe	.Lexit_unwanted
@@ -396,7 +397,7 @@
 
 	.cfi_restore_state
 .Lexit_data:
-	place	%rax, ENTERED_MASK
+	place	%rax, DATA_MASK
 	mov	(%rax), %rax
 	mov	%rax, H_DATA(%rbx)
 	jmp	.Lexit_call

@@ -22,6 +22,11 @@
 #define ENTERED_SKEW 0x880
 #define WITHIN_BIT   46
 #define WITHIN_SKEW  0x640
+/* Two more, of frames that the dispatcher has entered: from there to who waits for the end, and to a handler's word. */
+#define WHO_BIT	  44
+#define WHO_SKEW  0x440
+#define DATA_BIT  45
+#define DATA_SKEW 0xc40
 
 /* Of struct probe_handled: registers, and its size. */
 #define H_RBP 144
