@@ -41,8 +41,6 @@ static int check(const struct calltap_msg_handlers *message)
 {
 	struct calltap_handlers table = {0};
 
-	if (!ARCH_HANDLERS)
-		return -EOPNOTSUPP;
 	if (agent.no_handled)
 		return -EPERM;
 	if (!message->functions || message->functions > CALLTAP_HANDLED_MAX)

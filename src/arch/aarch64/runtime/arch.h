@@ -196,7 +196,6 @@ static inline bool arch_site_is_short(uint8_t length)
 	return false;
 }
 
-#define ARCH_HANDLERS	   1
 #define ARCH_VECTORS_BYTES 520 /* v0 to v31, FPSR, FPCR */
 
 /* stub.c: does the body of that stub (of a region) return by way of the dispatcher? */

@@ -29,7 +29,6 @@
  *   ARCH_FRAMES_GO_BACK        1: frames can be released, and the word at S is the address in a stub; 0: they cannot
  *   arch_shadow_stack()        true if the calling thread has one, which return addresses are compared with
  *   arch_stub_word(back)       of the stub that back lies in: the word of its exit record, 0 = no such stub
- *   ARCH_HANDLERS              1: there is a dispatcher of handlers (probe/handlers.h); 0: no site asks for it
  *   arch_stub_is_handled(back, region)
  *                              does the stub that back lies in, of that region, leave by the dispatcher?
  *   arch_handled_slot(end, exit), arch_handled_return(end, exit), arch_handled_word(end, exit)

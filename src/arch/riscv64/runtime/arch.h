@@ -87,9 +87,9 @@ static inline long arch_syscall(long nr, long a, long b, long c, long d, long e,
 }
 
 #define ARCH_FLUSH_ICACHE 259
-/* As rt_sigaction takes it. */
+/* As rt_sigaction takes it; emulators write a word more than the kernel. */
 struct arch_action {
-	uint64_t handler, flags, mask;
+	uint64_t handler, flags, mask, spare;
 };
 
 #define ARCH_CONTROL_CALL                                                                                              \
@@ -159,8 +159,12 @@ static inline bool arch_site_is_short(uint8_t length)
 	return length < ARCH_SITE_MIN;
 }
 
+#define ARCH_VECTORS_BYTES 260 /* f0 to f31, fcsr */
+
+/* stub.c: does the body of that stub (of a region) return by way of the dispatcher? */
+bool arch_stub_is_handled(uint64_t back, uint64_t region);
+
 #include <arch/generic/runtime/link_handled.h>
-#include <arch/generic/runtime/no_handlers.h>
 #include <arch/generic/runtime/contract.h>
 
 #endif

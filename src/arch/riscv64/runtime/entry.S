@@ -33,44 +33,10 @@
  *
  * Unwinding from a recorder leads to the caller and leaves the stub out.
  */
-#include "offsets.h"
+#include "recorder.inc"
 
 	.option norelax
 	.text
-
-/* DW_CFA_expression ra: { lit8, minus, const8u MASK, xor }: the caller's address is in the mirror. */
-#define CFI_CALLER_IN_MIRROR \
-	.cfi_escape 0x10, 0x01, 0x0c, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27
-
-/*
- * While C brings a frame to its end: in the mirror until that is cleared, and then at CFA - 16.
- * { lit8, minus, const8u MASK, xor, dup, deref, bra end; const8u MASK, xor, lit8, minus; end: }
- */
-#define CFI_CALLER_IN_MIRROR_OR_FRAME \
-	.cfi_escape 0x10, 0x01, 0x1d, 0x38, 0x1c, 0x0e, MIRROR_MASK_BYTES, 0x27, 0x12, 0x06, 0x28, 0x0c, 0, \
-		0x0e, MIRROR_MASK_BYTES, 0x27, 0x38, 0x1c
-
-#define CFI_CALLER_IN_T1  .cfi_register ra, t1
-#define CFI_CALLER_IN_RA  .cfi_same_value ra
-
-.macro recorder name
-	.globl	\name
-	.hidden	\name
-	.type	\name, @function
-	.p2align 6
-\name:
-	.cfi_startproc
-.endm
-
-/* What an indirect jump must find with Zicfilp: lpad, an auipc to the zero register. */
-.macro landing_pad
-	.4byte	0x00000017
-.endm
-
-.macro recorder_end name
-	.cfi_endproc
-	.size	\name, . - \name
-.endm
 
 .macro load_thread reg
 	la.tls.ie \reg, probe_thread
@@ -251,7 +217,7 @@
 .Lexit_c:
 	addi	sp, sp, -80
 	.cfi_def_cfa_offset 80
-	CFI_CALLER_IN_MIRROR_OR_FRAME
+	CFI_CALLER_IN_MIRROR_OR_FRAME(16)
 	arguments sd
 	addi	a0, sp, 80 - 8			/* S */
 	lw	a1, STUB_EXIT_WORD(t3)
@@ -366,14 +332,5 @@ arch_scratch_page:
 	.option pop
 	.fill	arch_scratch_page + 4096 - ., 1, 0
 	.size	arch_scratch_page, . - arch_scratch_page
-
-	/* No site here asks for handlers. */
-	.irp	name, entry, exit, call
-	.globl	arch_\name\()_handled
-	.hidden	arch_\name\()_handled
-	.endr
-	.set	arch_entry_handled, arch_entry_fast
-	.set	arch_exit_handled, arch_exit_fast
-	.set	arch_call_handled, arch_call
 
 	.section .note.GNU-stack, "", @progbits

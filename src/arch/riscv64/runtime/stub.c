@@ -60,7 +60,7 @@ size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct
 	if (site->flags & CALLTAP_SITE_GATED)
 		put_gate(&out, tls_gate);
 	if (site->flags & CALLTAP_SITE_CALL) {
-		put_load(&out, RV_T3, region + ARCH_CALL * sizeof(uint64_t));
+		put_load(&out, RV_T3, region + arch_entry_of(site->flags) * sizeof(uint64_t));
 		put(&out, rv_jalr(RV_T3, RV_T3, 0));
 		put_record(&out, CALLTAP_REC_CALL, site->id);
 		return (size_t)(out.at - at);
@@ -82,6 +82,16 @@ uint32_t arch_stub_word(uint64_t back)
 	const uint32_t *code = (const uint32_t *)back;
 
 	return back & 3 || code[2] != LEAVE ? 0 : code[3 + STUB_EXIT_WORD / 4];
+}
+
+/* What put_load() has put there is the dispatcher's exit. */
+bool arch_stub_is_handled(uint64_t back, uint64_t region)
+{
+	const uint32_t *code = (const uint32_t *)back;
+	int32_t high, low;
+
+	rv_pcrel_split((int64_t)(region + ARCH_EXIT_HANDLED * sizeof(uint64_t) - back), &high, &low);
+	return arch_stub_word(back) && code[0] == rv_auipc(RV_T1, high) && code[1] == rv_ld(RV_T1, low, RV_T1);
 }
 
 /* auipc, and the word of a jump from there to target through the same register. */

@@ -233,7 +233,6 @@ static inline uint32_t arch_stub_word(uint64_t back)
 	return (uint32_t)code[1] | (uint32_t)code[2] << 8 | (uint32_t)code[3] << 16 | (uint32_t)code[4] << 24;
 }
 
-#define ARCH_HANDLERS 1
 /* Does the body of that stub (of a region) return by way of the dispatcher?  At `back`: push $word; jmp *slot(%rip). */
 static inline bool arch_stub_is_handled(uint64_t back, uint64_t region)
 {

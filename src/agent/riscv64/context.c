@@ -1,0 +1,51 @@
+/*
+ * A thread as a signal's frame shows it, riscv64 (faults.h).
+ */
+#include <agent/faults.h>
+
+/* Of the kernel's registers by number, the first of which is the pc. */
+enum { PC = 0, SP = 2, TP = 4, S0 = 8, S1 = 9, S2 = 18, S11 = 27 };
+
+/* Up to fcsr: an emulator's frame has no more. */
+#define LEAST_BYTES (offsetof(ucontext_t, uc_mcontext.__fpregs) + 32 * sizeof(uint64_t) + sizeof(uint32_t))
+
+uint64_t agent_context_sp(const ucontext_t *context)
+{
+	return context->uc_mcontext.__gregs[SP];
+}
+
+uint64_t agent_context_pc(const ucontext_t *context)
+{
+	return context->uc_mcontext.__gregs[PC];
+}
+
+/* The kernel marks nothing that is always there; the thread pointer is the thread's. */
+bool agent_context_is_kernels(const ucontext_t *context, uint64_t end)
+{
+	uint64_t address = (uint64_t)context, sp, pc;
+
+	if (address + LEAST_BYTES > end)
+		return false;
+	sp = agent_context_sp(context);
+	pc = agent_context_pc(context);
+	return !context->__uc_flags && !context->uc_link && sp > address && sp <= end && sp - address >= LEAST_BYTES &&
+	       pc && !(pc & 1) && context->uc_mcontext.__gregs[TP] == (uint64_t)__builtin_thread_pointer();
+}
+
+void agent_context_go_on(ucontext_t *context, const struct probe_handled *handled, uint64_t sp, uint64_t again)
+{
+	const uint64_t *kept = handled->call.registers.x;
+
+	context->uc_mcontext.__gregs[S0] = kept[S0];
+	for (unsigned i = S2; i <= S11; i++)
+		context->uc_mcontext.__gregs[i] = kept[i];
+	context->uc_mcontext.__gregs[S1] = (uint64_t)handled;
+	context->uc_mcontext.__gregs[SP] = sp;
+	context->uc_mcontext.__gregs[PC] = again;
+}
+
+/* The kernel has code for handlers to return to, and no word for another. */
+void agent_action_complete(struct arch_action *action)
+{
+	(void)action;
+}
