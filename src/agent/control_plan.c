@@ -121,7 +121,8 @@ static bool site_is_sane(const struct calltap_msg_plan *plan, const struct callt
 
 	if (site->length < ARCH_SITE_MIN || site->length > ARCH_SITE_MAX || site->body_off < site->length)
 		return false;
-	if (site->stub_off < ARCH_REGION_HEAD || site->stub_off >= ARCH_REGION_HEAD + plan->stub_bytes)
+	if (site->stub_off < ARCH_REGION_HEAD + ARCH_VENEER_BYTES ||
+	    site->stub_off >= ARCH_REGION_HEAD + plan->stub_bytes)
 		return false;
 	return is_code(plan, site->address, site->length, looked) &&
 	       (!arch_site_is_short(site->length) || is_code(plan, tramp, PATCH_TRAMP_BYTES, looked));

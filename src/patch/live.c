@@ -109,11 +109,14 @@ int patch_piece_write(struct patch_poker *poker, const struct patch_piece *piece
 enum patch_state patch_site_state(const struct patch_poker *poker, const struct patch_region *region,
 				  const struct calltap_site *site)
 {
-	struct patch_piece piece = patch_site_piece(region, site), tramp;
-	struct arch_write off = arch_site_switch(piece.address, piece.length, piece.target, false);
 	enum patch_state state = PATCH_SITE_ON;
+	struct patch_piece piece, tramp;
 	uint8_t code[ARCH_SITE_MAX];
+	struct arch_write off;
 
+	if (!patch_site_find(&piece, poker, region, site))
+		return PATCH_SITE_ALIEN;
+	off = arch_site_switch(piece.address, piece.length, piece.target, false);
 	arch_site_make(code, piece.address, piece.length, piece.target);
 	if (!patch_piece_is(poker, &piece, code)) {
 		put(code, &off);
@@ -129,14 +132,15 @@ enum patch_state patch_site_state(const struct patch_poker *poker, const struct 
 int patch_site_switch(struct patch_poker *poker, const struct patch_region *region, const struct calltap_site *site,
 		      bool on)
 {
-	struct patch_piece piece = patch_site_piece(region, site);
-	struct arch_write write = arch_site_switch(piece.address, piece.length, piece.target, on);
 	enum patch_state state = patch_site_state(poker, region, site);
+	struct patch_piece piece;
+	struct arch_write write;
 
-	if (state == PATCH_SITE_ALIEN)
+	if (state == PATCH_SITE_ALIEN || !patch_site_find(&piece, poker, region, site))
 		return -EINVAL;
 	if (state == (on ? PATCH_SITE_ON : PATCH_SITE_OFF))
 		return 0;
+	write = arch_site_switch(piece.address, piece.length, piece.target, on);
 	return patch_piece_write(poker, &piece, &write);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Leading sites from one stub to another while threads run through them (sites.h).  Why each write is safe:
- * doc/design/patching.md.
+ * Leading sites from one stub to another while threads run through them (sites.h), on CPUs where a site's own jump is
+ * written anew.  Why each write is safe: doc/design/patching.md.
  *
  * All sites take their first step, all cores refetch, all sites take their second step: a few refetches for any number
  * of sites.  Called by the agent room's control thread.  Context: control.
@@ -10,6 +10,27 @@
 #include <patch/sites.h>
 
 #define HOPS_MAX (3 + ARCH_STEPS_MAX)
+
+/* A site leads to its stub by itself: its bytes, which the callers look at next, say all. */
+bool patch_site_find(struct patch_piece *piece, const struct patch_poker *poker, const struct patch_region *region,
+		     const struct calltap_site *site)
+{
+	(void)poker;
+	*piece = patch_site_piece(region, site);
+	return true;
+}
+
+void patch_stub_finish(uint8_t *stub)
+{
+	(void)stub;
+}
+
+int patch_stub_reset(struct patch_poker *poker, uint64_t stub)
+{
+	(void)poker;
+	(void)stub;
+	return 0;
+}
 
 /* One write on a site's way: to the site, or to the trampoline that it leads to. */
 struct hop {
@@ -38,12 +59,6 @@ static bool lead(struct hop *hops, unsigned *count, const struct patch_piece *pi
 	return more != 0;
 }
 
-static bool is_same(const struct calltap_site *a, const struct calltap_site *b)
-{
-	return a->address == b->address && a->length == b->length && a->body_off == b->body_off &&
-	       a->tramp_off == b->tramp_off && !memcmp(a->old, b->old, sizeof(a->old));
-}
-
 /*
  * All hops of a move; 0: it cannot be done.  A trampoline is off only while its site is off; a thread that stands
  * before the trampoline then falls through it.
@@ -53,7 +68,7 @@ static unsigned way_of(const struct patch_move *move, struct hop hops[HOPS_MAX])
 	struct patch_piece site = patch_site_piece(move->from, move->old), tramp;
 	unsigned count = 0;
 
-	if (!is_same(move->old, move->site) || !patch_site_reaches(move->to, move->site))
+	if (!patch_site_is_same(move->old, move->site) || !patch_site_reaches(move->to, move->site))
 		return 0;
 	add(hops, &count, &site, off(&site));
 	if (!arch_site_is_short(site.length))

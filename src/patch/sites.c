@@ -107,9 +107,11 @@ int patch_region_build(struct patch_result *result, const struct calltap_msg_pla
 	memset(region, 0xcc, end);
 	memcpy(region, arch_entry_table, sizeof(arch_entry_table[0]) * ARCH_ENTRIES);
 	for (uint32_t i = 0; i < plan->site_count; i++)
-		if (sites[i].stub_off < end)
+		if (sites[i].stub_off < end) {
 			arch_stub_build(region + sites[i].stub_off, (uint64_t)region + sites[i].stub_off,
 					(uint64_t)region, &sites[i], tls_gate);
+			patch_stub_finish(region + sites[i].stub_off);
+		}
 	for (unsigned i = 0; i < ARCH_UNWINDERS; i++)
 		arch_eh_frame_build(region + end + i * ARCH_EH_FRAME_MAX, i, (uint64_t)region, (uint64_t)region + end,
 				    result->region.gated, personality);
@@ -127,6 +129,12 @@ int patch_region_build(struct patch_result *result, const struct calltap_msg_pla
 bool patch_site_reaches(const struct patch_region *region, const struct calltap_site *site)
 {
 	return site->address - region->lo - site->stub_off + ARCH_REACH < 2 * ARCH_REACH;
+}
+
+bool patch_site_is_same(const struct calltap_site *a, const struct calltap_site *b)
+{
+	return a->address == b->address && a->length == b->length && a->body_off == b->body_off &&
+	       a->tramp_off == b->tramp_off && !memcmp(a->old, b->old, sizeof(a->old));
 }
 
 static bool is_sane(const struct calltap_site *site)
@@ -239,7 +247,8 @@ static int apply_one(struct patch_result *result, struct window *window, struct 
 		return 0;
 	}
 	if (!is_sane(site) || !patch_site_reaches(&result->region, site) || pieces[first].address < window->end ||
-	    !bytes_match(&pieces[1]) || !bytes_match(&pieces[first])) {
+	    !bytes_match(&pieces[1]) || !bytes_match(&pieces[first]) ||
+	    patch_stub_reset(poker, result->region.lo + site->stub_off)) {
 		if (result->failed++ == result->skipped)
 			result->first_failed_id = site->id;
 		return 0;

@@ -67,6 +67,13 @@ struct patch_piece {
 struct patch_piece patch_site_piece(const struct patch_region *region, const struct calltap_site *site);
 struct patch_piece patch_tramp_piece(const struct patch_region *region, const struct calltap_site *site);
 
+/*
+ * move.c or heads.c, as the CPU has it: the site with the target that its text leads to when on, if from there the
+ * calls come to the site's stub in the region.  False: they do not.
+ */
+bool patch_site_find(struct patch_piece *piece, const struct patch_poker *poker, const struct patch_region *region,
+		     const struct calltap_site *site);
+
 struct arch_write;
 /* True if the piece's bytes are `code`.  Reads through mem_fd, for the object may have been unmapped. */
 bool patch_piece_is(const struct patch_poker *poker, const struct patch_piece *piece, const uint8_t *code);
@@ -97,10 +104,19 @@ struct patch_move {
 };
 
 /*
- * move.c: lead sites to other stubs while threads run through them.  A move that is not done has left its site at its
- * old stub, or off; patch_sites_restore() restores both.
+ * move.c or heads.c: lead sites to other stubs while threads run through them.  A move that is not done has left its
+ * site at its old stub, or off; patch_sites_restore() restores both.
  */
 void patch_sites_move(struct patch_poker *poker, struct patch_move *moves, uint32_t count);
+/* True if the two plans mean one site by these. */
+bool patch_site_is_same(const struct calltap_site *a, const struct calltap_site *b);
+/* move.c or heads.c: complete a stub that was just built, in memory that is still writable. */
+void patch_stub_finish(uint8_t *stub);
+/*
+ * move.c or heads.c: before a site is first written, make its stub lead to no other one: it may have, for an object
+ * that was here before.
+ */
+int patch_stub_reset(struct patch_poker *poker, uint64_t stub) __attribute__((warn_unused_result));
 /* Does the site's jump reach its stub in the region? */
 bool patch_site_reaches(const struct patch_region *region, const struct calltap_site *site);
 

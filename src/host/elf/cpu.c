@@ -66,6 +66,7 @@ static const struct elf_cpu cpus[] = {
 		.stub_call = RV_STUB_CALL,
 		.stub_graph = RV_STUB_GRAPH,
 		.stub_gate = RV_STUB_GATE,
+		.stub_veneer = RV_VENEER,
 		/* Of five no-ops of 2 bytes, eight bytes are aligned wherever they lie. */
 		.patchable_nops = 5,
 		.nop = rv_nop_length,

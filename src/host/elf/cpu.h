@@ -31,6 +31,7 @@ struct elf_cpu {
 
 	uint8_t stub_call, stub_graph; /* bytes of a stub (arch/<cpu>/isa/stub_size.h) */
 	uint8_t stub_gate;	       /* more, with a gate, which comes first */
+	uint8_t stub_veneer;	       /* more, in front of the stub */
 	uint8_t stub_unit;	       /* each stub lies at a multiple of so many bytes; 0 = one behind the other */
 	uint8_t stub_unit_gated;       /* stub_unit in a region where some stub has a gate */
 

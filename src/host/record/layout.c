@@ -1,8 +1,8 @@
 /*
  * Where each stub lies in its region, behind the table of pointers at the
- * region's head: one behind the other, or, on CPUs where unwinders must know by
- * an address alone at which of a stub's instructions it is, each in a unit of
- * its own.  Caller: image_decide().  Context: host.
+ * region's head: one behind the other, with a veneer in front of each on CPUs
+ * that have those, or, where unwinders must know by an address alone at which
+ * of a stub's instructions it is, each in a unit of its own.  Caller: image_decide().  Context: host.
  */
 #include <errno.h>
 
@@ -39,6 +39,7 @@ int layout_stubs(uint16_t machine, struct calltap_site *sites, uint32_t count, u
 		bool unused =
 			unit && gated && !(sites[i].flags & CALLTAP_SITE_GATED); /* of the unit, what a gate takes */
 
+		at += cpu->stub_veneer;
 		sites[i].stub_off = (uint32_t)(unused ? at + cpu->stub_gate : at);
 		at += unit ? unit : layout_stub_size(machine, &sites[i]);
 	}

@@ -46,10 +46,10 @@ static void check(const struct calltap_site *sites, uint32_t count, uint64_t byt
 	for (uint32_t i = 0; i < count; i++) {
 		size_t size = arch_stub_build(code, 0x100000, 0x100000, &sites[i], GATE);
 
-		assert_true(sites[i].stub_off >= ARCH_REGION_HEAD);
+		assert_true(sites[i].stub_off >= ARCH_REGION_HEAD + ARCH_VENEER_BYTES);
 		assert_true(sites[i].stub_off + size <= ARCH_REGION_HEAD + bytes);
-		for (size_t k = 0; k < size; k++)
-			assert_int_equal(used[sites[i].stub_off + k]++, 0);
+		for (size_t k = 0; k < ARCH_VENEER_BYTES + size; k++)
+			assert_int_equal(used[sites[i].stub_off - ARCH_VENEER_BYTES + k]++, 0);
 	}
 	for (uint64_t at = ARCH_REGION_HEAD; at < ARCH_REGION_HEAD + bytes; at++)
 		assert_true(used[at] == 1 || !packed);

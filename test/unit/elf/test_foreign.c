@@ -216,7 +216,7 @@ static void stub_sizes(void **state)
 		uint16_t machine, call, graph, gate;
 	} rows[] = {
 		{EM_X86_64, X86_STUB_CALL, X86_STUB_GRAPH, X86_STUB_GATE},
-		{EM_RISCV, RV_STUB_CALL, RV_STUB_GRAPH, RV_STUB_GATE},
+		{EM_RISCV, RV_VENEER + RV_STUB_CALL, RV_VENEER + RV_STUB_GRAPH, RV_STUB_GATE},
 		{EM_AARCH64, A64_STUB_CALL, A64_STUB_GRAPH, A64_STUB_GATE},
 	};
 
@@ -240,6 +240,7 @@ static void stub_sizes(void **state)
 		assert_int_equal(sites[3].stub_off - sites[2].stub_off, rows[i].graph + rows[i].gate);
 		assert_int_equal(sites[4].stub_off - sites[3].stub_off, rows[i].call + rows[i].gate);
 		assert_int_equal(bytes, sites[4].stub_off - sites[0].stub_off + rows[i].graph);
+		assert_int_equal(sites[0].stub_off, 192 + elf_cpu_find(rows[i].machine)->stub_veneer);
 		/* Instructions begin where they may. */
 		for (size_t k = 0; k < 5; k++)
 			assert_int_equal(sites[k].stub_off % elf_cpu_find(rows[i].machine)->code_align, 0);
@@ -247,7 +248,7 @@ static void stub_sizes(void **state)
 }
 
 /* What is sent to the agent for the two functions that can be traced. */
-static void check_plan(const char *name, uint16_t graph_stub)
+static void check_plan(const char *name, uint16_t veneer, uint16_t graph_stub)
 {
 	struct images images = {.tracer = &tracer_function_graph};
 	struct image *image;
@@ -262,7 +263,7 @@ static void check_plan(const char *name, uint16_t graph_stub)
 	assert_non_null(image->object);
 	assert_int_equal(image_decide(&images, image), 0);
 	assert_int_equal(image->site_count, 2);
-	assert_int_equal(image->variants[0].stub_bytes, 2 * graph_stub);
+	assert_int_equal(image->variants[0].stub_bytes, 2 * (veneer + graph_stub));
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct calltap_site *site = &image->sites[i];
 		const struct object_site *source = image->sources[i];
@@ -272,7 +273,7 @@ static void check_plan(const char *name, uint16_t graph_stub)
 		assert_int_equal(site->body_off, source->body_off);
 		assert_int_equal(site->tramp_off, 0);
 		assert_memory_equal(site->old, source->old, site->length);
-		assert_int_equal(site->stub_off, 192 + i * graph_stub);
+		assert_int_equal(site->stub_off, 192 + veneer + i * (veneer + graph_stub));
 	}
 	images_destroy(&images);
 	filter_set_destroy(images.filters);
@@ -280,9 +281,9 @@ static void check_plan(const char *name, uint16_t graph_stub)
 
 static void plans(void **state)
 {
-	check_plan("patchable-clang", X86_STUB_UNIT);
-	check_plan("riscv64.so", RV_STUB_GRAPH);
-	check_plan("aarch64.so", A64_STUB_GRAPH);
+	check_plan("patchable-clang", 0, X86_STUB_UNIT);
+	check_plan("riscv64.so", RV_VENEER, RV_STUB_GRAPH);
+	check_plan("aarch64.so", 0, A64_STUB_GRAPH);
 }
 
 static void known_cpus(void **state)

@@ -190,6 +190,8 @@ struct arch_action {
 #define ARCH_HOOK_BYTES 4
 #define ARCH_HOOK_REACH ARCH_REACH
 
+#define ARCH_VENEER_BYTES 0 /* sites lead to other stubs by themselves */
+
 static inline bool arch_site_is_short(uint8_t length)
 {
 	(void)length;

@@ -62,6 +62,7 @@
  *   ARCH_STEPS_MAX             writes that arch_site_restore() takes at the most
  *   arch_site_is_short(n)      a site that is shorter than a jump: a short one leads to a trampoline near by
  *   ARCH_HOOK_BYTES, _REACH    of the jump that leads from an empty function of the loader's to another
+ *   ARCH_VENEER_BYTES         in front of each stub, on CPUs where a stub's head leads to other stubs; else 0
  */
 #ifndef ARCH_GENERIC_RUNTIME_CONTRACT_H
 #define ARCH_GENERIC_RUNTIME_CONTRACT_H
@@ -182,11 +183,32 @@ void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t ta
 /* Switch a site, made as above, on or off. */
 struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t target, bool on);
 /*
- * The writes that make a site that is off, and was a jump to `from`, a jump to
- * `to`, while threads run through it, if all cores refetch before each; how
- * many, at most ARCH_STEPS_MAX.  0 = it cannot be led there.
+ * A site that is to lead to another stub is written anew (patch/move.c), or leads to its first stub for good, whose
+ * head leads on to the other one (patch/heads.c).
+ *
+ * move.c: the writes that make a site that is off, and was a jump to `from`, a jump to `to`, while threads run through
+ * it, if all cores refetch before each; how many, at most ARCH_STEPS_MAX.  0 = it cannot be led there.
  */
 unsigned arch_site_lead(struct arch_write *writes, uint64_t address, uint8_t length, uint64_t from, uint64_t to);
+/* heads.c: the stub that the site's code leads to, or would if the site were on.  False: others' bytes are there. */
+bool arch_site_target(uint64_t *target, const uint8_t *code, uint64_t address);
+/*
+ * heads.c: a stub's head is its first instruction, and a veneer of ARCH_VENEER_BYTES lies in front of the stub.  The
+ * stub leads to another one where the head is a jump to the veneer.  `code` begins with the veneer, from which
+ * offsets of writes count, and has ARCH_HEAD_BYTES.
+ */
+struct arch_head {
+	bool led;	 /* the stub leads to another one */
+	uint64_t target; /* the other one, or the stub itself */
+};
+/* Complete a stub that was just built, which leads to no other: the veneer is written, by the stub's head. */
+void arch_veneer_make(uint8_t *code);
+/* False: the bytes are others', a breakpoint, say. */
+bool arch_head_read(struct arch_head *head, const uint8_t *code, uint64_t stub);
+/* The write that makes the stub lead to another one, or to none. */
+struct arch_write arch_head_switch(const uint8_t *code, bool led);
+/* The write that chooses the other one, which comes first.  False: that is out of reach. */
+bool arch_veneer_lead(struct arch_write *write, uint64_t stub, uint64_t target);
 /*
  * The writes that turn a site that is off into the bytes that it replaced,
  * while threads run through it, if all cores refetch after each; returns how many.

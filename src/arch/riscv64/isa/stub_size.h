@@ -9,6 +9,7 @@ enum {
 	RV_STUB_CALL = 16,  /* CALLTAP_SITE_CALL: the entry alone */
 	RV_STUB_GRAPH = 40, /* entry and exit */
 	RV_STUB_GATE = 20,  /* more, with CALLTAP_SITE_GATED */
+	RV_VENEER = 24,	    /* in front of each stub: where its head jumps to when the stub leads to another one */
 };
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include <arch.h>
 #include <arch/riscv64/isa/encode.h>
+#include <arch/riscv64/isa/fields.h>
 #include <base/mem.h>
 #include <calltap/abi/control.h>
 #include <calltap/abi/record.h>
@@ -105,6 +106,12 @@ static void make_jump(uint32_t code[2], uint64_t address, uint64_t target, enum 
 	code[1] = rv_jalr(link, through, low);
 }
 
+/* The second word of a site that is off adds what the jump would have added, so both tell where the site leads. */
+static uint32_t off_of(uint32_t jump)
+{
+	return rv_addi(RV_T0, RV_T0, (int32_t)rv_imm_i(jump));
+}
+
 /* The jump leaves the body's address in t0, for the stub. */
 void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target)
 {
@@ -130,20 +137,17 @@ struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t ta
 
 	(void)length;
 	make_jump(words, address, target, RV_T0, RV_T0);
-	return one_word(4, on ? words[1] : RV_NOP);
+	return one_word(4, on ? words[1] : off_of(words[1]));
 }
 
-/* A thread that stands between the two words has run the first one, so that never changes. */
-unsigned arch_site_lead(struct arch_write *writes, uint64_t address, uint8_t length, uint64_t from, uint64_t to)
+bool arch_site_target(uint64_t *target, const uint8_t *code, uint64_t address)
 {
-	uint32_t before[2], after[2];
+	uint32_t high = isa_load32(code), low = isa_load32(code + 4);
 
-	make_jump(before, address, from, RV_T0, RV_T0);
-	make_jump(after, address, to, RV_T0, RV_T0);
-	if (before[0] != after[0])
-		return 0;
-	writes[0] = arch_site_switch(address, length, to, true);
-	return 1;
+	*target = address + (uint64_t)rv_imm_u(high) + (uint64_t)rv_imm_i(low);
+	return high == rv_auipc(RV_T0, (int32_t)rv_imm_u(high)) &&
+	       (low == rv_jalr(RV_T0, RV_T0, (int32_t)rv_imm_i(low)) ||
+		low == rv_addi(RV_T0, RV_T0, (int32_t)rv_imm_i(low)));
 }
 
 /* The second word first: t0, which auipc sets, means nothing to the no-ops behind it. */

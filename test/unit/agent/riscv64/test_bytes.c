@@ -72,7 +72,7 @@ static void expect_write(const struct arch_write *write, uint8_t offset, const c
 	assert_memory_equal(write->bytes, bytes, 4);
 }
 
-/* Only the second word is ever switched; on the way back the first comes last. */
+/* Only the second word is ever switched, by its opcode; on the way back the first comes last. */
 static void check_way(const char *old)
 {
 	struct arch_write on = arch_site_switch(AT, 8, AT + 0x1008, true), writes[ARCH_STEPS_MAX];
@@ -80,7 +80,7 @@ static void check_way(const char *old)
 	uint8_t inert = 1;
 
 	expect_write(&on, 4, "\xe7\x82\x82\x00");
-	expect_write(&off, 4, NOP);
+	expect_write(&off, 4, "\x93\x82\x82\x00");
 	assert_int_equal(arch_site_restore(writes, 8, (const uint8_t *)old, &inert), 2);
 	expect_write(&writes[0], 4, old + 4);
 	expect_write(&writes[1], 0, old);
@@ -94,12 +94,98 @@ static void sites(void **state)
 	check_way(NOP "\1\0\1\0");
 }
 
+/* On and off, a site tells its stub; the file's no-ops and code of others do not. */
+static void expect_target(const char *code, bool known)
+{
+	uint64_t target;
+
+	assert_int_equal(arch_site_target(&target, (const uint8_t *)code, AT), known);
+	if (known)
+		assert_true(target == AT + 0x12345800);
+}
+
+static void targets(void **state)
+{
+	expect_target("\x97\x62\x34\x12\xe7\x82\x02\x80", true);
+	expect_target("\x97\x62\x34\x12\x93\x82\x02\x80", true);
+	expect_target("\x97\x62\x34\x12" NOP, false);
+	expect_target("\x97\x62\x34\x12\x67\x80\x02\x80", false); /* jr */
+	expect_target("\x17\x63\x34\x12\xe7\x82\x02\x80", false); /* auipc t1 */
+	expect_target(NOP NOP, false);
+}
+
+/*
+ * auipc t3, 0; lw t4, 20(t3); add t3, t3, t4; jr t3; the stub's first instruction; the distance to where it leads.
+ * The stub itself begins with mv t1, ra.
+ */
+#define MV     "\x13\x83\x00\x00"
+#define VENEER "\x17\x0e\x00\x00\x83\x2e\x4e\x01\x33\x0e\xde\x01\x67\x00\x0e\x00"
+
+static void put(uint8_t *code, const struct arch_write *write)
+{
+	memcpy(code + write->offset, write->bytes, write->size);
+}
+
+static void expect_head(const uint8_t *code, bool led, uint64_t target)
+{
+	struct arch_head head;
+
+	assert_true(arch_head_read(&head, code, AT));
+	assert_int_equal(head.led, led);
+	assert_true(head.target == target);
+}
+
+/* A stub that was built leads to itself, then elsewhere, then to itself again, one aligned word at a time. */
+static void heads(void **state)
+{
+	uint8_t code[ARCH_HEAD_BYTES] = {0};
+	struct arch_write write;
+
+	memcpy(code + ARCH_VENEER_BYTES, MV, 4);
+	arch_veneer_make(code);
+	assert_memory_equal(code, VENEER MV "\x18\x00\x00\x00" MV, sizeof(code));
+	expect_head(code, false, AT);
+	assert_true(arch_veneer_lead(&write, AT, AT + 0x1000));
+	expect_write(&write, 20, "\x18\x10\x00\x00");
+	put(code, &write);
+	expect_head(code, false, AT);
+	write = arch_head_switch(code, true);
+	expect_write(&write, 24, "\x6f\xf0\x9f\xfe"); /* j .-24 */
+	put(code, &write);
+	expect_head(code, true, AT + 0x1000);
+	assert_true(arch_veneer_lead(&write, AT, AT - 0x12345678));
+	put(code, &write);
+	expect_head(code, true, AT - 0x12345678);
+	write = arch_head_switch(code, false);
+	expect_write(&write, 24, MV);
+	put(code, &write);
+	expect_head(code, false, AT);
+	assert_true(arch_veneer_lead(&write, AT, AT - 24 + 0x7fffffff));
+	assert_false(arch_veneer_lead(&write, AT, AT - 24 + 0x80000000));
+	assert_true(arch_veneer_lead(&write, AT, AT - 24 - 0x80000000));
+	assert_false(arch_veneer_lead(&write, AT, AT - 24 - 0x80000001));
+}
+
+/* Each bit of the instructions matters, of the veneer and of the stub's first one. */
+static void heads_of_others(void **state)
+{
+	uint8_t code[ARCH_HEAD_BYTES] = {0};
+	struct arch_head head;
+
+	memcpy(code + ARCH_VENEER_BYTES, MV, 4);
+	arch_veneer_make(code);
+	for (unsigned bit = 0; bit < 8 * sizeof(code); bit++) {
+		code[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_int_equal(arch_head_read(&head, code, AT), bit / 32 == 5);
+		code[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(jumps),
-		cmocka_unit_test(sites),
-		cmocka_unit_test(hooks),
+		cmocka_unit_test(jumps),   cmocka_unit_test(sites), cmocka_unit_test(hooks),
+		cmocka_unit_test(targets), cmocka_unit_test(heads), cmocka_unit_test(heads_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
