@@ -705,12 +705,6 @@ def beside_record(case):
     """Beside `calltap record`, of an emulated program, too: each has its functions and limits, and a clock."""
     own_place(case)
     with Recorded(case, "-l", "recurse", "-l", "tail", "-l", "leaf_*", "-l", "leave", "--mode", "drop") as program:
-        if case.cpu.name == "riscv64":
-            with Instance(case, program, "one", "-l", "tail", wait=False) as one:
-                one.end(None, 2)
-            expect("cannot be led to another stub" in one.said(), f"it was told {one.said()!r}")
-            program.end()
-            return
         with Instance(case, program, "one", "-l", "tail", "-l", "leaf_1", "--mode", "drop") as one, \
              Instance(case, program, "two", "-l", "recurse", "--max-depth", "1", "-t", "1ns", "--mode", "drop") as two:
             one.records(5000)

@@ -12,6 +12,7 @@
 #include <calltap/calltap.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 
 #include "truth.h"

@@ -258,10 +258,10 @@ UNTRACED static void own_install(int flags)
 	sigemptyset(&action.sa_mask);
 	sigaddset(&action.sa_mask, SIGUSR1);
 	sigaltstack(&stack, NULL);
-	sigaction(SIGSEGV, &action, NULL);
-	sigaction(SIGFPE, &action, NULL);
-	sigaction(SIGILL, &action, NULL);
-	sigaction(SIGBUS, &action, NULL);
+	set_action(SIGSEGV, &action);
+	set_action(SIGFPE, &action);
+	set_action(SIGILL, &action);
+	set_action(SIGBUS, &action);
 }
 
 TRACED static int own_fault(const struct fault *fault)

@@ -229,17 +229,6 @@ static int find_functions(const struct session *session, struct ask *ask, const 
 	return 0;
 }
 
-static int check_session(const struct session *session, struct calltap_diag *diag)
-{
-	if (!session->machine->handlers)
-		return calltap_diag_set(
-			diag, -EOPNOTSUPP,
-			"programs on %s cannot have handlers: while they run, a site cannot be led to another "
-			"stub there",
-			session->machine->name);
-	return 0;
-}
-
 /* All slots are free, as those of a process that has ended. */
 static int start_anew(struct session *session)
 {
@@ -423,9 +412,7 @@ static int carry_out(struct session *session, struct ask *ask, pid_t asker, uint
 			ret = wait_left(session, process, diag);
 		return ret;
 	}
-	ret = check_session(session, diag);
-	if (!ret)
-		ret = find_functions(session, ask, process, diag);
+	ret = find_functions(session, ask, process, diag);
 	if (!ret)
 		ret = take_over(session, process, diag);
 	if (!ret)

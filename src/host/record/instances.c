@@ -19,12 +19,6 @@
 
 static int check_session(const struct session *session, struct calltap_diag *diag)
 {
-	if (!session->machine->handlers)
-		return calltap_diag_set(
-			diag, -EOPNOTSUPP,
-			"programs on %s have one instance at a time: while they run, a site cannot be led to "
-			"another stub there",
-			session->machine->name);
 	if (session->ending.letting_go)
 		return calltap_diag_set(diag, -EPIPE, "the session is about to end");
 	return 0;

@@ -9,9 +9,9 @@
 #include "machine.h"
 
 static const struct machine machines[] = {
-	{EM_X86_64, "x86_64", "x86_64-linux-gnu", "libc6-amd64-cross", "qemu-x86_64", "tsc", true},
-	{EM_AARCH64, "aarch64", "aarch64-linux-gnu", "libc6-arm64-cross", "qemu-aarch64", "cntvct_el0", true},
-	{EM_RISCV, "riscv64", "riscv64-linux-gnu", "libc6-riscv64-cross", "qemu-riscv64", "rdtime", false},
+	{EM_X86_64, "x86_64", "x86_64-linux-gnu", "libc6-amd64-cross", "qemu-x86_64", "tsc"},
+	{EM_AARCH64, "aarch64", "aarch64-linux-gnu", "libc6-arm64-cross", "qemu-aarch64", "cntvct_el0"},
+	{EM_RISCV, "riscv64", "riscv64-linux-gnu", "libc6-riscv64-cross", "qemu-riscv64", "rdtime"},
 };
 
 const struct machine *machine_find(uint16_t id)

@@ -7,7 +7,6 @@
 #ifndef HOST_RECORD_MACHINE_H
 #define HOST_RECORD_MACHINE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct machine {
@@ -17,7 +16,6 @@ struct machine {
 	const char *package;  /* that has these */
 	const char *emulator; /* QEMU's for one program */
 	const char *clock;    /* the counter that agents read */
-	bool handlers; /* sites can be led to the dispatcher of handlers (abi/handlers.h) while the program runs */
 };
 
 /* NULL: no program of that ELF machine can be recorded. */

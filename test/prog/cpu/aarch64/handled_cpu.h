@@ -89,4 +89,9 @@ UNTRACED static unsigned vectors_control(void)
 	return (unsigned)control;
 }
 
+UNTRACED static void set_action(int signal, const struct sigaction *action)
+{
+	sigaction(signal, action, NULL);
+}
+
 #endif

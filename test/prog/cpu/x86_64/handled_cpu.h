@@ -127,4 +127,9 @@ UNTRACED static unsigned vectors_control(void)
 	return __builtin_ia32_stmxcsr() & 0xffc0;
 }
 
+UNTRACED static void set_action(int signal, const struct sigaction *action)
+{
+	sigaction(signal, action, NULL);
+}
+
 #endif
