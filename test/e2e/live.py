@@ -156,6 +156,23 @@ def killed(case):
         wait_for(running.output, "done well")
 
 
+def led_and_killed(case):
+    """The same of functions that lead to other stubs than at first, and have led to still others before."""
+    with Running(case) as running:
+        for words in (["tracer=function"], ["tracer=function_graph", "max-depth=3"], ["max-depth="],
+                      ["graph=work"], ["graph=", "tracer=function"]):
+            done = case.run([case.tool, "set", str(running.pid), *words])
+            expect(done.status == 0, f"{words}: {done.stderr!r}")
+            time.sleep(0.2)
+        running.tool.kill()
+        running.tool.wait()
+        wait_restored(running.pid)
+        os.kill(running.pid, signal.SIGTERM)
+        wait_for(running.output, "done well")
+    kinds = {kind for thread in case.trace(complete=False).threads.values() for kind, _, _ in thread.events()}
+    expect({tf.ENTRY, tf.CALL} <= kinds, f"records of kinds {kinds}: functions lead to their first stubs still")
+
+
 def interrupted_twice(case):
     """^C twice: the tool ends, and all text is restored before it does."""
     with Running(case) as running:
@@ -229,6 +246,7 @@ def after_stepping_aside(case):
 SINGLE = {
     "text-after-stepping-aside": after_stepping_aside,
     "text-after-the-tool": interrupted_twice,
+    "text-of-led-functions": led_and_killed,
     "text-of-locked-memory": locked,
     "text-with-breakpoints": breakpoints,
     "live-reload": switched_for(800, "reload"),
