@@ -231,9 +231,12 @@ static struct caller apply_rules(const uint8_t *at, const uint8_t *end, const st
 	return caller;
 }
 
-/* Walk a stub as the CPU would, and look at each instruction.  gated: it is in a region with gates. */
-static void walk_stub(const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder, bool gated, uint16_t flags,
-		      uint64_t slot, uint32_t caller_code)
+/*
+ * Walk a stub as the CPU would, and look at each instruction.  gated: it is in a region with gates.  led: it is come to
+ * by way of another one.
+ */
+static void walk_stub_by(bool led, const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder, bool gated,
+			 uint16_t flags, uint64_t slot, uint32_t caller_code)
 {
 	const uint64_t stub = STUB + (gated && !(flags & CALLTAP_SITE_GATED) ? walk_unused_gate : 0);
 	const struct calltap_site site = {
@@ -243,13 +246,16 @@ static void walk_stub(const uint8_t *rules, const uint8_t *end, enum arch_unwind
 			    .caller_code = caller_code,
 			    .site = site.address + site.body_off};
 	bool is_odd = unwinder != ARCH_UNWINDER_OTHER && (!caller_code || caller_code != walk_sigreturn);
-	uint8_t code[128];
-	size_t size = arch_stub_build(code, stub, REGION, &site, walk_gates[0]);
+	uint8_t room[WALK_ROOM + 128] = {0}, *code = room + WALK_ROOM;
+	size_t size = arch_stub_build(code, stub, REGION, &site, walk_gates[0]), steps = 0;
 	bool goes_on = true;
 
-	assert_in_range(size, 1, sizeof(code) - 16);
-	memset(code + size, 0xa5, sizeof(code) - size);
-	for (walk_begin(&walk, code, stub, CALLER); goes_on; goes_on = walk_step(&walk)) {
+	assert_in_range(size, 1, sizeof(room) - WALK_ROOM - 16);
+	memset(code + size, 0xa5, sizeof(room) - WALK_ROOM - size);
+	walk_begin(&walk, code, stub, CALLER);
+	if (led && !walk_begin_led(&walk, room, stub, CALLER))
+		return;
+	for (; goes_on; goes_on = walk_step(&walk), steps++) {
 		struct caller caller = apply_rules(rules, end, &walk);
 
 		assert_true(walk.code < code + size);
@@ -259,6 +265,14 @@ static void walk_stub(const uint8_t *rules, const uint8_t *end, enum arch_unwind
 		assert_true(caller.address == CALLER);
 	}
 	assert_int_equal(walk.mirrored, !walk.call);
+	assert_true(steps > (led ? 6 : 1));
+}
+
+static void walk_stub(const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder, bool gated, uint16_t flags,
+		      uint64_t slot, uint32_t caller_code)
+{
+	walk_stub_by(false, rules, end, unwinder, gated, flags, slot, caller_code);
+	walk_stub_by(true, rules, end, unwinder, gated, flags, slot, caller_code);
 }
 
 static void check_rules(const uint8_t *rules, const uint8_t *end, enum arch_unwinder unwinder, bool gated)

@@ -43,6 +43,12 @@ extern const int64_t walk_gates[2];
 
 /* At the stub's first instruction, which runs at pc, when its function was called from `caller`. */
 void walk_begin(struct walk *walk, const uint8_t *code, uint64_t pc, uint64_t caller);
+#define WALK_ROOM 64
+/*
+ * At the first instruction of another stub that leads to this one.  What of that stub a thread comes by is written to
+ * the room, WALK_ROOM bytes in front of the code.  False: on this CPU stubs lead to no others.
+ */
+bool walk_begin_led(struct walk *walk, uint8_t *room, uint64_t pc, uint64_t caller);
 /* After one instruction, and what it calls, recorder or body; false: it has left the stub for good. */
 bool walk_step(struct walk *walk);
 

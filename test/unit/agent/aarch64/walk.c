@@ -75,6 +75,15 @@ static void call_recorder(struct walk *walk, uint32_t word)
 		walk->regs[A64_X30] = walk->pc + 4;
 }
 
+bool walk_begin_led(struct walk *walk, uint8_t *room, uint64_t pc, uint64_t caller)
+{
+	(void)walk;
+	(void)room;
+	(void)pc;
+	(void)caller;
+	return false;
+}
+
 bool walk_step(struct walk *walk)
 {
 	uint32_t word = word_at(walk->code);

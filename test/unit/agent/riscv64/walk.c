@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <arch.h>
 #include <arch/riscv64/isa/fields.h>
 #include "walk.h"
 
@@ -21,6 +22,24 @@ void walk_begin(struct walk *walk, const uint8_t *code, uint64_t pc, uint64_t ca
 	walk->regs[walk_sp] = walk->slot + 8;
 	walk->regs[RV_RA] = caller;
 	walk->regs[RV_T0] = walk->site;
+}
+
+static void put(uint8_t *room, struct arch_write write)
+{
+	memcpy(room + write.offset, write.bytes, write.size);
+}
+
+bool walk_begin_led(struct walk *walk, uint8_t *room, uint64_t pc, uint64_t caller)
+{
+	uint64_t other = pc - WALK_ROOM + ARCH_VENEER_BYTES;
+	struct arch_write write;
+
+	arch_veneer_make(room);
+	assert_true(arch_veneer_lead(&write, other, pc));
+	put(room, write);
+	put(room, arch_head_switch(room, true));
+	walk_begin(walk, room + ARCH_VENEER_BYTES, other, caller);
+	return true;
 }
 
 static uint32_t word_at(const uint8_t *code)
@@ -42,7 +61,9 @@ static bool computes(struct walk *walk, uint32_t word)
 	else if (opcode == RV_AUIPC)
 		*rd = walk->pc + (uint64_t)rv_imm_u(word);
 	else if ((opcode == RV_OP_IMM && rv_funct3(word) == 0) || (opcode == RV_LOAD && rv_funct3(word) == 3))
-		*rd = rs1 + (uint64_t)rv_imm_i(word); /* addi; ld */
+		*rd = rs1 + (uint64_t)rv_imm_i(word);		     /* addi; ld */
+	else if (rv_opcode(word) == RV_LOAD && rv_funct3(word) == 2) /* the veneer's distance is read */
+		*rd = (uint64_t)(int64_t)(int32_t)word_at(walk->code + (rs1 + (uint64_t)rv_imm_i(word) - walk->pc));
 	else if (word == rv_add(rv_rd(word), rv_rs1(word), rv_rs2(word)))
 		*rd = rs1 + walk->regs[rv_rs2(word)];
 	else
@@ -78,10 +99,21 @@ static bool jump(struct walk *walk, uint32_t word)
 	return passed;
 }
 
+static void go(struct walk *walk, uint64_t distance)
+{
+	walk->code += distance;
+	walk->pc += distance;
+}
+
 bool walk_step(struct walk *walk)
 {
 	uint32_t word = word_at(walk->code);
 	bool stays = true;
+
+	if (rv_opcode(word) == RV_JAL || word == rv_jr(RV_T3)) { /* to the veneer, and on */
+		go(walk, rv_opcode(word) == RV_JAL ? (uint64_t)rv_imm_j(word) : walk->regs[RV_T3] - walk->pc);
+		return true;
+	}
 
 	if (computes(walk, word)) {
 	} else if (word == rv_bgeu(RV_SP, rv_rs2(word), 8)) {
@@ -93,7 +125,6 @@ bool walk_step(struct walk *walk)
 	} else {
 		fail_msg("word %#x in a stub", word);
 	}
-	walk->code += 4;
-	walk->pc += 4;
+	go(walk, 4);
 	return stays;
 }

@@ -42,6 +42,15 @@ static uint64_t target(struct walk *walk, unsigned size)
 	return walk->pc + distance;
 }
 
+bool walk_begin_led(struct walk *walk, uint8_t *room, uint64_t pc, uint64_t caller)
+{
+	(void)walk;
+	(void)room;
+	(void)pc;
+	(void)caller;
+	return false;
+}
+
 bool walk_step(struct walk *walk)
 {
 	const uint8_t *code = walk->code;
