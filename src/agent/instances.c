@@ -108,6 +108,16 @@ static void take_limits(struct probe_set *set, const struct calltap_msg_instance
 			 __ATOMIC_RELAXED);
 }
 
+/* What threads look at first (probe/usual.c). */
+static void note_plain(uint32_t index)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+	const struct probe_set *set = &wiped->sets[index];
+	bool plain = !set->calls && !set->depth_max && !set->threshold_ticks && !set->filtered;
+
+	__atomic_store_n(&wiped->plain[index], plain ? set->on : 0, __ATOMIC_SEQ_CST);
+}
+
 /* No thread finds what the set's last instance had. */
 static int begin(const struct calltap_msg_instance *message, int fd)
 {
@@ -118,6 +128,7 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 
 	if (agent.no_handled)
 		return -EPERM;
+	__atomic_store_n(&probe_context.wiped->plain[index], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&set->on, 0, __ATOMIC_SEQ_CST); /* the end of the set's last instance may have been missed */
 	none = unmap_left_over();
 	if (count_left_over() >= ENDED_MAX)
@@ -130,11 +141,13 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 	ret = agent_arena_add(index, generation, fd, message->arena_size);
 	if (!ret)
 		__atomic_store_n(&set->on, generation, __ATOMIC_RELEASE); /* pairs with probe_set_attach() */
+	note_plain(index);
 	return ret;
 }
 
 static void stop(uint32_t index)
 {
+	__atomic_store_n(&probe_context.wiped->plain[index], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&probe_context.wiped->sets[index].on, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -151,6 +164,7 @@ int agent_instance_take(const struct calltap_msg_instance *message, int fd, stru
 		done->error = begin(message, fd);
 	} else if (message->what == CALLTAP_INSTANCE_LIMITS) {
 		take_limits(&probe_context.wiped->sets[message->set], message);
+		note_plain(message->set);
 	} else {
 		stop(message->set);
 		(void)unmap_left_over();

@@ -11,13 +11,6 @@ bool frames_can_read(struct probe_thread *thread, uint64_t slot)
 	return slot >> GRANULE_BITS == thread->granule || probe_mirror_is_covered(slot);
 }
 
-uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link)
-{
-	link &= ~FRAME_FLAGS;
-	/* An overwritten link, or the outermost frame's, ends the chain. */
-	return link > slot && link < stack->rest ? link : stack->end;
-}
-
 bool frames_back_in_calls(uint64_t slot, uint64_t *back)
 {
 	if (ARCH_FRAMES_GO_BACK && !sys_can_read(slot))

@@ -57,7 +57,13 @@ static inline bool probe_can_record(struct probe_thread *thread)
 
 /* The slot of the next outer frame of the stack, from what the link at slot says; the stack's end when there is none.
  */
-uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link);
+static inline uint64_t frames_outer(const struct probe_stack *stack, uint64_t slot, uint64_t link)
+{
+	link &= ~FRAME_FLAGS;
+	/* An overwritten link, or the outermost frame's, ends the chain. */
+	return link > slot && link < stack->rest ? link : stack->end;
+}
+
 /* Take a frame with that link out of the thread's depth, if it counts there. */
 static inline void frames_count_down(struct probe_thread *thread, uint64_t link)
 {

@@ -23,13 +23,7 @@ static inline uint32_t on_of(unsigned set)
 	return __atomic_load_n(&probe_set_at(set)->on, __ATOMIC_ACQUIRE);
 }
 
-/* Bit N - 1: set N has an ENTRY of the frame, or had it for an instance that has ended. */
-static inline uint32_t sets_of(uint64_t link)
-{
-	return (uint32_t)((link & FRAME_INSTANCES) >> FRAME_INSTANCES_AT);
-}
-
-/* The sets whose instances want the call, as sets_of(). */
+/* The sets whose instances want the call, as probe_instances_sets(). */
 static inline uint32_t sets_for(uint32_t word)
 {
 	const uint32_t dispatched = WORD_DISPATCHED | WORD_INSTANCES;
@@ -75,35 +69,28 @@ HOT struct probe_share *share_at_end(struct probe_thread *thread, unsigned set)
 	return share->writer->ring ? share : share_in(thread, set);
 }
 
-/* Fast case: same clock half, room in the open sub-buffer.  False: nothing was written; call probe_set_record(). */
-HOT bool put_usual(struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id)
-{
-	uint64_t now = arch_clock(), *slot = writer->time_hi == now >> 32 ? ring_take(writer, 1) : NULL;
-
-	if (slot)
-		ring_put(slot, calltap_record_make(kind, id, (uint32_t)now));
-	return slot != NULL;
-}
-
 HOT bool put(struct probe_thread *thread, unsigned set, const struct probe_share *share, enum calltap_record_kind kind,
-	     uint32_t id)
+	     uint32_t id, uint64_t now)
 {
-	return put_usual(share->writer, kind, id) || probe_set_record(thread, set, kind, id, 1, 0);
+	return probe_put_usual(share->writer, kind, id, now) || probe_set_record(thread, set, kind, id, 1, 0);
 }
 
-/* A call that a further instance may want: the frame's slot, the function, and where the function was called from. */
+/*
+ * A call that further instances may want: the frame's slot, the function, and where the function was called from.  One
+ * time is the call's in all instances: reading the clock takes longer than the rest.
+ */
 struct arrival {
-	uint64_t slot, caller;
+	uint64_t slot, caller, now;
 	uint32_t id;
 	bool tail; /* the frame at the slot goes on as the function's */
 };
 
 /* The bit that the frame's link is to have of the set, or 0. */
-HOT uint64_t put_entry(struct probe_thread *thread, unsigned set, struct probe_share *share, uint32_t id)
+HOT uint64_t put_entry(struct probe_thread *thread, unsigned set, struct probe_share *share, uint32_t id, uint64_t now)
 {
 	uint32_t most = __atomic_load_n(&probe_set_at(set)->depth_max, __ATOMIC_RELAXED);
 
-	if ((most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id))
+	if ((most && share->depth >= most) || !put(thread, set, share, CALLTAP_REC_ENTRY, id, now))
 		return 0;
 	share->depth++;
 	return FRAME_OF(set);
@@ -132,7 +119,7 @@ static uint64_t put_root(struct probe_thread *thread, unsigned set, struct probe
 {
 	share->tree = call->slot;
 	share->quiet_root = false;
-	if (put_entry(thread, set, share, call->id))
+	if (put_entry(thread, set, share, call->id, call->now))
 		return FRAME_OF(set);
 	share->quiet_root = true;
 	share->depth++;
@@ -167,7 +154,7 @@ static uint64_t put_filtered(struct probe_thread *thread, unsigned set, struct p
 		return FRAME_OF(set);
 	}
 	if (!trees || share->tree)
-		return put_entry(thread, set, share, call->id);
+		return put_entry(thread, set, share, call->id, call->now);
 	return is_root(set, call->id) ? put_root(thread, set, share, call) : 0;
 }
 
@@ -179,7 +166,7 @@ HOT uint64_t enter_set(struct probe_thread *thread, unsigned set, const struct a
 		return 0;
 	return __atomic_load_n(&probe_set_at(set)->filtered, __ATOMIC_RELAXED)
 		       ? put_filtered(thread, set, share, call)
-		       : put_entry(thread, set, share, call->id);
+		       : put_entry(thread, set, share, call->id, call->now);
 }
 
 /* The frame at the slot ends: so do the filters that it stands for.  True: the frame has no ENTRY. */
@@ -200,7 +187,7 @@ HOT bool end_filters(struct probe_share *share, uint64_t slot)
 	return quiet;
 }
 
-HOT void put_exit(struct probe_thread *thread, unsigned set, uint32_t id, uint64_t slot)
+HOT void put_exit(struct probe_thread *thread, unsigned set, uint32_t id, uint64_t slot, uint64_t now)
 {
 	struct probe_share *share = share_at_end(thread, set);
 	uint64_t ticks = __atomic_load_n(&probe_set_at(set)->threshold_ticks, __ATOMIC_RELAXED);
@@ -210,8 +197,8 @@ HOT void put_exit(struct probe_thread *thread, unsigned set, uint32_t id, uint64
 	share->depth--;
 	if (end_filters(share, slot))
 		return;
-	if (!ticks || !probe_take_back(share->writer, id, arch_clock(), ticks))
-		put(thread, set, share, CALLTAP_REC_EXIT, id);
+	if (!ticks || !probe_take_back(share->writer, id, now, ticks))
+		put(thread, set, share, CALLTAP_REC_EXIT, id, now);
 }
 
 /*
@@ -219,30 +206,30 @@ HOT void put_exit(struct probe_thread *thread, unsigned set, uint32_t id, uint64
  * recorded here, under the name of the function whose stub `back` is in.  The frame keeps the filters that it stands
  * for where its exit comes by the dispatcher.
  */
-static uint64_t put_end_of_name(struct probe_thread *thread, unsigned set, uint64_t back, uint64_t slot,
+static uint64_t put_end_of_name(struct probe_thread *thread, unsigned set, uint64_t back, const struct arrival *call,
 				bool dispatched)
 {
 	struct probe_share *share = share_at_end(thread, set);
 	uint32_t id = frames_id(arch_stub_word(back));
 
-	if (!share || !dispatched || (share->gate != slot && share->tree != slot)) {
-		put_exit(thread, set, id, slot);
+	if (!share || !dispatched || (share->gate != call->slot && share->tree != call->slot)) {
+		put_exit(thread, set, id, call->slot, call->now);
 		return 0;
 	}
-	if (share->gate == slot || share->quiet_root)
+	if (share->gate == call->slot || share->quiet_root)
 		return FRAME_OF(set);
 	share->quiet_root = true;
-	put(thread, set, share, CALLTAP_REC_EXIT, id);
+	put(thread, set, share, CALLTAP_REC_EXIT, id, call->now);
 	return FRAME_OF(set);
 }
 
 /* The call's frame, which has the set's bit, goes on as a function that hides what it calls. */
 static uint64_t put_hidden_tail(struct probe_thread *thread, unsigned set, struct probe_share *share, uint64_t back,
-				uint64_t slot)
+				const struct arrival *call)
 {
-	if (!(share->tree == slot && share->quiet_root))
-		put(thread, set, share, CALLTAP_REC_EXIT, frames_id(arch_stub_word(back)));
-	share->gate = slot;
+	if (!(share->tree == call->slot && share->quiet_root))
+		put(thread, set, share, CALLTAP_REC_EXIT, frames_id(arch_stub_word(back)), call->now);
+	share->gate = call->slot;
 	return FRAME_OF(set);
 }
 
@@ -260,12 +247,12 @@ static uint64_t put_tail(struct probe_thread *thread, unsigned set, uint64_t bac
 	if (share->gate == call->slot)
 		return FRAME_OF(set);
 	if (hides(set, call->id))
-		return put_hidden_tail(thread, set, share, back, call->slot);
+		return put_hidden_tail(thread, set, share, back, call);
 	if (share->tree == call->slot && share->quiet_root) {
 		kind = CALLTAP_REC_ENTRY;
 		share->quiet_root = false;
 	}
-	if (put(thread, set, share, kind, call->id))
+	if (put(thread, set, share, kind, call->id, call->now))
 		return FRAME_OF(set);
 	if (share->tree == call->slot) {
 		share->quiet_root = true;
@@ -307,17 +294,21 @@ HOT uint64_t enter_sets(struct probe_thread *thread, uint32_t sets, const struct
 
 uint64_t probe_instances_enter(struct probe_thread *thread, uint64_t slot, uint32_t word, uint64_t caller)
 {
-	const struct arrival call = {.slot = slot, .caller = caller, .id = frames_id(word)};
+	struct arrival call = {.slot = slot, .caller = caller, .id = frames_id(word)};
 	uint32_t sets = sets_for(word);
 
-	return sets ? enter_sets(thread, sets, &call) : 0;
+	if (!sets)
+		return 0;
+	call.now = arch_clock();
+	return enter_sets(thread, sets, &call);
 }
 
 uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t slot, uint64_t link, uint32_t word, uint64_t back,
 			      uint64_t caller)
 {
-	const struct arrival call = {.slot = slot, .caller = caller, .id = frames_id(word), .tail = true};
-	uint32_t had = sets_of(link), sets = sets_for(word);
+	const struct arrival call = {
+		.slot = slot, .caller = caller, .now = arch_clock(), .id = frames_id(word), .tail = true};
+	uint32_t had = probe_instances_sets(link), sets = sets_for(word);
 	uint64_t flags = 0;
 
 	probe_share_begin(thread);
@@ -327,7 +318,7 @@ uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t slot, uint64
 		if (wants && is_of_calls(set))
 			put_call(thread, set, call.id, call.caller);
 		else if (begun && !wants)
-			flags |= put_end_of_name(thread, set, back, slot, word & WORD_DISPATCHED);
+			flags |= put_end_of_name(thread, set, back, &call, word & WORD_DISPATCHED);
 		else if (wants)
 			flags |= begun ? put_tail(thread, set, back, &call) : enter_set(thread, set, &call);
 	}
@@ -351,23 +342,23 @@ void probe_instances_missed(uint32_t word)
 			probe_count_untraced(set);
 }
 
-HOT void leave_sets(struct probe_thread *thread, uint32_t sets, uint32_t id, uint64_t slot)
+HOT void leave_sets(struct probe_thread *thread, uint32_t sets, uint32_t id, uint64_t slot, uint64_t now)
 {
 	probe_share_begin(thread);
 	for (uint32_t left = sets, set = 1; left; left >>= 1, set++)
 		if (left & 1)
-			put_exit(thread, set, id, slot);
+			put_exit(thread, set, id, slot, now);
 	probe_share_end(thread);
 }
 
 void probe_instances_exit(struct probe_thread *thread, uint64_t slot, uint64_t link, uint32_t id)
 {
-	leave_sets(thread, sets_of(link), id, slot);
+	leave_sets(thread, probe_instances_sets(link), id, slot, arch_clock());
 }
 
 void probe_instances_count(struct probe_thread *thread, uint64_t slot, uint64_t link, struct probe_instances_gone *gone)
 {
-	for (uint32_t left = sets_of(link), set = 1; left; left >>= 1, set++) {
+	for (uint32_t left = probe_instances_sets(link), set = 1; left; left >>= 1, set++) {
 		struct probe_share *share = &thread->further[set - 1];
 
 		if (!(left & 1))
@@ -390,7 +381,7 @@ static void put_unwind(struct probe_thread *thread, unsigned set, uint32_t gone)
 	if (share) {
 		gone = gone < share->depth ? gone : share->depth;
 		share->depth -= gone;
-		put(thread, set, share, CALLTAP_REC_UNWIND, gone);
+		put(thread, set, share, CALLTAP_REC_UNWIND, gone, arch_clock());
 	}
 	probe_share_end(thread);
 }
@@ -400,83 +391,6 @@ void probe_instances_unwound(struct probe_thread *thread, const struct probe_ins
 	for (uint32_t left = gone->sets, set = 1; left; left >>= 1, set++)
 		if (left & 1)
 			put_unwind(thread, set, gone->counts[set]);
-}
-
-/* The session's own record. */
-static void put_own(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id)
-{
-	if (!put_usual(thread->writer, kind, id))
-		probe_record(thread, kind, id, 1, 0);
-}
-
-/* What a handled frame has at arch_who(): the exit comes by the dispatcher for these. */
-static void note_who(uint64_t slot, uint32_t own)
-{
-	*arch_who(slot) = probe_instances_who(*arch_link(slot)) | own;
-}
-
-/* What is not usual. */
-static int enter(uint64_t slot, uint32_t word, uint32_t own, const uint64_t *ret)
-{
-	if (own && probe_graph_entry_in_c(slot, word, ret))
-		own = 0;
-	if (!own && probe_graph_entry_hidden(slot, word, ret))
-		return 1;
-	note_who(slot, own);
-	return 0;
-}
-
-int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint64_t *ret)
-{
-	struct probe_thread *thread = probe_self();
-	struct probe_stack *stack = thread->stack;
-	uint64_t top = stack->top, gate = probe_context.tree_filter ? thread->tree_gate : thread->gate, flags;
-	uint32_t word = probe_instances_word(id, who), own = who & CALLTAP_HANDLED_RECORD;
-	const struct arrival call = {.slot = slot, .caller = *ret, .id = id};
-
-	/* The long way keeps the times of frames, and finds another stack, frames that are gone, and filters' frames.
-	 */
-	if ((probe_context.timed && (own || probe_context.profile)) || slot >= top || slot < stack->low ||
-	    slot <= gate || slot == thread->tree_gate || slot == thread->root_gate || !probe_context.enabled)
-		return enter(slot, word, own, ret);
-	if (own)
-		put_own(thread, CALLTAP_REC_ENTRY, id);
-	flags = own ? 0 : FRAME_UNRECORDED;
-	if (who & CALLTAP_HANDLED_INSTANCES)
-		flags |= enter_sets(thread, sets_for(word), &call);
-	if (flags == FRAME_UNRECORDED)
-		return 1; /* nobody waits for its end */
-	*arch_link(slot) = top | flags;
-	note_who(slot, own);
-	arch_frame_open(slot, ret);
-	probe_stack_set_top(stack, slot);
-	return 0;
-}
-
-void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who, uint64_t *ret)
-{
-	struct probe_thread *thread = probe_self();
-	struct probe_stack *stack = thread->stack;
-	uint64_t link = *arch_link(slot);
-	bool own = who & CALLTAP_HANDLED_RECORD;
-
-	if (probe_context.timed && (own || probe_context.profile)) {
-		if (own)
-			probe_trigger_exit(slot, id, ret);
-		else
-			probe_graph_exit_notree(slot, id, ret);
-		return;
-	}
-	if (probe_can_record(thread)) {
-		if (link & FRAME_INSTANCES)
-			leave_sets(thread, sets_of(link), id, slot);
-		if (own)
-			put_own(thread, CALLTAP_REC_EXIT, id);
-	}
-	*ret = *arch_mirror(slot);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or this when that is 0 */
-	*arch_mirror(slot) = 0;
-	probe_stack_set_top(stack, frames_outer(stack, slot, link));
 }
 
 void probe_instances_event(struct probe_thread *thread, uint32_t type, const uint64_t *words, uint32_t count)

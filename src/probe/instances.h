@@ -22,16 +22,22 @@ static inline uint32_t probe_instances_who(uint64_t link)
 	return link & FRAME_INSTANCES ? CALLTAP_HANDLED_INSTANCES : 0;
 }
 
+/* Bit N - 1: set N has an ENTRY of a frame with that link, or had it for an instance that has ended. */
+static inline uint32_t probe_instances_sets(uint64_t link)
+{
+	return (uint32_t)((link & FRAME_INSTANCES) >> FRAME_INSTANCES_AT);
+}
+
 /*
- * By the dispatcher, for calls that no handler waits for, of functions that are
- * recorded without filters or limits of the session's: frames that are entered
- * and left whole.  who: as in struct calltap_handled, and at arch_who().
- * The entry's slot has its planes, and no mirror word; the exit's frame is its
- * stack's innermost.  ret: as recorders have it (graph.h).  0: the return comes
- * by the dispatcher; 1: it does not.
+ * usual.c: by the dispatcher, for calls that no handler waits for, of functions that are recorded without filters or
+ * limits of the session's, if at all: frames that are entered and left whole.  row: struct calltap_handled as one word.
+ * _both: the session records the call, too.  The entry's slot has its planes, and no mirror word; the exit's frame is
+ * its stack's innermost.  ret: as recorders have it (graph.h).  0: the return comes by the dispatcher; 1: it does not.
  */
-int probe_instances_entered(uint64_t slot, uint32_t id, uint32_t who, const uint64_t *ret);
-void probe_instances_left(uint64_t slot, uint32_t id, uint32_t who, uint64_t *ret);
+int probe_instances_entered(uint64_t slot, uint32_t id, uint64_t row, const uint64_t *ret);
+int probe_instances_entered_both(uint64_t slot, uint32_t id, uint64_t row, const uint64_t *ret);
+void probe_instances_left(uint64_t slot, uint32_t id, uint64_t *ret);
+void probe_instances_left_both(uint64_t slot, uint32_t id, uint64_t *ret);
 
 /*
  * The function of `word` was entered, and was called from `caller`; its frame at slot is not linked yet.  Returns flags

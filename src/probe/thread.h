@@ -125,6 +125,8 @@ struct probe_wiped {
 	uint32_t served;   /* 1: this process has a control thread, or had one */
 	uint32_t mapping;  /* threads that map planes of a granule (mirror.c) */
 	struct probe_thread *threads[PROBE_RINGS]; /* by index of writers of set 0; NULL = no thread yet */
+	uint32_t plain[PROBE_SETS]; /* by set: `on`, of an instance of function_graph without filters or limits; else 0
+				     */
 	struct probe_set sets[PROBE_SETS];
 	_Alignas(64) struct probe_table tables[PROBE_RINGS]; /* by index of writers of set 0 */
 };
@@ -183,12 +185,12 @@ static inline bool probe_wants_times(void)
  */
 static inline void probe_share_begin(struct probe_thread *thread)
 {
-	arch_local_add(&thread->sharing, 1);
+	arch_local_count(&thread->sharing, 1);
 }
 
 static inline void probe_share_end(struct probe_thread *thread)
 {
-	arch_local_add(&thread->sharing, ~(uint64_t)0);
+	arch_local_count(&thread->sharing, -1);
 }
 
 /* The region whose stubs address is in; NULL: none.  A return address in a stub belongs to a traced frame. */
@@ -232,6 +234,16 @@ bool probe_has_room(const struct probe_thread *thread);
  */
 bool probe_record(struct probe_thread *thread, enum calltap_record_kind kind, uint32_t id, unsigned words,
 		  uint64_t second);
+/* As probe_record() with the time `now`, where the clock's half is the last record's and there is room.  False: nothing
+ * was done. */
+static inline bool probe_put_usual(struct ring_writer *writer, enum calltap_record_kind kind, uint32_t id, uint64_t now)
+{
+	uint64_t *slot = writer->time_hi == now >> 32 ? ring_take(writer, 1) : NULL;
+
+	if (slot)
+		ring_put(slot, calltap_record_make(kind, id, (uint32_t)now));
+	return slot != NULL;
+}
 /*
  * Take back the ENTRY of function id if it is the last record and the call was shorter than `ticks`.  False: the call
  * needs an EXIT.  Callees' records were taken back before; where one was not, the call is not short.

@@ -71,6 +71,7 @@ static int setup(void **state)
 		probe_context.wiped->sets[set].arenas[0] = further[set].arena;
 		probe_context.wiped->sets[set].arena_count = 1;
 		probe_context.wiped->sets[set].on = set;
+		probe_context.wiped->plain[set] = set;
 	}
 	return 0;
 }
@@ -190,6 +191,7 @@ static void depth_is_limited_for_each_by_itself(void **state)
 
 	for (unsigned function = LEAF; function < FUNCTIONS; function++)
 		handled_want(function, 0, ONE | TWO);
+	probe_context.wiped->plain[1] = 0;
 	probe_context.wiped->sets[1].depth_max = 2;
 	for (int i = 0; i < 3; i++)
 		outer(1);
@@ -210,6 +212,7 @@ static void short_calls_leave_no_record(void **state)
 
 	handled_want(CALLER, 0, ONE | TWO);
 	handled_want(LEAF, 0, ONE | TWO | OWN);
+	probe_context.wiped->plain[1] = 0;
 	probe_context.wiped->sets[1].threshold_ticks = 1ull << 31;
 	for (int i = 0; i < 4; i++)
 		caller(1);
@@ -228,6 +231,7 @@ static void one_that_has_ended_gets_nothing(void **state)
 	handled_want(OUTER, 0, ONE | OWN);
 	handled_want(LEAF, 0, OWN);
 	outer(1);
+	probe_context.wiped->plain[1] = 0;
 	probe_context.wiped->sets[1].on = 0;
 	outer(1);
 	assert_int_equal(read_ring(&further[1]).entries[OUTER], 1);

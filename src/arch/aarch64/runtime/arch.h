@@ -76,6 +76,20 @@ static inline uint64_t arch_local_add(uint64_t *word, uint64_t add)
 	return old;
 }
 
+static inline void arch_local_count(uint64_t *word, int64_t add)
+{
+	(void)arch_local_add(word, (uint64_t)add);
+}
+
+static inline void arch_string_forward(void)
+{
+}
+
+static inline unsigned arch_first_bit(uint32_t word)
+{
+	return (unsigned)__builtin_ctz(word);
+}
+
 /* Compare and swap on a word of this thread, with the same guarantee. */
 static inline int arch_local_cas(uint64_t *word, uint64_t expected, uint64_t desired)
 {

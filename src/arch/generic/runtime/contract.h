@@ -46,6 +46,9 @@
  *   arch_clock_hz()            ticks a second, 0 = it does not say
  *   arch_local_add(word, n), arch_local_cas(word, old, new)
  *                              on a word that only this thread writes: a signal handler cannot come in between
+ *   arch_local_count(word, n)  arch_local_add() without the old value
+ *   arch_first_bit(word)       the number of the lowest bit that is set in 32; one is
+ *   arch_string_forward()      string instructions go upwards from here on
  *   arch_pause()               for loops that wait for another CPU
  *   arch_syscall(nr, a..f)     the kernel's value
  *   arch_in_valgrind()         does valgrind run the program?

@@ -51,6 +51,25 @@ static inline uint64_t arch_local_add(uint64_t *word, uint64_t add)
 	return before;
 }
 
+static inline void arch_local_count(uint64_t *word, int64_t add)
+{
+	(void)arch_local_add(word, (uint64_t)add);
+}
+
+static inline void arch_string_forward(void)
+{
+}
+
+/* Without Zbb there is no instruction for it, and gcc's builtin would be a call. */
+static inline unsigned arch_first_bit(uint32_t word)
+{
+	unsigned bit = 0;
+
+	for (; !(word & 1); word >>= 1)
+		bit++;
+	return bit;
+}
+
 /* The kernel drops the reservation when it starts a handler and when it ends. */
 static inline int arch_local_cas(uint64_t *word, uint64_t expected, uint64_t desired)
 {

@@ -22,6 +22,9 @@
 #define ENTRY_CFA (ENTRY_S + 8)
 #define EXIT_S	  H_END				/* the word, and S */
 #define EXIT_CFA  (EXIT_S + 8)
+#define SHARED_RET  72				/* from rsp, after keep_caller_saved; at the exit S and the word */
+#define SHARED_WORD (SHARED_RET + 8)
+#define SHARED_S    (SHARED_RET + 16)
 #define POPPED	  (H_END - H_RBX)		/* rbx and what was pushed before it */
 #define UNRECORDED 1				/* FRAME_UNRECORDED */
 #define LINK_FLAGS 6				/* FRAME_CAME, FRAME_COUNTED */
@@ -42,10 +45,19 @@
 	xor	%rsi, \reg
 .endm
 
-/* rbx: struct probe_handled, its registers filled in. */
-.macro keep_registers cfa
+/* The registers that C may change: the first part of keep_registers. */
+.macro keep_caller_saved
 	endbr64
-	save	%rdi, %rsi, %rdx, %rcx, %rax, %r8, %r9, %r10, %r11, %rbx
+	save	%rdi, %rsi, %rdx, %rcx, %rax, %r8, %r9, %r10, %r11
+.endm
+
+.macro give_back_caller_saved
+	restore	%r11, %r10, %r9, %r8, %rax, %rcx, %rdx, %rsi, %rdi
+.endm
+
+/* rbx: struct probe_handled, its registers filled in. */
+.macro keep_callee_saved cfa
+	save	%rbx
 	.cfi_rel_offset %rbx, 0
 	save	%rbp
 	.cfi_rel_offset %rbp, 0
@@ -60,7 +72,7 @@
 	.cfi_def_cfa %rsp, \cfa - H_RBX
 	restore	%rbx
 	.cfi_restore %rbx
-	restore	%r11, %r10, %r9, %r8, %rax, %rcx, %rdx, %rsi, %rdi
+	give_back_caller_saved
 .endm
 
 /*
@@ -68,9 +80,18 @@
  * handlers, if it has a ring and runs none; r10: the table.
  */
 .macro begin slow
+	find_table \slow
+	mark_running \slow
+.endm
+
+/* r9: the function's id; r10: the table, which has a row for it. */
+.macro find_table slow
 	mov	probe_handled(%rip), %r10
 	cmp	HT_FUNCTIONS(%r10), %r9
 	jae	\slow
+.endm
+
+.macro mark_running slow
 	mov	%fs:PT_WRITER(%rcx), %rax
 	cmpq	$0, RW_RING(%rax)
 	je	\slow				/* none yet, or the child of a fork */
@@ -185,7 +206,8 @@
  */
 	recorder arch_call_handled
 	.cfi_def_cfa_offset 24
-	keep_registers ENTRY_CFA
+	keep_caller_saved
+	keep_callee_saved ENTRY_CFA
 	mov	$ID_MASK, %r9d
 	and	ENTRY_WORD(%rbx), %r9d
 	thread_offset %rcx
@@ -221,7 +243,19 @@
 /* Stack on entry: 0 return address in the stub, 8 word, 16 = S return address. */
 	recorder arch_entry_handled
 	.cfi_def_cfa_offset 24
-	keep_registers ENTRY_CFA
+	keep_caller_saved
+	mov	$ID_MASK, %r9d
+	and	SHARED_WORD(%rsp), %r9d
+	find_table .Lentry_unknown
+	mov	HT_ROWS(%r10), %rax
+	mov	(%rax, %r9, 8), %r11		/* who, start, instances */
+	test	$~(HW_INSTANCES | HW_RECORD), %r11d
+	jnz	.Lentry_handled
+	test	%r11d, %r11d
+	jnz	.Lentry_shared
+.Lentry_handled:
+	.cfi_remember_state
+	keep_callee_saved ENTRY_CFA
 	lea	ENTRY_S(%rbx), %rsi
 	thread_offset %rcx
 	mov	%rsi, %rdi
@@ -231,11 +265,9 @@
 	place	%rdi, MIRROR_MASK
 	cmpq	$0, (%rdi)
 	jne	.Lentry_slow			/* a tail call, or a stale frame */
-	mov	$ID_MASK, %r9d
-	and	ENTRY_WORD(%rbx), %r9d
-	begin	.Lentry_slow
+	mark_running .Lentry_slow
 	mov	HT_ROWS(%r10), %rax
-	mov	(%rax, %r9, 8), %r11		/* who, start, instances */
+	mov	(%rax, %r9, 8), %r11		/* once more: what it said before the mark may be gone */
 	mov	%r11d, %edx
 	mov	HT_HANDLERS(%r10), %rdi
 	mov	HG_GENERATION(%rdi), %r8d
@@ -312,19 +344,6 @@
 	call	probe_handled_entered
 	jmp	.Lentry_ended
 .Lentry_session:
-	test	$~(HW_INSTANCES | HW_RECORD), %edx
-	jnz	.Lentry_slow
-	movq	$0, %fs:PT_RUNNING(%rcx)	/* records alone, and no handlers */
-	mov	%rsi, %rdi
-	mov	%rsi, %rcx			/* the return address is in S itself */
-	mov	%r9d, %esi
-	mov	%rbx, %rsp
-	and	$-16, %rsp
-	cld
-	call	probe_instances_entered
-	test	%eax, %eax
-	jz	.Lentry_done
-	jmp	.Lentry_untraced
 .Lentry_slow:
 	mov	$HOW_ENTRY, %esi
 .Lentry_in_c:
@@ -345,24 +364,85 @@
 	lea	16(%rsp), %rsp			/* = S */
 	.cfi_adjust_cfa_offset -16
 	jmp	*-8(%rsp)
+
+	/*
+	 * Records alone, of instances and of the session, and no handlers.  Where this is no usual call, the dispatcher
+	 * keeps the other registers, too, and C begins with the long way.
+	 */
+	.cfi_restore_state
+	.cfi_restore_state
+	.cfi_remember_state
+.Lentry_shared:
+	lea	SHARED_S(%rsp), %rsi
+	thread_offset %rcx
+	mov	%rsi, %rdi
+	shr	$GRANULE_BITS, %rdi
+	cmp	%rdi, %fs:PT_HANDLED(%rcx)
+	jne	.Lentry_handled
+	place	%rdi, MIRROR_MASK
+	cmpq	$0, (%rdi)
+	jne	.Lentry_handled			/* a tail call, or a stale frame */
+	mov	%fs:PT_WRITER(%rcx), %rax
+	cmpq	$0, RW_RING(%rax)
+	je	.Lentry_handled			/* none yet, or the child of a fork */
+	cmpq	$0, %fs:PT_RUNNING(%rcx)
+	jne	.Lentry_handled
+	mov	%rsi, %rdi
+	mov	%rsi, %rcx			/* the return address is in S itself */
+	mov	%r9d, %esi
+	mov	%r11, %rdx
+	test	$HW_RECORD, %dl
+	jnz	.Lentry_both
+	call	probe_instances_entered		/* needs no aligned stack, and sees to the direction flag */
+	test	%eax, %eax
+	jnz	.Lentry_unshared
+.Lentry_shared_done:
+	.cfi_remember_state
+	give_back_caller_saved
+	ret	$16
+
+	.cfi_restore_state
+.Lentry_unknown:
+	.cfi_remember_state
+	keep_callee_saved ENTRY_CFA
+	jmp	.Lentry_slow
+
+	.cfi_restore_state
+.Lentry_both:
+	call	probe_instances_entered_both
+	test	%eax, %eax
+	jz	.Lentry_shared_done
+.Lentry_unshared:
+	leave_stub SHARED_RET, %rsp
+	give_back_caller_saved
+	lea	16(%rsp), %rsp			/* = S */
+	.cfi_adjust_cfa_offset -16
+	jmp	*-8(%rsp)
 	.cfi_restore_state
 	function_end arch_entry_handled
 
 /* Stack on entry: 0 = S word. */
 	recorder arch_exit_handled
 	CFI_RETURN_BY_MIRROR
-	keep_registers EXIT_CFA
+	keep_caller_saved
+	lea	SHARED_RET(%rsp), %rsi		/* S */
+	place	%r11, WHO_MASK
+	mov	(%r11), %edx			/* who waits */
+	test	$~(HW_INSTANCES | HW_RECORD), %edx
+	jnz	.Lexit_handled
+	test	%edx, %edx
+	jnz	.Lexit_shared
+.Lexit_handled:
+	.cfi_remember_state
+	keep_callee_saved EXIT_CFA
 	thread_offset %rcx
 	mov	%fs:PT_STACK(%rcx), %r8
-	lea	EXIT_S(%rbx), %rsi
 	cmp	%rsi, PS_TOP(%r8)
 	jne	.Lexit_slow			/* inner frames are gone, or another stack */
 	place	%rdi, LINK_MASK
 	mov	(%rdi), %rbp
 	test	$LINK_FLAGS, %bpl
 	jne	.Lexit_slow
-	place	%r11, WHO_MASK
-	mov	(%r11), %edx			/* who waits */
 	cmp	$HW_SESSION, %edx
 	jbe	.Lexit_unwanted
 	mov	$ID_MASK, %r9d
@@ -410,21 +490,37 @@
 	pop_frame
 	jmp	.Lexit_done
 .Lexit_session:
-	test	$~(HW_INSTANCES | HW_RECORD), %edx
-	jnz	.Lexit_slow
-	mov	%rsi, %rdi
-	mov	%rsi, %rcx
-	mov	$ID_MASK, %esi
-	and	EXIT_S(%rbx), %esi
-	mov	%rbx, %rsp
-	and	$-16, %rsp
-	cld
-	call	probe_instances_left
-	jmp	.Lexit_done
 .Lexit_slow:
 	mov	$HOW_EXIT, %esi
 	in_c	probe_handled_leave, arch_handled_again_exit, probe_handled_left
 	jmp	.Lexit_done
+
+	.cfi_restore_state
+.Lexit_shared:
+	thread_offset %rcx
+	mov	%fs:PT_STACK(%rcx), %r8
+	cmp	%rsi, PS_TOP(%r8)
+	jne	.Lexit_handled			/* inner frames are gone, or another stack */
+	place	%rdi, LINK_MASK
+	testb	$LINK_FLAGS, (%rdi)
+	jnz	.Lexit_handled
+	mov	%rsi, %rdi
+	mov	$ID_MASK, %eax
+	and	(%rsi), %eax
+	test	$HW_RECORD, %dl
+	mov	%rsi, %rdx
+	mov	%eax, %esi
+	jnz	.Lexit_both
+	call	probe_instances_left
+.Lexit_shared_done:
+	.cfi_remember_state
+	give_back_caller_saved
+	ret
+
+	.cfi_restore_state
+.Lexit_both:
+	call	probe_instances_left_both
+	jmp	.Lexit_shared_done
 	function_end arch_exit_handled
 
 	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,230 @@
+/*
+ * The usual calls of functions that further instances want, in as few steps as C takes (instances.h).
+ *
+ * Called by the dispatcher on the program's thread, for calls that no handler waits for.  Context: probe.  Most calls
+ * are of one further instance without filters or limits, on the stack that the thread was on before; the session may
+ * record the function, too.  All else is left to instances.c and graph.c, by calls in place of a return: so the usual
+ * way needs no frame of its own.
+ */
+#include <offsets.h>
+#include <probe/graph.h>
+#include <probe/handlers.h>
+#include <probe/instances.h>
+#include <probe/trigger.h>
+
+#define COLD __attribute__((noinline, cold))
+/* Twice in the text: with the session's record, and without. */
+#define TWICE static inline __attribute__((always_inline))
+#define OWN   CALLTAP_HANDLED_RECORD
+
+/* What a dispatched frame has at arch_who(): the exit comes by the dispatcher for these. */
+static inline void note_who(uint64_t slot, uint32_t own)
+{
+	*arch_who(slot) = probe_instances_who(*arch_link(slot)) | own;
+}
+
+/* The long way, which settles stacks and filters. */
+static COLD int enter_anew(uint64_t slot, uint32_t word, uint32_t own, const uint64_t *ret)
+{
+	arch_string_forward();
+	if (own && probe_graph_entry_in_c(slot, word, ret))
+		own = 0;
+	if (!own && probe_graph_entry_hidden(slot, word, ret))
+		return 1;
+	note_who(slot, own);
+	return 0;
+}
+
+/* Is the call one that the profile or the triggers are told of?  The long way does that. */
+static inline bool is_told(uint32_t own)
+{
+	return probe_context.timed && (probe_context.profile || (own && probe_triggers->functions));
+}
+
+/* Must the long way take the call?  Another stack, frames that are gone, or the session's filters. */
+static inline bool is_unusual(const struct probe_thread *thread, uint64_t slot, uint32_t own)
+{
+	const struct probe_stack *stack = thread->stack;
+	uint64_t gate = probe_context.tree_filter ? thread->tree_gate : thread->gate;
+
+	return slot >= stack->top || slot < stack->low || slot <= gate || slot == thread->tree_gate ||
+	       slot == thread->root_gate || !probe_context.enabled || is_told(own) ||
+	       (own && probe_context.timed && thread->timed != slot >> GRANULE_BITS);
+}
+
+/* The call's frame, whose records are written. */
+static inline void push(struct probe_stack *stack, uint64_t slot, uint64_t flags, uint32_t own, uint64_t now,
+			const uint64_t *ret)
+{
+	*arch_link(slot) = stack->top | flags;
+	if (own && probe_context.timed) {
+		*arch_within(slot) = 0;
+		*arch_entered(slot) = now;
+	}
+	note_who(slot, own);
+	arch_frame_open(slot, ret);
+	probe_stack_set_top(stack, slot);
+}
+
+/* A call that is usual for the session; written: its own record is there. */
+static COLD int enter_sets(uint64_t slot, uint64_t row, uint32_t id, const uint64_t *ret, bool written)
+{
+	struct probe_thread *thread = probe_self();
+	uint32_t word = probe_instances_word(id, (uint32_t)row), own = row & OWN;
+	uint64_t now = arch_clock(), flags = own ? 0 : FRAME_UNRECORDED;
+
+	arch_string_forward();
+	if (own && !written)
+		probe_record(thread, CALLTAP_REC_ENTRY, id, 1, 0);
+	flags |= probe_instances_enter(thread, slot, word, *ret);
+	if (flags == FRAME_UNRECORDED)
+		return 1; /* nobody waits for its end */
+	push(thread->stack, slot, flags, own, now, ret);
+	return 0;
+}
+
+/* The place in the rings of a plain instance that the thread holds already; NULL = anything else. */
+static inline struct probe_share *plain_share(struct probe_thread *thread, unsigned set)
+{
+	struct probe_share *share = &thread->further[set - 1];
+	/* Acquire: pairs with agent_instance_take(). */
+	uint32_t on = __atomic_load_n(&probe_context.wiped->plain[set], __ATOMIC_ACQUIRE);
+
+	return on && share->generation == on ? share : NULL;
+}
+
+/* Record the entry for the set's instance, which is plain.  False: nothing was done. */
+static inline bool put_entry(struct probe_thread *thread, unsigned set, uint32_t id, uint64_t now)
+{
+	struct probe_share *share;
+	bool done;
+
+	probe_share_begin(thread);
+	share = plain_share(thread, set);
+	done = share && probe_put_usual(share->writer, CALLTAP_REC_ENTRY, id, now);
+	if (done)
+		share->depth++;
+	probe_share_end(thread);
+	return done;
+}
+
+TWICE int enter(uint64_t slot, uint32_t id, uint64_t row, const uint64_t *ret, uint32_t own)
+{
+	struct probe_thread *thread = probe_self();
+	uint32_t sets = (uint32_t)(row >> CALLTAP_HANDLED_INSTANCES_AT);
+	uint64_t now, flags = own ? 0 : FRAME_UNRECORDED;
+	unsigned set;
+
+	if (__builtin_expect(is_unusual(thread, slot, own), 0))
+		return enter_anew(slot, probe_instances_word(id, (uint32_t)row), own, ret);
+	if (__builtin_expect(!sets || sets & (sets - 1), 0))
+		return enter_sets(slot, row, id, ret, false);
+	set = 1 + arch_first_bit(sets);
+	now = arch_clock();
+	if (own && !probe_put_usual(thread->writer, CALLTAP_REC_ENTRY, id, now))
+		return enter_sets(slot, row, id, ret, false);
+	if (__builtin_expect(!put_entry(thread, set, id, now), 0))
+		return enter_sets(slot, row, id, ret, true);
+	push(thread->stack, slot, flags | FRAME_OF(set), own, now, ret);
+	return 0;
+}
+
+int probe_instances_entered(uint64_t slot, uint32_t id, uint64_t row, const uint64_t *ret)
+{
+	return enter(slot, id, row, ret, 0);
+}
+
+int probe_instances_entered_both(uint64_t slot, uint32_t id, uint64_t row, const uint64_t *ret)
+{
+	return enter(slot, id, row, ret, OWN);
+}
+
+/* The frame is over: give its return address back. */
+static inline void pop(struct probe_stack *stack, uint64_t slot, uint64_t link, uint64_t *ret)
+{
+	*ret = *arch_mirror(slot);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* an unwinder takes the mirror's word, or this when that is 0 */
+	*arch_mirror(slot) = 0;
+	probe_stack_set_top(stack, frames_outer(stack, slot, link));
+}
+
+/* An exit that is usual for the session; written: its own record is there. */
+static COLD void leave_sets(uint64_t slot, uint32_t id, uint32_t own, uint64_t *ret, bool written)
+{
+	struct probe_thread *thread = probe_self();
+	uint64_t link = *arch_link(slot);
+
+	arch_string_forward();
+	if (probe_can_record(thread)) {
+		if (link & FRAME_INSTANCES)
+			probe_instances_exit(thread, slot, link, id);
+		if (own && !written)
+			probe_record(thread, CALLTAP_REC_EXIT, id, 1, 0);
+	}
+	pop(thread->stack, slot, link, ret);
+}
+
+static COLD void leave_told(uint64_t slot, uint32_t id, uint32_t own, uint64_t *ret)
+{
+	arch_string_forward();
+	if (own)
+		probe_trigger_exit(slot, id, ret);
+	else
+		probe_graph_exit_notree(slot, id, ret);
+}
+
+/* Record the exit for the set's instance, which is plain.  False: nothing was done. */
+static inline bool put_exit(struct probe_thread *thread, unsigned set, uint32_t id, uint64_t now)
+{
+	struct probe_share *share;
+	bool done;
+
+	probe_share_begin(thread);
+	share = plain_share(thread, set);
+	/* A filter that was taken away may have a frame yet; a frame of an earlier instance finds none open. */
+	done = share && share->depth && !(share->gate | share->tree) &&
+	       probe_put_usual(share->writer, CALLTAP_REC_EXIT, id, now);
+	if (done)
+		share->depth--;
+	probe_share_end(thread);
+	return done;
+}
+
+TWICE void leave(uint64_t slot, uint32_t id, uint64_t *ret, uint32_t own)
+{
+	struct probe_thread *thread = probe_self();
+	struct probe_stack *stack = thread->stack;
+	uint64_t link = *arch_link(slot), now;
+	uint32_t sets = probe_instances_sets(link);
+
+	if (__builtin_expect(is_told(own), 0)) {
+		leave_told(slot, id, own, ret);
+		return;
+	}
+	if (__builtin_expect(!sets || sets & (sets - 1) || !probe_context.enabled || !probe_context.wiped->alive ||
+				     !thread->writer->ring,
+			     0)) {
+		leave_sets(slot, id, own, ret, false);
+		return;
+	}
+	now = arch_clock();
+	if (own && !probe_put_usual(thread->writer, CALLTAP_REC_EXIT, id, now)) {
+		leave_sets(slot, id, own, ret, false);
+		return;
+	}
+	if (__builtin_expect(!put_exit(thread, 1 + arch_first_bit(sets), id, now), 0)) {
+		leave_sets(slot, id, own, ret, true);
+		return;
+	}
+	pop(stack, slot, link, ret);
+}
+
+void probe_instances_left(uint64_t slot, uint32_t id, uint64_t *ret)
+{
+	leave(slot, id, ret, 0);
+}
+
+void probe_instances_left_both(uint64_t slot, uint32_t id, uint64_t *ret)
+{
+	leave(slot, id, ret, OWN);
+}
