@@ -72,14 +72,32 @@ static bool is_stale(int folder, const char *name)
 	       time(NULL) - st.st_mtime > HIDDEN_S;
 }
 
+/* The session that has this socket under another name, too; NULL = it is not in the list. */
+static struct remote_session *find_session(const struct list *list, const struct stat *st)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].device == st->st_dev && list->items[i].inode == st->st_ino)
+			return &list->items[i];
+	return NULL;
+}
+
 static int try(struct list *list, int folder, const char *name)
 {
+	struct remote_session *known;
+	struct stat st;
 	pid_t pid = pid_of(name[0] == '.' ? name + 1 : name);
 	struct remote_session *items;
 	int fd;
 
 	if (!pid || (list->wanted && pid != list->wanted))
 		return 0; /* another session's tool may be stopped: so do not even connect */
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	known = find_session(list, &st);
+	if (known && pid < known->pid)
+		known->pid = pid; /* whatever the folder's order is */
+	if (known)
+		return 0;
 	fd = connect_to(folder, name);
 	if (fd == -ECONNREFUSED && is_stale(folder, name))
 		unlinkat(folder, name, 0);
@@ -95,7 +113,7 @@ static int try(struct list *list, int folder, const char *name)
 		return -ENOMEM;
 	}
 	list->items = items;
-	items[list->count++] = (struct remote_session){pid, fd};
+	items[list->count++] = (struct remote_session){pid, fd, st.st_dev, st.st_ino};
 	return 0;
 }
 

@@ -49,11 +49,17 @@ struct remote_client {
 
 #define REMOTE_CLIENTS (CALLTAP_INSTANCES + 8u) /* an instance has one as long as it lasts */
 
+struct remote_name {
+	char text[REMOTE_NAME_MAX];
+	pid_t pid; /* 0 = its target has ended */
+};
+
 struct remote {
 	const struct remote_ops *ops;
 	void *context;
 	int folder;
-	char name[REMOTE_NAME_MAX];
+	struct remote_name *names; /* of the socket */
+	size_t name_count;
 	int listener, epoll;
 	int wake;  /* eventfd: tells the thread to look at `stop` */
 	int spare; /* given up to turn a client away when there is no other descriptor */

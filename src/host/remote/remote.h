@@ -2,9 +2,10 @@
  * Talking to a session from another process: `calltap status`, `set`, `snapshot`, `detach` and others; and from its own
  * target, which registers handlers.
  *
- * The tool that owns a session listens on a Unix socket, which is called PID-RANDOM after its target and lies in a
- * folder that only its user can look into: $XDG_RUNTIME_DIR/calltap, else /run/user/UID/calltap, else /tmp/calltap-UID.
- * Each end checks the other's user, and speaks only to its own user and to root.
+ * The tool that owns a session listens on a Unix socket, which is called PID-RANDOM after its target (one with several
+ * targets has as many names: hard links) and lies in a folder that only its user can look into:
+ * $XDG_RUNTIME_DIR/calltap, else /run/user/UID/calltap, else /tmp/calltap-UID. Each end checks the other's user, and
+ * speaks only to its own user and to root.
  *
  * A request is one packet, lines of text: a verb, then key=value each; a snapshot's file, or an instance's, comes with
  * it as a descriptor, and instance=NAME names one of a session's instances.  The answer is packets, the first of which
@@ -87,6 +88,13 @@ struct remote;
 /* Listen for the session of a target; context is for the ops. */
 int remote_open(struct remote **out, pid_t pid, const struct remote_ops *ops, void *context, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/*
+ * Give the session a further name, after another target of its own.  By the thread that has opened it, as is
+ * remote_unname().
+ */
+int remote_name(struct remote *remote, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The target has ended, and its PID may become another process': its name goes, but for the last that there is. */
+void remote_unname(struct remote *remote, pid_t pid);
 /* Serve in a thread of its own, until remote_close(). */
 int remote_start(struct remote *remote) __attribute__((warn_unused_result));
 /*
@@ -106,13 +114,15 @@ void remote_close(struct remote *remote, int code, const char *text);
 /* The client's side. */
 
 struct remote_session {
-	pid_t pid;  /* of the target */
+	pid_t pid;  /* of a target */
 	int socket; /* connected */
+	dev_t device;
+	ino_t inode; /* of the socket, which may have several names */
 };
 
 /*
- * All sessions of this user that can be reached, or those of one target (pid, 0 = all).  Sockets that nobody listens on
- * any more are removed.  An unsafe folder is an error only when nothing was found.
+ * All sessions of this user that can be reached, each once, or those of one target (pid, 0 = all).  Sockets that nobody
+ * listens on any more are removed.  An unsafe folder is an error only when nothing was found.
  */
 int remote_list(struct remote_session **out, size_t *count, pid_t pid, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));

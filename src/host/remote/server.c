@@ -262,24 +262,74 @@ int remote_start(struct remote *remote)
 	return ret;
 }
 
+/* Note a name for a target, which nothing has yet. */
+static int names_add(struct remote *remote, pid_t pid, struct remote_name **out)
+{
+	struct remote_name *names = reallocarray(remote->names, remote->name_count + 1, sizeof(*names));
+	uint64_t random;
+
+	if (!names)
+		return -ENOMEM;
+	remote->names = names;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	*out = &names[remote->name_count++];
+	(*out)->pid = pid;
+	snprintf((*out)->text, sizeof((*out)->text), "%d-%016llx", (int)pid, (unsigned long long)random);
+	return 0;
+}
+
+static void names_remove(struct remote *remote, size_t at)
+{
+	unlinkat(remote->folder, remote->names[at].text, 0);
+	remote->names[at] = remote->names[--remote->name_count];
+}
+
+int remote_name(struct remote *remote, pid_t pid, struct calltap_diag *diag)
+{
+	struct remote_name *name;
+	int ret = remote->name_count ? names_add(remote, pid, &name) : -ENOTCONN;
+
+	if (!ret && linkat(remote->folder, remote->names[0].text, remote->folder, name->text, 0)) {
+		ret = -errno;
+		remote->name_count--;
+	}
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot name the control socket after process %d: %s", (int)pid,
+					strerror(-ret));
+	for (size_t i = 0; i < remote->name_count; i++)
+		if (!remote->names[i].pid)
+			names_remove(remote, i--);
+	return 0;
+}
+
+void remote_unname(struct remote *remote, pid_t pid)
+{
+	for (size_t i = 0; remote && i < remote->name_count; i++)
+		if (remote->names[i].pid == pid && remote->name_count > 1)
+			names_remove(remote, i--);
+		else if (remote->names[i].pid == pid)
+			remote->names[i].pid = 0; /* without any the socket could not be given another */
+}
+
 /* Clients find the socket only once it listens: they remove a socket where nobody listens. */
 static int listen_in(struct remote *remote, pid_t pid)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct remote_name *name;
 	char hidden[REMOTE_NAME_MAX];
-	uint64_t random;
+	int ret = names_add(remote, pid, &name);
 
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
-	snprintf(remote->name, sizeof(remote->name), "%d-%016llx", (int)pid, (unsigned long long)random);
-	snprintf(hidden, sizeof(hidden), ".%.*s", (int)sizeof(hidden) - 2, remote->name);
+	if (ret)
+		return ret;
+	snprintf(hidden, sizeof(hidden), ".%.*s", (int)sizeof(hidden) - 2, name->text);
 	folder_socket(address.sun_path, remote->folder, hidden);
 	remote->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (remote->listener < 0 || fchmod(remote->listener, 0600) ||
 	    bind(remote->listener, (struct sockaddr *)&address, sizeof(address)))
 		return -errno;
 	if (listen(remote->listener, BACKLOG) || fchmodat(remote->folder, hidden, 0600, 0) ||
-	    renameat(remote->folder, hidden, remote->folder, remote->name)) {
+	    renameat(remote->folder, hidden, remote->folder, name->text)) {
 		int error = -errno;
 
 		unlinkat(remote->folder, hidden, 0);
@@ -313,7 +363,7 @@ static int open_all(struct remote *remote, pid_t pid, struct calltap_diag *diag)
 		return ret;
 	ret = listen_in(remote, pid);
 	if (ret) {
-		remote->name[0] = 0;
+		remote->name_count = 0; /* nothing has that name */
 		return calltap_diag_set(diag, ret, "cannot make the control socket of process %d: %s", (int)pid,
 					strerror(-ret));
 	}
@@ -380,9 +430,9 @@ void remote_stop(struct remote *remote)
 {
 	if (!remote)
 		return;
-	if (remote->folder >= 0 && remote->name[0])
-		unlinkat(remote->folder, remote->name, 0);
-	remote->name[0] = 0;
+	for (size_t i = 0; i < remote->name_count; i++)
+		unlinkat(remote->folder, remote->names[i].text, 0);
+	remote->name_count = 0;
 	if (remote->threaded) {
 		__atomic_store_n(&remote->stop, true, __ATOMIC_RELEASE); /* pairs with serve_always() */
 		(void)eventfd_write(remote->wake, 1);
@@ -402,5 +452,6 @@ void remote_close(struct remote *remote, int code, const char *text)
 	close_if_open(remote->wake);
 	close_if_open(remote->spare);
 	close_if_open(remote->folder);
+	free(remote->names);
 	free(remote);
 }

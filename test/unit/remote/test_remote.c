@@ -527,6 +527,52 @@ static void lists(void **state)
 		remote_close(remotes[i], 0, NULL);
 }
 
+/* A session with several targets is found by each of them, and is one. */
+static void names(void **state)
+{
+	struct calltap_diag diag = {0};
+	struct remote_session *sessions;
+	struct remote *remote;
+	struct fake fake;
+	int client;
+	size_t count;
+
+	(void)state;
+	remote = start_remote(903, &fake);
+	assert_int_equal(remote_name(remote, 901, &diag), 0);
+	assert_int_equal(remote_name(remote, 902, &diag), 0);
+	assert_int_equal(count_sockets(), 3);
+	assert_int_equal(remote_list(&sessions, &count, 0, &diag), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(sessions[0].pid, 901);
+	remote_list_free(sessions, count);
+	for (pid_t pid = 901; pid <= 903; pid++) {
+		struct remote_status status;
+
+		assert_int_equal(remote_connect(&client, pid, &diag), 0);
+		assert_int_equal(remote_ask_status(client, NULL, &status, &diag), 0);
+		assert_int_equal(status.pid, PID);
+		close(client);
+	}
+	/* A target has ended: its number may be another process' soon. */
+	remote_unname(remote, 903);
+	assert_int_equal(remote_connect(&client, 903, &diag), -ESRCH);
+	remote_unname(remote, 901);
+	assert_int_equal(count_sockets(), 1);
+	/* The last name stays, as long as there is no other. */
+	remote_unname(remote, 902);
+	assert_int_equal(count_sockets(), 1);
+	assert_int_equal(remote_name(remote, 904, &diag), 0);
+	assert_int_equal(count_sockets(), 1);
+	assert_int_equal(remote_connect(&client, 904, &diag), 0);
+	close(client);
+	remote_stop(remote);
+	assert_int_equal(count_sockets(), 0);
+	assert_int_equal(remote_name(remote, 905, &diag), -ENOTCONN);
+	remote_close(remote, 0, NULL);
+	remote_unname(NULL, 905);
+}
+
 /* The tool was killed: the next one who looks clears up. */
 static void left_over(void **state)
 {
@@ -556,8 +602,8 @@ static void left_over(void **state)
 	if (!child) {
 		struct remote *remote = open_remote(PID, &fake);
 
-		snprintf(path, sizeof(path), "%s/calltap/%s", folder, remote->name);
-		snprintf(hidden, sizeof(hidden), "%s/calltap/.%s", folder, remote->name);
+		snprintf(path, sizeof(path), "%s/calltap/%s", folder, remote->names[0].text);
+		snprintf(hidden, sizeof(hidden), "%s/calltap/.%s", folder, remote->names[0].text);
 		_exit(rename(path, hidden));
 	}
 	assert_int_equal(waitpid(child, NULL, 0), child);
@@ -674,7 +720,7 @@ static void other_users(void **state)
 		skip();
 	remote = start_remote(PID, &fake);
 	snprintf(path, sizeof(path), "%s/calltap", folder);
-	assert_true(snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", path, remote->name) <
+	assert_true(snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", path, remote->names[0].text) <
 		    (int)sizeof(address.sun_path));
 	assert_int_equal(chmod(folder, 0755), 0);
 	for (int open = 0; open < 2; open++) {
@@ -753,7 +799,7 @@ static void full_door(void **state)
 	(void)state;
 	remote = open_remote(PID, &fake);
 	snprintf(path, sizeof(path), "%s/calltap", folder);
-	snprintf(name, sizeof(name), "%s", remote->name);
+	snprintf(name, sizeof(name), "%s", remote->names[0].text);
 	place = open(path, O_PATH | O_DIRECTORY);
 	folder_socket(address.sun_path, place, name);
 	while (count < 64 && !error) {
@@ -862,6 +908,7 @@ int main(void)
 		cmocka_unit_test(unsafe_folders), cmocka_unit_test(places),
 		cmocka_unit_test(other_users),	  cmocka_unit_test(other_servers),
 		cmocka_unit_test(full_door),	  cmocka_unit_test(handlers),
+		cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
