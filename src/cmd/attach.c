@@ -1,5 +1,5 @@
 /*
- * calltap attach: record a process that runs already.  Context: host.
+ * calltap attach: record processes that run already.  Context: host.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 
 #include <cmd/cmd.h>
 #include <host/counted.h>
+#include <host/record/choose.h>
 #include <host/record/record.h>
 #include <host/remote/remote.h>
 #include <host/text.h>
@@ -27,26 +28,41 @@
 #define ENDING_STEP_NS 20000000
 #define ENDING_STEPS   250
 
-enum option_code { OPT_DURATION = RECORDING_OWN, OPT_INSTANCE };
+enum option_code { OPT_DURATION = RECORDING_OWN, OPT_INSTANCE, OPT_NAME, OPT_CHILDREN };
 
 static const struct option long_options[] = {
 	RECORDING_LONG,
 	{"duration", required_argument, NULL, OPT_DURATION},
 	{"instance", required_argument, NULL, OPT_INSTANCE},
+	{"name", required_argument, NULL, OPT_NAME},
+	{"children", no_argument, NULL, OPT_CHILDREN},
 	{0},
+};
+
+/* The command's words, and the processes that they mean. */
+struct attaching {
+	struct recording recording;
+	const char **globs;
+	size_t glob_count;
+	bool children;
+	pid_t *pids;
+	size_t count;
+	size_t asked; /* how many there were before those that are traced already were left out */
 };
 
 static void print_help(void)
 {
-	printf("Usage: calltap attach [OPTIONS] PID\n\n"
-	       "Trace a process that runs already, until it ends, ^C, or `calltap detach PID`; then the\n"
-	       "process is as it was.  One that is traced already gets a further instance, with functions,\n"
-	       "buffers and a trace file of its own.\n\n");
+	printf("Usage: calltap attach [OPTIONS] PID...\n\n"
+	       "Trace processes that run already, in one trace file, until they have ended, ^C, or `calltap\n"
+	       "detach PID` of one of them; then they are as they were.  A process that is traced already, and\n"
+	       "named alone, gets a further instance, with functions, buffers and a trace file of its own.\n\n");
 	recording_print_options("drop");
 	printf("      --duration TIME     detach after TIME (10s, 500ms, ...)\n"
 	       "      --instance NAME     what it is called (default 0; of a process that is traced already: a "
 	       "number)\n"
-	       "      --no-fork           do not follow children\n"
+	       "      --name GLOB         all processes of yours that are called so, or whose program's file is\n"
+	       "      --children          the children, too, that all these have now\n"
+	       "      --no-fork           do not follow children that they have later\n"
 	       "      --allow-no-sites    attach although nothing in it can be traced yet\n"
 	       "      --allow-no-match    attach although a filter matches nothing yet\n"
 	       "      --perf-map          write /tmp/perf-PID.map, by which perf names the stubs\n"
@@ -55,8 +71,9 @@ static void print_help(void)
 	       "  -h, --help              this text\n");
 	recording_print_triggers();
 	printf("\n"
-	       "The exit status is 0 when the process was traced; 2 when there is nothing to trace in it, or it\n"
-	       "cannot be attached to, 1 for a wrong option or a trace file that cannot be written.\n");
+	       "The exit status is 0 when the process was traced, or one of several was; 2 when there is nothing\n"
+	       "to trace in any, or none can be attached to, 1 for a wrong option or a trace file that cannot be\n"
+	       "written.  Each process that is not traced is told.\n");
 }
 
 /* The words that the process was started with, for the trace. */
@@ -87,12 +104,34 @@ static void read_command(struct command *command, pid_t pid)
 	}
 }
 
-static const char *how_it_left(const struct record_result *result)
+/* The commands of several processes, as one text for free(). */
+static char *read_commands(const struct attaching *attaching)
 {
-	if (result->let_go)
+	struct command *command = malloc(sizeof(*command));
+	char *text = NULL;
+	size_t size;
+	FILE *stream = command ? open_memstream(&text, &size) : NULL;
+
+	for (size_t i = 0; stream && i < attaching->count; i++) {
+		*command = (struct command){0};
+		read_command(command, attaching->pids[i]);
+		for (size_t k = 0; command->words[k]; k++)
+			fprintf(stream, "%s%s", k ? " " : i ? "; " : "", command->words[k]);
+	}
+	if (stream && fclose(stream)) {
+		free(text);
+		text = NULL;
+	}
+	free(command);
+	return text;
+}
+
+static const char *how_it_left(const struct record_attached *told)
+{
+	if (told->let_go)
 		return "";
-	return result->replaced ? "; the process has executed another program, which runs untraced"
-				: "; the process has ended";
+	return told->replaced ? "; the process has executed another program, which runs untraced"
+			      : "; the process has ended";
 }
 
 static void summarize_stops(const struct record_result *result)
@@ -105,147 +144,328 @@ static void summarize_stops(const struct record_result *result)
 	fprintf(stderr, "\n");
 }
 
-static void summarize(const struct recording *recording, const struct record_result *result)
+/* which: the beginning of a line, with the process where there are several. */
+static void summarize_attach(const struct record_attached *told, const char *which)
+{
+	fprintf(stderr, "%s%u %s stopped for %.2f ms at the attach, one was away for %.2f ms%s\n", which, told->threads,
+		counted(told->threads, "thread was", "threads were"), (double)told->attach_stop_ns / 1e6,
+		(double)told->attach_borrow_ns / 1e6, how_it_left(told));
+}
+
+static void summarize_detach(const struct record_attached *told, const char *which, bool talks)
 {
 	char size[TIMETEXT_MAX];
 
-	if (recording->quiet || !result->attached)
+	if (told->let_go && told->differing)
+		fprintf(stderr, "%s%llu %s from its files; somebody else's, or: %s\n", which,
+			(unsigned long long)told->differing,
+			counted(told->differing, "byte of the process' text differs",
+				"bytes of the process' text differ"),
+			"see `calltap-attach(1)`");
+	else if (told->let_go && talks)
+		fprintf(stderr,
+			"%sdetached, its threads were stopped for %.2f ms; all %s of its text are as in its files\n",
+			which, (double)told->detach_stop_ns / 1e6, sizetext(told->verified, size));
+}
+
+static void summarize(const struct recording *recording, const struct record_result *result)
+{
+	const bool talks = recording->settings.options.verbose || isatty(STDERR_FILENO);
+	const size_t count = recording->settings.options.pid_count;
+	char which[48] = "calltap: ";
+
+	if (recording->quiet || !result->attached_count)
 		return;
-	if (recording->settings.options.verbose || isatty(STDERR_FILENO))
-		fprintf(stderr, "calltap: %u %s stopped for %.2f ms at the attach, one was away for %.2f ms%s\n",
-			result->attach_threads, counted(result->attach_threads, "thread was", "threads were"),
-			(double)result->attach_stop_ns / 1e6, (double)result->attach_borrow_ns / 1e6,
-			how_it_left(result));
+	for (size_t i = 0; i < count; i++) {
+		const struct record_attached *told = &result->attached[i];
+
+		if (!told->attached)
+			continue;
+		if (count > 1)
+			snprintf(which, sizeof(which), "calltap: process %d: ", (int)told->pid);
+		if (talks)
+			summarize_attach(told, which);
+		summarize_detach(told, which, talks);
+	}
 	if (result->skipped)
 		fprintf(stderr, "calltap: %u function%s left alone: a thread was about to run into %s\n",
 			result->skipped, result->skipped == 1 ? " was" : "s were",
 			result->skipped == 1 ? "it" : "them");
-	if (result->let_go && result->differing)
-		fprintf(stderr, "calltap: %llu %s from its files; somebody else's, or: %s\n",
-			(unsigned long long)result->differing,
-			counted(result->differing, "byte of the process' text differs",
-				"bytes of the process' text differ"),
-			"see `calltap-attach(1)`");
-	else if (result->let_go && (recording->settings.options.verbose || isatty(STDERR_FILENO)))
-		fprintf(stderr,
-			"calltap: detached, its threads were stopped for %.2f ms; all %s of its text are as in its "
-			"files\n",
-			(double)result->detach_stop_ns / 1e6, sizetext(result->verified, size));
-	if (recording->settings.options.verbose || isatty(STDERR_FILENO))
+	if (talks)
 		summarize_stops(result);
 	recording_summarize(recording, result);
 }
 
-static int attach(struct recording *recording)
+/* A process of several is left out; the reason of a process that is alone is the command's error. */
+static void tell_left_out(void *context, const struct record_attached *told)
 {
+	(void)context;
+	fprintf(stderr, "calltap: process %d is not traced: %s\n", (int)told->pid, told->trouble.text);
+}
+
+/* Tell the troubles of traced processes, but for the text that is told already. */
+static void tell_troubles(const struct record_result *result, size_t count, const char *known)
+{
+	for (size_t i = 0; i < count && result->attached; i++)
+		if (result->attached[i].attached && result->attached[i].trouble.code &&
+		    strcmp(result->attached[i].trouble.text, known) != 0)
+			calltap_diag_print(&result->attached[i].trouble, stderr);
+}
+
+/* The only process that is left of several was left out, too, which is what the session ended with. */
+static bool is_told(const struct record_result *result, const struct record_options *options, const char *text)
+{
+	return options->left_out && result->attached && !result->attached[0].attached &&
+	       !strcmp(result->attached[0].trouble.text, text);
+}
+
+static int attach(struct attaching *attaching)
+{
+	struct recording *recording = &attaching->recording;
+	struct record_options *options = &recording->settings.options;
 	struct record_result result;
 	struct calltap_diag diag = {0};
 	struct command command = {0};
+	char *commands = NULL, *all[2] = {NULL, NULL};
 	int ret;
 
-	read_command(&command, recording->settings.options.pid);
-	recording->settings.options.command = command.words;
-	recording->settings.options.tells = !recording->quiet; /* no traced command shares standard error */
-	ret = record_run(&recording->settings.options, &result, &diag);
-	if (ret)
+	read_command(&command, attaching->pids[0]);
+	if (attaching->count > 1)
+		all[0] = commands = read_commands(attaching);
+	options->command = commands ? all : command.words;
+	options->pids = attaching->pids;
+	options->pid_count = attaching->count;
+	options->left_out = attaching->asked > 1 ? tell_left_out : NULL;
+	options->tells = !recording->quiet; /* no traced command shares standard error */
+	ret = record_run(options, &result, &diag);
+	if (ret && !is_told(&result, options, diag.text))
 		calltap_diag_print(&diag, stderr);
+	tell_troubles(&result, attaching->count, diag.text);
 	summarize(recording, &result);
-	recording->settings.options.command = NULL;
-	if (!ret)
-		return 0;
-	return result.attached || result.ours ? EXIT_USAGE : EXIT_NOTHING;
+	options->command = NULL;
+	free(commands);
+	if (ret)
+		ret = result.attached_count || result.ours ? EXIT_USAGE : EXIT_NOTHING;
+	record_result_clear(&result);
+	return ret;
 }
 
-static int take_pid(struct recording *recording, const char *text)
+static int take_pid(struct attaching *attaching, const char *text)
 {
 	char *end;
-	long pid = text ? strtol(text, &end, 10) : 0;
+	long pid = strtol(text, &end, 10);
+	pid_t *pids;
 
-	if (!text)
-		fprintf(stderr, "calltap: there is no process to attach to; see `calltap attach --help`\n");
-	else if (end == text || *end || pid <= 0 || pid > INT32_MAX)
+	if (end == text || *end || pid <= 0 || pid > INT32_MAX) {
 		fprintf(stderr, "calltap: '%s' is no process id; `pidof PROGRAM` tells one\n", text);
-	else
-		recording->settings.options.pid = (pid_t)pid;
-	return recording->settings.options.pid ? 0 : EXIT_USAGE;
+		return EXIT_USAGE;
+	}
+	pids = reallocarray(attaching->pids, attaching->count + 1, sizeof(*pids));
+	if (!pids) {
+		fprintf(stderr, "calltap: not enough memory\n");
+		return EXIT_USAGE;
+	}
+	attaching->pids = pids;
+	pids[attaching->count++] = (pid_t)pid;
+	return 0;
 }
 
-static int take_option(struct recording *recording, int code)
+static int take_glob(struct attaching *attaching, const char *glob)
 {
-	if (code == OPT_INSTANCE) {
-		recording->settings.options.instance = optarg;
-		return 0;
+	const char **globs = reallocarray(attaching->globs, attaching->glob_count + 1, sizeof(*globs));
+
+	if (!globs) {
+		fprintf(stderr, "calltap: not enough memory\n");
+		return EXIT_USAGE;
 	}
-	if (code != OPT_DURATION)
-		return recording_take(recording, code, optarg);
+	attaching->globs = globs;
+	globs[attaching->glob_count++] = glob;
+	return 0;
+}
+
+static int take_duration(struct record_options *options, const char *text)
+{
 	/* Most people mean seconds, and a number alone would be microseconds. */
-	if (*optarg && !isdigit((unsigned char)optarg[strlen(optarg) - 1]) &&
-	    setting_parse_time(optarg, &recording->settings.options.duration_ns) &&
-	    recording->settings.options.duration_ns)
+	if (*text && !isdigit((unsigned char)text[strlen(text) - 1]) &&
+	    setting_parse_time(text, &options->duration_ns) && options->duration_ns)
 		return 0;
-	fprintf(stderr, "calltap: duration '%s' is not valid; give a time such as 10s or 500ms\n", optarg);
+	fprintf(stderr, "calltap: duration '%s' is not valid; give a time such as 10s or 500ms\n", text);
 	return EXIT_USAGE;
 }
 
-/* Ask the session of the process for an instance. -ESRCH: there is no session; -EPIPE: there was one. */
+static int take_option(struct attaching *attaching, int code)
+{
+	struct record_options *options = &attaching->recording.settings.options;
+
+	switch (code) {
+	case OPT_INSTANCE:
+		options->instance = optarg;
+		return 0;
+	case OPT_NAME:
+		return take_glob(attaching, optarg);
+	case OPT_CHILDREN:
+		attaching->children = true;
+		return 0;
+	case OPT_DURATION:
+		return take_duration(options, optarg);
+	default:
+		return recording_take(&attaching->recording, code, optarg);
+	}
+}
+
+/* Find the processes that are meant, and note each once. */
+static int choose(struct attaching *attaching)
+{
+	const struct choice choice = {
+		.pids = attaching->pids,
+		.pid_count = attaching->count,
+		.globs = attaching->globs,
+		.glob_count = attaching->glob_count,
+		.children = attaching->children,
+		.self = getpid(),
+		.user = geteuid(),
+	};
+	struct calltap_diag diag = {.column = -1};
+	struct candidate *table = NULL;
+	size_t count = 0, table_count = 0;
+	pid_t *pids = NULL;
+	int ret = 0;
+
+	if (!attaching->count && !attaching->glob_count) {
+		fprintf(stderr, "calltap: there is no process to attach to; see `calltap attach --help`\n");
+		return EXIT_USAGE;
+	}
+	if (attaching->glob_count || attaching->children)
+		ret = choose_read(&table, &table_count);
+	if (ret)
+		ret = calltap_diag_set(&diag, ret, "cannot look for processes: %s", strerror(-ret));
+	else
+		ret = choose_pids(&pids, &count, &choice, table, table_count, &diag);
+	free(table);
+	if (ret) {
+		calltap_diag_print(&diag, stderr);
+		return ret == -ENOENT ? EXIT_NOTHING : EXIT_USAGE;
+	}
+	free(attaching->pids);
+	attaching->pids = pids;
+	attaching->count = attaching->asked = count;
+	return 0;
+}
+
+/*
+ * Connect to the session that traces the process.  -ESRCH: there is none; -EPIPE: there was one.  A session that ends
+ * before it has answered counts as none: its tool was killed a moment ago, and the process that finishes its last stop
+ * still has its socket; or it is just detaching.
+ */
+static int find_session(pid_t pid, int *socket)
+{
+	const struct timespec pause = {0, ENDING_STEP_NS};
+	struct remote_status status;
+	struct calltap_diag diag = {0};
+	int ret = -EPIPE;
+
+	for (int i = 0; ret == -EPIPE && i <= ENDING_STEPS; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		if (remote_connect(socket, pid, &diag))
+			return -ESRCH;
+		ret = remote_ask_status(*socket, NULL, &status, &diag);
+		if (ret == -EPIPE)
+			close(*socket);
+	}
+	return ret == -EPIPE ? ret : 0;
+}
+
+/* Ask the session of the process for an instance; < 0: there is no session. */
 static int join(struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
-	struct remote_status status;
-	struct calltap_diag diag = {0};
-	int socket, ret;
+	int socket, ret = find_session(options->pids[0], &socket);
 
-	if (remote_connect(&socket, options->pid, &diag))
-		return -ESRCH;
-	ret = remote_ask_status(socket, NULL, &status, &diag);
-	if (ret != -EPIPE)
-		ret = instance_attach(recording, socket, options->instance,
-				      strcmp(options->output, RECORDING_OUTPUT) != 0);
+	if (ret)
+		return ret;
+	ret = instance_attach(recording, socket, options->instance, strcmp(options->output, RECORDING_OUTPUT) != 0);
 	close(socket);
 	return ret;
 }
 
-/*
- * Join the session of a process that is traced already.  A session that ends before it has answered counts as none: its
- * tool was killed a moment ago, and the process that finishes its last stop still has its socket; or it is just
- * detaching.
- */
-static int attach_or_join(struct recording *recording)
+/* Join the session of a process that is traced already; one that ends before it has an instance counts as none. */
+static int attach_or_join(struct attaching *attaching)
 {
+	struct recording *recording = &attaching->recording;
 	const struct timespec pause = {0, ENDING_STEP_NS};
-	int ret = join(recording);
+	int ret;
 
+	recording->settings.options.pids = attaching->pids;
+	recording->settings.options.pid_count = 1;
+	ret = join(recording);
 	for (int i = 0; ret == -EPIPE && i < ENDING_STEPS; i++) {
 		nanosleep(&pause, NULL);
 		ret = join(recording);
 	}
-	return ret < 0 ? attach(recording) : ret;
+	return ret < 0 ? attach(attaching) : ret;
+}
+
+/* An instance is a matter of one session: of several processes those that have none are attached to. */
+static int attach_several(struct attaching *attaching)
+{
+	size_t count = 0;
+	int socket;
+
+	for (size_t i = 0; i < attaching->count; i++) {
+		const pid_t pid = attaching->pids[i];
+
+		if (find_session(pid, &socket)) {
+			attaching->pids[count++] = pid;
+			continue;
+		}
+		close(socket);
+		fprintf(stderr,
+			"calltap: process %d is left out: it is traced already; `calltap attach %d` alone gives it a "
+			"further instance\n",
+			(int)pid, (int)pid);
+	}
+	attaching->count = count;
+	if (count)
+		return attach(attaching);
+	fprintf(stderr, "calltap: none of these processes could be attached to\n");
+	return EXIT_NOTHING;
+}
+
+static int run(struct attaching *attaching, int argc, char **argv)
+{
+	struct recording *recording = &attaching->recording;
+	int code, end, ret = 0;
+
+	recording->settings.options.mode = CALLTAP_MODE_DROP; /* a process not started for it does not wait */
+	while (!ret && (code = getopt_long(argc, argv, RECORDING_SHORT, long_options, NULL)) != -1) {
+		if (code == OPT_HELP) {
+			print_help();
+			return 0;
+		}
+		ret = take_option(attaching, code);
+	}
+	end = optind;
+	for (int i = optind; i < argc && !ret; i++)
+		ret = take_pid(attaching, argv[i]);
+	if (!ret)
+		ret = choose(attaching);
+	if (!ret)
+		ret = recording_check(recording, argc, argv, end);
+	if (ret)
+		return ret;
+	return attaching->count == 1 ? attach_or_join(attaching) : attach_several(attaching);
 }
 
 int cmd_attach(int argc, char **argv)
 {
-	struct recording recording;
-	int code, ret = recording_init(&recording, argv);
+	struct attaching attaching = {0};
+	int ret = recording_init(&attaching.recording, argv);
 
-	recording.settings.options.mode = CALLTAP_MODE_DROP; /* a process not started for it does not wait */
-	while (!ret && (code = getopt_long(argc, argv, RECORDING_SHORT, long_options, NULL)) != -1) {
-		if (code == OPT_HELP) {
-			print_help();
-			recording_clear(&recording);
-			return 0;
-		}
-		ret = take_option(&recording, code);
-	}
 	if (!ret)
-		ret = take_pid(&recording, argv[optind]);
-	if (!ret && argv[optind + 1]) {
-		fprintf(stderr, "calltap: one process at a time; see `calltap attach --help`\n");
-		ret = EXIT_USAGE;
-	}
-	if (!ret)
-		ret = recording_check(&recording, argc, argv, optind);
-	if (!ret)
-		ret = attach_or_join(&recording);
-	recording_clear(&recording);
+		ret = run(&attaching, argc, argv);
+	recording_clear(&attaching.recording);
+	free(attaching.globs);
+	free(attaching.pids);
 	return ret;
 }

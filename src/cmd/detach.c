@@ -19,12 +19,13 @@
 #define LOOK_MS	    2000  /* between two looks whether the session goes on */
 #define PATIENCE_MS 60000 /* without anything new: then this gives up */
 
-static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
-			   "End the session that traces PID.  The process runs on: its functions get the bytes of\n"
-			   "their files back, and its trace is completed.  Its further instances end with it;\n"
-			   "one of those ends alone when it is named.\n\n"
-			   "      --instance NAME   only this instance (`calltap status PID` lists them)\n"
-			   "  -h, --help            this text\n";
+static const char help[] =
+	"usage: calltap detach PID [--instance NAME]\n"
+	"End the session that traces PID.  The process runs on: its functions get the bytes of\n"
+	"their files back, and its trace is completed.  Other processes of the session are let\n"
+	"go of, too, and further instances end with it; one of those ends alone when it is named.\n\n"
+	"      --instance NAME   only this instance (`calltap status PID` lists them)\n"
+	"  -h, --help            this text\n";
 
 /* Ask how large the session's file is by now; false: the session does not tell. */
 static bool ask_bytes(pid_t pid, uint64_t *bytes)

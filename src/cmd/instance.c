@@ -168,7 +168,7 @@ static void tell_losses(const struct recording *recording, const char *output)
 		return;
 	result.untraced = trace_calls_missed(trace);
 	result.lost = trace_end(trace) ? trace_end(trace)->lost : 0;
-	recording_tell_losses(&result, recording->settings.options.pid);
+	recording_tell_losses(&result);
 	trace_close(trace);
 }
 
@@ -184,7 +184,7 @@ static int follow(struct recording *recording, int socket, int signals, char *na
 	name[strcspn(name, "\n")] = 0;
 	if (tell)
 		fprintf(stderr, "calltap: instance %s of the session that traces process %d\n", name,
-			(int)recording->settings.options.pid);
+			(int)recording->settings.options.pids[0]);
 	asked = !wait_end(socket, signals, recording->settings.options.duration_ns);
 	ret = asked ? end(socket, name, &answer, &diag) : remote_receive(socket, PATIENCE_MS, &answer, &diag);
 	if (ret == -EPIPE)

@@ -15,7 +15,7 @@ struct verb {
 
 static const struct verb verbs[] = {
 	{"record", cmd_record, "run a program and record its calls"},
-	{"attach", cmd_attach, "record a process that runs already"},
+	{"attach", cmd_attach, "record processes that run already"},
 	{"serve", cmd_serve, "attach for handlers of the program's own (libcalltap starts it)"},
 	{"top", cmd_top, "a table of the functions that run most, while they run"},
 	{"live", cmd_live, "show calls as text while they happen"},

@@ -346,12 +346,13 @@ static void tell_unread(const struct record_result *result)
 		result->unread_path, more);
 }
 
-static void tell_relatives(const struct record_result *result, pid_t pid)
+static void tell_relatives(const struct record_result *result)
 {
 	if (result->children)
 		fprintf(stderr, "calltap: process %d has %u %s %s as well: attach to %s (calltap attach %d)\n",
-			(int)pid, result->children, counted(result->children, "child that runs", "children that run"),
-			result->child_name, counted(result->children, "that", "those"), (int)result->child);
+			(int)result->parent, result->children,
+			counted(result->children, "child that runs", "children that run"), result->child_name,
+			counted(result->children, "that", "those"), (int)result->child);
 	if (result->strangers)
 		fprintf(stderr,
 			"calltap: %u %s (%s, %d%s) %s not in the trace, for %s started without the environment that "
@@ -376,7 +377,7 @@ static void tell_failed(const struct record_result *result)
 		result->failed_named ? ": " : "", result->failed_names, more);
 }
 
-void recording_tell_losses(const struct record_result *result, pid_t pid)
+void recording_tell_losses(const struct record_result *result)
 {
 	if (result->failed)
 		tell_failed(result);
@@ -385,7 +386,7 @@ void recording_tell_losses(const struct record_result *result, pid_t pid)
 			counted(result->left_over, "function of what runs on is switched off, but its bytes are",
 				"functions of what runs on are switched off, but their bytes are"));
 	tell_unread(result);
-	tell_relatives(result, pid);
+	tell_relatives(result);
 	if (result->untraced)
 		fprintf(stderr,
 			"calltap: %llu %s, or no memory beside the stack; a smaller buffer (-b) leaves room for more "
@@ -439,7 +440,7 @@ void recording_summarize(const struct recording *recording, const struct record_
 
 	if (recording->quiet || !result->ran)
 		return;
-	recording_tell_losses(result, options->pid);
+	recording_tell_losses(result);
 	if (!options->verbose && !isatty(STDERR_FILENO))
 		return;
 	fprintf(stderr, "calltap: %llu %s of %u %s in %u %s, %s in %s", (unsigned long long)result->records,

@@ -91,8 +91,8 @@ int recording_check(struct recording *recording, int argc, char **argv, int end)
 /* Print the shared part of --help. mode: the default for full buffers. */
 void recording_print_options(const char *mode);
 void recording_print_triggers(void);
-/* Print which calls were not recorded, and why; pid: the process that was attached to, or 0. */
-void recording_tell_losses(const struct record_result *result, pid_t pid);
+/* Print which calls were not recorded, and why. */
+void recording_tell_losses(const struct record_result *result);
 /* Print losses and a summary on standard error. */
 void recording_summarize(const struct recording *recording, const struct record_result *result);
 

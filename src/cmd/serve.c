@@ -36,6 +36,7 @@ static const struct option long_options[] = {
 
 struct server {
 	struct record_live *live;
+	pid_t pid;
 	int ready; /* the descriptor, -1 = none */
 	pthread_t watcher;
 	bool watched;
@@ -118,6 +119,8 @@ static int run(struct server *server, struct recording *recording)
 	int ret;
 
 	recording->settings.options.command = command;
+	recording->settings.options.pids = &server->pid;
+	recording->settings.options.pid_count = 1;
 	recording->settings.options.begun = say_ready;
 	recording->settings.options.begun_ctx = server;
 	recording->settings.options.live = server->live;
@@ -130,7 +133,9 @@ static int run(struct server *server, struct recording *recording)
 		say_failed(server, ret, diag.text);
 	else if (!server->told)
 		say_failed(server, -ESRCH, "the process has ended");
-	return result.attached ? 0 : EXIT_NOTHING;
+	ret = result.attached_count ? 0 : EXIT_NOTHING;
+	record_result_clear(&result);
+	return ret;
 }
 
 static int take_number(const char *text, long min, int *number, const char *what)
@@ -163,7 +168,7 @@ static int take_options(struct server *server, struct recording *recording, int 
 		ret = EXIT_USAGE;
 	}
 	if (!ret)
-		ret = take_number(argv[optind], 1, &recording->settings.options.pid, "process id");
+		ret = take_number(argv[optind], 1, &server->pid, "process id");
 	if (!ret && argv[optind + 1]) {
 		fprintf(stderr, "calltap: one process at a time; see `calltap serve --help`\n");
 		ret = EXIT_USAGE;

@@ -117,17 +117,28 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+static size_t count_words(const char *text)
+{
+	size_t count = *text != 0;
+
+	for (const char *blank = strchr(text, ' '); blank; blank = strchr(blank + 1, ' '))
+		count++;
+	return count;
+}
+
 static void print_table(const struct row *rows, size_t count, struct out *out)
 {
 	out_text(out, "    PID  PROGRAM             TOOL  TRACER          MODE       TRACING  THREADS        SITES ON"
 		      "   RECORDS/S        LOST  SINCE\n");
 	for (size_t i = 0; i < count; i++) {
 		const struct remote_status *status = &rows[i].status;
-		char text[32], sites[48], program[sizeof(status->program) + sizeof(status->instance)];
+		char text[32], sites[48], more[24] = "", program[sizeof(status->program) + sizeof(status->instance)];
 
 		if (!rows[i].known)
 			continue;
-		snprintf(program, sizeof(program), "%s%s%s", base_name(status->program),
+		if (status->pids[0])
+			snprintf(more, sizeof(more), " +%zu", count_words(status->pids) - 1);
+		snprintf(program, sizeof(program), "%s%s%s%s", base_name(status->program), more,
 			 strcmp(status->instance, "0") ? ":" : "",
 			 strcmp(status->instance, "0") ? status->instance : "");
 		snprintf(sites, sizeof(sites), "%" PRIu64 "/%" PRIu64, status->sites_on, status->sites);
@@ -154,6 +165,8 @@ static void print_one(const struct row *row, struct out *out)
 
 	out_format(out, "process:      %" PRIu64 ", %s%s\n", status->pid, status->program,
 		   status->attached ? ", attached to" : "");
+	if (status->pids[0])
+		out_format(out, "attached to:  %s\n", status->pids);
 	if (status->instances[0] || strcmp(status->instance, "0") != 0)
 		out_format(out, "instance:     %s\n", status->instance);
 	out_format(out, "tool:         process %" PRIu64 ", since %s\n", status->tool, since(status, text));
@@ -182,12 +195,30 @@ static void print_one(const struct row *row, struct out *out)
 		out_format(out, "trace file:   %s, %s\n", status->output, sizetext(status->file_bytes, size));
 }
 
+/* All processes that the session was attached to, or the one that it is called by. */
+static void print_json_pids(const struct remote_status *status, struct json *json)
+{
+	const char *at = status->pids;
+
+	json_key(json, "pids");
+	json_array(json);
+	if (!*at)
+		json_u64(json, status->pid);
+	while (*at) {
+		json_u64(json, strtoull(at, NULL, 10));
+		at += strcspn(at, " ");
+		at += strspn(at, " ");
+	}
+	json_array_end(json);
+}
+
 static void print_json_row(const struct row *row, struct json *json)
 {
 	const struct remote_status *status = &row->status;
 
 	json_object(json);
 	json_key_u64(json, "pid", status->pid);
+	print_json_pids(status, json);
 	json_key_string(json, "program", status->program);
 	json_key_u64(json, "tool", status->tool);
 	json_key_string(json, "instance", status->instance);

@@ -362,7 +362,7 @@ static void stop(struct show *show)
  */
 static int part_outputs(struct show *show)
 {
-	bool command = !show->watching.recording.settings.options.pid;
+	bool command = !show->watching.pid;
 	const char *path = show->program_output ? show->program_output : "/dev/null";
 	int sink;
 

@@ -37,7 +37,9 @@ static void name_process(struct watching *watching, pid_t pid)
 	snprintf(watching->command, sizeof(watching->command), "%s", name[0] ? name : "?");
 	watching->words[0] = watching->command;
 	watching->recording.settings.options.command = watching->words;
-	watching->recording.settings.options.pid = pid;
+	watching->pid = pid;
+	watching->recording.settings.options.pids = &watching->pid;
+	watching->recording.settings.options.pid_count = 1;
 }
 
 int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
@@ -111,7 +113,7 @@ void watching_stop(struct watching *watching)
 static int exit_status(const struct watching *watching)
 {
 	const struct record_result *result = &watching->result;
-	bool spawned = !watching->recording.settings.options.pid;
+	bool spawned = !watching->pid;
 	bool nothing = watching->ret == -ENODATA || watching->ret == -ENOEXEC || (!spawned && !result->ours);
 
 	if (!result->ran)
@@ -130,8 +132,8 @@ int watching_finish(struct watching *watching)
 	if (watching->ret)
 		calltap_diag_print(&watching->diag, stderr);
 	if (watching->result.ran)
-		recording_tell_losses(&watching->result, watching->recording.settings.options.pid);
-	if (watching->result.left && !watching->recording.settings.options.pid)
+		recording_tell_losses(&watching->result);
+	if (watching->result.left && !watching->pid)
 		fprintf(stderr, "calltap: %s runs on, untraced\n", watching->what);
 	return exit_status(watching);
 }
@@ -139,6 +141,7 @@ int watching_finish(struct watching *watching)
 void watching_clear(struct watching *watching)
 {
 	record_live_destroy(watching->live);
+	record_result_clear(&watching->result);
 	recording_clear(&watching->recording);
 	if (watching->done >= 0)
 		close(watching->done);

@@ -20,6 +20,7 @@ struct watching {
 	char what[128];	    /* "PID 123 (name)", or the command */
 	char command[4096]; /* words of a process that runs already */
 	char *words[2];
+	pid_t pid; /* 0 = there is a command */
 	pthread_t thread;
 	bool runs;
 	int done; /* eventfd: readable when the recording has ended */

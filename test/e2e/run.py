@@ -49,6 +49,7 @@ import programs
 import refusals
 import replaced
 import serving
+import several
 import steer
 import tools
 import triggers
@@ -60,7 +61,7 @@ from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, steer, trust, flight, opened, profiling, watch, triggers, liars, serving, idle,
+           emulators, attach, several, steer, trust, flight, opened, profiling, watch, triggers, liars, serving, idle,
            handlers, handled, marks, instances, beside, crowds, musl, replaced, family)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -43,6 +43,9 @@ int attach_check_load(pid_t pid, struct calltap_diag *diag) __attribute__((warn_
  */
 int attach_socket(pid_t pid, int type, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
+/* Whether the process can reach the sockets that attach_socket() makes for the other one. */
+bool attach_reaches(pid_t pid, pid_t other);
+
 struct attach_options {
 	size_t size;		 /* of this struct */
 	const char *agent_path;	 /* the agent's file, as the tool sees it */

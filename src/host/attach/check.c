@@ -388,18 +388,30 @@ struct socket_wish {
 	int type;
 };
 
-static int same_namespace(pid_t pid, const char *kind)
+/* Do two processes share the namespace?  other: 0 = the tool itself.  -errno: a process cannot be asked. */
+static int same_namespace(pid_t pid, pid_t other, const char *kind)
 {
+	struct stat its, others;
 	char path[64];
-	struct stat ours, theirs;
 
 	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
-	if (stat(path, &ours))
+	if (stat(path, &others))
 		return 1; /* a kernel without them */
 	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
-	if (stat(path, &theirs))
+	if (stat(path, &its))
 		return -errno;
-	return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)other, kind);
+	if (other && stat(path, &others))
+		return -errno;
+	return its.st_ino == others.st_ino && its.st_dev == others.st_dev;
+}
+
+bool attach_reaches(pid_t pid, pid_t other)
+{
+	pid_t alive = proc_alive(pid), other_alive = proc_alive(other);
+
+	/* A process that has ended is noticed when the agent is put in. */
+	return !alive || !other_alive || same_namespace(alive, other_alive, "net") != 0;
 }
 
 /* Runs in a thread that ends afterwards, so that only that thread changes its namespace. */
@@ -424,7 +436,7 @@ static int make_socket_inside(void *context)
 int attach_socket(pid_t pid, int type, struct calltap_diag *diag)
 {
 	struct socket_wish wish = {proc_alive(pid), type};
-	int same = wish.pid ? same_namespace(wish.pid, "net") : -ESRCH, ret = same;
+	int same = wish.pid ? same_namespace(wish.pid, 0, "net") : -ESRCH, ret = same;
 
 	if (same > 0) {
 		ret = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);

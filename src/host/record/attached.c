@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@
 #define PAUSE_NS  2000000
 
 /* Every file that the process has mapped to run. */
-static int consider_maps(struct session *session, struct found *found, const struct space *space)
+static int consider_maps(struct session *session, pid_t pid, struct found *found, const struct space *space)
 {
 	int ret = 0;
 
@@ -37,9 +38,10 @@ static int consider_maps(struct session *session, struct found *found, const str
 
 		if (!(map->bits & MAP_EXEC))
 			continue;
-		fd = space_open(session->options->pid, map);
+		fd = space_open(pid, map);
 		if (fd < 0) {
-			unread_note(session, session->options->pid, space, map, fd);
+			if (unread_note(session, pid, space, map, fd) && !found->unread[0])
+				snprintf(found->unread, sizeof(found->unread), "%s", map->path);
 			continue;
 		}
 		ret = found_consider(found, session, fd, map->path, found->count != 0);
@@ -49,19 +51,16 @@ static int consider_maps(struct session *session, struct found *found, const str
 }
 
 /* The program comes first: its name and its faults are what is talked of. */
-static int consider_program(struct session *session, struct found *found)
+static int consider_program(struct session *session, pid_t pid, struct found *found, char exe[PATH_MAX])
 {
-	char path[64], exe[4096];
+	char path[64];
 	ssize_t length;
 	int fd, ret;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)session->options->pid);
-	length = readlink(path, exe, sizeof(exe) - 1);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	length = readlink(path, exe, PATH_MAX - 1);
 	exe[length < 0 ? 0 : length] = 0;
 	space_cut_deleted(exe);
-	session->program = strdup(exe);
-	if (!session->program)
-		return -ENOMEM;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
@@ -70,35 +69,32 @@ static int consider_program(struct session *session, struct found *found)
 	return ret;
 }
 
-int attached_check(struct session *session, struct calltap_diag *diag)
+int attached_check(struct session *session, pid_t pid, struct found *found, struct calltap_diag *diag)
 {
-	struct found found = {0};
+	char exe[PATH_MAX];
 	struct space space;
-	int ret;
+	int ret = attach_check(pid, diag);
 
-	session->machine = machine_native();
-	session->images.machine = session->machine->id;
-	ret = attach_check(session->options->pid, diag);
 	if (ret)
 		return ret;
-	ret = space_read(&space, session->options->pid);
+	ret = space_read(&space, pid);
 	if (ret && ret != -ESRCH)
-		return calltap_diag_set(diag, ret, "cannot look into process %d: %s", (int)session->options->pid,
-					strerror(-ret));
-	ret = consider_program(session, &found);
+		return calltap_diag_set(diag, ret, "cannot look into process %d: %s", (int)pid, strerror(-ret));
+	ret = consider_program(session, pid, found, exe);
 	if (!ret)
-		ret = consider_maps(session, &found, &space);
+		ret = consider_maps(session, pid, found, &space);
 	space_free(&space);
 	if (ret)
-		ret = calltap_diag_set(diag, ret, "cannot read the objects of process %d: %s",
-				       (int)session->options->pid, strerror(-ret));
-	else
-		ret = found_check(&found, session, session->program, diag);
-	found_clear(&found);
-	return ret;
+		return calltap_diag_set(diag, ret, "cannot read the objects of process %d: %s", (int)pid,
+					strerror(-ret));
+	ret = found_check(found, session, exe, pid, diag);
+	if (ret || session->program)
+		return ret;
+	session->program = strdup(exe);
+	return session->program ? 0 : calltap_diag_set(diag, -ENOMEM, "not enough memory");
 }
 
-int attached_begin(struct session *session, struct calltap_diag *diag)
+int attached_begin(struct session *session, struct record_attached *told, struct calltap_diag *diag)
 {
 	struct attach_options options = {
 		.size = sizeof(options),
@@ -112,8 +108,8 @@ int attached_begin(struct session *session, struct calltap_diag *diag)
 
 	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
 	options.session = name;
-	ret = attach_inject(session->options->pid, &options, &result, diag);
-	session->result->attach_borrow_ns = result.borrow_ns;
+	ret = attach_inject(told->pid, &options, &result, diag);
+	told->attach_borrow_ns = result.borrow_ns;
 	return ret;
 }
 
@@ -177,6 +173,13 @@ void attached_pause(uint64_t least_ns)
 	nanosleep(&pause, NULL);
 }
 
+void attached_rest(struct session *session, uint64_t least_ns)
+{
+	session_unlock(session);
+	attached_pause(least_ns);
+	session_lock(session);
+}
+
 int attached_stop(struct session *session, const struct process *process, struct attach_stop **stop)
 {
 	const pid_t control = (pid_t)process->hello.tid;
@@ -185,7 +188,7 @@ int attached_stop(struct session *session, const struct process *process, struct
 	int ret = attach_stop_again(stop, process->pid, &control, 1, given_up, &diag);
 
 	if (ret && ret != -ESRCH)
-		session_diagnose(session, "%s", diag.text);
+		process_diagnose(session, process, "%s", diag.text);
 	return ret;
 }
 

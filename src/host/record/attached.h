@@ -6,14 +6,14 @@
 #ifndef HOST_RECORD_ATTACHED_H
 #define HOST_RECORD_ATTACHED_H
 
-#include <host/attach/attach.h>
-
 #include "session.h"
 
 #define ATTACHED_TRIES 25 /* to find no thread where it must not be */
 
 /* Let the program get on before the next try. */
 void attached_pause(uint64_t least_ns);
+/* The same without the session's lock, which the caller holds: other processes' records are taken meanwhile. */
+void attached_rest(struct session *session, uint64_t least_ns);
 /* Stop all threads but the agent's; what is wrong is noted for the user. */
 int attached_stop(struct session *session, const struct process *process, struct attach_stop **stop)
 	__attribute__((warn_unused_result));

@@ -179,8 +179,8 @@ static int try_once(struct session *session, struct process *process, struct loo
 	done->error = -EAGAIN;
 	/* From here on the agent sees each filter before it is there: its functions stand before those that set one. */
 	if (attach_is_sandboxed(stop)) {
-		session_diagnose(
-			session,
+		process_diagnose(
+			session, process,
 			"process %d has shut itself into a seccomp sandbox meanwhile, which may end it for what "
 			"the agent does; it runs on untraced",
 			(int)process->pid);
@@ -193,7 +193,8 @@ static int try_once(struct session *session, struct process *process, struct loo
 		ret = rings_prepare(process->shares[0], (uint32_t)threads);
 	if (!ret && !late && !look->too_many && (is_clear(look) || last)) {
 		if (attach_slack_restore(stop, &process->attach.littered) < 0)
-			session_diagnose(session, "process %d keeps bytes behind its code that brought the agent in",
+			process_diagnose(session, process,
+					 "process %d keeps bytes behind its code that brought the agent in",
 					 (int)process->pid);
 		ticks = timing_now(session).ticks;
 		if (attach_pin(stop))
@@ -202,8 +203,8 @@ static int try_once(struct session *session, struct process *process, struct loo
 		if (!ret && !done->error && attach_copy(stop, &stacks, NULL))
 			stacks = NULL; /* then the trace begins without them */
 	}
-	session->result->attach_stop_ns += attached_resume(session, stop);
-	session->result->attach_threads = (uint32_t)threads;
+	process->attachee->told->attach_stop_ns += attached_resume(session, stop);
+	process->attachee->told->threads = (uint32_t)threads;
 	if (stacks)
 		attached_tell_stacks(session, process, stacks, ticks);
 	if (late) {
@@ -225,18 +226,19 @@ static int ask_again(struct process *process)
 static void tell_unpatched(struct session *session, const struct process *process, int error, bool too_many)
 {
 	if ((error == -EAGAIN && !too_many) || error == -ESTALE)
-		session_diagnose(session,
+		process_diagnose(session, process,
 				 "process %d loads and unloads libraries all the time, and was in the middle of that "
 				 "whenever it was stopped; it runs on untraced, try again",
 				 (int)process->pid);
 	else if (error == -ENXIO)
-		session_diagnose(
-			session,
+		process_diagnose(
+			session, process,
 			"process %d sees no /proc, through which its text is written; mount one in its root, it "
 			"runs on untraced",
 			(int)process->pid);
 	else
-		session_diagnose(session, "the functions of process %d could not be patched: %s; it runs on untraced",
+		process_diagnose(session, process,
+				 "the functions of process %d could not be patched: %s; it runs on untraced",
 				 (int)process->pid, strerror(-error));
 }
 
@@ -258,7 +260,7 @@ int attached_apply(struct session *session, struct process *process)
 	/* The later ones take what there is, but for a loader that is in the middle of something. */
 	for (int i = 1; !ret && done.error == -EAGAIN && i <= LOADER_TRIES; i++) {
 		if (i > 1)
-			attached_pause(0);
+			attached_rest(session, 0);
 		ret = try_once(session, process, &look, i >= ATTACHED_TRIES, &done);
 	}
 	attach_ahead_free(look.ahead);
@@ -271,7 +273,8 @@ int attached_apply(struct session *session, struct process *process)
 	}
 	process->attach.applied = true;
 	pthread_cond_broadcast(&session->answered); /* live_turn_begin() */
-	session->result->attached = true;
+	process->attachee->told->attached = true;
+	session->result->attached_count++;
 	session->dlopen_missed |= (done.flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;
 	session->result->skipped += look.skip_count;
 	session->result->patched += done.patched;

@@ -327,7 +327,7 @@ static int try_once(struct session *session, struct process *process, struct loo
 	if (!ret && process->attach.littered && attach_slack_restore(stop, &process->attach.littered) < 0)
 		process->attach.littered = true;
 	*stopped_ns = attached_resume(session, stop);
-	session->result->detach_stop_ns += *stopped_ns;
+	process->attachee->told->detach_stop_ns += *stopped_ns;
 	attach_ahead_free(ahead);
 	if (ret == -EAGAIN && !look->frames && look->obstacle >= OBSTACLE_UNWINDING &&
 	    look->obstacle <= OBSTACLE_HANDLER && attach_frames_open(&look->frames, process->pid))
@@ -348,12 +348,12 @@ static int let_go(struct session *session, struct process *process, struct look 
 	int ret = attached_find_places(&look->places, process);
 
 	process->attach.given_up_before = session->result->stops_given_up;
-	session->result->detach_stop_ns = 0;
+	process->attachee->told->detach_stop_ns = 0;
 	if (!ret)
 		ret = try_once(session, process, look, &stopped_ns);
 	since = clock_now_ns(); /* the first stop's tries are not the time that a context is given to go away */
 	while (ret == -EAGAIN && clock_now_ns() - since < TRYING_NS) {
-		attached_pause(rest_of(stopped_ns, since));
+		attached_rest(session, rest_of(stopped_ns, since));
 		ret = try_once(session, process, look, &stopped_ns);
 	}
 	/* A word of some stack that led there is another one soon. */
@@ -400,7 +400,7 @@ int attached_let_go(struct session *session, struct process *process)
 	if (!ret)
 		return 0;
 	describe_obstacle(&look, ret, why, sizeof(why));
-	session_diagnose(session,
+	process_diagnose(session, process,
 			 "process %d still has what an earlier session left in it, and that cannot be taken away now: "
 			 "%s; it runs on untraced, try again later",
 			 (int)process->pid, why);
@@ -429,12 +429,12 @@ void attached_release(struct session *session, struct process *process)
 		return;
 	if (ret) {
 		describe_obstacle(&look, ret, why, sizeof(why));
-		session_diagnose(
-			session,
+		process_diagnose(
+			session, process,
 			"the agent stays in process %d, idle, with its memory: %s%s; the next attach tries again",
 			(int)process->pid, look.obstacle == OBSTACLE_SITES ? "" : "the text is restored, but ", why);
 	}
 	process->attach.released = !ret;
-	session->result->let_go = true;
+	process->attachee->told->let_go = true;
 	verify_text(session, process);
 }

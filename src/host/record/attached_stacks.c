@@ -142,12 +142,13 @@ static void *tell_all(void *arg)
 void attached_tell_stacks(struct session *session, const struct process *process, struct attach_stacks *stacks,
 			  uint64_t ticks)
 {
-	struct telling *telling = session->teller.runs ? NULL : malloc(sizeof(*telling));
+	struct attachee *attachee = process->attachee;
+	struct telling *telling = attachee->teller_runs ? NULL : malloc(sizeof(*telling));
 
 	if (telling) {
 		*telling = (struct telling){session, process, stacks, ticks};
-		if (!pthread_create(&session->teller.thread, NULL, tell_all, telling)) {
-			session->teller.runs = true;
+		if (!pthread_create(&attachee->teller, NULL, tell_all, telling)) {
+			attachee->teller_runs = true;
 			return; /* the teller frees both */
 		}
 	}
@@ -157,7 +158,11 @@ void attached_tell_stacks(struct session *session, const struct process *process
 
 void attached_stacks_wait(struct session *session)
 {
-	if (session->teller.runs)
-		pthread_join(session->teller.thread, NULL);
-	session->teller.runs = false;
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		struct attachee *attachee = &session->attachees.list[i];
+
+		if (attachee->teller_runs)
+			pthread_join(attachee->teller, NULL);
+		attachee->teller_runs = false;
+	}
 }

@@ -31,7 +31,7 @@ static void arena_name(char name[24], uint32_t number)
 
 static int make_folder(struct instance *instance, const char *dir, struct calltap_diag *diag)
 {
-	pid_t pid = instance->options->pid ? instance->options->pid : getpid();
+	pid_t pid = session_pid(instance->session);
 	char path[PATH_MAX];
 	struct statfs fs;
 
@@ -42,7 +42,7 @@ static int make_folder(struct instance *instance, const char *dir, struct callta
 					"%s is not on tmpfs: the program would have to wait for that file system, and "
 					"would end if it failed; name a folder in memory, such as /dev/shm",
 					dir);
-	if (snprintf(path, sizeof(path), "%s/calltap-%d-XXXXXX", dir, (int)pid) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/calltap-%d-XXXXXX", dir, (int)(pid ? pid : getpid())) >= (int)sizeof(path))
 		return calltap_diag_set(diag, -ENAMETOOLONG, "the name of %s is too long", dir);
 	if (!mkdtemp(path)) /* of mode 0700, and nobody else's */
 		return calltap_diag_set(diag, -errno, "cannot make a folder in %s: %s", dir, strerror(errno));

@@ -68,16 +68,17 @@ static int describe_emulator(struct instance *instance)
 }
 
 /* The file that a process executes, while it runs; the name in its command line may be anything. */
-static const char *program_of(const struct record_options *options, char path[4096])
+static const char *program_of(const struct session *session, char path[4096])
 {
+	const pid_t pid = session_pid(session);
 	char link[64];
 	ssize_t length = -1;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)options->pid);
-	if (options->pid)
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	if (pid)
 		length = readlink(link, path, 4095);
 	if (length <= 0)
-		return options->command[0];
+		return session->options->command[0];
 	path[length] = 0;
 	space_cut_deleted(path);
 	return path;
@@ -103,7 +104,7 @@ int describe_start(struct instance *instance)
 		const char *key, *value;
 	} rows[] = {
 		{"version", CALLTAP_VERSION},
-		{"program", program_of(options, exe)},
+		{"program", program_of(instance->session, exe)},
 		{"command", command},
 		{"cwd", cwd},
 		{"host", host.nodename},
@@ -127,18 +128,11 @@ int describe_start(struct instance *instance)
 }
 
 /* Of a process that is no child of ours; its sockets are closed a moment before it has ended. */
-static bool runs_on(const struct session *session, int patience_ms)
+static bool runs_on(const struct attachee *attachee, int patience_ms)
 {
-	struct pollfd ended = {.events = POLLIN};
-	bool runs;
+	struct pollfd ended = {.fd = attachee->fd, .events = POLLIN};
 
-	if (session->result->let_go)
-		return true;
-	ended.fd = (int)syscall(SYS_pidfd_open, session->options->pid, 0);
-	runs = ended.fd >= 0 && poll(&ended, 1, patience_ms) == 0;
-	if (ended.fd >= 0)
-		close(ended.fd);
-	return runs;
+	return attachee->told->let_go || (ended.fd >= 0 && poll(&ended, 1, patience_ms) == 0);
 }
 
 /*
@@ -146,28 +140,53 @@ static bool runs_on(const struct session *session, int patience_ms)
  * program has taken its place.  An exec ends the agent's thread first, and on
  * a busy machine it takes its time from there to the new program's memory.
  */
-bool describe_was_replaced(const struct session *session)
+static bool was_replaced(const struct attachee *attachee)
 {
-	const struct record_result *result = session->result;
 	struct attach_range range;
 
-	if (!session->options->pid || !result->attached || result->let_go)
+	if (!attachee->told->attached || attachee->told->let_go)
 		return false;
-	for (int i = 0; i < ENDING_TRIES && runs_on(session, ENDING_MS); i++)
-		if (attached_text_of(session->options->pid, "libcalltap-agent", &range, 1) == 0)
+	for (int i = 0; i < ENDING_TRIES && runs_on(attachee, ENDING_MS); i++)
+		if (attached_text_of(attachee->told->pid, "libcalltap-agent", &range, 1) == 0)
 			return true;
 	return false;
+}
+
+void describe_replaced(struct session *session)
+{
+	for (uint32_t i = 0; i < session->attachees.count; i++)
+		session->attachees.list[i].told->replaced = was_replaced(&session->attachees.list[i]);
+}
+
+/* Say what became of processes that ran already: in one word where all fared the same. */
+static void attached_text(const struct session *session, char *text, size_t size)
+{
+	static const char *const words[] = {"still running", "executed another program", "ended"};
+	uint32_t counts[3] = {0}, kinds = 0;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		const struct attachee *attachee = &session->attachees.list[i];
+
+		if (attachee->told->attached)
+			counts[attachee->told->replaced ? 1 : runs_on(attachee, 0) ? 0 : 2]++;
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		kinds += counts[i] != 0;
+	snprintf(text, size, "%s", words[2]);
+	for (uint32_t i = 0; i < 3 && at < size; i++)
+		if (counts[i] && kinds == 1)
+			snprintf(text, size, "%s", words[i]);
+		else if (counts[i])
+			at += (size_t)snprintf(text + at, size - at, "%s%u %s", at ? ", " : "", counts[i], words[i]);
 }
 
 static void exit_text(const struct session *session, char *text, size_t size)
 {
 	int status = session->result->wait_status;
 
-	if (session->options->pid)
-		snprintf(text, size, "%s",
-			 session->result->replaced ? "executed another program"
-			 : runs_on(session, 0)	   ? "still running"
-						   : "ended");
+	if (session->options->pid_count)
+		attached_text(session, text, size);
 	else if (session->command)
 		snprintf(text, size, "still running");
 	else if (WIFSIGNALED(status))
@@ -329,7 +348,7 @@ int describe_end(struct instance *instance)
 	session_lock(session);
 	end.ticks = sample.ticks;
 	end.records = instance->result->records;
-	if (!session->command && !session->options->pid)
+	if (!session->command && !session->options->pid_count)
 		end.status = session->result->wait_status;
 	if (!ret)
 		ret = write_totals(instance, instance->writer);

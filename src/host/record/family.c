@@ -127,11 +127,11 @@ static const struct process *known(const struct session *session, pid_t pid, boo
 /* A process of the session, or one that descends from one. */
 static bool is_of_family(const struct session *session, const struct family *family, const struct relative *member)
 {
-	pid_t root = session->options->pid ? session->options->pid : session->command;
 	bool followed;
 
 	for (int i = 0; member && i < ANCESTORS_MAX; i++) {
-		if (member->pid == root || known(session, member->pid, &followed))
+		if (member->pid == session->command || attachee_find(session, member->pid) ||
+		    known(session, member->pid, &followed))
 			return true;
 		member = member->parent > 1 ? find(family, member->parent) : NULL;
 	}
@@ -159,7 +159,7 @@ void family_begin(struct session *session)
 	session->family = calloc(1, sizeof(*session->family));
 	if (!session->family)
 		return;
-	if (session->options->pid)
+	if (session->options->pid_count)
 		read_all(session->family);
 	session->family->look_ns = clock_now_ns() + FIRST_LOOK_NS;
 }
@@ -172,29 +172,43 @@ static bool has_worked(const struct session *session, const struct relative *mem
 	return !then || then->began != member->began ? member->cpu > 0 : member->cpu > then->cpu;
 }
 
+/* A process that was attached to and runs the same program as this relative, which does its work; NULL = none. */
+static const struct relative *find_idle(const struct session *session, const struct family *now,
+					const struct relative *member)
+{
+	bool followed;
+
+	if (!is_of_family(session, now, member) || (known(session, member->pid, &followed) && followed) ||
+	    attachee_find(session, member->pid))
+		return NULL;
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		const struct relative *self = find(now, session->attachees.list[i].told->pid);
+
+		if (self && same_program(self->pid, member->pid))
+			return self;
+	}
+	return NULL;
+}
+
 void family_hint(struct session *session)
 {
 	struct record_result *result = session->result;
-	const pid_t pid = session->options->pid;
-	const struct relative *self;
 	struct family now;
-	bool followed;
 
 	/* Counters are no records, and a flight recorder's are not counted before they are wanted. */
-	if (!pid || result->records >= FEW_RECORDS || !session->options->tracer->patches ||
+	if (!session->options->pid_count || result->records >= FEW_RECORDS || !session->options->tracer->patches ||
 	    session->options->tracer->counts || session->options->mode == CALLTAP_MODE_OVERWRITE)
 		return;
 	read_all(&now);
-	self = find(&now, pid);
-	for (size_t i = 0; self && i < now.count; i++) {
-		const struct relative *member = &now.members[i];
+	for (size_t i = 0; i < now.count; i++) {
+		const struct relative *member = &now.members[i], *self = find_idle(session, &now, member);
 
-		if (member->pid == pid || !is_of_family(session, &now, member) ||
-		    (known(session, member->pid, &followed) && followed) || !same_program(pid, member->pid) ||
-		    (result->records && !has_worked(session, member)))
+		if (!self || (result->records && !has_worked(session, member)))
 			continue;
-		if (!result->children++)
+		if (!result->children++) {
+			result->parent = self->pid;
 			result->child = member->pid;
+		}
 		snprintf(result->child_name, sizeof(result->child_name), "%s", self->name);
 	}
 	free(now.members);
@@ -259,7 +273,7 @@ static void note(struct session *session, const struct relative *member)
 
 static bool is_watched(const struct session *session)
 {
-	return session->family && !session->options->pid && !session->emulated && !session->options->no_fork &&
+	return session->family && !session->options->pid_count && !session->emulated && !session->options->no_fork &&
 	       !session->options->no_exec;
 }
 

@@ -60,7 +60,7 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 static int unmatched(const struct found *found, const struct session *session, const char *text, const char *program,
 		     struct calltap_diag *diag)
 {
-	bool attaches = session->options->pid != 0;
+	bool attaches = session->options->pid_count != 0;
 	const char *names[NEAR_MAX];
 	size_t n = filter_near_misses(text, found->objects, found->count, names, NEAR_MAX), at;
 	char near[600] = "";
@@ -80,10 +80,9 @@ static int unmatched(const struct found *found, const struct session *session, c
 				text, near, program, attaches ? "attaches" : "runs the program");
 }
 
-int found_check(const struct found *found, struct session *session, const char *program, struct calltap_diag *diag)
+int found_check(const struct found *found, const struct session *session, const char *program, pid_t pid,
+		struct calltap_diag *diag)
 {
-	const char *text;
-
 	/* Its runtime refuses to start when LD_PRELOAD puts anything before it, whatever we patch. */
 	if (found->asan)
 		return calltap_diag_set(
@@ -99,15 +98,39 @@ int found_check(const struct found *found, struct session *session, const char *
 					"addresses in; trace a build without it",
 					program, found->greedy);
 	if (!found->sites && !session->options->allow_no_sites) {
-		if (unread_diag(session, diag))
-			return -ENODATA;
+		if (found->unread[0])
+			return calltap_diag_set(diag, -ENODATA,
+						"%s of process %d was deleted or replaced, and only root may read what "
+						"is mapped; attach "
+						"as root, or start the process anew",
+						found->unread, (int)pid);
 		if (!found->count) /* as of a process that has just ended */
 			return calltap_diag_set(diag, -ENODATA,
 						"no file that the process runs can be read; attach to it as root");
 		object_no_sites_diag(found->objects[0], diag);
 		return -ENODATA;
 	}
-	if (!found->sites || session->options->allow_no_match)
+	return 0;
+}
+
+/* Is there anything that filters have to match? */
+static bool is_filtered(const struct found *found, const struct session *session)
+{
+	return (session->options->tracer->patches || session->options->serves) && found->sites &&
+	       !session->options->allow_no_match;
+}
+
+bool found_is_idle(const struct found *found, const struct session *session)
+{
+	return is_filtered(found, session) && !found->wanted;
+}
+
+int found_match(const struct found *found, const struct session *session, const char *program,
+		struct calltap_diag *diag)
+{
+	const char *text;
+
+	if (!is_filtered(found, session))
 		return 0;
 	text = filter_set_unmatched(session->options->filters);
 	if (!text)
@@ -117,6 +140,23 @@ int found_check(const struct found *found, struct session *session, const char *
 	if (!found->wanted)
 		return calltap_diag_set(diag, -ENODATA,
 					"the filters together leave no function to trace; loosen -l, -n or -g");
+	return 0;
+}
+
+int found_add(struct found *all, const struct found *found)
+{
+	struct object **objects;
+
+	if (!found->count)
+		return 0;
+	objects = reallocarray(all->objects, all->count + found->count, sizeof(*objects));
+	if (!objects)
+		return -ENOMEM;
+	all->objects = objects;
+	memcpy(objects + all->count, found->objects, found->count * sizeof(*objects));
+	all->count += found->count;
+	all->sites += found->sites;
+	all->wanted += found->wanted;
 	return 0;
 }
 

@@ -74,7 +74,6 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	further->options.instance = further->name;
 	further->options.output = further->output;
 	further->options.command = session->options->command;
-	further->options.pid = session->options->pid ? session->options->pid : session->command;
 	further->options.wait_max_ms = session->options->wait_max_ms;
 	instance_init(instance, session, set, &further->options, &further->result);
 	instance->settings.tracing = wish->settings.tracing;

@@ -156,7 +156,7 @@ static struct process *find_asker(const struct session *session, pid_t asker)
 /* Why the process that asks is not found. */
 static int tell_absent(const struct session *session, pid_t asker, struct calltap_diag *diag)
 {
-	bool ours = asker == session->options->pid || asker == session->command, over = session->ending.letting_go;
+	bool ours = attachee_find(session, asker) || asker == session->command, over = session->ending.letting_go;
 
 	for (const struct process *process = session->processes; process; process = process->next)
 		if (process->pid == asker && !process->foreign && !process->dormant) {

@@ -245,7 +245,7 @@ int describe_start(struct instance *instance) __attribute__((warn_unused_result)
  * The agent of the process that was attached to has gone without being told to, and the process has not: another
  * program has taken its place.
  */
-bool describe_was_replaced(const struct session *session);
+void describe_replaced(struct session *session);
 /* Takes the session's lock. */
 int describe_end(struct instance *instance) __attribute__((warn_unused_result));
 /* An announced object whose source lines the instance's file lacks, for the caller to write; NULL = there is none. */

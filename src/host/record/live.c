@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
 
 #include "session.h"
@@ -162,10 +163,7 @@ int live_answer(struct session *session, struct process *process, const struct c
 /* Before APPLY nothing of it may be switched, and its agent is to say nothing but what the attach asks. */
 static bool attach_is_open(const struct session *session)
 {
-	for (const struct process *process = session->processes; process; process = process->next)
-		if (process->greeted && attached_is_open(process) && !process->ended && !process->detaching)
-			return true;
-	return false;
+	return !session->ending.letting_go && attachees_are_open(session);
 }
 
 int live_turn_begin(struct session *session)
@@ -175,11 +173,13 @@ int live_turn_begin(struct session *session)
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += ATTACH_S;
+	session->steering.waiting++;
 	while (session->steering.busy || (!error && attach_is_open(session)))
 		if (session->steering.busy)
 			pthread_cond_wait(&session->answered, &session->lock);
 		else
 			error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
+	session->steering.waiting--;
 	if (attach_is_open(session))
 		return -EAGAIN;
 	session->steering.busy = true;
@@ -191,6 +191,8 @@ void live_turn_end(struct session *session)
 {
 	session->steering.busy = false;
 	pthread_cond_broadcast(&session->answered);
+	if (attachees_are_due(session))
+		eventfd_write(session->endpoint.drained_fd, 1); /* the server thread begins with the next */
 }
 
 static bool owes_answers(const struct process *process)

@@ -45,7 +45,8 @@ static void reap_command(struct session *session)
 	session->command = 0;
 }
 
-/* The process that was attached to has ended: if its agent has called in, that is in the listener's queue. */
+/* The process that the agent was put into last has ended: if its agent has called in, that is in the listener's queue.
+ */
 static void stop_awaiting(struct session *session)
 {
 	session_forget_ending(session);
@@ -76,22 +77,14 @@ void session_handle(struct session *session, void *what)
 		targets_end(session, what);
 }
 
-/* The agent that was put into a process calls in right away, if it can. */
-static bool may_arrive(struct session *session)
-{
-	if (session->process_count || clock_now_ns() > session->ending.awaited_ns)
-		session->ending.awaited_ns = 0;
-	return session->ending.awaited_ns != 0;
-}
-
 static bool is_over(const struct session *session)
 {
 	uint32_t asked = __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE);
 
-	if (session->options->duration_ns && session->traced_ns &&
+	if (session->options->duration_ns && session->traced_ns && !attachees_are_due(session) &&
 	    clock_now_ns() - session->traced_ns > session->options->duration_ns)
 		return true;
-	return session->options->pid ? asked || signals_any() : asked > 1 || signals_insist();
+	return session->options->pid_count ? asked || signals_any() : asked > 1 || signals_insist();
 }
 
 static int patience_ms(const struct session *session)
@@ -110,6 +103,9 @@ void session_serve(struct session *session)
 	struct epoll_event events[EVENTS];
 	bool more = true, passed = false, told = !session->options->begun;
 
+	session_lock(session);
+	attachees_go_on(session);
+	session_unlock(session);
 	while (more && !is_over(session)) {
 		int n = epoll_wait(session->endpoint.epoll, events, EVENTS,
 				   family_due_ms(session, patience_ms(session)));
@@ -123,7 +119,9 @@ void session_serve(struct session *session)
 		for (int i = 0; i < n; i++)
 			session_handle(session, events[i].data.ptr);
 		targets_end_silent(session);
-		more = session->command || may_arrive(session) || targets_left(session) || strays_may_come(session);
+		attachees_go_on(session);
+		more = session->command || attachees_are_due(session) || targets_left(session) ||
+		       strays_may_come(session);
 		if (n <= 0) {
 			progress_show(session, false);
 			reap_command(session);

@@ -36,7 +36,7 @@ struct marks {
 static const struct process *process_of(const struct instance *instance)
 {
 	const struct session *session = instance->session;
-	pid_t pid = session->options->pid ? session->options->pid : session->command;
+	pid_t pid = session_pid(session);
 	const struct process *found = NULL;
 
 	for (const struct share *share = instance->shares; share; share = share->next)

@@ -42,7 +42,7 @@ static int image_at(struct session *session, struct process *process, const stru
 		return 0;
 	}
 	ret = images_get(image, &session->images, fd, map->path, true);
-	if (!ret && process->attached)
+	if (!ret && process->attachee)
 		ret = attached_pointers(process, fd, object);
 	close(fd);
 	return ret;

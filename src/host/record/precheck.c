@@ -228,7 +228,9 @@ static int look_into(struct session *session, struct found *found, int fd, const
 		return session->options->allow_no_sites ? warn(diag) : -ENODATA;
 	if (object_interpreter(object))
 		ret = look_into_libraries(session, found, object_interpreter(object), path, diag);
-	return ret ? ret : found_check(found, session, session->options->command[0], diag);
+	if (!ret)
+		ret = found_check(found, session, session->options->command[0], 0, diag);
+	return ret ? ret : found_match(found, session, session->options->command[0], diag);
 }
 
 int precheck_command(struct session *session, struct calltap_diag *diag)

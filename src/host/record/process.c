@@ -145,7 +145,7 @@ static bool is_wanted(const struct session *session, const struct process *proce
 {
 	if (hello->flags & CALLTAP_HELLO_FORKED)
 		return !session->options->no_fork;
-	if (!session->process_count)
+	if (!session->process_count || process->attachee)
 		return true;
 	if (process->pid == session->command)
 		return !session->options->no_exec;
@@ -208,9 +208,9 @@ static int send_go(struct session *session, struct process *process)
 	int ret = fresh ? timing_ask(process) : 0; /* it may end soon */
 
 	process->settled = true;
-	process->began = true;
-	if (!session->traced_ns)
+	if (!session->traced_ns || (process->attachee && !process->began))
 		session->traced_ns = clock_now_ns();
+	process->began = true;
 	return ret ? ret : channel_send(process->socket, &go, sizeof(go), NULL, 0);
 }
 
@@ -286,7 +286,7 @@ static int welcome(struct session *session, struct process *process)
 	int ret;
 
 	process->welcome = true;
-	if (process->attached && hello->flags & CALLTAP_HELLO_LEFTOVERS && attached_let_go(session, process))
+	if (process->attachee && hello->flags & CALLTAP_HELLO_LEFTOVERS && attached_let_go(session, process))
 		return -EBUSY;
 	if (wanted) {
 		number_process(session, process, hello, origin);
@@ -329,6 +329,34 @@ static int check_hello(struct session *session, const struct process *process, c
 	return -EPROTO;
 }
 
+/*
+ * The agent that was put into a process has called in.  No other process is to have the tool stop it; nor is one that
+ * was awaited for too long, or until the recording ended.
+ */
+static int meet(struct session *session, struct process *process)
+{
+	struct attachee *attachee = attachee_find(session, process->pid);
+
+	if (!attachee || attachee->process || session->ending.letting_go ||
+	    (attachee->state != ATTACHEE_COMING && attachee->state != ATTACHEE_AWAITED))
+		return -ECANCELED;
+	attachee->process = process;
+	process->attachee = attachee;
+	return 0;
+}
+
+int process_set_up(struct session *session, struct process *process)
+{
+	if (process->attachee) {
+		process->attachee->state = ATTACHEE_MET;
+		session->ending.awaited_ns = 0;
+	}
+	if (process->foreign)
+		return welcome(session, process);
+	timing_greet(session, &process->hello);
+	return timing_is_vague(session, process) ? timing_ask(process) : welcome(session, process);
+}
+
 static int greet(struct session *session, struct process *process, const struct calltap_msg_hello *hello, uint32_t size)
 {
 	bool forked = hello->flags & CALLTAP_HELLO_FORKED;
@@ -340,20 +368,22 @@ static int greet(struct session *session, struct process *process, const struct 
 		ret = greet_again(session, process, hello);
 		return ret ? ret : -ECANCELED; /* this entry is over either way */
 	}
+	if (hello->flags & CALLTAP_HELLO_ATTACHED)
+		ret = meet(session, process);
+	if (ret)
+		return ret;
 	process->greeted = true;
 	process->image_id = hello->image_id;
-	/* No other process is to have us stop it. */
-	process->attached = hello->flags & CALLTAP_HELLO_ATTACHED && process->pid == session->options->pid;
 	process->other_ids = hello->pid != (uint32_t)process->pid;
 	process->foreign = hello->machine != session->machine->id;
 	process->hello = *hello;
-	if (process->foreign)
-		return welcome(session, process);
-	ret = note_exe(session, process, hello->exe, forked ? forked_from(session, process, hello) : NULL);
-	if (ret)
-		return ret;
-	timing_greet(session, hello);
-	return timing_is_vague(session, process) ? timing_ask(process) : welcome(session, process);
+	if (!process->foreign)
+		ret = note_exe(session, process, hello->exe, forked ? forked_from(session, process, hello) : NULL);
+	if (ret || !process->attachee || process->attachee->state != ATTACHEE_COMING)
+		return ret ? ret : process_set_up(session, process);
+	/* The thread that was borrowed for the agent is not back yet: when it is, attachees.c goes on, and reads on. */
+	epoll_ctl(session->endpoint.epoll, EPOLL_CTL_DEL, process->socket, NULL);
+	return 0;
 }
 
 static int take_time(struct session *session, struct process *process, const struct calltap_msg_clock_told *told)
@@ -501,6 +531,17 @@ static bool may_say(const struct process *process, uint32_t type)
 	       type == CALLTAP_MSG_DETACHED;
 }
 
+void process_tell_end(struct session *session, const struct process *process, int error)
+{
+	if (error == -EPROTO && process->greeted)
+		process_diagnose(session, process,
+				 "process %d sent nonsense on the control socket; its trace ends there",
+				 (int)process->pid);
+	else if (error < 0 && error != -EPROTO && !is_its_end(error))
+		process_diagnose(session, process, "process %d cannot be followed: %s; its trace ends there%s",
+				 (int)process->pid, strerror(-error), files_remedy(error));
+}
+
 int process_serve(struct session *session, struct process *process)
 {
 	union message message;
@@ -514,11 +555,6 @@ int process_serve(struct session *session, struct process *process)
 		if (ret == -EPIPE || ret == -ECONNRESET)
 			return 0; /* it has gone, but may have said why: read on until the end */
 	}
-	if (ret == -EPROTO && process->greeted)
-		session_diagnose(session, "process %d sent nonsense on the control socket; its trace ends there",
-				 (int)process->pid);
-	else if (ret < 0 && ret != -EPROTO && !is_its_end(ret))
-		session_diagnose(session, "process %d cannot be followed: %s; its trace ends there%s",
-				 (int)process->pid, strerror(-ret), files_remedy(ret));
+	process_tell_end(session, process, ret);
 	return ret;
 }

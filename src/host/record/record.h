@@ -19,10 +19,26 @@ struct filter_set;
 struct record_live;
 struct triggers;
 
+/* A process of record_options.pids, and what became of it.  Times in ns. */
+struct record_attached {
+	pid_t pid;
+	bool attached;		     /* its sites were written */
+	bool replaced;		     /* it has executed another program, which runs untraced */
+	bool let_go;		     /* it runs on, and nothing of ours is left to do in it */
+	uint32_t threads;	     /* that were stopped at the attach */
+	uint64_t attach_stop_ns;     /* how long all its threads were stopped at the attach, over all tries */
+	uint64_t attach_borrow_ns;   /* how long one of them was away to load the agent */
+	uint64_t detach_stop_ns;     /* how long all were stopped at the end, likewise */
+	uint64_t verified;	     /* bytes of text that were compared with their files then */
+	uint64_t differing;	     /* of those, that differ */
+	struct calltap_diag trouble; /* why it was not traced, or what came in the way later; code 0 = nothing */
+};
+
 struct record_options {
 	size_t size;	      /* sizeof(struct record_options) */
-	char *const *command; /* NULL-terminated; with pid: ignored */
-	pid_t pid;	      /* a process that runs already, to be attached to; 0 = run the command */
+	char *const *command; /* NULL-terminated; with pids: what those were started by, for the trace */
+	const pid_t *pids;    /* processes that run already, to be attached to; the caller's, all different */
+	size_t pid_count;     /* 0 = run the command */
 	uint64_t duration_ns; /* the recording ends after that; 0 = it does not */
 	const char *output;   /* path of the trace file, NULL = none is kept */
 	const struct tracer *tracer;
@@ -46,7 +62,10 @@ struct record_options {
 	const char *options_text; /* as typed, for the file */
 	const char *agent_path;	  /* of libcalltap-agent.so for this CPU; others lie in folders beside it */
 	const char *emulator;	  /* command that runs the program, with its options; NULL: QEMU, where one is needed */
-	bool serves;		  /* with pid and the tracer nop: stubs are made for handlers of the program's own */
+	bool serves;		  /* with a pid and the tracer nop: stubs are made for handlers of the program's own */
+	/* Called when it is known that a process of `pids` is not traced, `trouble` says why; or NULL. */
+	void (*left_out)(void *ctx, const struct record_attached *process);
+	void *left_out_ctx;
 	/* Called once when the first process runs under trace; or NULL. */
 	void (*begun)(void *ctx);
 	void *begun_ctx;
@@ -71,7 +90,7 @@ struct record_result {
 	uint32_t strays;     /* processes that live on, and made no traced call while it was recorded */
 	uint32_t foreign;    /* programs for another CPU than the command's, which ran untraced */
 	uint32_t children;   /* of a process that was attached to and recorded little: they run the same program */
-	pid_t child;	     /* one of them */
+	pid_t parent, child; /* that process, and one of them */
 	char child_name[32]; /* that program */
 	uint32_t strangers;  /* processes that were started without the environment that brings the agent in */
 	pid_t stranger;	     /* the first of them */
@@ -88,19 +107,12 @@ struct record_result {
 	char failed_names[200]; /* of the first ones: "name (object)" and a comma between them */
 	uint32_t failed_named;	/* how many */
 	uint64_t left_over;	/* sites of processes that run on which do not have the file's bytes again */
-	/* Of a process that was attached to; times in ns. */
-	uint64_t attach_stop_ns;   /* how long all its threads were stopped at the attach, over all tries */
-	uint64_t attach_borrow_ns; /* how long one of them was away to load the agent */
-	uint64_t detach_stop_ns;   /* how long all were stopped at the end, likewise */
-	uint64_t longest_stop_ns;  /* the longest of these stops, and of those for a trigger's stack */
-	uint32_t stops_given_up;   /* tries to stop all that took too long, and were begun anew */
-	bool attached;		   /* its sites were written */
-	uint32_t attach_threads;   /* that were stopped */
-	uint32_t skipped;	   /* sites left alone as a thread was within */
-	bool replaced;		   /* it has executed another program, which runs untraced */
-	bool let_go;		   /* it runs on, and nothing of ours is left to do in it */
-	uint64_t verified;	   /* bytes of text that were compared with their files then */
-	uint64_t differing;	   /* of those, that differ */
+	/* The processes that were attached to; freed by record_result_clear(). */
+	struct record_attached *attached; /* as many as there are pids, and in their order */
+	size_t attached_count;		  /* of those, whose sites were written */
+	uint64_t longest_stop_ns;	  /* the longest stop of all threads of one, also for a trigger's stack */
+	uint32_t stops_given_up;	  /* tries to stop all that took too long, and were begun anew */
+	uint32_t skipped;		  /* sites left alone as a thread was within */
 };
 
 /* Names of enum calltap_mode, as typed and as in the file; NULL past the end. */
@@ -108,13 +120,17 @@ const char *record_mode_name(unsigned mode);
 
 /*
  * Run the command under trace until it and its traced children have ended; or
- * attach to a process until it has ended, a signal (SIGINT, SIGTERM) or
- * record_live_end() ends the recording, which leaves the process as it was.
+ * attach to processes, to one after the other, until they have ended, a signal
+ * (SIGINT, SIGTERM) or record_live_end() ends the recording, which leaves the
+ * processes as they were.
  * 0, or -errno with diag; result->ran tells whether the command ran.
- * -ENODATA: nothing to trace, before the program runs.
+ * -ENODATA: nothing to trace, before the program runs.  A process that cannot
+ * be attached to is no error where another one can: result->attached tells.
+ * The result is for record_result_clear(), whatever is returned.
  */
 int record_run(const struct record_options *options, struct record_result *result, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+void record_result_clear(struct record_result *result);
 
 /*
  * An older trace is kept, once, as FILE.old, or put back when nothing ran

@@ -27,8 +27,6 @@
 #include "session.h"
 #include "triggers.h"
 
-#define ARRIVE_NS 5000000000u /* for the agent that was put into a process to call in */
-
 static int listen_on_random_name(struct session *session, struct calltap_diag *diag)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -45,9 +43,9 @@ static int listen_on_random_name(struct session *session, struct calltap_diag *d
 					   "%02x", random[i]);
 	memcpy(address.sun_path + 1, session->endpoint.name, length);
 	/* Abstract names belong to a network namespace: the target's counts. */
-	session->endpoint.listener = session->options->pid ? attach_socket(session->options->pid, type, diag)
-							   : socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
-	if (session->endpoint.listener < 0 && session->options->pid)
+	session->endpoint.listener = session->options->pid_count ? attachees_socket(session, type, diag)
+								 : socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+	if (session->endpoint.listener < 0 && session->options->pid_count)
 		return session->endpoint.listener;
 	if (session->endpoint.listener < 0 ||
 	    bind(session->endpoint.listener, (void *)&address,
@@ -93,14 +91,14 @@ static int prepare(struct session *session, struct calltap_diag *diag)
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	apply_take(session, &first->settings);
-	session->images.all = options->pid != 0;
+	session->images.all = options->pid_count != 0;
 	session->images.serve = options->serves;
 	session->images.keeps_open = options->mode == CALLTAP_MODE_OVERWRITE && options->tracer->has_exit;
 	ret = begin_triggers(session, diag);
 	session->result->ours = ret != 0;
 	if (ret)
 		return ret;
-	ret = options->pid ? attached_check(session, diag) : precheck_command(session, diag);
+	ret = options->pid_count ? attachees_check(session, diag) : precheck_command(session, diag);
 	if (ret)
 		return ret;
 	if (options->triggers && session->emulated)
@@ -195,63 +193,29 @@ static uint32_t count_foreign(const struct session *session)
 	return count;
 }
 
-/* A recording needs no steering. */
-static void reach_if_possible(struct session *session)
+static int begin_command(struct session *session, struct calltap_diag *diag)
 {
-	struct calltap_diag diag = {0};
+	int ret = spawn_command(session, diag);
 
-	if (steer_begin(session, session->options->pid ? session->options->pid : session->command, &diag) &&
-	    session->options->verbose)
-		fprintf(stderr, "calltap: `calltap set` and its like cannot reach this recording: %s\n", diag.text);
-}
-
-/* Start the command, or come into the process. */
-static int begin(struct session *session, struct calltap_diag *diag)
-{
-	int ret;
-
-	/* Handlers are registered there: without it the process need not be touched. */
-	if (session->options->serves) {
-		ret = steer_begin(session, session->options->pid, diag);
-		if (ret)
-			return ret;
-	}
-	ret = session->options->pid ? attached_begin(session, diag) : spawn_command(session, diag);
 	if (ret)
 		return ret;
 	session->result->ran = true;
-	if (!session->options->serves)
-		reach_if_possible(session);
-	if (session->options->pid) {
-		session->ending.awaited_ns = clock_now_ns() + ARRIVE_NS;
-		session->ending.fd = (int)syscall(SYS_pidfd_open, session->options->pid, 0);
-	}
-	if (session->ending.fd >= 0 &&
-	    session_watch(session, session->ending.fd,
-			  session->options->pid ? (void *)&session->ending.awaited_ns : (void *)&session->command))
+	steer_try(session, session->command);
+	if (session->ending.fd >= 0 && session_watch(session, session->ending.fd, &session->command))
 		session_forget_ending(session); /* session_serve() looks now and then */
 	return 0;
 }
 
-/* No agent has called in. */
+/* No agent has called in; of a process that ran already that is told of itself. */
 static void diagnose_absence(struct session *session)
 {
-	if (session->options->pid && (signals_any() || __atomic_load_n(&session->ending.asked, __ATOMIC_ACQUIRE)))
-		session_diagnose(session,
-				 "nothing was recorded: calltap was told to end before the agent in process %d "
-				 "had reported",
-				 (int)session->options->pid);
-	else if (session->options->pid)
-		session_diagnose(session,
-				 "nothing was recorded: the agent is in process %d and did not report; it may lack "
-				 "memory, threads or descriptors, or live in another network namespace",
-				 (int)session->options->pid);
-	else
-		session_diagnose(session,
-				 "nothing was recorded: the agent did not report from %s; it may have ended "
-				 "too early, be %s, or lack memory or descriptors",
-				 session->options->command[0],
-				 session->emulated ? "refused by its emulator" : "setuid or static");
+	if (session->options->pid_count)
+		return;
+	session_diagnose(session,
+			 "nothing was recorded: the agent did not report from %s; it may have ended "
+			 "too early, be %s, or lack memory or descriptors",
+			 session->options->command[0],
+			 session->emulated ? "refused by its emulator" : "setuid or static");
 }
 
 static int run(struct session *session, struct calltap_diag *diag)
@@ -271,13 +235,14 @@ static int run(struct session *session, struct calltap_diag *diag)
 	ret = drain_start(session);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot start a thread: %s", strerror(-ret));
-	ret = begin(session, diag);
+	ret = session->options->pid_count ? 0 : begin_command(session, diag);
 	if (ret)
 		return ret;
 	live_attach(session);
 	family_begin(session);
 	session_serve(session);
 	targets_let_go(session);
+	attachees_end(session);
 	if (session->options->ending)
 		session->options->ending(session->options->ending_ctx);
 	live_detach(session);
@@ -287,7 +252,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	drain_finish(session);
 	remote_stop(session->remote); /* from here on this thread has all for itself */
 	drain_stop(session);
-	result->replaced = describe_was_replaced(session);
+	describe_replaced(session);
 	instances_finish(session);
 	result->unreached = __atomic_load_n(&session->board->unreached, __ATOMIC_RELAXED);
 	result->kills_forks = session->emulator.kills_forks;
@@ -310,7 +275,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 					session->options->output ? session->options->output : "memory", strerror(-ret));
 	if (session_diagnosis(session)[0])
 		return calltap_diag_set(diag, -EIO, "%s", session_diagnosis(session));
-	return 0;
+	return session->options->pid_count && !result->attached_count ? attachees_tell_none(session, diag) : 0;
 }
 
 static void drop_output(const char *output)
@@ -338,7 +303,8 @@ static void tear_down(struct session *session)
 	family_end(session);
 	handlers_destroy(session->images.handlers);
 	(void)instance_clear(session_first(session)); /* the first error was told already */
-	if (session->output.taken && !(session->options->pid ? session->result->attached : session->result->ran)) {
+	if (session->output.taken &&
+	    !(session->options->pid_count ? session->result->attached_count != 0 : session->result->ran)) {
 		drop_output(session->options->output); /* nothing was traced: nothing half written */
 		if (session->output.older_kept)
 			(void)record_keep_older(session->options->output, true);
@@ -350,6 +316,7 @@ static void tear_down(struct session *session)
 	if (session->endpoint.listener >= 0)
 		close(session->endpoint.listener);
 	session_forget_ending(session);
+	attachees_destroy(session);
 	if (session->endpoint.epoll >= 0)
 		close(session->endpoint.epoll);
 	if (session->endpoint.drained_fd >= 0)
@@ -374,22 +341,29 @@ int record_run(const struct record_options *options, struct record_result *resul
 		.ending = {.fd = -1},
 	};
 	struct instance first;
-	struct attach_program program = {0};
 	int ret;
 
 	memset(result, 0, sizeof(*result));
 	instance_init(&first, &session, 0, options, result);
 	session.instances[0] = &first;
-	if (options->pid)
-		attach_program_of(&program, options->pid);
 	pthread_mutex_init(&session.lock, NULL);
 	pthread_mutex_init(&session.next, NULL);
 	pthread_cond_init(&session.answered, NULL);
-	ret = prepare(&session, diag);
+	ret = attachees_create(&session);
+	if (ret)
+		ret = calltap_diag_set(diag, ret, "not enough memory");
+	if (!ret)
+		ret = prepare(&session, diag);
 	if (!ret)
 		ret = run(&session, diag);
-	if (!result->attached && !result->ours)
-		ret = attach_explain(&program, options->pid, ret, diag);
+	if (!result->attached_count && !result->ours)
+		ret = attachees_explain(&session, ret, diag);
 	tear_down(&session);
 	return ret;
+}
+
+void record_result_clear(struct record_result *result)
+{
+	free(result->attached);
+	result->attached = NULL;
 }

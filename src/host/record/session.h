@@ -16,6 +16,8 @@
 #include <calltap/abi/control.h>
 #include <calltap/abi/file.h>
 
+#include <host/attach/attach.h>
+
 #include "clock.h"
 #include "emulator.h"
 #include "images.h"
@@ -57,6 +59,33 @@ struct handled {
 	int error;   /* of the last HANDLERS or HANDLERS_WAIT */
 };
 
+/* A process that is to be attached to (attachees.c). */
+enum attachee_state {
+	ATTACHEE_WAITS,	   /* its turn has not come */
+	ATTACHEE_COMING,   /* the agent is being put into it */
+	ATTACHEE_AWAITED,  /* the agent was put into it, and has not called in */
+	ATTACHEE_MET,	   /* the agent has called in */
+	ATTACHEE_LEFT_OUT, /* it is not traced, for which there is a reason */
+};
+
+struct attachee {
+	enum attachee_state state;
+	struct record_attached *told;  /* its pid, and what the user is told of it */
+	struct attach_program program; /* that it ran when the session began */
+	struct process *process;       /* the target that it has become, NULL = not yet */
+	int fd;			       /* pidfd, -1 = there is none */
+	bool idle;		       /* the filters leave no function of it */
+	bool forgotten;		       /* its attach came to nothing, or it has ended: its pid is not the session's */
+	pthread_t teller;	       /* the thread that writes the stacks that were open (attached_stacks.c) */
+	bool teller_runs;
+};
+
+struct attachees {
+	struct attachee *list; /* as many as the options have pids */
+	uint32_t count;
+	struct injector *injector; /* at work on the one that is ATTACHEE_COMING, or NULL */
+};
+
 /* Of a target that ran already when the tool came (attached.c). */
 struct attached {
 	bool applied;		  /* its sites are written; objects that come later are held as ever */
@@ -89,7 +118,8 @@ struct process {
 	bool perf_map;	/* its perf map is ours */
 	bool other_ids; /* in a pid namespace: its threads' ids are not ours, its rings its own affair */
 	bool began;	/* GO was sent once */
-	bool attached;	/* the agent came into it while it ran: */
+	/* The agent came into it while it ran; NULL: it did not. */
+	struct attachee *attachee;
 	struct attached attach;
 	struct owed owed;
 	bool silent; /* some of these answers were waited for in vain */
@@ -127,10 +157,10 @@ struct endpoint {
 
 /* When the session ends. */
 struct ending {
-	int fd;		     /* pidfd of the command, or of the attached process while its agent is awaited; or -1 */
+	int fd;		     /* pidfd of the command, or of the process whose agent was put in last; or -1 */
 	uint32_t asked;	     /* atomic: how often the session was asked to end */
 	bool letting_go;     /* the session ends, whatever goes on */
-	uint64_t awaited_ns; /* until when the agent of an attached process may call in, 0 = it need not */
+	uint64_t awaited_ns; /* until when the agent that was put into a process may call in, 0 = none is awaited */
 	uint64_t strays_until_ns; /* until when processes that have not called in are waited for, 0 = not yet */
 };
 
@@ -144,6 +174,7 @@ struct timing {
 /* A change of what is recorded (live.c). */
 struct steering {
 	bool busy;		   /* a thread changes what is recorded, and waits for answers */
+	uint32_t waiting;	   /* threads that wait for their turn to do so */
 	uint64_t switched, failed; /* sites, by the agents' answers */
 };
 
@@ -153,12 +184,6 @@ struct drainer_thread {
 	bool runs;
 	bool stop;	     /* atomic: the drainer ends after one more round */
 	struct instance *at; /* the instance that the drainer is at, or NULL */
-};
-
-/* The thread that writes the stacks that were open at an attach (attached_stacks.c). */
-struct teller {
-	pthread_t thread;
-	bool runs;
 };
 
 /* The file of the first instance. */
@@ -185,7 +210,7 @@ struct session {
 	struct timing timing;
 	struct steering steering;
 	struct drainer_thread drainer;
-	struct teller teller;
+	struct attachees attachees; /* none where there is a command */
 	struct inherited inherited;
 	struct family *family; /* attached: processes as they were then; a command's: those that are not followed */
 	struct unread *unread; /* objects whose files cannot be read */
@@ -205,7 +230,7 @@ struct session {
 	bool emulated;	      /* the targets' counter is not ours to read */
 	pid_t command;	      /* the command's pid, 0 = reaped */
 	uint64_t began_ns;    /* CLOCK_MONOTONIC */
-	uint64_t traced_ns;   /* when the first process was told to go on; 0 = not yet */
+	uint64_t traced_ns;   /* when the first process was told to go on, or the last attachee was; 0 = not yet */
 	uint64_t patch_ticks; /* that agents took to write their plans */
 	bool dlopen_missed;   /* in some process, what dlopen brings in is not seen */
 	struct output output;
@@ -254,6 +279,19 @@ bool live_can_be_told(const struct process *process);
 bool attached_is_open(const struct process *process);
 /* The target has ended, and all that it left is in the files. */
 bool process_is_drained(const struct process *process);
+/* The attach of a process has begun and is not complete. */
+bool attachees_are_open(const struct session *session);
+/* The attach of a process has begun and is not complete, or some have not begun. */
+bool attachees_are_due(const struct session *session);
+/* The process that the session is called by: the command, or the first that was attached to and lives; 0 = none. */
+pid_t session_pid(const struct session *session);
+/* The attachee of that pid, NULL = none. */
+struct attachee *attachee_find(const struct session *session, pid_t pid);
+/* The attachee's process is traced, or its agent may call in yet. */
+bool attachee_is_in(const struct session *session, const struct attachee *attachee);
+/* Note what the user is to be told of a process: of an attachee with what became of it, of any other at the end. */
+void process_diagnose(struct session *session, const struct process *process, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Write the process's row to a file. */
 int process_write(struct process *process, struct trace_writer *writer) __attribute__((warn_unused_result));
 /* Tell the user of an agent's complaint. */
@@ -279,6 +317,10 @@ void targets_let_go(struct session *session);
 int process_create(struct process **out, struct session *session, int socket) __attribute__((warn_unused_result));
 /* Read and answer one message; not 0: the conversation is over. */
 int process_serve(struct session *session, struct process *process) __attribute__((warn_unused_result));
+/* The second half of a greeting: SETUP is sent when all is known that it takes. */
+int process_set_up(struct session *session, struct process *process) __attribute__((warn_unused_result));
+/* The conversation is over for this error: note what the user is to be told of that. */
+void process_tell_end(struct session *session, const struct process *process, int error);
 void process_destroy(struct process *process);
 
 /* plan.c: what a report of objects leads to */
@@ -289,11 +331,34 @@ int plan_send(struct session *session, struct process *process, struct target_ma
 int plan_send_variant(struct session *session, struct process *process, uint32_t map, uint32_t variant)
 	__attribute__((warn_unused_result));
 
+/* attachees.c: the processes that are to be attached to, one after the other. */
+int attachees_create(struct session *session) __attribute__((warn_unused_result));
+void attachees_destroy(struct session *session);
+/*
+ * Leave out processes that have nothing to trace, or that let nobody in.  An error: all are left out, or a filter
+ * matches nothing in any.
+ */
+int attachees_check(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* A socket where they all can call in, by attach_socket(); those that cannot are left out. */
+int attachees_socket(struct session *session, int type, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* See what has become of the one whose turn it is, and begin with the next when it is over.  With the lock. */
+void attachees_go_on(struct session *session);
+/* The session ends: those that are not traced will not be.  Without the lock. */
+void attachees_end(struct session *session);
+/* After an error that is not one process's: if the only one has ended meanwhile, that was the cause. */
+int attachees_explain(const struct session *session, int error, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* Tell that none could be traced; returns the error. */
+int attachees_tell_none(const struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
 /* attached.c: a process that ran already; steps of the conversation that others do not have. */
-/* Is there anything to trace in it, and will it let us in?  Before anything is touched. */
-int attached_check(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+struct found;
+/* Check if there is anything to trace in the process, and if it can be attached to, before anything is touched. */
+int attached_check(struct session *session, pid_t pid, struct found *found, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
 /* Put the agent in; it calls in at the session's socket by itself. */
-int attached_begin(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+int attached_begin(struct session *session, struct record_attached *told, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
 /* Tell the agent the pointers of an object of that process, whose file is open. */
 int attached_pointers(const struct process *process, int fd, const struct calltap_msg_object *object)
 	__attribute__((warn_unused_result));
@@ -319,6 +384,10 @@ int apply_settings(struct session *session, const struct settings *next, struct 
 
 /* steer.c: what other processes ask of the session (host/remote); without it there is none of that. */
 int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The same where a session can do without it: what is in the way is told with --verbose alone. */
+void steer_try(struct session *session, pid_t pid);
+/* The process is not the session's any more: by its pid the session is not found, as long as there is another. */
+void steer_forget(struct session *session, pid_t pid);
 void steer_end(struct session *session);
 /* Tracing on or off, as `calltap set` has it; by a thread that holds no lock. */
 void steer_tracing(struct session *session, bool on);
@@ -332,12 +401,13 @@ void family_hint(struct session *session);
 void family_look(struct session *session);
 int family_due_ms(const struct session *session, int at_most) __attribute__((warn_unused_result));
 
-/* unread.c: the file of a mapping of this process cannot be opened (space_open()); of each object it is told once. */
+/*
+ * unread.c: the file of a mapping of this process cannot be opened (space_open()); of each object it is told once.
+ * False: the mapping is not of an object whose file is gone.
+ */
 struct map;
 struct space;
-void unread_note(struct session *session, pid_t pid, const struct space *space, const struct map *map, int error);
-/* The object that could not be read by the sentence that says so; false: all could be. */
-bool unread_diag(const struct session *session, struct calltap_diag *diag);
+bool unread_note(struct session *session, pid_t pid, const struct space *space, const struct map *map, int error);
 void unread_clear(struct session *session);
 
 /* verify.c: compare the process' text with its files; the result's `verified` and `differing` tell. */

@@ -53,7 +53,12 @@ void session_diagnose(struct session *session, const char *format, ...)
 
 const char *session_diagnosis(const struct session *session)
 {
-	return session->diagnosis[0] ? session->diagnosis : session_first(session)->diagnosis;
+	if (session->diagnosis[0])
+		return session->diagnosis;
+	for (uint32_t i = 0; i < session->attachees.count; i++)
+		if (session->attachees.list[i].told->attached && session->attachees.list[i].told->trouble.code)
+			return session->attachees.list[i].told->trouble.text;
+	return session_first(session)->diagnosis;
 }
 
 void instance_diagnose(struct instance *instance, const char *format, ...)

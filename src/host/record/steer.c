@@ -170,6 +170,26 @@ static void count_handlers(const struct session *session, struct remote_status *
 		status->handled = handlers_handled(session->images.handlers);
 }
 
+/* The processes that were attached to and live, with blanks between; "" = there is one at the most. */
+static void list_pids(const struct session *session, char *text, size_t size)
+{
+	uint32_t count = 0;
+	size_t at = 0;
+
+	text[0] = 0;
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		const struct attachee *attachee = &session->attachees.list[i];
+
+		if (attachee->forgotten || !attachee->told->attached || at >= size)
+			continue;
+		at += (size_t)snprintf(text + at, size - at, "%s%d", count++ ? " " : "", (int)attachee->told->pid);
+	}
+	if (at >= size) /* the last one that is whole */
+		*strrchr(text, ' ') = 0;
+	if (count < 2)
+		text[0] = 0;
+}
+
 static int op_status(void *context, struct remote_status *status, struct calltap_diag *diag)
 {
 	struct instance *instance = context;
@@ -183,8 +203,9 @@ static int op_status(void *context, struct remote_status *status, struct calltap
 		 instance->options->output ? instance->options->output : "");
 	snprintf(status->tracer, sizeof(status->tracer), "%s", options->tracer->name);
 	snprintf(status->mode, sizeof(status->mode), "%s", record_mode_name(options->mode));
-	status->pid = (uint64_t)(session->options->pid ? session->options->pid : session->command);
-	status->attached = session->options->pid != 0;
+	status->pid = (uint64_t)session_pid(session);
+	status->attached = session->options->pid_count != 0;
+	list_pids(session, status->pids, sizeof(status->pids));
 	status->tracing = instance->settings.tracing;
 	for (const struct share *share = instance->shares; share; share = share->next)
 		count_share(share, status);
@@ -303,26 +324,76 @@ int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag)
 	return calltap_diag_set(diag, ret, "cannot start a thread: %s", strerror(-ret));
 }
 
-/* What became of the process, for whoever asked for the end. */
+void steer_try(struct session *session, pid_t pid)
+{
+	struct calltap_diag diag = {0};
+	int ret = session->remote ? remote_name(session->remote, pid, &diag) : steer_begin(session, pid, &diag);
+
+	if (ret && session->options->verbose)
+		fprintf(stderr, "calltap: `calltap set` and its like cannot reach this recording: %s\n", diag.text);
+}
+
+void steer_forget(struct session *session, pid_t pid)
+{
+	remote_unname(session->remote, pid);
+}
+
+/* Sums over the processes that were let go of. */
+struct let_go {
+	uint32_t count;
+	pid_t pid; /* of one */
+	uint64_t verified, differing, stop_ns;
+};
+
+static struct let_go count_let_go(const struct session *session)
+{
+	struct let_go all = {0};
+
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		const struct record_attached *told = session->attachees.list[i].told;
+
+		if (!told->let_go)
+			continue;
+		all.count++;
+		all.pid = told->pid;
+		all.verified += told->verified;
+		all.differing += told->differing;
+		if (told->detach_stop_ns > all.stop_ns)
+			all.stop_ns = told->detach_stop_ns;
+	}
+	return all;
+}
+
+static void tell_let_go(const struct let_go *all, uint64_t longest_stop_ns, char *text, size_t size)
+{
+	char which[64];
+
+	snprintf(which, sizeof(which), all->count > 1 ? "%d processes: the text of each" : "process %d: its text",
+		 all->count > 1 ? (int)all->count : (int)all->pid); // NOLINT(clang-diagnostic-format-nonliteral)
+	snprintf(text, size,
+		 "detached from %s %s (%llu bytes of text compared, %llu differ); %s stopped for %.2f ms%s, and never "
+		 "for longer than %.2f ms at a time",
+		 which,
+		 all->differing	 ? "DIFFERS from its files"
+		 : all->verified ? "is what its files say"
+				 : "could not be compared with its files",
+		 (unsigned long long)all->verified, (unsigned long long)all->differing,
+		 all->count > 1 ? "threads were" : "its threads were", (double)all->stop_ns / 1e6,
+		 all->count > 1 ? " at the most" : "", (double)longest_stop_ns / 1e6);
+}
+
+/* Tell the client that asked for the end what became of the processes. */
 void steer_end(struct session *session)
 {
-	const struct record_result *result = session->result;
-	bool failed = session->options->pid && !result->let_go && session_diagnosis(session)[0];
+	const struct let_go all = count_let_go(session);
+	bool failed = session->options->pid_count && !all.count && session_diagnosis(session)[0];
 	char text[1024] = "";
 
-	if (session->options->pid && result->let_go)
-		snprintf(text, sizeof(text),
-			 "detached from process %d: %s (%llu bytes of text compared, %llu differ); its threads were "
-			 "stopped for %.2f ms, and never for longer than %.2f ms at a time",
-			 (int)session->options->pid,
-			 result->differing  ? "its text DIFFERS from its files"
-			 : result->verified ? "its text is what its files say"
-					    : "its text could not be compared with its files",
-			 (unsigned long long)result->verified, (unsigned long long)result->differing,
-			 (double)result->detach_stop_ns / 1e6, (double)result->longest_stop_ns / 1e6);
+	if (all.count)
+		tell_let_go(&all, session->result->longest_stop_ns, text, sizeof(text));
 	else
 		snprintf(text, sizeof(text), "%s", failed ? session_diagnosis(session) : "the recording has ended");
-	if (session->options->pid && result->let_go && session_diagnosis(session)[0])
+	if (all.count && session_diagnosis(session)[0])
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s", session_diagnosis(session));
 	if (session->instances_ended)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %u further %s ended with it",

@@ -69,15 +69,17 @@ static bool broke_off(const struct process *process)
 static void diagnose_early_end(struct session *session, const struct process *process)
 {
 	if (session->ending.letting_go)
-		session_diagnose(session, "the recording ended before process %d was set up; it was not recorded",
+		process_diagnose(session, process,
+				 "the recording ended before process %d was set up; it was not recorded",
 				 (int)process->pid);
-	else if (process->attached && !kill(process->pid, 0))
-		session_diagnose(session,
+	else if (process->attachee && !kill(process->pid, 0))
+		process_diagnose(session, process,
 				 "the agent in process %d left before it was set up; the process runs on and was not "
 				 "recorded, attach to it again",
 				 (int)process->pid);
 	else
-		session_diagnose(session, "process %d ended before it was set up, or could not be; it was not recorded",
+		process_diagnose(session, process,
+				 "process %d ended before it was set up, or could not be; it was not recorded",
 				 (int)process->pid);
 }
 
@@ -94,7 +96,8 @@ void targets_end(struct session *session, struct process *process)
 	process->socket = -1;
 	process->row.end_ticks = timing_now(session).ticks;
 	if (broke_off(process))
-		session_diagnose(session, "process %d could not go on with its session; the rest of it ran untraced",
+		process_diagnose(session, process,
+				 "process %d could not go on with its session; the rest of it ran untraced",
 				 (int)process->pid);
 	process->ended = true;
 	session_wake_drainer(session);
@@ -136,8 +139,8 @@ static bool attach_is_stuck(const struct process *process, uint64_t now)
 
 static void end_stuck(struct session *session, struct process *process)
 {
-	session_diagnose(
-		session,
+	process_diagnose(
+		session, process,
 		"the agent in process %d has said nothing for %u s (is the process stopped?); nothing was recorded",
 		(int)process->pid, (unsigned)(STUCK_NS / 1000000000));
 	targets_end(session, process);
@@ -166,24 +169,56 @@ static int send_detach(const struct process *process)
 	return channel_send(process->socket, &detach, sizeof(detach), NULL, 0);
 }
 
-/* Processes that run on get their text back; whoever does not answer in time does so by himself. */
+/* Processes that have been told to end and have not. */
+static uint32_t count_detaching(const struct session *session)
+{
+	uint32_t count = 0;
+
+	for (const struct process *process = session->processes; process; process = process->next)
+		count += process->detaching && !process->ended;
+	return count;
+}
+
+static void begin_detach(struct session *session, struct process *process)
+{
+	/* An agent that waits until its borrowed thread is back has nothing to undo, and nobody reads its socket. */
+	if (!process->ended && process->attachee && process->attachee->state == ATTACHEE_COMING)
+		targets_end(session, process);
+	process->detaching =
+		!process->ended && process->greeted && !process->alone && !process->dormant && !send_detach(process);
+}
+
+static void give_up(struct session *session, struct process *process)
+{
+	if (process->attach.applied && process->detaching)
+		process_diagnose(session, process,
+				 "process %d does not answer (is it stopped?); its agent restores its text when "
+				 "it goes on",
+				 (int)process->pid);
+	targets_end(session, process);
+}
+
+/*
+ * Processes that run on get their text back, all at once; whoever does not answer in time does so by himself.  Those
+ * that were attached to are let go of one after the other, and each of them has all the time.
+ */
 void targets_let_go(struct session *session)
 {
-	uint64_t until = clock_now_ns() + (session->options->pid ? RELEASE_NS : DETACH_NS);
+	const uint64_t patience_ns = session->attachees.count ? RELEASE_NS : DETACH_NS;
 	struct epoll_event events[EVENTS];
-	bool more = false;
+	uint64_t until = clock_now_ns() + patience_ns;
+	uint32_t left;
 
 	session_lock(session);
 	session->ending.letting_go = true;
 	if (session->emulated)
 		timing_tick(session, until + DETACH_NS); /* the last word on the clock */
-	for (struct process *process = session->processes; process; process = process->next) {
-		process->detaching = !process->ended && process->greeted && !process->alone && !process->dormant &&
-				     !send_detach(process);
-		more |= process->detaching;
-	}
+	for (struct process *process = session->processes; process; process = process->next)
+		begin_detach(session, process);
 	pthread_cond_broadcast(&session->answered); /* nobody is told anything any more */
-	while (more && clock_now_ns() < until) {
+	left = count_detaching(session);
+	while (left && clock_now_ns() < until) {
+		uint32_t before = left;
 		int n;
 
 		session_unlock(session);
@@ -191,19 +226,12 @@ void targets_let_go(struct session *session)
 		session_lock(session);
 		for (int i = 0; i < n; i++)
 			session_handle(session, events[i].data.ptr);
-		more = false;
-		for (struct process *process = session->processes; process; process = process->next)
-			more |= process->detaching && !process->ended;
+		left = count_detaching(session);
+		if (left < before && session->attachees.count)
+			until = clock_now_ns() + patience_ns;
 	}
-	for (struct process *process = session->processes; process; process = process->next) {
-		if (process->attach.applied && process->detaching && !process->ended)
-			session_diagnose(
-				session,
-				"process %d does not answer (is it stopped?); its agent restores its text when "
-				"it goes on",
-				(int)process->pid);
+	for (struct process *process = session->processes; process; process = process->next)
 		if (!process->ended)
-			targets_end(session, process);
-	}
+			give_up(session, process);
 	session_unlock(session);
 }

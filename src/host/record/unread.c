@@ -41,36 +41,25 @@ static bool is_object(pid_t pid, const struct space *space, const struct map *ma
 	return false;
 }
 
-void unread_note(struct session *session, pid_t pid, const struct space *space, const struct map *map, int error)
+bool unread_note(struct session *session, pid_t pid, const struct space *space, const struct map *map, int error)
 {
 	struct unread *unread = session->unread;
 
 	if (error != -ESTALE && error != -ENOENT)
-		return;
+		return false;
 	if (map->path[0] != '/' || !map->inode || strstr(map->path, "/memfd:") || !is_object(pid, space, map))
-		return;
+		return false;
 	while (unread && !is_same(unread, map))
 		unread = unread->next;
 	if (unread)
-		return;
+		return true;
 	unread = malloc(sizeof(*unread));
 	if (!unread)
-		return;
+		return true;
 	*unread = (struct unread){session->unread, map->inode, map->major, map->minor};
 	session->unread = unread;
 	if (!session->result->unread++)
 		snprintf(session->result->unread_path, sizeof(session->result->unread_path), "%s", map->path);
-}
-
-bool unread_diag(const struct session *session, struct calltap_diag *diag)
-{
-	if (!session->result->unread)
-		return false;
-	(void)calltap_diag_set(
-		diag, -ENODATA,
-		"%s of process %d was deleted or replaced, and only root may read what is mapped; attach "
-		"as root, or start the process anew",
-		session->result->unread_path, (int)session->options->pid);
 	return true;
 }
 

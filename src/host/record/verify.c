@@ -98,8 +98,8 @@ static void verify_map(struct verifier *verifier, const struct map *map)
 		}
 	}
 	close(fd);
-	verifier->session->result->verified += compared.verified;
-	verifier->session->result->differing += compared.differing;
+	verifier->process->attachee->told->verified += compared.verified;
+	verifier->process->attachee->told->differing += compared.differing;
 }
 
 void verify_text(struct session *session, const struct process *process)

@@ -33,6 +33,7 @@ struct remote_status {
 	char mode[16];	     /* record_mode_name() */
 	char instance[32];   /* its name */
 	char instances[512]; /* of a session: names of its further instances, with blanks between */
+	char pids[512];	     /* of all targets that were attached to, with blanks between; "" = there is only `pid` */
 	uint64_t pid;	     /* of the target */
 	uint64_t tool;	     /* the owner's; filled in by the server */
 	uint64_t attached;   /* 1: the target ran already */

@@ -31,7 +31,7 @@ static const struct field fields[] = {
 	NUMBER(tool),	  NUMBER(attached),   NUMBER(tracing),	NUMBER(processes),  NUMBER(threads),
 	NUMBER(sites),	  NUMBER(sites_on),   NUMBER(serves),	NUMBER(handlers),   NUMBER(handled),
 	NUMBER(records),  NUMBER(lost),	      NUMBER(untraced), NUMBER(file_bytes), NUMBER(longest_stop_ns),
-	NUMBER(began_ns), NUMBER(counted_ns), TEXT(instance),	TEXT(instances),
+	NUMBER(began_ns), NUMBER(counted_ns), TEXT(instance),	TEXT(instances),    TEXT(pids),
 };
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))

@@ -71,7 +71,7 @@ static int setup(void **state)
 	bench = agent->bench;
 	image = agent->image;
 	bench->session.images.all = true;
-	bench->options.pid = getpid(); /* as of an attach */
+	bench->session.command = getpid(); /* the process that the session is called by */
 	bench->options.command = command;
 	bench->options.options_text = "";
 	agent->more = hear;
