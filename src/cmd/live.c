@@ -33,7 +33,7 @@
 #define THREAD_WIDTH 16
 
 static const char help[] =
-	"usage: calltap live [OPTION...] PID\n"
+	"usage: calltap live [OPTION...] PID...\n"
 	"       calltap live [OPTION...] -- COMMAND [ARGUMENT...]\n"
 	"Show calls as text while they happen, as `calltap replay` shows a trace.\n\n"
 	"  -p, --tracer NAME       function_graph (default) or function\n" WATCHING_HELP
@@ -52,7 +52,7 @@ static const char help[] =
 	"      --color WHEN        auto, always or never\n"
 	"  -o, --output FILE       write the text to FILE instead of standard output\n"
 	"  -h, --help              this text\n\n"
-	"^C ends it; a process that ran already is let go of.\n";
+	"^C ends it; processes that ran already are let go of.\n";
 
 enum option_code {
 	OPT_SHOW_PID = RECORDING_OWN,

@@ -30,7 +30,7 @@
 #define STOP_NS		2000000000u /* a command that was asked to end may take so long */
 
 static const char help[] =
-	"usage: calltap top [OPTION...] PID\n"
+	"usage: calltap top [OPTION...] PID...\n"
 	"       calltap top [OPTION...] -- COMMAND [ARGUMENT...]\n"
 	"Show which functions run most, while the program runs.\n\n" WATCHING_HELP
 	"  -f, --function GLOB     show only functions of this name (or with this in it)\n"
@@ -362,7 +362,7 @@ static void stop(struct show *show)
  */
 static int part_outputs(struct show *show)
 {
-	bool command = !show->watching.pid;
+	bool command = !show->watching.pids;
 	const char *path = show->program_output ? show->program_output : "/dev/null";
 	int sink;
 

@@ -22,32 +22,66 @@ int watching_init(struct watching *watching, char **argv)
 	return recording_init(&watching->recording, argv);
 }
 
-static void name_process(struct watching *watching, pid_t pid)
+/* The screen is the caller's until the end. */
+static void note_left_out(void *context, const struct record_attached *told)
 {
-	char path[64], name[64] = "";
+	struct watching *watching = context;
+	char *before = watching->left_out, *text;
+
+	if (asprintf(&text, "%scalltap: process %d is not traced: %s\n", before ? before : "", (int)told->pid,
+		     told->trouble.text) < 0)
+		return;
+	watching->left_out = text;
+	free(before);
+}
+
+static void name_processes(struct watching *watching)
+{
+	struct record_options *options = &watching->recording.settings.options;
+	const int pid = (int)watching->pids[0];
+	char path[64], name[64] = "", more[32] = "";
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	file = fopen(path, "re");
 	if (file && fgets(name, sizeof(name), file))
 		name[strcspn(name, "\n")] = '\0';
 	if (file)
 		fclose(file);
-	snprintf(watching->what, sizeof(watching->what), "PID %d (%s)", (int)pid, name);
+	if (watching->pid_count > 1)
+		snprintf(more, sizeof(more), " and %zu more", watching->pid_count - 1);
+	snprintf(watching->what, sizeof(watching->what), "PID %d (%s)%s", pid, name, more);
 	snprintf(watching->command, sizeof(watching->command), "%s", name[0] ? name : "?");
 	watching->words[0] = watching->command;
-	watching->recording.settings.options.command = watching->words;
-	watching->pid = pid;
-	watching->recording.settings.options.pids = &watching->pid;
-	watching->recording.settings.options.pid_count = 1;
+	options->command = watching->words;
+	options->pids = watching->pids;
+	options->pid_count = watching->pid_count;
+	options->left_out = watching->pid_count > 1 ? note_left_out : NULL;
+	options->left_out_ctx = watching;
+}
+
+static int take_pid(struct watching *watching, const char *word, const char *verb)
+{
+	char *end;
+	long pid = strtol(word, &end, 10);
+
+	if (*end || pid <= 0 || pid > INT32_MAX) {
+		fprintf(stderr, "calltap: '%s' is no process id; write `calltap %s -- COMMAND` to run a command\n",
+			word, verb);
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; i < watching->pid_count; i++)
+		if (watching->pids[i] == (pid_t)pid)
+			return 0;
+	watching->pids[watching->pid_count++] = (pid_t)pid;
+	return 0;
 }
 
 int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
 {
 	bool command = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
 	const char *word = argv[optind];
-	char *end;
-	long pid;
+	int ret = 0;
 
 	if (!word) {
 		fprintf(stderr, "calltap: there is no process and no command; see `calltap %s --help`\n", verb);
@@ -58,18 +92,16 @@ int watching_target(struct watching *watching, int argc, char **argv, const char
 		snprintf(watching->what, sizeof(watching->what), "%s", word);
 		return 0;
 	}
-	pid = strtol(word, &end, 10);
-	if (*end || pid <= 0 || pid > INT32_MAX) {
-		fprintf(stderr, "calltap: '%s' is no process id; write `calltap %s -- COMMAND` to run a command\n",
-			word, verb);
+	watching->pids = calloc((size_t)(argc - optind), sizeof(*watching->pids));
+	if (!watching->pids) {
+		fprintf(stderr, "calltap: not enough memory\n");
 		return EXIT_USAGE;
 	}
-	if (argv[optind + 1]) {
-		fprintf(stderr, "calltap: one process at a time; see `calltap %s --help`\n", verb);
-		return EXIT_USAGE;
-	}
-	name_process(watching, (pid_t)pid);
-	return 0;
+	for (int i = optind; i < argc && !ret; i++)
+		ret = take_pid(watching, argv[i], verb);
+	if (!ret)
+		name_processes(watching);
+	return ret;
 }
 
 static void *run(void *arg)
@@ -113,7 +145,7 @@ void watching_stop(struct watching *watching)
 static int exit_status(const struct watching *watching)
 {
 	const struct record_result *result = &watching->result;
-	bool spawned = !watching->pid;
+	bool spawned = !watching->pids;
 	bool nothing = watching->ret == -ENODATA || watching->ret == -ENOEXEC || (!spawned && !result->ours);
 
 	if (!result->ran)
@@ -129,11 +161,13 @@ int watching_finish(struct watching *watching)
 		return EXIT_USAGE;
 	pthread_join(watching->thread, NULL);
 	watching->runs = false;
+	if (watching->left_out)
+		fputs(watching->left_out, stderr);
 	if (watching->ret)
 		calltap_diag_print(&watching->diag, stderr);
 	if (watching->result.ran)
 		recording_tell_losses(&watching->result);
-	if (watching->result.left && !watching->pid)
+	if (watching->result.left && !watching->pids)
 		fprintf(stderr, "calltap: %s runs on, untraced\n", watching->what);
 	return exit_status(watching);
 }
@@ -142,6 +176,8 @@ void watching_clear(struct watching *watching)
 {
 	record_live_destroy(watching->live);
 	record_result_clear(&watching->result);
+	free(watching->pids);
+	free(watching->left_out);
 	recording_clear(&watching->recording);
 	if (watching->done >= 0)
 		close(watching->done);

@@ -17,10 +17,12 @@ struct watching {
 	struct record_live *live;
 	struct record_result result;
 	struct calltap_diag diag;
-	char what[128];	    /* "PID 123 (name)", or the command */
+	char what[128];	    /* "PID 123 (name)", "PID 123 (name) and 2 more", or the command */
 	char command[4096]; /* words of a process that runs already */
 	char *words[2];
-	pid_t pid; /* 0 = there is a command */
+	pid_t *pids; /* NULL = there is a command */
+	size_t pid_count;
+	char *left_out; /* sentences about processes that are not traced, told at the end; NULL = none */
 	pthread_t thread;
 	bool runs;
 	int done; /* eventfd: readable when the recording has ended */
@@ -50,7 +52,7 @@ struct watching {
 	"      --allow-no-match    go on although a filter matches nothing yet\n"
 
 int watching_init(struct watching *watching, char **argv) __attribute__((warn_unused_result));
-/* Take the words behind the options: one PID, or (behind "--") a command; EXIT_USAGE after a message. */
+/* Take the words behind the options: PIDs, or (behind "--") a command; EXIT_USAGE after a message. */
 int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
 	__attribute__((warn_unused_result));
 /* Begin the recording; -errno with a message printed. */

@@ -6,12 +6,13 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import time
 
 import attach
 import live
 from endings import finish
-from harness import expect
+from harness import Process, expect, stop
 from steering import Program, Session, Tool, clean, left_alone, look, nothing_lost, sockets, until
 
 KILLS, LATEST = 25, 0.25  # seconds from the tool's start, in which it attaches to all
@@ -378,6 +379,51 @@ def in_the_table(case):
             tool.detach()
 
 
+def watched(case):
+    """`calltap top` and `live` of several: the one counts the calls of all, the other shows them all; one that has nothing to
+    trace is told."""
+    case.need_native("attaching")
+    with running(Program(case), Breeds(case), Program(case, sites=False)) as (program, breeds, plain):
+        os.kill(breeds.pid, signal.SIGUSR1)
+        words = [str(program.pid), str(plain.pid), str(breeds.pid)]
+        done = case.run([case.tool, "top", "--json", "--batch", "2", "-i", "200ms", *words])
+        expect(done.status == 0 and done.stderr.startswith(f"calltap: process {plain.pid} is not traced: "),
+               f"top: status {done.status}: {done.stderr!r}")
+        expect("leaf_1" in done.stdout and f"PID {program.pid} (attachee) and 2 more" in done.stdout, f"top: {done.stdout!r}")
+        with Shown(case, [program, breeds]) as shown:
+            until("the first program's calls", lambda: shown.has(program, "leaf_1"))
+            os.kill(breeds.pid, signal.SIGUSR1)
+            until("the second program's calls", lambda: shown.has(breeds, "breed"))
+            shown.process.send_signal(signal.SIGINT)
+            expect(finish(shown.process) == 0, f"live: {shown.said()!r}")
+
+
+class Shown:
+    """`calltap live` of all these."""
+
+    def __init__(self, case, programs):
+        self.output, self.errors = (os.path.join(case.folder, name) for name in ("live.output", "live.errors"))
+        with open(self.output, "wb") as output, open(self.errors, "wb") as errors:
+            self.process = Process([case.tool, "live", "--proc", *(str(program.pid) for program in programs)],
+                                   cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=errors, start_new_session=True)
+
+    def has(self, program, function):
+        """A call of the function in that process is shown."""
+        with open(self.output, encoding="utf-8", errors="replace") as file:
+            return any(f"{program.pid}" in line and f"{function}()" in line for line in file)
+
+    def said(self):
+        with open(self.errors, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        stop(self.process)
+
+
 CASES = {}
 SINGLE = {
     "attach-several-copies": copies,
@@ -395,5 +441,6 @@ SINGLE = {
     "attach-several-tool-killed": tool_killed,
     "attach-several-interrupted": interrupted,
     "attach-several-crowd": crowd,
+    "attach-several-watched": watched,
     "attach-several-status": in_the_table,
 }
