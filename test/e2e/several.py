@@ -11,11 +11,13 @@ import time
 
 import attach
 import live
+import steer
 from endings import finish
 from harness import Process, expect, stop
-from steering import Program, Session, Tool, clean, left_alone, look, nothing_lost, sockets, until
+from steering import Program, Session, Tool, clean, left_alone, look, nothing_lost, sockets, threads, until
 
 KILLS, LATEST = 25, 0.25  # seconds from the tool's start, in which it attaches to all
+TURNS = 200
 BY_ATTACH = 3  # how a process began, in the file
 
 
@@ -46,15 +48,23 @@ def running(*programs):
 
 
 class All(Tool):
-    """`calltap attach` to all these, that one last by whose PID the session is found; wait: until all are traced."""
+    """`calltap attach` to all these, that one last by whose PID the session is found; wait: until all are traced; given:
+    those whose PIDs are given, beside the last one's."""
 
-    def __init__(self, case, programs, *options, wait=True, **more):
+    def __init__(self, case, programs, *options, wait=True, given=None):
         self.programs = programs
-        super().__init__(case, programs[-1], *options, *(str(program.pid) for program in programs[:-1]), wait=wait, **more)
+        pids = [str(program.pid) for program in (programs[:-1] if given is None else given)]
+        super().__init__(case, programs[-1], *options, *pids, wait=wait)
 
     def wait(self):
         super().wait()
         until("all to be traced", lambda: self.alive() and self.pids() == {program.pid for program in self.programs})
+
+    def worked(self):
+        """Until each has gone to sleep so often that it has made traced calls: attachee.c calls whenever it wakes."""
+        before = [sleeps(program.pid) for program in self.programs]
+        for program, then in zip(self.programs, before):
+            until(f"work of process {program.pid}", lambda: self.alive() and sleeps(program.pid) >= then + TURNS)
 
     def pids(self):
         status = self.session.status()
@@ -64,6 +74,18 @@ class All(Tool):
         super().ended()
         for program in self.programs:
             expect(not sockets(self.environment, program.pid), f"the session has a socket of process {program.pid} still")
+
+
+def sleeps(pid):
+    """How often the process' threads have gone to sleep."""
+    count = 0
+    for thread in threads(pid):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/status", encoding="utf-8") as status:
+                count += int(re.search(r"(?m)^voluntary_ctxt_switches:\s+(\d+)", status.read())[1])
+        except FileNotFoundError:
+            pass
+    return count
 
 
 def attach_to(case, *words):
@@ -87,7 +109,7 @@ def copies(case):
     case.need_native("attaching")
     with running(Program(case), Program(case, "2"), Program(case, "4")) as programs:
         with All(case, programs) as tool:
-            tool.records(3000)
+            tool.worked()
             tool.detach()
     trace = all_in(case, programs)
     attach.says_it_ended(trace, "still running")
@@ -160,7 +182,7 @@ def ends_early(case):
     case.need_native("attaching")
     with Program(case) as first, Program(case) as second, Program(case) as third:
         with All(case, [first, second, third]) as tool:
-            tool.records(300)
+            tool.worked()
             first.end()
             until("its socket to go", lambda: not sockets(tool.environment, first.pid))
             tool.records(300)
@@ -223,6 +245,7 @@ def steered(case):
     case.need_native("attaching")
     with running(Program(case), Program(case), Program(case)) as programs:
         with All(case, programs) as tool:
+            tool.worked()
             for program in programs:
                 done = case.run([case.tool, "status", "--json", str(program.pid)])
                 status = json.loads(done.stdout)[0]
@@ -264,7 +287,7 @@ def again(case):
     case.need_native("attaching")
     with running(Program(case), Program(case)) as (first, second):
         with All(case, [second, first], str(first.pid)) as tool:
-            tool.records(100)
+            tool.worked()
             with Named(case, "third") as third, left_alone(third):
                 other = attach_to(case, "-o", f"{case.trace_path}.other", "--duration", "200ms", first.pid, third.pid)
                 expect(other.status == 0 and other.stderr == f"calltap: process {first.pid} is left out: it is traced "
@@ -285,8 +308,9 @@ def named(case):
     case.need_native("attaching")
     unique = f"nm{os.getpid() % 100000}"
     with running(Named(case, f"{unique}-one"), Named(case, f"{unique}-two"), Program(case)) as (one, two, _):
-        done = attach_to(case, "--duration", "300ms", "--name", f"{unique}-*")
-        expect(done.status == 0 and not done.stderr, f"status {done.status}: {done.stderr!r}")
+        with All(case, [one, two], "--name", f"{unique}-*", given=[]) as tool:
+            tool.worked()
+            tool.detach()
         all_in(case, [one, two])
         os.unlink(case.trace_path)
         done = attach_to(case, "--name", f"{unique}-three")
@@ -313,6 +337,31 @@ def with_children(case):
     expect(case.trace().called().get("turn", 0) > 0, f"calls: {case.trace().called()}")
 
 
+def set_meanwhile(case):
+    """Settings are changed while the tool comes into eight processes, beside a program that is traced already and loads and
+    unloads a library all the time: each change is made or refused as a whole, and in the end the last one holds for all."""
+    case.need_native("attaching")
+    with steer.Loading(case) as loading, running(*(Program(case, "1") for _ in range(8))) as programs:
+        with All(case, [loading, *programs], wait=False) as tool:
+            tool.session = Session(tool.environment, loading.pid, tool.process)
+            answers = []
+
+            def changed():
+                answers.append(tool.session.ask("set", "max-depth=" + str(len(answers) % 2 + 2)))
+                return tool.alive() and tool.pids() == {loading.pid} | {program.pid for program in programs}
+            until("all to be traced", changed, 60)
+            expect(all(code == 0 or "the attach is not complete yet" in text for code, text in answers), f"answers: {answers}")
+            tool.session.set("trace=leaf_1")
+            on = tool.session.status()["sites_on"]
+            expect(on == len(programs), f"{on} sites are on")
+            tool.records(1000)
+            tool.detach()
+        loading.end()
+    trace = case.trace()
+    expect(len(trace.processes) == len(programs) + 1, f"processes: {trace.processes}")
+    case.readable()
+
+
 def tool_killed(case):
     """kill -9 of the tool at any time while it comes into four: none of them notices, and the next tool gets in."""
     case.need_native("attaching")
@@ -329,7 +378,7 @@ def tool_killed(case):
         for program, then in zip(programs, before):
             until("the agent's thread to end", lambda: look(program)["threads"] == then["threads"])
         with All(case, programs) as tool:
-            tool.records(300)
+            tool.worked()
             tool.detach()
     all_in(case, programs)
 
@@ -357,7 +406,7 @@ def crowd(case):
     case.need_native("attaching")
     with running(*(Program(case, "1") for _ in range(20))) as programs:
         with All(case, programs, "-b", "64K") as tool:
-            tool.records(2000)
+            tool.worked()
             tool.detach()
     all_in(case, programs)
 
@@ -438,6 +487,7 @@ SINGLE = {
     "attach-several-again": again,
     "attach-several-named": named,
     "attach-several-children": with_children,
+    "attach-several-set-meanwhile": set_meanwhile,
     "attach-several-tool-killed": tool_killed,
     "attach-several-interrupted": interrupted,
     "attach-several-crowd": crowd,
