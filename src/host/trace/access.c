@@ -1,5 +1,5 @@
 /*
- * The questions about an open trace that a look into a table answers.
+ * Simple questions about an open trace: a look into a table answers each.
  *
  * Context: host.  Names are demangled when they are first asked for: a view
  * of a large program shows few of its functions.
@@ -67,7 +67,7 @@ uint32_t trace_function_count(const struct trace *trace)
 	return trace->functions.count;
 }
 
-/* Memory of its own, or symbol itself when it is not mangled. */
+/* The demangled name in new memory, or symbol itself when it is not mangled. */
 static const char *demangle(const char *symbol, int options)
 {
 	char *name = NULL;
@@ -77,7 +77,7 @@ static const char *demangle(const char *symbol, int options)
 	return name ? name : symbol;
 }
 
-/* NULL: there is none of this id. */
+/* The function of this id, with its name demangled; NULL: there is none. */
 static struct trace_function *find_function(const struct trace *trace, uint32_t id)
 {
 	const struct table *table = id >= TRACE_UNTRACED ? &trace->untraced : &trace->functions;

@@ -1,9 +1,8 @@
 /*
  * From a run-time address of a process to its object and function.
  *
- * Context: host.  Maps may overlap over time (dlclose, then another library at
- * the same place): the map that was seen last before the time asked for wins.
- * A map without an object says that what lay there is gone.
+ * Context: host.  Maps may overlap over time (dlclose, then another library at the same place): the map that was seen
+ * last before the time asked for wins.  A map without an object says that the library that lay there is gone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +11,7 @@
 
 #include "reader.h"
 
-#define FORKS_MAX 64 /* generations a map is inherited over; a bound against rings of parents */
+#define FORKS_MAX 64 /* generations over which a child inherits a map; ends the search in a forged ring of parents */
 
 static int compare_maps(const void *left, const void *right)
 {
@@ -82,8 +81,10 @@ struct found {
 	uint64_t from, to;
 };
 
-/* Take the map in: the last one seen up to ticks, else the first one seen later: what it held may run before it is
- * seen. */
+/*
+ * Take the map if it is a better answer: the last one seen up to ticks, else the first one seen later, for a library
+ * may run before the tool sees its map.
+ */
 static void consider(struct found *found, const struct calltap_file_map *map, uint64_t ticks)
 {
 	const struct calltap_file_map *best = found->map;
@@ -100,7 +101,7 @@ static void consider(struct found *found, const struct calltap_file_map *map, ui
 	}
 }
 
-/* The map of this very process that holds address at that time; map NULL = it never had one. */
+/* The process's own map that holds address at that time, not its parent's; map NULL = it never had one. */
 static struct found own_map(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks)
 {
 	struct found found = {NULL, 0, UINT64_MAX};
@@ -126,7 +127,7 @@ static struct found own_map(const struct trace *trace, uint32_t process, uint64_
 	return found;
 }
 
-/* As above; what a forked child has no map of, it has from its parent, as that was at the fork. */
+/* The map that holds address; a forked child without a map there has its parent's, as it was at the fork. */
 static struct found find_map(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks)
 {
 	struct found found = {NULL, 0, UINT64_MAX};
@@ -142,7 +143,7 @@ static struct found find_map(const struct trace *trace, uint32_t process, uint64
 			ticks = about->start_ticks;
 		process = about->parent;
 	}
-	if (ticks < asked) { /* later times lead to the fork's, too */
+	if (ticks < asked) { /* the answer was taken at the fork; all later times lead there, too */
 		found.from = asked;
 		found.to = UINT64_MAX;
 	}

@@ -1,33 +1,30 @@
 /*
  * Open calls per thread and stack, rebuilt from events (callstack.h).
  *
- * Context: host; called by every view and export.  A thread has one stack
- * until a STACK event says that it runs on another one (coroutines, signal
- * stacks).  Every strange sequence has one meaning here:
+ * Context: host; called by every view and export.  A thread has one stack until a STACK event says that it runs on
+ * another one (coroutines, signal stacks).  Every strange sequence has one meaning here:
  *
- *   STACK: the thread goes on with that stack's open calls.  The time that it
- *   spends on other stacks is not theirs, nor their callers', but for what
- *   passes from one event to the next: a switch is known by the event after it.
+ *   STACK: the thread goes on with that stack's open calls.  Time on other stacks does not count for open calls and
+ *   their callers, except the time from the switch to the event after it: only that event tells of the switch.
  *
- *   EXIT of a frame that is not the innermost: the frames above it ended
- *   without a record; CALL_LOST if they were open when records were lost,
- *   else CALL_UNWOUND.
- *   EXIT of no open frame: its entry was before the trace, in lost records,
- *   or on another thread; it closes alone and leaves the open frames alone.
- *   LOST (also the cursor's own, for missing chunks): all frames stay open; a
- *   later exit shows which of them were still there.
- *   TAIL: one frame of the program has one more name.  The new name nests in
- *   the one that tail-called it; where a name ends, those below it that are of
- *   the same frame end with it.  UNWIND counts frames, not names.  A function
- *   that tail-calls for the second time within a frame (a loop: even() and
- *   odd() that tail-call each other) does so as the call of it that is open
- *   already: what is above that closes, so that a frame never has more names
- *   than there are functions in the loop, and one; the parent of each is a
- *   call of the function that tail-called it.
- *   Frames from before the trace end without a record, so no record is theirs:
- *   nothing closes them, and what would have to is of no open frame; but a RISE
- *   shows which of them are over.  Where records are overwritten one may be
- *   missing, and then none of them is known to be open.
+ *   EXIT of a frame that is not the innermost: the frames above it ended without a record; CALL_LOST if they were open
+ *   when records were lost, else CALL_UNWOUND.
+ *
+ *   EXIT of no open frame: its entry was before the trace, in lost records, or on another thread.  The call closes
+ *   alone; the open frames stay open.
+ *
+ *   LOST (also the cursor's own, for missing chunks): all frames stay open; a later exit shows which of them were still
+ *   there.
+ *
+ *   TAIL: one frame of the program has one more name.  The new name nests in the name that tail-called it; where a name
+ *   ends, the names below it in the same frame end with it.  UNWIND counts frames, not names.  A function may tail-call
+ *   for the second time within a frame (a loop: even() and odd() tail-call each other).  Then the call of it that is
+ *   open already makes the tail call, and the names above that call close.  So a frame never has more names than the
+ *   loop has functions, plus one, and the parent of each name is a call of the function that tail-called it.
+ *
+ *   Frames from before the trace leave no record when they end, so no EXIT closes them: an EXIT of their function is
+ *   one of no open frame.  A RISE shows which of them are over.  Where records are overwritten, a RISE may be missing;
+ *   after a loss none of these frames is known to be open.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,38 +32,38 @@
 
 #include "callstack.h"
 
-/* Steps of search for an exit's frame that each event earns: bounds all searches together by the events. */
+/* Steps of search for an exit's frame that each event earns, so that all searches together are linear in the events. */
 #define SEARCH_CREDIT 64
-/* Names that a frame has at the most; another tail call takes the place of the last. */
+/* The most names that a frame has; another tail call replaces the last name. */
 #define NAMES_MAX 32
 
 struct call_stack {
-	uint64_t address; /* as STACK events name it, 0 = not known */
+	uint64_t address; /* as STACK events name the stack, 0 = not known */
 	struct call_frame *frames;
 	uint32_t depth, room;
 	uint32_t base;	      /* frames below this index are from before the trace */
-	uint32_t lasting;     /* and those below this one are there still when something is recorded */
+	uint32_t lasting;     /* frames from before the trace below this index are open still at the first record */
 	uint32_t lost_depth;  /* frames below this index were open when records were lost */
 	uint64_t credit;      /* steps of search saved up */
-	uint64_t since;	      /* first or last LOST event: the span that outer_ticks covers */
-	uint64_t outer_ticks; /* total of outermost calls since then */
-	uint64_t lo, hi;      /* the memory that frames from before the trace lie in */
-	uint64_t away_ticks;  /* time that the thread was on other stacks, since the first switch */
-	uint64_t left_ticks;  /* when it was left, while `away` */
+	uint64_t since;	      /* time of the first event, or of the last LOST event */
+	uint64_t outer_ticks; /* time of outermost calls since `since` */
+	uint64_t lo, hi;      /* the mapping that frames from before the trace lie in */
+	uint64_t away_ticks;  /* time that the thread was on other stacks, up to its last return to this one */
+	uint64_t left_ticks;  /* when the thread left the stack, while `away` */
 	uint64_t since_away;  /* away_ticks at `since` */
-	uint32_t other;	      /* its number among those that are no thread's first, from 1 on */
-	bool away;	      /* it was left, and the thread is on another one */
-	bool has_outer;
-	bool seen;    /* `since` is set */
-	bool doubted; /* frames from before the trace are over, for all that is known */
+	uint32_t other;	      /* number among stacks that are no thread's first, from 1 on */
+	bool away;	      /* the thread runs on another stack */
+	bool has_outer;	      /* an outermost call has ended since `since` */
+	bool seen;	      /* `since` is set */
+	bool doubted;	      /* frames from before the trace may be over: the RISE may have been overwritten */
 };
 
 struct call_thread {
 	struct call_stack *stacks;
 	uint32_t count, room;
-	uint32_t current;
-	uint64_t switched_ticks; /* when it became that */
-	bool landing;		 /* the next UNWIND leaves this function innermost: */
+	uint32_t current;	 /* index of the stack that the thread runs on */
+	uint64_t switched_ticks; /* when `current` changed last */
+	bool landing;		 /* the next UNWIND leaves `function` innermost */
 	uint32_t function;
 	uint64_t last_ticks;
 };
@@ -143,13 +140,13 @@ static struct call_stack *current_stack(struct callstack *stack, uint32_t index)
 	return &thread->stacks[thread->current];
 }
 
-/* How long the thread has been away from the stack, at the time. */
+/* How long the thread has been on other stacks, up to the time. */
 static uint64_t away_at(const struct call_stack *on, uint64_t ticks)
 {
 	return on->away_ticks + (on->away && ticks > on->left_ticks ? ticks - on->left_ticks : 0);
 }
 
-/* The thread runs on another of its stacks from then on. */
+/* From ticks on, the thread runs on its stack `index`. */
 static void run_on(struct call_thread *thread, uint32_t index, uint64_t ticks)
 {
 	struct call_stack *from = &thread->stacks[thread->current], *to = &thread->stacks[index];
@@ -164,7 +161,7 @@ static void run_on(struct call_thread *thread, uint32_t index, uint64_t ticks)
 	thread->switched_ticks = ticks;
 }
 
-/* Tells of the call's end; returns the time that the thread ran on its stack. */
+/* Tell the consumer of the call's end; returns the call's time without the time on other stacks. */
 static uint64_t report(struct callstack *stack, const struct call_stack *on, const struct trace_event *event,
 		       const struct call_frame *frame, enum call_end how)
 {
@@ -180,7 +177,7 @@ static uint64_t report(struct callstack *stack, const struct call_stack *on, con
 	return event->ticks - frame->enter_ticks - closed.away_ticks;
 }
 
-/* Count a finished call to what it was called from: its parent, and the outermost level that records tell of. */
+/* Count a finished call's time for its parent; outermost: also for the stack, as a call right above the base. */
 static void add_child(struct call_stack *on, struct call_frame *parent, uint64_t ticks, bool outermost)
 {
 	if (parent) {
@@ -193,7 +190,7 @@ static void add_child(struct call_stack *on, struct call_frame *parent, uint64_t
 	}
 }
 
-/* The innermost frame ends; it is gone when this returns. */
+/* Close the innermost name. */
 static void close_top(struct callstack *stack, struct call_stack *on, const struct trace_event *event,
 		      enum call_end how)
 {
@@ -207,7 +204,7 @@ static void close_top(struct callstack *stack, struct call_stack *on, const stru
 	if (parent)
 		parent->has_children = true;
 	ticks = report(stack, on, event, frame, how);
-	/* Of a frame from before the trace nothing is known but what it called. */
+	/* A frame from before the trace counts only with the time of its recorded callees. */
 	add_child(on, parent, frame->before ? frame->children_ticks : ticks, on->depth == on->base + 1);
 	on->depth--;
 	if (on->base > on->depth)
@@ -216,7 +213,7 @@ static void close_top(struct callstack *stack, struct call_stack *on, const stru
 		on->lost_depth = on->depth;
 }
 
-/* The innermost frame ends, with all of its names. */
+/* Close the innermost frame with all of its names. */
 static void close_frame(struct callstack *stack, struct call_stack *on, const struct trace_event *event,
 			enum call_end how)
 {
@@ -245,7 +242,7 @@ static int enter(struct callstack *stack, struct call_stack *on, const struct tr
 	return 0;
 }
 
-/* The innermost function tail-calls another, which nests in it. */
+/* The innermost function tail-calls another: open that one's name in the same frame. */
 static int tail_call(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
 {
 	uint32_t caller, at;
@@ -265,8 +262,8 @@ static int tail_call(struct callstack *stack, struct call_stack *on, const struc
 }
 
 /*
- * A call whose entry nobody saw.  With nothing open, all that this stack has
- * shown since `since` was inside it; otherwise its length is not known.
+ * Tell of a call without a known entry.  With nothing open, all calls of this stack since `since` were inside it;
+ * otherwise its length is not known.
  */
 static void close_unknown(struct callstack *stack, struct call_stack *on, const struct trace_event *event,
 			  enum call_end how)
@@ -303,7 +300,7 @@ static uint32_t find_frame(struct call_stack *on, uint32_t function)
 	return 0;
 }
 
-/* A new stack turns out to be one that was left with function innermost: go on there. */
+/* Find a stack that the thread left with function innermost, and go on there in place of a new stack; NULL = none. */
 static struct call_stack *join_stack(struct call_thread *thread, uint32_t function)
 {
 	struct call_stack *fresh = &thread->stacks[thread->current], *best = NULL;
@@ -354,7 +351,7 @@ static void leave(struct callstack *stack, struct call_stack *on, const struct t
 	close_frame(stack, on, event, how);
 }
 
-/* How deep the stack is when so many frames have ended; UINT32_MAX = it has fewer. */
+/* The stack's depth after the end of so many frames; UINT32_MAX = it has fewer. */
 static uint32_t depth_after(const struct call_stack *on, uint64_t frames)
 {
 	uint32_t depth = on->depth;
@@ -372,7 +369,7 @@ static bool leaves(const struct call_stack *on, uint64_t frames, uint32_t functi
 	return depth != UINT32_MAX && depth > on->base && on->frames[depth - 1].function == function;
 }
 
-/* Innermost frames end: as many as the event says, or one more or less where LANDING shows that. */
+/* Close innermost frames: as many as the event says, or one more or less where LANDING shows that. */
 static void unwind(struct callstack *stack, struct call_thread *thread, struct call_stack *on,
 		   const struct trace_event *event)
 {
@@ -389,13 +386,13 @@ static void unwind(struct callstack *stack, struct call_thread *thread, struct c
 		close_frame(stack, on, event, CALL_UNWOUND);
 }
 
-/* Make the stack of that name the current one. */
+/* Make the stack with that address the current one. */
 static int switch_stack(struct callstack *stack, struct call_thread *thread, uint64_t address, uint64_t ticks)
 {
 	uint32_t at, unused = thread->count;
 	struct call_stack *first = &thread->stacks[0];
 
-	/* What was open before the trace was open on the stack that the thread tells of first. */
+	/* Frames from before the trace were open on the stack that the thread's first STACK event names. */
 	if (thread->count == 1 && !first->address && first->depth == first->base) {
 		first->address = address;
 		return 0;
@@ -413,7 +410,7 @@ static int switch_stack(struct callstack *stack, struct call_thread *thread, uin
 	}
 	run_on(thread, at, ticks);
 	if (thread->stacks[at].address != address && !thread->stacks[at].depth) {
-		/* Frames seen at this place before were those of another stack. */
+		/* The slot's earlier events were those of another stack. */
 		thread->stacks[at].seen = thread->stacks[at].has_outer = false;
 		thread->stacks[at].outer_ticks = 0;
 	}
@@ -421,20 +418,20 @@ static int switch_stack(struct callstack *stack, struct call_thread *thread, uin
 	return 0;
 }
 
-/* What is above the frames from before the trace has ended, and so have those that the slot is not inside of. */
+/* An outermost call at this slot: all recorded calls have ended, and frames from before the trace up to the slot. */
 static void rise(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
 {
 	uint64_t slot = event->extra;
 
 	if (slot < on->lo || slot >= on->hi)
-		return; /* of another stack */
+		return; /* the call is on another stack */
 	while (on->depth > on->base)
 		close_top(stack, on, event, on->depth <= on->lost_depth ? CALL_LOST : CALL_UNWOUND);
 	while (on->base && on->frames[on->base - 1].slot && on->frames[on->base - 1].slot <= slot)
 		close_top(stack, on, event, CALL_LEFT);
 }
 
-/* A RISE may have been overwritten: which of the frames from before the trace are open is not known any more. */
+/* A RISE may have been overwritten: nobody knows any more which frames from before the trace are open. */
 static void doubt(struct callstack *stack, struct call_thread *thread)
 {
 	const char *mode = stack->trace ? trace_info(stack->trace, "mode") : NULL;
@@ -443,7 +440,7 @@ static void doubt(struct callstack *stack, struct call_thread *thread)
 		thread->stacks[i].doubted = true;
 }
 
-/* As soon as nothing that was recorded is inside them. */
+/* Close doubted frames as soon as no recorded call is inside them. */
 static void leave_doubted(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
 {
 	while (on->doubted && on->base && on->depth == on->base)
@@ -541,7 +538,7 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 	}
 }
 
-/* When what is still open on a thread ended: with the thread, the process, or not before the recording did. */
+/* The end of a thread's open calls: the end of the thread, of its process, or of the recording. */
 static uint64_t end_of(const struct callstack *stack, uint32_t index)
 {
 	const struct trace_thread *thread = stack->trace ? trace_thread(stack->trace, index) : NULL;

@@ -1,11 +1,9 @@
 /*
  * Events of all threads in time order: a merge of the threads' streams.
  *
- * Context: host.  The stream at hand is read on as long as it stays the
- * earliest, which is a compare per event; the others wait in a heap, by the
- * time of their next event.  A thread's chunk is unpacked when its time has
- * come and let go at its end, so memory holds one chunk per thread that is
- * alive then.
+ * Context: host.  The current stream is read as long as its events are the earliest, which is a compare per event; the
+ * other streams wait in a heap, by the time of their next event.  A thread's chunk is unpacked when its time has come
+ * and freed at its end, so memory holds one chunk per thread that is alive then.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,14 +17,15 @@
 #include "decode.h"
 #include "reader.h"
 
+/* The events of one thread. */
 struct stream {
 	uint32_t thread;
 	uint32_t next, end; /* chunks to come in trace.data */
 	bool has_pending;
-	bool lost;		    /* tell of a gap before the next record */
-	uint64_t number;	    /* that the next chunk should have */
+	bool lost;		    /* a LOST event is due before the next record */
+	uint64_t number;	    /* expected number of the next chunk */
 	uint64_t last_ticks;	    /* of the last event: times never decrease */
-	struct trace_event pending; /* read, but another stream comes first */
+	struct trace_event pending; /* an event that was read while another stream comes first */
 	struct record_decoder decoder;
 	char *payload;
 };
@@ -83,7 +82,7 @@ static struct stream *heap_pop(struct trace_cursor *cursor)
 	return first;
 }
 
-/* Whether a waiting stream comes before an event of stream at ticks. */
+/* True if a waiting stream comes before an event of stream at ticks. */
 static inline bool overtaken(const struct trace_cursor *cursor, const struct stream *stream, uint64_t ticks)
 {
 	const struct waiting *first = cursor->heap;
@@ -92,7 +91,7 @@ static inline bool overtaken(const struct trace_cursor *cursor, const struct str
 	       (ticks > first->ticks || (ticks == first->ticks && stream->thread > first->thread));
 }
 
-/* Let another stream come first until ticks. */
+/* Put the stream into the heap until ticks. */
 static void put_back(struct trace_cursor *cursor, struct stream *stream, uint64_t ticks)
 {
 	heap_push(cursor, (struct waiting){ticks, stream->thread, stream});
@@ -158,7 +157,7 @@ static int advance(struct trace_cursor *cursor, struct stream *stream, struct ca
 			cursor->trace->path, ref->offset, ref->head.count, counted(ref->head.count, "event", "events"),
 			stream->thread, counted(ref->head.count, "is", "are"));
 	}
-	/* Damaged chunks leave stream->number behind, so they count as a gap too. */
+	/* A damaged chunk did not advance stream->number, so it counts as a gap, too. */
 	stream->lost |= ref->head.number != stream->number;
 	stream->number = ref->head.number + 1;
 	return 0;

@@ -1,8 +1,8 @@
 /*
  * The columns of a DATA chunk back to records: the inverse of record_encode().
  *
- * Context: host; used by the cursor, one decoder per thread of the trace.
- * The payload is untrusted; the decoder never reads past it.
+ * Callers: cursor.c and follow.c, with one decoder per thread of the trace.  Context: host.  The payload is untrusted;
+ * the decoder never reads past it.
  */
 #ifndef HOST_TRACE_DECODE_H
 #define HOST_TRACE_DECODE_H
@@ -19,16 +19,16 @@ struct record_decoder {
 struct record {
 	uint64_t ticks;
 	uint64_t extra;		     /* the second word of a record of two words, else 0 */
-	const unsigned char *behind; /* in the payload: the words behind the head, 8 bytes each */
+	const unsigned char *behind; /* the words behind the record's head, 8 bytes each, in the payload */
 	uint32_t id;
 	uint8_t kind;
 };
 
 struct calltap_file_data;
 
-/* Payload size that data's own fields add up to. */
+/* The payload's size by the fields of its head. */
 uint64_t record_payload_size(const struct calltap_file_data *data);
-/* A DATA payload, decompressed, which must outlive decoder; -EBADMSG when its sizes do not fit. */
+/* Begin with a DATA payload, decompressed, which must outlive the decoder; -EBADMSG when its sizes do not fit. */
 int record_decoder_init(struct record_decoder *decoder, const void *payload, size_t size)
 	__attribute__((warn_unused_result));
 /* 1 and *record, 0 at the end, -EBADMSG: the rest of the chunk makes no sense. */

@@ -1,11 +1,10 @@
 /*
  * Records of a sub-buffer to the columns of a DATA chunk (abi/file.h).
  *
- * Context: host; called by the record room for every sub-buffer it drains, so
- * this must keep up with every thread of the target together.  The words are
- * live memory of an untrusted process: any value is accepted, each goes to the
- * file from one read (a word that turns out to be no event's is read again,
- * as whatever it is then), and sizes come from nwords alone.
+ * Context: host; called by the drainer for every sub-buffer, so the encoder must keep up with all threads of the target
+ * together.  The words are live memory of an untrusted process: any value is accepted, each word goes to the file from
+ * one read (a word that turns out not to belong to an event is read again, as the head of a record), and sizes come
+ * from nwords alone.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -19,31 +18,29 @@
 #define TIME_BYTES_MAX 10 /* of a LEB128 of 64 bits */
 
 /*
- * A probe that a signal handler interrupted between its clock read and its
- * slot stores its older time after the handler's records.  If the handler's
- * TIME record opened a new high half, that older time belongs to the one
- * before: it shows as a leap forward of almost 2^32 ticks.  A leap within
- * LATE_TICKS of that is taken for a late record, a smaller one for a thread
- * that slept: about 20 ms of a 3 GHz clock, longer than handlers run, short
- * enough that a sleep is hardly ever taken for one.
+ * A signal handler may interrupt a probe between its clock read and its slot: the probe then stores its older time
+ * after the handler's records.  If the handler's TIME record opened a new high half, the older time belongs to the half
+ * before: it shows as a leap forward of almost 2^32 ticks.  A leap within LATE_TICKS of 2^32 is taken for a late
+ * record, a smaller one for a thread that slept.  LATE_TICKS is about 20 ms of a 3 GHz clock: longer than handlers run,
+ * and so short that a sleep is hardly ever taken for a late record.
  */
 #define EPOCH_TICKS (INT64_C(1) << 32)
 #define LATE_TICKS  (INT64_C(1) << 26)
 
 struct record_encoder {
-	unsigned char *payload; /* head, heads; then times and extras are moved up behind them */
+	unsigned char *payload; /* the chunk's head and the heads; at the end times and extras are copied behind them */
 	unsigned char *times;
 	uint64_t *extras;
-	size_t words_max; /* what the buffers are sized for */
+	size_t words_max; /* words that the buffers have room for */
 };
 
-/* The columns being written and the clock of the record at hand. */
+/* The columns being written, and the clock at the current record. */
 struct columns {
 	uint32_t *head;
 	unsigned char *time;
 	uint64_t *extra;
-	uint64_t high;	 /* high half of the clock, in place */
-	uint64_t near;	 /* the last time known, for telling late records */
+	uint64_t high;	 /* high half of the clock, in the upper 32 bits */
+	uint64_t near;	 /* time of the last record or TIME, to recognise late records */
 	uint64_t before; /* time of the last record */
 };
 
@@ -68,7 +65,7 @@ void record_encoder_destroy(struct record_encoder *encoder)
 	free(encoder);
 }
 
-/* Room for the worst case of nwords, which the loop then need not test for. */
+/* Make room for the worst case of nwords, so that the loop need not test for it. */
 static int reserve(struct record_encoder *encoder, size_t nwords)
 {
 	if (nwords <= encoder->words_max)
@@ -86,7 +83,7 @@ static int reserve(struct record_encoder *encoder, size_t nwords)
 	return 0;
 }
 
-/* LEB128 of value at to; up to 28 bits without a branch on the length. */
+/* Write value as LEB128 at to; up to 28 bits without a branch on the length. */
 static inline unsigned char *put_leb(unsigned char *to, uint64_t value)
 {
 	if (__builtin_expect(value < 1u << 28, 1)) {
@@ -106,7 +103,7 @@ static inline unsigned char *put_leb(unsigned char *to, uint64_t value)
 
 static inline uint64_t load(const uint64_t *word)
 {
-	/* Pairs with the probes' plain stores: an empty or a whole word, never half of one. */
+	/* Pairs with the probes' plain stores: the load gets an empty or a whole word, never half a word. */
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
@@ -136,7 +133,7 @@ static inline void put_record(struct columns *to, uint64_t word, uint64_t *last_
 static void set_time(struct columns *to, uint64_t ticks)
 {
 	if (!ticks)
-		return; /* its second word is not written yet */
+		return; /* the TIME record's second word is not written yet */
 	to->high = ticks >> 32 << 32;
 	to->near = ticks;
 }
@@ -161,15 +158,15 @@ size_t record_skip_older(const uint64_t *words, size_t nwords, uint64_t from_tic
 		}
 		i += size;
 	}
-	/* The high half is that of the sub-buffer's clock, the low half no later than what follows. */
+	/* The high half must be that of the last TIME, and the low half no later than the next record's. */
 	*head_ticks = at.near >> 32 == at.high >> 32 ? at.near : at.high;
 	return i < nwords ? i : nwords;
 }
 
 /*
- * The words behind an EVENT's head, which is before word: where the next record
- * may be.  A word with a kind is a head; then the event is not whole (its
- * target wrote over it, ring.md), *whole is false, and nothing was put.
+ * Put the words behind an EVENT's head; word is the first of them.  Returns the place where the next record may be.  A
+ * word that has a kind is a head; then the event is not whole (a program thread wrote over it, ring.md), *whole is
+ * false, and nothing was put.
  */
 static const uint64_t *put_event(struct columns *to, uint64_t head, const uint64_t *word, const uint64_t *end,
 				 bool *whole)
@@ -193,8 +190,8 @@ static const uint64_t *put_event(struct columns *to, uint64_t head, const uint64
 }
 
 /*
- * What is no record of one word, up to where the next one may be.  *whole: it
- * is a record for the file, and what is behind its head was put.
+ * Take a head that is no plain record of one word, with the words behind it; returns the place where the next record
+ * may be.  *whole: the record is one for the file, and the words behind its head were put.
  */
 static const uint64_t *put_behind(struct columns *to, uint64_t head, const uint64_t *word, const uint64_t *end,
 				  struct encode_result *result, uint64_t *holes, bool *whole)
@@ -210,7 +207,7 @@ static const uint64_t *put_behind(struct columns *to, uint64_t head, const uint6
 		return word;
 	}
 	if (calltap_record_words(head) == 1) {
-		++*holes; /* empty, or no kind that there is */
+		++*holes; /* an empty word, or an unknown kind */
 		return word;
 	}
 	if (word < end)
@@ -228,7 +225,7 @@ static const uint64_t *put_behind(struct columns *to, uint64_t head, const uint6
 	return word;
 }
 
-/* All records of [word, end) into the columns; the loop that has to be fast. */
+/* Put all records of [word, end) into the columns; this loop has to be fast. */
 static void encode_words(struct columns *to, const uint64_t *word, const uint64_t *end, struct encode_result *result)
 {
 	uint64_t last_ticks = 0;
@@ -252,9 +249,8 @@ static void encode_words(struct columns *to, const uint64_t *word, const uint64_
 }
 
 /*
- * The first difference was taken to head_ticks, because the first record's
- * time was not known yet: make it 0 and move the base instead.  Returns where
- * the times start now.
+ * The first difference was taken to head_ticks, because the first record's time was not known yet: make it 0 and move
+ * the base instead.  Returns the new beginning of the times.
  */
 static unsigned char *rebase(unsigned char *times, uint64_t head_ticks, uint64_t *base_ticks)
 {

@@ -1,10 +1,9 @@
 /*
  * Events that describe themselves: their types, their bytes, their text.
  *
- * Context: host; called by tables.c for the FORMATS chunk, by the views and
- * exporters, and by whoever writes a trace.  All of the file is untrusted:
- * fields that cannot be in an event are refused, and what a field says is read
- * as far as the event goes.
+ * Callers: tables.c for the FORMATS chunk, the views and exporters, and the record and core rooms, which write traces.
+ * Context: host.  All of the file is untrusted: fields that cannot be in an event are refused, and a field is read only
+ * as far as the event's bytes go.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -108,10 +107,10 @@ size_t trace_event_bytes(const struct trace_event *event, unsigned char bytes[CA
 	return words > 1 ? (size_t)(words - 1) * CALLTAP_EVENT_WORD_BYTES : 0;
 }
 
-/* A number of an event that has room for it. */
+/* Print the number of a field that lies within the event's bytes. */
 static int print_number(const struct trace_field *field, const unsigned char *bytes, char *text, size_t size)
 {
-	unsigned unused = (8 - field->size) % 8 * 8; /* bits: of 1, 2, 4 or 8 bytes */
+	unsigned unused = (8 - field->size) % 8 * 8; /* high bits of value that the field does not fill */
 	uint64_t value = 0;
 
 	memcpy(&value, bytes + field->offset, field->size);
@@ -120,7 +119,7 @@ static int print_number(const struct trace_field *field, const unsigned char *by
 	return snprintf(text, size, "%" PRIu64, value);
 }
 
-/* A field's value; used: bytes that the event has. */
+/* Print a field's value; used: the event's bytes. */
 static int print_value(const struct trace_field *field, const unsigned char *bytes, size_t used, char *text,
 		       size_t size)
 {

@@ -1,8 +1,8 @@
 /*
  * A trace file that grows; see follow.h.  Context: host.
  *
- * Each thread has a queue of chunks, read and still packed, of which the first
- * is unpacked.  Threads that have an event wait in a heap by its time.
+ * Each thread has one unpacked chunk, whose events are handed out, and a queue of chunks that were read and are still
+ * packed.  Threads that have an event wait in a heap by its time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,44 +18,45 @@
 #include "reader.h"
 #include "follow.h"
 
-#define CLOCK_MIN_NS 40000000u /* what the first two clock samples must be apart for a rate to be told */
+#define CLOCK_MIN_NS 40000000u /* span of clock samples from which a rate is computed */
 #define PUNCH_BYTES  (1u << 20)
 
 /* One DATA chunk that waits: its head, then the streams as stored. */
 struct piece {
 	struct piece *next;
 	struct data_ref ref;
-	uint64_t skipped; /* records of chunks before it that were passed over */
+	uint64_t skipped; /* records of chunks right before this one that were passed over */
 	char streams[];
 };
 
+/* The events of one thread. */
 struct stream {
 	struct piece *first, *last;
 	char *payload; /* of the chunk that is being decoded */
 	struct record_decoder decoder;
 	struct trace_event pending;
-	uint64_t skipped;    /* to be told before the next record */
-	uint64_t passing;    /* passed over, and no chunk kept since */
-	uint64_t last_ticks; /* times never decrease */
-	bool waits;	     /* in the heap, with `pending` */
+	uint64_t skipped;    /* records that a LOST event before the next record tells of */
+	uint64_t passing;    /* records that were passed over since the last chunk in the queue */
+	uint64_t last_ticks; /* of the last event: times never decrease */
+	bool waits;	     /* the stream is in the heap, with `pending` */
 };
 
 struct trace_follow {
-	struct trace trace; /* tables; no data of its own */
+	struct trace trace; /* the tables; trace.data stays empty */
 	uint64_t offset;    /* of the next chunk */
-	uint64_t let_go;    /* the file is empty below */
-	bool told;	    /* the head and the first INFO are there */
-	bool changed;	    /* tables have, since they were settled */
+	uint64_t let_go;    /* the file was punched out below this offset */
+	bool told;	    /* the head and the first INFO chunk were read */
+	bool changed;	    /* the tables have changed since they were settled */
 	bool finished;
-	uint64_t clock_ticks; /* of the last sample */
-	uint64_t ticks;	      /* all up to here is there */
+	uint64_t clock_ticks; /* of the last clock sample */
+	uint64_t ticks;	      /* all records up to this time were read */
 	uint64_t queued, queued_max, passed_over;
 	ZSTD_DCtx *zstd;
 	struct stream *streams;
 	uint32_t stream_count;
-	uint32_t *heap; /* of stream_count places */
+	uint32_t *heap; /* threads; has stream_count places */
 	uint32_t heap_count;
-	char *spent; /* the payload of the event that was handed out last, where its stream has another one since */
+	char *spent; /* payload of the last event that was handed out, when its stream has unpacked the next chunk */
 };
 
 int trace_follow_create(struct trace_follow **out, int fd, uint64_t queued_max)
@@ -122,7 +123,7 @@ static void heap_push(struct trace_follow *follow, uint32_t thread)
 	heap[at] = thread;
 }
 
-/* Put the thread where it belongs, from the top down. */
+/* Put the thread in the place of the heap's top, and move it down to where it belongs. */
 static void heap_sink(struct trace_follow *follow, uint32_t thread)
 {
 	uint32_t *heap = follow->heap, at = 0, child;
@@ -147,7 +148,7 @@ static int reach_stream(struct trace_follow *follow, uint32_t thread)
 
 	if (thread < follow->stream_count)
 		return 0;
-	/* The table's own bounds are these: a thread that no chunk describes gets its place there. */
+	/* The table of threads checks forged indices, so a thread without a description gets a place there, too. */
 	err = table_reach(&follow->trace.threads, sizeof(struct thread_slot), thread,
 			  tables_index_limit(&follow->trace));
 	if (err)
@@ -167,7 +168,7 @@ static int reach_stream(struct trace_follow *follow, uint32_t thread)
 	return 0;
 }
 
-/* Unpack the queue's first chunk to be the one that is decoded. */
+/* Unpack the queue's first chunk, to be decoded next. */
 static int unpack(struct trace_follow *follow, struct stream *stream)
 {
 	struct piece *piece = stream->first;
@@ -216,7 +217,7 @@ static void make_event(struct stream *stream, uint32_t thread, const struct reco
 					       .kind = record->kind};
 }
 
-/* The thread's next event to `pending`; false: it has none now. */
+/* Make the thread's next event its `pending` one; false: there is none now. */
 static bool load(struct trace_follow *follow, uint32_t thread)
 {
 	struct stream *stream = &follow->streams[thread];
@@ -248,7 +249,7 @@ static bool load(struct trace_follow *follow, uint32_t thread)
 	}
 }
 
-/* Into the queue of its thread; or over it, when too much waits there. */
+/* Put a DATA chunk into the queue of its thread, or pass it over when too much is queued. */
 static int take_data(struct trace_follow *follow, uint64_t offset, const struct calltap_chunk *chunk)
 {
 	struct stream *stream;
@@ -291,7 +292,7 @@ static int take_data(struct trace_follow *follow, uint64_t offset, const struct 
 	return 0;
 }
 
-/* A clock sample says that what is older than the one before is there. */
+/* A clock sample came: all records older than the sample before it were read. */
 static void take_clock(struct trace_follow *follow, uint64_t before)
 {
 	const struct trace *trace = &follow->trace;
@@ -322,14 +323,14 @@ static int take_chunk(struct trace_follow *follow, const struct calltap_chunk *c
 	return 0;
 }
 
-/* The part of the file that was read takes no more room. */
+/* Punch out the part of the file that was read. */
 static void let_go(struct trace_follow *follow)
 {
 	uint64_t end = follow->offset & ~(uint64_t)4095;
 
 	if (end - follow->let_go < PUNCH_BYTES)
 		return;
-	/* Where that cannot be done, the file grows. */
+	/* On a file system without holes the file grows. */
 	if (fallocate(follow->trace.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)follow->let_go,
 		      (off_t)(end - follow->let_go)))
 		return;
@@ -363,7 +364,7 @@ int trace_follow_poll(struct trace_follow *follow)
 		err = begin(follow);
 	while (!err && follow->offset && follow->trace.size >= follow->offset + sizeof(chunk)) {
 		err = trace_read_at(&follow->trace, follow->offset, &chunk, sizeof(chunk));
-		/* A chunk is one write(), which is seen from its beginning on: the rest is on its way. */
+		/* A chunk is one write(), but a reader may see its beginning first: the rest will come. */
 		if (!err && chunk.stored > follow->trace.size - follow->offset - sizeof(chunk))
 			break;
 		if (!err && trace_chunk_fault(&follow->trace, follow->offset, &chunk))

@@ -1,6 +1,4 @@
-/*
- * Tables in shared memory (memory.h).  Context: host.
- */
+/* Tables in shared memory (memory.h).  Context: host. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -14,7 +12,7 @@
 #define SIZE_FIRST     (256u << 10)
 #define SIZE_MAX_BYTES ((size_t)1 << 30)
 
-/* Shared memory of that size; a file gets all its blocks, so that no write can fail later. */
+/* Get shared memory of that size; a file gets all its blocks, so that no write can fail later. */
 static int get_memory(const struct trace_memory *memory, size_t size, int *fd, void **mapped)
 {
 	int error;
@@ -72,7 +70,7 @@ void trace_memory_destroy(struct trace_memory *memory)
 	memory->fd = -1;
 }
 
-/* Twice the size, or as much as is needed: a memfd is sealed, so it is another one. */
+/* Double the size until it suffices.  A memfd is sealed, so the tables move to a new one. */
 static int grow(struct trace_memory *memory, uint64_t need)
 {
 	size_t size = memory->size;
@@ -118,7 +116,7 @@ void trace_memory_add(struct trace_memory *memory, const struct iovec *pieces, i
 			memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
 		to += pieces[i].iov_len;
 	}
-	/* Release: whoever reads them, be it in a core file, finds whole chunks. */
+	/* Release: a reader of the tables, also of a core file, finds whole chunks below `used`. */
 	__atomic_store_n(&memory->tables->used, need - sizeof(*memory->tables), __ATOMIC_RELEASE);
 }
 

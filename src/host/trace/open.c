@@ -1,9 +1,8 @@
 /*
  * Opening a trace file: from chunk to chunk, past what is damaged.
  *
- * Context: host; called by everything that reads traces.  DATA chunks are
- * indexed by their heads; their streams are read by the cursors.  The file is
- * read, not mapped: a recording that truncates it must not kill the reader.
+ * Context: host; called by everything that reads traces.  Opening reads of a DATA chunk only the head; the cursors read
+ * its streams.  The file is read, not mapped: a recording that truncates it must not kill the reader.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +19,8 @@
 #include "reader.h"
 
 /*
- * Bounds on what a hostile file may cost: unpacked tables relative to the
- * file's size, and bytes read in vain for chunks whose check then fails.
+ * Bounds on the cost of a hostile file: unpacked tables relative to the file's size, and bytes of chunks whose check
+ * fails.
  */
 #define KEPT_RATIO    64
 #define KEPT_FREE     (1u << 20)
@@ -102,7 +101,7 @@ static int take_data(struct trace *trace, uint64_t offset, const struct calltap_
 	return err ? err : tables_take_data(trace, &ref);
 }
 
-/* The payload of a chunk as it was given to the writer, with a NUL behind it. */
+/* Unpack a chunk to the payload as the writer got it, with a NUL behind it. */
 static int unpack(const struct calltap_chunk *chunk, char *stored, char **payload)
 {
 	char *raw;
@@ -167,7 +166,7 @@ int trace_take_table(struct trace *trace, uint64_t offset, const struct calltap_
 	return keep && !err ? -ENOMEM : err;
 }
 
-/* Take the chunk at *offset and step past it; -EBADMSG and *fault if there is none that is good. */
+/* Take the chunk at *offset and step past it; -EBADMSG and *fault if there is no good chunk. */
 static int take_chunk(struct trace *trace, uint64_t *offset, const char **fault)
 {
 	struct calltap_chunk chunk;
@@ -189,7 +188,7 @@ static int take_chunk(struct trace *trace, uint64_t *offset, const char **fault)
 	return err;
 }
 
-/* Where the next chunk may start, from offset on; the file's size if nowhere. */
+/* The first place from offset on where a chunk may start; the file's size if there is none. */
 static uint64_t find_chunk(const struct trace *trace, uint64_t offset)
 {
 	static const uint32_t magic = CALLTAP_CHUNK_MAGIC;

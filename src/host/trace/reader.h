@@ -1,9 +1,8 @@
 /*
- * What the reader's files share: the open trace and its parts.
+ * The open trace and its parts, as the files of the reader share them.
  *
- * Context: host.  open.c walks the file, tables.c takes its chunks in,
- * stacks.c does so with the frames that were open at the start, access.c, clock.c
- * and address.c answer questions, cursor.c reads the events.
+ * Context: host.  open.c walks a file, follow.c a file that grows; tables.c takes in its chunks, stacks.c the STACK
+ * chunks, event.c the FORMATS chunks; access.c, clock.c and address.c answer questions, cursor.c reads the events.
  */
 #ifndef HOST_TRACE_READER_H
 #define HOST_TRACE_READER_H
@@ -19,9 +18,9 @@ struct table {
 struct thread_slot {
 	struct trace_thread about;
 	bool described;
-	uint32_t first_data, end_data; /* its part of trace.data */
-	uint32_t stack;		       /* in trace.stacks, + 1; 0 = none */
-	uint64_t history_ticks;	       /* struct trace_thread */
+	uint32_t first_data, end_data; /* the thread's part of trace.data */
+	uint32_t stack;		       /* index in trace.stacks, + 1; 0 = none */
+	uint64_t history_ticks;	       /* as in struct trace_thread: its chunk may come before the thread's */
 };
 
 /* A STACK chunk. */
@@ -30,22 +29,22 @@ struct stack_slot {
 	const char *name; /* the thread's, in the chunk's payload */
 	uint32_t process, tid;
 	uint32_t first, count; /* in trace.frames */
-	uint32_t lasting;      /* struct trace_stack */
-	uint64_t lo, hi;       /* likewise */
+	uint32_t lasting;      /* as in struct trace_stack */
+	uint64_t lo, hi;       /* as in struct trace_stack */
 };
 
 struct frame_slot {
-	struct trace_frame about; /* function as in the file until settled */
+	struct trace_frame about; /* about.function: as in the file, until stacks_settle_functions() */
 	const char *symbol;	  /* in the chunk's payload */
-	uint64_t ticks;		  /* when it was seen */
+	uint64_t ticks;		  /* when the tool read the stack */
 	uint32_t process;
 };
 
 /* One DATA chunk, known from its head alone. */
 struct data_ref {
-	uint64_t offset; /* of the streams in the file */
+	uint64_t offset; /* of the streams (the columns behind the head) in the file */
 	uint64_t stored; /* bytes of the streams in the file */
-	uint32_t flags;	 /* of the chunk */
+	uint32_t flags;	 /* CALLTAP_CHUNK_* of the chunk */
 	struct calltap_file_data head;
 };
 
@@ -82,14 +81,14 @@ struct trace {
 	struct table stacks;	/* struct stack_slot */
 	struct table frames;	/* struct frame_slot, each stack's outermost first */
 	struct table untraced;	/* struct trace_function: TRACE_UNTRACED and up */
-	uint32_t *untraced_slots; /* hash of them by object and symbol: index + 1 */
+	uint32_t *untraced_slots; /* hash of untraced functions by object and symbol: index + 1 */
 	uint32_t untraced_bits;
 	uint32_t stacks_settled, frames_settled;
 	struct table formats; /* struct format_slot, by type */
 	struct table fields;  /* struct trace_field */
 	struct table kept;    /* char *: payloads that the tables point into */
 	uint64_t kept_size;
-	uint64_t *map_reach;  /* greatest hi of the process's maps up to here */
+	uint64_t *map_reach;  /* per map: greatest hi of the process's maps up to this one */
 	uint32_t *by_address; /* functions by object and address */
 	uint32_t by_address_count;
 
@@ -101,14 +100,15 @@ struct trace {
 
 #define TABLE_ITEM(table, type, index) (&((type *)(table).items)[index])
 
-/* Make index < table->count; -EBADMSG beyond limit, -ENOMEM. */
+/* Grow the table until it has the index; -EBADMSG for an index at or beyond limit, -ENOMEM. */
 int table_reach(struct table *table, size_t item_size, uint64_t index, uint64_t limit)
 	__attribute__((warn_unused_result));
 /* Read exactly size bytes; -EBADMSG at the end of the file. */
 int trace_read_at(const struct trace *trace, uint64_t offset, void *to, size_t size)
 	__attribute__((warn_unused_result));
 
-/* Parts of opening, for who follows a file (open.c).  What is wrong with the chunk's head at offset, NULL = nothing. */
+/* Parts of opening that follow.c uses, too (open.c). */
+/* The fault of the chunk's head at offset, NULL = none. */
 const char *trace_chunk_fault(const struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk);
 /* Read, check and take in the payload at offset of a chunk other than DATA. */
 int trace_take_table(struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk, const char **fault)
@@ -117,38 +117,38 @@ int trace_take_table(struct trace *trace, uint64_t offset, const struct calltap_
 int trace_read_data(const struct trace *trace, uint64_t offset, const struct calltap_chunk *chunk, struct data_ref *ref)
 	__attribute__((warn_unused_result));
 
-/* Take in one checked chunk other than DATA; *keep: payload (NUL after its end) must stay. */
+/* Take in one checked chunk other than DATA; payload has a NUL behind its end.  *keep: the tables point into it. */
 int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, bool *keep)
 	__attribute__((warn_unused_result));
 int tables_take_data(struct trace *trace, const struct data_ref *ref) __attribute__((warn_unused_result));
 /* After the last chunk: order, cross references, totals. */
 int tables_settle(struct trace *trace) __attribute__((warn_unused_result));
-/* The same of a trace that grows, again and again. */
+/* As tables_settle(), for a trace that grows: after every few chunks. */
 int tables_settle_more(struct trace *trace) __attribute__((warn_unused_result));
 void tables_free(struct trace *trace);
 
-/* The same for FORMATS chunks (event.c). */
+/* Take in a FORMATS chunk (event.c). */
 int formats_take(struct trace *trace, const char *payload, size_t size) __attribute__((warn_unused_result));
 /*
- * The common shape of FUNCTIONS, LINES and FORMATS: a count, the strings' size,
- * count items, strings.  *strings is NULL-safe: its last byte is a NUL.
+ * Split a payload of the common shape of FUNCTIONS, LINES and FORMATS: a count, the strings' size, count items,
+ * strings.  The last byte of the strings, if there is one, is a NUL.
  */
 int tables_split(const char *payload, size_t size, size_t item_size, uint32_t *count, const char **items,
 		 const char **strings, uint32_t *strings_size) __attribute__((warn_unused_result));
 
-/* The same for STACK chunks. */
+/* Take in a STACK chunk (stacks.c). */
 int stacks_take(struct trace *trace, const char *payload, size_t size) __attribute__((warn_unused_result));
-/* Find the threads of stacks; make: those that recorded nothing get a place in the table. */
+/* Find the threads of stacks; make: give threads that recorded nothing a place in the table. */
 int stacks_settle_threads(struct trace *trace, bool make) __attribute__((warn_unused_result));
-/* Find the functions of their frames; when all other tables are settled. */
+/* Find the functions of the stacks' frames; when all other tables are settled. */
 int stacks_settle_functions(struct trace *trace) __attribute__((warn_unused_result));
 /* Greatest index + 1 that a description in this file may have. */
 uint64_t tables_index_limit(const struct trace *trace);
-/* Make the payload the trace's, to be freed with it. */
+/* Give the payload to the trace, which frees it when it closes. */
 int trace_keep(struct trace *trace, char *payload, uint64_t size) __attribute__((warn_unused_result));
 
 int address_settle(struct trace *trace) __attribute__((warn_unused_result));
-/* The object that the process has at the address at that time, TRACE_NONE = none. */
+/* The object that the process has mapped at the address at a time, TRACE_NONE = none. */
 uint32_t address_object(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks);
 void clock_settle(struct trace *trace);
 

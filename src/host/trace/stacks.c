@@ -1,12 +1,9 @@
 /*
- * Frames that were open when the trace began in the midst of a run: STACK
- * chunks (abi/file.h).
+ * Frames that were open when the trace began in the midst of a run: STACK chunks (abi/file.h).
  *
- * Context: host; called by tables.c, and by the views through trace.h.  What
- * is traced has its id in the table of functions already; the other functions
- * get ids of their own from TRACE_UNTRACED on, the same one wherever the name
- * and the object are the same, so that views can show and merge them like any
- * other.
+ * Context: host; called by tables.c, and by the views through trace.h.  Traced functions have their ids in the table of
+ * functions already.  Other functions get ids from TRACE_UNTRACED on, one for each object and name, so that views can
+ * show and merge them like traced ones.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +12,7 @@
 #include "reader.h"
 
 #define FRAMES_MAX     (1u << 20) /* of all stacks */
-#define NAME_MAX_BYTES 4096	  /* longer symbols are told apart by that much */
+#define NAME_MAX_BYTES 4096	  /* of a symbol; the rest of a longer one is not compared */
 #define PLACE_MAX      300	  /* "object+0x1234" */
 #define FIRST_BITS     8
 
@@ -64,7 +61,10 @@ int stacks_take(struct trace *trace, const char *payload, size_t size)
 	return 0;
 }
 
-/* Threads by process and tid, the earliest first: ids are used again, and who was stopped came first. */
+/*
+ * A thread by process and tid, then by index: the kernel reuses tids, and a thread that was stopped for the attach is
+ * the first with its tid.
+ */
 struct thread_key {
 	uint32_t process, tid, thread;
 };
@@ -163,7 +163,7 @@ static uint32_t hash_of(uint32_t object, const char *symbol)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-/* Where the function is in the hash, or where it belongs. */
+/* The function's place in the hash, or the free place for it. */
 static uint32_t *find_slot(const struct trace *trace, uint32_t object, const char *symbol)
 {
 	uint32_t mask = (1u << trace->untraced_bits) - 1;
@@ -202,7 +202,7 @@ static int make_room(struct trace *trace)
 	return 0;
 }
 
-/* The id of an untraced function, a new one when it is the first frame of it. */
+/* The id of an untraced function; a new id at its first frame. */
 static int intern(struct trace *trace, uint32_t object, const char *symbol, uint32_t *id)
 {
 	struct trace_function *function;
@@ -224,7 +224,7 @@ static int intern(struct trace *trace, uint32_t object, const char *symbol, uint
 	return 0;
 }
 
-/* A frame without a name is called by its place. */
+/* Name a frame whose function's name is not known by its address. */
 static int name_by_place(struct trace *trace, struct frame_slot *frame)
 {
 	char place[PLACE_MAX], *copy;
@@ -243,10 +243,9 @@ static int name_by_place(struct trace *trace, struct frame_slot *frame)
 }
 
 /*
- * When a traced function is called, what was open inside of the innermost
- * traced frame is over: the call came from that frame, or from one that it
- * called since.  Without a traced frame it came from an object that has traced
- * functions, or so most calls do.
+ * The number of outermost frames that are taken to be open at the thread's first record.  A call of a traced function
+ * comes from the innermost traced frame, or from a function that it has called since: the frames inside of it are
+ * over.  Without a traced frame, most calls come from an object that has traced functions.
  */
 static uint32_t lasting_frames(const struct trace *trace, const struct stack_slot *stack, const bool *traced)
 {
@@ -266,7 +265,7 @@ static uint32_t lasting_frames(const struct trace *trace, const struct stack_slo
 
 static int settle_lasting(struct trace *trace)
 {
-	bool *traced = calloc((size_t)trace->objects.count + 1, sizeof(*traced)); /* per object: something is */
+	bool *traced = calloc((size_t)trace->objects.count + 1, sizeof(*traced)); /* per object: has traced functions */
 
 	if (!traced)
 		return -ENOMEM;

@@ -1,8 +1,8 @@
 /*
  * The tables of a trace: from the payloads of checked chunks.
  *
- * Context: host; called by open.c.  A check keeps accidents out, not malice,
- * so every count, index and string offset is tested all the same.
+ * Context: host; called by open.c and follow.c.  A chunk's check keeps accidents out, not malice, so every count, index
+ * and string offset is tested all the same.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,8 +39,8 @@ int table_reach(struct table *table, size_t item_size, uint64_t index, uint64_t 
 }
 
 /*
- * Indices are dense and every description takes bytes, so none is greater
- * than the file: a bound on what one forged index makes us allocate.
+ * Indices are dense and every description takes bytes, so no index is greater than the file's size: a bound on the
+ * memory that one forged index can cost.
  */
 uint64_t tables_index_limit(const struct trace *trace)
 {
@@ -314,7 +314,7 @@ int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, 
 	case CALLTAP_CHUNK_END:
 		return take_end(trace, payload, size);
 	default:
-		return 0; /* from a later version */
+		return 0; /* a chunk of a later version */
 	}
 }
 
@@ -357,7 +357,7 @@ static void settle_data(struct trace *trace)
 	}
 }
 
-/* So that consumers find a process for every thread, even where its chunk was lost. */
+/* Give every thread a process, even where the process's chunk was lost. */
 static int settle_processes(struct trace *trace)
 {
 	struct table *processes = &trace->processes;

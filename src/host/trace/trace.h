@@ -1,12 +1,12 @@
 /*
  * Reading a trace file (abi/file.h): the tables, the events, the time.
  *
- * Context: host.  Every byte of the file is untrusted; opening checks the
- * tables, cursors check the data as they go.  A file that was cut short or
- * damaged opens as far as it is good: trace_damage() says what is missing.
+ * Callers: the views, the exporters and the commands that read traces.  Context: host.  Every byte of the file is
+ * untrusted; opening checks the tables, cursors check the data as they go.  A file that was cut short or damaged opens
+ * as far as it is good: trace_damage() says what is missing.
  *
- * Memory is bounded by the tables and by one decoded chunk per thread that is
- * alive at the cursor's time, never by the number of records.
+ * Memory is bounded by the tables and by one decoded chunk per thread that is alive at the cursor's time, never by the
+ * number of records.
  */
 #ifndef HOST_TRACE_TRACE_H
 #define HOST_TRACE_TRACE_H
@@ -31,7 +31,7 @@ struct trace_function {
 	uint64_t address;   /* ELF address in the object */
 	const char *symbol; /* as in the symbol table */
 	const char *name;   /* demangled; equals symbol for C; never NULL */
-	const char *brief;  /* the same without parameters and return type; NULL = nobody has asked for a match yet */
+	const char *brief;  /* demangled, without parameters and return type; NULL = not needed yet */
 	const char *file;   /* source file, NULL = not known */
 	uint32_t line;	    /* 0 = not known */
 };
@@ -54,28 +54,29 @@ struct trace_thread {
 	uint32_t process;
 	uint32_t tid;
 	char name[17];
-	bool ended; /* before its process did, some time after end_ticks */
+	bool ended; /* the thread ended before its process, some time after end_ticks */
 	uint64_t start_ticks, end_ticks;
 	uint64_t lost;
 	uint64_t wait_ticks;
 	uint64_t records;	/* in the file, from the chunks' heads */
-	uint64_t events;	/* of these, EVENT records */
-	uint64_t history_ticks; /* a flight recorder's: of older records not all are there; 0 = no such limit */
+	uint64_t events;	/* EVENT records in the file */
+	uint64_t history_ticks; /* flight recorder: records older than this are not complete; 0 = all are there */
 };
 
 /* A frame that was open when the trace began, in the midst of its thread's run. */
 struct trace_frame {
-	uint64_t address;  /* run-time address: where it runs, or goes on after its call */
-	uint64_t slot;	   /* where its return address lies, 0 = not known */
-	uint32_t function; /* one of the table, or TRACE_UNTRACED + i; TRACE_NONE = not known */
+	uint64_t address;  /* run-time address at which the function ran, or goes on after its call */
+	uint64_t slot;	   /* address of the frame's return address, 0 = not known */
+	uint32_t function; /* id of a traced function, or TRACE_UNTRACED + i; TRACE_NONE = not known */
 };
 
+/* The frames that were open on a thread when the trace began. */
 struct trace_stack {
-	uint64_t ticks; /* when it was seen */
+	uint64_t ticks; /* when the tool read the stack */
 	uint32_t first; /* frames first .. first + count - 1, outermost first */
 	uint32_t count;
-	uint32_t lasting; /* so many of them are still open, as far as can be told, when the thread records first */
-	uint64_t lo, hi;  /* the memory that the stack lies in, with others perhaps */
+	uint32_t lasting; /* outermost frames that are taken to be open still at the thread's first record */
+	uint64_t lo, hi;  /* the mapping that the stack lies in; other stacks may lie there, too */
 };
 
 /* Open path; *out is NULL on error.  Close with trace_close(). */
@@ -90,7 +91,7 @@ const char *trace_path(const struct trace *trace);
 const char *trace_damage(const struct trace *trace);
 /* Value of an INFO key, NULL = absent. */
 const char *trace_info(const struct trace *trace, const char *key);
-/* The i-th INFO line in the file's order; false past the end.  A key that comes again replaces the earlier one. */
+/* The i-th INFO line in the file's order; false past the end.  The last line of a key holds. */
 bool trace_info_at(const struct trace *trace, uint32_t i, const char **key, const char **value);
 /* Calls that were not recorded: their thread had no buffer yet, or there was no memory beside its stack. */
 uint64_t trace_calls_missed(const struct trace *trace);
@@ -99,10 +100,10 @@ const struct calltap_file_head *trace_head(const struct trace *trace);
 const struct calltap_file_end *trace_end(const struct trace *trace);
 
 /* Tables: indices from 0 to count - 1; NULL for an index that was never described. */
-uint32_t trace_function_count(const struct trace *trace); /* of those that are traced */
+uint32_t trace_function_count(const struct trace *trace); /* traced functions */
 uint32_t trace_untraced_count(const struct trace *trace);
 const struct trace_function *trace_function(const struct trace *trace, uint32_t id);
-/* Does the glob match the name, as in the symbol table, demangled, or demangled without parameters and return type? */
+/* True if the glob matches the name: as in the symbol table, demangled, or without parameters and return type. */
 bool trace_function_matches(const struct trace *trace, uint32_t id, const char *glob);
 uint32_t trace_object_count(const struct trace *trace);
 const struct trace_object *trace_object(const struct trace *trace, uint32_t index);
@@ -112,40 +113,39 @@ const struct trace_process *trace_process(const struct trace *trace, uint32_t in
 uint32_t trace_thread_count(const struct trace *trace);
 const struct trace_thread *trace_thread(const struct trace *trace, uint32_t index);
 /*
- * What was open on a thread when the trace began; false = nothing, or nothing
- * is known.  A thread that has it and no records is in the table, too.
+ * The frames that were open on a thread when the trace began; false = none, or none are known.  A thread with such
+ * frames and no records is in the table, too.
  */
 bool trace_thread_stack(const struct trace *trace, uint32_t index, struct trace_stack *stack);
 /* Frames of all stacks. */
 uint32_t trace_frame_count(const struct trace *trace);
 const struct trace_frame *trace_frame(const struct trace *trace, uint32_t index);
 /*
- * The function that a run-time address of a process lies in at a time (for
- * CALL's caller), TRACE_NONE when it is in no function of the table.  An
- * address may be another library's later: the answer holds while
- * trace_resolved_at() says so.
+ * The function that a run-time address of a process lies in at a time (for CALL's caller), TRACE_NONE when it is in no
+ * function of the table.  Another library may get the address later: the answer holds while trace_resolved_at() says
+ * so.
  */
 struct trace_resolved {
 	uint32_t function;
-	uint32_t maps; /* of the trace when it was asked: one that grows may get more */
+	uint32_t maps; /* the trace's maps at the time of the answer; a trace that grows may get more */
 	uint64_t from_ticks, to_ticks;
 };
 void trace_resolve(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks,
 		   struct trace_resolved *resolved);
 bool trace_resolved_at(const struct trace *trace, const struct trace_resolved *resolved, uint64_t ticks);
-/* As text: "name", "name+0x12" or "object+0x1234"; never fails. */
+/* An address as text: "name", "name+0x12", "object+0x1234", or the bare number; never fails. */
 void trace_describe_address(const struct trace *trace, uint32_t process, uint64_t address, uint64_t ticks, char *text,
 			    size_t size);
 
 /*
- * Time: a line through the first and the last CLOCK sample.  With less than
- * two samples the rate is the INFO key clock_hz, else 1 tick is 1 ns.
+ * Time: a line through the first and the last CLOCK sample.  With less than two samples the rate is the INFO key
+ * clock_hz, else 1 tick is 1 ns.
  */
 double trace_ticks_per_ns(const struct trace *trace);
 uint64_t trace_start_ticks(const struct trace *trace);		       /* of the first event or sample */
 uint64_t trace_mono_ns(const struct trace *trace, uint64_t ticks);     /* CLOCK_MONOTONIC */
-uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks); /* of a difference */
-/* How far back from the trace's end all that a thread did is there; 0 = it has no such limit (history_ticks). */
+uint64_t trace_duration_ns(const struct trace *trace, uint64_t ticks); /* of a difference of ticks */
+/* The span before the trace's end of which all records of a thread are there; 0 = the whole trace (history_ticks). */
 uint64_t trace_history_ns(const struct trace *trace, uint32_t thread);
 
 struct trace_event {
@@ -154,7 +154,7 @@ struct trace_event {
 	uint32_t thread;	     /* index */
 	uint32_t id;		     /* function, count for UNWIND, or type and size of an EVENT */
 	uint8_t kind;		     /* enum calltap_record_kind; never NONE or TIME */
-	const unsigned char *behind; /* of an EVENT, for trace_event_bytes(), until the next event is read */
+	const unsigned char *behind; /* words behind an EVENT's head, valid until the next event is read */
 };
 
 /* A field of a type of events (struct calltap_file_field). */
@@ -167,22 +167,20 @@ struct trace_field {
 /* The name of a type of events, NULL = nothing in the trace describes it. */
 const char *trace_format_name(const struct trace *trace, uint32_t type);
 uint32_t trace_format_fields(const struct trace *trace, uint32_t type);
-/* i is below the number of its fields. */
+/* Field i of the type; i < trace_format_fields(). */
 const struct trace_field *trace_format_field(const struct trace *trace, uint32_t type, uint32_t i);
-/* The bytes of an EVENT, as its format lays them out, to bytes; returns how many, a multiple of 7. */
+/* Copy the bytes of an EVENT, as its format lays them out, to bytes; returns their number, a multiple of 7. */
 size_t trace_event_bytes(const struct trace_event *event, unsigned char bytes[CALLTAP_EVENT_BYTES_MAX]);
 /*
- * An EVENT as text: its one field's text, or "field=value ..." of all of them.
- * What is in a text may be anything but NUL.  Returns the name of its type;
- * NULL = nothing in the trace describes it.
+ * An EVENT as text: its one field's text, or "field=value ..." of all fields.  A program chose the text: any bytes but
+ * NUL.  Returns the name of the event's type; NULL = nothing in the trace describes it.
  */
 #define TRACE_EVENT_TEXT 4096
 const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT]);
 
 /*
- * Cursors: one pass over events in time order (ties: by thread, then order).
- * Where chunks of a thread are missing or damaged, a LOST event with extra = 0
- * (number not known) comes before what follows.
+ * Cursors: one pass over events in time order (ties: by thread, then order).  Where chunks of a thread are missing or
+ * damaged, a LOST event with extra = 0 (number not known) comes before the thread's next event.
  */
 struct trace_cursor;
 struct trace_select {

@@ -1,9 +1,8 @@
 /*
  * The trace file's write side: chunks, compression, checks.
  *
- * Context: host; one thread at a time, the record room's session.  A chunk is
- * one writev(), so a tool that dies leaves at most one half chunk at the end;
- * a disk that fills up leaves none, because the file is cut back.
+ * Context: host; one thread at a time.  A chunk is one writev(), so a tool that dies leaves at most one half chunk at
+ * the end; a disk that fills up leaves none, because the file is cut back.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +27,7 @@
 
 struct trace_writer {
 	int fd;
-	int error; /* the first one */
+	int error; /* the first error, 0 = none */
 	uint64_t bytes;
 	struct calltap_file_head head;
 	struct trace_memory *mirror; /* or NULL */
@@ -135,8 +134,8 @@ void trace_writer_mirror(struct trace_writer *writer, struct trace_memory *memor
 }
 
 /*
- * What the file gets goes to the tables as well, but the records, the end, clock samples after the first, and frames
- * that were open at the start: when the oldest record is younger than that, they may have ended unseen.
+ * Copy a chunk to the tables in memory.  Records, the end, and clock samples after the first are left out, and so are
+ * frames that were open at the start: by the time of the oldest record that is left, they may have ended.
  */
 static void mirror(struct trace_writer *writer, uint32_t type, const void *payload, const struct iovec *iov, int count)
 {
@@ -161,7 +160,7 @@ static bool pack(struct trace_writer *writer, const void *body, size_t size, siz
 		void *packed = realloc(writer->packed, bound);
 
 		if (!packed)
-			return false; /* stored as it is: larger, not lost */
+			return false; /* the chunk is stored as it is: larger, not lost */
 		writer->packed = packed;
 		writer->packed_size = bound;
 	}
@@ -250,7 +249,7 @@ int trace_writer_info(struct trace_writer *writer, const char *key, const char *
 		return err;
 	for (char *c = value; *c; c++)
 		if (*c == '\n')
-			*c = ' '; /* a line is an entry */
+			*c = ' '; /* each line is an entry */
 	need = strlen(key) + strlen(value) + 3;
 	err = info_reserve(writer, need);
 	if (!err)
