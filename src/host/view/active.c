@@ -62,7 +62,7 @@ int active_enter(struct active *active, uint32_t stack, uint32_t row, uint32_t *
 	return 0;
 }
 
-/* Free the slot at hole: move up what would no longer be found. */
+/* Free the slot at hole, and move slots up that a search would not find any more. */
 static void remove_slot(struct active *active, uint32_t hole)
 {
 	uint32_t mask = (1u << active->bits) - 1;

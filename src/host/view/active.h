@@ -1,9 +1,9 @@
 /*
- * Which rows are on a stack now, and how often: tells the outermost
- * instance of a recursive function from those inside of it.
+ * Counts of the open calls per stack and row of the report: they tell the outermost call of a recursive function from
+ * the calls inside of it.
  *
- * Context: host; report.c.  A hash table of (stack, row) with a count each;
- * its size follows the number of open calls, not the length of the trace.
+ * Caller: report.c.  Context: host.  The counts are in a hash table by (stack, row), whose size follows the number of
+ * open calls, not the length of the trace.
  */
 #ifndef HOST_VIEW_ACTIVE_H
 #define HOST_VIEW_ACTIVE_H
@@ -21,10 +21,10 @@ struct active {
 	uint32_t used;
 };
 
-/* One more; *count is how many there are now. */
+/* Count one more open call; *count becomes the number of open calls. */
 int active_enter(struct active *active, uint32_t stack, uint32_t row, uint32_t *count)
 	__attribute__((warn_unused_result));
-/* One less; returns how many are left. */
+/* Count one open call less; returns the number of calls left. */
 uint32_t active_leave(struct active *active, uint32_t stack, uint32_t row);
 void active_clear(struct active *active);
 

@@ -18,7 +18,7 @@ static void add(struct tree_node *to, const struct tree_node *from)
 
 int graph_callees(struct tree *callees, const struct tree *tree, const bool *matches)
 {
-	uint32_t *copy = malloc((size_t)tree->count * sizeof(*copy)); /* node of callees for each of tree */
+	uint32_t *copy = malloc((size_t)tree->count * sizeof(*copy)); /* per node of tree: its node of callees */
 	int err = copy ? 0 : -ENOMEM;
 
 	if (copy)
@@ -55,14 +55,14 @@ static int add_path(struct tree *callers, const struct tree *tree, uint32_t star
 			break;
 		add(&callers->nodes[at], &weight);
 		if (level == 1)
-			weight.tails = 0; /* how its callers were called in turn is not counted by path */
+			weight.tails = 0; /* the trees do not count by path how callers were called in turn */
 	}
 	return err;
 }
 
 int graph_callers(struct tree *callers, const struct tree *tree, const bool *matches)
 {
-	bool *inside = calloc(tree->count, sizeof(*inside)); /* a matching node is above */
+	bool *inside = calloc(tree->count, sizeof(*inside)); /* per node: a matching node is above */
 	int err = inside ? 0 : -ENOMEM;
 
 	for (uint32_t i = 1; i < tree->count && !err; i++) {
@@ -77,7 +77,7 @@ int graph_callers(struct tree *callers, const struct tree *tree, const bool *mat
 	return err;
 }
 
-/* Which nodes are calls of a function that the glob names; *any says whether there is one. */
+/* Per node: true if its function matches the glob; *any: at least one does. */
 static bool *mark_matches(const struct trace *trace, const struct tree *tree, const char *glob, bool *any)
 {
 	bool *marks = calloc(tree->count, sizeof(*marks));

@@ -1,8 +1,7 @@
 /*
  * The merged call graph: of the whole trace, or around one function.
  *
- * Context: host; the graph verb.  graph.c derives the trees, graph_text.c
- * prints them.
+ * Caller: the command `graph`.  Context: host.  graph.c derives the trees, graph_text.c prints them.
  */
 #ifndef HOST_VIEW_GRAPH_H
 #define HOST_VIEW_GRAPH_H
@@ -11,13 +10,13 @@
 #include "out.h"
 #include "tree.h"
 
-#define GRAPH_CALLERS_MAX 64 /* levels of callers; more are cut */
+#define GRAPH_CALLERS_MAX 64 /* levels of callers; higher levels are left out */
 
 struct graph_options {
 	size_t size;	      /* sizeof(struct graph_options) */
 	const char *function; /* glob; NULL = the whole trace */
 	uint32_t depth;	      /* levels to show, 0 = all */
-	double min_percent;   /* of the whole */
+	double min_percent;   /* share of the root's total below which a node is left out */
 	bool json;
 	bool color;
 };
@@ -26,14 +25,14 @@ struct graph_options {
 int graph_run(const struct trace *trace, const struct view_filter *filter, const struct graph_options *options,
 	      struct out *out, struct walk *walk, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
-/* Functions that match, as roots, with what they call; recursion is below its outermost call. */
+/* Make the tree of functions that match, as roots, with their callees; recursion is below its outermost call. */
 int graph_callees(struct tree *callees, const struct tree *tree, const bool *matches)
 	__attribute__((warn_unused_result));
-/* The same with what calls them: children are callers. */
+/* Make the tree of functions that match, as roots, with their callers as children. */
 int graph_callers(struct tree *callers, const struct tree *tree, const bool *matches)
 	__attribute__((warn_unused_result));
 
-/* The trees as text or JSON; callees and callers are NULL for the whole. */
+/* The trees to print; callees and callers are NULL for the graph of the whole trace. */
 struct graph_trees {
 	const struct tree *whole, *callees, *callers;
 };

@@ -24,7 +24,7 @@ static double percent_of(const struct tree *tree, uint32_t node)
 	return whole ? 100.0 * (double)tree->nodes[node].total_ns / (double)whole : 0;
 }
 
-/* The next node that is to be shown, TREE_NONE at the end; what is left out is counted. */
+/* The next node to show, TREE_NONE at the end; counts nodes that are left out, without those below them. */
 static uint32_t next_shown(struct printing *printing, const struct tree *tree, uint32_t node, int64_t *depth)
 {
 	const struct graph_options *options = printing->options;

@@ -9,7 +9,7 @@
 
 #define SPLIT_BITS 5 /* log2 of HISTOGRAM_SPLIT */
 
-/* Row 0 holds 0..31 as they are, row r >= 1 the values with r + 4 as their highest bit. */
+/* A value's row: row 0 holds 0..31 as they are, row r >= 1 the values with r + 4 as their highest bit. */
 static unsigned row_of(uint64_t value)
 {
 	return value < HISTOGRAM_SPLIT ? 0 : 64 - SPLIT_BITS - (unsigned)__builtin_clzll(value);

@@ -1,9 +1,8 @@
 /*
  * Durations counted in log-linear buckets, for percentiles.
  *
- * Context: host; report.c keeps one per row.  Values below 32 have a bucket
- * each, every power of two above is split in 32: the answer is the middle of
- * the bucket, so it is off by 1/64 (1.6 %) at most.  Memory grows with the
+ * Context: host; report.c keeps a histogram per row.  Values below 32 have a bucket each, every power of two above is
+ * split in 32: the answer is the middle of the bucket, so it is off by 1/64 (1.6 %) at most.  Memory grows with the
  * range of values seen: 256 bytes for each power of two, 15 KiB at most.
  */
 #ifndef HOST_VIEW_HISTOGRAM_H

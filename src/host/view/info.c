@@ -1,8 +1,7 @@
 /*
- * Printing what a trace is of; see info.h.  Context: host.
+ * Printing the facts about a trace; see info.h.  Context: host.
  *
- * One list of facts serves both the text and the JSON, so that neither can
- * know more than the other.
+ * The sums and texts of the facts are made once, for both the text and the JSON.
  */
 #include <errno.h>
 #include <math.h>
@@ -64,7 +63,7 @@ static uint64_t duration_ns(const struct trace *trace, const struct totals *tota
 	return totals->end_ticks > start ? trace_duration_ns(trace, totals->end_ticks - start) : 0;
 }
 
-/* A call is two records of the graph tracer, one of the function tracer. */
+/* The file's bytes per call, which is two records of the graph tracer, one of the function tracer. */
 static double bytes_per_call(const struct trace *trace, const struct totals *totals)
 {
 	const char *tracer = trace_info(trace, "tracer");
@@ -98,10 +97,10 @@ static void put_line(struct out *out, const char *label, const char *value)
 	out_char(out, '\n');
 }
 
-/* What a value is, besides text. */
+/* The kind of a value that the recorder wrote as text. */
 enum value_kind { TEXT, BYTES, TICKS, NANOSECONDS };
 
-/* The recorder's keys in the order to show them, and how they are called here; NULL: shown with the totals. */
+/* The recorder's keys in the order to show them, with their labels; NULL: shown with the totals. */
 static const struct {
 	const char *key, *label;
 	enum value_kind kind;
@@ -137,7 +136,7 @@ static const struct {
 
 #define KNOWN_KEYS (sizeof(known_keys) / sizeof(known_keys[0]))
 
-/* The i-th line's key when no earlier loop prints it and no later line replaces it. */
+/* The i-th INFO line's key, if it is not in known_keys and no later line replaces it; else NULL. */
 static const char *other_key(const struct trace *trace, uint32_t i, const char **value)
 {
 	const char *key;
@@ -151,7 +150,7 @@ static const char *other_key(const struct trace *trace, uint32_t i, const char *
 	return key;
 }
 
-/* A number with its unit, into text; what is no number stays as it is. */
+/* A number as text with its unit; a value that is no number stays as it is. */
 static const char *readable(const struct trace *trace, const char *value, enum value_kind kind, char text[TIMETEXT_MAX])
 {
 	char *end;
@@ -181,7 +180,7 @@ static void print_keys(const struct trace *trace, struct out *out)
 	}
 }
 
-/* As measured, and as the target's CPU says where it does. */
+/* The clock's rate as measured, and as the target's CPU tells it, if it does. */
 static void print_clock_rate(const struct trace *trace, struct out *out)
 {
 	const char *told = trace_info(trace, "clock_hz");
@@ -194,7 +193,7 @@ static void print_clock_rate(const struct trace *trace, struct out *out)
 	put_line(out, "Clock frequency", line);
 }
 
-/* What a read of the clock cost in the target; a call takes two. */
+/* The cost of a clock read in the target; a call takes two reads. */
 static void print_clock_read(const struct trace *trace, struct out *out)
 {
 	const char *value = trace_info(trace, "clock_read_ns"), *name = trace_info(trace, "clock");
@@ -225,7 +224,7 @@ static void print_attached(const struct trace *trace, struct out *out)
 	}
 }
 
-/* How far back a flight recorder's memory goes; false: nothing of it was overwritten. */
+/* Tell how far back a flight recorder's memory goes; false: no record was overwritten. */
 static bool goes_back(const struct trace *trace, char *line, size_t size)
 {
 	uint64_t least = UINT64_MAX, most = 0;

@@ -1,7 +1,7 @@
 /*
- * What a trace is of: program, machine, clock, threads, sizes, losses.
+ * Facts about a trace: program, machine, clock, threads, sizes, losses.
  *
- * Context: host; the info verb.
+ * Caller: the command `info`.  Context: host.
  */
 #ifndef HOST_VIEW_INFO_H
 #define HOST_VIEW_INFO_H

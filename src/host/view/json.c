@@ -14,7 +14,7 @@ void json_begin(struct json *json, struct out *out)
 	json->out = out;
 }
 
-/* What comes before any value: a comma unless it is the first of its list or follows its key. */
+/* Begin a value or a key: write a comma, unless it is the first in its list or follows its key. */
 static void item(struct json *json)
 {
 	uint64_t bit = UINT64_C(1) << json->depth;
@@ -124,7 +124,7 @@ void json_key_u64(struct json *json, const char *key, uint64_t value)
 /* Longest piece: "\u001f". */
 #define ESCAPED_MAX 6
 
-/* One character of text to piece; returns the bytes read, *len the bytes written. */
+/* Escape one character of text into piece; returns the bytes read, *len the bytes written. */
 static size_t escape_one(const char *text, char piece[ESCAPED_MAX], size_t *len)
 {
 	static const char hex[] = "0123456789abcdef";

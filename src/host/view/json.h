@@ -1,8 +1,8 @@
 /*
  * Writing JSON: escaping, and commas put where they belong.
  *
- * Context: host; used by every --json output and by the exporters.  The text
- * is always valid UTF-8: bytes that are not become U+FFFD.
+ * Callers: every --json output, and the exporters.  Context: host.  The text is always valid UTF-8: other bytes become
+ * U+FFFD.
  */
 #ifndef HOST_VIEW_JSON_H
 #define HOST_VIEW_JSON_H
@@ -32,9 +32,9 @@ void json_null(struct json *json);
 void json_key_string(struct json *json, const char *key, const char *text);
 void json_key_u64(struct json *json, const char *key, uint64_t value);
 
-/* text as a JSON string with its quotes. */
+/* Write text as a JSON string with its quotes. */
 void json_escape(struct out *out, const char *text);
-/* The same to a new string; NULL when out of memory. */
+/* Make a new string of text as a JSON string with its quotes; NULL when out of memory. */
 char *json_escape_dup(const char *text) __attribute__((warn_unused_result));
 
 #endif

@@ -24,10 +24,10 @@ struct names {
 	struct texts function, function_json;
 	struct texts untraced, untraced_json; /* of ids from TRACE_UNTRACED on */
 	struct texts thread;
-	char spare[LABEL_MAX]; /* for ids that have no slot */
+	char spare[LABEL_MAX]; /* the name of an id that has no item */
 };
 
-/* The item at index; the list grows with the trace's table, of `count` now.  NULL: not in there, or no memory. */
+/* The item at index; the list grows to `count`, the size of the trace's table.  NULL: index is beyond, or no memory. */
 static struct names_text *item_at(struct texts *texts, uint32_t index, uint32_t count)
 {
 	struct names_text *items;

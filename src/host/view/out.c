@@ -1,6 +1,4 @@
-/*
- * Buffered output; see out.h.  Context: host, used by every reading verb.
- */
+/* Buffered output; see out.h.  Context: host. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -73,7 +71,10 @@ int out_destroy(struct out *out)
 	return err;
 }
 
-/* How many of the bytes go out at a time: whole lines, together at most PIPE_BUF if they can; 0 = there is no line. */
+/*
+ * The number of bytes to write at a time: whole lines of at most PIPE_BUF bytes together, or one longer line; 0 = there
+ * is no whole line.
+ */
 static size_t lines_of(const char *bytes, size_t size)
 {
 	size_t part = size < PIPE_BUF ? size : PIPE_BUF;
@@ -102,7 +103,7 @@ int out_flush(struct out *out)
 	return out->lines ? flush_lines(out) : flush_all(out);
 }
 
-/* Write all lines for `size` bytes to find room, or, if that is not enough, all there is. */
+/* Flush for `size` bytes to find room; if whole lines are not enough, write the unfinished line, too. */
 static void make_room(struct out *out, size_t size)
 {
 	out_flush(out);

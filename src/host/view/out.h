@@ -1,9 +1,8 @@
 /*
  * Buffered output with number formatting made for millions of lines a second.
  *
- * Context: host.  All reading verbs and exporters write through this.  The
- * first write error is kept and later output is dropped; a reader that went
- * away (EPIPE) is an error like any other here and silent in the command.
+ * Callers: all reading commands and exporters.  Context: host.  The first write error is kept and later output is
+ * dropped; a reader that went away (EPIPE) is an error like any other here, of which the command says nothing.
  */
 #ifndef HOST_VIEW_OUT_H
 #define HOST_VIEW_OUT_H
@@ -18,7 +17,7 @@
 struct out {
 	int fd;
 	int error;  /* first -errno, 0 = none */
-	bool lines; /* it was made by out_create_shared() */
+	bool lines; /* write whole lines only: made by out_create_shared() */
 	size_t used;
 	size_t size;
 	char *buffer;
@@ -28,15 +27,15 @@ struct out {
 
 /* Write to fd, which stays the caller's. */
 int out_create(struct out **out, int fd) __attribute__((warn_unused_result));
-/* Write to fd, which a traced program writes to as well: its output comes between lines, never within one. */
+/* Write to fd, to which a traced program writes as well: its output comes between our lines, never within a line. */
 int out_create_shared(struct out **out, int fd) __attribute__((warn_unused_result));
-/* Flush and free; the first error there was. */
+/* Flush and free; returns the first error. */
 int out_destroy(struct out *out);
-/* Write what is there; with `lines`, what follows the last line's end stays for the next time. */
+/* Write the buffer; with `lines`, an unfinished last line stays in it. */
 int out_flush(struct out *out);
-/* Forget what is not written yet: after an error, half an answer is worse than none. */
+/* Drop the text that is not written yet: after an error, half an answer is worse than none. */
 void out_discard(struct out *out);
-/* Make room for size bytes at once; false when the output failed or size is over the buffer. */
+/* Make room for size bytes in one piece; false when the buffer is smaller. */
 bool out_room(struct out *out, size_t size);
 
 void out_bytes_slow(struct out *out, const char *bytes, size_t size);
@@ -44,16 +43,16 @@ void out_u64(struct out *out, uint64_t value);
 void out_i64(struct out *out, int64_t value);
 /* Right-aligned in width columns. */
 void out_u64_width(struct out *out, uint64_t value, unsigned width);
-/* thousandths as "12.345". */
+/* Write thousandths as "12.345". */
 void out_milli(struct out *out, uint64_t thousandths);
-/* Exactly digits digits, zero-padded; the high ones are cut off. */
+/* Exactly `digits` digits, zero-padded; higher digits are cut off. */
 void out_digits(struct out *out, uint64_t value, unsigned digits);
 void out_hex(struct out *out, uint64_t value);
 void out_format(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Text cut or padded to width columns (UTF-8 counted by code point); right-aligned when right. */
 void out_column(struct out *out, const char *text, unsigned width, bool right);
 
-/* "name-id", or with another sign between, right-aligned: what is too long loses of its name, never of its id. */
+/* A label of a name, the sign `between` and an id, as "name-id"; a label that is too long loses of its name only. */
 void out_label(struct out *out, const char *label, char between, unsigned width, bool right);
 
 /* Digits of value to the end of text[OUT_U64_MAX]; returns where they start. */

@@ -30,7 +30,7 @@ static int unit_ns(double *ns, const char *unit, double without)
 	return -EINVAL;
 }
 
-/* A number and its unit, all of text; `without` is the unit in ns when none is given. */
+/* Read a number and its unit, all of text; `without` is the unit in ns when the text has none. */
 static int read_time(uint64_t *ns, const char *text, double without)
 {
 	char *end;

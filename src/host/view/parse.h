@@ -1,6 +1,4 @@
-/*
- * Reading the values of the reading verbs' options.  Context: host.
- */
+/* Parsing the values of the reading commands' options.  Context: host. */
 #ifndef HOST_VIEW_PARSE_H
 #define HOST_VIEW_PARSE_H
 
@@ -16,7 +14,7 @@ int parse_time_range(uint64_t *from_ns, uint64_t *to_ns, const char *text, struc
 /* A decimal number from 0 to max; `what` names the option in the message. */
 int parse_number(uint64_t *value, const char *text, uint64_t max, const char *what, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* An id of a process or thread: such a number, from 1. */
+/* An id of a process or thread: a decimal number from 1 to INT32_MAX. */
 int parse_id(uint32_t *id, const char *text, const char *what, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 

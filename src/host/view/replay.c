@@ -1,11 +1,10 @@
 /*
  * Lines of the replay, in order; see replay.h.  Context: host.
  *
- * Whether an entry prints as "f();" or "f() {" is known with the thread's next
- * event only, and lines of other threads may come in between.  So lines wait
- * in a queue until the first of them is decided.  The queue is bounded: when it
- * is full, its first entry is printed as an opening brace; so are those that
- * have waited for a while when the trace is shown as it grows.
+ * Only a thread's next event decides whether an entry prints as "f();" or "f() {", and lines of other threads may come
+ * in between.  So lines wait in a queue until the first of them is decided.  The queue is bounded: when it is full, its
+ * first entry prints as an opening brace.  When the trace is shown as it grows, replay_settle() does that with entries
+ * that have waited for a while.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,17 +16,16 @@
 #define QUEUE_SIZE 65536u /* a power of two */
 
 /*
- * What a frame's user word holds: whether its entry was put, and how many
- * calls from before the trace lie below it on its stack and are not shown as
- * levels.
+ * A frame's user word: whether the entry's line was put, and the number of calls from before the trace below the frame
+ * that are not shown as levels.
  */
 #define SHOWN	    UINT64_C(1)
 #define FOLDED(n)   ((uint64_t)(n) << 32)
 #define FOLDS(user) ((uint32_t)((user) >> 32))
 
 struct replay_thread {
-	uint64_t pending; /* count of its undecided entry + 1, 0 = none */
-	uint32_t stack;	  /* that the last line was of; the first one's need not be told */
+	uint64_t pending; /* count of the thread's undecided entry in the queue, + 1; 0 = none */
+	uint32_t stack;	  /* number of the stack that the last line was of; 0: the thread's first stack */
 };
 
 struct replay {
@@ -38,10 +36,9 @@ struct replay {
 	uint64_t head, tail; /* counts; slot = count % QUEUE_SIZE */
 	struct replay_thread *of;
 	uint32_t threads;
-	struct replay_item
-		before;	   /* the calls of a thread that were open when the trace began, so far; value 0: none */
-	struct walk walk;  /* of a trace that grows */
-	bool at_exit_only; /* --min: calls are shown as they end */
+	struct replay_item before; /* the line to come for a thread's calls from before the trace; value 0: none */
+	struct walk walk;	   /* the pass over a trace that grows */
+	bool at_exit_only;	   /* --min: calls are shown as they end */
 };
 
 static struct replay_item *slot(const struct replay *replay, uint64_t count)
@@ -49,7 +46,7 @@ static struct replay_item *slot(const struct replay *replay, uint64_t count)
 	return &replay->queue[count & (QUEUE_SIZE - 1)];
 }
 
-/* The thread's undecided entry, if it has one, opens a brace. */
+/* Print the thread's undecided entry, if it has one, as an opening brace. */
 static void decide(struct replay *replay, uint32_t thread)
 {
 	if (thread >= replay->threads || !replay->of[thread].pending)
@@ -81,7 +78,7 @@ static void make_room(struct replay *replay, struct walk *walk)
 	print_ready(replay, walk);
 }
 
-/* One line for all that was open on a thread when the trace began. */
+/* Put the line for the calls of a thread that were open when the trace began. */
 static void put_before(struct replay *replay, struct walk *walk)
 {
 	if (!replay->before.value)
@@ -108,7 +105,7 @@ static void add_before(struct replay *replay, struct walk *walk, uint32_t thread
 	before->innermost = frame->function;
 }
 
-/* Levels below a call that are not shown as such; parent: its caller, NULL = none. */
+/* The number of levels below a call that are not shown as such; parent: its caller, NULL = none. */
 static uint32_t folds(const struct replay *replay, const struct call_frame *parent)
 {
 	if (!parent || replay->options->all_levels)
@@ -135,7 +132,7 @@ static void put(struct replay *replay, struct walk *walk, const struct replay_it
 		replay->of[item->thread].pending = replay->tail;
 }
 
-/* Threads come as the trace grows. */
+/* Grow the array of threads to `count` if it has not the thread; false: no such thread, or no memory. */
 static bool reach(struct replay *replay, uint32_t thread, uint32_t count)
 {
 	struct replay_thread *grown;
@@ -158,7 +155,7 @@ static bool too_deep(const struct replay *replay, uint32_t depth)
 	return replay->options->depth && depth >= replay->options->depth;
 }
 
-/* A line of the thread at that depth is to come: tell which stack it is of, if that is another than before. */
+/* Put a line that names the thread's stack, if it is another than that of the thread's last line. */
 static void show_stack(struct replay *replay, struct walk *walk, uint32_t thread, uint64_t ticks, uint32_t depth)
 {
 	struct replay_item item = {.ticks = ticks,
@@ -199,7 +196,7 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 	put(replay, walk, &item);
 }
 
-/* The undecided entry of the call that ends, NULL when something was shown since. */
+/* The undecided entry of the call that ends, NULL when another line of the thread came since. */
 static struct replay_item *own_entry(struct replay *replay, const struct call_closed *closed)
 {
 	struct replay_item *entry;
@@ -231,7 +228,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 		return;
 	if (closed->frame->before && !replay->options->all_levels &&
 	    (closed->how == CALL_LEFT || closed->how == CALL_OPEN))
-		return; /* the line of the calls from before has it, and nothing is known of when it ended */
+		return; /* the line of put_before() has the call, and nobody knows when it ended */
 	show_stack(replay, walk, item.thread, item.ticks, item.depth);
 	entry = own_entry(replay, closed);
 	item.timed = closed->frame->enter_known && closed->how != CALL_OPEN && closed->how != CALL_LOST;
@@ -247,7 +244,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	print_ready(replay, walk);
 }
 
-/* A line that is within the innermost open call. */
+/* Indent a line as one within the innermost open call. */
 static void place(struct replay *replay, struct walk *walk, struct replay_item *item)
 {
 	item->depth = callstack_depth(walk->stack, item->thread);
@@ -294,7 +291,7 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 		place(replay, walk, &item);
 		break;
 	default:
-		/* A stack switch: what is pending belongs to the stack that is left. */
+		/* A stack switch: the pending entry belongs to the stack that the thread left. */
 		put_before(replay, walk);
 		decide(replay, event->thread);
 		print_ready(replay, walk);

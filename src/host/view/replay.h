@@ -1,9 +1,8 @@
 /*
- * The trace as text, the way the kernel's function_graph and function tracers
- * print theirs.
+ * The trace as text, the way the kernel's function_graph and function tracers print theirs.
  *
- * Context: host; the replay verb.  replay.c puts events in order and joins the
- * entry and exit of leaf calls; replay_text.c prints lines.
+ * Callers: the commands `replay` and `live`.  Context: host.  replay.c puts events in order and joins the entry and
+ * exit of leaf calls; replay_text.c prints lines.
  */
 #ifndef HOST_VIEW_REPLAY_H
 #define HOST_VIEW_REPLAY_H
@@ -19,9 +18,9 @@ struct replay_options {
 	bool proc;	 /* a column with the process */
 	bool source;	 /* append file:line */
 	bool tail;	 /* the name after every closing brace */
-	bool all_levels; /* a line for each call that was open when the trace began, not one for all of a thread */
+	bool all_levels; /* a line for each call that was open when the trace began; false: one line per thread */
 	bool color;
-	unsigned thread_width; /* columns of the thread at the least */
+	unsigned thread_width; /* least width of the thread's column */
 };
 
 enum replay_kind {
@@ -39,20 +38,20 @@ enum replay_kind {
 /* One line to come. */
 struct replay_item {
 	uint64_t ticks;
-	/* LEAF, CLOSE, WAIT: ns; CALL: caller's address; LOST: records; BEFORE: levels; STACK: its number */
+	/* LEAF, CLOSE, WAIT: ns; CALL: caller's address; LOST: records; BEFORE: levels; STACK: the stack's number */
 	uint64_t value;
 	uint32_t thread;
 	uint32_t function;
-	uint32_t innermost; /* BEFORE: function is the outermost one */
+	uint32_t innermost; /* BEFORE: the innermost function; `function` is the outermost */
 	uint32_t depth;
-	char *text;   /* MESSAGE: what it says, "NAME: " before it where it is no mark; free() when it is printed */
+	char *text;   /* MESSAGE: the event's text, after "NAME: " if it is no mark; freed when it is printed */
 	uint8_t kind; /* enum replay_kind */
 	uint8_t how;  /* enum call_end; LEAF and CLOSE */
-	bool ready;   /* nothing to come can change it */
+	bool ready;   /* no later event can change the line */
 	bool timed;   /* value is a duration */
 	bool before;  /* ENTER: open when the trace began */
 	bool tail;    /* entered by a tail call */
-	bool named;   /* CLOSE: the opening line was not shown, so name it */
+	bool named;   /* CLOSE: print the function's name, for there was no opening line */
 };
 
 struct replay_printer;
@@ -62,26 +61,26 @@ int replay_printer_create(struct replay_printer **out, const struct trace *trace
 void replay_printer_destroy(struct replay_printer *printer);
 void replay_print_heading(struct replay_printer *printer);
 void replay_print_end(struct replay_printer *printer);
-/* item, after a separator when the thread is another than before. */
+/* Print item, after a separator when the thread is another than before. */
 void replay_print(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item);
-/* A duration in the kernel's twelve columns: seven digits at most, " us", padding. */
+/* Print a duration in the kernel's twelve columns: seven digits at most, " us", padding. */
 void replay_print_duration(struct out *out, uint64_t ns);
 
-/* The whole trace to out.  *walk tells of damage. */
+/* Print the whole trace to out.  *walk tells of damage. */
 int replay_run(const struct trace *trace, const struct view_filter *filter, const struct replay_options *options,
 	       struct out *out, struct walk *walk, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
- * The same in steps, of a trace that grows: feed it events, and now and then
- * have lines printed that wait for more to come.
+ * Replay of a trace that grows, in steps: the caller feeds events, and calls replay_settle() now and then, so that no
+ * line waits for long.
  */
 struct replay;
 int replay_create(struct replay **out_replay, const struct trace *trace, const struct view_filter *filter,
 		  const struct replay_options *options, struct out *out) __attribute__((warn_unused_result));
 int replay_feed(struct replay *replay, const struct trace_event *event) __attribute__((warn_unused_result));
-/* Calls that were entered before and are open print as opening braces, whatever comes. */
+/* Print waiting lines up to before_ticks: calls that are open print as opening braces. */
 int replay_settle(struct replay *replay, uint64_t before_ticks) __attribute__((warn_unused_result));
-/* The end: what is open ends, too. */
+/* End the replay: close all open calls. */
 int replay_end(struct replay *replay) __attribute__((warn_unused_result));
 void replay_destroy(struct replay *replay);
 

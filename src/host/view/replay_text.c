@@ -1,8 +1,8 @@
 /*
  * The lines of the replay; see replay.h.  Context: host.
  *
- * Columns and marks are those of the kernel's function_graph tracer
- * (Documentation/trace/ftrace.rst), with the thread where it has the CPU.
+ * Columns and duration marks are those of the kernel's function_graph tracer (Documentation/trace/ftrace.rst), with the
+ * thread in place of the CPU.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #define THREAD_WIDTH_MAX 24
 #define PROC_WIDTH	 20
 #define INDENT		 2
-#define INDENT_MAX	 512   /* columns; deeper calls stay there */
+#define INDENT_MAX	 512   /* columns; deeper calls are not indented further */
 #define CALLER_CACHE	 4096u /* a power of two */
 #define HISTORY_LINES	 8
 
@@ -33,10 +33,10 @@ struct replay_printer {
 	struct out *out;
 	struct names *names;
 	unsigned thread_width;
-	uint32_t last_thread;	/* of the graph; TRACE_NONE before the first line */
-	bool printed;		/* a line at least */
-	bool is_calls;		/* a trace of tracer function */
-	struct caller *callers; /* direct-mapped: looking an address up takes longer than printing the line */
+	uint32_t last_thread;	/* thread of the last line of the graph; TRACE_NONE before the first line */
+	bool printed;		/* at least one line was printed */
+	bool is_calls;		/* the trace is of tracer `function` */
+	struct caller *callers; /* direct-mapped cache: a search for the function takes longer than printing the line */
 };
 
 int replay_printer_create(struct replay_printer **out, const struct trace *trace, const struct replay_options *options,
@@ -80,7 +80,7 @@ static void text_color(struct replay_printer *printer, const char *code)
 		out_text(printer->out, code);
 }
 
-/* How far back a flight recorder's memory goes. */
+/* Print how far back a flight recorder's memory goes. */
 static void print_history(struct replay_printer *printer)
 {
 	const struct trace *trace = printer->trace;
@@ -136,7 +136,7 @@ void replay_print_heading(struct replay_printer *printer)
 	text_color(printer, TERM_RESET);
 }
 
-/* An empty table would leave open whether anything is missing. */
+/* Tell that there was no line to print: an empty output would leave open whether anything is missing. */
 void replay_print_end(struct replay_printer *printer)
 {
 	if (printer->printed)
@@ -292,7 +292,7 @@ static void print_graph(struct replay_printer *printer, const struct walk *walk,
 {
 	struct names_text name = names_function(printer->names, item->function);
 	const char *comment = item->before ? "entered before the trace" : end_comment(item);
-	bool opens = item->kind != REPLAY_CLOSE || item->named; /* the only line, or the first, of its call */
+	bool opens = item->kind != REPLAY_CLOSE || item->named; /* the first or only line of the call */
 	struct out *out = printer->out;
 
 	print_prefix(printer, walk, item);
@@ -327,7 +327,7 @@ static uint32_t find_caller(struct replay_printer *printer, uint32_t process, ui
 	return cached->resolved.function;
 }
 
-/* Of tracer function. */
+/* Print the columns before the text, as the kernel's tracer `function` has them. */
 static void print_call_prefix(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
 	const struct trace_thread *thread = trace_thread(printer->trace, item->thread);
@@ -417,7 +417,7 @@ static void print_before(struct replay_printer *printer, const struct walk *walk
 	out_char(printer->out, '\n');
 }
 
-/* As the kernel's tracers print what was written to trace_marker. */
+/* Print an event's text, as the kernel's tracers print a text that was written to trace_marker. */
 static void print_message(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
 {
 	char text[TRACE_EVENT_TEXT];

@@ -1,8 +1,8 @@
 /*
  * Counting calls and times; see report.h.  Context: host.
  *
- * Open calls are counted whatever -f and --time say, because recursion is told
- * by what is on the stack; only what the walk lets pass is added up.
+ * All open calls are counted, whatever -f and --time say, because the calls on the stack tell a recursive call from an
+ * outermost one; only calls that pass the filters are added up.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static const struct {
 
 struct counter {
 	struct report *report;
-	struct report_row *rows; /* one per key, plus one for keys out of the table */
+	struct report_row *rows; /* one per key, and a last one for keys beyond the trace's table */
 	uint32_t keys;
 	struct active active;
 	uint64_t calls_untimed; /* CALL events */
@@ -87,7 +87,7 @@ static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_fram
 	int err;
 
 	if (frame->before)
-		return; /* its time is not known, and so not part of that of calls in it */
+		return; /* the frame's time is not known: calls inside of it count as outermost calls */
 	err = active_enter(&counter->active, callstack_chain(walk->stack, thread),
 			   key_of(counter, thread, frame->function), &count);
 	if (err)
@@ -176,7 +176,7 @@ struct order {
 	enum report_column column;
 };
 
-/* Greatest first, names alphabetically; ties by name, then key, so that the order never depends on luck. */
+/* Greatest first, names alphabetically; ties by calls, name and key, so that the order never depends on luck. */
 static int compare_rows(const void *left, const void *right, void *ctx)
 {
 	const struct order *order = ctx;
@@ -192,7 +192,7 @@ static int compare_rows(const void *left, const void *right, void *ctx)
 	return names ? names : a->key < b->key ? -1 : 1;
 }
 
-/* The histogram's answer is a bucket's middle, which may lie outside of what was seen. */
+/* A percentile of the row: the middle of a histogram's bucket, but within the durations that were seen. */
 static uint64_t percentile(const struct report_row *row, unsigned permille)
 {
 	uint64_t ns = histogram_percentile(&row->histogram, permille);

@@ -1,7 +1,7 @@
 /*
  * Statistics of a trace: calls and times by function, object or thread.
  *
- * Context: host; the report verb.  report.c counts, report_text.c prints.
+ * Caller: the command `report`.  Context: host.  report.c counts, report_text.c prints.
  */
 #ifndef HOST_VIEW_REPORT_H
 #define HOST_VIEW_REPORT_H
@@ -34,17 +34,17 @@ struct report_options {
 	bool json;
 	bool source; /* file:line of functions */
 	bool color;
-	unsigned width; /* of the terminal, for which columns are chosen and names shortened; 0: all of both */
+	unsigned width; /* of the terminal: columns are left out and names shortened to fit; 0: no limit */
 };
 
 struct report_row {
 	uint32_t key;	   /* function, object or thread */
-	uint64_t calls;	   /* finished ones */
-	uint64_t total_ns; /* outermost instances only: recursion counts once; unfinished calls up to their end */
-	uint64_t sum_ns;   /* of all instances, for the average */
+	uint64_t calls;	   /* finished calls */
+	uint64_t total_ns; /* of outermost calls, so that recursion counts once; open calls count up to the end */
+	uint64_t sum_ns;   /* of all finished calls, for the average */
 	uint64_t self_ns;
 	uint64_t min_ns, max_ns;
-	uint64_t unfinished;	 /* open at the end, exit lost, or entered before the trace */
+	uint64_t unfinished;	 /* calls that are open at the end, whose exit was lost, or whose entry is not known */
 	uint64_t p50_ns, p99_ns; /* filled in by report_run() */
 	struct histogram histogram;
 };
@@ -54,11 +54,11 @@ struct report {
 	struct names *names;
 	enum report_by by;
 	uint32_t row_count;
-	struct report_row *rows; /* those that were called, in the order asked for */
+	struct report_row *rows; /* of functions, objects or threads with calls, in the order asked for */
 	bool timed;		 /* false: the trace has calls without durations (tracer "function") */
 	uint64_t lost;
 	uint64_t wait_ns;
-	uint64_t whole_ns; /* Self of all rows: what percentages are of */
+	uint64_t whole_ns; /* self time of all rows, the base of percentages */
 	uint64_t before;   /* frames that were open when the trace began; in no row */
 	uint64_t damages;
 	struct calltap_diag damage;
@@ -78,7 +78,7 @@ void report_clear(struct report *report);
 uint64_t report_avg_ns(const struct report_row *row);
 /* A row's value in a column: calls, or nanoseconds. */
 uint64_t report_value(const struct report_row *row, enum report_column column);
-/* What a row is called: a function's, object's or thread's name. */
+/* A row's name: that of its function, object or thread. */
 const char *report_row_name(const struct report *report, const struct report_row *row);
 void report_print(const struct report *report, const struct report_options *options, struct out *out);
 

@@ -13,23 +13,23 @@
 
 #define COLUMN_WIDTH  11
 #define PERCENT_WIDTH 8
-#define NAME_WIDTH    40 /* for which columns are left out; longer names are shortened */
+#define NAME_WIDTH    40 /* columns are left out to make this room for names */
 #define NAME_MIN      20
 
 static const enum report_column numbers[] = {REPORT_CALLS, REPORT_TOTAL, REPORT_SELF, REPORT_MIN,
 					     REPORT_AVG,   REPORT_P50,	 REPORT_P99,  REPORT_MAX};
-/* Columns that a narrow terminal does without, the least useful one first. */
+/* Columns that are left out on a narrow terminal, the least useful one first. */
 static const enum report_column spared[] = {REPORT_MIN, REPORT_P50, REPORT_AVG, REPORT_P99, REPORT_MAX};
 
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 #define SPARED	(sizeof(spared) / sizeof(spared[0]))
 
-/* What is shown of a table. */
+/* The columns of the table. */
 struct shape {
 	bool shown[REPORT_COLUMNS];
 	bool percent;
 	bool open;	     /* a column of calls that have not ended */
-	unsigned name_width; /* names are shortened to it; 0 = whole */
+	unsigned name_width; /* columns to which names are shortened; 0 = no limit */
 };
 
 static const struct trace_function *source_of(const struct report *report, const struct report_row *row)
@@ -109,7 +109,7 @@ static void print_heading(const struct report *report, const struct report_optio
 	out_char(out, '\n');
 }
 
-/* Unfinished calls have a total, but say nothing about how long a call takes. */
+/* True if the row has a value in the column: unfinished calls have a total and a self time only. */
 static bool has_value(const struct report_row *row, enum report_column column)
 {
 	return row->calls || ((column == REPORT_TOTAL || column == REPORT_SELF) && row->total_ns + row->self_ns);

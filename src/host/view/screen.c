@@ -16,7 +16,7 @@
 #define ROWS_MAX    1000u
 #define COLUMNS_MAX 2000u
 #define KEYS_MAX    64
-#define ESCAPE_MS   25 /* what follows an escape within that is part of it */
+#define ESCAPE_MS   25 /* bytes that follow an escape within this time belong to its key */
 
 /* The alternate screen, no cursor, no wrapping at the right edge. */
 static const char enter_text[] = "\033[?1049h\033[?25l\033[?7l\033[0m\033[2J";
@@ -34,7 +34,7 @@ struct screen {
 	struct termios before;
 	unsigned rows, columns;
 	struct cell *shown, *wanted; /* rows x columns each */
-	char keys[KEYS_MAX];	     /* read and not yet asked for */
+	char keys[KEYS_MAX];	     /* bytes that were read and not yet asked for */
 	unsigned key_count;
 };
 
@@ -73,7 +73,7 @@ static int take_terminal(struct screen *screen)
 {
 	struct termios raw = screen->before;
 
-	/* ^C, ^Z and their kin are keys; output goes on as ever. */
+	/* ^C, ^Z and the like become keys; the output modes stay as they are. */
 	raw.c_iflag &= ~(tcflag_t)(IXON | ICRNL | INLCR | IGNCR | ISTRIP);
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG | IEXTEN);
 	raw.c_cc[VMIN] = 0;
@@ -116,7 +116,7 @@ void screen_give_back(const struct screen *screen)
 {
 	ssize_t written = write(screen->fd, leave_text, sizeof(leave_text) - 1);
 
-	(void)written; /* nothing can be done about a terminal that takes no more */
+	(void)written; /* no remedy for a terminal that takes no more */
 	(void)tcsetattr(screen->in, TCSANOW, &screen->before);
 }
 
@@ -156,14 +156,14 @@ void screen_clear(struct screen *screen)
 }
 
 /*
- * The next character of a text, which takes one column: what takes two or
- * none, or is no character, becomes '?'.
+ * Take the next character of a text.  A character that takes two columns or none, or a byte that is no character,
+ * becomes '?', so that each cell takes one column.
  */
 static const char *next_cell(const char *text, struct cell *cell)
 {
 	size_t length = utf8_length(text);
 	unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
-	/* Up to U+10FF, but combining marks (U+0300 to U+036F) and control characters, which are below U+00A0. */
+	/* Characters of one column: up to U+07FF, without combining marks (U+0300 to U+036F) and control characters. */
 	bool narrow = length == 1 ? first >= 0x20 && first != 0x7f
 				  : length == 2 && !(first == 0xc2 && second < 0xa0) && first != 0xcc &&
 					    !(first == 0xcd && second < 0xb0);
@@ -216,7 +216,7 @@ static bool is_same(const struct cell *a, const struct cell *b)
 int screen_show(struct screen *screen)
 {
 	static const char *const styles[SCREEN_STYLES] = {"\033[0m", "\033[0;1m", "\033[0;7m", "\033[0;2m"};
-	size_t cells = (size_t)screen->rows * screen->columns, at = cells; /* the cursor; not known yet */
+	size_t cells = (size_t)screen->rows * screen->columns, at = cells; /* the cursor's cell; cells = not known */
 	unsigned style = SCREEN_STYLES;
 
 	for (size_t i = 0; i < cells; i++) {
@@ -238,7 +238,7 @@ int screen_show(struct screen *screen)
 	return out_flush(screen->out);
 }
 
-/* More bytes, if there are some within so many ms. */
+/* Read more bytes, if some come within so many ms. */
 static int read_more(struct screen *screen, int wait_ms)
 {
 	struct pollfd ready = {screen->in, POLLIN, 0};
@@ -262,7 +262,7 @@ static int drop_keys(struct screen *screen, unsigned count, int key)
 	return key;
 }
 
-/* A key's sequence: ESC [ or ESC O, numbers, one character. */
+/* Read a key's sequence: ESC [ or ESC O, numbers, one character. */
 static int read_sequence(struct screen *screen)
 {
 	static const struct {

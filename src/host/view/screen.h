@@ -1,10 +1,9 @@
 /*
- * A terminal as a grid of characters: what is put on it is compared with what
- * is there, and only differences are written.
+ * A terminal as a grid of characters: a new picture is compared with the one that is shown, and only differences are
+ * written.
  *
- * Caller: the command `top`.  Context: host.  ANSI sequences that every
- * terminal of today knows; the alternate screen, so that what was there before
- * is there again after.
+ * Callers: top_screen.c and the command `top`.  Context: host.  The room writes ANSI sequences that every terminal of
+ * today knows, and uses the alternate screen, so that the terminal's text is there again at the end.
  */
 #ifndef HOST_VIEW_SCREEN_H
 #define HOST_VIEW_SCREEN_H
@@ -39,11 +38,14 @@ struct screen;
 /* Take the terminal that is read at `in` and written at `out`, until screen_close(); both stay the caller's. */
 int screen_open(struct screen **out_screen, int in, int out, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* Give the terminal back as it was. */
+/* Give the terminal back as it was, and free the screen. */
 void screen_close(struct screen *screen);
-/* The same from a signal handler, with no more than calls that are safe there. */
+/* Give the terminal back as it was; may be called in a signal handler. */
 void screen_give_back(const struct screen *screen);
-/* Ask for the size again, as after SIGWINCH, and take the terminal again, as after SIGCONT; all is drawn anew. */
+/*
+ * Ask for the size again, as after SIGWINCH, and take the terminal again, as after SIGCONT; the next screen_show()
+ * draws the whole grid.
+ */
 int screen_refresh(struct screen *screen) __attribute__((warn_unused_result));
 unsigned screen_rows(const struct screen *screen);
 unsigned screen_columns(const struct screen *screen);
@@ -53,10 +55,10 @@ void screen_clear(struct screen *screen);
 /* Text (UTF-8) at a place, cut or filled up to width columns; returns the column behind it. */
 unsigned screen_put(struct screen *screen, unsigned row, unsigned column, const char *text, unsigned width, bool right,
 		    enum screen_style style);
-/* Write what differs; the first error of the terminal there was. */
+/* Write the cells that differ; returns the terminal's first error. */
 int screen_show(struct screen *screen) __attribute__((warn_unused_result));
 
-/* One key of what can be read now, SCREEN_KEY_NONE = none; -errno when the terminal is gone. */
+/* The next key that was pressed, without waiting; SCREEN_KEY_NONE = none, -errno when the terminal is gone. */
 int screen_key(struct screen *screen) __attribute__((warn_unused_result));
 
 #endif

@@ -25,7 +25,7 @@ static size_t characters(const char *text)
 	return count;
 }
 
-/* Bytes of "operator<", "operator()" and the like at the text's begin, whose brackets are a part of the name. */
+/* Bytes of "operator<", "operator()" and the like at `at`, whose brackets are a part of the name; 0 = none. */
 static size_t operator_length(const char *name, const char *at)
 {
 	static const char word[] = "operator";
@@ -38,7 +38,7 @@ static size_t operator_length(const char *name, const char *at)
 	return length + strspn(at + length, "<>=-!");
 }
 
-/* Where the bracket at `at` is closed; NULL: nowhere. */
+/* The bracket that closes the one at `at`; NULL: none does. */
 static const char *closing(const char *name, const char *at)
 {
 	char open = *at, close = open == '(' ? ')' : '>';
@@ -59,7 +59,7 @@ static const char *closing(const char *name, const char *at)
 	return NULL;
 }
 
-/* The name without what is between brackets of that kind. */
+/* Replace the text between brackets of that kind by "...". */
 static void fold(char *name, char open)
 {
 	static const char unnamed[] = "(anonymous namespace)";
@@ -86,7 +86,7 @@ static void fold(char *name, char open)
 	*to = '\0';
 }
 
-/* Its first and its last characters; the last ones tell more: a method's name is there. */
+/* Cut the name's middle out; more of the end is kept, for a method's name is there. */
 static void cut(const char *name, size_t length, unsigned width, char text[SHORTEN_MAX])
 {
 	size_t head = (width - 3) / 3, tail = width - 3 - head, at = 0, used = 0;

@@ -1,6 +1,7 @@
 /*
- * Names of functions that fit into a column.  Context: host; tables on a
- * terminal.
+ * Names of functions that fit into a column.
+ *
+ * Callers: tables on a terminal (report_text.c, top_screen.c).  Context: host.
  */
 #ifndef HOST_VIEW_SHORTEN_H
 #define HOST_VIEW_SHORTEN_H
@@ -10,11 +11,9 @@
 #define SHORTEN_MAX 1024 /* bytes of a shortened name with its NUL */
 
 /*
- * name itself where it has at most width characters, else a shorter one in
- * text: "ns::Class<int>::method(char const*)" without what is between the
- * parentheses, then without what is between the angle brackets, too, and if
- * that is not enough, without its middle.  width is 8 at least and 250 at most,
- * or counts as if it was.
+ * name itself if it has at most width characters, else a shorter name in text.  "ns::Class<int>::method(char const*)"
+ * loses the text between the parentheses, then that between the angle brackets, and if it is still too long, its
+ * middle.  A width below 8 counts as 8, one above 250 as 250.
  */
 const char *shorten(const char *name, unsigned width, char text[SHORTEN_MAX]);
 

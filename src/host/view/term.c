@@ -11,7 +11,7 @@
 
 #include "term.h"
 
-#define WIDTH_USUAL 80 /* of a terminal that does not know its own */
+#define WIDTH_USUAL 80 /* columns of a terminal that does not tell its width */
 
 int term_parse_color(enum term_color *color, const char *text, struct calltap_diag *diag)
 {
@@ -76,7 +76,7 @@ void term_pager_start(struct term_pager *pager, bool allowed)
 		return;
 	}
 	pager->fd = ends[1];
-	/* ^C is for the pager; when that quits, our next write fails. */
+	/* ^C is for the pager; when the pager quits, our next write fails. */
 	signal(SIGINT, SIG_IGN);
 }
 

@@ -1,7 +1,7 @@
 /*
- * What the terminal is told: colours and the pager.
+ * Colours and the pager.
  *
- * Context: host; the reading verbs.  A pipe or file gets plain text.
+ * Callers: the reading commands.  Context: host.  A pipe or a file gets plain text.
  */
 #ifndef HOST_VIEW_TERM_H
 #define HOST_VIEW_TERM_H
@@ -21,9 +21,9 @@ enum term_color { TERM_COLOR_AUTO, TERM_COLOR_ALWAYS, TERM_COLOR_NEVER };
 
 int term_parse_color(enum term_color *color, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* Whether to colour what goes to fd. */
+/* True if output to fd is to be coloured. */
 bool term_wants_color(enum term_color color, int fd);
-/* Columns of the terminal fd; 0: it is none. */
+/* Columns of the terminal fd; 0: fd is no terminal. */
 unsigned term_width(int fd);
 
 struct term_pager {
@@ -32,7 +32,7 @@ struct term_pager {
 };
 /* Start $PAGER (less -FRSX) when standard output is a terminal and allowed says so; else fd is standard output. */
 void term_pager_start(struct term_pager *pager, bool allowed);
-/* Close its input and wait for it. */
+/* Close the pager's input and wait for its end. */
 void term_pager_wait(struct term_pager *pager);
 
 #endif

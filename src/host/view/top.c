@@ -78,7 +78,7 @@ static double value_of(const struct profile_row *row, enum top_column column)
 	}
 }
 
-/* Greatest first, names alphabetically; equal ones by calls and id, so that rows do not jump about. */
+/* Greatest first, names alphabetically; ties by calls, name and id, so that rows do not jump about. */
 static int compare(const void *left, const void *right, void *ctx)
 {
 	const struct profile_row *a = left, *b = right;
@@ -108,7 +108,7 @@ void top_arrange(const struct top *top, struct top_rows *rows)
 		qsort_r(rows->rows, kept, sizeof(*rows->rows), compare, (void *)(uintptr_t)top);
 }
 
-/* Characters into the filter that is being typed; it works as it grows. */
+/* Put a key into the filter that is being typed; the filter applies while it is typed. */
 static enum top_action edit(struct top *top, int key)
 {
 	size_t length = strlen(top->edited);

@@ -1,10 +1,8 @@
 /*
- * The live table of functions: what is chosen, in which order, and how it is
- * drawn or printed.
+ * The live table of functions: which rows are shown, in which order, and how they are drawn or printed.
  *
- * Caller: the command `top`, which reads the rows (host/profile_rows.h) and does
- * what keys ask for.  Context: host.  top.c keeps the state, top_screen.c
- * draws it on a terminal, top_text.c prints it as text or JSON.
+ * Caller: the command `top`, which reads the rows (host/profile_rows.h) and acts on keys.  Context: host.  top.c keeps
+ * the state, top_screen.c draws the table on a terminal, top_text.c prints it as text or JSON.
  */
 #ifndef HOST_VIEW_TOP_H
 #define HOST_VIEW_TOP_H
@@ -31,45 +29,45 @@ enum top_column {
 struct top {
 	enum top_column sort;
 	bool reverse;
-	char filter[TOP_TEXT_MAX]; /* glob; without * and ? a part of the name; "" = all */
-	/* Of a terminal: */
+	char filter[TOP_TEXT_MAX]; /* glob; a text without *, ? and [ is a part of the name; "" = all */
+	/* The state on a terminal: */
 	bool paused, help;
-	bool editing; /* the filter is being typed into: */
-	char edited[TOP_TEXT_MAX];
-	size_t first;	   /* row at the top of the window */
-	uint32_t selected; /* function under the bar, PROFILE_NONE = none yet */
-	size_t bar;	   /* where it was last */
-	size_t page;	   /* rows of the window */
-	uint32_t watched;  /* whose callers are shown, PROFILE_NONE = all functions are */
+	bool editing;		   /* the user is typing a filter */
+	char edited[TOP_TEXT_MAX]; /* the filter as it is typed */
+	size_t first;		   /* row at the top of the window */
+	uint32_t selected;	   /* function under the bar, PROFILE_NONE = none yet */
+	size_t bar;		   /* row of the bar */
+	size_t page;		   /* rows of the window */
+	uint32_t watched;	   /* the function whose callers are shown, PROFILE_NONE = all functions are shown */
 	char watched_name[TOP_TEXT_MAX];
-	char message[TOP_TEXT_MAX * 2]; /* for the line below the table, "" = none */
+	char message[TOP_TEXT_MAX * 2]; /* text of the line below the table, "" = none */
 };
 
 /* The rows of a reading after filter and order. */
 struct top_rows {
 	struct profile_row *rows;
 	size_t count;
-	size_t calls; /* before the filter */
+	size_t calls; /* rows before the filter */
 };
 
 void top_init(struct top *top);
-/* -EINVAL, with the columns' names. */
+/* Parse a column's name; -EINVAL, with the columns' names in diag. */
 int top_parse_column(enum top_column *column, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 const char *top_column_title(enum top_column column);
-/* Percentiles decide the order: they have to be there before. */
+/* True if percentiles decide the order: the caller has to measure them before top_arrange(). */
 bool top_sorts_by_percentile(const struct top *top);
-/* Leave those that the filter lets pass, and put them in order. */
+/* Keep the rows that the filter lets pass, and put them in order. */
 void top_arrange(const struct top *top, struct top_rows *rows);
 
-/* What the caller is to do after a key. */
+/* The caller's next step after a key. */
 enum top_action {
 	TOP_NOTHING,
 	TOP_REDRAW,
-	TOP_ARRANGE, /* other rows, or another order, of the same reading */
+	TOP_ARRANGE, /* show other rows, or another order, of the last reading */
 	TOP_READ,
 	TOP_RESET,
-	TOP_WATCH, /* of `watched` */
+	TOP_WATCH, /* show the callers of `watched` */
 	TOP_QUIT
 };
 enum top_action top_key(struct top *top, int key, const struct top_rows *rows);
@@ -82,17 +80,18 @@ struct top_heading {
 	bool ended;
 };
 
-/* Keep the bar in the table, and the window around the bar; the rows in the window are *first .. *first + *count - 1.
+/*
+ * Keep the bar in the table, and the window around the bar.  The rows in the window are *first .. *first + *count - 1.
  */
 void top_place(struct top *top, const struct screen *screen, const struct top_rows *rows, size_t *first, size_t *count);
-/* Draw it all; the rows in the window have their percentiles. */
+/* Draw the whole screen; the rows in the window have their percentiles. */
 void top_draw(const struct top *top, struct screen *screen, const struct top_heading *heading,
 	      const struct top_rows *rows);
 
 /* One reading as text: a heading, and `limit` rows (0 = all). */
 void top_print(const struct top *top, const struct top_heading *heading, const struct top_rows *rows, size_t limit,
 	       struct out *out);
-/* The same as one JSON object in one line. */
+/* One reading as a JSON object in one line. */
 void top_print_json(const struct top *top, const struct top_heading *heading, const struct top_rows *rows, size_t limit,
 		    struct out *out);
 

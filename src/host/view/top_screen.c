@@ -1,8 +1,8 @@
 /*
  * Drawing the live table; see top.h.  Context: host.
  *
- *     row 0        what is watched, since when, how many threads and functions
- *     row 1        what is shown: filter, order, pause; or the function whose callers these are
+ *     row 0        the program, the time since the start, numbers of threads and functions
+ *     row 1        filter, order, pause; or the function whose callers are shown
  *     row 2        the columns' titles
  *     row 3...     functions
  *     last row     keys, a message, or the filter that is being typed
@@ -22,12 +22,12 @@
 #define OBJECT_WIDTH 18u
 #define LINE_BYTES   512
 
-/* Left out first when the terminal is narrow: the last of these. */
+/* Columns in the order of their use: on a narrow terminal the last ones are left out. */
 static const enum top_column order[] = {TOP_RATE, TOP_SELF, TOP_TOTAL, TOP_CALLS, TOP_AVG, TOP_P99, TOP_P50, TOP_MAX};
 
 #define NUMBERS (sizeof(order) / sizeof(order[0]))
 
-/* Which columns there is room for; *object: the object's name, too. */
+/* Choose the columns that there is room for; *object: the object's name, too.  Returns the width of the numbers. */
 static unsigned choose_columns(const struct top *top, unsigned width, bool shown[TOP_COLUMNS], bool *object)
 {
 	unsigned used = 0;
@@ -97,7 +97,7 @@ void top_place(struct top *top, const struct screen *screen, const struct top_ro
 	size_t window = window_of(screen);
 
 	top->page = window;
-	/* The bar stays with its function, wherever that goes. */
+	/* The bar follows its function when the function's row moves. */
 	for (size_t i = 0; i < rows->count && top->selected != PROFILE_NONE; i++)
 		if (rows->rows[i].function == top->selected) {
 			top->bar = i;

@@ -102,7 +102,7 @@ uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t function, int *
 	return made;
 }
 
-/* Last key: rising function, so that equal trees print equally. */
+/* By falling total, falling calls, and rising function, so that equal trees print equally. */
 static int compare_nodes(const void *left, const void *right, void *ctx)
 {
 	const struct tree *tree = ctx;
@@ -167,8 +167,8 @@ void tree_sum(struct tree *tree)
 }
 
 /*
- * What a frame's user word holds: its node + 1, whether the node is an
- * ancestor's, and whether its caller was open when the trace began.
+ * A frame's user word: its node + 1, whether the node is an ancestor's (the call is absorbed), and whether its caller
+ * was open when the trace began.
  */
 #define ABSORBED      (UINT64_C(1) << 63)
 #define CALLED_BEFORE (UINT64_C(1) << 62)
@@ -197,8 +197,8 @@ static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_fram
 }
 
 /*
- * What was open before the trace has the time of those calls that are shown,
- * and all its callers were open, too.
+ * Add a call's time to its callers from before the trace, and to their callers, which were open, too: such a frame's
+ * total is the time of the calls in it that the filters let pass.
  */
 static void add_to_callers(struct tree *tree, uint32_t caller, uint64_t ns)
 {

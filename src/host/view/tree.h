@@ -1,9 +1,8 @@
 /*
- * A merged call tree: all calls that came along the same path are one node.
+ * A merged call tree: all calls along the same path of callers are one node.
  *
- * Context: host; the graph verb and the folded exporter.  Memory is bounded by
- * a limit on nodes: calls beyond it, or deeper than a level, are counted into
- * the node of the caller that still fits, and told of in `absorbed`.
+ * Callers: graph.c and the folded exporter.  Context: host.  Memory is bounded by a limit on nodes: calls beyond it, or
+ * deeper than a level, are counted into the node of the nearest caller that has one, and in `absorbed`.
  */
 #ifndef HOST_VIEW_TREE_H
 #define HOST_VIEW_TREE_H
@@ -22,20 +21,20 @@ struct tree_node {
 	uint64_t calls;
 	uint64_t total_ns; /* open calls count up to the end of the trace */
 	uint64_t self_ns;
-	uint64_t unfinished; /* among calls */
-	uint64_t tails;	     /* among calls: by a tail call of the function above */
-	uint64_t before; /* frames that were open when the trace began; no calls: their time is that of calls in them */
+	uint64_t unfinished; /* calls that are open at the end, or whose exit was lost */
+	uint64_t tails;	     /* calls by a tail call of the parent's function */
+	uint64_t before;     /* frames that were open when the trace began; their total is that of their callees */
 };
 
 struct tree {
-	struct tree_node *nodes; /* nodes[TREE_ROOT] stands for the whole */
+	struct tree_node *nodes; /* nodes[TREE_ROOT] stands for the whole trace */
 	uint32_t count;
 	uint32_t limit;
 	uint32_t room;
 	uint32_t *slots; /* hash of (parent, function) to node; 0 = free */
 	uint32_t slot_bits;
 	uint64_t absorbed; /* calls counted into a caller's node for want of room */
-	uint64_t strays;   /* calls entered before the trace: their place is not known */
+	uint64_t strays;   /* calls whose entry is not in the trace, so that their place is not known */
 };
 
 int tree_init(struct tree *tree, uint32_t limit) __attribute__((warn_unused_result));
@@ -44,13 +43,13 @@ void tree_clear(struct tree *tree);
 uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t function, int *err);
 /* Siblings in falling order of total, then of calls and rising function. */
 int tree_sort(struct tree *tree) __attribute__((warn_unused_result));
-/* Node after node, each before its children; *depth counts along.  Start with TREE_ROOT and depth -1. */
+/* The next node, each before its children, with its *depth.  Start with TREE_ROOT and *depth = -1. */
 uint32_t tree_next(const struct tree *tree, uint32_t node, bool skip_children, int64_t *depth);
 
-/* Build from a trace; calls below depth_max levels (0 = any) are absorbed. */
+/* Build the tree of a trace; calls below depth_max levels (0 = any) are absorbed. */
 int tree_build(struct tree *tree, const struct trace *trace, const struct view_filter *filter, uint32_t depth_max,
 	       struct walk *walk, struct calltap_diag *diag) __attribute__((warn_unused_result));
-/* Sum of calls and times of the root's children, into the root. */
+/* Sum the calls and totals of the root's children into the root. */
 void tree_sum(struct tree *tree);
 
 #endif

@@ -125,10 +125,10 @@ static void closed_call(void *ctx, struct callstack *stack, const struct call_cl
 
 static const struct callstack_ops stack_ops = {.on_enter = enter, .on_close = closed_call};
 
-/* Enter what was open on the thread when the trace began, once. */
+/* Enter the frames that were open on the thread when the trace began, once. */
 static int begin_thread(struct walk *walk, uint32_t thread)
 {
-	if (thread >= walk->threads) { /* it is new since the pass was opened */
+	if (thread >= walk->threads) { /* the thread is new since the pass was opened */
 		uint32_t count = trace_thread_count(walk->trace);
 		bool *begun = thread < count ? realloc(walk->begun, count * sizeof(*begun)) : NULL;
 
@@ -152,7 +152,7 @@ static bool selected(const struct walk *walk, const struct trace_thread *thread)
 	       (!walk->filter->pid || (process && process->pid == walk->filter->pid));
 }
 
-/* The same for all threads, or those that have no events of their own. */
+/* Enter the frames from before the trace of all selected threads, or of those that have no records. */
 static int begin_threads(struct walk *walk, bool all)
 {
 	struct trace_stack stack;
@@ -186,7 +186,7 @@ static void show_message(struct walk *walk, const struct trace_event *event)
 		walk->undescribed++;
 }
 
-/* Hand the event to the consumer, if it is one of those that stand for themselves; the stacks show the others. */
+/* Hand the event to the consumer, if it is of a kind that the stacks do not turn into calls. */
 static void show_event(struct walk *walk, const struct trace_event *event)
 {
 	if (!in_window(walk))
@@ -209,7 +209,7 @@ static void show_event(struct walk *walk, const struct trace_event *event)
 	case CALLTAP_REC_UNWIND:
 	case CALLTAP_REC_LANDING:
 	case CALLTAP_REC_RISE:
-		return; /* the stacks make calls of them */
+		return; /* the stacks turn these kinds into calls */
 	case CALLTAP_REC_NONE:
 	case CALLTAP_REC_TIME:
 	case CALLTAP_REC_OPEN:
@@ -237,7 +237,7 @@ int walk_feed(struct walk *walk, const struct trace_event *event)
 	return walk->error;
 }
 
-/* Damage that stops the cursor from getting on must not spin here: it is given up after this many in a row. */
+/* Damage that keeps the cursor from getting on must not spin here: the pass ends after this many damages in a row. */
 #define DAMAGES_IN_A_ROW 100000u
 
 static int run(struct walk *walk, struct trace_cursor *cursor)
@@ -269,7 +269,7 @@ static int run(struct walk *walk, struct trace_cursor *cursor)
 
 int walk_end(struct walk *walk)
 {
-	/* A pass that --time ended early ends the calls that were open then. */
+	/* Calls that were open when --time ended the pass end with the window. */
 	callstack_finish(walk->stack, walk->to_ticks);
 	return walk->error;
 }
