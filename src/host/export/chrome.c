@@ -1,10 +1,9 @@
 /*
  * The Trace Event Format of Chrome's about:tracing, as a JSON object.
  *
- * Context: host; see export.h.  A call is one complete event ("X"), written
- * when it ends; times are microseconds since the trace's start.  Slices of one
- * thread must nest, so each stack of a thread but the first is a thread of its
- * own here, with an id that no thread has.
+ * Context: host; see export.h.  A call is one complete event ("X"), written when it ends; times are microseconds since
+ * the trace's start.  Slices of one thread must nest, so each stack of a thread but the first is written as a thread of
+ * its own, with an id that no thread has.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +14,13 @@
 #include "../view/names.h"
 #include "export.h"
 
-#define TIDS 4194304u /* the kernel's ids are below this */
+#define TIDS 4194304u /* the kernel's thread ids are below this */
 
 struct chrome {
 	const struct trace *trace;
 	struct out *out;
 	struct names *names;
-	bool any;    /* a comma is due */
+	bool any;    /* an event was written: a comma is due before the next one */
 	bool *named; /* per stack that is no thread's first: its name was written */
 	uint32_t named_room;
 };
@@ -34,7 +33,7 @@ static void begin_event(struct chrome *chrome)
 	out_char(chrome->out, '\n');
 }
 
-/* chain: the thread's index, or a stack by its number (callstack.h). */
+/* Write the ids of a process and a thread; chain: the stack's number (callstack_chain()). */
 static void put_ids(struct chrome *chrome, uint32_t thread, uint32_t chain)
 {
 	const struct trace_thread *known = trace_thread(chrome->trace, thread);
@@ -61,7 +60,7 @@ static void put_name_event(struct chrome *chrome, const char *what, uint32_t thr
 	out_text(chrome->out, "}}");
 }
 
-/* The thread's current stack; its name is written when it is the first time. */
+/* The number of the thread's current stack, whose name is written at its first use. */
 static uint32_t name_stack(struct chrome *chrome, struct walk *walk, uint32_t thread)
 {
 	const struct trace_thread *known = trace_thread(chrome->trace, thread);
@@ -128,7 +127,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 			  closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how));
 }
 
-/* Instant events for what is no call with a duration. */
+/* Write an instant event for a call without a duration, a loss or a wait. */
 static void put_instant(struct chrome *chrome, struct walk *walk, const struct trace_event *event)
 {
 	struct names_text name = names_function_json(chrome->names, event->id);
@@ -161,7 +160,7 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 		put_instant(ctx, walk, event);
 }
 
-/* An instant event by the name of its text, as the browser shows names alone. */
+/* Write an instant event whose name is the text, because the browser shows the names only. */
 static void message(void *ctx, struct walk *walk, const struct trace_event *event, const struct walk_message *message)
 {
 	struct chrome *chrome = ctx;

@@ -1,7 +1,7 @@
 /*
  * Traces in other tools' formats; one file per format.
  *
- * Context: host; the export verb.
+ * Caller: the command `export`.  Context: host.
  */
 #ifndef HOST_EXPORT_EXPORT_H
 #define HOST_EXPORT_EXPORT_H
@@ -17,7 +17,7 @@ struct export_options {
 struct export_format {
 	const char *name;
 	const char *summary;
-	bool binary;	/* not for a terminal */
+	bool binary;	/* not to be written to a terminal */
 	bool takes_min; /* --min works: calls are written when they end */
 	/* Write all of trace to out; *walk tells of damage. */
 	int (*run)(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
@@ -34,12 +34,12 @@ const struct export_format *export_at(size_t i);
 int export_find(const struct export_format **format, const char *name, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 
-/* Processes and threads an exporter describes: those that the filter lets pass. */
+/* True if the filter lets the thread pass: an exporter describes these threads only. */
 bool export_wants_thread(const struct trace *trace, const struct view_filter *filter, uint32_t thread);
 
-/* Marks index in a table that grows; true if it was not marked before.  Out of memory: false, and *error is set. */
+/* Mark the index in a table that grows; true if it was not marked before.  Out of memory: false, and *error is set. */
 bool export_first_use(bool **used, uint32_t *room, uint32_t index, int *error);
-/* "worker, stack 2", for a thread's stack by its number within the thread, from 0 on. */
+/* Make a stack's name, such as "worker, stack 2"; stack: its number within the thread, from 0 on. */
 #define EXPORT_STACK_NAME 64
 void export_stack_name(char name[EXPORT_STACK_NAME], const struct trace_thread *thread, uint32_t stack);
 

@@ -1,6 +1,6 @@
 /*
- * Folded stacks, the input of flame graph tools: "main;parse;read 1234" for
- * every call path, with its own time in nanoseconds or its number of calls.
+ * Folded stacks, the input of flame graph tools: "main;parse;read 1234" for every call path, with its self time in
+ * nanoseconds or its number of calls.
  *
  * Context: host; see export.h.
  */
@@ -12,9 +12,9 @@
 #include "../view/tree.h"
 #include "export.h"
 
-#define DEPTH_MAX 1024u /* frames of a path; what is deeper counts into its caller there */
+#define DEPTH_MAX 1024u /* frames of a path; a deeper call counts for its caller at this depth */
 
-/* A name without what the format gives a meaning to. */
+/* Write a name without semicolons, which separate names in this format. */
 static void put_name(struct out *out, struct names_text name)
 {
 	for (uint32_t i = 0; i < name.length; i++)

@@ -1,8 +1,7 @@
 /*
  * JSON Lines: a head line, then one object per event, in the trace's order.
  *
- * Context: host; see export.h.  The keys are documented in
- * calltap-export(1); they only ever grow.
+ * Context: host; see export.h.  The keys are documented in calltap-export(1); keys may be added, but none changes.
  */
 #include "../view/json.h"
 #include "../view/names.h"

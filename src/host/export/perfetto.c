@@ -1,13 +1,11 @@
 /*
  * Perfetto's trace format: a stream of TracePacket messages.
  *
- * Context: host; see export.h.  Field numbers are those of Perfetto's public
- * protos (protos/perfetto/trace/).  Everything is one packet sequence with an
- * incremental clock and interned names, so that a begin or end event takes
- * about 20 bytes.  Calls that are open at the end stay open in the file, as
- * Perfetto expects it; calls entered before the trace have no begin and are
- * left out.  Slices of one track must nest, so each stack of a thread but the
- * first has a track of its own, below the thread's.
+ * Context: host; see export.h.  Field numbers are those of Perfetto's public protos (protos/perfetto/trace/).  The file
+ * is one packet sequence with an incremental clock and interned names, so that a begin or end event takes about 20
+ * bytes.  Calls that are open at the end stay open in the file, as Perfetto expects it; calls whose entry is not in the
+ * trace have no begin and are left out.  Slices of one track must nest, so each stack of a thread but the first has a
+ * track of its own, below the thread's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +52,7 @@ enum annotation_field { ANNOTATION_UINT = 3, ANNOTATION_STRING = 6, ANNOTATION_N
 
 #define SEQUENCE_ID    1u
 #define EVENT_MAX      256u  /* bytes of an event without its interned name */
-#define NAME_MAX_BYTES 8192u /* longer names are cut */
+#define NAME_MAX_BYTES 8192u /* of an interned name; longer names are cut */
 
 struct perfetto {
 	const struct trace *trace;
@@ -62,8 +60,8 @@ struct perfetto {
 	struct names *names;
 	uint64_t last_ns;
 	uint8_t *interned;	      /* bit per function: its name was written */
-	uint32_t functions, untraced; /* in all, and of those not traced */
-	uint8_t *bytes;		      /* for one packet */
+	uint32_t functions, untraced; /* numbers of all functions, and of untraced ones */
+	uint8_t *bytes;		      /* buffer for one packet */
 	size_t size;
 	bool *named; /* per stack that is no thread's first: its track was written */
 	uint32_t named_room;
@@ -91,7 +89,7 @@ static void put_packet(struct perfetto *perfetto, const struct protobuf *packet)
 	out_bytes(perfetto->out, (const char *)packet->bytes, packet->used);
 }
 
-/* The first packet: the sequence's clock, which counts on from packet to packet. */
+/* Write the first packet: it defines the sequence's clock, whose timestamps are differences to the packet before. */
 static void put_clock(struct perfetto *perfetto, uint64_t start_ns)
 {
 	uint8_t snapshot_bytes[96], clock_bytes[32], defaults_bytes[8];
@@ -167,7 +165,7 @@ static void put_thread(struct perfetto *perfetto, uint32_t index)
 	put_track(perfetto, &track);
 }
 
-/* The track of the thread's current stack; it is written when it is the first time. */
+/* The track of the thread's current stack, which is described in the file at its first use. */
 static uint64_t stack_track(struct perfetto *perfetto, struct walk *walk, uint32_t thread)
 {
 	uint32_t chain = callstack_chain(walk->stack, thread);
@@ -204,7 +202,7 @@ static void describe(struct perfetto *perfetto, const struct view_filter *filter
 	}
 }
 
-/* One for each function, untraced ones behind the others, and a last one for all that are not known. */
+/* A function's bit in `interned`: traced functions, untraced ones, and a last bit for all that are not known. */
 static uint32_t slot_of(const struct perfetto *perfetto, uint32_t function)
 {
 	uint32_t traced = perfetto->functions - perfetto->untraced;
@@ -237,12 +235,12 @@ static uint64_t intern(struct perfetto *perfetto, struct protobuf *packet, uint3
 	return (uint64_t)slot + 1;
 }
 
-/* Everything of an event's packet but the event. */
+/* Begin an event's packet: its time and its sequence. */
 static void begin_packet(struct perfetto *perfetto, const struct walk *walk, struct protobuf *packet, uint64_t ticks)
 {
 	uint64_t ns = walk_since_ns(walk, ticks);
 
-	/* The incremental clock cannot step back; a thread's frames end in order, so it has no need to. */
+	/* The incremental clock cannot step back; a thread's events come in order, so it need not. */
 	if (ns < perfetto->last_ns)
 		ns = perfetto->last_ns;
 	protobuf_begin(packet, perfetto->bytes, perfetto->size);
@@ -291,7 +289,7 @@ static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thr
 	end_packet(perfetto, walk, &packet, &event);
 }
 
-/* end = what the slice's "end" argument says, NULL = it returned. */
+/* End a slice; end: text of its "end" argument, NULL = the call returned. */
 static void put_end(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint64_t ticks, const char *end)
 {
 	uint8_t bytes[EVENT_MAX];
@@ -307,7 +305,7 @@ static void put_end(struct perfetto *perfetto, struct walk *walk, uint32_t threa
 	end_packet(perfetto, walk, &packet, &event);
 }
 
-/* What a frame's user word says about its slice. */
+/* A frame's user word: whether a slice was begun for the call. */
 enum slice { SLICE_NONE, SLICE_RUNS };
 
 static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)

@@ -1,8 +1,8 @@
 /*
  * Writing protocol buffer messages (protobuf.dev, "Encoding").
  *
- * Context: host; the perfetto exporter.  A message is built in a small fixed
- * buffer; what does not fit is refused as a whole (`full`), never cut.
+ * Caller: perfetto.c.  Context: host.  A message is built in a small fixed buffer; a field that does not fit is left
+ * out as a whole (`full`), never cut.
  */
 #ifndef HOST_EXPORT_PROTOBUF_H
 #define HOST_EXPORT_PROTOBUF_H
@@ -15,7 +15,7 @@ struct protobuf {
 	uint8_t *bytes;
 	size_t used;
 	size_t size;
-	bool full; /* something did not fit */
+	bool full; /* a field did not fit */
 };
 
 static inline void protobuf_begin(struct protobuf *to, void *bytes, size_t size)
@@ -29,7 +29,7 @@ static inline void protobuf_begin(struct protobuf *to, void *bytes, size_t size)
 /* Bytes of value as a varint, 1 to 10. */
 size_t protobuf_varint_size(uint64_t value);
 void protobuf_varint(struct protobuf *to, uint64_t value);
-/* One field each: tag and value. */
+/* Each of these adds one field: tag and value. */
 void protobuf_u64(struct protobuf *to, uint32_t field, uint64_t value);
 void protobuf_bytes(struct protobuf *to, uint32_t field, const void *bytes, size_t size);
 void protobuf_text(struct protobuf *to, uint32_t field, const char *text);
