@@ -154,14 +154,15 @@ static void put_instant(struct chrome *chrome, struct walk *walk, const struct t
 		walk->error = chrome->out->error;
 }
 
-static void event(void *ctx, struct walk *walk, const struct trace_event *event)
+static void put_event(void *ctx, struct walk *walk, const struct trace_event *event)
 {
 	if (event->kind != CALLTAP_REC_STACK)
 		put_instant(ctx, walk, event);
 }
 
 /* Write an instant event whose name is the text, because the browser shows the names only. */
-static void message(void *ctx, struct walk *walk, const struct trace_event *event, const struct walk_message *message)
+static void put_message(void *ctx, struct walk *walk, const struct trace_event *event,
+			const struct walk_message *message)
 {
 	struct chrome *chrome = ctx;
 	uint32_t chain = name_stack(chrome, walk, event->thread);
@@ -180,9 +181,9 @@ static void message(void *ctx, struct walk *walk, const struct trace_event *even
 		walk->error = chrome->out->error;
 }
 
-static const struct walk_ops ops = {.on_close = close_call, .on_event = event, .on_message = message};
+static const struct walk_ops ops = {.on_close = close_call, .on_event = put_event, .on_message = put_message};
 
-static void describe(struct chrome *chrome, const struct view_filter *filter)
+static void describe_threads(struct chrome *chrome, const struct view_filter *filter)
 {
 	for (uint32_t i = 0; i < trace_thread_count(chrome->trace); i++) {
 		const struct trace_thread *thread = trace_thread(chrome->trace, i);
@@ -197,8 +198,9 @@ static void describe(struct chrome *chrome, const struct view_filter *filter)
 	}
 }
 
-static int run(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
-	       struct out *out, struct walk *walk, struct calltap_diag *diag)
+static int write_chrome(const struct trace *trace, const struct view_filter *filter,
+			const struct export_options *options, struct out *out, struct walk *walk,
+			struct calltap_diag *diag)
 {
 	struct chrome chrome = {.trace = trace, .out = out};
 	int err = names_create(&chrome.names, trace);
@@ -206,7 +208,7 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 	if (err)
 		return calltap_diag_set(diag, err, "out of memory for the names");
 	out_text(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
-	describe(&chrome, filter);
+	describe_threads(&chrome, filter);
 	err = walk_run(walk, trace, filter, &ops, &chrome, diag);
 	out_text(out, "\n]}\n");
 	names_destroy(chrome.names);
@@ -214,5 +216,7 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 	return err;
 }
 
-const struct export_format export_chrome = {
-	.name = "chrome", .summary = "JSON for Chrome's about:tracing and its kin", .takes_min = true, .run = run};
+const struct export_format export_chrome = {.name = "chrome",
+					    .summary = "JSON for Chrome's about:tracing and its kin",
+					    .takes_min = true,
+					    .run = write_chrome};

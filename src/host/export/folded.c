@@ -54,8 +54,9 @@ static int write_tree(const struct tree *tree, const struct trace *trace, const 
 	return err;
 }
 
-static int run(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
-	       struct out *out, struct walk *walk, struct calltap_diag *diag)
+static int write_folded(const struct trace *trace, const struct view_filter *filter,
+			const struct export_options *options, struct out *out, struct walk *walk,
+			struct calltap_diag *diag)
 {
 	struct tree tree;
 	int err = tree_init(&tree, TREE_NODES_MAX);
@@ -81,4 +82,4 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 }
 
 const struct export_format export_folded = {
-	.name = "folded", .summary = "folded stacks for flame graphs", .takes_min = true, .run = run};
+	.name = "folded", .summary = "folded stacks for flame graphs", .takes_min = true, .run = write_folded};

@@ -35,7 +35,7 @@ static void put_number(struct out *out, const char *key, uint64_t value)
 	out_u64(out, value);
 }
 
-static void begin(struct jsonl *jsonl, const struct walk *walk, const char *what, uint64_t ticks, uint32_t thread)
+static void begin_line(struct jsonl *jsonl, const struct walk *walk, const char *what, uint64_t ticks, uint32_t thread)
 {
 	const struct trace_thread *known = trace_thread(jsonl->trace, thread);
 	const struct trace_process *process = known ? trace_process(jsonl->trace, known->process) : NULL;
@@ -61,24 +61,24 @@ static void put_tail(struct jsonl *jsonl, const struct call_frame *frame)
 		out_text(jsonl->out, ",\"tail\":true");
 }
 
-static void finish(struct jsonl *jsonl, struct walk *walk)
+static void finish_line(struct jsonl *jsonl, struct walk *walk)
 {
 	out_bytes(jsonl->out, "}\n", 2);
 	if (jsonl->out->error)
 		walk->error = jsonl->out->error;
 }
 
-static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+static void put_entry(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
 {
 	struct jsonl *jsonl = ctx;
 
 	if (walk->filter->min_ns)
 		return;
-	begin(jsonl, walk, frame->before ? "open" : "enter", frame->enter_ticks, thread);
+	begin_line(jsonl, walk, frame->before ? "open" : "enter", frame->enter_ticks, thread);
 	put_function(jsonl, frame->function);
 	put_number(jsonl->out, ",\"depth\":", frame->depth);
 	put_tail(jsonl, frame);
-	finish(jsonl, walk);
+	finish_line(jsonl, walk);
 }
 
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
@@ -86,7 +86,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	struct jsonl *jsonl = ctx;
 	uint64_t away_ns;
 
-	begin(jsonl, walk, "leave", closed->exit_ticks, closed->thread);
+	begin_line(jsonl, walk, "leave", closed->exit_ticks, closed->thread);
 	put_function(jsonl, closed->frame->function);
 	put_number(jsonl->out, ",\"depth\":", closed->frame->depth);
 	if (closed->frame->enter_known) {
@@ -100,10 +100,10 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	out_text(jsonl->out, walk_end_text(closed->how));
 	out_char(jsonl->out, '"');
 	put_tail(jsonl, closed->frame);
-	finish(jsonl, walk);
+	finish_line(jsonl, walk);
 }
 
-static void event(void *ctx, struct walk *walk, const struct trace_event *event)
+static void put_event(void *ctx, struct walk *walk, const struct trace_event *event)
 {
 	static const char *const words[CALLTAP_REC_KINDS] = {[CALLTAP_REC_CALL] = "call",
 							     [CALLTAP_REC_STACK] = "stack",
@@ -116,33 +116,35 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 	bool wait = event->kind == CALLTAP_REC_WAIT;
 	struct jsonl *jsonl = ctx;
 
-	begin(jsonl, walk, words[event->kind], event->ticks, event->thread);
+	begin_line(jsonl, walk, words[event->kind], event->ticks, event->thread);
 	if (event->kind == CALLTAP_REC_CALL)
 		put_function(jsonl, event->id);
 	put_number(jsonl->out, keys[event->kind], wait ? trace_duration_ns(walk->trace, event->extra) : event->extra);
-	finish(jsonl, walk);
+	finish_line(jsonl, walk);
 }
 
-static void message(void *ctx, struct walk *walk, const struct trace_event *event, const struct walk_message *message)
+static void put_message(void *ctx, struct walk *walk, const struct trace_event *event,
+			const struct walk_message *message)
 {
 	bool mark = calltap_event_type(event->id) == CALLTAP_EVENT_MARK;
 	struct jsonl *jsonl = ctx;
 
-	begin(jsonl, walk, mark ? "mark" : "event", event->ticks, event->thread);
+	begin_line(jsonl, walk, mark ? "mark" : "event", event->ticks, event->thread);
 	if (!mark) {
 		out_text(jsonl->out, ",\"type\":");
 		json_escape(jsonl->out, message->name);
 	}
 	out_text(jsonl->out, ",\"text\":");
 	json_escape(jsonl->out, message->text);
-	finish(jsonl, walk);
+	finish_line(jsonl, walk);
 }
 
 static const struct walk_ops ops = {
-	.on_enter = enter, .on_close = close_call, .on_event = event, .on_message = message};
+	.on_enter = put_entry, .on_close = close_call, .on_event = put_event, .on_message = put_message};
 
-static int run(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
-	       struct out *out, struct walk *walk, struct calltap_diag *diag)
+static int write_jsonl(const struct trace *trace, const struct view_filter *filter,
+		       const struct export_options *options, struct out *out, struct walk *walk,
+		       struct calltap_diag *diag)
 {
 	struct jsonl jsonl = {.trace = trace, .out = out};
 	int err = names_create(&jsonl.names, trace);
@@ -156,4 +158,4 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 }
 
 const struct export_format export_json = {
-	.name = "json", .summary = "JSON Lines, one object per event", .takes_min = true, .run = run};
+	.name = "json", .summary = "JSON Lines, one object per event", .takes_min = true, .run = write_jsonl};

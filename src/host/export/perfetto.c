@@ -188,7 +188,7 @@ static uint64_t stack_track(struct perfetto *perfetto, struct walk *walk, uint32
 	return uuid;
 }
 
-static void describe(struct perfetto *perfetto, const struct view_filter *filter)
+static void describe_tracks(struct perfetto *perfetto, const struct view_filter *filter)
 {
 	for (uint32_t i = 0; i < trace_process_count(perfetto->trace); i++) {
 		const struct trace_process *process = trace_process(perfetto->trace, i);
@@ -203,7 +203,7 @@ static void describe(struct perfetto *perfetto, const struct view_filter *filter
 }
 
 /* A function's bit in `interned`: traced functions, untraced ones, and a last bit for all that are not known. */
-static uint32_t slot_of(const struct perfetto *perfetto, uint32_t function)
+static uint32_t name_index(const struct perfetto *perfetto, uint32_t function)
 {
 	uint32_t traced = perfetto->functions - perfetto->untraced;
 
@@ -213,26 +213,26 @@ static uint32_t slot_of(const struct perfetto *perfetto, uint32_t function)
 }
 
 /* Write the name into packet when this is the function's first event; returns its iid. */
-static uint64_t intern(struct perfetto *perfetto, struct protobuf *packet, uint32_t function)
+static uint64_t intern_name(struct perfetto *perfetto, struct protobuf *packet, uint32_t function)
 {
-	uint32_t slot = slot_of(perfetto, function);
+	uint32_t index = name_index(perfetto, function);
 	struct names_text name;
 	uint8_t name_bytes[NAME_MAX_BYTES + 32], data_bytes[NAME_MAX_BYTES + 64];
 	struct protobuf event_name, data;
 
-	if (perfetto->interned[slot / 8] >> slot % 8 & 1)
-		return (uint64_t)slot + 1;
-	perfetto->interned[slot / 8] |= (uint8_t)(1u << slot % 8);
+	if (perfetto->interned[index / 8] >> index % 8 & 1)
+		return (uint64_t)index + 1;
+	perfetto->interned[index / 8] |= (uint8_t)(1u << index % 8);
 	name = names_function(perfetto->names, function);
 	if (name.length > NAME_MAX_BYTES)
 		name.length = NAME_MAX_BYTES;
 	protobuf_begin(&event_name, name_bytes, sizeof(name_bytes));
-	protobuf_u64(&event_name, EVENT_NAME_IID, (uint64_t)slot + 1);
+	protobuf_u64(&event_name, EVENT_NAME_IID, (uint64_t)index + 1);
 	protobuf_bytes(&event_name, EVENT_NAME_NAME, name.text, name.length);
 	protobuf_begin(&data, data_bytes, sizeof(data_bytes));
 	protobuf_message(&data, INTERNED_EVENT_NAMES, &event_name);
 	protobuf_message(packet, PACKET_INTERNED_DATA, &data);
-	return (uint64_t)slot + 1;
+	return (uint64_t)index + 1;
 }
 
 /* Begin an event's packet: its time and its sequence. */
@@ -279,7 +279,7 @@ static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thr
 	uint64_t iid;
 
 	begin_packet(perfetto, walk, &packet, ticks);
-	iid = intern(perfetto, &packet, function);
+	iid = intern_name(perfetto, &packet, function);
 	protobuf_begin(&event, bytes, sizeof(bytes));
 	protobuf_u64(&event, EVENT_TYPE, type);
 	protobuf_u64(&event, EVENT_NAME_REF, iid);
@@ -308,7 +308,7 @@ static void put_end(struct perfetto *perfetto, struct walk *walk, uint32_t threa
 /* A frame's user word: whether a slice was begun for the call. */
 enum slice { SLICE_NONE, SLICE_RUNS };
 
-static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+static void begin_slice(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
 {
 	frame->user = SLICE_RUNS;
 	put_begin(ctx, walk, thread, frame->function, frame->enter_ticks, EVENT_SLICE_BEGIN, walk_entered_text(frame));
@@ -339,7 +339,7 @@ static void put_note(struct perfetto *perfetto, struct walk *walk, const struct 
 	end_packet(perfetto, walk, &packet, &message);
 }
 
-static void event(void *ctx, struct walk *walk, const struct trace_event *event)
+static void put_event(void *ctx, struct walk *walk, const struct trace_event *event)
 {
 	struct perfetto *perfetto = ctx;
 
@@ -351,7 +351,8 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 		put_note(perfetto, walk, event);
 }
 
-static void message(void *ctx, struct walk *walk, const struct trace_event *event, const struct walk_message *message)
+static void put_message(void *ctx, struct walk *walk, const struct trace_event *event,
+			const struct walk_message *message)
 {
 	struct perfetto *perfetto = ctx;
 	uint64_t track = stack_track(perfetto, walk, event->thread);
@@ -371,10 +372,11 @@ static void message(void *ctx, struct walk *walk, const struct trace_event *even
 }
 
 static const struct walk_ops ops = {
-	.on_enter = enter, .on_close = close_call, .on_event = event, .on_message = message};
+	.on_enter = begin_slice, .on_close = close_call, .on_event = put_event, .on_message = put_message};
 
-static int run(const struct trace *trace, const struct view_filter *filter, const struct export_options *options,
-	       struct out *out, struct walk *walk, struct calltap_diag *diag)
+static int write_perfetto(const struct trace *trace, const struct view_filter *filter,
+			  const struct export_options *options, struct out *out, struct walk *walk,
+			  struct calltap_diag *diag)
 {
 	struct perfetto perfetto = {.trace = trace,
 				    .out = out,
@@ -389,7 +391,7 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 		err = calltap_diag_set(diag, -ENOMEM, "out of memory for the names");
 	} else {
 		put_clock(&perfetto, trace_mono_ns(trace, trace_start_ticks(trace)));
-		describe(&perfetto, filter);
+		describe_tracks(&perfetto, filter);
 		err = walk_run(walk, trace, filter, &ops, &perfetto, diag);
 	}
 	free(perfetto.bytes);
@@ -399,5 +401,7 @@ static int run(const struct trace *trace, const struct view_filter *filter, cons
 	return err;
 }
 
-const struct export_format export_perfetto = {
-	.name = "perfetto", .summary = "for ui.perfetto.dev and trace_processor", .binary = true, .run = run};
+const struct export_format export_perfetto = {.name = "perfetto",
+					      .summary = "for ui.perfetto.dev and trace_processor",
+					      .binary = true,
+					      .run = write_perfetto};

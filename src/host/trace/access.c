@@ -68,7 +68,7 @@ uint32_t trace_function_count(const struct trace *trace)
 }
 
 /* The demangled name in new memory, or symbol itself when it is not mangled. */
-static const char *demangle(const char *symbol, int options)
+static const char *demangle_symbol(const char *symbol, int options)
 {
 	char *name = NULL;
 
@@ -90,7 +90,7 @@ static struct trace_function *find_function(const struct trace *trace, uint32_t 
 	if (!function->symbol)
 		return NULL;
 	if (!function->name)
-		function->name = demangle(function->symbol, DMGL_PARAMS);
+		function->name = demangle_symbol(function->symbol, DMGL_PARAMS);
 	return function;
 }
 
@@ -115,7 +115,7 @@ bool trace_function_matches(const struct trace *trace, uint32_t id, const char *
 	if (function->name == function->symbol)
 		return false;
 	if (!function->brief)
-		function->brief = demangle(function->symbol, 0);
+		function->brief = demangle_symbol(function->symbol, 0);
 	return fnmatch(glob, function->brief, 0) == 0;
 }
 
@@ -156,10 +156,10 @@ uint32_t trace_thread_count(const struct trace *trace)
 
 const struct trace_thread *trace_thread(const struct trace *trace, uint32_t index)
 {
-	const struct thread_slot *slot;
+	const struct thread_entry *entry;
 
 	if (index >= trace->threads.count)
 		return NULL;
-	slot = TABLE_ITEM(trace->threads, struct thread_slot, index);
-	return slot->described ? &slot->about : NULL;
+	entry = TABLE_ITEM(trace->threads, struct thread_entry, index);
+	return entry->described ? &entry->about : NULL;
 }

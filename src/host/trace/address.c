@@ -85,7 +85,7 @@ struct found {
  * Take the map if it is a better answer: the last one seen up to ticks, else the first one seen later, for a library
  * may run before the tool sees its map.
  */
-static void consider(struct found *found, const struct calltap_file_map *map, uint64_t ticks)
+static void consider_map(struct found *found, const struct calltap_file_map *map, uint64_t ticks)
 {
 	const struct calltap_file_map *best = found->map;
 
@@ -122,7 +122,7 @@ static struct found own_map(const struct trace *trace, uint32_t process, uint64_
 		if (map->process != process || trace->map_reach[lo] <= address)
 			break;
 		if (address < map->hi)
-			consider(&found, map, ticks);
+			consider_map(&found, map, ticks);
 	}
 	return found;
 }

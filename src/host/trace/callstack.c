@@ -106,7 +106,7 @@ void callstack_destroy(struct callstack *stack)
 }
 
 /* Make array[index] exist; new items are zero. */
-static int reach(void **array, uint32_t *room, uint32_t index, size_t size)
+static int reach_index(void **array, uint32_t *room, uint32_t index, size_t size)
 {
 	uint64_t want = *room ? *room : 8;
 	void *grown;
@@ -129,11 +129,11 @@ static struct call_stack *current_stack(struct callstack *stack, uint32_t index)
 {
 	struct call_thread *thread;
 
-	if (reach((void **)&stack->threads, &stack->count, index, sizeof(*stack->threads)))
+	if (reach_index((void **)&stack->threads, &stack->count, index, sizeof(*stack->threads)))
 		return NULL;
 	thread = &stack->threads[index];
 	if (!thread->count) {
-		if (reach((void **)&thread->stacks, &thread->room, 0, sizeof(*thread->stacks)))
+		if (reach_index((void **)&thread->stacks, &thread->room, 0, sizeof(*thread->stacks)))
 			return NULL;
 		thread->count = 1;
 	}
@@ -162,8 +162,8 @@ static void run_on(struct call_thread *thread, uint32_t index, uint64_t ticks)
 }
 
 /* Tell the consumer of the call's end; returns the call's time without the time on other stacks. */
-static uint64_t report(struct callstack *stack, const struct call_stack *on, const struct trace_event *event,
-		       const struct call_frame *frame, enum call_end how)
+static uint64_t report_end(struct callstack *stack, const struct call_stack *on, const struct trace_event *event,
+			   const struct call_frame *frame, enum call_end how)
 {
 	const struct call_closed closed = {.frame = frame,
 					   .parent = frame->depth ? &on->frames[frame->depth - 1] : NULL,
@@ -203,7 +203,7 @@ static void close_top(struct callstack *stack, struct call_stack *on, const stru
 	parent = on->depth > 1 ? &on->frames[on->depth - 2] : NULL;
 	if (parent)
 		parent->has_children = true;
-	ticks = report(stack, on, event, frame, how);
+	ticks = report_end(stack, on, event, frame, how);
 	/* A frame from before the trace counts only with the time of its recorded callees. */
 	add_child(on, parent, frame->before ? frame->children_ticks : ticks, on->depth == on->base + 1);
 	on->depth--;
@@ -222,11 +222,11 @@ static void close_frame(struct callstack *stack, struct call_stack *on, const st
 		close_top(stack, on, event, how == CALL_RETURNED ? CALL_TAILED : how);
 }
 
-static int enter(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
+static int enter_call(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
 {
 	struct call_frame *frame;
 
-	if (reach((void **)&on->frames, &on->room, on->depth, sizeof(*on->frames)))
+	if (reach_index((void **)&on->frames, &on->room, on->depth, sizeof(*on->frames)))
 		return -ENOMEM;
 	frame = &on->frames[on->depth];
 	*frame = (struct call_frame){.enter_ticks = event->ticks,
@@ -248,7 +248,7 @@ static int tail_call(struct callstack *stack, struct call_stack *on, const struc
 	uint32_t caller, at;
 
 	if (on->depth == on->base)
-		return enter(stack, on, event);
+		return enter_call(stack, on, event);
 	caller = on->depth - 1;
 	for (at = caller; at > on->base && on->frames[at - 1].tailed; at--)
 		if (on->frames[at - 1].function == on->frames[on->depth - 1].function)
@@ -258,7 +258,7 @@ static int tail_call(struct callstack *stack, struct call_stack *on, const struc
 	while (on->depth - 1 > caller)
 		close_top(stack, on, event, CALL_TAILED);
 	on->frames[caller].tailed = true;
-	return enter(stack, on, event);
+	return enter_call(stack, on, event);
 }
 
 /*
@@ -282,7 +282,7 @@ static void close_unknown(struct callstack *stack, struct call_stack *on, const 
 		frame.has_children = on->has_outer;
 		on->outer_ticks = 0;
 	}
-	ticks = report(stack, on, event, &frame, how);
+	ticks = report_end(stack, on, event, &frame, how);
 	add_child(on, parent, ticks, on->depth == on->base);
 }
 
@@ -328,7 +328,8 @@ static struct call_stack *join_stack(struct call_thread *thread, uint32_t functi
 	return best;
 }
 
-static void leave(struct callstack *stack, struct call_stack *on, const struct trace_event *event, enum call_end how)
+static void leave_call(struct callstack *stack, struct call_stack *on, const struct trace_event *event,
+		       enum call_end how)
 {
 	uint32_t at;
 
@@ -362,7 +363,7 @@ static uint32_t depth_after(const struct call_stack *on, uint64_t frames)
 	return frames ? UINT32_MAX : depth;
 }
 
-static bool leaves(const struct call_stack *on, uint64_t frames, uint32_t function)
+static bool leaves_innermost(const struct call_stack *on, uint64_t frames, uint32_t function)
 {
 	uint32_t depth = depth_after(on, frames);
 
@@ -370,15 +371,15 @@ static bool leaves(const struct call_stack *on, uint64_t frames, uint32_t functi
 }
 
 /* Close innermost frames: as many as the event says, or one more or less where LANDING shows that. */
-static void unwind(struct callstack *stack, struct call_thread *thread, struct call_stack *on,
-		   const struct trace_event *event)
+static void unwind_frames(struct callstack *stack, struct call_thread *thread, struct call_stack *on,
+			  const struct trace_event *event)
 {
 	uint64_t count = event->id;
 
-	if (thread->landing && !leaves(on, count, thread->function)) {
-		if (leaves(on, count + 1, thread->function))
+	if (thread->landing && !leaves_innermost(on, count, thread->function)) {
+		if (leaves_innermost(on, count + 1, thread->function))
 			count++;
-		else if (count && leaves(on, count - 1, thread->function))
+		else if (count && leaves_innermost(on, count - 1, thread->function))
 			count--;
 	}
 	thread->landing = false;
@@ -403,14 +404,14 @@ static int switch_stack(struct callstack *stack, struct call_thread *thread, uin
 	if (at == thread->count)
 		at = unused;
 	if (at == thread->count) {
-		if (reach((void **)&thread->stacks, &thread->room, at, sizeof(*thread->stacks)))
+		if (reach_index((void **)&thread->stacks, &thread->room, at, sizeof(*thread->stacks)))
 			return -ENOMEM;
 		thread->count++;
 		thread->stacks[at].other = ++stack->others;
 	}
 	run_on(thread, at, ticks);
 	if (thread->stacks[at].address != address && !thread->stacks[at].depth) {
-		/* The slot's earlier events were those of another stack. */
+		/* The array's element was another stack's before. */
 		thread->stacks[at].seen = thread->stacks[at].has_outer = false;
 		thread->stacks[at].outer_ticks = 0;
 	}
@@ -419,7 +420,7 @@ static int switch_stack(struct callstack *stack, struct call_thread *thread, uin
 }
 
 /* An outermost call at this slot: all recorded calls have ended, and frames from before the trace up to the slot. */
-static void rise(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
+static void take_rise(struct callstack *stack, struct call_stack *on, const struct trace_event *event)
 {
 	uint64_t slot = event->extra;
 
@@ -432,7 +433,7 @@ static void rise(struct callstack *stack, struct call_stack *on, const struct tr
 }
 
 /* A RISE may have been overwritten: nobody knows any more which frames from before the trace are open. */
-static void doubt(struct callstack *stack, struct call_thread *thread)
+static void doubt_frames(struct callstack *stack, struct call_thread *thread)
 {
 	const char *mode = stack->trace ? trace_info(stack->trace, "mode") : NULL;
 
@@ -472,7 +473,7 @@ int callstack_begin(struct callstack *stack, uint32_t thread)
 	for (uint32_t i = 0; i < open.count; i++) {
 		struct call_frame *frame;
 
-		if (reach((void **)&on->frames, &on->room, on->depth, sizeof(*on->frames)))
+		if (reach_index((void **)&on->frames, &on->room, on->depth, sizeof(*on->frames)))
 			return -ENOMEM;
 		frame = &on->frames[on->depth];
 		*frame = (struct call_frame){.enter_ticks = open.ticks,
@@ -510,14 +511,14 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 	switch (event->kind) {
 	case CALLTAP_REC_ENTRY:
 		leave_doubted(stack, on, event);
-		return enter(stack, on, event);
+		return enter_call(stack, on, event);
 	case CALLTAP_REC_EXIT:
-		leave(stack, on, event, CALL_RETURNED);
+		leave_call(stack, on, event, CALL_RETURNED);
 		return 0;
 	case CALLTAP_REC_TAIL:
 		return tail_call(stack, on, event);
 	case CALLTAP_REC_UNWIND:
-		unwind(stack, &stack->threads[event->thread], on, event);
+		unwind_frames(stack, &stack->threads[event->thread], on, event);
 		return 0;
 	case CALLTAP_REC_LANDING:
 		stack->threads[event->thread].landing = true;
@@ -526,10 +527,10 @@ int callstack_feed(struct callstack *stack, const struct trace_event *event)
 	case CALLTAP_REC_STACK:
 		return switch_stack(stack, &stack->threads[event->thread], event->extra, event->ticks);
 	case CALLTAP_REC_RISE:
-		rise(stack, on, event);
+		take_rise(stack, on, event);
 		return 0;
 	case CALLTAP_REC_LOST:
-		doubt(stack, &stack->threads[event->thread]);
+		doubt_frames(stack, &stack->threads[event->thread]);
 		mark_lost(&stack->threads[event->thread], event->ticks);
 		leave_doubted(stack, on, event);
 		return 0;

@@ -48,7 +48,7 @@ struct trace_cursor {
 	struct stream *current;
 };
 
-static bool earlier(const struct waiting *a, const struct waiting *b)
+static bool comes_earlier(const struct waiting *a, const struct waiting *b)
 {
 	return a->ticks != b->ticks ? a->ticks < b->ticks : a->thread < b->thread;
 }
@@ -58,7 +58,7 @@ static void heap_push(struct trace_cursor *cursor, struct waiting item)
 	struct waiting *heap = cursor->heap;
 	uint32_t at = cursor->heap_count++;
 
-	for (; at && earlier(&item, &heap[(at - 1) / 2]); at = (at - 1) / 2)
+	for (; at && comes_earlier(&item, &heap[(at - 1) / 2]); at = (at - 1) / 2)
 		heap[at] = heap[(at - 1) / 2];
 	heap[at] = item;
 }
@@ -71,9 +71,9 @@ static struct stream *heap_pop(struct trace_cursor *cursor)
 	uint32_t at = 0, child;
 
 	while ((child = 2 * at + 1) < cursor->heap_count) {
-		if (child + 1 < cursor->heap_count && earlier(&heap[child + 1], &heap[child]))
+		if (child + 1 < cursor->heap_count && comes_earlier(&heap[child + 1], &heap[child]))
 			child++;
-		if (!earlier(&heap[child], &item))
+		if (!comes_earlier(&heap[child], &item))
 			break;
 		heap[at] = heap[child];
 		at = child;
@@ -83,7 +83,7 @@ static struct stream *heap_pop(struct trace_cursor *cursor)
 }
 
 /* True if a waiting stream comes before an event of stream at ticks. */
-static inline bool overtaken(const struct trace_cursor *cursor, const struct stream *stream, uint64_t ticks)
+static inline bool is_overtaken(const struct trace_cursor *cursor, const struct stream *stream, uint64_t ticks)
 {
 	const struct waiting *first = cursor->heap;
 
@@ -121,7 +121,7 @@ static int read_streams(struct trace_cursor *cursor, const struct data_ref *ref)
 }
 
 /* Unpack the chunk into stream->payload. */
-static int load(struct trace_cursor *cursor, struct stream *stream, const struct data_ref *ref)
+static int load_chunk(struct trace_cursor *cursor, struct stream *stream, const struct data_ref *ref)
 {
 	size_t size = record_payload_size(&ref->head), body = size - sizeof(ref->head);
 	int err = read_streams(cursor, ref);
@@ -142,10 +142,10 @@ static int load(struct trace_cursor *cursor, struct stream *stream, const struct
 }
 
 /* Go to the stream's next chunk; on damage the chunk is passed over. */
-static int advance(struct trace_cursor *cursor, struct stream *stream, struct calltap_diag *diag)
+static int advance_stream(struct trace_cursor *cursor, struct stream *stream, struct calltap_diag *diag)
 {
 	const struct data_ref *ref = TABLE_ITEM(cursor->trace->data, struct data_ref, stream->next);
-	int err = load(cursor, stream, ref);
+	int err = load_chunk(cursor, stream, ref);
 
 	stream->next++;
 	if (err == -ENOMEM)
@@ -222,7 +222,7 @@ int trace_cursor_next(struct trace_cursor *cursor, struct trace_event *event, st
 			return 1;
 		}
 		got = read_event(cursor, stream, event, diag);
-		if (got > 0 && overtaken(cursor, stream, event->ticks)) {
+		if (got > 0 && is_overtaken(cursor, stream, event->ticks)) {
 			stream->pending = *event;
 			stream->has_pending = true;
 			put_back(cursor, stream, event->ticks);
@@ -230,7 +230,7 @@ int trace_cursor_next(struct trace_cursor *cursor, struct trace_event *event, st
 		}
 		if (got)
 			return got;
-		if (stream->next == stream->end || overtaken(cursor, stream, next_ticks(cursor, stream))) {
+		if (stream->next == stream->end || is_overtaken(cursor, stream, next_ticks(cursor, stream))) {
 			free(stream->payload);
 			stream->payload = NULL;
 			if (stream->next == stream->end)
@@ -239,23 +239,23 @@ int trace_cursor_next(struct trace_cursor *cursor, struct trace_event *event, st
 				put_back(cursor, stream, next_ticks(cursor, stream));
 			continue;
 		}
-		got = advance(cursor, stream, diag);
+		got = advance_stream(cursor, stream, diag);
 		if (got)
 			return got;
 	}
 }
 
-static bool selected(const struct trace *trace, const struct trace_select *select, uint32_t thread)
+static bool is_selected(const struct trace *trace, const struct trace_select *select, uint32_t thread)
 {
-	const struct thread_slot *slot = TABLE_ITEM(trace->threads, struct thread_slot, thread);
-	const struct trace_process *process = trace_process(trace, slot->about.process);
+	const struct thread_entry *entry = TABLE_ITEM(trace->threads, struct thread_entry, thread);
+	const struct trace_process *process = trace_process(trace, entry->about.process);
 
-	if (slot->first_data == slot->end_data)
+	if (entry->first_data == entry->end_data)
 		return false;
 	if (!select)
 		return true;
 	return (select->thread == TRACE_NONE || select->thread == thread) &&
-	       (!select->tid || select->tid == slot->about.tid) &&
+	       (!select->tid || select->tid == entry->about.tid) &&
 	       (!select->pid || (process && process->pid == select->pid));
 }
 
@@ -265,21 +265,21 @@ static int add_streams(struct trace_cursor *cursor, const struct trace_select *s
 	uint32_t threads = trace->threads.count, count = 0;
 
 	for (uint32_t i = 0; i < threads; i++)
-		count += selected(trace, select, i);
+		count += is_selected(trace, select, i);
 	cursor->streams = calloc(count + 1, sizeof(*cursor->streams));
 	cursor->heap = calloc(count + 1, sizeof(*cursor->heap));
 	if (!cursor->streams || !cursor->heap)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < threads; i++) {
-		const struct thread_slot *slot = TABLE_ITEM(trace->threads, struct thread_slot, i);
+		const struct thread_entry *entry = TABLE_ITEM(trace->threads, struct thread_entry, i);
 		struct stream *stream = &cursor->streams[cursor->stream_count];
 
-		if (!selected(trace, select, i))
+		if (!is_selected(trace, select, i))
 			continue;
 		cursor->stream_count++;
 		stream->thread = i;
-		stream->next = slot->first_data;
-		stream->end = slot->end_data;
+		stream->next = entry->first_data;
+		stream->end = entry->end_data;
 		put_back(cursor, stream, next_ticks(cursor, stream));
 	}
 	return 0;

@@ -66,7 +66,7 @@ void record_encoder_destroy(struct record_encoder *encoder)
 }
 
 /* Make room for the worst case of nwords, so that the loop need not test for it. */
-static int reserve(struct record_encoder *encoder, size_t nwords)
+static int reserve_buffers(struct record_encoder *encoder, size_t nwords)
 {
 	if (nwords <= encoder->words_max)
 		return 0;
@@ -101,14 +101,14 @@ static inline unsigned char *put_leb(unsigned char *to, uint64_t value)
 	return to;
 }
 
-static inline uint64_t load(const uint64_t *word)
+static inline uint64_t load_word(const uint64_t *word)
 {
 	/* Pairs with the probes' plain stores: the load gets an empty or a whole word, never half a word. */
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
 /* Full time of a record from its low half. */
-static inline uint64_t unwrap(const struct columns *to, uint64_t word)
+static inline uint64_t full_ticks(const struct columns *to, uint64_t word)
 {
 	uint64_t ticks = to->high | (uint32_t)word;
 
@@ -119,7 +119,7 @@ static inline uint64_t unwrap(const struct columns *to, uint64_t word)
 
 static inline void put_record(struct columns *to, uint64_t word, uint64_t *last_ticks)
 {
-	uint64_t ticks = unwrap(to, word);
+	uint64_t ticks = full_ticks(to, word);
 	uint64_t delta = ticks - to->before;
 
 	*to->head++ = (uint32_t)(word >> 32);
@@ -144,13 +144,13 @@ size_t record_skip_older(const uint64_t *words, size_t nwords, uint64_t from_tic
 	size_t i = 0;
 
 	while (i < nwords) {
-		uint64_t head = load(&words[i]);
+		uint64_t head = load_word(&words[i]);
 		unsigned kind = calltap_record_kind(head), size = calltap_record_words(head);
 
 		if (kind == CALLTAP_REC_TIME) {
-			set_time(&at, i + 1 < nwords ? load(&words[i + 1]) : 0);
+			set_time(&at, i + 1 < nwords ? load_word(&words[i + 1]) : 0);
 		} else if (calltap_record_is_filed(kind)) {
-			uint64_t ticks = unwrap(&at, head);
+			uint64_t ticks = full_ticks(&at, head);
 
 			if (ticks >= from_ticks)
 				break;
@@ -177,7 +177,7 @@ static const uint64_t *put_event(struct columns *to, uint64_t head, const uint64
 	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* with the load of the head; pairs with ring_put() */
 	*whole = words && count <= (size_t)(end - word);
 	for (uint32_t i = 0; *whole && i < count; i++) {
-		extra[i] = load(&word[i]);
+		extra[i] = load_word(&word[i]);
 		if (calltap_record_kind(extra[i])) {
 			*whole = false;
 			return word + i;
@@ -211,7 +211,7 @@ static const uint64_t *put_behind(struct columns *to, uint64_t head, const uint6
 		return word;
 	}
 	if (word < end)
-		extra = load(word++);
+		extra = load_word(word++);
 	if (kind == CALLTAP_REC_TIME)
 		set_time(to, extra);
 	*whole = calltap_record_is_filed(kind); /* OPEN is for core/open.c */
@@ -232,7 +232,7 @@ static void encode_words(struct columns *to, const uint64_t *word, const uint64_
 	uint64_t holes = 0, holes_seen = 0;
 
 	while (word < end) {
-		uint64_t head = load(word++);
+		uint64_t head = load_word(word++);
 
 		if (__builtin_expect(!(PLAIN_KINDS >> calltap_record_kind(head) & 1), 0)) {
 			bool whole;
@@ -252,7 +252,7 @@ static void encode_words(struct columns *to, const uint64_t *word, const uint64_
  * The first difference was taken to head_ticks, because the first record's time was not known yet: make it 0 and move
  * the base instead.  Returns the new beginning of the times.
  */
-static unsigned char *rebase(unsigned char *times, uint64_t head_ticks, uint64_t *base_ticks)
+static unsigned char *rebase_times(unsigned char *times, uint64_t head_ticks, uint64_t *base_ticks)
 {
 	uint64_t zigzag = 0;
 	unsigned shift = 0;
@@ -281,7 +281,7 @@ int record_encode(struct record_encoder *encoder, uint32_t thread, uint64_t numb
 		return 0;
 	if (nwords > CALLTAP_CHUNK_RAW_MAX / sizeof(*words))
 		return -E2BIG;
-	err = reserve(encoder, nwords);
+	err = reserve_buffers(encoder, nwords);
 	if (err)
 		return err;
 	to = (struct columns){.head = (uint32_t *)(void *)(encoder->payload + sizeof(data)),
@@ -296,7 +296,7 @@ int record_encode(struct record_encoder *encoder, uint32_t thread, uint64_t numb
 	data.count = (uint32_t)((tail - encoder->payload - sizeof(data)) / sizeof(uint32_t));
 	if (!data.count)
 		return 0;
-	times = rebase(encoder->times, head_ticks, &data.base_ticks);
+	times = rebase_times(encoder->times, head_ticks, &data.base_ticks);
 	data.last_ticks = result->last_ticks;
 	data.events = (uint32_t)result->events;
 	data.times_size = (uint32_t)(to.time - times);

@@ -42,7 +42,7 @@ static bool can_be(const struct calltap_file_field *field, uint32_t strings_size
 int formats_take(struct trace *trace, const char *payload, size_t size)
 {
 	const char *items, *strings;
-	struct format_slot *slot = NULL;
+	struct format_entry *entry = NULL;
 	uint32_t count, strings_size, type = 0;
 	int err =
 		tables_split(payload, size, sizeof(struct calltap_file_field), &count, &items, &strings, &strings_size);
@@ -53,43 +53,43 @@ int formats_take(struct trace *trace, const char *payload, size_t size)
 		memcpy(&from, items, sizeof(from));
 		if (!can_be(&from, strings_size))
 			return -EBADMSG;
-		err = table_reach(&trace->formats, sizeof(*slot), from.type, CALLTAP_EVENT_TYPE_MAX + 1);
+		err = table_reach(&trace->formats, sizeof(*entry), from.type, CALLTAP_EVENT_TYPE_MAX + 1);
 		if (!err)
 			err = table_reach(&trace->fields, sizeof(struct trace_field), trace->fields.count,
 					  tables_index_limit(trace));
 		if (err)
 			return err;
-		slot = TABLE_ITEM(trace->formats, struct format_slot, from.type);
-		if (!slot->name || from.type != type || items == payload + sizeof(struct calltap_file_formats))
-			*slot = (struct format_slot){strings + from.name, trace->fields.count - 1, 0};
+		entry = TABLE_ITEM(trace->formats, struct format_entry, from.type);
+		if (!entry->name || from.type != type || items == payload + sizeof(struct calltap_file_formats))
+			*entry = (struct format_entry){strings + from.name, trace->fields.count - 1, 0};
 		type = from.type;
-		slot->count++;
+		entry->count++;
 		*TABLE_ITEM(trace->fields, struct trace_field, trace->fields.count - 1) = (struct trace_field){
 			strings + from.field, strings + from.c_type, from.offset, from.size, from.flags};
 	}
 	return err;
 }
 
-static const struct format_slot *format_of(const struct trace *trace, uint32_t type)
+static const struct format_entry *format_of(const struct trace *trace, uint32_t type)
 {
-	const struct format_slot *slot =
-		type < trace->formats.count ? TABLE_ITEM(trace->formats, struct format_slot, type) : NULL;
+	const struct format_entry *entry =
+		type < trace->formats.count ? TABLE_ITEM(trace->formats, struct format_entry, type) : NULL;
 
-	return slot && slot->name ? slot : NULL;
+	return entry && entry->name ? entry : NULL;
 }
 
 const char *trace_format_name(const struct trace *trace, uint32_t type)
 {
-	const struct format_slot *slot = format_of(trace, type);
+	const struct format_entry *entry = format_of(trace, type);
 
-	return slot ? slot->name : NULL;
+	return entry ? entry->name : NULL;
 }
 
 uint32_t trace_format_fields(const struct trace *trace, uint32_t type)
 {
-	const struct format_slot *slot = format_of(trace, type);
+	const struct format_entry *entry = format_of(trace, type);
 
-	return slot ? slot->count : 0;
+	return entry ? entry->count : 0;
 }
 
 const struct trace_field *trace_format_field(const struct trace *trace, uint32_t type, uint32_t i)
@@ -135,7 +135,7 @@ static int print_value(const struct trace_field *field, const unsigned char *byt
 
 const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT])
 {
-	const struct format_slot *format = format_of(trace, calltap_event_type(event->id));
+	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
 	size_t used, at = 0;
 

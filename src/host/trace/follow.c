@@ -107,7 +107,7 @@ const struct trace *trace_follow_trace(const struct trace_follow *follow)
 	return follow->told ? &follow->trace : NULL;
 }
 
-static bool earlier(const struct trace_follow *follow, uint32_t a, uint32_t b)
+static bool comes_earlier(const struct trace_follow *follow, uint32_t a, uint32_t b)
 {
 	uint64_t x = follow->streams[a].pending.ticks, y = follow->streams[b].pending.ticks;
 
@@ -118,7 +118,7 @@ static void heap_push(struct trace_follow *follow, uint32_t thread)
 {
 	uint32_t *heap = follow->heap, at = follow->heap_count++;
 
-	for (; at && earlier(follow, thread, heap[(at - 1) / 2]); at = (at - 1) / 2)
+	for (; at && comes_earlier(follow, thread, heap[(at - 1) / 2]); at = (at - 1) / 2)
 		heap[at] = heap[(at - 1) / 2];
 	heap[at] = thread;
 }
@@ -129,9 +129,9 @@ static void heap_sink(struct trace_follow *follow, uint32_t thread)
 	uint32_t *heap = follow->heap, at = 0, child;
 
 	while ((child = 2 * at + 1) < follow->heap_count) {
-		if (child + 1 < follow->heap_count && earlier(follow, heap[child + 1], heap[child]))
+		if (child + 1 < follow->heap_count && comes_earlier(follow, heap[child + 1], heap[child]))
 			child++;
-		if (!earlier(follow, heap[child], thread))
+		if (!comes_earlier(follow, heap[child], thread))
 			break;
 		heap[at] = heap[child];
 		at = child;
@@ -149,7 +149,7 @@ static int reach_stream(struct trace_follow *follow, uint32_t thread)
 	if (thread < follow->stream_count)
 		return 0;
 	/* The table of threads checks forged indices, so a thread without a description gets a place there, too. */
-	err = table_reach(&follow->trace.threads, sizeof(struct thread_slot), thread,
+	err = table_reach(&follow->trace.threads, sizeof(struct thread_entry), thread,
 			  tables_index_limit(&follow->trace));
 	if (err)
 		return err;
@@ -169,7 +169,7 @@ static int reach_stream(struct trace_follow *follow, uint32_t thread)
 }
 
 /* Unpack the queue's first chunk, to be decoded next. */
-static int unpack(struct trace_follow *follow, struct stream *stream)
+static int unpack_chunk(struct trace_follow *follow, struct stream *stream)
 {
 	struct piece *piece = stream->first;
 	size_t size = record_payload_size(&piece->ref.head), body = size - sizeof(piece->ref.head);
@@ -218,7 +218,7 @@ static void make_event(struct stream *stream, uint32_t thread, const struct reco
 }
 
 /* Make the thread's next event its `pending` one; false: there is none now. */
-static bool load(struct trace_follow *follow, uint32_t thread)
+static bool load_event(struct trace_follow *follow, uint32_t thread)
 {
 	struct stream *stream = &follow->streams[thread];
 	struct record record;
@@ -244,7 +244,7 @@ static bool load(struct trace_follow *follow, uint32_t thread)
 		}
 		if (!stream->first)
 			return false;
-		if (unpack(follow, stream))
+		if (unpack_chunk(follow, stream))
 			stream->decoder.left = 0; /* counted as skipped */
 	}
 }
@@ -285,7 +285,7 @@ static int take_data(struct trace_follow *follow, uint64_t offset, const struct 
 	else
 		stream->first = piece;
 	stream->last = piece;
-	if (!stream->waits && load(follow, ref.head.thread)) {
+	if (!stream->waits && load_event(follow, ref.head.thread)) {
 		stream->waits = true;
 		heap_push(follow, ref.head.thread);
 	}
@@ -337,7 +337,7 @@ static void let_go(struct trace_follow *follow)
 	follow->let_go = end;
 }
 
-static int begin(struct trace_follow *follow)
+static int read_head(struct trace_follow *follow)
 {
 	struct calltap_file_head *head = &follow->trace.head;
 
@@ -361,7 +361,7 @@ int trace_follow_poll(struct trace_follow *follow)
 		return -errno;
 	follow->trace.size = (uint64_t)about.st_size;
 	if (!follow->offset)
-		err = begin(follow);
+		err = read_head(follow);
 	while (!err && follow->offset && follow->trace.size >= follow->offset + sizeof(chunk)) {
 		err = trace_read_at(&follow->trace, follow->offset, &chunk, sizeof(chunk));
 		/* A chunk is one write(), but a reader may see its beginning first: the rest will come. */
@@ -401,7 +401,7 @@ int trace_follow_next(struct trace_follow *follow, struct trace_event *event)
 	if (stream->pending.ticks > follow->ticks && !follow->finished)
 		return 0;
 	*event = stream->pending;
-	stream->waits = load(follow, thread);
+	stream->waits = load_event(follow, thread);
 	if (stream->waits)
 		heap_sink(follow, thread);
 	else if (--follow->heap_count)

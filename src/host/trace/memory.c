@@ -71,7 +71,7 @@ void trace_memory_destroy(struct trace_memory *memory)
 }
 
 /* Double the size until it suffices.  A memfd is sealed, so the tables move to a new one. */
-static int grow(struct trace_memory *memory, uint64_t need)
+static int grow_memory(struct trace_memory *memory, uint64_t need)
 {
 	size_t size = memory->size;
 	void *mapped = NULL;
@@ -106,7 +106,7 @@ void trace_memory_add(struct trace_memory *memory, const struct iovec *pieces, i
 	at = need = sizeof(*memory->tables) + memory->tables->used;
 	for (int i = 0; i < count; i++)
 		need += pieces[i].iov_len;
-	if (need > memory->size && grow(memory, need)) {
+	if (need > memory->size && grow_memory(memory, need)) {
 		memory->full = true;
 		return;
 	}

@@ -102,7 +102,7 @@ static int take_data(struct trace *trace, uint64_t offset, const struct calltap_
 }
 
 /* Unpack a chunk to the payload as the writer got it, with a NUL behind it. */
-static int unpack(const struct calltap_chunk *chunk, char *stored, char **payload)
+static int unpack_payload(const struct calltap_chunk *chunk, char *stored, char **payload)
 {
 	char *raw;
 	size_t got;
@@ -154,7 +154,7 @@ int trace_take_table(struct trace *trace, uint64_t offset, const struct calltap_
 		err = -EBADMSG;
 	}
 	if (!err)
-		err = unpack(chunk, payload, &payload);
+		err = unpack_payload(chunk, payload, &payload);
 	if (!err) {
 		*fault = "the chunk makes no sense";
 		err = tables_take(trace, chunk->type, payload, chunk->raw, &keep);
@@ -208,7 +208,7 @@ static uint64_t find_chunk(const struct trace *trace, uint64_t offset)
 	return trace->size;
 }
 
-static int scan(struct trace *trace)
+static int scan_chunks(struct trace *trace)
 {
 	uint64_t offset = trace->head.head_size;
 	const char *fault;
@@ -294,7 +294,7 @@ int trace_open(struct trace **out, const char *path, struct calltap_diag *diag)
 		trace_close(trace);
 		return err;
 	}
-	err = scan(trace);
+	err = scan_chunks(trace);
 	if (!err)
 		err = tables_settle(trace);
 	if (err) {

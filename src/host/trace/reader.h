@@ -15,7 +15,7 @@ struct table {
 	uint32_t count, room;
 };
 
-struct thread_slot {
+struct thread_entry {
 	struct trace_thread about;
 	bool described;
 	uint32_t first_data, end_data; /* the thread's part of trace.data */
@@ -24,7 +24,7 @@ struct thread_slot {
 };
 
 /* A STACK chunk. */
-struct stack_slot {
+struct stack_entry {
 	uint64_t ticks;
 	const char *name; /* the thread's, in the chunk's payload */
 	uint32_t process, tid;
@@ -33,7 +33,7 @@ struct stack_slot {
 	uint64_t lo, hi;       /* as in struct trace_stack */
 };
 
-struct frame_slot {
+struct frame_entry {
 	struct trace_frame about; /* about.function: as in the file, until stacks_settle_functions() */
 	const char *symbol;	  /* in the chunk's payload */
 	uint64_t ticks;		  /* when the tool read the stack */
@@ -49,7 +49,7 @@ struct data_ref {
 };
 
 /* A type of events. */
-struct format_slot {
+struct format_entry {
 	const char *name;      /* NULL = not described */
 	uint32_t first, count; /* in trace.fields */
 };
@@ -75,16 +75,16 @@ struct trace {
 	struct table functions; /* struct trace_function; symbol NULL = not described, name NULL = not demangled yet */
 	struct table objects;	/* struct trace_object; path NULL = not described */
 	struct table processes; /* struct trace_process; exe NULL = not described */
-	struct table threads;	/* struct thread_slot */
+	struct table threads;	/* struct thread_entry */
 	struct table data;	/* struct data_ref, by thread and number */
 	struct table maps;	/* struct calltap_file_map, by process and address */
-	struct table stacks;	/* struct stack_slot */
-	struct table frames;	/* struct frame_slot, each stack's outermost first */
+	struct table stacks;	/* struct stack_entry */
+	struct table frames;	/* struct frame_entry, each stack's outermost first */
 	struct table untraced;	/* struct trace_function: TRACE_UNTRACED and up */
-	uint32_t *untraced_slots; /* hash of untraced functions by object and symbol: index + 1 */
+	uint32_t *untraced_buckets; /* hash of untraced functions by object and symbol: index + 1 */
 	uint32_t untraced_bits;
 	uint32_t stacks_settled, frames_settled;
-	struct table formats; /* struct format_slot, by type */
+	struct table formats; /* struct format_entry, by type */
 	struct table fields;  /* struct trace_field */
 	struct table kept;    /* char *: payloads that the tables point into */
 	uint64_t kept_size;

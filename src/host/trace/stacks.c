@@ -21,7 +21,7 @@ int stacks_take(struct trace *trace, const char *payload, size_t size)
 	struct calltap_file_stack head;
 	struct calltap_file_frame from;
 	const char *strings;
-	struct stack_slot *stack;
+	struct stack_entry *stack;
 	uint32_t first = trace->frames.count;
 	int err;
 
@@ -33,12 +33,12 @@ int stacks_take(struct trace *trace, const char *payload, size_t size)
 		return -EBADMSG;
 	if (!head.count)
 		return 0;
-	err = table_reach(&trace->frames, sizeof(struct frame_slot), (uint64_t)first + head.count - 1, FRAMES_MAX);
+	err = table_reach(&trace->frames, sizeof(struct frame_entry), (uint64_t)first + head.count - 1, FRAMES_MAX);
 	if (err)
 		return err;
 	strings = payload + size - head.strings_size;
 	for (uint32_t i = 0; i < head.count; i++) {
-		struct frame_slot *frame = TABLE_ITEM(trace->frames, struct frame_slot, first + head.count - 1 - i);
+		struct frame_entry *frame = TABLE_ITEM(trace->frames, struct frame_entry, first + head.count - 1 - i);
 
 		memcpy(&from, payload + sizeof(head) + i * sizeof(from), sizeof(from));
 		frame->about = (struct trace_frame){from.address, from.slot, from.function};
@@ -49,15 +49,15 @@ int stacks_take(struct trace *trace, const char *payload, size_t size)
 	err = table_reach(&trace->stacks, sizeof(*stack), trace->stacks.count, FRAMES_MAX);
 	if (err)
 		return err;
-	stack = TABLE_ITEM(trace->stacks, struct stack_slot, trace->stacks.count - 1);
-	*stack = (struct stack_slot){.ticks = head.ticks,
-				     .name = head.strings_size ? strings : "",
-				     .process = head.process,
-				     .tid = head.tid,
-				     .first = first,
-				     .count = head.count,
-				     .lo = head.lo,
-				     .hi = head.hi};
+	stack = TABLE_ITEM(trace->stacks, struct stack_entry, trace->stacks.count - 1);
+	*stack = (struct stack_entry){.ticks = head.ticks,
+				      .name = head.strings_size ? strings : "",
+				      .process = head.process,
+				      .tid = head.tid,
+				      .first = first,
+				      .count = head.count,
+				      .lo = head.lo,
+				      .hi = head.hi};
 	return 0;
 }
 
@@ -85,16 +85,16 @@ static uint32_t sort_threads(const struct trace *trace, struct thread_key *keys)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < trace->threads.count; i++) {
-		const struct thread_slot *slot = TABLE_ITEM(trace->threads, struct thread_slot, i);
+		const struct thread_entry *entry = TABLE_ITEM(trace->threads, struct thread_entry, i);
 
-		if (slot->described)
-			keys[count++] = (struct thread_key){slot->about.process, slot->about.tid, i};
+		if (entry->described)
+			keys[count++] = (struct thread_key){entry->about.process, entry->about.tid, i};
 	}
 	qsort(keys, count, sizeof(*keys), compare_keys);
 	return count;
 }
 
-static uint32_t find_thread(const struct thread_key *keys, uint32_t count, const struct stack_slot *stack)
+static uint32_t find_thread(const struct thread_key *keys, uint32_t count, const struct stack_entry *stack)
 {
 	const struct thread_key wanted = {stack->process, stack->tid, 0};
 	uint32_t lo = 0, hi = count;
@@ -111,20 +111,20 @@ static uint32_t find_thread(const struct thread_key *keys, uint32_t count, const
 											      : TRACE_NONE;
 }
 
-static int make_thread(struct trace *trace, const struct stack_slot *stack, uint32_t *thread)
+static int make_thread(struct trace *trace, const struct stack_entry *stack, uint32_t *thread)
 {
-	struct thread_slot *slot;
+	struct thread_entry *entry;
 	int err;
 
 	*thread = trace->threads.count;
-	err = table_reach(&trace->threads, sizeof(*slot), *thread, tables_index_limit(trace));
+	err = table_reach(&trace->threads, sizeof(*entry), *thread, tables_index_limit(trace));
 	if (err)
 		return err;
-	slot = TABLE_ITEM(trace->threads, struct thread_slot, *thread);
-	slot->described = true;
-	slot->about = (struct trace_thread){
+	entry = TABLE_ITEM(trace->threads, struct thread_entry, *thread);
+	entry->described = true;
+	entry->about = (struct trace_thread){
 		.process = stack->process, .tid = stack->tid, .start_ticks = stack->ticks, .end_ticks = stack->ticks};
-	memcpy(slot->about.name, stack->name, strnlen(stack->name, sizeof(slot->about.name) - 1));
+	memcpy(entry->about.name, stack->name, strnlen(stack->name, sizeof(entry->about.name) - 1));
 	return 0;
 }
 
@@ -142,13 +142,13 @@ int stacks_settle_threads(struct trace *trace, bool make)
 	count = sort_threads(trace, keys);
 	/* A later stack of a thread takes the place of an earlier one. */
 	for (uint32_t i = 0; i < trace->stacks.count && !err; i++) {
-		const struct stack_slot *stack = TABLE_ITEM(trace->stacks, struct stack_slot, i);
+		const struct stack_entry *stack = TABLE_ITEM(trace->stacks, struct stack_entry, i);
 		uint32_t thread = find_thread(keys, count, stack);
 
 		if (thread == TRACE_NONE && make)
 			err = make_thread(trace, stack, &thread);
 		if (thread != TRACE_NONE && !err)
-			TABLE_ITEM(trace->threads, struct thread_slot, thread)->stack = i + 1;
+			TABLE_ITEM(trace->threads, struct thread_entry, thread)->stack = i + 1;
 	}
 	free(keys);
 	return err;
@@ -164,32 +164,32 @@ static uint32_t hash_of(uint32_t object, const char *symbol)
 }
 
 /* The function's place in the hash, or the free place for it. */
-static uint32_t *find_slot(const struct trace *trace, uint32_t object, const char *symbol)
+static uint32_t *find_bucket(const struct trace *trace, uint32_t object, const char *symbol)
 {
 	uint32_t mask = (1u << trace->untraced_bits) - 1;
 
 	for (uint32_t at = hash_of(object, symbol) & mask;; at = (at + 1) & mask) {
-		uint32_t *slot = &trace->untraced_slots[at];
+		uint32_t *bucket = &trace->untraced_buckets[at];
 		const struct trace_function *known;
 
-		if (!*slot)
-			return slot;
-		known = TABLE_ITEM(trace->untraced, struct trace_function, *slot - 1);
+		if (!*bucket)
+			return bucket;
+		known = TABLE_ITEM(trace->untraced, struct trace_function, *bucket - 1);
 		if (known->object == object && strncmp(known->symbol, symbol, NAME_MAX_BYTES) == 0)
-			return slot;
+			return bucket;
 	}
 }
 
 static int make_room(struct trace *trace)
 {
-	uint32_t *old = trace->untraced_slots;
+	uint32_t *old = trace->untraced_buckets;
 
 	if (old && trace->untraced.count < 1u << (trace->untraced_bits - 1))
 		return 0;
 	trace->untraced_bits = old ? trace->untraced_bits + 1 : FIRST_BITS;
-	trace->untraced_slots = calloc((size_t)1 << trace->untraced_bits, sizeof(*trace->untraced_slots));
-	if (!trace->untraced_slots) {
-		trace->untraced_slots = old;
+	trace->untraced_buckets = calloc((size_t)1 << trace->untraced_bits, sizeof(*trace->untraced_buckets));
+	if (!trace->untraced_buckets) {
+		trace->untraced_buckets = old;
 		trace->untraced_bits -= old != NULL;
 		return -ENOMEM;
 	}
@@ -197,35 +197,35 @@ static int make_room(struct trace *trace)
 	for (uint32_t i = 0; i < trace->untraced.count; i++) {
 		const struct trace_function *known = TABLE_ITEM(trace->untraced, struct trace_function, i);
 
-		*find_slot(trace, known->object, known->symbol) = i + 1;
+		*find_bucket(trace, known->object, known->symbol) = i + 1;
 	}
 	return 0;
 }
 
 /* The id of an untraced function; a new id at its first frame. */
-static int intern(struct trace *trace, uint32_t object, const char *symbol, uint32_t *id)
+static int intern_function(struct trace *trace, uint32_t object, const char *symbol, uint32_t *id)
 {
 	struct trace_function *function;
-	uint32_t *slot;
+	uint32_t *bucket;
 	int err = make_room(trace);
 
 	if (err)
 		return err;
-	slot = find_slot(trace, object, symbol);
-	if (!*slot) {
+	bucket = find_bucket(trace, object, symbol);
+	if (!*bucket) {
 		err = table_reach(&trace->untraced, sizeof(*function), trace->untraced.count, FRAMES_MAX);
 		if (err)
 			return err;
 		function = TABLE_ITEM(trace->untraced, struct trace_function, trace->untraced.count - 1);
 		*function = (struct trace_function){.object = object, .symbol = symbol};
-		*slot = trace->untraced.count;
+		*bucket = trace->untraced.count;
 	}
-	*id = TRACE_UNTRACED + *slot - 1;
+	*id = TRACE_UNTRACED + *bucket - 1;
 	return 0;
 }
 
 /* Name a frame whose function's name is not known by its address. */
-static int name_by_place(struct trace *trace, struct frame_slot *frame)
+static int name_by_place(struct trace *trace, struct frame_entry *frame)
 {
 	char place[PLACE_MAX], *copy;
 	int err;
@@ -247,9 +247,9 @@ static int name_by_place(struct trace *trace, struct frame_slot *frame)
  * comes from the innermost traced frame, or from a function that it has called since: the frames inside of it are
  * over.  Without a traced frame, most calls come from an object that has traced functions.
  */
-static uint32_t lasting_frames(const struct trace *trace, const struct stack_slot *stack, const bool *traced)
+static uint32_t lasting_frames(const struct trace *trace, const struct stack_entry *stack, const bool *traced)
 {
-	const struct frame_slot *frames = &TABLE_ITEM(trace->frames, struct frame_slot, 0)[stack->first];
+	const struct frame_entry *frames = &TABLE_ITEM(trace->frames, struct frame_entry, 0)[stack->first];
 
 	for (uint32_t i = stack->count; i > 0; i--)
 		if (frames[i - 1].about.function < TRACE_UNTRACED)
@@ -276,7 +276,7 @@ static int settle_lasting(struct trace *trace)
 			traced[function->object] = true;
 	}
 	for (; trace->stacks_settled < trace->stacks.count; trace->stacks_settled++) {
-		struct stack_slot *stack = TABLE_ITEM(trace->stacks, struct stack_slot, trace->stacks_settled);
+		struct stack_entry *stack = TABLE_ITEM(trace->stacks, struct stack_entry, trace->stacks_settled);
 
 		stack->lasting = lasting_frames(trace, stack, traced);
 	}
@@ -287,7 +287,7 @@ static int settle_lasting(struct trace *trace)
 int stacks_settle_functions(struct trace *trace)
 {
 	for (; trace->frames_settled < trace->frames.count; trace->frames_settled++) {
-		struct frame_slot *frame = TABLE_ITEM(trace->frames, struct frame_slot, trace->frames_settled);
+		struct frame_entry *frame = TABLE_ITEM(trace->frames, struct frame_entry, trace->frames_settled);
 		uint32_t object;
 		int err = 0;
 
@@ -298,7 +298,7 @@ int stacks_settle_functions(struct trace *trace)
 		if (!frame->symbol[0])
 			err = name_by_place(trace, frame);
 		if (!err)
-			err = intern(trace, object, frame->symbol, &frame->about.function);
+			err = intern_function(trace, object, frame->symbol, &frame->about.function);
 		if (err)
 			return err;
 	}
@@ -307,15 +307,15 @@ int stacks_settle_functions(struct trace *trace)
 
 bool trace_thread_stack(const struct trace *trace, uint32_t index, struct trace_stack *stack)
 {
-	const struct thread_slot *slot;
-	const struct stack_slot *from;
+	const struct thread_entry *entry;
+	const struct stack_entry *from;
 
 	if (index >= trace->threads.count)
 		return false;
-	slot = TABLE_ITEM(trace->threads, struct thread_slot, index);
-	if (!slot->stack)
+	entry = TABLE_ITEM(trace->threads, struct thread_entry, index);
+	if (!entry->stack)
 		return false;
-	from = TABLE_ITEM(trace->stacks, struct stack_slot, slot->stack - 1);
+	from = TABLE_ITEM(trace->stacks, struct stack_entry, entry->stack - 1);
 	*stack = (struct trace_stack){from->ticks, from->first, from->count, from->lasting, from->lo, from->hi};
 	return true;
 }
@@ -327,5 +327,5 @@ uint32_t trace_frame_count(const struct trace *trace)
 
 const struct trace_frame *trace_frame(const struct trace *trace, uint32_t index)
 {
-	return index < trace->frames.count ? &TABLE_ITEM(trace->frames, struct frame_slot, index)->about : NULL;
+	return index < trace->frames.count ? &TABLE_ITEM(trace->frames, struct frame_entry, index)->about : NULL;
 }

@@ -169,7 +169,7 @@ int tables_split(const char *payload, size_t size, size_t item_size, uint32_t *c
 	return 0;
 }
 
-static int function_slot(struct trace *trace, uint32_t id, struct trace_function **function)
+static int function_at(struct trace *trace, uint32_t id, struct trace_function **function)
 {
 	int err = table_reach(&trace->functions, sizeof(**function), id, tables_index_limit(trace));
 
@@ -192,7 +192,7 @@ static int take_functions(struct trace *trace, const char *payload, size_t size)
 		memcpy(&from, items, sizeof(from));
 		if (from.name >= strings_size)
 			return -EBADMSG;
-		err = function_slot(trace, from.function, &function);
+		err = function_at(trace, from.function, &function);
 		if (err)
 			return err;
 		function->object = from.object;
@@ -217,7 +217,7 @@ static int take_lines(struct trace *trace, const char *payload, size_t size)
 		memcpy(&from, items, sizeof(from));
 		if (from.file >= strings_size)
 			return -EBADMSG;
-		err = function_slot(trace, from.function, &function);
+		err = function_at(trace, from.function, &function);
 		if (err)
 			return err;
 		function->file = strings + from.file;
@@ -233,23 +233,23 @@ static int take_threads(struct trace *trace, const char *payload, size_t size)
 	if (size % sizeof(from))
 		return -EBADMSG;
 	for (; size; payload += sizeof(from), size -= sizeof(from)) {
-		struct thread_slot *slot;
+		struct thread_entry *entry;
 		int err;
 
 		memcpy(&from, payload, sizeof(from));
-		err = table_reach(&trace->threads, sizeof(*slot), from.thread, tables_index_limit(trace));
+		err = table_reach(&trace->threads, sizeof(*entry), from.thread, tables_index_limit(trace));
 		if (err)
 			return err;
-		slot = TABLE_ITEM(trace->threads, struct thread_slot, from.thread);
-		slot->described = true;
-		slot->about = (struct trace_thread){.process = from.process,
-						    .tid = from.tid,
-						    .ended = from.ended == 1,
-						    .start_ticks = from.start_ticks,
-						    .end_ticks = from.end_ticks,
-						    .lost = from.lost,
-						    .wait_ticks = from.wait_ticks};
-		memcpy(slot->about.name, from.name, sizeof(from.name));
+		entry = TABLE_ITEM(trace->threads, struct thread_entry, from.thread);
+		entry->described = true;
+		entry->about = (struct trace_thread){.process = from.process,
+						     .tid = from.tid,
+						     .ended = from.ended == 1,
+						     .start_ticks = from.start_ticks,
+						     .end_ticks = from.end_ticks,
+						     .lost = from.lost,
+						     .wait_ticks = from.wait_ticks};
+		memcpy(entry->about.name, from.name, sizeof(from.name));
 	}
 	return 0;
 }
@@ -261,15 +261,15 @@ static int take_history(struct trace *trace, const char *payload, size_t size)
 	if (size % sizeof(from))
 		return -EBADMSG;
 	for (; size; payload += sizeof(from), size -= sizeof(from)) {
-		struct thread_slot *slot;
+		struct thread_entry *entry;
 		int err;
 
 		memcpy(&from, payload, sizeof(from));
-		err = table_reach(&trace->threads, sizeof(*slot), from.thread, tables_index_limit(trace));
+		err = table_reach(&trace->threads, sizeof(*entry), from.thread, tables_index_limit(trace));
 		if (err)
 			return err;
-		slot = TABLE_ITEM(trace->threads, struct thread_slot, from.thread);
-		slot->history_ticks = from.from_ticks;
+		entry = TABLE_ITEM(trace->threads, struct thread_entry, from.thread);
+		entry->history_ticks = from.from_ticks;
 	}
 	return 0;
 }
@@ -320,7 +320,8 @@ int tables_take(struct trace *trace, uint32_t type, char *payload, size_t size, 
 
 int tables_take_data(struct trace *trace, const struct data_ref *ref)
 {
-	int err = table_reach(&trace->threads, sizeof(struct thread_slot), ref->head.thread, tables_index_limit(trace));
+	int err =
+		table_reach(&trace->threads, sizeof(struct thread_entry), ref->head.thread, tables_index_limit(trace));
 
 	if (!err)
 		err = table_reach(&trace->data, sizeof(*ref), trace->data.count, UINT32_MAX);
@@ -347,13 +348,13 @@ static void settle_data(struct trace *trace)
 		qsort(trace->data.items, trace->data.count, sizeof(struct data_ref), compare_refs);
 	for (uint32_t i = 0; i < trace->data.count; i++) {
 		const struct data_ref *ref = TABLE_ITEM(trace->data, struct data_ref, i);
-		struct thread_slot *slot = TABLE_ITEM(trace->threads, struct thread_slot, ref->head.thread);
+		struct thread_entry *entry = TABLE_ITEM(trace->threads, struct thread_entry, ref->head.thread);
 
-		if (!slot->end_data)
-			slot->first_data = i;
-		slot->end_data = i + 1;
-		slot->about.records += ref->head.count;
-		slot->about.events += ref->head.events < ref->head.count ? ref->head.events : ref->head.count;
+		if (!entry->end_data)
+			entry->first_data = i;
+		entry->end_data = i + 1;
+		entry->about.records += ref->head.count;
+		entry->about.events += ref->head.events < ref->head.count ? ref->head.events : ref->head.count;
 	}
 }
 
@@ -364,16 +365,16 @@ static int settle_processes(struct trace *trace)
 	bool orphans = false;
 
 	for (uint32_t i = 0; i < trace->threads.count; i++) {
-		struct thread_slot *slot = TABLE_ITEM(trace->threads, struct thread_slot, i);
+		struct thread_entry *entry = TABLE_ITEM(trace->threads, struct thread_entry, i);
 
-		slot->about.history_ticks = slot->history_ticks;
-		if (!slot->described && slot->end_data) {
-			slot->described = true;
-			slot->about.process = TRACE_NONE;
+		entry->about.history_ticks = entry->history_ticks;
+		if (!entry->described && entry->end_data) {
+			entry->described = true;
+			entry->about.process = TRACE_NONE;
 		}
-		if (!slot->described || trace_process(trace, slot->about.process))
+		if (!entry->described || trace_process(trace, entry->about.process))
 			continue;
-		slot->about.process = 0;
+		entry->about.process = 0;
 		orphans = true;
 	}
 	if (orphans && !trace_process(trace, 0)) {
@@ -393,7 +394,7 @@ static int settle_processes(struct trace *trace)
 	return 0;
 }
 
-static int settle(struct trace *trace, bool whole)
+static int settle_tables(struct trace *trace, bool whole)
 {
 	int err;
 
@@ -417,12 +418,12 @@ static int settle(struct trace *trace, bool whole)
 int tables_settle(struct trace *trace)
 {
 	settle_data(trace);
-	return settle(trace, true);
+	return settle_tables(trace, true);
 }
 
 int tables_settle_more(struct trace *trace)
 {
-	return settle(trace, false);
+	return settle_tables(trace, false);
 }
 
 static void free_functions(struct table *functions)
@@ -454,7 +455,7 @@ void tables_free(struct trace *trace)
 	free(trace->frames.items);
 	free(trace->formats.items);
 	free(trace->fields.items);
-	free(trace->untraced_slots);
+	free(trace->untraced_buckets);
 	free(trace->kept.items);
 	free(trace->map_reach);
 	free(trace->by_address);

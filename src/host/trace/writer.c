@@ -59,7 +59,7 @@ static int write_all(int fd, struct iovec *iov, int count)
 }
 
 /* Write the pieces, or leave the file as it was and keep the error. */
-static int append(struct trace_writer *writer, struct iovec *iov, int count)
+static int append_pieces(struct trace_writer *writer, struct iovec *iov, int count)
 {
 	uint64_t size = 0;
 	int err;
@@ -95,7 +95,7 @@ int trace_writer_open(struct trace_writer **out, int fd, const struct calltap_fi
 	writer->head = *head;
 	writer->zstd = ZSTD_createCCtx();
 	if (writer->zstd && !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, LEVEL)))
-		err = append(writer, &iov, 1);
+		err = append_pieces(writer, &iov, 1);
 	if (err) {
 		trace_writer_close(writer);
 		return err;
@@ -137,7 +137,8 @@ void trace_writer_mirror(struct trace_writer *writer, struct trace_memory *memor
  * Copy a chunk to the tables in memory.  Records, the end, and clock samples after the first are left out, and so are
  * frames that were open at the start: by the time of the oldest record that is left, they may have ended.
  */
-static void mirror(struct trace_writer *writer, uint32_t type, const void *payload, const struct iovec *iov, int count)
+static void mirror_chunk(struct trace_writer *writer, uint32_t type, const void *payload, const struct iovec *iov,
+			 int count)
 {
 	if (!writer->mirror || type == CALLTAP_CHUNK_DATA || type == CALLTAP_CHUNK_END || type == CALLTAP_CHUNK_STACK)
 		return;
@@ -150,7 +151,7 @@ static void mirror(struct trace_writer *writer, uint32_t type, const void *paylo
 }
 
 /* Compress body; true when *stored bytes of writer->packed are smaller than it. */
-static bool pack(struct trace_writer *writer, const void *body, size_t size, size_t *stored)
+static bool compress_body(struct trace_writer *writer, const void *body, size_t size, size_t *stored)
 {
 	size_t bound = ZSTD_compressBound(size);
 
@@ -184,7 +185,7 @@ int trace_writer_chunk(struct trace_writer *writer, uint32_t type, const void *p
 		return -EINVAL;
 	if (size > CALLTAP_CHUNK_RAW_MAX)
 		return -E2BIG;
-	if (pack(writer, body, body_size, &body_size)) {
+	if (compress_body(writer, body, body_size, &body_size)) {
 		chunk.flags = CALLTAP_CHUNK_ZSTD;
 		body = writer->packed;
 	} else {
@@ -206,16 +207,16 @@ int trace_writer_chunk(struct trace_writer *writer, uint32_t type, const void *p
 		{(void *)(uintptr_t)body, body_size},
 		{(void *)(uintptr_t)zeros, (size_t)(-chunk.stored & 7)},
 	};
-	mirror(writer, type, payload, iov, 4);
-	return append(writer, iov, 4);
+	mirror_chunk(writer, type, payload, iov, 4);
+	return append_pieces(writer, iov, 4);
 }
 
 int trace_writer_raw(struct trace_writer *writer, const void *chunks, size_t size)
 {
 	struct iovec iov = {(void *)(uintptr_t)chunks, size};
 
-	mirror(writer, CALLTAP_CHUNK_INFO, NULL, &iov, 1);
-	return append(writer, &iov, 1);
+	mirror_chunk(writer, CALLTAP_CHUNK_INFO, NULL, &iov, 1);
+	return append_pieces(writer, &iov, 1);
 }
 
 static int info_reserve(struct trace_writer *writer, size_t extra)

@@ -20,7 +20,7 @@ static uint32_t find(const struct active *active, uint64_t key)
 	uint32_t mask = (1u << active->bits) - 1;
 	uint32_t at = home_of(active, key);
 
-	while (active->slots[at].count && active->slots[at].key != key)
+	while (active->buckets[at].count && active->buckets[at].key != key)
 		at = (at + 1) & mask;
 	return at;
 }
@@ -31,14 +31,14 @@ static int grow(struct active *active)
 
 	if (larger.bits > 31)
 		return -ENOMEM;
-	larger.slots = calloc((size_t)1 << larger.bits, sizeof(*larger.slots));
-	if (!larger.slots)
+	larger.buckets = calloc((size_t)1 << larger.bits, sizeof(*larger.buckets));
+	if (!larger.buckets)
 		return -ENOMEM;
 	for (size_t i = 0; active->bits && i < (size_t)1 << active->bits; i++) {
-		if (active->slots[i].count)
-			larger.slots[find(&larger, active->slots[i].key)] = active->slots[i];
+		if (active->buckets[i].count)
+			larger.buckets[find(&larger, active->buckets[i].key)] = active->buckets[i];
 	}
-	free(active->slots);
+	free(active->buckets);
 	*active = larger;
 	return 0;
 }
@@ -46,7 +46,7 @@ static int grow(struct active *active)
 int active_enter(struct active *active, uint32_t stack, uint32_t row, uint32_t *count)
 {
 	uint64_t key = (uint64_t)stack << 32 | row;
-	struct active_slot *slot;
+	struct active_bucket *bucket;
 
 	if (!active->bits || active->used >= (1u << active->bits) / 2) {
 		int err = grow(active);
@@ -54,28 +54,28 @@ int active_enter(struct active *active, uint32_t stack, uint32_t row, uint32_t *
 		if (err)
 			return err;
 	}
-	slot = &active->slots[find(active, key)];
-	if (!slot->count)
+	bucket = &active->buckets[find(active, key)];
+	if (!bucket->count)
 		active->used++;
-	slot->key = key;
-	*count = ++slot->count;
+	bucket->key = key;
+	*count = ++bucket->count;
 	return 0;
 }
 
-/* Free the slot at hole, and move slots up that a search would not find any more. */
-static void remove_slot(struct active *active, uint32_t hole)
+/* Free the bucket at hole, and move buckets up that a search would not find any more. */
+static void empty_bucket(struct active *active, uint32_t hole)
 {
 	uint32_t mask = (1u << active->bits) - 1;
 
-	for (uint32_t at = (hole + 1) & mask; active->slots[at].count; at = (at + 1) & mask) {
-		uint32_t home = home_of(active, active->slots[at].key);
+	for (uint32_t at = (hole + 1) & mask; active->buckets[at].count; at = (at + 1) & mask) {
+		uint32_t home = home_of(active, active->buckets[at].key);
 
 		if (((at - home) & mask) >= ((at - hole) & mask)) {
-			active->slots[hole] = active->slots[at];
+			active->buckets[hole] = active->buckets[at];
 			hole = at;
 		}
 	}
-	active->slots[hole].count = 0;
+	active->buckets[hole].count = 0;
 	active->used--;
 }
 
@@ -86,16 +86,16 @@ uint32_t active_leave(struct active *active, uint32_t stack, uint32_t row)
 	if (!active->bits)
 		return 0;
 	at = find(active, (uint64_t)stack << 32 | row);
-	if (!active->slots[at].count)
+	if (!active->buckets[at].count)
 		return 0;
-	if (--active->slots[at].count)
-		return active->slots[at].count;
-	remove_slot(active, at);
+	if (--active->buckets[at].count)
+		return active->buckets[at].count;
+	empty_bucket(active, at);
 	return 0;
 }
 
 void active_clear(struct active *active)
 {
-	free(active->slots);
+	free(active->buckets);
 	memset(active, 0, sizeof(*active));
 }

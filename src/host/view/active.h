@@ -10,14 +10,14 @@
 
 #include <stdint.h>
 
-struct active_slot {
+struct active_bucket {
 	uint64_t key;	/* stack << 32 | row */
 	uint32_t count; /* 0 = free */
 };
 
 struct active {
-	struct active_slot *slots;
-	uint32_t bits; /* the table has 1 << bits slots; 0 = none yet */
+	struct active_bucket *buckets;
+	uint32_t bits; /* the table has 1 << bits buckets; 0 = none yet */
 	uint32_t used;
 };
 

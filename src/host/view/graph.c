@@ -6,7 +6,7 @@
 
 #include "graph.h"
 
-static void add(struct tree_node *to, const struct tree_node *from)
+static void add_counts(struct tree_node *to, const struct tree_node *from)
 {
 	to->calls += from->calls;
 	to->total_ns += from->total_ns;
@@ -32,7 +32,7 @@ int graph_callees(struct tree *callees, const struct tree *tree, const bool *mat
 			above = TREE_ROOT;
 		copy[i] = above == TREE_NONE ? TREE_NONE : tree_child(callees, above, node->function, &err);
 		if (copy[i] != TREE_NONE)
-			add(&callees->nodes[copy[i]], node);
+			add_counts(&callees->nodes[copy[i]], node);
 	}
 	free(copy);
 	tree_sum(callees);
@@ -53,7 +53,7 @@ static int add_path(struct tree *callers, const struct tree *tree, uint32_t star
 		at = tree_child(callers, at, tree->nodes[i].function, &err);
 		if (at == TREE_NONE)
 			break;
-		add(&callers->nodes[at], &weight);
+		add_counts(&callers->nodes[at], &weight);
 		if (level == 1)
 			weight.tails = 0; /* the trees do not count by path how callers were called in turn */
 	}

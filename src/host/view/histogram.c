@@ -15,18 +15,18 @@ static unsigned row_of(uint64_t value)
 	return value < HISTOGRAM_SPLIT ? 0 : 64 - SPLIT_BITS - (unsigned)__builtin_clzll(value);
 }
 
-static unsigned slot_of(uint64_t value, unsigned row)
+static unsigned bucket_of(uint64_t value, unsigned row)
 {
 	return (unsigned)(row ? value >> (row - 1) : value) & (HISTOGRAM_SPLIT - 1);
 }
 
-static uint64_t middle_of(unsigned row, unsigned slot)
+static uint64_t middle_of(unsigned row, unsigned bucket)
 {
 	uint64_t low;
 
 	if (row <= 1)
-		return row * HISTOGRAM_SPLIT + slot;
-	low = (uint64_t)(HISTOGRAM_SPLIT + slot) << (row - 1);
+		return row * HISTOGRAM_SPLIT + bucket;
+	low = (uint64_t)(HISTOGRAM_SPLIT + bucket) << (row - 1);
 	return low + (UINT64_C(1) << (row - 2));
 }
 
@@ -60,7 +60,7 @@ int histogram_add(struct histogram *histogram, uint64_t value)
 		if (err)
 			return err;
 	}
-	histogram->counts[(row - histogram->first_row) * HISTOGRAM_SPLIT + slot_of(value, row)]++;
+	histogram->counts[(row - histogram->first_row) * HISTOGRAM_SPLIT + bucket_of(value, row)]++;
 	histogram->total++;
 	return 0;
 }

@@ -151,7 +151,8 @@ static const char *other_key(const struct trace *trace, uint32_t i, const char *
 }
 
 /* A number as text with its unit; a value that is no number stays as it is. */
-static const char *readable(const struct trace *trace, const char *value, enum value_kind kind, char text[TIMETEXT_MAX])
+static const char *readable_value(const struct trace *trace, const char *value, enum value_kind kind,
+				  char text[TIMETEXT_MAX])
 {
 	char *end;
 	uint64_t number = strtoull(value, &end, 10);
@@ -171,7 +172,7 @@ static void print_keys(const struct trace *trace, struct out *out)
 	for (size_t i = 0; i < KNOWN_KEYS; i++) {
 		value = trace_info(trace, known_keys[i].key);
 		if (value && *value && known_keys[i].label)
-			put_line(out, known_keys[i].label, readable(trace, value, known_keys[i].kind, text));
+			put_line(out, known_keys[i].label, readable_value(trace, value, known_keys[i].kind, text));
 	}
 	for (uint32_t i = 0; trace_info_at(trace, i, &key, &value); i++) {
 		key = other_key(trace, i, &value);

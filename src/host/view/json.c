@@ -15,7 +15,7 @@ void json_begin(struct json *json, struct out *out)
 }
 
 /* Begin a value or a key: write a comma, unless it is the first in its list or follows its key. */
-static void item(struct json *json)
+static void begin_item(struct json *json)
 {
 	uint64_t bit = UINT64_C(1) << json->depth;
 
@@ -27,7 +27,7 @@ static void item(struct json *json)
 
 static void open_list(struct json *json, char c)
 {
-	item(json);
+	begin_item(json);
 	out_char(json->out, c);
 	if (json->depth < JSON_DEPTH_MAX)
 		json->depth++;
@@ -63,7 +63,7 @@ void json_array_end(struct json *json)
 
 void json_key(struct json *json, const char *key)
 {
-	item(json);
+	begin_item(json);
 	json_escape(json->out, key);
 	out_char(json->out, ':');
 	json->after_key = true;
@@ -75,37 +75,37 @@ void json_string(struct json *json, const char *text)
 		json_null(json);
 		return;
 	}
-	item(json);
+	begin_item(json);
 	json_escape(json->out, text);
 }
 
 void json_u64(struct json *json, uint64_t value)
 {
-	item(json);
+	begin_item(json);
 	out_u64(json->out, value);
 }
 
 void json_i64(struct json *json, int64_t value)
 {
-	item(json);
+	begin_item(json);
 	out_i64(json->out, value);
 }
 
 void json_milli(struct json *json, uint64_t thousandths)
 {
-	item(json);
+	begin_item(json);
 	out_milli(json->out, thousandths);
 }
 
 void json_bool(struct json *json, bool value)
 {
-	item(json);
+	begin_item(json);
 	out_text(json->out, value ? "true" : "false");
 }
 
 void json_null(struct json *json)
 {
-	item(json);
+	begin_item(json);
 	out_text(json->out, "null");
 }
 

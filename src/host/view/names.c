@@ -83,11 +83,11 @@ void names_destroy(struct names *names)
 	free(names);
 }
 
-static struct names_text keep(struct names_text *slot, char *text)
+static struct names_text keep_text(struct names_text *item, char *text)
 {
 	if (text)
-		*slot = (struct names_text){text, (uint32_t)strlen(text)};
-	return text ? *slot : (struct names_text){"?", 1};
+		*item = (struct names_text){text, (uint32_t)strlen(text)};
+	return text ? *item : (struct names_text){"?", 1};
 }
 
 static struct names_text label_unknown(struct names *names, const char *what, uint32_t id)
@@ -109,50 +109,50 @@ static char *clean_dup(const char *text)
 
 struct names_text names_function(struct names *names, uint32_t function)
 {
-	struct names_text *slot = function_at(names, function, false);
+	struct names_text *item = function_at(names, function, false);
 	const struct trace_function *known;
 
-	if (!slot)
+	if (!item)
 		return label_unknown(names, "function", function);
-	if (slot->text)
-		return *slot;
+	if (item->text)
+		return *item;
 	known = trace_function(names->trace, function);
 	if (!known || !known->name[0])
-		return keep(slot, strdup(label_unknown(names, "function", function).text));
-	return keep(slot, clean_dup(known->name));
+		return keep_text(item, strdup(label_unknown(names, "function", function).text));
+	return keep_text(item, clean_dup(known->name));
 }
 
 struct names_text names_function_json(struct names *names, uint32_t function)
 {
-	struct names_text *slot = function_at(names, function, true);
+	struct names_text *item = function_at(names, function, true);
 	const struct trace_function *known;
 
-	if (!slot) {
+	if (!item) {
 		int length = snprintf(names->spare, sizeof(names->spare), "\"function#%u\"", function);
 
 		return (struct names_text){names->spare, (uint32_t)length};
 	}
-	if (slot->text)
-		return *slot;
+	if (item->text)
+		return *item;
 	known = trace_function(names->trace, function);
 	if (!known || !known->name[0])
-		return keep(slot, json_escape_dup(names_function(names, function).text));
-	return keep(slot, json_escape_dup(known->name));
+		return keep_text(item, json_escape_dup(names_function(names, function).text));
+	return keep_text(item, json_escape_dup(known->name));
 }
 
 struct names_text names_thread(struct names *names, uint32_t thread)
 {
 	const struct trace_thread *known = trace_thread(names->trace, thread);
-	struct names_text *slot = item_at(&names->thread, thread, trace_thread_count(names->trace));
+	struct names_text *item = item_at(&names->thread, thread, trace_thread_count(names->trace));
 	char clean[sizeof(known->name)], label[LABEL_MAX];
 
-	if (!slot || !known)
+	if (!item || !known)
 		return label_unknown(names, "thread", thread);
-	if (slot->text)
-		return *slot;
+	if (item->text)
+		return *item;
 	text_clean(clean, sizeof(clean), known->name[0] ? known->name : "?");
 	snprintf(label, sizeof(label), "%s-%u", clean, known->tid);
-	return keep(slot, strdup(label));
+	return keep_text(item, strdup(label));
 }
 
 unsigned names_thread_width(struct names *names, unsigned limit)

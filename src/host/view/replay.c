@@ -33,7 +33,7 @@ struct replay {
 	struct replay_printer *printer;
 	struct out *out;
 	struct replay_item *queue;
-	uint64_t head, tail; /* counts; slot = count % QUEUE_SIZE */
+	uint64_t head, tail; /* counts; index in queue = count % QUEUE_SIZE */
 	struct replay_thread *of;
 	uint32_t threads;
 	struct replay_item before; /* the line to come for a thread's calls from before the trace; value 0: none */
@@ -41,17 +41,17 @@ struct replay {
 	bool at_exit_only;	   /* --min: calls are shown as they end */
 };
 
-static struct replay_item *slot(const struct replay *replay, uint64_t count)
+static struct replay_item *queued_item(const struct replay *replay, uint64_t count)
 {
 	return &replay->queue[count & (QUEUE_SIZE - 1)];
 }
 
 /* Print the thread's undecided entry, if it has one, as an opening brace. */
-static void decide(struct replay *replay, uint32_t thread)
+static void decide_entry(struct replay *replay, uint32_t thread)
 {
 	if (thread >= replay->threads || !replay->of[thread].pending)
 		return;
-	slot(replay, replay->of[thread].pending - 1)->ready = true;
+	queued_item(replay, replay->of[thread].pending - 1)->ready = true;
 	replay->of[thread].pending = 0;
 }
 
@@ -64,8 +64,8 @@ static void print_item(struct replay *replay, struct walk *walk, struct replay_i
 
 static void print_ready(struct replay *replay, struct walk *walk)
 {
-	for (; replay->head < replay->tail && slot(replay, replay->head)->ready; replay->head++)
-		print_item(replay, walk, slot(replay, replay->head));
+	for (; replay->head < replay->tail && queued_item(replay, replay->head)->ready; replay->head++)
+		print_item(replay, walk, queued_item(replay, replay->head));
 	if (replay->out->error)
 		walk->error = replay->out->error;
 }
@@ -74,7 +74,7 @@ static void make_room(struct replay *replay, struct walk *walk)
 {
 	if (replay->tail - replay->head < QUEUE_SIZE)
 		return;
-	decide(replay, slot(replay, replay->head)->thread);
+	decide_entry(replay, queued_item(replay, replay->head)->thread);
 	print_ready(replay, walk);
 }
 
@@ -84,7 +84,7 @@ static void put_before(struct replay *replay, struct walk *walk)
 	if (!replay->before.value)
 		return;
 	make_room(replay, walk);
-	*slot(replay, replay->tail++) = replay->before;
+	*queued_item(replay, replay->tail++) = replay->before;
 	replay->before.value = 0;
 	print_ready(replay, walk);
 }
@@ -106,26 +106,26 @@ static void add_before(struct replay *replay, struct walk *walk, uint32_t thread
 }
 
 /* The number of levels below a call that are not shown as such; parent: its caller, NULL = none. */
-static uint32_t folds(const struct replay *replay, const struct call_frame *parent)
+static uint32_t folded_levels(const struct replay *replay, const struct call_frame *parent)
 {
 	if (!parent || replay->options->all_levels)
 		return 0;
 	return parent->before ? parent->depth + 1 : FOLDS(parent->user);
 }
 
-static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+static void push_frame(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
 {
 	const struct call_frame *parent = frame->depth ? callstack_frame(walk->stack, thread, frame->depth - 1) : NULL;
 
-	frame->user = FOLDED(folds(ctx, parent));
+	frame->user = FOLDED(folded_levels(ctx, parent));
 }
 
-static void put(struct replay *replay, struct walk *walk, const struct replay_item *item)
+static void put_item(struct replay *replay, struct walk *walk, const struct replay_item *item)
 {
-	decide(replay, item->thread);
+	decide_entry(replay, item->thread);
 	put_before(replay, walk);
 	make_room(replay, walk);
-	*slot(replay, replay->tail++) = *item;
+	*queued_item(replay, replay->tail++) = *item;
 	if (item->ready)
 		print_ready(replay, walk);
 	else if (item->thread < replay->threads)
@@ -133,7 +133,7 @@ static void put(struct replay *replay, struct walk *walk, const struct replay_it
 }
 
 /* Grow the array of threads to `count` if it has not the thread; false: no such thread, or no memory. */
-static bool reach(struct replay *replay, uint32_t thread, uint32_t count)
+static bool reach_thread(struct replay *replay, uint32_t thread, uint32_t count)
 {
 	struct replay_thread *grown;
 
@@ -168,10 +168,10 @@ static void show_stack(struct replay *replay, struct walk *walk, uint32_t thread
 	if (thread >= replay->threads || replay->of[thread].stack == item.value)
 		return;
 	replay->of[thread].stack = (uint32_t)item.value;
-	put(replay, walk, &item);
+	put_item(replay, walk, &item);
 }
 
-static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+static void put_entry(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
 {
 	struct replay *replay = ctx;
 	struct replay_item item = {.ticks = frame->enter_ticks,
@@ -181,7 +181,8 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 				   .kind = REPLAY_ENTER,
 				   .before = frame->before,
 				   .tail = frame->tail,
-				   .ready = frame->before || !reach(replay, thread, trace_thread_count(walk->trace))};
+				   .ready = frame->before ||
+					    !reach_thread(replay, thread, trace_thread_count(walk->trace))};
 
 	if (replay->at_exit_only)
 		return;
@@ -193,7 +194,7 @@ static void enter(void *ctx, struct walk *walk, uint32_t thread, struct call_fra
 		return;
 	frame->user |= SHOWN;
 	show_stack(replay, walk, thread, item.ticks, item.depth);
-	put(replay, walk, &item);
+	put_item(replay, walk, &item);
 }
 
 /* The undecided entry of the call that ends, NULL when another line of the thread came since. */
@@ -203,7 +204,7 @@ static struct replay_item *own_entry(struct replay *replay, const struct call_cl
 
 	if (closed->thread >= replay->threads || !replay->of[closed->thread].pending || !(closed->frame->user & SHOWN))
 		return NULL;
-	entry = slot(replay, replay->of[closed->thread].pending - 1);
+	entry = queued_item(replay, replay->of[closed->thread].pending - 1);
 	return entry->depth == closed->frame->depth - FOLDS(closed->frame->user) &&
 			       entry->function == closed->frame->function
 		       ? entry
@@ -217,7 +218,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	struct replay_item item = {.ticks = closed->exit_ticks,
 				   .thread = closed->thread,
 				   .function = closed->frame->function,
-				   .depth = closed->frame->depth - folds(replay, closed->parent),
+				   .depth = closed->frame->depth - folded_levels(replay, closed->parent),
 				   .kind = REPLAY_CLOSE,
 				   .how = (uint8_t)closed->how,
 				   .ready = true,
@@ -234,7 +235,7 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	item.timed = closed->frame->enter_known && closed->how != CALL_OPEN && closed->how != CALL_LOST;
 	item.value = item.timed ? walk_duration_ns(walk, closed) : 0;
 	if (!entry) {
-		put(replay, walk, &item);
+		put_item(replay, walk, &item);
 		return;
 	}
 	item.kind = REPLAY_LEAF;
@@ -245,17 +246,18 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 }
 
 /* Indent a line as one within the innermost open call. */
-static void place(struct replay *replay, struct walk *walk, struct replay_item *item)
+static void place_item(struct replay *replay, struct walk *walk, struct replay_item *item)
 {
 	item->depth = callstack_depth(walk->stack, item->thread);
 	if (item->depth)
-		item->depth -= folds(replay, callstack_frame(walk->stack, item->thread, item->depth - 1));
+		item->depth -= folded_levels(replay, callstack_frame(walk->stack, item->thread, item->depth - 1));
 	if (too_deep(replay, item->depth))
 		item->depth = replay->options->depth;
 	show_stack(replay, walk, item->thread, item->ticks, item->depth);
 }
 
-static void message(void *ctx, struct walk *walk, const struct trace_event *event, const struct walk_message *message)
+static void put_message(void *ctx, struct walk *walk, const struct trace_event *event,
+			const struct walk_message *message)
 {
 	bool mark = calltap_event_type(event->id) == CALLTAP_EVENT_MARK;
 	struct replay_item item = {
@@ -265,11 +267,11 @@ static void message(void *ctx, struct walk *walk, const struct trace_event *even
 		walk->error = -ENOMEM;
 		return;
 	}
-	place(ctx, walk, &item);
-	put(ctx, walk, &item);
+	place_item(ctx, walk, &item);
+	put_item(ctx, walk, &item);
 }
 
-static void event(void *ctx, struct walk *walk, const struct trace_event *event)
+static void put_event(void *ctx, struct walk *walk, const struct trace_event *event)
 {
 	struct replay *replay = ctx;
 	struct replay_item item = {.ticks = event->ticks,
@@ -288,27 +290,27 @@ static void event(void *ctx, struct walk *walk, const struct trace_event *event)
 	case CALLTAP_REC_WAIT:
 		item.kind = REPLAY_WAIT;
 		item.value = trace_duration_ns(walk->trace, event->extra);
-		place(replay, walk, &item);
+		place_item(replay, walk, &item);
 		break;
 	default:
 		/* A stack switch: the pending entry belongs to the stack that the thread left. */
 		put_before(replay, walk);
-		decide(replay, event->thread);
+		decide_entry(replay, event->thread);
 		print_ready(replay, walk);
 		return;
 	}
-	put(replay, walk, &item);
+	put_item(replay, walk, &item);
 }
 
 static const struct walk_ops replaying = {.late_stacks = true,
-					  .on_push = push,
-					  .on_enter = enter,
+					  .on_push = push_frame,
+					  .on_enter = put_entry,
 					  .on_close = close_call,
-					  .on_event = event,
-					  .on_message = message};
+					  .on_event = put_event,
+					  .on_message = put_message};
 
-static int init(struct replay *replay, const struct trace *trace, const struct view_filter *filter,
-		const struct replay_options *options, struct out *out)
+static int init_replay(struct replay *replay, const struct trace *trace, const struct view_filter *filter,
+		       const struct replay_options *options, struct out *out)
 {
 	int err;
 
@@ -322,10 +324,10 @@ static int init(struct replay *replay, const struct trace *trace, const struct v
 	return err || !replay->queue || !replay->of ? -ENOMEM : 0;
 }
 
-static void clear(struct replay *replay)
+static void clear_replay(struct replay *replay)
 {
 	for (; replay->queue && replay->head < replay->tail; replay->head++)
-		free(slot(replay, replay->head)->text);
+		free(queued_item(replay, replay->head)->text);
 	free(replay->of);
 	free(replay->queue);
 	replay_printer_destroy(replay->printer);
@@ -335,7 +337,7 @@ static void decide_all(struct replay *replay, struct walk *walk)
 {
 	put_before(replay, walk);
 	for (uint32_t i = 0; i < replay->threads; i++)
-		decide(replay, i);
+		decide_entry(replay, i);
 	print_ready(replay, walk);
 }
 
@@ -343,7 +345,7 @@ int replay_run(const struct trace *trace, const struct view_filter *filter, cons
 	       struct out *out, struct walk *walk, struct calltap_diag *diag)
 {
 	struct replay replay;
-	int err = init(&replay, trace, filter, options, out);
+	int err = init_replay(&replay, trace, filter, options, out);
 
 	if (err) {
 		calltap_diag_set(diag, err, "out of memory for the lines of the replay");
@@ -354,7 +356,7 @@ int replay_run(const struct trace *trace, const struct view_filter *filter, cons
 		if (!err)
 			replay_print_end(replay.printer);
 	}
-	clear(&replay);
+	clear_replay(&replay);
 	return err;
 }
 
@@ -367,7 +369,7 @@ int replay_create(struct replay **out_replay, const struct trace *trace, const s
 	*out_replay = NULL;
 	if (!replay)
 		return -ENOMEM;
-	err = init(replay, trace, filter, options, out);
+	err = init_replay(replay, trace, filter, options, out);
 	if (!err)
 		err = walk_open(&replay->walk, trace, filter, &replaying, replay);
 	if (err) {
@@ -386,8 +388,8 @@ int replay_feed(struct replay *replay, const struct trace_event *event)
 
 int replay_settle(struct replay *replay, uint64_t before_ticks)
 {
-	while (replay->head < replay->tail && slot(replay, replay->head)->ticks < before_ticks) {
-		decide(replay, slot(replay, replay->head)->thread);
+	while (replay->head < replay->tail && queued_item(replay, replay->head)->ticks < before_ticks) {
+		decide_entry(replay, queued_item(replay, replay->head)->thread);
 		print_ready(replay, &replay->walk);
 	}
 	return replay->walk.error;
@@ -407,6 +409,6 @@ void replay_destroy(struct replay *replay)
 	if (!replay)
 		return;
 	walk_close(&replay->walk);
-	clear(replay);
+	clear_replay(replay);
 	free(replay);
 }

@@ -80,7 +80,7 @@ static uint32_t key_of(const struct counter *counter, uint32_t thread, uint32_t 
 	return key < counter->keys ? key : counter->keys;
 }
 
-static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+static void push_frame(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
 {
 	struct counter *counter = ctx;
 	uint32_t count = 0;
@@ -95,7 +95,7 @@ static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_fram
 	frame->user = count;
 }
 
-static void pop(void *ctx, struct walk *walk, const struct call_closed *closed)
+static void pop_frame(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
 	struct counter *counter = ctx;
 
@@ -147,7 +147,8 @@ static void add_event(void *ctx, struct walk *walk, const struct trace_event *ev
 	counter->calls_untimed++;
 }
 
-static const struct walk_ops counting = {.on_push = push, .on_pop = pop, .on_close = add_call, .on_event = add_event};
+static const struct walk_ops counting = {
+	.on_push = push_frame, .on_pop = pop_frame, .on_close = add_call, .on_event = add_event};
 
 uint64_t report_value(const struct report_row *row, enum report_column column)
 {
@@ -193,7 +194,7 @@ static int compare_rows(const void *left, const void *right, void *ctx)
 }
 
 /* A percentile of the row: the middle of a histogram's bucket, but within the durations that were seen. */
-static uint64_t percentile(const struct report_row *row, unsigned permille)
+static uint64_t row_percentile(const struct report_row *row, unsigned permille)
 {
 	uint64_t ns = histogram_percentile(&row->histogram, permille);
 
@@ -211,8 +212,8 @@ static void keep_called(struct report *report, struct counter *counter, enum rep
 		if (!row->calls && !row->unfinished)
 			continue;
 		row->key = i < counter->keys ? i : TRACE_NONE;
-		row->p50_ns = percentile(row, 500);
-		row->p99_ns = percentile(row, 990);
+		row->p50_ns = row_percentile(row, 500);
+		row->p99_ns = row_percentile(row, 990);
 		report->whole_ns += row->self_ns;
 		counter->rows[kept++] = *row;
 	}

@@ -40,7 +40,7 @@ struct screen {
 
 static const struct cell blank = {" ", SCREEN_PLAIN};
 
-static void fill(struct cell *cells, const struct cell *with, size_t count)
+static void fill_cells(struct cell *cells, const struct cell *with, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		cells[i] = *with;
@@ -64,7 +64,7 @@ static int take_size(struct screen *screen)
 	screen->wanted = cells + (size_t)rows * columns;
 	screen->rows = rows;
 	screen->columns = columns;
-	fill(screen->shown, &blank, (size_t)rows * columns);
+	fill_cells(screen->shown, &blank, (size_t)rows * columns);
 	screen_clear(screen);
 	return 0;
 }
@@ -152,7 +152,7 @@ unsigned screen_columns(const struct screen *screen)
 
 void screen_clear(struct screen *screen)
 {
-	fill(screen->wanted, &blank, (size_t)screen->rows * screen->columns);
+	fill_cells(screen->wanted, &blank, (size_t)screen->rows * screen->columns);
 }
 
 /*

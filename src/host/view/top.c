@@ -47,7 +47,7 @@ bool top_sorts_by_percentile(const struct top *top)
 	return top->watched == PROFILE_NONE && (top->sort == TOP_P50 || top->sort == TOP_P99);
 }
 
-static bool passes(const struct top *top, const struct profile_row *row)
+static bool passes_filter(const struct top *top, const struct profile_row *row)
 {
 	if (!top->filter[0])
 		return true;
@@ -79,7 +79,7 @@ static double value_of(const struct profile_row *row, enum top_column column)
 }
 
 /* Greatest first, names alphabetically; ties by calls, name and id, so that rows do not jump about. */
-static int compare(const void *left, const void *right, void *ctx)
+static int compare_rows(const void *left, const void *right, void *ctx)
 {
 	const struct profile_row *a = left, *b = right;
 	const struct top *top = ctx;
@@ -101,15 +101,15 @@ void top_arrange(const struct top *top, struct top_rows *rows)
 
 	rows->calls = rows->count;
 	for (size_t i = 0; i < rows->count; i++)
-		if (passes(top, &rows->rows[i]))
+		if (passes_filter(top, &rows->rows[i]))
 			rows->rows[kept++] = rows->rows[i];
 	rows->count = kept;
 	if (kept)
-		qsort_r(rows->rows, kept, sizeof(*rows->rows), compare, (void *)(uintptr_t)top);
+		qsort_r(rows->rows, kept, sizeof(*rows->rows), compare_rows, (void *)(uintptr_t)top);
 }
 
 /* Put a key into the filter that is being typed; the filter applies while it is typed. */
-static enum top_action edit(struct top *top, int key)
+static enum top_action edit_filter(struct top *top, int key)
 {
 	size_t length = strlen(top->edited);
 
@@ -147,7 +147,7 @@ static void sort_by(struct top *top, int step)
 	top->reverse = false;
 }
 
-static enum top_action watch(struct top *top, const struct top_rows *rows)
+static enum top_action watch_callers(struct top *top, const struct top_rows *rows)
 {
 	if (top->bar >= rows->count || rows->rows[top->bar].function == PROFILE_NONE)
 		return TOP_NOTHING;
@@ -205,7 +205,7 @@ static enum top_action move_key(struct top *top, int key, const struct top_rows 
 enum top_action top_key(struct top *top, int key, const struct top_rows *rows)
 {
 	if (top->editing)
-		return edit(top, key);
+		return edit_filter(top, key);
 	if (top->help) {
 		top->help = false;
 		return key == 'q' || key == 3 ? TOP_QUIT : TOP_REDRAW;
@@ -232,7 +232,7 @@ enum top_action top_key(struct top *top, int key, const struct top_rows *rows)
 		memcpy(top->edited, top->filter, sizeof(top->edited));
 		return TOP_REDRAW;
 	case SCREEN_KEY_ENTER:
-		return watch(top, rows);
+		return watch_callers(top, rows);
 	case SCREEN_KEY_ESCAPE:
 	case SCREEN_KEY_BACKSPACE:
 		return go_back(top);

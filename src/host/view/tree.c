@@ -7,18 +7,18 @@
 
 #include "tree.h"
 
-#define FIRST_ROOM	1024u
-#define FIRST_SLOT_BITS 12u
+#define FIRST_ROOM	  1024u
+#define FIRST_BUCKET_BITS 12u
 
 int tree_init(struct tree *tree, uint32_t limit)
 {
 	memset(tree, 0, sizeof(*tree));
 	tree->limit = limit;
 	tree->room = FIRST_ROOM;
-	tree->slot_bits = FIRST_SLOT_BITS;
+	tree->bucket_bits = FIRST_BUCKET_BITS;
 	tree->nodes = calloc(tree->room, sizeof(*tree->nodes));
-	tree->slots = calloc((size_t)1 << tree->slot_bits, sizeof(*tree->slots));
-	if (!tree->nodes || !tree->slots) {
+	tree->buckets = calloc((size_t)1 << tree->bucket_bits, sizeof(*tree->buckets));
+	if (!tree->nodes || !tree->buckets) {
 		tree_clear(tree);
 		return -ENOMEM;
 	}
@@ -31,37 +31,37 @@ int tree_init(struct tree *tree, uint32_t limit)
 void tree_clear(struct tree *tree)
 {
 	free(tree->nodes);
-	free(tree->slots);
+	free(tree->buckets);
 	memset(tree, 0, sizeof(*tree));
 }
 
-static uint32_t *find_slot(const struct tree *tree, uint32_t parent, uint32_t function)
+static uint32_t *find_bucket(const struct tree *tree, uint32_t parent, uint32_t function)
 {
 	uint64_t key = (uint64_t)parent << 32 | function;
-	uint32_t mask = (1u << tree->slot_bits) - 1;
-	uint32_t at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - tree->slot_bits));
+	uint32_t mask = (1u << tree->bucket_bits) - 1;
+	uint32_t at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - tree->bucket_bits));
 
 	for (;; at = (at + 1) & mask) {
-		const struct tree_node *node = &tree->nodes[tree->slots[at]];
+		const struct tree_node *node = &tree->nodes[tree->buckets[at]];
 
-		if (!tree->slots[at] || (node->parent == parent && node->function == function))
-			return &tree->slots[at];
+		if (!tree->buckets[at] || (node->parent == parent && node->function == function))
+			return &tree->buckets[at];
 	}
 }
 
-static int grow_slots(struct tree *tree)
+static int grow_buckets(struct tree *tree)
 {
-	uint32_t *old = tree->slots;
+	uint32_t *old = tree->buckets;
 
-	tree->slots = calloc((size_t)1 << (tree->slot_bits + 1), sizeof(*tree->slots));
-	if (!tree->slots) {
-		tree->slots = old;
+	tree->buckets = calloc((size_t)1 << (tree->bucket_bits + 1), sizeof(*tree->buckets));
+	if (!tree->buckets) {
+		tree->buckets = old;
 		return -ENOMEM;
 	}
 	free(old);
-	tree->slot_bits++;
+	tree->bucket_bits++;
 	for (uint32_t i = 1; i < tree->count; i++)
-		*find_slot(tree, tree->nodes[i].parent, tree->nodes[i].function) = i;
+		*find_bucket(tree, tree->nodes[i].parent, tree->nodes[i].function) = i;
 	return 0;
 }
 
@@ -69,7 +69,7 @@ static int make_room(struct tree *tree)
 {
 	struct tree_node *nodes;
 
-	if (tree->count * 2 >= 1u << tree->slot_bits && grow_slots(tree))
+	if (tree->count * 2 >= 1u << tree->bucket_bits && grow_buckets(tree))
 		return -ENOMEM;
 	if (tree->count < tree->room)
 		return 0;
@@ -83,18 +83,18 @@ static int make_room(struct tree *tree)
 
 uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t function, int *err)
 {
-	uint32_t *slot = find_slot(tree, parent, function);
+	uint32_t *bucket = find_bucket(tree, parent, function);
 	uint32_t made = tree->count;
 
-	if (*slot)
-		return *slot;
+	if (*bucket)
+		return *bucket;
 	if (made >= tree->limit)
 		return TREE_NONE;
 	if (make_room(tree)) {
 		*err = -ENOMEM;
 		return TREE_NONE;
 	}
-	*find_slot(tree, parent, function) = made;
+	*find_bucket(tree, parent, function) = made;
 	tree->nodes[made] = (struct tree_node){
 		.function = function, .parent = parent, .child = TREE_NONE, .next = tree->nodes[parent].child};
 	tree->nodes[parent].child = made;
@@ -179,7 +179,7 @@ struct builder {
 	uint32_t depth_max;
 };
 
-static void push(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+static void push_frame(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
 {
 	struct builder *builder = ctx;
 	struct tree *tree = builder->tree;
@@ -234,7 +234,7 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	node->total_ns += duration_ns;
 }
 
-static const struct walk_ops building = {.on_push = push, .on_close = add_call};
+static const struct walk_ops building = {.on_push = push_frame, .on_close = add_call};
 
 int tree_build(struct tree *tree, const struct trace *trace, const struct view_filter *filter, uint32_t depth_max,
 	       struct walk *walk, struct calltap_diag *diag)

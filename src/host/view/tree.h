@@ -31,8 +31,8 @@ struct tree {
 	uint32_t count;
 	uint32_t limit;
 	uint32_t room;
-	uint32_t *slots; /* hash of (parent, function) to node; 0 = free */
-	uint32_t slot_bits;
+	uint32_t *buckets; /* hash of (parent, function) to node; 0 = free */
+	uint32_t bucket_bits;
 	uint64_t absorbed; /* calls counted into a caller's node for want of room */
 	uint64_t strays;   /* calls whose entry is not in the trace, so that their place is not known */
 };

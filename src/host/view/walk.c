@@ -75,7 +75,7 @@ uint64_t walk_self_ns(const struct walk *walk, const struct call_closed *closed)
 	return trace_duration_ns(walk->trace, span > below ? span - below : 0);
 }
 
-static bool matches(const struct walk *walk, uint32_t id)
+static bool matches_filter(const struct walk *walk, uint32_t id)
 {
 	return trace_function_matches(walk->trace, id, walk->filter->function);
 }
@@ -88,7 +88,7 @@ bool walk_wants(const struct walk *walk, uint32_t function)
 		return walk->wanted[walk->functions + function - TRACE_UNTRACED];
 	if (function < walk->functions)
 		return walk->wanted[function];
-	return walk->filter->function && matches(walk, function); /* new since the pass was opened */
+	return walk->filter->function && matches_filter(walk, function); /* new since the pass was opened */
 }
 
 static bool in_window(const struct walk *walk)
@@ -96,7 +96,7 @@ static bool in_window(const struct walk *walk)
 	return walk->now_ticks >= walk->from_ticks && walk->now_ticks <= walk->to_ticks && !walk->error;
 }
 
-static void enter(void *ctx, struct callstack *stack, uint32_t thread, struct call_frame *frame)
+static void begin_call(void *ctx, struct callstack *stack, uint32_t thread, struct call_frame *frame)
 {
 	struct walk *walk = ctx;
 
@@ -123,7 +123,7 @@ static void closed_call(void *ctx, struct callstack *stack, const struct call_cl
 		walk->ops->on_pop(walk->ctx, walk, closed);
 }
 
-static const struct callstack_ops stack_ops = {.on_enter = enter, .on_close = closed_call};
+static const struct callstack_ops stack_ops = {.on_enter = begin_call, .on_close = closed_call};
 
 /* Enter the frames that were open on the thread when the trace began, once. */
 static int begin_thread(struct walk *walk, uint32_t thread)
@@ -144,7 +144,7 @@ static int begin_thread(struct walk *walk, uint32_t thread)
 	return callstack_begin(walk->stack, thread);
 }
 
-static bool selected(const struct walk *walk, const struct trace_thread *thread)
+static bool is_selected(const struct walk *walk, const struct trace_thread *thread)
 {
 	const struct trace_process *process = trace_process(walk->trace, thread->process);
 
@@ -162,7 +162,7 @@ static int begin_threads(struct walk *walk, bool all)
 		int err;
 
 		if (!thread || !trace_thread_stack(walk->trace, i, &stack) || (thread->records && !all) ||
-		    !selected(walk, thread))
+		    !is_selected(walk, thread))
 			continue;
 		walk->now_ticks = stack.ticks;
 		err = begin_thread(walk, i);
@@ -240,7 +240,7 @@ int walk_feed(struct walk *walk, const struct trace_event *event)
 /* Damage that keeps the cursor from getting on must not spin here: the pass ends after this many damages in a row. */
 #define DAMAGES_IN_A_ROW 100000u
 
-static int run(struct walk *walk, struct trace_cursor *cursor)
+static int run_pass(struct walk *walk, struct trace_cursor *cursor)
 {
 	struct calltap_diag damage = {0};
 	struct trace_event event;
@@ -294,7 +294,7 @@ static int mark_wanted(struct walk *walk)
 	if (!walk->wanted)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < walk->functions + walk->untraced; i++) {
-		walk->wanted[i] = matches(walk, i < walk->functions ? i : TRACE_UNTRACED + i - walk->functions);
+		walk->wanted[i] = matches_filter(walk, i < walk->functions ? i : TRACE_UNTRACED + i - walk->functions);
 		walk->any_wanted |= walk->wanted[i];
 	}
 	return 0;
@@ -346,7 +346,7 @@ int walk_run(struct walk *walk, const struct trace *trace, const struct view_fil
 	if (!err)
 		err = begin_threads(walk, !ops->late_stacks);
 	if (!err)
-		err = run(walk, cursor);
+		err = run_pass(walk, cursor);
 	trace_cursor_close(cursor);
 	walk_close(walk);
 	if (err == -ENOMEM)
