@@ -1,5 +1,5 @@
 /*
- * bench_trace: what the trace file's write and read sides cost.
+ * bench_trace: the cost of writing and reading the trace file.
  *
  *     bench_trace encode            records/s of the encoder, without and with zstd
  *     bench_trace read FILE         events/s of a cursor, without and with the call stack

@@ -1,12 +1,11 @@
 /*
- * Coverage for scripts/coverage.py: linked into the agent and every program of
- * a build of its own, never into one that is used.
+ * Coverage for scripts/coverage.py, linked into the agent and every program of a separate build that nobody uses
+ * otherwise.
  *
- * The compiler calls __sanitizer_cov_trace_pc() in each basic block
- * (-fsanitize-coverage=trace-pc), which sets a byte for the place it is called
- * from.  The bytes are a file that all processes map and that is named by the
- * build id: so they add up, forks included, and outlive a kill -9.  The agent
- * is freestanding, so this is, too.
+ * The compiler calls __sanitizer_cov_trace_pc() in each basic block (-fsanitize-coverage=trace-pc).  The function sets
+ * a byte for the place of the call.  The bytes are in a file that is named by the object's build id and that all
+ * processes map: so they add up, forks included, and outlive a kill -9. The agent is freestanding, so this file is,
+ * too.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -68,7 +67,7 @@ static void __attribute__((constructor(101))) map_places(void)
 	path[at] = 0;
 	fd = arch_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CREAT | O_CLOEXEC, 0666, 0, 0);
 	if (fd < 0)
-		return; /* another root or user: what runs there is not seen */
+		return; /* another root or user: the process is not counted */
 	if (arch_syscall(SYS_ftruncate, fd, length, 0, 0, 0, 0) == 0)
 		got = arch_syscall(SYS_mmap, 0, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (got > 0)

@@ -1,7 +1,6 @@
 /*
- * In front of the CPU's <arch.h> when the agent is built for test/e2e/faults.py:
- * its system calls go through faults.c, which lets a chosen one fail.  The
- * agent's own files are the same.  Contexts: those of its callers.
+ * A wrapper of the CPU's <arch.h>, for the agent's build for test/e2e/faults.py: the agent's system calls go through
+ * faults.c, which lets a chosen call fail.  The agent's own files are unchanged.  Contexts: those of its callers.
  */
 #ifndef FAULTS_ARCH_H
 #define FAULTS_ARCH_H

@@ -1,13 +1,11 @@
 /*
  * Lets the n-th system call of one kind fail in the agent, or come up short.
  *
- * CALLTAP_FAULTS in the environment is LOG:NUMBER:N:HOW.  The N-th call of the
- * system call NUMBER is not made and returns -HOW; with HOW 0 it does half of
- * what it is asked for; with N below 0 so do all from the -N-th on.  Then "hit"
- * is appended to the file LOG.  With NUMBER -1 nothing fails, and the number of
- * each call is appended.  A forked child goes on counting from where its parent
- * was.  Used by test/e2e/faults.py.
- * Contexts: those of the agent's system calls, so raw calls only.
+ * CALLTAP_FAULTS in the environment is LOG:NUMBER:N:HOW. The N-th call of the system call NUMBER is not made and
+ * returns -HOW; with HOW 0 it is made with half of its size.  With N below 0 all calls from the -N-th on fail so.
+ * Then "hit" is appended to the file LOG. With NUMBER -1 nothing fails, and the number of each call is appended.  A
+ * forked child goes on from its parent's count.  Used by test/e2e/faults.py.  Contexts: those of the agent's system
+ * calls, so raw calls only.
  */
 #define FAULTS_THEMSELVES
 #include <fcntl.h>
@@ -114,7 +112,7 @@ long faults_syscall(long nr, long a, long b, long c, long d, long e, long f)
 {
 	if (!strikes(nr))
 		return arch_syscall(nr, a, b, c, d, e, f);
-	/* What has a size has it third: read, write, pread64, pwrite64. */
+	/* The third argument is the size, in all calls that have one: read, write, pread64, pwrite64. */
 	return faults.how ? -faults.how : arch_syscall(nr, a, b, c / 2, d, e, f);
 }
 

@@ -1,10 +1,9 @@
 /*
- * Lets the n-th call of one libc function fail in the tool: preloaded by
- * test/e2e/faults.py, and taken out of the environment, so that the command
- * does not have it.
+ * Lets the n-th call of one libc function fail in the tool. test/e2e/faults.py preloads this library into the tool,
+ * which is to run its command without it: the library takes itself out of the environment.
  *
- * CALLTAP_FAULTS is LOG:FUNCTION:N:ERRNO, and "hit" is appended to LOG; with
- * N 0 nothing fails, and the name of each call is appended.  Context: host.
+ * CALLTAP_FAULTS is LOG:FUNCTION:N:ERRNO, and "hit" is appended to LOG; with N 0 nothing fails, and the name of each
+ * call is appended.  Context: host.
  */
 #include <dlfcn.h>
 #include <errno.h>

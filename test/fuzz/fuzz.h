@@ -1,6 +1,6 @@
 /*
- * What the fuzzers share: the entry that libFuzzer and main.c call, a cursor
- * over an input, and an input as a file.
+ * The common part of the fuzzers: the entry that libFuzzer and main.c call, a cursor over an input, and an input as a
+ * file.
  */
 #ifndef TEST_FUZZ_FUZZ_H
 #define TEST_FUZZ_FUZZ_H
@@ -10,11 +10,10 @@
 
 #define INPUT_MAX (64u << 10) /* larger inputs find nothing that smaller ones do not */
 
-/* One run over any bytes.  A finding is a crash, a hang, a leak or abort(). */
+/* The fuzzer's run over one input. A finding is a crash, a hang, a leak or abort(). */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* 1: what came first in the input was good, so that the rest was read.  main.c counts the files of which that is true.
- */
+/* 1: the first part of the input was good, so that the rest was read. main.c counts such inputs. */
 extern unsigned fuzz_taken;
 
 /* A cursor over an input; past the end it yields zeros. */

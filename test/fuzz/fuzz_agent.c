@@ -1,11 +1,10 @@
 /*
- * The agent's whole conversation with a tool that says anything: the real
- * agent, patch and probe code, with a socket that is the input.
+ * The agent's whole conversation with a tool that sends anything: the real agent, patch and probe code, with a socket
+ * whose packets are the input.
  *
- * An input is a list of packets: flags, u16 size, bytes, number of descriptors;
- * for each descriptor pages of memory (| UNSEALED), a step, u16 and u16 sizes,
- * bytes for the start of its first page, and of its second and each step pages
- * further.  Sites at low addresses are moved to text of our own.
+ * An input is a list of packets: flags, u16 size, bytes, number of descriptors; for each descriptor its pages of
+ * memory (| UNSEALED), a step, u16 and u16 sizes, bytes for the start of its first page, and bytes for its second page
+ * and each page a step further.  Sites at low addresses are moved to the fuzzer's own text.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +23,8 @@
 
 #define SOCKET	   1000 /* no descriptor that we have */
 #define DESCRIPTOR 500	/* the first of those that come with packets; the end of the thread would close them */
-/* What happens after a packet. */
-#define PACKET_IDLE   1 /* nothing comes for a second */
+/* Flags of a packet: the events after it. */
+#define PACKET_IDLE   1 /* the tool sends nothing for a second */
 #define PACKET_RECORD 2 /* the program calls traced functions */
 #define PACKET_LATE   4 /* whom the tool holds has waited long enough, and runs on */
 #define TEXT	      0x10000000ul
@@ -42,7 +41,7 @@ struct mapping {
 	size_t size;
 };
 
-/* What the fake system calls know; the agent's are calls without a context. */
+/* The state of the fake system calls; the agent calls them without a context. */
 static struct {
 	struct input input;
 	uint8_t flags;
@@ -65,7 +64,7 @@ static void record(void)
 
 	if (!probe_context.enabled)
 		return;
-	probe_context.shared.reader_gone = 1; /* it would wait, rightly */
+	probe_context.shared.reader_gone = 1; /* the probe would rightly wait for a reader */
 	for (int i = 0; i < RECORDS && probe_thread_attach(thread); i++)
 		(void)probe_record(thread, CALLTAP_REC_CALL, 1, 2, TEXT);
 	probe_context.shared.reader_gone = 0;

@@ -12,7 +12,7 @@
 
 #include "fuzz.h"
 
-/* What was written is a trace, whatever it was made of: it opens, and its events can be read. */
+/* Read the trace that was made: it must open, and its events must be readable, whatever the input was. */
 static void read_trace(const char *path, const struct core_result *result)
 {
 	const struct trace_select all = {.size = sizeof(all), .thread = TRACE_NONE};

@@ -1,6 +1,6 @@
 /*
- * ELF and DWARF input: the quick look, imports, symbols, sites, names, advice, lines;
- * and what is promised of a site that may be patched.
+ * ELF and DWARF input: the quick look, imports, symbols, sites, names, advice, lines; and the promises about a site
+ * that may be patched.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static uint64_t check_trampoline(const struct object *object, const struct objec
 	return trampoline;
 }
 
-/* What is promised of a site that can be traced; end: of the one before.  Returns its own. */
+/* Check the promises about a site that can be traced; end: the end of the site before. Returns this site's end. */
 static uint64_t check_site(const struct object *object, const struct object_site *site, const struct input *file,
 			   uint64_t end)
 {

@@ -1,10 +1,9 @@
 /*
- * What the recorder takes from targets: every message in any order, rings with
- * anything in them, and the file that comes of it, which must be a good one.
+ * The recorder's input from targets: every message in any order, and rings with anything in them.  The trace file of
+ * such a recording must be a good one.
  *
- * An input is a list of steps, each a byte and what it needs (enum step).  The
- * target is this process, which has a library with sites mapped; an object
- * whose dynamic section is at DYNAMIC_HERE is that one.
+ * An input is a list of steps, each a byte and its arguments (enum step).  The target is this process, which has a
+ * library with sites mapped; an object with its dynamic section at DYNAMIC_HERE stands for that library.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -30,7 +29,7 @@ enum step {
 	STEP_SCRIBBLE, /* u8 arena, u16 words from its start, u16 size, bytes: it writes to its rings */
 	STEP_DRAIN,    /* the drainer's round */
 	STEP_END,      /* the target has gone */
-	STEP_CONNECT,  /* another one has come, and acts from here on */
+	STEP_CONNECT,  /* another target has come, and acts from here on */
 	STEP_SWITCH,   /* u8: which one acts from here on */
 	STEPS
 };
@@ -39,7 +38,7 @@ struct fuzz {
 	struct bench *bench;
 	struct input input;
 	struct process *processes[PROCESSES_MAX]; /* the session may give one to a later target */
-	int targets[PROCESSES_MAX];		  /* their ends of the sockets */
+	int targets[PROCESSES_MAX];		  /* the processes' ends of the sockets */
 	unsigned count, now;
 };
 
@@ -63,7 +62,7 @@ static uint64_t library_base(void)
 
 static void drain(struct session *session)
 {
-	session->drainer.stop = true; /* one round */
+	session->drainer.stop = true; /* the drainer ends after one round */
 	if (drain_start(session))
 		abort();
 	drain_stop(session);
@@ -182,7 +181,7 @@ static void check_file(struct bench *bench)
 	trace_close(trace);
 }
 
-/* Its targets tell of their clock and programs, and the threshold waits for that. */
+/* A session under an emulator: targets tell of their clock and programs, and the threshold waits for that. */
 static void emulate(struct bench *bench)
 {
 	bench->session.emulated = true;

@@ -1,8 +1,8 @@
 /*
- * Machine code of all CPUs: what recognises, decodes and relocates it.
+ * Machine code of all CPUs: the functions that recognise, decode and relocate it.
  *
- * Input: one byte that chooses the CPU, the number of the scratch register,
- * where the code is and where it is moved to, then the code.
+ * Input: one byte that chooses the CPU, the number of the scratch register, the code's address and the address it is
+ * moved to, then the code.
  */
 #include <string.h>
 
@@ -45,7 +45,8 @@ static void recognise(size_t cpu, const uint8_t *code, size_t size, uint64_t add
 			    "what is recognised lies within the bytes");
 }
 
-/* What can be said without running it: it is the same where it may be, it is known, and what jumps still does. */
+/* Check moved code as far as possible without running it: equal where it may be, decodable, and jumps are still jumps.
+ */
 static void check_moved(const struct isa_cpu *cpu, const struct isa_instruction *in, const uint8_t *code,
 			const struct isa_out *out)
 {

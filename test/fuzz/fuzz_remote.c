@@ -1,6 +1,6 @@
 /*
- * The control socket's text, both ways: a request to a session, and what a
- * session that is none answers to a client.  The first byte says which.
+ * The control socket's text, both ways: a request to a session, and the answer of a peer that is no session to a
+ * client.  The first byte chooses between them.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * What people type: filters and lists of filters, matched against names of
- * every mangling, and the values of options.
+ * Text that people type: filters and lists of filters, matched against names of every mangling, and the values of
+ * options.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,7 @@ static void try_set(const char *text)
 	input_path(list + 1, fd);
 	if (filter_set_create(&set))
 		abort();
-	/* What follows an @ would name a file of this machine. */
+	/* A text behind an @ would name a file of this machine. */
 	if (filter_set_add(set, FILTER_TRACE, text[0] == '@' ? list : text, &diag))
 		fuzz_expect(diag.text[0] && diag.column <= (int)strlen(diag.input), "an error is told");
 	if (filter_set_add(set, FILTER_NOGRAPH, list, &diag))

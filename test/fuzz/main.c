@@ -1,14 +1,14 @@
 /*
- * Runs a fuzzer's corpus with an ordinary compiler, and each file a number of
- * times more with bytes changed; the changes are the same in every run.
+ * Runs a fuzzer's corpus with an ordinary compiler, and each file a number of times more with bytes changed; the
+ * changes are the same in every run.
  *
  *     fuzz-NAME [--mutate N] [--taken N] FILE|FOLDER...
  *
- * With --taken it fails where fewer files than that get behind what an input begins with (fuzz_taken): a corpus of
- * files that are refused at once shows nothing.
+ * With --taken the run fails if fewer than N files get past their first part (fuzz_taken): a corpus of files that are
+ * refused at once shows nothing.
  *
- * Each file has a process of its own, which is watched from here: when it dies
- * the input that killed it is left in fuzz-crash.
+ * Each file has a process of its own, which this one watches: when it dies, the input that killed it is left in
+ * fuzz-crash.
  */
 #include <dirent.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@
 #define PATIENCE_S 60 /* a run that takes as long hangs */
 #define CHANGES	   4  /* at a time, at the most */
 
-/* What is being run, in memory that outlives the process. */
+/* The current run, in memory that outlives the process. */
 struct run {
 	unsigned long number; /* 0 = the file as it is */
 	unsigned taken;	      /* files so far that were, as they are */
@@ -79,7 +79,7 @@ static void change(struct run *run, uint64_t *state)
 		memmove(run->bytes + at, run->bytes + at + length, run->size - at - length);
 		run->size -= length;
 		break;
-	case 4: /* another piece in its place */
+	case 4: /* replace a piece by another one */
 		memmove(run->bytes + at, run->bytes + from, run->size - from < length ? run->size - from : length);
 		break;
 	default: /* a piece twice */

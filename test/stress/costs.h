@@ -1,6 +1,7 @@
 /*
- * What programs that measure the cost of a call share: functions that do
- * nothing, a loop around one, and the smallest of many measurements.
+ * Measuring the cost of a call: functions that do nothing, a loop of calls, and the smallest of many measurements.
+ *
+ * Callers: dispatch.c and timed.c.
  */
 #ifndef TEST_STRESS_COSTS_H
 #define TEST_STRESS_COSTS_H

@@ -1,6 +1,6 @@
 /*
- * What a call of a tiny function costs when a handler of the program's own is called at it, by the dispatcher alone,
- * beside function_graph and two clock reads, all in one process and in rounds that take turns.
+ * The cost of a call of a tiny function with a handler of the program's own, called by the dispatcher alone, beside
+ * function_graph and two clock reads, all in one process and in rounds that take turns.
  *
  *     dispatch [ROUNDS]
  *

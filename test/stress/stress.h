@@ -1,4 +1,4 @@
-/* What the stress programs share: how they give up, and the time. */
+/* Giving up with a message, and the time, for the stress programs. */
 #ifndef TEST_STRESS_STRESS_H
 #define TEST_STRESS_STRESS_H
 

@@ -1,6 +1,6 @@
 /*
- * What a call of a tiny function costs as a timed frame: by tracer profile, and with a trigger that it stays under,
- * beside function_graph and two clock reads, all in one process and in rounds that take turns.
+ * The cost of a call of a tiny function as a timed frame: by tracer profile, and with a trigger whose limit no call
+ * reaches, beside function_graph and two clock reads, all in one process and in rounds that take turns.
  *
  *     timed [ROUNDS]
  *

@@ -21,7 +21,7 @@
 #define FUNCTIONS   24u
 #define THREADS_MAX 64u
 #define SUB	    16384u
-#define PLANS	    3u /* of the same sites: stubs of three kinds */
+#define PLANS	    3u /* plans of the same sites, with stubs of three kinds */
 
 struct work {
 	code_function functions[FUNCTIONS];
@@ -112,7 +112,7 @@ static uint64_t move_all(struct work *work, struct patch_poker *poker, uint32_t 
 	return FUNCTIONS;
 }
 
-/* One round: all sites off, the way the agent does it, and on again.  Returns the switches. */
+/* Do one round: switch all sites off, as the agent does it, and on again. Returns the switches. */
 static uint64_t toggle_all(struct work *work, struct patch_poker *poker, uint32_t plan)
 {
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {

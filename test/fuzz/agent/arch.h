@@ -1,7 +1,6 @@
 /*
- * The CPU as the fuzzed agent sees it: <arch.h>, but that system calls and the
- * start of a thread lead to fuzz_agent.c.  Found before the real one by the
- * agent's files in that build alone.
+ * A wrapper of the CPU's <arch.h> for the fuzzed agent: system calls and the start of a thread lead to fuzz_agent.c.
+ * Only the agent's files in that build find this file before the real one.
  */
 #ifndef TEST_FUZZ_AGENT_ARCH_H
 #define TEST_FUZZ_AGENT_ARCH_H

@@ -1,6 +1,7 @@
 /*
- * An arena of empty rings, as the tool makes them.  Callers: support.c, whose
- * target is the test itself, and toolside.c, which shares it with an agent.
+ * An arena of empty rings, as the tool makes them.
+ *
+ * Callers: support.c, where the test itself is the target, and toolside.c, which shares the arena with an agent.
  */
 #ifndef TEST_UNIT_AGENT_ARENA_H
 #define TEST_UNIT_AGENT_ARENA_H
@@ -14,7 +15,7 @@ static inline uint64_t arena_size(uint32_t rings, uint32_t sub_size, uint32_t su
 	return CALLTAP_PAGE + rings * (CALLTAP_PAGE + (uint64_t)sub_size * sub_count);
 }
 
-/* Of zeros, and of that size. */
+/* Fill in an arena of zeros, of arena_size() bytes. */
 static inline void arena_fill(struct calltap_arena *arena, enum calltap_mode mode, uint32_t rings, uint32_t sub_size,
 			      uint32_t sub_count)
 {

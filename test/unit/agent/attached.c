@@ -67,7 +67,7 @@ const uint64_t functions[FUNCTIONS] = {(uint64_t)outer, (uint64_t)middle, (uint6
 #define DEPTH  6
 #define WANTED (DEPTH * (DEPTH + 1) / 2 + (DEPTH + 1) * 11)
 
-/* What the loader would have bound to libc's functions. */
+/* Words that a loader would have bound to libc's functions. */
 void *volatile words[2] = {(void *)longjmp, (void *)sigaltstack};
 
 /* A coroutine that waits within traced functions, on a stack that no thread is on. */

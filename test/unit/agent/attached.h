@@ -1,6 +1,6 @@
 /*
- * The process that test_attach.c attaches to: its forked child.  It runs
- * traced functions on a few threads, and does what it is told to by memory that both share.
+ * The process to which test_attach.c attaches: its forked child.  The child runs traced functions on a few threads,
+ * and takes orders from the test in memory that both share.
  */
 #ifndef TEST_UNIT_AGENT_ATTACHED_H
 #define TEST_UNIT_AGENT_ATTACHED_H
@@ -13,7 +13,7 @@
 enum order { RUN, PARK, ATTACH, FORK, QUIT, LOAD };
 
 struct shared {
-	uint32_t order, done; /* `done` follows `order` */
+	uint32_t order, done; /* the process sets `done` to `order` when it has obeyed */
 	uint32_t park, parked, wrong, rounds;
 	uint32_t own_rounds[WORKERS];
 	int32_t result;
@@ -28,10 +28,10 @@ extern struct shared *shared;
 /* The process' main function, and the agent that it is to load. */
 void process(void);
 extern const char *agent_path;
-/* Traced on the workers; and on a coroutine. */
+/* Functions that the workers call, and one that a coroutine calls. */
 extern const uint64_t functions[FUNCTIONS];
 int waits(int x);
-/* What the loader would have bound to libc's longjmp and sigaltstack. */
+/* Words that a loader would have bound to libc's longjmp and sigaltstack. */
 extern void *volatile words[2];
 
 #endif

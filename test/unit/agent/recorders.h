@@ -1,6 +1,6 @@
 /*
- * Which recorders a stub has to call by its flags: said a second time, for the
- * tests of stubs to hold arch_entry_of() and arch_exit_of() against.
+ * The recorders that a stub has to call by its flags: a second statement of the rule, which the tests of stubs compare
+ * with arch_entry_of() and arch_exit_of().
  */
 #ifndef TEST_UNIT_AGENT_RECORDERS_H
 #define TEST_UNIT_AGENT_RECORDERS_H

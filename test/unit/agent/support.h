@@ -1,7 +1,7 @@
 /*
- * A target in the test's own process: a fake arena in plain memory, and small
- * functions on an executable page.  Used by the tests of ring, probe and patch,
- * and by test/stress.
+ * A target in the test's own process: a fake arena in plain memory, and small functions on an executable page.
+ *
+ * Callers: the tests of ring, probe and patch, and test/stress.
  */
 #ifndef TEST_UNIT_AGENT_SUPPORT_H
 #define TEST_UNIT_AGENT_SUPPORT_H
@@ -29,14 +29,14 @@ void fake_stop(void);
 
 typedef int (*code_function)(int);
 
-/* Sites as compilers leave them.  Where a CPU has none of the second or third kind, they are as the first. */
+/* Sites as compilers leave them. On a CPU without SHORT or STUBBORN sites those are USUAL ones. */
 enum code_kind {
 	CODE_USUAL,    /* no-ops at the entry */
 	CODE_SHORT,    /* too short for a jump to the stub, with no-ops before it */
-	CODE_STUBBORN, /* restored by its page alone */
+	CODE_STUBBORN, /* only a new copy of its page can restore it */
 };
 
-/* <cpu>/code.c: how long such a site is. */
+/* <cpu>/code.c: the length of such a site. */
 uint8_t code_length(enum code_kind kind);
 /*
  * <cpu>/code.c: write function number n at `at`, with a site of that kind:
@@ -44,7 +44,7 @@ uint8_t code_length(enum code_kind kind);
  * and returns the function.
  */
 code_function code_write(uint8_t *at, int n, enum code_kind kind, code_function inner, struct calltap_site *site);
-/* <cpu>/code.c: where the site's code in memory leads; 0 = on to the body, or nowhere. */
+/* <cpu>/code.c: the target of the site's code in memory; 0 = the body, or none. */
 uint64_t code_target(const struct calltap_site *site);
 /* <cpu>/code.c: a debugger's breakpoint; returns its size. */
 size_t code_breakpoint(uint8_t bytes[4]);

@@ -1,6 +1,5 @@
 /*
- * The agent in a process that runs already: the test is the tool, its forked
- * child the process (toolside.h).
+ * The agent in a process that runs already: the test is the tool, and its forked child is the process (toolside.h).
  *
  *     test_agent_attach AGENT
  */
@@ -18,7 +17,7 @@
 #include "toolside.h"
 
 #define FULL (CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT | CALLTAP_SITE_GATED)
-/* Of outer, middle, inner and waits. */
+/* Site flags of outer, middle, inner and waits. */
 static const uint16_t PLAIN[4], ALL_OFF[4] = {CALLTAP_SITE_OFF, CALLTAP_SITE_OFF, CALLTAP_SITE_OFF, CALLTAP_SITE_OFF},
 				LIMITED[4] = {FULL, FULL, FULL, FULL},
 				TREES[4] = {CALLTAP_SITE_GATED, CALLTAP_SITE_ROOT, CALLTAP_SITE_GATED, 0};
@@ -147,7 +146,7 @@ static void lead_to(struct tool *tool, uint64_t plan, bool on)
 	tool_tell(tool, &out, NULL, 0);
 	done = tool_hear(tool, CALLTAP_MSG_SWITCH_DONE);
 	assert_int_equal(done->switched, 4);
-	assert_int_equal(done->failed, 1); /* there are no five */
+	assert_int_equal(done->failed, 1); /* there is no function with number five */
 }
 
 static void set(struct tool *tool, uint32_t depth_max, uint32_t tree_filter)
@@ -157,7 +156,7 @@ static void set(struct tool *tool, uint32_t depth_max, uint32_t tree_filter)
 	tool_tell(tool, &set_, NULL, 0);
 }
 
-/* Which functions are recorded from now on. */
+/* Check which functions are recorded from now on. */
 static void see(const struct tool *tool, bool outers, bool middles, bool inners)
 {
 	uint64_t entries[5] = {0}, before[RINGS], until;
@@ -197,7 +196,7 @@ static void it_is_steered(void **state)
 	tool_send_plan(&tool, 2, CALLTAP_PLAN_STUBS, LIMITED);
 	set(&tool, 0, 1);
 	tool_send_plan(&tool, 3, CALLTAP_PLAN_STUBS, TREES);
-	tool.plan_moved = 1ul << 40; /* of a library that has been closed meanwhile */
+	tool.plan_moved = 1ul << 40; /* as if for a library that has been closed meanwhile */
 	tool_tell_plan(&tool, 4, CALLTAP_PLAN_STUBS, TREES);
 	tool.plan_moved = 0;
 	assert_int_equal(((struct calltap_msg_plan_done *)tool_hear(&tool, CALLTAP_MSG_PLAN_DONE))->error, -ESTALE);
@@ -213,13 +212,13 @@ static void it_is_steered(void **state)
 		lead_to(&tool, i % 2 ? 1 : 2, false); /* by whichever plan */
 		set(&tool, 2, 0);
 		lead_to(&tool, 2, true);
-		see(&tool, true, true, false); /* who was outside all trees is not shut out */
+		see(&tool, true, true, false); /* a thread that was outside all trees is not shut out */
 		set(&tool, 0, 0);
 		lead_to(&tool, 1, true);
 		see(&tool, true, true, true);
 		set(&tool, 2, 0);
 		lead_to(&tool, 2, true);
-		see(&tool, true, true, false); /* what was deep then is not deep now */
+		see(&tool, true, true, false); /* a frame that was deep then is not deep now */
 		set(&tool, 0, 0);
 		lead_to(&tool, i % 2 ? 1 : 2, true);
 	}
@@ -254,7 +253,7 @@ static void the_tool_may_die_at_any_step(void **state)
 		tool.socket = -1;
 		tool_run_on(&tool);
 		leftovers = step > HELLO;
-		while (true) { /* it lets go by itself */
+		while (true) { /* the agent lets go by itself */
 			tool_order(&tool, ATTACH);
 			if (shared->result != -EBUSY)
 				break;
@@ -438,7 +437,7 @@ static void a_forked_child_is_followed_or_let_be(void **state)
 	tool_begin(&tool);
 	process_socket = tool.socket;
 	tool_order_only(FORK);
-	tool_accept(&tool, CALLTAP_HELLO_FORKED); /* its first traced call */
+	tool_accept(&tool, CALLTAP_HELLO_FORKED); /* the child connects at its first traced call */
 	tool_set_up(&tool, 0);
 	tool_tell(&tool, &(struct calltap_msg){CALLTAP_MSG_GO, 8}, NULL, 0);
 	tool_hear_end(&tool);
@@ -545,7 +544,7 @@ static void what_is_loaded_later_leads_to_the_agent(void **state)
 		assert_true(i < PATIENCE);
 		usleep(1000);
 	}
-	/* What answers an earlier report lets nobody go, and is not done. */
+	/* A message that answers an earlier report lets nobody go, and nothing is done for it. */
 	tool_tell(&tool, &go, NULL, 0);
 	tool_tell_plan(&tool, 2, CALLTAP_PLAN_FRESH, PLAIN);
 	assert_int_equal(((struct calltap_msg_plan_done *)tool_hear(&tool, CALLTAP_MSG_PLAN_DONE))->error, -ETIMEDOUT);
@@ -599,7 +598,7 @@ static void another_map_than_was_reported(void **state)
 	tool_finish(&tool);
 }
 
-/* Another object's text, or anybody's memory, may be where its sites and pointers were. */
+/* Where an object's sites and pointers were, another object's text may lie, or anybody's memory. */
 static void what_has_gone_is_left_alone(void **state)
 {
 	struct calltap_msg_apply_done done;
@@ -612,7 +611,7 @@ static void what_has_gone_is_left_alone(void **state)
 	tool_hear_objects(&tool);
 	for (unsigned i = 0; i < 2; i++)
 		before[i] = word_at(&tool, (uint64_t)&words[i]);
-	tool.identity = 12345; /* of none */
+	tool.identity = 12345; /* the identity of no object */
 	tool_send_pointers(&tool);
 	tool_send_plan(&tool, 1, CALLTAP_PLAN_STOPPED, PLAIN);
 	tool_park(true);

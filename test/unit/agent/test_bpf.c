@@ -97,7 +97,7 @@ static uint32_t random_program(struct sock_filter *steps)
 	return n;
 }
 
-/* What the kernel answers: a child's exit status, or -1 where filters cannot be had. */
+/* The kernel's answer: a child's exit status, or -1 where filters cannot be had. */
 static int kernels_answer(struct sock_filter *steps, uint32_t count)
 {
 	struct sock_fprog program = {(unsigned short)count, steps};
@@ -162,7 +162,7 @@ static void agrees_with_the_kernel(void **state)
 	assert_true(kinds > ANSWERS / 4); /* or the programs would all say the same */
 }
 
-/* What no kernel takes: jumps out of the program, no end, words outside the data, unknown codes. */
+/* Programs that no kernel takes: jumps out of the program, no end, words outside the data, unknown codes. */
 static void ends_on_nonsense(void **state)
 {
 	const struct seccomp_data data = {.nr = 1};

@@ -1,6 +1,6 @@
 /*
- * Handlers that fault (src/agent/faults.c): each is disabled, and the program goes on with its registers; faults
- * that are not theirs are the program's, as they would have been.
+ * Handlers that fault (src/agent/faults.c): each is disabled, and the program goes on with its registers; other faults
+ * are the program's, as they would have been without the agent.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -243,7 +243,7 @@ static int raising_entry(struct calltap_call *call, void *context)
 	return 0;
 }
 
-/* The program has a handler of its own: for what it does itself, also in a signal's handler that interrupts ours. */
+/* The program's own handler gets the program's faults, also those in a signal's handler that interrupts ours. */
 static void other_faults_are_the_program_s(void **state)
 {
 	struct sigaction action = {.sa_sigaction = own_handler, .sa_flags = SA_SIGINFO}, now;
@@ -266,7 +266,7 @@ static void other_faults_are_the_program_s(void **state)
 	}
 	assert_int_equal(entries, 16);
 	assert_int_equal(own_faults, 17);
-	signal(SIGUSR1, SIG_DFL); /* what its handler has left is no frame; with SA_NODEFER that cannot be told */
+	signal(SIGUSR1, SIG_DFL); /* without SA_NODEFER, the agent tells remains of a signal's frame from a frame */
 	handled_register(0, faulting_entry, NULL, GENERAL, (void *)SIGSEGV);
 	leaf(1);
 	check_disabled(0, SIGSEGV);
@@ -280,7 +280,7 @@ static void other_faults_are_the_program_s(void **state)
 	signal(SIGUSR1, SIG_DFL);
 }
 
-/* Nothing of it is written: what was on the stack shows through. */
+/* A local array that nobody writes to, so that old contents of the stack stay in the frame. */
 #define ROOM(bytes)                                                                                                    \
 	volatile char room[bytes];                                                                                     \
 	__asm__ volatile("" : : "r"(room) : "memory")
@@ -301,7 +301,8 @@ static void do_nothing(int number)
 {
 }
 
-/* Interrupted at the first call, it faults at the second, above what the signal has left. */
+/* A handler that is interrupted at the first call, and faults at the second, above the remains of the signal's frame.
+ */
 static int late_entry(struct calltap_call *call, void *context)
 {
 	if (entries++)
@@ -310,7 +311,7 @@ static int late_entry(struct calltap_call *call, void *context)
 	return 0;
 }
 
-/* Of such a frame that others have written over, only what they have left. */
+/* Leave of such a frame only the words that other code would leave when it writes over the frame. */
 static int pieced_entry(struct calltap_call *call, void *context)
 {
 	uint64_t words[PIECED_WORDS] __attribute__((aligned(16))) = {0};

@@ -87,7 +87,7 @@ static const struct timed_function functions[FUNCTIONS] = {
 	[OUTER] = {outer, HANDLED},
 };
 
-/* What the handlers saw, in order. */
+/* The handlers' notes, in order. */
 struct note {
 	unsigned slot;
 	uint32_t id, flags;
@@ -95,7 +95,7 @@ struct note {
 };
 static struct note notes[NOTES];
 static unsigned noted;
-static int answer[CALLTAP_HANDLERS_MAX]; /* of the entry handlers */
+static int answer[CALLTAP_HANDLERS_MAX]; /* answers of the entry handlers */
 static uint64_t entries, exits;
 
 static void note(unsigned slot, const struct calltap_call *call)

@@ -1,4 +1,7 @@
-/* Rings of further instances: who gets them, what is recorded there, and what an instance that has ended leaves. */
+/*
+ * Rings of further instances: which threads get them, what is recorded there, and what is left of an instance that has
+ * ended.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -275,11 +278,11 @@ static void calls_have_their_caller_and_no_frame(void **state)
 	words = (const uint64_t *)(fake_sub(fake_ring(&setup.further[1], 0), 0) + 1);
 	assert_int_equal(words[1], 0x1234);
 	assert_int_equal(words[3], 0x5678);
-	assert_int_equal(fake_ring(&setup.further[2], 0)->opened, 0); /* it would miss the exit */
+	assert_int_equal(fake_ring(&setup.further[2], 0)->opened, 0); /* the ring would miss the exit */
 	end(&setup);
 }
 
-/* Its rings, its writers and the frames that it has entered are not the next one's. */
+/* An ended instance's rings, writers and open frames do not go to the next instance. */
 static void one_that_has_ended_leaves_nothing_to_the_next(void **state)
 {
 	struct fake_arena next;

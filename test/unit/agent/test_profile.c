@@ -186,7 +186,7 @@ static const struct calltap_profile_entry *entry(uint32_t id)
 	return timed_entry(&fake, 0, id);
 }
 
-/* That many calls, each with its place in the histogram, and none open. */
+/* Check the number of calls, each in the histogram, and that none is open. */
 static void check_calls(uint32_t id, uint64_t calls)
 {
 	assert_int_equal(entry(id)->calls, calls);
@@ -205,7 +205,7 @@ static void sums_of_calls_and_callees(void **state)
 	assert_true(entry(LEAF)->max >= SPIN && entry(LEAF)->max <= entry(LEAF)->total);
 	assert_true(entry(MIDDLE)->total >= 20 * SPIN);
 	assert_true(entry(MIDDLE)->self >= 5 * SPIN);
-	/* What it called is not its own. */
+	/* The time of callees is not self time. */
 	assert_int_equal(entry(MIDDLE)->total - entry(MIDDLE)->self, entry(LEAF)->total);
 	assert_int_equal(timed_head(&fake, 0)->beyond, 0);
 	assert_int_equal(timed_head(&fake, 0)->vanished, 0);
@@ -595,7 +595,7 @@ static void bad_files_are_refused(void **state)
 	end_triggers();
 }
 
-/* What was open at a fork is the parent's alone. */
+/* Calls that were open at a fork count in the parent alone. */
 static void what_was_open_at_a_fork_is_not_counted(void **state)
 {
 	struct calltap_profile_entry *at = (struct calltap_profile_entry *)entry(LEAF);

@@ -1,7 +1,7 @@
 /*
  * Calls that are recorded by way of the dispatcher, for further instances and for the session, without handlers
- * (src/probe/instances.c): what each has of them, and that the program has all its registers back; at each instruction,
- * too.
+ * (src/probe/instances.c): each instance gets its records, and the program has all its registers back; at each
+ * instruction, too.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -89,7 +89,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What a ring has, all frames being closed: entries and tails by function, and UNWIND. */
+/* The records of a ring, all frames being closed: entries and tails by function, and UNWIND. */
 struct told {
 	unsigned entries[FUNCTIONS], tails[FUNCTIONS], unwound, deepest;
 };

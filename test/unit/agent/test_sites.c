@@ -215,9 +215,9 @@ static void only_our_own_sites_are_switched(void **state)
 
 		memcpy(before, at, sizeof(before));
 		assert_int_equal(patch_site_switch(&poker, &elsewhere, site, false), -EINVAL);
-		assert_memory_equal(at, before, sizeof(before)); /* what leads elsewhere is not ours */
+		assert_memory_equal(at, before, sizeof(before)); /* a jump that leads elsewhere is not ours */
 		assert_int_equal(patch_site_switch(&poker, &target.result.region, site, true), 0);
-		assert_memory_equal(at, before, sizeof(before)); /* it was on */
+		assert_memory_equal(at, before, sizeof(before)); /* the site was on before */
 		assert_int_equal(patch_site_switch(&poker, &target.result.region, site, false), 0);
 		assert_true(code_target(site) == 0);
 		assert_memory_equal(at + site->length, before + site->length, sizeof(before) - site->length);
@@ -285,7 +285,8 @@ static void foreign_bytes_are_not_restored(void **state)
 	unmake(&target);
 }
 
-/* The same functions, and one whose site only its page can restore (where a CPU has such), mapped from a file. */
+/* Make the functions of make(), and one whose site only its page can restore (where a CPU has such), mapped from a
+ * file. */
 static void make_in_file(struct target *target)
 {
 	int fd = memfd_create("text", MFD_CLOEXEC);
@@ -376,7 +377,7 @@ static void others_changes_keep_their_page(void **state)
 	unmake(&target);
 }
 
-/* What was no page of the file when it was patched holds what no file does; and what is none any more neither. */
+/* A page that was no page of the file when it was patched, or is none any more, has contents that no file has. */
 static void copies_are_not_given_back(void **state)
 {
 	struct patch_restored restored;
@@ -420,7 +421,7 @@ static void windows_do_not_span_holes(void **state)
 	target.pages = pages;
 	code_write(pages + PAGE - code_length(CODE_USUAL), 0, CODE_USUAL, NULL,
 		   &target.sites[n++]);					       /* a site that ends with its page */
-	code_write(pages + 2 * PAGE, 1, CODE_USUAL, NULL, &target.sites[n++]); /* one right behind the hole */
+	code_write(pages + 2 * PAGE, 1, CODE_USUAL, NULL, &target.sites[n++]); /* a site right behind the hole */
 	code_write(pages + 2 * PAGE + CODE_STEP, 2, CODE_USUAL, NULL, &target.sites[n++]);
 	code_write(pages + 39 * PAGE, 3, CODE_USUAL, NULL, &target.sites[n++]); /* more than a window away */
 	code_seal(pages, 40 * PAGE);
@@ -550,7 +551,7 @@ static void hopeless_regions_are_refused(void **state)
 	struct calltap_msg_plan plan = {.near_lo = 1u << 20, .near_hi = (uint64_t)1 << 46, .stub_bytes = PAGE};
 	struct patch_result result = {0};
 
-	assert_int_equal(patch_region_build(&result, &plan, NULL, 0, 0), -ENOMEM); /* nothing reaches both ends */
+	assert_int_equal(patch_region_build(&result, &plan, NULL, 0, 0), -ENOMEM); /* no region reaches both ends */
 	plan.stub_bytes = (uint64_t)1 << 40;
 	assert_int_equal(patch_region_build(&result, &plan, NULL, 0, 0), -EINVAL);
 }
@@ -597,7 +598,7 @@ static void mirror_does_not_take_memory(void **state)
 	assert_false(probe_mirror_cover(&thread, slot)); /* not tried again at each call */
 }
 
-/* Another thread that maps the granule, and loses its CPU for a time. */
+/* A second thread, which maps the granule, and loses its CPU for a time. */
 static void *lose_the_cpu(void *plane)
 {
 	nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);

@@ -1,6 +1,7 @@
 /*
- * Which stack a slot lies on (src/probe/stacks.c): announced stacks side by side, stacks found by their first slot,
- * signal stacks, memory that is used again.  Addresses are made up: nothing here reads the stacks themselves.
+ * The search for the stack that a slot lies on (src/probe/stacks.c): announced stacks side by side, stacks found by
+ * their first slot, signal stacks, memory that is used again.  The addresses are made up: no code here reads the
+ * stacks themselves.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +65,7 @@ static void found(void **state)
 	assert_int_equal(other->end, first - 50 * KIB);
 }
 
-/* What was found by a slot in its middle grows upwards. */
+/* A stack that was found by a slot in its middle grows upwards. */
 static void raised(void **state)
 {
 	struct probe_thread *thread = fresh();

@@ -43,7 +43,7 @@ static struct try in_a_thread(void *(*function)(void *))
 	return try;
 }
 
-/* One ring, which the test's own thread holds, or nobody. */
+/* Make an arena of one ring; taken: the test's own thread holds it. */
 static void start(struct fake_arena *fake, enum calltap_mode mode, bool taken)
 {
 	fake_arena_create(fake, mode, 1, 4096, 2);
@@ -86,7 +86,7 @@ static void *attach_again(void *arg)
 	return NULL;
 }
 
-/* It must not cost a system call at each call of the program. */
+/* A thread without a ring must not make a system call at each call of the program. */
 static void who_gets_none_does_not_ask_at_each_call(void **state)
 {
 	struct fake_arena fake;
@@ -216,7 +216,8 @@ static void a_retired_ring_is_left(void **state)
 	assert_int_equal(fake_ring(&to, 0)->owner, fake_ring(&from, 0)->owner | CALLTAP_OWNER_MOVED);
 	assert_int_equal(fake_sub(fake_ring(&to, 0), 0)->owner, fake_ring(&to, 0)->owner);
 	assert_int_equal(fake_sub(fake_ring(&to, 0), 0)->tid, try.tid);
-	assert_ptr_equal(moving_writers[0], moving_writers[1]); /* who was interrupted may be working on it */
+	assert_ptr_equal(moving_writers[0],
+			 moving_writers[1]); /* an interrupted function may be working on the writer */
 	/* The ring that was left comes with another writer than the one that is in use. */
 	fake_ring(&from, 0)->retired = 0;
 	from.arena->state[0] = CALLTAP_RING_FREE;

@@ -37,8 +37,8 @@ static uint64_t u64(const uint8_t *at)
 	return value;
 }
 
-/* What is read from the thread's memory: its slot, and the slot's mirror.  No rule looks at a stub: debuggers write
- * there. */
+/* Read from the thread's memory: only its slot and the slot's mirror. No rule reads a stub, for debuggers write there.
+ */
 static uint64_t load(const struct walk *walk, uint64_t address)
 {
 	if (address == walk->slot)
@@ -193,7 +193,7 @@ static uint64_t evaluate(const uint8_t *at, size_t size, const struct walk *walk
 	return stack[top];
 }
 
-/* What the CIE's rules say of a frame. */
+/* The caller by the CIE's rules. */
 struct caller {
 	uint64_t cfa, sp, address;
 };

@@ -48,7 +48,7 @@ static bool record(uint32_t id)
 	return probe_record(&thread, CALLTAP_REC_ENTRY, id, 1, 0);
 }
 
-/* What a reader finds, record by record. */
+/* A reader of a ring, record by record. */
 struct reading {
 	const struct calltap_ring *ring;
 	uint64_t number, stop; /* sub-buffers */
@@ -112,7 +112,7 @@ static void two_words_stay_together(void **state)
 	unsigned kind;
 	uint32_t id;
 
-	assert_true(record(0)); /* so that one word is left over, or none */
+	assert_true(record(0)); /* an odd or even number of words, so that one word is left over, or none */
 	for (uint32_t i = 0; i < SUB_MAX; i++)
 		assert_true(probe_record(&thread, CALLTAP_REC_CALL, i, 2, ~(uint64_t)i >> 4));
 	reading.stop = ring->opened;
@@ -199,7 +199,7 @@ static void block_does_not_wait_for_ever(void **state)
 	assert_in_range(now_ms() - start, WAIT_MAX - 5, 100 * WAIT_MAX);
 	start = now_ms();
 	for (int i = 0; i < 1000; i++)
-		assert_false(record(1));		      /* one wait in vain is enough */
+		assert_false(record(1));		      /* after one wait in vain nobody waits again */
 	assert_in_range(now_ms() - start, 0, 100 * WAIT_MAX); /* not 1000 of them */
 	assert_int_equal(ring->lost, 1001);
 	assert_int_equal(ring->waiting, 0);
@@ -403,7 +403,7 @@ static bool event_is_whole(uint64_t head, const uint64_t *behind, uint32_t *n)
 	return true;
 }
 
-/* What events a reader finds in the sub-buffers from first on; *entries counts what else it finds. */
+/* The events that a reader finds in the sub-buffers from first on; *entries counts the other records. */
 struct finding {
 	uint32_t next[2]; /* number of the next event of the program's and of its handler's, if none is missing */
 	uint32_t events, entries, without;
@@ -429,7 +429,7 @@ static void find_events(struct finding *found, const uint64_t *word, const uint6
 			} else {
 				uint32_t *next = &found->next[n >= HANDLER];
 
-				found->wrong |= n < *next; /* those without words behind the head are left out */
+				found->wrong |= n < *next; /* events without words behind the head are left out */
 				*next = n + 1;
 			}
 		}
@@ -458,7 +458,7 @@ static void events_stay_together(void **state)
 	assert_int_equal(found.events, count);
 	assert_int_equal(found.entries, count);
 	assert_true(ring->opened > 20);
-	/* One that could be in no sub-buffer is refused, and takes no slot. */
+	/* An event that fits into no sub-buffer is refused, and takes no slot. */
 	assert_false(
 		probe_event(&thread, 0, EVENT_TYPE, (uint64_t[CALLTAP_EVENT_WORDS_MAX]){0}, CALLTAP_EVENT_WORDS_MAX));
 	assert_int_equal(ring->lost, 0);

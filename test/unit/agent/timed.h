@@ -1,6 +1,7 @@
 /*
- * Compiled functions of the test's own program as sites, and a table of sums for their thread: for the tests of timed
- * frames, and for the benchmark of them (test/stress/timed.c).
+ * Compiled functions of the test's own program as sites, and a table of sums for their thread.
+ *
+ * Callers: the tests of timed frames and of handlers, and the benchmarks of test/stress.
  */
 #ifndef TEST_UNIT_AGENT_TIMED_H
 #define TEST_UNIT_AGENT_TIMED_H
@@ -32,10 +33,10 @@ struct timed_function {
 
 /* Bytes that a function begins with where the CPU checks indirect calls: endbr64, bti c. */
 unsigned timed_landing_pad(const void *function);
-/* Make them sites; their ids are their places in the list.  Once a program. */
+/* Make the functions sites; their ids are their indices in the list. To be called once in a program. */
 void timed_patch(const struct timed_function *list, uint32_t count);
 
-/* A profile's memory for `rings` threads, and the probes on; and off again. */
+/* Make a profile's memory for `rings` threads and switch the probes on; and off again. */
 void timed_profile_start(struct fake_arena *fake, uint32_t rings, uint32_t functions, uint32_t histograms);
 void timed_profile_stop(struct fake_arena *fake);
 

@@ -82,7 +82,7 @@ void tool_start(struct tool *tool)
 	static unsigned count;
 	static pid_t last;
 
-	if (last && !waitpid(last, NULL, WNOHANG)) { /* of a test that failed; it shares our memory */
+	if (last && !waitpid(last, NULL, WNOHANG)) { /* the process of a test that failed, which shares our memory */
 		kill(last, SIGKILL);
 		waitpid(last, NULL, 0);
 	}
@@ -252,7 +252,7 @@ void tool_send_pointers(struct tool *tool)
 	const struct calltap_pointer pointers[4] = {
 		{(uint64_t)&words[0], CALLTAP_POINTER_LONGJMP, CALLTAP_POINTER_WORD},
 		{(uint64_t)&words[1], CALLTAP_POINTER_SIGALTSTACK, CALLTAP_POINTER_WORD},
-		{8, CALLTAP_POINTER_PRCTL, CALLTAP_POINTER_WORD},			/* nothing there */
+		{8, CALLTAP_POINTER_PRCTL, CALLTAP_POINTER_WORD}, /* no pointer is at this address */
 		{(uint64_t)&words[0] + 1, CALLTAP_POINTER_PRCTL, CALLTAP_POINTER_WORD}, /* not aligned */
 	};
 	union {

@@ -1,7 +1,8 @@
 /*
- * The tool's side of a conversation with an agent that comes into a process
- * later, by hand: one step a function, each of which looks at the answer.  The
- * process is attached.h's, which stops its threads by itself when it is told to.
+ * The tool's side of a conversation with an agent that comes into a running process, played by hand: a function for
+ * each step, which also checks the agent's answer.
+ *
+ * The process is attached.h's; it stops its own threads when the test orders it to.
  */
 #ifndef TEST_UNIT_AGENT_TOOLSIDE_H
 #define TEST_UNIT_AGENT_TOOLSIDE_H
@@ -32,13 +33,13 @@ struct tool {
 	int listener, socket;
 	char *arena_memory;
 	size_t arena_size;
-	uint64_t identity;   /* of the object that plans and pointers are of, 0 = of one that cannot go */
-	uint64_t plan_moved; /* plans are of an object that would lie so far up */
+	uint64_t identity;   /* identity of the object in plans and pointers, 0 = an object that cannot go */
+	uint64_t plan_moved; /* added to the addresses in plans, as if the object lay so far up */
 	char message[CALLTAP_MSG_MAX];
 	struct calltap_msg_hello hello; /* last: its type ends with a path */
 };
 
-/* The process, and what it is told; only: without waiting until it has done so. */
+/* Start and end the process, and give it orders; order_only: without waiting until the order is done. */
 void tool_start(struct tool *tool);
 void tool_finish(struct tool *tool);
 void tool_order(const struct tool *tool, enum order what);
@@ -49,7 +50,7 @@ void tool_park(bool on);
 void tool_run_on(const struct tool *tool);
 
 void tool_tell(struct tool *tool, const void *message, const int *fds, unsigned count);
-/* The next message, which has to be of that type; or the end. */
+/* Receive the next message, which has to be of that type; or the connection's end. */
 void *tool_hear(struct tool *tool, uint32_t type);
 void tool_hear_end(struct tool *tool);
 
@@ -59,13 +60,13 @@ void tool_accept(struct tool *tool, uint32_t flags);
 void tool_set_up(struct tool *tool, uint32_t flags);
 unsigned tool_hear_objects(struct tool *tool);
 void tool_send_pointers(struct tool *tool);
-/* The plan of all functions: outer, middle, inner and waits; tell: its answer is not heard. */
+/* Send the plan of all functions: outer, middle, inner and waits; tell: without waiting for the answer. */
 void tool_tell_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4]);
 void tool_send_plan(struct tool *tool, uint64_t id, uint32_t live, const uint16_t flags[4]);
 struct calltap_msg_apply_done tool_apply(struct tool *tool, uint32_t flags, uint64_t skip);
 void tool_detach(struct tool *tool, uint32_t flags);
 struct calltap_msg_released tool_release(struct tool *tool);
-/* From the objects until functions are recorded. */
+/* All steps from the objects until functions are recorded. */
 void tool_begin(struct tool *tool);
 
 uint64_t tool_site(uint64_t function);

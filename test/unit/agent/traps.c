@@ -1,4 +1,4 @@
-/* Whether unwinding finds who let something work (traps.h). */
+/* Traps at each instruction, and unwinding from there (traps.h). */
 #include <stdint.h>
 #include <unwind.h>
 

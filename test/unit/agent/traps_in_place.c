@@ -1,7 +1,6 @@
 /*
- * Work that is trapped at each instruction of the dispatcher, on CPUs where a
- * program cannot ask for a trap after each of its own (traps.h): all of them
- * are breakpoints but the one that is about to run.
+ * Traps at each instruction of the dispatcher, on CPUs where a program cannot ask for a trap after each of its own
+ * instructions (traps.h): all instructions are breakpoints but the one that is about to run.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 static struct {
 	uint8_t *lo;
 	size_t size;			      /* bytes of the dispatcher */
-	uint8_t was[TEXT_MAX], all[TEXT_MAX]; /* its code, and breakpoints in its place */
+	uint8_t was[TEXT_MAX], all[TEXT_MAX]; /* the dispatcher's code, and breakpoints in its place */
 	trap_handler *handler;
 } trapped;
 

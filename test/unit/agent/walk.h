@@ -1,6 +1,8 @@
 /*
- * A thread on its way through a stub, one instruction after the other, as the tests of stubs and of their unwind table
- * send it; each CPU's walk.c knows what the instructions of its stubs do.
+ * A simulated thread on its way through a stub, one instruction after the other; each CPU's walk.c knows the effects
+ * of the instructions in its stubs.
+ *
+ * Callers: the tests of stubs and of their unwind table.
  */
 #ifndef TEST_UNIT_AGENT_WALK_H
 #define TEST_UNIT_AGENT_WALK_H
@@ -9,24 +11,24 @@
 #include <stdint.h>
 
 struct walk {
-	/* To be filled in first. */
-	uint64_t slot;	      /* of the frame */
+	/* The caller's part, filled in before walk_begin(). */
+	uint64_t slot;	      /* slot of the frame */
 	bool call;	      /* a stub of the tracer "function" */
-	uint32_t caller_code; /* at the caller's address */
-	uint64_t site;	      /* address behind its site, which the jump there may keep in a register */
+	uint32_t caller_code; /* the instruction at the caller's address */
+	uint64_t site;	      /* address behind the site, which the jump there may keep in a register */
 	/* The thread. */
 	const uint8_t *code; /* the bytes at the pc */
 	uint64_t pc;
 	uint64_t regs[64];  /* by DWARF's numbers */
-	uint64_t slot_word; /* what lies in the slot */
+	uint64_t slot_word; /* contents of the slot */
 	bool mirrored;	    /* the caller's address lies in the slot's mirror */
-	/* Where it came by; 0 = not yet. */
-	uint64_t gate;	     /* where the gate lies, if the thread pointer is 0 */
-	uint64_t gate_body;  /* where those go that the gate lets by */
-	uint64_t entry;	     /* where the pointer to the recorder of the entry lies */
-	uint64_t body;	     /* where the body is called, or gone to */
+	/* Places that the thread came by; 0 = not yet. */
+	uint64_t gate;	     /* address of the gate, if the thread pointer is 0 */
+	uint64_t gate_body;  /* place where threads go on that the gate lets by */
+	uint64_t entry;	     /* address of the pointer to the entry's recorder */
+	uint64_t body;	     /* address at which the body is called or jumped to */
 	const uint8_t *back; /* code that the body returns to */
-	uint64_t exit;	     /* where the pointer to the recorder of the exit lies */
+	uint64_t exit;	     /* address of the pointer to the exit's recorder */
 };
 
 /* DWARF's number of the stack pointer. */
@@ -38,10 +40,10 @@ extern const unsigned walk_sp;
 extern const uint32_t walk_sigreturn;
 /* In a region where some stubs have gates, so many bytes are left free before those that have none. */
 extern const unsigned walk_unused_gate;
-/* Where a gate may lie, from the thread pointer: near it, and far away. */
+/* Offsets of a gate from the thread pointer: a near one, and one far away. */
 extern const int64_t walk_gates[2];
 
-/* At the stub's first instruction, which runs at pc, when its function was called from `caller`. */
+/* Begin at the stub's first instruction, which runs at pc, in a call from `caller`. */
 void walk_begin(struct walk *walk, const uint8_t *code, uint64_t pc, uint64_t caller);
 #define WALK_ROOM 64
 /*

@@ -1,15 +1,14 @@
 /*
- * What the decoders and relocators say about a file of machine code, one line
- * per instruction, for objdump.py to compare with binutils.
+ * Prints the answers of the decoders and relocators about a file of machine code, one line per instruction, for
+ * objdump.py to compare with binutils.
  *
  *     isa_dump CPU FILE BASE < OFFSETS
  *         OFFSET LENGTH KIND TARGET|-     or  OFFSET -ERRNO
  *     isa_dump CPU FILE BASE SCRATCH < OFFSETS-AND-DESTINATIONS
  *         OFFSET BYTES-IN-HEX             or  OFFSET -ERRNO
  *
- * All numbers but lengths are hexadecimal; the file's first byte lies at BASE.
- * With SCRATCH, a register's number or `none`, each instruction is moved to the
- * address behind its offset.
+ * All numbers but lengths are hexadecimal; the file's first byte lies at BASE. With SCRATCH, a register's number or
+ * `none`, each instruction is moved to the address behind its offset.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * What the tests of the instruction sets share: the CPUs as a table.
- */
+/* The CPUs as a table, and vectors, for the tests of the instruction sets. */
 #ifndef TEST_UNIT_ARCH_SUPPORT_H
 #define TEST_UNIT_ARCH_SUPPORT_H
 

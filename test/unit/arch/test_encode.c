@@ -1,7 +1,6 @@
 /*
- * The encoders of all CPUs: each makes the bytes that are meant.  With --print
- * the vectors are printed, for check_texts.py to see whether binutils reads
- * them as meant, too:  CPU ADDRESS BYTES TEXT
+ * The encoders of all CPUs: each makes the intended bytes.  With --print the vectors are printed, for check_texts.py
+ * to see whether binutils reads them as intended, too: CPU ADDRESS BYTES TEXT
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +22,7 @@ struct word {
 	const char *text;
 };
 
-/* What is done with a vector: what was made, the bytes that are meant, in hexadecimal, and their text. */
+/* Called for each vector, with the bytes that were made, the intended ones in hexadecimal, and their text. */
 typedef void visitor(const char *cpu, const struct isa_out *made, const char *meant, const char *text);
 
 static void each_word(visitor *visit, const char *cpu, const struct word *words, size_t count)

@@ -1,7 +1,6 @@
 /*
- * Vectors for what recognises no-ops, landing pads, calls and jumps on riscv64
- * and aarch64 (x86-64's: elf/test_nops.c).  The bytes are from linkers and
- * compilers where those make such sequences.
+ * Vectors for the functions that recognise no-ops, landing pads, calls and jumps on riscv64 and aarch64 (x86-64:
+ * elf/test_nops.c).  The bytes are from linkers and compilers where those make such sequences.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,7 +103,7 @@ static void riscv64_calls(void **state)
 		{"9727000083b787fc11458297", 12, 0x1000, 0x2fc8}, /* c.li a0, 4; c.jalr a5 */
 		{"9727000083b787fc8287", 0, 0, 0},		  /* c.jr a5 */
 		{"9727000083a787fc8297", 0, 0, 0},		  /* lw */
-		{"9727000083b787fceff09ff28297", 0, 0, 0},	  /* another call first */
+		{"9727000083b787fceff09ff28297", 0, 0, 0},	  /* another call comes first */
 	};
 
 	CHECK(check_aimed, rv_call, calls);

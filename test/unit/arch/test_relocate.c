@@ -1,7 +1,4 @@
-/*
- * Vectors for the relocators of all CPUs: relocate.vectors.  That the bytes
- * mean what they shall is for check_relocate.py.
- */
+/* Vectors for the relocators of all CPUs: relocate.vectors.  check_relocate.py checks the meaning of their bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

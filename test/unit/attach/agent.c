@@ -1,11 +1,11 @@
 /*
- * Stands for the agent in tests of host/attach: says in the file whose path
- * comes as the session that it was called, and by whom, and unmaps the
- * borrowed memory when the thread has left it.
+ * A library that stands for the agent in tests of host/attach.  The session's text is the path of a file, into which
+ * the library writes that it was called, and by which thread; it unmaps the borrowed memory when the thread has left
+ * it.
  *
- * Called twice or more: the same.  But where a thread cannot be unwound through
- * libc (musl's), it may hold any lock when it is sent to an agent that is
- * there (safe.c), which uses none: so this takes none then.
+ * A second call does the same.  But where the tool cannot unwind the frames of libc (musl), it may send a thread that
+ * holds any lock to an agent that is there already (safe.c), for the agent uses no lock: so this library uses none
+ * then.
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-/* What the library exports that stands for the agent. */
+/* The function that the stand-in of the agent exports. */
 #ifndef TEST_ATTACH_AGENT_H
 #define TEST_ATTACH_AGENT_H
 

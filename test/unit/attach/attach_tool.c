@@ -1,9 +1,8 @@
 /*
- * host/attach by command line, for attach_test.py: each verb does one thing to
- * a process and prints what came of it.
+ * host/attach by command line, for attach_test.py: each verb does one thing to a process and prints its result.
  *
- *	check PID | inject PID AGENT SESSION | load PID LIBRARY | stop PID TIMES | unwind PID
- *	kills PID AGENT SESSION TIMES | text PID | restore PID | socket PID NAME | scan PID RANGES
+ *     check PID | inject PID AGENT SESSION | load PID LIBRARY | stop PID TIMES | unwind PID
+ *     kills PID AGENT SESSION TIMES | text PID | restore PID | socket PID NAME | scan PID RANGES
  */
 #include <errno.h>
 #include <signal.h>
@@ -185,7 +184,7 @@ static int unwind(pid_t pid)
 	return ret != 0;
 }
 
-/* How many pages of the mapping do not hold what its file has. */
+/* The number of pages of the mapping whose contents differ from its file's. */
 static int count_changed(pid_t pid, const struct map *map)
 {
 	unsigned char now[PAGE], then[PAGE];
@@ -200,7 +199,7 @@ static int count_changed(pid_t pid, const struct map *map)
 	return changed;
 }
 
-/* Of all that can be executed, while nothing is loaded or closed. */
+/* Compare all executable mappings with their files, in a stop, so that no library is loaded or closed meanwhile. */
 static int text(pid_t pid)
 {
 	struct calltap_diag diag = {0};

@@ -1,8 +1,7 @@
 /*
- * What was read before a stop is no longer believed than it is so: a thread
- * that shuts itself in between the two is seen in the stop, and so is one that
- * was not there yet (host/attach/ahead.c, sandbox.c).  A signal's frame that is
- * left on a stack between the two is found, too (elsewhere.c).
+ * Facts that were read before a stop hold in the stop only as far as they were checked again: the stop sees a thread
+ * that enters a sandbox between the two, and a thread that is new (host/attach/ahead.c, sandbox.c).  It finds a
+ * signal's frame, too, that was left on a stack in between (elsewhere.c).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,7 +193,7 @@ static int end(void **state)
 	return waitpid(child->pid, NULL, 0) == child->pid ? 0 : -1;
 }
 
-/* What the stop finds with what was read before `orders_between`. */
+/* True if the stop finds the thing, by facts that were read before `orders_between`. */
 static bool found(const struct child *child, const char *orders_between)
 {
 	struct attach_ahead *ahead;
@@ -238,7 +237,7 @@ static void without_it_all_is_read_in_the_stop(void **state)
 	assert_true(sandboxed);
 }
 
-/* Of the mapping that it was found for, and of no other that lies there later. */
+/* A segment's end holds for the mapping that it was found for, not for another one that lies there later. */
 static void a_segments_end_is_the_mappings_own(void **state)
 {
 	const struct child *child = *state;

@@ -1,11 +1,9 @@
 /*
- * A thread that does not get to run: the others do not wait for it for long
- * (host/attach/stop.c), and what hurries for a stop gets back what it had
- * (hurry.c).
+ * A thread that does not get to run: the other threads do not wait for it for long (host/attach/stop.c), and the
+ * threads whose priority a stop raised get the old one back (hurry.c).
  *
- * ptrace() is wrapped: a request to the slow thread that it stop arrives only
- * when the other thread has been let go, as if there were no CPU for it until
- * then.  No time is asserted: a tool that holds the other thread until the slow
+ * ptrace() is wrapped: a request to the slow thread that it stop arrives only when the other thread has been let go,
+ * as if there were no CPU for it until then.  No time is asserted: a tool that holds the other thread until the slow
  * one has stopped would do that until the patience here is over.
  */
 #include <setjmp.h>
@@ -27,7 +25,7 @@
 #include <host/attach/impl.h>
 #include <host/yama.h>
 
-#define SLOW_TRIES  3u /* so often the slow thread is slow */
+#define SLOW_TRIES  3u /* tries in which the slow thread is slow */
 #define PATIENCE_NS 1000000000u
 #define AGENTS_NS   1500000000u /* the tracer waits for an agent for longer */
 
@@ -70,9 +68,9 @@ long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *address, void
 	return __real_ptrace(request, pid, address, data);
 }
 
-/* What the child's two threads and a tool of the test's share. */
+/* Memory of the child's two threads and of the test's tools. */
 static struct shared {
-	unsigned long rounds[2]; /* of each thread of the child; atomic */
+	unsigned long rounds[2]; /* rounds of each thread of the child; atomic */
 	bool over;		 /* the second one is to end; atomic */
 	bool stopped;		 /* the tool has stopped the child; atomic */
 } * shared;
@@ -110,7 +108,7 @@ static int start_child(void **state, bool with_child)
 	if (!child.pid) {
 		pthread_t thread;
 
-		setpriority(PRIO_PROCESS, 0, 7); /* others test, too */
+		setpriority(PRIO_PROCESS, 0, 7); /* leave the CPU to other tests */
 		if (pthread_create(&thread, NULL, spin, &shared->rounds[1]))
 			_exit(3);
 		if (with_child)
@@ -194,7 +192,7 @@ static void others_wait_for_a_parent(void **state)
 	assert_int_equal(tracer_of(other), 0);
 }
 
-/* Of the thread that is not stopped, and of our own. */
+/* The thread that is not stopped gets its priority back, and so does our own. */
 static void priorities_are_given_back(void **state)
 {
 	const struct child *child = *state;
@@ -217,7 +215,7 @@ static void priorities_are_given_back(void **state)
 	assert_int_equal(getpriority(PRIO_PROCESS, 0), nice);
 }
 
-/* It says what it likes. */
+/* A process may name any thread in its memory. */
 static void a_thread_of_another_process_is_left_alone(void **state)
 {
 	const struct child *child = *state;
@@ -231,7 +229,7 @@ static void a_thread_of_another_process_is_left_alone(void **state)
 	attach_resume(stop);
 }
 
-/* Its stop never ended: the next one gives back what it took. */
+/* The killed tool's stop never ended: the next stop gives the priorities back. */
 static void a_killed_tools_hurry_ends_with_the_next_stop(void **state)
 {
 	const struct child *child = *state;
@@ -370,7 +368,7 @@ static void two_stops_of_a_tool_take_turns(void **state)
 
 	assert_int_equal(attach_stop(&stop, child->pid, NULL, 0, NULL), 0);
 	assert_int_equal(pthread_create(&thread, NULL, stop_too, &child->pid), 0);
-	usleep(1000000); /* another tool's would not be waited for so long */
+	usleep(1000000); /* a stop waits less long than this for another tool's stop */
 	attach_resume(stop);
 	assert_int_equal(pthread_join(thread, &ret), 0);
 	assert_int_equal(*(const int *)ret, 0);

@@ -1,7 +1,6 @@
 /*
- * The trace of a tool that is gone: out of this process' own memory while
- * writers overwrite it, out of core files of it, whole, cut short and forged,
- * and out of files.
+ * The trace of a tool that is gone: read from this process's own memory while writers overwrite it, from core files of
+ * it, whole, cut short and forged, and from files.
  */
 #include <errno.h>
 #include <elf.h>

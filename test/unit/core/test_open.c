@@ -1,4 +1,4 @@
-/* Calls that were open where a thread's records begin: what is told of them, and what the records say (open.h). */
+/* Calls that were open where a thread's records begin: the calls that open.h tells agree with the records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ static void frames_that_are_told_are_found(void **state)
 		put(&sub, CALLTAP_REC_EXIT, 100);
 		for (uint32_t i = frames; i; i--)
 			put(&sub, CALLTAP_REC_EXIT, i);
-		put(&sub, CALLTAP_REC_EXIT, 101); /* of one farther out */
+		put(&sub, CALLTAP_REC_EXIT, 101); /* the exit of a call farther out */
 		expect(&sub, frames);
 	}
 }
@@ -142,7 +142,7 @@ static void frames_that_the_records_contradict_are_not_believed(void **state)
 	put(&sub, CALLTAP_REC_ENTRY, 9);
 	put(&sub, CALLTAP_REC_EXIT, 9);
 	put(&sub, CALLTAP_REC_EXIT, 3);
-	put(&sub, CALLTAP_REC_EXIT, 1); /* there was no call of 2 */
+	put(&sub, CALLTAP_REC_EXIT, 1); /* there was no call of function 2 */
 	expect(&sub, 0);
 }
 

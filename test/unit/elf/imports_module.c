@@ -1,7 +1,4 @@
-/*
- * A library that points to functions of libc's in each way there is, for
- * test_imports.c, which loads it and knows what is here.
- */
+/* A library that points to functions of libc's in every known way; test_imports.c loads it and knows its contents. */
 #include <link.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,7 +15,7 @@ int (*imports_data)(int, ...) = prctl;
 struct unaligned imports_unaligned = {1, sigaltstack};
 const char *imports_inside = (const char *)prctl + 4;
 
-long syscall(long number, ...); /* its own, which the loader may be told to find elsewhere */
+long syscall(long number, ...); /* the library's own function, which the loader may be told to find elsewhere */
 long syscall(long number, ...)
 {
 	return number;

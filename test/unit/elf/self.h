@@ -1,6 +1,6 @@
 /*
- * The test programs of this folder read themselves: they are built with
- * -fpatchable-function-entry=5, so each function here is a site.
+ * Opening a test program's own file: the test programs of this folder are built with -fpatchable-function-entry=5, so
+ * that each of their functions has a site.
  */
 #ifndef TEST_UNIT_ELF_SELF_H
 #define TEST_UNIT_ELF_SELF_H

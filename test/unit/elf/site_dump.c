@@ -1,11 +1,10 @@
 /*
- * Prints what the reader finds in one ELF file, one site per line, for the
- * scripts of this folder:
+ * Prints the functions and sites that the reader finds in one ELF file, one per line, for the scripts of this folder:
  *
  *     site_dump FILE [FILTER...]
  *
- * name, kind, verdict, length, body_off, tramp_off, site address, function
- * address, 1 if the filters want it; last a line with the time it all took.
+ * name, kind, verdict, length, body_off, tramp_off, site address, function address, 1 if the filters want it; the last
+ * line has the time that all of it took.
  */
 #include <fcntl.h>
 #include <inttypes.h>

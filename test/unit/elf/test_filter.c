@@ -1,6 +1,6 @@
 /*
- * Filter text: grammar, matching, what the errors say and where they point,
- * and the names suggested for one that matched nothing.  Reads itself.
+ * Filter text: grammar, matching, the errors' texts and places, and the names suggested for a filter that matched
+ * nothing.  The test program reads its own file.
  */
 #include <errno.h>
 #include <setjmp.h>

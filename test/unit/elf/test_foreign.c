@@ -1,7 +1,6 @@
 /*
- * Objects for every CPU, read on this one: where their sites are and why some
- * are none, what to build with there, how large their stubs are.  The objects
- * are those of the fuzzer's corpus (test/fuzz/corpus.py says how they were
+ * Objects for every CPU, read on this one: where their sites are and why some functions have none, the advice how to
+ * build, the size of stubs.  The objects are those of the fuzzer's corpus (test/fuzz/corpus.py says how they were
  * built); CORPUS is its folder.
  */
 #include <elf.h>
@@ -38,7 +37,7 @@ static struct object *open_seed(const char *name)
 struct expected {
 	const char *symbol;
 	enum site_verdict verdict;
-	uint8_t offset; /* of the site from the symbol */
+	uint8_t offset; /* offset of the site from the symbol */
 	uint8_t length, body_off;
 };
 
@@ -76,7 +75,7 @@ static void riscv64(void **state)
 		{"work", SITE_OK, 0, 8, 8},
 		{"hidden", SITE_OK, 0, 8, 8},
 		{"setjmp", SITE_RETURNS_TWICE, 0, 0, 0},
-		{"find", SITE_LOOKS_AT_CALLER, 0, 0, 0}, /* it ends in a jump to dlsym */
+		{"find", SITE_LOOKS_AT_CALLER, 0, 0, 0}, /* the function ends in a jump to dlsym */
 	};
 	static const struct expected unaligned[] = {
 		{"work", SITE_OK, 0, 8, 8},
@@ -209,7 +208,7 @@ static void check_units(struct calltap_site *sites, uint64_t bytes)
 	assert_int_equal(bytes, 2 * X86_STUB_UNIT);
 }
 
-/* What the agents write (their own test compares it with the same constants). */
+/* The sizes of stubs that the agents write (the agents' own test has the same constants). */
 static void stub_sizes(void **state)
 {
 	static const struct {

@@ -1,7 +1,6 @@
 /*
- * Words that the loader fills in with functions' addresses: what is found in
- * libraries built in several ways, held against their memory; also without
- * section headers, cut short, and for every CPU.
+ * Words that the loader fills in with functions' addresses: the words found in libraries built in several ways are
+ * compared with the libraries' memory; also without section headers, cut short, and for every CPU.
  *
  * MODULE_*: the libraries; CORPUS: the folder of the fuzzer's objects.
  */

@@ -1,6 +1,6 @@
 /*
- * Vectors for the x86-64 decoders of what stands at a function's entry.  The
- * no-ops are those that gas and LLVM emit; the others must not pass for one.
+ * Vectors for the x86-64 decoders of the instructions at a function's entry.  The no-ops are those that gas and LLVM
+ * emit; other instructions must not pass for one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,13 +171,13 @@ static void switches(void **state)
 		CODE("\x53\x5b\x48\x8b\x66\x08\xc3", false),	     /* push %rbx; pop %rbx; mov 8(%rsi), %rsp */
 		CODE("\x48\x8b\x04\x24\x49\x8d\x62\xf8\xc3", false), /* ...; lea -8(%r10), %rsp */
 		CODE("\x48\x8b\x44\x24\x08\x48\x8b\x26\xc3", false), /* mov 8(%rsp), %rax; mov (%rsi), %rsp */
-		CODE("\x53\x55\x48\x89\x27\x48\x89\xf4\x5d\x5b\xc3", false), /* its address stays on its stack */
+		CODE("\x53\x55\x48\x89\x27\x48\x89\xf4\x5d\x5b\xc3",
+		     false), /* the stack's address stays on the stack */
 #undef CODE
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint8_t *code =
-			malloc(cases[i].size); /* of just that size, for a sanitizer to see what is read behind it */
+		uint8_t *code = malloc(cases[i].size); /* exactly that size, so that a sanitizer sees reads behind it */
 
 		memcpy(code, cases[i].code, cases[i].size);
 		if (x86_switches_stacks(code, cases[i].size) != cases[i].is)

@@ -1,7 +1,6 @@
 /*
- * An object read from this program's own file: what it says of itself, names,
- * verdicts, source lines; then the same file cut off and damaged at many
- * places, which must never do more than give fewer functions.
+ * An object read from this program's own file: its facts, names, verdicts, source lines; then the same file cut off
+ * and damaged at many places, which must never do more than give fewer functions.
  */
 #include <elf.h>
 #include <errno.h>
@@ -102,7 +101,7 @@ static void names(void **state)
 	assert_string_equal(object_site_name(object, site), "room::Widget::turn(int) const");
 	assert_string_equal(object_site_short_name(object, site), "room::Widget::turn");
 	assert_ptr_equal(object_site_name(object, site), object_site_name(object, site));
-	/* Of two names for one function the global one. */
+	/* The reader takes the global one of two names for a function. */
 	assert_null(site_of(object, "local_name"));
 	site = site_of(object, "global_name");
 	assert_non_null(site);
@@ -249,7 +248,7 @@ static void not_for_us(void **state)
 	assert_int_equal(object_open(&object, -1, "name", &diag), -ENOEXEC);
 }
 
-/* Everything a caller may ask for. */
+/* Ask the reader for everything that a caller may ask for. */
 static void use(int fd)
 {
 	struct calltap_diag diag;

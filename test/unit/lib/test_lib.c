@@ -1,9 +1,7 @@
 /*
- * libcalltap.so against a session that is made up, in this very process: what
- * it asks for, what is in its slots, and what it does when the tool says no,
- * says nothing, or has ended; in handlers, in forked children, and with the
- * program's own descriptors and children.  The agent's part is played by
- * calling what the slots hold.
+ * libcalltap.so against a made-up session in this very process: its requests, the contents of its slots, and its
+ * behaviour when the tool says no, says nothing, or has ended; in handlers, in forked children, and with the program's
+ * own descriptors and children.  The test plays the agent: it calls the functions that the slots hold.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,10 +30,10 @@
 static struct fake {
 	struct remote *remote;
 	pthread_mutex_t lock;
-	char words[4096]; /* of the last request */
+	char words[4096]; /* words of the last request */
 	struct calltap_handlers *table;
-	unsigned slot;			/* that was added last */
-	int adds, removes, code, again; /* what to answer; how often -EAGAIN first */
+	unsigned slot;			/* slot that was added last */
+	int adds, removes, code, again; /* counts of requests; the answer, and how often -EAGAIN comes first */
 	uint64_t entry_at_removal;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -145,7 +143,7 @@ static struct calltap_ops *add(struct calltap_session *session, uint32_t flags)
 typedef int entry_of(struct calltap_call *call, void *context);
 typedef void exit_of(struct calltap_call *call, void *context);
 
-/* What the dispatcher does. */
+/* Call an entry handler as the dispatcher does. */
 static int call_entry(unsigned slot, struct calltap_call *call)
 {
 	const struct calltap_handler *handler = &fake.table->slots[slot];
@@ -348,13 +346,13 @@ static int calling(struct calltap_call *call, void *context)
 	assert_int_equal(calltap_ops_unregister(the_ops), -EDEADLK);
 	assert_int_equal(calltap_process_load(1, "/dev/null", NULL), -EDEADLK);
 	assert_int_equal(calltap_ops_status(the_ops, &status), 0);
-	calltap_session_close(the_session); /* nothing */
+	calltap_session_close(the_session); /* no effect within a handler */
 	if (jump)
 		siglongjmp(back, 1);
 	return 0;
 }
 
-/* What a program does after a handler that was left: calls that lie over its frame, and one from further down. */
+/* Do as a program does after a jump out of a handler: calls that write over its frame, and one from further down. */
 static __attribute__((noinline)) void cover(void)
 {
 	volatile char room[16384];
@@ -389,7 +387,7 @@ static void test_in_handlers(void **state)
 	assert_int_equal(calltap_ops_set_filter(the_ops, some, NULL, NULL, 0, NULL), 0);
 	if (!sigsetjmp(back, 0))
 		call_entry(fake.slot, &call);
-	fake.table->slots[fake.slot].fault = SIGSEGV; /* it was that which ended it */
+	fake.table->slots[fake.slot].fault = SIGSEGV; /* the fault that ended the handler */
 	deeper();
 	fake.table->slots[fake.slot].fault = 0;
 	if (!sigsetjmp(back, 0))
@@ -422,14 +420,14 @@ static void test_forked(void **state)
 		wrong |= (calltap_ops_set_filter(ops, some, NULL, NULL, 0, NULL) != -ECHILD) << 1;
 		wrong |= (calltap_ops_unregister(ops) != -ECHILD) << 2;
 		wrong |= (calltap_ops_status(ops, &status) != -ECHILD) << 3;
-		/* One of its own would be another matter. */
+		/* A session of the child's own would be allowed. */
 		wrong |= (calltap_session_open(&second, &nowhere, NULL) != -ENOENT) << 6;
 		seen = 0;
 		call_entry(fake.slot, &call);
 		wrong |= (seen != ten) << 4;
 		calltap_session_close(session);
 		seen = 0;
-		call_entry(fake.slot, &call); /* they go on */
+		call_entry(fake.slot, &call); /* the handlers still run */
 		wrong |= (seen != ten) << 5;
 		_exit(wrong);
 	}
@@ -461,7 +459,7 @@ static void test_lost(void **state)
 	assert_int_equal(calltap_ops_register(&more, session, &options, &diag), -ENOTCONN);
 	calltap_session_close(session);
 	assert_int_equal(calltap_ops_unregister(ops), 0);
-	for (unsigned i = 0; i < CALLTAP_HANDLERS_MAX; i++) /* that slot, too, in the end */
+	for (unsigned i = 0; i < CALLTAP_HANDLERS_MAX; i++) /* all slots can be used, in the end that one, too */
 		add(again, 0);
 	calltap_session_close(again);
 	end_fake();
@@ -594,7 +592,7 @@ static void test_starting(void **state)
 	assert_int_equal(run_script("echo some words >&3", &diag), -EIO);
 	assert_string_equal(diag.text, "some words");
 	assert_int_equal(run_script("read -r line <&3; exit", &diag), -ETIMEDOUT);
-	/* Its directory, its descriptors (the shell has that of the script), its environment. */
+	/* The child's directory, descriptors (the shell has one for the script), and environment. */
 	assert_int_equal(run_script("for f in /proc/$$/fd/[0-9]; do l=\"$l ${f##*/}\"; done\n"
 				    "echo \"-1 $(pwd)$l ${LD_PRELOAD-none}\" >&3",
 				    &diag),

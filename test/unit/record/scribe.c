@@ -8,7 +8,7 @@
 
 #include "scribe.h"
 
-/* What goes with a record's number, to tell a torn one. */
+/* The second word that belongs to a record's number, to recognise a torn record. */
 static uint64_t extra_of(uint32_t id)
 {
 	return id * UINT64_C(0x9e3779b97f4a7c15) | 1;

@@ -1,6 +1,7 @@
 /*
- * Threads that fill the rings of a session as the ring room does, and the
- * look at what a trace has of it: used by the tests of snapshots and cores.
+ * Threads that fill the rings of a session as the ring room does, and a check of what a trace has of their records.
+ *
+ * Callers: the tests of snapshots and cores.
  */
 #ifndef TEST_RECORD_SCRIBE_H
 #define TEST_RECORD_SCRIBE_H
@@ -32,13 +33,13 @@ struct seen {
 /* A session in overwrite mode with an arena of WRITERS + 1 rings. */
 struct bench *scribe_bench(uint32_t sub_size, uint32_t sub_count);
 struct calltap_ring *scribe_ring(struct bench *bench, uint32_t index);
-/* Records 0, 1, 2, ... of two kinds, every third one of two words, by a thread until it is stopped. */
+/* Start a thread that writes records 0, 1, 2, ... of two kinds, every third one of two words, until it is stopped. */
 void scribe_start(struct scribe *scribe, struct bench *bench, uint32_t ring, uint32_t pause_us);
 void scribe_stop(struct scribe *scribe);
-/* Record number i of the calling thread, which has attached itself to the ring. */
+/* Write record number i as the calling thread, which has attached itself to the ring. */
 void scribe_put(struct scribe *scribe, uint32_t i);
 
-/* Read a trace; fails where a record is torn, out of order, or missing without a gap being told. */
+/* Read a trace; fails when a record is torn, out of order, or missing without a LOST event. */
 struct seen scribe_read(const char *path, struct trace **out);
 
 #endif

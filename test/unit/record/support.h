@@ -1,6 +1,6 @@
 /*
- * What the record room's tests share: a session that writes to a file of its
- * own, with this very process as its target, and the target's end of a socket.
+ * A session for the record room's tests: it writes to a file of its own, this very process is its target, and the test
+ * holds the target's end of a socket.
  */
 #ifndef TEST_RECORD_SUPPORT_H
 #define TEST_RECORD_SUPPORT_H
@@ -19,7 +19,7 @@
 struct bench {
 	struct session session;
 	struct instance instance; /* the session's first */
-	struct share *share;	  /* of the process in it, without rings */
+	struct share *share;	  /* the process's share of the instance, without rings */
 	struct record_options options;
 	struct record_result result;
 	int target; /* the target's end of the process's socket */

@@ -1,7 +1,4 @@
-/*
- * The line through what agents tell of their clock: rates, far counters, noise,
- * and pairs that cannot be.
- */
+/* The line through the clock samples of agents: rates, far counters, noise, and pairs that cannot be true. */
 #include <math.h>
 
 #include "support.h"

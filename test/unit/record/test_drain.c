@@ -26,7 +26,7 @@ static struct calltap_subbuf *sub_at(struct calltap_ring *ring, uint64_t number)
 	return (void *)((char *)ring + CALLTAP_PAGE + number % SUB_COUNT * SUB_SIZE);
 }
 
-/* What a writer leaves: sub-buffers [from, to), RECORDS calls each. */
+/* Fill sub-buffers [from, to) as a writer does, with RECORDS calls each. */
 static void fill(struct calltap_ring *ring, uint64_t from, uint64_t to)
 {
 	for (uint64_t number = from; number < to; number++) {
@@ -105,7 +105,7 @@ static void what_lies_in_the_rings_is_counted(void **state)
 	assert_int_equal(pending_records(bench->share), 3 * RECORDS + 1);
 	bench->share->arenas[0].rings[0].drained = 2;
 	assert_int_equal(pending_records(bench->share), RECORDS + 1);
-	bench->share->arenas[0].rings[0].part_number = 2; /* who follows has read these */
+	bench->share->arenas[0].rings[0].part_number = 2; /* a follower has read these */
 	bench->share->arenas[0].rings[0].part_words = RECORDS;
 	assert_int_equal(pending_records(bench->share), 1);
 	bench->share->arenas[0].rings[0].drained = 0; /* more than are read: as full ones, of which these are not */
@@ -127,7 +127,8 @@ static void overwritten_sub_buffers_are_counted(void **state)
 	sub_at(ring, 4)->owner = 77;
 	assert_int_equal(drain_start(&bench->session), 0);
 	usleep(50000);
-	assert_int_equal(__atomic_load_n(&ring->released, __ATOMIC_ACQUIRE), 0); /* nothing is taken before the end */
+	assert_int_equal(__atomic_load_n(&ring->released, __ATOMIC_ACQUIRE),
+			 0); /* the drainer takes nothing before the end */
 	finish(bench);
 	assert_int_equal(bench->result.records, 3 * RECORDS);
 	assert_int_equal(bench->instance.overwritten, 3 + 1);
@@ -220,7 +221,7 @@ static void hung_up(struct bench *bench)
 	while (type == CALLTAP_MSG_GO)
 		type = next_type(bench);
 	assert_int_equal(type, 0);
-	/* It takes what the rings have, which the agent is to leave as they are. */
+	/* The drainer takes the rings' records, and the agent is to leave the rings as they are. */
 	assert_true(bench->share->arenas[0].arena->notes & CALLTAP_NOTE_READ_ON);
 }
 
@@ -235,7 +236,7 @@ static void a_shortage_is_answered_once(void **state)
 	assert_int_equal(bench->share->arenas[1].ring_count, 16);
 	bench->share->arenas[0].arena->starved++;
 	one_round(bench);
-	assert_int_equal(next_type(bench), -1); /* there are free ones */
+	assert_int_equal(next_type(bench), -1); /* there are free rings */
 	assert_int_equal(bench->share->arena_count, 2);
 	bench_destroy(bench);
 }
@@ -266,7 +267,7 @@ static void a_low_reserve_is_filled_up(void **state)
 	for (uint32_t i = 0; i < CALLTAP_ARENA_RINGS; i++)
 		bench->share->arenas[3].arena->state[i] = CALLTAP_RING_CLAIMED + (uint32_t)gettid();
 	one_round(bench);
-	assert_int_equal(next_type(bench), -1); /* it is told to end, and expects no more */
+	assert_int_equal(next_type(bench), -1); /* the target is told to end, and expects no more messages */
 	bench_destroy(bench);
 }
 
@@ -352,7 +353,7 @@ static void own(struct calltap_ring *ring, uint64_t from, uint64_t to)
 	}
 }
 
-/* Its rings are drained in the order in which it had them, wherever they lie, and are one thread. */
+/* A thread's rings are drained in the order in which it had them, wherever they lie, as one thread. */
 static void a_thread_that_has_gone_on_is_one(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
@@ -376,7 +377,7 @@ static void a_thread_that_has_gone_on_is_one(void **state)
 	assert_int_equal(__atomic_load_n(claim, __ATOMIC_ACQUIRE), CALLTAP_RING_FREE);
 	assert_int_equal(bench->share->arenas[2].arena->state[0], CALLTAP_RING_OUT);
 	if (!getenv("MESON_EXE_WRAPPER"))		       /* QEMU's user mode ignores MADV_REMOVE */
-		assert_int_equal(sub_at(first, 1)->number, 0); /* its memory is given back */
+		assert_int_equal(sub_at(first, 1)->number, 0); /* the sub-buffer's memory is given back */
 	finish(bench);
 	assert_int_equal(bench->result.records, (3 + 3 + 3 + 2) * RECORDS);
 	assert_int_equal(bench->instance.thread_count, 2);
@@ -386,7 +387,8 @@ static void a_thread_that_has_gone_on_is_one(void **state)
 	bench_destroy(bench);
 }
 
-/* What a hostile target says of it: it is bounded, and spoils its own trace. */
+/* A hostile target lies about the rings that it left: the reading is bounded, and only the target's own trace is
+ * spoilt. */
 static void left_rings_that_lie_do_no_harm(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_DROP);

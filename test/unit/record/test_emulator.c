@@ -1,6 +1,6 @@
 /*
- * Which emulator runs a program for another CPU, and its command line: with
- * emulators and libraries of our own making in a folder of their own.
+ * The choice of an emulator for a program of another CPU, and its command line: with made-up emulators and libraries
+ * in a folder of the test's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 struct place {
 	char folder[32];
-	char path[64]; /* of the last file made */
+	char path[64]; /* path of the last file made */
 };
 
 static int setup(void **state)

@@ -1,6 +1,6 @@
 /*
- * What a HELLO says of the target's CPU and clock, and answers about time:
- * programs for another CPU are let go of, lies change nothing.
+ * A HELLO's words about the target's CPU and clock, and its answers about time: programs for another CPU are let go
+ * of, lies change nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static union hello good_hello(const struct bench *bench)
 	return hello;
 }
 
-/* What the tool makes of a message, and the type of its answer (0 = none). */
+/* Hand a message to the tool; returns its result, and the type of its answer (0 = none). */
 static int say(struct bench *bench, const void *message, size_t size, uint32_t *answer)
 {
 	char bytes[CALLTAP_MSG_MAX];
@@ -181,7 +181,7 @@ static void a_threshold_waits_for_the_rate(void **state)
 	end(bench);
 }
 
-/* One whose time is another (a namespace) never tells a pair that counts. */
+/* A target in another time namespace never tells a pair of samples that counts. */
 static void the_rate_is_not_waited_for_for_ever(void **state)
 {
 	struct bench *bench = emulated_bench();

@@ -1,8 +1,7 @@
 /*
- * Handlers of a program's own, asked for by its session's socket: which rows
- * and stubs its agent gets and in which order, what settings and objects that
- * come later do to them, and what is refused.  The agent is a thread of this
- * program, which is also the one that asks.
+ * Requests for a program's own handlers at its session's socket: the rows and stubs that the agent gets, and in which
+ * order; the effect of settings and of objects that come later; and refusals.  The agent is a thread of this program,
+ * and so is the client.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +23,7 @@ static struct fake_agent *agent;
 static struct bench *bench;
 static struct image *image;
 static int refusal;    /* the error that HANDLERS is answered with */
-static unsigned waits; /* so many HANDLERS_WAITs find handlers running */
+static unsigned waits; /* number of HANDLERS_WAITs that find handlers running */
 
 static void answer_handlers(struct heard *entry, const struct calltap_msg_handlers *message, int fd)
 {
@@ -163,7 +162,7 @@ static void one_comes_and_goes(void **state)
 	}
 	assert_int_equal(flags_of(agent->alpha), 0);
 	assert_false(image->off[agent->alpha]);
-	/* What is not there can be taken away. */
+	/* Handlers that are not there can be taken away. */
 	assert_int_equal(take(3), 0);
 	assert_int_equal(take(7), 0);
 }
@@ -185,7 +184,7 @@ static void slots_share_functions(void **state)
 	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_RECORD | BIT(1));
 }
 
-/* Nothing is recorded: what nobody waits for the end of needs no frame. */
+/* Without a tracer, a function needs a frame only if somebody waits for its exit. */
 static void without_a_tracer(void **state)
 {
 	assert_true(image->off[agent->alpha]);
@@ -269,7 +268,7 @@ static void functions_by_address(void **state)
 	asked.address_count = 1;
 	assert_int_equal(ask(asked, &diag), -ENOENT);
 	assert_non_null(strstr(diag.text, "0x1000"));
-	assert_true(fake_agent_who(agent, agent->alpha) & BIT(1)); /* it is as it was */
+	assert_true(fake_agent_who(agent, agent->alpha) & BIT(1)); /* the row is as it was */
 	/* Without either it is all that there are. */
 	assert_int_equal(ask((struct remote_handlers){.slot = 1}, NULL), image->site_count);
 }
@@ -317,8 +316,8 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(add(0, "alpha", true, true), 1);
 	refused((struct remote_handlers){.slot = 1, .filter = one, .data = true}, -EBUSY, "CALLTAP_HANDLER_DATA");
 	assert_int_equal(fake_agent_who(agent, agent->alpha) & ~1u, BIT(0));
-	assert_int_equal(add(0, "alpha", true, true), 1); /* that is the same one */
-	/* Another process of this user. */
+	assert_int_equal(add(0, "alpha", true, true), 1); /* the same slot again */
+	/* A request by another process of this user. */
 	assert_int_equal(handlers_ask(&bench->session, getpid() + 1, words, 2, nowhere, &diag), -EPERM);
 	words[0].value = "0x1001";
 	assert_int_equal(handlers_ask(&bench->session, getpid(), words, 2, nowhere, &diag), -EINVAL);
@@ -382,7 +381,7 @@ static void later_ones_have_them_too(void **state)
 	assert_int_equal(flags_of(agent->beta), 0);
 	assert_false(image->off[agent->alpha]);
 	assert_int_equal(fake_agent_who(agent, agent->alpha), CALLTAP_HANDLED_RECORD | BIT(4));
-	/* Another one that is started has no handlers of its own, a forked one has its parent's. */
+	/* A started process has no handlers of its own, a forked one has its parent's. */
 	agent->heard_count = 0;
 	bench->process.row.start = CALLTAP_START_FORK;
 	assert_int_equal(handlers_welcome(&bench->session, &bench->process, &bench->process), 0);
@@ -403,7 +402,7 @@ static void later_ones_have_them_too(void **state)
 	assert_int_equal(take(4), 0);
 }
 
-/* One process at a time, until that has ended. */
+/* Handlers belong to one process at a time, until it has ended. */
 static void they_are_one_process_s(void **state)
 {
 	struct process other = {.socket = -1, .pid = 1, .greeted = true, .welcome = true};
@@ -420,7 +419,7 @@ static void they_are_one_process_s(void **state)
 	session_unlock(&bench->session);
 	assert_int_equal(ask((struct remote_handlers){.slot = 1}, &diag), -EBUSY);
 	assert_int_equal(take(1), 0);
-	assert_true(fake_agent_who(agent, agent->beta) & BIT(1)); /* it is not its */
+	assert_true(fake_agent_who(agent, agent->beta) & BIT(1)); /* the handler is another process's */
 	session_lock(&bench->session);
 	bench->process.pid = other.pid;
 	bench->process.next = NULL;

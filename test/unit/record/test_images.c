@@ -1,6 +1,6 @@
 /*
- * Kinds of stubs that an image's sites have had: what is decided anew while it
- * is recorded, this program being the object.
+ * Kinds of stubs that an image's sites have had: the decisions that are taken again while the image is recorded.  This
+ * program is the object.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "host/record/triggers.h"
 #include "support.h"
 
-/* What is decided about: as many as there are kinds, and more. */
+/* The functions to decide about: as many as there are kinds of stubs, and more. */
 #define FUNCTION(name)                                                                                                 \
 	void name(void);                                                                                               \
 	void name(void)                                                                                                \
@@ -116,7 +116,7 @@ static void known_kinds_are_used_again(void **state)
 	bench->session.images.needs.depth = true;
 	assert_int_equal(again(), 1);
 	assert_int_equal(image->variant_count, 2);
-	/* The same places and ids, and stubs for these flags. */
+	/* Both variants have equal places and ids, and stubs for their flags. */
 	for (uint32_t i = 0; i < image->site_count; i++) {
 		const struct calltap_site *first = &image->variants[0].sites[i], *second = &image->variants[1].sites[i];
 
@@ -159,7 +159,7 @@ static void there_are_so_many_kinds(void **state)
 	only(image->sources[0]->symbol, FILTER_GRAPH);
 	assert_int_equal(image_decide_again(&bench->session.images, image, chosen, who, &variant), -ENOSPC);
 	assert_int_equal(image->variant_count, IMAGE_VARIANTS);
-	/* Those there were can be had still. */
+	/* Variants that were made can be had still. */
 	only(image->sources[7]->symbol, FILTER_GRAPH);
 	assert_int_equal(again(), 7);
 	only(NULL, FILTER_GRAPH);
@@ -167,7 +167,7 @@ static void there_are_so_many_kinds(void **state)
 	assert_int_equal(again(), 0);
 }
 
-/* What something waits for is watched whatever else is recorded. */
+/* A function that a trigger waits for is watched, whatever else is recorded. */
 static void triggers_stay_on(void **state)
 {
 	struct triggers *triggers;

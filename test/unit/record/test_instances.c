@@ -1,7 +1,7 @@
 /*
- * Further instances of a session, asked for by its socket: what the agent is
- * told and in which order, who may have what, how one ends, and that nothing of
- * it is left.  The agent is a thread of this program.
+ * Further instances of a session, asked for at its socket: the messages to the agent and their order, which instance
+ * may have which buffers, the end of an instance, and that nothing of it is left.  The agent is a thread of this
+ * program.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,9 +24,9 @@
 static struct fake_agent *agent;
 static struct bench *bench;
 static struct image *image;
-static struct calltap_msg_instance told[TOLD_MAX]; /* what the agent was told, in order */
+static struct calltap_msg_instance told[TOLD_MAX]; /* the agent's messages, in order */
 static uint32_t told_count;
-static int refusal; /* what BEGIN is answered with */
+static int refusal; /* the agent's answer to BEGIN */
 
 static void check_arena(const struct calltap_msg_instance *message, int fd)
 {
@@ -38,7 +38,7 @@ static void check_arena(const struct calltap_msg_instance *message, int fd)
 	assert_ptr_not_equal(arena, MAP_FAILED);
 	assert_int_equal(arena->magic, CALLTAP_ARENA_MAGIC);
 	assert_true(arena->ring_count);
-	assert_int_equal(arena->session, 0); /* what a killed tool leaves is the session's own */
+	assert_int_equal(arena->session, 0); /* only the session's own arenas outlive a killed tool */
 	munmap((void *)arena, CALLTAP_PAGE);
 }
 
@@ -48,7 +48,7 @@ static void hear(struct fake_agent *hearing, struct heard *entry, const union fa
 	struct calltap_msg_instance_done done = {.set = instance->set};
 
 	if (message->head.type == CALLTAP_MSG_HANDLERS) {
-		assert_null(hearing->rows); /* they are said once */
+		assert_null(hearing->rows); /* the rows are sent once */
 		fake_agent_take_rows(hearing, &message->handlers, fd, 0);
 	}
 	if (message->head.type != CALLTAP_MSG_INSTANCE)
@@ -204,7 +204,7 @@ static void each_has_bits_of_its_own(void **state)
 	assert_non_null(strstr(diag.text, "16 instances"));
 	end(one, "instance=one");
 	assert_int_equal(fake_agent_who(agent, agent->alpha), WANTED(2) | CALLTAP_HANDLED_RECORD);
-	/* Its set is free again, and the only one. */
+	/* The ended instance's set is free again, and the only free one. */
 	one = BEGIN("name=last", "trace=beta");
 	assert_true(one >= 0);
 	assert_int_equal(told[told_count - 1].set, 1);
@@ -293,7 +293,7 @@ static void what_cannot_be_is_refused(void **state)
 	assert_int_equal(told_count, 0);
 	assert_null(agent->rows);
 	refuse("name=0", NULL, -EEXIST, "already");
-	/* What is seen when it is begun already is taken back. */
+	/* An error that shows after the instance has begun ends it again. */
 	refuse("trace=no_such_function", NULL, -EINVAL, "matches");
 	assert_int_equal(told[told_count - 1].what, CALLTAP_INSTANCE_END);
 	look = BEGIN("name=look", "trace=alpha");

@@ -1,6 +1,6 @@
 /*
- * Switching functions from the tool's side: what is sent, what is kept for
- * who comes later, and answers that must not be believed.
+ * Switching functions from the tool's side: the messages, the settings that are kept for processes that come later,
+ * and answers that must not be believed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void who_comes_later_is_told(void **state)
 	for (uint32_t i = 1; i < SITES; i += 2)
 		image->off[i] = true;
 	assert_int_equal(live_apply(&bench->session, &bench->process, map), 0);
-	assert_false(next_change(bench, &change)); /* its plan has said so */
+	assert_false(next_change(bench, &change)); /* the plan has said so already */
 	bench->session.images.generation++;
 	/* A forked child's text may be of before or after any switch, and so may what was patched meanwhile. */
 	assert_int_equal(live_apply(&bench->session, &bench->process, map), 0);
@@ -100,7 +100,8 @@ static void answers_are_checked(void **state)
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
 	struct calltap_msg_switch_done done = {.switched = 5, .failed = 2};
 
-	assert_int_equal(live_answer(&bench->session, &bench->process, &done), -EPROTO); /* nothing was asked */
+	assert_int_equal(live_answer(&bench->session, &bench->process, &done),
+			 -EPROTO); /* the tool has asked for nothing */
 	bench->process.owed.switches = 2;
 	assert_int_equal(live_answer(&bench->session, &bench->process, &done), 0);
 	assert_int_equal(bench->session.steering.switched, 5);

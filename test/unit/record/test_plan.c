@@ -1,6 +1,6 @@
 /*
- * Plans for reports of objects, this program being the target: one plan per
- * object, none for what is known, the old region for what comes back.
+ * Plans for reports of objects, this program being the target: one plan per object, none for a known object, the old
+ * region for an object that comes back.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -118,7 +118,7 @@ static void the_file_tells_what_is_gone(void **state)
 	bench_destroy(bench);
 }
 
-/* It is not opened again each time the target loads another library. */
+/* The library is not opened again each time the target loads another one. */
 static void a_library_without_sites_is_read_once(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);
@@ -135,7 +135,7 @@ static void a_library_without_sites_is_read_once(void **state)
 	bench_destroy(bench);
 }
 
-/* Another library was at the same place before, and is gone. */
+/* A second library was at the same place before, and is gone. */
 static void a_place_may_have_had_another_object(void **state)
 {
 	struct bench *bench = bench_create(CALLTAP_MODE_BLOCK);

@@ -1,7 +1,6 @@
 /*
- * Reading the tables of tracer `profile`: sums over threads, differences over
- * time, what is left of processes that have ended, and tables that something
- * has scribbled on.
+ * Reading the tables of tracer `profile`: sums over threads, differences over time, the sums of processes that have
+ * ended, and tables that something has scribbled on.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -112,7 +111,7 @@ static void read_now(struct tables *tables)
 
 static double ns(struct tables *tables, uint64_t ticks)
 {
-	/* What the view itself took for it. */
+	/* The rate as the view computed it. */
 	static double rate;
 
 	if (rate == 0)
@@ -138,7 +137,7 @@ static void threads_are_summed(void **state)
 	call(&tables, 1, 3, 300, 3000);
 	call(&tables, 1, 9, 1, 7);
 	entry_at(&tables, 0, 4)->outer = 1;
-	entry_at(&tables, 2, 5)->outer = 1; /* of a ring that nobody has had */
+	entry_at(&tables, 2, 5)->outer = 1; /* in the table of a ring that no thread has had */
 	read_now(&tables);
 	row = row_of(&tables, 3);
 	assert_non_null(row);
@@ -299,7 +298,8 @@ static void callers_are_counted(void **state)
 	assert_string_equal(rows[0].name, "0x1234");
 	assert_int_equal(rows[0].calls, 4);
 	is_about((double)rows[0].avg_ns, ns(&tables, 1000), 0.02);
-	((struct calltap_profile *)data_at(&tables, 0, 0))->watched = 5; /* those are of another function */
+	((struct calltap_profile *)data_at(&tables, 0, 0))->watched =
+		5; /* the callers in the table are another function's now */
 	read_now(&tables);
 	(void)profile_callers(tables.profile, &count);
 	assert_int_equal(count, 0);

@@ -1,6 +1,4 @@
-/*
- * The session's lock: who waits for it has it next (host/record/session.h).
- */
+/* The session's lock: a waiting thread gets it next (host/record/session.h). */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,7 +40,7 @@ static void *drain(void *arg)
 	return NULL;
 }
 
-/* It may hold it when we come, and take it once more before we are known to wait. */
+/* The other thread may hold the lock when we come, and take it once more before we are known to wait. */
 static void who_waits_is_next(void **state)
 {
 	static struct laps laps = {.session = {.lock = PTHREAD_MUTEX_INITIALIZER, .next = PTHREAD_MUTEX_INITIALIZER}};

@@ -1,6 +1,6 @@
 /*
- * Settings as words: what options take, how a session's change, and that what
- * is printed can be set again.
+ * Settings as words: the values that options take, the changes of a session's settings, and that printed settings can
+ * be set again.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -144,7 +144,7 @@ static void changes(void **state)
 	stop(&settings);
 }
 
-/* What is printed sets the same again. */
+/* Printed settings, parsed again, give the same settings. */
 static void round_trip(void **state)
 {
 	struct settings settings, other;

@@ -193,7 +193,7 @@ static void put_children(struct scribe *scribe, int count)
 	}
 }
 
-/* What a reader sees of the calls of FIRED. */
+/* The calls of FIRED as a reader sees them. */
 struct fired {
 	int known, unknown, open, unwound;
 	uint64_t enter_ticks, exit_ticks;

@@ -145,7 +145,7 @@ static bool is_inside(const char *path, const struct space *space)
 	return path >= space->text && path < space->text + space->size;
 }
 
-/* What it was made from may go. */
+/* The original of a copy may go. */
 static void a_copy_stands_alone(void **state)
 {
 	struct space space, copy;
@@ -282,7 +282,7 @@ static void a_file_without_a_name_is_opened(void **state)
 	look(memory, path, may, 'a');
 	munmap(memory, 4096);
 
-	/* Its name ends as the kernel's word does. */
+	/* A file whose own name ends in the kernel's word. */
 	fd = open(odd, O_RDONLY | O_CLOEXEC);
 	memory = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);

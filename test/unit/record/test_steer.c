@@ -1,7 +1,7 @@
 /*
- * `calltap set` on a session, asked for by its socket: what the agent is told
- * and in which order, what is kept, and what becomes of it when an answer does
- * not come or the change is refused.  The agent is a thread of this program.
+ * `calltap set` on a session, asked for at its socket: the messages to the agent and their order, the settings that
+ * are kept, and what becomes of a change when an answer does not come or the agent refuses.  The agent is a thread of
+ * this program.
  */
 #include <errno.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static void tracing_goes_off_and_on(void **state)
 	assert_true(image->off[agent->alpha] && image->off[agent->beta]);
 	assert_false(bench->instance.settings.tracing);
 	assert_int_equal(set("tracing=off", NULL), 0);
-	assert_int_equal(agent->heard_count, 1); /* it was */
+	assert_int_equal(agent->heard_count, 1); /* tracing was off before */
 	assert_int_equal(set("tracing=on", NULL), 0);
 	assert_int_equal(agent->heard_count, 2);
 	check_switch(1, true, 0, image->site_count);
@@ -97,7 +97,7 @@ static void other_stubs_are_made_once(void **state)
 	assert_int_equal(agent->heard[0].set.depth_max, 0);
 	check_switch(1, true, 0, image->site_count);
 	assert_int_equal(set("max-depth=4", NULL), 0);
-	assert_int_equal(agent->heard_count, 2); /* its stubs are there */
+	assert_int_equal(agent->heard_count, 2); /* the stubs for the limit are there already */
 	check_switch(1, true, 1, image->site_count);
 	assert_int_equal(bench->process.map_count, 2);
 }
@@ -145,7 +145,7 @@ static void a_refused_change_changes_nothing(void **state)
 	refused("colour=red", -EINVAL);
 	refused("mode=drop", -EOPNOTSUPP);
 	refused("tracer=profile", -EOPNOTSUPP);
-	/* What triggers wait for has an exit. */
+	/* A function that triggers wait for needs its exit. */
 	bench->session.images.triggers = triggers;
 	refused("tracer=function", -EOPNOTSUPP);
 	bench->session.images.triggers = NULL;
@@ -174,7 +174,7 @@ static void a_late_answer_is_told(void **state)
 	assert_true(bench->process.silent);
 	assert_true(image->off[agent->alpha]);
 	assert_false(bench->instance.settings.tracing);
-	/* It is not waited for again. */
+	/* The tool does not wait for the agent again. */
 	assert_int_equal(set("tracing=on", &diag), -ETIMEDOUT);
 	assert_true(bench->instance.settings.tracing);
 }

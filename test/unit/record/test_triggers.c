@@ -1,6 +1,6 @@
 /*
- * Triggers from the tool's side: conditions as they are typed, what stubs and
- * limits they ask for, and events as targets tell them, true ones and others.
+ * Triggers from the tool's side: conditions as people type them, the stubs and limits that they need, and events of
+ * targets, true and false ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 static struct bench *bench;
 static struct triggers *triggers;
 
-/* What triggers are of: functions of this very program. */
+/* The functions of the triggers, in this very program. */
 int alpha(int x);
 int beta(int x);
 
@@ -317,7 +317,7 @@ static void events_are_for_the_triggers_they_fit(void **state)
 	check_counts(0, 1, 0, 0, 0, 0, 0);
 	tell(a->id, CALLTAP_EVENT_THREW, 100);
 	check_counts(0, 0, 1, 0, 0, 0, 0);
-	tell(a->id, CALLTAP_EVENT_LONGER, 5000); /* it has returned as well */
+	tell(a->id, CALLTAP_EVENT_LONGER, 5000); /* the call has returned as well */
 	check_counts(0, 1, 0, 1, 0, 0, 0);
 	tell(a->id, CALLTAP_EVENT_LONGER, 10000);
 	check_counts(0, 1, 0, 1, 1, 0, 0);
@@ -346,7 +346,7 @@ static void rate_and_most_are_kept(void **state)
 		tell(id, CALLTAP_EVENT_LEFT, 10);
 	poll();
 	assert_int_equal(rare->count, 1);
-	tell(id, CALLTAP_EVENT_THREW, 10); /* of another trigger */
+	tell(id, CALLTAP_EVENT_THREW, 10); /* the id is another trigger's */
 	poll();
 	assert_int_equal(often->count, 1);
 	triggers_set_rate(triggers, 0, 5);
@@ -357,7 +357,7 @@ static void rate_and_most_are_kept(void **state)
 	assert_int_equal(triggers->actions, 5);
 }
 
-/* One trigger that fires always does not keep another one from being seen. */
+/* A trigger that fires always does not hide another one. */
 static void a_flood_hides_nobody(void **state)
 {
 	struct image *image;

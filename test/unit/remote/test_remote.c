@@ -1,7 +1,6 @@
 /*
- * The control socket with a session that is made up: requests and answers;
- * clients that say nothing, nonsense or too much, read nothing, or are too
- * many; sockets that are left over; folders that are not safe; other users.
+ * The control socket with a made-up session: requests and answers; clients that say nothing, nonsense or too much,
+ * read nothing, or are too many; sockets that are left over; folders that are not safe; other users.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +35,7 @@
 #define NOBODY	65534
 #define PATIENT 5000
 
-/* What the session was asked for. */
+/* The session's last request. */
 struct fake {
 	char words[512];
 	char reason[64];
@@ -127,7 +126,7 @@ static int fake_handlers(void *context, pid_t asker, const struct setting_change
 	return 0;
 }
 
-/* Its only instance is `begun`, which is called "look". */
+/* The made-up session has one instance, `begun`, with the name "look". */
 static void *fake_find(void *context, const char *name, struct calltap_diag *diag)
 {
 	struct fake *fake = context;
@@ -852,7 +851,7 @@ static void handlers(void **state)
 	asked.address_count = 2500;
 	assert_int_equal(remote_ask_handlers(client, &asked, &functions, &diag), 0);
 	assert_int_equal(functions, 12);
-	/* What runs still is asked for again, until there is no time left. */
+	/* The client asks again about handlers that still run, until there is no time left. */
 	asked.remove = true;
 	fake.busy = 3;
 	assert_int_equal(remote_ask_handlers(client, &asked, &functions, &diag), 0);

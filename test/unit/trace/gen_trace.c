@@ -2,12 +2,11 @@
  * gen_trace: writes a synthetic trace that looks like a real one.
  *
  *     gen_trace OUT [--records N] [--threads T] [--functions F] [--depth D]
- *                   [--seed S] [--tracer function_graph|function]
+ *               [--seed S] [--tracer function_graph|function]
  *
- * Run by tests and benchmarks of everything that reads traces.  Threads of
- * several processes make nested calls of random length, with now and then a
- * tail call, an exception and a loss; some frames are open at the end.  The
- * same arguments give the same file, but for the time of its making.
+ * Run by tests and benchmarks of everything that reads traces.  Threads of several processes make nested calls of
+ * random length, with now and then a tail call, an exception and a loss; some frames are open at the end.  Equal
+ * arguments give equal files, but for the time of their making.
  */
 #include <errno.h>
 #include <getopt.h>

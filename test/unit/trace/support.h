@@ -1,6 +1,4 @@
-/*
- * What the trace room's unit tests share: small traces made by hand.
- */
+/* Small traces made by hand, for the trace room's unit tests. */
 #ifndef TEST_TRACE_SUPPORT_H
 #define TEST_TRACE_SUPPORT_H
 
@@ -31,7 +29,7 @@ struct maker {
 
 /* A new trace in a temporary file with nothing in it. */
 void maker_open(struct maker *maker);
-/* One DATA chunk of a thread. */
+/* Write one DATA chunk of a thread. */
 void maker_data(struct maker *maker, uint32_t thread, uint64_t number, const struct say *says, size_t count);
 void maker_function(struct maker *maker, uint32_t id, uint32_t object, uint64_t address, uint32_t size,
 		    const char *symbol);

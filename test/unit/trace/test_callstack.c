@@ -1,6 +1,4 @@
-/*
- * Sequences of events and the calls that they must close.
- */
+/* Sequences of events and the calls that the call stacks must close for them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +7,7 @@
 
 #include "host/trace/callstack.h"
 
-/* What was closed, as text: one line per call. */
+/* The closed calls as text, one line per call. */
 struct log {
 	char text[2048];
 	size_t used;
@@ -125,7 +123,7 @@ static void open_at_the_end(void **state)
 		     "t3 f1 open depth 0 time 25 children 15\n");
 }
 
-/* Who tail-called stays open around it, and its own time is what remains. */
+/* A function that tail-called stays open around its callee, whose time is not its self time. */
 static void tail_calls(void **state)
 {
 	static const struct say says[] = {IN(1, 0),   IN(2, 10),   TAIL(3, 20), IN(4, 25),
@@ -283,7 +281,7 @@ static void coroutines(void **state)
 		     "t3 f1 returned depth 0 time 50 children 10 away 20\n");
 }
 
-/* What is open when the trace ends is away from when its stack was left; what is seen anew on a stack was not there
+/* Calls that are open when the trace ends are away since their stack was left; a new call on a stack was not there
  * before. */
 static void coroutines_that_never_end(void **state)
 {

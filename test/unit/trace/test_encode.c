@@ -191,7 +191,7 @@ static void late_records_keep_their_epoch(void **state)
 
 	encode(to, HIGH(7) + 5, words, 6);
 	expect(to, says, 4);
-	/* The same with the handler opening the sub-buffer: the head has the newer time. */
+	/* Here the handler opened the sub-buffer, so the head has the newer time. */
 	encode(to, handler, words + 3, 3);
 	expect(to, says + 1, 3);
 }
@@ -361,7 +361,7 @@ static void a_broken_event_takes_nothing_with_it(void **state)
 	expect_entry(&decoder, 3);
 	expect_entry(&decoder, 4);
 
-	/* It ends behind the memory; and a size that there is not. */
+	/* An event that ends behind the memory, and one of an impossible size. */
 	encode(to, 5, words + 4, 1);
 	assert_int_equal(to->result.records, 1);
 	put_event(words, 7, 9, 10, 1);

@@ -1,4 +1,4 @@
-/* Events that describe themselves: the FORMATS chunk, their text, and how long it stays. */
+/* Events that describe themselves: the FORMATS chunk, their text, and how long the text stays. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static struct formats some_formats(void)
 	return formats;
 }
 
-/* One chunk of a thread, with an event of that type and these bytes. */
+/* Write one chunk of a thread, with an event of that type and these bytes. */
 static void put_event(struct maker *maker, uint64_t number, uint32_t type, const void *bytes, uint32_t size)
 {
 	uint64_t words[CALLTAP_EVENT_WORDS_MAX];
@@ -91,7 +91,7 @@ static void events_have_a_text(void **state)
 	assert_int_equal(trace_writer_chunk(maker.writer, CALLTAP_CHUNK_FORMATS, &formats, sizeof(formats)), 0);
 	put_event(&maker, 0, CALLTAP_EVENT_MARK, "hello, world", 12);
 	put_event(&maker, 1, POINT, point, 6);
-	put_event(&maker, 2, POINT, point, 4); /* its last field is not there */
+	put_event(&maker, 2, POINT, point, 4); /* the event ends before its last field */
 	put_event(&maker, 3, POINT + 2, point, 6);
 	put_event(&maker, 4, CALLTAP_EVENT_TYPE_MAX, point, 6);
 	put_event(&maker, 5, POINT + 1, "a\0b", 3);
@@ -195,7 +195,8 @@ static void a_later_description_replaces_the_earlier(void **state)
 	maker_remove(&maker);
 }
 
-/* Of who follows a file, too, an event's words stay until the next one is asked for: each has a chunk of its own. */
+/* For a follower, too, an event's words stay until it asks for the next event: here each event has a chunk of its own.
+ */
 static void a_followed_event_stays_until_the_next(void **state)
 {
 	enum { COUNT = 50 };

@@ -121,7 +121,7 @@ static void addresses_resolve(void **state)
 	maker_remove(&maker);
 }
 
-/* Another library at a place that one has left, and a fork's child without maps of its own. */
+/* A library at a place that another one has left, and a fork's child without maps of its own. */
 static void the_map_of_the_time_wins(void **state)
 {
 	const struct calltap_file_map maps[] = {{0, 0, 0x1000, 0x1000, 0x9000, 10},

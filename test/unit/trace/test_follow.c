@@ -1,6 +1,6 @@
 /*
- * Following a trace file that grows: whatever the pieces that it comes in, the
- * events are those of the whole file; nothing comes before its time.
+ * Following a trace file that grows: in whatever pieces the file comes, the events are those of the whole file; no
+ * event comes before its time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -158,7 +158,7 @@ static void nothing_comes_before_its_time(void **state)
 	assert_non_null(trace_follow_trace(growing.follow));
 	assert_string_equal(trace_function(trace_follow_trace(growing.follow), 0)->name, "main");
 	assert_string_equal(trace_thread(trace_follow_trace(growing.follow), 1)->name, "second");
-	assert_int_equal(growing.count, 150); /* what the sample before the last one is behind */
+	assert_int_equal(growing.count, 150); /* the events before the last clock sample but one */
 	let_go(&growing);
 	maker_remove(&maker);
 }

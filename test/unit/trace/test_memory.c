@@ -1,6 +1,6 @@
 /*
- * Tables in memory: what a writer puts there is what comes out, also after
- * they have grown, and when something has scribbled on them.
+ * Tables in memory: a reader gets what a writer put there, also after the tables have grown, and when something has
+ * scribbled on them.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * Catching in memory what a function writes to a struct out.
- */
+/* Catching in memory the text that a function writes to a struct out. */
 #ifndef TEST_VIEW_SUPPORT_H
 #define TEST_VIEW_SUPPORT_H
 
@@ -20,7 +18,7 @@ struct caught {
 };
 
 void catch_begin(struct caught *caught);
-/* What was written, NUL-terminated in caught->text; closes everything. */
+/* Close everything; returns the text that was written, NUL-terminated in caught->text. */
 const char *catch_end(struct caught *caught);
 
 #endif

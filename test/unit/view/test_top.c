@@ -1,7 +1,4 @@
-/*
- * The live table: order, filter, keys, and how it is drawn, without a terminal
- * of its own where that does not matter.
- */
+/* The live table: order, filter, keys, and drawing; a terminal is used only where it matters. */
 #include <pty.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -156,7 +153,7 @@ static void counts_are_short(void **state)
 	}
 }
 
-/* What the terminal is sent. */
+/* Take the text that was sent to the terminal. */
 static size_t sent(int fd, char *text, size_t size)
 {
 	size_t used = 0;

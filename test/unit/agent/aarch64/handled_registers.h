@@ -1,4 +1,4 @@
-/* What handled.h counts, AArch64: x0 to x15, x18 to x29; v0 to v31. */
+/* The registers that handled.h counts on AArch64: x0 to x15, x18 to x29; v0 to v31. */
 #ifndef TEST_UNIT_AGENT_AARCH64_HANDLED_REGISTERS_H
 #define TEST_UNIT_AGENT_AARCH64_HANDLED_REGISTERS_H
 

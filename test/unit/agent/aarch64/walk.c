@@ -1,4 +1,4 @@
-/* What the instructions of a stub do, aarch64 (walk.h). */
+/* The effects of a stub's instructions, aarch64 (walk.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What the instructions of a stub do, riscv64 (walk.h). */
+/* The effects of a stub's instructions, riscv64 (walk.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

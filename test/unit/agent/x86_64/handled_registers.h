@@ -1,4 +1,4 @@
-/* What handled.h counts, x86-64. */
+/* The registers that handled.h counts on x86-64. */
 #ifndef TEST_UNIT_AGENT_X86_64_HANDLED_REGISTERS_H
 #define TEST_UNIT_AGENT_X86_64_HANDLED_REGISTERS_H
 

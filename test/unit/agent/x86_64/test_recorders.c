@@ -20,7 +20,7 @@
 #define FLAGS	  (CALLTAP_SITE_TIMED | CALLTAP_SITE_PROFILE)
 #define TRIGGERED (CALLTAP_SITE_TIMED | CALLTAP_SITE_TRIGGER)
 
-/* What the registers were: in the callee, before it sets them to other values, and in the caller after the call. */
+/* The registers in the callee, before it sets them to other values, and in the caller after the call. */
 uint64_t seen_inside[REGISTERS] __attribute__((visibility("hidden")));
 uint64_t seen_after[REGISTERS] __attribute__((visibility("hidden")));
 int callee_profile(void), callee_trigger(void), callee_graph(void);

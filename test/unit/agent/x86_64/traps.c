@@ -1,4 +1,4 @@
-/* Work that is trapped after each instruction, x86-64: by its flag for that (traps.h). */
+/* Traps after each instruction on x86-64, by the trap flag (traps.h). */
 #include <stddef.h>
 #include <ucontext.h>
 

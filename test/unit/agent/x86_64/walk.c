@@ -1,4 +1,4 @@
-/* What the instructions of a stub do, x86-64 (walk.h). */
+/* The effects of a stub's instructions, x86-64 (walk.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static uint64_t past(struct walk *walk, unsigned size)
 	return (uint64_t)(int64_t)value;
 }
 
-/* The same, when it counts from the next instruction. */
+/* The target of an operand that counts from the next instruction. */
 static uint64_t target(struct walk *walk, unsigned size)
 {
 	uint64_t distance = past(walk, size);

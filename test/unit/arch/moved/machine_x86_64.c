@@ -3,7 +3,7 @@
  */
 #include "moved.h"
 
-#define FLAGS	   0x8d5u /* those of arithmetic */
+#define FLAGS	   0x8d5u /* the arithmetic flags */
 #define FLAGS_KEPT 0x202u
 
 /* General registers in the order of a signal's context, r8 to rsp; then the flags. */

@@ -1,10 +1,8 @@
 /*
- * Runs instructions where they are and where a relocator has moved them to, on
- * the CPU that this is built for, and compares what they did: all registers,
- * the flags, the stack, and the place that they went on at.
+ * Runs instructions at their place and at the place where a relocator has moved them to, on the CPU of the build, and
+ * compares their effects: all registers, the flags, the stack, and the address at which they went on.
  *
- * Each run begins and ends with a trap, whose signal handler sets and reads
- * the registers.
+ * Each run begins and ends with a trap, whose signal handler sets and reads the registers.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -19,7 +17,7 @@
 #include "../support.h"
 
 #define STACK_WORDS 64
-#define PATTERNS    4 /* of registers and flags, so that branches go both ways */
+#define PATTERNS    4 /* patterns of registers and flags, so that branches go both ways */
 
 struct state {
 	uint64_t registers[REGISTERS_MAX];
@@ -27,7 +25,7 @@ struct state {
 	uint64_t stack[STACK_WORDS];
 };
 
-/* What the signal handler works on. */
+/* The signal handler's state. */
 static struct {
 	sigjmp_buf done;
 	bool running;
@@ -77,7 +75,7 @@ static bool same(const struct state *here, const struct state *there, uint64_t h
 		printf("another stack\n");
 		return false;
 	}
-	/* Who went on behind the instruction did so in both places. */
+	/* A run that went on behind the instruction did so in both places. */
 	if (here->pc != there->pc && here->pc - here_end != there->pc - there_end) {
 		printf("went on at %#llx, moved: %#llx\n", (unsigned long long)here->pc, (unsigned long long)there->pc);
 		return false;

@@ -1,6 +1,6 @@
 /*
- * The frame of snippets_<cpu>.S: SNIPPET(instruction; what shows its effect).
- * TRAP is the CPU's file's.  (Not C: it is not formatted as such.)
+ * The macros of snippets_<cpu>.S: SNIPPET(instruction; code that shows its effect).  The CPU's file defines TRAP. (Not
+ * C: it is not formatted as such.)
  */
 /* clang-format off */
 #define SNIPPET(...) 9: __VA_ARGS__; TRAP; 8: .pushsection .data.rel.ro, "aw"; .quad 9b, 8b; .popsection
