@@ -1,6 +1,4 @@
-/*
- * What the examples share: functions that can be traced, and the end of a
- * program whose session cannot be had.
+/* The common part of the examples: functions that can be traced, and the end of a program that cannot open a session.
  */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H

@@ -32,7 +32,7 @@ static void *run(void *argument)
 	return (void *)(uintptr_t)(x ? 1 : (uintptr_t)argument);
 }
 
-/* What the handlers use; freed as soon as they are unregistered. */
+/* The handlers' data; freed as soon as they are unregistered. */
 struct seen {
 	uint64_t left, right;
 };

@@ -21,7 +21,7 @@ static int note(struct calltap_call *call, void *context)
 {
 	(void)call;
 	(void)context;
-	sem_post(&came); /* one of the few calls that are safe everywhere */
+	sem_post(&came); /* sem_post() is one of the few calls that are safe everywhere */
 	return 0;
 }
 

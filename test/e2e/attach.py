@@ -20,7 +20,7 @@ TRIES = 60
 LATEST = 0.06  # seconds from the tool's start to the end of the process
 COMINGS = 20  # attaches
 ALL_THE_TIME = r"calltap: process \d+ loads and unloads libraries all the time, .*; it runs on untraced, try again\n"
-STOPS, STOP = 8, 0.7  # of the tool; seconds, longer than a borrowed thread waits for it
+STOPS, STOP = 8, 0.7  # seconds of the tool's stop, longer than a borrowed thread waits for the tool
 ENDED = r"calltap: (process {0} has ended|there is no process {0}; .*|process {0} \(.*\) has ended and only waits for its parent)\n"
 WORK = {"once", "leaf_1", "leaf_2", "leaf_3", "recurse", "last"}  # functions of attachee.c that run all the time
 WARM = 3  # attachments after which nothing more may grow
@@ -86,7 +86,7 @@ def program_gone(end):
 
 
 def executes(case):
-    """Another program takes the process: the recording ends, that is told, and the program runs as if nothing was."""
+    """A process executes another program: the recording ends and says so, and the new program runs untraced."""
     case.need_native("attaching")
 
     class Executes(Program):
@@ -210,7 +210,7 @@ def many_times(count, busy=True):
             for number in range(count):
                 with Tool(case, program, "--mode", "drop", "-b", "64K") as tool:
                     if number <= WARM:
-                        tool.records(50000)  # of all threads: what there is beside their stacks is there then
+                        tool.records(50000)  # of all threads, so that all memory beside their stacks is there
                     tool.detach("socket")
                 clean(program, before)
                 if number == WARM:
@@ -368,7 +368,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 
 
 def yama(case):
-    """Where the kernel lets no other process of the same user be traced: its setting is in the sentence, with the remedy.
+    """Yama forbids tracing other processes of the same user: the message names the setting, with the remedy.
     The setting is a made-up one, and a filter says what the kernel would."""
     case.need_native("attaching")
     if os.geteuid():
@@ -394,7 +394,7 @@ class Rising(Program):
         self.start(case, [case.program("rises.c")])
 
 
-LEVELS = ("loop", "work", "step", "leaf")  # of rises.c, each called by the one before it
+LEVELS = ("loop", "work", "step", "leaf")  # functions of rises.c, each called by the one before it
 
 
 def frames_that_end(case):
@@ -422,7 +422,7 @@ def frames_that_end(case):
 
 
 def no_sites(case):
-    """Nothing in it can be traced: told, status 2, and the program is left alone."""
+    """A program without traceable functions: a message, status 2, and the program is left alone."""
     case.need_native("attaching")
     with Program(case, sites=False) as program, left_alone(program):
         done = case.run([case.tool, "attach", "-o", case.trace_path, str(program.pid)])
@@ -432,7 +432,7 @@ def no_sites(case):
 
 
 def refused(case, pid, *words, status=2, prefix=()):
-    """One sentence that says why, and no trace file."""
+    """A refused attach: one sentence that says why, and no trace file."""
     done = case.run([*prefix, case.tool, "attach", "-o", case.trace_path, str(pid)])
     expect(done.status == status, f"exit status {done.status}, not {status}: {done.stderr!r}")
     expect(done.stderr.startswith("calltap: ") and done.stderr.count("\n") == 1, f"not one sentence: {done.stderr!r}")
@@ -478,7 +478,7 @@ def stopped(case):
         until("the program to stop", lambda: state(program.pid) == "T")
         refused(case, program.pid, str(program.pid))
         expect(state(program.pid) == "T", f"the program's state is {state(program.pid)}")
-        # It is not told to go on: the stop alone interrupts sigtimedwait, which the program is right to complain of.
+        # No SIGCONT here: the stop alone interrupts sigtimedwait, and the program rightly complains.
 
 
 def state(pid):
@@ -579,7 +579,7 @@ def wrong_filter(case):
 
 
 def wrong_option(case):
-    """What is wrong with the options or the file is no fault of the process': status 1."""
+    """Errors in the options or the file, not in the process: status 1."""
     case.need_native("attaching")
     missing = os.path.join(case.folder, "missing", "trace")
     with Program(case) as program, left_alone(program):
@@ -634,7 +634,7 @@ def attaches(*options):
 
 
 class Other(Program):
-    """Another program with the ways of attachee.c."""
+    """A program other than attachee.c that is started, attached to and ended like it."""
 
     def __init__(self, case, source, *arguments, variant="", flags=()):  # pylint: disable=super-init-not-called
         self.start(case, [case.program(source, variant=variant, flags=flags), *arguments])
@@ -673,7 +673,7 @@ def main_ends(case):
 
 
 def main_ends_early(case):
-    """Its initial thread ends while the agent comes: it is traced and let go all the same, or left alone."""
+    """The initial thread ends while the agent comes: the process is traced and let go all the same, or left alone."""
     case.need_native("attaching")
     done = []
     for _ in range(10):
@@ -686,7 +686,7 @@ def main_ends_early(case):
 
 
 def address_of(program, path, symbol):
-    """Where a function of the program's own file is."""
+    """The address of a function of the program's own file."""
     table = subprocess.run(["nm", path], stdout=subprocess.PIPE, text=True, check=True).stdout
     offset = int(re.search(rf"(?m)^([0-9a-f]+) [tT] {symbol}$", table)[1], 16)
     with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
@@ -694,13 +694,13 @@ def address_of(program, path, symbol):
 
 
 def breakpoint_of_others(case):
-    """Who has put a breakpoint over a site will put the site's byte back: the stubs stay until then."""
+    """A debugger's breakpoint over a site: the debugger will put the site's byte back, so the stubs stay until then."""
     case.need_native("attaching")
     with Program(case) as program:
         before = look(program)
         with Tool(case, program, "--mode", "drop") as tool, open(f"/proc/{program.pid}/mem", "r+b", buffering=0) as memory:
             tool.records(100)
-            site = address_of(program, case.program("attachee.c"), "hold")  # whose calls began before
+            site = address_of(program, case.program("attachee.c"), "hold")  # open since before the attach
             memory.seek(site)
             byte = memory.read(1)
             expect(byte != b"\x90", "the function has no jump to a stub")
@@ -785,12 +785,12 @@ def static_unwinder(case):
 
 
 class Beginning(Program):
-    """Its loader waits for an object to preload, which comes through a pipe, before it maps libc."""
+    """A program at its beginning: its loader waits for an object to preload, from a pipe, before it maps libc."""
 
     def __init__(self, case):  # pylint: disable=super-init-not-called
         self.pipe = os.path.join(case.folder, "preloaded")
         os.mkfifo(self.pipe)
-        # Its output is a file: an early reader meets no end.
+        # The output is a file, so that an early reader meets no end.
         self.start(case, ["env", f"LD_PRELOAD={self.pipe}", case.program("attachee.c")])
 
     def begun(self):

@@ -21,14 +21,14 @@ class Ways:
     def __init__(self, sites, extra, first, also, impossible=lambda compiler, sites, extra: False):
         self.sites = sites  # {name: flags}: where the room for a jump is
         self.extra = {**EXTRA, **extra}
-        self.first = first  # what --quick and the cases of one build use
+        self.first = first  # the build of --quick and of cases that use one build
         self.also = also  # the odd ones of the normal run
-        self.always = []  # of these, what each program is built in
-        self.turns = 2  # so many builds take turns: a level each, or a compiler
+        self.always = []  # builds of which each program has all
+        self.turns = 2  # number of builds that take turns: one per level, or per compiler
         self.impossible = impossible
 
     def possible(self, compiler, sites, extra):
-        """Whether the compilers have the combination at all."""
+        """True if the compilers have the combination."""
         if compiler == "clang" and extra == "lto":
             return False  # clang's needs another linker
         return not self.impossible(compiler, sites, extra)
@@ -70,7 +70,7 @@ class WaysX86(Ways):
 
 class WaysEmulated(Ways):
     def usual(self):
-        """One by each compiler, by turns, for emulated programs are slow; --long has them all."""
+        """One build by each compiler, by turns, for emulated programs are slow; --long has them all."""
         return [self.first, *self.also]
 
 

@@ -47,7 +47,7 @@ class Cpu:
         return None
 
     def emulates(self, path):
-        """Whether a file is a program that needs the emulator."""
+        """True if a file is a program that needs the emulator."""
         try:
             with open(path, "rb") as file:
                 return not self.native and ELF_MACHINE.unpack(file.read(ELF_MACHINE.size)) == (b"\x7fELF", self.machine)

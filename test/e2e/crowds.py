@@ -1,4 +1,4 @@
-"""Many threads at once: each has a buffer when its first call comes, and what has none is told."""
+"""Many threads at once: each has a buffer at its first call, and the tool tells of calls without a buffer."""
 import os
 import signal
 
@@ -6,7 +6,7 @@ from harness import expect
 from instances import Instance
 from steering import Program, Tool, until
 
-CALLS = 20  # of each thread of throng.c
+CALLS = 20  # calls of each thread of throng.c
 
 
 class Throng(Program):
@@ -82,7 +82,7 @@ def held_back(process):
 
 
 def answers(case):
-    """Who asks the session is answered while a crowd fills its buffers faster than they are emptied; so is a detach."""
+    """The session answers requests, also a detach, while a crowd fills its buffers faster than they are emptied."""
     case.need_native("attaching")
     with Throng(case, 100, busy=True) as program:
         with Tool(case, program, "-b", "512K", "--mode", "drop", lossless=False) as tool:
@@ -98,7 +98,7 @@ def answers(case):
 
 
 def counted_in_an_instance(case):
-    """Of a crowd that starts at once and is larger than an instance's reserve, each call is recorded or counted."""
+    """A crowd that starts at once, larger than an instance's reserve: each call is recorded or counted."""
     case.need_native("attaching")
     crowd = 600
     with Throng(case, 16, crowd) as program:

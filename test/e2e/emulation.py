@@ -17,8 +17,8 @@ def pattern(machine):
 
 
 def known_to_the_kernel(cpu):
-    """What comes in front of a command that is to run where execve() of a program for the CPU starts its emulator, which
-    must be linked statically: it is given what is to be preloaded into the program."""
+    """The words in front of a command, so that execve() of a program for the CPU starts its emulator.  The emulator must
+    be linked statically, for it gets the environment with the libraries to preload into the program."""
     magic, mask = pattern(cpu.machine)
     line = f":calltap-{cpu.name}:M::{magic}:{mask}:{cpu.emulator()}:"
     return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", REGISTER, "sh", line]

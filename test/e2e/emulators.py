@@ -1,5 +1,5 @@
-"""What `calltap record` makes of emulators: which one it takes, what it says where there is none, and of those that do
-what it cannot follow."""
+"""Emulators and `calltap record`: its choice, its message where there is none, and emulators that do things which it
+cannot follow."""
 import json
 import re
 

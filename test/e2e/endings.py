@@ -1,4 +1,4 @@
-"""How a recording ends: the program's own end in every way, and either side killed while it runs."""
+"""Ends of a recording: the program's own end in every way, and either side killed while it runs."""
 import os
 import shlex
 import signal

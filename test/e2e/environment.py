@@ -1,4 +1,4 @@
-"""What surrounds a program: forks, sandboxes, closed descriptors, tight limits, many threads and libraries."""
+"""Surroundings of a program: forks, sandboxes, closed descriptors, tight limits, many threads and libraries."""
 import collections
 import os
 import re
@@ -40,7 +40,7 @@ def surroundings(how):
     return test
 
 
-STEPS = 40000  # that test/prog/sandboxes.c makes after it has shut itself in
+STEPS = 40000  # calls that test/prog/sandboxes.c makes in its sandbox
 DEEP = 3001
 
 
@@ -104,7 +104,7 @@ LIBRARIES = 200
 
 
 def copies(case, count):
-    """So many libraries, each a file of its own."""
+    """Copies of a library, each a file of its own."""
     paths = [os.path.join(case.folder, f"lib{number}.so") for number in range(count)]
     for path in paths:
         shutil.copy(case.program("library.c"), path)
@@ -174,8 +174,8 @@ WORK = {"before": 4, "here": 201, "thread": 8, "child": 10}  # calls of work() i
 
 
 def without_log(how, missing=""):
-    """The same where the program cannot log what it calls: its calls are counted.  A child that cannot reach the tool is
-    not traced, and that is said; after unshare(CLONE_NEWPID) the kernel makes no thread."""
+    """A program that cannot log its calls: they are counted.  A child that cannot reach the tool is not traced, and the
+    tool says so; after unshare(CLONE_NEWPID) the kernel makes no thread."""
     def test(case):
         command = [case.program("surroundings.c"), how]
         plain = case.run(command)
@@ -233,7 +233,7 @@ def recurse(case):
     """A million frames, on a stack that has room for them."""
     frames = 1000000
     command = [case.program("recurse.c"), str(frames)]
-    size = "unlimited" if case.cpu.native else 1 << 21  # of which an emulator makes its own
+    size = "unlimited" if case.cpu.native else 1 << 21  # KiB; an emulator allocates as much
     plain, traced = (case.run(["sh", "-c", f"ulimit -s {size} || exit 77; exec " + shlex.join(line)])
                      for line in (case.plain_command(command), case.record_command(command)))
     if plain.status == 77:
@@ -247,12 +247,12 @@ def recurse(case):
     expect((depth, deepest) == (0, frames + 2), f"deepest frame {deepest}, left open {depth}")
 
 
-MORE_KIB = 2048  # that a process may use at the end, beyond what it used after a tenth of the rounds
+MORE_KIB = 2048  # that a process may use at the end, beyond those after a tenth of the rounds
 
 
 def cycles(what, rounds, per_round):
-    """The same thing over and over: the program's mappings and memory do not grow, nor does the tool's, but for the
-    bytes that a round leaves in its tables."""
+    """A program that does one thing over and over: its mappings and memory do not grow, nor does the tool's memory, but
+    for the bytes that a round leaves in its tables."""
     def test(case):
         command = case.record_command([case.program("cycles.c"), what, str(rounds), case.program("library.c")], ["-b", "64k"])
         peak = "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); " \

@@ -16,8 +16,8 @@ from harness import Failure, expect
 
 JOBS = 4
 SHORT = (1, 2, 3)  # which calls of a kind fail in the short test, and the last one
-# How each call can fail. What is not named here cannot, but for a filter that forbids it, which is EPERM.
-SHORTER = 0  # it does half of what it is asked for
+# The errors of each call. Other calls fail only where a filter forbids them, by EPERM.
+SHORTER = 0  # the call does half of its work
 ERRORS = {
     "mmap": (ENOMEM,), "munmap": (ENOMEM,), "mprotect": (ENOMEM, EACCES), "membarrier": (ENOSYS,),
     "openat": (EMFILE, ENOENT), "socket": (EMFILE,), "connect": (ECONNREFUSED,), "sendto": (EAGAIN,),
@@ -27,7 +27,7 @@ ERRORS = {
     "lseek": (EINVAL,), "getsockopt": (EINVAL,), "setsockopt": (EINVAL,),
 }
 NEVER = {"exit", "exit_group", "restart_syscall"}
-# These fail under a filter only, which the agent asks about beforehand (sandboxes.c).
+# Calls that fail under a filter only, which the agent asks about beforehand (sandboxes.c).
 NEVER |= {"gettid", "getpid", "getppid", "geteuid", "clock_gettime"}
 HOST_ERRORS = {
     "mmap": ENOMEM, "memfd_create": EMFILE, "ftruncate": ENOMEM, "writev": ENOSPC, "socket": EMFILE, "bind": ENOMEM,
@@ -68,7 +68,7 @@ class Bench:
             os.makedirs(os.path.join(tree, name))
         self.tool = shutil.copy(self.case.tool, os.path.join(tree, "cmd", "calltap"))
         place, cpu = os.path.join(tree, "agent"), self.case.cpu
-        if not cpu.native:  # it lies in a folder beside the agent for this machine's CPU
+        if not cpu.native:  # the folder lies beside that of the agent for this machine's CPU
             shutil.copy(self.case.built("src", "agent", "libcalltap-agent.so"), place)
             place = os.path.join(place, cpu.name)
             os.mkdir(place)
@@ -104,7 +104,7 @@ class Bench:
         return dict(re.findall(r'"function":"([^"]+)"[^{}]*"calls":(\d+)', done.stdout.replace(" ", "")))
 
     def one(self, name, fault, must_run):
-        """What is wrong with a run with this fault, or None."""
+        """The error of a run with this fault, or None."""
         done, trace, lines = self.record(name, fault)
         problem = self.judge(done, trace, must_run)
         hit = "hit" in lines

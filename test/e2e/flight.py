@@ -176,7 +176,7 @@ def core(case):
 
 
 def kernel_core(case):
-    """So does one that the kernel wrote, without a tool."""
+    """A core file that the kernel wrote has the trace, without a tool."""
     with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as file:
         if not re.fullmatch(r"[\w.%-]+\n", file.read()):
             raise Skip("the kernel writes core files elsewhere (core_pattern)")
@@ -222,7 +222,7 @@ def native(test, what):
 
 
 def attached(case):
-    """The same of a process that was attached to; the next attach clears up, and the one after has a whole trace."""
+    """A killed tool's attach leaves the trace; the next attach clears up, and the one after has a whole trace."""
     case.need_native("attaching")
     output, process = start(case, [case.program("spin.c"), "20000"])
     tool = None
@@ -284,7 +284,7 @@ def orphans(case):
 
 
 def nothing_left(case):
-    """Who was not recorded so has nothing: a sentence."""
+    """A program that was not recorded with a flight recorder: a sentence says so."""
     path = os.path.join(case.folder, "core")
     shutil.copy(case.program("spin.c"), path)
     outcome = case.run([case.tool, "replay", "--core", path])

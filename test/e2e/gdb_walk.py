@@ -37,7 +37,7 @@ def main():
         if seen not in allowed:
             wrong += 1
             print(f"at {gdb.selected_frame().pc():#x} in {gdb.selected_frame().name()}: {seen}, open {frames[::-1]}")
-        # What leaf() calls is no business of ours.
+        # Functions that leaf() calls are not looked at.
         gdb.execute("nexti" if frames[-1] == "leaf" and in_own else "stepi", to_string=True)
     print(f"{looked_at} instructions, {wrong} wrong")
 

@@ -46,7 +46,7 @@ class Told(Program):
         return line
 
     def ask(self, *words):
-        """Its answer, which may be an error."""
+        """Give the program an order; returns its answer, which may be an error."""
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
         return self.line().strip()
@@ -61,7 +61,7 @@ class Told(Program):
         return dict(zip(found[::2], map(int, found[1::2])))
 
     def exact(self, slots, turns=TURNS):
-        """So many turns: each of these handlers ({slot: function}) was called for each call."""
+        """Run so many turns: each of these handlers ({slot: function}) is called for each call."""
         truth = self.numbers("run", turns)
         for slot, function in slots.items():
             found = self.numbers("counts", slot)
@@ -152,7 +152,7 @@ def tool_killed(case):
 
 
 def tools_of(case, told):
-    """Those that serve it; none: they have come and gone between two looks, or the last one's traces were in the way."""
+    """The tools that serve the program; none: they came and went between two looks, or a killed one's traces were left."""
     end = time.monotonic() + 5
     while time.monotonic() < end:
         tools = [tool for tool, pid in serving(case) if pid == told.pid]
@@ -382,7 +382,7 @@ def another_user(case):
 
 
 def refused_ptrace(case):
-    """Where the tool may not trace: one sentence, and the program goes on."""
+    """The tool may not trace: one sentence, and the program goes on."""
     drop = ["setpriv", "--no-new-privs", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
     if case.run([*drop, "true"]).status:
         raise Skip("setpriv cannot take capabilities away here")
@@ -514,7 +514,7 @@ def executes(case):
 
 
 def without_sites(case):
-    """Nothing in the program can be traced: told with the remedy, and nothing is done."""
+    """A program without traceable functions: a message with the remedy, and no effect."""
     case.need_native("attaching")
     path = case.program("handled_told.c", sites=False, flags=linking(case))
     with Told(case, path=path) as told:

@@ -15,7 +15,7 @@ LARGE = 1 << 20  # bytes of a trace
 
 
 def library_folder(case):
-    """Where the build has libcalltap.so for the CPU."""
+    """The build's folder of libcalltap.so for the CPU."""
     folder = case.built("src", "lib", *([] if case.cpu.native else [case.cpu.name]))
     if not os.path.exists(os.path.join(folder, "libcalltap.so")):
         raise Skip("libcalltap.so is not built")
@@ -53,7 +53,7 @@ def in_session(case, command):
 
 
 def same(case, command, status=0, **more):
-    """The same output and end with handlers and without."""
+    """Equal output and end with handlers and without."""
     kept = case.environment
     case.environment = lambda log=True: {**kept(log), **more}
     plain = case.run(command)
@@ -108,7 +108,7 @@ def cases_of(source, names, flags=(), prefix="", status=None):
 
 
 def in_every_build(case):
-    """What depends on the compiler: values, counts, exceptions."""
+    """Cases that depend on the compiler: values, counts, exceptions."""
     same(case, [program(case, "handled.c"), "one-thread"])
     same(case, [program(case, "handled_values.c"), "values"])
     same(case, [program(case, "handled_filters.c"), "chosen"])
@@ -153,7 +153,7 @@ def recorded(source, name, *options):
         handled = run_handled(case, case.record_command(command, ["-b", "8M", *options]))
         expect("wrong: " not in handled.stdout, f"{command[1:]}: {handled.stdout[-500:]}")
         case.same_outcome(plain, handled)
-        if os.path.getsize(case.trace_path) > LARGE:  # these readers are no faster than they must be
+        if os.path.getsize(case.trace_path) > LARGE:  # these readers are slow
             done = case.run([case.tool, "report", "-i", case.trace_path])
             expect(done.status == 0 and done.stdout, f"calltap report: {done.stderr!r}")
             return
@@ -227,7 +227,7 @@ RECORDED = {
     "data-trigger": ("handled.c", "data", "--stack-when", "* > 100s"),
 }
 
-# What an emulator has not, or a recording that the program joins.
+# Cases that work neither under an emulator nor in a recording that the program joins.
 NATIVE = {
     "handlers-churn": "so many threads are soon over", "handlers-churn-vectors": "so many threads are soon over",
     "handlers-child-opens": "a page is wiped in a forked child", "handlers-strangers": "a program chooses who its orphans go to",

@@ -1,4 +1,4 @@
-"""What the end-to-end cases share: a case's folder, building, running plain and under record, and failing well."""
+"""The common part of the end-to-end cases: a case's folder, building, running plain and under record, failing well."""
 import collections
 import glob
 import json
@@ -17,7 +17,7 @@ import truth
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT = 60  # seconds for one command
-JSON_LINES = 10000  # of an export, parsed at once: one by one takes twice as long
+JSON_LINES = 10000  # lines of an export that are parsed at once: one by one takes twice as long
 # By program: one that is replaced while another case runs it is not the one that the tool reads.
 BUILDING = collections.defaultdict(threading.Lock)
 
@@ -37,7 +37,7 @@ class Skip(Exception):
 class Process(subprocess.Popen):
     """A process that a case starts; how it ended is the first that a failure tells."""
 
-    stopped = False  # it ran when the test gave it up
+    stopped = False  # the process still ran when the test gave it up
 
     def __init__(self, command, waited_for=False, **more):
         self.command, self.waited_for = command, waited_for
@@ -62,8 +62,8 @@ def ended(status):
 
 
 def endings_of(processes):
-    """How a case's processes ended, a line each: those that ran beside the case, the last that it waited for, and those
-    that a signal ended."""
+    """The ends of a case's processes, a line each: processes beside the case, the last one that it waited for, and
+    those that a signal ended."""
     waited = [process for process in processes if process.waited_for]
     told = [process for process in processes
             if process in waited[-1:] or not process.waited_for or not process.stopped and (process.poll() or 0) < 0]
@@ -71,7 +71,7 @@ def endings_of(processes):
 
 
 class Outcome:
-    """How a command ended: what it printed, and its status as a shell would give it."""
+    """The end of a command: its output, and its status as a shell would give it."""
 
     def __init__(self, status, stdout, stderr):
         self.status = 128 - status if status < 0 else status
@@ -84,7 +84,7 @@ def expect(condition, text):
 
 
 class Case:
-    """One run of one test: its own folder below `work`, gone again when it passed."""
+    """A run of a test, with its own folder below `work`, which is deleted when the test passes."""
 
     def __init__(self, name, tool, work, cpu, build):
         self.name, self.tool, self.cpu = name, tool, cpu
@@ -93,7 +93,7 @@ class Case:
         self.work = work
         self.trace_path = os.path.join(self.folder, "trace")
         self.truth = os.path.join(self.folder, "truth")
-        self.said = []  # what the tool had to say, for a failure's report
+        self.said = []  # the tool's messages, for a failure's report
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.truth)
         self.built_by(build)
@@ -220,8 +220,8 @@ class Case:
         return self.same_outcome(self.run(command), self.record(command, options, log), stderr)
 
     def same_under(self, script, command, options=(), start="exec", status=None):
-        """The same for commands that a shell starts, which ends with 77 where the script is refused.  An emulator may not
-        stand what the program does, which ends with this status."""
+        """Compare runs plain and under commands that a shell starts; the case is skipped where the shell refuses the
+        script.  An emulator may not stand the program's actions: then it ends with this status."""
         plain, traced = self.under(script, command, options, start)
         outcome = self.run(plain)
         if outcome.status == 77:

@@ -204,7 +204,7 @@ def readable_copies(*paths):
 
 
 def stranger_at_the_tool(case):
-    """Another user's process finds the name among the sockets: it is shown out, and the trace is whole."""
+    """A process of another user finds the name among the sockets: it is shown out, and the trace is whole."""
     with readable_copies(wire.__file__, wire.HEADER) as folder:
         come_as_stranger(case, os.path.join(folder, os.path.relpath(HERE, ROOT)))
 
@@ -230,7 +230,7 @@ def come_as_stranger(case, scripts):
 
 
 def stranger_as_tool(case):
-    """Another user's process listens where the tool should be: the agent says not a word to it."""
+    """A process of another user listens where the tool should be: the agent says not a word to it."""
     name = "calltap-" + os.urandom(16).hex()
     script = ("import socket\ns = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
               f"s.bind(b'\\0{name}'); s.listen(); print('listening', flush=True)\n"

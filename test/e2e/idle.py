@@ -8,8 +8,8 @@ from steering import Program, Tool, until
 
 SETTLED = 1.5  # seconds: the agent's thread looks around ever more rarely, down to once a second
 WATCHED = 2.0  # seconds
-# Of a thread that turns in a loop one of these is many times as high, on a busy machine, too.
-MAX_TICKS = 0.1 * os.sysconf("SC_CLK_TCK")  # of CPU time
+# Limits: a thread that turns in a loop exceeds one of them many times, on a busy machine, too.
+MAX_TICKS = 0.1 * os.sysconf("SC_CLK_TCK")  # ticks of CPU time
 MAX_SWITCHES = 50  # times that it slept: it is due to look around twice
 
 

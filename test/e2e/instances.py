@@ -186,7 +186,7 @@ def settings(case):
 
 
 def depths(trace):
-    """How deep the frames are, by thread and record."""
+    """The depths of frames, by thread and record."""
     for thread in trace.threads.values():
         depth = 0
         for kind, value, _ in thread.events():
@@ -389,7 +389,7 @@ def beside_calls(case):
 
 
 def killed_client(case):
-    """Who began it is killed: it ends, its trace is whole, and the session goes on and takes others."""
+    """The client that began an instance is killed: the instance ends, its trace is whole, and the session goes on."""
     case.need_native("attaching")
     own_place(case)
     with Program(case, "2") as program, left_alone(program):
@@ -444,7 +444,7 @@ def target_ends(case):
 
 
 def duration(case):
-    """It ends by its time, and the first one goes on."""
+    """An instance ends by its duration, and the first one goes on."""
     case.need_native("attaching")
     own_place(case)
     with Program(case, "2") as program, Tool(case, program, "-l", "leaf_1") as tool:
@@ -548,7 +548,7 @@ def as_many_as_there_are(case):
 
 
 def usage(pid):
-    """What of a process must not grow: mappings and their bytes, memory, descriptors."""
+    """Measures of a process that must not grow: mappings and their bytes, memory, descriptors."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as rollup:
         resident = int(re.search(r"Rss:\s+(\d+)", rollup.read())[1])
     found = mappings(pid)

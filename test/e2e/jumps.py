@@ -9,7 +9,7 @@ RING = 512  # KiB: room for all records of jumploop.c, so that nothing depends o
 
 
 def shape(source, *arguments, flags=(), variant="", **how):
-    """The same output and end, and the true graph, in the file and as the project's own reader shows it."""
+    """Equal output and end, and the true graph, in the file and as the project's own reader shows it."""
     def test(case):
         case.same_as_plain([case.program(source, variant=variant, flags=flags), *arguments])
         trace = case.trace()

@@ -38,7 +38,7 @@ def whole(case, command, deepest=None, **how):
 
 
 def shape(source, *arguments, flags=(), **how):
-    """One program with nothing to vary."""
+    """A program with nothing to vary."""
     def test(case):
         whole(case, [case.program(source, flags=flags), *arguments], **how)
     return test
@@ -105,7 +105,7 @@ def plugin(case):
     """The program, and the object that it loads, whose symbols have versions."""
     flags = ["-DPLUGIN", "-fPIC", "-shared", "-Wl,--default-symver", *resolver_flags(case)]
     other = copy.copy(case)
-    if case.build[1] == "nop-mcount":  # which position-independent code cannot have
+    if case.build[1] == "nop-mcount":  # not with position-independent code
         other.build = (case.build[0], "mcount-loc", *case.build[2:])
     try:
         loaded = other.program("plugin.cc", variant="-loaded", flags=flags)
@@ -118,7 +118,7 @@ def plugin(case):
 
 def conventions(case):
     if case.build[0] == "clang":
-        # Of calls in tail position the log has no end.
+        # The log has no ends of calls in tail position.
         whole(case, [case.program("conventions.c")], only_entries=True)
         return
     whole(case, [case.program("conventions.c", flags=["-fipa-ra"])])
@@ -271,7 +271,7 @@ def panics(level):
     def test(case):
         program = compile_rust(case, "panics.rs", level)
         whole(case, [program])
-        same(case, [program, "twice"], status=134, stderr=False)  # which names addresses
+        same(case, [program, "twice"], status=134, stderr=False)  # stderr names addresses
     return test
 
 

@@ -91,7 +91,7 @@ def liar(manner, said, seconds, status):
             if manner.endswith("-exits"):
                 expect(finish(program.process) == 7, "the program ended otherwise")
             elif manner.endswith("-stops"):
-                os.kill(program.pid, signal.SIGCONT)  # what it does then is up to it: it was stopped by itself
+                os.kill(program.pid, signal.SIGCONT)  # the lying agent stopped its own process
             else:
                 program.end()
     return test

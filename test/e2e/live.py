@@ -9,8 +9,8 @@ import tracefile as tf
 from endings import finish, start, wait_for
 from harness import Skip, expect, stop
 
-RUN_MS = "20000"  # of programs that are ended by the test before
-# How long a site is, and what a debugger writes.
+RUN_MS = "20000"  # milliseconds, of programs that the test ends earlier
+# A site's length, and the breakpoint that a debugger writes.
 SITES = {"x86_64": (5, b"\xcc"), "riscv64": (8, b"\x02\x90"), "aarch64": (4, b"\0\0\x20\xd4")}
 READABLE_MS = 20000  # the text of longer traces is too much to keep
 
@@ -195,7 +195,7 @@ def locked(case):
 
 
 def breakpoints(case):
-    """Who puts a breakpoint on a site, or beside one, finds it there when the tool has gone; all else is restored."""
+    """A debugger's breakpoint on a site, or beside one, is there when the tool has gone; all else is restored."""
     with Running(case) as running:
         low, content, wanted = next(found[:3] for found in text_of(running.pid) if os.path.basename(found[3]) == "live")
         code, breakpoint_ = SITES[case.cpu.name]

@@ -9,7 +9,7 @@ from handlers import linking
 from harness import Process, Skip, expect, stop
 
 THREADS, ROUNDS = 3, 200
-LONGEST = b"x" * 254  # what is left of a character is cut off
+LONGEST = b"x" * 254  # a character that does not fit is left out as a whole
 MAIN = [b"before all", b"in a handler", LONGEST, b"esc \033[2J \"quote\" \\ \xff", b"", b"after all"]
 WORKERS = sorted([b"thread %d round %d" % (thread, number) for number in range(ROUNDS)] for thread in range(THREADS))
 

@@ -50,7 +50,7 @@ def record_old(case):
 
 
 def attach_old(case):
-    """The same when it runs already."""
+    """Attach to a program whose musl is too old: refused, with the version."""
     class Old(Program):
         def __init__(self, flags):  # pylint: disable=super-init-not-called
             self.start(case, [case.program("attachee.c", variant="-old", flags=flags)])

@@ -1,4 +1,4 @@
-"""What a flight recorder tells of calls that were open where its history begins, against the program's own word."""
+"""Calls that were open where a flight recorder's history begins: its records against the program's own word."""
 import json
 import re
 import subprocess

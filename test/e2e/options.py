@@ -1,4 +1,4 @@
-"""What the options of record do, tried on one build: filters, limits, modes, tracers, and their errors."""
+"""Options of record and their effects, tried on one build: filters, limits, modes, tracers, and errors."""
 import os
 
 from harness import expect

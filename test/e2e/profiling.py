@@ -43,7 +43,7 @@ def recorded(case, command, options=()):
     return outcome, calls_of([{"function": row.get("function", row.get("name")), **row} for row in rows])
 
 
-TIMED = {"tick"}  # of handlers.c: a timer's handler, whose calls depend on the run's speed
+TIMED = {"tick"}  # a timer's handler in handlers.c, whose calls depend on the run's speed
 
 
 def counted(source, *arguments, options=(), shared=False):

@@ -52,7 +52,7 @@ def loads(case):
 
 
 def tails(case):
-    """Who tail-called is the caller, in each way of reading; own times add up to main's."""
+    """The function that tail-called is the caller, in each way of reading; self times add up to main's total."""
     case.same_as_plain([case.program("tails.c")])
     case.compare(case.trace(), only_entries=True)
 

@@ -1,4 +1,4 @@
-"""What record says of a command that it cannot trace, and that it neither runs it nor leaves a file behind."""
+"""Commands that record cannot trace: its messages, and that it neither runs them nor leaves a file behind."""
 import os
 import shutil
 import subprocess

@@ -31,7 +31,7 @@ class Replaced(Program):
 
 
 def other(case, path):
-    """Another build moves over the file, as a package's upgrade does it."""
+    """A new build moves over the file, as a package's upgrade does it."""
     shutil.copy(case.program("replaced.c", variant="-other", flags=["-DOTHER"]), path + ".new")
     os.rename(path + ".new", path)
 
@@ -41,7 +41,7 @@ def delete(_, path):
 
 
 def line_of(source, name):
-    """Where the function is in a source of test/prog."""
+    """The line of a function in a source of test/prog."""
     with open(os.path.join(builds.PROGRAMS, source), encoding="utf-8") as file:
         return next(number for number, line in enumerate(file, 1) if re.search(rf"TRACED.* {name}\(", line))
 
@@ -153,7 +153,7 @@ def as_nobody(case, program, *options):
 
 
 def without_rights(sites, which):
-    """Who may not look through mappings: the program itself can be read all the same, of a library it is said."""
+    """A user who may not look through mappings: the program can be read all the same; a library's loss is told."""
     def test(case):
         case.need_native("attaching")
         if os.geteuid():

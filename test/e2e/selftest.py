@@ -74,7 +74,7 @@ def without(events, index):
     return events[:index] + events[index + 1:]
 
 
-# What a case does before it fails: the start of its report.
+# A case's actions before it fails: the start of its report.
 def dies(case):
     """The program dies of a signal, and then 20 commands follow."""
     Process(["sh", "-c", "kill -SEGV $$"]).wait()
@@ -95,7 +95,7 @@ REPORTS = {dies: ("kill -SEGV", "ended by SIGSEGV"), ends_with_status: ("exit 7"
 
 
 def reports(folder):
-    """What is wrong with the reports of cases that fail: how what they started ended comes first."""
+    """Errors in the reports of cases that fail: the ends of their processes must come first."""
     arguments = argparse.Namespace(build=folder, work=None, cpu=platform.machine(), keep=False, long=False, default_build=True)
     wrong = []
     for test, (command, ending) in REPORTS.items():

@@ -23,7 +23,7 @@ def own_place(case):
 
 
 class Recorded(Program):
-    """The same program under record."""
+    """attachee.c under record."""
 
     def __init__(self, case, *options):  # pylint: disable=super-init-not-called
         self.start(case, case.record_command([case.program("attachee.c")], options))
@@ -36,14 +36,14 @@ class Recorded(Program):
 
 
 def calltap(case, *words, status=0):
-    """What the verb prints; it must end with this status."""
+    """Run a verb, which must end with this status; returns its output."""
     done = case.run([case.tool, *map(str, words)])
     expect(done.status == status, f"calltap {words}: exit status {done.status}: {done.stderr!r}")
     return done.stdout if status == 0 else done.stderr
 
 
 def nothing_traced(case):
-    """Where nobody else's sessions are found."""
+    """A folder in which no other sessions are found."""
     own_place(case)
     hide = "".join(f"[ ! -d {place} ] || mount -t tmpfs -o mode=0700 none {place} || exit 77\n"
                    for place in (f"/tmp/calltap-{os.geteuid()}", f"/run/user/{os.geteuid()}/calltap"))
@@ -210,7 +210,7 @@ def takes_effect(case):
 
 
 def wrong_settings(case):
-    """One sentence and a caret each; nothing is changed."""
+    """Wrong settings: one sentence and a caret each, and no change."""
     with Recorded(case) as program:
         before = calltap(case, "set", program.pid)
         for words, sentence, caret in (
@@ -243,7 +243,7 @@ class Resized(Recorded):
         self.start(case, case.record_command([case.program("resized.c")], options))
 
     def end(self):
-        """How often each thread has called each function."""
+        """End the program; returns each thread's number of calls of each function."""
         os.kill(self.pid, signal.SIGTERM)
         status = finish(self.process)
         with open(self.output, encoding="utf-8") as file:
@@ -252,7 +252,7 @@ class Resized(Recorded):
 
 
 def in_turn(trace, thread):
-    """How often it has called the three functions, which it does in turn."""
+    """The number of calls of the three functions, which the program calls in turn."""
     names = [trace.name(value) for kind, value, _ in thread.events() if kind == tf.ENTRY]
     names = [name for name in names if name in ("first", "second", "third")]
     expect(names == ["first", "second", "third"] * (len(names) // 3), "calls are missing, twice or out of order")
@@ -336,7 +336,7 @@ def snapshots(case):
 
 
 def no_snapshot(case):
-    """Who does not overwrite has nothing to show: told, and no file."""
+    """A recording that does not overwrite has nothing to show: a message, and no file."""
     with Recorded(case) as program:
         path = os.path.join(case.folder, "snapshot")
         said = calltap(case, "snapshot", program.pid, "-o", path, status=1)

@@ -16,7 +16,7 @@ from endings import finish, wait_for
 from harness import Failure, Process, expect, stop
 
 PATIENCE = 30  # seconds
-STATUS = 42  # of attachee.c
+STATUS = 42  # functions of attachee.c
 
 
 def until(what, test, seconds=PATIENCE):
@@ -57,12 +57,12 @@ class Program:
         stop(self.process)
 
     def printed(self):
-        """What the program has printed, without what the tool has."""
+        """The program's output, without the tool's."""
         with open(self.output, encoding="utf-8", errors="replace") as file:
             return "".join(line for line in file if not line.startswith("calltap:"))
 
     def end(self):
-        """It is told to stop: it must end as it does untraced."""
+        """Tell the program to stop: it must end as it does untraced."""
         os.kill(self.pid, signal.SIGTERM)
         status = finish(self.process)
         expect(self.printed() == f"ready {self.pid}\nall was well\n", f"the program printed {self.printed()!r}")
@@ -105,7 +105,7 @@ def memory_kb(pid, kind="VmRSS"):
 
 
 def folder_of(environment):
-    """Where this user's sockets are."""
+    """The folder of this user's sockets."""
     for place in (environment.get("XDG_RUNTIME_DIR", ""), f"/run/user/{os.geteuid()}"):
         if place.startswith("/") and os.path.isdir(place) and os.stat(place).st_uid == os.geteuid():
             return os.path.join(place, "calltap")
@@ -184,7 +184,7 @@ class Session:
 
 
 def mode_of(options):
-    """What has a case see all records, however busy the machine is, if it does not say how else."""
+    """Options with which a case sees all records, however busy the machine is, unless it has other ones."""
     return [] if "--mode" in options else ["--mode", "block"]
 
 

@@ -56,7 +56,7 @@ class Stub:
         return int.from_bytes(bytes.fromhex(self.ask(f"m{address:x},4")), "little")
 
     def run_to(self, address):
-        """How the program stops, there or before."""
+        """Run to an address; returns how the program stopped, there or before."""
         self.ask(f"Z0,{address:x},{LENGTH:x}")
         answer = self.ask("c")
         if stops(answer):
@@ -69,7 +69,7 @@ class Stub:
 
 
 def stops(answer):
-    """Whether the program stands still by a trap; what else ends it is no concern of ours."""
+    """True if a trap has stopped the program; other ends are no concern of the stepper."""
     return answer.startswith(TRAPPED)
 
 
@@ -128,7 +128,7 @@ def session(cpu, port):
     while stops(answer):
         stepped, answer = True, step_through(stub, cpu, stub.word(stub.pc()))
     if not answer.startswith(EXITED):
-        stub.ask("C" + answer[1:3])  # its end is the signal's
+        stub.ask("C" + answer[1:3])  # the handler's end is the signal's
     return answer, stepped
 
 

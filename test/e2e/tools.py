@@ -17,7 +17,7 @@ from steering import Program, Tool
 HERE = os.path.dirname(os.path.abspath(__file__))
 OWN = ("leaf", "middle", "outer", "main")  # the functions of callers.c, innermost first
 TURNS = "20"
-TABLES = ["-fasynchronous-unwind-tables"]  # which not every CPU's compilers write by themselves
+TABLES = ["-fasynchronous-unwind-tables"]  # not every CPU's compilers write them by themselves
 NAMES = ["-rdynamic", *TABLES]
 STUB_KINDS = {
     "gated": ["--max-depth", "50"],
@@ -117,12 +117,12 @@ class Debugged:
         self.pid = int(wait_for(self.output, "running").split()[1])
 
     def gdb(self, *commands):
-        """What gdb prints when it attaches and carries these out."""
+        """Attach gdb and run these commands; returns its output."""
         return gdb(self.case, ["-p", str(self.pid)], *commands)
 
     def ends_well(self):
         """The program goes on to its end, and prints what it prints untraced."""
-        with contextlib.suppress(ProcessLookupError):  # it was told before, and has ended by itself
+        with contextlib.suppress(ProcessLookupError):  # the program was told before, and has ended
             os.kill(self.pid, signal.SIGUSR2)
         status = finish(self.process)
         with open(self.output, encoding="utf-8") as file:
@@ -242,7 +242,7 @@ class Finished(Program):
 
 
 def finishes_attached(where):
-    """The same, where both came later."""
+    """gdb finishes frames of a program to which gdb and calltap came later."""
     def test(case):
         need("gdb")
         case.need_native("attaching")
@@ -270,7 +270,7 @@ def gdb_core(case):
 
 
 def kernel_core(case):
-    """So does one that the kernel wrote."""
+    """A core file that the kernel wrote shows the callers."""
     with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as file:
         if not re.fullmatch(r"[\w.%-]+\n", file.read()):
             raise Skip("the kernel writes core files elsewhere (core_pattern)")
@@ -308,7 +308,7 @@ def sanitized(*flags, compiler="gcc"):
 
 
 def refused(sentence, *flags, compiler="gcc"):
-    """One that does not: record says so in one sentence, and does not run the program."""
+    """A sanitizer's build that cannot be traced: record says so in one sentence, and does not run the program."""
     def test(case):
         need(compiler)
         case.build = (compiler, *case.build[1:])

@@ -9,7 +9,7 @@ from endings import finish
 from harness import expect
 from steering import Program, Tool
 
-STATUS = 7  # of triggered.cc
+STATUS = 7  # exit status of triggered.cc
 NO_GAP = ["--trigger-gap", "0"]
 
 
@@ -38,7 +38,7 @@ class Triggered(Program):
 
 
 def recorded(case, options, words):
-    """What the tool says of the program under record."""
+    """The tool's messages about the program under record."""
     case.need_native("triggers work")
     done = case.record([case.program("triggered.cc"), *words], options, log=False)
     expect(done.status == STATUS, f"exit status {done.status}: {done.stderr[-600:]}")
@@ -47,7 +47,7 @@ def recorded(case, options, words):
 
 
 def attached(case, options, words):
-    """The same with attach."""
+    """The tool's messages about the program under attach."""
     case.need_native("attaching")
     with Triggered(case, *words) as program:
         with Tool(case, program, *options) as tool:
@@ -77,7 +77,7 @@ def lines(case, file):
 
 
 def conditions(case, run):
-    """Those that do not depend on time hold exactly as often as they should."""
+    """Conditions that do not depend on time hold exactly as often as they should."""
     options = NO_GAP + noting("quick", "entered") + noting("quick left", "left") + noting("risky threw", "threw")
     options += noting("step 10 in 1000s", "often") + noting("step 36 in 1000s", "too-often")
     options += noting("middle threw", "never") + noting("late", "never")
@@ -108,7 +108,7 @@ def rate(case, run):
 
 
 def start_and_stop(case, run):
-    """What is recorded lies between them: when the program goes on, all has been switched."""
+    """All records lie between start and stop: when the program goes on, all sites have been switched."""
     options = [*NO_GAP, "--start-when", "quick", *touching("quick", "started"),
                "--stop-when", "middle", *touching("middle", "stopped")]
     run(case, options, ["early:50", "quick", "until:started", "burst:9", "middle", "until:stopped", "late:50"])
@@ -123,7 +123,7 @@ def stacks(case, run):
     said = run(case, ["--stack-when", "deep", *touching("deep", "seen")], ["deep:seen"])
     stack = said[said.index("deep was entered in thread"):]
     found = re.findall(r"^  #\d+ +([a-z_]+)", stack, re.M)
-    if "(a call that is just being recorded)" not in stack:  # that of deep(), or another one
+    if "(a call that is just being recorded)" not in stack:  # the line stands for a call of deep(), or another one
         expect("deep" in found, f"no stack of deep(): {said!r}")
     wanted = [name for name in found if name in ("deep", "inner", "outer", "main", "tick", "probe_graph_entry")]
     expect([name for name in wanted if name not in ("deep", "tick")] == ["inner", "outer", "main"],
@@ -132,13 +132,13 @@ def stacks(case, run):
 
 
 def threads_of(trace, name):
-    """Which threads have called the function."""
+    """The threads that have called the function."""
     return {thread.tid for thread in trace.threads.values()
             for kind, function, _ in thread.events() if kind == tf.ENTRY and trace.name(function) == name}
 
 
 def snapshot(case, run):
-    """It has what was before, of all threads, and what came within the time after; not what came later."""
+    """A trigger's snapshot has the records before it, of all threads, and those of the time after, no later ones."""
     options = ["--mode", "overwrite", "--snapshot-when", "slow > 20ms", "--after", "200ms", "-q"]
     run(case, options, ["early:5", "slow:30", "until:trace.1", "late:5"])
     expect(not os.path.exists(case.trace_path + ".2"), "there is a second snapshot")
@@ -154,7 +154,7 @@ def snapshot(case, run):
 
 
 def history(case, run):
-    """Nothing in it is older than asked for."""
+    """A snapshot has no record older than asked for."""
     options = ["--mode", "overwrite", "--snapshot-when", "slow > 20ms", "--history", "300ms", "-b", "64K"]
     run(case, options, ["early:20", "pause:1000", "burst:3", "slow:30", "until:trace.1"])
     case.trace_path += ".1"
@@ -203,7 +203,7 @@ def overrun(case, run):
 
 
 def overrun_after(case, run):
-    """The same when nothing of it is left."""
+    """A call whose records were all overwritten, for the snapshot comes some time after it (--after)."""
     run(case, [*OVERRUN, "--after", "100ms"], ["burst:300000", "early:100000", "until:trace.1"])
     case.trace_path += ".1"
     events = fired(case, case.trace().info["reason"])
@@ -239,7 +239,7 @@ def at_the_end(case, run):
 
 
 def commands(case, run):
-    """What a command is told; it does not get the program's input, nor write into its output."""
+    """A trigger's command: its environment; it does not get the program's input, nor write into its output."""
     command = "sh -c 'cat; echo calltap: printed; env | grep ^CALLTAP_ | sort > environment; exit 3'"
     said = run(case, ["--run-when", f"slow > 20ms => {command}"], ["slow:30"])
     expect("calltap: printed" in said, f"the command printed nothing: {said!r}")

@@ -1,4 +1,4 @@
-"""What other users can do to a session: nothing."""
+"""Other users can do nothing to a session."""
 import os
 
 from harness import Skip, expect
@@ -15,7 +15,7 @@ def need_root():
 
 
 def stranger(case, script):
-    """What the script prints when somebody else runs it."""
+    """The output of a script that another user runs."""
     done = case.run(as_nobody(case, script))
     expect(done.status == 0, f"the stranger's script fails: {done.stderr}")
     return done.stdout

@@ -30,7 +30,7 @@ class Chains:
         self.run_on(low)
 
     def run_on(self, address):
-        """What comes now is on the stack that holds the address."""
+        """Go on with the stack that holds the address."""
         at = bisect.bisect_right(self.stacks, (address, 1 << 64)) - 1
         # The trace names a stack by its last byte, or by that of its last page, in which it may end.
         high = self.stacks[at][1] if at >= 0 else 0
@@ -72,7 +72,7 @@ def read_truth(folder):
 
 
 class Told:
-    """What a log says: the events, with the frames that a longjmp ended closed where it landed."""
+    """The events of a log, with the frames that a longjmp ended closed where it landed."""
 
     def __init__(self, lines=()):
         self.stacks = []  # (number of events before, low, high)
@@ -98,7 +98,7 @@ class Told:
 
 
 def unwound(frames, count, landing):
-    """How many of the frames an UNWIND ends, when a LANDING before it may have named the function that stays."""
+    """The number of frames that an UNWIND ends, when a LANDING before it may have named the function that stays."""
     if landing is not None:
         for number in (count, count + 1, count - 1):
             if 0 <= number < len(frames) and frames[-1 - number][0] == landing:
@@ -145,12 +145,12 @@ def recorded_alone(trace, thread):
 
 
 def bare(events, only_entries):
-    """What is left to compare when callers are not."""
+    """The parts to compare when callers are not compared."""
     return [(mark, name, 0) for mark, name, _ in events if mark == ">" or not only_entries]
 
 
 def difference(wanted, found, prefix):
-    """What is wrong, or None.  With prefix, the program may have been killed between an event and its log."""
+    """The first difference, or None.  With prefix, the program may have been killed between an event and its log."""
     if wanted == found or prefix and found[:len(wanted)] == wanted and len(found) - len(wanted) <= 2:
         return None
     at = next((i for i, pair in enumerate(zip(wanted, found)) if pair[0] != pair[1]), min(len(wanted), len(found)))

@@ -1,4 +1,4 @@
-"""What the program or the user tries and is refused, or what changes nothing: all goes on as before."""
+"""Attempts of the program or the user that are refused, or change nothing: all goes on as before."""
 from harness import Skip, expect
 
 

@@ -21,12 +21,12 @@ def watched(case, threads, turns, pause_us=PAUSE_MS * 1000):
 
 
 def steps_of(threads, turns):
-    """How often step() is called."""
+    """The number of calls of step()."""
     return threads * (turns * STEPS + (turns + 9) // 10)
 
 
 def sees(read, condition, what, seconds=20):
-    """What `read` gives as soon as the condition holds of it."""
+    """The first result of `read` for which the condition holds."""
     end = time.monotonic() + seconds
     while True:
         got = read()
@@ -74,7 +74,7 @@ class Terminal:
         return sees(self.screen, lambda text: re.search(pattern, text, re.M), f"/{pattern}/ on the screen", seconds)
 
     def state(self):
-        """What a program may leave changed: the terminal's settings, the alternate screen, the cursor, wrapping."""
+        """A terminal's state that a program may leave changed: settings, alternate screen, cursor, wrapping."""
         path = self.tmux("display-message", "-p", "#{pane_tty}").strip()
         with open(path, "rb") as terminal:
             settings = subprocess.run(["stty", "-g"], stdin=terminal, capture_output=True, check=True).stdout
@@ -140,7 +140,7 @@ def top_rates(case):
 
 
 def top_program_output(case):
-    """What the program prints is not in the table, and in a file if that was asked for."""
+    """The program's output is not in the table, and in a file if that was asked for."""
     program = watched(case, 1, 20)
     path = os.path.join(case.folder, "printed")
     outcome = case.run([case.tool, "top", "--once", "--", *program])
@@ -247,7 +247,7 @@ def by_key(terminal, _tool, _pid):
 
 
 def top_attached_screen(case):
-    """The same of a process that ran already, which goes on to its end."""
+    """A table of a process that ran already, which goes on to its end."""
     output, process = start(case, watched(case, 2, 2000))
     try:
         pid = wait_for(output, "running").split()[1]
@@ -289,7 +289,7 @@ def live_everything(case):
 
 
 def live_whole_lines(case):
-    """What the program prints stands between the lines, also where both wait for a slow reader of the same pipe."""
+    """The program's output stands between the lines, also where both wait for a slow reader of the same pipe."""
     with Process([case.tool, "live", "--mode", "block", "--", *watched(case, 4, 2000, 100)], stdout=subprocess.PIPE,
                  cwd=case.folder, env=case.environment(False)) as tool:
         text = b""
@@ -318,7 +318,7 @@ def live_as_replay(case):
 
 
 def live_soon(case):
-    """What happens is shown within moments: calls that end, and calls that are open."""
+    """Events are shown within moments: calls that end, and calls that are open."""
     path = os.path.join(case.folder, "text")
     open(path, "wb").close()
     output, process = start(case, [case.tool, "live", "-o", path, "--", *watched(case, 1, 3, 5_000_000)])
@@ -372,7 +372,7 @@ def live_filters(case):
 
 
 def live_slow_reader(case):
-    """Who reads slowly holds up neither the program nor the memory of the tool."""
+    """A slow reader holds up neither the program nor the memory of the tool."""
     program = watched(case, 4, 600, 1000)
     started = time.monotonic()
     case.run(program)

@@ -44,7 +44,7 @@ def check_flipped_bits_do_no_harm(bench):
 
 
 def check_flipped_payloads_with_good_checks_do_no_harm(bench):
-    """What a check sum cannot catch: the chunk is rewritten with the right one."""
+    """Damage that no check sum catches: the chunk is rewritten with the right one."""
     import struct
     import tracetext
     chance = random.Random(2)

@@ -141,7 +141,7 @@ def chrome(bench, trace, *options):
 
 
 def nest(slices):
-    """Whether (start, end) pairs are disjoint or inside one another."""
+    """True if (start, end) pairs are disjoint or inside one another."""
     stack = []
     for start, end in sorted(slices, key=lambda pair: (pair[0], -pair[1])):
         while stack and stack[-1] <= start:

@@ -32,7 +32,7 @@ TIMEOUT = 60
 
 
 class Bench:
-    """Where cases run: the tools, and a folder with the traces."""
+    """The place where cases run: the tools, and a folder with the traces."""
 
     def __init__(self, calltap, gen_trace, folder):
         self.calltap, self.gen_trace = (wrapped.program(tool, folder) for tool in (calltap, gen_trace))

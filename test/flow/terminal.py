@@ -1,4 +1,4 @@
-"""What changes on a terminal: colour, the pager; and a reader that goes away."""
+"""Output to a terminal: colour, the pager; and a reader that goes away."""
 import fcntl
 import os
 import pty

@@ -1,6 +1,6 @@
 /*
- * Goes into a user namespace of its own, for which it must be alone in its process, and works on for some seconds.
- * Prints "alone PID", 0 where that is not allowed.
+ * Enters a user namespace of its own, for which the process must have no other thread, and works on for some seconds.
+ * Prints "alone PID", 0 where the kernel does not allow it.
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,7 +1,4 @@
-/*
- * A program that has changed the first byte of one of its functions when it says that it is ready; it waits for
- * SIGTERM.
- */
+/* Changes the first byte of one of its functions, says that it is ready, and waits for SIGTERM. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

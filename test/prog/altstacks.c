@@ -104,7 +104,7 @@ TRACED static void on_stack(char *memory)
 	leaf();
 }
 
-/* So much stack is there; a leaf, so that an overflow is here and nowhere else. */
+/* Touches the stack that a case needs, in a leaf function, so that an overflow is here and nowhere else. */
 __attribute__((noinline)) UNTRACED static void touch(void)
 {
 	volatile char room[ROOM];

@@ -1,8 +1,7 @@
 /*
- * Threads that are never where one would want to stop them: allocating,
- * starting and ending threads, handling signals, forking, spawning, loading
- * libraries.  The arguments say which of these, all without any.  Ends when
- * its standard input does, and says "ok" if all went well.
+ * Threads that are never at a good place for a stop: allocating, starting and ending threads, handling signals,
+ * forking, spawning, loading libraries.  The arguments choose among these; without any, all.  Ends when its standard
+ * input does, and says "ok" if all went well.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,6 @@
 /*
- * Loops that keep a value in every register and in the red zone, and look
- * whether each is still there: a thread that something else was done with in
- * between must not notice.  x86-64 only.  Ends when its standard input does.
+ * Loops that keep a value in every register and in the red zone, and check each value: a thread that the tool borrows
+ * in between must not notice. x86-64 only.  Ends when its standard input does.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -245,7 +245,7 @@ static const struct {
 	const char *name;
 	int (*wait)(int fd);
 	int needs_epoll;
-	clockid_t clock; /* that the kernel takes the time by; the coarse one goes with its ticks */
+	clockid_t clock; /* clock by which the kernel takes the time; the coarse one advances with the kernel's ticks */
 } ways[] = {
 	{"epoll_wait", do_epoll_wait, 1, CLOCK_MONOTONIC},
 	{"epoll_pwait", do_epoll_pwait, 1, CLOCK_MONOTONIC},

@@ -1,11 +1,11 @@
 /*
- * Runs until it is told to stop (SIGTERM) and checks all that it does meanwhile: each call's result, frames that stay
- * open the whole time, and that no system call is interrupted, though nothing here has a signal handler.
+ * Runs until it is told to stop (SIGTERM) and checks its own work meanwhile: each call's result, frames that stay open
+ * the whole time, and that no system call is interrupted, though the program has no signal handler.
  *
  *     attachee [THREADS] [busy]
  *
- * Prints "ready PID" when all threads run, at the end what it found; a wrong one ends it at once. "busy": no pauses.
- * The functions have sites, but nothing is called from outside: who attaches finds threads in all of them.
+ * Prints "ready PID" when all threads run, at the end its findings; a wrong result ends it at once.  "busy": no
+ * pauses.  The functions have sites, but no other code calls them: an attach finds threads in all of them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -93,7 +93,7 @@ TRACED static void *work(void *arg)
 	return NULL;
 }
 
-/* Its frames are open until the end, where it waits. */
+/* Frames that are open until the end: the innermost one waits for it. */
 TRACED static unsigned hold(unsigned depth)
 {
 	char byte;

@@ -1,12 +1,12 @@
 /*
- * What a program may do to its own stacks, threads, text and rights, over and over until it is told to stop (SIGTERM),
- * for tests that attach to it and leave it at any moment (test/stress/attaches.py). Each result is checked; a wrong one
- * ends it at once.
+ * Attacks of a program on its own stacks, threads, text and rights, over and over until it is told to stop (SIGTERM),
+ * for tests that attach to it and leave it at any moment (test/stress/attaches.py).  Each result is checked; a wrong
+ * one ends the program at once.
  *
  *     attacked LIBRARY KIND...
  *
- * Each KIND (the table below) gets a thread, "main" behind it the initial one. Prints "ready PID" when all run, and at
- * the end "all was well". Built once more with ATTACKED_LIBRARY it is the library.
+ * Each KIND (the table below) gets a thread; a KIND after "main" gets the initial thread.  Prints "ready PID" when all
+ * run, and at the end "all was well".  Built once more with ATTACKED_LIBRARY, this file is the library.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -23,7 +23,7 @@ static int frames_max = MANY;
 static volatile unsigned work;
 static volatile sig_atomic_t told;
 
-/* What keeps the call in front of it from being a tail call. */
+/* Keeps the call in front of it from being a tail call. */
 #define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
 
 /* Symbol and offset; the addresses differ from run to run. */

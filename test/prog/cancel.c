@@ -135,7 +135,7 @@ TRACED static void *work(void *argument)
 	return (void *)(long)dive(DEPTH, job->kind);
 }
 
-/* These two are not in the log, which must not be interrupted. */
+/* busy() and runs() are not in the log, which must not be interrupted. */
 TRACED static int busy(int n)
 {
 	return n ? busy(n - 1) + 1 : 0;

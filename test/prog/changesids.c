@@ -1,6 +1,7 @@
 /*
- * One thread changes the group id, to what it is, all the time: libc has all others do it, too, and waits for each of
- * them.  These wait for events.  Until the program is told to stop (SIGTERM); then it prints what it found.
+ * A thread that changes the group id, to the same value, all the time: libc has all other threads do it, too, and
+ * waits for each of them.  The others wait for events.  Runs until it is told to stop (SIGTERM); then it prints its
+ * findings.
  */
 #include <poll.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
  * Coroutines (routine.h) that come and go on allocated stacks of many sizes: some end, some are freed in the middle of
- * their calls, and what comes next gets their memory, or a part of it, or some of two.
+ * their calls, and later ones get their memory, or a part of it, or parts of two.
  */
 #include "routine.h"
 

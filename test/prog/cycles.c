@@ -1,6 +1,6 @@
 /*
- * Does one thing over and over, as the first argument says (forks, loads LIBRARY, threads), as many times as the second
- * says, and tells after a tenth and at the end how many mappings it has and how much memory it uses.
+ * Does one thing over and over, as the first argument says (forks, loads LIBRARY, threads), as many times as the
+ * second says.  After a tenth and at the end it tells its number of mappings and its memory.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
- * What a program can see of its own descriptors and environment: the numbers that open() gives, what /proc/self/fd
- * lists, that a pipe ends when its writer closes it, and that closing everything it never opened does no harm.
+ * A program's own descriptors and environment as it sees them: the numbers that open() gives, the list in
+ * /proc/self/fd, that a pipe ends when its writer closes it, and that closing every other number does no harm.
  */
 #include <dirent.h>
 #include <fcntl.h>

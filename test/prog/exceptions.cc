@@ -128,7 +128,7 @@ struct Part {
 	}
 };
 
-/* Its third part fails, so the first two are taken apart before the handler of the constructor runs. */
+/* The third part's constructor throws, so the first two are destroyed before the constructor's own handler runs. */
 struct Whole {
 	int logged;
 	Part first, second, third;

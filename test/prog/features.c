@@ -1,6 +1,6 @@
 /*
- * What this machine, or its emulator, can do: each feature is tried in a child, and a line "NAME REASON" printed for
- * each that there is none of.
+ * The features of this machine, or of its emulator: each feature is tried in a child, and a line "NAME REASON" is
+ * printed for each missing one.
  */
 #include <errno.h>
 #include <linux/seccomp.h>

@@ -1,7 +1,7 @@
 /*
- * dlsym and dlopen look at their return address to see which object calls
- * them; here they are called in tail position, directly, through other
- * functions that end so, and from a part that the compiler may keep elsewhere.
+ * dlsym and dlopen look at their return address to find the object that calls them; here they are called in tail
+ * position: directly, through other functions that end in a tail call, and from a part that the compiler may put
+ * elsewhere.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * Works until it is told to stop (SIGTERM). On SIGUSR1 it puts all its threads under a filter that ends it for one
+ * Works until it is told to stop (SIGTERM).  On SIGUSR1 it puts all its threads under a filter that kills it for one
  * thing only: giving memory back to a file (madvise, MADV_REMOVE), which it never does itself.
  *
  * Prints "ready PID", at the end "all was well".

@@ -1,6 +1,6 @@
 /*
  * Process trees: fork with work on both sides, exec of itself, vfork and posix_spawn of another program, and a child
- * that dies by a signal.  With the argument "child" it is what was executed.
+ * that dies by a signal.  With the argument "child" the program is the one that is executed.
  */
 #include <signal.h>
 #include <spawn.h>

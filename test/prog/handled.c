@@ -1,5 +1,5 @@
 /*
- * What handlers are called for, and what they see: counts with several threads, filters, several handlers on one
+ * Handlers at a program's functions, and what they see: counts with several threads, filters, several handlers at one
  * function, words kept from entry to exit, calls that end by a jump, the guard.
  *
  *     handled CASE
@@ -11,7 +11,7 @@
 #define THREADS 8
 #define TURNS	20000
 
-/* What each function really was called; each thread has its own, and adds it here at its end. */
+/* The true counts of calls; each thread counts its own and adds them here at its end. */
 struct truth {
 	long leaf, recurse, tail, last, left;
 };

@@ -1,10 +1,10 @@
 /*
- * What the programs with handlers of their own share (libcalltap.so): opening a session, registering, and saying what
- * went wrong.
+ * The common part of the programs with handlers of their own (libcalltap.so): opening a session, registering, and
+ * error messages.
  *
- * Each prints the same whether handlers run or not. With HANDLED_TOOL (the path of `calltap`) in the environment it
- * opens a session and holds what its handlers saw against what it did itself; without, the same calls are made and
- * nothing is registered. What is in here and the handlers themselves carry no site.
+ * Each program prints the same text with and without handlers.  With HANDLED_TOOL (the path of `calltap`) in the
+ * environment it opens a session and compares what its handlers saw with its own work; without, it makes the same
+ * calls and registers nothing.  The functions in this file, and the handlers themselves, have no site.
  */
 #ifndef TEST_PROG_HANDLED_H
 #define TEST_PROG_HANDLED_H
@@ -18,7 +18,7 @@
 #include "truth.h"
 
 #define GENERAL	 CALLTAP_HANDLER_GENERAL_REGS
-#define ANSWERED 0 /* what an entry handler returns for its exit handler to be called */
+#define ANSWERED 0 /* the result of an entry handler whose exit handler is to be called */
 
 UNTRACED static void handled_wrong(const char *what, long found, long wanted)
 {
@@ -32,7 +32,7 @@ UNTRACED static void handled_wrong(const char *what, long found, long wanted)
 
 #include "handled_cpu.h"
 
-/* Held only where handlers run. */
+/* Checks that hold only where handlers run. */
 static int handled_checks;
 
 UNTRACED static void expect(const char *what, long found, long wanted)
@@ -41,7 +41,7 @@ UNTRACED static void expect(const char *what, long found, long wanted)
 		handled_wrong(what, found, wanted);
 }
 
-/* Held always. */
+/* Checks that hold in every run. */
 UNTRACED static void always(const char *what, long found, long wanted)
 {
 	if (found != wanted)
@@ -55,7 +55,7 @@ UNTRACED static void handled_failed(const char *what, int code, const struct cal
 	_exit(1);
 }
 
-/* NULL in a plain run. */
+/* Open a session; NULL in a plain run. */
 UNTRACED static struct calltap_session *handled_open(void)
 {
 	struct calltap_session_options options = {.size = sizeof(options), .tool = getenv("HANDLED_TOOL")};
@@ -81,7 +81,7 @@ UNTRACED static void handled_close(struct calltap_session *session)
 typedef int entry_handler(struct calltap_call *call, void *context);
 typedef void exit_handler(struct calltap_call *call, void *context);
 
-/* The code of a registration, whose message goes to *diag. */
+/* Try a registration; returns its code, with the message in *diag. */
 UNTRACED static int handled_try(struct calltap_ops **ops, struct calltap_session *session,
 				const struct calltap_ops_options *wanted, struct calltap_diag *diag)
 {
@@ -105,7 +105,7 @@ UNTRACED static struct calltap_ops *handled_register(struct calltap_session *ses
 	return ops;
 }
 
-/* Handlers of one filter. */
+/* Register handlers with one filter. */
 UNTRACED static struct calltap_ops *handled_on(struct calltap_session *session, uint32_t flags, entry_handler *entry,
 					       exit_handler *leave, void *context, const char *filter)
 {
@@ -131,7 +131,7 @@ UNTRACED static struct calltap_ops_status handled_status(struct calltap_ops *ops
 	return status;
 }
 
-/* Handlers that count; threads share one. */
+/* Counts of handlers' calls, shared by all threads. */
 struct counted {
 	long entries, exits, tails;
 };
@@ -165,7 +165,7 @@ BY_GENERALS static void count_exit(struct calltap_call *call, void *context)
 struct handled_case {
 	const char *name;
 	void (*run)(struct calltap_session *session);
-	int opens; /* its sessions itself */
+	int opens; /* the case opens its sessions itself */
 };
 
 UNTRACED static int handled_run(const struct handled_case *cases, int argc, char **argv)

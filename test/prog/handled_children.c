@@ -1,5 +1,5 @@
 /*
- * Handlers beside children of the program's own, those that it must not see, and libraries that come later.
+ * Handlers and the program's children: of its own, such that it must not see, and libraries that come later.
  *
  *     handled_children CASE
  */
@@ -188,7 +188,7 @@ UNTRACED static void strangers(struct calltap_session *session)
 	for (int i = 0; i < 4; i++) {
 		struct calltap_session *mine;
 
-		if (i == 2) /* what its children leave behind becomes its own */
+		if (i == 2) /* orphans of its children become its own children */
 			always("prctl", prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
 
 		always("wait", wait(NULL), -1);

@@ -1,6 +1,6 @@
 /*
- * Handlers that fault, in each way there is: such a one is disabled and says so, and the program goes on, with its
- * results, its other handlers and its own handlers of the same signals: x86-64.
+ * Handlers that fault, in every way: such a handler is disabled and its status says so; the program goes on, with its
+ * results, its other handlers and its own signal handlers: x86-64.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -116,7 +116,7 @@ UNTRACED static void call_all(void)
 	}
 }
 
-/* One fault, between two handlers that are well. */
+/* Fault once, in the handler between two good ones. */
 UNTRACED static void fault_once(struct calltap_session *session, const struct fault *fault, int at_exit, uint32_t flags)
 {
 	struct counted of[2] = {0};

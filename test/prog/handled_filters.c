@@ -1,6 +1,6 @@
 /*
- * Which functions a filter of handlers chooses: globs, lists, addresses, notrace, and changes of it while it is
- * registered; and all that is refused, with a sentence and without a trace of it.
+ * Filters of handlers: globs, lists, addresses, notrace, and changes of a filter while its handlers are registered;
+ * and refusals, each with a sentence and without any effect.
  */
 #include "handled.h"
 

@@ -1,6 +1,6 @@
 /*
- * Handlers beside threads, signals and stacks of the program's own: what is registered and unregistered while threads
- * run, and that after unregister no handler runs.
+ * Handlers beside threads, signals and stacks of the program's own: handlers are registered and unregistered while
+ * threads run, and none runs after its unregistration.
  *
  *     handled_threads CASE
  */

@@ -1,11 +1,12 @@
 /*
- * Frames with handlers that end by exceptions, cancellation and pthread_exit: these have no exit, all others have.
+ * Frames with handlers that end by exceptions, cancellation and pthread_exit: no exit handler runs for these, but for
+ * all others.
  */
 #include <stdexcept>
 
 #include "handled.h"
 
-static long entered, returned; /* what really happened; atomic */
+static long entered, returned; /* the true counts; atomic */
 
 TRACED static int thrower(int depth)
 {
@@ -173,7 +174,7 @@ UNTRACED static void in_handlers(struct calltap_session *session)
 	handled_off(ops);
 }
 
-/* One that it does not catch: who called the function does. */
+/* An exception that the function does not catch, but its caller. */
 UNTRACED static int leaving_entry(struct calltap_call *call, void *context)
 {
 	handled_add(&((struct counted *)context)->entries);

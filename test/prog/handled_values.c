@@ -11,7 +11,7 @@
 
 static long entries, exits;
 
-/* What the next call's handlers are to see. */
+/* The values that the next call's handlers must see. */
 static struct {
 	const void *function, *from;
 	unsigned skipped, count, floats, result_kind; /* skipped: general registers before the arguments */
@@ -218,7 +218,7 @@ UNTRACED __attribute__((noinline)) static void integers(void)
 
 	want(of_int, integers);
 	want_result(SHORT, (uint32_t)-206, 0, 0, 0);
-	/* Its arguments are narrow: of those the upper half is anything, as of the result. */
+	/* The function's arguments and result are narrow: the upper halves of their registers may hold anything. */
 	sum = of_int(-5, 200, true);
 	always("of_int", sum, -206);
 	want(of_pointer, integers);

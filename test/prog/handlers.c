@@ -182,7 +182,7 @@ TRACED static void faults(void)
 	jump_out(SIGSEGV);
 }
 
-/* Everything is blocked but what the kernel forces. */
+/* All signals are blocked, but those that the kernel forces. */
 TRACED static void *waits(void *unused)
 {
 	TRUTH();

@@ -16,7 +16,7 @@
 #include "handled.h"
 
 static struct counted of;
-static long faulted, registered, opened; /* of the busy thread */
+static long faulted, registered, opened; /* counts of the busy thread */
 static struct calltap_session *session;
 
 UNTRACED static int all_entry(struct calltap_call *call, void *context)
@@ -66,7 +66,7 @@ static const struct calltap_ops_options kinds[] = {
 	{.entry = fault_entry, .flags = GENERAL},   {.exit = fault_exit},
 };
 
-/* What the tool may answer while it is killed, or has just been. */
+/* True for answers that the tool may give while it is killed, or just after. */
 UNTRACED static int is_of_tool(int code)
 {
 	return code == -ENOTCONN || code == -ECONNRESET || code == -EPIPE || code == -ENOENT || code == -ETIMEDOUT ||

@@ -1,8 +1,8 @@
 /*
- * A signal's handler interrupts the allocator and waits for events there: a thread that waits, and must not be sent to
- * load anything, for it holds the allocator's lock.  Until the program is told to stop (SIGTERM).
+ * A signal's handler interrupts the allocator and waits for events there.  The tool must not send the waiting thread
+ * to load anything, for it holds the allocator's lock.  Runs until it is told to stop (SIGTERM).
  *
- * Prints "ready PID" when it first waits so, at the end what it found.
+ * Prints "ready PID" when a thread waits there for the first time, at the end its findings.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ TRACED static void hold(void)
 	poll(NULL, 0, HELD_MS);
 }
 
-/* Another thread allocates: if it cannot, this one has the lock. */
+/* Let the second thread allocate: if it cannot, this thread holds the allocator's lock. */
 UNTRACED static void on_alarm(int number)
 {
 	const struct itimerval next = {{0, 0}, {0, 1000}};

@@ -30,7 +30,7 @@ UNTRACED static void check(long result)
 TRACED static void *feed(void *end)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		nanosleep(&wait_time, NULL); /* so that the byte comes while the other thread waits */
+		nanosleep(&wait_time, NULL); /* the byte is to come while the other thread waits */
 		check(write((long)end, "x", 1));
 	}
 	return NULL;

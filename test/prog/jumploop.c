@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 	sigaction(SIGUSR1, &action, NULL);
 	action.sa_flags = SA_ONSTACK;
 	sigaction(SIGUSR2, &action, NULL);
-	/* What is below our frames is touched by how far the tracer's slow paths happen to reach down. */
+	/* The tracer's slow paths may touch more or less of the memory below our frames: touch all of it now. */
 	memset(alternate, 1, sizeof(alternate));
 	memset(other, 1, sizeof(other));
 	measure();

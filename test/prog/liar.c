@@ -59,7 +59,7 @@ static void talk_on(void)
 	}
 }
 
-/* What the manner has for the step, if that is it; 1: it was. */
+/* Behave badly, if this is the manner's step; 1: it was. */
 static int misbehave(const char *step, uint32_t answer, uint32_t size)
 {
 	size_t length = strlen(step);

@@ -1,8 +1,8 @@
 /*
- * What runs before main and after it: constructors and destructors with priorities and in arrays, handlers of atexit,
- * on_exit and at_quick_exit, some of them registered by others and as late as in a destructor.  The argument says how
- * the program ends: return, exit, quick_exit, _exit or thread (main's thread ends, another one returns last).
- * With a library linked in, its own constructor runs before all of these and its destructor after them.
+ * Code that runs before main and after it: constructors and destructors with priorities and in arrays, handlers of
+ * atexit, on_exit and at_quick_exit, some of them registered by others and as late as in a destructor.  The argument
+ * says how the program ends: return, exit, quick_exit, _exit or thread (main's thread ends, another one returns
+ * last).  With a library linked in, its own constructor runs before all of these and its destructor after them.
  */
 #include <pthread.h>
 

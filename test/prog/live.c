@@ -73,7 +73,7 @@ TRACED static unsigned aligned(unsigned x)
 	return here[0] + here[3];
 }
 
-/* What a call must keep, it keeps. */
+/* Checks that a call keeps the registers that it must keep. */
 UNTRACED static unsigned keeps_registers(unsigned (*function)(unsigned), unsigned x)
 {
 	uint64_t changed = 1;
@@ -110,7 +110,7 @@ TRACED static void once(unsigned x)
 		die("a call of the library");
 }
 
-/* Others may put breakpoints here. */
+/* A function for debuggers' breakpoints; the program never calls it. */
 __attribute__((used)) TRACED unsigned never(unsigned x)
 {
 	return leaf_0(x) + leaf_1(x);

@@ -1,6 +1,6 @@
 /*
- * A thread that is always on a coroutine's stack (routine.h), the lowest of many in one mapping: nobody can tell from
- * the mapping where that stack ends.  Another one waits.  Until the program is told to stop (SIGTERM).
+ * A thread that is always on a coroutine's stack (routine.h), the lowest of many in one mapping: the mapping does not
+ * tell where that stack ends.  A second thread waits.  Runs until it is told to stop (SIGTERM).
  */
 #include <poll.h>
 #include <pthread.h>

@@ -1,14 +1,14 @@
 /*
- * A deep stack, on whose end calls come and go until those that began it are overwritten in a small ring:
- * opened WAY ROUNDS.
+ * A deep stack, at whose end calls come and go until the records of the deep calls' entries are overwritten in a small
+ * ring: opened WAY ROUNDS.
  *
- *     calls      plain ones
- *     throws     caught one call farther out
- *     jumps      longjmp over two calls
- *     signals    plain ones, and a handler that makes calls, too, each 100 us or so
- *     altstack   the same, on a signal stack
- *     contexts   each round on another stack and back
- *     recursion  plain ones, on a stack of 200 calls
+ *     calls        plain ones
+ *     throws       caught one call farther out
+ *     jumps        longjmp over two calls
+ *     signals      plain ones, and a handler that makes calls, too, each 100 us or so
+ *     altstack     as "signals", with the handler on a signal stack
+ *     contexts     each round on another stack and back
+ *     recursion    plain ones, on a stack of 200 calls
  *
  * Each call of the deep stack is told on standard output: "open NAME BEFORE INSIDE", by CLOCK_MONOTONIC in ns, before
  * its caller called it and when it ran.  Then come the rounds, and "closing".

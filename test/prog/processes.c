@@ -1,6 +1,7 @@
 /*
- * Ways to make a process, chosen by the first argument: fork from a thread while others run, vfork and posix_spawn in a
- * loop, clone with every odd set of flags, daemons and orphans.  With the argument "image" it is what was executed.
+ * Ways to make a process, chosen by the first argument: fork from a thread while others run, vfork and posix_spawn in
+ * a loop, clone with every odd set of flags, daemons and orphans.  With the argument "image" the program is the one
+ * that is executed.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -235,7 +236,7 @@ TRACED static void orphan(void)
 	printf("orphan %d\n", sum);
 }
 
-/* What is left of the program is a daemon, after the process that the caller started has ended. */
+/* The process that the caller started ends, and the program goes on as a daemon. */
 TRACED static void turn_daemon(void)
 {
 	TRUTH();

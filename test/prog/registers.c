@@ -1,7 +1,7 @@
 /*
- * Fills every register, calls a traced function that does nothing but look at what it got and leave something else in
- * each, and looks at what came back.  Prints what was not kept: callers know more of their callees than the platform's
- * convention says, so that a traced call changes what no compiler relies on and nothing else.
+ * Fills every register, calls a traced function that only notes the registers and sets each to another value, and
+ * looks at the registers after the return.  Prints the registers that were not kept.  Callers know more of their
+ * callees than the platform's convention says, so a traced call must keep every register on which a compiler relies.
  *
  * The traced function and its caller are in assembler (registers.h of the CPU); the C code only fills and compares.
  */
@@ -12,15 +12,17 @@
 
 enum { CALLS = 3000 };
 
-/* What is kept when: from before the call to the function, from its return to the caller, from the function to after.
+/*
+ * Spans over which a register is kept: from the caller to the function, from its return to the caller, across the whole
+ * call.
  */
 enum { IN = 1, OUT = 2, OVER = 4 };
 
 struct part {
 	const char *what;
 	size_t offset;		 /* in struct state, of the first one */
-	int size, stride, count; /* bytes, bytes from one to the next, how many */
-	int number;		 /* of the first */
+	int size, stride, count; /* size and distance in bytes, and number */
+	int number;		 /* number of the first register */
 	int levels, kept;	 /* a bit for each vector_level; IN, OUT, OVER */
 };
 

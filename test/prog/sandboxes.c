@@ -94,7 +94,7 @@ static int filter(int way, unsigned otherwise, int generous)
 			    &program);
 }
 
-/* What a program that is executed in here never does, and our agent would. */
+/* Forbid a call that the executed program never makes, and our agent would make. */
 static int forbid_connect(void)
 {
 	struct sock_filter steps[] = {

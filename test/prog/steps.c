@@ -1,11 +1,11 @@
 /*
- * Who called me, asked at every single instruction: a SIGTRAP comes (steps.h of the CPU), and its handler walks
- * the stack, between any two instructions of main() -> outer() -> middle() -> leaf() and back.
+ * Backtraces at every single instruction: a SIGTRAP comes (steps.h of the CPU), and its handler walks the stack,
+ * between any two instructions of main() -> outer() -> middle() -> leaf() and back.
  *
- *     steps [FILE]     FILE gets the number of instructions looked at
+ *     steps [FILE]    FILE gets the number of instructions looked at
  *
  * Frames of other code than the program's may lie between and are left out; of the program's own, every one must be
- * there, in order, from the one that runs (or that was left or entered last) to main().
+ * there, in order, from the running one (or the one that was left or entered last) to main().
  */
 #include <signal.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 enum { LEAF, MIDDLE, OUTER, MAIN, FUNCTIONS };
 
 static const char *const names[FUNCTIONS] = {"leaf", "middle", "outer", "main"};
-static uintptr_t starts[FUNCTIONS], ends[FUNCTIONS]; /* of the functions' text */
+static uintptr_t starts[FUNCTIONS], ends[FUNCTIONS]; /* the functions' text */
 static int open_frames[FUNCTIONS + 1];		     /* as the instructions tell them, main() first */
 static int depth;
 static unsigned long looked_at, wrong;

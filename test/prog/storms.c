@@ -19,7 +19,7 @@ struct worker {
 	volatile long work;
 	sigjmp_buf out;
 	struct routine routines[ROUTINES];
-	char *stacks; /* of the routines, and one for handlers */
+	char *stacks; /* stacks of the routines, and one for handlers */
 };
 
 static int wanted, pause_steps;

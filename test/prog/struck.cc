@@ -185,7 +185,7 @@ TRACED static void sleeps_deep(int, siginfo_t *, void *)
 		CHECK(sinks(600) == 600, "a recursion in a handler", strikes);
 }
 
-/* What a sampling profiler does. */
+/* Walks the stack, as a sampling profiler does. */
 TRACED static void profiles(int, siginfo_t *, void *)
 {
 	void *frames[64];

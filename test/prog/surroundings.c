@@ -1,5 +1,5 @@
 /*
- * Takes its surroundings away, one of them as the first argument says, and goes on working, with a new thread and a
+ * Takes away a part of its surroundings, as the first argument says, and goes on working, with a new thread and a
  * child: descriptors, folders, namespaces, rights, limits, /proc.
  */
 #include <errno.h>
@@ -33,7 +33,7 @@ TRACED static void *thread(void *unused)
 	return (char *)unused + work(7);
 }
 
-/* What a program may do next: run on, on a thread, in a child. */
+/* Go on as programs do: in this thread, in a new one, and in a child. */
 TRACED static void go_on(void)
 {
 	TRUTH();
@@ -86,7 +86,7 @@ TRACED static int folders(const char *how)
 		return chroot(".") | chdir("/");
 	if (!strcmp(how, "removed"))
 		return mkdir("gone", 0700) | chdir("gone") | rmdir("../gone");
-	if (!strcmp(how, "umount")) /* of where the program was when it started */
+	if (!strcmp(how, "umount")) /* unmount the folder where the program was started */
 		return chdir("/") | umount(getenv("MOUNTED"));
 	if (!strcmp(how, "no-proc"))
 		return umount2("/proc", MNT_DETACH);

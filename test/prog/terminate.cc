@@ -23,7 +23,7 @@ TRACED static void thrower(int depth)
 	thrower(depth - 1);
 }
 
-/* It never ends: the exception stops here, whether its own clean-up ran before or not. */
+/* The function never ends: the exception stops here, whether the clean-up ran before or not. */
 TRACED static void promised(int depth) noexcept
 {
 	TRUTH_TAIL();

@@ -1,7 +1,8 @@
 /*
- * A throng: THREADS threads that wait, and all call traced functions at once when SIGUSR1 comes.  With each SIGUSR2
- * LATER threads are started at once, which call them and stay.  Ends at SIGTERM and tells how many threads called, and
- * when all of a crowd have, on a line of its own.  "busy": who has called goes on with that, without end.
+ * A throng: THREADS threads wait, and all call traced functions at once when SIGUSR1 comes.  With each SIGUSR2, LATER
+ * more threads are started at once, which call them and stay.  Ends at SIGTERM and tells the number of threads that
+ * called; a line of its own tells when all threads of a crowd have called.  "busy": threads go on calling, without
+ * end.
  *
  *     throng THREADS [LATER [busy]]
  */

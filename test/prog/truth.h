@@ -1,10 +1,10 @@
 /*
- * How a test program tells what it called: a log of its own, beside the trace.
+ * A log in which a test program tells its own calls, beside the trace.
  *
  * Each function of a program opens with TRUTH(), which appends "> name" to the file of the running thread,
  * $CALLTAP_TRUTH/PID.TID, and "< name" when the function is left, each with an address on the stack that it runs on.
- * test/e2e compares that with the recorded graph.  Lines are written at once, so that a crash loses none.  Without
- * CALLTAP_TRUTH nothing is logged.  What is in here carries no site, whatever the program is built with.
+ * test/e2e compares the log with the recorded graph.  Lines are written at once, so that a crash loses none.  Without
+ * CALLTAP_TRUTH the program logs nothing.  The functions in this file have no site, however the program is built.
  */
 #ifndef TEST_PROG_TRUTH_H
 #define TEST_PROG_TRUTH_H

@@ -1,6 +1,6 @@
 /*
- * Tries what the kernel refuses, or what changes nothing; then goes on, with a
- * new thread too: an agent that had made ready for it must be back at work.
+ * Makes system calls that the kernel refuses, or that change nothing; then goes on, with a new thread too: an agent
+ * that had made ready for their effect must be back at work.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /*
- * What arguments and results travel in: structures in registers and in memory, complex numbers, x87, 128-bit integers
- * and floats, vectors of 16, 32 and 64 bytes (as far as the processor has them), and variadic calls with all of them.
+ * The ways in which arguments and results are passed: structures in registers and in memory, complex numbers, x87,
+ * 128-bit integers and floats, vectors of 16, 32 and 64 bytes (as far as the processor has them), and variadic calls
+ * with all of them.
  */
 #include <complex.h>
 #include <stdarg.h>

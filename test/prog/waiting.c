@@ -1,10 +1,10 @@
 /*
- * All threads wait for each other, none for an event, until the program is told to stop (SIGTERM).
+ * Threads that all wait for each other, none for an event, until the program is told to stop (SIGTERM).
  *
  *     waiting LIBRARY THREADS
  *
- * SIGUSR1: a thread is made that loads the library, calls a function of it, and jumps out of a frame.  Prints
- * "ready PID" when all wait, "loaded N" each time such a thread has ended, at the end what it found.
+ * On SIGUSR1 a new thread loads the library, calls a function of it, and jumps out of a frame.  Prints "ready PID"
+ * when all wait, "loaded N" each time such a thread has ended, at the end its findings.
  */
 #include <dlfcn.h>
 #include <pthread.h>

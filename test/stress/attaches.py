@@ -26,7 +26,7 @@ from harness import Failure, expect  # pylint: disable=wrong-import-position
 
 CAMPAIGNS = {**campaigns.CAMPAIGNS, **campaigns.STRUCK}
 WARM = 10  # rounds after which nothing may grow any more
-GROWTH_KB = 6000  # of memory, in all further rounds: malloc's own, and stacks that were used more deeply
+GROWTH_KB = 6000  # of memory in all further rounds: malloc's own, and stacks that were used more deeply
 DIFFER = re.compile("([0-9]+) bytes? of the process' text differ")
 SLACK = 2048  # bytes: the code of a thread that loads the agent (NATIVE_CODE_MAX)
 ERRAND = 6  # seconds: a thread that loads the agent is back by then, whatever has become of the tool
@@ -41,9 +41,9 @@ SETTINGS = ("tracing=off", "tracing=on", "tracer=function graph= no-graph= max-d
 # The agent stays, for the next session, when for 5 s some thread sleeps in vfork() or is in a handler that it has to leave:
 # on a busy machine that may be so.
 STAYS = re.compile("(the agent stays in process|still has what an earlier session left).*(sleeps in the kernel|in a signal handler)")
-STAYS_MAX = 10  # one session in so many
+STAYS_MAX = 10  # of so many sessions, one may leave the agent in the process
 EARLY = re.compile("nothing was recorded|was not recorded")  # told to end before it had begun
-LATE_CHILD = re.compile("the recording ended before process [0-9]+ was set up")  # one that was forked at the end
+LATE_CHILD = re.compile("the recording ended before process [0-9]+ was set up")  # a child that was forked at the end
 ENDS = ("duration", "duration", "kill", "kill", "detach", "terminate")
 CLEAN_ENDS = ("duration", "duration", "detach", "terminate")
 
@@ -72,7 +72,7 @@ class Victim(campaigns.Victim):
 
 
 class Round:
-    """One session on a victim, from its attach to its end."""
+    """A session on a victim, from its attach to its end."""
 
     def __init__(self, arguments, victim, chance, folder):
         self.tool, self.victim, self.chance, self.folder = arguments.tool, victim, chance, folder
@@ -198,7 +198,7 @@ def same_agents(victim):
 
 
 def checked_session(arguments, victim, folder):
-    """One more session, which nothing hurts: it clears up what killed ones have left, and says so."""
+    """A last session, which nothing hurts: it clears up after killed ones, and says so."""
     same_agents(victim)
     time.sleep(max(0, victim.killed + ERRAND - time.monotonic()))
     done = subprocess.run([arguments.tool, "attach", "-v", "--mode", "drop", "-b", "64K", "--duration", "50ms", "-o",

@@ -1,7 +1,7 @@
-"""What attaches.py and handlers.py share: programs that do all they can to their own stacks, threads and text, campaigns
-of many rounds on one such program each, and going through the campaigns that were asked for.
+"""The common part of attaches.py and handlers.py: programs that do all they can to their own stacks, threads and text,
+campaigns of many rounds on one such program each, and the loop over the chosen campaigns.
 
-A campaign is one program and many rounds; what a round is says the script. The programs are test/prog/attacked.cc
+A campaign is one program and many rounds; each script has rounds of its own. The programs are test/prog/attacked.cc
 (exceptions, jumps, coroutines, signal storms, threads, libraries, children, deep recursion, long calls, 500 threads) and
 test/prog/struck.cc (signals' handlers that sleep, nest, change stacks, jump, in the middle of traced calls).
 """
@@ -22,10 +22,10 @@ import cpus  # pylint: disable=wrong-import-position
 import steering  # pylint: disable=wrong-import-position
 from harness import Failure, expect  # pylint: disable=wrong-import-position
 
-STATUS = 42  # of attacked.cc
+STATUS = 42  # kinds of attacked.cc
 PATIENCE = 60  # seconds
 GROWTH_MAPS = 64  # the agent's address space beside stacks that were not used before
-# What runs together in one program.
+# Kinds that run together in one program.
 CAMPAIGNS = {
     "throws": ("throws", "library", "jumps", "tails"),
     "stacks": ("coroutines", "trees", "passes", "jumps"),
@@ -118,7 +118,7 @@ class Victim:
 
 
 class Campaign:
-    """One program and many rounds on it."""
+    """A program and many rounds on it."""
 
     def __init__(self, arguments, name, kinds, build):
         self.arguments, self.name, self.kinds, self.build = arguments, name, kinds, build

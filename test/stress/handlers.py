@@ -63,7 +63,7 @@ def signal_tools(victim, number):
 
 
 def act(arguments, victim, chance, what, folder):
-    """One thing that happens to the program's session."""
+    """Do one thing to the program's session."""
     run = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False,
            "timeout": campaigns.PATIENCE, "cwd": folder}
     if what == "kill":
@@ -118,7 +118,7 @@ def grown(victim, settled):
 
 
 def end(victim):
-    """It ends as it does untraced, and so do the tools."""
+    """End the program: it ends as it does untraced, and its tools end, too."""
     victim.end()
     until = time.monotonic() + IDLE_S
     while victim.tools():

@@ -55,7 +55,7 @@ def build_programs(cpu, folder):
 
 
 class Run:
-    """One recording and what is done to it."""
+    """A recording and the blow to it."""
 
     def __init__(self, seed, arguments, plain):
         chance = random.Random(seed)
@@ -204,7 +204,7 @@ class Run:
             expect(refused or said != whole, f"calltap {verb}, whole: {whole}, says {done.stderr!r}")
 
     def has_end(self):
-        """Whether the last whole chunk of the trace is its END."""
+        """True if the last whole chunk of the trace is its END."""
         with open(self.trace, "rb") as file:
             data = file.read()
         at, last = tracefile.HEAD.unpack_from(data)[2], None

@@ -1,4 +1,4 @@
-"""What binutils' disassembler says about machine code, in the words of isa_dump: length, kind and target."""
+"""Machine code as binutils' disassembler reads it, in the words of isa_dump: length, kind and target."""
 import os
 import re
 import shutil
@@ -45,7 +45,7 @@ def libc(cpu):
 
 
 def run(program, *arguments, **options):
-    """What a program that this build made prints; a foreign one is run by Meson's wrapper."""
+    """The output of a program of this build; Meson's wrapper runs a foreign one."""
     return output_of(*os.environ.get("MESON_EXE_WRAPPER", "").split(), program, *arguments, **options)
 
 

@@ -24,7 +24,7 @@ def refused_on_purpose(cpu, code, kind, text):
     """Is there a reason, besides ignorance, for the decoder to refuse what objdump knows?"""
     if cpu == "riscv64":
         return code[0] & 0x7F in (0x0B, 0x2B, 0x5B, 0x7B)  # the vendors' opcodes
-    if cpu == "aarch64":  # what newer versions of binutils know: FEAT_PAuth_LR, FEAT_CMPBR
+    if cpu == "aarch64":  # instructions that newer versions of binutils know: FEAT_PAuth_LR, FEAT_CMPBR
         return bool(re.match(r"(?:pac|aut|ret)\w*ppcr?\b|pacm\b|cb[bh]?[a-z]{2}\b", text))
     rest = code.lstrip(LEGACY)
     prefixes = code[:len(code) - len(rest)]
@@ -64,7 +64,7 @@ class Comparison:
         meant = binutils.meaning(self.cpu, address, text)
         if meant is None:
             self.unknown += 1
-            # What it does not know may be newer than it, but must not be said to have a target.
+            # An unknown instruction may be newer than objdump, but must not be said to have a target.
             if ours[0] > 0 and self.cpu != "x86_64" and ours[1] not in ("plain", "trap"):
                 self.mismatch(address, ours, f"unknown: {text}")
         elif ours[0] < 0 and refused_on_purpose(self.cpu, code, meant[0], text):

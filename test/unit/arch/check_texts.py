@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the encoders and relocators make, binutils' disassembler reads as meant.
+"""Code of the encoders and relocators: binutils' disassembler must read it as intended.
 
     check_texts.py TEST_ENCODE RELOCATE_VECTORS CPU...
 
@@ -39,7 +39,7 @@ def relocators(path):
 
 
 def differs(vector):
-    """What objdump says instead; None: the same."""
+    """The text that objdump has instead; None: equal."""
     said = "; ".join(plain(vector.cpu, text) for _, _, text in
                      binutils.disassemble(vector.cpu, vector.code, vector.address))
     meant, data, _ = vector.text.partition("...")

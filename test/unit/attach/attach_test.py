@@ -51,11 +51,11 @@ class Setting:
         return os.path.join(self.folder, f"called-{self.sessions}")
 
     def loaded(self, agent):
-        """What the program loads, of that agent."""
+        """The path of the agent that the program loads."""
         return agent.removesuffix(".so") + "-musl.so" if self.musl else agent
 
     def inject(self, pid, session=None, agent=None):
-        """What the tool said; the thread ids that the agent was called on are in the session's file."""
+        """Run the tool; returns its output. The session's file has the ids of the threads that called the agent."""
         return self.tool("inject", pid, agent or self.agent, session or self.session())
 
 
@@ -149,7 +149,7 @@ def loads(setting):
 
 @case
 def waits_alone(setting):
-    """So that each kind of wait is the one that is borrowed."""
+    """Each kind of wait is once the only one, so that the tool borrows that thread."""
     for way in ("epoll_wait", "poll", "ppoll", "nanosleep", "sem_timedwait", "futex", "sigtimedwait", "recv"):
         with Victim(setting, "attached_waits", way) as victim:
             inject_often(setting, victim, 3, 0.1)
@@ -229,7 +229,7 @@ def breaks(setting):
             time.sleep(0.2)
             os.kill(victim.pid, signal.SIGUSR1)
             said = tool.communicate(timeout=30)[0]
-            # It may have ended before the tool saw that the thread was back.
+            # The victim may have ended before the tool saw that the thread was back.
             check(said.startswith(("0 tid", "-3 ")), f"{way}: {said}")
             if "restart" in way:
                 time.sleep(0.3)
@@ -272,7 +272,7 @@ def traced_child():
 
 
 def sandboxed_child():
-    """One that runs in a filter, which allows everything."""
+    """A child that runs in a filter, which allows everything."""
     pid = os.fork()
     if not pid:
         libc = ctypes.CDLL(None)
@@ -363,14 +363,14 @@ def beside_another(setting):
         finally:
             over.set()
             other.join()
-        # Who is always late on a busy machine is told that another traces it.
+        # On a busy machine, a tool that is always late is told that another one traces the process.
         check(all(said.startswith(("0 threads", f"-{errno.EBUSY} ")) for said in others), others)
         victim.end()
 
 
 @case
 def namespaces(setting):
-    """Another file system, other process ids, another network: a memfd, other tids, a socket in there."""
+    """A victim with another file system, other process ids, another network: a memfd, other tids, a socket in there."""
     if os.geteuid() or subprocess.run(["unshare", "-m", "-n", "-p", "-f", "true"], stderr=subprocess.DEVNULL,
                                       check=False).returncode:
         return "not permitted"

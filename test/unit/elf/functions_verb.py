@@ -14,7 +14,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 import wrapped  # noqa: E402  (the path above is what finds it)
 
-# What the message names for this machine, and whether it has calls of __fentry__.
+# The compiler flags that the message names for this machine; whether it has calls of __fentry__.
 PATCHABLE = "-fpatchable-function-entry=" + ("1" if platform.machine() == "aarch64" else "5")
 FENTRY = platform.machine() == "x86_64"
 

@@ -170,7 +170,7 @@ AARCH64 = [
     ("clang", "-O2 -fpatchable-function-entry=1 -fuse-ld=lld -flto=thin", (P, OK, 4, 4, None)),
     ("clang", "-O2 -fpatchable-function-entry=1 -fno-pie -no-pie", (P, OK, 4, 4, None)),
     ("clang", "-O2 -fpatchable-function-entry=1 -shared -fPIC", (P, OK, 4, 4, None)),
-    # nothing to find; its crt1.o begins with a no-op
+    # nothing to find; the CPU's crt1.o begins with a no-op
     ("gcc", "-O2", None),
     ("gcc", "-O2 -mbranch-protection=standard", None),
     ("gcc", "-O2 -pg", None),
@@ -181,7 +181,7 @@ AARCH64 = [
 
 
 def x86_64_jumps(site):
-    """What to write where, so that a site leads straight to its body."""
+    """The bytes to write, and where, so that a site leads straight to its body."""
     def jump(source, target):
         return b"\xe9" + struct.pack("<i", target - source - 5)
 
@@ -214,7 +214,7 @@ class Target(collections.namedtuple("Target", "name cases jumps align triplet"))
         return words if shutil.which(words[0]) else None
 
     def runner(self):
-        """What runs its programs, None = nothing does."""
+        """The command that runs the CPU's programs, None = there is none."""
         if not self.triplet:
             return []
         emulator = shutil.which("qemu-" + self.name) or shutil.which(f"qemu-{self.name}-static")

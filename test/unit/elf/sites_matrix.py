@@ -188,7 +188,7 @@ def report(label, wrong):
 
 
 def check_target(target, tool, sources, directory):
-    """How many builds were checked and how many are wrong."""
+    """The numbers of builds that were checked and that are wrong."""
     failed = ran = 0
     for number, (name, flags, expected) in enumerate(target.cases):
         compiler = target.compiler(name)

@@ -1,4 +1,4 @@
-/* What handled.h and the programs with handlers know of AArch64. */
+/* The parts of handled.h and the programs with handlers that depend on the CPU: AArch64. */
 #ifndef TEST_PROG_CPU_HANDLED_CPU_H
 #define TEST_PROG_CPU_HANDLED_CPU_H
 

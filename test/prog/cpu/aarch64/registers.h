@@ -1,6 +1,6 @@
 /*
- * All registers of AArch64, for registers.c.  A traced call keeps them all but x16 and x17, which any call may change,
- * the link register and the flags.
+ * All registers of AArch64, for registers.c.  A traced call keeps all of them but the flags, the link register, and
+ * x16 and x17, which any call may change.
  */
 #ifndef TEST_PROG_CPU_REGISTERS_H
 #define TEST_PROG_CPU_REGISTERS_H

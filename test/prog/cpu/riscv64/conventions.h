@@ -13,7 +13,7 @@ __asm__(".text\n"
 	"	jr	t0\n"
 	".size by_t0, . - by_t0\n");
 
-/* It changes nothing but t0, so that its caller keeps all values where they are. */
+/* The function changes t0 only, so that its caller may keep all values in their registers. */
 SIMPLE static long keeps(long x)
 {
 	register long a0 __asm__("a0") = x;

@@ -1,5 +1,4 @@
-/* What the test programs must know of the CPU that they run on: x86-64. The other directories beside have the same
- * names. */
+/* The parts of the test programs that depend on the CPU: x86-64. The other CPUs' directories define the same names. */
 #ifndef TEST_PROG_CPU_H
 #define TEST_PROG_CPU_H
 
@@ -11,7 +10,7 @@
 /* A breakpoint of the program's own, and how far behind its signal the program goes on. */
 #define CPU_BREAKPOINT()      __asm__ volatile("int3")
 #define CPU_BREAKPOINT_LENGTH 0
-/* What is no instruction. */
+/* Bytes that are no instruction. */
 #define CPU_ILLEGAL()	   __asm__ volatile("ud2")
 #define CPU_ILLEGAL_LENGTH 2
 

@@ -1,4 +1,4 @@
-/* What handled.h and the programs with handlers know of x86-64. */
+/* The parts of handled.h and the programs with handlers that depend on the CPU: x86-64. */
 #ifndef TEST_PROG_CPU_HANDLED_CPU_H
 #define TEST_PROG_CPU_HANDLED_CPU_H
 
