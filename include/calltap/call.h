@@ -17,7 +17,7 @@
 
 struct calltap_call {
 	uint64_t function; /* address of its first instruction */
-	uint64_t caller;   /* its return address */
+	uint64_t caller;   /* the call's return address */
 	uint64_t stack;	   /* the stack pointer at its first instruction: x86-64 has put the return address there */
 	uint32_t id;	   /* the session's number for it */
 	uint32_t flags;	   /* CALLTAP_CALL_* */

@@ -17,7 +17,7 @@ extern "C" {
 struct calltap_diag {
 	int code;	 /* -errno, 0 = nothing to report */
 	char text[480];	 /* one sentence, with the remedy; no newline */
-	char input[160]; /* what was read, "" = none */
+	char input[160]; /* the text that has the fault, "" = none */
 	int column;	 /* byte offset in input of the fault, -1 = none */
 };
 

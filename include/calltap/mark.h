@@ -1,9 +1,8 @@
 /*
  * Marks: texts that a program writes into the trace that is made of it.
  *
- * libcalltap.so.  A program may keep its marks in for good: while nothing
- * traces it, one costs a call and a look at a pointer.  calltap_mark(3) is the
- * reference.
+ * Part of libcalltap.so.  A program may keep its marks for good: while nobody traces it, a mark costs a call and a look
+ * at a pointer.  calltap_mark(3) is the reference.
  */
 #ifndef CALLTAP_MARK_H
 #define CALLTAP_MARK_H
@@ -15,14 +14,12 @@ extern "C" {
 #define CALLTAP_MARK_MAX 255u /* bytes of a mark's text */
 
 /*
- * Write text, in UTF-8 and NUL-terminated, into the trace, at this time and on
- * the calling thread; of a longer one the first CALLTAP_MARK_MAX bytes, less
- * what is left of a character.  Each instance that records gets it.  It has no
- * effect while there is none.
+ * Write text, in UTF-8 and NUL-terminated, into the trace, with the current time and on the calling thread.  A text
+ * longer than CALLTAP_MARK_MAX bytes is cut there, at the end of a character.  Each instance that records gets the
+ * mark; without one the call has no effect.
  *
- * Any thread may call this at any time, also in a signal handler.  It takes no
- * lock, calls nothing of libc and leaves errno alone; in a recording without
- * losses (mode block) it may wait for the tool, as a traced call may.
+ * Any thread may call this at any time, also in a signal handler.  The call takes no lock, calls nothing of libc and
+ * leaves errno alone; in a recording without losses (mode block) it may wait for the tool, as a traced call may.
  */
 void calltap_mark(const char *text);
 

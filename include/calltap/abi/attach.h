@@ -28,7 +28,7 @@ struct calltap_attach {
 	uint32_t version; /* CALLTAP_ABI_VERSION */
 	uint32_t state;	  /* enum calltap_attach_state */
 	uint32_t left;	  /* 1: the thread is on its own stack again */
-	int32_t result;	  /* what calltap_agent_attach() returned, or CALLTAP_ATTACH_ALONE */
+	int32_t result;	  /* result of calltap_agent_attach(), or CALLTAP_ATTACH_ALONE */
 	int32_t memfd; /* descriptor, from the thread, for an agent that the process cannot open by path; or -errno */
 	uint32_t reserved;
 	uint64_t memory, memory_size; /* the borrowed memory: its address, and CALLTAP_BORROWED_SIZE */

@@ -426,7 +426,7 @@ struct calltap_msg_unwinders_told {
 	uint64_t addresses[CALLTAP_UNWINDERS_MAX];
 };
 
-#define CALLTAP_RELEASE_MORE 1u /* another RELEASE follows with more of the lists; the agent does nothing yet */
+#define CALLTAP_RELEASE_MORE 1u /* more of the lists follow in a second RELEASE; the agent does nothing yet */
 
 /*
  * Give each frame its return address back, make the threads' blocks new, and let go of all memory.  The tool has made

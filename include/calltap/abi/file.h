@@ -77,7 +77,7 @@ enum calltap_process_start {
 	CALLTAP_START_SPAWN = 0, /* the command that was given */
 	CALLTAP_START_FORK = 1,
 	CALLTAP_START_EXEC = 2,	  /* same pid as an earlier image */
-	CALLTAP_START_ATTACH = 3, /* it ran already */
+	CALLTAP_START_ATTACH = 3, /* the process ran before the recording began */
 };
 
 struct calltap_file_process {

@@ -17,8 +17,8 @@
 /* Functions that the tool's table has rows for at the most; those with higher ids have no handlers. */
 #define CALLTAP_HANDLED_MAX (1u << 22)
 
-/* Who wants the function's calls: bit CALLTAP_HANDLED_FIRST + i is handlers->slots[i]'s. */
-#define CALLTAP_HANDLED_RECORD	   1u /* the first instance does, too: with these it does what its own stub would */
+/* Bits for the receivers of the function's calls: bit CALLTAP_HANDLED_FIRST + i stands for handlers->slots[i]. */
+#define CALLTAP_HANDLED_RECORD	   1u /* the first instance; the next bits are those of its own stub */
 #define CALLTAP_HANDLED_FULL_ENTRY 2u
 #define CALLTAP_HANDLED_FULL_EXIT  4u
 #define CALLTAP_HANDLED_ROOT	   8u

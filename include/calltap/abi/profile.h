@@ -33,9 +33,9 @@
 #include <calltap/abi/ring.h>
 
 /*
- * Four buckets an octave.  Durations below 4 ticks have one each; else bucket
- * 4 * (e - 1) + q is [(4 + q) << (e - 2), (5 + q) << (e - 2)), e >= 2: at most
- * a quarter wide.  The last one has all that is longer, too.
+ * Four buckets an octave.  Durations below 4 ticks have a bucket each; else bucket 4 * (e - 1) + q is
+ * [(4 + q) << (e - 2), (5 + q) << (e - 2)), e >= 2: at most a quarter wide.  The last bucket has all longer durations,
+ * too.
  */
 #define CALLTAP_PROFILE_BUCKETS 160u
 
@@ -59,11 +59,11 @@ static inline struct calltap_profile_shape *calltap_profile_shape(struct calltap
 
 struct calltap_profile {
 	uint64_t beyond;	  /* calls of functions that have no entry: id >= shape->functions */
-	uint64_t vanished;	  /* calls that ended in a way that does not tell whose they were */
+	uint64_t vanished;	  /* calls that ended in a way that does not tell their function */
 	uint64_t backward;	  /* calls that ended before they began by the clock; counted as of 0 ticks */
 	uint64_t uncalled;	  /* calls of the watched function whose caller found no room in the hash */
 	uint64_t histograms_used; /* but for number 0; may exceed shape->histograms: so many found none left */
-	uint32_t watched;	  /* what the callers are of: shape->watch when its call was last seen */
+	uint32_t watched;	  /* id + 1 of the function whose callers are counted: shape->watch at its last call */
 	uint32_t reserved0;
 	uint64_t pending; /* byte offset of the bucket to count the thread's last call in, 0 = none */
 	uint64_t reserved;
@@ -161,7 +161,7 @@ struct calltap_limit {
 	uint64_t last; /* ticks at the last event of an entry */
 	uint64_t window_start;
 	uint64_t window_calls;
-	uint64_t held_back; /* events that came within min_gap of the last */
+	uint64_t held_back; /* events that came within min_gap of the last one */
 	uint64_t last_exit; /* ticks at the last event of an exit */
 };
 

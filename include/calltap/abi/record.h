@@ -1,5 +1,5 @@
 /*
- * The trace record: what the probes write and every reader decodes.
+ * The trace record, which the probes write and every reader decodes.
  *
  * A record is a 64-bit word, its head, followed by more words or none; the
  * head tells how many (calltap_record_words()).
@@ -30,7 +30,7 @@
  * back by a signal handler's run time: a probe that was interrupted between
  * its clock read and its slot stores its older time after the handler's.
  *
- * Included by both halves (target and host) and by nothing else's ABI.
+ * Included by both halves of Calltap (target and host), and by no other program.
  */
 #ifndef CALLTAP_ABI_RECORD_H
 #define CALLTAP_ABI_RECORD_H
@@ -43,7 +43,7 @@
 enum calltap_record_kind {
 	CALLTAP_REC_NONE = 0,	/* empty slot */
 	CALLTAP_REC_ENTRY = 1,	/* a function was entered; id = function */
-	CALLTAP_REC_EXIT = 2,	/* it returned; id = function */
+	CALLTAP_REC_EXIT = 2,	/* a function returned; id = function */
 	CALLTAP_REC_CALL = 3,	/* tracer "function"; second word = return address in the caller */
 	CALLTAP_REC_TIME = 4,	/* second word = the full clock; id = 0 */
 	CALLTAP_REC_UNWIND = 5, /* the id innermost open frames ended without returning */
@@ -57,16 +57,17 @@ enum calltap_record_kind {
 	 */
 	CALLTAP_REC_LANDING = 10,
 	/*
-	 * An outermost call of the thread's stack has its return address at the second word's address.  So frames from
-	 * before the trace that have theirs there or below are over.  In processes that were attached to.
+	 * An outermost call of the thread's stack has its return address at the address in the second word.  So frames
+	 * from before the trace whose return address lies there or below are over.  Only in processes that were
+	 * attached to.
 	 */
 	CALLTAP_REC_RISE = 11,
 	/*
 	 * In rings of mode OVERWRITE alone, at the very beginning of a sub-buffer, never in a file: a frame of the
 	 * thread's stack that is open there, the innermost first; id = function, second word = the full clock at its
-	 * entry.  In front of them one with id CALLTAP_RECORD_ID_MAX, whose second word is the address of the stack's
-	 * last byte.  The innermost frame may have that id, too: it is being left, and the EXIT that comes next names
-	 * it.  Frames farther out than those that are told are not known.
+	 * entry.  The first OPEN has id CALLTAP_RECORD_ID_MAX and, as second word, the address of the stack's last
+	 * byte.  The innermost frame may have that id, too: then it is being left, and the next EXIT names its
+	 * function.  Frames farther out than the last OPEN are not known.
 	 */
 	CALLTAP_REC_OPEN = 12,
 	CALLTAP_REC_EVENT = 13, /* an event of a type and a size that the id holds */
@@ -78,9 +79,9 @@ enum calltap_record_kind {
 #define CALLTAP_EVENT_WORDS_MAX	 256u /* about half of the smallest sub-buffer */
 #define CALLTAP_EVENT_BYTES_MAX	 ((CALLTAP_EVENT_WORDS_MAX - 1) * CALLTAP_EVENT_WORD_BYTES)
 
-/* Types that have their numbers from here. */
+/* Types with numbers that this header assigns. */
 #define CALLTAP_EVENT_MARK	 1u   /* a text that a program or a tool writes into the trace, padded with zeros */
-#define CALLTAP_EVENT_MARK_BYTES 255u /* of the text, at the most */
+#define CALLTAP_EVENT_MARK_BYTES 255u /* bytes of a mark's text at the most */
 
 #define CALLTAP_RECORD_OPEN_MAX 64 /* frames that are told at the beginning of a sub-buffer */
 
@@ -119,9 +120,8 @@ static inline uint32_t calltap_event_words(uint32_t id)
 }
 
 /*
- * The step from a record's head to what follows it, in 64-bit words: the one
- * rule for all readers.  1 for a word that is no head, for a kind that the
- * reader does not know, and for an EVENT whose size makes no sense.
+ * The step from a record's head to the next record, in 64-bit words: the one rule for all readers. 1 for a word that is
+ * no head, for a kind that the reader does not know, and for an EVENT whose size makes no sense.
  */
 static inline unsigned calltap_record_words(uint64_t word)
 {
@@ -135,7 +135,7 @@ static inline unsigned calltap_record_words(uint64_t word)
 	return words ? words : 1 + (two >> kind & 1);
 }
 
-/* Does a trace file have records of this kind?  TIME and OPEN are of the rings alone. */
+/* True if trace files have records of this kind; TIME and OPEN are in rings only. */
 static inline int calltap_record_is_filed(unsigned kind)
 {
 	const unsigned filed = 1u << CALLTAP_REC_ENTRY | 1u << CALLTAP_REC_EXIT | 1u << CALLTAP_REC_CALL |
@@ -172,7 +172,7 @@ static inline uint32_t calltap_event_text_size(const char *text)
 		size++;
 	if (!text[size])
 		return size;
-	/* Back to the first byte of the character that is cut; what is no UTF-8 is cut where it is. */
+	/* Go back to the first byte of the character that is cut; a text that is no UTF-8 is cut where it is. */
 	for (uint32_t i = size; size - i < 4 && i; i--)
 		if (((unsigned char)text[i] & 0xc0) != 0x80)
 			return i;

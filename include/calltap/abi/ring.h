@@ -91,11 +91,11 @@ struct calltap_ring {
 	/* Written by the tool. */
 	uint64_t released;
 	uint32_t wake;	  /* futex word: counted up with each release */
-	uint32_t retired; /* 1: who holds it is to go on in another one */
+	uint32_t retired; /* 1: the thread that holds the ring is to go on in another one */
 	uint32_t reserved1[12];
 };
 
-/* What the tool is to know or tell of the process. */
+/* Facts about the process, for the tool to know or to tell. */
 #define CALLTAP_NOTE_ALONE	 1u  /* the connection's end is not the process' end; cleared by the tool */
 #define CALLTAP_NOTE_QUIET	 2u  /* a sandbox: probes make no system call, so new stacks cannot be traced */
 #define CALLTAP_NOTE_NO_CHILDREN 4u  /* a sandbox: forked children are not followed */
