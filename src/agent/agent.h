@@ -43,7 +43,7 @@ struct agent_sites {
 	struct patch_pages pages;
 	uint32_t count;
 	bool waits;	  /* nothing is written yet: APPLY writes the sites */
-	bool second;	  /* its sites are another plan's, too, which has their pages */
+	bool second;	  /* another plan has the same sites, and their pages */
 	uint64_t near_lo; /* around the object's sites */
 	uint64_t near_hi;
 	uint64_t identity; /* of the object, which may have gone; 0 = it cannot go */
@@ -151,7 +151,7 @@ struct agent {
 	uint32_t late;	   /* the agent came by dlopen: the loader finds libc's functions before its own */
 	uint32_t keep;	   /* recording goes on without the tool */
 	uint32_t files;	   /* shared memory may be files that nothing seals */
-	uint32_t shadow;   /* there are shadow stacks: return addresses cannot be changed */
+	uint32_t shadow;   /* the process has shadow stacks: return addresses cannot be changed */
 	struct calltap_attach
 		*borrowed; /* lent by the thread that brought the agent in; to be unmapped when that has left it */
 	struct agent_store pointers; /* struct agent_pointer */
@@ -171,7 +171,7 @@ struct agent {
 	struct agent_dlhook dlhooks[CALLTAP_HOOKS_MAX];
 	int exit_status;	/* of the control thread: counts when that is the process' last thread */
 	uint64_t objects_seen;	/* digest of the link map at the last report */
-	struct r_debug *loader; /* what the loader tells debuggers, NULL = nothing */
+	struct r_debug *loader; /* the loader's structure for debuggers, NULL = none */
 	bool musl;		/* libc is musl's */
 	bool no_blocks;		/* threads have no thread-local memory for the agent */
 	struct agent_sites sites[PROBE_REGIONS];

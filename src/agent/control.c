@@ -20,7 +20,7 @@
 #define AWAY_TICKS   (1ul << 33) /* longest wait for the control thread's end: seconds */
 #define AWAY_STEP_NS 1000000u
 
-/* The copies that came with the thread's descriptor table would keep the program's pipes open. */
+/* Close the copies in the thread's new descriptor table, which would keep the program's pipes open. */
 static void close_copies(void)
 {
 	if (!sys_failed(SYS(close_range, 0, ~0u, 0, 0, 0, 0)))
@@ -29,7 +29,10 @@ static void close_copies(void)
 		sys_close(fd);
 }
 
-/* An emulator writes its messages to descriptor 2, whichever thread's that is: it must be none of the agent's. */
+/*
+ * Open descriptors 0 to 2: an emulator writes its messages to descriptor 2 of any thread, which must be none of the
+ * agent's.
+ */
 static void keep_standard(void)
 {
 	long fd;
@@ -73,7 +76,7 @@ static void prepare_attached(void)
 
 	settle_borrowed();
 	patch_sync_prepare();
-	/* A forked child has its parent's; and a recording may have gone on without its tool. */
+	/* A forked child has its parent's sites; and a recording may have gone on without its tool. */
 	if (agent.sites_count || agent.dlhook_count)
 		agent_session_clear(&detached);
 }
@@ -94,7 +97,7 @@ static int control_main(void *own_files)
 	close_copies();
 	if (!own_files)
 		keep_standard();
-	SYS(chdir, "/", 0, 0, 0, 0, 0); /* keeps no folder of the program's busy */
+	SYS(chdir, "/", 0, 0, 0, 0, 0); /* so that the agent keeps no folder of the program's busy */
 	agent.socket = -1;
 	agent.stat_fd = -1;
 	patch_poker_open(&agent.poker);
@@ -111,7 +114,10 @@ static int control_main(void *own_files)
 		while (!ret);
 	}
 	__atomic_store_n(&agent.live, 0, __ATOMIC_RELEASE);
-	/* Away for a while, or back in vain: recording goes on, and the tool looks at the rings by itself. */
+	/*
+	 * The control thread leaves for a while, or its successor found no tool: recording goes on, and the tool looks
+	 * at the rings by itself.
+	 */
 	if (agent.leave == AGENT_AWAY || (agent.is_successor && !served)) {
 		agent_ready();
 		return 0;
@@ -176,7 +182,7 @@ void agent_control_start(void)
 	}
 	agent_wait_ready(seen, agent.forked || agent.is_successor ? AGENT_CHILD_MS : AGENT_READY_MS);
 	if (__atomic_load_n(&agent.ready, __ATOMIC_ACQUIRE) == seen)
-		count_unreached(); /* not in time: its first calls, at the least, are missing */
+		count_unreached(); /* not ready in time: at least the process's first calls are missing */
 }
 
 bool agent_control_leave(enum agent_leave how, bool calls)
@@ -185,8 +191,10 @@ bool agent_control_leave(enum agent_leave how, bool calls)
 	uint64_t start = arch_clock();
 	uint32_t tid;
 
-	/* Two threads may come here at once: one sends, and starts the next control thread, for which there is one
-	 * stack. */
+	/*
+	 * Two threads may come here at once: only one of them sends, and starts the next control thread, for there is
+	 * one stack.
+	 */
 	if (!__atomic_load_n(&agent.live, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&agent.sending, 1, __ATOMIC_ACQ_REL))
 		return false;
 	/* The note is set before the connection ends. */
@@ -217,7 +225,10 @@ void agent_control_back(void)
 {
 	uint64_t signals;
 
-	/* Under a filter that forbids the control thread's calls there can be none: recording goes on without. */
+	/*
+	 * Under a filter that forbids the control thread's calls there can be no control thread: recording goes on
+	 * without one.
+	 */
 	if (agent.no_children || !probe_calls_begin(&signals))
 		return;
 	agent.leave = AGENT_STAY;

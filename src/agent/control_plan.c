@@ -103,7 +103,7 @@ static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint3
 {
 	if (address < plan->near_lo || address > plan->near_hi - size || address >> ARCH_ADDRESS_BITS)
 		return false;
-	/* Such code is in two pages at the most. */
+	/* A site or a stub lies in two pages at the most. */
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t page = (i ? address + size - 1 : address) & ~(PAGE - 1);
 

@@ -186,7 +186,7 @@ static int take_arena(const union message *message, int fd)
 		return -EPROTO;
 	generation = set ? probe_context.wiped->sets[set].on : 0;
 	if (set && !generation)
-		return 0; /* its instance has ended meanwhile */
+		return 0; /* the instance has ended meanwhile */
 	error = agent_arena_add(set, generation, fd, message->arena.arena_size);
 	if (error)
 		agent_complain(error, "cannot map more buffers; some threads are not recorded");

@@ -18,7 +18,7 @@
 #include <agent/libc.h>
 #include <base/sys.h>
 
-#define STUBS_NAME "calltap_stub" /* what a backtrace shows between a traced function and its caller */
+#define STUBS_NAME "calltap_stub" /* the name that a backtrace shows between a traced function and its caller */
 
 enum { SECTION_NONE, SECTION_TEXT, SECTION_FRAMES, SECTION_SYMBOLS, SECTION_NAMES, SECTIONS };
 

@@ -1,9 +1,8 @@
 /*
- * What each CPU has for faults within handlers of the program's own
- * (<cpu>/context.c): the thread as a signal's frame shows it.
+ * The CPU's part of faults within handlers of the program's own (<cpu>/context.c): the thread as a signal's frame
+ * shows it.
  *
- * Called by faults.c.  Contexts: probe, in a signal handler on the program's
- * thread; agent_action_complete(): control.
+ * Called by faults.c.  Contexts: probe, in a signal handler on the program's thread; agent_action_complete(): control.
  */
 #ifndef AGENT_FAULTS_H
 #define AGENT_FAULTS_H
@@ -27,7 +26,7 @@ bool agent_context_is_kernels(const ucontext_t *context, uint64_t end);
  * that stack pointer; the registers that functions keep are the program's.
  */
 void agent_context_go_on(ucontext_t *context, const struct probe_handled *handled, uint64_t sp, uint64_t again);
-/* What the kernel needs to know besides of a handler. */
+/* Fill in the fields of a handler that the kernel needs besides. */
 void agent_action_complete(struct arch_action *action);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * Marks of the program's own: libcalltap.so leads here (src/lib/mark.c).
+ * Marks of the program's own: libcalltap.so calls this file (src/lib/mark.c).
  *
- * Called on the program's threads, at any time.  Context: probe; the
- * initialization: control, in the constructor.
+ * Called on the program's threads, at any time.  Context: probe; the initialization: control, in the constructor.
  */
 #include <agent/agent.h>
 #include <agent/libc.h>
@@ -13,7 +12,10 @@ void calltap_agent_mark(const char *text)
 	probe_mark(text);
 }
 
-/* What the library's word is given back: it held nothing, or what the loader had found. */
+/*
+ * The value to which the library's word is restored at the end: it held nothing, or a function that the loader had
+ * found.
+ */
 static void no_mark(const char *text)
 {
 	(void)text;

@@ -103,7 +103,9 @@ static int send_object(const struct object *object)
 	out.message.base = object->base;
 	out.message.dynamic = object->dynamic;
 	out.message.identity = identity_of(object->base, object->dynamic, out.message.path);
-	/* Another object has come to the place by now: APPLY is to find that the report is not of what is mapped. */
+	/*
+	 * A different object has come to the place by now: APPLY is to find that the report does not fit the mapping.
+	 */
 	if (out.message.identity != object->identity)
 		agent.objects_seen = 0;
 	return agent_send(&out, out.message.head.size);

@@ -154,7 +154,7 @@ static bool judge(struct agent_shut *shut, const void *program)
 		return false;
 	steps = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed((long)steps))
-		return true; /* nothing is known to be allowed */
+		return true; /* the filter's verdicts are not known */
 	read = copy_in(steps, copy.filter, copy.len * sizeof(*steps));
 	copy.filter = steps;
 	if (read) {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the agent does about a sandbox before a thread goes into it; undone if the thread does not. */
+/* Changes by the agent before a thread enters a sandbox; undone if the thread does not enter it. */
 struct agent_shut {
 	bool entered;	    /* this is the first sandbox that matters; the fields below hold */
 	bool away;	    /* the control thread has ended */

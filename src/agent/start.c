@@ -35,7 +35,8 @@ static void new_process(void)
 	uint32_t none = 0;
 
 	/*
-	 * One thread starts; others of the child wait until it is done.  The fork has wiped `starting` with the rest.
+	 * One thread of the child starts; its other threads wait for the end of that.  The fork has wiped `starting`
+	 * with the rest.
 	 */
 	if (!__atomic_compare_exchange_n(starting, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		while (__atomic_load_n(starting, __ATOMIC_ACQUIRE) == 1)

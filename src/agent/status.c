@@ -1,5 +1,5 @@
 /*
- * Files of /proc that say of the process, in lines of "Name: value", what the kernel knows.
+ * Reading files of /proc in which the kernel tells facts about the process, in lines of "Name: value".
  *
  * Called by the agent's other files.  Context: control, on any thread.
  */

@@ -16,7 +16,7 @@
 /* The kernel leaves as much below the initial stack as it may grow, in bounds, before it maps anything else. */
 #define MAIN_SIZE_MIN ((uint64_t)128 << 20) /* Linux': MIN_GAP in mm/util.c */
 #define MAIN_SIZE_MAX ((uint64_t)1 << 30)
-#define EMULATED_SIZE ((uint64_t)8 << 20) /* QEMU maps as much, and other things right below */
+#define EMULATED_SIZE ((uint64_t)8 << 20) /* the stack that QEMU maps; other mappings lie right below */
 
 void agent_main_stack_note(bool emulated)
 {
@@ -29,7 +29,7 @@ void agent_main_stack_note(bool emulated)
 	probe_context.main_stack_size = size < MAIN_SIZE_MAX ? size : MAIN_SIZE_MAX;
 }
 
-/* The number at the n-th field (from 1), of the text from the state (the 3rd) on. */
+/* The number in the n-th field (from 1) of the file; state: the text from its 3rd field on. */
 static long stat_field(const char *state, int n)
 {
 	long value = 0;
@@ -42,7 +42,7 @@ static long stat_field(const char *state, int n)
 	return value;
 }
 
-/* /proc/PID/stat from the state on, in text; NULL = it cannot be had. */
+/* Read /proc/PID/stat into text; returns its part from the state on, NULL = it cannot be had. */
 static const char *read_state(char text[STAT_BYTES])
 {
 	long fd = agent.stat_fd, got;

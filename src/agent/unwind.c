@@ -52,7 +52,7 @@ static bool starts_with(const char *text, const char *start)
 	return base_strlen(text) >= size && !memcmp(text, start, size);
 }
 
-/* Of a region's tables, the one for the unwinder whose code is in the object of that path (arch.h). */
+/* The region's table for the unwinder whose code is in the object with that path (arch.h). */
 static uint64_t table_for(const char *path, const struct probe_region *region)
 {
 	const char *name = path ? path : "";

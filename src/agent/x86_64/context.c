@@ -9,11 +9,11 @@
 #define UC_FLAGS     7ul	  /* all that the kernel sets in uc_flags */
 #define CODE_SEGMENT 0x33	  /* of 64-bit programs */
 
-/* What the kernel writes around the vector registers in a signal's frame: struct _fpx_sw_bytes of asm/sigcontext.h. */
+/* The kernel's words around the vector registers in a signal's frame: struct _fpx_sw_bytes of asm/sigcontext.h. */
 struct area_words {
-	uint32_t magic, size; /* of all, with the word at the end */
+	uint32_t magic, size; /* size: of the whole area, with the word at the end */
 };
-#define AREA_WORDS 464u /* their place */
+#define AREA_WORDS 464u /* offset of the words */
 #define AREA_LEAST 512u
 #define AREA_MAGIC 0x46505853u
 #define AREA_END   0x46505845u
@@ -60,7 +60,7 @@ void agent_context_go_on(ucontext_t *context, const struct probe_handled *handle
 
 	registers[REG_RSP] = (greg_t)sp;
 	registers[REG_RBX] = (greg_t)handled;
-	/* What functions keep by themselves is the handler's, perhaps; rbx comes back with the others. */
+	/* Registers that functions keep may hold the handler's values; rbx comes back with the others. */
 	registers[REG_RBP] = (greg_t)kept->rbp;
 	registers[REG_R12] = (greg_t)kept->r12;
 	registers[REG_R13] = (greg_t)kept->r13;
