@@ -1,9 +1,8 @@
 /*
- * What the portable rooms in the target ask of a CPU: AArch64's answers.
+ * AArch64's part of what the portable rooms in the target need from a CPU.
  *
- * Included by base, ring, probe, patch and agent (probe and control contexts)
- * as <arch.h>; the build picks the CPU's directory.  What each name means:
- * generic/runtime/contract.h.
+ * Included by base, ring, probe, patch and agent (probe and control contexts) as <arch.h>; the build picks the CPU's
+ * directory. generic/runtime/contract.h tells the meaning of each name.
  */
 #ifndef ARCH_AARCH64_RUNTIME_ARCH_H
 #define ARCH_AARCH64_RUNTIME_ARCH_H

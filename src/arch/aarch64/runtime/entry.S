@@ -1,8 +1,8 @@
 /*
  * The recorders that stubs call: entry and exit of a traced function, AArch64.
  *
- * Context: probe.  Only x16 and x17 are free, as at any call (the flags, too); all other
- * general registers are preserved, and no vector register is touched.
+ * Context: probe.  Free are x16, x17 and the flags, as at any call; all other general registers are preserved, and no
+ * vector register is touched.
  *
  *     stub_f:  [ is sp below the thread's gate?  then to 1 ]   only in gated stubs
  *              mov  x17, x30
@@ -12,21 +12,19 @@
  *     1:       b    body
  *              .word entry_word, exit_word
  *
- * S = sp - 8.  The caller's address and the address of the stub's `bl body` lie
- * at arch_mirror(S) and below it, the S of the next outer traced frame of the
- * stack at arch_link(S).  A mirror word that is not 0 marks a frame as live or
- * stale; see probe/graph.c.  A stub does not move sp, so that sp and x30
- * say how to unwind from it (generic/runtime/link_unwind.c).
+ * S = sp - 8.  The caller's address lies at arch_mirror(S), the address of the stub's `bl body` below it, and the S of
+ * the next outer traced frame of the stack at arch_link(S).  A mirror word that is not 0 marks a frame as open or
+ * stale; see probe/graph.c.  A stub does not move sp, so an unwinder finds the caller from sp and x30
+ * (generic/runtime/link_unwind.c).
  *
- * The fast recorders do the common case and leave everything else to C, which
- * starts anew: up to that jump nothing was changed but the ring's cursor,
- * which may run past the sub-buffer, and at an entry what the planes say of S, which
- * is in no chain yet: as good as stale.
+ * The fast recorders do the common case and leave everything else to C, which starts anew.  Up to that jump they have
+ * changed only the ring's cursor, which may run past the sub-buffer, and at an entry the words of S in the planes: S is
+ * in no chain yet, so they are as good as stale.
  */
 #include "recorder.inc"
 
 #if PT_WRITER != 0 || RW_CURSOR != 0 || PS_TOP != 0
-#error "what is used without an offset"
+#error "members that the code uses without an offset"
 #endif
 
 	.text
@@ -51,8 +49,8 @@
 .endm
 
 /*
- * Each recorder saves x0 to x3 in 32 bytes.  C may change more: 128 bytes below them, with 16 for what the recorder
- * and C have to tell each other.
+ * Each recorder saves x0 to x3 in 32 bytes.  C may change more registers: they are saved in 128 bytes below, of which
+ * 16 are for words that the recorder and C pass to each other.
  */
 #define C_BYTES (32 + 128)
 
@@ -89,8 +87,8 @@
 .endm
 
 /*
- * An entry, x17: the caller; x30: the stub's `bl body`.  timed: the time goes beside the frame, whose planes are those
- * of \granule.
+ * Record an entry; x17: the caller; x30: the stub's `bl body`.  timed: the time goes into the frame's planes, which are
+ * those of \granule.
  */
 .macro record_entry granule, timed
 	.cfi_register x30, x17
@@ -205,7 +203,7 @@ function arch_entry_timed
 	ret
 end_function arch_entry_timed
 
-/* x17: word. */
+/* The exit; x17: the exit's word. */
 function arch_exit_fast
 	CFI_RETURN_BY_MIRROR
 	bti	c
@@ -304,7 +302,7 @@ function arch_call
 	cmp	x1, x3
 	b.hs	.Lcall_slow
 	str	x17, [x2, #8]
-	stlr	x0, [x2]			/* a head that is seen has its second word */
+	stlr	x0, [x2]			/* a reader that sees the head sees the second word, too */
 .Lcall_done:
 	restore_four
 	mov	x16, x30
@@ -349,7 +347,7 @@ function arch_thread_start
 	brk	#0
 end_function arch_thread_start
 
-/* A page of text that is the program's to run nowhere: ways to change text are tried out on it (patch/poke.c). */
+/* A page of text that the program never runs: ways to change text are tried out on it (patch/poke.c). */
 	.section .text.scratch, "ax", %progbits
 	.globl	arch_scratch_page
 	.hidden	arch_scratch_page

@@ -27,7 +27,7 @@
 #define WORD	(H_END + 16)
 #define RET_AT	(H_CFA - RET)			/* below the CFA */
 
-/* What functions may change, in the frame, whose address is sp; but x16, x17 and x18. */
+/* The registers that functions may change, but x16, x17 and x18, to or from the frame, whose address is sp. */
 .macro lost_by_calls do
 	\do	x0, x1, [sp, #H_KEPT]
 	\do	x2, x3, [sp, #H_KEPT + 8 * 2]
@@ -69,7 +69,10 @@
 	.cfi_restore x19
 .endm
 
-/* Of the table that there is now: save or restore the vector registers of the frame's area, which is in x0. */
+/*
+ * Save or restore the vector registers by the current table's function, to or from the frame's area, whose address is
+ * in x0.
+ */
 .macro vectors by
 	adrp	x16, probe_handled
 	ldr	x16, [x16, #:lo12:probe_handled]
@@ -159,7 +162,7 @@
 	.cfi_restore x30
 	ret	x16
 
-	/* Its return does not come by here: to the stub's direct jump, as entry.S does. */
+	/* The body's return does not come by the dispatcher: go to the stub's direct jump, as entry.S does. */
 	.cfi_restore_state
 .Lentry_untraced:
 	leave_entry

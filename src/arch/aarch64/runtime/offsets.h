@@ -1,4 +1,4 @@
-/* What entry.S knows of structs, of the stubs, and of the planes parallel to the stacks. */
+/* Offsets in structs and stubs, and the places of the planes parallel to the stacks, for the assembly files. */
 #ifndef ARCH_AARCH64_RUNTIME_OFFSETS_H
 #define ARCH_AARCH64_RUNTIME_OFFSETS_H
 
@@ -21,8 +21,9 @@
 #define LINK_SKEW	  0x20
 #define LINK_MASK	  (1 << LINK_BIT ^ LINK_SKEW) /* from a mirror's word to the link */
 /*
- * Of timed frames: bit 37 alone leads to 0xffdf..., 0xaa8a..., and of 39 bits to 0x5f... and 0x75...; bits 38 and 36 to
- * 0xffaf..., 0xaafa..., 0x2f... and 0x05....
+ * Planes of timed frames.  Addresses are 0xffff..., 0xaaaa..., and with 39 bits 0x7f... and 0x55....  Bit 37 alone
+ * leads from there to 0xffdf..., 0xaa8a..., 0x5f... and 0x75...; bits 38 and 36 lead to 0xffaf..., 0xaafa..., 0x2f...
+ * and 0x05....
  */
 #define ENTERED_BITS 2
 #define WITHIN_BITS  5
@@ -43,10 +44,10 @@
 #define STUB_UNTRACED  20 /* `b body` */
 #define STUB_WORD      24 /* of the entry record */
 #define STUB_EXIT_WORD 28
-/* One of tracer "function", from its `b body` on. */
+/* A stub of tracer "function": offset of its word from its `b body`. */
 #define STUB_CALL_WORD 4
 
-/* Of struct probe_handled (generic/runtime/link_handled.h). */
+/* Offsets in struct probe_handled (generic/runtime/link_handled.h). */
 #define H_END  360
 #define H_CFA  384
 #define H_LINK 30

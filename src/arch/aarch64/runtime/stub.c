@@ -10,7 +10,7 @@
 #include <calltap/abi/control.h>
 #include <calltap/abi/record.h>
 
-#define LDR_MAX 32760 /* what ldr takes as an offset */
+#define LDR_MAX 32760 /* greatest offset of ldr */
 
 /* From the exit stub's third instruction to its word. */
 #define EXIT_WORD_OFFSET (STUB_EXIT_WORD - STUB_BACK - 8)
@@ -141,7 +141,7 @@ unsigned arch_site_restore(struct arch_write *writes, uint8_t length, const uint
 	return 0;
 }
 
-/* There are no trampolines. */
+/* AArch64 has no trampolines. */
 bool arch_falls_through(const uint8_t *old)
 {
 	(void)old;

@@ -27,9 +27,8 @@ enum isa_kind {
 };
 
 /*
- * One instruction.  <cpu>_decode returns its length, -ENODATA when it is not
- * all there, -EILSEQ when it is none that is known; never is a byte read past
- * size.
+ * A decoded instruction.  <cpu>_decode returns its length, -ENODATA when code ends within it, -EILSEQ when it is
+ * unknown; it never reads a byte past size.
  */
 struct isa_instruction {
 	uint64_t target; /* where has_target says so */

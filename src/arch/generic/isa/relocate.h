@@ -1,24 +1,21 @@
 /*
- * What all relocators have in common.
+ * The common rules of all relocators.
  *
- * A relocator appends to *out what does at its new address what one
- * instruction does at `from`: the same registers, flags and memory, the same
- * places to go on at.  A call leaves the return address that it leaves at
- * `from`, so the callee, an unwinder, and whoever reads the stack see no
- * difference; it returns to the instruction behind the old place.  An
- * instruction that goes on behind itself does so behind the new place: the
- * caller appends a jump.
+ * A relocator appends code to *out that does at its new address what one instruction does at `from`: it has the same
+ * effect on registers, flags and memory, and goes on at the same places.  A call leaves the return address that it
+ * leaves at `from`, so the callee, an unwinder, and readers of the stack see no difference; it returns to the
+ * instruction behind the old place.  An instruction that goes on behind itself does so behind the new place: the caller
+ * appends a jump.
  *
- * What a relocator cannot keep: the address that a signal handler is told when
- * the instruction faults or is interrupted; return prediction and a shadow
- * stack, for a call; and the time that it takes.
+ * A relocator cannot keep the address that a signal handler gets when the instruction faults or is interrupted, return
+ * prediction and a shadow stack, for a call, and the time that the instruction takes.
  *
  * Returns the number of bytes, or, with *out as it was,
- *     -ENODATA  the instruction is not all there
- *     -EILSEQ   it is none that is known
- *     -ENOTSUP  it cannot be moved: a trap, half of an exclusive access, or, where a CPU's relocator takes a scratch
- *               register, it needs one and has none
- *     -ERANGE   its target is out of reach from the new place
+ *     -ENODATA  the code ends within the instruction
+ *     -EILSEQ   the instruction is unknown
+ *     -ENOTSUP  the instruction cannot be moved: a trap, half of an exclusive access, or, where a CPU's relocator takes
+ *               a scratch register, an instruction that needs one and has none
+ *     -ERANGE   the instruction's target is out of reach from the new place
  *     -ENOSPC   the buffer is too small
  */
 #ifndef ARCH_GENERIC_ISA_RELOCATE_H

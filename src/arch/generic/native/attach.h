@@ -22,7 +22,7 @@ struct native_regs {
 #define NATIVE_DWARF_SP	       7
 #define NATIVE_RETURN_BELOW    8 /* bytes from the address that a callee returns to up to its caller's sp */
 
-/* Why this CPU's processes cannot be attached to, one sentence; NULL: they can. */
+/* The reason why this CPU's processes cannot be attached to, one sentence; NULL: they can. */
 const char *native_attach_refusal(void);
 
 uint64_t native_pc(const struct native_regs *regs);
@@ -43,16 +43,15 @@ bool native_sleeps(const struct native_regs *regs);
 bool native_call_waits(long number);
 
 /*
- * A stop made this call return EINTR: change the registers such that the
- * kernel makes it again, unless a handler runs first.  False: no such call.
+ * Mend a system call that a stop made return EINTR: change the registers such that the kernel makes it again, unless a
+ * handler runs first.  False: no such call.
  */
 bool native_call_mend(struct native_regs *regs);
 
 /*
- * Registers that the kernel has saved in a signal's frame, told by the words
- * around the pc: so many in front of it, and behind it.  What the handler
- * returns to does not matter: in a traced handler that is a stub, and in some
- * programs code of their own.
+ * Registers that the kernel has saved in a signal's frame, recognised by the words around the pc: so many in front of
+ * it, and behind it.  The handler's return address does not matter: in a traced handler it leads to a stub, and in some
+ * programs to code of their own.
  */
 #define NATIVE_SAVED_BEFORE 19
 #define NATIVE_SAVED_AFTER  7
@@ -85,8 +84,8 @@ bool native_is_restorer(const unsigned char bytes[NATIVE_RESTORER_MAX]);
 uint64_t native_passes_result(const unsigned char bytes[NATIVE_PASSES_MAX], uint64_t pc);
 
 /*
- * Where the mirror keeps the return address that a traced frame's slot had
- * (arch.h of the CPU's runtime): the word there is 0 when none was.
+ * The address in the mirror where the return address of a traced frame's slot is kept (arch.h of the CPU's runtime);
+ * the word there is 0 for other slots.
  */
 uint64_t native_mirror_of(uint64_t slot);
 
@@ -105,14 +104,14 @@ struct native_errand {
 };
 
 #define NATIVE_CODE_MAX 2048u
-/* A thread that has so many naps to take yet (struct calltap_attach) waits at least so long for the tool. */
+/* A thread with NATIVE_NAPS_LEFT naps left (struct calltap_attach) waits at least NATIVE_WAITS_NS for the tool. */
 #define NATIVE_NAPS_LEFT 10u
 #define NATIVE_WAITS_NS	 100000000u
 
 size_t native_code_size(void);
 /*
- * Make the code, which will lie at `at`, and change regs such that the thread
- * runs it and comes back to where they say now.
+ * Make the code, which will lie at `at`, and change regs such that the thread runs it and comes back to the old
+ * registers.
  */
 void native_code_make(unsigned char code[NATIVE_CODE_MAX], uint64_t at, const struct native_errand *errand,
 		      struct native_regs *regs);

@@ -1,15 +1,14 @@
 /*
- * What the portable rooms in the target ask of a CPU, and what is the same on
- * each: the contract of src/arch/<cpu>/runtime.
+ * The contract of src/arch/<cpu>/runtime: the functions and constants that the portable rooms in the target need from a
+ * CPU, and the declarations that are equal on all CPUs.
  *
- * Included at the end of every CPU's <arch.h>, which provides as inline
- * functions and constants what is listed here first.  A port gives the same
- * names the same meaning; doc/porting.md goes through them.
+ * Included at the end of every CPU's <arch.h>, which provides the inline functions and constants that are listed here
+ * first.  A port gives the names the meaning they have here; doc/porting.md goes through them.
  *
  * Addresses and frames
  *   ARCH_ADDRESS_BITS   user addresses are below 1 << this
  *   ARCH_ELF_MACHINE    e_machine of its ELF files
- *   ARCH_AUDIT          the kernel's name for it in what a system call filter is told (linux/audit.h)
+ *   ARCH_AUDIT          the CPU's number in the data of a system call filter (linux/audit.h)
  *   arch_mirror(S), arch_link(S)
  *                       a traced frame is known by S, an address on its stack that no other live frame has: the slot
  *                       of the return address where calls push one, else the stack pointer at the entry less 8.  The
@@ -138,8 +137,9 @@ ARCH_RECORDER(arch_gated_full);
 ARCH_RECORDER(arch_gated_notree);
 ARCH_RECORDER(arch_gated_profile);
 ARCH_RECORDER(arch_gated_timed);
-/* Where a thread goes on whose handler has faulted, with the registers that agent_context_go_on() sets
- * (agent/faults.h). */
+/*
+ * A thread whose handler has faulted goes on here, with the registers that agent_context_go_on() sets (agent/faults.h).
+ */
 ARCH_RECORDER(arch_handled_again_entry);
 ARCH_RECORDER(arch_handled_again_exit);
 #undef ARCH_RECORDER
@@ -151,7 +151,7 @@ ARCH_RECORDER(arch_handled_again_exit);
 enum arch_entry arch_entry_of(uint16_t flags);
 enum arch_entry arch_exit_of(uint16_t flags);
 
-/* One write to code: bytes at an offset from the site's address. */
+/* A write to code: bytes at an offset from the site's address. */
 struct arch_write {
 	uint8_t offset, size;
 	uint8_t bytes[4];

@@ -79,9 +79,9 @@ static void put_cie(struct bytes *out, enum arch_unwinder unwinder, uint64_t lo,
 	put4(out, 0);
 	put4(out, 0); /* a CIE */
 	put(out, head, sizeof(head));
-	put(out, "\x0a\x00", 2); /* augmentation data: 10 bytes; the personality is absolute, */
+	put(out, "\x0a\x00", 2); /* augmentation data: 10 bytes; the personality is absolute */
 	put8(out, unwinder == ARCH_UNWINDER_LIBGCC ? personality : 0);
-	put(out, "\x00", 1); /* and so are the FDE's pointers */
+	put(out, "\x00", 1); /* the FDE's pointers are absolute, too */
 	for (unsigned i = 0; i < count; i++)
 		put_rule(out, &rules[i]);
 	close_entry(out, start);

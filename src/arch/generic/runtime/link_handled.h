@@ -45,7 +45,7 @@ static inline uint64_t arch_entry_sp(uint64_t slot)
 	return slot + sizeof(uint64_t);
 }
 
-/* What a handler sees there is not the stub's address. */
+/* Show a handler the caller's address in the link register, not the stub's. */
 static inline void arch_registers_show(struct calltap_registers *registers, uint64_t caller)
 {
 	registers->x[H_LINK] = caller;

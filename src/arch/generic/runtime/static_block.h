@@ -25,7 +25,7 @@ static inline bool arch_block_init(bool musl)
 	return true;
 }
 
-/* Another thread's block, by its thread pointer and the caller's own block; 0 = it has none. */
+/* The block of the thread with this thread pointer, by the caller's own block; 0 = it has none. */
 static inline uint64_t arch_block_of(uint64_t pointer, const void *own)
 {
 	return pointer + ((uint64_t)own - (uint64_t)__builtin_thread_pointer());

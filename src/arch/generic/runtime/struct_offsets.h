@@ -46,7 +46,7 @@
 #define TB_BUCKETS   48
 
 /* struct calltap_profile_entry, struct calltap_profile_shape */
-#define PE_BITS	     6 /* its size */
+#define PE_BITS	     6 /* log2 of the entry's size */
 #define PE_CALLS     0
 #define PE_TOTAL     8
 #define PE_SELF	     16

@@ -6,7 +6,7 @@
 #include "layout.h"
 
 /*
- * What follows an opcode:
+ * The operands that follow an opcode:
  *
  *     .  nothing             b  8-bit immediate         w  16-bit immediate
  *     m  ModRM               M  ModRM, 8 bits           Z  ModRM, 16 or 32 bits
@@ -14,7 +14,7 @@
  *     z  16 or 32 bits       v  16, 32 or 64 bits       a  an address
  *     J  8-bit offset        j  32-bit offset           e  16 and 8 bits
  *     f  as m, or as M where /0 or /1                   g  as m, or as Z where /0 or /1
- *     -  no instruction; also prefixes and escapes, which are looked at before
+ *     -  no instruction; also prefixes and escapes, which are decoded before
  */
 static const char one_byte[] = "mmmmbz--mmmmbz--mmmmbz--mmmmbz--" /* 00 */
 			       "mmmmbz--mmmmbz--mmmmbz--mmmmbz--" /* 20 */

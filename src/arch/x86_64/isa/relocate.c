@@ -21,7 +21,7 @@ static void put_jump(struct isa_out *out, uint64_t target)
 	isa_put64(out, target);
 }
 
-/* Push an address.  The word is stored in halves, for no register holds it; the flags stay. */
+/* Push an address.  The word is stored in halves, for no register is free; the flags stay. */
 static void put_push_address(struct isa_out *out, uint64_t address)
 {
 	x86_put_push(out, (uint32_t)address);
@@ -58,10 +58,7 @@ static void put_counted(struct isa_out *out, const struct x86_layout *layout, ui
 	put_jump(out, target);
 }
 
-/*
- * The instruction as it is, but for a displacement of 32 bits to the target, which lies before its last `length - at`
- * bytes.
- */
+/* Put the instruction with a new displacement of 32 bits to the target; the displacement lies at offset `at`. */
 static int put_with_displacement(struct isa_out *out, const uint8_t *code, size_t at, size_t length, uint64_t target)
 {
 	size_t tail = length - at;
@@ -74,7 +71,7 @@ static int put_with_displacement(struct isa_out *out, const uint8_t *code, size_
 	return 0;
 }
 
-/* lea of an address; one that is out of reach is a number, which mov takes whole. */
+/* Put a lea of an address; an address out of reach becomes a mov of the whole number. */
 static int put_lea(struct isa_out *out, const struct x86_layout *layout, const uint8_t *code, uint64_t target)
 {
 	unsigned rex = (layout->rex & 8u) | isa_field(layout->rex, 2, 1); /* W, and R as B */
@@ -102,7 +99,7 @@ static int put_branch(struct isa_out *out, const struct x86_layout *layout, cons
 	return 0;
 }
 
-/* ModRM and what follows, with 8 added to the displacement from the stack pointer. */
+/* Put ModRM, SIB and displacement, with 8 added to the displacement from the stack pointer. */
 static int put_deeper(struct isa_out *out, const struct x86_layout *layout, const uint8_t *code)
 {
 	const uint8_t *at = code + layout->displacement_at;
@@ -124,7 +121,7 @@ static int put_deeper(struct isa_out *out, const struct x86_layout *layout, cons
 	return 0;
 }
 
-/* Is the stack pointer the base of the memory operand? */
+/* True if the stack pointer is the base of the memory operand. */
 static bool is_on_stack(const struct x86_layout *layout, const uint8_t *code)
 {
 	return !x86_is_register(layout) && (layout->modrm & 7) == 4 && (code[layout->modrm_at + 1] & 7) == 4 &&
@@ -138,7 +135,8 @@ static int put_indirect_call(struct isa_out *out, const struct x86_layout *layou
 	size_t modrm_at = layout->modrm_at;
 	uint8_t jump[X86_LENGTH_MAX];
 
-	if (x86_is_register(layout) && (layout->modrm & 7) == 4 && !(layout->rex & 1)) /* of the stack pointer */
+	if (x86_is_register(layout) && (layout->modrm & 7) == 4 &&
+	    !(layout->rex & 1)) /* a call of the address in the stack pointer */
 		return -ENOTSUP;
 	put_push_address(out, next);
 	for (size_t i = 0; i < in->length; i++)

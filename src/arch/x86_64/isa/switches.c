@@ -1,11 +1,9 @@
 /*
  * x86-64: switches of stacks (switches.h).  Pure.
  *
- * What such a function looks like is the same in all that were looked at (glibc's
- * swapcontext, libaco, libco, and programs' own): `mov (%rsp), %reg` or a pop at
- * the start, and further on a load of rsp that is neither a frame pointer's nor
- * of memory that rsp or rbp leads to, as compilers make for arrays of variable
- * size.
+ * All such functions that were looked at (glibc's swapcontext, libaco, libco, and programs' own) have a `mov (%rsp),
+ * %reg` or a pop at the start, and further on a load of rsp that is neither from a frame pointer nor from memory at
+ * rsp or rbp, as compilers make for arrays of variable size.
  */
 #include <string.h>
 
@@ -103,7 +101,7 @@ bool x86_switches_stacks(const uint8_t *code, size_t size)
 	return reads && loads;
 }
 
-/* mov (%rsp), %reg is not looked for where a pop would do: too many functions' ends have one. */
+/* True if the code has a mov (%rsp), %reg.  Pops are not looked for: too many functions end with one. */
 static bool has_read(const uint8_t *code, size_t size)
 {
 	for (size_t i = 0; i + 3 < size; i++)

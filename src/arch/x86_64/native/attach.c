@@ -1,7 +1,6 @@
 /*
- * Coming into a running process on x86-64 (arch/generic/native/attach.h): the
- * registers as ptrace has them, and errand.S made ready for one thread.
- * Context: host.
+ * Coming into a running process on x86-64 (arch/generic/native/attach.h): the registers as ptrace has them, and
+ * errand.S prepared for one thread.  Context: host.
  */
 #include <cpuid.h>
 #include <errno.h>
@@ -25,11 +24,11 @@
 #define MIRROR_BIT  45
 #define MIRROR_SKEW 0x840ull
 
-#define LENGTH_OF_SYSCALL 2 /* of the instruction */
+#define LENGTH_OF_SYSCALL 2 /* bytes of the instruction */
 #define USER_CS		  0x33
 #define USER_SS		  0x2b
 #define FLAG_TRAP	  0x100
-#define FLAGS_BITS	  22 /* flag bits that there are */
+#define FLAGS_BITS	  22 /* number of flag bits */
 
 /* The words at the head of errand.S, in this order. */
 struct errand_words {
@@ -129,7 +128,7 @@ bool native_call_waits(long number)
 	return false;
 }
 
-/* A result that is one of the kernel's own codes shows that the thread was asleep. */
+/* True if the thread was asleep in such a call: its result is then one of the kernel's own codes. */
 static bool was_asleep(const struct native_regs *regs, bool (*in)(long number))
 {
 	struct native_regs mended = *regs;
@@ -194,8 +193,10 @@ bool native_call_mend(struct native_regs *regs)
 _Static_assert(REG_RSP + 1 == REG_RIP && REG_RIP + 1 == REG_EFL && REG_EFL + 1 == REG_CSGSFS,
 	       "linux: struct sigcontext");
 
-/* Behind a pc: flags, whose bit 1 is always set, and segments: cs is user code's, gs and fs are 0, ss is 0 in old
- * kernels. */
+/*
+ * Recognise a saved pc by the words behind it: flags, whose bit 1 is always set, and segments: cs is user code's, gs
+ * and fs are 0, ss is 0 in old kernels.
+ */
 size_t native_find_saved(const uint64_t *words, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i++) {
@@ -223,13 +224,13 @@ void native_saved_dwarf(const uint64_t *pc, uint64_t values[NATIVE_DWARF_REGISTE
 		values[i] = pc[order[i] - REG_RIP];
 }
 
-/* A word of ucontext_t, by its place behind the pc. */
+/* The index of a word of ucontext_t, counted from the pc. */
 #define FROM_PC(member)                                                                                                \
 	(((ptrdiff_t)offsetof(ucontext_t, member) - (ptrdiff_t)offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP])) / 8)
 _Static_assert(FROM_PC(uc_stack.ss_sp) == -NATIVE_SAVED_BEFORE && FROM_PC(uc_mcontext.fpregs) == NATIVE_SAVED_AFTER,
 	       "linux: struct ucontext");
 
-/* struct _fpstate: what the kernel says of its size, and of the mark behind the whole (asm/sigcontext.h). */
+/* struct _fpstate: the offset of its sizes, and the marks within it and behind its end (asm/sigcontext.h). */
 #define SAVED_SIZES 464
 #define MARK	    0x46505853u /* FP_XSTATE_MAGIC1 */
 #define SECOND_MARK 0x46505845u /* FP_XSTATE_MAGIC2 */
@@ -305,8 +306,8 @@ uint64_t native_mirror_of(uint64_t slot)
 }
 
 /*
- * Where the thread goes on, and with which result: pc and rax as the kernel would have it if no handler ran, *_broken
- * as if one did.
+ * Set the address and the result with which the thread goes on: pc and rax as the kernel sets them if no handler runs,
+ * *_broken if one does.
  */
 static void set_return(struct errand_words *words, const struct user_regs_struct *regs)
 {

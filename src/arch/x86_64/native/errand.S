@@ -69,7 +69,10 @@ mxcsr:		.long	0x1f80
 memfd_name:	.asciz	"libcalltap-agent.so"
 		.zero	4
 errand_words_end:
-	/* struct errand_words has as many: more of them here, or fewer, would have the assembler go back, which is an error. */
+	/*
+	 * struct errand_words has as many: more of them here, or fewer, would have the assembler go back, which is an
+	 * error.
+	 */
 	.org	errand_begin + ERRAND_WORDS
 	.org	errand_words_end
 
@@ -101,7 +104,7 @@ errand_code:
 	movl	$SYS_munmap, %eax
 	syscall
 nothing_mapped:
-	/* There is no stack to take the flags from. */
+	/* This path has no stack to take the flags from. */
 	movq	flags(%rip), %rdx
 	testl	$FLAG_DF, %edx
 	jz	1f
@@ -300,7 +303,10 @@ back:
 	movq	rax(%rip), %rax
 	jmp	*pc(%rip)
 
-	/* Wait r12 naps for another state than r13.  ppoll() has no restart block, which an interrupted call may need yet. */
+	/*
+	 * Wait r12 naps for another state than r13.  ppoll() has no restart block, which an interrupted call may need
+	 * yet.
+	 */
 await:
 	cmpl	%r13d, ATTACH_STATE(%r15)
 	jne	1f

@@ -1,9 +1,8 @@
 /*
  * The recorders that stubs call: entry and exit of a traced function, x86-64.
  *
- * Context: probe.  Every general register is preserved (a caller compiled
- * with -fipa-ra may keep values in any of them), no vector or x87 register is
- * touched, flags are free at a call's and a return's boundary.
+ * Context: probe.  Every general register is preserved (a caller compiled with -fipa-ra may keep values in any of
+ * them), no vector or x87 register is touched, flags are free at a call's and a return's boundary.
  *
  *     stub_f:  [ cmp %fs:gate, %rsp; jb body ]   only in gated stubs
  *              push $entry_word
@@ -12,14 +11,12 @@
  *     B_f:     push $exit_word
  *              jmp  *EXIT(region)
  *
- * S is the slot on the stack that held the return address; its copy lies at
- * arch_mirror(S), and the slot of the next outer traced frame of the stack at
- * arch_link(S).  A mirror word that is not 0 marks a frame as open or stale;
- * see probe/graph.c.
+ * S is the slot on the stack that held the return address; its copy lies at arch_mirror(S), and the slot of the next
+ * outer traced frame of the stack at arch_link(S).  A mirror word that is not 0 marks a frame as open or stale; see
+ * probe/graph.c.
  *
- * The fast recorders do the common case and leave everything else to C, which
- * starts anew: up to that jump nothing was changed but the ring's cursor,
- * which may run past the sub-buffer.
+ * The fast recorders do the common case and leave everything else to C, which starts anew.  Up to that jump they have
+ * changed only the ring's cursor, which may run past the sub-buffer.
  */
 #include "offsets.h"
 #include "recorder.inc"
@@ -72,7 +69,7 @@ arch_entry_untraced:
 	jmp	*-8(%rsp)			/* in the red zone: handlers keep off */
 	function_end arch_entry_fast
 
-/* An entry that goes to C at once; C gets (slot, word, where the return address is). */
+/* An entry that goes to C at once; C gets (slot, word, address of the return address). */
 .macro entry_in_c name, function
 	function \name
 	.cfi_def_cfa_offset 24

@@ -1,4 +1,4 @@
-/* What entry.S knows of structs and of the planes parallel to the stacks. */
+/* Offsets in structs, and the places of the planes parallel to the stacks, for the assembly files. */
 #ifndef ARCH_X86_64_RUNTIME_OFFSETS_H
 #define ARCH_X86_64_RUNTIME_OFFSETS_H
 
@@ -28,7 +28,7 @@
 #define DATA_BIT  45
 #define DATA_SKEW 0xc40
 
-/* Of struct probe_handled: registers, and its size. */
+/* Offsets in struct probe_handled: registers, and the struct's size. */
 #define H_RBP 144
 #define H_RBX 152
 #define H_END 232

@@ -7,7 +7,7 @@
 	.text
 	function arch_block_index
 	endbr64
-	lea	probe_thread@tlsgd(%rip), %rdi	/* what compilers write before they call __tls_get_addr() */
+	lea	probe_thread@tlsgd(%rip), %rdi	/* as compilers write it before they call __tls_get_addr() */
 	mov	%rdi, %rax
 	ret
 	function_end arch_block_index
