@@ -27,7 +27,7 @@ struct profile_row {
 };
 
 struct profile_totals {
-	uint32_t processes, threads; /* that are alive and have made traced calls */
+	uint32_t processes, threads; /* processes and threads that are alive and have made traced calls */
 	uint32_t functions;	     /* traced functions */
 	uint64_t beyond;	     /* calls of functions that came when the tables were full */
 	uint64_t vanished;	     /* calls that ended in a way that does not tell their function */

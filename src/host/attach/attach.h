@@ -33,7 +33,7 @@ void attach_program_of(struct attach_program *program, pid_t pid);
  */
 int attach_explain(const struct attach_program *program, pid_t pid, int error, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* attach_check() for attach_load(), which may load into a process that a calltap traces. */
+/* attach_check() for attach_load(), which may load into a process that is being traced by calltap. */
 int attach_check_load(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
@@ -60,16 +60,15 @@ struct attach_result {
 	pid_t tid;	    /* the borrowed thread */
 	bool resident;	    /* the agent was there already: nothing was loaded */
 	bool memfd;	    /* the agent came from a memfd: the process cannot open its path */
-	uint64_t stop_ns;   /* how long ptrace held the thread */
-	uint64_t borrow_ns; /* how long until the thread was back where it had been */
+	uint64_t stop_ns;   /* time for which ptrace held the thread */
+	uint64_t borrow_ns; /* time until the thread was back where it had been */
 	uint64_t entry;	    /* calltap_agent_attach() in the target, 0 = not known */
 };
 
 /*
- * Put the agent into the process: one of its threads loads it and calls
- * calltap_agent_attach(), which must not wait for an answer of the tool's.
- * Returns when that thread is where it was: 0; -EAGAIN: no thread could be
- * borrowed in time; else what the loader or the agent said is in diag.
+ * Put the agent into the process: one of its threads loads it and calls calltap_agent_attach(), which must not wait for
+ * an answer of the tool's.  Returns when that thread is where it was: 0; -EAGAIN: no thread could be borrowed in time;
+ * else diag has the words of the loader or the agent.
  */
 int attach_inject(pid_t pid, const struct attach_options *options, struct attach_result *result,
 		  struct calltap_diag *diag) __attribute__((warn_unused_result));
@@ -89,7 +88,7 @@ struct attach_stop;
 struct attach_thread {
 	pid_t tid;	 /* as the tool sees it */
 	bool asleep;	 /* in the kernel, uninterruptibly: only pc and sp are known, and the thread cannot come out */
-	uint64_t pc, sp; /* user code's */
+	uint64_t pc, sp; /* of user code */
 	uint64_t thread_pointer;	      /* 0 = not known (asleep) */
 	uint64_t registers[ATTACH_REGISTERS]; /* without the pc */
 	bool deep;			      /* attach_scan(): the stack is longer than the part that was scanned */
@@ -130,7 +129,7 @@ uint64_t attach_resume(struct attach_stop *stop);
 /* How long a stop took, and the tries that were given up before it. */
 struct attach_times {
 	uint32_t given_up;
-	uint64_t total_ns, longest_ns; /* of all tries; of the longest */
+	uint64_t total_ns, longest_ns; /* time of all tries, and of the longest */
 };
 
 /* attach_resume() that also tells of the tries that were given up. */
@@ -178,14 +177,12 @@ struct attach_hit {
 };
 
 /*
- * Tell each general register, pc, and aligned word of a live stack that lies
- * in one of the ranges, which are sorted and apart.  Live is a stack from 128
- * bytes below a context's sp to its mapping's end; at most 1 MiB of it, or 16
- * after attach_look_deeper(), where there may be other things in the mapping.  Of a thread that runs on a stack
- * of the program's making, and was not brought there by a signal, also the last
- * 1 MiB of its own.  Words that hold such a number by accident are told, too.
- * visit() returns 0 to go on; what else it returns is returned.  -errno: some
- * stack could not be read.
+ * Tell each general register, pc, and aligned word of a live stack whose value lies in one of the ranges, which are
+ * sorted and apart.  A stack is live from 128 bytes below a context's sp to its mapping's end; at most 1 MiB of it, or
+ * 16 MiB after attach_look_deeper(), where the mapping may hold other things.  For a thread that runs on a stack of the
+ * program's making, and was not brought there by a signal, the last 1 MiB of its own stack is scanned, too.  Words that
+ * hold such a number by accident are told, too. visit() returns 0 to go on; other results end the scan and are
+ * returned. -errno: some stack could not be read.
  */
 int attach_scan(struct attach_stop *stop, const struct attach_range *ranges, size_t count,
 		int (*visit)(void *context, const struct attach_hit *hit), void *context)
@@ -198,8 +195,8 @@ void attach_look_deeper(struct attach_stop *stop);
 struct attach_context {
 	const struct attach_thread *thread; /* NULL: the frame is on a stack that no thread runs on */
 	uint64_t pc, sp;
-	uint64_t address; /* where the pc is saved; 0 = it is the thread's own */
-	bool over;	  /* surely: the frame that saved these registers has ended (attach_settle()) */
+	uint64_t address; /* address where the pc is saved; 0 = the pc is the thread's own */
+	bool over;	  /* the frame that saved these registers has surely ended (attach_settle()) */
 };
 
 /*
@@ -209,11 +206,11 @@ struct attach_context {
  */
 const struct attach_context *attach_contexts(const struct attach_stop *stop, size_t *count);
 
-/* What it takes to follow frames in a stop.  Opening reads files, so do that before the stop.  NULL can be closed. */
+/* Data for following frames in a stop.  Opening reads files, so open it before the stop.  NULL can be closed. */
 struct attach_frames;
 int attach_frames_open(struct attach_frames **frames, pid_t pid) __attribute__((warn_unused_result));
 void attach_frames_close(struct attach_frames *frames);
-/* A frame, and the part of the stack that is its own: [lo, hi), hi being where its return address lies. */
+/* A frame, and its own part of the stack: [lo, hi), where hi is the address of its return address. */
 struct attach_frame {
 	uint64_t pc, lo, hi;
 	bool exact; /* pc is the frame's own, not the return address of a call */
@@ -251,7 +248,7 @@ struct attach_unwound {
 	pid_t tid;
 	pid_t own_tid;	       /* as the process sees it, in its own PID namespace; tid if the thread has ended */
 	const uint64_t *pcs;   /* innermost first: the thread's pc, then return addresses */
-	const uint64_t *slots; /* where each frame's own return address lies, 0 = not known */
+	const uint64_t *slots; /* address of each frame's own return address, 0 = not known */
 	size_t count;
 	struct attach_range stack; /* the mapping that the stack lies in */
 	bool complete;		   /* the outermost frame is where the thread began */

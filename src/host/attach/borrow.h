@@ -11,7 +11,7 @@
 
 struct borrow {
 	pid_t pid, alive;
-	const char *what; /* what is to be loaded, in words for a sentence */
+	const char *what; /* the thing to be loaded, in words for a sentence */
 	bool library;	  /* load a library, not an agent */
 	char file[1024];  /* the file to load: the agent for the program's libc, or the library */
 	struct space space;

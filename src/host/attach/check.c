@@ -341,7 +341,7 @@ void attach_program_of(struct attach_program *program, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	if (stat(path, &st) || proc_text(pid, "stat", text, sizeof(text)))
 		return;
-	end = strrchr(text, ')'); /* its name may hold anything; 28 is the end of its stack */
+	end = strrchr(text, ')'); /* the process's name may hold anything; field 28 is the end of its stack */
 	for (int i = 2; end && i < 28; i++)
 		end = strchr(end + 1, ' ');
 	*program = (struct attach_program){st.st_dev, st.st_ino, end ? strtoull(end, NULL, 10) : 0, true};

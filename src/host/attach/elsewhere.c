@@ -18,9 +18,9 @@
 
 #define READ_SIZE   (256u << 10)
 #define READ_PAGES  (READ_SIZE / PAGE)
-#define AROUND	    (64u << 10)	 /* so far from a frame there may be another one when the threads are stopped */
+#define AROUND	    (64u << 10)	 /* from a frame: within this, another one may be in the stop */
 #define AREAS_SIZE  (512u << 20) /* of all areas, and of all likely ones; most are threads' own stacks */
-#define TIME_MAX_NS 300000000u	 /* of the processor's time, for the look before the stop */
+#define TIME_MAX_NS 300000000u	 /* CPU time for the look before the stop */
 #define CODE_BITS   20u
 #define NEW_PAGES   4096u	 /* asked for at once in a stop, */
 #define NEW_NS	    500000u	 /* for so much of the processor's time: a gigabyte that is there takes 10 ms */

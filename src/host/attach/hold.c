@@ -1,9 +1,8 @@
 /*
- * One thread of a target under ptrace (impl.h): seize, interrupt, let go.
+ * A thread of a target under ptrace (impl.h): seize, interrupt, let go.
  *
- * Nothing here leaves a trace in a thread when the tool dies: a seized thread
- * without PTRACE_O_EXITKILL is let go by the kernel.  A signal that is about
- * to be delivered is passed on at once, and the thread stops behind it.
+ * The functions here leave no trace in a thread when the tool dies: the kernel lets a seized thread without
+ * PTRACE_O_EXITKILL go.  A signal that is about to be delivered is passed on at once, and the thread stops behind it.
  * Context: host, the tracer.
  */
 #include <elf.h>

@@ -227,7 +227,7 @@ struct attach_stop {
 	struct attach_context *contexts;  /* of the last scan */
 	size_t context_count, context_room;
 	bool late;	 /* attach_ahead_is_late(); true until attach_use() tells */
-	bool is_the_one; /* its tool's other threads wait for it to end */
+	bool is_the_one; /* the tool's other threads wait for this stop to end */
 	int lease;	 /* atomic, enum lease: whether the tracer may let go while the tool is stopped */
 	bool looks_deeper;
 	bool looked_elsewhere; /* `contexts` has those in memory that no thread leads to */
@@ -268,9 +268,10 @@ struct stack_copy {
 	uint64_t values[NATIVE_DWARF_REGISTERS];
 	uint64_t lo, hi; /* [lo, hi) is copied */
 	const unsigned char *bytes;
-	pid_t alive;			    /* memory that is not copied is read from here; 0: it is not known */
-	const struct attach_range *regions; /* words that lead to these stubs are replaced by the return addresses */
-	size_t region_count;		    /* that they stand for */
+	pid_t alive; /* memory that is not copied is read from here; 0: it is not known */
+	const struct attach_range
+		*regions;    /* regions of stubs: words that lead there are replaced by return addresses */
+	size_t region_count; /* number of `regions` */
 };
 
 struct frame {
@@ -299,7 +300,7 @@ const char *unwinder_symbol(struct unwinder *unwinder, uint64_t pc);
 
 struct function {
 	uint64_t lo, hi; /* run-time; hi = lo: size not known */
-	bool unsafe;	 /* there a thread may have the loader or an allocator in the middle of something */
+	bool unsafe;	 /* a thread in here may have interrupted the loader or an allocator */
 };
 
 /* A mapped object that takes part in loading or allocating. */
@@ -351,7 +352,7 @@ bool safe_is_dangerous(const struct libs *libs, uint64_t pc);
 /* Proof that the thread holds none of libc's locks. *count becomes the number of the frames that are no guess. */
 bool musl_holds_nothing(struct unwinder *unwinder, const struct libs *libs, pid_t alive, const struct stack_copy *copy,
 			const struct frame *frames, size_t *count);
-/* Another proof: the thread waits, or sleeps, as only a thread does that holds no lock. */
+/* A further proof: the thread waits, or sleeps, as only a thread does that holds no lock. */
 bool musl_waits(const struct libs *libs, pid_t alive, const struct native_regs *regs, const struct stack_copy *copy);
 
 /* ---- slack.c ---- */

@@ -43,7 +43,7 @@ static bool is_unsafe_name(const char *name)
 		"_Zna",	      "_Zdl",	      "_Zda",
 	};
 
-	/* These functions hold the list of threads while all threads do something. */
+	/* set*id(), setgroups() and setrlimit() hold the list of threads while all threads do something. */
 	if (!strncmp(name, "set", 3) && (strstr(name, "id") || strstr(name, "groups") || strstr(name, "rlimit")))
 		return true;
 	if (!strcmp(name, "exit") || !strcmp(name, "atexit") || !strcmp(name, "brk"))

@@ -94,7 +94,7 @@ static int copy_all(struct attach_stop *stop, struct attach_stacks *stacks)
 	int ret = stubs_find(stop->alive, &stacks->space, &regions.list, &regions.count);
 
 	for (size_t i = 0; !ret && i < stop->thread_count; i++)
-		/* Of a thread that sleeps in the kernel only pc and sp are known. */
+		/* For a thread that sleeps in the kernel, only pc and sp are known. */
 		if (!stop->threads[i].asleep)
 			prepare_copy(stop, i, &stacks->copies[stacks->count++]);
 	if (!ret)

@@ -31,10 +31,10 @@
 #define REST_MAX_NS  50000000u
 #define BUSY_NS	     100000000u
 #define ALONE_NS     50000000	 /* how often the tracer looks whether the tool is there, and runs */
-#define STOPPED_MAX  2u		 /* so many looks that find the tool stopped, and all are let go */
+#define STOPPED_MAX  2u		 /* looks that find the tool stopped, after which all threads are let go */
 #define AGENT_NS     2000000000u /* for the agent of a tool that was killed to end what it is at */
 #define AGENT_STEP   1000000u
-#define STACK_USED   16384u /* of most threads' stacks no more is live */
+#define STACK_USED   16384u /* most threads' stacks have no more live bytes */
 #define READY_MAX    (16u << 20)
 #define TIDS	     (1u << 22) /* one more than Linux' largest thread id */
 

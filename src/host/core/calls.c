@@ -283,7 +283,7 @@ int calls_write_after(struct history *history, struct calls_thread *thread, uint
 		if (!call->wanted || call->process != thread->process || call->tid != thread->tid)
 			continue;
 		if (call->entry_ticks >= thread->first_ticks)
-			call->placed = true; /* its entry is among the records */
+			call->placed = true; /* the call's entry is among the records */
 		if (call->placed && call->exit_ticks > thread->last_ticks)
 			add_end(&items, call);
 	}

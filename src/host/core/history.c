@@ -74,10 +74,9 @@ static size_t last_head(const uint64_t *words, size_t nwords)
 }
 
 /*
- * What was written between two reads of a sub-buffer goes: behind the record
- * that was the last one in the first read.  So a record is there only if all
- * that came before it is: each was written before the first read ended.  The
- * words of a record whose head is not written yet have no kind.
+ * Cut off the records that were written between two reads of a sub-buffer: those behind `last`, the last record of the
+ * first read.  So a record is kept only if all records before it are whole: each was written before the first read
+ * ended.  The words of a record whose head is not written yet have no kind.
  */
 static void cut(uint64_t *words, size_t nwords, size_t last)
 {

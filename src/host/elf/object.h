@@ -1,8 +1,7 @@
 /*
- * One ELF file as the tracer sees it: its functions and its sites.
+ * An ELF file as the tracer sees it: its functions and its sites.
  *
- * Context: host.  The file is untrusted input.  Opened once per file and
- * shared by all processes that map it.
+ * Context: host.  The file is untrusted input.  It is opened once, and all processes that map it share the object.
  */
 #ifndef HOST_ELF_OBJECT_H
 #define HOST_ELF_OBJECT_H
@@ -32,7 +31,7 @@ enum site_verdict {
 	SITE_NO_ENTRY,	      /* stripped: neither symbol nor unwind table says where the function begins */
 	SITE_NOT_AT_ENTRY,    /* the stack has moved before the site: gcc's nested functions with -mfentry */
 	SITE_NOT_ALIGNED,     /* enough bytes, but not where a jump may lie */
-	SITE_VECTORS,	      /* its calls use registers that a system call of a recorder would lose */
+	SITE_VECTORS,	      /* calls of the function use registers that a system call of a recorder would lose */
 	SITE_TOO_FAR,	      /* the object is so large that no jump reaches from the site to its stub */
 	SITE_VERDICTS
 };

@@ -76,7 +76,7 @@ struct object {
 	struct object_reach fentry; /* the profiling hook */
 	struct object_reach
 		finders;   /* functions that need their return address, and those that jump to one (tails.c) */
-	bool has_switches; /* there may be code that changes stacks */
+	bool has_switches; /* the object may have code that changes stacks */
 	struct address_list patchable;	/* __patchable_function_entries */
 	struct address_list mcount_loc; /* __mcount_loc */
 

@@ -1,5 +1,5 @@
 /*
- * One glob or regular expression on function names.
+ * A glob or regular expression on function names.
  *
  * Caller: filter.c.  Context: host.
  */

@@ -12,7 +12,7 @@
 
 #include "object_impl.h"
 
-/* One section of addresses, as a copy to relocate. */
+/* A section of addresses, as a copy to relocate. */
 struct table {
 	uint64_t address;
 	uint64_t *entries;
