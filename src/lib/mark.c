@@ -18,7 +18,7 @@ LIB_PUBLIC void calltap_mark(const char *text)
 {
 	void (*mark)(const char *text) = calltap_agent_mark;
 
-	/* What is called is what was looked at: the word may change in between. */
+	/* Call the value that was tested: the word may change in between. */
 	__asm__ volatile("" : "+r"(mark));
 	if (mark && text)
 		mark(text);

@@ -58,7 +58,7 @@ int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, co
 
 #define PATCH_TRAMP_BYTES ARCH_HOOK_BYTES
 
-/* One patched instruction: the site itself, or the trampoline that a short site leads to. */
+/* A patched instruction: the site itself, or the trampoline that a short site leads to. */
 struct patch_piece {
 	uint64_t address, target;
 	const uint8_t *old;

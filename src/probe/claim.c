@@ -221,7 +221,7 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 	/* Let the tool know; it adds an arena.  In block mode nothing is to be lost, so wait a little. */
 	while (arena && waits++ < CLAIM_WAITS && !probe_context.shared.reader_gone) {
 		ask_for_rings(set);
-		/* One vain wait is enough until there is another arena: the tool may be stopped. */
+		/* A vain wait is not repeated until there is a new arena: the tool may be stopped. */
 		if (!waits_for_ring(ring_at(arena, 0)) || set->claim_vain == set->arena_count)
 			break;
 		sys_futex_wait(&set->arena_count, set->arena_count, CLAIM_WAIT_NS);
@@ -314,6 +314,6 @@ bool probe_set_attach(struct probe_thread *thread, unsigned set)
 	leave_ended(share, on);
 	done = share->writer->ring || attach_blocked(thread, set);
 	probe_calls_end(&signals);
-	/* It may have ended meanwhile, and what was found be another one's. */
+	/* The instance may have ended meanwhile, and the ring found be that of another one. */
 	return done && __atomic_load_n(&probe_set_at(set)->on, __ATOMIC_ACQUIRE) == on;
 }

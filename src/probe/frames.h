@@ -11,10 +11,10 @@
 #include <probe/thread.h>
 
 /* In a link, of the frame whose slot it is at: */
-#define FRAME_UNRECORDED ((uint64_t)1) /* it wrote no ENTRY */
+#define FRAME_UNRECORDED ((uint64_t)1) /* the frame has no ENTRY record */
 #define FRAME_CAME	 ((uint64_t)2) /* with it the thread came to this signal stack, and leaves when it ends */
-#define FRAME_COUNTED	 ((uint64_t)4) /* it is in the thread's depth; such a frame leaves through C */
-/* It has an ENTRY of the instance with the rings of that set, 1 and on.  Addresses do not reach so far up. */
+#define FRAME_COUNTED	 ((uint64_t)4) /* the frame counts in the thread's depth; it leaves through C */
+/* The frame has an ENTRY in the rings of this set, 1 and on: an instance's.  Addresses do not reach so far up. */
 #define FRAME_OF(set)	   ((uint64_t)1 << (FRAME_INSTANCES_AT + (set)-1))
 #define FRAME_INSTANCES_AT 48
 #define FRAME_INSTANCES	   ((((uint64_t)1 << (PROBE_SETS - 1)) - 1) << FRAME_INSTANCES_AT)
@@ -50,7 +50,7 @@ static inline bool frames_is_tail(uint64_t slot, uint64_t back)
 
 static inline bool probe_can_record(struct probe_thread *thread)
 {
-	/* What probe_thread_attach() finds first, without the call. */
+	/* The first test of probe_thread_attach(), without the call. */
 	return probe_context.enabled &&
 	       ((thread->writer->ring && probe_context.wiped->alive) || probe_thread_attach(thread));
 }

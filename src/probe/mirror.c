@@ -218,7 +218,9 @@ bool probe_mirror_cover(struct probe_thread *thread, uint64_t slot)
 {
 	if (!cover(slot, SPACE_MIRRORED))
 		return false;
-	/* One word, so that a signal handler that moves it to another stack cannot leave it half changed. */
+	/*
+	 * A single store, so that a signal handler that moves `granule` to another stack cannot leave it half changed.
+	 */
 	thread->granule = slot >> GRANULE_BITS;
 	return true;
 }

@@ -23,7 +23,7 @@ int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size)
 			 triggers->slots & (triggers->slots - 1) ||
 			 calltap_triggers_at_event(triggers->functions, triggers->slots) > size))
 		return -EINVAL;
-	/* One store brings the file and its size, so that no thread takes one file's size for another's. */
+	/* A single store changes the file and its size, so that no thread takes one file's size for another's. */
 	__atomic_store_n(&probe_triggers, triggers ? triggers : &no_triggers, __ATOMIC_RELEASE);
 	__atomic_store_n(&probe_context.timed, triggers || probe_wants_times(), __ATOMIC_RELEASE);
 	return 0;

@@ -106,7 +106,7 @@ bool ring_open_next(struct ring_writer *writer, const struct ring_shared *shared
 	uint64_t now;
 
 	if (ring->mode > CALLTAP_MODE_OVERWRITE)
-		return false; /* its memory is a tracer's own */
+		return false; /* the ring's memory is a tracer's own */
 	if ((int64_t)room_left(ring) <= 0) {
 		close_sub(writer); /* every record comes here until there is room */
 		if (ring->mode != CALLTAP_MODE_BLOCK || shared->quiet ||

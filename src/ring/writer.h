@@ -113,7 +113,7 @@ static inline void ring_put2(uint64_t *slot, uint64_t head, uint64_t second)
 	ring_put(slot, head);
 }
 
-/* The same of a record of any size: behind its head come the words of an event, in none of which there is a kind. */
+/* Write a record of any size: behind its head come the words of an event, none of which has a kind. */
 static inline void ring_put_all(uint64_t *slot, uint64_t head, const uint64_t *behind, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)

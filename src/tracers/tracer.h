@@ -1,10 +1,9 @@
 /*
- * Tracers: what is recorded of a traced function.
+ * Tracers: kinds of recording of a traced function.
  *
- * One file per tracer, each exporting one struct tracer; registry.c lists
- * them.  A tracer decides what the stubs do; the recorders themselves are in
- * the probe room of the target.  Callers: the record room and the command.
- * Context: host.
+ * One file per tracer, each exporting one struct tracer; registry.c lists them.  A tracer chooses the recorders that
+ * the stubs call; the recorders themselves are in the probe room of the target.  Callers: the record room and the
+ * command.  Context: host.
  */
 #ifndef TRACERS_TRACER_H
 #define TRACERS_TRACER_H
@@ -22,11 +21,11 @@ struct tracer_needs {
 
 struct tracer {
 	const char *name;    /* as the kernel names it */
-	const char *summary; /* one line for --help */
+	const char *summary; /* text of one line for --help */
 	bool patches;	     /* false: no function is touched */
 	bool has_exit;	     /* tree filters, depth and threshold make sense */
 	bool counts;	     /* keeps counters in tables, and writes no records */
-	/* CALLTAP_SITE_* of a function. root, notree: -g, --no-graph names the function. */
+	/* The CALLTAP_SITE_* flags of a function. root, notree: -g, --no-graph names the function. */
 	uint16_t (*site_flags)(const struct tracer_needs *needs, bool root, bool notree);
 };
 
@@ -40,7 +39,7 @@ uint16_t tracer_graph_flags(const struct tracer_needs *needs, bool root, bool no
 
 /* The i-th tracer, NULL past the end; the first one is the default. */
 const struct tracer *tracer_at(size_t i);
-/* NULL = no tracer of this name. */
+/* The tracer of this name; NULL = none. */
 const struct tracer *tracer_find(const char *name);
 
 #endif
