@@ -4,7 +4,7 @@
  *
  * The compiler calls __sanitizer_cov_trace_pc() in each basic block (-fsanitize-coverage=trace-pc).  The function sets
  * a byte for the place of the call.  The bytes are in a file that is named by the object's build id and that all
- * processes map: so they add up, forks included, and outlive a kill -9. The agent is freestanding, so this file is,
+ * processes map: so they add up, forks included, and outlive a kill -9.  The agent is freestanding, so this file is,
  * too.
  */
 #include <elf.h>

@@ -57,7 +57,7 @@ static uint64_t check_trampoline(const struct object *object, const struct objec
 	return trampoline;
 }
 
-/* Check the promises about a site that can be traced; end: the end of the site before. Returns this site's end. */
+/* Check the promises about a site that can be traced; end: the end of the site before.  Returns this site's end. */
 static uint64_t check_site(const struct object *object, const struct object_site *site, const struct input *file,
 			   uint64_t end)
 {

@@ -112,7 +112,7 @@ static uint64_t move_all(struct work *work, struct patch_poker *poker, uint32_t 
 	return FUNCTIONS;
 }
 
-/* Do one round: switch all sites off, as the agent does it, and on again. Returns the switches. */
+/* Do one round: switch all sites off, as the agent does it, and on again.  Returns the switches. */
 static uint64_t toggle_all(struct work *work, struct patch_poker *poker, uint32_t plan)
 {
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {

@@ -29,7 +29,7 @@ void fake_stop(void);
 
 typedef int (*code_function)(int);
 
-/* Sites as compilers leave them. On a CPU without SHORT or STUBBORN sites those are USUAL ones. */
+/* Sites as compilers leave them.  On a CPU without SHORT or STUBBORN sites those are USUAL ones. */
 enum code_kind {
 	CODE_USUAL,    /* no-ops at the entry */
 	CODE_SHORT,    /* too short for a jump to the stub, with no-ops before it */

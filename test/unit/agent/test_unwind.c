@@ -37,7 +37,7 @@ static uint64_t u64(const uint8_t *at)
 	return value;
 }
 
-/* Read from the thread's memory: only its slot and the slot's mirror. No rule reads a stub, for debuggers write there.
+/* Read from the thread's memory: only its slot and the slot's mirror.  No rule reads a stub, for debuggers write there.
  */
 static uint64_t load(const struct walk *walk, uint64_t address)
 {

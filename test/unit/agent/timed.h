@@ -33,7 +33,7 @@ struct timed_function {
 
 /* Bytes that a function begins with where the CPU checks indirect calls: endbr64, bti c. */
 unsigned timed_landing_pad(const void *function);
-/* Make the functions sites; their ids are their indices in the list. To be called once in a program. */
+/* Make the functions sites; their ids are their indices in the list.  To be called once in a program. */
 void timed_patch(const struct timed_function *list, uint32_t count);
 
 /* Make a profile's memory for `rings` threads and switch the probes on; and off again. */

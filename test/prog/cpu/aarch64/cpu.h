@@ -1,4 +1,4 @@
-/* The parts of the test programs that depend on the CPU: AArch64. See x86_64/cpu.h. */
+/* The parts of the test programs that depend on the CPU: AArch64.  See x86_64/cpu.h. */
 #ifndef TEST_PROG_CPU_H
 #define TEST_PROG_CPU_H
 

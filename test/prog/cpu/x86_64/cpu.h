@@ -1,4 +1,4 @@
-/* The parts of the test programs that depend on the CPU: x86-64. The other CPUs' directories define the same names. */
+/* The parts of the test programs that depend on the CPU: x86-64.  The other CPUs' directories define the same names. */
 #ifndef TEST_PROG_CPU_H
 #define TEST_PROG_CPU_H
 
