@@ -67,7 +67,7 @@ static uint64_t take_hex(const char **at)
 	}
 }
 
-static bool take(const char **at, char what)
+static bool take_character(const char **at, char what)
 {
 	if (**at != what)
 		return false;
@@ -94,23 +94,23 @@ static bool parse_map(struct map *map, const char *at)
 	const char *rights;
 
 	map->lo = take_hex(&at);
-	if (!take(&at, '-'))
+	if (!take_character(&at, '-'))
 		return false;
 	map->hi = take_hex(&at);
-	if (!take(&at, ' ') || strnlen(at, 5) < 5)
+	if (!take_character(&at, ' ') || strnlen(at, 5) < 5)
 		return false;
 	rights = at;
 	at += 4;
-	if (!take(&at, ' '))
+	if (!take_character(&at, ' '))
 		return false;
 	map->offset = take_hex(&at);
-	if (!take(&at, ' '))
+	if (!take_character(&at, ' '))
 		return false;
 	map->major = (unsigned)take_hex(&at);
-	if (!take(&at, ':'))
+	if (!take_character(&at, ':'))
 		return false;
 	map->minor = (unsigned)take_hex(&at);
-	if (!take(&at, ' ') || *at < '0' || *at > '9')
+	if (!take_character(&at, ' ') || *at < '0' || *at > '9')
 		return false;
 	map->inode = 0;
 	for (; *at >= '0' && *at <= '9'; at++)

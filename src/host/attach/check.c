@@ -28,8 +28,8 @@
 #define ENDING_MS     100u  /* for a process that is told to end to do so */
 #define LAST_MS	      2000u /* for its last thread, when the initial one has ended */
 
-/* True if look() says so for all that time: it is asked again and again. */
-static bool persists(bool (*look)(void *context), void *context, uint32_t milliseconds)
+/* True if look() returns true for the whole time: it is called again and again. */
+static bool holds_for(bool (*look)(void *context), void *context, uint32_t milliseconds)
 {
 	const struct timespec pause = {0, STEP_NS};
 	uint64_t until = now_ns() + milliseconds * 1000000ull;
@@ -126,7 +126,7 @@ static long await_no_tracer(pid_t alive)
 	if (!tracer)
 		return 0;
 	name_of((pid_t)tracer, name, sizeof(name));
-	if (!persists(has_tracer, &alive, strcmp(name, "calltap") ? TRACER_MS : OWN_TRACER_MS))
+	if (!holds_for(has_tracer, &alive, strcmp(name, "calltap") ? TRACER_MS : OWN_TRACER_MS))
 		return 0;
 	return proc_number(alive, "TracerPid");
 }
@@ -256,7 +256,7 @@ struct objects {
 };
 
 /* True if the process has no libc yet, which may come; else `ret` says what is the matter. */
-static bool begins(void *context)
+static bool awaits_libc(void *context)
 {
 	struct objects *it = context;
 	struct space space;
@@ -285,7 +285,7 @@ static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
 {
 	struct objects objects = {.pid = pid, .alive = alive, .diag = diag};
 
-	persists(begins, &objects, BEGIN_MS);
+	holds_for(awaits_libc, &objects, BEGIN_MS);
 	return objects.ret;
 }
 
@@ -324,7 +324,7 @@ int attach_check(pid_t pid, struct calltap_diag *diag)
 	char name[32];
 
 	/* A calltap that was killed leaves an agent that lets go by itself. */
-	if (ret || !persists(is_served, &pid, AGENT_MS))
+	if (ret || !holds_for(is_served, &pid, AGENT_MS))
 		return ret;
 	name_of(pid, name, sizeof(name));
 	return calltap_diag_set(diag, -EBUSY,
@@ -371,8 +371,8 @@ int attach_explain(const struct attach_program *program, pid_t pid, int error, s
 	if (!error || !program->known)
 		return error;
 	/* On a busy machine the initial thread has ended long before the last. */
-	if (!persists(initial_is_alive, &pid, ENDING_MS))
-		return persists(is_alive, &pid, LAST_MS)
+	if (!holds_for(initial_is_alive, &pid, ENDING_MS))
+		return holds_for(is_alive, &pid, LAST_MS)
 			       ? refuse_without_initial(pid, diag)
 			       : calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)pid);
 	attach_program_of(&now, pid);

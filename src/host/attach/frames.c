@@ -73,7 +73,7 @@ const char *attach_frame_symbol(struct attach_frames *frames, uint64_t pc)
 	return unwinder_symbol(frames->unwinder, pc);
 }
 
-static bool pass(void *context, const struct frame *frame)
+static bool pass_frame(void *context, const struct frame *frame)
 {
 	struct climb *climb = context;
 	struct unwinder *unwinder = climb->frames->unwinder;
@@ -129,7 +129,7 @@ bool attach_climb(struct attach_stop *stop, struct attach_frames *frames, const 
 	memcpy(from.values, thread->registers, sizeof(thread->registers));
 	from.values[NATIVE_DWARF_REGISTERS - 1] = thread->pc;
 	copy_stack(stop, thread, &from);
-	complete = unwinder_climb(frames->unwinder, &from, pass, &climb);
+	complete = unwinder_climb(frames->unwinder, &from, pass_frame, &climb);
 	free((void *)from.bytes);
 	return climb.at_bottom || (complete && !climb.guessed);
 }
@@ -178,7 +178,7 @@ struct thread_doubts {
 };
 
 /* Contexts that the last step up has passed by are over, but for the one that this frame was interrupted in. */
-static void settle(const struct thread_doubts *it, const struct attach_frame *frame)
+static void settle_contexts(const struct thread_doubts *it, const struct attach_frame *frame)
 {
 	for (size_t i = 0; i < it->doubts->count; i++) {
 		struct attach_context *context = it->doubts->list[i];
@@ -193,7 +193,7 @@ static bool look_at_frame(void *context, const struct attach_frame *frame)
 {
 	struct thread_doubts *it = context;
 
-	settle(it, frame);
+	settle_contexts(it, frame);
 	if (it->hi > it->highest)
 		return false;
 	it->lo = frame->lo;

@@ -162,7 +162,7 @@ static void let_go(struct held *held)
  * A thread that was interrupted and has not stopped yet may be on its way out of a call with EINTR: it has to stop to
  * be mended.  False: it has not stopped yet.
  */
-static bool release(struct held *held)
+static bool release_thread(struct held *held)
 {
 	if (held->state == HELD_NOT && !hold_look(held))
 		return false;
@@ -176,7 +176,7 @@ static bool release_all(struct held *held, size_t count, bool parents)
 
 	for (size_t i = count; i--;)
 		if (held[i].is_parent == parents)
-			all &= release(&held[i]);
+			all &= release_thread(&held[i]);
 	return all;
 }
 

@@ -42,7 +42,7 @@ static void pause_us(unsigned microseconds)
 	nanosleep(&pause, NULL);
 }
 
-static void nap(void)
+static void take_nap(void)
 {
 	pause_us(100);
 }
@@ -151,7 +151,7 @@ static int find_slack(struct borrow *borrow, struct calltap_diag *diag)
 	}
 }
 
-static int prepare(struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
+static int prepare_borrow(struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
 {
 	int ret;
 
@@ -195,7 +195,7 @@ static int prepare(struct borrow *borrow, const struct attach_options *options, 
 }
 
 /* A thread by which memory can be read: the borrowed one may end as soon as it is back. */
-static pid_t reader(const struct borrow *borrow)
+static pid_t reading_thread(const struct borrow *borrow)
 {
 	pid_t alive = proc_alive(borrow->pid);
 
@@ -208,7 +208,7 @@ static int state_of(const struct borrow *borrow, struct calltap_attach *said)
 	int ret = memory_read(borrow->tid, borrow->errand.memory, said, sizeof(*said));
 
 	if (ret == -ESRCH)
-		ret = memory_read(reader(borrow), borrow->errand.memory, said, sizeof(*said));
+		ret = memory_read(reading_thread(borrow), borrow->errand.memory, said, sizeof(*said));
 
 	/* The program may have written over any text. */
 	said->error[sizeof(said->error) - 1] = 0;
@@ -222,7 +222,7 @@ static int set_state(const struct borrow *borrow, uint32_t state)
 			    sizeof(state));
 }
 
-static int died(const struct borrow *borrow, struct calltap_diag *diag)
+static int explain_death(const struct borrow *borrow, struct calltap_diag *diag)
 {
 	return calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)borrow->pid);
 }
@@ -247,12 +247,12 @@ static int await_ready(const struct borrow *borrow, struct calltap_attach *said,
 		if (!ret && said->state == CALLTAP_ATTACH_READY)
 			return 0;
 		if (ret == -ESRCH)
-			return died(borrow, diag);
+			return explain_death(borrow, diag);
 		if (now > until || (ret && now > look && has_returned(borrow)))
 			break;
 		if (now > look)
 			look = now + LOOK_NS;
-		nap();
+		take_nap();
 	}
 	return calltap_diag_set(
 		diag, -ETIME,
@@ -264,7 +264,7 @@ static int await_ready(const struct borrow *borrow, struct calltap_attach *said,
 /* True if the thread has been with the agent, as far as one can see. */
 static bool agent_is_there(const struct borrow *borrow)
 {
-	pid_t alive = reader(borrow);
+	pid_t alive = reading_thread(borrow);
 	struct space space;
 	struct libs libs;
 	bool there;
@@ -285,7 +285,7 @@ static bool has_memory(const struct borrow *borrow)
 	struct space space;
 	bool has;
 
-	if (space_read(&space, reader(borrow)))
+	if (space_read(&space, reading_thread(borrow)))
 		return false;
 	has = space.count != 0;
 	space_free(&space);
@@ -295,16 +295,16 @@ static bool has_memory(const struct borrow *borrow)
 /* Tell the thread that it need not wait any longer.  It may have given up by itself, and not be there to be told. */
 static int let_go(const struct borrow *borrow, struct calltap_diag *diag)
 {
-	return set_state(borrow, CALLTAP_ATTACH_NONE) && !has_memory(borrow) ? died(borrow, diag) : 0;
+	return set_state(borrow, CALLTAP_ATTACH_NONE) && !has_memory(borrow) ? explain_death(borrow, diag) : 0;
 }
 
 /* The borrowed memory is gone: the agent has unmapped it, the program has ended, or the thread has given up. */
-static int gone(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
+static int explain_unmapped(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
 {
 	if (said->state == CALLTAP_ATTACH_LOADED || (!borrow->library && agent_is_there(borrow)))
 		return 0;
 	if (!has_memory(borrow))
-		return died(borrow, diag);
+		return explain_death(borrow, diag);
 	return calltap_diag_set(diag, -ETIME, "process %d gave up before this calltap was ready; try again",
 				(int)borrow->pid);
 }
@@ -337,8 +337,8 @@ static int too_late(const struct borrow *borrow, struct calltap_diag *diag)
 	struct calltap_attach said = {0};
 
 	while (!state_of(borrow, &said) && now_ns() < until)
-		nap();
-	return gone(borrow, &said, diag);
+		take_nap();
+	return explain_unmapped(borrow, &said, diag);
 }
 
 /*
@@ -387,7 +387,7 @@ static int fill_in(struct borrow *borrow, const struct attach_options *options, 
 		}
 	}
 	if (memory_write(borrow->tid, borrow->errand.memory, &told, offsetof(struct calltap_attach, naps)))
-		return gone(borrow, said, diag);
+		return explain_unmapped(borrow, said, diag);
 	return say_go(borrow, diag);
 }
 
@@ -399,9 +399,9 @@ static int await_answer(const struct borrow *borrow, struct calltap_attach *said
 		int ret = state_of(borrow, said);
 
 		if (ret == -ESRCH)
-			return died(borrow, diag);
+			return explain_death(borrow, diag);
 		if (ret)
-			return gone(borrow, said, diag);
+			return explain_unmapped(borrow, said, diag);
 		if (said->state == CALLTAP_ATTACH_FAILED || said->state == CALLTAP_ATTACH_LOADED)
 			return 0;
 		if (now_ns() > until)
@@ -411,11 +411,11 @@ static int await_answer(const struct borrow *borrow, struct calltap_attach *said
 				"thread holds the loader's lock%s",
 				(int)borrow->tid, (int)borrow->pid, borrow->what,
 				borrow->library ? ", or its constructors wait" : "");
-		nap();
+		take_nap();
 	}
 }
 
-static int refused(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
+static int explain_refusal(const struct borrow *borrow, const struct calltap_attach *said, struct calltap_diag *diag)
 {
 	int ret = let_go(borrow, diag);
 
@@ -436,10 +436,10 @@ static void await_left(const struct borrow *borrow)
 	struct calltap_attach said;
 
 	while (!state_of(borrow, &said) && !said.left && now_ns() < until)
-		nap();
+		take_nap();
 }
 
-static int converse(struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
+static int converse_with_thread(struct borrow *borrow, const struct attach_options *options, struct calltap_diag *diag)
 {
 	struct calltap_attach said = {0};
 	int ret = await_ready(borrow, &said, diag);
@@ -454,16 +454,16 @@ static int converse(struct borrow *borrow, const struct attach_options *options,
 	if (said.state == CALLTAP_ATTACH_LOADED && borrow->library && said.result == CALLTAP_ATTACH_ALONE)
 		ret = let_go(borrow, diag);
 	else if (said.state == CALLTAP_ATTACH_FAILED || said.result)
-		ret = refused(borrow, &said, diag);
+		ret = explain_refusal(borrow, &said, diag);
 	await_left(borrow);
 	return ret;
 }
 
-static int inject(struct borrow *borrow, const struct attach_options *options, struct attach_result *result,
-		  struct calltap_diag *diag)
+static int inject_file(struct borrow *borrow, const struct attach_options *options, struct attach_result *result,
+		       struct calltap_diag *diag)
 {
 	uint64_t began;
-	int ret = prepare(borrow, options, diag);
+	int ret = prepare_borrow(borrow, options, diag);
 
 	if (ret)
 		return ret;
@@ -472,7 +472,7 @@ static int inject(struct borrow *borrow, const struct attach_options *options, s
 		if (ret)
 			return ret;
 		began = now_ns();
-		ret = converse(borrow, options, diag);
+		ret = converse_with_thread(borrow, options, diag);
 		if (ret != -ETIME || tries == TRIES)
 			break;
 		/* The thread did not wait for this tool: its place is to be free for the next try. */
@@ -511,13 +511,13 @@ static int try_lock(pid_t pid)
  * Take the lock of the process.  The tracer of a tool that was killed has copies of the tool's descriptors, the lock
  * among them, until the tracer has let go of each thread.
  */
-static int lock(pid_t pid)
+static int lock_process(pid_t pid)
 {
 	uint64_t until = now_ns() + LOCK_NS;
 	int ret = try_lock(pid);
 
 	while (ret == -EBUSY && now_ns() < until) {
-		nap();
+		take_nap();
 		ret = try_lock(pid);
 	}
 	return ret;
@@ -527,7 +527,7 @@ static int bring_in(pid_t pid, const struct attach_options *options, bool librar
 		    struct calltap_diag *diag)
 {
 	struct borrow *borrow = calloc(1, sizeof(*borrow));
-	int locked = lock(pid), ret;
+	int locked = lock_process(pid), ret;
 
 	memset(result, 0, sizeof(*result));
 	if (locked < 0) {
@@ -542,7 +542,7 @@ static int bring_in(pid_t pid, const struct attach_options *options, bool librar
 	borrow->pid = pid;
 	borrow->library = library;
 	borrow->what = library ? options->agent_path : "the agent";
-	ret = inject(borrow, options, result, diag);
+	ret = inject_file(borrow, options, result, diag);
 	close(locked);
 	unwinder_close(borrow->unwinder);
 	libs_free(&borrow->libs);

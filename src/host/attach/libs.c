@@ -110,7 +110,7 @@ struct wanted {
 	uint64_t value;
 };
 
-static bool match(void *context, const char *name, const GElf_Sym *symbol)
+static bool match_name(void *context, const char *name, const GElf_Sym *symbol)
 {
 	struct wanted *wanted = context;
 
@@ -125,7 +125,7 @@ static uint64_t value_of(Elf *elf, const char *name)
 {
 	struct wanted wanted = {name, 0};
 
-	each_function(elf, SHT_DYNSYM, match, &wanted);
+	each_function(elf, SHT_DYNSYM, match_name, &wanted);
 	return wanted.value;
 }
 
@@ -142,7 +142,7 @@ uint64_t libs_symbol_value(int fd, const char *name)
 }
 
 /* Find the bias, by the segment that the executable mapping shows. */
-static bool place(struct look *look)
+static bool find_bias(struct look *look)
 {
 	size_t count;
 
@@ -169,7 +169,7 @@ struct collect {
 	bool musl, failed;
 };
 
-static bool collect(void *context, const char *name, const GElf_Sym *symbol)
+static bool collect_function(void *context, const char *name, const GElf_Sym *symbol)
 {
 	struct collect *list = context;
 	struct special *special = list->special;
@@ -202,7 +202,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Leave one entry for each address. */
-static void merge(struct special *special)
+static void merge_functions(struct special *special)
 {
 	size_t kept = 0;
 
@@ -235,9 +235,9 @@ static int add_special(struct libs *libs, const struct look *look, bool loader)
 	*list.special = (struct special){.lo = look->lo, .hi = look->hi, .loader = loader};
 	if (loader)
 		return 0;
-	each_function(look->elf, SHT_DYNSYM, collect, &list);
-	each_function(look->elf, SHT_SYMTAB, collect, &list);
-	merge(list.special);
+	each_function(look->elf, SHT_DYNSYM, collect_function, &list);
+	each_function(look->elf, SHT_SYMTAB, collect_function, &list);
+	merge_functions(list.special);
 	return list.failed ? -ENOMEM : 0;
 }
 
@@ -427,7 +427,7 @@ static int look_at_map(struct libs *libs, pid_t alive, const struct space *space
 		return 0;
 	}
 	look.elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (look.elf && elf_kind(look.elf) == ELF_K_ELF && place(&look))
+	if (look.elf && elf_kind(look.elf) == ELF_K_ELF && find_bias(&look))
 		ret = look_at(libs, &look, alive);
 	elf_end(look.elf);
 	close(fd);

@@ -109,7 +109,7 @@ static size_t find_range(const struct scan *scan, uint64_t value)
 	return attach_range_find(scan->ranges, scan->count, value);
 }
 
-static int tell(struct scan *scan, size_t thread, uint64_t value, uint64_t address)
+static int tell_hit(struct scan *scan, size_t thread, uint64_t value, uint64_t address)
 {
 	struct attach_hit hit = {.thread = &scan->stop->threads[thread], .value = value, .address = address};
 
@@ -225,9 +225,9 @@ static int scan_registers(struct scan *scan, size_t thread)
 	int ret = add_context(scan->stop, &own);
 
 	if (!ret)
-		ret = tell(scan, thread, it->pc, 0);
+		ret = tell_hit(scan, thread, it->pc, 0);
 	for (size_t i = 0; !ret && !it->asleep && i < ATTACH_REGISTERS; i++)
-		ret = tell(scan, thread, it->registers[i], 0);
+		ret = tell_hit(scan, thread, it->registers[i], 0);
 	return ret;
 }
 
@@ -315,7 +315,7 @@ static int scan_words(struct scan *scan, const struct piece *piece)
 
 	for (size_t i = 0; !ret && i < count; i++)
 		if (words[i] >= PAGE)
-			ret = tell(scan, piece->thread, words[i], piece->lo + i * 8);
+			ret = tell_hit(scan, piece->thread, words[i], piece->lo + i * 8);
 	return ret;
 }
 

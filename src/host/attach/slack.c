@@ -85,7 +85,7 @@ static bool slack_of(struct slack *slack, pid_t alive, const struct map *map)
 }
 
 /* True if no thread can unload the mapping's library. */
-static bool stays(const struct libs *libs, const struct map *map)
+static bool cannot_unload(const struct libs *libs, const struct map *map)
 {
 	for (size_t i = 0; i < libs->stays_count; i++)
 		if (libs->stays[i].lo == map->lo)
@@ -113,7 +113,8 @@ int slack_find(struct slack *slack, pid_t alive, const struct space *space, cons
 {
 	for (unsigned program = 0; program < 2; program++)
 		for (size_t i = 0; i < space->count; i++)
-			if (stays(libs, &space->maps[i]) && is_program(alive, &space->maps[i]) == (program == 1) &&
+			if (cannot_unload(libs, &space->maps[i]) &&
+			    is_program(alive, &space->maps[i]) == (program == 1) &&
 			    slack_of(slack, alive, &space->maps[i]))
 				return 0;
 	return -ENOSPC;
@@ -200,7 +201,7 @@ static int write_back(struct attach_stop *stop, void *context)
 	return ret ? ret : restored;
 }
 
-static int restore(struct attach_stop *stop, struct leftovers *leftovers, bool *in_use)
+static int restore_leftovers(struct attach_stop *stop, struct leftovers *leftovers, bool *in_use)
 {
 	int ret = 0;
 
@@ -231,7 +232,7 @@ int attach_slack_restore(struct attach_stop *stop, bool *in_use)
 	*in_use = false;
 	elf_version(EV_CURRENT);
 	if (leftovers)
-		ret = restore(stop, leftovers, in_use);
+		ret = restore_leftovers(stop, leftovers, in_use);
 	free(leftovers);
 	return ret;
 }

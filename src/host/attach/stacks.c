@@ -140,7 +140,7 @@ static int open_unwinder(struct attach_stacks *stacks)
 /*
  * How many frames are sure.  Behind a function without tables they are a guess by the frame pointer: right if complete.
  */
-static size_t sure(struct attach_stacks *stacks, const struct frame *frames, const struct attach_unwound *unwound)
+static size_t count_sure(struct attach_stacks *stacks, const struct frame *frames, const struct attach_unwound *unwound)
 {
 	for (size_t i = 0; i < unwound->count && !unwound->complete; i++)
 		if (!unwinder_has_rules(stacks->unwinder, frames[i].exact ? frames[i].pc : frames[i].pc - 1))
@@ -167,7 +167,7 @@ int attach_unwind(struct attach_stacks *stacks, int (*visit)(void *context, cons
 
 		unwound.count = unwinder_frames(stacks->unwinder, &stacks->copies[i], frames, ATTACH_FRAMES_MAX,
 						&unwound.complete);
-		unwound.count = sure(stacks, frames, &unwound);
+		unwound.count = count_sure(stacks, frames, &unwound);
 		for (size_t k = 0; k < unwound.count; k++) {
 			pcs[k] = frames[k].pc;
 			slots[k] = frames[k].slot;

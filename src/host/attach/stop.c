@@ -49,7 +49,7 @@ static bool is_known(const struct attach_stop *stop, pid_t tid)
 	return tid < 0 || (unsigned)tid >= TIDS || stop->seen[tid / 8] >> tid % 8 & 1;
 }
 
-static int refusal(struct attach_stop *stop, pid_t tid, int error)
+static int explain_seizure(struct attach_stop *stop, pid_t tid, int error)
 {
 	char tracer[32] = "0";
 
@@ -81,7 +81,7 @@ static int hold_one(struct attach_stop *stop, pid_t tid, bool parent)
 	}
 	ret = hold_seize(&stop->held[stop->count], tid);
 	if (ret)
-		return refusal(stop, tid, ret);
+		return explain_seizure(stop, tid, ret);
 	stop->held[stop->count].is_parent = parent;
 	stop->seen[tid / 8] |= (unsigned char)(1u << tid % 8);
 	stop->count++;
@@ -212,7 +212,7 @@ static int hold_all(struct attach_stop *stop)
 	return ret;
 }
 
-static void describe(const struct held *held, struct attach_thread *thread)
+static void describe_thread(const struct held *held, struct attach_thread *thread)
 {
 	uint64_t values[NATIVE_DWARF_REGISTERS];
 
@@ -241,7 +241,7 @@ static int describe_all(struct attach_stop *stop)
 
 		if (held->state != HELD_STOPPED && held->state != HELD_ASLEEP)
 			continue;
-		describe(held, &stop->threads[stop->thread_count++]);
+		describe_thread(held, &stop->threads[stop->thread_count++]);
 		if (held->state == HELD_STOPPED)
 			stop->alive = held->tid;
 	}
@@ -261,7 +261,7 @@ static bool wait_a_little(sem_t *sem)
 	return !sem_timedwait(sem, &until);
 }
 
-static void rest(uint64_t ns)
+static void rest_for(uint64_t ns)
 {
 	const struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 
@@ -282,7 +282,7 @@ static void await_agent(const struct attach_stop *stop)
 	uint64_t until = now_ns() + AGENT_NS;
 
 	while (agent_runs(stop) && now_ns() < until)
-		rest(AGENT_STEP);
+		rest_for(AGENT_STEP);
 }
 
 static bool change_lease(struct attach_stop *stop, int from, int to)
@@ -345,7 +345,7 @@ static void calm_agent(const struct attach_stop *stop)
 }
 
 /* Runs in the tracer. */
-static int trace(void *context)
+static int tracer_main(void *context)
 {
 	struct attach_stop *stop = context;
 
@@ -373,7 +373,7 @@ int stop_run(struct attach_stop *stop, int (*job)(struct attach_stop *stop, void
 }
 
 /* Translate thread ids from those that the process sees into those that the tool sees. */
-static int translate(pid_t pid, pid_t *ids, size_t count)
+static int translate_ids(pid_t pid, pid_t *ids, size_t count)
 {
 	char value[256];
 	pid_t *tids;
@@ -435,14 +435,14 @@ static int make_ready(struct attach_stop *stop)
 	return ret ? ret : spare_get(&stop->to_copy, ready, ready);
 }
 
-static int start(struct attach_stop *stop)
+static int start_tracer(struct attach_stop *stop)
 {
 	int ret = make_ready(stop);
 
 	if (ret)
 		return ret;
 	hurry_begin(&stop->tool, gettid());
-	ret = tracer_start(&stop->tracer, trace, stop);
+	ret = tracer_start(&stop->tracer, tracer_main, stop);
 	if (ret)
 		hurry_end(&stop->tool);
 	return ret;
@@ -497,9 +497,9 @@ static int stop_once(struct attach_stop **out, pid_t pid, const pid_t *except, s
 	stop->diag = diag;
 	if (diag)
 		diag->code = 0;
-	ret = translate(pid, (pid_t *)stop->except, except_count);
+	ret = translate_ids(pid, (pid_t *)stop->except, except_count);
 	if (!ret)
-		ret = start(stop);
+		ret = start_tracer(stop);
 	if (ret) {
 		free_stop(stop);
 		return calltap_diag_set(diag, ret, "process %d cannot be stopped: %s", (int)pid, strerror(-ret));
@@ -541,7 +541,7 @@ static int stop_briefly(struct attach_stop **out, pid_t pid, const pid_t *except
 		if (ret != -ETIME)
 			return ret;
 		took = given_up->total_ns - before;
-		rest(took > rest_of(tries) ? took : rest_of(tries));
+		rest_for(took > rest_of(tries) ? took : rest_of(tries));
 	}
 }
 
@@ -559,7 +559,7 @@ static int stop_patiently(struct attach_stop **out, pid_t pid, const pid_t *exce
 	int ret = stop_briefly(out, pid, except, except_count, given_up, &times, diag);
 
 	for (unsigned i = 0; (ret == -ETIMEDOUT || ret == -EBUSY) && i < TRIES; i++) {
-		rest(BUSY_NS);
+		rest_for(BUSY_NS);
 		ret = stop_once(out, pid, except, except_count, ENOUGH_TRIES, &times, diag);
 	}
 	return ret;

@@ -76,7 +76,7 @@ static size_t module_maps(const struct space *space, size_t first)
 	return end - first;
 }
 
-static void report(struct unwinder *unwinder, const struct map *map, uint64_t hi)
+static void report_module(struct unwinder *unwinder, const struct map *map, uint64_t hi)
 {
 	struct module *module = &unwinder->modules[unwinder->count++];
 	void **userdata = NULL;
@@ -110,7 +110,7 @@ static void report_all(struct unwinder *unwinder, const struct space *space)
 		for (size_t k = i; k < i + maps; k++)
 			code |= (space->maps[k].bits & MAP_EXEC) != 0;
 		if (code)
-			report(unwinder, &space->maps[i], space->maps[i + maps - 1].hi);
+			report_module(unwinder, &space->maps[i], space->maps[i + maps - 1].hi);
 		i += maps ? maps : 1;
 	}
 	dwfl_report_end(unwinder->dwfl, NULL, NULL);

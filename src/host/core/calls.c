@@ -69,7 +69,7 @@ static bool is_told(const struct open_calls *told, const struct history_call *ca
 }
 
 /* Find the calls that were open when the records begin. */
-static void begin(struct history *history, struct calls_thread *thread, const struct record *first)
+static void begin_thread(struct history *history, struct calls_thread *thread, const struct record *first)
 {
 	thread->seen = true;
 	thread->first_ticks = first->ticks;
@@ -87,7 +87,7 @@ static void begin(struct history *history, struct calls_thread *thread, const st
 }
 
 /* Take a record from before the call's end. */
-static void step(struct calls_open *open, const struct record *record)
+static void take_earlier(struct calls_open *open, const struct record *record)
 {
 	switch (record->kind) {
 	case CALLTAP_REC_ENTRY:
@@ -109,14 +109,14 @@ static void step(struct calls_open *open, const struct record *record)
 	}
 }
 
-static void see(struct calls_open *open, const struct record *record)
+static void see_record(struct calls_open *open, const struct record *record)
 {
 	const struct history_call *call = open->call;
 
 	if (open->ended || open->hidden)
 		return;
 	if (record->ticks < call->exit_ticks)
-		step(open, record);
+		take_earlier(open, record);
 	else if (record->ticks - call->exit_ticks > LATE_TICKS)
 		open->hidden = true;
 	else
@@ -133,15 +133,15 @@ void calls_see(struct history *history, struct calls_thread *thread, const void 
 		return;
 	while (record_decoder_next(&decoder, &record) > 0) {
 		if (!thread->seen)
-			begin(history, thread, &record);
+			begin_thread(history, thread, &record);
 		if (record.ticks > thread->last_ticks)
 			thread->last_ticks = record.ticks;
 		for (uint32_t i = 0; i < thread->count; i++)
-			see(&thread->open[i], &record);
+			see_record(&thread->open[i], &record);
 	}
 }
 
-static void add(struct items *items, uint64_t ticks, uint32_t kind, uint32_t id)
+static void add_item(struct items *items, uint64_t ticks, uint32_t kind, uint32_t id)
 {
 	items->list[items->count] = (struct item){.ticks = ticks, .kind = kind, .id = id, .order = items->count};
 	items->count++;
@@ -149,7 +149,7 @@ static void add(struct items *items, uint64_t ticks, uint32_t kind, uint32_t id)
 
 static void add_stack(struct items *items, uint64_t ticks, uint64_t stack)
 {
-	add(items, ticks, CALLTAP_REC_STACK, 0);
+	add_item(items, ticks, CALLTAP_REC_STACK, 0);
 	items->list[items->count - 1].second = stack;
 }
 
@@ -159,24 +159,24 @@ static void add_told(struct items *items, const struct open_calls *told)
 	if (told->count)
 		add_stack(items, told->list[0].entry_ticks, told->stack);
 	for (size_t i = 0; i < told->count; i++)
-		add(items, told->list[i].entry_ticks, CALLTAP_REC_ENTRY, told->list[i].function);
+		add_item(items, told->list[i].entry_ticks, CALLTAP_REC_ENTRY, told->list[i].function);
 }
 
 static void add_end(struct items *items, const struct history_call *call)
 {
-	add(items, call->exit_ticks, call->threw ? CALLTAP_REC_UNWIND : CALLTAP_REC_EXIT,
-	    call->threw ? 1 : call->function);
+	add_item(items, call->exit_ticks, call->threw ? CALLTAP_REC_UNWIND : CALLTAP_REC_EXIT,
+		 call->threw ? 1 : call->function);
 }
 
 static void add_whole(struct items *items, struct history_call *call)
 {
-	add(items, call->entry_ticks, CALLTAP_REC_ENTRY, call->function);
-	add(items, call->entry_ticks, CALLTAP_REC_LOST, 0);
+	add_item(items, call->entry_ticks, CALLTAP_REC_ENTRY, call->function);
+	add_item(items, call->entry_ticks, CALLTAP_REC_LOST, 0);
 	add_end(items, call);
 	call->placed = true;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_items(const void *left, const void *right)
 {
 	const struct item *a = left, *b = right;
 
@@ -216,7 +216,7 @@ static int write_items(struct history *history, struct items *items, uint32_t in
 	int ret = words ? 0 : -ENOMEM;
 
 	if (!ret && items->count) {
-		qsort(items->list, items->count, sizeof(*items->list), compare);
+		qsort(items->list, items->count, sizeof(*items->list), compare_items);
 		count = to_words(items, words);
 		ret = record_encode(history->call_encoder, index, *number, items->list[0].ticks, words, count, &payload,
 				    &size, &encoded);
@@ -260,11 +260,11 @@ int calls_write_before(struct history *history, struct calls_thread *thread, uin
 		if (open->hidden ||
 		    !(open->ended || (open->call->wanted && thread->last_ticks < open->call->exit_ticks)))
 			continue;
-		add(&items, open->call->entry_ticks, CALLTAP_REC_ENTRY, open->call->function);
+		add_item(&items, open->call->entry_ticks, CALLTAP_REC_ENTRY, open->call->function);
 		open->call->placed = true;
 	}
 	if (items.count)
-		add(&items, told->count ? told->first_ticks : thread->first_ticks, CALLTAP_REC_LOST, 0);
+		add_item(&items, told->count ? told->first_ticks : thread->first_ticks, CALLTAP_REC_LOST, 0);
 	if (told->count && told->stack_then != told->stack)
 		add_stack(&items, told->first_ticks, told->stack_then);
 	return write_items(history, &items, index, number);

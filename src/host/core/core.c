@@ -128,7 +128,7 @@ static int read_tables(struct found *found)
 		       : 0;
 }
 
-static int look(struct found *found)
+static int look_through_memory(struct found *found)
 {
 	const struct core_memory *memory = found->memory;
 
@@ -245,7 +245,7 @@ static int read_memory(const struct core_memory *memory, const char *source, int
 
 	if (!ret) {
 		found->memory = memory;
-		ret = look(found);
+		ret = look_through_memory(found);
 	}
 	if (ret == -ENODATA)
 		calltap_diag_set(diag, ret,

@@ -33,7 +33,7 @@ int history_create(struct history *history, struct trace_writer *writer)
 	return ret ? ret : record_encoder_create(&history->call_encoder);
 }
 
-static void forget(struct history *history)
+static void forget_copies(struct history *history)
 {
 	for (uint32_t i = 0; i < history->ring_count; i++)
 		free(history->rings[i].subs);
@@ -43,7 +43,7 @@ static void forget(struct history *history)
 
 void history_destroy(struct history *history)
 {
-	forget(history);
+	forget_copies(history);
 	free(history->rings);
 	record_encoder_destroy(history->encoder);
 	record_encoder_destroy(history->call_encoder);
@@ -78,7 +78,7 @@ static size_t last_head(const uint64_t *words, size_t nwords)
  * first read.  So a record is kept only if all records before it are whole: each was written before the first read
  * ended.  The words of a record whose head is not written yet have no kind.
  */
-static void cut(uint64_t *words, size_t nwords, size_t last)
+static void cut_new_records(uint64_t *words, size_t nwords, size_t last)
 {
 	size_t i = 0;
 
@@ -106,7 +106,7 @@ static int copy_sub(const struct history_arena *arena, uint64_t at, uint64_t num
 			return -1;
 	}
 	if (open)
-		cut((uint64_t *)(to + 1), nwords, last);
+		cut_new_records((uint64_t *)(to + 1), nwords, last);
 	/* The sub-buffer's writer clears the number before it touches anything else: A in ring_open_next(). */
 	return !arena->read(arena->arg, at, &after, sizeof(after)) && after == number + 1 && to->number == after;
 }
@@ -130,7 +130,7 @@ static int new_ring(struct history *history, struct history_ring **out)
  * Make room for one more sub-buffer.  A ring's size may be a lie: so the room grows with the sub-buffers that were
  * found.
  */
-static int reserve(struct history_ring *copy, uint32_t *room)
+static int reserve_sub(struct history_ring *copy, uint32_t *room)
 {
 	uint32_t wanted = *room ? *room * 2 : 4;
 	char *subs;
@@ -159,7 +159,7 @@ static int copy_subs(struct history *history, const struct history_arena *arena,
 
 		if (history->copied_in_all + arena->sub_size > history->limit)
 			return 0;
-		if (reserve(copy, &room))
+		if (reserve_sub(copy, &room))
 			return -ENOMEM;
 		whole = copy_sub(arena, sub, number, number == opened - 1,
 				 (void *)(copy->subs + (size_t)copy->count * arena->sub_size));
@@ -256,7 +256,7 @@ static int write_sub(struct history *history, struct thread_part *part, const st
 	return trace_writer_chunk(history->writer, CALLTAP_CHUNK_DATA, payload, size);
 }
 
-static int describe(struct history *history, struct thread_part *part)
+static int describe_part(struct history *history, struct thread_part *part)
 {
 	const struct calltap_subbuf *newest = sub_of(part->ring, part->end - 1);
 	bool holds = newest->owner == part->ring->owner;
@@ -375,7 +375,7 @@ static int write_part(struct history *history, struct thread_part *part)
 		return ret;
 	history->next_thread++;
 	history->threads++;
-	ret = describe(history, part);
+	ret = describe_part(history, part);
 	history_row.from_ticks = part->from_ticks;
 	if (!ret && part->begins_late)
 		ret = trace_writer_chunk(history->writer, CALLTAP_CHUNK_HISTORY, &history_row, sizeof(history_row));
@@ -402,6 +402,6 @@ int history_write(struct history *history)
 
 	for (uint32_t i = 0; i < history->ring_count && !ret; i++)
 		ret = write_ring(history, &history->rings[i]);
-	forget(history);
+	forget_copies(history);
 	return ret;
 }

@@ -58,7 +58,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Neither the kernel nor a debugger writes segments that overlap: of such, the later one counts. */
-static void sort(struct core_memory *memory)
+static void sort_regions(struct core_memory *memory)
 {
 	if (memory->count)
 		qsort(memory->regions, memory->count, sizeof(*memory->regions), by_address);
@@ -133,7 +133,7 @@ int core_memory_file(struct core_memory *memory, const char *path, struct callta
 					path);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot read the core file %s: %s", path, strerror(-ret));
-	sort(memory);
+	sort_regions(memory);
 	return 0;
 }
 
@@ -177,7 +177,7 @@ int core_memory_process(struct core_memory *memory, pid_t pid, struct calltap_di
 					"cannot read the memory of process %d: %s; it takes the same user, and the "
 					"right to trace it (CAP_SYS_PTRACE where yama restricts that)",
 					(int)pid, strerror(-ret));
-	sort(memory);
+	sort_regions(memory);
 	return 0;
 }
 
@@ -219,7 +219,7 @@ int core_memory_folder(struct core_memory *memory, const char *path, struct call
 	closedir(folder);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot read the buffers in %s: %s", path, strerror(-ret));
-	sort(memory);
+	sort_regions(memory);
 	return 0;
 }
 
@@ -233,7 +233,7 @@ void core_memory_close(struct core_memory *memory)
 }
 
 /* Index of the region that address is in, or of the first one behind it. */
-static uint32_t find(const struct core_memory *memory, uint64_t address)
+static uint32_t region_at(const struct core_memory *memory, uint64_t address)
 {
 	uint32_t low = 0, high = memory->count;
 
@@ -270,7 +270,7 @@ int core_memory_read(const struct core_memory *memory, uint64_t address, void *t
 	int ret = 0;
 
 	/* A mapping may be several segments: the kernel splits it where its flags differ. */
-	for (uint32_t i = find(memory, address); size && !ret; i++) {
+	for (uint32_t i = region_at(memory, address); size && !ret; i++) {
 		const struct core_region *region = &memory->regions[i];
 		uint64_t inside = i < memory->count && address >= region->lo ? address - region->lo : UINT64_MAX;
 		size_t part;

@@ -21,7 +21,7 @@
 #define DEPTH_MAX (1u << 20)
 
 /* Parse the words' order: the stack, then its frames from the innermost on.  Returns how many frames; 0 = nothing. */
-static size_t parse(const uint64_t *words, size_t nwords, struct open_call *calls, uint64_t *stack)
+static size_t parse_words(const uint64_t *words, size_t nwords, struct open_call *calls, uint64_t *stack)
 {
 	size_t count = 0, at = 0;
 
@@ -47,7 +47,7 @@ int open_calls_begin(struct open_calls *open, const uint64_t *words, size_t nwor
 	struct open_call calls[CALLTAP_RECORD_OPEN_MAX];
 
 	*open = (struct open_calls){.from_ticks = from_ticks};
-	open->now_count = parse(words, nwords, calls, &open->stack);
+	open->now_count = parse_words(words, nwords, calls, &open->stack);
 	if (!open->now_count)
 		return 0;
 	open->now_room = (size_t)2 * CALLTAP_RECORD_OPEN_MAX;
@@ -60,7 +60,7 @@ int open_calls_begin(struct open_calls *open, const uint64_t *words, size_t nwor
 	return 0;
 }
 
-static int push(struct open_calls *open, const struct record *record)
+static int push_call(struct open_calls *open, const struct record *record)
 {
 	if (open->now_count == open->now_room) {
 		struct open_call *more =
@@ -76,7 +76,7 @@ static int push(struct open_calls *open, const struct record *record)
 }
 
 /* An EXIT while no call is known belongs to a call farther out. */
-static void pop(struct open_calls *open, uint32_t function)
+static void pop_call(struct open_calls *open, uint32_t function)
 {
 	if (open->now_count && open->now[open->now_count - 1].function != function)
 		open->wrong = true;
@@ -84,13 +84,13 @@ static void pop(struct open_calls *open, uint32_t function)
 		open->now_count -= open->now_count > 0;
 }
 
-static int step(struct open_calls *open, const struct record *record)
+static int take_record(struct open_calls *open, const struct record *record)
 {
 	switch (record->kind) {
 	case CALLTAP_REC_ENTRY:
-		return push(open, record);
+		return push_call(open, record);
 	case CALLTAP_REC_EXIT:
-		pop(open, record->id);
+		pop_call(open, record->id);
 		break;
 	case CALLTAP_REC_UNWIND:
 		open->now_count -= record->id < open->now_count ? record->id : open->now_count;
@@ -109,7 +109,7 @@ static int step(struct open_calls *open, const struct record *record)
 }
 
 /* Take the thread's first event: an EXIT names the call that was just being left. */
-static void begin(struct open_calls *open, const struct record *record)
+static void begin_thread(struct open_calls *open, const struct record *record)
 {
 	struct open_call *innermost = &open->now[open->now_count - 1];
 
@@ -128,7 +128,7 @@ static bool is_of_frames(const struct record *record)
 }
 
 /* Take the first record that is kept: the calls that are open now are the result. */
-static int find(struct open_calls *open, uint64_t ticks)
+static int note_open(struct open_calls *open, uint64_t ticks)
 {
 	open->found = true;
 	open->first_ticks = ticks;
@@ -141,19 +141,19 @@ static int find(struct open_calls *open, uint64_t ticks)
 	return 0;
 }
 
-static int see(struct open_calls *open, const struct record *record)
+static int see_record(struct open_calls *open, const struct record *record)
 {
 	int ret = 0;
 
 	if (!open->began && is_of_frames(record))
-		begin(open, record);
+		begin_thread(open, record);
 	if (!open->found && open->began && record->ticks >= open->from_ticks)
-		ret = find(open, record->ticks);
+		ret = note_open(open, record->ticks);
 	if (record->kind == CALLTAP_REC_STACK)
 		open->stack_now = record->extra;
 	if (ret || !is_of_frames(record))
 		return ret;
-	return open->stack_now == open->stack ? step(open, record) : 0;
+	return open->stack_now == open->stack ? take_record(open, record) : 0;
 }
 
 bool open_calls_wants(const struct open_calls *open)
@@ -170,7 +170,7 @@ int open_calls_see(struct open_calls *open, const void *payload, size_t size)
 	if (record_decoder_init(&decoder, payload, size))
 		return 0;
 	while (!ret && open_calls_wants(open) && record_decoder_next(&decoder, &record) > 0)
-		ret = see(open, &record);
+		ret = see_record(open, &record);
 	return ret;
 }
 

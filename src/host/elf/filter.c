@@ -51,7 +51,7 @@ void filter_set_destroy(struct filter_set *set)
 	free(set);
 }
 
-static int reserve(struct filter_set *set)
+static int reserve_filter(struct filter_set *set)
 {
 	size_t capacity = set->capacity ? set->capacity * 2 : 8;
 	struct filter *items;
@@ -102,7 +102,7 @@ static int add_one(struct filter_set *set, enum filter_kind kind, const char *te
 	struct pattern_fault fault = {0};
 	size_t object = pattern_object_length(text);
 	size_t at = object || text[0] == ':' ? object + 1 : 0;
-	int error = filter.text ? reserve(set) : -ENOMEM;
+	int error = filter.text ? reserve_filter(set) : -ENOMEM;
 
 	if (!error && object)
 		error = compile_object(&filter, object, &fault);
@@ -135,7 +135,7 @@ static int at_line(struct calltap_diag *diag, int error, const char *path, unsig
 	return error;
 }
 
-static char *trim(char *line)
+static char *trim_line(char *line)
 {
 	size_t length;
 
@@ -148,7 +148,7 @@ static char *trim(char *line)
 
 static int add_line(struct filter_set *set, enum filter_kind kind, char *line, struct calltap_diag *diag)
 {
-	char *text = trim(line);
+	char *text = trim_line(line);
 
 	if (!text[0] || text[0] == '#')
 		return 0;

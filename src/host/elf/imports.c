@@ -220,7 +220,7 @@ static int mark_symbols(struct imports *imports)
 	return 0;
 }
 
-static int add(struct imports *imports, const struct import_pointer *pointer)
+static int add_pointer(struct imports *imports, const struct import_pointer *pointer)
 {
 	if (imports->count == imports->room) {
 		size_t room = imports->room ? imports->room * 2 : 16;
@@ -235,7 +235,7 @@ static int add(struct imports *imports, const struct import_pointer *pointer)
 	return 0;
 }
 
-static int take(struct imports *imports, const Elf64_Rela *rela)
+static int take_reloc(struct imports *imports, const Elf64_Rela *rela)
 {
 	const struct elf_cpu *cpu = imports->cpu;
 	uint32_t type = ELF64_R_TYPE(rela->r_info);
@@ -262,7 +262,7 @@ static int take(struct imports *imports, const Elf64_Rela *rela)
 		.lazy = type == cpu->reloc_jump_slot,
 		.defined = symbols[index].st_shndx != SHN_UNDEF,
 	};
-	return add(imports, &pointer);
+	return add_pointer(imports, &pointer);
 }
 
 static int compare_pointers(const void *a, const void *b)
@@ -274,7 +274,7 @@ static int compare_pointers(const void *a, const void *b)
 	return (left->name > right->name) - (left->name < right->name);
 }
 
-static void sort(struct imports *imports)
+static void sort_pointers(struct imports *imports)
 {
 	struct import_pointer *found = imports->found;
 	size_t kept = 0;
@@ -288,7 +288,7 @@ static void sort(struct imports *imports)
 	imports->count = kept + 1;
 }
 
-static int collect(struct imports *imports)
+static int collect_pointers(struct imports *imports)
 {
 	int ret = mark_symbols(imports);
 
@@ -297,10 +297,10 @@ static int collect(struct imports *imports)
 		const Elf64_Rela *rela = data ? data->d_buf : NULL;
 
 		for (size_t j = 0; rela && !ret && j < data->d_size / sizeof(*rela); j++)
-			ret = take(imports, &rela[j]);
+			ret = take_reloc(imports, &rela[j]);
 	}
 	if (!ret)
-		sort(imports);
+		sort_pointers(imports);
 	free(imports->marks);
 	return ret;
 }
@@ -331,7 +331,7 @@ int imports_read(struct import_pointer **out, size_t *count, int fd, const char 
 	imports.elf = elf_begin(fd, ELF_C_READ, NULL);
 	imports.cpu = find_cpu(imports.elf);
 	if (imports.cpu)
-		ret = find_tables(&imports) ? collect(&imports) : 0;
+		ret = find_tables(&imports) ? collect_pointers(&imports) : 0;
 	elf_end(imports.elf);
 	if (ret) {
 		free(imports.found);

@@ -50,12 +50,12 @@ static const char *last_components(const char *name, const char *text)
 	return name;
 }
 
-static char lower(char byte)
+static char lower_case(char byte)
 {
 	return byte >= 'A' && byte <= 'Z' ? (char)(byte + 'a' - 'A') : byte;
 }
 
-static uint32_t least(uint32_t a, uint32_t b, uint32_t c)
+static uint32_t least_of(uint32_t a, uint32_t b, uint32_t c)
 {
 	uint32_t smaller = a < b ? a : b;
 
@@ -63,7 +63,7 @@ static uint32_t least(uint32_t a, uint32_t b, uint32_t c)
 }
 
 /* Edit distance that ignores case; an exchange of neighbours counts as one edit. */
-static uint32_t distance(const char *left, size_t left_length, const char *right, size_t right_length)
+static uint32_t edit_distance(const char *left, size_t left_length, const char *right, size_t right_length)
 {
 	uint32_t rows[3][TEXT_MAX + 1];
 	uint32_t *before = rows[0], *last = rows[1], *row = rows[2];
@@ -76,10 +76,10 @@ static uint32_t distance(const char *left, size_t left_length, const char *right
 
 		row[0] = i;
 		for (uint32_t j = 1; j <= right_length; j++) {
-			char a = lower(left[i - 1]), b = lower(right[j - 1]);
+			char a = lower_case(left[i - 1]), b = lower_case(right[j - 1]);
 
-			row[j] = least(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b));
-			if (i > 1 && j > 1 && a == lower(right[j - 2]) && b == lower(left[i - 2]) &&
+			row[j] = least_of(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b));
+			if (i > 1 && j > 1 && a == lower_case(right[j - 2]) && b == lower_case(left[i - 2]) &&
 			    before[j - 2] + 1 < row[j])
 				row[j] = before[j - 2] + 1;
 		}
@@ -98,7 +98,7 @@ static uint32_t near_by_edits(const char *text, size_t length, const char *name)
 
 	if (name_length >= TEXT_MAX || name_length > length + limit || length > name_length + limit)
 		return NOT_NEAR;
-	edits = distance(text, length, name, name_length);
+	edits = edit_distance(text, length, name, name_length);
 	return edits <= limit ? edits * 16 : NOT_NEAR;
 }
 
@@ -125,7 +125,7 @@ static uint32_t penalty_of(const char *text, size_t length, const char *name)
 }
 
 /* Put candidate into the sorted list of the best, unless its name is there. */
-static size_t insert(struct candidate *best, size_t count, size_t max, const struct candidate *candidate)
+static size_t insert_candidate(struct candidate *best, size_t count, size_t max, const struct candidate *candidate)
 {
 	size_t at = count;
 
@@ -162,7 +162,7 @@ size_t filter_near_misses(const char *text, struct object *const *objects, size_
 
 			candidate.penalty = penalty_of(plain, length, candidate.name);
 			if (candidate.penalty != NOT_NEAR)
-				found = insert(best, found, max, &candidate);
+				found = insert_candidate(best, found, max, &candidate);
 		}
 	}
 	for (size_t i = 0; i < found; i++)

@@ -142,7 +142,7 @@ static void read_dynamic(struct object *object, const GElf_Phdr *segment)
 	}
 }
 
-static void extend(struct object *object, const GElf_Phdr *segment)
+static void extend_range(struct object *object, const GElf_Phdr *segment)
 {
 	uint64_t end = segment->p_vaddr + segment->p_memsz;
 
@@ -168,7 +168,7 @@ static int read_segments(struct object *object)
 		if (!gelf_getphdr(object->elf, (int)i, &segment))
 			break;
 		if (segment.p_type == PT_LOAD)
-			extend(object, &segment);
+			extend_range(object, &segment);
 		else if (segment.p_type == PT_INTERP)
 			error = read_interpreter(object, &segment);
 		else if (segment.p_type == PT_NOTE)

@@ -103,7 +103,7 @@ static bool glob_matches(const char *glob, const char *name)
 	return !*glob;
 }
 
-static int fail(struct pattern_fault *fault, size_t column, const char *text)
+static int fail_at(struct pattern_fault *fault, size_t column, const char *text)
 {
 	fault->column = column;
 	snprintf(fault->text, sizeof(fault->text), "%s", text);
@@ -117,10 +117,11 @@ static int check_glob(const char *text, struct pattern_fault *fault)
 			size_t length = bracket_length(text + at);
 
 			if (!length)
-				return fail(fault, at, "\"[\" without \"]\"; write \"\\[\" for the character itself");
+				return fail_at(fault, at,
+					       "\"[\" without \"]\"; write \"\\[\" for the character itself");
 			at += length - 1;
 		} else if (text[at] == '\\' && !text[++at]) {
-			return fail(fault, at - 1, "nothing follows the \"\\\"");
+			return fail_at(fault, at - 1, "nothing follows the \"\\\"");
 		}
 	}
 	return 0;
@@ -175,7 +176,7 @@ static int compile_regex(struct pattern *pattern, const char *text, size_t lengt
 	int error;
 
 	if (!length)
-		return fail(fault, 1, "empty regular expression; write the pattern between the slashes");
+		return fail_at(fault, 1, "empty regular expression; write the pattern between the slashes");
 	regex = strndup(text + 1, length);
 	if (!regex)
 		return -ENOMEM;
@@ -213,11 +214,11 @@ int pattern_compile(struct pattern *pattern, const char *text, struct pattern_fa
 
 	memset(pattern, 0, sizeof(*pattern));
 	if (!length)
-		return fail(fault, 0, "empty pattern; write a function's name, or \"*\" for all");
+		return fail_at(fault, 0, "empty pattern; write a function's name, or \"*\" for all");
 	if (text[0] != '/')
 		return compile_glob(pattern, text, fault);
 	if (length < 2 || text[length - 1] != '/')
-		return fail(fault, length, "regular expression without its closing \"/\"");
+		return fail_at(fault, length, "regular expression without its closing \"/\"");
 	return compile_regex(pattern, text, length - 2, fault);
 }
 

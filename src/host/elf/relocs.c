@@ -79,7 +79,7 @@ static int find_tables(struct object *object, struct tables *tables)
 	return 0;
 }
 
-static void relocate(struct tables *tables, uint64_t address, uint64_t value)
+static void relocate_entry(struct tables *tables, uint64_t address, uint64_t value)
 {
 	for (size_t i = 0; i < tables->count; i++) {
 		struct table *table = &tables->items[i];
@@ -107,7 +107,7 @@ static bool get_symbol(const struct object *object, const struct names *names, u
 	return *name != NULL;
 }
 
-static int apply(struct object *object, struct tables *tables, const struct names *names, const Elf64_Rela *rela)
+static int apply_reloc(struct object *object, struct tables *tables, const struct names *names, const Elf64_Rela *rela)
 {
 	const struct elf_cpu *cpu = object->cpu;
 	uint32_t type = ELF64_R_TYPE(rela->r_info);
@@ -115,7 +115,7 @@ static int apply(struct object *object, struct tables *tables, const struct name
 	GElf_Sym symbol;
 
 	if (type == cpu->reloc_relative) {
-		relocate(tables, rela->r_offset, (uint64_t)rela->r_addend);
+		relocate_entry(tables, rela->r_offset, (uint64_t)rela->r_addend);
 		return 0;
 	}
 	if (type != cpu->reloc_glob_dat && type != cpu->reloc_jump_slot && type != cpu->reloc_absolute)
@@ -127,7 +127,7 @@ static int apply(struct object *object, struct tables *tables, const struct name
 	if (symbol.st_shndx == SHN_UNDEF && site_name_keeps_return(name))
 		return address_list_add(&object->finders.slots, rela->r_offset);
 	if (type == cpu->reloc_absolute && symbol.st_shndx != SHN_UNDEF)
-		relocate(tables, rela->r_offset, symbol.st_value + (uint64_t)rela->r_addend);
+		relocate_entry(tables, rela->r_offset, symbol.st_value + (uint64_t)rela->r_addend);
 	return 0;
 }
 
@@ -146,7 +146,7 @@ static int apply_section(struct object *object, struct tables *tables, Elf_Scn *
 		names.strings = symbols_header.sh_link;
 	}
 	for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela) && !error; i++)
-		error = apply(object, tables, &names, (const Elf64_Rela *)data->d_buf + i);
+		error = apply_reloc(object, tables, &names, (const Elf64_Rela *)data->d_buf + i);
 	return error;
 }
 
@@ -164,7 +164,7 @@ static int apply_all(struct object *object, struct tables *tables)
 }
 
 /* Collect the entries.  Those of functions that the linker threw away are 0 or point nowhere. */
-static int collect(struct object *object, const struct tables *tables)
+static int collect_entries(struct object *object, const struct tables *tables)
 {
 	size_t size;
 	int error = 0;
@@ -204,7 +204,7 @@ int object_read_relocs(struct object *object)
 	if (!error)
 		error = apply_all(object, &tables);
 	if (!error)
-		error = collect(object, &tables);
+		error = collect_entries(object, &tables);
 	for (size_t i = 0; i < tables.count; i++)
 		free(tables.items[i].entries);
 	free(tables.items);

@@ -55,7 +55,7 @@ static bool follows_landing_pad(const struct object *object, uint64_t address)
 	return false;
 }
 
-static enum site_verdict locate(const struct object *object, uint64_t address, struct entry *entry)
+static enum site_verdict locate_site(const struct object *object, uint64_t address, struct entry *entry)
 {
 	size_t run, pad;
 
@@ -75,7 +75,7 @@ static enum site_verdict locate(const struct object *object, uint64_t address, s
 }
 
 /* True if the jump can lie here, in the place of whole no-ops of span bytes. */
-static bool fits(const struct elf_cpu *cpu, uint64_t address, size_t span)
+static bool jump_fits(const struct elf_cpu *cpu, uint64_t address, size_t span)
 {
 	return address % cpu->jump_align == 0 && (span == cpu->jump_bytes || !cpu->body_follows);
 }
@@ -87,7 +87,7 @@ static enum site_verdict place_jump(const struct object *object, uint64_t end, s
 	uint64_t at = site->address;
 	size_t span = nop_run(object, at, cpu->jump_bytes);
 
-	while (!fits(cpu, at, span)) {
+	while (!jump_fits(cpu, at, span)) {
 		at += nop_run(object, at, 1);
 		if (end - at < cpu->jump_bytes)
 			return SITE_NOT_ALIGNED;
@@ -116,7 +116,7 @@ static enum site_verdict place_last(const struct elf_cpu *cpu, const struct entr
 	return SITE_OK;
 }
 
-static enum site_verdict measure(const struct object *object, const struct entry *entry, struct object_site *site)
+static enum site_verdict measure_site(const struct object *object, const struct entry *entry, struct object_site *site)
 {
 	const struct elf_cpu *cpu = object->cpu;
 	size_t run = nop_run(object, entry->site, SKIP_MAX);
@@ -143,10 +143,10 @@ int object_find_patchable(struct object *object)
 		struct object_site site = {.kind = SITE_PATCHABLE};
 		struct entry entry;
 
-		site.verdict = (uint8_t)locate(object, object->patchable.items[i], &entry);
+		site.verdict = (uint8_t)locate_site(object, object->patchable.items[i], &entry);
 		site.address = entry.site;
 		if (site.verdict == SITE_OK)
-			site.verdict = (uint8_t)measure(object, &entry, &site);
+			site.verdict = (uint8_t)measure_site(object, &entry, &site);
 		error = object_add_site(object, &site);
 	}
 	return error;

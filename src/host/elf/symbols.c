@@ -116,7 +116,7 @@ static int keep_name(struct object *object, const char *name, const char **out)
  * Rank the names of one address by what people would use: global, then weak, then local.  A function chosen at run time
  * comes last: its name lies at the resolver, which has a name of its own.
  */
-static uint8_t rank(const Elf64_Sym *symbol)
+static uint8_t rank_name(const Elf64_Sym *symbol)
 {
 	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
 		return 3;
@@ -143,7 +143,7 @@ static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char
 		return error;
 	function->address = symbol->st_value;
 	function->size = (uint32_t)symbol->st_size;
-	function->rank = rank(symbol);
+	function->rank = rank_name(symbol);
 	function->verdict = (uint8_t)site_verdict_of_name(function->symbol);
 	if (function->verdict == SITE_OK && symbol->st_other & object->cpu->vector_calls)
 		function->verdict = SITE_VECTORS;

@@ -81,7 +81,7 @@ static struct remote_session *find_session(const struct list *list, const struct
 	return NULL;
 }
 
-static int try(struct list *list, int folder, const char *name)
+static int try_session(struct list *list, int folder, const char *name)
 {
 	struct remote_session *known;
 	struct stat st;
@@ -129,7 +129,7 @@ static int look_in(struct list *list, int folder)
 		return 0;
 	}
 	while (!ret && (entry = readdir(dir)))
-		ret = try(list, dirfd(dir), entry->d_name);
+		ret = try_session(list, dirfd(dir), entry->d_name);
 	closedir(dir);
 	return ret;
 }
@@ -233,7 +233,7 @@ static int send_request(int socket, const char *text, size_t size, int fd)
 }
 
 /* Wait for a packet until a point in time (CLOCK_MONOTONIC, ms).  Returns its bytes. */
-static ssize_t receive(int socket, char *text, size_t size, int64_t until_ms)
+static ssize_t receive_until(int socket, char *text, size_t size, int64_t until_ms)
 {
 	struct pollfd ready = {.fd = socket, .events = POLLIN};
 
@@ -282,7 +282,7 @@ static int receive_answer(int socket, struct answer *answer, int timeout_ms)
 	ssize_t got, head;
 	size_t have;
 
-	got = receive(socket, packet, sizeof(packet), until_ms);
+	got = receive_until(socket, packet, sizeof(packet), until_ms);
 	if (got < 0)
 		return (int)got;
 	head = read_head(answer, packet, (size_t)got);
@@ -294,14 +294,14 @@ static int receive_answer(int socket, struct answer *answer, int timeout_ms)
 	have = (size_t)(got - head);
 	memcpy(answer->text, packet + head, have);
 	while (have < answer->size && got >= 0) {
-		got = receive(socket, answer->text + have, answer->size - have, until_ms);
+		got = receive_until(socket, answer->text + have, answer->size - have, until_ms);
 		have += got > 0 ? (size_t)got : 0;
 	}
 	answer->text[have] = 0;
 	return got < 0 ? (int)got : 0;
 }
 
-static int explain(int code, struct calltap_diag *diag)
+static int explain_error(int code, struct calltap_diag *diag)
 {
 	switch (code) {
 	case -ETIMEDOUT:
@@ -330,7 +330,7 @@ static int take_error(const struct answer *answer, struct calltap_diag *diag)
 	return answer->code;
 }
 
-static int compose(const struct remote_request *request, char **text, size_t *size)
+static int compose_request(const struct remote_request *request, char **text, size_t *size)
 {
 	FILE *stream = open_memstream(text, size);
 
@@ -350,7 +350,7 @@ static int take_answer(int socket, int timeout_ms, char **answer, struct calltap
 	int ret = receive_answer(socket, &got, timeout_ms);
 
 	if (ret)
-		ret = explain(ret, diag);
+		ret = explain_error(ret, diag);
 	else if (got.code)
 		ret = take_error(&got, diag);
 	if (ret)
@@ -370,13 +370,13 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 {
 	char *text = NULL;
 	size_t size = 0;
-	int ret = compose(request, &text, &size);
+	int ret = compose_request(request, &text, &size);
 
 	*answer = NULL;
 	if (!ret)
 		ret = send_request(socket, text, size, request->fd);
 	free(text);
-	return ret ? explain(ret, diag) : take_answer(socket, request->timeout_ms, answer, diag);
+	return ret ? explain_error(ret, diag) : take_answer(socket, request->timeout_ms, answer, diag);
 }
 
 int remote_ask_status(int socket, const char *instance, struct remote_status *status, struct calltap_diag *diag)

@@ -133,7 +133,7 @@ static const struct verb verbs[] = {
 	{"instance", serve_instance}, {"mark", serve_mark},
 };
 
-static int parse(struct request *request, char *text)
+static int parse_request(struct request *request, char *text)
 {
 	char *next;
 
@@ -164,8 +164,8 @@ static int choose_instance(struct remote *remote, struct request *request, struc
 	return 0;
 }
 
-static int dispatch(struct remote *remote, struct remote_client *client, struct request *request, FILE *answer,
-		    struct calltap_diag *diag)
+static int dispatch_verb(struct remote *remote, struct remote_client *client, struct request *request, FILE *answer,
+			 struct calltap_diag *diag)
 {
 	int ret = choose_instance(remote, request, diag);
 
@@ -199,10 +199,10 @@ void request_serve(struct remote *remote, struct remote_client *client, char *te
 
 	if (!ret) {
 		request->fd = fd;
-		ret = parse(request, text);
+		ret = parse_request(request, text);
 	}
 	if (!ret)
-		ret = dispatch(remote, client, request, stream, &diag);
+		ret = dispatch_verb(remote, client, request, stream, &diag);
 	if (stream && fclose(stream) && !ret)
 		ret = -ENOMEM;
 	if (!ret && size > REMOTE_ANSWER_MAX)

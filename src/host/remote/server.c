@@ -30,7 +30,7 @@
 #define FDS_MAX	    4	 /* more than the one that a request may bring: the others are closed */
 #define FAREWELL_MS 1000 /* for the last answers */
 
-static int watch(struct remote *remote, int operation, int fd, uint32_t events, void *what)
+static int watch_descriptor(struct remote *remote, int operation, int fd, uint32_t events, void *what)
 {
 	struct epoll_event event = {.events = events, .data.ptr = what};
 
@@ -82,7 +82,7 @@ static bool send_some(struct remote_client *client)
 static void send_more(struct remote *remote, struct remote_client *client)
 {
 	if (!send_some(client) ||
-	    watch(remote, EPOLL_CTL_MOD, client->socket, client->answer ? EPOLLOUT : EPOLLIN, client))
+	    watch_descriptor(remote, EPOLL_CTL_MOD, client->socket, client->answer ? EPOLLOUT : EPOLLIN, client))
 		drop_client(remote, client);
 }
 
@@ -210,7 +210,7 @@ static void take_in(struct remote *remote)
 		return;
 	}
 	*client = (struct remote_client){.socket = fd, .since_ns = now_ns()};
-	if (watch(remote, EPOLL_CTL_ADD, fd, EPOLLIN, client))
+	if (watch_descriptor(remote, EPOLL_CTL_ADD, fd, EPOLLIN, client))
 		end_client(client);
 }
 
@@ -219,7 +219,7 @@ int remote_fd(const struct remote *remote)
 	return remote->epoll;
 }
 
-static void handle(struct remote *remote, const struct epoll_event *event)
+static void handle_event(struct remote *remote, const struct epoll_event *event)
 {
 	struct remote_client *client = event->data.ptr;
 
@@ -239,7 +239,7 @@ void remote_serve(struct remote *remote)
 	int count = epoll_wait(remote->epoll, events, EVENTS, 0);
 
 	for (int i = 0; i < count; i++)
-		handle(remote, &events[i]);
+		handle_event(remote, &events[i]);
 }
 
 static void *serve_always(void *argument)
@@ -373,9 +373,9 @@ static int open_all(struct remote *remote, pid_t pid, struct calltap_diag *diag)
 	if (remote->epoll < 0 || remote->wake < 0)
 		ret = -errno;
 	if (!ret)
-		ret = watch(remote, EPOLL_CTL_ADD, remote->listener, EPOLLIN, &remote->listener);
+		ret = watch_descriptor(remote, EPOLL_CTL_ADD, remote->listener, EPOLLIN, &remote->listener);
 	if (!ret)
-		ret = watch(remote, EPOLL_CTL_ADD, remote->wake, EPOLLIN, &remote->wake);
+		ret = watch_descriptor(remote, EPOLL_CTL_ADD, remote->wake, EPOLLIN, &remote->wake);
 	return ret ? calltap_diag_set(diag, ret, "cannot watch the control socket: %s", strerror(-ret)) : 0;
 }
 
