@@ -54,8 +54,8 @@ struct calltap_session_options {
  * thread there, or wait for main().
  *
  * -ENOENT: the tool is not found.  -ETIMEDOUT: it does not answer.  -ENOTSUP,
- * -EPERM, -EBUSY, ...: the process cannot be attached to; the sentence says
- * why, and what helps.
+ * -EPERM, -EBUSY, ...: the process cannot be attached to; the sentence tells
+ * the reason and the remedy.
  */
 int calltap_session_open(struct calltap_session **out, const struct calltap_session_options *options,
 			 struct calltap_diag *diag) CALLTAP_CHECKED;
@@ -110,9 +110,9 @@ struct calltap_ops_options {
  *
  * -EINVAL: an argument is not valid.  -ENOENT: no function matches that can be
  * traced.  -ENOSPC: CALLTAP_HANDLERS_MAX are registered.  -EBUSY: another ops
- * keeps data on one of the functions.  -EOPNOTSUPP: not together with what the
- * recording does.  -E2BIG: too many filters and addresses.  -ENOTCONN: the tool
- * has ended; open a session anew.
+ * keeps data on one of the functions.  -EOPNOTSUPP: not possible together with
+ * the recording of the process.  -E2BIG: too many filters and addresses.
+ * -ENOTCONN: the tool has ended; open a session anew.
  */
 int calltap_ops_register(struct calltap_ops **out, struct calltap_session *session,
 			 const struct calltap_ops_options *options, struct calltap_diag *diag) CALLTAP_CHECKED;

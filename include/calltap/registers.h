@@ -1,9 +1,9 @@
 /*
- * The registers of a call, as a handler sees them (call.h), on each CPU: a
- * program and the agent in it are of one CPU, so each has its own layout.
+ * The registers of a call, as a handler sees them (call.h), on each CPU: a program and the agent in it are of one CPU,
+ * so each CPU has its own layout.
  *
- * To be read, not written, while the handler runs.  Sources of what the ABIs
- * pass where: System V psABI x86-64 3.2.3, AAPCS64 6.8, RISC-V psABI 2.1.
+ * Handlers may read the registers, not write them, while they run.  Sources for the places of arguments and results:
+ * System V psABI x86-64 3.2.3, AAPCS64 6.8, RISC-V psABI 2.1.
  */
 #ifndef CALLTAP_REGISTERS_H
 #define CALLTAP_REGISTERS_H
@@ -12,17 +12,17 @@
 
 /*
  * struct calltap_registers: the general registers at the function's first
- * instruction, or where it has returned to.
+ * instruction, or right after its return.
  *
- * CALLTAP_CALL_ARGUMENTS       which of its words the integer arguments are in, in order
- * CALLTAP_CALL_RESULT          which one the result is in
+ * CALLTAP_CALL_ARGUMENTS       indices of the words with the integer arguments, in order
+ * CALLTAP_CALL_RESULT          index of the word with the result
  * CALLTAP_CALL_STACK_WORDS     words from calltap_call.stack to the first argument on the stack
  * CALLTAP_CALL_VECTORS_FLOATS  bytes in calltap_call.vectors before the first argument of type double, and the result
  * CALLTAP_CALL_VECTORS_STEP    bytes from there to the next
  */
 #if defined(__aarch64__)
 
-/* At the entry x16 and x17 are what the way here has left in them; x30 is the caller's address, at the exit, too. */
+/* At the entry x16 and x17 hold values of the dispatcher; x30 is the caller's address, at the exit, too. */
 struct calltap_registers {
 	uint64_t x[31];
 };
@@ -37,7 +37,7 @@ struct calltap_registers {
 
 /*
  * The integer registers by number: x[0] is 0, x[2] the stack pointer, x[10] a0.  At the entry of a call the temporaries
- * but t2 hold what the dispatcher has left in them.  x[1] is the caller's address, at the entry and at the exit.
+ * but t2 hold values of the dispatcher. x[1] is the caller's address, at the entry and at the exit.
  */
 struct calltap_registers {
 	uint64_t x[32];
@@ -51,7 +51,7 @@ struct calltap_registers {
 
 #else
 
-/* x86-64, but the stack pointer. */
+/* The registers of x86-64, without the stack pointer. */
 struct calltap_registers {
 	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
 };

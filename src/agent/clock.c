@@ -1,5 +1,5 @@
 /*
- * The clock as the tool is told of it: what a read costs, and the time at one moment, for a tool that cannot read this
+ * The agent's reports about the clock: the cost of a read, and the time at one moment, for a tool that cannot read this
  * CPU's counter itself.
  *
  * Called by the control thread.  Context: control.

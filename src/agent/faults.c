@@ -71,17 +71,19 @@ static bool may_block_none(uint64_t blocked)
 }
 
 /*
- * Does the frame of a signal's handler lie there, which has interrupted what ran
- * below `end` and runs with those signals blocked?  One that has come to its end
- * may lie there whole, in what nobody has written since: while it ran, its
- * signal was blocked.
+ * True if the context is that of a signal's handler that has interrupted code below `end` and still runs, with those
+ * signals blocked.  A handler that has ended may have left its whole frame in memory that nobody has written since; but
+ * only a running handler has its own signal blocked, beside those that its frame has saved.
  */
 static bool is_signal_frame(const ucontext_t *context, uint64_t end, uint64_t blocked)
 {
 	return agent_context_is_kernels(context, end) && (mask_of(context) != blocked || may_block_none(blocked));
 }
 
-/* A load from unmapped memory would be the program's end; and in a sandbox the system call may be. */
+/*
+ * True if the address can be read: a load from unmapped memory would be the program's end.  In a sandbox, where the
+ * system call may be its end, too, every address counts as mapped.
+ */
 static bool is_there(uint64_t address)
 {
 	uint64_t word;
@@ -91,8 +93,8 @@ static bool is_there(uint64_t address)
 }
 
 /*
- * True if not the program's handler has faulted, but a signal's handler that interrupted it: that is the program's
- * affair.  True, too, if sp and end are not on one stack.
+ * True if not the handler at a function has faulted, but a signal's handler that interrupted it: such a fault is the
+ * program's affair.  True, too, if sp and end are not on one stack.
  */
 static bool was_interrupted(uint64_t sp, uint64_t end, uint64_t blocked)
 {

@@ -388,8 +388,8 @@ TRACED static void gives_ways()
 }
 
 /*
- * The same by a switch of the program's own, which keeps where a coroutine goes on not on its stack but beside it:
- * { address, stack pointer, rbx, rbp, r12 to r15 }.
+ * Coroutines by a switch of the program's own, which keeps a paused coroutine's registers not on its stack but beside
+ * it: { address, stack pointer, rbx, rbp, r12 to r15 }.
  */
 struct Saved {
 	word words[8];

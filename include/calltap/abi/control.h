@@ -81,7 +81,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_ARENA = 36,
 	CALLTAP_MSG_DETACH = 37, /* give the text its own bytes back and end the connection */
 	CALLTAP_MSG_SWITCH = 38,
-	CALLTAP_MSG_CLOCK = 39, /* ask what the clock says; no more than a head */
+	CALLTAP_MSG_CLOCK = 39, /* ask for a clock sample; no more than a head */
 	CALLTAP_MSG_POINTERS = 40,
 	CALLTAP_MSG_APPLY = 41,
 	CALLTAP_MSG_RELEASE = 42,
@@ -219,8 +219,8 @@ struct calltap_msg_triggers {
 };
 
 /*
- * Handlers of the program's own (handlers.h): the table of who wants which function's calls, struct calltap_handled by
- * function id, in a memfd that comes along and never shrinks.
+ * Handlers of the program's own (handlers.h): the table of the receivers of each function's calls, struct
+ * calltap_handled by function id, in a memfd that comes along and never shrinks.
  */
 struct calltap_msg_handlers {
 	struct calltap_msg head;
@@ -293,9 +293,9 @@ struct calltap_msg_plan_done {
 #define CALLTAP_SWITCH_MAX 1024u /* sites in one message */
 
 /*
- * Switch sites on or off while threads run through them.  All plans of one
- * object have the same sites in the same places.  On: the site leads to this
- * plan's stub, wherever it led before.  Off: whatever stub it leads to.
+ * Switch sites on or off while threads run through them.  All plans of one object have the same sites in the same
+ * order.  On: the site leads to this plan's stub from then on, wherever it led before.  Off: the site leads to no
+ * plan's stub any more.
  */
 struct calltap_msg_switch {
 	struct calltap_msg head;

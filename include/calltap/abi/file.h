@@ -1,5 +1,5 @@
 /*
- * The trace file: what `calltap record` writes and every reader opens.
+ * The trace file, which `calltap record` writes and every reader opens.
  *
  * A struct calltap_file_head, then chunks to the end of the file.  A chunk is
  * a struct calltap_chunk, its payload of `stored` bytes (zstd when flagged),
@@ -101,7 +101,7 @@ struct calltap_file_map {
 	uint32_t object; /* UINT32_MAX: the object that lay there is gone (dlclose) */
 	uint64_t base;	 /* load bias: run-time address = base + ELF address */
 	uint64_t lo, hi; /* run-time extent */
-	uint64_t ticks;	 /* when it was seen, or seen to be gone */
+	uint64_t ticks;	 /* when the map was seen, or was seen to be gone */
 };
 
 struct calltap_file_function {
@@ -135,15 +135,14 @@ struct calltap_file_thread {
 	uint32_t ended; /* 1: the thread ended before its process did */
 	char name[16];
 	uint64_t start_ticks;
-	uint64_t end_ticks;  /* of its last record; 0 = not known (yet) */
+	uint64_t end_ticks;  /* time of the thread's last record; 0 = not known (yet) */
 	uint64_t lost;	     /* records lost in all */
 	uint64_t wait_ticks; /* time spent waiting for the tool */
 };
 
 /*
- * All records of a thread from from_ticks on are there.  Of older ones, which
- * were overwritten or left out, some may be: the beginnings of calls that are
- * known otherwise, each with a LOST record of size 0 behind it.
+ * All records of a thread from from_ticks on are there.  Older ones were overwritten or left out, but for some
+ * beginnings of calls that are known otherwise, each with a LOST record of size 0 behind it.
  */
 struct calltap_file_history {
 	uint32_t thread;
@@ -162,9 +161,9 @@ struct calltap_file_stack {
 };
 
 struct calltap_file_frame {
-	uint64_t address;  /* run-time address: where it runs, or goes on after its call */
-	uint64_t slot;	   /* where its return address lies, 0 = not known */
-	uint32_t function; /* id of its function in the trace, UINT32_MAX = it is not traced */
+	uint64_t address;  /* run-time address at which the function ran, or goes on after its call */
+	uint64_t slot;	   /* address of the frame's return address, 0 = not known */
+	uint32_t function; /* id of the function in the trace, UINT32_MAX = it is not traced */
 	uint32_t name;	   /* offset in the strings; mangled; "" = not known */
 };
 
@@ -173,8 +172,7 @@ struct calltap_file_frame {
  *   heads   count x uint32_t: kind << 28 | id
  *   times   count x LEB128 of the zigzag difference of the full time (ticks)
  *           to the record before (modulo 2^64); the first one to base_ticks
- *   extras  what comes behind the heads of longer records, 8 bytes a word, in
- *           order: so many words as calltap_record_words() says
+ *   extras  the words behind the heads of longer records, 8 bytes each, in order; calltap_record_words() tells how many
  * TIME records are dropped: each record's full time is in the stream.
  */
 struct calltap_file_data {
@@ -186,24 +184,23 @@ struct calltap_file_data {
 	uint32_t extras_size; /* bytes */
 	uint64_t number;      /* counts up per thread from 0; a gap is lost data */
 	uint32_t check;	      /* of the streams as stored; trace_writer_chunk() fills it in */
-	uint32_t events;      /* EVENT records among them */
+	uint32_t events;      /* EVENT records in the chunk */
 };
 
-/* Flags of a field: what its bytes mean. */
-#define CALLTAP_FIELD_SIGNED 1u /* a number with a sign; without this, and without TEXT: one without */
+/* Flags of a field: the meaning of its bytes. */
+#define CALLTAP_FIELD_SIGNED 1u /* a number with a sign; without this, and without TEXT: a number without a sign */
 #define CALLTAP_FIELD_TEXT   2u /* UTF-8 up to its size or the first zero byte */
 
 /*
- * A row of a FORMATS chunk: one field of a type of events (record.h).  The rows
- * of a type follow each other and have the same name.  A later chunk that has
- * rows of the type replaces them.
- * Numbers are of 1, 2, 4 or 8 bytes, little-endian.
+ * A row of a FORMATS chunk: one field of a type of events (record.h).  The rows of a type follow each other and have
+ * equal names.  A later chunk that has rows of the type replaces them.  Numbers are of 1, 2, 4 or 8 bytes,
+ * little-endian.
  */
 struct calltap_file_field {
 	uint32_t type;
-	uint32_t name;	 /* of the type; offset in the strings */
-	uint32_t field;	 /* name of the field; likewise */
-	uint32_t c_type; /* how it would be declared in C, for people; likewise */
+	uint32_t name;	 /* name of the type; offset in the strings */
+	uint32_t field;	 /* name of the field; offset in the strings */
+	uint32_t c_type; /* the field's declaration in C, for people; offset in the strings */
 	uint32_t offset; /* in the event's bytes */
 	uint32_t size;	 /* bytes, 0 = up to the event's end */
 	uint32_t flags;	 /* CALLTAP_FIELD_* */

@@ -1,5 +1,5 @@
 /*
- * Opening a trace file: from chunk to chunk, past what is damaged.
+ * Opening a trace file: from chunk to chunk, past damaged places.
  *
  * Context: host; called by everything that reads traces.  Opening reads of a DATA chunk only the head; the cursors read
  * its streams.  The file is read, not mapped: a recording that truncates it must not kill the reader.

@@ -85,8 +85,8 @@ void trace_close(struct trace *trace);
 
 const char *trace_path(const struct trace *trace);
 /*
- * One sentence on what is missing from the file, NULL = complete as far as
- * opening can tell: damage inside the events shows when a cursor gets there.
+ * One sentence about the missing parts of the file, NULL = complete as far as opening can tell: damage inside the
+ * events shows when a cursor gets there.
  */
 const char *trace_damage(const struct trace *trace);
 /* Value of an INFO key, NULL = absent. */

@@ -48,7 +48,7 @@ static void check_cut_short(const char *line)
 	sscanf(line, "%15s %*s %63s %15s", cpu, hex, length);
 	isa_bytes(hex, code, sizeof(code));
 	for (int size = 0; size < atoi(length); size++) {
-		/* Of its own, so that a sanitizer sees what is read behind it. */
+		/* A copy of exactly this size, so that a sanitizer sees reads behind it. */
 		uint8_t *copy = malloc((size_t)size + !size);
 		int got;
 
