@@ -80,8 +80,8 @@
  * handlers, if it has a ring and runs none; r10: the table.
  */
 .macro begin slow
-	find_table \slow
 	mark_running \slow
+	find_table \slow			/* after the mark: a control thread that has not seen it has changed the table */
 .endm
 
 /* r9: the function's id; r10: the table, which has a row for it. */
@@ -265,7 +265,7 @@
 	place	%rdi, MIRROR_MASK
 	cmpq	$0, (%rdi)
 	jne	.Lentry_slow			/* a tail call, or a stale frame */
-	mark_running .Lentry_slow
+	begin	.Lentry_slow
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* once more: what it said before the mark may be gone */
 	mov	%r11d, %edx
