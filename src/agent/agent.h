@@ -163,9 +163,10 @@ struct agent {
 	uint32_t handled_count;
 	uint64_t handled_file; /* inode of the last table's file */
 	struct agent_fault faults[AGENT_FAULTS];
-	struct agent_store arenas;    /* struct agent_mapped: all that are mapped, also of instances that have ended */
-	uint32_t instances;	      /* further instances so far: the last one's generation (probe/thread.h) */
-	uint32_t instances_inherited; /* `instances` at the fork that this process comes from */
+	struct agent_store arenas; /* struct agent_mapped: all that are mapped, also of instances that have ended */
+	uint32_t instances;	   /* further instances so far: the last one's generation (probe/thread.h) */
+	const struct probe_thread *forker; /* in a forked child: the thread that has forked; else NULL */
+	uint32_t instances_inherited;	   /* `instances` at the fork that this process comes from */
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
 	struct agent_dlhook dlhooks[CALLTAP_HOOKS_MAX];

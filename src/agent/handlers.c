@@ -131,9 +131,24 @@ struct run {
 };
 _Static_assert(offsetof(struct probe_thread, runs) == offsetof(struct probe_thread, running) + sizeof(uint64_t), "run");
 
-/* Read the words of writer i's thread.  True: that thread runs handlers. */
+/*
+ * In a forked child: the thread that has forked.  Its handler may have done that, and it need not hold a ring here, by
+ * which other threads are known.
+ */
+#define FORKER PROBE_RINGS
+
+static bool look_at_forker(struct run *run)
+{
+	uint64_t at = (uint64_t)agent.forker + offsetof(struct probe_thread, running);
+
+	return agent.forker && sys_copy_in(run, at, sizeof(*run)) && run->running;
+}
+
+/* Read the words of writer i's thread, or the forker's.  True: that thread runs handlers. */
 static bool look(uint32_t i, struct run *run)
 {
+	if (i == FORKER)
+		return look_at_forker(run);
 	agent_thread_read(i, offsetof(struct probe_thread, running), run, sizeof(*run));
 	return run->running && !agent_thread_has_ended(i);
 }
@@ -145,7 +160,7 @@ bool agent_handlers_run(void)
 	/* Called while the program is stopped: no thread is asked where no function was ever handled. */
 	if (!agent.handled_count)
 		return false;
-	for (uint32_t i = 0; i < PROBE_RINGS; i++)
+	for (uint32_t i = 0; i <= FORKER; i++)
 		if (look(i, &run))
 			return true;
 	return false;
@@ -176,7 +191,7 @@ static int wait_for_all(uint64_t wait_ms)
 	uint64_t until = sys_monotonic_ns() + wait_ms * 1000000;
 	int ret = patch_sync();
 
-	for (uint32_t i = 0; i < PROBE_RINGS && !ret; i++)
+	for (uint32_t i = 0; i <= FORKER && !ret; i++)
 		if (!wait_for_one(i, until))
 			ret = -EAGAIN;
 	return ret;

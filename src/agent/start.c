@@ -45,6 +45,7 @@ static void new_process(void)
 	}
 	for (unsigned i = 0; i < PROBE_SETS; i++)
 		probe_context.writers[i].first = probe_context.writers[i].base = probe_context.writers[i].used;
+	agent.forker = probe_self();
 	agent.instances_inherited = agent.instances;
 	agent.no_handled |= agent.no_handled_children;
 	agent.forked = 1;

@@ -251,7 +251,7 @@ SINGLE = {
     **cases_of("handled_values.c", ("general",), prefix="values-"),
     **cases_of("handled_threads.c", ("churn", "churn-vectors", "churn-of-many", "waits", "waits-beside", "within", "ends-within",
                                      "two-sessions", "storm", "storm-vectors", "jumped-over", "coroutines")),
-    **cases_of("handled_children.c", ("forks", "forks-within", "child-opens", "stale", "strangers")),
+    **cases_of("handled_children.c", ("forks", "forks-within", "ends-in-fork", "child-opens", "stale", "strangers")),
     **cases_of("handled_throws.cc", ("ends", "in-handlers", "out-of-handlers"), prefix="throws-"),
     **cases_of("handled_faults.c", ("at-entry", "at-exit", "reals", "at-once", "own-before", "own-after", "put-back",
                                     "ignored", "dies", "dies-of-sent", "other-stacks"), prefix="fault-",

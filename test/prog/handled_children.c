@@ -105,6 +105,60 @@ UNTRACED static void forks_within(struct calltap_session *session)
 	handled_off(ops);
 }
 
+/* ---- a child that is in a handler when the session ends ---- */
+
+static int ending[2]; /* a pipe: closed when the parent's session has ended */
+static int endings;   /* 1: the handler is to fork; 2: it has, in the child */
+
+/* Wait for the session's end, and a moment in which the agent might take its signal handlers back. */
+UNTRACED static void wait_for_end(void)
+{
+	struct sigaction action;
+	char byte;
+
+	close(ending[1]);
+	while (read(ending[0], &byte, 1) > 0)
+		;
+	check_outer(1); /* the child's first call: its agent begins, and ends at once */
+	for (int i = 0; i < 50; i++) {
+		always("sigaction", sigaction(SIGSEGV, NULL, &action), 0);
+		if (action.sa_handler == SIG_DFL)
+			break;
+		usleep(10000);
+	}
+}
+
+UNTRACED static int ending_entry(struct calltap_call *call, void *context)
+{
+	if (endings == 1 && !fork()) {
+		endings = 2;
+		wait_for_end();
+		*(volatile int *)8 = 1; /* the agent is to end the handler, and not the child */
+	}
+	endings += endings == 1 ? -1 : 0;
+	return ANSWERED;
+}
+
+/* The agent in a child lets no fault through while the handler that has forked the child goes on there. */
+UNTRACED static void ends_in_fork(struct calltap_session *none)
+{
+	struct calltap_session *session = handled_open();
+	struct calltap_ops *ops = handled_on(session, 0, ending_entry, NULL, NULL, "leaf");
+	int status;
+
+	always("a pipe", pipe(ending), 0);
+	endings = 1;
+	always("a result", leaf(3), 3 * 2654435761u + 1);
+	if (endings == 2)
+		_exit(5);
+	handled_off(ops);
+	handled_close(session);
+	close(ending[1]);
+	close(ending[0]);
+	if (wait(&status) > 0)
+		always("the child's end", status, 5 << 8);
+}
+
 /* A handler's number is used again by the parent: its child is not called with it for what it was never registered for.
  */
 static uintptr_t stale_function;
@@ -232,8 +286,13 @@ UNTRACED static void later(struct calltap_session *session)
 }
 
 static const struct handled_case cases[] = {
-	{"forks", forks, 0}, {"forks-within", forks_within, 0}, {"child-opens", child_opens, 0},
-	{"stale", stale, 0}, {"strangers", strangers, 1},	{"later", later, 0},
+	{"forks", forks, 0},
+	{"forks-within", forks_within, 0},
+	{"child-opens", child_opens, 0},
+	{"ends-in-fork", ends_in_fork, 1},
+	{"stale", stale, 0},
+	{"strangers", strangers, 1},
+	{"later", later, 0},
 	{NULL, NULL, 0},
 };
 
