@@ -168,7 +168,7 @@ def settings(case):
             expect("trace=leaf_2" in calltap(case, "set", program.pid, "--instance", "look"), "a refused filter stays")
             instance.records()
             for options, said in ((["--instance", "look"], "already"), (["-p", "function", "-g", "once"], "function_graph"),
-                                  (["-p", "nop"], "not nop"),
+                                  (["-p", "nop", "--max-depth", "2"], "function_graph"),
                                   (["-p", "function", "--max-depth", "2"], "function_graph"),
                                   (["-l", "nothing_like_it"], "matches"), (["--instance", "a b"], "no name"),
                                   (["--snapshot-when", "once entered"], "first instance alone"),
@@ -342,6 +342,21 @@ def trees_change(case):
     live.check_frames(case.trace())
     expect(called(instance.trace()) >= {"leaf_1", "leaf_2", "leaf_3", "recurse", "tail", "last", "once", "wait_once"},
            f"{called(instance.trace())}")
+
+
+def nothing_but_marks(case):
+    """The tracer nop in an instance: no function leads to the dispatcher for it, and it has the marks."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program, left_alone(program), Tool(case, program, "-l", "leaf_1") as tool:
+        with Instance(case, program, "marks", "-p", "nop", "-l", "leaf_*") as instance:
+            expect(instance.status()["sites_on"] == 0, f"it wants functions: {instance.status()}")
+            calltap(case, "mark", program.pid, "--instance", "marks", "here")
+            tool.records(1000)
+            instance.end()
+        tool.detach()
+    trace = instance.trace()
+    expect([thread.marks() for thread in trace.threads.values()] == [[b"here"]] and not called(trace), "it has other records")
 
 
 def calls(case):
@@ -738,6 +753,7 @@ SINGLE = {
     "instances-history": history_stays,
     "instances-settings": settings,
     "instances-calls": calls,
+    "instances-nop": nothing_but_marks,
     "instances-trees": trees,
     "instances-trees-change": trees_change,
     "instances-beside-calls": beside_calls,

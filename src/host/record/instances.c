@@ -26,9 +26,9 @@ static int check_session(const struct session *session, struct calltap_diag *dia
 
 static int check_settings(const struct record_options *options, struct calltap_diag *diag)
 {
-	if (options->tracer->counts || !options->tracer->patches)
+	if (options->tracer->counts)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"an instance has the tracer function_graph or function, not %s",
+					"a further instance has the tracer function_graph, function or nop, not %s",
 					options->tracer->name);
 	if (!settings_fit_tracer(options))
 		return calltap_diag_set(diag, -EINVAL,
@@ -185,6 +185,12 @@ static int check_matches(const struct filter_set *filters, struct calltap_diag *
 		    : 0;
 }
 
+/* What chooses the functions that an instance with these settings wants; NULL = it wants none. */
+static struct filter_set *choice_of(const struct settings *settings)
+{
+	return settings->tracing && settings->options.tracer->patches ? settings->options.filters : NULL;
+}
+
 /* The instance's wishes to the rows and sites; filters NULL = it wants nothing. */
 static int apply(struct session *session, uint32_t set, struct filter_set *filters, bool exits, bool match,
 		 struct calltap_diag *diag)
@@ -269,7 +275,7 @@ static int begin(struct session *session, struct instance_wish *wish, struct ins
 {
 	const struct record_options *options = &wish->settings.options;
 	bool exits = options->tracer->has_exit;
-	struct filter_set *filters = options->filters;
+	struct filter_set *filters = choice_of(&wish->settings);
 	struct instance *instance;
 	uint32_t set;
 	int ret = check_session(session, diag);
@@ -411,7 +417,7 @@ int instances_set(struct instance *instance, const struct settings *next, struct
 	 */
 	if (trees)
 		set_limits(session, instance, now, next);
-	ret = apply(session, instance->set, next->tracing ? next->options.filters : NULL, exits, true, diag);
+	ret = apply(session, instance->set, choice_of(next), exits, true, diag);
 	if (!ret || ret == -ETIMEDOUT) {
 		if (!trees)
 			set_limits(session, instance, now, next);
@@ -419,7 +425,7 @@ int instances_set(struct instance *instance, const struct settings *next, struct
 	}
 	if (trees)
 		set_limits(session, instance, next, now);
-	if (handlers_instance(&session->images, instance->set, now->tracing ? now->options.filters : NULL, exits))
+	if (handlers_instance(&session->images, instance->set, choice_of(now), exits))
 		instance_diagnose(instance, "its filters were lost: not enough memory");
 	return ret;
 }
