@@ -108,7 +108,7 @@ static void take_limits(struct probe_set *set, const struct calltap_msg_instance
 			 __ATOMIC_RELAXED);
 }
 
-/* What threads look at first (probe/usual.c). */
+/* Keep the word that threads look at first (probe/usual.c): is the instance one without filters and limits? */
 static void note_plain(uint32_t index)
 {
 	struct probe_wiped *wiped = probe_context.wiped;

@@ -95,48 +95,43 @@ static uint64_t *plane_of(uint64_t *word)
 	return (uint64_t *)((uint64_t)word & ~(GRANULE - 1));
 }
 
-static uint64_t *first_of(uint64_t slot, enum space_pair pair)
+/* The first addresses of the pair's planes for the granule at `first`. */
+static void find_planes(uint64_t first, enum space_pair pair, uint64_t *planes[2])
 {
 	switch (pair) {
 	case SPACE_TIMED:
-		return plane_of(arch_entered(slot));
+		planes[0] = plane_of(arch_entered(first));
+		planes[1] = plane_of(arch_within(first));
+		break;
 	case SPACE_HANDLED:
-		return plane_of(arch_who(slot));
+		planes[0] = plane_of(arch_who(first));
+		planes[1] = plane_of(arch_data(first));
+		break;
 	default:
-		return plane_of(arch_mirror(slot));
-	}
-}
-
-static uint64_t *second_of(uint64_t slot, enum space_pair pair)
-{
-	switch (pair) {
-	case SPACE_TIMED:
-		return plane_of(arch_within(slot));
-	case SPACE_HANDLED:
-		return plane_of(arch_data(slot));
-	default:
-		return plane_of(arch_link(slot));
+		planes[0] = plane_of(arch_mirror(first));
+		planes[1] = plane_of(arch_link(first));
 	}
 }
 
 /* Map both planes of a granule. 0; 1: something lies there already; -1: failed. */
 static int map_planes(uint64_t granule, enum space_pair pair)
 {
-	uint64_t slot = granule << GRANULE_BITS;
-	uint64_t *first = first_of(slot, pair), *second = second_of(slot, pair);
-	int made = map_plane(first);
+	uint64_t *planes[2];
+	int made;
 
+	find_planes(granule << GRANULE_BITS, pair, planes);
+	made = map_plane(planes[0]);
 	if (made)
 		return made;
-	made = map_plane(second);
+	made = map_plane(planes[1]);
 	if (made) {
-		sys_munmap(first, GRANULE);
+		sys_munmap(planes[0], GRANULE);
 		return made;
 	}
 	if (announce(granule, pair))
 		return 0;
-	sys_munmap(first, GRANULE);
-	sys_munmap(second, GRANULE);
+	sys_munmap(planes[0], GRANULE);
+	sys_munmap(planes[1], GRANULE);
 	return -1;
 }
 

@@ -17,7 +17,7 @@
 #define TWICE static inline __attribute__((always_inline))
 #define OWN   CALLTAP_HANDLED_RECORD
 
-/* What a dispatched frame has at arch_who(): the exit comes by the dispatcher for these. */
+/* Note who waits for the frame's end: the session, or instances that the link names. */
 static inline void note_who(uint64_t slot, uint32_t own)
 {
 	*arch_who(slot) = probe_instances_who(*arch_link(slot)) | own;

@@ -37,7 +37,7 @@ struct calltap_handled {
 	uint16_t instances; /* bit N - 1: that with the rings of set N (INSTANCE, control.h) */
 };
 /*
- * What else further instances want of a function that they name, by bits as calltap_handled.instances.  A table of
+ * Roles of a function in further instances that name it, by bits as calltap_handled.instances.  A table of
  * these, in the rows' order, lies behind the rows in the same memory.  The tool writes each as one word.
  */
 struct calltap_roles {

@@ -574,7 +574,7 @@ static void attend(struct session *session, uint64_t *next_look_ns)
 	session_unlock(session);
 }
 
-/* One instance after the other; none goes away meanwhile (further_take_out()). */
+/* Instances have their turn one after the other; none goes away meanwhile (further_take_out()). */
 static bool round_of_all(struct drainer *drainers, struct session *session)
 {
 	bool busy = false;

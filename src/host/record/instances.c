@@ -185,7 +185,7 @@ static int check_matches(const struct filter_set *filters, struct calltap_diag *
 		    : 0;
 }
 
-/* What chooses the functions that an instance with these settings wants; NULL = it wants none. */
+/* The filters by which an instance with these settings wants functions; NULL = it wants none. */
 static struct filter_set *choice_of(const struct settings *settings)
 {
 	return settings->tracing && settings->options.tracer->patches ? settings->options.filters : NULL;

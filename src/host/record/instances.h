@@ -35,7 +35,7 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 int further_add(struct instance *instance, struct process *process) __attribute__((warn_unused_result));
 /* CALLTAP_INSTANCE_*, as the settings ask for. */
 uint32_t further_flags(const struct settings *settings);
-/* Its place in the session and in the targets is free. */
+/* Free the instance's place in the session and in the targets. */
 void further_detach(struct instance *instance);
 /* Take what its rings hold, and see to it that the drainer knows it no more; gives up the lock meanwhile. */
 void further_take_out(struct instance *instance);

@@ -91,12 +91,29 @@
 	jae	\slow
 .endm
 
-.macro mark_running slow
+/* Goes to \slow where the thread has no ring, or runs handlers. */
+.macro expect_idle slow
 	mov	%fs:PT_WRITER(%rcx), %rax
 	cmpq	$0, RW_RING(%rax)
 	je	\slow				/* none yet, or the child of a fork */
 	cmpq	$0, %fs:PT_RUNNING(%rcx)
 	jne	\slow
+.endm
+
+/* rsi: S.  rcx: the thread's block.  Goes to \slow where S lacks its planes, or has a mirror word. */
+.macro expect_new_frame slow
+	thread_offset %rcx
+	mov	%rsi, %rdi
+	shr	$GRANULE_BITS, %rdi
+	cmp	%rdi, %fs:PT_HANDLED(%rcx)
+	jne	\slow
+	place	%rdi, MIRROR_MASK
+	cmpq	$0, (%rdi)
+	jne	\slow				/* a tail call, or a stale frame */
+.endm
+
+.macro mark_running slow
+	expect_idle \slow
 	incq	%fs:PT_RUNS(%rcx)
 	mov	%rbx, %fs:PT_RUNNING(%rcx)	/* from here on, a control thread that waits knows of this one */
 .endm
@@ -257,14 +274,7 @@
 	.cfi_remember_state
 	keep_callee_saved ENTRY_CFA
 	lea	ENTRY_S(%rbx), %rsi
-	thread_offset %rcx
-	mov	%rsi, %rdi
-	shr	$GRANULE_BITS, %rdi
-	cmp	%rdi, %fs:PT_HANDLED(%rcx)
-	jne	.Lentry_slow
-	place	%rdi, MIRROR_MASK
-	cmpq	$0, (%rdi)
-	jne	.Lentry_slow			/* a tail call, or a stale frame */
+	expect_new_frame .Lentry_slow
 	begin	.Lentry_slow
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* once more: what it said before the mark may be gone */
@@ -374,19 +384,8 @@
 	.cfi_remember_state
 .Lentry_shared:
 	lea	SHARED_S(%rsp), %rsi
-	thread_offset %rcx
-	mov	%rsi, %rdi
-	shr	$GRANULE_BITS, %rdi
-	cmp	%rdi, %fs:PT_HANDLED(%rcx)
-	jne	.Lentry_handled
-	place	%rdi, MIRROR_MASK
-	cmpq	$0, (%rdi)
-	jne	.Lentry_handled			/* a tail call, or a stale frame */
-	mov	%fs:PT_WRITER(%rcx), %rax
-	cmpq	$0, RW_RING(%rax)
-	je	.Lentry_handled			/* none yet, or the child of a fork */
-	cmpq	$0, %fs:PT_RUNNING(%rcx)
-	jne	.Lentry_handled
+	expect_new_frame .Lentry_handled
+	expect_idle .Lentry_handled
 	mov	%rsi, %rdi
 	mov	%rsi, %rcx			/* the return address is in S itself */
 	mov	%r9d, %esi
