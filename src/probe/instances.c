@@ -292,15 +292,19 @@ HOT uint64_t enter_sets(struct probe_thread *thread, uint32_t sets, const struct
 	return flags;
 }
 
+uint64_t probe_instances_enter_sets(struct probe_thread *thread, uint64_t slot, uint32_t sets, uint32_t id,
+				    uint64_t caller)
+{
+	const struct arrival call = {.slot = slot, .caller = caller, .now = arch_clock(), .id = id};
+
+	return enter_sets(thread, sets, &call);
+}
+
 uint64_t probe_instances_enter(struct probe_thread *thread, uint64_t slot, uint32_t word, uint64_t caller)
 {
-	struct arrival call = {.slot = slot, .caller = caller, .id = frames_id(word)};
 	uint32_t sets = sets_for(word);
 
-	if (!sets)
-		return 0;
-	call.now = arch_clock();
-	return enter_sets(thread, sets, &call);
+	return sets ? probe_instances_enter_sets(thread, slot, sets, frames_id(word), caller) : 0;
 }
 
 uint64_t probe_instances_tail(struct probe_thread *thread, uint64_t slot, uint64_t link, uint32_t word, uint64_t back,

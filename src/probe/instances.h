@@ -44,6 +44,9 @@ void probe_instances_left_both(uint64_t slot, uint32_t id, uint64_t *ret);
  * for the frame's link.
  */
 uint64_t probe_instances_enter(struct probe_thread *thread, uint64_t slot, uint32_t word, uint64_t caller);
+/* As probe_instances_enter() of function id, for the instances with these sets (probe_instances_sets()). */
+uint64_t probe_instances_enter_sets(struct probe_thread *thread, uint64_t slot, uint32_t sets, uint32_t id,
+				    uint64_t caller);
 /*
  * The frame at slot, with that link, of the function whose stub `back` is in, goes on as a frame of the function of
  * `word`.  Returns the frame's new link.

@@ -2,7 +2,7 @@
  * The usual calls of functions that further instances want, in as few steps as C takes (instances.h).
  *
  * Called by the dispatcher on the program's thread, for calls that no handler waits for.  Context: probe.  Most calls
- * are of one further instance without filters or limits, on the stack that the thread was on before; the session may
+ * are of further instances without filters or limits, on the stack that the thread was on before; the session may
  * record the function, too.  All else is left to instances.c and graph.c, by calls in place of a return: so the usual
  * way needs no frame of its own.
  */
@@ -66,21 +66,25 @@ static inline void push(struct probe_stack *stack, uint64_t slot, uint64_t flags
 	probe_stack_set_top(stack, slot);
 }
 
-/* A call that is usual for the session; written: its own record is there. */
-static COLD int enter_sets(uint64_t slot, uint64_t row, uint32_t id, const uint64_t *ret, bool written)
+/* A call that is usual for the session, for the instances with these sets, by calls; flags: of its link so far. */
+static COLD int enter_rest(uint64_t slot, uint32_t id, uint32_t sets, uint64_t flags, const uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
-	uint32_t word = probe_instances_word(id, (uint32_t)row), own = row & OWN;
-	uint64_t now = arch_clock(), flags = own ? 0 : FRAME_UNRECORDED;
 
 	arch_string_forward();
-	if (own && !written)
-		probe_record(thread, CALLTAP_REC_ENTRY, id, 1, 0);
-	flags |= probe_instances_enter(thread, slot, word, *ret);
+	flags |= probe_instances_enter_sets(thread, slot, sets, id, *ret);
 	if (flags == FRAME_UNRECORDED)
 		return 1; /* nobody waits for its end */
-	push(thread->stack, slot, flags, own, now, ret);
+	push(thread->stack, slot, flags, flags & FRAME_UNRECORDED ? 0 : OWN, arch_clock(), ret);
 	return 0;
+}
+
+/* The session's ring has no room as it is. */
+static COLD int enter_by_calls(uint64_t slot, uint32_t id, uint32_t sets, const uint64_t *ret)
+{
+	arch_string_forward();
+	probe_record(probe_self(), CALLTAP_REC_ENTRY, id, 1, 0);
+	return enter_rest(slot, id, sets, 0, ret);
 }
 
 /* The place in the rings of a plain instance that the thread holds already; NULL = anything else. */
@@ -111,21 +115,22 @@ static inline bool put_entry(struct probe_thread *thread, unsigned set, uint32_t
 TWICE int enter(uint64_t slot, uint32_t id, uint64_t row, const uint64_t *ret, uint32_t own)
 {
 	struct probe_thread *thread = probe_self();
-	uint32_t sets = (uint32_t)(row >> CALLTAP_HANDLED_INSTANCES_AT);
+	uint32_t left = (uint32_t)(row >> CALLTAP_HANDLED_INSTANCES_AT);
 	uint64_t now, flags = own ? 0 : FRAME_UNRECORDED;
-	unsigned set;
 
 	if (__builtin_expect(is_unusual(thread, slot, own), 0))
 		return enter_anew(slot, probe_instances_word(id, (uint32_t)row), own, ret);
-	if (__builtin_expect(!sets || sets & (sets - 1), 0))
-		return enter_sets(slot, row, id, ret, false);
-	set = 1 + arch_first_bit(sets);
 	now = arch_clock();
 	if (own && !probe_put_usual(thread->writer, CALLTAP_REC_ENTRY, id, now))
-		return enter_sets(slot, row, id, ret, false);
-	if (__builtin_expect(!put_entry(thread, set, id, now), 0))
-		return enter_sets(slot, row, id, ret, true);
-	push(thread->stack, slot, flags | FRAME_OF(set), own, now, ret);
+		return enter_by_calls(slot, id, left, ret);
+	for (; left; left &= left - 1) {
+		unsigned set = 1 + arch_first_bit(left);
+
+		if (__builtin_expect(!put_entry(thread, set, id, now), 0))
+			return enter_rest(slot, id, left, flags, ret);
+		flags |= FRAME_OF(set);
+	}
+	push(thread->stack, slot, flags, own, now, ret);
 	return 0;
 }
 
@@ -148,20 +153,26 @@ static inline void pop(struct probe_stack *stack, uint64_t slot, uint64_t link, 
 	probe_stack_set_top(stack, frames_outer(stack, slot, link));
 }
 
-/* An exit that is usual for the session; written: its own record is there. */
-static COLD void leave_sets(uint64_t slot, uint32_t id, uint32_t own, uint64_t *ret, bool written)
+/* An exit of the instances that this link names, by calls. */
+static COLD void leave_rest(uint64_t slot, uint32_t id, uint64_t link, uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
-	uint64_t link = *arch_link(slot);
 
 	arch_string_forward();
-	if (probe_can_record(thread)) {
-		if (link & FRAME_INSTANCES)
-			probe_instances_exit(thread, slot, link, id);
-		if (own && !written)
-			probe_record(thread, CALLTAP_REC_EXIT, id, 1, 0);
-	}
+	if (link & FRAME_INSTANCES && probe_can_record(thread))
+		probe_instances_exit(thread, slot, link, id);
 	pop(thread->stack, slot, link, ret);
+}
+
+/* No ring, or one without room as it is: a forked child, the end of the session, a full sub-buffer. */
+static COLD void leave_by_calls(uint64_t slot, uint32_t id, uint32_t own, uint64_t *ret)
+{
+	struct probe_thread *thread = probe_self();
+
+	arch_string_forward();
+	if (own && probe_can_record(thread))
+		probe_record(thread, CALLTAP_REC_EXIT, id, 1, 0);
+	leave_rest(slot, id, *arch_link(slot), ret);
 }
 
 static COLD void leave_told(uint64_t slot, uint32_t id, uint32_t own, uint64_t *ret)
@@ -195,26 +206,22 @@ TWICE void leave(uint64_t slot, uint32_t id, uint64_t *ret, uint32_t own)
 	struct probe_thread *thread = probe_self();
 	struct probe_stack *stack = thread->stack;
 	uint64_t link = *arch_link(slot), now;
-	uint32_t sets = probe_instances_sets(link);
 
 	if (__builtin_expect(is_told(own), 0)) {
 		leave_told(slot, id, own, ret);
 		return;
 	}
-	if (__builtin_expect(!sets || sets & (sets - 1) || !probe_context.enabled || !probe_context.wiped->alive ||
-				     !thread->writer->ring,
-			     0)) {
-		leave_sets(slot, id, own, ret, false);
-		return;
-	}
 	now = arch_clock();
-	if (own && !probe_put_usual(thread->writer, CALLTAP_REC_EXIT, id, now)) {
-		leave_sets(slot, id, own, ret, false);
+	if (__builtin_expect(!probe_context.enabled || !probe_context.wiped->alive || !thread->writer->ring, 0) ||
+	    (own && !probe_put_usual(thread->writer, CALLTAP_REC_EXIT, id, now))) {
+		leave_by_calls(slot, id, own, ret);
 		return;
 	}
-	if (__builtin_expect(!put_exit(thread, 1 + arch_first_bit(sets), id, now), 0)) {
-		leave_sets(slot, id, own, ret, true);
-		return;
+	for (; link & FRAME_INSTANCES; link &= ~FRAME_OF(1 + arch_first_bit(probe_instances_sets(link)))) {
+		if (__builtin_expect(!put_exit(thread, 1 + arch_first_bit(probe_instances_sets(link)), id, now), 0)) {
+			leave_rest(slot, id, link, ret);
+			return;
+		}
 	}
 	pop(stack, slot, link, ret);
 }
