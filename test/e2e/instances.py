@@ -172,8 +172,9 @@ def settings(case):
                                   (["-p", "function", "--max-depth", "2"], "function_graph"),
                                   (["-l", "nothing_like_it"], "matches"), (["--instance", "a b"], "no name"),
                                   (["--snapshot-when", "once entered"], "first instance alone"),
+                                  (["-o", instance.path], "'look' writes to that file"),
                                   ([f"-lleaf_{number}" for number in range(600)], "500 filters")):
-                done = case.run([case.tool, "attach", *options, "-o", os.path.join(case.folder, "no.data"), str(program.pid)])
+                done = case.run([case.tool, "attach", "-o", os.path.join(case.folder, "no.data"), *options, str(program.pid)])
                 expect(done.status and said in done.stderr, f"{options}: {done.status} {done.stderr!r}")
                 expect(not os.path.exists(os.path.join(case.folder, "no.data")), f"{options}: a file is left")
             text = calltap(case, "detach", program.pid, "--instance", "nobody", status=1)

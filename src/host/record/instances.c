@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <host/counted.h>
 #include <host/text.h>
@@ -270,6 +271,22 @@ static int check_begun(const struct instance *instance, struct calltap_diag *dia
 				 : 0;
 }
 
+/* Its client would take a file that is being written for an older one, and give it another name. */
+static int check_file(const struct session *session, const struct instance_wish *wish, struct calltap_diag *diag)
+{
+	struct stat there, own;
+
+	if (!wish->output[0] || stat(wish->output, &there))
+		return 0;
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
+		if (session->instances[i] && !fstat(trace_writer_fd(session->instances[i]->writer), &own) &&
+		    S_ISREG(own.st_mode) && own.st_dev == there.st_dev && own.st_ino == there.st_ino)
+			return calltap_diag_set(diag, -EEXIST,
+						"instance '%s' writes to that file; name another one with -o",
+						session->instances[i]->name);
+	return 0;
+}
+
 /* With the turn. */
 static int begin(struct session *session, struct instance_wish *wish, struct instance **out, struct calltap_diag *diag)
 {
@@ -280,6 +297,8 @@ static int begin(struct session *session, struct instance_wish *wish, struct ins
 	uint32_t set;
 	int ret = check_session(session, diag);
 
+	if (!ret)
+		ret = check_file(session, wish, diag);
 	if (!ret)
 		ret = tell_rows(session, diag);
 	if (ret)
