@@ -3,7 +3,7 @@
  */
 #include <agent/faults.h>
 
-/* Of the kernel's registers by number, the first of which is the pc. */
+/* Places in the kernel's array of registers, which begins with the pc. */
 enum { PC = 0, SP = 2, TP = 4, S0 = 8, S1 = 9, S2 = 18, S11 = 27 };
 
 /* Up to fcsr: an emulator's frame has no more. */

@@ -12,7 +12,7 @@
 
 /* Let the program get on before the next try. */
 void attached_pause(uint64_t least_ns);
-/* The same without the session's lock, which the caller holds: other processes' records are taken meanwhile. */
+/* As attached_pause(), with the session's lock given up meanwhile, which the caller holds: records are taken. */
 void attached_rest(struct session *session, uint64_t least_ns);
 /* Stop all threads but the agent's; what is wrong is noted for the user. */
 int attached_stop(struct session *session, const struct process *process, struct attach_stop **stop)

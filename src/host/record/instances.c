@@ -271,7 +271,7 @@ static int check_begun(const struct instance *instance, struct calltap_diag *dia
 				 : 0;
 }
 
-/* Its client would take a file that is being written for an older one, and give it another name. */
+/* Refuse a file that an instance writes: the client would take it for an older one, and give it another name. */
 static int check_file(const struct session *session, const struct instance_wish *wish, struct calltap_diag *diag)
 {
 	struct stat there, own;

@@ -384,7 +384,7 @@ int apply_settings(struct session *session, const struct settings *next, struct 
 
 /* steer.c: what other processes ask of the session (host/remote); without it there is none of that. */
 int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
-/* The same where a session can do without it: what is in the way is told with --verbose alone. */
+/* As steer_begin(), for a session that can do without: an error is told with --verbose alone. */
 void steer_try(struct session *session, pid_t pid);
 /* The process is not the session's any more: by its pid the session is not found, as long as there is another. */
 void steer_forget(struct session *session, pid_t pid);

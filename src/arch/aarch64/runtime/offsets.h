@@ -31,8 +31,8 @@
 #define ENTERED_SKEW 0x480
 #define WITHIN_SKEW  0x280
 /*
- * Of dispatched frames: bits 38, 37 and 36 lead to 0xff8f..., 0xaada..., and of 39 bits to 0x0f... and 0x25...; bits 37
- * and 36 to 0xffcf..., 0xaa9a..., 0x4f... and 0x65....
+ * The planes of dispatched frames: bits 38, 37 and 36 lead to 0xff8f..., 0xaada..., and of 39 bits to 0x0f... and
+ * 0x25...; bits 37 and 36 to 0xffcf..., 0xaa9a..., 0x4f... and 0x65....
  */
 #define WHO_BITS  7
 #define DATA_BITS 3

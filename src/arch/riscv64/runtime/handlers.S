@@ -24,7 +24,7 @@
 	.option norelax
 	.text
 
-/* What C may change and a call may not: t0 with the body, t2, a0 to a7. */
+/* The registers that C may change and a traced call may not: t0 with the body, t2, a0 to a7. */
 .macro lost_in_c do
 	.irp	n, 5, 7, 10, 11, 12, 13, 14, 15, 16, 17
 	\do	x\n, KEPT(\n)(sp)
@@ -67,7 +67,7 @@
 	.cfi_def_cfa_offset 0
 .endm
 
-/* By the table that there is now.  a0: the frame's area. */
+/* Save or restore the vector registers, by the present table's function.  a0: the frame's area. */
 .macro vectors by
 	lla	t1, probe_handled
 	ld	t1, 0(t1)

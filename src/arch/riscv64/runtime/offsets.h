@@ -22,8 +22,8 @@
 #define TIMED_SHIFT  35
 #define ENTERED_SKEW 0x900
 #define WITHIN_SKEW  0x100
-/* Of dispatched frames: bits 37 and 36, to 0x0f..., 0x1a... and 0x30...; bits 37 to 35, to 0x07..., 0x12... and
- * 0x38.... */
+/* The planes of dispatched frames: bits 37 and 36, to 0x0f..., 0x1a... and 0x30...; bits 37 to 35, to 0x07..., 0x12...
+ * and 0x38.... */
 #define WHO_BITS  6
 #define DATA_BITS 7
 #define WHO_SKEW  0x300

@@ -85,7 +85,7 @@ uint32_t arch_stub_word(uint64_t back)
 	return back & 3 || code[2] != LEAVE ? 0 : code[3 + STUB_EXIT_WORD / 4];
 }
 
-/* What put_load() has put there is the dispatcher's exit. */
+/* The stub is handled if the load that put_load() wrote there is of the dispatcher's exit. */
 bool arch_stub_is_handled(uint64_t back, uint64_t region)
 {
 	const uint32_t *code = (const uint32_t *)back;

@@ -330,7 +330,7 @@
 	jmp	.Lentry_top
 .Lentry_nobody:
 	test	%edx, %edx
-	jnz	.Lentry_session
+	jnz	.Lentry_slow			/* the session or instances, but no usual call */
 	xor	%ebp, %ebp
 	jmp	.Lentry_push
 .Lentry_unseen:
@@ -353,7 +353,6 @@
 	and	$-16, %rsp
 	call	probe_handled_entered
 	jmp	.Lentry_ended
-.Lentry_session:
 .Lentry_slow:
 	mov	$HOW_ENTRY, %esi
 .Lentry_in_c:
@@ -485,10 +484,9 @@
 	jmp	.Lexit_end
 .Lexit_unwanted:
 	test	%edx, %edx
-	jnz	.Lexit_session
+	jnz	.Lexit_slow			/* as at the entry */
 	pop_frame
 	jmp	.Lexit_done
-.Lexit_session:
 .Lexit_slow:
 	mov	$HOW_EXIT, %esi
 	in_c	probe_handled_leave, arch_handled_again_exit, probe_handled_left
