@@ -13,8 +13,8 @@
 
 #include <cmd/cmd.h>
 #include <host/counted.h>
-#include <host/record/choose.h>
-#include <host/record/record.h>
+#include <host/session/choose.h>
+#include <host/session/record.h>
 #include <host/remote/remote.h>
 #include <host/text.h>
 

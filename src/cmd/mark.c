@@ -1,7 +1,7 @@
 /*
  * `calltap mark`: write a text into the trace that is being made of a process.
  *
- * The session writes it (host/record/marks.c).  Caller: main.  Context: host.
+ * The session writes it (host/session/marks.c).  Caller: main.  Context: host.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * calltap record: options, and the record room.  Context: host.
+ * calltap record: options, and the session's rooms.  Context: host.
  */
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include <cmd/cmd.h>
-#include <host/record/record.h>
+#include <host/session/record.h>
 
 #include "recording.h"
 

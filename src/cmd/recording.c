@@ -14,7 +14,7 @@
 #include <host/counted.h>
 #include <host/elf/filter.h>
 #include <host/files.h>
-#include <host/record/triggers.h>
+#include <host/hook/triggers.h>
 #include <host/text.h>
 #include <tracers/tracer.h>
 

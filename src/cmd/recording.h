@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include <calltap/diag.h>
-#include <host/record/settings.h>
+#include <host/instance/settings.h>
 
 #define RECORDING_OUTPUT "calltap.data"
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include <cmd/cmd.h>
-#include <host/record/record.h>
+#include <host/session/record.h>
 #include <tracers/tracer.h>
 
 #include "recording.h"

@@ -1,7 +1,7 @@
 /*
  * `calltap set`: show or change the settings of a session while it records.
  *
- * The session judges the words (host/record/settings.h); only a list of filters gets its whole path here, for the
+ * The session judges the words (host/instance/settings.h); only a list of filters gets its whole path here, for the
  * session has another directory.  Caller: main.  Context: host.
  */
 #include <errno.h>

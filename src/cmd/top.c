@@ -16,7 +16,7 @@
 
 #include <calltap/abi/profile.h>
 #include <host/now.h>
-#include <host/record/profile.h>
+#include <host/hook/profile.h>
 #include <host/view/out.h>
 #include <host/view/parse.h>
 #include <host/view/top.h>

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include <host/record/record.h>
+#include <host/session/record.h>
 
 #include "recording.h"
 

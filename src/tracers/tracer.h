@@ -2,7 +2,7 @@
  * Tracers: kinds of recording of a traced function.
  *
  * One file per tracer, each exporting one struct tracer; registry.c lists them.  A tracer chooses the recorders that
- * the stubs call; the recorders themselves are in the probe room of the target.  Callers: the record room and the
+ * the stubs call; the recorders themselves are in the probe room of the target.  Callers: the session's rooms and the
  * command.  Context: host.
  */
 #ifndef TRACERS_TRACER_H

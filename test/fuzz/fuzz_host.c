@@ -37,8 +37,8 @@ enum step {
 struct fuzz {
 	struct bench *bench;
 	struct input input;
-	struct process *processes[PROCESSES_MAX]; /* the session may give one to a later target */
-	int targets[PROCESSES_MAX];		  /* the processes' ends of the sockets */
+	struct target *processes[PROCESSES_MAX]; /* the session may give one to a later target */
+	int targets[PROCESSES_MAX];		 /* the processes' ends of the sockets */
 	unsigned count, now;
 };
 
@@ -69,7 +69,7 @@ static void drain(struct session *session)
 }
 
 /* As the server does it. */
-static void end_target(struct process *process)
+static void end_target(struct target *process)
 {
 	if (process->ended)
 		return;
@@ -86,7 +86,7 @@ static void connect_target(struct fuzz *fuzz)
 	if (fuzz->count == PROCESSES_MAX)
 		return;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) ||
-	    process_create(&fuzz->processes[fuzz->count], session, pair[0]))
+	    target_create(&fuzz->processes[fuzz->count], session, pair[0]))
 		abort();
 	fuzz->targets[fuzz->count] = pair[1];
 	fuzz->now = fuzz->count++;
@@ -94,7 +94,7 @@ static void connect_target(struct fuzz *fuzz)
 
 static void say(struct fuzz *fuzz)
 {
-	struct process *process = fuzz->processes[fuzz->now];
+	struct target *process = fuzz->processes[fuzz->now];
 	union {
 		struct calltap_msg_object object;
 		uint8_t bytes[CALLTAP_MSG_MAX + 64];
@@ -112,7 +112,7 @@ static void say(struct fuzz *fuzz)
 	}
 	if (send(fuzz->targets[fuzz->now], message.bytes, size, MSG_NOSIGNAL) < 0)
 		return;
-	if (process_serve(&fuzz->bench->session, process))
+	if (target_serve(&fuzz->bench->session, process))
 		end_target(process);
 	while (recv(fuzz->targets[fuzz->now], message.bytes, sizeof(message), MSG_DONTWAIT) > 0)
 		; /* descriptors that come along are closed by the kernel */
@@ -120,7 +120,7 @@ static void say(struct fuzz *fuzz)
 
 static void scribble(struct fuzz *fuzz)
 {
-	struct process *process = fuzz->processes[fuzz->now];
+	struct target *process = fuzz->processes[fuzz->now];
 	uint8_t index = input_byte(&fuzz->input);
 	uint64_t at = input_u16(&fuzz->input) * 8ull;
 	size_t size;
@@ -128,7 +128,7 @@ static void scribble(struct fuzz *fuzz)
 	const struct share *share = process->shares[0];
 	const struct target_arena *arena;
 
-	if (!process_head(process))
+	if (!target_head(process))
 		return;
 	arena = &share->arenas[index % share->arena_count];
 	at %= arena->size;
@@ -200,7 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (how & EMULATED)
 		emulate(fuzz.bench);
 	session = &fuzz.bench->session;
-	session->processes = NULL;
+	session->targets = NULL;
 	connect_target(&fuzz);
 	for (int i = 0; i < STEPS_MAX && fuzz.input.left; i++)
 		take_step(&fuzz);
@@ -210,15 +210,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	drain(session);
 	for (unsigned i = 0; i < fuzz.count; i++)
-		fuzz_expect(process_is_drained(fuzz.processes[i]), "a target that has gone is drained");
+		fuzz_expect(target_is_drained(fuzz.processes[i]), "a target that has gone is drained");
 	check_file(fuzz.bench);
 	for (unsigned i = 0; i < fuzz.count; i++)
 		close(fuzz.targets[i]);
-	while (session->processes) {
-		struct process *process = session->processes;
+	while (session->targets) {
+		struct target *process = session->targets;
 
-		session->processes = process->next;
-		process_destroy(process);
+		session->targets = process->next;
+		target_destroy(process);
 	}
 	bench_destroy(fuzz.bench);
 	return 0;

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <host/record/settings.h>
+#include <host/instance/settings.h>
 #include <host/elf/filter.h>
 #include <host/remote/impl.h>
 #include <tracers/tracer.h>

@@ -29,8 +29,12 @@ HOST_PARTS = {
     "core": {"trace"},
     "view": {"trace"},
     "export": {"trace", "view"},
-    "record": {"trace", "elf", "attach", "core", "remote"},
 }
+# The rooms of a session use each other: a session has targets, instances and hooks, and each of these knows its session.
+SESSION_ROOMS = {"session", "target", "instance", "hook"}
+HOST_PARTS.update({room: SESSION_ROOMS | {"trace", "elf", "attach", "core", "remote"} for room in SESSION_ROOMS})
+# What others may include from the rooms of a session.
+SESSION_HEADERS = {"session/record.h", "session/choose.h", "instance/settings.h", "hook/profile.h", "hook/triggers.h"}
 FREESTANDING = {"stdint.h", "stddef.h", "stdbool.h", "stdatomic.h", "limits.h", "stdarg.h", "stdalign.h"}
 # Numbers of the kernel's interface come from its own headers, not from libc's.
 KERNEL = re.compile(r"^(asm|linux)/")
@@ -100,6 +104,8 @@ def target_error(path, target, source_room, name):
         target_room = "include"
     if target_room == "host" and source_room == "host":
         return host_error(path, target)
+    if host_part(target) in SESSION_ROOMS and target.split(os.sep, 2)[2] not in SESSION_HEADERS:
+        return f"{target} is for the rooms of a session alone"
     if target_room == source_room or target_room in ROOMS[source_room]:
         return arch_error(path, target, name) if target_room == "arch" else None
     return f"room '{source_room}' may not include from '{target_room or target}'"
@@ -158,7 +164,8 @@ BAD = {
     "isa uses runtime": {**HEADER, "src/arch/x86/isa/a.c": "#include <poke.h>\n"},
     "native uses runtime": {**HEADER, "src/arch/x86/native/a.c": "#include <poke.h>\n"},
     "unknown part": {**HEADER, "src/arch/x86/misc/a.c": '#include "arch/x86/isa/isa.h"\n'},
-    "a view uses the recorder": {"src/host/record/r.h": "", "src/host/view/a.c": "#include <host/record/r.h>\n"},
+    "a view uses the session": {"src/host/session/record.h": "", "src/host/view/a.c": "#include <host/session/record.h>\n"},
+    "a command looks into a target": {"src/host/target/target.h": "", "src/cmd/a.c": "#include <host/target/target.h>\n"},
     "what all of the host uses uses a part": {"src/host/elf/e.h": "", "src/host/a.c": '#include "elf/e.h"\n'},
     "an unknown part of the host": {"src/host/elf/e.h": "", "src/host/new/a.c": "#include <host/elf/e.h>\n"},
     "libc header in a probe": {**HEADER, "src/probe/a.c": "#include <stdio.h>\n"},
@@ -172,6 +179,8 @@ GOOD = {"downward": {**HEADER, "src/probe/a.c": '#include <stdint.h>\n#include "
                                                  '#include "arch/generic/runtime/all.h"\n',
                      "src/arch/generic/runtime/a.c": "#include <poke.h>\n",
                      "src/host/view/a.c": '#include <host/x.h>\n#include "../trace/t.h"\n', "src/host/trace/t.h": "",
+                     "src/cmd/a.c": "#include <host/session/record.h>\n", "src/host/session/record.h": "",
+                     "src/host/target/a.c": "#include <host/session/record.h>\n",
                      "src/probe/b.c": "#include <calltap/call.h>\n",
                      "src/lib/a.c": '#include <stdio.h>\n#include <calltap/calltap.h>\n#include <host/x.h>\n',
                      "src/arch/x86/native/a.c": '#include <time.h>\n#include "arch/x86/isa/isa.h"\n'}}

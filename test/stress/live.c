@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #include <host/elf/filter.h>
-#include <host/record/record.h>
+#include <host/session/record.h>
 #include <tracers/tracer.h>
 #include "stress.h"
 

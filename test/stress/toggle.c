@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <host/record/images.h>
+#include <host/target/images.h>
 #include "stress.h"
 #include "support.h"
 

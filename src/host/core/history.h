@@ -6,7 +6,7 @@
  * that is read is untrusted: counters are bounded, a sub-buffer counts only if its number says before and after that it
  * is whole.
  *
- * Callers: the record room (snapshots, and the end of an overwriting session) and core.c.  Context: host.
+ * Callers: the session's rooms (snapshots, and the end of an overwriting session) and core.c.  Context: host.
  */
 #ifndef HOST_CORE_HISTORY_H
 #define HOST_CORE_HISTORY_H

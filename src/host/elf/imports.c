@@ -4,7 +4,7 @@
  *
  * Three steps: the tables' places (find_tables), which symbols have one of the
  * names (mark_symbols), and the relocations against those (collect).  Caller:
- * the record room.  Context: host; all of the file is untrusted, so every
+ * the session's rooms.  Context: host; all of the file is untrusted, so every
  * place and size is looked up through libelf, which knows where the file ends.
  */
 #include <elf.h>

@@ -2,8 +2,8 @@
  * Words of an object that the loader fills in with the address of a function of another object, by that function's
  * name.
  *
- * Caller: the record room, for a process that runs already: the loader bound these words before the agent came, so the
- * tool leads them to the agent.  Context: host; the file is untrusted.
+ * Caller: the session's rooms, for a process that runs already: the loader bound these words before the agent came, so
+ * the tool leads them to the agent.  Context: host; the file is untrusted.
  */
 #ifndef HOST_ELF_IMPORTS_H
 #define HOST_ELF_IMPORTS_H

@@ -1,7 +1,7 @@
 /*
  * Finding the file that would run for a PROGRAM that a person types.
  *
- * Callers: the commands that take a PROGRAM, and the record room.  Context: host.
+ * Callers: the commands that take a PROGRAM, and the session's rooms.  Context: host.
  */
 #ifndef HOST_ELF_PROGRAM_H
 #define HOST_ELF_PROGRAM_H

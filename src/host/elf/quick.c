@@ -1,7 +1,7 @@
 /*
  * A quick look that spares most libraries of a process, which have no sites, from being read any further.
  *
- * Caller: the record room.  Context: host.
+ * Caller: the session's rooms.  Context: host.
  */
 #include <fcntl.h>
 #include <gelf.h>

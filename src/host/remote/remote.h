@@ -69,7 +69,7 @@ struct remote_ops {
 	int (*mark)(void *context, const char *text, struct calltap_diag *diag);
 	/* Only asks the session to end; remote_close() answers the one who wanted it. */
 	int (*detach)(void *context, struct calltap_diag *diag);
-	/* A process, by the kernel's number, wants its functions' calls (host/record/handlers_ask.c). */
+	/* A process, by the kernel's number, wants its functions' calls (host/hook/handlers_ask.c). */
 	int (*handlers)(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
 			struct calltap_diag *diag);
 	/* The context of the instance of that name, for the ops above; NULL with a sentence: there is none. */

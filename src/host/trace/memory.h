@@ -2,8 +2,8 @@
  * The tables of a flight recorder in shared memory (abi/tables.h): a trace file without its records, to which the
  * writer of the file appends as well.
  *
- * Callers: writer.c; the record room makes and shares the memory; the core room reads the tables that a dead process
- * left.  Context: host.
+ * Callers: writer.c; the session's rooms makes and shares the memory; the core room reads the tables that a dead
+ * process left.  Context: host.
  */
 #ifndef HOST_TRACE_MEMORY_H
 #define HOST_TRACE_MEMORY_H

@@ -1,7 +1,7 @@
 /*
  * Writing a trace file (abi/file.h).
  *
- * Callers: the record room, for traces and snapshots; the core room, for the records that a flight recorder held.
+ * Callers: the session's rooms, for traces and snapshots; the core room, for the records that a flight recorder held.
  * Context: host; one thread at a time.
  *
  * The first error (disk full) is kept: later calls return it and write nothing, so the file ends with its last whole

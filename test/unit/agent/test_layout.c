@@ -10,7 +10,7 @@
 
 #include <arch.h>
 #include <host/elf/cpu.h>
-#include <host/record/images.h>
+#include <host/target/images.h>
 
 #define SITES 20000u
 #define GATE  64 /* from the thread pointer */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <host/record/images.h>
+#include <host/target/images.h>
 #include <patch/pages.h>
 #include "support.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <host/record/images.h>
+#include <host/target/images.h>
 #include "timed.h"
 
 #define CALLERS 64u

@@ -16,7 +16,7 @@
 #include "arch/x86_64/isa/stub_size.h"
 #include "host/elf/advice.h"
 #include "host/elf/cpu.h"
-#include "host/record/images.h"
+#include "host/target/images.h"
 #include "self.h"
 
 static struct object *open_seed(const char *name)

@@ -12,7 +12,7 @@
 #include <host/remote/remote.h>
 
 #include "fake_agent.h"
-#include "host/record/handlers.h"
+#include "host/hook/handlers.h"
 
 #define FAKE_REGION 0x7000000u
 
@@ -45,7 +45,7 @@ static void answer_switch(struct fake_agent *agent, struct heard *entry, const s
 
 static void answer_plan(struct fake_agent *agent, struct heard *entry, const struct calltap_msg_plan *message)
 {
-	struct process *process = &agent->bench->process;
+	struct target *process = &agent->bench->process;
 
 	entry->plan = message->plan_id;
 	entry->live = message->live;

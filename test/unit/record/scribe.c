@@ -70,7 +70,7 @@ struct bench *scribe_bench(uint32_t sub_size, uint32_t sub_count)
 	bench->instance.sub_count = sub_count;
 	bench->options.options_text = "";
 	bench->process.greeted = true;
-	assert_int_equal(process_write(&bench->process, bench->instance.writer), 0);
+	assert_int_equal(target_write(&bench->process, bench->instance.writer), 0);
 	assert_int_equal(arena_add(bench->share, WRITERS + 1, &fd), 0);
 	close(fd);
 	return bench;

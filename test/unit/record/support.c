@@ -43,10 +43,10 @@ struct bench *bench_create(enum calltap_mode mode)
 	bench->process.socket = pair[0];
 	bench->process.pid = getpid();
 	bench->process.row.pid = (uint32_t)getpid();
-	session->processes = &bench->process;
+	session->targets = &bench->process;
 	bench->share = calloc(1, sizeof(*bench->share));
 	bench->share->instance = &bench->instance;
-	bench->share->process = &bench->process;
+	bench->share->target = &bench->process;
 	bench->instance.shares = bench->process.shares[0] = bench->share;
 	assert_int_equal(record_encoder_create(&bench->instance.encoder), 0);
 	return bench;

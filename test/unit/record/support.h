@@ -1,6 +1,6 @@
 /*
- * A session for the record room's tests: it writes to a file of its own, this very process is its target, and the test
- * holds the target's end of a socket.
+ * A session for the tests of a session's rooms: it writes to a file of its own, this very process is its target, and
+ * the test holds the target's end of a socket.
  */
 #ifndef TEST_RECORD_SUPPORT_H
 #define TEST_RECORD_SUPPORT_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "host/record/session.h"
+#include "host/session/session.h"
 
 #define SUB_SIZE  4096u
 #define SUB_COUNT 4u
@@ -24,7 +24,7 @@ struct bench {
 	struct record_result result;
 	int target; /* the target's end of the process's socket */
 	char path[32];
-	struct process process; /* last: its own last member is a message with a path */
+	struct target process; /* last: its own last member is a message with a path */
 };
 
 struct bench *bench_create(enum calltap_mode mode);

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-#include <host/record/choose.h>
+#include <host/session/choose.h>
 
 #define USER  1000
 #define OTHER 1001

@@ -62,7 +62,7 @@ static void finish(struct bench *bench)
 	for (int i = 0; i < 5000 && !drained; i++) {
 		usleep(1000);
 		session_lock(&bench->session);
-		drained = process_is_drained(&bench->process);
+		drained = target_is_drained(&bench->process);
 		session_unlock(&bench->session);
 	}
 	assert_true(drained);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <host/record/emulator.h>
+#include <host/session/emulator.h>
 
 #include "support.h"
 

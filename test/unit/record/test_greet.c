@@ -46,7 +46,7 @@ static int say(struct bench *bench, const void *message, size_t size, uint32_t *
 	int ret;
 
 	assert_int_equal(send(bench->target, message, size, 0), size);
-	ret = process_serve(&bench->session, &bench->process);
+	ret = target_serve(&bench->session, &bench->process);
 	*answer = 0;
 	if (recv(bench->target, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		memcpy(answer, bytes, sizeof(*answer));
@@ -205,8 +205,8 @@ static void who_does_not_answer_is_passed_over(void **state)
 {
 	struct bench *bench = emulated_bench();
 	union hello hello = good_hello(bench);
-	struct process stopped = {.next = &bench->process, .began = true, .socket = -1, .asked_ns = 1};
-	struct share share = {.process = &stopped, .arena_count = 1};
+	struct target stopped = {.next = &bench->process, .began = true, .socket = -1, .asked_ns = 1};
+	struct share share = {.target = &stopped, .arena_count = 1};
 	uint32_t answer;
 
 	assert_int_equal(say(bench, &hello, sizeof(hello), &answer), 0);
@@ -214,11 +214,11 @@ static void who_does_not_answer_is_passed_over(void **state)
 	bench->process.began = true;
 	share.arenas[0] = bench->process.shares[0]->arenas[0];
 	stopped.shares[0] = &share;
-	bench->session.processes = &stopped;
+	bench->session.targets = &stopped;
 	timing_tick(&bench->session, clock_now_ns());
 	assert_true(recv(bench->target, &answer, sizeof(answer), MSG_DONTWAIT) > 0);
 	assert_int_equal(answer, CALLTAP_MSG_CLOCK);
-	bench->session.processes = &bench->process;
+	bench->session.targets = &bench->process;
 	end(bench);
 }
 

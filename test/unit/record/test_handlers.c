@@ -13,8 +13,8 @@
 #include <host/remote/remote.h>
 
 #include "fake_agent.h"
-#include "host/record/handlers.h"
-#include "host/record/triggers.h"
+#include "host/hook/handlers.h"
+#include "host/hook/triggers.h"
 
 #define TABLE	  0x7f0000001000u
 #define BIT(slot) (1u << (CALLTAP_HANDLED_FIRST + (slot)))
@@ -405,7 +405,7 @@ static void later_ones_have_them_too(void **state)
 /* Handlers belong to one process at a time, until it has ended. */
 static void they_are_one_process_s(void **state)
 {
-	struct process other = {.socket = -1, .pid = 1, .greeted = true, .welcome = true};
+	struct target other = {.socket = -1, .pid = 1, .greeted = true, .welcome = true};
 	struct calltap_diag diag = {0};
 
 	assert_int_equal(add(1, "beta", true, false), 1);

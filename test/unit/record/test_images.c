@@ -10,7 +10,7 @@
 
 #include <calltap/abi/profile.h>
 
-#include "host/record/triggers.h"
+#include "host/hook/triggers.h"
 #include "support.h"
 
 /* The functions to decide about: as many as there are kinds of stubs, and more. */

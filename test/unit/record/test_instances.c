@@ -15,8 +15,8 @@
 #include <host/remote/remote.h>
 
 #include "fake_agent.h"
-#include "host/record/handlers.h"
-#include "host/record/instances.h"
+#include "host/hook/handlers.h"
+#include "host/instance/instances.h"
 
 #define TOLD_MAX     64u
 #define WANTED(sets) ((uint64_t)(sets) << CALLTAP_HANDLED_INSTANCES_AT | CALLTAP_HANDLED_INSTANCES)

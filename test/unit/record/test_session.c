@@ -1,10 +1,10 @@
-/* The session's lock: a waiting thread gets it next (host/record/session.h). */
+/* The session's lock: a waiting thread gets it next (host/session/session.h). */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-#include "host/record/session.h"
+#include "host/session/session.h"
 #include "support.h"
 
 #define WAITS 50

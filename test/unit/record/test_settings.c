@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include <host/elf/filter.h>
-#include <host/record/settings.h>
+#include <host/instance/settings.h>
 #include <tracers/tracer.h>
 
 static void start(struct settings *settings)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <host/core/history.h>
-#include <host/record/snapshot.h>
+#include <host/instance/snapshot.h>
 #include <host/trace/callstack.h>
 
 #include "scribe.h"

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "fake_agent.h"
-#include "host/record/triggers.h"
+#include "host/hook/triggers.h"
 
 static struct fake_agent *agent;
 static struct bench *bench;
@@ -198,7 +198,7 @@ static void late_stubs_are_led_to(void **state)
 	done.region = 0x7100000;
 	assert_int_equal(send(bench->target, &done, sizeof(done), 0), sizeof(done));
 	session_lock(session);
-	assert_int_equal(process_serve(session, &bench->process), 0);
+	assert_int_equal(target_serve(session, &bench->process), 0);
 	session_unlock(session);
 	fake_agent_wait(agent);
 	assert_int_equal(agent->heard_count, 4);

@@ -10,7 +10,7 @@
 
 #include <calltap/abi/profile.h>
 
-#include "host/record/triggers_impl.h"
+#include "host/hook/triggers_impl.h"
 #include "support.h"
 
 #define FUNCTIONS 1000u

@@ -1,0 +1,172 @@
+/*
+ * One instance that was asked for while its session runs (further.h): from the
+ * file that it begins with to the file that is complete.
+ * Called by instances.c and the drainer.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "instances.h"
+
+/* An instance and what it points to. */
+struct further {
+	struct instance instance;
+	struct record_options options;
+	struct record_result result;
+	char name[sizeof(((struct instance_wish *)0)->name)];
+	char output[sizeof(((struct instance_wish *)0)->output)];
+};
+
+/* The head of the instance's file, made now. */
+static int open_file(struct instance *instance, int fd)
+{
+	struct calltap_file_head head = *trace_writer_head(session_first(instance->session)->writer);
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	struct timespec now;
+
+	if (own < 0)
+		return -errno;
+	clock_gettime(CLOCK_REALTIME, &now);
+	head.created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return trace_writer_open(&instance->writer, own, &head);
+}
+
+static int describe(struct instance *instance)
+{
+	struct calltap_file_clock sample = timing_now(instance->session);
+	int ret = tables_create(instance);
+
+	instance->began_real_ns = sample.real_ns;
+	if (!ret)
+		ret = describe_start(instance);
+	if (!ret)
+		ret = trace_writer_info(instance->writer, "instance", "%s", instance->name);
+	if (!ret)
+		ret = trace_writer_flush(instance->writer);
+	if (!ret)
+		ret = trace_writer_chunk(instance->writer, CALLTAP_CHUNK_CLOCK, &sample, sizeof(sample));
+	for (struct image *image = instance->session->images.first; image && !ret; image = image->next) {
+		image->lined &= ~(1u << instance->set); /* an instance that had the place before may have had them */
+		if (image->announced)
+			ret = image_describe(image, instance->writer);
+	}
+	return ret;
+}
+
+int further_create(struct instance **out, struct session *session, uint32_t set, struct instance_wish *wish)
+{
+	struct further *further = calloc(1, sizeof(*further));
+	struct instance *instance;
+	int ret;
+
+	*out = NULL;
+	if (!further)
+		return -ENOMEM;
+	instance = &further->instance;
+	memcpy(further->name, wish->name, sizeof(further->name));
+	memcpy(further->output, wish->output, sizeof(further->output));
+	further->options = wish->settings.options;
+	further->options.options_text = wish->options;
+	further->options.instance = further->name;
+	further->options.output = further->output;
+	further->options.command = session->options->command;
+	further->options.wait_max_ms = session->options->wait_max_ms;
+	instance_init(instance, session, set, &further->options, &further->result);
+	instance->settings.tracing = wish->settings.tracing;
+	instance->own_filters = wish->settings.options.filters;
+	wish->settings.options.filters = NULL;
+	instance->threshold_ticks = wish->threshold_ticks;
+	ret = open_file(instance, wish->fd);
+	if (!ret)
+		ret = record_encoder_create(&instance->encoder);
+	if (!ret)
+		ret = describe(instance);
+	further->options.options_text = "";
+	instance->settings.options.options_text = "";
+	if (ret)
+		further_destroy(instance);
+	else
+		*out = instance;
+	return ret;
+}
+
+uint32_t further_flags(const struct settings *settings)
+{
+	const struct filter_set *filters = settings->options.filters;
+
+	return (settings->options.tracer->has_exit ? 0 : CALLTAP_INSTANCE_CALLS) |
+	       (filter_set_has(filters, FILTER_GRAPH) ? CALLTAP_INSTANCE_TREES : 0) |
+	       (filter_set_has(filters, FILTER_NOGRAPH) ? CALLTAP_INSTANCE_HIDES : 0);
+}
+
+int further_add(struct instance *instance, struct target *target)
+{
+	struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)},
+					       .set = instance->set,
+					       .what = CALLTAP_INSTANCE_BEGIN,
+					       .flags = further_flags(&instance->settings),
+					       .depth_max = instance->settings.options.depth_max,
+					       .threshold_ticks = instance->threshold_ticks};
+	struct share *share;
+	int fd, ret = instance_take(&share, instance, target);
+
+	if (!ret)
+		ret = arena_add(share, INSTANCE_FIRST_RINGS, &fd);
+	if (ret)
+		return ret;
+	message.arena_size = share->arenas[0].size;
+	ret = channel_send(target->socket, &message, sizeof(message), &fd, 1);
+	close(fd);
+	target->owed.instances += !ret;
+	return ret ? ret : rings_prepare(share, rings_threads(target));
+}
+
+static bool is_drained(const struct instance *instance)
+{
+	for (const struct share *share = instance->shares; share; share = share->next)
+		if (share->arena_count)
+			return false;
+	return true;
+}
+
+void further_detach(struct instance *instance)
+{
+	instance->session->instances[instance->set] = NULL;
+	for (struct share *share = instance->shares; share; share = share->next)
+		share->target->shares[instance->set] = NULL;
+}
+
+void further_take_out(struct instance *instance)
+{
+	struct session *session = instance->session;
+
+	instance->ending = true;
+	session_wake_drainer(session);
+	while (!is_drained(instance) && session->drainer.runs)
+		pthread_cond_wait(&session->answered, &session->lock);
+	further_detach(instance);
+	while (session->drainer.at == instance)
+		pthread_cond_wait(&session->answered, &session->lock);
+}
+
+int further_finish(struct instance *instance)
+{
+	struct record_result *result = instance->result;
+	int ret;
+
+	result->ticks_per_ns = timing_rate(instance->session);
+	ret = describe_end(instance);
+	result->file_bytes = trace_writer_bytes(instance->writer);
+	return ret;
+}
+
+void further_destroy(struct instance *instance)
+{
+	if (instance_clear(instance))
+		instance_diagnose(instance, "its file could not be closed");
+	free(instance); /* the whole struct further, of which it is the first */
+}

@@ -1,0 +1,190 @@
+/*
+ * How many rings a target has: one for each thread that it has at an attach, before its first site is on, and from then
+ * on a reserve for threads to come, which is filled up before it is empty.
+ *
+ * A ring is address space in the target and one page of memory; the rest comes as its thread writes.  Called by the
+ * server thread and the drainer, with the session's lock.  Context: host.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <host/session/session.h>
+
+#define RESERVE_MIN 8u	 /* half of what a process begins with */
+#define RESERVE_MAX 512u /* at two megabytes of memory */
+#define GROWTH	    16u	 /* the next arena has so many times the rings of the one before */
+#define FILE_GROWTH 2u	 /* where each ring takes its memory at once */
+#define SPACE_SHARE 4u	 /* part of the address space left to the program that may be taken unasked */
+
+uint32_t rings_count(const struct share *share, bool retired, bool claimed)
+{
+	uint32_t rings = 0;
+
+	for (uint32_t i = 0; i < share->arena_count; i++) {
+		const struct target_arena *arena = &share->arenas[i];
+
+		for (uint32_t k = 0; k < arena->ring_count && arena->retired == retired; k++) {
+			uint32_t state = __atomic_load_n(&arena->arena->state[k], __ATOMIC_RELAXED);
+
+			rings += claimed ? ring_is_claimed(state) : state == CALLTAP_RING_FREE;
+		}
+	}
+	return rings;
+}
+
+static uint32_t reserve_for(uint32_t threads)
+{
+	uint32_t reserve = threads / 2;
+
+	return reserve < RESERVE_MIN ? RESERVE_MIN : reserve < RESERVE_MAX ? reserve : RESERVE_MAX;
+}
+
+/* A forked child begins with fewer, of which half are the reserve. */
+static uint32_t reserve_of(const struct share *share, uint32_t claimed)
+{
+	uint32_t reserve = reserve_for(claimed), half = share->arenas[0].ring_count / 2;
+
+	return reserve == RESERVE_MIN && half < reserve ? half : reserve;
+}
+
+/* How many rings may be sent unasked: a limit of the program's address space is there for the program. */
+static uint32_t room_for(const struct share *share)
+{
+	const struct instance *instance = share->instance;
+	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count, room;
+	unsigned long long pages = 0;
+	struct rlimit limit;
+	char path[64];
+	FILE *file;
+
+	if (instance->buffers.path)
+		return 0; /* a ring takes all its memory at once: not before somebody asks for it */
+	if (prlimit(share->target->pid, RLIMIT_AS, NULL, &limit))
+		return 0;
+	if (limit.rlim_cur == RLIM_INFINITY)
+		return UINT32_MAX;
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)share->target->pid);
+	file = fopen(path, "re");
+	if (!file || fscanf(file, "%llu", &pages) != 1)
+		pages = limit.rlim_cur / CALLTAP_PAGE;
+	if (file)
+		fclose(file);
+	room = limit.rlim_cur / CALLTAP_PAGE > pages ? limit.rlim_cur - pages * CALLTAP_PAGE : 0;
+	room /= SPACE_SHARE * stride;
+	return room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
+}
+
+/* An arena more; *sent: it went out, or failed to.  -errno of what came first. */
+static int send_arena(struct share *share, uint32_t rings, bool *sent)
+{
+	struct calltap_msg_arena message = {.head = {CALLTAP_MSG_ARENA, sizeof(message)}, .set = share->instance->set};
+	int fd, ret = arena_add(share, rings, &fd);
+
+	*sent = !ret;
+	if (ret)
+		return ret;
+	message.arena_size = share->arenas[share->arena_count - 1].size;
+	ret = channel_send(share->target->socket, &message, sizeof(message), &fd, 1);
+	if (ret)
+		arena_destroy(share->instance, &share->arenas[--share->arena_count], false);
+	close(fd);
+	return ret;
+}
+
+int rings_prepare(struct share *share, uint32_t threads)
+{
+	uint32_t wanted = threads + reserve_for(threads), there = rings_count(share, false, false), rings;
+	uint32_t room = threads > there ? room_for(share) : 0;
+	bool sent = true;
+	int ret = 0;
+
+	while (threads > there && there < wanted && room && sent && !ret) {
+		rings = wanted - there < CALLTAP_ARENA_RINGS ? wanted - there : CALLTAP_ARENA_RINGS;
+		rings = rings < room ? rings : room;
+		ret = send_arena(share, rings, &sent);
+		there += rings;
+		room -= rings;
+	}
+	/* Where there can be no more, threads ask, and are told. */
+	return sent ? ret : 0;
+}
+
+static uint32_t next_rings(const struct share *share)
+{
+	uint32_t growth = share->instance->buffers.path ? FILE_GROWTH : GROWTH;
+	uint32_t rings = share->arenas[share->arena_count - 1].ring_count * growth;
+
+	return rings < CALLTAP_ARENA_RINGS ? rings : CALLTAP_ARENA_RINGS;
+}
+
+/* Each thread that waits asks again: what was sent may not have been mapped or taken yet. */
+static int answer_starved(struct share *share)
+{
+	bool sent;
+	int ret;
+
+	if (rings_count(share, false, false))
+		return 0;
+	ret = send_arena(share, next_rings(share), &sent);
+	if (sent)
+		return ret;
+	instance_diagnose(share->instance, "process %d has more threads than there are buffers; some were not recorded",
+			  (int)share->target->pid);
+	return 0;
+}
+
+int rings_supply(struct share *share)
+{
+	struct calltap_arena *arena = share->arenas[0].arena;
+	uint32_t starved = __atomic_load_n(&arena->starved, __ATOMIC_RELAXED), rings, room;
+	bool sent;
+	int ret;
+
+	if (share->target->detaching || share->instance->ending)
+		return 0; /* it may not understand it any more */
+	if (starved != share->arenas[0].starved_seen) {
+		share->arenas[0].starved_seen = starved;
+		return answer_starved(share);
+	}
+	if (share->no_reserve || rings_count(share, false, false) >= reserve_of(share, rings_count(share, false, true)))
+		return 0;
+	room = room_for(share);
+	rings = next_rings(share) < room ? next_rings(share) : room;
+	ret = rings ? send_arena(share, rings, &sent) : -ENOSPC;
+	share->no_reserve = !rings || !sent;
+	return share->no_reserve ? 0 : ret;
+}
+
+uint64_t rings_counted(const struct target *target, uint32_t set)
+{
+	const struct share *first = target->shares[0];
+	const struct calltap_arena *arena;
+
+	if (!first || !first->arena_count)
+		return target->shares[set] ? target->shares[set]->untraced : 0;
+	arena = first->arenas[0].arena;
+	return __atomic_load_n(set ? &arena->untraced_further[set - 1] : &arena->untraced, __ATOMIC_RELAXED);
+}
+
+uint64_t rings_untraced(const struct share *share)
+{
+	return rings_counted(share->target, share->instance->set) - share->untraced_before;
+}
+
+uint32_t rings_threads(const struct target *target)
+{
+	uint32_t threads = 0;
+	char path[64];
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+	tasks = opendir(path);
+	while (tasks && readdir(tasks))
+		threads++;
+	if (tasks)
+		closedir(tasks);
+	return threads;
+}

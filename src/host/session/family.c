@@ -1,0 +1,335 @@
+/*
+ * Relatives of a session's processes that the session does not follow: children
+ * of a process that was attached to, which do its work, and programs that were
+ * executed without the environment that brings the agent in.
+ *
+ * All is learned from /proc, by the server thread.  A process is looked at
+ * ever more rarely, from 20 ms to 1 s after the last process has called in; one
+ * that was there between two looks only is not seen.  Context: host.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <host/space.h>
+
+#include "session.h"
+
+#define FIRST_LOOK_NS 20000000u
+#define LAST_LOOK_NS  1000000000u
+#define FEW_RECORDS   100u
+#define ENVIRON_MAX   (256u << 10)
+#define ANCESTORS_MAX 64
+#define STRANGERS_MAX 4096u
+
+struct relative {
+	pid_t pid, parent;
+	uint64_t began; /* ticks since the boot: with the pid it names a process for good */
+	uint64_t cpu;	/* ticks used */
+	char name[32];
+};
+
+struct family {
+	struct relative *members; /* sorted by pid */
+	size_t count;
+	uint64_t look_ns, gap_ns; /* when and after what time they are looked for again */
+	uint32_t seen;		  /* processes that the session had at the last look */
+};
+
+static bool read_relative(const char *pid, struct relative *out)
+{
+	char path[300], text[1024], *name, *end;
+	unsigned long user = 0, kernel = 0;
+	unsigned long long began = 0;
+	int fd, parent = 0;
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	text[got < 0 ? 0 : got] = 0;
+	name = strchr(text, '(');
+	end = strrchr(text, ')'); /* its name may hold anything */
+	if (!name || !end || end < name ||
+	    sscanf(end + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %llu", &parent,
+		   &user, &kernel, &began) != 4)
+		return false;
+	*out = (struct relative){(pid_t)strtol(pid, NULL, 10), parent, began, (uint64_t)user + kernel, ""};
+	*end = 0;
+	for (size_t i = 0; name[1 + i] && i + 1 < sizeof(out->name); i++)
+		out->name[i] = name[1 + i] >= ' ' && name[1 + i] <= '~' ? name[1 + i] : '?';
+	return true;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct relative *one = a, *other = b;
+
+	return one->pid < other->pid ? -1 : one->pid > other->pid;
+}
+
+/* All processes there are. */
+static void read_all(struct family *family)
+{
+	DIR *folder = opendir("/proc");
+	const struct dirent *entry;
+	size_t room = 0;
+
+	*family = (struct family){0};
+	while (folder && (entry = readdir(folder))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		if (family->count == room) {
+			struct relative *more =
+				reallocarray(family->members, room = room ? room * 2 : 256, sizeof(*more));
+
+			if (!more)
+				break;
+			family->members = more;
+		}
+		family->count += read_relative(entry->d_name, &family->members[family->count]);
+	}
+	if (folder)
+		closedir(folder);
+	if (family->count)
+		qsort(family->members, family->count, sizeof(*family->members), by_pid);
+}
+
+static const struct relative *find(const struct family *family, pid_t pid)
+{
+	const struct relative key = {.pid = pid};
+
+	return family->count ? bsearch(&key, family->members, family->count, sizeof(key), by_pid) : NULL;
+}
+
+/* The session's entry for the process; its agent is there, or was. */
+static const struct target *known(const struct session *session, pid_t pid, bool *followed)
+{
+	const struct target *found = NULL;
+
+	*followed = false;
+	for (const struct target *target = session->targets; target; target = target->next)
+		if (target->pid == pid && target->greeted) {
+			found = target;
+			*followed |= !target->ended;
+		}
+	return found;
+}
+
+/* A process of the session, or one that descends from one. */
+static bool is_of_family(const struct session *session, const struct family *family, const struct relative *member)
+{
+	bool followed;
+
+	for (int i = 0; member && i < ANCESTORS_MAX; i++) {
+		if (member->pid == session->command || attachee_find(session, member->pid) ||
+		    known(session, member->pid, &followed))
+			return true;
+		member = member->parent > 1 ? find(family, member->parent) : NULL;
+	}
+	return false;
+}
+
+/*
+ * ---- Of a process that was attached to ----
+ */
+
+static bool same_program(pid_t one, pid_t other)
+{
+	struct stat first, second;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)one);
+	if (stat(path, &first))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)other);
+	return !stat(path, &second) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+void family_begin(struct session *session)
+{
+	session->family = calloc(1, sizeof(*session->family));
+	if (!session->family)
+		return;
+	if (session->options->pid_count)
+		read_all(session->family);
+	session->family->look_ns = clock_now_ns() + FIRST_LOOK_NS;
+}
+
+/* What the process has used since the attach. */
+static bool has_worked(const struct session *session, const struct relative *member)
+{
+	const struct relative *then = session->family ? find(session->family, member->pid) : NULL;
+
+	return !then || then->began != member->began ? member->cpu > 0 : member->cpu > then->cpu;
+}
+
+/* A process that was attached to and runs the same program as this relative, which does its work; NULL = none. */
+static const struct relative *find_idle(const struct session *session, const struct family *now,
+					const struct relative *member)
+{
+	bool followed;
+
+	if (!is_of_family(session, now, member) || (known(session, member->pid, &followed) && followed) ||
+	    attachee_find(session, member->pid))
+		return NULL;
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		const struct relative *self = find(now, session->attachees.list[i].told->pid);
+
+		if (self && same_program(self->pid, member->pid))
+			return self;
+	}
+	return NULL;
+}
+
+void family_hint(struct session *session)
+{
+	struct record_result *result = session->result;
+	struct family now;
+
+	/* Counters are no records, and a flight recorder's are not counted before they are wanted. */
+	if (!session->options->pid_count || result->records >= FEW_RECORDS || !session->options->tracer->patches ||
+	    session->options->tracer->counts || session->options->mode == CALLTAP_MODE_OVERWRITE)
+		return;
+	read_all(&now);
+	for (size_t i = 0; i < now.count; i++) {
+		const struct relative *member = &now.members[i], *self = find_idle(session, &now, member);
+
+		if (!self || (result->records && !has_worked(session, member)))
+			continue;
+		if (!result->children++) {
+			result->parent = self->pid;
+			result->child = member->pid;
+		}
+		snprintf(result->child_name, sizeof(result->child_name), "%s", self->name);
+	}
+	free(now.members);
+}
+
+/*
+ * ---- Of a command ----
+ */
+
+/* The environment that the process was started with is without us, and so is its memory. */
+static bool is_stranger(const struct session *session, pid_t pid, char *environment)
+{
+	char path[64], wanted[sizeof(session->endpoint.name) + 32];
+	struct space space;
+	bool without = false;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false; /* another user's, or gone */
+	got = read(fd, environment, ENVIRON_MAX);
+	close(fd);
+	snprintf(wanted, sizeof(wanted), "%s=%s", CALLTAP_ENV_SESSION, session->endpoint.name);
+	if (got < 0 || (memmem(environment, (size_t)got, wanted, strlen(wanted)) &&
+			memmem(environment, (size_t)got, "calltap-agent", strlen("calltap-agent"))))
+		return false;
+	/* A forked child may have written over it; one that is about to end, or to begin, has no memory. */
+	if (space_read(&space, pid))
+		return false;
+	for (size_t i = 0; i < space.count; i++)
+		without |= !strcmp(space.maps[i].path, "[stack]");
+	for (size_t i = 0; i < space.count; i++)
+		without = without && !strstr(space.maps[i].path, "libcalltap-agent");
+	space_free(&space);
+	return without;
+}
+
+static bool is_noted(const struct family *strangers, const struct relative *member)
+{
+	for (size_t i = 0; i < strangers->count; i++)
+		if (strangers->members[i].pid == member->pid && strangers->members[i].began == member->began)
+			return true;
+	return false;
+}
+
+static void note(struct session *session, const struct relative *member)
+{
+	struct family *strangers = session->family;
+	struct relative *more = reallocarray(strangers->members, strangers->count + 1, sizeof(*more));
+
+	if (!more || strangers->count == STRANGERS_MAX)
+		return;
+	strangers->members = more;
+	more[strangers->count++] = *member;
+	if (!session->result->strangers++) {
+		session->result->stranger = member->pid;
+		snprintf(session->result->stranger_name, sizeof(session->result->stranger_name), "%s", member->name);
+	}
+}
+
+static bool is_watched(const struct session *session)
+{
+	return session->family && !session->options->pid_count && !session->emulated && !session->options->no_fork &&
+	       !session->options->no_exec;
+}
+
+int family_due_ms(const struct session *session, int at_most)
+{
+	uint64_t now = clock_now_ns(), due;
+
+	if (!is_watched(session))
+		return at_most;
+	due = session->family->look_ns;
+	if (due <= now)
+		return 0;
+	return due - now < (uint64_t)at_most * 1000000 ? (int)((due - now) / 1000000) + 1 : at_most;
+}
+
+/* Somebody new is a reason to look again soon. */
+static void set_next_look(struct family *family, uint32_t targets, uint64_t now)
+{
+	uint64_t gap = family->gap_ns * 2;
+
+	if (family->seen != targets || gap < FIRST_LOOK_NS)
+		gap = FIRST_LOOK_NS;
+	family->seen = targets;
+	family->gap_ns = gap > LAST_LOOK_NS ? LAST_LOOK_NS : gap;
+	family->look_ns = now + family->gap_ns;
+}
+
+void family_look(struct session *session)
+{
+	uint64_t now = clock_now_ns();
+	struct family all;
+	char *environment;
+
+	if (!is_watched(session) || now < session->family->look_ns)
+		return;
+	set_next_look(session->family, session->process_count, now);
+	environment = malloc(ENVIRON_MAX);
+	read_all(&all);
+	session_lock(session);
+	for (size_t i = 0; environment && i < all.count; i++) {
+		const struct relative *member = &all.members[i];
+		bool followed, met = known(session, member->pid, &followed) != NULL;
+
+		if ((met || member->pid != session->command) && !followed && is_of_family(session, &all, member) &&
+		    !is_noted(session->family, member) && is_stranger(session, member->pid, environment))
+			note(session, member);
+	}
+	session_unlock(session);
+	free(all.members);
+	free(environment);
+}
+
+void family_end(struct session *session)
+{
+	if (session->family)
+		free(session->family->members);
+	free(session->family);
+	session->family = NULL;
+}

@@ -1,0 +1,167 @@
+/*
+ * What there is to trace (found.h).  Context: host.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <host/elf/advice.h>
+#include <host/hook/triggers.h>
+
+#include "found.h"
+#include "session.h"
+
+#define NEAR_MAX 3
+
+/* ThreadSanitizer and MemorySanitizer forbid the program to map anything where the mirrors of its stacks would be. */
+static const char *greedy_sanitizer(const struct object *object)
+{
+	const struct object_symbol *symbols;
+	size_t count = object_symbols(object, &symbols);
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(symbols[i].symbol, "__tsan_init"))
+			return "ThreadSanitizer";
+		else if (!strcmp(symbols[i].symbol, "__msan_init"))
+			return "MemorySanitizer";
+	return NULL;
+}
+
+int found_consider(struct found *found, struct session *session, int fd, const char *path, bool library)
+{
+	struct object **objects;
+	struct image *image;
+	int ret;
+
+	/* The sanitizers' shared runtimes. */
+	found->asan |= strstr(path, "/libasan.so") != NULL;
+	if (strstr(path, "/libtsan.so"))
+		found->greedy = "ThreadSanitizer";
+	ret = images_get(&image, &session->images, fd, path, library);
+	if (ret || !image->object)
+		return ret;
+	ret = image_decide(&session->images, image);
+	if (ret)
+		return ret;
+	objects = reallocarray(found->objects, found->count + 1, sizeof(*objects));
+	if (!objects)
+		return -ENOMEM;
+	found->objects = objects;
+	if (!found->greedy)
+		found->greedy = greedy_sanitizer(image->object);
+	objects[found->count++] = image->object;
+	found->sites += object_traceable(image->object);
+	for (uint32_t i = 0; i < image->site_count; i++)
+		found->wanted += !image->off[i];
+	return 0;
+}
+
+static int unmatched(const struct found *found, const struct session *session, const char *text, const char *program,
+		     struct calltap_diag *diag)
+{
+	bool attaches = session->options->pid_count != 0;
+	const char *names[NEAR_MAX];
+	size_t n = filter_near_misses(text, found->objects, found->count, names, NEAR_MAX), at;
+	char near[600] = "";
+
+	for (size_t i = 0; i < n; i++) {
+		at = strlen(near);
+		snprintf(near + at, sizeof(near) - at, "%s%s", i ? ", " : "; near: ", names[i]);
+	}
+	if (session->result->unread) {
+		at = strlen(near);
+		snprintf(near + at, sizeof(near) - at, "; %s was deleted or replaced, and only root may read it",
+			 session->result->unread_path);
+	}
+	return calltap_diag_set(diag, -ENODATA,
+				"no function that can be traced matches '%s'%s (see `calltap functions %s`; "
+				"--allow-no-match %s all the same)",
+				text, near, program, attaches ? "attaches" : "runs the program");
+}
+
+int found_check(const struct found *found, const struct session *session, const char *program, pid_t pid,
+		struct calltap_diag *diag)
+{
+	/* Its runtime refuses to start when LD_PRELOAD puts anything before it, whatever we patch. */
+	if (found->asan)
+		return calltap_diag_set(
+			diag, -ENODATA,
+			"%s uses AddressSanitizer's shared runtime, which wants to be the first library; link it "
+			"with -static-libasan to trace it",
+			program);
+	if (!session->options->tracer->patches && !session->options->serves)
+		return 0;
+	if (found->greedy)
+		return calltap_diag_set(diag, -ENODATA,
+					"%s is built with %s, which leaves no memory for the tracer to keep return "
+					"addresses in; trace a build without it",
+					program, found->greedy);
+	if (!found->sites && !session->options->allow_no_sites) {
+		if (found->unread[0])
+			return calltap_diag_set(diag, -ENODATA,
+						"%s of process %d was deleted or replaced, and only root may read what "
+						"is mapped; attach "
+						"as root, or start the process anew",
+						found->unread, (int)pid);
+		if (!found->count) /* as of a process that has just ended */
+			return calltap_diag_set(diag, -ENODATA,
+						"no file that the process runs can be read; attach to it as root");
+		object_no_sites_diag(found->objects[0], diag);
+		return -ENODATA;
+	}
+	return 0;
+}
+
+/* Is there anything that filters have to match? */
+static bool is_filtered(const struct found *found, const struct session *session)
+{
+	return (session->options->tracer->patches || session->options->serves) && found->sites &&
+	       !session->options->allow_no_match;
+}
+
+bool found_is_idle(const struct found *found, const struct session *session)
+{
+	return is_filtered(found, session) && !found->wanted;
+}
+
+int found_match(const struct found *found, const struct session *session, const char *program,
+		struct calltap_diag *diag)
+{
+	const char *text;
+
+	if (!is_filtered(found, session))
+		return 0;
+	text = filter_set_unmatched(session->options->filters);
+	if (!text)
+		text = triggers_unmatched(session->options->triggers);
+	if (text)
+		return unmatched(found, session, text, program, diag);
+	if (!found->wanted)
+		return calltap_diag_set(diag, -ENODATA,
+					"the filters together leave no function to trace; loosen -l, -n or -g");
+	return 0;
+}
+
+int found_add(struct found *all, const struct found *found)
+{
+	struct object **objects;
+
+	if (!found->count)
+		return 0;
+	objects = reallocarray(all->objects, all->count + found->count, sizeof(*objects));
+	if (!objects)
+		return -ENOMEM;
+	all->objects = objects;
+	memcpy(objects + all->count, found->objects, found->count * sizeof(*objects));
+	all->count += found->count;
+	all->sites += found->sites;
+	all->wanted += found->wanted;
+	return 0;
+}
+
+void found_clear(struct found *found)
+{
+	free(found->objects);
+	*found = (struct found){0};
+}

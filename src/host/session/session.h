@@ -1,0 +1,302 @@
+/*
+ * A session: a process tree that is traced, and the conversations with its processes.
+ *
+ * The session owns the targets (host/target), the instances (host/instance: what is recorded of them, and to which
+ * file) and the hooks (host/hook: who else wants calls).  The four rooms use each other's headers; nobody else includes
+ * this one.  Two threads: the server (session.c: sockets, plans, the command's end) and
+ * the drainer (drain.c: rings to file).  `lock` guards everything here but
+ * what is marked; the drainer gives it up between processes.
+ */
+#ifndef HOST_SESSION_SESSION_H
+#define HOST_SESSION_SESSION_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <calltap/abi/control.h>
+#include <calltap/abi/file.h>
+#include <host/attach/attach.h>
+#include <host/target/clock.h>
+#include <host/target/target.h>
+
+#include "emulator.h"
+#include "record.h"
+
+/* A process that is to be attached to (attachees.c). */
+enum attachee_state {
+	ATTACHEE_WAITS,	   /* its turn has not come */
+	ATTACHEE_COMING,   /* the agent is being put into it */
+	ATTACHEE_AWAITED,  /* the agent was put into it, and has not called in */
+	ATTACHEE_MET,	   /* the agent has called in */
+	ATTACHEE_LEFT_OUT, /* it is not traced, for which there is a reason */
+};
+
+struct attachee {
+	enum attachee_state state;
+	struct record_attached *told;  /* its pid, and what the user is told of it */
+	struct attach_program program; /* that it ran when the session began */
+	struct target *target;	       /* the target that it has become, NULL = not yet */
+	int fd;			       /* pidfd, -1 = there is none */
+	bool idle;		       /* the filters leave no function of it */
+	bool forgotten;		       /* its attach came to nothing, or it has ended: its pid is not the session's */
+	pthread_t teller;	       /* the thread that writes the stacks that were open (attached_stacks.c) */
+	bool teller_runs;
+};
+
+struct attachees {
+	struct attachee *list; /* as many as the options have pids */
+	uint32_t count;
+	struct injector *injector; /* at work on the one that is ATTACHEE_COMING, or NULL */
+};
+
+#define CALIBRATE_MS	5 /* to know the rate of our own counter */
+#define SESSION_SIGNALS 5 /* that the tool handles in its own way */
+
+struct remote;
+struct unread;
+struct family;
+
+/* Where targets call in, and what wakes the server thread. */
+struct endpoint {
+	int listener, epoll;
+	int drained_fd; /* eventfd: the drainer has finished a target, or the session is asked to end */
+	int spare_fd;	/* given up when there is no other to take a target in with */
+	char name[64];	/* of the socket */
+	uint64_t key;	/* that a HELLO must bring */
+};
+
+/* When the session ends. */
+struct ending {
+	int fd;		     /* pidfd of the command, or of the process whose agent was put in last; or -1 */
+	uint32_t asked;	     /* atomic: how often the session was asked to end */
+	bool letting_go;     /* the session ends, whatever goes on */
+	uint64_t awaited_ns; /* until when the agent that was put into a process may call in, 0 = none is awaited */
+	uint64_t strays_until_ns; /* until when processes that have not called in are waited for, 0 = not yet */
+};
+
+/* The targets' clock (timing.c). */
+struct timing {
+	struct clock_line line; /* what targets under an emulator tell of their counter */
+	uint32_t cost;		/* struct calltap_msg_hello.clock_cost of the first target */
+	uint64_t next_sample_ns, sample_step_ns;
+};
+
+/* A change of what is recorded (live.c). */
+struct steering {
+	bool busy;		   /* a thread changes what is recorded, and waits for answers */
+	uint32_t waiting;	   /* threads that wait for their turn to do so */
+	uint64_t switched, failed; /* sites, by the agents' answers */
+};
+
+/* The thread that takes records out of rings (drain.c). */
+struct drainer_thread {
+	pthread_t thread;
+	bool runs;
+	bool stop;	     /* atomic: the drainer ends after one more round */
+	struct instance *at; /* the instance that the drainer is at, or NULL */
+};
+
+/* The file of the first instance. */
+struct output {
+	bool taken;	 /* the file is the session's, */
+	bool older_kept; /* and an older trace was put aside for it */
+};
+
+/* What the tool changed of itself, and the command gets back. */
+struct inherited {
+	struct rlimit files;
+	struct sigaction actions[SESSION_SIGNALS]; /* signals.c */
+};
+
+struct session {
+	const struct record_options *options;
+	struct record_result *result;
+	pthread_mutex_t lock;	 /* by session_lock() */
+	pthread_mutex_t next;	 /* held by the thread that gets `lock` next */
+	pthread_cond_t answered; /* an agent has answered, or a target has ended */
+	char diagnosis[200];	 /* first thing to tell the user at the end, "" = none */
+	struct endpoint endpoint;
+	struct ending ending;
+	struct timing timing;
+	struct steering steering;
+	struct drainer_thread drainer;
+	struct attachees attachees; /* none where there is a command */
+	struct inherited inherited;
+	struct family *family; /* attached: processes as they were then; a command's: those that are not followed */
+	struct unread *unread; /* objects whose files cannot be read */
+	struct remote *remote; /* where other processes ask, or NULL */
+	struct images images;
+	struct target *targets; /* all there were */
+	uint32_t process_count;
+	struct instance *instances[CALLTAP_INSTANCES];
+	uint32_t last_set;	     /* place of the instance that began last */
+	uint32_t instances_ended;    /* with the session, not before it */
+	struct calltap_board *board; /* shared with the targets */
+	int board_fd;
+	const struct machine *machine; /* of the programs that are recorded */
+	char *program;		       /* path of the command's file */
+	char *agent; /* path of the agent for that machine; NULL: the command is no program that we can read */
+	struct emulator emulator;
+	bool emulated;	      /* the targets' counter is not ours to read */
+	pid_t command;	      /* the command's pid, 0 = reaped */
+	uint64_t began_ns;    /* CLOCK_MONOTONIC */
+	uint64_t traced_ns;   /* when the first process was told to go on, or the last attachee was; 0 = not yet */
+	uint64_t patch_ticks; /* that agents took to write their plans */
+	bool dlopen_missed;   /* in some process, what dlopen brings in is not seen */
+	struct output output;
+};
+
+/* The instance that `calltap record` or `attach` begins with. */
+static inline struct instance *session_first(const struct session *session)
+{
+	return session->instances[0];
+}
+
+/*
+ * A mutex alone goes to whoever asks first once it is free, and that is the drainer, which has just let go of it:
+ * steering and the server's turn would wait as long as there are records.  Who waits for it holds `next`, so the
+ * drainer comes behind.
+ */
+static inline void session_lock(struct session *session)
+{
+	pthread_mutex_lock(&session->next);
+	pthread_mutex_lock(&session->lock);
+	pthread_mutex_unlock(&session->next);
+}
+
+static inline void session_unlock(struct session *session)
+{
+	pthread_mutex_unlock(&session->lock);
+}
+
+/* session_base.c: memory that all targets have mapped. */
+int session_make_board(struct session *session) __attribute__((warn_unused_result));
+/* End the recording soon; for any thread, without the lock. */
+void session_end(struct session *session);
+/* Have the server thread see when there is something to read; what: what session_handle() knows it by. */
+int session_watch(struct session *session, int fd, void *what) __attribute__((warn_unused_result));
+/* What the user is to be told at the end, of the session or of its first instance; "" = nothing. */
+const char *session_diagnosis(const struct session *session);
+/* Note the first thing that the user is to be told at the end. */
+void session_diagnose(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* There is something for the drainer to do now. */
+void session_wake_drainer(struct session *session);
+
+/* target.c: the attach of a process has begun and is not complete. */
+bool attachees_are_open(const struct session *session);
+/* The attach of a process has begun and is not complete, or some have not begun. */
+bool attachees_are_due(const struct session *session);
+/* The process that the session is called by: the command, or the first that was attached to and lives; 0 = none. */
+pid_t session_pid(const struct session *session);
+/* The attachee of that pid, NULL = none. */
+struct attachee *attachee_find(const struct session *session, pid_t pid);
+/* The attachee's process is traced, or its agent may call in yet. */
+bool attachee_is_in(const struct session *session, const struct attachee *attachee);
+/* loop.c: serve until the command and everything traced have ended, or the user insists (a second ^C). */
+void session_serve(struct session *session);
+/* Something is to be read at what session_watch() was told. */
+void session_handle(struct session *session, void *what);
+/* Do not watch the end of the command, or of the process, any more. */
+void session_forget_ending(struct session *session);
+
+/* attachees.c: the processes that are to be attached to, one after the other. */
+int attachees_create(struct session *session) __attribute__((warn_unused_result));
+void attachees_destroy(struct session *session);
+/*
+ * Leave out processes that have nothing to trace, or that let nobody in.  An error: all are left out, or a filter
+ * matches nothing in any.
+ */
+int attachees_check(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* A socket where they all can call in, by attach_socket(); those that cannot are left out. */
+int attachees_socket(struct session *session, int type, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* See what has become of the one whose turn it is, and begin with the next when it is over.  With the lock. */
+void attachees_go_on(struct session *session);
+/* The session ends: those that are not traced will not be.  Without the lock. */
+void attachees_end(struct session *session);
+/* After an error that is not one process's: if the only one has ended meanwhile, that was the cause. */
+int attachees_explain(const struct session *session, int error, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* Tell that none could be traced; returns the error. */
+int attachees_tell_none(const struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/* steer.c: what other processes ask of the session (host/remote); without it there is none of that. */
+int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* As steer_begin(), for a session that can do without: an error is told with --verbose alone. */
+void steer_try(struct session *session, pid_t pid);
+/* The process is not the session's any more: by its pid the session is not found, as long as there is another. */
+void steer_forget(struct session *session, pid_t pid);
+void steer_end(struct session *session);
+/* Tracing on or off, as `calltap set` has it; by a thread that holds no lock. */
+void steer_tracing(struct session *session, bool on);
+
+/* family.c: relatives of the session's processes that it does not follow; the result's `children`, `strangers` tell. */
+void family_begin(struct session *session);
+void family_end(struct session *session);
+/* Little was recorded of the process that was attached to: others may do its work. */
+void family_hint(struct session *session);
+/* Now and then, without the lock; for how long to wait for other things meanwhile. */
+void family_look(struct session *session);
+int family_due_ms(const struct session *session, int at_most) __attribute__((warn_unused_result));
+
+/* live.c: let others change this session, until live_detach(). */
+void live_attach(struct session *session);
+void live_detach(struct session *session);
+/* Switch the chosen sites of one image in all processes that have it; -ETIMEDOUT: somebody did not answer. */
+int live_switch_image(struct session *session, struct image *image, bool on, const bool *chosen)
+	__attribute__((warn_unused_result));
+/*
+ * Between these one thread changes what is recorded, and may give up the lock
+ * to wait for answers.  -EAGAIN: a process is being attached to, and that takes
+ * long.  Not for the server thread.
+ */
+int live_turn_begin(struct session *session) __attribute__((warn_unused_result));
+void live_turn_end(struct session *session);
+/* Until all have answered what was sent; not for the server thread. */
+int live_wait(struct session *session) __attribute__((warn_unused_result));
+/* What the process owes of these will not come any more, or by another connection. */
+void live_forgive(struct session *session, struct target *target);
+/* For other threads: the session, locked, until live_leave(); NULL = nothing is being recorded, and nothing is held. */
+struct session *live_enter(struct record_live *live);
+void live_leave(struct record_live *live, struct session *session);
+/* Make an object's sites what they are to be now; nothing where other stubs than the map's are in use. */
+int live_catch_up(struct target *target, const struct target_map *map) __attribute__((warn_unused_result));
+/* Switch in an object that was just patched what has been switched in the session since its plan was sent. */
+int live_apply(const struct session *session, struct target *target, const struct target_map *map)
+	__attribute__((warn_unused_result));
+/* Likewise in all objects of a forked child, whose text is its parent's of some time ago. */
+int live_apply_all(const struct session *session, struct target *target) __attribute__((warn_unused_result));
+int live_answer(struct session *session, struct target *target, const struct calltap_msg_switch_done *done)
+	__attribute__((warn_unused_result));
+
+/* drain.c */
+int drain_start(struct session *session) __attribute__((warn_unused_result));
+/* Wait until all is written of the processes that have ended, with progress; who asks the session is answered. */
+void drain_finish(struct session *session);
+void drain_stop(struct session *session);
+
+/* precheck.c: is there anything to trace, does every filter match?  Before the command runs. */
+int precheck_command(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/* strays.c: count the processes whose agents are gone and that run another program now, which is not traced. */
+void strays_note_all(struct session *session);
+/* True while a process of the session may still call in, for the first time. */
+bool strays_may_come(struct session *session) __attribute__((warn_unused_result));
+
+/* signals.c */
+void signals_take(struct session *session);
+void signals_give_back(const struct session *session); /* in the command, before exec */
+bool signals_ask_end(void);			       /* the command is to end */
+bool signals_any(void);				       /* there was a signal that ends a recording of no command's */
+bool signals_insist(void);			       /* so is the recording, whatever goes on */
+
+/* spawn.c */
+uint64_t spawn_filters(void); /* seccomp filters that the tool itself is under */
+int spawn_command(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/* progress.c */
+void progress_show(struct session *session, bool last);
+
+#endif

@@ -1,0 +1,403 @@
+/*
+ * Changing a session while it records: what `calltap set`, `status`,
+ * `snapshot` and `detach` ask for (host/remote/remote.h).
+ *
+ * Called in the thread of the session's remote side; apply.c carries out what
+ * is asked for.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <host/counted.h>
+#include <host/hook/handlers.h>
+#include <host/instance/instances.h>
+#include <host/instance/snapshot.h>
+#include <host/remote/remote.h>
+#include <host/text.h>
+
+#include "session.h"
+
+static int check_fixed(const struct session *session, const struct settings *next, struct calltap_diag *diag)
+{
+	const struct record_options *old = &session_first(session)->settings.options, *new = &next->options;
+
+	if (old->mode != new->mode)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"mode is a setting of the start; detach and attach again to change it");
+	if (old->buffer_bytes != new->buffer_bytes && old->mode != CALLTAP_MODE_BLOCK && old->mode != CALLTAP_MODE_DROP)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"in mode overwrite buffer is a setting of the start: what is in the buffers "
+					"is the history; detach and attach again to change it");
+	if (old->tracer->counts != new->tracer->counts)
+		return calltap_diag_set(
+			diag, -EOPNOTSUPP,
+			"the tracer %s keeps counters in place of records; detach and attach again to change "
+			"to it or from it",
+			old->tracer->counts ? old->tracer->name : new->tracer->name);
+	if (session->images.triggers && !new->tracer->has_exit)
+		return calltap_diag_set(diag, -EOPNOTSUPP, "triggers need the tracer function_graph");
+	if (session->options->serves && old->tracer != new->tracer)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"this session serves the handlers of the program itself (libcalltap) and keeps "
+					"no trace; to have both start the program by `calltap record`");
+	return 0;
+}
+
+/* From one size of the rings to another; all or nothing, but: -ETIMEDOUT of the rest. */
+static int change_all(struct instance *first, struct settings *next, struct calltap_diag *diag)
+{
+	uint64_t before = (uint64_t)first->sub_size * first->sub_count;
+	bool resized = next->options.buffer_bytes != first->settings.options.buffer_bytes;
+	int ret = resized ? resize_rings(first, &next->options.buffer_bytes) : 0;
+
+	if (ret == -ENOSPC)
+		return calltap_diag_set(diag, ret,
+					"this session has had too many sizes of buffers; go back to one of them, or "
+					"start another session");
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot make the buffers: %s", strerror(-ret));
+	ret = apply_settings(first->session, next, diag);
+	if (ret && ret != -ETIMEDOUT && resized && resize_rings(first, &before))
+		instance_diagnose(first, "the size of the buffers could not be put back");
+	return ret;
+}
+
+static int set_first(struct instance *first, struct settings *next, struct calltap_diag *diag)
+{
+	int ret = check_fixed(first->session, next, diag);
+
+	return ret ? ret : change_all(first, next, diag);
+}
+
+static int op_set(void *context, const struct setting_change *list, size_t count, struct calltap_diag *diag)
+{
+	struct instance *instance = context;
+	struct session *session = instance->session;
+	struct settings next;
+	int ret;
+
+	session_lock(session);
+	ret = live_turn_begin(session);
+	if (ret) {
+		session_unlock(session);
+		return calltap_diag_set(
+			diag, ret, "the attach is not complete yet (is the process stopped?); nothing was changed");
+	}
+	ret = settings_change(&next, &instance->settings, list, count, diag);
+	if (!ret) {
+		ret = instance->set ? instances_set(instance, &next, diag) : set_first(instance, &next, diag);
+		if (!ret || ret == -ETIMEDOUT) {
+			filter_set_destroy(instance->own_filters);
+			instance->own_filters = next.options.filters;
+			instance->settings = next;
+		} else {
+			filter_set_destroy(next.options.filters);
+		}
+	}
+	live_turn_end(session);
+	session_unlock(session);
+	return ret;
+}
+
+void steer_tracing(struct session *session, bool on)
+{
+	const struct setting_change change = {.key = "tracing", .value = on ? "on" : "off"};
+	struct calltap_diag diag;
+
+	if (op_set(session_first(session), &change, 1, &diag))
+		calltap_diag_print(&diag, stderr);
+}
+
+static int op_settings(void *context, FILE *answer, struct calltap_diag *diag)
+{
+	struct instance *instance = context;
+
+	(void)diag;
+	session_lock(instance->session);
+	settings_print(&instance->settings, answer);
+	session_unlock(instance->session);
+	return 0;
+}
+
+/* Sites that are written: those of a process that is being attached to are planned before. */
+static void count_sites(const struct target *target, struct remote_status *status)
+{
+	if (attached_is_open(target))
+		return;
+	for (uint32_t i = 0; i < target->map_count; i++) {
+		const struct target_map *map = &target->maps[i];
+
+		if (!map->mapped || !map->region || map->stubs)
+			continue;
+		status->sites += map->image->site_count;
+		for (uint32_t k = 0; k < map->image->site_count; k++)
+			status->sites_on += !map->image->off[k];
+	}
+}
+
+/* Functions that an instance wants, where the session's sites are. */
+static uint64_t count_wanted(const struct instance *instance)
+{
+	const struct target *target = instance->session->targets;
+	uint64_t on = 0;
+
+	for (; target; target = target->next)
+		if (live_can_be_told(target))
+			on += handlers_functions(target, handlers_instance_bit(instance->set));
+	return on;
+}
+
+static void count_share(const struct share *share, struct remote_status *status)
+{
+	status->processes += live_can_be_told(share->target);
+	if (share->arena_count)
+		status->untraced += rings_untraced(share);
+	for (uint32_t i = 0; i < share->arena_count; i++)
+		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++)
+			status->threads +=
+				ring_is_claimed(__atomic_load_n(&share->arenas[i].arena->state[k], __ATOMIC_RELAXED));
+	if (live_can_be_told(share->target))
+		count_sites(share->target, status);
+	status->records += pending_records(share);
+}
+
+static void count_handlers(const struct session *session, struct remote_status *status)
+{
+	status->serves = session->options->serves;
+	status->handlers = handlers_count(session->images.handlers);
+	if (status->handlers)
+		status->handled = handlers_handled(session->images.handlers);
+}
+
+/* The processes that were attached to and live, with blanks between; "" = there is one at the most. */
+static void list_pids(const struct session *session, char *text, size_t size)
+{
+	uint32_t count = 0;
+	size_t at = 0;
+
+	text[0] = 0;
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		const struct attachee *attachee = &session->attachees.list[i];
+
+		if (attachee->forgotten || !attachee->told->attached || at >= size)
+			continue;
+		at += (size_t)snprintf(text + at, size - at, "%s%d", count++ ? " " : "", (int)attachee->told->pid);
+	}
+	if (at >= size) /* the last one that is whole */
+		*strrchr(text, ' ') = 0;
+	if (count < 2)
+		text[0] = 0;
+}
+
+static int op_status(void *context, struct remote_status *status, struct calltap_diag *diag)
+{
+	struct instance *instance = context;
+	struct session *session = instance->session;
+	const struct record_options *options = &instance->settings.options;
+
+	(void)diag;
+	session_lock(session);
+	snprintf(status->program, sizeof(status->program), "%s", session->program ? session->program : "");
+	snprintf(status->output, sizeof(status->output), "%s",
+		 instance->options->output ? instance->options->output : "");
+	snprintf(status->tracer, sizeof(status->tracer), "%s", options->tracer->name);
+	snprintf(status->mode, sizeof(status->mode), "%s", record_mode_name(options->mode));
+	status->pid = (uint64_t)session_pid(session);
+	status->attached = session->options->pid_count != 0;
+	list_pids(session, status->pids, sizeof(status->pids));
+	status->tracing = instance->settings.tracing;
+	for (const struct share *share = instance->shares; share; share = share->next)
+		count_share(share, status);
+	if (instance->set) {
+		status->sites_on = count_wanted(instance);
+	} else {
+		instances_names(session, status->instances, sizeof(status->instances));
+		count_handlers(session, status);
+	}
+	snprintf(status->instance, sizeof(status->instance), "%s", instance->name);
+	status->records += instance->result->records;
+	status->counted_ns = clock_now_ns();
+	status->lost = instance->result->lost;
+	status->file_bytes = trace_writer_bytes(instance->writer);
+	status->longest_stop_ns = session->result->longest_stop_ns;
+	status->began_ns = instance->began_real_ns;
+	session_unlock(session);
+	return 0;
+}
+
+static int op_handlers(void *context, pid_t asker, const struct setting_change *words, size_t count, FILE *answer,
+		       struct calltap_diag *diag)
+{
+	return handlers_ask(((struct instance *)context)->session, asker, words, count, answer, diag);
+}
+
+static void *op_find(void *context, const char *name, struct calltap_diag *diag)
+{
+	return instances_find(((struct instance *)context)->session, name, diag);
+}
+
+static int op_instance(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
+		       void **instance, struct calltap_diag *diag)
+{
+	struct instance *made = NULL, *asked = context;
+	int ret = instances_begin(asked->session, words, count, fd, answer, &made, diag);
+
+	*instance = made;
+	return ret;
+}
+
+static int op_end(void *instance, FILE *answer, struct calltap_diag *diag)
+{
+	return instances_end(instance, answer, diag);
+}
+
+/* Into the trace of the instance that was named, else of all: who names none has the first one for context. */
+static int op_mark(void *context, const char *text, struct calltap_diag *diag)
+{
+	struct instance *instance = context;
+	struct session *session = instance->session;
+	int ret;
+
+	session_lock(session);
+	ret = marks_write(instance, text, diag);
+	for (size_t i = 1; !instance->set && !ret && i < CALLTAP_INSTANCES; i++)
+		if (session->instances[i])
+			ret = marks_write(session->instances[i], text, diag);
+	session_unlock(session);
+	return ret;
+}
+
+static int op_detach(void *context, struct calltap_diag *diag)
+{
+	struct instance *instance = context;
+
+	(void)diag;
+	session_end(instance->session);
+	return 0;
+}
+
+static int op_snapshot(void *context, int fd, uint64_t history_ns, const char *reason, FILE *answer,
+		       struct calltap_diag *diag)
+{
+	const struct snapshot_options options = {
+		.size = sizeof(options),
+		.fd = fd,
+		.reason = reason,
+		.history_ns = history_ns,
+	};
+	struct snapshot_result result;
+	char size[TIMETEXT_MAX];
+	int ret = snapshot_write(context, &options, &result, diag);
+
+	if (!ret)
+		fprintf(answer, "%llu %s of %u %s, %s\n", (unsigned long long)result.records,
+			counted(result.records, "record", "records"), result.threads,
+			counted(result.threads, "thread", "threads"), sizetext(result.file_bytes, size));
+	return ret;
+}
+
+static const struct remote_ops ops = {
+	.status = op_status,
+	.settings = op_settings,
+	.set = op_set,
+	.snapshot = op_snapshot,
+	.mark = op_mark,
+	.handlers = op_handlers,
+	.detach = op_detach,
+	.find = op_find,
+	.instance = op_instance,
+	.end = op_end,
+};
+
+int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag)
+{
+	int ret = remote_open(&session->remote, pid, &ops, session_first(session), diag);
+
+	if (ret)
+		return ret;
+	ret = remote_start(session->remote);
+	if (!ret)
+		return 0;
+	remote_close(session->remote, 0, "");
+	session->remote = NULL;
+	return calltap_diag_set(diag, ret, "cannot start a thread: %s", strerror(-ret));
+}
+
+void steer_try(struct session *session, pid_t pid)
+{
+	struct calltap_diag diag = {0};
+	int ret = session->remote ? remote_name(session->remote, pid, &diag) : steer_begin(session, pid, &diag);
+
+	if (ret && session->options->verbose)
+		fprintf(stderr, "calltap: `calltap set` and its like cannot reach this recording: %s\n", diag.text);
+}
+
+void steer_forget(struct session *session, pid_t pid)
+{
+	remote_unname(session->remote, pid);
+}
+
+/* Sums over the processes that were let go of. */
+struct let_go {
+	uint32_t count;
+	pid_t pid; /* of one */
+	uint64_t verified, differing, stop_ns;
+};
+
+static struct let_go count_let_go(const struct session *session)
+{
+	struct let_go all = {0};
+
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		const struct record_attached *told = session->attachees.list[i].told;
+
+		if (!told->let_go)
+			continue;
+		all.count++;
+		all.pid = told->pid;
+		all.verified += told->verified;
+		all.differing += told->differing;
+		if (told->detach_stop_ns > all.stop_ns)
+			all.stop_ns = told->detach_stop_ns;
+	}
+	return all;
+}
+
+static void tell_let_go(const struct let_go *all, uint64_t longest_stop_ns, char *text, size_t size)
+{
+	char which[64];
+
+	snprintf(which, sizeof(which), all->count > 1 ? "%d processes: the text of each" : "process %d: its text",
+		 all->count > 1 ? (int)all->count : (int)all->pid); // NOLINT(clang-diagnostic-format-nonliteral)
+	snprintf(text, size,
+		 "detached from %s %s (%llu bytes of text compared, %llu differ); %s stopped for %.2f ms%s, and never "
+		 "for longer than %.2f ms at a time",
+		 which,
+		 all->differing	 ? "DIFFERS from its files"
+		 : all->verified ? "is what its files say"
+				 : "could not be compared with its files",
+		 (unsigned long long)all->verified, (unsigned long long)all->differing,
+		 all->count > 1 ? "threads were" : "its threads were", (double)all->stop_ns / 1e6,
+		 all->count > 1 ? " at the most" : "", (double)longest_stop_ns / 1e6);
+}
+
+/* Tell the client that asked for the end what became of the processes. */
+void steer_end(struct session *session)
+{
+	const struct let_go all = count_let_go(session);
+	bool failed = session->options->pid_count && !all.count && session_diagnosis(session)[0];
+	char text[1024] = "";
+
+	if (all.count)
+		tell_let_go(&all, session->result->longest_stop_ns, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "%s", failed ? session_diagnosis(session) : "the recording has ended");
+	if (all.count && session_diagnosis(session)[0])
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %s", session_diagnosis(session));
+	if (session->instances_ended)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; %u further %s ended with it",
+			 session->instances_ended, counted(session->instances_ended, "instance", "instances"));
+	remote_close(session->remote, failed ? -EIO : 0, text);
+	session->remote = NULL;
+}

@@ -1,0 +1,253 @@
+/*
+ * A process that ran before the session: looking at it, coming in, having its
+ * sites written while it runs, and leaving it as it was.
+ *
+ * Called by the server thread, from attached_apply() on with the session's
+ * lock held.  doc/design/attach.md has what ptrace does, control.md the
+ * conversation.  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <host/attach/attach.h>
+#include <host/elf/imports.h>
+#include <host/proc.h>
+#include <host/session/found.h>
+#include <host/space.h>
+
+#include "attached.h"
+
+#define ANSWER_NS 5000000000u /* for the agent's answer while the program's threads are stopped */
+#define PAUSE_NS  2000000
+
+/* Every file that the process has mapped to run. */
+static int consider_maps(struct session *session, pid_t pid, struct found *found, const struct space *space)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < space->count; i++) {
+		const struct map *map = &space->maps[i];
+		int fd;
+
+		if (!(map->bits & MAP_EXEC))
+			continue;
+		fd = space_open(pid, map);
+		if (fd < 0) {
+			if (unread_note(session, pid, space, map, fd) && !found->unread[0])
+				snprintf(found->unread, sizeof(found->unread), "%s", map->path);
+			continue;
+		}
+		ret = found_consider(found, session, fd, map->path, found->count != 0);
+		close(fd);
+	}
+	return ret;
+}
+
+/* The program comes first: its name and its faults are what is talked of. */
+static int consider_program(struct session *session, pid_t pid, struct found *found, char exe[PATH_MAX])
+{
+	char path[64];
+	ssize_t length;
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	length = readlink(path, exe, PATH_MAX - 1);
+	exe[length < 0 ? 0 : length] = 0;
+	space_cut_deleted(exe);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	ret = found_consider(found, session, fd, exe, false);
+	close(fd);
+	return ret;
+}
+
+int attached_check(struct session *session, pid_t pid, struct found *found, struct calltap_diag *diag)
+{
+	char exe[PATH_MAX];
+	struct space space;
+	int ret = attach_check(pid, diag);
+
+	if (ret)
+		return ret;
+	ret = space_read(&space, pid);
+	if (ret && ret != -ESRCH)
+		return calltap_diag_set(diag, ret, "cannot look into process %d: %s", (int)pid, strerror(-ret));
+	ret = consider_program(session, pid, found, exe);
+	if (!ret)
+		ret = consider_maps(session, pid, found, &space);
+	space_free(&space);
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot read the objects of process %d: %s", (int)pid,
+					strerror(-ret));
+	ret = found_check(found, session, exe, pid, diag);
+	if (ret || session->program)
+		return ret;
+	session->program = strdup(exe);
+	return session->program ? 0 : calltap_diag_set(diag, -ENOMEM, "not enough memory");
+}
+
+int attached_begin(struct session *session, struct record_attached *told, struct calltap_diag *diag)
+{
+	struct attach_options options = {
+		.size = sizeof(options),
+		.agent_path = session->options->agent_path,
+		.filters = spawn_filters(),
+		.leave_code = true, /* attached_apply() stops all threads anyhow */
+	};
+	struct attach_result result = {0};
+	char name[sizeof(session->endpoint.name) + 24];
+	int ret;
+
+	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
+	options.session = name;
+	ret = attach_inject(told->pid, &options, &result, diag);
+	told->attach_borrow_ns = result.borrow_ns;
+	return ret;
+}
+
+union pointers {
+	struct calltap_msg_pointers message;
+	uint8_t bytes[sizeof(struct calltap_msg_pointers) + CALLTAP_POINTERS_MAX * sizeof(struct calltap_pointer)];
+};
+
+static int send_pointers(const struct target *target, union pointers *out)
+{
+	size_t size = sizeof(out->message) + out->message.count * sizeof(out->message.pointers[0]);
+	int ret;
+
+	if (!out->message.count)
+		return 0;
+	out->message.head = (struct calltap_msg){CALLTAP_MSG_POINTERS, (uint32_t)size};
+	ret = channel_send(target->socket, out, size, NULL, 0);
+	out->message.count = 0;
+	return ret;
+}
+
+static int add_pointer(const struct target *target, union pointers *out, uint64_t address, uint32_t to,
+		       enum calltap_pointer_kind kind)
+{
+	out->message.pointers[out->message.count++] =
+		(struct calltap_pointer){.address = address, .to = to, .kind = kind};
+	return out->message.count == CALLTAP_POINTERS_MAX ? send_pointers(target, out) : 0;
+}
+
+int attached_pointers(const struct target *target, int fd, const struct calltap_msg_object *object)
+{
+	union pointers out = {.message.base = object->base, .message.identity = object->identity};
+	uint64_t base = object->base;
+	bool fresh = !attached_is_open(target);
+	struct import_pointer *found;
+	size_t count;
+	int ret = imports_read(&found, &count, fd, imports_names(), CALLTAP_POINTERS_TO);
+
+	if (ret)
+		return ret == -ENOMEM ? ret : 0;
+	/* The loader binds an object that is held in dlopen later than this: by the symbol, which is changed. */
+	out.message.flags = fresh ? CALLTAP_POINTERS_FRESH : 0;
+	for (size_t i = 0; i < count && !ret; i++) {
+		if (found[i].defined)
+			continue;
+		ret = add_pointer(target, &out, base + found[i].address, found[i].name, CALLTAP_POINTER_WORD);
+		if (!ret && fresh && found[i].symbol)
+			ret = add_pointer(target, &out, base + found[i].symbol, found[i].name, CALLTAP_POINTER_SYMBOL);
+	}
+	if (!ret)
+		ret = send_pointers(target, &out);
+	free(found);
+	return ret;
+}
+
+void attached_pause(uint64_t least_ns)
+{
+	const uint64_t ns = least_ns > PAUSE_NS ? least_ns : PAUSE_NS;
+	const struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	nanosleep(&pause, NULL);
+}
+
+void attached_rest(struct session *session, uint64_t least_ns)
+{
+	session_unlock(session);
+	attached_pause(least_ns);
+	session_lock(session);
+}
+
+int attached_stop(struct session *session, const struct target *target, struct attach_stop **stop)
+{
+	const pid_t control = (pid_t)target->hello.tid;
+	const unsigned given_up = session->result->stops_given_up - target->attach.given_up_before;
+	struct calltap_diag diag = {0};
+	int ret = attach_stop_again(stop, target->pid, &control, 1, given_up, &diag);
+
+	if (ret && ret != -ESRCH)
+		target_diagnose(session, target, "%s", diag.text);
+	return ret;
+}
+
+void attached_note_times(struct session *session, const struct attach_times *times)
+{
+	session->result->stops_given_up += times->given_up;
+	if (times->longest_ns > session->result->longest_stop_ns)
+		session->result->longest_stop_ns = times->longest_ns;
+}
+
+uint64_t attached_resume(struct session *session, struct attach_stop *stop)
+{
+	struct attach_times times;
+
+	attach_resume_timed(stop, &times);
+	attached_note_times(session, &times);
+	return times.total_ns;
+}
+
+int attached_ask(struct session *session, const struct target *target, const void *message, size_t size,
+		 uint32_t answer_type, void *answer, size_t answer_size)
+{
+	struct pollfd poll_fd = {.fd = target->socket, .events = POLLIN};
+	uint64_t until = clock_now_ns() + ANSWER_NS;
+	union {
+		struct calltap_msg head;
+		struct calltap_msg_fault fault;
+		char bytes[CALLTAP_MSG_MAX];
+	} in;
+	int ret = message ? channel_send(target->socket, message, size, NULL, 0) : 0;
+
+	while (!ret) {
+		uint64_t now = clock_now_ns();
+
+		/* A signal to the tool is no answer: the agent is at work, and nobody is to run meanwhile. */
+		if (now >= until)
+			return -ETIMEDOUT;
+		if (poll(&poll_fd, 1, (int)((until - now) / 1000000) + 1) <= 0)
+			continue;
+		ret = channel_receive(target->socket, &in, sizeof(in));
+		if (ret == -EAGAIN || ret == -EINTR) {
+			ret = 0;
+			continue;
+		}
+		if (ret < 0)
+			return ret;
+		if (in.head.type == answer_type && (size_t)ret == answer_size) {
+			memcpy(answer, &in, answer_size);
+			return 0;
+		}
+		/* The agent has no memory for more rings: it goes on without them, or ends the connection. */
+		if (in.head.type == CALLTAP_MSG_FAULT && (size_t)ret == sizeof(in.fault) && in.fault.error == -ENOMEM) {
+			target_tell_fault(session, target, &in.fault);
+			ret = 0;
+			continue;
+		}
+		/* What it said before it got our question.  Its regions are found in its memory (attached_release.c).
+		 */
+		ret = in.head.type == CALLTAP_MSG_CLOCK_TOLD || in.head.type == CALLTAP_MSG_REGIONS ? 0 : -EPROTO;
+	}
+	return ret;
+}

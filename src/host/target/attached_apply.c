@@ -1,0 +1,286 @@
+/*
+ * Having the sites of a running process written: all its threads are stopped,
+ * and none may be within a site that is several instructions, nor may a
+ * signal handler return to there.  Called by the server thread with the
+ * session's lock held.  doc/design/patching.md.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attached.h"
+
+#define TRAMP_BYTES  5
+#define LOADER_TRIES (2 * ATTACHED_TRIES)
+#define STALE_MAX    100 /* a program that loads and unloads objects all the time is left alone in the end */
+
+/* What lies within sites, behind their first byte; of each the skip that stands for it is lo - 1. */
+struct insides {
+	struct attach_range *ranges;
+	size_t count;
+};
+
+/* One look at the threads. */
+struct look {
+	const struct insides *insides;
+	struct attach_ahead *ahead; /* NULL: to be read before the next stop */
+	struct attach_range hooks[CALLTAP_HOOKS_MAX];
+	size_t hook_count;
+	bool in_hook;
+	uint64_t skips[CALLTAP_SKIPS_MAX];
+	uint32_t skip_count;
+	bool too_many;
+};
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct attach_range *left = a, *right = b;
+
+	return left->lo < right->lo ? -1 : left->lo > right->lo;
+}
+
+static void add_inside(struct insides *insides, uint64_t at, uint32_t length)
+{
+	if (length > 1)
+		insides->ranges[insides->count++] = (struct attach_range){at + 1, at + length};
+}
+
+static int find_insides(const struct target *target, struct insides *insides)
+{
+	size_t room = 1;
+
+	for (uint32_t i = 0; i < target->map_count; i++)
+		room += 2 * (size_t)target->maps[i].image->site_count;
+	insides->ranges = calloc(room, sizeof(*insides->ranges));
+	if (!insides->ranges)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < target->map_count; i++) {
+		const struct target_map *map = &target->maps[i];
+
+		for (uint32_t k = 0; map->mapped && map->region && k < map->image->site_count; k++) {
+			const struct calltap_site *site = &map->image->sites[k];
+			uint64_t at = map->base + site->address;
+
+			add_inside(insides, at, site->length);
+			if (site->tramp_off)
+				add_inside(insides, at + (uint64_t)(int64_t)site->tramp_off, TRAMP_BYTES);
+		}
+	}
+	qsort(insides->ranges, insides->count, sizeof(*insides->ranges), compare_ranges);
+	return 0;
+}
+
+/* A thread that is to run the first byte of a hook may run the jump instead. */
+static void find_hooks(const struct target *target, struct look *look)
+{
+	uint64_t bytes = target->report.told.hook_bytes;
+
+	for (size_t i = 0; i < CALLTAP_HOOKS_MAX && target->report.told.hooks[i] && bytes > 1; i++)
+		look->hooks[look->hook_count++] =
+			(struct attach_range){target->report.told.hooks[i] + 1, target->report.told.hooks[i] + bytes};
+}
+
+static int add_skip(struct look *look, size_t range)
+{
+	uint64_t skip = look->insides->ranges[range].lo - 1;
+
+	for (uint32_t i = 0; i < look->skip_count; i++)
+		if (look->skips[i] == skip)
+			return 0;
+	look->too_many = look->skip_count == CALLTAP_SKIPS_MAX;
+	if (!look->too_many)
+		look->skips[look->skip_count++] = skip;
+	return look->too_many;
+}
+
+static int visit(void *context, const struct attach_hit *hit)
+{
+	return add_skip(context, hit->range);
+}
+
+/* Threads' own registers, and those that their handlers go back to, on whatever stack. */
+static void look_at_contexts(struct attach_stop *stop, struct look *look)
+{
+	size_t count, inside;
+	const struct attach_context *contexts = attach_contexts(stop, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < look->hook_count; k++)
+			look->in_hook |= contexts[i].pc - look->hooks[k].lo < look->hooks[k].hi - look->hooks[k].lo;
+		inside = contexts[i].thread
+				 ? SIZE_MAX
+				 : attach_range_find(look->insides->ranges, look->insides->count, contexts[i].pc);
+		if (inside != SIZE_MAX)
+			add_skip(look, inside);
+	}
+}
+
+static int look_at(struct attach_stop *stop, struct look *look)
+{
+	int ret;
+
+	look->skip_count = 0;
+	look->too_many = false;
+	look->in_hook = false;
+	ret = attach_scan(stop, look->insides->ranges, look->insides->count, visit, look);
+	look_at_contexts(stop, look);
+	return ret < 0 ? ret : 0;
+}
+
+static bool is_clear(const struct look *look)
+{
+	return !look->skip_count && !look->in_hook;
+}
+
+static int ask_apply(struct session *session, const struct target *target, const struct look *look,
+		     struct calltap_msg_apply_done *done)
+{
+	union {
+		struct calltap_msg_apply message;
+		uint8_t bytes[sizeof(struct calltap_msg_apply) + CALLTAP_SKIPS_MAX * sizeof(uint64_t)];
+	} out;
+	size_t size = sizeof(out.message) + look->skip_count * sizeof(out.message.skips[0]);
+
+	out.message = (struct calltap_msg_apply){
+		.head = {CALLTAP_MSG_APPLY, (uint32_t)size},
+		.flags = look->in_hook ? CALLTAP_APPLY_LEAVE_LOADER : 0,
+		.count = look->skip_count,
+	};
+	memcpy(out.message.skips, look->skips, look->skip_count * sizeof(out.message.skips[0]));
+	return attached_ask(session, target, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
+}
+
+static int read_ahead(const struct target *target, struct look *look)
+{
+	if (look->ahead)
+		return 0;
+	return attach_ahead_read(&look->ahead, target->pid,
+				 ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS);
+}
+
+/* Stopped once; *done tells whether that was enough. */
+static int try_once(struct session *session, struct target *target, struct look *look, bool last,
+		    struct calltap_msg_apply_done *done)
+{
+	struct attach_stacks *stacks = NULL;
+	struct attach_stop *stop;
+	uint64_t ticks = 0;
+	size_t threads = 0;
+	bool late;
+	int ret = read_ahead(target, look);
+
+	if (!ret)
+		ret = attached_stop(session, target, &stop);
+	if (ret)
+		return ret;
+	attach_use(stop, look->ahead);
+	late = attach_ahead_is_late(stop);
+	attach_threads(stop, &threads);
+	done->error = -EAGAIN;
+	/* From here on the agent sees each filter before it is there: its functions stand before those that set one. */
+	if (attach_is_sandboxed(stop)) {
+		target_diagnose(
+			session, target,
+			"process %d has shut itself into a seccomp sandbox meanwhile, which may end it for what "
+			"the agent does; it runs on untraced",
+			(int)target->pid);
+		ret = -EPERM;
+	}
+	if (!ret)
+		ret = look_at(stop, look);
+	/* Rings for threads that began after the arenas were sent.  All threads are stopped: no other one begins. */
+	if (!ret)
+		ret = rings_prepare(target->shares[0], (uint32_t)threads);
+	if (!ret && !late && !look->too_many && (is_clear(look) || last)) {
+		if (attach_slack_restore(stop, &target->attach.littered) < 0)
+			target_diagnose(session, target,
+					"process %d keeps bytes behind its code that brought the agent in",
+					(int)target->pid);
+		ticks = timing_now(session).ticks;
+		if (attach_pin(stop))
+			ret = ask_apply(session, target, look, done);
+		attach_unpin(stop);
+		if (!ret && !done->error && attach_copy(stop, &stacks, NULL))
+			stacks = NULL; /* then the trace begins without them */
+	}
+	target->attachee->told->attach_stop_ns += attached_resume(session, stop);
+	target->attachee->told->threads = (uint32_t)threads;
+	if (stacks)
+		attached_tell_stacks(session, target, stacks, ticks);
+	if (late) {
+		attach_ahead_free(look->ahead);
+		look->ahead = NULL;
+	}
+	return ret;
+}
+
+/* The agent tells again what is mapped. */
+static int ask_again(struct target *target)
+{
+	const struct calltap_msg rescan = {CALLTAP_MSG_RESCAN, sizeof(rescan)};
+	int ret = channel_send(target->socket, &rescan, sizeof(rescan), NULL, 0);
+
+	return ret ? ret : -EINPROGRESS;
+}
+
+static void tell_unpatched(struct session *session, const struct target *target, int error, bool too_many)
+{
+	if ((error == -EAGAIN && !too_many) || error == -ESTALE)
+		target_diagnose(session, target,
+				"process %d loads and unloads libraries all the time, and was in the middle of that "
+				"whenever it was stopped; it runs on untraced, try again",
+				(int)target->pid);
+	else if (error == -ENXIO)
+		target_diagnose(
+			session, target,
+			"process %d sees no /proc, through which its text is written; mount one in its root, it "
+			"runs on untraced",
+			(int)target->pid);
+	else
+		target_diagnose(session, target,
+				"the functions of process %d could not be patched: %s; it runs on untraced",
+				(int)target->pid, strerror(-error));
+}
+
+int attached_apply(struct session *session, struct target *target)
+{
+	struct insides insides = {0};
+	struct look look = {.insides = &insides};
+	struct calltap_msg_apply_done done = {.error = -EAGAIN};
+	int ret;
+
+	if (target->report.moved && target->report.stale++ < STALE_MAX)
+		return ask_again(target);
+	ret = find_insides(target, &insides);
+	target->attach.given_up_before = session->result->stops_given_up;
+	/* So that each thread has a ring when its first call comes. */
+	if (!ret)
+		ret = rings_prepare(target->shares[0], rings_threads(target));
+	find_hooks(target, &look);
+	/* The later ones take what there is, but for a loader that is in the middle of something. */
+	for (int i = 1; !ret && done.error == -EAGAIN && i <= LOADER_TRIES; i++) {
+		if (i > 1)
+			attached_rest(session, 0);
+		ret = try_once(session, target, &look, i >= ATTACHED_TRIES, &done);
+	}
+	attach_ahead_free(look.ahead);
+	free(insides.ranges);
+	if (!ret && done.error == -ESTALE && target->report.stale++ < STALE_MAX)
+		return ask_again(target);
+	if (ret || done.error) {
+		tell_unpatched(session, target, ret ? ret : done.error, look.too_many);
+		return ret ? ret : done.error;
+	}
+	target->attach.applied = true;
+	pthread_cond_broadcast(&session->answered); /* live_turn_begin() */
+	target->attachee->told->attached = true;
+	session->result->attached_count++;
+	session->dlopen_missed |= (done.flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;
+	session->result->skipped += look.skip_count;
+	session->result->patched += done.patched;
+	session->result->failed += done.failed - (look.skip_count < done.failed ? look.skip_count : done.failed);
+	if (done.failed && done.first_failed_id != UINT32_MAX)
+		plan_note_failed(session, done.first_failed_id);
+	session->patch_ticks += done.elapsed_ticks;
+	return 0;
+}

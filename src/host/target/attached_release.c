@@ -1,0 +1,440 @@
+/*
+ * Leaving a process that was attached to: its text is restored, and now all
+ * that the agent has goes: stub regions, buffers, the mirrors of return
+ * addresses.  So no thread may be in a stub or a recorder, nor come back to one
+ * from a signal's handler, and no frame may return to a stub any more.  Called
+ * by the server thread with the session's lock held.  doc/design/control.md has
+ * the argument.  Context: host.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "attached.h"
+
+#define UNWINDING 4096 /* so near above an unwinder's return address or stack pointer its frame's words may lie */
+
+#define ENDING_MS   500
+#define TRYING_NS   5000000000u /* the agent waits for longer (AGENT_RELEASE_MS) */
+#define REST_FACTOR 4		/* the program runs for so many times as long as it was stopped, before another try, */
+#define REST_SHARE  8		/* and for such a part of the time since the first */
+
+/* Reasons for which a release has to wait, the worst one last. */
+enum obstacle {
+	OBSTACLE_NONE,
+	OBSTACLE_STOPPED,   /* the tool itself was, and all threads ran on */
+	OBSTACLE_ASLEEP,    /* a thread sleeps in the kernel: nobody knows its registers */
+	OBSTACLE_AT_WORK,   /* a thread is in a stub or in the agent */
+	OBSTACLE_UNWINDING, /* an unwinder holds what it knows of a stub */
+	OBSTACLE_LEFT,	    /* a stack that no thread runs on waits in a recorder */
+	OBSTACLE_HANDLER,   /* a signal's handler has interrupted a recorder */
+	OBSTACLE_OWN,	    /* a handler of the program's own runs, by libcalltap */
+	OBSTACLE_FRAMES,    /* the agent could not let go of open calls */
+	OBSTACLE_SITES,	    /* sites lead to stubs: the agent could not restore them, or a breakpoint covers one */
+};
+
+struct look {
+	struct attached_places places;
+	uint64_t *slots; /* words that hold an address in a stub */
+	size_t count, room;
+	struct attach_frames *frames; /* NULL until a signal's frame was in the way, which may be over */
+	enum obstacle obstacle;
+	pid_t tid; /* whose it is */
+	/* In this stop: */
+	struct attach_stop *stop;
+	const struct attach_thread *threads;
+	size_t thread_count;
+	struct seen *seen; /* of each thread */
+};
+
+/* Words that the scan has met on a thread's stacks, which it goes through from the lowest address up. */
+struct seen {
+	uint64_t unwinder; /* the last address in an unwinder was met here */
+	uint64_t stub;	   /* and the last in a stub */
+	bool near;	   /* the one near the other */
+};
+
+static int note_slot(struct look *look, uint64_t address)
+{
+	if (look->count == look->room) {
+		size_t room = look->room ? look->room * 2 : 1024;
+		uint64_t *slots = reallocarray(look->slots, room, sizeof(*slots));
+
+		if (!slots)
+			return -ENOMEM;
+		look->slots = slots;
+		look->room = room;
+	}
+	look->slots[look->count++] = address;
+	return 0;
+}
+
+static void note_obstacle(struct look *look, enum obstacle obstacle, const struct attach_thread *thread)
+{
+	if (obstacle <= look->obstacle)
+		return;
+	look->obstacle = obstacle;
+	look->tid = thread ? thread->tid : 0;
+}
+
+/* Copies of such addresses in dead memory are told, too: the agent knows which words are frames' slots. */
+static int visit(void *context, const struct attach_hit *hit)
+{
+	struct look *look = context;
+	struct seen *seen = &look->seen[hit->thread - look->threads];
+
+	switch (look->places.kinds[hit->range]) {
+	case ATTACHED_IN_STUBS:
+		if (!hit->address) {
+			note_obstacle(look, OBSTACLE_AT_WORK, hit->thread);
+			return 0;
+		}
+		seen->near |= hit->address - seen->unwinder < UNWINDING;
+		seen->stub = hit->address;
+		return note_slot(look, hit->address);
+	case ATTACHED_IN_AGENT:
+		break;
+	case ATTACHED_IN_UNWINDER:
+	case ATTACHED_NEAR_UNWINDER:
+		seen->unwinder = hit->address ? hit->address : hit->thread->sp;
+		seen->near |= seen->unwinder - seen->stub < UNWINDING;
+		break;
+	}
+	return 0;
+}
+
+static bool is_ours(enum attached_place kind)
+{
+	return kind == ATTACHED_IN_STUBS || kind == ATTACHED_IN_AGENT;
+}
+
+/* A context that goes on in a stub or a recorder. */
+static void look_at_context(struct look *look, const struct attach_context *context)
+{
+	if (context->over)
+		return;
+	if (!context->thread)
+		note_obstacle(look, OBSTACLE_LEFT, NULL);
+	else if (!context->address)
+		note_obstacle(look, OBSTACLE_AT_WORK, context->thread);
+	else
+		note_obstacle(look, OBSTACLE_HANDLER, context->thread);
+}
+
+static bool is_in_recorder(void *context, const struct attach_context *it)
+{
+	const struct look *look = context;
+	enum attached_place kind;
+
+	return attached_place_of(&look->places, it->pc, &kind) && is_ours(kind);
+}
+
+static void look_at_contexts(struct look *look)
+{
+	size_t count;
+	const struct attach_context *contexts = attach_contexts(look->stop, &count);
+	enum attached_place kind;
+
+	if (look->frames)
+		attach_settle(look->stop, look->frames, is_in_recorder, look);
+	for (size_t i = 0; i < count; i++) {
+		if (!attached_place_of(&look->places, contexts[i].pc, &kind))
+			continue;
+		if (is_ours(kind))
+			look_at_context(look, &contexts[i]);
+		else if (!contexts[i].thread)
+			note_obstacle(look, OBSTACLE_LEFT, NULL);
+	}
+}
+
+struct unwinding {
+	const struct look *look;
+	bool found;
+};
+
+/* What an unwinder knows of a frame lies in the frames of its outer functions, libgcc's, LLVM's or the other
+ * libunwind's. */
+static bool unwinds(const struct look *look, uint64_t pc)
+{
+	static const char *const starts[] = {"_Unwind_", "uw_", "unw_", "_Ux86_64_", "_ULx86_64_", "unwind_phase"};
+	enum attached_place kind;
+	const char *name;
+
+	if (!attached_place_of(&look->places, pc, &kind) || is_ours(kind))
+		return false;
+	name = kind == ATTACHED_NEAR_UNWINDER ? attach_frame_symbol(look->frames, pc) : NULL;
+	for (size_t i = 0; name && i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (!strncmp(name, starts[i], strlen(starts[i])))
+			return true;
+	return !name;
+}
+
+/* A frame of an unwinder that holds an address in a stub is about to read there. */
+static bool look_at_frame(void *context, const struct attach_frame *frame)
+{
+	struct unwinding *unwinding = context;
+	const struct look *look = unwinding->look;
+
+	if (!unwinds(look, frame->exact ? frame->pc : frame->pc - 1))
+		return true;
+	for (size_t i = 0; i < look->count; i++)
+		unwinding->found |= look->slots[i] >= frame->lo && look->slots[i] < frame->hi;
+	return !unwinding->found;
+}
+
+/* In the first stop the words alone are looked at, which may have been left from frames that are over. */
+static void look_for_unwinders(struct look *look)
+{
+	for (size_t i = 0; i < look->thread_count; i++) {
+		struct unwinding unwinding = {.look = look};
+
+		if (!look->seen[i].near && !look->threads[i].deep)
+			continue;
+		if (!look->frames ||
+		    !attach_climb(look->stop, look->frames, &look->threads[i], look_at_frame, &unwinding) ||
+		    unwinding.found)
+			note_obstacle(look, OBSTACLE_UNWINDING, &look->threads[i]);
+	}
+}
+
+/* Each thread's block is made new, so each must be known. */
+static void look_for_sleepers(struct look *look)
+{
+	for (size_t i = 0; i < look->thread_count; i++)
+		if (!look->threads[i].thread_pointer)
+			note_obstacle(look, OBSTACLE_ASLEEP, &look->threads[i]);
+}
+
+/* 0, or -EAGAIN when something is in the way. */
+static int look_at(struct attach_stop *stop, struct look *look)
+{
+	int ret;
+
+	look->stop = stop;
+	look->threads = attach_threads(stop, &look->thread_count);
+	look->count = 0;
+	look->obstacle = OBSTACLE_NONE;
+	if (attach_ahead_is_late(stop))
+		note_obstacle(look, OBSTACLE_LEFT, NULL);
+	look_for_sleepers(look);
+	if (look->obstacle)
+		return -EAGAIN;
+	look->seen = calloc(look->thread_count + 1, sizeof(*look->seen));
+	if (!look->seen)
+		return -ENOMEM;
+	ret = attach_scan(stop, look->places.ranges, look->places.count, visit, look);
+	if (!ret) {
+		look_at_contexts(look);
+		look_for_unwinders(look);
+	}
+	free(look->seen);
+	return ret || !look->obstacle ? ret : -EAGAIN;
+}
+
+/* All slots, then all thread pointers, in messages of bounded size. */
+static int send_release(const struct target *target, const struct look *look)
+{
+	union {
+		struct calltap_msg_release message;
+		uint8_t bytes[sizeof(struct calltap_msg_release) + CALLTAP_RELEASE_MAX * sizeof(uint64_t)];
+	} out;
+	size_t slot = 0, thread = 0, size;
+	int ret;
+
+	do {
+		uint32_t n = 0, slots;
+
+		while (slot < look->count && n < CALLTAP_RELEASE_MAX)
+			out.message.words[n++] = look->slots[slot++];
+		slots = n;
+		while (thread < look->thread_count && n < CALLTAP_RELEASE_MAX)
+			out.message.words[n++] = look->threads[thread++].thread_pointer;
+		size = sizeof(out.message) + n * sizeof(out.message.words[0]);
+		out.message = (struct calltap_msg_release){
+			.head = {CALLTAP_MSG_RELEASE, (uint32_t)size},
+			.flags = slot < look->count || thread < look->thread_count ? CALLTAP_RELEASE_MORE : 0,
+			.slot_count = slots,
+			.thread_count = n - slots,
+		};
+		ret = channel_send(target->socket, &out, size, NULL, 0);
+	} while (!ret && (slot < look->count || thread < look->thread_count));
+	return ret;
+}
+
+/* Which code unwinds, the agent knows. */
+static int ask_unwinders(struct session *session, const struct target *target, struct look *look)
+{
+	const struct calltap_msg ask = {CALLTAP_MSG_UNWINDERS, sizeof(ask)};
+	struct calltap_msg_unwinders_told told;
+	int ret = attached_ask(session, target, &ask, sizeof(ask), CALLTAP_MSG_UNWINDERS_TOLD, &told, sizeof(told));
+
+	if (ret)
+		return ret;
+	return told.more ? -E2BIG : attached_add_unwinders(&look->places, target, &told);
+}
+
+/* Why the agent has refused a RELEASE. */
+static enum obstacle obstacle_of(int error)
+{
+	switch (error) {
+	case -EAGAIN:
+		return OBSTACLE_OWN;
+	case -ETXTBSY:
+		return OBSTACLE_SITES;
+	default:
+		return OBSTACLE_FRAMES;
+	}
+}
+
+/* Stopped once, for *stopped_ns: -EAGAIN when something is in the way. */
+static int try_once(struct session *session, struct target *target, struct look *look, uint64_t *stopped_ns)
+{
+	struct calltap_msg_released released = {0};
+	struct attach_ahead *ahead;
+	struct attach_stop *stop;
+	int ret = attach_ahead_read(&ahead, target->pid, ATTACH_AHEAD_CONTEXTS);
+
+	if (!ret)
+		ret = attached_stop(session, target, &stop);
+	if (ret) {
+		attach_ahead_free(ahead);
+		return ret;
+	}
+	attach_use(stop, ahead);
+	if (look->frames)
+		attach_look_deeper(stop);
+	ret = ask_unwinders(session, target, look);
+	if (!ret)
+		ret = look_at(stop, look);
+	if (!ret && !attach_pin(stop)) {
+		note_obstacle(look, OBSTACLE_STOPPED, NULL);
+		ret = -EAGAIN;
+	}
+	if (!ret)
+		ret = send_release(target, look);
+	if (!ret)
+		ret = attached_ask(session, target, NULL, 0, CALLTAP_MSG_RELEASED, &released, sizeof(released));
+	attach_unpin(stop);
+	if (!ret && released.error) {
+		ret = released.error;
+		note_obstacle(look, obstacle_of(ret), NULL);
+	}
+	/* Places of the injection that a thread, or a word on some stack, kept in use at the attach. */
+	if (!ret && target->attach.littered && attach_slack_restore(stop, &target->attach.littered) < 0)
+		target->attach.littered = true;
+	*stopped_ns = attached_resume(session, stop);
+	target->attachee->told->detach_stop_ns += *stopped_ns;
+	attach_ahead_free(ahead);
+	if (ret == -EAGAIN && !look->frames && look->obstacle >= OBSTACLE_UNWINDING &&
+	    look->obstacle <= OBSTACLE_HANDLER && attach_frames_open(&look->frames, target->pid))
+		look->frames = NULL; /* then it counts as living */
+	return ret;
+}
+
+static uint64_t rest_of(uint64_t stopped_ns, uint64_t since_ns)
+{
+	uint64_t rest = REST_FACTOR * stopped_ns, share = (clock_now_ns() - since_ns) / REST_SHARE;
+
+	return rest > share ? rest : share;
+}
+
+static int let_go(struct session *session, struct target *target, struct look *look)
+{
+	uint64_t since, stopped_ns = 0;
+	int ret = attached_find_places(&look->places, target);
+
+	target->attach.given_up_before = session->result->stops_given_up;
+	target->attachee->told->detach_stop_ns = 0;
+	if (!ret)
+		ret = try_once(session, target, look, &stopped_ns);
+	since = clock_now_ns(); /* the first stop's tries are not the time that a context is given to go away */
+	while (ret == -EAGAIN && clock_now_ns() - since < TRYING_NS) {
+		attached_rest(session, rest_of(stopped_ns, since));
+		ret = try_once(session, target, look, &stopped_ns);
+	}
+	/* A word of some stack that led there is another one soon. */
+	if (!ret && target->attach.littered)
+		attach_slack_clean(target->pid);
+	attach_frames_close(look->frames);
+	free(look->slots);
+	attached_places_free(&look->places);
+	return ret;
+}
+
+/* What the user is told is in the way. */
+static void describe_obstacle(const struct look *look, int error, char *text, size_t size)
+{
+	static const char *const texts[] = {
+		[OBSTACLE_NONE] = "",
+		[OBSTACLE_STOPPED] = "calltap itself was stopped while it held the threads",
+		[OBSTACLE_ASLEEP] = "thread %d sleeps in the kernel, as a parent does after vfork()",
+		[OBSTACLE_AT_WORK] = "thread %d was at a traced function's entry or exit",
+		[OBSTACLE_UNWINDING] = "thread %d unwinds its stack",
+		[OBSTACLE_LEFT] =
+			"a stack that no thread runs on (a coroutine's?) may hold a traced call that was interrupted",
+		[OBSTACLE_HANDLER] = "thread %d is in a signal handler that has interrupted a traced call",
+		[OBSTACLE_OWN] = "a handler of its own was running (libcalltap)",
+		[OBSTACLE_FRAMES] = "open calls could not be given their return addresses back",
+		[OBSTACLE_SITES] = "not all functions could be given their own bytes back (a debugger's breakpoint?)",
+	};
+
+	if (error == -EAGAIN || look->obstacle >= OBSTACLE_FRAMES)
+		snprintf(text, size, texts[look->obstacle],
+			 (int)look->tid); // NOLINT(clang-diagnostic-format-nonliteral)
+	else if (error == -EPIPE || error == -ECONNRESET)
+		snprintf(text, size, "its agent has waited for too long for all threads to stop");
+	else
+		snprintf(text, size, "%s", strerror(-error));
+}
+
+int attached_let_go(struct session *session, struct target *target)
+{
+	struct look look = {0};
+	char why[160];
+	int ret = let_go(session, target, &look);
+
+	if (!ret)
+		return 0;
+	describe_obstacle(&look, ret, why, sizeof(why));
+	target_diagnose(session, target,
+			"process %d still has what an earlier session left in it, and that cannot be taken away now: "
+			"%s; it runs on untraced, try again later",
+			(int)target->pid, why);
+	return ret;
+}
+
+/* Its sockets are closed a moment before it has ended. */
+static bool has_ended(pid_t pid)
+{
+	struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+	bool has = ended.fd < 0 || poll(&ended, 1, ENDING_MS) != 0;
+
+	if (ended.fd >= 0)
+		close(ended.fd);
+	return has;
+}
+
+void attached_release(struct session *session, struct target *target)
+{
+	struct look look = {0};
+	char why[160];
+	int ret = let_go(session, target, &look);
+
+	/* An agent that was kept waiting for too long is gone, too. */
+	if ((ret == -EPIPE || ret == -ECONNRESET || ret == -ESRCH) && has_ended(target->pid))
+		return;
+	if (ret) {
+		describe_obstacle(&look, ret, why, sizeof(why));
+		target_diagnose(
+			session, target,
+			"the agent stays in process %d, idle, with its memory: %s%s; the next attach tries again",
+			(int)target->pid, look.obstacle == OBSTACLE_SITES ? "" : "the text is restored, but ", why);
+	}
+	target->attach.released = !ret;
+	target->attachee->told->let_go = true;
+	verify_text(session, target);
+}

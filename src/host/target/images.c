@@ -1,0 +1,460 @@
+/*
+ * Object files of a session (images.h).  Context: host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <host/hook/handlers.h>
+#include <host/hook/triggers.h>
+
+#include "images.h"
+
+/* With more kinds than these, all of an image's sites take the handlers' way: that is one kind for all choices. */
+#define VARIANTS_OF_HANDLERS 12u
+
+static void image_destroy(struct image *image)
+{
+	object_close(image->object);
+	if (image->fd >= 0)
+		close(image->fd);
+	free(image->path);
+	for (uint32_t i = 0; i < image->variant_count; i++)
+		free(image->variants[i].sites);
+	free(image->sources);
+	free(image->off);
+	free(image->slots);
+	free(image->roles);
+	free(image->who);
+	free(image);
+}
+
+void images_destroy(struct images *images)
+{
+	while (images->first) {
+		struct image *image = images->first;
+
+		images->first = image->next;
+		image_destroy(image);
+	}
+}
+
+static struct image *find(struct images *images, const struct stat *st)
+{
+	for (struct image *image = images->first; image; image = image->next)
+		if (image->dev == st->st_dev && image->ino == st->st_ino && image->mtime.tv_sec == st->st_mtim.tv_sec &&
+		    image->mtime.tv_nsec == st->st_mtim.tv_nsec)
+			return image;
+	return NULL;
+}
+
+struct image *images_of(const struct images *images, uint32_t id, uint32_t *site)
+{
+	for (struct image *image = images->first; image; image = image->next)
+		if (id - image->first_id < image->site_count) {
+			*site = id - image->first_id;
+			return image;
+		}
+	return NULL;
+}
+
+int images_get(struct image **out, struct images *images, int fd, const char *path, bool library)
+{
+	struct image *image;
+	struct stat st;
+
+	*out = NULL;
+	if (fstat(fd, &st))
+		return -errno;
+	image = find(images, &st);
+	if (image) {
+		*out = image;
+		return 0;
+	}
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return -ENOMEM;
+	image->path = strdup(path);
+	image->dev = st.st_dev;
+	image->ino = st.st_ino;
+	image->mtime = st.st_mtim;
+	image->fd = -1;
+	image->index = images->count++;
+	/* What cannot be read as an object is remembered as one without sites. */
+	if (!image->path || (library && object_is_plain_library(fd)) || object_open(&image->object, fd, path, NULL))
+		image->object = NULL;
+	if (image->object && images->machine && object_machine(image->object) != images->machine) {
+		object_close(image->object);
+		image->object = NULL;
+	}
+	/* When its source lines are wanted, its name may be another file's; without a descriptor there are none. */
+	if (image->object)
+		image->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	image->next = images->first;
+	images->first = image;
+	*out = image;
+	return image->path ? 0 : -ENOMEM;
+}
+
+/* What becomes of a function, by all that was asked for. */
+struct verdict {
+	bool wanted; /* filters, triggers or handlers name it */
+	bool on;
+	uint16_t flags;
+	uint64_t who; /* of its row: 0 = its stub does not look at it */
+};
+
+/* Flags of stubs that lead to the handlers; what else such a site is to do its row says. */
+static uint16_t dispatch_flags(const struct images *images)
+{
+	bool recorded = images->tracer->has_exit && (images->tracing || images->triggers);
+	bool exits = recorded || !handlers_any(images->handlers) || handlers_any_exit(images->handlers);
+
+	return CALLTAP_SITE_HANDLED | (exits ? 0 : CALLTAP_SITE_CALL);
+}
+
+static uint32_t record_bits(uint16_t flags)
+{
+	static const struct {
+		uint16_t flag;
+		uint32_t bit;
+	} bits[] = {
+		{CALLTAP_SITE_FULL_ENTRY, CALLTAP_HANDLED_FULL_ENTRY},
+		{CALLTAP_SITE_FULL_EXIT, CALLTAP_HANDLED_FULL_EXIT},
+		{CALLTAP_SITE_ROOT, CALLTAP_HANDLED_ROOT},
+		{CALLTAP_SITE_NOTREE, CALLTAP_HANDLED_NOTREE},
+		{CALLTAP_SITE_GATED, CALLTAP_HANDLED_GATED},
+	};
+	uint32_t who = CALLTAP_HANDLED_RECORD;
+
+	if (flags & CALLTAP_SITE_CALL)
+		return CALLTAP_HANDLED_CALL;
+	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
+		who |= flags & bits[i].flag ? bits[i].bit : 0;
+	return who;
+}
+
+/* slots: those that want its calls. */
+static struct verdict judge(const struct images *images, const struct image *image, const struct object_site *source,
+			    uint64_t slots)
+{
+	struct filter_decision decision;
+	struct verdict verdict = {0};
+	uint16_t triggered = images->triggers ? triggers_flags(images->triggers, image->object, source) : 0;
+	bool recorded, any = handlers_any(images->handlers);
+
+	filter_set_decide(images->filters, image->object, source, &decision);
+	decision.trace = decision.trace && images->tracer->patches;
+	recorded = decision.trace && images->tracing;
+	verdict.wanted = decision.trace || triggered || slots;
+	verdict.on = recorded || triggered || slots;
+	verdict.flags = images->tracer->site_flags(&images->needs, decision.root, decision.notree) | triggered |
+			(images->keeps_open ? CALLTAP_SITE_TIMED : 0);
+	if (slots || (image->dispatched && any && (recorded || triggered))) {
+		verdict.who = slots | (recorded || triggered ? record_bits(verdict.flags) : 0);
+		verdict.flags = dispatch_flags(images);
+	} else if (!verdict.on && (images->serve || any)) {
+		verdict.flags = dispatch_flags(images); /* a handler may come to it */
+	}
+	return verdict;
+}
+
+static void want(struct images *images, struct image *image, const struct object_site *source,
+		 const struct verdict *verdict, uint64_t slots)
+{
+	uint32_t at = image->site_count++;
+	struct calltap_site *site = &image->sites[at];
+
+	image->off[at] = !verdict->on;
+	image->sources[at] = source;
+	*site = (struct calltap_site){
+		.address = source->address,
+		.id = images->next_id++,
+		.flags = verdict->flags,
+		.length = source->span,
+		.body_off = source->body_off,
+		.tramp_off = source->tramp_off,
+	};
+	memcpy(site->old, source->old, source->span);
+	if (source->tramp_off)
+		memcpy(site->old + source->span, source->tramp_old, sizeof(source->tramp_old));
+	if (images->triggers)
+		triggers_set_limits(images->triggers, site->id, image->object, source);
+	if (slots) {
+		image->slots[at] = slots;
+		handlers_write_roles(images->handlers, image, at);
+		handlers_write(images->handlers, image, at, verdict->who);
+	}
+}
+
+static int make_room(const struct images *images, struct image *image, size_t count)
+{
+	if (images->handlers && handlers_room(image, count))
+		return -ENOMEM;
+	image->sites = calloc(count ? count : 1, sizeof(*image->sites));
+	image->sources = calloc(count ? count : 1, sizeof(*image->sources));
+	image->off = calloc(count ? count : 1, sizeof(*image->off));
+	image->variants[0].sites = image->sites;
+	image->variant_count = 1;
+	return image->sites && image->sources && image->off ? 0 : -ENOMEM;
+}
+
+int image_decide(struct images *images, struct image *image)
+{
+	const struct object_site *sources;
+	size_t count;
+
+	if (image->decided || !image->object)
+		return 0;
+	image->decided = true;
+	count = object_sites(image->object, &sources);
+	if (count > CALLTAP_RECORD_ID_MAX - images->next_id)
+		return -EOVERFLOW;
+	if (make_room(images, image, count))
+		return -ENOMEM;
+	image->first_id = images->next_id;
+	for (size_t i = 0; i < count; i++) {
+		struct verdict verdict;
+		uint64_t slots;
+
+		if (sources[i].verdict != SITE_OK)
+			continue;
+		slots = handlers_choose(images, image, &sources[i], images->next_id);
+		verdict = judge(images, image, &sources[i], slots);
+		if (verdict.wanted || images->all)
+			want(images, image, &sources[i], &verdict, slots);
+	}
+	return layout_stubs(object_machine(image->object), image->sites, image->site_count,
+			    &image->variants[0].stub_bytes);
+}
+
+/* Does the variant have these flags wherever they matter? */
+static bool serves(const struct image_variant *variant, const uint16_t *flags, const bool *chosen, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (chosen[i] && variant->sites[i].flags != flags[i])
+			return false;
+	return true;
+}
+
+static int add_variant(struct image *image, const uint16_t *flags)
+{
+	struct image_variant *variant = &image->variants[image->variant_count];
+
+	if (image->variant_count == IMAGE_VARIANTS)
+		return -ENOSPC;
+	variant->sites = malloc(image->site_count * sizeof(*variant->sites));
+	if (!variant->sites)
+		return -ENOMEM;
+	memcpy(variant->sites, image->sites, image->site_count * sizeof(*variant->sites));
+	for (uint32_t i = 0; i < image->site_count; i++)
+		variant->sites[i].flags = flags[i];
+	image->variant_count++;
+	return layout_stubs(object_machine(image->object), variant->sites, image->site_count, &variant->stub_bytes);
+}
+
+static void judge_all(struct images *images, struct image *image, bool *chosen, uint64_t *who, uint16_t *flags)
+{
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		struct verdict verdict = judge(images, image, image->sources[i], image->slots ? image->slots[i] : 0);
+
+		chosen[i] = verdict.on;
+		who[i] = verdict.who;
+		flags[i] = verdict.flags;
+	}
+}
+
+/* The variant in use by preference; variant_count = there is none. */
+static uint32_t find_variant(const struct image *image, const uint16_t *flags, const bool *chosen)
+{
+	uint32_t i = image->variant;
+
+	if (serves(&image->variants[i], flags, chosen, image->site_count))
+		return i;
+	for (i = 0; i < image->variant_count; i++)
+		if (serves(&image->variants[i], flags, chosen, image->site_count))
+			break;
+	return i;
+}
+
+int image_decide_again(struct images *images, struct image *image, bool *chosen, uint64_t *who, uint32_t *variant)
+{
+	uint16_t *flags = calloc(image->site_count ? image->site_count : 1, sizeof(*flags));
+	int ret = 0;
+
+	if (!flags)
+		return -ENOMEM;
+	judge_all(images, image, chosen, who, flags);
+	*variant = find_variant(image, flags, chosen);
+	if (*variant == image->variant_count && *variant >= VARIANTS_OF_HANDLERS && handlers_any(images->handlers)) {
+		image->dispatched = true;
+		judge_all(images, image, chosen, who, flags);
+		*variant = find_variant(image, flags, chosen);
+	}
+	if (*variant == image->variant_count)
+		ret = add_variant(image, flags);
+	free(flags);
+	return ret;
+}
+
+/* A chunk of a fixed head, an array and strings: put together in one buffer. */
+struct packed {
+	char *bytes;
+	size_t head, array, strings; /* sizes */
+};
+
+static int packed_create(struct packed *packed, size_t head, size_t array, size_t strings_max)
+{
+	packed->bytes = calloc(1, head + array + strings_max + 1);
+	packed->head = head;
+	packed->array = array;
+	packed->strings = 0;
+	return packed->bytes ? 0 : -ENOMEM;
+}
+
+static uint32_t packed_text(struct packed *packed, const char *text)
+{
+	uint32_t at = (uint32_t)packed->strings;
+	size_t size = strlen(text) + 1;
+
+	memcpy(packed->bytes + packed->head + packed->array + at, text, size);
+	packed->strings += size;
+	return at;
+}
+
+static int write_functions(const struct image *image, struct trace_writer *writer)
+{
+	size_t text = 0, array = image->site_count * sizeof(struct calltap_file_function);
+	struct calltap_file_functions *head;
+	struct calltap_file_function *functions;
+	struct packed packed;
+	int ret;
+
+	for (uint32_t i = 0; i < image->site_count; i++)
+		text += strlen(image->sources[i]->symbol) + 1;
+	ret = packed_create(&packed, sizeof(*head), array, text);
+	if (ret)
+		return ret;
+	functions = (void *)(packed.bytes + sizeof(*head));
+	for (uint32_t i = 0; i < image->site_count; i++)
+		functions[i] = (struct calltap_file_function){
+			.function = image->sites[i].id,
+			.object = image->index,
+			.address = image->sources[i]->function,
+			.size = image->sources[i]->size,
+			.name = packed_text(&packed, image->sources[i]->symbol),
+		};
+	head = (void *)packed.bytes;
+	*head = (struct calltap_file_functions){image->site_count, (uint32_t)packed.strings};
+	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_FUNCTIONS, packed.bytes, sizeof(*head) + array + packed.strings);
+	free(packed.bytes);
+	return ret;
+}
+
+int image_describe(const struct image *image, struct trace_writer *writer)
+{
+	size_t path_size = strlen(image->path) + 1;
+	struct calltap_file_object *object;
+	int ret;
+
+	object = calloc(1, sizeof(*object) + path_size);
+	if (!object)
+		return -ENOMEM;
+	object->object = image->index;
+	if (image->object)
+		object->build_id_size = (uint32_t)object_build_id(image->object, object->build_id);
+	memcpy(object + 1, image->path, path_size);
+	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_OBJECT, object, sizeof(*object) + path_size);
+	free(object);
+	if (!ret && image->site_count)
+		ret = write_functions(image, writer);
+	return ret;
+}
+
+struct source_line {
+	const char *file; /* NULL = not known */
+	uint32_t line;
+};
+
+/* Look each function's line up; returns the bytes that the files' names take at the most. */
+static size_t find_lines(const struct image *image, struct object_lines *lines, struct source_line *found)
+{
+	size_t text = 0;
+
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		const struct object_site *source = image->sources[i];
+
+		if (object_lines_find(lines, source->function, source->address + source->code_off, &found[i].file,
+				      &found[i].line))
+			text += strlen(found[i].file) + 1;
+		else
+			found[i].file = NULL;
+	}
+	return text;
+}
+
+static int write_found(const struct image *image, struct trace_writer *writer, const struct source_line *found,
+		       size_t text)
+{
+	size_t array = image->site_count * sizeof(struct calltap_file_line);
+	struct calltap_file_lines *head;
+	struct calltap_file_line *out;
+	struct packed packed;
+	const char *last = NULL;
+	uint32_t count = 0, at = 0;
+	int ret = packed_create(&packed, sizeof(*head), array, text);
+
+	if (ret)
+		return ret;
+	out = (void *)(packed.bytes + sizeof(*head));
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		if (!found[i].file)
+			continue;
+		if (!last || strcmp(last, found[i].file) != 0)
+			at = packed_text(&packed, found[i].file);
+		last = found[i].file;
+		out[count++] = (struct calltap_file_line){image->sites[i].id, found[i].line, at};
+	}
+	/* Fewer rows than room was made for: the strings move down. */
+	memmove(packed.bytes + sizeof(*head) + count * sizeof(*out), packed.bytes + sizeof(*head) + array,
+		packed.strings);
+	head = (void *)packed.bytes;
+	*head = (struct calltap_file_lines){count, (uint32_t)packed.strings};
+	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_LINES, packed.bytes,
+				 sizeof(*head) + count * sizeof(*out) + packed.strings);
+	free(packed.bytes);
+	return ret;
+}
+
+static int write_lines(const struct image *image, struct trace_writer *writer, struct object_lines *lines)
+{
+	struct source_line *found = calloc(image->site_count, sizeof(*found));
+	size_t text;
+	int ret;
+
+	if (!found)
+		return -ENOMEM;
+	text = find_lines(image, lines, found);
+	ret = text ? write_found(image, writer, found, text) : 0;
+	free(found);
+	return ret;
+}
+
+int image_write_lines(const struct image *image, struct trace_writer *writer)
+{
+	struct object_lines *lines;
+	struct stat st;
+	int ret;
+
+	if (!image->site_count || image->fd < 0 || fstat(image->fd, &st))
+		return 0;
+	if (st.st_mtim.tv_sec != image->mtime.tv_sec || st.st_mtim.tv_nsec != image->mtime.tv_nsec)
+		return 0; /* written over: what is in it now may be another program's */
+	if (object_lines_open(&lines, image->path, image->fd))
+		return 0;
+	ret = write_lines(image, writer, lines);
+	object_lines_close(lines);
+	return ret;
+}

@@ -1,0 +1,108 @@
+/*
+ * Object files of a session: each is read once, whichever processes map it,
+ * and its wanted functions get their ids.
+ *
+ * Callers: precheck.c and conversation.c.  Context: host, under the session's lock.
+ */
+#ifndef HOST_TARGET_IMAGES_H
+#define HOST_TARGET_IMAGES_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <calltap/abi/control.h>
+#include <calltap/abi/record.h>
+#include <host/elf/filter.h>
+#include <host/elf/object.h>
+#include <host/trace/writer.h>
+#include <tracers/tracer.h>
+
+/* Settings that change while it records may take stubs of another kind; a few kinds are kept. */
+#define IMAGE_VARIANTS 16
+
+struct handlers;
+struct triggers;
+
+struct image_variant {
+	struct calltap_site *sites; /* ELF addresses, flags and stub_off set */
+	uint64_t stub_bytes;	    /* of a region for all of them */
+};
+
+struct image {
+	struct image *next;
+	dev_t dev;
+	ino_t ino;
+	struct timespec mtime;
+	char *path;
+	int fd;		       /* of the file, whatever has its name now; -1 = nothing is traced in it */
+	struct object *object; /* NULL: no ELF file, or not one to trace */
+	uint32_t index;	       /* object index in the trace */
+	bool decided;
+	bool announced; /* OBJECT and FUNCTIONS chunks are written */
+	uint32_t lined; /* LINES, too: bits by the number of the instance whose file has them */
+	struct image_variant variants[IMAGE_VARIANTS];
+	uint32_t variant_count;
+	uint32_t variant;		    /* the one whose stubs sites lead to when they are on */
+	struct calltap_site *sites;	    /* of the first variant: places and ids are the same in all */
+	const struct object_site **sources; /* what each comes from */
+	bool *off;			    /* by site: not recorded at present (live.c) */
+	/* Of handlers of a program's own (handlers.c), by site; NULL: there were none so far. */
+	uint64_t *slots; /* those that want its calls, as bits of struct calltap_handled */
+	uint64_t *who;	 /* what its row says, but for `start` */
+	uint32_t *roles; /* what its struct calltap_roles says, the upper half left out */
+	bool dispatched; /* while there are any, what is recorded goes their way, too */
+	uint32_t site_count;
+	uint32_t first_id; /* ids are first_id .. first_id + site_count - 1 */
+};
+
+struct images {
+	struct image *first;
+	uint32_t count;	  /* next object index */
+	uint32_t next_id; /* next function id */
+	uint16_t machine; /* of other ELF machines' files nothing is traced; 0 = any will do */
+	const struct tracer *tracer;
+	struct tracer_needs needs;
+	struct filter_set *filters;
+	struct triggers *triggers; /* functions that something waits for, or NULL */
+	struct handlers *handlers; /* of a program's own, or NULL */
+	bool serve;		   /* stubs are made for those, from the start */
+	bool tracing;		   /* else only those are on */
+	bool keeps_open;	   /* a flight recorder: each frame keeps its entry's time */
+	uint32_t generation;	   /* counts changes of what is on */
+	bool all; /* sites that are not chosen are there, too, switched off: they can be chosen later */
+};
+
+void images_destroy(struct images *images);
+/*
+ * The image of the open file fd (kept by the caller), read the first time.  A
+ * library gets a quick look first: without sites it has no object.
+ */
+int images_get(struct image **out, struct images *images, int fd, const char *path, bool library)
+	__attribute__((warn_unused_result));
+/* The one that has the function, and its place there; NULL = there is no function of that id. */
+struct image *images_of(const struct images *images, uint32_t id, uint32_t *site);
+/* Decide which functions of an image are wanted; lays the stubs out. */
+int image_decide(struct images *images, struct image *image) __attribute__((warn_unused_result));
+/*
+ * Decide anew, after tracer, needs, filters or handlers have changed: which
+ * sites are chosen and what their rows are to say (struct calltap_handled.who),
+ * by site, and the variant that has the stubs for them, made if need be.
+ * -ENOSPC: there were too many kinds already.
+ */
+int image_decide_again(struct images *images, struct image *image, bool *chosen, uint64_t *who, uint32_t *variant)
+	__attribute__((warn_unused_result));
+/* Write the image's OBJECT and FUNCTIONS chunks. */
+int image_describe(const struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
+/*
+ * Write an announced image's LINES (slow: reads DWARF).  Uses nothing of it
+ * that changes after it was announced: no lock is needed.
+ */
+int image_write_lines(const struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
+
+/* layout.c: bytes of a site's stub, as the agent for that CPU (e_machine of a readable object) writes it. */
+uint32_t layout_stub_size(uint16_t machine, const struct calltap_site *site);
+/* Offsets of the stubs in a region, as the patch room needs them (doc/design/stubs.md). */
+int layout_stubs(uint16_t machine, struct calltap_site *sites, uint32_t count, uint64_t *bytes)
+	__attribute__((warn_unused_result));
+
+#endif

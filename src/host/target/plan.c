@@ -1,0 +1,263 @@
+/*
+ * From the objects that a target reports to plans that it carries out.
+ *
+ * The loader's base address and dynamic section say where an object is;
+ * /proc/PID/maps says which file lies there, and that very file (by device and
+ * inode) is read.  Context: host, under the session's lock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <host/proc.h>
+#include <host/session/session.h>
+#include <host/space.h>
+
+/* Where the program runs on, another object may have come to the place of one that it has told. */
+static int image_at(struct session *session, struct target *target, const struct space *space,
+		    const struct calltap_msg_object *object, struct image **image)
+{
+	const struct map *map = space_find(space, object->dynamic);
+	int fd, ret;
+
+	*image = NULL;
+	target->report.moved |= !map;
+	if (!map)
+		return 0;
+	fd = space_open(space->alive, map);
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return fd;
+	if (fd < 0) {
+		unread_note(session, target->pid, space, map, fd);
+		return 0; /* the vdso; replaced or out of sight: left alone */
+	}
+	if (!(map->bits & MAP_DELETED) && !space_is_named(space->alive, object->path, fd)) {
+		target->report.moved = true;
+		close(fd);
+		return 0;
+	}
+	ret = images_get(image, &session->images, fd, map->path, true);
+	if (!ret && target->attachee)
+		ret = attached_pointers(target, fd, object);
+	close(fd);
+	return ret;
+}
+
+static bool lies_at(const struct target_map *map, const struct calltap_msg_object *object)
+{
+	return map->base == object->base && map->dynamic == object->dynamic && map->identity == object->identity;
+}
+
+/* What is mapped there now; with image, that file's map with the stubs in use, which may be gone since. */
+static struct target_map *known_map(struct target *target, const struct calltap_msg_object *object,
+				    const struct image *image)
+{
+	for (uint32_t i = 0; i < target->map_count; i++) {
+		struct target_map *map = &target->maps[i];
+
+		if (lies_at(map, object) &&
+		    (image ? map->image == image && map->variant == image->variant : map->mapped))
+			return map;
+	}
+	return NULL;
+}
+
+int plan_write_map(struct session *session, struct target *target, const struct target_map *map)
+{
+	bool known = map->image->announced;
+	int ret = 0;
+
+	if (!map->image->object)
+		return 0; /* nothing in it can be traced */
+	map->image->announced = true;
+	for (uint32_t i = 0; i < CALLTAP_INSTANCES && !ret; i++) {
+		struct instance *instance = session->instances[i];
+
+		if (!instance || instance->ending)
+			continue;
+		ret = known ? 0 : image_describe(map->image, instance->writer);
+		if (target->shares[i])
+			instance_write_map(instance, target, map);
+	}
+	return ret == -ENOMEM ? ret : 0; /* errors of a file are kept by its writer */
+}
+
+void plan_note_failed(struct session *session, uint32_t id)
+{
+	uint32_t site;
+	struct image *image = images_of(&session->images, id, &site);
+	char *names = session->result->failed_names, text[160];
+	size_t used = strlen(names);
+	const char *file;
+
+	if (!image || !image->object)
+		return;
+	file = strrchr(image->path, '/');
+	snprintf(text, sizeof(text), "%.100s (%.50s)", object_site_short_name(image->object, image->sources[site]),
+		 file ? file + 1 : image->path);
+	/* Another process of the program may have named the object already. */
+	if (strstr(names, text) || used + strlen(text) + 3 > sizeof(session->result->failed_names))
+		return;
+	snprintf(names + used, sizeof(session->result->failed_names) - used, "%s%s", used ? ", " : "", text);
+	session->result->failed_named++;
+}
+
+/* The image's sites at their run-time addresses, in a sealed memfd. */
+static int sites_memory(const struct image *image, uint32_t variant, uint64_t base)
+{
+	size_t size = image->site_count * sizeof(*image->sites);
+	int fd = memfd_create("calltap-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
+	struct calltap_site *sites = MAP_FAILED;
+
+	if (fd < 0)
+		return -errno;
+	if (!ftruncate(fd, (off_t)size))
+		sites = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (sites == MAP_FAILED) {
+		error = -errno;
+		close(fd);
+		return error;
+	}
+	memcpy(sites, image->variants[variant].sites, size);
+	for (uint32_t i = 0; i < image->site_count; i++) {
+		sites[i].address += base;
+		sites[i].flags |= image->off[i] ? CALLTAP_SITE_OFF : 0;
+	}
+	munmap(sites, size);
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+	return fd;
+}
+
+int plan_send(struct session *session, struct target *target, struct target_map *map, enum calltap_plan_live live)
+{
+	uint64_t lo, hi;
+	struct calltap_msg_plan plan = {
+		.head = {CALLTAP_MSG_PLAN, sizeof(plan)},
+		.plan_id = (uint64_t)(map - target->maps),
+		.stub_bytes = map->image->variants[map->variant].stub_bytes,
+		.region = map->region,
+		.identity = map->identity,
+		.site_count = map->image->site_count,
+		.live = live,
+	};
+	int fd = sites_memory(map->image, map->variant, map->base), ret;
+
+	if (fd < 0)
+		return fd;
+	map->generation = session->images.generation;
+	object_near(map->image->object, &lo, &hi);
+	plan.near_lo = map->base + lo;
+	plan.near_hi = map->base + hi;
+	ret = channel_send(target->socket, &plan, sizeof(plan), &fd, 1);
+	close(fd);
+	if (!ret)
+		*(live == CALLTAP_PLAN_STUBS ? &target->owed.stubs : &target->owed.plans) += 1;
+	return ret;
+}
+
+static struct target_map *add_map(struct target *target, const struct calltap_msg_object *object)
+{
+	struct target_map *maps = reallocarray(target->maps, target->map_count + 1, sizeof(*maps));
+
+	if (!maps)
+		return NULL;
+	target->maps = maps;
+	maps += target->map_count++;
+	*maps = (struct target_map){.base = object->base, .dynamic = object->dynamic, .identity = object->identity};
+	return maps;
+}
+
+int plan_send_variant(struct session *session, struct target *target, uint32_t map, uint32_t variant)
+{
+	const struct calltap_msg_object place = {.base = target->maps[map].base,
+						 .dynamic = target->maps[map].dynamic,
+						 .identity = target->maps[map].identity};
+	struct target_map *added = add_map(target, &place);
+
+	if (!added)
+		return -ENOMEM;
+	added->image = target->maps[map].image;
+	added->variant = variant;
+	added->mapped = true;
+	added->stubs = true;
+	return plan_send(session, target, added, CALLTAP_PLAN_STUBS);
+}
+
+static int plan_object(struct session *session, struct target *target, const struct space *space,
+		       const struct calltap_msg_object *object)
+{
+	struct target_map *map;
+	struct image *image;
+	int ret;
+
+	if (known_map(target, object, NULL))
+		return 0;
+	ret = image_at(session, target, space, object, &image);
+	if (ret || !image)
+		return ret;
+	/* The same file back at the same place: its stubs are there still. */
+	map = known_map(target, object, image);
+	if (!map) {
+		map = add_map(target, object);
+		if (map)
+			map->variant = image->variant;
+	}
+	if (!map)
+		return -ENOMEM;
+	map->image = image;
+	map->mapped = true;
+	map->stubs = false; /* of an object that is back, they are the ones that a report leads to */
+	ret = image_decide(&session->images, image);
+	if (!ret)
+		ret = plan_write_map(session, target, map);
+	if (!ret && image->site_count)
+		ret = plan_send(session, target, map,
+				attached_is_open(target) ? CALLTAP_PLAN_STOPPED : CALLTAP_PLAN_FRESH);
+	return ret;
+}
+
+/* Objects that were unmapped: the file is told, as other objects may take their addresses. */
+static int note_gone(struct session *session, struct target *target)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < target->map_count && !ret; i++) {
+		struct target_map *map = &target->maps[i];
+		bool still = !map->mapped;
+
+		for (uint32_t k = 0; k < target->report.count && !still; k++)
+			still = lies_at(map, target->report.list[k]);
+		if (still)
+			continue;
+		map->mapped = false;
+		if (!map->stubs)
+			ret = plan_write_map(session, target, map);
+	}
+	return ret;
+}
+
+int plan_report(struct session *session, struct target *target)
+{
+	struct space space;
+	int ret = note_gone(session, target);
+
+	target->report.moved = false;
+	if (ret)
+		return ret;
+	ret = space_read(&space, proc_alive(target->pid));
+	if (ret == -ESRCH) /* it ends just now: no object is found */
+		ret = 0;
+	for (uint32_t k = 0; k < target->report.count && !ret; k++)
+		ret = plan_object(session, target, &space, target->report.list[k]);
+	space_free(&space);
+	if (!ret && session->emulated && !target->map_count)
+		session_diagnose(session,
+				 "process %d was not recorded: its emulator has its memory at other addresses than it "
+				 "tells it; leave the options -R and -B out",
+				 (int)target->pid);
+	return ret;
+}

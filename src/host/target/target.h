@@ -1,0 +1,231 @@
+/*
+ * A target: a process that the session traces, the conversation with its agent, and the objects that it has mapped.
+ *
+ * Callers: the rooms session, target, instance and hook.  Context: host, under the session's lock but where said.
+ */
+#ifndef HOST_TARGET_TARGET_H
+#define HOST_TARGET_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <calltap/abi/control.h>
+#include <calltap/abi/file.h>
+#include <calltap/abi/ring.h>
+#include <calltap/diag.h>
+#include <host/attach/attach.h>
+#include <host/instance/instance.h>
+
+#include "images.h"
+
+struct attachee;
+struct session;
+struct settings;
+struct trace_writer;
+
+/* An object that a target has mapped. */
+struct target_map {
+	uint64_t base, dynamic, identity; /* as in OBJECT */
+	struct image *image;
+	uint64_t region;     /* its stub region in the target, 0 = none */
+	uint32_t variant;    /* of the image: which stubs those are */
+	uint32_t generation; /* of what its plan said is on (images.h) */
+	bool stubs;	     /* another map has the sites that come here (CALLTAP_PLAN_STUBS) */
+	bool mapped;	     /* in the last report */
+};
+
+/* Answers that a target's agent owes. */
+struct owed {
+	uint32_t plans;	    /* PLANs without PLAN_DONE, but: */
+	uint32_t stubs;	    /* those of CALLTAP_PLAN_STUBS */
+	uint32_t switches;  /* SWITCHes without SWITCH_DONE */
+	uint32_t handlers;  /* HANDLERS and HANDLERS_WAITs without HANDLERS_DONE */
+	uint32_t instances; /* INSTANCEs without INSTANCE_DONE */
+};
+
+/* What a target's agent reports of its objects. */
+struct report {
+	struct calltap_msg_object **list; /* of the report that is coming in */
+	uint32_t count;
+	struct calltap_msg_objects_end told; /* with the last report */
+	bool moved;			     /* the last report was not of what is mapped */
+	uint32_t stale; /* how often the target had mapped others than its plans were for when APPLY came */
+};
+
+/* The table of rows (handlers.c) in a target. */
+struct handled {
+	bool told;   /* the target has the table */
+	uint64_t at; /* address of the target's own handlers that it was told, 0 = none */
+	int error;   /* of the last HANDLERS or HANDLERS_WAIT */
+};
+
+/* Of a target that ran already when the tool came (attached.c). */
+struct attached {
+	bool applied;		  /* its sites are written; objects that come later are held as ever */
+	bool released;		  /* its agent has let go of everything */
+	bool littered;		  /* what brought an agent in still lies behind its code */
+	uint32_t given_up_before; /* tries to stop all threads, before what is being done with it now */
+};
+
+/* A target: a process, and the conversation with its agent. */
+struct target {
+	struct target *next;
+	int socket;
+	uint64_t since_ns; /* of the connection, CLOCK_MONOTONIC */
+	uint64_t heard_ns; /* when the agent said something last */
+	pid_t pid;	   /* as the tool sees it */
+	uint32_t index;
+	uint64_t image_id;
+	struct calltap_file_process row;
+	char *exe;	   /* path of its program, NULL = not known */
+	uint64_t asked_ns; /* when it was sent a CLOCK that it has not answered, 0 = it has */
+	bool greeted, dormant;
+	bool welcome;	/* SETUP was sent */
+	bool foreign;	/* a program for another CPU than the session's: not traced */
+	bool detaching; /* DETACH was sent */
+	bool executed;	/* another program in a sandbox, where the agent does not go */
+	bool parted;	/* its agent said that it ends the conversation, or why */
+	bool alone;	/* its agent has let go of the connection: `socket` is a pidfd */
+	bool ended;	/* its connection is over; the drainer takes what is left */
+	bool settled;	/* GO was sent, and no RESCAN since */
+	bool perf_map;	/* its perf map is ours */
+	bool other_ids; /* in a pid namespace: its threads' ids are not ours, its rings its own affair */
+	bool began;	/* GO was sent once */
+	/* The agent came into it while it ran; NULL: it did not. */
+	struct attachee *attachee;
+	struct attached attach;
+	struct owed owed;
+	bool silent; /* some of these answers were waited for in vain */
+	struct handled handled;
+	struct report report;
+	struct target_map *maps;
+	uint32_t map_count;
+	struct share *shares[CALLTAP_INSTANCES]; /* by set; NULL: that instance does not record it */
+	struct calltap_msg_hello hello;		 /* last: its type ends with a path, which `exe` has */
+};
+
+/* The first arena that the target has, where it counts and notes what concerns all; NULL = it has none (any more). */
+static inline struct calltap_arena *target_head(const struct target *target)
+{
+	const struct share *first = target->shares[0];
+
+	return first && first->arena_count ? first->arenas[0].arena : NULL;
+}
+
+/* target.c: the agent takes messages about what is recorded. */
+bool live_can_be_told(const struct target *target);
+/* True until the sites of what is mapped at the attach are written. */
+bool attached_is_open(const struct target *target);
+/* The target has ended, and all that it left is in the files. */
+bool target_is_drained(const struct target *target);
+/* Note what the user is to be told of a process: of an attachee with what became of it, of any other at the end. */
+void target_diagnose(struct session *session, const struct target *target, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Write the process's row to a file. */
+int target_write(struct target *target, struct trace_writer *writer) __attribute__((warn_unused_result));
+/* Tell the user of an agent's complaint. */
+void target_tell_fault(struct session *session, const struct target *target, const struct calltap_msg_fault *fault);
+/* To be called before the tool ends a connection: the agent leaves the rings as they are. */
+void targets_read_on(const struct target *target);
+
+/* targets.c: take in who connects; end a connection; end those who say nothing. */
+void targets_accept(struct session *session);
+void targets_end(struct session *session, struct target *target);
+void targets_end_silent(struct session *session);
+/* The recording ends: processes that run on get their text back; who does not answer in time does so by himself. */
+void targets_let_go(struct session *session);
+
+/* conversation.c: the conversation with one target. */
+int target_create(struct target **out, struct session *session, int socket) __attribute__((warn_unused_result));
+/* Read and answer one message; not 0: the conversation is over. */
+int target_serve(struct session *session, struct target *target) __attribute__((warn_unused_result));
+/* The second half of a greeting: SETUP is sent when all is known that it takes. */
+int target_set_up(struct session *session, struct target *target) __attribute__((warn_unused_result));
+/* The conversation is over for this error: note what the user is to be told of that. */
+void target_tell_end(struct session *session, const struct target *target, int error);
+void target_destroy(struct target *target);
+
+/* plan.c: what a report of objects leads to */
+int plan_report(struct session *session, struct target *target) __attribute__((warn_unused_result));
+/* Send the plan of an object of the process, or of another variant of the object at that place in target->maps. */
+int plan_send(struct session *session, struct target *target, struct target_map *map, enum calltap_plan_live live)
+	__attribute__((warn_unused_result));
+int plan_send_variant(struct session *session, struct target *target, uint32_t map, uint32_t variant)
+	__attribute__((warn_unused_result));
+
+/* The function was left alone, as its bytes were not the file's: its name is told at the end. */
+void plan_note_failed(struct session *session, uint32_t id);
+/* Tell the files of all instances what lies there from now on. */
+int plan_write_map(struct session *session, struct target *target, const struct target_map *map)
+	__attribute__((warn_unused_result));
+
+/* perfmap.c: name the stubs of an object of the process, if that is wanted. */
+void perfmap_add(struct session *session, struct target *target, const struct target_map *map);
+void perfmap_add_all(struct session *session, struct target *target);
+
+/* channel.c */
+int channel_send(int socket, const void *message, size_t size, const int *fds, unsigned fd_count)
+	__attribute__((warn_unused_result));
+int channel_receive(int socket, void *message, size_t size) __attribute__((warn_unused_result)); /* bytes or -errno */
+
+/* timing.c: what the targets' clock shows; ticks are 0 as long as that is not known. */
+struct calltap_file_clock timing_now(const struct session *session);
+double timing_rate(const struct session *session); /* ticks in a nanosecond, 0 = not known */
+/* A time in ticks; in those of the tool's own clock while the rate of the targets' is not known.  Takes a moment. */
+uint64_t timing_ticks(const struct session *session, uint64_t ns);
+/* Take what a HELLO says of it. */
+void timing_greet(struct session *session, const struct calltap_msg_hello *hello);
+/* Ask a process, if it has answered before; take its answer. */
+int timing_ask(struct target *target) __attribute__((warn_unused_result));
+int timing_told(struct session *session, struct target *target, const struct calltap_msg_clock_told *told)
+	__attribute__((warn_unused_result));
+/* It has to be known better before a target can be told a threshold. */
+bool timing_is_vague(const struct session *session, const struct target *target);
+/* Now and then: a sample for the file. */
+void timing_tick(struct session *session, uint64_t now_ns);
+
+/*
+ * unread.c: the file of a mapping of this process cannot be opened (space_open()); of each object it is told once.
+ * False: the mapping is not of an object whose file is gone.
+ */
+struct map;
+struct space;
+bool unread_note(struct session *session, pid_t pid, const struct space *space, const struct map *map, int error);
+void unread_clear(struct session *session);
+
+/* verify.c: compare the process' text with its files; the result's `verified` and `differing` tell. */
+void verify_text(struct session *session, const struct target *target);
+
+/* attached.c: a process that ran already; steps of the conversation that others do not have. */
+struct found;
+/* Check if there is anything to trace in the process, and if it can be attached to, before anything is touched. */
+int attached_check(struct session *session, pid_t pid, struct found *found, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* Put the agent in; it calls in at the session's socket by itself. */
+int attached_begin(struct session *session, struct record_attached *told, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* Tell the agent the pointers of an object of that process, whose file is open. */
+int attached_pointers(const struct target *target, int fd, const struct calltap_msg_object *object)
+	__attribute__((warn_unused_result));
+/* All plans are prepared: stop the threads, have the sites written, let them go on. */
+int attached_apply(struct session *session, struct target *target) __attribute__((warn_unused_result));
+/* The text is restored: stop the threads, have the agent let go of everything, let them go on. */
+void attached_release(struct session *session, struct target *target);
+/* The agent has leftovers of a session that no release ended: only the stops and questions of a release. */
+int attached_let_go(struct session *session, struct target *target) __attribute__((warn_unused_result));
+/* Until what was open at the attach is in the file. */
+void attached_stacks_wait(struct session *session);
+
+/* apply.c: what is recorded is decided by these settings from now on. */
+void apply_take(struct session *session, const struct settings *settings);
+/*
+ * Carry out what is decided now in all targets; with the turn (live_turn_begin()).  -ETIMEDOUT: not all have answered,
+ * and they do it as soon as they go on; any other error: nothing was changed.
+ */
+int apply_all(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The same by other settings of the first instance, limits among them. */
+int apply_settings(struct session *session, const struct settings *next, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
+#endif
