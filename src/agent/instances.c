@@ -128,6 +128,8 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 
 	if (agent.no_handled)
 		return -EPERM;
+	if (message->flags & CALLTAP_INSTANCE_TRIGGERS && !agent.triggers.count)
+		return -ENOMEM;
 	__atomic_store_n(&probe_context.wiped->plain[index], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&set->on, 0, __ATOMIC_SEQ_CST); /* the end of the set's last instance may have been missed */
 	none = unmap_left_over();

@@ -114,13 +114,30 @@ static void note_time(uint64_t slot)
 	*arch_entered(slot) = arch_clock();
 }
 
-/* Tell the profile, or the triggers, that the function was entered. */
+/* Tell the triggers of the function that the frame, which has its time, was entered. */
+static void tell_triggers(struct probe_thread *thread, uint64_t slot, uint32_t word, bool recorded)
+{
+	const struct probe_call_times call = {frames_id(word), recorded, *arch_entered(slot), 0};
+
+	probe_trigger_entered(thread, &call);
+}
+
+/* Tell the triggers of the function that the frame, which has its time, has ended. */
+static void tell_left(struct probe_thread *thread, uint64_t slot, uint32_t word)
+{
+	const struct probe_call_times call = {frames_id(word), !(*arch_link(slot) & FRAME_UNRECORDED),
+					      *arch_entered(slot), arch_clock()};
+
+	probe_trigger_left(thread, &call);
+}
+
+/* Tell the profile and the triggers that the function was entered. */
 static void tell_entered(struct probe_thread *thread, uint64_t slot, uint32_t word)
 {
 	if (probe_context.profile)
 		probe_profile_open(thread, slot, frames_id(word));
-	else if (is_timed(slot))
-		probe_trigger_entered(thread, frames_id(word), *arch_entered(slot));
+	if (is_timed(slot))
+		tell_triggers(thread, slot, word, true);
 }
 
 static void push_frame(struct probe_stack *stack, uint64_t slot, const uint64_t *ret, uint64_t flag)
@@ -135,11 +152,11 @@ static void push_frame(struct probe_stack *stack, uint64_t slot, const uint64_t 
 static void end_of_tail_caller(struct probe_thread *thread, const struct probe_stack *stack, uint64_t slot,
 			       uint64_t back)
 {
-	uint32_t word = *arch_link(slot) & FRAME_UNRECORDED ? 0 : frames_word(thread, slot, arch_stub_word(back));
+	uint32_t word = frames_word(thread, slot, arch_stub_word(back));
 
-	if (!probe_context.profile && word)
-		probe_trigger_left(thread, frames_id(word), *arch_entered(slot), arch_clock());
-	else if (word)
+	if (word)
+		tell_left(thread, slot, word);
+	if (probe_context.profile && word && !(*arch_link(slot) & FRAME_UNRECORDED))
 		probe_profile_close(thread, slot, frames_id(word), *arch_mirror(slot));
 	else if (probe_context.profile)
 		probe_profile_skip(stack, slot);
@@ -285,8 +302,8 @@ static void depart(struct probe_thread *thread, uint64_t slot, uint32_t word)
 }
 
 /* A frame without a record; after a tail call it is the caller's, which has ended with its jump. */
-static void enter_hidden(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
-			 const uint64_t *ret, uint64_t came)
+static void make_hidden(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
+			const uint64_t *ret, uint64_t came)
 {
 	uint32_t caller;
 
@@ -302,6 +319,15 @@ static void enter_hidden(struct probe_thread *thread, struct probe_stack *stack,
 	if (is_timed(slot))
 		end_of_tail_caller(thread, stack, slot, *ret);
 	change_stub(thread, slot, word, ret, FRAME_UNRECORDED);
+	note_time(slot);
+}
+
+static void enter_hidden(struct probe_thread *thread, struct probe_stack *stack, uint64_t slot, uint32_t word,
+			 const uint64_t *ret, uint64_t came)
+{
+	make_hidden(thread, stack, slot, word, ret, came);
+	if (is_timed(slot))
+		tell_triggers(thread, slot, word, false);
 }
 
 int probe_graph_entry_notree(uint64_t slot, uint32_t word, const uint64_t *ret)
@@ -381,18 +407,18 @@ static void exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 	pop_frame(thread, slot, ret);
 }
 
-/* Only a frame that was entered while there were triggers has its time. */
-static void tell_left(uint64_t slot, uint32_t word)
+/* Tell the triggers of the function that the frame has ended, if it has a time. */
+static void tell_exit(uint64_t slot, uint32_t word)
 {
 	struct probe_thread *thread = probe_self();
 
-	if (probe_context.timed && !probe_context.profile && probe_timed_is_covered(slot) && probe_can_record(thread))
-		probe_trigger_left(thread, frames_id(word), *arch_entered(slot), arch_clock());
+	if (probe_context.timed && probe_timed_is_covered(slot) && probe_can_record(thread))
+		tell_left(thread, slot, word);
 }
 
 void probe_trigger_exit(uint64_t slot, uint32_t word, uint64_t *ret)
 {
-	tell_left(slot, word);
+	tell_exit(slot, word);
 	probe_graph_exit(slot, word, ret);
 }
 
@@ -408,7 +434,7 @@ void probe_graph_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 void probe_trigger_exit_full(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	word = frames_word(probe_self(), slot, word);
-	tell_left(slot, word);
+	tell_exit(slot, word);
 	exit_full(slot, word, ret);
 }
 
@@ -416,6 +442,7 @@ void probe_graph_exit_notree(uint64_t slot, uint32_t word, uint64_t *ret)
 {
 	struct probe_thread *thread = probe_self();
 
+	tell_exit(slot, word);
 	if (probe_can_record(thread)) {
 		depart(thread, slot, word);
 		if (probe_context.profile)

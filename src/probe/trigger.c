@@ -3,6 +3,10 @@
  *
  * Called by graph.c and unwound.c on the program's thread, off the fast path.  Context: probe.  All threads write the
  * file, so its words take real atomics.
+ *
+ * The file may come while threads run.  From then on every frame that the recorders in C enter has its time noted;
+ * frames that were entered earlier may have any word in that place.  Such a word is older than the file
+ * (triggers_since), and an exit with such a time is not told.
  */
 #include <asm/errno.h>
 
@@ -16,6 +20,7 @@ _Static_assert(offsetof(struct calltap_limit, ticks) == LIMIT_TICKS, "profile.S"
 
 static struct calltap_triggers no_triggers;
 struct calltap_triggers *probe_triggers = &no_triggers;
+static uint64_t triggers_since; /* ticks when there first was a file; a forked child keeps its parent's */
 
 int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size)
 {
@@ -23,6 +28,8 @@ int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size)
 			 triggers->slots & (triggers->slots - 1) ||
 			 calltap_triggers_at_event(triggers->functions, triggers->slots) > size))
 		return -EINVAL;
+	if (probe_triggers == &no_triggers)
+		__atomic_store_n(&triggers_since, arch_clock(), __ATOMIC_RELAXED); /* published by the file's store */
 	/* A single store changes the file and its size, so that no thread takes one file's size for another's. */
 	__atomic_store_n(&probe_triggers, triggers ? triggers : &no_triggers, __ATOMIC_RELEASE);
 	__atomic_store_n(&probe_context.timed, triggers || probe_wants_times(), __ATOMIC_RELEASE);
@@ -34,6 +41,21 @@ static struct calltap_limit *limit_of(struct calltap_triggers *triggers, uint32_
 	char *at = (char *)triggers + calltap_triggers_at_limit(id);
 
 	return id < triggers->functions ? (struct calltap_limit *)at : NULL;
+}
+
+bool probe_trigger_waits(uint32_t id)
+{
+	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
+	const struct calltap_limit *limit = limit_of(triggers, id);
+
+	return limit &&
+	       (__atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) || __atomic_load_n(&limit->ticks, __ATOMIC_RELAXED));
+}
+
+/* Was the frame's time noted when it was entered? */
+static bool is_noted(const struct probe_call_times *call)
+{
+	return call->entered >= __atomic_load_n(&triggers_since, __ATOMIC_RELAXED);
 }
 
 /* Take a place in the ring; NULL: the tool has not read what is there. *number counts from 0. */
@@ -66,8 +88,8 @@ static bool is_due(const struct calltap_triggers *triggers, struct calltap_limit
 	return false;
 }
 
-static void tell(struct probe_thread *thread, struct calltap_triggers *triggers, uint32_t id, uint32_t kind,
-		 uint64_t entered, uint64_t left)
+static void tell(struct probe_thread *thread, struct calltap_triggers *triggers, uint32_t kind,
+		 const struct probe_call_times *call)
 {
 	uint64_t number;
 	struct calltap_event *event = take(triggers, &number);
@@ -76,12 +98,13 @@ static void tell(struct probe_thread *thread, struct calltap_triggers *triggers,
 		return;
 	__atomic_store_n(&event->number, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	event->function = id;
+	event->function = call->id;
 	event->kind = kind;
 	event->tid = thread->writer->tid;
 	event->pid = probe_context.wiped->pid;
-	event->entry_ticks = entered;
-	event->exit_ticks = left;
+	event->flags = call->recorded ? CALLTAP_EVENT_RECORDED : 0;
+	event->entry_ticks = call->entered;
+	event->exit_ticks = call->left;
 	__atomic_store_n(&event->number, number + 1, __ATOMIC_RELEASE); /* pairs with the tool's load */
 	if (!probe_context.shared.quiet)
 		ring_bell(probe_context.shared.board);
@@ -100,42 +123,45 @@ static bool is_often(struct calltap_limit *limit, uint64_t now)
 	return __atomic_add_fetch(&limit->window_calls, 1, __ATOMIC_RELAXED) == limit->often;
 }
 
-void probe_trigger_entered(struct probe_thread *thread, uint32_t id, uint64_t now)
+void probe_trigger_entered(struct probe_thread *thread, const struct probe_call_times *call)
 {
 	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
-	struct calltap_limit *limit = limit_of(triggers, id);
+	struct calltap_limit *limit = limit_of(triggers, call->id);
 	uint32_t kinds = limit ? __atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) : 0;
+	uint64_t now = call->entered;
 
 	/* Once in a window is rare enough, unless the window is short. */
 	if (kinds & CALLTAP_EVENT_OFTEN && is_often(limit, now) &&
 	    (limit->window >= triggers->min_gap || is_due(triggers, limit, &limit->last, now)))
-		tell(thread, triggers, id, CALLTAP_EVENT_OFTEN, now, 0);
+		tell(thread, triggers, CALLTAP_EVENT_OFTEN, call);
 	else if (kinds & CALLTAP_EVENT_ENTERED && is_due(triggers, limit, &limit->last, now))
-		tell(thread, triggers, id, CALLTAP_EVENT_ENTERED, now, 0);
+		tell(thread, triggers, CALLTAP_EVENT_ENTERED, call);
 }
 
-void probe_trigger_left(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now)
+void probe_trigger_left(struct probe_thread *thread, const struct probe_call_times *call)
 {
 	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
-	struct calltap_limit *limit = limit_of(triggers, id);
+	struct calltap_limit *limit = limit_of(triggers, call->id);
+	uint64_t ticks = limit ? __atomic_load_n(&limit->ticks, __ATOMIC_RELAXED) : 0;
+	uint64_t took = call->left > call->entered ? call->left - call->entered : 0;
 
-	if (!limit)
+	if (!limit || !is_noted(call))
 		return;
 	/* Calls that are longer than the gap cannot be many. */
-	if (limit->ticks && now > entered && now - entered > limit->ticks &&
-	    (now - entered >= triggers->min_gap || is_due(triggers, limit, &limit->last_exit, now)))
-		tell(thread, triggers, id, CALLTAP_EVENT_LONGER, entered, now);
+	if (ticks && took > ticks &&
+	    (took >= triggers->min_gap || is_due(triggers, limit, &limit->last_exit, call->left)))
+		tell(thread, triggers, CALLTAP_EVENT_LONGER, call);
 	else if (__atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) & CALLTAP_EVENT_LEFT &&
-		 is_due(triggers, limit, &limit->last_exit, now))
-		tell(thread, triggers, id, CALLTAP_EVENT_LEFT, entered, now);
+		 is_due(triggers, limit, &limit->last_exit, call->left))
+		tell(thread, triggers, CALLTAP_EVENT_LEFT, call);
 }
 
-void probe_trigger_threw(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now)
+void probe_trigger_threw(struct probe_thread *thread, const struct probe_call_times *call)
 {
 	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
-	struct calltap_limit *limit = limit_of(triggers, id);
+	struct calltap_limit *limit = limit_of(triggers, call->id);
 
-	if (limit && __atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) & CALLTAP_EVENT_THREW &&
-	    is_due(triggers, limit, &limit->last_exit, now))
-		tell(thread, triggers, id, CALLTAP_EVENT_THREW, entered, now);
+	if (limit && is_noted(call) && __atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) & CALLTAP_EVENT_THREW &&
+	    is_due(triggers, limit, &limit->last_exit, call->left))
+		tell(thread, triggers, CALLTAP_EVENT_THREW, call);
 }

@@ -19,11 +19,20 @@ extern struct calltap_triggers *probe_triggers __attribute__((visibility("hidden
  */
 int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size) __attribute__((warn_unused_result));
 
-/* Function id was entered at `now`. */
-void probe_trigger_entered(struct probe_thread *thread, uint32_t id, uint64_t now);
-/* Function id, entered at `entered`, returned at `now`. */
-void probe_trigger_left(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now);
-/* An exception ended the call of function id that was entered at `entered`. */
-void probe_trigger_threw(struct probe_thread *thread, uint32_t id, uint64_t entered, uint64_t now);
+/* Does a trigger wait for calls of the function? */
+bool probe_trigger_waits(uint32_t id);
+
+/* A call of a function that may have triggers. */
+struct probe_call_times {
+	uint32_t id;	  /* of the function */
+	bool recorded;	  /* by the session's first instance, not for further ones alone */
+	uint64_t entered; /* ticks */
+	uint64_t left;	  /* ticks, 0 = not yet */
+};
+
+/* The function was entered; it returned; an exception ended the call. */
+void probe_trigger_entered(struct probe_thread *thread, const struct probe_call_times *call);
+void probe_trigger_left(struct probe_thread *thread, const struct probe_call_times *call);
+void probe_trigger_threw(struct probe_thread *thread, const struct probe_call_times *call);
 
 #endif

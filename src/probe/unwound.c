@@ -34,8 +34,12 @@ static void tell_threw(struct probe_thread *thread, const struct probe_stack *st
 
 	if (top < stack->end && frames_back(top, &back) && probe_region_of(back))
 		word = frames_word(thread, top, arch_stub_word(back));
-	if (word && probe_timed_is_covered(top))
-		probe_trigger_threw(thread, frames_id(word), *arch_entered(top), arch_clock());
+	if (word && probe_timed_is_covered(top)) {
+		const struct probe_call_times call = {frames_id(word), !(*arch_link(top) & FRAME_UNRECORDED),
+						      *arch_entered(top), arch_clock()};
+
+		probe_trigger_threw(thread, &call);
+	}
 }
 
 int probe_frame_unwound(int version, int actions, uint64_t exception_class, void *exception, void *context)
@@ -61,7 +65,7 @@ int probe_frame_unwound(int version, int actions, uint64_t exception_class, void
 	if (here > stack->lowest && here < stack->end)
 		frames_settle(thread, stack, here, false);
 	probe_handled_jump(probe_stack_top(stack));
-	if (probe_context.timed && !probe_context.profile && !(actions & UNWIND_FORCED))
+	if (probe_context.timed && !(actions & UNWIND_FORCED))
 		tell_threw(thread, stack);
 	frames_drop(thread, stack, probe_stack_top(stack) + 1);
 	return UNWIND_CONTINUE;

@@ -35,21 +35,27 @@ static COLD int enter_anew(uint64_t slot, uint32_t word, uint32_t own, const uin
 	return 0;
 }
 
-/* Is the call one that the profile or the triggers are told of?  The long way does that. */
-static inline bool is_told(uint32_t own)
+/* Is the call one that the profile or a trigger is told of?  The long way does that. */
+static inline bool is_told(uint32_t id)
 {
-	return probe_context.timed && (probe_context.profile || (own && probe_triggers->functions));
+	return probe_context.timed && (probe_context.profile || probe_trigger_waits(id));
+}
+
+/* Does the frame get its time noted?  Where its planes are not known to be there, the long way sees to them. */
+static inline bool is_timed(const struct probe_thread *thread, uint64_t slot)
+{
+	return probe_context.timed && thread->timed == slot >> GRANULE_BITS;
 }
 
 /* Must the long way take the call?  Another stack, frames that are gone, or the session's filters. */
-static inline bool is_unusual(const struct probe_thread *thread, uint64_t slot, uint32_t own)
+static inline bool is_unusual(const struct probe_thread *thread, uint64_t slot, uint32_t id)
 {
 	const struct probe_stack *stack = thread->stack;
 	uint64_t gate = probe_context.tree_filter ? thread->tree_gate : thread->gate;
 
 	return slot >= stack->top || slot < stack->low || slot <= gate || slot == thread->tree_gate ||
-	       slot == thread->root_gate || !probe_context.enabled || is_told(own) ||
-	       (own && probe_context.timed && thread->timed != slot >> GRANULE_BITS);
+	       slot == thread->root_gate || !probe_context.enabled || is_told(id) ||
+	       (probe_context.timed && thread->timed != slot >> GRANULE_BITS);
 }
 
 /* The call's frame, whose records are written. */
@@ -57,7 +63,7 @@ static inline void push(struct probe_stack *stack, uint64_t slot, uint64_t flags
 			const uint64_t *ret)
 {
 	*arch_link(slot) = stack->top | flags;
-	if (own && probe_context.timed) {
+	if (is_timed(probe_self(), slot)) {
 		*arch_within(slot) = 0;
 		*arch_entered(slot) = now;
 	}
@@ -118,7 +124,7 @@ TWICE int enter(uint64_t slot, uint32_t id, uint64_t row, const uint64_t *ret, u
 	uint32_t left = (uint32_t)(row >> CALLTAP_HANDLED_INSTANCES_AT);
 	uint64_t now, flags = own ? 0 : FRAME_UNRECORDED;
 
-	if (__builtin_expect(is_unusual(thread, slot, own), 0))
+	if (__builtin_expect(is_unusual(thread, slot, id), 0))
 		return enter_anew(slot, probe_instances_word(id, (uint32_t)row), own, ret);
 	now = arch_clock();
 	if (own && !probe_put_usual(thread->writer, CALLTAP_REC_ENTRY, id, now))
@@ -207,7 +213,7 @@ TWICE void leave(uint64_t slot, uint32_t id, uint64_t *ret, uint32_t own)
 	struct probe_stack *stack = thread->stack;
 	uint64_t link = *arch_link(slot), now;
 
-	if (__builtin_expect(is_told(own), 0)) {
+	if (__builtin_expect(is_told(id), 0)) {
 		leave_told(slot, id, own, ret);
 		return;
 	}

@@ -52,7 +52,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 11u
+#define CALLTAP_ABI_VERSION 12u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -187,6 +187,7 @@ enum calltap_instance_flags {
 	CALLTAP_INSTANCE_CALLS = 1, /* BEGIN: tracer "function": entries only, with the caller */
 	CALLTAP_INSTANCE_TREES = 2, /* BEGIN and LIMITS: calls are recorded below roots alone (struct calltap_roles) */
 	CALLTAP_INSTANCE_HIDES = 4, /* BEGIN and LIMITS: there may be functions that hide what they call */
+	CALLTAP_INSTANCE_TRIGGERS = 8, /* BEGIN: the instance is refused (-ENOMEM) if TRIGGERS was not taken before */
 };
 
 struct calltap_msg_instance {

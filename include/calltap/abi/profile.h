@@ -150,6 +150,8 @@ enum calltap_event_kind {
 	CALLTAP_EVENT_THREW = 16,  /* an exception ended a call */
 };
 
+#define CALLTAP_EVENT_RECORDED 1u /* by the first instance; else the call is one of further instances alone */
+
 struct calltap_limit {
 	/* Set by the tool, at any time. */
 	uint64_t ticks;	 /* CALLTAP_EVENT_LONGER: calls longer than this; 0 = none */
@@ -173,7 +175,9 @@ struct calltap_event {
 	uint32_t tid, pid;
 	uint64_t entry_ticks; /* when the call began, 0 = not known */
 	uint64_t exit_ticks;  /* when the call ended, 0 = not yet */
-	uint64_t reserved[3];
+	uint32_t flags;	      /* CALLTAP_EVENT_RECORDED */
+	uint32_t reserved0;
+	uint64_t reserved[2];
 };
 
 struct calltap_triggers {

@@ -21,7 +21,7 @@
 #define TWO   (2ull << CALLTAP_HANDLED_INSTANCES_AT | CALLTAP_HANDLED_INSTANCES)
 #define OWN   CALLTAP_HANDLED_RECORD
 
-enum { BOTH, LEAF, CALLER, TAIL, IN_TRAP, OUTER, FUNCTIONS };
+enum { BOTH, LEAF, CALLER, TAIL, IN_TRAP, OUTER, WITHIN, FUNCTIONS };
 
 static volatile int turns;
 static struct fake_arena fake, further[PROBE_SETS];
@@ -57,9 +57,20 @@ TIMED_SITE static int outer(int n)
 	return turns;
 }
 
+static void (*begin_within)(void);
+
+TIMED_SITE static int within(int n)
+{
+	if (begin_within)
+		begin_within();
+	turns += n;
+	return n + 1;
+}
+
 static const struct timed_function functions[FUNCTIONS] = {
 	[BOTH] = {callee_both, HANDLED}, [LEAF] = {leaf, HANDLED},	 [CALLER] = {caller, HANDLED},
 	[TAIL] = {tail, HANDLED},	 [IN_TRAP] = {in_trap, HANDLED}, [OUTER] = {outer, HANDLED},
+	[WITHIN] = {within, HANDLED},
 };
 
 static int setup(void **state)
@@ -243,6 +254,109 @@ static void one_that_has_ended_gets_nothing(void **state)
 }
 
 /* From each instruction of the dispatcher, but where a stub is on the way, whose rules nobody has been told here. */
+#define SLOTS	    64
+#define EVERY_EVENT (CALLTAP_EVENT_ENTERED | CALLTAP_EVENT_LEFT)
+
+static struct calltap_triggers *triggers;
+
+static void begin_triggers(void)
+{
+	triggers = timed_triggers(FUNCTIONS, SLOTS);
+	triggers->min_gap = 0;
+	for (uint32_t id = LEAF; id < FUNCTIONS; id++)
+		timed_limit(triggers, id)->kinds = EVERY_EVENT;
+}
+
+static void end_triggers(void)
+{
+	assert_int_equal(probe_triggers_set(NULL, 0), 0);
+}
+
+/* The next event is this one; its times are in order and not before those of the last one. */
+static void expect_event(uint32_t id, uint32_t kind, bool recorded)
+{
+	static uint64_t last;
+	const struct calltap_event *event = timed_event(triggers, (uint32_t)triggers->read++);
+	uint64_t time = kind == CALLTAP_EVENT_ENTERED ? event->entry_ticks : event->exit_ticks;
+
+	assert_true(triggers->read <= triggers->taken);
+	assert_int_equal(event->function, id);
+	assert_int_equal(event->kind, kind);
+	assert_int_equal(event->flags, recorded ? CALLTAP_EVENT_RECORDED : 0);
+	assert_true(time >= last && time >= event->entry_ticks);
+	last = time;
+}
+
+/* Each call is told once, with who has recorded it; what tail-calls is left when it jumps. */
+static void triggers_see_calls_of_all(void **state)
+{
+	begin_triggers();
+	handled_want(LEAF, 0, ONE);
+	handled_want(CALLER, 0, ONE | OWN);
+	handled_want(TAIL, 0, ONE);
+	handled_want(IN_TRAP, 0, OWN);
+	caller(1);
+	expect_event(CALLER, CALLTAP_EVENT_ENTERED, true);
+	for (int i = 0; i < 2; i++) {
+		expect_event(LEAF, CALLTAP_EVENT_ENTERED, false);
+		expect_event(LEAF, CALLTAP_EVENT_LEFT, false);
+	}
+	expect_event(CALLER, CALLTAP_EVENT_LEFT, true);
+	tail(1);
+	expect_event(TAIL, CALLTAP_EVENT_ENTERED, false);
+	expect_event(TAIL, CALLTAP_EVENT_LEFT, false);
+	expect_event(LEAF, CALLTAP_EVENT_ENTERED, false);
+	expect_event(LEAF, CALLTAP_EVENT_LEFT, false);
+	in_trap(1);
+	expect_event(IN_TRAP, CALLTAP_EVENT_ENTERED, true);
+	expect_event(IN_TRAP, CALLTAP_EVENT_LEFT, true);
+	timed_limit(triggers, LEAF)->kinds = 0; /* the usual way from now on */
+	leaf(1);
+	assert_int_equal(triggers->taken, triggers->read);
+	end_triggers();
+}
+
+/* A call that was entered before there were triggers has no time, whatever lies in its place. */
+static void earlier_calls_are_not_told(void **state)
+{
+	handled_want(WITHIN, 0, ONE);
+	begin_triggers();
+	within(1);
+	expect_event(WITHIN, CALLTAP_EVENT_ENTERED, false);
+	expect_event(WITHIN, CALLTAP_EVENT_LEFT, false);
+	end_triggers();
+	begin_within = begin_triggers;
+	within(1);
+	begin_within = NULL;
+	assert_int_equal(triggers->taken, 0);
+	within(1);
+	expect_event(WITHIN, CALLTAP_EVENT_ENTERED, false);
+	expect_event(WITHIN, CALLTAP_EVENT_LEFT, false);
+	end_triggers();
+}
+
+/* A trigger that comes while a call runs: the call was timed without one, for there was the file. */
+static void ask_for_the_end(void)
+{
+	timed_limit(triggers, WITHIN)->kinds = CALLTAP_EVENT_LEFT;
+}
+
+static void a_question_may_come_within_the_call(void **state)
+{
+	uint64_t before = arch_clock();
+
+	handled_want(WITHIN, 0, ONE);
+	begin_triggers();
+	timed_limit(triggers, WITHIN)->kinds = 0;
+	begin_within = ask_for_the_end;
+	within(1);
+	begin_within = NULL;
+	assert_int_equal(triggers->taken, 1);
+	assert_true(timed_event(triggers, 0)->entry_ticks > before);
+	expect_event(WITHIN, CALLTAP_EVENT_LEFT, false);
+	end_triggers();
+}
+
 static void check_callers(uint64_t at)
 {
 	extern const char from[] __asm__("arch_entry_handled"), to[] __asm__("arch_exit_handled");
@@ -307,6 +421,9 @@ int main(void)
 		case_of(depth_is_limited_for_each_by_itself),
 		case_of(short_calls_leave_no_record),
 		case_of(one_that_has_ended_gets_nothing),
+		case_of(triggers_see_calls_of_all),
+		case_of(earlier_calls_are_not_told),
+		case_of(a_question_may_come_within_the_call),
 		case_of(at_each_instruction),
 	};
 
