@@ -82,7 +82,7 @@ static int await_end(struct steering *steering, pid_t pid, int socket, char **an
 
 static int ask_to_end(struct steering *steering, pid_t pid, char **answer)
 {
-	const struct remote_request request = {.verb = "detach", .fd = -1, .timeout_ms = LOOK_MS};
+	const struct remote_request request = {.verb = "detach", .timeout_ms = LOOK_MS};
 	int socket, ret = remote_connect(&socket, pid, &steering->diag);
 
 	if (ret)

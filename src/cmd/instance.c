@@ -13,8 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <host/counted.h>
+#include <host/hook/actor.h>
+#include <host/hook/triggers.h>
 #include <host/remote/remote.h>
 #include <host/trace/trace.h>
 
@@ -26,7 +30,7 @@
 #define OUTPUT	    RECORDING_OUTPUT ".instance"
 
 struct asked {
-	char *lines; /* the settings as text, cut into words */
+	char *lines; /* the settings and triggers as text, cut into words */
 	const char *words[WORDS_MAX];
 	size_t count;
 	char output[PATH_MAX + sizeof("output=")];
@@ -47,8 +51,6 @@ static int check(const struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
 
-	if (recording->triggers)
-		return refuse("a trigger");
 	if (options->buffer_dir)
 		return refuse("--buffer-dir");
 	if (options->perf_map)
@@ -82,6 +84,8 @@ static int compose(struct asked *asked, const struct recording *recording, const
 	if (!stream)
 		return -ENOMEM;
 	settings_print(&recording->settings, stream);
+	if (recording->triggers)
+		triggers_print(recording->triggers, stream);
 	if (fclose(stream) || asprintf(&asked->options, "options=%s", recording->text ? recording->text : "") < 0)
 		return -ENOMEM;
 	if (!take_settings(asked))
@@ -148,8 +152,7 @@ static int end(int socket, const char *name, char **answer, struct calltap_diag 
 {
 	char word[64];
 	const char *const words[] = {word};
-	const struct remote_request request = {
-		.verb = "detach", .words = words, .count = 1, .fd = -1, .timeout_ms = PATIENCE_MS};
+	const struct remote_request request = {.verb = "detach", .words = words, .count = 1, .timeout_ms = PATIENCE_MS};
 
 	snprintf(word, sizeof(word), "instance=%s", name);
 	return remote_ask(socket, &request, answer, diag);
@@ -172,8 +175,135 @@ static void tell_losses(const struct recording *recording, const char *output)
 	trace_close(trace);
 }
 
+/* What the instance's triggers do: the actor asks the session by connections of its own. */
+struct doing {
+	const struct recording *recording;
+	const char *name;
+	int sent; /* the session's end of the socket for deeds; closed once the session has it */
+	int taken;
+	struct actor *actor;
+};
+
+/* Ask the session of the instance's; the request's first word is instance=NAME. */
+static int ask_anew(const struct doing *doing, struct remote_request *request, const char **words, char **answer,
+		    struct calltap_diag *diag)
+{
+	char word[sizeof("instance=") + 64];
+	int socket, ret = remote_connect(&socket, doing->recording->settings.options.pids[0], diag);
+
+	*answer = NULL;
+	if (ret)
+		return ret;
+	snprintf(word, sizeof(word), "instance=%s", doing->name);
+	words[0] = word;
+	request->words = words;
+	request->timeout_ms = PATIENCE_MS;
+	ret = remote_ask(socket, request, answer, diag);
+	close(socket);
+	return ret;
+}
+
+static int do_snapshot(void *context, const struct deed *deed, const char *path, uint64_t history_ns, uint64_t *records,
+		       struct calltap_diag *diag)
+{
+	char history[64], call[sizeof("call=") + HISTORY_CALL_TEXT] = "call=", reason[sizeof("reason=") + DEED_TEXT];
+	const char *words[] = {"", history, call, reason};
+	struct remote_request request = {.verb = "snapshot", .count = 4, .fd_count = 1};
+	struct output file;
+	char *answer = NULL;
+	int ret = output_open(&file, path), asked;
+
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot write %s: %s", path, strerror(-ret));
+	snprintf(history, sizeof(history), "history_ns=%llu", (unsigned long long)history_ns);
+	if (deed->call.exit_ticks)
+		history_call_print(&deed->call, call + strlen(call));
+	snprintf(reason, sizeof(reason), "reason=%s", deed->text);
+	request.fds = &file.fd;
+	asked = ask_anew(context, &request, words, &answer, diag);
+	*records = answer ? strtoull(answer, NULL, 10) : 0;
+	free(answer);
+	if (asked == -ENOENT || asked == -EPIPE) /* the instance, or the session, has ended meanwhile */
+		asked = -ESRCH;
+	ret = output_finish(&file, asked);
+	return ret == asked ? ret : calltap_diag_set(diag, ret, "cannot write %s: %s", path, strerror(-ret));
+}
+
+static int do_tracing(void *context, bool on, struct calltap_diag *diag)
+{
+	const char *words[] = {"", on ? "tracing=on" : "tracing=off"};
+	struct remote_request request = {.verb = "set", .count = 2};
+	char *answer = NULL;
+	int ret = ask_anew(context, &request, words, &answer, diag);
+
+	free(answer);
+	return ret;
+}
+
+/* How long a trigger's stack has stopped the process is not told of a further instance. */
+static void do_stopped(void *context, const struct attach_times *times)
+{
+	(void)context;
+	(void)times;
+}
+
+static int doing_open(struct doing *doing, const struct recording *recording)
+{
+	int ends[2];
+
+	*doing = (struct doing){.recording = recording, .sent = -1, .taken = -1};
+	if (!recording->triggers)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	doing->sent = ends[0];
+	doing->taken = ends[1];
+	return 0;
+}
+
+static void doing_close(struct doing *doing)
+{
+	uint64_t undone = actor_end(doing->actor);
+
+	doing->actor = NULL;
+	if (undone)
+		fprintf(stderr, "calltap: %llu %s not taken in time\n", (unsigned long long)undone,
+			counted(undone, "action was", "actions were"));
+	if (doing->sent >= 0)
+		close(doing->sent);
+	if (doing->taken >= 0)
+		close(doing->taken);
+	doing->sent = doing->taken = -1;
+}
+
+/* The instance of that name is there. */
+static void doing_start(struct doing *doing, const char *name, const char *output)
+{
+	static const struct actor_ops ops = {do_snapshot, do_tracing, do_stopped};
+	const struct recording *recording = doing->recording;
+	const struct actor_options options = {
+		.ops = &ops,
+		.context = doing,
+		.triggers = recording->triggers,
+		.output = output,
+		.deeds = doing->taken,
+		.tells = !recording->quiet,
+	};
+	int ret;
+
+	if (!recording->triggers)
+		return;
+	doing->name = name;
+	close(doing->sent);
+	doing->sent = -1;
+	ret = actor_start(&doing->actor, &options);
+	if (ret)
+		fprintf(stderr, "calltap: cannot start a thread, and triggers do nothing: %s\n", strerror(-ret));
+}
+
 /* Follow the instance from its begin to its end. */
-static int follow(struct recording *recording, int socket, int signals, char *name, const char *output)
+static int follow(struct recording *recording, struct doing *doing, int socket, int signals, char *name,
+		  const char *output)
 {
 	bool tell = !recording->quiet && (recording->settings.options.verbose || isatty(STDERR_FILENO));
 	struct calltap_diag diag = {.column = -1};
@@ -185,7 +315,9 @@ static int follow(struct recording *recording, int socket, int signals, char *na
 	if (tell)
 		fprintf(stderr, "calltap: instance %s of the session that traces process %d\n", name,
 			(int)recording->settings.options.pids[0]);
+	doing_start(doing, name, output);
 	asked = !wait_end(socket, signals, recording->settings.options.duration_ns);
+	doing_close(doing); /* what is to be done yet needs the instance */
 	ret = asked ? end(socket, name, &answer, &diag) : remote_receive(socket, PATIENCE_MS, &answer, &diag);
 	if (ret == -EPIPE)
 		fprintf(stderr,
@@ -203,9 +335,11 @@ static int follow(struct recording *recording, int socket, int signals, char *na
 	return ret ? EXIT_USAGE : 0;
 }
 
-static int begin(struct recording *recording, int socket, const char *name, const char *output, int fd, char **answer)
+static int begin(struct recording *recording, int socket, const char *name, const char *output,
+		 const int fds[REMOTE_FDS], char **answer)
 {
-	struct remote_request request = {.verb = "instance", .fd = fd, .timeout_ms = PATIENCE_MS};
+	struct remote_request request = {
+		.verb = "instance", .fds = fds, .fd_count = fds[1] < 0 ? 1 : 2, .timeout_ms = PATIENCE_MS};
 	struct calltap_diag diag = {.column = -1};
 	struct asked asked = {0};
 	int ret = compose(&asked, recording, name, output);
@@ -230,6 +364,7 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 {
 	const char *output = named_output ? recording->settings.options.output : OUTPUT;
 	struct output file;
+	struct doing doing;
 	char *answer = NULL;
 	int signals, ret = check(recording);
 	sigset_t old;
@@ -244,9 +379,14 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 			strerror(-ret));
 		return EXIT_USAGE;
 	}
-	ret = begin(recording, socket, name, output, file.fd, &answer);
+	ret = doing_open(&doing, recording);
+	if (ret)
+		fprintf(stderr, "calltap: cannot make a socket for triggers: %s\n", strerror(-ret));
+	else
+		ret = begin(recording, socket, name, output, (const int[REMOTE_FDS]){file.fd, doing.sent}, &answer);
 	close(file.fd);
 	if (ret) {
+		doing_close(&doing);
 		output_remove(&file);
 		close(signals);
 		sigprocmask(SIG_SETMASK, &old, NULL);
@@ -256,7 +396,7 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 	if (ret)
 		fprintf(stderr, "calltap: cannot name the trace %s: %s; it is in %s\n", output, strerror(-ret),
 			file.temporary);
-	ret = follow(recording, socket, signals, answer, output);
+	ret = follow(recording, &doing, socket, signals, answer, output);
 	free(answer);
 	close(signals);
 	return ret;

@@ -20,7 +20,7 @@ static const char help[] = "usage: calltap mark PID TEXT [--instance NAME]\n"
 
 static int ask(struct steering *steering, pid_t pid, const char *text)
 {
-	struct remote_request request = {.verb = "mark", .count = 1, .fd = -1, .timeout_ms = PATIENCE_MS};
+	struct remote_request request = {.verb = "mark", .count = 1, .timeout_ms = PATIENCE_MS};
 	char *word = NULL, *answer = NULL;
 	const char *words[1];
 	int err;

@@ -63,7 +63,7 @@ static int check_word(struct steering *steering, const char *word)
 
 static int change(struct steering *steering, pid_t pid, char **words, size_t count)
 {
-	struct remote_request request = {.verb = "set", .fd = -1, .timeout_ms = PATIENCE_MS};
+	struct remote_request request = {.verb = "set", .timeout_ms = PATIENCE_MS};
 	char **copies = calloc(count + 1, sizeof(*copies)), *answer = NULL;
 	int err = copies ? 0 : -ENOMEM;
 
@@ -128,7 +128,7 @@ static void print_json(char *lines, struct out *out)
 
 static int show(struct steering *steering, pid_t pid)
 {
-	const struct remote_request request = {.verb = "settings", .fd = -1, .timeout_ms = PATIENCE_MS};
+	const struct remote_request request = {.verb = "settings", .timeout_ms = PATIENCE_MS};
 	struct out *out = NULL;
 	char *answer;
 	int err = steering_ask(steering, pid, &request, &answer);

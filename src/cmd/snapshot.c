@@ -81,7 +81,13 @@ static int ask(struct steering *steering, struct snapshot *snapshot, pid_t pid)
 	char history[64], *reason = NULL, *answer = NULL;
 	const char *words[2] = {history};
 	struct remote_request request = {
-		.verb = "snapshot", .words = words, .count = 1, .fd = snapshot->file.fd, .timeout_ms = PATIENCE_MS};
+		.verb = "snapshot",
+		.words = words,
+		.count = 1,
+		.fds = &snapshot->file.fd,
+		.fd_count = 1,
+		.timeout_ms = PATIENCE_MS,
+	};
 	int socket, err = remote_connect(&socket, pid, &steering->diag);
 
 	if (err)

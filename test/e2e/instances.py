@@ -171,7 +171,10 @@ def settings(case):
                                   (["-p", "nop", "--max-depth", "2"], "function_graph"),
                                   (["-p", "function", "--max-depth", "2"], "function_graph"),
                                   (["-l", "nothing_like_it"], "matches"), (["--instance", "a b"], "no name"),
-                                  (["--snapshot-when", "once entered"], "first instance alone"),
+                                  (["--buffer-dir", "/dev/shm"], "first instance alone"),
+                                  (["--mode", "drop", "--snapshot-when", "once entered"], "add --mode overwrite"),
+                                  (["--stack-when", "nothing_like_it"], "matches"),
+                                  (["-p", "function", "--stack-when", "once"], "function_graph"),
                                   (["-o", instance.path], "'look' writes to that file"),
                                   ([f"-lleaf_{number}" for number in range(600)], "500 filters")):
                 done = case.run([case.tool, "attach", "-o", os.path.join(case.folder, "no.data"), *options, str(program.pid)])
@@ -679,7 +682,8 @@ def of_the_dead(case):
                 time.sleep(0.3)
                 expect(tool.process.poll() is None, f"it does not wait for an answer: {tool.said()}")
                 dead.close()
-                os.unlink(os.path.join(folder, f"{program.pid}-{'0' * 16}"))
+                with contextlib.suppress(FileNotFoundError):  # the tool may have removed what nobody listens on
+                    os.unlink(os.path.join(folder, f"{program.pid}-{'0' * 16}"))
                 tool.wait()
                 tool.records(100)
                 tool.detach()

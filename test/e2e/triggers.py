@@ -7,7 +7,8 @@ import signal
 import tracefile as tf
 from endings import finish
 from harness import expect
-from steering import Program, Tool
+from steer import own_place
+from steering import Program, Tool, until
 
 STATUS = 7  # exit status of triggered.cc
 NO_GAP = ["--trigger-gap", "0"]
@@ -57,15 +58,39 @@ def attached(case, options, words):
             return tool.said()
 
 
-def both(test):
-    """The test by record and by attach."""
+def further(case, options, words):
+    """The messages of a further instance of the program, beside a recording with other functions and triggers."""
+    case.need_native("attaching")
+    own_place(case)
+    own = noting("quick", "own") + noting("slow > 1ms", "own") + noting("middle left", "own")
+    with Triggered(case, *words) as program:
+        with Tool(case, program, "-l", "tick", *NO_GAP, *own, says=("-q",)) as first:
+            os.rename(first.output, os.path.join(case.folder, "first.output"))
+            os.rename(case.trace_path, case.trace_path + ".first")
+            with Tool(case, program, *options, wait=False) as tool:
+                until("the instance", lambda: tool.alive() and first.session.status()["instances"])
+                program.go()
+                program.end()
+                tool.ended()
+                first.ended()
+                expect(tf.Trace(case.trace_path + ".first").called().keys() <= {"tick", "quick", "slow", "middle"},
+                       "the first instance has recorded functions of the other one's")
+                return tool.said()
+
+
+def all_three(test):
+    """The test by record, by attach, and in a further instance."""
     def with_record(case):
         test(case, recorded)
 
     def with_attach(case):
         test(case, attached)
+
+    def with_further(case):
+        test(case, further)
     name = test.__name__.replace("_", "-")
-    return {f"trigger-{name}-record": with_record, f"trigger-{name}-attach": with_attach}
+    return {f"trigger-{name}-record": with_record, f"trigger-{name}-attach": with_attach,
+            f"trigger-{name}-instance": with_further}
 
 
 def lines(case, file):
@@ -289,17 +314,17 @@ CASES = {
     "trigger-program": same_program,
 }
 SINGLE = {
-    **both(conditions),
-    **both(durations),
-    **both(rate),
-    **both(start_and_stop),
-    **both(stacks),
-    **both(snapshot),
-    **both(history),
-    **both(at_the_end),
-    **both(overrun),
-    **both(overrun_after),
-    **both(commands),
+    **all_three(conditions),
+    **all_three(durations),
+    **all_three(rate),
+    **all_three(start_and_stop),
+    **all_three(stacks),
+    **all_three(snapshot),
+    **all_three(history),
+    **all_three(at_the_end),
+    **all_three(overrun),
+    **all_three(overrun_after),
+    **all_three(commands),
     "trigger-told-by-attach": told_by_attach,
     "trigger-lasting-command": lasting_command,
     "trigger-refused": refused,

@@ -55,14 +55,12 @@ static int change_settings(void *context, const struct setting_change *changes, 
 	return 0;
 }
 
-static int take_snapshot(void *context, int fd, uint64_t history_ns, const char *reason, FILE *answer,
-			 struct calltap_diag *diag)
+static int take_snapshot(void *context, const struct remote_snapshot *wish, FILE *answer, struct calltap_diag *diag)
 {
 	(void)context;
-	(void)fd;
-	(void)history_ns;
 	(void)diag;
-	fputs(reason, answer);
+	fputs(wish->reason, answer);
+	fputs(wish->call, answer);
 	return 0;
 }
 
@@ -92,12 +90,12 @@ static void *find(void *context, const char *name, struct calltap_diag *diag)
 	return NULL;
 }
 
-static int begin_instance(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
-			  void **instance, struct calltap_diag *diag)
+static int begin_instance(void *context, const struct setting_change *words, size_t count, const int fds[REMOTE_FDS],
+			  FILE *answer, void **instance, struct calltap_diag *diag)
 {
 	(void)context;
 	(void)diag;
-	fuzz_expect(fd >= 0, "it has a file");
+	fuzz_expect(fds[0] >= 0, "it has a file");
 	for (size_t i = 0; i < count; i++)
 		fputs(words[i].key, answer);
 	*instance = answer;
@@ -126,7 +124,7 @@ static const struct remote_ops ops = {
 
 static void ask(int socket)
 {
-	const struct remote_request request = {.verb = "status", .fd = -1, .timeout_ms = 0};
+	const struct remote_request request = {.verb = "status", .timeout_ms = 0};
 	struct calltap_diag diag = {0};
 	struct remote_status status;
 	char *answer;
@@ -157,7 +155,7 @@ static void request(struct remote *remote, const uint8_t *data, size_t size)
 	client.socket = sockets[0];
 	if (!text || epoll_ctl(remote->epoll, EPOLL_CTL_ADD, sockets[0], &event))
 		abort();
-	request_serve(remote, &client, text, -1);
+	request_serve(remote, &client, text, (const int[REMOTE_FDS]){-1, -1});
 	fuzz_expect(recv(sockets[1], packet, sizeof(packet), MSG_DONTWAIT) > 0 || client.waits,
 		    "a request is answered, now or at the end");
 	if (client.socket >= 0)

@@ -34,7 +34,8 @@ HOST_PARTS = {
 SESSION_ROOMS = {"session", "target", "instance", "hook"}
 HOST_PARTS.update({room: SESSION_ROOMS | {"trace", "elf", "attach", "core", "remote"} for room in SESSION_ROOMS})
 # What others may include from the rooms of a session.
-SESSION_HEADERS = {"session/record.h", "session/choose.h", "instance/settings.h", "hook/profile.h", "hook/triggers.h"}
+SESSION_HEADERS = {"session/record.h", "session/choose.h", "instance/settings.h", "hook/profile.h", "hook/triggers.h",
+                   "hook/actor.h"}
 FREESTANDING = {"stdint.h", "stddef.h", "stdbool.h", "stdatomic.h", "limits.h", "stdarg.h", "stdalign.h"}
 # Numbers of the kernel's interface come from its own headers, not from libc's.
 KERNEL = re.compile(r"^(asm|linux)/")

@@ -12,6 +12,8 @@
  * Such a call is not put there: its records would say what is not true.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -322,4 +324,22 @@ int calls_write_rest(struct history *history)
 		if (history->calls[i].wanted && !history->calls[i].placed)
 			ret = write_alone(history, &history->calls[i]);
 	return ret;
+}
+
+void history_call_print(const struct history_call *call, char text[HISTORY_CALL_TEXT])
+{
+	snprintf(text, HISTORY_CALL_TEXT, "%" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %d",
+		 call->process, call->tid, call->function, call->entry_ticks, call->exit_ticks, call->threw);
+}
+
+bool history_call_parse(struct history_call *call, const char *text)
+{
+	int threw = 0;
+
+	*call = (struct history_call){0};
+	if (sscanf(text, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64 " %d", &call->process, &call->tid,
+		   &call->function, &call->entry_ticks, &call->exit_ticks, &threw) != 6)
+		return false;
+	call->threw = threw;
+	return call->entry_ticks && call->exit_ticks >= call->entry_ticks;
 }

@@ -46,6 +46,12 @@ struct history_call {
 	bool placed; /* result: the trace has it */
 };
 
+#define HISTORY_CALL_TEXT 96 /* bytes */
+
+/* As one word of a text, and back; false: the text is none. */
+void history_call_print(const struct history_call *call, char text[HISTORY_CALL_TEXT]);
+bool history_call_parse(struct history_call *call, const char *text);
+
 struct history {
 	struct trace_writer *writer;
 	struct record_encoder *encoder, *call_encoder;

@@ -14,6 +14,7 @@
 #include <host/session/session.h>
 
 #include "handlers_impl.h"
+#include "watch.h"
 
 /* Rows and roles; memory is taken for those in use. */
 #define ROWS_SIZE (CALLTAP_HANDLED_MAX * (sizeof(struct calltap_handled) + sizeof(struct calltap_roles)))
@@ -69,7 +70,7 @@ uint32_t handlers_count(const struct handlers *handlers)
 bool handlers_any(const struct handlers *handlers)
 {
 	for (uint32_t i = 1; handlers && i < CALLTAP_INSTANCES; i++)
-		if (handlers->instances[i].filters)
+		if (handlers->instances[i].wants)
 			return true;
 	return handlers_count(handlers) != 0;
 }
@@ -80,7 +81,7 @@ bool handlers_any_exit(const struct handlers *handlers)
 		if (handlers->slots[i].used && handlers->slots[i].exit)
 			return true;
 	for (uint32_t i = 1; handlers && i < CALLTAP_INSTANCES; i++)
-		if (handlers->instances[i].filters && handlers->instances[i].exits)
+		if (handlers->instances[i].wants && handlers->instances[i].exits)
 			return true;
 	return false;
 }
@@ -126,13 +127,15 @@ uint64_t handlers_instance_bit(uint32_t set)
 	return 1ull << (CALLTAP_HANDLED_INSTANCES_AT + set - 1);
 }
 
-static struct filter_decision instance_decides(const struct handlers *handlers, uint32_t set, const struct image *image,
+static struct filter_decision instance_decides(const struct images *images, uint32_t set, const struct image *image,
 					       const struct object_site *source)
 {
+	const struct handlers_instance *instance = &images->handlers->instances[set];
 	struct filter_decision decision = {0};
 
-	if (handlers->instances[set].filters)
-		filter_set_decide(handlers->instances[set].filters, image->object, source, &decision);
+	if (instance->filters)
+		filter_set_decide(instance->filters, image->object, source, &decision);
+	decision.trace |= watch_names(images->watch, set, image->object, source);
 	return decision;
 }
 
@@ -147,12 +150,12 @@ static void write_role(struct handlers *handlers, uint32_t *roles, uint32_t id, 
 	__atomic_store_n(&handlers->roles[id], *roles, __ATOMIC_RELAXED);
 }
 
-void handlers_write_roles(struct handlers *handlers, struct image *image, uint32_t site)
+void handlers_write_roles(const struct images *images, struct image *image, uint32_t site)
 {
 	for (uint32_t set = 1; set < CALLTAP_INSTANCES; set++) {
-		struct filter_decision decision = instance_decides(handlers, set, image, image->sources[site]);
+		struct filter_decision decision = instance_decides(images, set, image, image->sources[site]);
 
-		write_role(handlers, &image->roles[site], image->sites[site].id, set, &decision);
+		write_role(images->handlers, &image->roles[site], image->sites[site].id, set, &decision);
 	}
 }
 
@@ -161,12 +164,13 @@ int handlers_instance(struct images *images, uint32_t set, struct filter_set *fi
 	struct handlers *handlers = images->handlers;
 	uint64_t bit = handlers_instance_bit(set);
 
-	handlers->instances[set] = (struct handlers_instance){filters, exits};
+	handlers->instances[set] = (struct handlers_instance){
+		.wants = filters || watch_of(images->watch, set), .filters = filters, .exits = exits};
 	for (struct image *image = images->first; image; image = image->next) {
 		if (image->site_count && !image->slots && handlers_room(image, image->site_count))
 			return -ENOMEM;
 		for (uint32_t i = 0; i < image->site_count; i++) {
-			struct filter_decision decision = instance_decides(handlers, set, image, image->sources[i]);
+			struct filter_decision decision = instance_decides(images, set, image, image->sources[i]);
 			uint32_t id = image->sites[i].id;
 			bool wanted = decision.trace && has_row(image->sources[i], id);
 
@@ -204,7 +208,7 @@ uint64_t handlers_choose(const struct images *images, const struct image *image,
 		data |= slot->data;
 	}
 	for (uint32_t set = 1; set < CALLTAP_INSTANCES; set++)
-		if (instance_decides(handlers, set, image, source).trace)
+		if (instance_decides(images, set, image, source).trace)
 			slots |= handlers_instance_bit(set);
 	return slots;
 }

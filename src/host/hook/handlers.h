@@ -49,7 +49,8 @@ void handlers_slot_sort(struct handlers_slot *slot);
 
 /*
  * Further instances of the session want functions' calls, too: to the rows and
- * images they are one more bit each.  filters (kept, not taken): NULL = it wants none from now on.
+ * images they are one more bit each.  The instance wants what these filters (kept, not taken) choose, NULL = nothing,
+ * and what its triggers name (watch_join() comes first).
  */
 int handlers_instance(struct images *images, uint32_t set, struct filter_set *filters, bool exits)
 	__attribute__((warn_unused_result));
@@ -67,8 +68,7 @@ uint64_t handlers_functions(const struct target *target, uint64_t slots);
 
 /*
  * The slots that want a function's calls, as bits of struct calltap_handled
- * (its `start` is not among them).  None wants one that a trigger waits for; of two that
- * want a word kept the first has it.
+ * (its `start` is not among them).  Of two that want a word kept the first has it.
  */
 uint64_t handlers_choose(const struct images *images, const struct image *image, const struct object_site *source,
 			 uint32_t id);
@@ -79,7 +79,7 @@ int handlers_room(struct image *image, size_t sites) __attribute__((warn_unused_
 /* The row of an image's site. */
 void handlers_write(struct handlers *handlers, struct image *image, uint32_t site, uint64_t who);
 /* The roles of an image's site in all instances; before its row. */
-void handlers_write_roles(struct handlers *handlers, struct image *image, uint32_t site);
+void handlers_write_roles(const struct images *images, struct image *image, uint32_t site);
 
 /* Tell a process where the rows are; at: of its struct calltap_handlers, 0 = it has none. */
 int handlers_tell(const struct handlers *handlers, struct target *target, uint64_t at)

@@ -310,8 +310,7 @@ static int tell_unmatched(const struct session *session, const struct target *ta
 					(int)target->pid, session->images.tracer->name);
 	for (size_t i = 0; kind != FILTER_TRACE && filter_set_item(ask->wanted.named, i, &text, &kind, &matches); i++)
 		;
-	return calltap_diag_set(diag, -ENOENT, "no function that %s%s matches %s%.100s%s", patched(session),
-				session->images.triggers ? ", and that no trigger waits for," : "",
+	return calltap_diag_set(diag, -ENOENT, "no function that %s matches %s%.100s%s", patched(session),
 				kind == FILTER_TRACE ? "'" : "", kind == FILTER_TRACE ? text : "what handlers ask for",
 				kind == FILTER_TRACE ? "'" : "");
 }

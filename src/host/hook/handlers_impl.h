@@ -9,8 +9,9 @@
 
 /* What a further instance of the session wants (instances.c). */
 struct handlers_instance {
-	struct filter_set *filters; /* its own; NULL = it wants nothing, or there is none */
-	bool exits;
+	bool wants;		    /* any calls; false: also, there is no instance */
+	struct filter_set *filters; /* the instance's own; NULL = only what its triggers name */
+	bool exits;		    /* the ends of calls, too */
 };
 
 struct handlers {

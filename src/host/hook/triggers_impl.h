@@ -1,45 +1,39 @@
-/* What triggers.c and trigger_actions.c share (triggers.h). */
+/*
+ * The inside of struct triggers and struct watch, for conditions.c, watch.c, actor.c and further.c (triggers.h).
+ */
 #ifndef HOST_HOOK_TRIGGERS_IMPL_H
 #define HOST_HOOK_TRIGGERS_IMPL_H
 
 #include <pthread.h>
-#include <sys/types.h>
 
+#include <calltap/abi/profile.h>
+#include <calltap/abi/ring.h>
 #include <host/core/history.h>
 
 #include "triggers.h"
 
-#define STUCK_ROUNDS  100   /* of the drainer, for an event that is begun and not finished */
-#define TRIGGER_SLOTS 1024u /* events that may wait for the drainer */
-#define TRIGGER_QUEUE 64    /* deeds that wait for the actor */
-#define TRIGGER_TEXT  640   /* of what is said of one */
-#define TRIGGER_CALLS 1024  /* that are kept for snapshots */
+#define TRIGGER_CALLS	1024	   /* calls that are kept for snapshots */
+#define WATCH_FUNCTIONS (1u << 20) /* ids that may have a trigger; memory is taken for those that have one */
+#define WATCH_SLOTS	1024u	   /* events that may wait for the drainer */
+#define WATCH_STUCK	100	   /* rounds of the drainer that an unfinished event is waited for */
 
-struct calltap_event;
-struct calltap_triggers;
+struct actor;
 struct filter_set;
+struct object;
+struct object_site;
+struct session;
 
 struct trigger {
 	enum trigger_action action;
 	uint32_t kind; /* enum calltap_event_kind */
 	struct filter_set *functions;
-	char *text, *command;
+	char *text;    /* the condition */
+	char *command; /* TRIGGER_RUN: for the shell; NULL = another process runs it */
 	uint64_t longer_ns, window_ns;
 	uint32_t often;
-	uint64_t last_ns; /* of its last action */
-	uint32_t count;
-};
-
-/* What is to be done for an event; the names are copies. */
-struct deed {
-	struct trigger *trigger;
-	pid_t pid; /* as we see it; 0 = of no process that we trace, or of one that names its threads otherwise */
-	uint32_t tid, told_pid;
-	uint64_t duration_ns;
-	uint64_t happened_ns, seen_ns; /* CLOCK_MONOTONIC */
-	struct history_call call;      /* exit_ticks is 0: it has not ended, or one of its times is not known */
-	char function[256];
-	char text[TRIGGER_TEXT]; /* one clause: what happened */
+	/* In the session's process. */
+	uint64_t last_ns; /* CLOCK_MONOTONIC at the last deed, 0 = there was none */
+	uint32_t count;	  /* deeds so far */
 };
 
 struct triggers {
@@ -47,31 +41,28 @@ struct triggers {
 	size_t count;
 	uint64_t gap_ns, after_ns, history_ns;
 	uint32_t most;
+	/* In the session's process. */
+	int deeds;				  /* where struct deed goes, packet by packet (actor.h); -1 = nowhere */
+	uint32_t sent;				  /* deeds */
+	uint64_t dropped;			  /* deeds for which there was no room: the actor is too far behind */
+	pthread_mutex_t lock;			  /* of the two below; no other lock is taken with it */
+	struct history_call calls[TRIGGER_CALLS]; /* the last ones that have ended */
+	uint64_t calls_seen;
+};
+
+struct watch {
 	struct session *session;
 	double ticks_per_ns;
 	int fd;
 	struct calltap_triggers *memory; /* shared with the targets */
 	uint64_t size;
-	uint32_t functions; /* our own word on it */
-	uint64_t read;
-	uint32_t stuck;
-	/* The actor's: */
-	pthread_t actor;
-	bool actor_runs, ending;
-	uint64_t until_ns;    /* CLOCK_MONOTONIC: when it ends, nothing is waited for any longer */
-	pthread_mutex_t lock; /* innermost */
-	pthread_cond_t wake;
-	struct deed queue[TRIGGER_QUEUE];
-	uint32_t queued;
-	struct history_call calls[TRIGGER_CALLS]; /* the last ones that have ended */
-	uint64_t calls_seen;
-	uint64_t dropped; /* that found the queue full */
-	uint32_t actions; /* done so far */
-	uint32_t snapshots;
+	uint64_t read;				/* events that were taken */
+	uint32_t stuck;				/* rounds for which the next event has been unfinished */
+	struct triggers *of[CALLTAP_INSTANCES]; /* by set */
+	struct actor *actor;			/* of the first instance */
+	int actor_end;				/* its end of the socket for deeds, -1 = none */
 };
 
 bool trigger_names(const struct trigger *trigger, struct object *object, const struct object_site *site);
-/* Does the target count the function's calls as this one, which is of kind OFTEN, wants it? */
-bool trigger_is_counted(const struct triggers *triggers, const struct trigger *trigger, uint32_t id);
 
 #endif

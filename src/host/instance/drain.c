@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include <calltap/abi/profile.h>
-#include <host/hook/triggers.h>
+#include <host/hook/watch.h>
 #include <host/session/session.h>
 #include <host/thread.h>
 
@@ -564,8 +564,8 @@ static void attend(struct session *session, uint64_t *next_look_ns)
 
 	session_lock(session);
 	timing_tick(session, now);
-	if (session->images.triggers)
-		triggers_poll(session->images.triggers);
+	if (session->images.watch)
+		watch_poll(session->images.watch);
 	if (now >= *next_look_ns) {
 		strays_note_all(session);
 		*next_look_ns = now + REAP_NS;

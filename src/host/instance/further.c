@@ -10,6 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <host/hook/triggers_impl.h>
+#include <host/hook/watch.h>
+
 #include "instances.h"
 
 /* An instance and what it points to. */
@@ -17,6 +20,7 @@ struct further {
 	struct instance instance;
 	struct record_options options;
 	struct record_result result;
+	struct triggers *triggers;
 	char name[sizeof(((struct instance_wish *)0)->name)];
 	char output[sizeof(((struct instance_wish *)0)->output)];
 };
@@ -79,8 +83,14 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	instance->settings.tracing = wish->settings.tracing;
 	instance->own_filters = wish->settings.options.filters;
 	wish->settings.options.filters = NULL;
+	further->triggers = wish->triggers;
+	wish->triggers = NULL;
 	instance->threshold_ticks = wish->threshold_ticks;
-	ret = open_file(instance, wish->fd);
+	ret = open_file(instance, wish->fds[0]);
+	if (!ret && further->triggers && wish->fds[1] >= 0) {
+		further->triggers->deeds = fcntl(wish->fds[1], F_DUPFD_CLOEXEC, 0);
+		ret = further->triggers->deeds < 0 ? -errno : 0;
+	}
 	if (!ret)
 		ret = record_encoder_create(&instance->encoder);
 	if (!ret)
@@ -94,13 +104,19 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	return ret;
 }
 
-uint32_t further_flags(const struct settings *settings)
+struct triggers *further_triggers(const struct instance *instance)
+{
+	return ((const struct further *)instance)->triggers;
+}
+
+uint32_t further_flags(const struct instance *instance, const struct settings *settings)
 {
 	const struct filter_set *filters = settings->options.filters;
 
 	return (settings->options.tracer->has_exit ? 0 : CALLTAP_INSTANCE_CALLS) |
 	       (filter_set_has(filters, FILTER_GRAPH) ? CALLTAP_INSTANCE_TREES : 0) |
-	       (filter_set_has(filters, FILTER_NOGRAPH) ? CALLTAP_INSTANCE_HIDES : 0);
+	       (filter_set_has(filters, FILTER_NOGRAPH) ? CALLTAP_INSTANCE_HIDES : 0) |
+	       (further_triggers(instance) ? CALLTAP_INSTANCE_TRIGGERS : 0);
 }
 
 int further_add(struct instance *instance, struct target *target)
@@ -108,12 +124,14 @@ int further_add(struct instance *instance, struct target *target)
 	struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)},
 					       .set = instance->set,
 					       .what = CALLTAP_INSTANCE_BEGIN,
-					       .flags = further_flags(&instance->settings),
+					       .flags = further_flags(instance, &instance->settings),
 					       .depth_max = instance->settings.options.depth_max,
 					       .threshold_ticks = instance->threshold_ticks};
 	struct share *share;
 	int fd, ret = instance_take(&share, instance, target);
 
+	if (!ret && further_triggers(instance))
+		ret = watch_tell(instance->session->images.watch, target);
 	if (!ret)
 		ret = arena_add(share, INSTANCE_FIRST_RINGS, &fd);
 	if (ret)
@@ -166,7 +184,12 @@ int further_finish(struct instance *instance)
 
 void further_destroy(struct instance *instance)
 {
+	struct further *further = (struct further *)instance;
+
 	if (instance_clear(instance))
 		instance_diagnose(instance, "its file could not be closed");
+	if (further->triggers && further->triggers->deeds >= 0)
+		close(further->triggers->deeds);
+	triggers_destroy(further->triggers);
 	free(instance); /* the whole struct further, of which it is the first */
 }

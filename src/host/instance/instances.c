@@ -14,6 +14,8 @@
 
 #include <host/counted.h>
 #include <host/hook/handlers.h>
+#include <host/hook/triggers_impl.h>
+#include <host/hook/watch.h>
 #include <host/text.h>
 
 #include "instances.h"
@@ -22,6 +24,16 @@ static int check_session(const struct session *session, struct calltap_diag *dia
 {
 	if (session->ending.letting_go)
 		return calltap_diag_set(diag, -EPIPE, "the session is about to end");
+	return 0;
+}
+
+static int check_triggers(const struct triggers *triggers, const struct record_options *options,
+			  struct calltap_diag *diag)
+{
+	if (triggers_have(triggers, TRIGGER_SNAPSHOT) && options->mode != CALLTAP_MODE_OVERWRITE)
+		return calltap_diag_set(diag, -EINVAL, "a snapshot is of a flight recorder: add --mode overwrite");
+	if (!options->tracer->has_exit)
+		return calltap_diag_set(diag, -EINVAL, "triggers need the tracer function_graph");
 	return 0;
 }
 
@@ -61,6 +73,8 @@ static int take_word(struct instance_wish *wish, const struct setting_change *wo
 		wish->options = word->value;
 	} else if (!strcmp(word->key, "allow-no-match")) {
 		wish->allow_no_match = !strcmp(word->value, "1");
+	} else if (triggers_has_key(word->key)) {
+		return triggers_take(&wish->triggers, word->key, word->value, diag);
 	} else {
 		return setting_take(&wish->settings, word->key, word->value, diag);
 	}
@@ -81,7 +95,11 @@ static int take_words(struct instance_wish *wish, const struct setting_change *w
 	wish->options = "";
 	for (size_t i = 0; i < count && !ret; i++)
 		ret = take_word(wish, &words[i], diag);
-	return ret ? ret : check_settings(&wish->settings.options, diag);
+	if (triggers_have(wish->triggers, TRIGGER_START))
+		wish->settings.tracing = false;
+	if (!ret)
+		ret = check_settings(&wish->settings.options, diag);
+	return ret || !wish->triggers ? ret : check_triggers(wish->triggers, &wish->settings.options, diag);
 }
 
 static struct instance *find(const struct session *session, const char *name)
@@ -174,11 +192,13 @@ static int tell_rows(struct session *session, struct calltap_diag *diag)
 	return ret ? calltap_diag_set(diag, ret, "the agent cannot have instances: %s", strerror(-ret)) : 0;
 }
 
-/* A filter that chooses nothing is told, and is an error. */
-static int check_matches(const struct filter_set *filters, struct calltap_diag *diag)
+/* A filter that chooses nothing is told, and is an error; so is a trigger's. */
+static int check_matches(const struct filter_set *filters, const struct triggers *triggers, struct calltap_diag *diag)
 {
-	const char *text = filter_set_unmatched(filters);
+	const char *text = filters ? filter_set_unmatched(filters) : NULL;
 
+	if (!text)
+		text = triggers_unmatched(triggers);
 	return text ? calltap_diag_set(diag, -EINVAL,
 				       "no function that is patched matches '%s' (`calltap functions PROGRAM` lists "
 				       "what there is)",
@@ -200,14 +220,17 @@ static int apply(struct session *session, uint32_t set, struct filter_set *filte
 
 	if (ret)
 		return calltap_diag_set(diag, ret, "not enough memory");
-	ret = filters && match ? check_matches(filters, diag) : 0;
+	ret = match ? check_matches(filters, watch_of(session->images.watch, set), diag) : 0;
 	return ret ? ret : apply_all(session, diag);
 }
 
 static void take_away(struct session *session, uint32_t set)
 {
 	struct calltap_diag diag;
-	int ret = apply(session, set, NULL, false, false, &diag);
+	int ret;
+
+	watch_part(session->images.watch, set);
+	ret = apply(session, set, NULL, false, false, &diag);
 
 	if (ret && ret != -ETIMEDOUT)
 		handlers_silence(session, handlers_instance_bit(set));
@@ -237,7 +260,7 @@ static void send_limits(struct session *session, const struct instance *instance
 	const struct calltap_msg_instance message = {.head = {CALLTAP_MSG_INSTANCE, sizeof(message)},
 						     .set = instance->set,
 						     .what = CALLTAP_INSTANCE_LIMITS,
-						     .flags = further_flags(settings),
+						     .flags = further_flags(instance, settings),
 						     .depth_max = settings->options.depth_max,
 						     .threshold_ticks = instance->threshold_ticks};
 
@@ -287,6 +310,28 @@ static int check_file(const struct session *session, const struct instance_wish 
 	return 0;
 }
 
+/* Have the targets asked for the instance's triggers. */
+static int ask_for(struct session *session, struct instance *instance, struct calltap_diag *diag)
+{
+	struct triggers *triggers = further_triggers(instance);
+	char conflict[512];
+	int ret = 0;
+
+	if (!triggers)
+		return 0;
+	if (session->emulated)
+		return calltap_diag_set(diag, -EOPNOTSUPP,
+					"triggers are for programs that are not emulated: how fast an emulated clock "
+					"runs is known too late");
+	if (!session->images.watch)
+		ret = watch_create(&session->images.watch, session, (double)timing_ticks(session, 1000000000u) / 1e9);
+	if (ret)
+		return calltap_diag_set(diag, ret, "cannot make memory for triggers: %s", strerror(-ret));
+	if (!watch_join(session->images.watch, instance->set, triggers, conflict, sizeof(conflict)))
+		instance_diagnose(instance, "%s", conflict);
+	return 0;
+}
+
 /* With the turn. */
 static int begin(struct session *session, struct instance_wish *wish, struct instance **out, struct calltap_diag *diag)
 {
@@ -310,8 +355,11 @@ static int begin(struct session *session, struct instance_wish *wish, struct ins
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot begin the instance: %s", strerror(-ret));
 	session->instances[set] = instance;
-	add_all(session, instance);
-	ret = check_begun(instance, diag);
+	ret = ask_for(session, instance, diag);
+	if (!ret) {
+		add_all(session, instance);
+		ret = check_begun(instance, diag);
+	}
 	if (!ret)
 		ret = apply(session, set, filters, exits, !wish->allow_no_match, diag);
 	if (ret && ret != -ETIMEDOUT) {
@@ -326,10 +374,10 @@ static int begin(struct session *session, struct instance_wish *wish, struct ins
 	return 0;
 }
 
-int instances_begin(struct session *session, const struct setting_change *words, size_t count, int fd, FILE *answer,
-		    struct instance **out, struct calltap_diag *diag)
+int instances_begin(struct session *session, const struct setting_change *words, size_t count, const int *fds,
+		    FILE *answer, struct instance **out, struct calltap_diag *diag)
 {
-	struct instance_wish wish = {.fd = fd};
+	struct instance_wish wish = {.fds = fds};
 	int ret = take_words(&wish, words, count, diag);
 
 	if (!ret) {
@@ -348,6 +396,7 @@ int instances_begin(struct session *session, const struct setting_change *words,
 		session_unlock(session);
 	}
 	filter_set_destroy(wish.settings.options.filters); /* NULL, if the instance has them */
+	triggers_destroy(wish.triggers);		   /* likewise */
 	if (!ret)
 		fprintf(answer, "%s\n", (*out)->name);
 	return ret;
@@ -369,6 +418,10 @@ static void print_end(const struct instance *instance, FILE *answer)
 		fprintf(answer, "%llu %s, or no memory beside the stack\n", (unsigned long long)result->untraced,
 			counted(result->untraced, "call was not recorded: there was no buffer yet for its thread",
 				"calls were not recorded: there was no buffer yet for their threads"));
+	if (further_triggers(instance) && further_triggers(instance)->dropped)
+		fprintf(answer, "%llu %s not taken in time: there were too many at once\n",
+			(unsigned long long)further_triggers(instance)->dropped,
+			counted(further_triggers(instance)->dropped, "action was", "actions were"));
 	if (instance->diagnosis[0])
 		fprintf(answer, "%s\n", instance->diagnosis);
 }
@@ -415,7 +468,7 @@ static void set_limits(struct session *session, struct instance *instance, const
 	const struct record_options *old = &now->options, *new = &next->options;
 
 	if (old->threshold_ns == new->threshold_ns &&
-	    old->depth_max == new->depth_max &&further_flags(now) == further_flags(next))
+	    old->depth_max == new->depth_max &&further_flags(instance, now) == further_flags(instance, next))
 		return;
 	if (old->threshold_ns != new->threshold_ns)
 		instance->threshold_ticks = timing_ticks(session, new->threshold_ns);

@@ -21,20 +21,23 @@ struct instance_wish {
 	const char *options; /* as typed, for the file */
 	bool allow_no_match;
 	uint64_t threshold_ticks;
-	int fd; /* of its trace file, empty; the asker's */
+	struct triggers *triggers; /* NULL = none; go to the instance, or are destroyed with the wish */
+	const int *fds;		   /* the asker's: the trace file, empty, and the socket for the deeds of triggers */
 };
 
 /* further.c */
 /*
- * With a file that says what there is so far, and without shares; settings'
- * filters are its own from here on, also on error.
+ * With a file that says what there is so far, and without shares; the wish's
+ * filters and triggers are its own from here on, also on error.
  */
 int further_create(struct instance **out, struct session *session, uint32_t set, struct instance_wish *wish)
 	__attribute__((warn_unused_result));
 /* Have it record that target, which can be told. */
 int further_add(struct instance *instance, struct target *target) __attribute__((warn_unused_result));
 /* CALLTAP_INSTANCE_*, as the settings ask for. */
-uint32_t further_flags(const struct settings *settings);
+uint32_t further_flags(const struct instance *instance, const struct settings *settings);
+/* The instance's triggers, NULL = none. */
+struct triggers *further_triggers(const struct instance *instance);
 /* Free the instance's place in the session and in the targets. */
 void further_detach(struct instance *instance);
 /* Take what its rings hold, and see to it that the drainer knows it no more; gives up the lock meanwhile. */
@@ -55,8 +58,8 @@ int instances_set(struct instance *instance, const struct settings *next, struct
 void instances_finish(struct session *session);
 
 /* For those that ask, without the lock.  *out: for instances_end(). */
-int instances_begin(struct session *session, const struct setting_change *words, size_t count, int fd, FILE *answer,
-		    struct instance **out, struct calltap_diag *diag) __attribute__((warn_unused_result));
+int instances_begin(struct session *session, const struct setting_change *words, size_t count, const int *fds,
+		    FILE *answer, struct instance **out, struct calltap_diag *diag) __attribute__((warn_unused_result));
 int instances_end(struct instance *instance, FILE *answer, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 /* The instance of that name; NULL with a sentence. */

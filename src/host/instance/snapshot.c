@@ -18,6 +18,7 @@
 #include <host/core/history.h>
 #include <host/counted.h>
 #include <host/hook/triggers.h>
+#include <host/hook/watch.h>
 #include <host/session/session.h>
 
 #include "snapshot.h"
@@ -106,7 +107,8 @@ int snapshot_of_ended(struct share *share)
 	int ret = history_create(&history, instance->writer);
 
 	if (!ret)
-		ret = triggers_calls(instance->session->images.triggers, NULL, &history.calls, &history.call_count);
+		ret = triggers_calls(watch_of(instance->session->images.watch, instance->set), NULL, &history.calls,
+				     &history.call_count);
 	if (ret) {
 		history_destroy(&history);
 		return ret;
@@ -410,7 +412,8 @@ int snapshot_write(struct instance *instance, const struct snapshot_options *opt
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&instance->snapshot_lock);
-	ret = triggers_calls(instance->session->images.triggers, options->call, &snapshot.calls, &snapshot.call_count);
+	ret = triggers_calls(watch_of(instance->session->images.watch, instance->set), options->call, &snapshot.calls,
+			     &snapshot.call_count);
 	if (!ret)
 		ret = begin(&snapshot);
 	if (!ret)

@@ -212,22 +212,23 @@ int remote_connect(int *socket, pid_t pid, struct calltap_diag *diag)
 	return 0;
 }
 
-static int send_request(int socket, const char *text, size_t size, int fd)
+static int send_request(int socket, const char *text, size_t size, const struct remote_request *request)
 {
+	size_t fds_size = request->fd_count * sizeof(int);
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(REMOTE_FDS * sizeof(int))];
 	} control = {0};
 	struct iovec vec = {(void *)text, size};
 	struct msghdr header = {.msg_iov = &vec, .msg_iovlen = 1};
 
-	if (fd >= 0) {
+	if (fds_size) {
 		header.msg_control = control.bytes;
-		header.msg_controllen = sizeof(control);
+		header.msg_controllen = CMSG_SPACE(fds_size);
 		control.head.cmsg_level = SOL_SOCKET;
 		control.head.cmsg_type = SCM_RIGHTS;
-		control.head.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		control.head.cmsg_len = CMSG_LEN(fds_size);
+		memcpy(CMSG_DATA(&control.head), request->fds, fds_size);
 	}
 	return sendmsg(socket, &header, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
@@ -374,7 +375,7 @@ int remote_ask(int socket, const struct remote_request *request, char **answer, 
 
 	*answer = NULL;
 	if (!ret)
-		ret = send_request(socket, text, size, request->fd);
+		ret = send_request(socket, text, size, request);
 	free(text);
 	return ret ? explain_error(ret, diag) : take_answer(socket, request->timeout_ms, answer, diag);
 }
@@ -384,7 +385,7 @@ int remote_ask_status(int socket, const char *instance, struct remote_status *st
 	char word[sizeof(status->instance) + sizeof("instance=")];
 	const char *const words[] = {word};
 	const struct remote_request request = {
-		.verb = "status", .words = words, .count = instance != NULL, .fd = -1, .timeout_ms = 5000};
+		.verb = "status", .words = words, .count = instance != NULL, .timeout_ms = 5000};
 	char *text;
 	int ret;
 

@@ -127,7 +127,6 @@ int remote_ask_handlers(int socket, const struct remote_handlers *handlers, uint
 			.verb = "handlers",
 			.words = (const char *const *)words.list,
 			.count = words.count,
-			.fd = -1,
 			.timeout_ms = (int)(until - now_ms()) + (again ? ANSWER_MS : 1),
 		};
 

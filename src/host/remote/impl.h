@@ -72,8 +72,8 @@ struct remote {
 /* The instance has ended: tell the client that began it, unless it is the asker. */
 void server_instance_ended(struct remote *remote, void *instance, const struct remote_client *asker, const char *text);
 
-/* Carry out a request, whose text is changed; fd: -1 = none came along. */
-void request_serve(struct remote *remote, struct remote_client *client, char *text, int fd);
+/* Carry out a request, whose text is changed; fds: -1 = none came along. */
+void request_serve(struct remote *remote, struct remote_client *client, char *text, const int fds[REMOTE_FDS]);
 /* Queue an answer and send what can be sent. */
 void client_answer(struct remote *remote, struct remote_client *client, int code, int column, const char *text,
 		   size_t size);

@@ -7,8 +7,9 @@
  * $XDG_RUNTIME_DIR/calltap, else /run/user/UID/calltap, else /tmp/calltap-UID. Each end checks the other's user, and
  * speaks only to its own user and to root.
  *
- * A request is one packet, lines of text: a verb, then key=value each; a snapshot's file, or an instance's, comes with
- * it as a descriptor, and instance=NAME names one of a session's instances.  The answer is packets, the first of which
+ * A request is one packet, lines of text: a verb, then key=value each; a snapshot's file comes with it as a descriptor,
+ * an instance's as well, and with it a socket for the deeds of its triggers where it has any (host/hook/actor.h).
+ * instance=NAME names one of a session's instances.  The answer is packets, the first of which
  * begins with a line "CODE COLUMN SIZE": 0 or -errno, the place of a caret or -1, and how many bytes of text follow in
  * all.
  *
@@ -52,6 +53,16 @@ struct remote_status {
 	uint64_t began_ns;	  /* CLOCK_REALTIME */
 };
 
+#define REMOTE_FDS 2 /* descriptors that come with a request at the most */
+
+/* What a snapshot is to be. */
+struct remote_snapshot {
+	int fd;		     /* a file open for writing, which the server closes */
+	uint64_t history_ns; /* only records that are younger; 0 = all there is */
+	const char *reason;  /* "" = none */
+	const char *call;    /* the call that it is taken for, as history_call_print() has it; "" = none */
+};
+
 /*
  * The session's side of the requests. remote_serve() calls these, one at a time: in the caller's thread, or in the
  * server's own after remote_start(), where they may lock the session and wait for its agents. 0, or -errno with a
@@ -62,9 +73,7 @@ struct remote_ops {
 	int (*settings)(void *context, FILE *answer, struct calltap_diag *diag); /* by settings_print() */
 	/* Make all of the changes, or none. */
 	int (*set)(void *context, const struct setting_change *changes, size_t count, struct calltap_diag *diag);
-	/* fd: a file open for writing, which the server closes; history_ns: 0 = all there is. */
-	int (*snapshot)(void *context, int fd, uint64_t history_ns, const char *reason, FILE *answer,
-			struct calltap_diag *diag);
+	int (*snapshot)(void *context, const struct remote_snapshot *wish, FILE *answer, struct calltap_diag *diag);
 	/* Write a mark into the trace. */
 	int (*mark)(void *context, const char *text, struct calltap_diag *diag);
 	/* Only asks the session to end; remote_close() answers the one who wanted it. */
@@ -75,11 +84,12 @@ struct remote_ops {
 	/* The context of the instance of that name, for the ops above; NULL with a sentence: there is none. */
 	void *(*find)(void *context, const char *name, struct calltap_diag *diag);
 	/*
-	 * Begin a further instance, whose trace goes to fd (the server closes it); *instance is the instance's context
-	 * until `end`.  The instance lasts as long as the client's connection.
+	 * Begin a further instance, whose trace goes to fds[0], and the deeds of its triggers to the socket fds[1] (-1:
+	 * none came; the server closes both); *instance is the instance's context until `end`.  The instance lasts as
+	 * long as the client's connection.
 	 */
-	int (*instance)(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
-			void **instance, struct calltap_diag *diag);
+	int (*instance)(void *context, const struct setting_change *words, size_t count, const int fds[REMOTE_FDS],
+			FILE *answer, void **instance, struct calltap_diag *diag);
 	/* End the instance; answer says what came of it.  It is gone in any case. */
 	int (*end)(void *instance, FILE *answer, struct calltap_diag *diag);
 };
@@ -132,15 +142,16 @@ void remote_list_free(struct remote_session *sessions, size_t count);
 int remote_connect(int *socket, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
- * Send a request and wait for its answer: verb, then count words key=value (key+=value), without newlines. fd goes
- * along, -1 = none. *answer is text for free(). 0, or the session's error with its diag; -ETIMEDOUT: no answer, -EPIPE:
- * the session ended.
+ * Send a request and wait for its answer: verb, then count words key=value (key+=value), without newlines.
+ * Descriptors go along, up to REMOTE_FDS; fds may be NULL. *answer is text for free(). 0, or the session's error with
+ * its diag; -ETIMEDOUT: no answer, -EPIPE: the session ended.
  */
 struct remote_request {
 	const char *verb;
 	const char *const *words;
 	size_t count;
-	int fd;
+	const int *fds;
+	unsigned fd_count;
 	int timeout_ms;
 };
 int remote_ask(int socket, const struct remote_request *request, char **answer, struct calltap_diag *diag)

@@ -17,7 +17,7 @@ struct request {
 	void *context; /* context of the ops: the session's, or one of its instances' */
 	struct setting_change words[REMOTE_WORDS_MAX];
 	size_t count;
-	int fd; /* -1 = none */
+	const int *fds; /* REMOTE_FDS, -1 = none */
 };
 
 struct verb {
@@ -53,20 +53,21 @@ static int serve_set(struct remote *remote, struct remote_client *client, const 
 static int serve_snapshot(struct remote *remote, struct remote_client *client, const struct request *request,
 			  FILE *answer, struct calltap_diag *diag)
 {
-	const char *reason = "";
-	uint64_t history_ns = 0;
+	struct remote_snapshot wish = {.fd = request->fds[0], .reason = "", .call = ""};
 	struct stat st;
 
 	for (size_t i = 0; i < request->count; i++) {
 		if (!strcmp(request->words[i].key, "history_ns"))
-			history_ns = strtoull(request->words[i].value, NULL, 10);
+			wish.history_ns = strtoull(request->words[i].value, NULL, 10);
 		else if (!strcmp(request->words[i].key, "reason"))
-			reason = request->words[i].value;
+			wish.reason = request->words[i].value;
+		else if (!strcmp(request->words[i].key, "call"))
+			wish.call = request->words[i].value;
 	}
 	/* A pipe that nobody reads would hold the session up. */
-	if (request->fd < 0 || fstat(request->fd, &st) || !S_ISREG(st.st_mode))
+	if (wish.fd < 0 || fstat(wish.fd, &st) || !S_ISREG(st.st_mode))
 		return calltap_diag_set(diag, -EINVAL, "a snapshot is written to a file; give one with -o");
-	return remote->ops->snapshot(request->context, request->fd, history_ns, reason, answer, diag);
+	return remote->ops->snapshot(request->context, &wish, answer, diag);
 }
 
 static int serve_mark(struct remote *remote, struct remote_client *client, const struct request *request, FILE *answer,
@@ -119,11 +120,11 @@ static int serve_instance(struct remote *remote, struct remote_client *client, c
 	struct stat st;
 
 	/* A pipe that nobody reads would hold the session up. */
-	if (request->fd < 0 || fstat(request->fd, &st) || (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)))
+	if (request->fds[0] < 0 || fstat(request->fds[0], &st) || (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)))
 		return calltap_diag_set(diag, -EINVAL, "an instance writes to a file; give one with -o");
 	if (client->instance)
 		return calltap_diag_set(diag, -EBUSY, "there is an instance on this connection already");
-	return remote->ops->instance(request->context, request->words, request->count, request->fd, answer,
+	return remote->ops->instance(request->context, request->words, request->count, request->fds, answer,
 				     &client->instance, diag);
 }
 
@@ -188,7 +189,7 @@ static void answer_error(struct remote *remote, struct remote_client *client, in
 	client_answer(remote, client, code, diag->input[0] ? diag->column : -1, text, (size_t)size);
 }
 
-void request_serve(struct remote *remote, struct remote_client *client, char *text, int fd)
+void request_serve(struct remote *remote, struct remote_client *client, char *text, const int fds[REMOTE_FDS])
 {
 	struct calltap_diag diag = {.column = -1};
 	struct request *request = calloc(1, sizeof(*request));
@@ -198,7 +199,7 @@ void request_serve(struct remote *remote, struct remote_client *client, char *te
 	int ret = request && stream ? 0 : -ENOMEM;
 
 	if (!ret) {
-		request->fd = fd;
+		request->fds = fds;
 		ret = parse_request(request, text);
 	}
 	if (!ret)

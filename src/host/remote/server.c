@@ -27,7 +27,7 @@
 
 #define BACKLOG	    8
 #define EVENTS	    16
-#define FDS_MAX	    4	 /* more than the one that a request may bring: the others are closed */
+#define FDS_MAX	    4	 /* more than a request may bring: the others are closed */
 #define FAREWELL_MS 1000 /* for the last answers */
 
 static int watch_descriptor(struct remote *remote, int operation, int fd, uint32_t events, void *what)
@@ -117,10 +117,10 @@ void client_answer(struct remote *remote, struct remote_client *client, int code
 	send_more(remote, client);
 }
 
-/* Take the first descriptor of a packet; close any others. */
-static int take_fd(struct msghdr *header)
+/* Take the first descriptors of a packet, -1 = none; close any others. */
+static void take_fds(struct msghdr *header, int fds[REMOTE_FDS])
 {
-	int found = -1;
+	unsigned taken = 0;
 
 	for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
 		size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -131,13 +131,12 @@ static int take_fd(struct msghdr *header)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
-			if (found < 0)
-				found = fd;
+			if (taken < REMOTE_FDS)
+				fds[taken++] = fd;
 			else
 				close(fd);
 		}
 	}
-	return found;
 }
 
 static void read_request(struct remote *remote, struct remote_client *client)
@@ -151,8 +150,10 @@ static void read_request(struct remote *remote, struct remote_client *client)
 	struct msghdr header = {
 		.msg_iov = &vec, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control)};
 	ssize_t got = recvmsg(client->socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	int fd = got >= 0 ? take_fd(&header) : -1;
+	int fds[REMOTE_FDS] = {-1, -1};
 
+	if (got >= 0)
+		take_fds(&header, fds);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0 || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || memchr(text, 0, (size_t)got)) {
@@ -160,10 +161,11 @@ static void read_request(struct remote *remote, struct remote_client *client)
 	} else {
 		text[got] = 0;
 		client->since_ns = now_ns();
-		request_serve(remote, client, text, fd);
+		request_serve(remote, client, text, fds);
 	}
-	if (fd >= 0)
-		close(fd);
+	for (unsigned i = 0; i < REMOTE_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
 }
 
 /* A free place, or the place of the client that was silent longest; NULL: all clients wait for an end. */

@@ -22,6 +22,7 @@
 #include <host/attach/attach.h>
 #include <host/hook/handlers.h>
 #include <host/hook/triggers.h>
+#include <host/hook/watch.h>
 #include <host/instance/instances.h>
 #include <host/remote/remote.h>
 
@@ -55,11 +56,10 @@ static int listen_on_random_name(struct session *session, struct calltap_diag *d
 	return 0;
 }
 
-#define TRIGGER_FUNCTIONS (1u << 20) /* ids that may have a trigger; memory is taken for those that have one */
-
 static int begin_triggers(struct session *session, struct calltap_diag *diag)
 {
 	struct triggers *triggers = session->options->triggers;
+	char conflict[512];
 	int ret;
 
 	if (!triggers)
@@ -68,10 +68,12 @@ static int begin_triggers(struct session *session, struct calltap_diag *diag)
 		return calltap_diag_set(diag, -EINVAL, "a snapshot is of a flight recorder: add --mode overwrite");
 	if (!session->options->tracer->has_exit || session->options->tracer->counts)
 		return calltap_diag_set(diag, -EINVAL, "triggers need the tracer function_graph");
-	ret = triggers_begin(triggers, session, clock_ticks_per_ns(CALIBRATE_MS), TRIGGER_FUNCTIONS);
-	if (!ret)
-		ret = triggers_start(triggers);
-	session->images.triggers = triggers;
+	ret = watch_create(&session->images.watch, session, clock_ticks_per_ns(CALIBRATE_MS));
+	if (!ret) {
+		/* No function is known yet, and watch_add_function() tells of a conflict. */
+		(void)watch_join(session->images.watch, 0, triggers, conflict, sizeof(conflict));
+		ret = watch_start(session->images.watch);
+	}
 	session_first(session)->settings.tracing = !triggers_have(triggers, TRIGGER_START);
 	session->images.tracing = session_first(session)->settings.tracing;
 	return ret ? calltap_diag_set(diag, ret, "cannot make memory for triggers: %s", strerror(-ret)) : 0;
@@ -246,8 +248,7 @@ static int run(struct session *session, struct calltap_diag *diag)
 	if (session->options->ending)
 		session->options->ending(session->options->ending_ctx);
 	live_detach(session);
-	if (session->images.triggers)
-		triggers_end(session->images.triggers);
+	watch_end(session->images.watch);
 	attached_stacks_wait(session);
 	drain_finish(session);
 	remote_stop(session->remote); /* from here on this thread has all for itself */
@@ -288,8 +289,7 @@ static void drop_output(const char *output)
 
 static void tear_down(struct session *session)
 {
-	if (session->images.triggers)
-		triggers_end(session->images.triggers);
+	watch_end(session->images.watch);
 	drain_stop(session);
 	steer_end(session);
 	while (session->targets) {
@@ -302,6 +302,7 @@ static void tear_down(struct session *session)
 	unread_clear(session);
 	family_end(session);
 	handlers_destroy(session->images.handlers);
+	watch_destroy(session->images.watch);
 	(void)instance_clear(session_first(session)); /* the first error was told already */
 	if (session->output.taken &&
 	    !(session->options->pid_count ? session->result->attached_count != 0 : session->result->ran)) {

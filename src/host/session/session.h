@@ -230,7 +230,7 @@ void steer_try(struct session *session, pid_t pid);
 void steer_forget(struct session *session, pid_t pid);
 void steer_end(struct session *session);
 /* Tracing on or off, as `calltap set` has it; by a thread that holds no lock. */
-void steer_tracing(struct session *session, bool on);
+int steer_tracing(struct session *session, bool on, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /* family.c: relatives of the session's processes that it does not follow; the result's `children`, `strangers` tell. */
 void family_begin(struct session *session);

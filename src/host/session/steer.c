@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/core/history.h>
 #include <host/counted.h>
 #include <host/hook/handlers.h>
+#include <host/hook/watch.h>
 #include <host/instance/instances.h>
 #include <host/instance/snapshot.h>
 #include <host/remote/remote.h>
@@ -35,7 +37,7 @@ static int check_fixed(const struct session *session, const struct settings *nex
 			"the tracer %s keeps counters in place of records; detach and attach again to change "
 			"to it or from it",
 			old->tracer->counts ? old->tracer->name : new->tracer->name);
-	if (session->images.triggers && !new->tracer->has_exit)
+	if (watch_of(session->images.watch, 0) && !new->tracer->has_exit)
 		return calltap_diag_set(diag, -EOPNOTSUPP, "triggers need the tracer function_graph");
 	if (session->options->serves && old->tracer != new->tracer)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
@@ -100,13 +102,11 @@ static int op_set(void *context, const struct setting_change *list, size_t count
 	return ret;
 }
 
-void steer_tracing(struct session *session, bool on)
+int steer_tracing(struct session *session, bool on, struct calltap_diag *diag)
 {
 	const struct setting_change change = {.key = "tracing", .value = on ? "on" : "off"};
-	struct calltap_diag diag;
 
-	if (op_set(session_first(session), &change, 1, &diag))
-		calltap_diag_print(&diag, stderr);
+	return op_set(session_first(session), &change, 1, diag);
 }
 
 static int op_settings(void *context, FILE *answer, struct calltap_diag *diag)
@@ -237,11 +237,11 @@ static void *op_find(void *context, const char *name, struct calltap_diag *diag)
 	return instances_find(((struct instance *)context)->session, name, diag);
 }
 
-static int op_instance(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
-		       void **instance, struct calltap_diag *diag)
+static int op_instance(void *context, const struct setting_change *words, size_t count, const int fds[REMOTE_FDS],
+		       FILE *answer, void **instance, struct calltap_diag *diag)
 {
 	struct instance *made = NULL, *asked = context;
-	int ret = instances_begin(asked->session, words, count, fd, answer, &made, diag);
+	int ret = instances_begin(asked->session, words, count, fds, answer, &made, diag);
 
 	*instance = made;
 	return ret;
@@ -277,14 +277,15 @@ static int op_detach(void *context, struct calltap_diag *diag)
 	return 0;
 }
 
-static int op_snapshot(void *context, int fd, uint64_t history_ns, const char *reason, FILE *answer,
-		       struct calltap_diag *diag)
+static int op_snapshot(void *context, const struct remote_snapshot *wish, FILE *answer, struct calltap_diag *diag)
 {
+	struct history_call call;
 	const struct snapshot_options options = {
 		.size = sizeof(options),
-		.fd = fd,
-		.reason = reason,
-		.history_ns = history_ns,
+		.fd = wish->fd,
+		.reason = wish->reason,
+		.call = history_call_parse(&call, wish->call) ? &call : NULL,
+		.history_ns = wish->history_ns,
 	};
 	struct snapshot_result result;
 	char size[TIMETEXT_MAX];

@@ -16,7 +16,7 @@
 
 #include <host/files.h>
 #include <host/hook/handlers.h>
-#include <host/hook/triggers.h>
+#include <host/hook/watch.h>
 #include <host/instance/instances.h>
 #include <host/session/session.h>
 #include <host/space.h>
@@ -187,18 +187,6 @@ static int send_setup(struct session *session, struct target *target, bool wante
 	return ret;
 }
 
-/* Behind SETUP: what functions are waited for. */
-static int send_triggers(struct session *session, struct target *target)
-{
-	struct calltap_msg_triggers message = {.head = {CALLTAP_MSG_TRIGGERS, sizeof(message)}};
-	int fd;
-
-	if (!session->images.triggers)
-		return 0;
-	fd = triggers_memory(session->images.triggers, &message.size);
-	return channel_send(target->socket, &message, sizeof(message), &fd, 1);
-}
-
 static int send_go(struct session *session, struct target *target)
 {
 	const struct calltap_msg go = {CALLTAP_MSG_GO, sizeof(go)};
@@ -297,7 +285,7 @@ static int welcome(struct session *session, struct target *target)
 		set_threshold(session, target);
 	ret = send_setup(session, target, wanted);
 	if (!ret && wanted)
-		ret = send_triggers(session, target);
+		ret = watch_tell(session->images.watch, target);
 	if (!ret && wanted)
 		ret = handlers_welcome(session, target, origin);
 	if (!ret && wanted)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <host/hook/handlers.h>
-#include <host/hook/triggers.h>
+#include <host/hook/watch.h>
 
 #include "images.h"
 
@@ -109,7 +109,7 @@ struct verdict {
 /* Flags of stubs that lead to the handlers; what else such a site is to do its row says. */
 static uint16_t dispatch_flags(const struct images *images)
 {
-	bool recorded = images->tracer->has_exit && (images->tracing || images->triggers);
+	bool recorded = images->tracer->has_exit && (images->tracing || watch_of(images->watch, 0));
 	bool exits = recorded || !handlers_any(images->handlers) || handlers_any_exit(images->handlers);
 
 	return CALLTAP_SITE_HANDLED | (exits ? 0 : CALLTAP_SITE_CALL);
@@ -142,7 +142,7 @@ static struct verdict judge(const struct images *images, const struct image *ima
 {
 	struct filter_decision decision;
 	struct verdict verdict = {0};
-	uint16_t triggered = images->triggers ? triggers_flags(images->triggers, image->object, source) : 0;
+	uint16_t triggered = watch_flags(images->watch, image->object, source);
 	bool recorded, any = handlers_any(images->handlers);
 
 	filter_set_decide(images->filters, image->object, source, &decision);
@@ -180,11 +180,10 @@ static void want(struct images *images, struct image *image, const struct object
 	memcpy(site->old, source->old, source->span);
 	if (source->tramp_off)
 		memcpy(site->old + source->span, source->tramp_old, sizeof(source->tramp_old));
-	if (images->triggers)
-		triggers_set_limits(images->triggers, site->id, image->object, source);
+	watch_add_function(images->watch, site->id, image->object, source);
 	if (slots) {
 		image->slots[at] = slots;
-		handlers_write_roles(images->handlers, image, at);
+		handlers_write_roles(images, image, at);
 		handlers_write(images->handlers, image, at, verdict->who);
 	}
 }

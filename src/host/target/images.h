@@ -21,7 +21,7 @@
 #define IMAGE_VARIANTS 16
 
 struct handlers;
-struct triggers;
+struct watch;
 
 struct image_variant {
 	struct calltap_site *sites; /* ELF addresses, flags and stub_off set */
@@ -63,7 +63,7 @@ struct images {
 	const struct tracer *tracer;
 	struct tracer_needs needs;
 	struct filter_set *filters;
-	struct triggers *triggers; /* functions that something waits for, or NULL */
+	struct watch *watch;	   /* functions that triggers wait for, or NULL */
 	struct handlers *handlers; /* of a program's own, or NULL */
 	bool serve;		   /* stubs are made for those, from the start */
 	bool tracing;		   /* else only those are on */

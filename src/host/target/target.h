@@ -96,7 +96,8 @@ struct target {
 	struct attachee *attachee;
 	struct attached attach;
 	struct owed owed;
-	bool silent; /* some of these answers were waited for in vain */
+	bool silent;  /* some of these answers were waited for in vain */
+	bool watched; /* TRIGGERS was sent (hook/watch.h) */
 	struct handled handled;
 	struct report report;
 	struct target_map *maps;

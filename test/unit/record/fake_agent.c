@@ -222,7 +222,7 @@ void fake_agent_wait(struct fake_agent *agent)
 int fake_agent_set(struct fake_agent *agent, const char *word, struct calltap_diag *diag)
 {
 	const struct remote_request request = {
-		.verb = "set", .words = &word, .count = 1, .fd = -1, .timeout_ms = FAKE_PATIENCE_MS};
+		.verb = "set", .words = &word, .count = 1, .timeout_ms = FAKE_PATIENCE_MS};
 	struct calltap_diag own;
 	char *answer = NULL;
 	int connected, ret;

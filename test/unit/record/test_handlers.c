@@ -15,6 +15,7 @@
 #include "fake_agent.h"
 #include "host/hook/handlers.h"
 #include "host/hook/triggers.h"
+#include "host/hook/watch.h"
 
 #define TABLE	  0x7f0000001000u
 #define BIT(slot) (1u << (CALLTAP_HANDLED_FIRST + (slot)))
@@ -335,15 +336,18 @@ static void triggers_share_functions_with_handlers(void **state)
 	const uint32_t recorded = CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_FULL_ENTRY | CALLTAP_HANDLED_FULL_EXIT;
 	struct calltap_diag diag = {0};
 	struct triggers *triggers;
+	char conflict[64];
 
 	assert_int_equal(triggers_create(&triggers), 0);
 	assert_int_equal(triggers_add(triggers, TRIGGER_STACK, "beta", &diag), 0);
-	bench->session.images.triggers = triggers;
+	assert_int_equal(watch_create(&bench->session.images.watch, &bench->session, 1.0), 0);
+	assert_true(watch_join(bench->session.images.watch, 0, triggers, conflict, sizeof(conflict)));
 	assert_int_equal(ask((struct remote_handlers){.exit = true, .data = true}, NULL), image->site_count);
 	assert_int_equal(fake_agent_who(agent, agent->beta), BIT(0) | recorded);
 	assert_int_equal(fake_agent_who(agent, agent->alpha) & recorded, CALLTAP_HANDLED_RECORD);
 	assert_int_equal(take(0), 0);
-	bench->session.images.triggers = NULL;
+	watch_destroy(bench->session.images.watch);
+	bench->session.images.watch = NULL;
 	triggers_destroy(triggers);
 }
 

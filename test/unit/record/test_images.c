@@ -11,6 +11,7 @@
 #include <calltap/abi/profile.h>
 
 #include "host/hook/triggers.h"
+#include "host/hook/watch.h"
 #include "support.h"
 
 /* The functions to decide about: as many as there are kinds of stubs, and more. */
@@ -171,11 +172,13 @@ static void there_are_so_many_kinds(void **state)
 static void triggers_stay_on(void **state)
 {
 	struct triggers *triggers;
+	char conflict[64];
 	struct calltap_diag diag;
 
 	assert_int_equal(triggers_create(&triggers), 0);
 	assert_int_equal(triggers_add(triggers, TRIGGER_STOP, "one left", &diag), 0);
-	bench->session.images.triggers = triggers;
+	assert_int_equal(watch_create(&bench->session.images.watch, &bench->session, 1.0), 0);
+	assert_true(watch_join(bench->session.images.watch, 0, triggers, conflict, sizeof(conflict)));
 	bench->session.images.tracing = false;
 	decide();
 	for (uint32_t i = 0; i < image->site_count; i++)
@@ -190,7 +193,8 @@ static void triggers_stay_on(void **state)
 	for (uint32_t i = 0; i < image->site_count; i++)
 		if (!strcmp(image->sources[i]->symbol, "one"))
 			assert_true(chosen[i] && image->variants[1].sites[i].flags & CALLTAP_SITE_TRIGGER);
-	bench->session.images.triggers = NULL;
+	watch_destroy(bench->session.images.watch);
+	bench->session.images.watch = NULL;
 	triggers_destroy(triggers);
 }
 

@@ -98,17 +98,18 @@ static int begin(const char *const *words, struct calltap_diag *diag)
 	char path[] = "/tmp/calltap-test-XXXXXX", *answer = NULL;
 	struct remote_request request = {.verb = "instance", .words = words, .timeout_ms = FAKE_PATIENCE_MS};
 	struct calltap_diag own = {0};
-	int connected, ret;
+	int connected, ret, file = mkstemp(path);
 
 	while (words[request.count])
 		request.count++;
 	agent->heard_count = 0;
-	request.fd = mkstemp(path);
-	assert_true(request.fd >= 0);
+	assert_true(file >= 0);
+	request.fds = &file;
+	request.fd_count = 1;
 	unlink(path);
 	assert_int_equal(remote_connect(&connected, getpid(), &own), 0);
 	ret = remote_ask(connected, &request, &answer, diag ? diag : &own);
-	close(request.fd);
+	close(file);
 	free(answer);
 	if (!ret)
 		return connected;
@@ -118,7 +119,7 @@ static int begin(const char *const *words, struct calltap_diag *diag)
 
 static int ask(const char *verb, const char *const *words, struct calltap_diag *diag)
 {
-	struct remote_request request = {.verb = verb, .words = words, .fd = -1, .timeout_ms = FAKE_PATIENCE_MS};
+	struct remote_request request = {.verb = verb, .words = words, .timeout_ms = FAKE_PATIENCE_MS};
 	struct calltap_diag own = {0};
 	char *answer = NULL;
 	int connected, ret;

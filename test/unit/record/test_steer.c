@@ -9,6 +9,7 @@
 
 #include "fake_agent.h"
 #include "host/hook/triggers.h"
+#include "host/hook/watch.h"
 
 static struct fake_agent *agent;
 static struct bench *bench;
@@ -136,6 +137,7 @@ static void refused(const char *word, int error)
 static void a_refused_change_changes_nothing(void **state)
 {
 	struct triggers *triggers;
+	char conflict[64];
 
 	assert_int_equal(triggers_create(&triggers), 0);
 	refused("trace=no_such_function", -EINVAL);
@@ -146,9 +148,11 @@ static void a_refused_change_changes_nothing(void **state)
 	refused("mode=drop", -EOPNOTSUPP);
 	refused("tracer=profile", -EOPNOTSUPP);
 	/* A function that triggers wait for needs its exit. */
-	bench->session.images.triggers = triggers;
+	assert_int_equal(watch_create(&bench->session.images.watch, &bench->session, 1.0), 0);
+	assert_true(watch_join(bench->session.images.watch, 0, triggers, conflict, sizeof(conflict)));
 	refused("tracer=function", -EOPNOTSUPP);
-	bench->session.images.triggers = NULL;
+	watch_destroy(bench->session.images.watch);
+	bench->session.images.watch = NULL;
 	triggers_destroy(triggers);
 	/* And the next one that is right is taken. */
 	assert_int_equal(set("trace=alpha", NULL), 0);

@@ -6,19 +6,23 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <calltap/abi/profile.h>
 
+#include "host/hook/actor.h"
 #include "host/hook/triggers_impl.h"
+#include "host/hook/watch.h"
 #include "support.h"
 
-#define FUNCTIONS 1000u
-#define SLOTS	  1024u
+#define FUNCTIONS WATCH_FUNCTIONS
+#define SLOTS	  WATCH_SLOTS
 #define HALF	  0.5 /* ticks of a ns */
 
 static struct bench *bench;
 static struct triggers *triggers;
+static struct watch *watch;
 
 /* The functions of the triggers, in this very program. */
 int alpha(int x);
@@ -45,8 +49,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	triggers_end(triggers);
+	watch_end(watch);
 	bench_destroy(bench);
+	watch_destroy(watch);
+	watch = NULL;
 	triggers_destroy(triggers);
 	return 0;
 }
@@ -63,11 +69,13 @@ static struct trigger *add(const char *text)
 static struct image *begin(void)
 {
 	struct image *image;
+	char conflict[256];
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
-	assert_int_equal(triggers_begin(triggers, &bench->session, HALF, FUNCTIONS), 0);
-	assert_int_equal(triggers_start(triggers), 0);
-	bench->session.images.triggers = triggers;
+	assert_int_equal(watch_create(&watch, &bench->session, HALF), 0);
+	assert_true(watch_join(watch, 0, triggers, conflict, sizeof(conflict)));
+	assert_int_equal(watch_start(watch), 0);
+	bench->session.images.watch = watch;
 	assert_int_equal(images_get(&image, &bench->session.images, fd, "/proc/self/exe", false), 0);
 	assert_int_equal(image_decide(&bench->session.images, image), 0);
 	close(fd);
@@ -83,20 +91,35 @@ static const struct calltap_site *site_of(const struct image *image, const char 
 	return NULL;
 }
 
+static struct object *object_of(uint32_t id)
+{
+	uint32_t site;
+
+	return images_of(&bench->session.images, id, &site)->object;
+}
+
+static const struct object_site *source_of(uint32_t id)
+{
+	uint32_t site;
+	const struct image *image = images_of(&bench->session.images, id, &site);
+
+	return image->sources[site];
+}
+
 static const struct calltap_limit *limit_of(uint32_t id)
 {
-	return (void *)((char *)triggers->memory + calltap_triggers_at_limit(id));
+	return (void *)((char *)watch->memory + calltap_triggers_at_limit(id));
 }
 
 static struct calltap_event *slot(uint64_t number)
 {
-	return (void *)((char *)triggers->memory + calltap_triggers_at_event(FUNCTIONS, number % SLOTS));
+	return (void *)((char *)watch->memory + calltap_triggers_at_event(FUNCTIONS, number % SLOTS));
 }
 
 /* As a target does. */
 static void tell(uint32_t function, uint32_t kind, uint64_t ticks)
 {
-	uint64_t number = triggers->memory->taken++;
+	uint64_t number = watch->memory->taken++;
 
 	*slot(number) = (struct calltap_event){
 		.number = number + 1,
@@ -106,13 +129,14 @@ static void tell(uint32_t function, uint32_t kind, uint64_t ticks)
 		.pid = (uint32_t)getpid(),
 		.entry_ticks = 1000,
 		.exit_ticks = ticks ? 1000 + ticks : 0,
+		.flags = CALLTAP_EVENT_RECORDED,
 	};
 }
 
 static void poll(void)
 {
 	session_lock(&bench->session);
-	triggers_poll(triggers);
+	watch_poll(watch);
 	session_unlock(&bench->session);
 }
 
@@ -238,7 +262,7 @@ static void stubs_are_of_the_kind_that_asks(void **state)
 		const uint32_t index = site_of(image, "alpha")->id - image->first_id;
 
 		add(forms[i].text);
-		assert_int_equal(triggers_flags(triggers, image->object, image->sources[index]), forms[i].flags);
+		assert_int_equal(watch_flags(watch, image->object, image->sources[index]), forms[i].flags);
 		filter_set_destroy(triggers->list[0].functions);
 		free(triggers->list[0].text);
 		triggers->count = 0;
@@ -265,7 +289,7 @@ static void limits_are_of_all_triggers(void **state)
 	assert_int_equal(limit_of(site_of(image, "beta")->id)->kinds, 0);
 	assert_int_equal(limit_of(site_of(image, "beta")->id)->ticks, 0);
 	/* Beyond the memory: nothing is written. */
-	triggers_set_limits(triggers, FUNCTIONS, image->object, image->sources[0]);
+	watch_add_function(watch, FUNCTIONS, image->object, image->sources[0]);
 	assert_int_equal(slot(0)->number, 0);
 }
 
@@ -354,7 +378,7 @@ static void rate_and_most_are_kept(void **state)
 		tell(id, CALLTAP_EVENT_THREW, 10);
 	poll();
 	assert_int_equal(often->count, 4); /* 5 in all */
-	assert_int_equal(triggers->actions, 5);
+	assert_int_equal(triggers->sent, 5);
 }
 
 /* A trigger that fires always does not hide another one. */
@@ -376,7 +400,7 @@ static void a_flood_hides_nobody(void **state)
 	assert_int_equal(triggers->list[0].count, 1);
 	assert_int_equal(triggers->list[1].count, 1);
 	assert_int_equal(triggers->dropped, 0);
-	assert_int_equal(triggers->memory->read, SLOTS);
+	assert_int_equal(watch->memory->read, SLOTS);
 }
 
 static void what_targets_scribble_is_not_believed(void **state)
@@ -392,25 +416,25 @@ static void what_targets_scribble_is_not_believed(void **state)
 	tell(UINT32_MAX, CALLTAP_EVENT_LEFT, 10);
 	tell(id, 0xffff0000, 10);
 	tell(id, CALLTAP_EVENT_LEFT, 10);
-	for (int i = 0; i < 4 * STUCK_ROUNDS; i++)
+	for (int i = 0; i < 4 * WATCH_STUCK; i++)
 		poll();
 	assert_int_equal(trigger->count, 1);
-	assert_int_equal(triggers->memory->read, 5);
+	assert_int_equal(watch->memory->read, 5);
 	/* An event that is begun and never finished is passed over. */
 	tell(id, CALLTAP_EVENT_LEFT, 10);
 	slot(5)->number = 0;
 	tell(id, CALLTAP_EVENT_LEFT, 10);
 	poll();
 	assert_int_equal(trigger->count, 1);
-	for (int i = 0; i < 2 * STUCK_ROUNDS; i++)
+	for (int i = 0; i < 2 * WATCH_STUCK; i++)
 		poll();
 	assert_int_equal(trigger->count, 2);
 	/* A count that leaps: on from there. */
-	triggers->memory->taken = UINT64_MAX / 2;
+	watch->memory->taken = UINT64_MAX / 2;
 	poll();
-	assert_int_equal(triggers->memory->read, UINT64_MAX / 2);
-	triggers->memory->functions = UINT32_MAX;
-	triggers->memory->slots = 0;
+	assert_int_equal(watch->memory->read, UINT64_MAX / 2);
+	watch->memory->functions = UINT32_MAX;
+	watch->memory->slots = 0;
 	tell(id, CALLTAP_EVENT_LEFT, 10);
 	poll();
 	assert_int_equal(trigger->count, 3);
@@ -434,7 +458,7 @@ static void only_our_processes_are_touched(void **state)
 	slot(0)->pid = (uint32_t)getppid();
 	dup2(pipe_fds[1], STDERR_FILENO);
 	poll();
-	triggers_end(triggers);
+	watch_end(watch);
 	dup2(old, STDERR_FILENO);
 	close(old);
 	close(pipe_fds[1]);
@@ -443,6 +467,152 @@ static void only_our_processes_are_touched(void **state)
 	assert_non_null(strstr(said, "alpha returned in thread"));
 	assert_non_null(strstr(said, "cannot be shown"));
 	assert_null(strstr(said, "#0"));
+}
+
+/* The triggers of a further instance: its deeds come by this socket. */
+static struct triggers *join(uint32_t set, int *socket, const char *text)
+{
+	struct calltap_diag diag = {0};
+	struct triggers *made;
+	char conflict[256];
+	int ends[2];
+
+	assert_int_equal(triggers_create(&made), 0);
+	triggers_set_rate(made, 0, 0);
+	assert_int_equal(triggers_add(made, TRIGGER_ACTIONS, text, &diag), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+	made->deeds = ends[0];
+	*socket = ends[1];
+	assert_true(watch_join(watch, set, made, conflict, sizeof(conflict)));
+	return made;
+}
+
+static void part(uint32_t set, struct triggers *made, int socket)
+{
+	watch_part(watch, set);
+	close(made->deeds);
+	close(socket);
+	triggers_destroy(made);
+}
+
+static void each_instance_has_its_own(void **state)
+{
+	struct trigger *own = add("alpha > 10us");
+	struct triggers *longer, *left;
+	const struct calltap_limit *limit;
+	int sockets[2];
+	struct deed deed;
+	uint32_t id;
+
+	triggers_set_rate(triggers, 0, 0);
+	id = site_of(begin(), "alpha")->id;
+	limit = limit_of(id);
+	assert_int_equal(limit->ticks, 5000);
+	longer = join(1, &sockets[0], "alpha > 2us");
+	left = join(2, &sockets[1], "alph* left");
+	assert_int_equal(limit->ticks, 1000);
+	assert_int_equal(limit->kinds, CALLTAP_EVENT_LEFT);
+	assert_true(watch_names(watch, 2, object_of(id), source_of(id)));
+	assert_false(watch_names(watch, 3, object_of(id), source_of(id)));
+	tell(id, CALLTAP_EVENT_LONGER, 2000);
+	poll();
+	assert_int_equal(own->count, 0); /* it waits for 10 us */
+	assert_int_equal(recv(sockets[0], &deed, sizeof(deed), 0), sizeof(deed));
+	assert_int_equal(deed.duration_ns, 4000);
+	assert_int_equal(deed.trigger, 0);
+	assert_string_equal(deed.function, "alpha");
+	assert_non_null(strstr(deed.text, "alpha took 0.004 ms in thread"));
+	assert_int_equal(recv(sockets[1], &deed, sizeof(deed), 0), sizeof(deed));
+	assert_non_null(strstr(deed.text, "alpha returned in thread"));
+	/* A call that the first instance's filters have refused. */
+	tell(id, CALLTAP_EVENT_LONGER, 9000);
+	slot(1)->flags = 0;
+	poll();
+	assert_int_equal(own->count, 0);
+	assert_int_equal(longer->list[0].count, 2);
+	part(1, longer, sockets[0]);
+	assert_int_equal(limit->ticks, 5000);
+	assert_int_equal(limit->kinds, CALLTAP_EVENT_LEFT);
+	part(2, left, sockets[1]);
+	assert_int_equal(limit->kinds, 0);
+}
+
+/* An actor that takes nothing holds nobody up, and what it misses is counted. */
+static void who_does_nothing_is_not_waited_for(void **state)
+{
+	struct triggers *made;
+	int socket;
+	uint32_t id;
+
+	id = site_of(begin(), "alpha")->id;
+	made = join(1, &socket, "alpha");
+	for (int i = 0; i < 3; i++) {
+		for (uint32_t k = 0; k < SLOTS - 1; k++)
+			tell(id, CALLTAP_EVENT_ENTERED, 0);
+		poll();
+	}
+	assert_true(made->sent > 0);
+	assert_true(made->dropped > 0);
+	assert_int_equal(made->sent + made->dropped, 3 * (SLOTS - 1));
+	assert_int_equal(made->sent, made->list[0].count);
+	part(1, made, socket);
+}
+
+static void two_that_count_otherwise_do_not_go_together(void **state)
+{
+	struct calltap_diag diag = {0};
+	struct triggers *first, *other;
+	char conflict[256];
+	int socket;
+	uint32_t id = site_of(begin(), "alpha")->id;
+
+	first = join(1, &socket, "alpha 5 in 1ms");
+	assert_int_equal(triggers_create(&other), 0);
+	assert_int_equal(triggers_add(other, TRIGGER_ACTIONS, "alpha 6 in 1ms", &diag), 0);
+	assert_false(watch_join(watch, 2, other, conflict, sizeof(conflict)));
+	assert_non_null(strstr(conflict, "'alpha 6 in 1ms' is not for alpha"));
+	assert_int_equal(limit_of(id)->often, 5);
+	part(1, first, socket);
+	assert_int_equal(limit_of(id)->often, 6); /* now there is no other one */
+	watch_part(watch, 2);
+	assert_int_equal(limit_of(id)->kinds, 0);
+	triggers_destroy(other);
+}
+
+static void words_go_there_and_back(void **state)
+{
+	struct calltap_diag diag = {0};
+	struct triggers *read = NULL;
+	char *text = NULL, *key, *value;
+	size_t size;
+	FILE *stream = open_memstream(&text, &size);
+
+	assert_int_equal(triggers_add(triggers, TRIGGER_RUN, "alpha > 1ms => rm = \"x\"", &diag), 0);
+	assert_int_equal(triggers_add(triggers, TRIGGER_START, "beta 3 in 1s", &diag), 0);
+	triggers_set_rate(triggers, 7, 9);
+	triggers_print(triggers, stream);
+	fclose(stream);
+	assert_null(strstr(text, "rm")); /* commands stay here */
+	for (char *rest = text, *line; (line = strsep(&rest, "\n")) && *line;) {
+		key = line;
+		value = strchr(line, '=');
+		assert_non_null(value);
+		*value++ = 0;
+		assert_true(triggers_has_key(key));
+		assert_int_equal(triggers_take(&read, key, value, &diag), 0);
+	}
+	assert_int_equal(read->count, 2);
+	assert_int_equal(read->list[0].action, TRIGGER_RUN);
+	assert_int_equal(read->list[0].longer_ns, 1000000);
+	assert_null(read->list[0].command);
+	assert_int_equal(read->list[1].often, 3);
+	assert_int_equal(read->gap_ns, 7);
+	assert_int_equal(read->most, 9);
+	assert_int_equal(triggers_take(&read, "when", "explode alpha", &diag), -EINVAL);
+	assert_int_equal(triggers_take(&read, "when", "run", &diag), -EINVAL);
+	assert_false(triggers_has_key("tracer"));
+	triggers_destroy(read);
+	free(text);
 }
 
 int main(void)
@@ -462,6 +632,10 @@ int main(void)
 		case_of(a_flood_hides_nobody),
 		case_of(what_targets_scribble_is_not_believed),
 		case_of(only_our_processes_are_touched),
+		case_of(each_instance_has_its_own),
+		case_of(who_does_nothing_is_not_waited_for),
+		case_of(two_that_count_otherwise_do_not_go_together),
+		case_of(words_go_there_and_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,15 +87,14 @@ static int fake_set(void *context, const struct setting_change *changes, size_t 
 	return 0;
 }
 
-static int fake_snapshot(void *context, int fd, uint64_t history_ns, const char *reason, FILE *answer,
-			 struct calltap_diag *diag)
+static int fake_snapshot(void *context, const struct remote_snapshot *wish, FILE *answer, struct calltap_diag *diag)
 {
 	struct fake *fake = context;
 
 	(void)diag;
-	fake->history_ns = history_ns;
-	snprintf(fake->reason, sizeof(fake->reason), "%s", reason);
-	fake->wrote = write(fd, "trace", 5) == 5;
+	fake->history_ns = wish->history_ns;
+	snprintf(fake->reason, sizeof(fake->reason), "%s", wish->reason);
+	fake->wrote = write(wish->fd, "trace", 5) == 5;
 	fprintf(answer, "5 bytes\n");
 	return 0;
 }
@@ -137,13 +136,13 @@ static void *fake_find(void *context, const char *name, struct calltap_diag *dia
 	return NULL;
 }
 
-static int fake_instance(void *context, const struct setting_change *words, size_t count, int fd, FILE *answer,
-			 void **instance, struct calltap_diag *diag)
+static int fake_instance(void *context, const struct setting_change *words, size_t count, const int fds[REMOTE_FDS],
+			 FILE *answer, void **instance, struct calltap_diag *diag)
 {
 	struct fake *fake = context;
 
 	(void)diag;
-	fake->wrote = write(fd, "trace", 5) == 5;
+	fake->wrote = write(fds[0], "trace", 5) == 5 && write(fds[1], "deeds", 5) == 5;
 	fake->words[0] = 0;
 	for (size_t i = 0; i < count; i++)
 		snprintf(fake->words + strlen(fake->words), sizeof(fake->words) - strlen(fake->words), "%s=%s;",
@@ -207,8 +206,12 @@ static int connect_client(pid_t pid)
 
 static int ask(int socket, const char *verb, const char *word, int fd, char **answer, struct calltap_diag *diag)
 {
-	const struct remote_request request = {
-		.verb = verb, .words = &word, .count = word != NULL, .fd = fd, .timeout_ms = PATIENT};
+	const struct remote_request request = {.verb = verb,
+					       .words = &word,
+					       .count = word != NULL,
+					       .fds = &fd,
+					       .fd_count = fd >= 0,
+					       .timeout_ms = PATIENT};
 
 	return remote_ask(socket, &request, answer, diag);
 }
@@ -359,15 +362,14 @@ static unsigned ended(const struct fake *fake)
 static int begin_instance(int socket, struct calltap_diag *diag)
 {
 	const char *const words[] = {"name=look", "trace=f"};
-	const struct remote_request request = {.verb = "instance",
-					       .words = words,
-					       .count = 2,
-					       .fd = memfd_create("trace", MFD_CLOEXEC),
-					       .timeout_ms = PATIENT};
+	const int fds[REMOTE_FDS] = {memfd_create("trace", MFD_CLOEXEC), memfd_create("deeds", MFD_CLOEXEC)};
+	const struct remote_request request = {
+		.verb = "instance", .words = words, .count = 2, .fds = fds, .fd_count = 2, .timeout_ms = PATIENT};
 	char *answer;
 	int ret = remote_ask(socket, &request, &answer, diag);
 
-	close(request.fd);
+	close(fds[0]);
+	close(fds[1]);
 	if (!ret)
 		assert_string_equal(answer, "look\n");
 	free(answer);

@@ -1,36 +1,37 @@
 /*
- * Conditions of triggers, and the memory in which targets are told of them
- * and answer (triggers.h).  What is done then is in trigger_actions.c.
- * Context: host.
+ * The list of an instance's triggers: their conditions, as text and as words between processes (triggers.h).
+ *
+ * Context: host.  The words come from a process of the same user, or of root.
  */
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include <calltap/abi/control.h>
-#include <calltap/abi/profile.h>
 #include <host/elf/filter.h>
-#include <host/sealed.h>
-#include <host/session/session.h>
+#include <host/setting.h>
 
 #include "triggers_impl.h"
 
-#define GAP_NS	    1000000000u
-#define TOLD_GAP_NS 1000000u /* between events of a function that are told at all */
+#define GAP_NS	  1000000000u
+#define WORD_WHEN "when"	/* value: the action's name, a blank, the condition */
+#define WORD_GAP  "trigger-gap" /* ns */
+#define WORD_MOST "trigger-max"
+
+static const char *const action_names[TRIGGER_ACTIONS] = {
+	[TRIGGER_SNAPSHOT] = "snapshot", [TRIGGER_START] = "start", [TRIGGER_STOP] = "stop",
+	[TRIGGER_STACK] = "stack",	 [TRIGGER_RUN] = "run",
+};
 
 int triggers_create(struct triggers **out)
 {
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
-	(*out)->fd = -1;
+	(*out)->deeds = -1;
 	(*out)->gap_ns = GAP_NS;
 	pthread_mutex_init(&(*out)->lock, NULL);
-	pthread_cond_init(&(*out)->wake, NULL);
 	return 0;
 }
 
@@ -44,11 +45,6 @@ void triggers_destroy(struct triggers *triggers)
 		free(triggers->list[i].command);
 	}
 	free(triggers->list);
-	if (triggers->memory)
-		munmap(triggers->memory, triggers->size);
-	if (triggers->fd >= 0)
-		close(triggers->fd);
-	pthread_cond_destroy(&triggers->wake);
 	pthread_mutex_destroy(&triggers->lock);
 	free(triggers);
 }
@@ -136,7 +132,9 @@ static int split_command(struct trigger *trigger, struct calltap_diag *diag)
 	return trigger->command ? 0 : calltap_diag_set(diag, -ENOMEM, "not enough memory");
 }
 
-int triggers_add(struct triggers *triggers, enum trigger_action action, const char *text, struct calltap_diag *diag)
+/* Add a trigger; its text is "CONDITION => COMMAND" if with_command. */
+static int add_trigger(struct triggers *triggers, enum trigger_action action, const char *text, bool with_command,
+		       struct calltap_diag *diag)
 {
 	struct trigger *list = reallocarray(triggers->list, triggers->count + 1, sizeof(*list)), *trigger;
 	int ret = 0;
@@ -152,9 +150,53 @@ int triggers_add(struct triggers *triggers, enum trigger_action action, const ch
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
 	}
 	triggers->count++;
-	if (action == TRIGGER_RUN)
+	if (with_command)
 		ret = split_command(trigger, diag);
 	return ret ? ret : parse(trigger, diag);
+}
+
+int triggers_add(struct triggers *triggers, enum trigger_action action, const char *text, struct calltap_diag *diag)
+{
+	return add_trigger(triggers, action, text, action == TRIGGER_RUN, diag);
+}
+
+void triggers_print(const struct triggers *triggers, FILE *stream)
+{
+	for (size_t i = 0; i < triggers->count; i++) {
+		fprintf(stream, WORD_WHEN "=%s ", action_names[triggers->list[i].action]);
+		for (const char *c = triggers->list[i].text; *c; c++)
+			fputc(*c == '\n' ? ' ' : *c, stream);
+		fputc('\n', stream);
+	}
+	fprintf(stream, WORD_GAP "=%" PRIu64 "\n" WORD_MOST "=%" PRIu32 "\n", triggers->gap_ns, triggers->most);
+}
+
+bool triggers_has_key(const char *key)
+{
+	return !strcmp(key, WORD_WHEN) || !strcmp(key, WORD_GAP) || !strcmp(key, WORD_MOST);
+}
+
+static int take_condition(struct triggers *triggers, const char *value, struct calltap_diag *diag)
+{
+	size_t size = strcspn(value, " ");
+
+	for (unsigned i = 0; i < TRIGGER_ACTIONS; i++)
+		if (strlen(action_names[i]) == size && !strncmp(value, action_names[i], size) && value[size])
+			return add_trigger(triggers, (enum trigger_action)i, value + size + 1, false, diag);
+	return calltap_diag_set(diag, -EINVAL, "'%.100s' is no trigger: it begins with what is to be done", value);
+}
+
+int triggers_take(struct triggers **triggers, const char *key, const char *value, struct calltap_diag *diag)
+{
+	if (!*triggers && triggers_create(triggers))
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	if (!strcmp(key, WORD_WHEN))
+		return take_condition(*triggers, value, diag);
+	if (!strcmp(key, WORD_GAP))
+		(*triggers)->gap_ns = strtoull(value, NULL, 10);
+	else
+		(*triggers)->most = (uint32_t)strtoul(value, NULL, 10);
+	return 0;
 }
 
 bool triggers_have(const struct triggers *triggers, enum trigger_action action)
@@ -185,75 +227,6 @@ bool trigger_names(const struct trigger *trigger, struct object *object, const s
 	return decision.trace;
 }
 
-uint16_t triggers_flags(struct triggers *triggers, struct object *object, const struct object_site *site)
-{
-	uint16_t flags = 0;
-
-	for (size_t i = 0; i < triggers->count; i++) {
-		if (!trigger_names(&triggers->list[i], object, site))
-			continue;
-		flags |= CALLTAP_SITE_TRIGGER | CALLTAP_SITE_TIMED;
-		/* The rest is asked by the recorders in C, which keep the depth together. */
-		if (triggers->list[i].kind & (CALLTAP_EVENT_ENTERED | CALLTAP_EVENT_OFTEN | CALLTAP_EVENT_LEFT))
-			flags |= CALLTAP_SITE_FULL_ENTRY | CALLTAP_SITE_FULL_EXIT;
-	}
-	return flags;
-}
-
-static uint64_t ticks_of(const struct triggers *triggers, uint64_t ns)
-{
-	uint64_t ticks = (uint64_t)((double)ns * triggers->ticks_per_ns);
-
-	return ticks || !ns ? ticks : 1; /* 0 is none */
-}
-
-static uint64_t smaller(uint64_t now, uint64_t other)
-{
-	return !now || other < now ? other : now;
-}
-
-static struct calltap_limit *limit_of(const struct triggers *triggers, uint32_t id)
-{
-	return (void *)((char *)triggers->memory + calltap_triggers_at_limit(id));
-}
-
-bool trigger_is_counted(const struct triggers *triggers, const struct trigger *trigger, uint32_t id)
-{
-	const struct calltap_limit *limit = limit_of(triggers, id);
-
-	return limit->often == trigger->often && limit->window == ticks_of(triggers, trigger->window_ns);
-}
-
-/* Several triggers of one function: the target tells what the least of them wants to know.  False: it cannot. */
-static bool add_limit(const struct triggers *triggers, uint32_t id, const struct trigger *trigger)
-{
-	struct calltap_limit *limit = limit_of(triggers, id);
-
-	if (trigger->kind == CALLTAP_EVENT_LONGER) {
-		limit->ticks = smaller(limit->ticks, ticks_of(triggers, trigger->longer_ns));
-		return true;
-	}
-	if (trigger->kind == CALLTAP_EVENT_OFTEN && limit->often)
-		return trigger_is_counted(triggers, trigger, id);
-	if (trigger->kind == CALLTAP_EVENT_OFTEN) {
-		limit->window = ticks_of(triggers, trigger->window_ns);
-		limit->often = trigger->often;
-	}
-	limit->kinds |= trigger->kind;
-	return true;
-}
-
-void triggers_set_limits(struct triggers *triggers, uint32_t id, struct object *object, const struct object_site *site)
-{
-	if (!triggers->memory || id >= triggers->functions)
-		return;
-	for (size_t i = 0; i < triggers->count; i++)
-		if (trigger_names(&triggers->list[i], object, site) && !add_limit(triggers, id, &triggers->list[i]))
-			fprintf(stderr,
-				"calltap: trigger '%s' is not for %s, whose calls another one counts otherwise\n",
-				triggers->list[i].text, object_site_short_name(object, site));
-}
-
 const char *triggers_unmatched(const struct triggers *triggers)
 {
 	const char *text = NULL;
@@ -261,33 +234,6 @@ const char *triggers_unmatched(const struct triggers *triggers)
 	for (size_t i = 0; triggers && i < triggers->count && !text; i++)
 		text = filter_set_unmatched(triggers->list[i].functions);
 	return text;
-}
-
-int triggers_begin(struct triggers *triggers, struct session *session, double ticks_per_ns, uint32_t functions)
-{
-	void *memory;
-	int ret;
-
-	triggers->session = session;
-	triggers->ticks_per_ns = ticks_per_ns;
-	triggers->size = calltap_triggers_at_event(functions, TRIGGER_SLOTS);
-	ret = sealed_create("calltap-triggers", triggers->size, &triggers->fd, &memory);
-	if (ret)
-		return ret;
-	triggers->memory = memory;
-	triggers->memory->magic = CALLTAP_TRIGGERS_MAGIC;
-	triggers->memory->functions = functions;
-	triggers->memory->slots = TRIGGER_SLOTS;
-	triggers->functions = functions;
-	/* Who calls a function all the time does not flood the ring; the actions' own rate is kept here. */
-	triggers->memory->min_gap = ticks_of(triggers, triggers->gap_ns < TOLD_GAP_NS ? triggers->gap_ns : TOLD_GAP_NS);
-	return 0;
-}
-
-int triggers_memory(const struct triggers *triggers, uint64_t *size)
-{
-	*size = triggers->size;
-	return triggers->fd;
 }
 
 static int earlier_call(const void *left, const void *right)
