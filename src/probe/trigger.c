@@ -36,22 +36,6 @@ int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size)
 	return 0;
 }
 
-static struct calltap_limit *limit_of(struct calltap_triggers *triggers, uint32_t id)
-{
-	char *at = (char *)triggers + calltap_triggers_at_limit(id);
-
-	return id < triggers->functions ? (struct calltap_limit *)at : NULL;
-}
-
-bool probe_trigger_waits(uint32_t id)
-{
-	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
-	const struct calltap_limit *limit = limit_of(triggers, id);
-
-	return limit &&
-	       (__atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) || __atomic_load_n(&limit->ticks, __ATOMIC_RELAXED));
-}
-
 /* Was the frame's time noted when it was entered? */
 static bool is_noted(const struct probe_call_times *call)
 {
@@ -126,7 +110,7 @@ static bool is_often(struct calltap_limit *limit, uint64_t now)
 void probe_trigger_entered(struct probe_thread *thread, const struct probe_call_times *call)
 {
 	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
-	struct calltap_limit *limit = limit_of(triggers, call->id);
+	struct calltap_limit *limit = probe_trigger_limit(triggers, call->id);
 	uint32_t kinds = limit ? __atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) : 0;
 	uint64_t now = call->entered;
 
@@ -141,7 +125,7 @@ void probe_trigger_entered(struct probe_thread *thread, const struct probe_call_
 void probe_trigger_left(struct probe_thread *thread, const struct probe_call_times *call)
 {
 	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
-	struct calltap_limit *limit = limit_of(triggers, call->id);
+	struct calltap_limit *limit = probe_trigger_limit(triggers, call->id);
 	uint64_t ticks = limit ? __atomic_load_n(&limit->ticks, __ATOMIC_RELAXED) : 0;
 	uint64_t took = call->left > call->entered ? call->left - call->entered : 0;
 
@@ -159,7 +143,7 @@ void probe_trigger_left(struct probe_thread *thread, const struct probe_call_tim
 void probe_trigger_threw(struct probe_thread *thread, const struct probe_call_times *call)
 {
 	struct calltap_triggers *triggers = __atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE);
-	struct calltap_limit *limit = limit_of(triggers, call->id);
+	struct calltap_limit *limit = probe_trigger_limit(triggers, call->id);
 
 	if (limit && is_noted(call) && __atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) & CALLTAP_EVENT_THREW &&
 	    is_due(triggers, limit, &limit->last_exit, call->left))

@@ -19,8 +19,23 @@ extern struct calltap_triggers *probe_triggers __attribute__((visibility("hidden
  */
 int probe_triggers_set(struct calltap_triggers *triggers, uint64_t size) __attribute__((warn_unused_result));
 
+/* The function's place in the file, NULL = it has none. */
+static inline struct calltap_limit *probe_trigger_limit(struct calltap_triggers *triggers, uint32_t id)
+{
+	char *at = (char *)triggers + calltap_triggers_at_limit(id);
+
+	return id < triggers->functions ? (struct calltap_limit *)at : NULL;
+}
+
 /* Does a trigger wait for calls of the function? */
-bool probe_trigger_waits(uint32_t id);
+static inline bool probe_trigger_waits(uint32_t id)
+{
+	/* Acquire: pairs with probe_triggers_set(). */
+	const struct calltap_limit *limit = probe_trigger_limit(__atomic_load_n(&probe_triggers, __ATOMIC_ACQUIRE), id);
+
+	return limit &&
+	       (__atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) || __atomic_load_n(&limit->ticks, __ATOMIC_RELAXED));
+}
 
 /* A call of a function that may have triggers. */
 struct probe_call_times {

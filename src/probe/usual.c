@@ -38,7 +38,7 @@ static COLD int enter_anew(uint64_t slot, uint32_t word, uint32_t own, const uin
 /* Is the call one that the profile or a trigger is told of?  The long way does that. */
 static inline bool is_told(uint32_t id)
 {
-	return probe_context.timed && (probe_context.profile || probe_trigger_waits(id));
+	return __builtin_expect(probe_context.timed, 0) && (probe_context.profile || probe_trigger_waits(id));
 }
 
 /* Does the frame get its time noted?  Where its planes are not known to be there, the long way sees to them. */
