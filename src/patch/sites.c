@@ -179,16 +179,23 @@ struct window {
 	uint8_t *bytes; /* the new text, in CHUNK + CODE_MAX bytes */
 	uint8_t *old;	/* the text that it replaces, in CHUNK + CODE_MAX bytes */
 	uint64_t end;	/* of the last site: sites come in the order of their addresses and share no byte */
+	bool has_run;	/* an emulator may have translated the text */
 };
+
+static int poke(const struct window *window, struct patch_poker *poker, const uint8_t *bytes)
+{
+	return window->has_run ? patch_poke(poker, window->at, bytes, window->size)
+			       : patch_poke_fresh(poker, window->at, bytes, window->size);
+}
 
 /* Write all of the window or nothing: a site that is half a jump would be the program's end. */
 static int window_flush(struct window *window, struct patch_poker *poker, struct patch_result *result)
 {
-	int ret = window->size ? patch_poke_fresh(poker, window->at, window->bytes, window->size) : 0;
+	int ret = window->size ? poke(window, poker, window->bytes) : 0;
 
 	if (!ret)
 		result->patched += window->sites;
-	else if (patch_poke_fresh(poker, window->at, window->old, window->size))
+	else if (poke(window, poker, window->old))
 		ret = -EIO; /* the old text could not be put back; what was not written needs no putting back */
 	window->size = 0;
 	window->sites = 0;
@@ -248,7 +255,7 @@ static int apply_one(struct patch_result *result, struct window *window, struct 
 	}
 	if (!is_sane(site) || !patch_site_reaches(&result->region, site) || pieces[first].address < window->end ||
 	    !bytes_match(&pieces[1]) || !bytes_match(&pieces[first]) ||
-	    patch_stub_reset(poker, result->region.lo + site->stub_off)) {
+	    (!(site->flags & CALLTAP_SITE_HEAD) && patch_stub_reset(poker, result->region.lo + site->stub_off))) {
 		if (result->failed++ == result->skipped)
 			result->first_failed_id = site->id;
 		return 0;
@@ -269,7 +276,7 @@ int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, co
 		      uint32_t count, const struct patch_skips *skips)
 {
 	size_t room = page_up(CHUNK + CODE_MAX);
-	struct window window = {0};
+	struct window window = {.has_run = count && sites[0].flags & CALLTAP_SITE_HEAD};
 	int ret = 0, last;
 
 	window.bytes = sys_mmap(NULL, 2 * room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,0 +1,38 @@
+/*
+ * aarch64: blocks (see block.h).  Pure.
+ */
+#include "block.h"
+#include "decode.h"
+#include "encode.h"
+#include "relocate.h"
+
+#define JUMP_BYTES 4
+#define REACH_BITS 28 /* of b: a signed number of bytes */
+
+static int move(struct isa_out *out, const struct isa_source *source)
+{
+	return a64_relocate(out, source->code, source->size, source->from, source->scratch);
+}
+
+static void put_site(struct isa_out *out)
+{
+	isa_put32(out, A64_NOP);
+}
+
+static int put_jump(struct isa_out *out, uint64_t target, unsigned scratch)
+{
+	int64_t distance = (int64_t)(target - isa_out_here(out));
+
+	(void)scratch;
+	if (!isa_fits(distance, REACH_BITS))
+		return -ERANGE;
+	isa_put32(out, a64_b(distance));
+	return 0;
+}
+
+int a64_block(struct isa_out *out, struct isa_block *block, const struct isa_head *head)
+{
+	static const struct isa_block_cpu cpu = {a64_decode, move, put_site, put_jump, JUMP_BYTES};
+
+	return isa_block_make(&cpu, out, block, head);
+}

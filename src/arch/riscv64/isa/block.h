@@ -1,0 +1,11 @@
+/*
+ * riscv64: blocks (arch/generic/isa/block.h).  Pure; called by the tests today.
+ */
+#ifndef ARCH_RISCV64_ISA_BLOCK_H
+#define ARCH_RISCV64_ISA_BLOCK_H
+
+#include "arch/generic/isa/block.h"
+
+isa_block_maker rv_block;
+
+#endif

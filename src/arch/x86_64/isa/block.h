@@ -1,0 +1,11 @@
+/*
+ * x86_64: blocks (arch/generic/isa/block.h).  Pure; called by the tests today.
+ */
+#ifndef ARCH_X86_64_ISA_BLOCK_H
+#define ARCH_X86_64_ISA_BLOCK_H
+
+#include "arch/generic/isa/block.h"
+
+isa_block_maker x86_block;
+
+#endif
