@@ -11,6 +11,7 @@
 #include <probe/graph.h>
 #include <probe/handlers.h>
 #include <probe/instances.h>
+#include <probe/trigger.h>
 
 _Static_assert(offsetof(struct probe_handled_table, functions) == HT_FUNCTIONS, "handlers.S");
 _Static_assert(offsetof(struct probe_handled_table, rows) == HT_ROWS, "handlers.S");
@@ -412,7 +413,8 @@ int probe_handled_entered(struct probe_handled *handled)
 	}
 	if (!refused) {
 		/* Its exit is to come by here if one of them has the entry. */
-		handled->wants = (handled->wants & ~CALLTAP_HANDLED_INSTANCES) | probe_instances_who(*arch_link(slot));
+		handled->wants = (handled->wants & ~CALLTAP_HANDLED_INSTANCES) | probe_instances_who(*arch_link(slot)) |
+				 probe_trigger_who(frames_id(word));
 		*arch_data(slot) = handled->call.data;
 		*arch_who(slot) = (uint64_t)handled->generation << 32 | handled->wants;
 	}

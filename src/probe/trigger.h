@@ -8,6 +8,7 @@
 #ifndef PROBE_TRIGGER_H
 #define PROBE_TRIGGER_H
 
+#include <calltap/abi/handlers.h>
 #include <probe/thread.h>
 
 /* Never NULL: without triggers, a struct with no functions. profile.S loads it once. */
@@ -35,6 +36,15 @@ static inline bool probe_trigger_waits(uint32_t id)
 
 	return limit &&
 	       (__atomic_load_n(&limit->kinds, __ATOMIC_RELAXED) || __atomic_load_n(&limit->ticks, __ATOMIC_RELAXED));
+}
+
+/*
+ * The bit that has a dispatched frame's end come by C, if a trigger waits for calls of the function; else 0.  Instances
+ * whose filters refuse the call do not wait for it themselves.
+ */
+static inline uint32_t probe_trigger_who(uint32_t id)
+{
+	return probe_context.timed && probe_trigger_waits(id) ? CALLTAP_HANDLED_INSTANCES : 0;
 }
 
 /* A call of a function that may have triggers. */

@@ -31,7 +31,7 @@ static COLD int enter_anew(uint64_t slot, uint32_t word, uint32_t own, const uin
 		own = 0;
 	if (!own && probe_graph_entry_hidden(slot, word, ret))
 		return 1;
-	note_who(slot, own);
+	note_who(slot, own | probe_trigger_who(frames_id(word)));
 	return 0;
 }
 

@@ -236,6 +236,17 @@ def overrun_after(case, run):
     case.readable()
 
 
+def filtered(case):
+    """A further instance's triggers see calls that its filters leave out; one for a function that is not there is no
+    matter with --allow-no-match, also when tracing is switched."""
+    options = [*NO_GAP, "--allow-no-match", "-g", "burst", *noting("quick", "entered"), *noting("quick left", "left")]
+    options += [*noting("nobody", "never"), "--stop-when", "middle", *touching("middle", "stopped")]
+    said = further(case, options, ["quick:6", "middle", "until:stopped", "burst:9"])
+    found = {file: len(lines(case, file)) for file in ("entered", "left", "never")}
+    expect(found == {"entered": 6, "left": 6, "never": 0}, f"actions: {found}")
+    expect("matches" not in said, f"{said!r}")
+
+
 def told_by_attach(case):
     """Standard error is attach's own: what was done stands there without -v, too, but for -q."""
     case.need_native("attaching")
@@ -325,6 +336,7 @@ SINGLE = {
     **all_three(overrun),
     **all_three(overrun_after),
     **all_three(commands),
+    "trigger-filtered-instance": filtered,
     "trigger-told-by-attach": told_by_attach,
     "trigger-lasting-command": lasting_command,
     "trigger-refused": refused,

@@ -92,11 +92,14 @@ static void take_snapshot(struct actor *actor, const struct deed *deed)
 		calltap_diag_print(&diag, stderr);
 		return;
 	}
-	if (!records) { /* nothing runs any more */
-		if (!ret)
-			unlink(path);
-		fprintf(stderr, "calltap: %s; the program has ended since, and its last records are in %s\n",
-			deed->text, actor->options.output ? output : "no file");
+	if (!records && !ret)
+		unlink(path);
+	if (!records) {
+		fprintf(stderr,
+			"calltap: %s; its snapshot would be empty: %sthe program has ended since, and its last records "
+			"are in %s\n",
+			deed->text, ret ? "" : "the filters leave no record, or ",
+			actor->options.output ? output : "no file");
 		return;
 	}
 	snprintf(what, sizeof(what), "snapshot %s, %" PRIu64 " %s", path, records,

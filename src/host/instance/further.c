@@ -77,6 +77,7 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	further->options.options_text = wish->options;
 	further->options.instance = further->name;
 	further->options.output = further->output;
+	further->options.allow_no_match = wish->allow_no_match;
 	further->options.command = session->options->command;
 	further->options.wait_max_ms = session->options->wait_max_ms;
 	instance_init(instance, session, set, &further->options, &further->result);

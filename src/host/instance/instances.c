@@ -489,7 +489,7 @@ int instances_set(struct instance *instance, const struct settings *next, struct
 	 */
 	if (trees)
 		set_limits(session, instance, now, next);
-	ret = apply(session, instance->set, choice_of(next), exits, true, diag);
+	ret = apply(session, instance->set, choice_of(next), exits, !instance->options->allow_no_match, diag);
 	if (!ret || ret == -ETIMEDOUT) {
 		if (!trees)
 			set_limits(session, instance, now, next);

@@ -316,6 +316,28 @@ static void triggers_see_calls_of_all(void **state)
 	end_triggers();
 }
 
+/* Calls that the instance's limits leave out are told, too, with their ends. */
+static void triggers_see_what_is_not_recorded(void **state)
+{
+	struct probe_set *set = &probe_context.wiped->sets[1];
+
+	set->depth_max = 1;
+	probe_context.wiped->plain[1] = 0;
+	begin_triggers();
+	handled_want(LEAF, 0, ONE);
+	handled_want(CALLER, 0, ONE | OWN);
+	caller(1);
+	expect_event(CALLER, CALLTAP_EVENT_ENTERED, true);
+	for (int i = 0; i < 2; i++) {
+		expect_event(LEAF, CALLTAP_EVENT_ENTERED, false);
+		expect_event(LEAF, CALLTAP_EVENT_LEFT, false);
+	}
+	expect_event(CALLER, CALLTAP_EVENT_LEFT, true);
+	end_triggers();
+	set->depth_max = 0;
+	assert_int_equal(read_ring(&further[1]).entries[LEAF], 0);
+}
+
 /* A call that was entered before there were triggers has no time, whatever lies in its place. */
 static void earlier_calls_are_not_told(void **state)
 {
@@ -422,6 +444,7 @@ int main(void)
 		case_of(short_calls_leave_no_record),
 		case_of(one_that_has_ended_gets_nothing),
 		case_of(triggers_see_calls_of_all),
+		case_of(triggers_see_what_is_not_recorded),
 		case_of(earlier_calls_are_not_told),
 		case_of(a_question_may_come_within_the_call),
 		case_of(at_each_instruction),
