@@ -28,17 +28,6 @@
 #define ENDING_STEP_NS 20000000
 #define ENDING_STEPS   250
 
-enum option_code { OPT_DURATION = RECORDING_OWN, OPT_INSTANCE, OPT_NAME, OPT_CHILDREN };
-
-static const struct option long_options[] = {
-	RECORDING_LONG,
-	{"duration", required_argument, NULL, OPT_DURATION},
-	{"instance", required_argument, NULL, OPT_INSTANCE},
-	{"name", required_argument, NULL, OPT_NAME},
-	{"children", no_argument, NULL, OPT_CHILDREN},
-	{0},
-};
-
 /* The command's words, and the processes that they mean. */
 struct attaching {
 	struct recording recording;
@@ -56,20 +45,7 @@ static void print_help(void)
 	       "Trace processes that run already, in one trace file, until they have ended, ^C, or `calltap\n"
 	       "detach PID` of one of them; then they are as they were.  A process that is traced already, and\n"
 	       "named alone, gets a further instance, with functions, buffers and a trace file of its own.\n\n");
-	recording_print_options("drop");
-	printf("      --duration TIME     detach after TIME (10s, 500ms, ...)\n"
-	       "      --instance NAME     what it is called (default 0; of a process that is traced already: a "
-	       "number)\n"
-	       "      --name GLOB         all processes of yours that are called so, or whose program's file is\n"
-	       "      --children          the children, too, that all these have now\n"
-	       "      --no-fork           do not follow children that they have later\n"
-	       "      --allow-no-sites    attach although nothing in it can be traced yet\n"
-	       "      --allow-no-match    attach although a filter matches nothing yet\n"
-	       "      --perf-map          write /tmp/perf-PID.map, by which perf names the stubs\n"
-	       "  -q, --quiet             no progress and no summary\n"
-	       "  -v, --verbose           always print the summary\n"
-	       "  -h, --help              this text\n");
-	recording_print_triggers();
+	recording_print_options(RECORDING_ATTACH);
 	printf("\n"
 	       "The exit status is 0 when the process was traced, or one of several was; 2 when there is nothing\n"
 	       "to trace in any, or none can be attached to, 1 for a wrong option or a trace file that cannot be\n"
@@ -298,9 +274,6 @@ static int take_option(struct attaching *attaching, int code)
 	struct record_options *options = &attaching->recording.settings.options;
 
 	switch (code) {
-	case OPT_INSTANCE:
-		options->instance = optarg;
-		return 0;
 	case OPT_NAME:
 		return take_glob(attaching, optarg);
 	case OPT_CHILDREN:
@@ -438,7 +411,7 @@ static int run(struct attaching *attaching, int argc, char **argv)
 	int code, end, ret = 0;
 
 	recording->settings.options.mode = CALLTAP_MODE_DROP; /* a process not started for it does not wait */
-	while (!ret && (code = getopt_long(argc, argv, RECORDING_SHORT, long_options, NULL)) != -1) {
+	while (!ret && (code = recording_next(RECORDING_ATTACH, argc, argv)) != -1) {
 		if (code == OPT_HELP) {
 			print_help();
 			return 0;

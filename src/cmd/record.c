@@ -18,51 +18,14 @@ enum {
 	EXIT_LEFT = 130, /* as a shell's after ^C */
 };
 
-enum option_code {
-	OPT_NO_EXEC = RECORDING_OWN,
-	OPT_EMULATOR,
-};
-
-static const struct option long_options[] = {
-	RECORDING_LONG,
-	{"no-exec", no_argument, NULL, OPT_NO_EXEC},
-	{"emulator", required_argument, NULL, OPT_EMULATOR},
-	{0},
-};
-
 static void print_help(void)
 {
 	printf("Usage: calltap record [OPTIONS] [--] COMMAND [ARGUMENTS]\n\n"
 	       "Run COMMAND under trace and write what its functions did to a file.\n\n");
-	recording_print_options("block");
-	printf("      --no-fork           do not follow children\n"
-	       "      --no-exec           do not follow programs that are started in the traced one's place\n"
-	       "      --allow-no-sites    run COMMAND although nothing in it can be traced yet\n"
-	       "      --allow-no-match    run COMMAND although a filter matches nothing yet\n"
-	       "      --emulator CMD      run COMMAND by CMD, such as 'qemu-aarch64 -cpu max'; for another CPU's\n"
-	       "                          program without it: QEMU's user mode\n"
-	       "      --perf-map          write /tmp/perf-PID.map, by which perf names the stubs\n"
-	       "  -q, --quiet             no progress and no summary\n"
-	       "  -v, --verbose           always print the summary\n"
-	       "  -h, --help              this text\n");
-	recording_print_triggers();
+	recording_print_options(RECORDING_RECORD);
 	printf("\n"
 	       "The exit status is COMMAND's own; 2 when there is nothing to trace, 1 for a wrong option\n"
 	       "or a trace file that cannot be written, 126 or 127 when COMMAND cannot be run or found.\n");
-}
-
-static int take_option(struct recording *recording, int code)
-{
-	switch (code) {
-	case OPT_NO_EXEC:
-		recording->settings.options.no_exec = true;
-		return 0;
-	case OPT_EMULATOR:
-		recording->settings.options.emulator = optarg;
-		return 0;
-	default:
-		return recording_take(recording, code, optarg);
-	}
 }
 
 /* End as the command did: the same status, or the same signal. */
@@ -109,13 +72,13 @@ int cmd_record(int argc, char **argv)
 	struct recording recording;
 	int code, ret = recording_init(&recording, argv);
 
-	while (!ret && (code = getopt_long(argc, argv, "+" RECORDING_SHORT, long_options, NULL)) != -1) {
+	while (!ret && (code = recording_next(RECORDING_RECORD, argc, argv)) != -1) {
 		if (code == OPT_HELP) {
 			print_help();
 			recording_clear(&recording);
 			return 0;
 		}
-		ret = take_option(&recording, code);
+		ret = recording_take(&recording, code, optarg);
 	}
 	recording.settings.options.command = argv + optind;
 	if (!ret && !argv[optind]) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,52 +58,149 @@ void recording_clear(struct recording *recording)
 	free(recording->text);
 }
 
-void recording_print_options(const char *mode)
+/* How the value of an option is taken. */
+enum take {
+	TAKE_OWN,     /* by the verb */
+	TAKE_SETTING, /* as the setting that has the option's name */
+	TAKE_FLAG,    /* true in the bool at `at` */
+	TAKE_TEXT,    /* in the pointer at `at` */
+	TAKE_TIME,    /* in the uint64_t at `at` */
+	TAKE_COUNT,   /* in the uint32_t at `at` */
+	TAKE_TRIGGER, /* as the condition of the trigger action `at` */
+};
+
+struct row {
+	unsigned verbs; /* bits: the verbs that have the option */
+	int code;	/* 0: `help` is a heading */
+	const char *name, *value, *help;
+	enum take take;
+	size_t at; /* place in struct recording, or a trigger's action */
+};
+
+#define R	     RECORDING_RECORD
+#define A	     RECORDING_ATTACH
+#define AT(member)   offsetof(struct recording, member)
+#define OPTION(name) AT(settings.options.name)
+#define MODES                                                                                                          \
+	"when a buffer is full: block (wait for the tool), drop (leave\n"                                              \
+	"out and count) or overwrite (keep the newest); default "
+
+static const struct row rows[] = {
+	{R | A, 'p', "tracer", "NAME", "what to record:", TAKE_SETTING, 0},
+	{R | A, 'l', "trace", "FILTER", "trace only these functions", TAKE_SETTING, 0},
+	{R | A, 'n', "notrace", "FILTER", "do not trace these functions", TAKE_SETTING, 0},
+	{R | A, 'g', "graph", "FILTER", "trace these functions and what they call", TAKE_SETTING, 0},
+	{R | A, OPT_NO_GRAPH, "no-graph", "FILTER",
+	 "trace neither these functions nor what they call\n"
+	 "FILTER: glob, /regex/, object:function or @FILE; may be repeated",
+	 TAKE_SETTING, 0},
+	{R | A, OPT_MAX_DEPTH, "max-depth", "N", "record at most N traced calls deep", TAKE_SETTING, 0},
+	{R | A, 't', "threshold", "TIME", "leave out finished calls shorter than TIME (10us, 1ms, ...)", TAKE_SETTING,
+	 0},
+	{R, OPT_MODE, "mode", "MODE", MODES "block", TAKE_SETTING, 0},
+	{A, OPT_MODE, "mode", "MODE", MODES "drop", TAKE_SETTING, 0},
+	{R | A, 'b', "buffer", "SIZE", "buffer of each thread (default 4M)", TAKE_SETTING, 0},
+	{R | A, OPT_BUFFER_DIR, "buffer-dir", "DIR",
+	 "with --mode overwrite: buffers are files in DIR, on tmpfs,\n"
+	 "and outlive the tool and the program",
+	 TAKE_TEXT, OPTION(buffer_dir)},
+	{R | A, 'o', "output", "FILE", "trace file (default " RECORDING_OUTPUT "; an older one becomes FILE.old)",
+	 TAKE_TEXT, OPTION(output)},
+	{A, OPT_DURATION, "duration", "TIME", "detach after TIME (10s, 500ms, ...)", TAKE_OWN, 0},
+	{A, OPT_INSTANCE, "instance", "NAME",
+	 "what it is called (default 0; of a process that is traced already: a number)", TAKE_TEXT, OPTION(instance)},
+	{A, OPT_NAME, "name", "GLOB", "all processes of yours that are called so, or whose program's file is", TAKE_OWN,
+	 0},
+	{A, OPT_CHILDREN, "children", NULL, "the children, too, that all these have now", TAKE_OWN, 0},
+	{R, OPT_NO_FORK, "no-fork", NULL, "do not follow children", TAKE_FLAG, OPTION(no_fork)},
+	{A, OPT_NO_FORK, "no-fork", NULL, "do not follow children that they have later", TAKE_FLAG, OPTION(no_fork)},
+	{R, OPT_NO_EXEC, "no-exec", NULL, "do not follow programs that are started in the traced one's place",
+	 TAKE_FLAG, OPTION(no_exec)},
+	{R | A, OPT_NO_SITES, "allow-no-sites", NULL, "go on although nothing can be traced yet", TAKE_FLAG,
+	 OPTION(allow_no_sites)},
+	{R | A, OPT_NO_MATCH, "allow-no-match", NULL, "go on although a filter matches nothing yet", TAKE_FLAG,
+	 OPTION(allow_no_match)},
+	{R, OPT_EMULATOR, "emulator", "CMD",
+	 "run COMMAND by CMD, such as 'qemu-aarch64 -cpu max'; for another CPU's\n"
+	 "program without it: QEMU's user mode",
+	 TAKE_TEXT, OPTION(emulator)},
+	{R | A, OPT_PERF_MAP, "perf-map", NULL, "write /tmp/perf-PID.map, by which perf names the stubs", TAKE_FLAG,
+	 OPTION(perf_map)},
+	{R | A, 'q', "quiet", NULL, "no progress and no summary", TAKE_FLAG, AT(quiet)},
+	{R | A, 'v', "verbose", NULL, "always print the summary", TAKE_FLAG, OPTION(verbose)},
+	{R | A, OPT_HELP, "help", NULL, "this text", TAKE_OWN, 0},
+	{R | A, 0, NULL, NULL,
+	 "Triggers (CONDITION: FUNCTION, then entered, left, threw, '> TIME' or 'COUNT in TIME'):", TAKE_OWN, 0},
+	{R | A, OPT_SNAPSHOT_WHEN, "snapshot-when", "CONDITION",
+	 "write what the flight recorder (--mode overwrite) holds to FILE.1, .2, ...", TAKE_TRIGGER, TRIGGER_SNAPSHOT},
+	{R | A, OPT_START_WHEN, "start-when", "CONDITION", "record from then on", TAKE_TRIGGER, TRIGGER_START},
+	{R | A, OPT_STOP_WHEN, "stop-when", "CONDITION", "record until then", TAKE_TRIGGER, TRIGGER_STOP},
+	{R | A, OPT_STACK_WHEN, "stack-when", "CONDITION", "print the thread's stack", TAKE_TRIGGER, TRIGGER_STACK},
+	{R | A, OPT_RUN_WHEN, "run-when", "'CONDITION => COMMAND'", "run COMMAND by the shell", TAKE_TRIGGER,
+	 TRIGGER_RUN},
+	{R | A, OPT_AFTER, "after", "TIME", "take snapshots so long after (default 0)", TAKE_TIME, AT(after_ns)},
+	{R | A, OPT_HISTORY, "history", "TIME", "snapshots go back so far (default: all there is)", TAKE_TIME,
+	 AT(history_ns)},
+	{R | A, OPT_TRIGGER_GAP, "trigger-gap", "TIME", "at most one action of a trigger in TIME (default 1s)",
+	 TAKE_TIME, AT(gap_ns)},
+	{R | A, OPT_TRIGGER_MAX, "trigger-max", "N", "at most N actions in all", TAKE_COUNT, AT(trigger_max)},
+};
+
+#define ROWS	    (sizeof(rows) / sizeof(rows[0]))
+#define HELP_COLUMN 26
+
+int recording_next(unsigned verb, int argc, char **argv)
 {
-	printf("  -p, --tracer NAME       what to record:\n");
-	for (size_t i = 0; tracer_at(i); i++)
-		if (!tracer_at(i)->counts) /* a tracer that counts is for top */
-			printf("                            %-15s %s\n", tracer_at(i)->name, tracer_at(i)->summary);
-	printf("  -l, --trace FILTER      trace only these functions\n"
-	       "  -n, --notrace FILTER    do not trace these functions\n"
-	       "  -g, --graph FILTER      trace these functions and what they call\n"
-	       "      --no-graph FILTER   trace neither these functions nor what they call\n"
-	       "                          FILTER: glob, /regex/, object:function or @FILE; may be repeated\n"
-	       "      --max-depth N       record at most N traced calls deep\n"
-	       "  -t, --threshold TIME    leave out finished calls shorter than TIME (10us, 1ms, ...)\n"
-	       "      --mode MODE         when a buffer is full: block (wait for the tool), drop (leave\n"
-	       "                          out and count) or overwrite (keep the newest); default %s\n"
-	       "  -b, --buffer SIZE       buffer of each thread (default 4M)\n"
-	       "      --buffer-dir DIR    with --mode overwrite: buffers are files in DIR, on tmpfs,\n"
-	       "                          and outlive the tool and the program\n"
-	       "  -o, --output FILE       trace file (default " RECORDING_OUTPUT "; an older one becomes FILE.old)\n",
-	       mode);
+	struct option options[ROWS + 1] = {0}, *option = options;
+	char letters[2 * ROWS + 3], *letter = letters;
+
+	if (verb == RECORDING_RECORD)
+		*letter++ = '+'; /* the options behind COMMAND are its own */
+	*letter++ = ':';
+	for (const struct row *row = rows; row < rows + ROWS; row++) {
+		if (!(row->verbs & verb) || !row->code)
+			continue;
+		*option++ = (struct option){row->name, row->value ? required_argument : no_argument, NULL, row->code};
+		if (row->code < OPT_NO_GRAPH)
+			*letter++ = (char)row->code;
+		if (row->code < OPT_NO_GRAPH && row->value)
+			*letter++ = ':';
+	}
+	*letter = '\0';
+	return getopt_long(argc, argv, letters, options, NULL);
 }
 
-/* The keys that settings have for these options; NULL = the option is no setting. */
-static const char *key_of(int code)
+static void print_row(const struct row *row)
 {
-	switch (code) {
-	case 'p':
-		return "tracer";
-	case 'l':
-		return "trace";
-	case 'n':
-		return "notrace";
-	case 'g':
-		return "graph";
-	case OPT_NO_GRAPH:
-		return "no-graph";
-	case 'b':
-		return "buffer";
-	case OPT_MODE:
-		return "mode";
-	case OPT_MAX_DEPTH:
-		return "max-depth";
-	case 't':
-		return "threshold";
-	default:
-		return NULL;
+	char lead[6] = "     ";
+	int width;
+
+	if (!row->code) {
+		puts(row->help);
+		return;
+	}
+	if (row->code < OPT_NO_GRAPH)
+		snprintf(lead, sizeof(lead), "  -%c,", row->code);
+	width = printf("%s --%s%s%s", lead, row->name, row->value ? " " : "", row->value ? row->value : "");
+	if (width > HELP_COLUMN - 2) {
+		putchar('\n');
+		width = 0;
+	}
+	for (const char *line = row->help, *end; *line; line = *end ? end + 1 : end, width = 0) {
+		end = strchrnul(line, '\n');
+		printf("%*s%.*s\n", HELP_COLUMN - width, "", (int)(end - line), line);
+	}
+}
+
+void recording_print_options(unsigned verb)
+{
+	for (const struct row *row = rows; row < rows + ROWS; row++) {
+		if (!(row->verbs & verb))
+			continue;
+		print_row(row);
+		for (size_t i = 0; row->code == 'p' && tracer_at(i); i++)
+			if (!tracer_at(i)->counts) /* a tracer that counts is for top */
+				printf("%*s%-15s %s\n", HELP_COLUMN + 2, "", tracer_at(i)->name, tracer_at(i)->summary);
 	}
 }
 
@@ -114,23 +212,6 @@ static int take_setting(struct recording *recording, const char *key, const char
 		return 0;
 	calltap_diag_print(&diag, stderr);
 	return EXIT_USAGE;
-}
-
-void recording_print_triggers(void)
-{
-	printf("Triggers (CONDITION: FUNCTION, then entered, left, threw, '> TIME' or 'COUNT in TIME'):\n"
-	       "      --snapshot-when CONDITION\n"
-	       "                          write what the flight recorder (--mode overwrite) holds to FILE.1, .2, ...\n"
-	       "      --start-when, --stop-when CONDITION\n"
-	       "                          record from then on, until then\n"
-	       "      --stack-when CONDITION\n"
-	       "                          print the thread's stack\n"
-	       "      --run-when 'CONDITION => COMMAND'\n"
-	       "                          run COMMAND by the shell\n"
-	       "      --after TIME        take snapshots so long after (default 0)\n"
-	       "      --history TIME      snapshots go back so far (default: all there is)\n"
-	       "      --trigger-gap TIME  at most one action of a trigger in TIME (default 1s)\n"
-	       "      --trigger-max N     at most N actions in all\n");
 }
 
 static int take_trigger(struct recording *recording, enum trigger_action action, const char *text)
@@ -153,34 +234,12 @@ static int take_time(uint64_t *ns, const char *value)
 	return EXIT_USAGE;
 }
 
-/* Take an option of triggers; -1: it is none. */
-static int take_of_triggers(struct recording *recording, int code, const char *value)
+static int take_count(uint32_t *count, const char *value)
 {
-	switch (code) {
-	case OPT_SNAPSHOT_WHEN:
-		return take_trigger(recording, TRIGGER_SNAPSHOT, value);
-	case OPT_START_WHEN:
-		return take_trigger(recording, TRIGGER_START, value);
-	case OPT_STOP_WHEN:
-		return take_trigger(recording, TRIGGER_STOP, value);
-	case OPT_STACK_WHEN:
-		return take_trigger(recording, TRIGGER_STACK, value);
-	case OPT_RUN_WHEN:
-		return take_trigger(recording, TRIGGER_RUN, value);
-	case OPT_AFTER:
-		return take_time(&recording->after_ns, value);
-	case OPT_HISTORY:
-		return take_time(&recording->history_ns, value);
-	case OPT_TRIGGER_GAP:
-		return take_time(&recording->gap_ns, value);
-	case OPT_TRIGGER_MAX:
-		if (setting_parse_count(value, &recording->trigger_max))
-			return 0;
-		fprintf(stderr, "calltap: count '%s' is not valid; give a number from 1\n", value);
-		return EXIT_USAGE;
-	default:
-		return -1;
-	}
+	if (setting_parse_count(value, count))
+		return 0;
+	fprintf(stderr, "calltap: count '%s' is not valid; give a number from 1\n", value);
+	return EXIT_USAGE;
 }
 
 /* Refuse `-p PID`, which names a process in other tools. */
@@ -193,48 +252,42 @@ static int refuse_pid(const struct recording *recording, const char *pid)
 	return EXIT_USAGE;
 }
 
-int recording_take(struct recording *recording, int code, const char *value)
+static int take_row(struct recording *recording, const struct row *row, const char *value)
 {
-	struct record_options *options = &recording->settings.options;
-	struct calltap_diag diag = {.column = -1};
-	int ret = take_of_triggers(recording, code, value);
+	void *at = (char *)recording + row->at;
 
-	if (ret >= 0)
-		return ret;
-	if (code == 'p' && strspn(value, "0123456789") == strlen(value))
-		return refuse_pid(recording, value);
-	if (key_of(code))
-		return take_setting(recording, key_of(code), value);
-	switch (code) {
-	case 'o':
-		options->output = value;
+	switch (row->take) {
+	case TAKE_SETTING:
+		return take_setting(recording, row->name, value);
+	case TAKE_FLAG:
+		*(bool *)at = true;
 		return 0;
-	case OPT_NO_FORK:
-		options->no_fork = true;
+	case TAKE_TEXT:
+		*(const char **)at = value;
 		return 0;
-	case OPT_NO_SITES:
-		options->allow_no_sites = true;
-		return 0;
-	case OPT_NO_MATCH:
-		options->allow_no_match = true;
-		return 0;
-	case OPT_PERF_MAP:
-		options->perf_map = true;
-		return 0;
-	case OPT_BUFFER_DIR:
-		options->buffer_dir = value;
-		return 0;
-	case 'q':
-		recording->quiet = true;
-		return 0;
-	case 'v':
-		options->verbose = true;
-		return 0;
+	case TAKE_TIME:
+		return take_time(at, value);
+	case TAKE_COUNT:
+		return take_count(at, value);
+	case TAKE_TRIGGER:
+		return take_trigger(recording, (enum trigger_action)row->at, value);
 	default:
-		if (options_refuse(&diag, code, recording->argv))
-			calltap_diag_print(&diag, stderr);
 		return EXIT_USAGE;
 	}
+}
+
+int recording_take(struct recording *recording, int code, const char *value)
+{
+	struct calltap_diag diag = {.column = -1};
+
+	if (code == 'p' && strspn(value, "0123456789") == strlen(value))
+		return refuse_pid(recording, value);
+	for (const struct row *row = rows; row < rows + ROWS; row++)
+		if (row->code == code && row->take != TAKE_OWN)
+			return take_row(recording, row, value);
+	if (options_refuse(&diag, code, recording->argv))
+		calltap_diag_print(&diag, stderr);
+	return EXIT_USAGE;
 }
 
 /* The agent lies beside the command in a build tree, or in the library folder of an installation. */

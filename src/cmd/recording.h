@@ -19,7 +19,7 @@ enum {
 	EXIT_NOTHING = 2,
 };
 
-/* Options of one verb only are numbered from here. */
+/* Options of a verb without rows in the table are numbered from here. */
 #define RECORDING_OWN 512
 
 enum recording_code {
@@ -40,32 +40,17 @@ enum recording_code {
 	OPT_HISTORY,
 	OPT_TRIGGER_GAP,
 	OPT_TRIGGER_MAX,
+	OPT_DURATION,
+	OPT_INSTANCE,
+	OPT_NAME,
+	OPT_CHILDREN,
+	OPT_NO_EXEC,
+	OPT_EMULATOR,
 	OPT_HELP = 'h',
 };
 
-/* For getopt_long(), before a verb's own. */
-#define RECORDING_SHORT ":hp:l:n:g:b:o:t:qv"
-#define RECORDING_LONG                                                                                                 \
-	{"tracer", required_argument, NULL, 'p'}, {"trace", required_argument, NULL, 'l'},                             \
-		{"notrace", required_argument, NULL, 'n'}, {"graph", required_argument, NULL, 'g'},                    \
-		{"no-graph", required_argument, NULL, OPT_NO_GRAPH}, {"buffer", required_argument, NULL, 'b'},         \
-		{"output", required_argument, NULL, 'o'}, {"mode", required_argument, NULL, OPT_MODE},                 \
-		{"max-depth", required_argument, NULL, OPT_MAX_DEPTH}, {"threshold", required_argument, NULL, 't'},    \
-		{"no-fork", no_argument, NULL, OPT_NO_FORK}, {"allow-no-sites", no_argument, NULL, OPT_NO_SITES},      \
-		{"allow-no-match", no_argument, NULL, OPT_NO_MATCH}, {"perf-map", no_argument, NULL, OPT_PERF_MAP},    \
-		{"buffer-dir", required_argument, NULL, OPT_BUFFER_DIR},                                               \
-		{"snapshot-when", required_argument, NULL, OPT_SNAPSHOT_WHEN},                                         \
-		{"start-when", required_argument, NULL, OPT_START_WHEN},                                               \
-		{"stop-when", required_argument, NULL, OPT_STOP_WHEN},                                                 \
-		{"stack-when", required_argument, NULL, OPT_STACK_WHEN},                                               \
-		{"run-when", required_argument, NULL, OPT_RUN_WHEN}, {"after", required_argument, NULL, OPT_AFTER},    \
-		{"history", required_argument, NULL, OPT_HISTORY},                                                     \
-		{"trigger-gap", required_argument, NULL, OPT_TRIGGER_GAP},                                             \
-		{"trigger-max", required_argument, NULL, OPT_TRIGGER_MAX}, {"quiet", no_argument, NULL, 'q'},          \
-		{"verbose", no_argument, NULL, 'v'},                                                                   \
-	{                                                                                                              \
-		"help", no_argument, NULL, OPT_HELP                                                                    \
-	}
+/* Verbs whose options are rows of one table; bits. */
+enum recording_verb { RECORDING_RECORD = 1, RECORDING_ATTACH = 2 };
 
 struct recording {
 	struct settings settings;
@@ -88,9 +73,10 @@ int recording_take(struct recording *recording, int code, const char *value) __a
  * message.
  */
 int recording_check(struct recording *recording, int argc, char **argv, int end) __attribute__((warn_unused_result));
-/* Print the shared part of --help. mode: the default for full buffers. */
-void recording_print_options(const char *mode);
-void recording_print_triggers(void);
+/* Do getopt_long() with the verb's rows. */
+int recording_next(unsigned verb, int argc, char **argv) __attribute__((warn_unused_result));
+/* Print the verb's rows as --help does. */
+void recording_print_options(unsigned verb);
 /* Print which calls were not recorded, and why. */
 void recording_tell_losses(const struct record_result *result);
 /* Print losses and a summary on standard error. */
