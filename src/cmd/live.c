@@ -32,51 +32,17 @@
 #define LINE_BYTES   (32u << 10) /* no line is longer */
 #define THREAD_WIDTH 16
 
-static const char help[] =
-	"usage: calltap live [OPTION...] PID...\n"
-	"       calltap live [OPTION...] -- COMMAND [ARGUMENT...]\n"
-	"Show calls as text while they happen, as `calltap replay` shows a trace.\n\n"
-	"  -p, --tracer NAME       function_graph (default) or function\n" WATCHING_HELP
-	"  -t, --threshold TIME    record no finished calls shorter than TIME (10us, 1ms, ...)\n"
-	"      --mode MODE         drop (leave out and count; default) or block, when a buffer is full\n"
-	"  -b, --buffer SIZE       buffer of each thread (default 4M)\n"
-	"  -f, --function GLOB     show only functions of this name\n"
-	"      --pid PID           show only this process\n"
-	"      --tid TID           show only this thread\n"
-	"      --min DURATION      show only calls that took as long, as in 10us, when they end\n"
-	"      --depth N           show only the outer N levels of calls\n"
-	"      --abstime           a column with the time of each line\n"
-	"      --proc              a column with the process\n"
-	"      --tail              the function's name at each closing brace\n"
-	"      --all-levels        a line for each call that was open at an attach\n"
-	"      --color WHEN        auto, always or never\n"
-	"  -o, --output FILE       write the text to FILE instead of standard output\n"
-	"  -h, --help              this text\n\n"
-	"^C ends it; processes that ran already are let go of.\n";
-
-enum option_code {
-	OPT_SHOW_PID = RECORDING_OWN,
-	OPT_SHOW_TID,
-	OPT_MIN,
-	OPT_DEPTH,
-	OPT_ABSTIME,
-	OPT_PROC,
-	OPT_TAIL,
-	OPT_ALL_LEVELS,
-	OPT_COLOR,
-};
-
-static const struct option long_options[] = {
-	{"tracer", required_argument, NULL, 'p'},	WATCHING_LONG,
-	{"threshold", required_argument, NULL, 't'},	{"mode", required_argument, NULL, OPT_MODE},
-	{"buffer", required_argument, NULL, 'b'},	{"function", required_argument, NULL, 'f'},
-	{"pid", required_argument, NULL, OPT_SHOW_PID}, {"tid", required_argument, NULL, OPT_SHOW_TID},
-	{"min", required_argument, NULL, OPT_MIN},	{"depth", required_argument, NULL, OPT_DEPTH},
-	{"abstime", no_argument, NULL, OPT_ABSTIME},	{"proc", no_argument, NULL, OPT_PROC},
-	{"tail", no_argument, NULL, OPT_TAIL},		{"all-levels", no_argument, NULL, OPT_ALL_LEVELS},
-	{"color", required_argument, NULL, OPT_COLOR},	{"output", required_argument, NULL, 'o'},
-	{"help", no_argument, NULL, OPT_HELP},		{0},
-};
+static void print_help(void)
+{
+	fputs("usage: calltap live [OPTION...] PID...\n"
+	      "       calltap live [OPTION...] -- COMMAND [ARGUMENT...]\n"
+	      "Show calls as text while they happen, as `calltap replay` shows a trace.\n\n",
+	      stdout);
+	recording_print_options(RECORDING_LIVE);
+	fputs("\n"
+	      "^C ends it; processes that ran already are let go of.\n",
+	      stdout);
+}
 
 struct live {
 	struct watching watching;
@@ -352,9 +318,9 @@ int cmd_live(int argc, char **argv)
 	int code, ret = watching_init(&live.watching, argv);
 
 	live.watching.recording.settings.options.mode = CALLTAP_MODE_DROP;
-	while (!ret && (code = getopt_long(argc, argv, ":hp:l:n:g:t:b:f:o:", long_options, NULL)) != -1) {
+	while (!ret && (code = recording_next(RECORDING_LIVE, argc, argv)) != -1) {
 		if (code == OPT_HELP) {
-			fputs(help, stdout);
+			print_help();
 			watching_clear(&live.watching);
 			return 0;
 		}

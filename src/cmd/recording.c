@@ -79,6 +79,9 @@ struct row {
 
 #define R	     RECORDING_RECORD
 #define A	     RECORDING_ATTACH
+#define T	     RECORDING_TOP
+#define L	     RECORDING_LIVE
+#define S	     RECORDING_SERVE
 #define AT(member)   offsetof(struct recording, member)
 #define OPTION(name) AT(settings.options.name)
 #define MODES                                                                                                          \
@@ -87,19 +90,22 @@ struct row {
 
 static const struct row rows[] = {
 	{R | A, 'p', "tracer", "NAME", "what to record:", TAKE_SETTING, 0},
-	{R | A, 'l', "trace", "FILTER", "trace only these functions", TAKE_SETTING, 0},
-	{R | A, 'n', "notrace", "FILTER", "do not trace these functions", TAKE_SETTING, 0},
-	{R | A, 'g', "graph", "FILTER", "trace these functions and what they call", TAKE_SETTING, 0},
-	{R | A, OPT_NO_GRAPH, "no-graph", "FILTER",
+	{L, 'p', "tracer", "NAME", "function_graph (default) or function", TAKE_SETTING, 0},
+	{R | A | T | L, 'l', "trace", "FILTER", "trace only these functions", TAKE_SETTING, 0},
+	{R | A | T | L, 'n', "notrace", "FILTER", "do not trace these functions", TAKE_SETTING, 0},
+	{R | A | T | L, 'g', "graph", "FILTER", "trace these functions and what they call", TAKE_SETTING, 0},
+	{R | A | T | L, OPT_NO_GRAPH, "no-graph", "FILTER",
 	 "trace neither these functions nor what they call\n"
 	 "FILTER: glob, /regex/, object:function or @FILE; may be repeated",
 	 TAKE_SETTING, 0},
-	{R | A, OPT_MAX_DEPTH, "max-depth", "N", "record at most N traced calls deep", TAKE_SETTING, 0},
-	{R | A, 't', "threshold", "TIME", "leave out finished calls shorter than TIME (10us, 1ms, ...)", TAKE_SETTING,
-	 0},
+	{R | A | T | L, OPT_MAX_DEPTH, "max-depth", "N", "record at most N traced calls deep", TAKE_SETTING, 0},
+	{R | A | L, 't', "threshold", "TIME", "leave out finished calls shorter than TIME (10us, 1ms, ...)",
+	 TAKE_SETTING, 0},
 	{R, OPT_MODE, "mode", "MODE", MODES "block", TAKE_SETTING, 0},
 	{A, OPT_MODE, "mode", "MODE", MODES "drop", TAKE_SETTING, 0},
-	{R | A, 'b', "buffer", "SIZE", "buffer of each thread (default 4M)", TAKE_SETTING, 0},
+	{L, OPT_MODE, "mode", "MODE", "drop (leave out and count; default) or block, when a buffer is full",
+	 TAKE_SETTING, 0},
+	{R | A | L, 'b', "buffer", "SIZE", "buffer of each thread (default 4M)", TAKE_SETTING, 0},
 	{R | A, OPT_BUFFER_DIR, "buffer-dir", "DIR",
 	 "with --mode overwrite: buffers are files in DIR, on tmpfs,\n"
 	 "and outlive the tool and the program",
@@ -112,13 +118,13 @@ static const struct row rows[] = {
 	{A, OPT_NAME, "name", "GLOB", "all processes of yours that are called so, or whose program's file is", TAKE_OWN,
 	 0},
 	{A, OPT_CHILDREN, "children", NULL, "the children, too, that all these have now", TAKE_OWN, 0},
-	{R, OPT_NO_FORK, "no-fork", NULL, "do not follow children", TAKE_FLAG, OPTION(no_fork)},
+	{R | T | L | S, OPT_NO_FORK, "no-fork", NULL, "do not follow children", TAKE_FLAG, OPTION(no_fork)},
 	{A, OPT_NO_FORK, "no-fork", NULL, "do not follow children that they have later", TAKE_FLAG, OPTION(no_fork)},
 	{R, OPT_NO_EXEC, "no-exec", NULL, "do not follow programs that are started in the traced one's place",
 	 TAKE_FLAG, OPTION(no_exec)},
-	{R | A, OPT_NO_SITES, "allow-no-sites", NULL, "go on although nothing can be traced yet", TAKE_FLAG,
+	{R | A | T | L, OPT_NO_SITES, "allow-no-sites", NULL, "go on although nothing can be traced yet", TAKE_FLAG,
 	 OPTION(allow_no_sites)},
-	{R | A, OPT_NO_MATCH, "allow-no-match", NULL, "go on although a filter matches nothing yet", TAKE_FLAG,
+	{R | A | T | L, OPT_NO_MATCH, "allow-no-match", NULL, "go on although a filter matches nothing yet", TAKE_FLAG,
 	 OPTION(allow_no_match)},
 	{R, OPT_EMULATOR, "emulator", "CMD",
 	 "run COMMAND by CMD, such as 'qemu-aarch64 -cpu max'; for another CPU's\n"
@@ -128,7 +134,29 @@ static const struct row rows[] = {
 	 OPTION(perf_map)},
 	{R | A, 'q', "quiet", NULL, "no progress and no summary", TAKE_FLAG, AT(quiet)},
 	{R | A, 'v', "verbose", NULL, "always print the summary", TAKE_FLAG, OPTION(verbose)},
-	{R | A, OPT_HELP, "help", NULL, "this text", TAKE_OWN, 0},
+	{T, 'f', "function", "GLOB", "show only functions of this name (or with this in it)", TAKE_OWN, 0},
+	{T, 's', "sort", "COLUMN", "rate, calls, total, self (default), avg, p50, p99, max or name", TAKE_OWN, 0},
+	{T, 'i', "interval", "TIME", "between two readings (default 1s)", TAKE_OWN, 0},
+	{T, 'r', "rows", "N", "at most N rows (batch; default 20, 0 = all)", TAKE_OWN, 0},
+	{T, 'b', "batch", "N", "print N readings as text, then end; 0 = until the program ends", TAKE_OWN, 0},
+	{T, OPT_ONCE, "once", NULL, "the same as --batch 1", TAKE_OWN, 0},
+	{T, OPT_JSON, "json", NULL, "print readings as JSON, an object in a line each", TAKE_OWN, 0},
+	{T, OPT_PROGRAM_OUTPUT, "program-output", "FILE", "where the output of COMMAND goes (default /dev/null)",
+	 TAKE_OWN, 0},
+	{L, 'f', "function", "GLOB", "show only functions of this name", TAKE_OWN, 0},
+	{L, OPT_SHOW_PID, "pid", "PID", "show only this process", TAKE_OWN, 0},
+	{L, OPT_SHOW_TID, "tid", "TID", "show only this thread", TAKE_OWN, 0},
+	{L, OPT_MIN, "min", "DURATION", "show only calls that took as long, as in 10us, when they end", TAKE_OWN, 0},
+	{L, OPT_DEPTH, "depth", "N", "show only the outer N levels of calls", TAKE_OWN, 0},
+	{L, OPT_ABSTIME, "abstime", NULL, "a column with the time of each line", TAKE_OWN, 0},
+	{L, OPT_PROC, "proc", NULL, "a column with the process", TAKE_OWN, 0},
+	{L, OPT_TAIL, "tail", NULL, "the function's name at each closing brace", TAKE_OWN, 0},
+	{L, OPT_ALL_LEVELS, "all-levels", NULL, "a line for each call that was open at an attach", TAKE_OWN, 0},
+	{L, OPT_COLOR, "color", "WHEN", "auto, always or never", TAKE_OWN, 0},
+	{L, 'o', "output", "FILE", "write the text to FILE instead of standard output", TAKE_OWN, 0},
+	{S, OPT_READY_FD, "ready-fd", "N",
+	 "say \"ready\", or what went wrong, on descriptor N, and end when its\nother end is closed", TAKE_OWN, 0},
+	{R | A | T | L | S, OPT_HELP, "help", NULL, "this text", TAKE_OWN, 0},
 	{R | A, 0, NULL, NULL,
 	 "Triggers (CONDITION: FUNCTION, then entered, left, threw, '> TIME' or 'COUNT in TIME'):", TAKE_OWN, 0},
 	{R | A, OPT_SNAPSHOT_WHEN, "snapshot-when", "CONDITION",
@@ -198,7 +226,7 @@ void recording_print_options(unsigned verb)
 		if (!(row->verbs & verb))
 			continue;
 		print_row(row);
-		for (size_t i = 0; row->code == 'p' && tracer_at(i); i++)
+		for (size_t i = 0; row->code == 'p' && verb != RECORDING_LIVE && tracer_at(i); i++)
 			if (!tracer_at(i)->counts) /* a tracer that counts is for top */
 				printf("%*s%-15s %s\n", HELP_COLUMN + 2, "", tracer_at(i)->name, tracer_at(i)->summary);
 	}

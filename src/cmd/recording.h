@@ -19,9 +19,6 @@ enum {
 	EXIT_NOTHING = 2,
 };
 
-/* Options of a verb without rows in the table are numbered from here. */
-#define RECORDING_OWN 512
-
 enum recording_code {
 	OPT_NO_GRAPH = 256,
 	OPT_MODE,
@@ -46,11 +43,30 @@ enum recording_code {
 	OPT_CHILDREN,
 	OPT_NO_EXEC,
 	OPT_EMULATOR,
+	OPT_ONCE,
+	OPT_JSON,
+	OPT_PROGRAM_OUTPUT,
+	OPT_SHOW_PID,
+	OPT_SHOW_TID,
+	OPT_MIN,
+	OPT_DEPTH,
+	OPT_ABSTIME,
+	OPT_PROC,
+	OPT_TAIL,
+	OPT_ALL_LEVELS,
+	OPT_COLOR,
+	OPT_READY_FD,
 	OPT_HELP = 'h',
 };
 
 /* Verbs whose options are rows of one table; bits. */
-enum recording_verb { RECORDING_RECORD = 1, RECORDING_ATTACH = 2 };
+enum recording_verb {
+	RECORDING_RECORD = 1,
+	RECORDING_ATTACH = 2,
+	RECORDING_TOP = 4,
+	RECORDING_LIVE = 8,
+	RECORDING_SERVE = 16,
+};
 
 struct recording {
 	struct settings settings;

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,15 +24,6 @@
 #define BUFFER_BYTES (8u << 10) /* the smallest there are: no records come in */
 #define AGAIN_MS     20
 
-enum serve_code { OPT_READY_FD = RECORDING_OWN };
-
-static const struct option long_options[] = {
-	{"ready-fd", required_argument, NULL, OPT_READY_FD},
-	{"no-fork", no_argument, NULL, OPT_NO_FORK},
-	{"help", no_argument, NULL, OPT_HELP},
-	{0},
-};
-
 struct server {
 	struct record_live *live;
 	pid_t pid;
@@ -49,11 +39,9 @@ static void print_help(void)
 	printf("Usage: calltap serve PID [OPTIONS]\n\n"
 	       "Attach to a program for handlers of its own (libcalltap), which starts this by itself.\n"
 	       "Nothing is recorded. It ends with the process, by SIGTERM or `calltap detach PID`; then the\n"
-	       "process is as it was.\n\n"
-	       "      --ready-fd N        say \"ready\", or what went wrong, on descriptor N, and end when its\n"
-	       "                          other end is closed\n"
-	       "      --no-fork           do not follow children\n"
-	       "  -h, --help              this text\n\n"
+	       "process is as it was.\n\n");
+	recording_print_options(RECORDING_SERVE);
+	printf("\n"
 	       "The exit status is 0 when the process was attached to; 2 when it cannot be, 1 for a wrong option.\n");
 }
 
@@ -155,7 +143,7 @@ static int take_options(struct server *server, struct recording *recording, int 
 {
 	int code, ret = 0;
 
-	while (!ret && (code = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+	while (!ret && (code = recording_next(RECORDING_SERVE, argc, argv)) != -1) {
 		if (code == OPT_HELP) {
 			print_help();
 			return -1;

@@ -29,37 +29,18 @@
 #define INTERVAL_MIN_NS 50000000u
 #define STOP_NS		2000000000u /* a command that was asked to end may take so long */
 
-static const char help[] =
-	"usage: calltap top [OPTION...] PID...\n"
-	"       calltap top [OPTION...] -- COMMAND [ARGUMENT...]\n"
-	"Show which functions run most, while the program runs.\n\n" WATCHING_HELP
-	"  -f, --function GLOB     show only functions of this name (or with this in it)\n"
-	"  -s, --sort COLUMN       rate, calls, total, self (default), avg, p50, p99, max or name\n"
-	"  -i, --interval TIME     between two readings (default 1s)\n"
-	"  -r, --rows N            at most N rows (batch; default 20, 0 = all)\n"
-	"  -b, --batch N           print N readings as text, then end; 0 = until the program ends\n"
-	"      --once              the same as --batch 1\n"
-	"      --json              print readings as JSON, an object in a line each\n"
-	"      --program-output FILE   where the output of COMMAND goes (default /dev/null)\n"
-	"  -h, --help              this text\n\n"
-	"Without a terminal the table is printed as with --batch 0.  In it: q quit, s sort, / filter,\n"
-	"Enter callers, h help.\n";
-
-enum option_code { OPT_ONCE = RECORDING_OWN, OPT_JSON, OPT_PROGRAM_OUTPUT };
-
-static const struct option long_options[] = {
-	WATCHING_LONG,
-	{"function", required_argument, NULL, 'f'},
-	{"sort", required_argument, NULL, 's'},
-	{"interval", required_argument, NULL, 'i'},
-	{"rows", required_argument, NULL, 'r'},
-	{"batch", required_argument, NULL, 'b'},
-	{"once", no_argument, NULL, OPT_ONCE},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"program-output", required_argument, NULL, OPT_PROGRAM_OUTPUT},
-	{"help", no_argument, NULL, OPT_HELP},
-	{0},
-};
+static void print_help(void)
+{
+	fputs("usage: calltap top [OPTION...] PID...\n"
+	      "       calltap top [OPTION...] -- COMMAND [ARGUMENT...]\n"
+	      "Show which functions run most, while the program runs.\n\n",
+	      stdout);
+	recording_print_options(RECORDING_TOP);
+	fputs("\n"
+	      "Without a terminal the table is printed as with --batch 0.  In it: q quit, s sort, / filter,\n"
+	      "Enter callers, h help.\n",
+	      stdout);
+}
 
 struct show {
 	struct watching watching;
@@ -523,9 +504,9 @@ int cmd_top(int argc, char **argv)
 	top_init(&show.top);
 	show.watching.recording.settings.options.tracer = tracer_find("profile");
 	show.watching.recording.settings.options.mode = CALLTAP_MODE_PROFILE;
-	while (!ret && (code = getopt_long(argc, argv, ":hl:n:g:f:s:i:r:b:", long_options, NULL)) != -1) {
+	while (!ret && (code = recording_next(RECORDING_TOP, argc, argv)) != -1) {
 		if (code == OPT_HELP) {
-			fputs(help, stdout);
+			print_help();
 			watching_clear(&show.watching);
 			return 0;
 		}

@@ -30,27 +30,6 @@ struct watching {
 	unsigned stops;
 };
 
-/* A table of long options for what is recorded: those of `record` that make sense without a file of its own. */
-#define WATCHING_LONG                                                                                                  \
-	{"trace", required_argument, NULL, 'l'}, {"notrace", required_argument, NULL, 'n'},                            \
-		{"graph", required_argument, NULL, 'g'}, {"no-graph", required_argument, NULL, OPT_NO_GRAPH},          \
-		{"max-depth", required_argument, NULL, OPT_MAX_DEPTH}, {"no-fork", no_argument, NULL, OPT_NO_FORK},    \
-		{"allow-no-sites", no_argument, NULL, OPT_NO_SITES},                                                   \
-	{                                                                                                              \
-		"allow-no-match", no_argument, NULL, OPT_NO_MATCH                                                      \
-	}
-
-#define WATCHING_HELP                                                                                                  \
-	"  -l, --trace FILTER      trace only these functions\n"                                                       \
-	"  -n, --notrace FILTER    do not trace these functions\n"                                                     \
-	"  -g, --graph FILTER      trace these functions and what they call\n"                                         \
-	"      --no-graph FILTER   trace neither these functions nor what they call\n"                                 \
-	"                          FILTER: glob, /regex/, object:function or @FILE; may be repeated\n"                 \
-	"      --max-depth N       at most N traced calls deep\n"                                                      \
-	"      --no-fork           do not follow children\n"                                                           \
-	"      --allow-no-sites    go on although nothing can be traced yet\n"                                         \
-	"      --allow-no-match    go on although a filter matches nothing yet\n"
-
 int watching_init(struct watching *watching, char **argv) __attribute__((warn_unused_result));
 /* Take the words behind the options: PIDs, or (behind "--") a command; EXIT_USAGE after a message. */
 int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
