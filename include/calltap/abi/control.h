@@ -267,9 +267,7 @@ enum calltap_plan_live {
 #define CALLTAP_SITE_PROFILE	256u  /* tracer "profile": counted in the thread's table, no records */
 #define CALLTAP_SITE_TRIGGER	512u  /* the exit asks whether the call took longer than the function's limit */
 #define CALLTAP_SITE_HANDLED	1024u /* goes to the dispatcher of handlers; with CALL: nobody waits for the exit */
-#define CALLTAP_SITE_HEAD                                                                                              \
-	2048u /* no site: a point's head, which leads to a block (patch/blocks.h); not in plans yet                    \
-	       */
+#define CALLTAP_SITE_HEAD	2048u /* no site but a point's head (patch/blocks.h); not in plans yet */
 
 struct calltap_site {
 	uint64_t address;  /* where the jump is written */
