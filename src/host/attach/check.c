@@ -328,8 +328,9 @@ int attach_check(pid_t pid, struct calltap_diag *diag)
 		return ret;
 	name_of(pid, name, sizeof(name));
 	return calltap_diag_set(diag, -EBUSY,
-				"process %d (%s) is being traced by another calltap; 'calltap detach %d' ends that",
-				(int)pid, name, (int)pid);
+				"process %d (%s) is being traced by another calltap; 'calltap attach %d' records "
+				"beside it, 'calltap detach %d' ends it",
+				(int)pid, name, (int)pid, (int)pid);
 }
 
 void attach_program_of(struct attach_program *program, pid_t pid)

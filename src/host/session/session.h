@@ -3,9 +3,23 @@
  *
  * The session owns the targets (host/target), the instances (host/instance: what is recorded of them, and to which
  * file) and the hooks (host/hook: who else wants calls).  The four rooms use each other's headers; nobody else includes
- * this one.  Two threads: the server (session.c: sockets, plans, the command's end) and
- * the drainer (drain.c: rings to file).  `lock` guards everything here but
- * what is marked; the drainer gives it up between processes.
+ * this one.
+ *
+ * Two threads: the server thread (loop.c: sockets, plans, the command's end) and the drainer (drain.c: from rings to
+ * files).  A third one answers other processes (steer.c).  session.lock guards everything here but what is marked; the
+ * drainer gives it up between targets.
+ *
+ * Words:
+ *     target    a process that is traced, and the conversation with the agent in it
+ *     instance  a recording of all targets: tracer, filters, limits, buffers and file of its own
+ *     set       the number of an instance, 0 for the one that the session began with; targets know instances by it
+ *     share     an instance's part in one target: its rings there, and what of them is in the file
+ *     image     an object file, read once for all targets that map it; a map is an image at a place in a target
+ *     variant   stubs of an image for one choice of settings; sites lead to those of one variant at a time
+ *     row       what the dispatcher in the targets reads of a function: who wants its calls
+ *     plan      a message that tells an agent the sites of one map
+ *     turn      the right to change what is recorded, and to give up the lock while agents answer (live.c)
+ *     attachee  a process that is to be attached to; it becomes a target
  */
 #ifndef HOST_SESSION_SESSION_H
 #define HOST_SESSION_SESSION_H
@@ -35,12 +49,12 @@ enum attachee_state {
 
 struct attachee {
 	enum attachee_state state;
-	struct record_attached *told;  /* its pid, and what the user is told of it */
-	struct attach_program program; /* that it ran when the session began */
-	struct target *target;	       /* the target that it has become, NULL = not yet */
+	struct record_attached *told;  /* the pid, and what the user is told of the process */
+	struct attach_program program; /* what the process ran when the session began */
+	struct target *target;	       /* what the attachee has become, NULL = no target yet */
 	int fd;			       /* pidfd, -1 = there is none */
-	bool idle;		       /* the filters leave no function of it */
-	bool forgotten;		       /* its attach came to nothing, or it has ended: its pid is not the session's */
+	bool idle;		       /* the filters leave no function of its program */
+	bool forgotten;		       /* the attach failed, or the process has ended: the pid is not the session's */
 	pthread_t teller;	       /* the thread that writes the stacks that were open (attached_stacks.c) */
 	bool teller_runs;
 };
@@ -48,11 +62,11 @@ struct attachee {
 struct attachees {
 	struct attachee *list; /* as many as the options have pids */
 	uint32_t count;
-	struct injector *injector; /* at work on the one that is ATTACHEE_COMING, or NULL */
+	struct injector *injector; /* puts the agent into the attachee that is ATTACHEE_COMING, or NULL */
 };
 
-#define CALIBRATE_MS	5 /* to know the rate of our own counter */
-#define SESSION_SIGNALS 5 /* that the tool handles in its own way */
+#define CALIBRATE_MS	5 /* time for measuring the rate of the tool's own counter */
+#define SESSION_SIGNALS 5 /* number of signals that the tool handles in its own way */
 
 struct remote;
 struct unread;
@@ -62,32 +76,32 @@ struct family;
 struct endpoint {
 	int listener, epoll;
 	int drained_fd; /* eventfd: the drainer has finished a target, or the session is asked to end */
-	int spare_fd;	/* given up when there is no other to take a target in with */
-	char name[64];	/* of the socket */
-	uint64_t key;	/* that a HELLO must bring */
+	int spare_fd;	/* a descriptor to give up when a target cannot be taken in for want of one */
+	char name[64];	/* the socket's, in the abstract namespace */
+	uint64_t key;	/* every HELLO must bring it */
 };
 
 /* When the session ends. */
 struct ending {
-	int fd;		     /* pidfd of the command, or of the process whose agent was put in last; or -1 */
-	uint32_t asked;	     /* atomic: how often the session was asked to end */
-	bool letting_go;     /* the session ends, whatever goes on */
-	uint64_t awaited_ns; /* until when the agent that was put into a process may call in, 0 = none is awaited */
-	uint64_t strays_until_ns; /* until when processes that have not called in are waited for, 0 = not yet */
+	int fd;			  /* pidfd of the command, or of the process whose agent was put in last; or -1 */
+	uint32_t asked;		  /* atomic: how often the session was asked to end */
+	bool letting_go;	  /* the session ends, whatever goes on */
+	uint64_t awaited_ns;	  /* CLOCK_MONOTONIC until which an injected agent may call in, 0 = none is awaited */
+	uint64_t strays_until_ns; /* CLOCK_MONOTONIC until which strays (strays.c) are waited for, 0 = not yet */
 };
 
 /* The targets' clock (timing.c). */
 struct timing {
-	struct clock_line line; /* what targets under an emulator tell of their counter */
+	struct clock_line line; /* counter and time of targets under an emulator */
 	uint32_t cost;		/* struct calltap_msg_hello.clock_cost of the first target */
 	uint64_t next_sample_ns, sample_step_ns;
 };
 
 /* A change of what is recorded (live.c). */
 struct steering {
-	bool busy;		   /* a thread changes what is recorded, and waits for answers */
-	uint32_t waiting;	   /* threads that wait for their turn to do so */
-	uint64_t switched, failed; /* sites, by the agents' answers */
+	bool busy;		   /* a thread has the turn */
+	uint32_t waiting;	   /* threads that wait for the turn */
+	uint64_t switched, failed; /* sites, as the agents have answered */
 };
 
 /* The thread that takes records out of rings (drain.c). */
@@ -95,13 +109,13 @@ struct drainer_thread {
 	pthread_t thread;
 	bool runs;
 	bool stop;	     /* atomic: the drainer ends after one more round */
-	struct instance *at; /* the instance that the drainer is at, or NULL */
+	struct instance *at; /* the instance whose rings the drainer reads just now, or NULL */
 };
 
 /* The file of the first instance. */
 struct output {
-	bool taken;	 /* the file is the session's, */
-	bool older_kept; /* and an older trace was put aside for it */
+	bool taken;	 /* the session has opened the file */
+	bool older_kept; /* an older trace was renamed to make room for the file */
 };
 
 /* What the tool changed of itself, and the command gets back. */
@@ -113,38 +127,38 @@ struct inherited {
 struct session {
 	const struct record_options *options;
 	struct record_result *result;
-	pthread_mutex_t lock;	 /* by session_lock() */
+	pthread_mutex_t lock;	 /* taken by session_lock() */
 	pthread_mutex_t next;	 /* held by the thread that gets `lock` next */
-	pthread_cond_t answered; /* an agent has answered, or a target has ended */
-	char diagnosis[200];	 /* first thing to tell the user at the end, "" = none */
+	pthread_cond_t answered; /* signalled when an agent has answered, or a target has ended */
+	char diagnosis[200];	 /* the first thing to tell the user at the end, "" = none */
 	struct endpoint endpoint;
 	struct ending ending;
 	struct timing timing;
 	struct steering steering;
 	struct drainer_thread drainer;
-	struct attachees attachees; /* none where there is a command */
+	struct attachees attachees; /* empty where the session runs a command */
 	struct inherited inherited;
-	struct family *family; /* attached: processes as they were then; a command's: those that are not followed */
+	struct family *family; /* relatives of the targets that are not followed (family.c) */
 	struct unread *unread; /* objects whose files cannot be read */
-	struct remote *remote; /* where other processes ask, or NULL */
+	struct remote *remote; /* the server for other processes' requests, or NULL */
 	struct images images;
-	struct target *targets; /* all there were */
+	struct target *targets; /* all there were, also those that have ended */
 	uint32_t process_count;
 	struct instance *instances[CALLTAP_INSTANCES];
-	uint32_t last_set;	     /* place of the instance that began last */
-	uint32_t instances_ended;    /* with the session, not before it */
+	uint32_t last_set;	     /* set of the instance that began last */
+	uint32_t instances_ended;    /* instances that the session's end has ended */
 	struct calltap_board *board; /* shared with the targets */
 	int board_fd;
-	const struct machine *machine; /* of the programs that are recorded */
+	const struct machine *machine; /* the CPU of the programs that are recorded */
 	char *program;		       /* path of the command's file */
-	char *agent; /* path of the agent for that machine; NULL: the command is no program that we can read */
+	char *agent; /* path of the agent for that CPU; NULL: the command is no program that the tool can read */
 	struct emulator emulator;
-	bool emulated;	      /* the targets' counter is not ours to read */
+	bool emulated;	      /* the tool cannot read the targets' counter */
 	pid_t command;	      /* the command's pid, 0 = reaped */
 	uint64_t began_ns;    /* CLOCK_MONOTONIC */
-	uint64_t traced_ns;   /* when the first process was told to go on, or the last attachee was; 0 = not yet */
-	uint64_t patch_ticks; /* that agents took to write their plans */
-	bool dlopen_missed;   /* in some process, what dlopen brings in is not seen */
+	uint64_t traced_ns;   /* CLOCK_MONOTONIC of the first target's GO, or the last attachee's; 0 = not yet */
+	uint64_t patch_ticks; /* time that agents took to write their plans */
+	bool dlopen_missed;   /* some target cannot tell of objects that dlopen brings in */
 	struct output output;
 };
 

@@ -26,46 +26,46 @@ struct trace_writer;
 
 /* An object that a target has mapped. */
 struct target_map {
-	uint64_t base, dynamic, identity; /* as in OBJECT */
+	uint64_t base, dynamic, identity; /* as in struct calltap_msg_object */
 	struct image *image;
-	uint64_t region;     /* its stub region in the target, 0 = none */
-	uint32_t variant;    /* of the image: which stubs those are */
-	uint32_t generation; /* of what its plan said is on (images.h) */
-	bool stubs;	     /* another map has the sites that come here (CALLTAP_PLAN_STUBS) */
-	bool mapped;	     /* in the last report */
+	uint64_t region;     /* address of the stub region in the target, 0 = none */
+	uint32_t variant;    /* the image's variant that the region has stubs of */
+	uint32_t generation; /* images.generation when the plan was sent */
+	bool stubs;	     /* the region was sent alone (CALLTAP_PLAN_STUBS): an earlier map has the sites */
+	bool mapped;	     /* the last report had the object */
 };
 
-/* Answers that a target's agent owes. */
+/* How many answers a target's agent owes, by message. */
 struct owed {
-	uint32_t plans;	    /* PLANs without PLAN_DONE, but: */
-	uint32_t stubs;	    /* those of CALLTAP_PLAN_STUBS */
-	uint32_t switches;  /* SWITCHes without SWITCH_DONE */
-	uint32_t handlers;  /* HANDLERS and HANDLERS_WAITs without HANDLERS_DONE */
-	uint32_t instances; /* INSTANCEs without INSTANCE_DONE */
+	uint32_t plans;	    /* to PLAN, but for CALLTAP_PLAN_STUBS */
+	uint32_t stubs;	    /* to PLAN with CALLTAP_PLAN_STUBS */
+	uint32_t switches;  /* to SWITCH */
+	uint32_t handlers;  /* to HANDLERS and HANDLERS_WAIT */
+	uint32_t instances; /* to INSTANCE */
 };
 
 /* What a target's agent reports of its objects. */
 struct report {
-	struct calltap_msg_object **list; /* of the report that is coming in */
+	struct calltap_msg_object **list; /* objects of the report that is coming in */
 	uint32_t count;
-	struct calltap_msg_objects_end told; /* with the last report */
-	bool moved;			     /* the last report was not of what is mapped */
-	uint32_t stale; /* how often the target had mapped others than its plans were for when APPLY came */
+	struct calltap_msg_objects_end told; /* end of the last report */
+	bool moved;			     /* the last report does not agree with /proc/PID/maps */
+	uint32_t stale;			     /* how often APPLY found other objects than the plans were for (-ESTALE) */
 };
 
 /* The table of rows (handlers.c) in a target. */
 struct handled {
-	bool told;   /* the target has the table */
-	uint64_t at; /* address of the target's own handlers that it was told, 0 = none */
-	int error;   /* of the last HANDLERS or HANDLERS_WAIT */
+	bool told;   /* the table was sent to the target */
+	uint64_t at; /* address of the target's struct calltap_handlers that was sent with it, 0 = none */
+	int error;   /* the last answer to HANDLERS or HANDLERS_WAIT: 0 or -errno */
 };
 
-/* Of a target that ran already when the tool came (attached.c). */
+/* The state of a target that ran already when the tool came (attached.c). */
 struct attached {
-	bool applied;		  /* its sites are written; objects that come later are held as ever */
-	bool released;		  /* its agent has let go of everything */
-	bool littered;		  /* what brought an agent in still lies behind its code */
-	uint32_t given_up_before; /* tries to stop all threads, before what is being done with it now */
+	bool applied;		  /* the sites are written; objects that come later are held in dlopen */
+	bool released;		  /* the agent has let go of everything */
+	bool littered;		  /* the code that brought the agent in is still in the target */
+	uint32_t given_up_before; /* result.stops_given_up when the present stop of all threads began */
 };
 
 /* A target: a process, and the conversation with its agent. */
@@ -73,40 +73,39 @@ struct target {
 	struct target *next;
 	int socket;
 	uint64_t since_ns; /* of the connection, CLOCK_MONOTONIC */
-	uint64_t heard_ns; /* when the agent said something last */
+	uint64_t heard_ns; /* CLOCK_MONOTONIC of the agent's last message */
 	pid_t pid;	   /* as the tool sees it */
 	uint32_t index;
 	uint64_t image_id;
 	struct calltap_file_process row;
-	char *exe;	   /* path of its program, NULL = not known */
-	uint64_t asked_ns; /* when it was sent a CLOCK that it has not answered, 0 = it has */
+	char *exe;	   /* path of the program, NULL = not known */
+	uint64_t asked_ns; /* CLOCK_MONOTONIC of a CLOCK that is not answered yet, 0 = none */
 	bool greeted, dormant;
 	bool welcome;	/* SETUP was sent */
-	bool foreign;	/* a program for another CPU than the session's: not traced */
+	bool foreign;	/* the program is for another CPU than the session's, and not traced */
 	bool detaching; /* DETACH was sent */
-	bool executed;	/* another program in a sandbox, where the agent does not go */
-	bool parted;	/* its agent said that it ends the conversation, or why */
-	bool alone;	/* its agent has let go of the connection: `socket` is a pidfd */
-	bool ended;	/* its connection is over; the drainer takes what is left */
+	bool executed;	/* the process has executed another program in a sandbox, where the agent stays out */
+	bool parted;	/* the agent has said that the conversation ends (DETACHED, FAULT) */
+	bool alone;	/* the agent has let go of the connection, and runs on: `socket` is a pidfd */
+	bool ended;	/* the connection is over; the drainer takes what is left in the rings */
 	bool settled;	/* GO was sent, and no RESCAN since */
-	bool perf_map;	/* its perf map is ours */
-	bool other_ids; /* in a pid namespace: its threads' ids are not ours, its rings its own affair */
-	bool began;	/* GO was sent once */
-	/* The agent came into it while it ran; NULL: it did not. */
-	struct attachee *attachee;
+	bool perf_map;	/* the tool has written /tmp/perf-PID.map */
+	bool other_ids; /* the process is in another pid namespace: its threads have other ids there than here */
+	bool began;	/* GO was sent at least once */
+	struct attachee *attachee; /* NULL: the process was traced from its start */
 	struct attached attach;
 	struct owed owed;
-	bool silent;  /* some of these answers were waited for in vain */
+	bool silent;  /* an owed answer did not come in time */
 	bool watched; /* TRIGGERS was sent (hook/watch.h) */
 	struct handled handled;
 	struct report report;
 	struct target_map *maps;
 	uint32_t map_count;
-	struct share *shares[CALLTAP_INSTANCES]; /* by set; NULL: that instance does not record it */
-	struct calltap_msg_hello hello;		 /* last: its type ends with a path, which `exe` has */
+	struct share *shares[CALLTAP_INSTANCES]; /* by set; NULL: that instance does not record the target */
+	struct calltap_msg_hello hello;		 /* last: the type ends with a path, of which `exe` is a copy */
 };
 
-/* The first arena that the target has, where it counts and notes what concerns all; NULL = it has none (any more). */
+/* The target's first arena, whose head has counters of the whole process; NULL = the target has none (any more). */
 static inline struct calltap_arena *target_head(const struct target *target)
 {
 	const struct share *first = target->shares[0];
@@ -114,7 +113,7 @@ static inline struct calltap_arena *target_head(const struct target *target)
 	return first && first->arena_count ? first->arenas[0].arena : NULL;
 }
 
-/* target.c: the agent takes messages about what is recorded. */
+/* target.c: can the agent be sent messages about what is recorded? */
 bool live_can_be_told(const struct target *target);
 /* True until the sites of what is mapped at the attach are written. */
 bool attached_is_open(const struct target *target);
@@ -134,7 +133,8 @@ void targets_read_on(const struct target *target);
 void targets_accept(struct session *session);
 void targets_end(struct session *session, struct target *target);
 void targets_end_silent(struct session *session);
-/* The recording ends: processes that run on get their text back; who does not answer in time does so by himself. */
+/* The recording ends: targets that run on get their text back; an agent that does not answer in time does that alone.
+ */
 void targets_let_go(struct session *session);
 
 /* conversation.c: the conversation with one target. */
@@ -143,7 +143,7 @@ int target_create(struct target **out, struct session *session, int socket) __at
 int target_serve(struct session *session, struct target *target) __attribute__((warn_unused_result));
 /* The second half of a greeting: SETUP is sent when all is known that it takes. */
 int target_set_up(struct session *session, struct target *target) __attribute__((warn_unused_result));
-/* The conversation is over for this error: note what the user is to be told of that. */
+/* The conversation has ended with this error: note what the user is to be told. */
 void target_tell_end(struct session *session, const struct target *target, int error);
 void target_destroy(struct target *target);
 
@@ -155,9 +155,9 @@ int plan_send(struct session *session, struct target *target, struct target_map 
 int plan_send_variant(struct session *session, struct target *target, uint32_t map, uint32_t variant)
 	__attribute__((warn_unused_result));
 
-/* The function was left alone, as its bytes were not the file's: its name is told at the end. */
+/* The agent has left the function alone, as its bytes were not the file's: note its name for the summary. */
 void plan_note_failed(struct session *session, uint32_t id);
-/* Tell the files of all instances what lies there from now on. */
+/* Write the map to the files of all instances. */
 int plan_write_map(struct session *session, struct target *target, const struct target_map *map)
 	__attribute__((warn_unused_result));
 
@@ -175,15 +175,15 @@ struct calltap_file_clock timing_now(const struct session *session);
 double timing_rate(const struct session *session); /* ticks in a nanosecond, 0 = not known */
 /* A time in ticks; in those of the tool's own clock while the rate of the targets' is not known.  Takes a moment. */
 uint64_t timing_ticks(const struct session *session, uint64_t ns);
-/* Take what a HELLO says of it. */
+/* Take what a HELLO says of the clock. */
 void timing_greet(struct session *session, const struct calltap_msg_hello *hello);
-/* Ask a process, if it has answered before; take its answer. */
+/* Ask a target for a sample of its clock, if it has answered the last question; take its answer. */
 int timing_ask(struct target *target) __attribute__((warn_unused_result));
 int timing_told(struct session *session, struct target *target, const struct calltap_msg_clock_told *told)
 	__attribute__((warn_unused_result));
-/* It has to be known better before a target can be told a threshold. */
+/* Is the rate of the clock too vague yet to tell the target a threshold? */
 bool timing_is_vague(const struct session *session, const struct target *target);
-/* Now and then: a sample for the file. */
+/* Write a sample of the clock to the files, if one is due. */
 void timing_tick(struct session *session, uint64_t now_ns);
 
 /*
