@@ -139,6 +139,7 @@ static int begin(const struct calltap_msg_instance *message, int fd)
 	set->calls = message->flags & CALLTAP_INSTANCE_CALLS;
 	set->claim_vain = 0;
 	take_limits(set, message);
+	agent.files |= (message->flags & CALLTAP_INSTANCE_FILES) != 0;
 	renew_writers(index, none);
 	ret = agent_arena_add(index, generation, fd, message->arena_size);
 	if (!ret)

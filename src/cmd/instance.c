@@ -34,6 +34,7 @@ struct asked {
 	const char *words[WORDS_MAX];
 	size_t count;
 	char output[PATH_MAX + sizeof("output=")];
+	char buffer_dir[PATH_MAX + sizeof("buffer-dir=")];
 	char name[64];
 	char *options;
 };
@@ -51,8 +52,6 @@ static int check(const struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
 
-	if (options->buffer_dir)
-		return refuse("--buffer-dir");
 	if (options->perf_map)
 		return refuse("--perf-map");
 	if (options->no_fork)
@@ -75,9 +74,20 @@ static bool take_settings(struct asked *asked)
 	return true;
 }
 
-static int compose(struct asked *asked, const struct recording *recording, const char *name, const char *output)
+/* A word with a path that means the same to the session's tool, which may be in another folder. */
+static void name_path(char *word, size_t size, const char *key, const char *path)
 {
 	char cwd[PATH_MAX];
+
+	if (path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+		snprintf(word, size, "%s=%s", key, path);
+	else
+		snprintf(word, size, "%s=%.*s/%s", key, PATH_MAX - 256, cwd, path);
+}
+
+static int compose(struct asked *asked, const struct recording *recording, const char *name, const char *output)
+{
+	const char *buffer_dir = recording->settings.options.buffer_dir;
 	size_t size;
 	FILE *stream = open_memstream(&asked->lines, &size);
 
@@ -98,12 +108,13 @@ static int compose(struct asked *asked, const struct recording *recording, const
 		snprintf(asked->name, sizeof(asked->name), "name=%s", name);
 		asked->words[asked->count++] = asked->name;
 	}
-	if (output[0] == '/' || !getcwd(cwd, sizeof(cwd)))
-		snprintf(asked->output, sizeof(asked->output), "output=%s", output);
-	else
-		snprintf(asked->output, sizeof(asked->output), "output=%.*s/%s", PATH_MAX - 256, cwd, output);
+	name_path(asked->output, sizeof(asked->output), "output", output);
 	if (!strpbrk(asked->output, "\n"))
 		asked->words[asked->count++] = asked->output;
+	if (buffer_dir) {
+		name_path(asked->buffer_dir, sizeof(asked->buffer_dir), "buffer-dir", buffer_dir);
+		asked->words[asked->count++] = asked->buffer_dir;
+	}
 	if (recording->settings.options.allow_no_match)
 		asked->words[asked->count++] = "allow-no-match=1";
 	return 0;

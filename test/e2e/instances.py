@@ -3,11 +3,13 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import time
 
+import flight
 import live
 import tracefile as tf
 from endings import finish
@@ -171,7 +173,9 @@ def settings(case):
                                   (["-p", "nop", "--max-depth", "2"], "function_graph"),
                                   (["-p", "function", "--max-depth", "2"], "function_graph"),
                                   (["-l", "nothing_like_it"], "matches"), (["--instance", "a b"], "no name"),
-                                  (["--buffer-dir", "/dev/shm"], "first instance alone"),
+                                  (["--perf-map"], "first instance alone"), (["--no-fork"], "first instance alone"),
+                                  (["--mode", "drop", "--buffer-dir", "/dev/shm"], "--mode overwrite"),
+                                  (["--mode", "overwrite", "--buffer-dir", "/proc"], "tmpfs"),
                                   (["--mode", "drop", "--snapshot-when", "once entered"], "add --mode overwrite"),
                                   (["--stack-when", "nothing_like_it"], "matches"),
                                   (["-p", "function", "--stack-when", "once"], "function_graph"),
@@ -745,7 +749,38 @@ def beside_record(case):
     live.check_frames(case.trace())
 
 
+def named_buffers(case):
+    """A further flight recorder whose buffers are files: they go with it, and are its trace after kill -9 of all."""
+    case.need_native("attaching")
+    flight.need_memory()
+    own_place(case)
+    options = ("--mode", "overwrite", "-b", "64K", "--buffer-dir", flight.MEMORY, "-l", "recurse")
+    left = []
+    try:
+        with Program(case, "2") as program, Tool(case, program, "-l", "leaf_1") as tool:
+            with Instance(case, program, "look", *options) as instance:
+                left = flight.folders(program.pid)
+                expect(len(left) == 1, f"folders: {left}")
+                instance.records()
+                instance.end()
+                expect(not flight.folders(program.pid), "the buffers are left")
+                expect(called(instance.trace()) == {"recurse"}, f"called: {called(instance.trace())}")
+            with Instance(case, program, "again", *options) as instance:
+                instance.records()
+                left = flight.folders(program.pid)
+                for process in (tool.process.pid, program.pid):
+                    os.kill(process, signal.SIGKILL)
+                path = os.path.join(case.folder, "recovered")
+                done = case.run([case.tool, "replay", "--no-pager", "--buffers", left[0], "-o", path])
+                expect(done.status == 0, f"status {done.status}: {done.stderr}")
+                expect(called(tf.Trace(path)) == {"recurse"}, f"called: {called(tf.Trace(path))}")
+    finally:
+        for folder in left:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 SINGLE = {
+    "instances-buffers": named_buffers,
     "instances-beside-record": beside_record,
     "instances-sandbox": in_a_sandbox,
     "instances-growth": no_growth,

@@ -70,8 +70,9 @@ int arena_add(struct share *share, uint32_t rings, int *fd)
 	arena->arena->ring_count = rings;
 	arena->arena->ring_stride = arena->ring_stride;
 	arena->arena->process = share->target->index;
-	/* Of what a killed tool leaves, only the first instance can be found. */
-	arena->arena->session = instance->set ? 0 : instance->tables_key;
+	/* Of what a killed tool leaves in a process, only the first instance can be found; files lie in a folder each.
+	 */
+	arena->arena->session = instance->set && !instance->buffers.path ? 0 : instance->tables_key;
 	for (uint32_t i = 0; i < rings; i++) {
 		init_ring(instance, ring_of(arena, i), i);
 		arena->rings[i].thread = UINT32_MAX;

@@ -23,6 +23,7 @@ struct further {
 	struct triggers *triggers;
 	char name[sizeof(((struct instance_wish *)0)->name)];
 	char output[sizeof(((struct instance_wish *)0)->output)];
+	char buffer_dir[sizeof(((struct instance_wish *)0)->buffer_dir)];
 };
 
 /* The head of the instance's file, made now. */
@@ -61,7 +62,8 @@ static int describe(struct instance *instance)
 	return ret;
 }
 
-int further_create(struct instance **out, struct session *session, uint32_t set, struct instance_wish *wish)
+int further_create(struct instance **out, struct session *session, uint32_t set, struct instance_wish *wish,
+		   struct calltap_diag *diag)
 {
 	struct further *further = calloc(1, sizeof(*further));
 	struct instance *instance;
@@ -69,14 +71,16 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 
 	*out = NULL;
 	if (!further)
-		return -ENOMEM;
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
 	instance = &further->instance;
 	memcpy(further->name, wish->name, sizeof(further->name));
 	memcpy(further->output, wish->output, sizeof(further->output));
+	memcpy(further->buffer_dir, wish->buffer_dir, sizeof(further->buffer_dir));
 	further->options = wish->settings.options;
 	further->options.options_text = wish->options;
 	further->options.instance = further->name;
 	further->options.output = further->output;
+	further->options.buffer_dir = further->buffer_dir[0] ? further->buffer_dir : NULL;
 	further->options.allow_no_match = wish->allow_no_match;
 	further->options.command = session->options->command;
 	further->options.wait_max_ms = session->options->wait_max_ms;
@@ -87,7 +91,10 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	further->triggers = wish->triggers;
 	wish->triggers = NULL;
 	instance->threshold_ticks = wish->threshold_ticks;
-	ret = open_file(instance, wish->fds[0]);
+	diag->text[0] = 0;
+	ret = buffers_create(instance, diag);
+	if (!ret)
+		ret = open_file(instance, wish->fds[0]);
 	if (!ret && further->triggers && wish->fds[1] >= 0) {
 		further->triggers->deeds = fcntl(wish->fds[1], F_DUPFD_CLOEXEC, 0);
 		ret = further->triggers->deeds < 0 ? -errno : 0;
@@ -98,11 +105,12 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 		ret = describe(instance);
 	further->options.options_text = "";
 	instance->settings.options.options_text = "";
-	if (ret)
-		further_destroy(instance);
-	else
+	if (!ret)
 		*out = instance;
-	return ret;
+	else
+		further_destroy(instance);
+	return ret && !diag->text[0] ? calltap_diag_set(diag, ret, "cannot begin the instance: %s", strerror(-ret))
+				     : ret;
 }
 
 struct triggers *further_triggers(const struct instance *instance)
@@ -117,7 +125,8 @@ uint32_t further_flags(const struct instance *instance, const struct settings *s
 	return (settings->options.tracer->has_exit ? 0 : CALLTAP_INSTANCE_CALLS) |
 	       (filter_set_has(filters, FILTER_GRAPH) ? CALLTAP_INSTANCE_TREES : 0) |
 	       (filter_set_has(filters, FILTER_NOGRAPH) ? CALLTAP_INSTANCE_HIDES : 0) |
-	       (further_triggers(instance) ? CALLTAP_INSTANCE_TRIGGERS : 0);
+	       (further_triggers(instance) ? CALLTAP_INSTANCE_TRIGGERS : 0) |
+	       (instance->buffers.path ? CALLTAP_INSTANCE_FILES : 0);
 }
 
 int further_add(struct instance *instance, struct target *target)

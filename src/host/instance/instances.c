@@ -69,6 +69,10 @@ static int take_word(struct instance_wish *wish, const struct setting_change *wo
 		snprintf(wish->name, sizeof(wish->name), "%s", word->value);
 	} else if (!strcmp(word->key, "output")) {
 		snprintf(wish->output, sizeof(wish->output), "%s", word->value);
+	} else if (!strcmp(word->key, "buffer-dir")) {
+		if (strlen(word->value) >= sizeof(wish->buffer_dir))
+			return calltap_diag_set(diag, -ENAMETOOLONG, "the name of the folder for buffers is too long");
+		snprintf(wish->buffer_dir, sizeof(wish->buffer_dir), "%s", word->value);
 	} else if (!strcmp(word->key, "options")) {
 		wish->options = word->value;
 	} else if (!strcmp(word->key, "allow-no-match")) {
@@ -351,9 +355,9 @@ static int begin(struct session *session, struct instance_wish *wish, struct ins
 	set = find_place(session, wish, diag);
 	if (!set)
 		return diag->code;
-	ret = further_create(&instance, session, set, wish);
+	ret = further_create(&instance, session, set, wish, diag);
 	if (ret)
-		return calltap_diag_set(diag, ret, "cannot begin the instance: %s", strerror(-ret));
+		return ret;
 	session->instances[set] = instance;
 	ret = ask_for(session, instance, diag);
 	if (!ret) {

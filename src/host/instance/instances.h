@@ -17,8 +17,9 @@
 struct instance_wish {
 	struct settings settings; /* its filters go to the instance, or are destroyed with the wish */
 	char name[32];
-	char output[256];    /* for `calltap status` */
-	const char *options; /* as typed, for the file */
+	char output[256];     /* for `calltap status` */
+	char buffer_dir[256]; /* absolute; "" = the buffers have no names */
+	const char *options;  /* as typed, for the file */
 	bool allow_no_match;
 	uint64_t threshold_ticks;
 	struct triggers *triggers; /* NULL = none; go to the instance, or are destroyed with the wish */
@@ -30,8 +31,8 @@ struct instance_wish {
  * With a file that says what there is so far, and without shares; the wish's
  * filters and triggers are its own from here on, also on error.
  */
-int further_create(struct instance **out, struct session *session, uint32_t set, struct instance_wish *wish)
-	__attribute__((warn_unused_result));
+int further_create(struct instance **out, struct session *session, uint32_t set, struct instance_wish *wish,
+		   struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* Have it record that target, which can be told. */
 int further_add(struct instance *instance, struct target *target) __attribute__((warn_unused_result));
 /* CALLTAP_INSTANCE_*, as the settings ask for. */
