@@ -52,7 +52,7 @@ static void tell(const struct actor *actor, const struct deed *deed, const char 
 	fprintf(stderr, "calltap: %s: %s\n", deed->text, what);
 }
 
-/* Or until the actor is to end. */
+/* Wait until that time, or until the actor is to end. */
 static void wait_until(struct actor *actor, uint64_t ns)
 {
 	const struct timespec until = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

@@ -262,7 +262,7 @@ void handlers_write(struct handlers *handlers, struct image *image, uint32_t sit
 	image->who[site] = who;
 	if (who >> CALLTAP_HANDLED_INSTANCES_AT)
 		who |= CALLTAP_HANDLED_INSTANCES;
-	/* One word: who, where the body is, and the instances are of one choice.  The dispatcher loads it at once. */
+	/* The dispatcher loads the row as one word: so all its parts are of one choice. */
 	__atomic_store_n(row, who | start << CALLTAP_HANDLED_START_AT, __ATOMIC_RELAXED);
 }
 

@@ -28,7 +28,7 @@ struct target;
 struct session;
 struct setting_change;
 
-/* What a slot is asked for with. */
+/* A handler's registration: which functions, and how. */
 struct handlers_slot {
 	bool used;
 	bool exit;		    /* it waits for the calls' end */
@@ -44,7 +44,7 @@ struct handlers_slot {
 int handlers_create(struct handlers **out) __attribute__((warn_unused_result));
 void handlers_destroy(struct handlers *handlers);
 void handlers_slot_clear(struct handlers_slot *slot);
-/* Its ids in order, as they are looked up. */
+/* Sort the slot's ids: they are looked up by bisection. */
 void handlers_slot_sort(struct handlers_slot *slot);
 
 /*
@@ -55,7 +55,7 @@ void handlers_slot_sort(struct handlers_slot *slot);
 int handlers_instance(struct images *images, uint32_t set, struct filter_set *filters, bool exits)
 	__attribute__((warn_unused_result));
 uint64_t handlers_instance_bit(uint32_t set);
-/* These bits go from all rows, whatever stubs there are. */
+/* Clear these bits in all rows, whatever stubs there are. */
 void handlers_silence(struct session *session, uint64_t bits);
 
 /* Is any slot in use, or wanted by an instance?  Does any wait for exits?  NULL: no. */
@@ -90,7 +90,7 @@ int handlers_welcome(const struct session *session, struct target *target, const
 int handlers_answer(struct session *session, struct target *target, const struct calltap_msg_handlers_done *done)
 	__attribute__((warn_unused_result));
 
-/* Until all processes have done what they were sent before; with the turn (live_turn_begin()). */
+/* Wait until all targets have done what they were sent before; with the turn (live_turn_begin()). */
 void handlers_settle(struct session *session);
 
 /* handlers_ask.c: the verb `handlers` (host/remote/remote.h), asked for by the process asker. */

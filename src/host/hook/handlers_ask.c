@@ -200,7 +200,7 @@ static bool find_function(const struct target *target, uint64_t address, uint32_
 	return false;
 }
 
-/* What of a function it is about. */
+/* How a message describes the functions that can have handlers. */
 static const char *patched(const struct session *session)
 {
 	return session->images.all ? "can be traced" : "this recording has patched (see its filters)";
@@ -375,7 +375,7 @@ static void pause_unlocked(struct session *session)
 	session_lock(session);
 }
 
-/* Until no thread of the process is in a handler that it was in before. */
+/* Wait until every handler that runs now in the process has returned. */
 static int wait_left(struct session *session, struct target *target, struct calltap_diag *diag)
 {
 	uint64_t until = clock_now_ns() + LEAVE_MS * 1000000ull;

@@ -1,4 +1,4 @@
-/* What handlers.c and handlers_ask.c share (handlers.h). */
+/* The inside of struct handlers, for handlers.c and handlers_ask.c (handlers.h). */
 #ifndef HOST_HOOK_HANDLERS_IMPL_H
 #define HOST_HOOK_HANDLERS_IMPL_H
 
@@ -7,7 +7,7 @@
 
 #include "handlers.h"
 
-/* What a further instance of the session wants (instances.c). */
+/* The functions whose calls a further instance wants (instances.c). */
 struct handlers_instance {
 	bool wants;		    /* any calls; false: also, there is no instance */
 	struct filter_set *filters; /* the instance's own; NULL = only what its triggers name */

@@ -34,7 +34,7 @@ struct caller {
 
 struct profile {
 	struct profile_sums now, base; /* base: since when is counted */
-	/* What rates begin at, and what they will begin at when that is RATE_NS ago. */
+	/* Sums that rates are counted from, and those that take their place once the former are RATE_NS old. */
 	struct profile_sums before, next;
 	uint64_t now_ns, before_ns, next_ns;
 	bool steps;	     /* the last reading moved these on */
@@ -147,7 +147,7 @@ static const struct target_map *map_at(const struct target *target, uint64_t add
 	return NULL;
 }
 
-/* What the caller is called, from the address that its call returns to. */
+/* Name a caller by the address that its call returns to. */
 static int name_caller(struct caller *caller, const struct target *target, uint64_t address)
 {
 	const struct target_map *map = map_at(target, address);
@@ -278,7 +278,7 @@ int profile_read(struct profile *profile, struct record_live *live)
 	if (session->emulated)
 		profile->ticks_per_ns = clock_line_rate(&session->timing.line);
 	live_leave(live, session);
-	/* Which takes a moment: not while the session waits. */
+	/* To measure the rate takes a moment, so it is done without the session's lock. */
 	if (!ret && profile->ticks_per_ns == 0 && !session->emulated)
 		profile->ticks_per_ns = clock_ticks_per_ns(CALIBRATE_MS);
 	return ret;

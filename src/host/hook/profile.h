@@ -42,7 +42,7 @@ int profile_reset(struct profile *profile, struct record_live *live) __attribute
 struct profile_row *profile_rows(struct profile *profile, size_t *count);
 /* Count the callers of this function from the next reading on; PROFILE_NONE = of none.  */
 void profile_watch(struct profile *profile, uint32_t function);
-/* Those that were seen since then; avg_ns holds, max_ns and percentiles do not. */
+/* The callers that were seen since profile_watch(); avg_ns is right, max_ns and percentiles are not known. */
 struct profile_row *profile_callers(struct profile *profile, size_t *count);
 
 struct profile_totals profile_totals(const struct profile *profile);

@@ -43,7 +43,7 @@ static uint64_t load(const uint64_t *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED); /* pairs with the probe's plain stores */
 }
 
-/* One thread's table: a ring's data area. */
+/* A thread's table, which is a ring's data area. */
 struct area {
 	const struct calltap_ring *ring;
 	char *data;
@@ -187,7 +187,7 @@ static uint64_t histogram_at(const struct instance *instance, const struct area 
 	return at > first ? at : 0; /* the first one is shared by those that found none left */
 }
 
-/* What is not there is 0. */
+/* A part that the file does not have reads as 0. */
 static void add_buckets(uint64_t *to, const struct area *area, uint64_t at)
 {
 	uint64_t pending = load(&((const struct calltap_profile *)(const void *)area->data)->pending);

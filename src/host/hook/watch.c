@@ -26,7 +26,7 @@
 #define TOLD_GAP_NS 1000000u /* between events of a function that are told at all */
 #define AGE_MAX_NS  10000000000u
 
-/* What the triggers want to know of a function. */
+/* All that triggers want to know of a function. */
 struct question {
 	uint64_t ticks, window;
 	uint32_t often, kinds;
@@ -202,7 +202,7 @@ static void write_all(const struct watch *watch, char *conflict, size_t size)
 		}
 }
 
-/* Who calls a function all the time does not flood the ring; the deeds' own rate is kept by is_due(). */
+/* Keep calls of a function that come all the time from flooding the ring; is_due() keeps the rate of deeds. */
 static void set_gap(const struct watch *watch)
 {
 	uint64_t gap_ns = TOLD_GAP_NS;
@@ -527,7 +527,7 @@ void watch_end(struct watch *watch)
 
 	if (!watch)
 		return;
-	/* What the drainer has not seen yet. */
+	/* The drainer may not have seen the last events. */
 	session_lock(watch->session);
 	watch_poll(watch);
 	session_unlock(watch->session);

@@ -38,7 +38,7 @@ void watch_part(struct watch *watch, uint32_t set);
 struct triggers *watch_of(const struct watch *watch, uint32_t set);
 /* Does a trigger of the instance name the function? watch: may be NULL. */
 bool watch_names(const struct watch *watch, uint32_t set, struct object *object, const struct object_site *site);
-/* What the function's own stub needs for the first instance's triggers (CALLTAP_SITE_*); 0: none names it. */
+/* Flags (CALLTAP_SITE_*) that the function's stub needs for the first instance's triggers; 0: none names it. */
 uint16_t watch_flags(const struct watch *watch, struct object *object, const struct object_site *site);
 /* Write the questions about a function that has got an id. watch: may be NULL. */
 void watch_add_function(const struct watch *watch, uint32_t id, struct object *object, const struct object_site *site);

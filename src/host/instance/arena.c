@@ -70,8 +70,7 @@ int arena_add(struct share *share, uint32_t rings, int *fd)
 	arena->arena->ring_count = rings;
 	arena->arena->ring_stride = arena->ring_stride;
 	arena->arena->process = share->target->index;
-	/* Of what a killed tool leaves in a process, only the first instance can be found; files lie in a folder each.
-	 */
+	/* A killed tool leaves memory in its targets: the first instance's is found by this.  Files lie in folders. */
 	arena->arena->session = instance->set && !instance->buffers.path ? 0 : instance->tables_key;
 	for (uint32_t i = 0; i < rings; i++) {
 		init_ring(instance, ring_of(arena, i), i);
@@ -81,7 +80,7 @@ int arena_add(struct share *share, uint32_t rings, int *fd)
 	return 0;
 }
 
-/* Of an instance that has ended, while its targets go on: they have the arena mapped until the session ends. */
+/* Free the rings' memory of an instance that has ended: its targets have the arena mapped until the session ends. */
 static void give_memory_back(const struct target_arena *arena)
 {
 	for (uint32_t i = 0; i < arena->ring_count; i++) /* rings' own pages stay: a thread may be looking at one */

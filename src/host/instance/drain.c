@@ -142,7 +142,7 @@ static uint32_t rest_of(const struct ring_reader *reader, const struct calltap_s
 	return begun ? reader->part_words : 0;
 }
 
-/* One sub-buffer to the file; open: its writer goes on in it, so as far as it is written. */
+/* Write a sub-buffer to the file; open: its writer goes on in it, and what is written so far is taken. */
 static int drain_sub(struct drainer *drainer, struct share *share, struct target_arena *arena, uint32_t index,
 		     uint64_t number, bool open)
 {
@@ -296,7 +296,7 @@ static void take_left(struct drainer *drainer, struct share *share, struct targe
 	drainer->busy = true;
 }
 
-/* Of the rings that this thread has left, the one it had first, before that time; NULL = there is none. */
+/* The first of the rings that a thread has left, if it is older than `before`; NULL = there is none. */
 static struct target_arena *oldest_left(struct share *share, uint32_t owner, uint64_t before, uint32_t *index)
 {
 	struct target_arena *found = NULL;
@@ -337,7 +337,7 @@ static void finish_before(struct drainer *drainer, struct share *share, const st
 	drainer->finishing = false;
 }
 
-/* What a living writer has left behind. */
+/* Take the sub-buffers that the ring's writer has left behind, while the target lives. */
 static void drain_ring(struct drainer *drainer, struct share *share, struct target_arena *arena, uint32_t index)
 {
 	uint64_t opened;
@@ -429,7 +429,7 @@ static int answer_request(struct share *share)
 	return channel_send(target->socket, &rescan, sizeof(rescan), NULL, 0);
 }
 
-/* What the target asks for, and what it is to have. */
+/* Give the target the rings that it asks for, and the tables. */
 static void serve(struct share *share)
 {
 	struct target *target = share->target;
@@ -503,7 +503,7 @@ static void drain_share(struct drainer *drainer, struct share *share, bool reap)
 		for (uint32_t k = 0; k < share->arenas[i].ring_count; k++)
 			drain_ring(drainer, share, &share->arenas[i], k);
 	}
-	/* It may have ended while the server had its turn. */
+	/* The target may have ended while the server thread had the lock. */
 	if (!share_is_over(share) && !target->alone)
 		serve(share);
 }
@@ -547,7 +547,7 @@ static void round_once(struct drainer *drainer)
 		drainer->next_reap_ns = clock_now_ns() + REAP_NS;
 }
 
-/* Until a writer rings, or IDLE_NS. */
+/* Sleep until a writer rings the doorbell, IDLE_NS at the most. */
 static void rest(struct calltap_board *board, uint32_t seen)
 {
 	struct timespec idle = {0, IDLE_NS};
@@ -557,7 +557,7 @@ static void rest(struct calltap_board *board, uint32_t seen)
 	__atomic_store_n(&board->reader_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
-/* What the drainer does for the session, whatever instances there are. */
+/* Do the drainer's work for the session, whatever instances there are. */
 static void attend(struct session *session, uint64_t *next_look_ns)
 {
 	uint64_t now = clock_now_ns();

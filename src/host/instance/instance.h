@@ -32,12 +32,12 @@ struct record_encoder;
 struct session;
 struct target_map;
 
-/* A thread of a target as long as it holds a ring; the table goes to the file. */
+/* A thread of a target, for the file's table of threads. */
 struct target_thread {
 	struct calltap_file_thread row;
-	uint64_t next_number; /* of its next DATA chunk */
-	uint32_t owner;	      /* struct calltap_ring.owner of its rings, without CALLTAP_OWNER_MOVED */
-	bool dirty;	      /* row differs from what the file has */
+	uint64_t next_number; /* number of the thread's next DATA chunk */
+	uint32_t owner;	      /* struct calltap_ring.owner of the thread's rings, without CALLTAP_OWNER_MOVED */
+	bool dirty;	      /* the row differs from what the file has */
 };
 
 /* The tool's side of a ring. */
@@ -45,12 +45,12 @@ struct ring_reader {
 	uint64_t drained;   /* sub-buffers below this are in the file */
 	uint32_t owner;	    /* struct calltap_ring.owner that `thread` stands for */
 	uint32_t thread;    /* index in instance->threads, UINT32_MAX = none */
-	uint64_t lost_told; /* of struct calltap_ring.lost: what LOST records have told */
-	uint64_t wait_told; /* of struct calltap_ring.wait_ticks: what WAIT records have told */
-	/* Of an open sub-buffer, what is in the file already (record_options.follow). */
-	uint64_t part_number;
-	uint64_t part_ticks;
-	uint32_t part_words;
+	uint64_t lost_told; /* part of struct calltap_ring.lost that LOST records have told */
+	uint64_t wait_told; /* part of struct calltap_ring.wait_ticks that WAIT records have told */
+	/* With record_options.follow: how far the open sub-buffer is in the file. */
+	uint64_t part_number; /* the sub-buffer's number */
+	uint64_t part_ticks;  /* time of the last record that was taken */
+	uint32_t part_words;  /* words that were taken */
 };
 
 struct target_arena {
@@ -59,12 +59,12 @@ struct target_arena {
 	uint32_t ring_count;
 	uint64_t ring_stride;
 	uint32_t sub_size, sub_count;
-	bool retired; /* its rings are of a size that is not wanted now */
+	bool retired; /* the rings have a size that is not wanted now */
 	uint32_t starved_seen;
 	uint32_t request_seen;
 	struct ring_reader *rings;
-	int fd;	       /* of the memory, in mode CALLTAP_MODE_PROFILE; else -1 */
-	uint32_t file; /* its number, when it has a name (buffers.c); else 0 */
+	int fd;	       /* descriptor of the memory in mode CALLTAP_MODE_PROFILE; else -1 */
+	uint32_t file; /* number of the file that the memory is (buffers.c); 0 = memory without a name */
 };
 
 static inline struct calltap_ring *ring_of(const struct target_arena *arena, uint32_t index)
@@ -79,44 +79,44 @@ static inline bool ring_is_claimed(uint32_t state)
 }
 
 #define TARGET_ARENAS	     32
-#define INSTANCE_FIRST_RINGS 16 /* that a target begins with; a forked child has fewer */
+#define INSTANCE_FIRST_RINGS 16 /* rings that a target begins with; a forked child has fewer */
 
-/* What an instance has of a target. */
+/* An instance's part in a target: rings there, and how far they are in the file. */
 struct share {
 	struct share *next; /* of the same instance */
 	struct instance *instance;
-	struct target *target; /* the target */
+	struct target *target;
 	struct target_arena arenas[TARGET_ARENAS];
-	uint32_t arena_count; /* 0: none yet, or all that will come is in the file */
-	uint64_t untraced;    /* calls that its set had counted when the counters went with the target's first arena */
-	uint64_t untraced_before; /* what the set had counted when this instance began */
+	uint32_t arena_count;	  /* 0: no arena yet, or all that will come is in the file */
+	uint64_t untraced;	  /* untraced calls of the set when the target's first arena, which counts them, went */
+	uint64_t untraced_before; /* untraced calls of the set when this instance began */
 	uint32_t tables_told;	  /* struct trace_memory.generation of the tables that the target has */
-	bool no_reserve;	  /* the target can have no more rings, or not unasked */
-	bool refused;		  /* the target's agent would not have the instance */
+	bool no_reserve;	  /* the target cannot have more rings, or only when it asks */
+	bool refused;		  /* the target's agent has refused the instance */
 };
 
 /* The folder of --buffer-dir. */
 struct buffers {
-	int folder; /* its descriptor, -1 = the rings have no files */
-	char *path; /* NULL = the rings have no files */
-	uint32_t count;
+	int folder;	/* descriptor, -1 = the rings have no files */
+	char *path;	/* NULL = the rings have no files */
+	uint32_t count; /* files of arenas that were made */
 };
 
 struct instance {
 	struct session *session;
-	uint32_t set; /* its place in the session, and the number of its rings in the targets */
+	uint32_t set; /* the instance's place in the session, and its number in the targets */
 	const char *name;
-	const struct record_options *options; /* as it began */
+	const struct record_options *options; /* from the instance's start */
 	struct settings settings;	      /* as they are now */
-	struct filter_set *own_filters;	      /* of settings that were changed; NULL = options->filters are in use */
+	struct filter_set *own_filters;	      /* filters of changed settings; NULL = options->filters are in use */
 	struct record_result *result;
-	char diagnosis[200]; /* first thing to tell the user of it at the end, "" = none */
-	bool ending;	     /* it takes no more part */
-	int refused;	     /* -errno, why a target would not have it; 0 = each has it */
+	char diagnosis[200]; /* the first thing to tell the user at the end, "" = none */
+	bool ending;	     /* the instance ends: what its rings hold now is all that comes */
+	int refused;	     /* -errno of a target's agent that has refused the instance; 0 = none has */
 
-	uint32_t sub_size, sub_count; /* of rings from now on; sub_size never changes */
+	uint32_t sub_size, sub_count; /* for rings that are made from now on; sub_size never changes */
 	uint64_t threshold_ticks;
-	struct share *shares; /* of all targets there were */
+	struct share *shares; /* in all targets, also in those that have ended */
 	uint32_t process_count;
 	struct target_thread *threads;
 	uint32_t thread_count, thread_room;
@@ -127,62 +127,64 @@ struct instance {
 	uint64_t overwritten;	/* sub-buffers that their writers took back before they were read */
 	uint64_t holes;		/* slots that were taken and never written, or hold nonsense */
 
-	/* A flight recorder's (tables.c, snapshot.c). */
-	pthread_mutex_t snapshot_lock; /* of who writes a snapshot; taken before the session's lock */
+	/* For flight recorders (tables.c, snapshot.c). */
+	pthread_mutex_t snapshot_lock; /* held by the thread that writes a snapshot; taken before session.lock */
 	struct trace_memory tables;    /* the file without records; .tables = NULL in other modes */
 	uint64_t tables_key;
 	struct buffers buffers;
 	uint32_t snapshots;
-	struct marks *marks; /* of `calltap mark`; NULL = none so far */
+	struct marks *marks; /* marks that `calltap mark` has made; NULL = none so far */
 
-	/* Of the tracer `profile` (profile.c). */
+	/* For the tracer `profile` (profile.c). */
 	struct profile_shape profile;
-	struct profile_sums profile_ended; /* of targets that have ended */
+	struct profile_sums profile_ended; /* sums of targets that have ended */
 };
 
 /*
- * instance.c: an instance without file and shares, which has settings as its options say.  options and result stay the
+ * instance.c: make an instance without file and shares, with settings by its options.  options and result stay the
  * caller's and must last as long as the instance.
  */
 void instance_init(struct instance *instance, struct session *session, uint32_t set,
 		   const struct record_options *options, struct record_result *result);
-/* Free what it has; the first error of its file. */
+/* Free all that the instance has.  Returns the first error of its file. */
 int instance_clear(struct instance *instance);
 /* Note the first thing that the user is to be told of the instance at its end. */
 void instance_diagnose(struct instance *instance, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Record that target: a share without rings; the file is told of the process and its objects. */
+/* Make a share without rings in the target, and describe the process and its objects in the file. */
 int instance_take(struct share **out, struct instance *instance, struct target *target)
 	__attribute__((warn_unused_result));
-/* Nothing more comes from the target for the instance: what its rings have is all. */
+/* Will nothing more come from the target for the instance than the rings hold? */
 bool share_is_over(const struct share *share);
 /* Write to the file that the target has the map's object, or has it no more. */
 void instance_write_map(struct instance *instance, const struct target *target, const struct target_map *map);
 
-/* arena.c: a further arena of a share, with so many rings; *fd: of its memory, the caller's. */
+/* arena.c: make a further arena of a share, with so many rings; *fd: descriptor of its memory, the caller's to close.
+ */
 int arena_add(struct share *share, uint32_t rings, int *fd) __attribute__((warn_unused_result));
 /* keep: the arena's file, if it is one, stays. */
 void arena_destroy(struct instance *instance, struct target_arena *arena, bool keep);
 
-/* rings.c: calls that the target has counted that got no place in the rings of that set. */
+/* rings.c: how many calls got no place in the rings of that set, as the target has counted. */
 uint64_t rings_counted(const struct target *target, uint32_t set);
-/* Of these, the ones since the share's instance began. */
+/* How many of these have come since the share's instance began. */
 uint64_t rings_untraced(const struct share *share);
 /* The number of the process's threads, as the kernel lists them; more rather than fewer. */
 uint32_t rings_threads(const struct target *target);
-/* Rings for that many threads, and a reserve, before the first of them is wanted.  -errno: the target cannot be told.
- */
+/* Give the target rings for that many threads, and a reserve, in advance.  -errno: the target cannot be told. */
 int rings_prepare(struct share *share, uint32_t threads) __attribute__((warn_unused_result));
-/* More rings, once a thread has asked or the reserve is low. */
+/* Give the target more rings, if a thread has asked or the reserve is low. */
 int rings_supply(struct share *share) __attribute__((warn_unused_result));
 /* The number of rings, claimed ones or free ones, in arenas that are retired or in those that are not. */
 uint32_t rings_count(const struct share *share, bool retired, bool claimed);
 
-/* resize.c: rings of another size, while threads write to those they have; only in modes that lose nothing by it. */
-/* For all targets; bytes becomes what it is.  -errno: nothing was changed. */
+/*
+ * resize.c: give all targets rings of another size, while threads write to those that they have; only in modes that
+ * lose nothing by it.  *bytes: the size that is wanted, and then the one that it is.  -errno: nothing was changed.
+ */
 int resize_rings(struct instance *instance, uint64_t *bytes) __attribute__((warn_unused_result));
-/* A ring that nobody writes to, in state CALLTAP_RING_OUT: it is free, or its memory is given back. */
+/* Put back a ring in state CALLTAP_RING_OUT, to which nobody writes: it becomes free, or its memory is given back. */
 void resize_put_back(const struct target_arena *arena, uint32_t index);
-/* Retired rings that are free are taken out of use, once the target has others. */
+/* Take retired rings that are free out of use, once the target has others. */
 void resize_collect(const struct share *share);
 /* The index of a trace's thread that had another ring before; UINT32_MAX = none that is known. */
 uint32_t resize_find_thread(const struct instance *instance, const struct target *target, uint32_t owner);
@@ -208,12 +210,12 @@ void threads_refresh(const struct session *session, const struct target *target,
 int threads_write(struct instance *instance, struct target_thread *thread) __attribute__((warn_unused_result));
 
 /* tables.c: what a flight recorder keeps in memory beside its rings. */
-/* In overwrite mode, once the writer is there and before anything is written. */
+/* Make the tables, in overwrite mode: call it once there is a writer and before anything is written. */
 int tables_create(struct instance *instance) __attribute__((warn_unused_result));
 void tables_destroy(struct instance *instance);
 /* CALLTAP_SETUP_* for a target. */
 uint32_t tables_flags(const struct instance *instance);
-/* Give them to a target that has none yet, or not those that have taken their place. */
+/* Send the tables to a target that has not got them, or only older ones. */
 int tables_tell(struct share *share) __attribute__((warn_unused_result));
 
 /* buffers.c: the files of --buffer-dir. */
@@ -236,7 +238,7 @@ int marks_write_kept(struct instance *instance) __attribute__((warn_unused_resul
 int marks_copy(const struct instance *instance, struct trace_writer *writer, uint64_t from_ticks, uint32_t *next_thread,
 	       uint64_t *records) __attribute__((warn_unused_result));
 
-/* snapshot.c: a process has ended; what its rings hold goes to the instance's file. */
+/* snapshot.c: write what the rings of a process that has ended hold to the instance's file. */
 int snapshot_of_ended(struct share *share) __attribute__((warn_unused_result));
 
 /* describe.c: INFO and tables at the start, and what is known only at the end. */
@@ -246,11 +248,11 @@ int describe_start(struct instance *instance) __attribute__((warn_unused_result)
  * program has taken its place.
  */
 void describe_replaced(struct session *session);
-/* Takes the session's lock. */
+/* Write what is known only at the end; takes the session's lock. */
 int describe_end(struct instance *instance) __attribute__((warn_unused_result));
 /* An announced object whose source lines the instance's file lacks, for the caller to write; NULL = there is none. */
 struct image *describe_next_without_lines(struct instance *instance);
-/* What is known at the end, as far as it is known while the session goes on; takes the lock. */
+/* describe_end() for a snapshot: as far as it is known while the session goes on; takes the session's lock. */
 int describe_snapshot(struct instance *instance, struct trace_writer *writer) __attribute__((warn_unused_result));
 
 #endif

@@ -249,7 +249,7 @@ static int send_all(struct session *session, const struct calltap_msg_instance *
 	return live_wait(session);
 }
 
-/* Its threads begin no other record. */
+/* Tell all targets that the instance ends: no thread begins another record of its. */
 static void send_end(struct session *session, uint32_t set)
 {
 	const struct calltap_msg_instance message = {

@@ -13,7 +13,7 @@
 
 #include <host/session/session.h>
 
-/* What begins one. */
+/* A request for a further instance. */
 struct instance_wish {
 	struct settings settings; /* its filters go to the instance, or are destroyed with the wish */
 	char name[32];

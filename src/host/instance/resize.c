@@ -44,7 +44,7 @@ void resize_collect(const struct share *share)
 	}
 }
 
-/* Which arenas are in use: those of this size. */
+/* Use the arenas whose rings have this size, and retire all others. */
 static void choose(struct share *share, uint32_t sub_count)
 {
 	for (uint32_t i = 0; i < share->arena_count; i++) {

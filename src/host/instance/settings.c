@@ -35,7 +35,7 @@ static int take_tracer(struct settings *settings, const char *value, struct call
 	const struct tracer *tracer = tracer_find(value);
 	char names[128] = "";
 
-	/* Those that count are a verb's own, and not to be chosen. */
+	/* A tracer that counts belongs to a verb, and cannot be chosen. */
 	for (size_t i = 0, at = 0; !tracer && tracer_at(i) && at < sizeof(names); i++)
 		if (!tracer_at(i)->counts)
 			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",

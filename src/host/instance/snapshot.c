@@ -235,7 +235,7 @@ static int add_lines(struct instance *instance)
 	return ret;
 }
 
-/* What is known now: a copy of the tables, and the time. */
+/* Copy the tables as they are now, and note the time. */
 static int begin(struct snapshot *snapshot)
 {
 	struct instance *instance = snapshot->instance;

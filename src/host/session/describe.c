@@ -128,7 +128,7 @@ int describe_start(struct instance *instance)
 	return ret ? ret : trace_writer_flush(instance->writer);
 }
 
-/* Of a process that is no child of ours; its sockets are closed a moment before it has ended. */
+/* Does the process run on?  One that ends closes its sockets a moment before that; so wait a moment. */
 static bool runs_on(const struct attachee *attachee, int patience_ms)
 {
 	struct pollfd ended = {.fd = attachee->fd, .events = POLLIN};
@@ -212,7 +212,7 @@ static int write_threads(struct instance *instance)
 	return ret;
 }
 
-/* What the target's CPU says of its clock, and what a read of it costs: a call takes two. */
+/* Write the clock's rate by the target's CPU, and the cost of reading it: a call takes two reads. */
 static int write_clock(const struct instance *instance, struct trace_writer *writer)
 {
 	const struct session *session = instance->session;
@@ -238,7 +238,7 @@ static uint64_t count_untraced(const struct instance *instance)
 	return untraced;
 }
 
-/* What most traces have none of; each is there only when it is. */
+/* Write what few traces have, each only where it applies. */
 static int write_oddities(struct instance *instance, struct trace_writer *writer)
 {
 	const struct record_result *result = instance->session->result;

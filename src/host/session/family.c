@@ -164,7 +164,7 @@ void family_begin(struct session *session)
 	session->family->look_ns = clock_now_ns() + FIRST_LOOK_NS;
 }
 
-/* What the process has used since the attach. */
+/* CPU time that the process has used since the attach. */
 static bool has_worked(const struct session *session, const struct relative *member)
 {
 	const struct relative *then = session->family ? find(session->family, member->pid) : NULL;

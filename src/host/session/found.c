@@ -83,7 +83,7 @@ static int unmatched(const struct found *found, const struct session *session, c
 int found_check(const struct found *found, const struct session *session, const char *program, pid_t pid,
 		struct calltap_diag *diag)
 {
-	/* Its runtime refuses to start when LD_PRELOAD puts anything before it, whatever we patch. */
+	/* AddressSanitizer's runtime refuses to start when LD_PRELOAD puts anything before it. */
 	if (found->asan)
 		return calltap_diag_set(
 			diag, -ENODATA,

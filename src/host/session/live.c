@@ -224,7 +224,7 @@ int live_wait(struct session *session)
 	until.tv_sec += ANSWER_S;
 	while (!error && answers_open(session, false))
 		error = pthread_cond_clockwait(&session->answered, &session->lock, CLOCK_MONOTONIC, &until);
-	/* Who kept us waiting once is not waited for again, until it has caught up. */
+	/* A target that did not answer in time is not waited for again until it has answered all. */
 	for (struct target *target = session->targets; target && error; target = target->next)
 		target->silent = owes_answers(target);
 	return answers_open(session, true) ? -ETIMEDOUT : 0;
@@ -284,7 +284,7 @@ static int choose(struct image *image, const struct choice *choice, bool on, boo
 	if (!*chosen)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < image->site_count; i++) {
-		/* One that has handlers stays on: it is recorded, or not, by its row. */
+		/* A function with handlers keeps its site on; its row decides whether it is recorded. */
 		(*chosen)[i] = is_chosen(choice, image, i) && !(image->who && image->who[i]);
 		if ((*chosen)[i])
 			image->off[i] = !on;

@@ -20,7 +20,7 @@ struct machine {
 
 /* NULL: no program of that ELF machine can be recorded. */
 const struct machine *machine_find(uint16_t id);
-/* Of the tool itself. */
+/* The machine that the tool itself runs on. */
 const struct machine *machine_native(void);
 
 #endif

@@ -151,7 +151,7 @@ static char *agent_path(const char *native, const struct machine *machine)
 	return asprintf(&path, "%.*s%s/%s", (int)(name - native), native, machine->name, name) < 0 ? NULL : path;
 }
 
-/* Of what CPU the program is decides how it runs, with which agent, and which other programs are recorded. */
+/* The program's CPU decides how it runs, with which agent, and which other programs are recorded. */
 static int take_machine(struct session *session, const struct object *object, const char *path,
 			struct calltap_diag *diag)
 {

@@ -118,7 +118,7 @@ struct output {
 	bool older_kept; /* an older trace was renamed to make room for the file */
 };
 
-/* What the tool changed of itself, and the command gets back. */
+/* Attributes of the tool's own that it changes, and gives the command as they were. */
 struct inherited {
 	struct rlimit files;
 	struct sigaction actions[SESSION_SIGNALS]; /* signals.c */
@@ -191,7 +191,7 @@ int session_make_board(struct session *session) __attribute__((warn_unused_resul
 void session_end(struct session *session);
 /* Have the server thread see when there is something to read; what: what session_handle() knows it by. */
 int session_watch(struct session *session, int fd, void *what) __attribute__((warn_unused_result));
-/* What the user is to be told at the end, of the session or of its first instance; "" = nothing. */
+/* The sentence that the user is to be told at the end, about the session or its first instance; "" = none. */
 const char *session_diagnosis(const struct session *session);
 /* Note the first thing that the user is to be told at the end. */
 void session_diagnose(struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -238,7 +238,7 @@ int attachees_tell_none(const struct session *session, struct calltap_diag *diag
 
 /* steer.c: what other processes ask of the session (host/remote); without it there is none of that. */
 int steer_begin(struct session *session, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
-/* As steer_begin(), for a session that can do without: an error is told with --verbose alone. */
+/* steer_begin() for a session that can do without: an error is told with --verbose alone. */
 void steer_try(struct session *session, pid_t pid);
 /* The process is not the session's any more: by its pid the session is not found, as long as there is another. */
 void steer_forget(struct session *session, pid_t pid);
@@ -268,9 +268,9 @@ int live_switch_image(struct session *session, struct image *image, bool on, con
  */
 int live_turn_begin(struct session *session) __attribute__((warn_unused_result));
 void live_turn_end(struct session *session);
-/* Until all have answered what was sent; not for the server thread. */
+/* Wait until all targets have answered what was sent; not for the server thread. */
 int live_wait(struct session *session) __attribute__((warn_unused_result));
-/* What the process owes of these will not come any more, or by another connection. */
+/* Do not wait for the answers that the target owes: they will not come, or by another connection. */
 void live_forgive(struct session *session, struct target *target);
 /* For other threads: the session, locked, until live_leave(); NULL = nothing is being recorded, and nothing is held. */
 struct session *live_enter(struct record_live *live);
@@ -280,7 +280,7 @@ int live_catch_up(struct target *target, const struct target_map *map) __attribu
 /* Switch in an object that was just patched what has been switched in the session since its plan was sent. */
 int live_apply(const struct session *session, struct target *target, const struct target_map *map)
 	__attribute__((warn_unused_result));
-/* Likewise in all objects of a forked child, whose text is its parent's of some time ago. */
+/* live_apply() for all objects of a forked child, whose text is its parent's of some time ago. */
 int live_apply_all(const struct session *session, struct target *target) __attribute__((warn_unused_result));
 int live_answer(struct session *session, struct target *target, const struct calltap_msg_switch_done *done)
 	__attribute__((warn_unused_result));

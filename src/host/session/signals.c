@@ -38,7 +38,7 @@ void signals_take(struct session *session)
 		struct sigaction action = {.sa_handler = own[i].handler};
 
 		sigaction(own[i].number, NULL, &session->inherited.actions[i]);
-		/* What was ignored before, as in a shell's background job, stays so. */
+		/* A signal that was ignored before, as in a shell's background job, stays ignored. */
 		if (session->inherited.actions[i].sa_handler != SIG_IGN)
 			sigaction(own[i].number, &action, NULL);
 	}

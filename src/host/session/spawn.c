@@ -42,7 +42,7 @@ static int tell_filters(void)
 	return filters ? setenv(CALLTAP_ENV_FILTERS, text, 1) : 0;
 }
 
-/* What the program gets that it would not get without us; all of it is in its environment. */
+/* All that the program gets for the trace's sake lies in its environment. */
 struct launch {
 	char preload[PRELOAD_MAX];
 	char folders[PRELOAD_MAX]; /* for an emulated program: where agents are looked for */
@@ -137,7 +137,7 @@ static int start(struct session *session, const struct launch *launch, struct ca
 
 	if (pipe2(pipe_fds, O_CLOEXEC))
 		return calltap_diag_set(diag, -errno, "cannot make a pipe: %s", strerror(errno));
-	/* Until it has its own dispositions back, a signal would meet ours. */
+	/* A signal waits until the child has its own dispositions back: the tool's are not for it. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &mask);
 	session->command = fork();

@@ -15,7 +15,7 @@
 #include <host/hook/handlers.h>
 #include <host/session/session.h>
 
-/* What becomes of an image's sites. */
+/* The decision on an image's sites. */
 struct change {
 	struct image *image;
 	bool *chosen;  /* by site */

@@ -245,7 +245,8 @@ int attached_ask(struct session *session, const struct target *target, const voi
 			ret = 0;
 			continue;
 		}
-		/* What it said before it got our question.  Its regions are found in its memory (attached_release.c).
+		/* The agent sent these before the question came.  Its regions are found in its memory
+		 * (attached_release.c).
 		 */
 		ret = in.head.type == CALLTAP_MSG_CLOCK_TOLD || in.head.type == CALLTAP_MSG_REGIONS ? 0 : -EPROTO;
 	}

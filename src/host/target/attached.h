@@ -12,14 +12,14 @@
 
 /* Let the program get on before the next try. */
 void attached_pause(uint64_t least_ns);
-/* As attached_pause(), with the session's lock given up meanwhile, which the caller holds: records are taken. */
+/* attached_pause() without the session's lock, which the caller holds: meanwhile the drainer takes records. */
 void attached_rest(struct session *session, uint64_t least_ns);
 /* Stop all threads but the agent's; what is wrong is noted for the user. */
 int attached_stop(struct session *session, const struct target *target, struct attach_stop **stop)
 	__attribute__((warn_unused_result));
 /* Let all go, and note how long they were stopped: over all tries, in ns. */
 uint64_t attached_resume(struct session *session, struct attach_stop *stop);
-/* What the summary tells of a stop. */
+/* Note the times of a stop for the summary. */
 void attached_note_times(struct session *session, const struct attach_times *times);
 /*
  * Ask the agent while the threads are stopped; message NULL: only wait.  0 when

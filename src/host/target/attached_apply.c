@@ -14,13 +14,13 @@
 #define LOADER_TRIES (2 * ATTACHED_TRIES)
 #define STALE_MAX    100 /* a program that loads and unloads objects all the time is left alone in the end */
 
-/* What lies within sites, behind their first byte; of each the skip that stands for it is lo - 1. */
+/* The insides of sites: all bytes but the first.  A skip names a site by its first byte, lo - 1. */
 struct insides {
 	struct attach_range *ranges;
 	size_t count;
 };
 
-/* One look at the threads. */
+/* A look at all threads while they are stopped. */
 struct look {
 	const struct insides *insides;
 	struct attach_ahead *ahead; /* NULL: to be read before the next stop */
@@ -253,7 +253,7 @@ int attached_apply(struct session *session, struct target *target)
 		return ask_again(target);
 	ret = find_insides(target, &insides);
 	target->attach.given_up_before = session->result->stops_given_up;
-	/* So that each thread has a ring when its first call comes. */
+	/* Each thread is to have a ring when its first call comes. */
 	if (!ret)
 		ret = rings_prepare(target->shares[0], rings_threads(target));
 	find_hooks(target, &look);

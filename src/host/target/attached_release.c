@@ -156,8 +156,10 @@ struct unwinding {
 	bool found;
 };
 
-/* What an unwinder knows of a frame lies in the frames of its outer functions, libgcc's, LLVM's or the other
- * libunwind's. */
+/*
+ * Is the code at pc an unwinder's (libgcc's, LLVM's, libunwind's)?  Its frames hold what it knows of the frames that it
+ * unwinds.
+ */
 static bool unwinds(const struct look *look, uint64_t pc)
 {
 	static const char *const starts[] = {"_Unwind_", "uw_", "unw_", "_Ux86_64_", "_ULx86_64_", "unwind_phase"};
@@ -265,7 +267,7 @@ static int send_release(const struct target *target, const struct look *look)
 	return ret;
 }
 
-/* Which code unwinds, the agent knows. */
+/* Ask the agent for addresses in the unwinders that have asked it for tables. */
 static int ask_unwinders(struct session *session, const struct target *target, struct look *look)
 {
 	const struct calltap_msg ask = {CALLTAP_MSG_UNWINDERS, sizeof(ask)};
@@ -365,7 +367,7 @@ static int let_go(struct session *session, struct target *target, struct look *l
 	return ret;
 }
 
-/* What the user is told is in the way. */
+/* Tell the user what is in the way. */
 static void describe_obstacle(const struct look *look, int error, char *text, size_t size)
 {
 	static const char *const texts[] = {
@@ -407,7 +409,7 @@ int attached_let_go(struct session *session, struct target *target)
 	return ret;
 }
 
-/* Its sockets are closed a moment before it has ended. */
+/* A process that ends closes its sockets a moment before that; so wait a moment. */
 static bool has_ended(pid_t pid)
 {
 	struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};

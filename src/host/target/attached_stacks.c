@@ -52,7 +52,7 @@ static uint64_t place_of(const struct attach_unwound *thread, size_t frame)
 	return thread->pcs[frame] - (frame ? 1 : 0);
 }
 
-/* As the kernel has it; "" when it has ended. */
+/* Read a thread's name from the kernel; "" when the thread has ended. */
 static void read_name(const struct telling *telling, pid_t tid, char name[NAME_SIZE])
 {
 	char path[64];

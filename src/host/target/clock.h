@@ -32,7 +32,7 @@ struct clock_line {
 bool clock_line_add(struct clock_line *line, uint64_t ticks, uint64_t ns) __attribute__((warn_unused_result));
 /* Ticks in a nanosecond, 0 = not known yet. */
 double clock_line_rate(const struct clock_line *line);
-/* What the counter shows at that time; the last pair's ticks when the rate is not known, 0 without any. */
+/* The counter at that time; the last pair's ticks when the rate is not known, 0 without any pair. */
 uint64_t clock_line_ticks(const struct clock_line *line, uint64_t ns);
 
 #endif

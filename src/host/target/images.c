@@ -82,7 +82,7 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	image->mtime = st.st_mtim;
 	image->fd = -1;
 	image->index = images->count++;
-	/* What cannot be read as an object is remembered as one without sites. */
+	/* A file that cannot be read as an object is remembered as one without sites. */
 	if (!image->path || (library && object_is_plain_library(fd)) || object_open(&image->object, fd, path, NULL))
 		image->object = NULL;
 	if (image->object && images->machine && object_machine(image->object) != images->machine) {
@@ -98,7 +98,7 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	return image->path ? 0 : -ENOMEM;
 }
 
-/* What becomes of a function, by all that was asked for. */
+/* The decision on a function, by all that was asked for. */
 struct verdict {
 	bool wanted; /* filters, triggers or handlers name it */
 	bool on;

@@ -46,11 +46,11 @@ struct image {
 	struct calltap_site *sites;	    /* of the first variant: places and ids are the same in all */
 	const struct object_site **sources; /* what each comes from */
 	bool *off;			    /* by site: not recorded at present (live.c) */
-	/* Of handlers of a program's own (handlers.c), by site; NULL: there were none so far. */
-	uint64_t *slots; /* those that want its calls, as bits of struct calltap_handled */
-	uint64_t *who;	 /* what its row says, but for `start` */
-	uint32_t *roles; /* what its struct calltap_roles says, the upper half left out */
-	bool dispatched; /* while there are any, what is recorded goes their way, too */
+	/* For the dispatcher (handlers.c), by site; NULL: no handler and no further instance came so far. */
+	uint64_t *slots; /* the handlers and instances that want the calls, as bits of struct calltap_handled */
+	uint64_t *who;	 /* the row, but for `start` */
+	uint32_t *roles; /* the lower half of struct calltap_roles */
+	bool dispatched; /* while there are handlers or further instances, recorded functions are dispatched, too */
 	uint32_t site_count;
 	uint32_t first_id; /* ids are first_id .. first_id + site_count - 1 */
 };

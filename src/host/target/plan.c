@@ -52,7 +52,7 @@ static bool lies_at(const struct target_map *map, const struct calltap_msg_objec
 	return map->base == object->base && map->dynamic == object->dynamic && map->identity == object->identity;
 }
 
-/* What is mapped there now; with image, that file's map with the stubs in use, which may be gone since. */
+/* The map of an object that is mapped now; with image: that image's map whose stubs are in use, mapped or not. */
 static struct target_map *known_map(struct target *target, const struct calltap_msg_object *object,
 				    const struct image *image)
 {

@@ -44,7 +44,7 @@ struct owed {
 	uint32_t instances; /* to INSTANCE */
 };
 
-/* What a target's agent reports of its objects. */
+/* A report of the objects that a target has mapped (OBJECT, OBJECTS_END). */
 struct report {
 	struct calltap_msg_object **list; /* objects of the report that is coming in */
 	uint32_t count;
@@ -215,7 +215,7 @@ int attached_apply(struct session *session, struct target *target) __attribute__
 void attached_release(struct session *session, struct target *target);
 /* The agent has leftovers of a session that no release ended: only the stops and questions of a release. */
 int attached_let_go(struct session *session, struct target *target) __attribute__((warn_unused_result));
-/* Until what was open at the attach is in the file. */
+/* Wait until the calls that were open at the attach are in the file. */
 void attached_stacks_wait(struct session *session);
 
 /* apply.c: what is recorded is decided by these settings from now on. */

@@ -58,7 +58,7 @@ static bool goes_on_alone(struct session *session, struct target *target)
 	return !session_watch(session, fd, target);
 }
 
-/* It stopped being recorded and could not say so on the socket. */
+/* The agent has stopped recording and could not say so on the socket. */
 static bool broke_off(const struct target *target)
 {
 	return target_head(target) && !target->parted &&
@@ -157,7 +157,7 @@ void targets_end_silent(struct session *session)
 			end_stuck(session, target);
 }
 
-/* One that we came into lets go of all that we brought; what was started under us keeps it to its end. */
+/* A target that was attached to lets go of all that the tool brought; a command keeps it to its end. */
 static int send_detach(const struct target *target)
 {
 	const struct calltap_msg_detach detach = {

@@ -94,7 +94,7 @@ bool timing_is_vague(const struct session *session, const struct target *target)
 	       clock_now_ns() - target->since_ns < PATIENCE_NS;
 }
 
-/* One that answers, and is not in a sandbox that might not let it look. */
+/* Does the target answer, outside of a sandbox that might forbid it to read the clock? */
 static bool can_be_asked(const struct target *target)
 {
 	return target->began && !target->ended && !target->alone && !target->asked_ns && target_head(target) &&
