@@ -29,7 +29,7 @@ static ino_t id_of(int fd)
 }
 
 /* Close the descriptor if it is still the library's. */
-static void drop(int *fd, ino_t id)
+static void drop_link(int *fd, ino_t id)
 {
 	if (*fd >= 0 && id && id_of(*fd) == id)
 		close(*fd);
@@ -40,7 +40,7 @@ static int connect_to_tool(struct link *link, struct calltap_diag *diag)
 {
 	int ret;
 
-	drop(&link->socket, link->socket_id);
+	drop_link(&link->socket, link->socket_id);
 	ret = remote_connect(&link->socket, getpid(), diag);
 	if (ret)
 		return ret;
@@ -63,7 +63,7 @@ static int find_started(struct link *link, struct calltap_diag *diag)
 	return ret;
 }
 
-static int start(struct link *link, const struct calltap_session_options *options, struct calltap_diag *diag)
+static int start_tool(struct link *link, const struct calltap_session_options *options, struct calltap_diag *diag)
 {
 	char pid[16], *path;
 	const char *const words[] = {"serve", pid, "--ready-fd", "3", NULL};
@@ -97,7 +97,7 @@ int link_open(struct link **out, const struct calltap_session_options *options, 
 	link->timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS;
 	ret = connect_to_tool(link, NULL);
 	if (ret)
-		ret = start(link, options, diag);
+		ret = start_tool(link, options, diag);
 	if (ret)
 		free(link);
 	else
@@ -130,7 +130,7 @@ void link_close(struct link *link)
 {
 	if (--link->users)
 		return;
-	drop(&link->socket, link->socket_id);
+	drop_link(&link->socket, link->socket_id);
 	if (link->tool.fd >= 0 && id_of(link->tool.fd) == link->tool_id)
 		tool_end(&link->tool, link->timeout_ms);
 	free(link);
@@ -140,8 +140,8 @@ void link_forget(struct link *link)
 {
 	if (--link->users)
 		return;
-	drop(&link->socket, link->socket_id);
-	drop(&link->tool.fd, link->tool_id);
+	drop_link(&link->socket, link->socket_id);
+	drop_link(&link->tool.fd, link->tool_id);
 	free(link);
 }
 
@@ -162,7 +162,7 @@ static int ask_once(struct link *link, const struct remote_handlers *handlers, u
 	}
 	/* An answer that comes after all must not be taken for the next request's. */
 	if (ret == -EPIPE || ret == -ETIMEDOUT || ret == -EPROTO || ret == -EBADF || ret == -ENOTCONN)
-		drop(&link->socket, link->socket_id);
+		drop_link(&link->socket, link->socket_id);
 	return ret;
 }
 

@@ -43,7 +43,7 @@ struct actor {
 	uint64_t undone;
 };
 
-static void tell(const struct actor *actor, const struct deed *deed, const char *what)
+static void tell_done(const struct actor *actor, const struct deed *deed, const char *what)
 {
 	if (!actor->options.tells)
 		return;
@@ -104,7 +104,7 @@ static void take_snapshot(struct actor *actor, const struct deed *deed)
 	}
 	snprintf(what, sizeof(what), "snapshot %s, %" PRIu64 " %s", path, records,
 		 counted(records, "record", "records"));
-	tell(actor, deed, what);
+	tell_done(actor, deed, what);
 }
 
 struct printing {
@@ -223,7 +223,7 @@ static char **make_environment(char own[VARIABLES][VARIABLE_MAX])
 	return list;
 }
 
-static int spawn(char *command, char **environment, pid_t *child)
+static int start_command(char *command, char **environment, pid_t *child)
 {
 	char *const argv[] = {"/bin/sh", "-c", command, NULL};
 	posix_spawn_file_actions_t files;
@@ -278,7 +278,7 @@ static void run_command(struct actor *actor, const struct deed *deed, char *comm
 	snprintf(own[3], VARIABLE_MAX, "%s%u", names[3], deed->tid);
 	snprintf(own[4], VARIABLE_MAX, "%s%" PRIu64, names[4], deed->duration_ns);
 	environment = make_environment(own);
-	error = environment ? spawn(command, environment, &child) : ENOMEM;
+	error = environment ? start_command(command, environment, &child) : ENOMEM;
 	free(environment);
 	if (error)
 		fprintf(stderr, "calltap: %s, and '%s' cannot be run: %s\n", deed->text, command, strerror(error));
@@ -293,10 +293,10 @@ static void set_tracing(struct actor *actor, const struct deed *deed, bool on)
 	if (actor->options.ops->tracing(actor->options.context, on, &diag))
 		calltap_diag_print(&diag, stderr);
 	else
-		tell(actor, deed, on ? "recording" : "stopped recording");
+		tell_done(actor, deed, on ? "recording" : "stopped recording");
 }
 
-static void act(struct actor *actor, const struct deed *deed, const struct trigger *trigger)
+static void carry_out(struct actor *actor, const struct deed *deed, const struct trigger *trigger)
 {
 	switch (trigger->action) {
 	case TRIGGER_SNAPSHOT:
@@ -336,7 +336,7 @@ static void *actor_main(void *arg)
 		if (!is_sound(actor, &deed, got) || is_overdue(actor))
 			actor->undone++;
 		else
-			act(actor, &deed, &actor->options.triggers->list[deed.trigger]);
+			carry_out(actor, &deed, &actor->options.triggers->list[deed.trigger]);
 	}
 	return NULL;
 }

@@ -49,7 +49,7 @@ void triggers_destroy(struct triggers *triggers)
 	free(triggers);
 }
 
-static int wrong(struct calltap_diag *diag, const char *text, const char *at, const char *why)
+static int refuse_condition(struct calltap_diag *diag, const char *text, const char *at, const char *why)
 {
 	calltap_diag_set(diag, -EINVAL, "trigger '%.200s': %s", text, why);
 	if (strlen(text) < sizeof(diag->input)) {
@@ -72,10 +72,10 @@ static int parse_often(struct trigger *trigger, const char *at, struct calltap_d
 	const char *in = skip_blanks(end);
 
 	if (!count || count > UINT32_MAX || strncmp(in, "in", 2) != 0 || !isspace((unsigned char)in[2]))
-		return wrong(diag, trigger->text, at, "say how often in what time, such as '100 in 1s'");
+		return refuse_condition(diag, trigger->text, at, "say how often in what time, such as '100 in 1s'");
 	in = skip_blanks(in + 2);
 	if (!setting_parse_time(in, &trigger->window_ns) || !trigger->window_ns)
-		return wrong(diag, trigger->text, in, "this is no time such as 10ms or 1s");
+		return refuse_condition(diag, trigger->text, in, "this is no time such as 10ms or 1s");
 	trigger->kind = CALLTAP_EVENT_OFTEN;
 	trigger->often = (uint32_t)count;
 	return 0;
@@ -92,25 +92,26 @@ static int parse_rest(struct trigger *trigger, const char *at, struct calltap_di
 	} else if (*at == '>') {
 		at = skip_blanks(at + 1);
 		if (!setting_parse_time(at, &trigger->longer_ns) || !trigger->longer_ns)
-			return wrong(diag, trigger->text, at, "this is no time such as 10ms or 1s");
+			return refuse_condition(diag, trigger->text, at, "this is no time such as 10ms or 1s");
 		trigger->kind = CALLTAP_EVENT_LONGER;
 	} else if (isdigit((unsigned char)*at)) {
 		return parse_often(trigger, at, diag);
 	} else {
-		return wrong(diag, trigger->text, at,
-			     "after the function comes 'entered', 'left', 'threw', '> TIME' or 'COUNT in TIME'");
+		return refuse_condition(
+			diag, trigger->text, at,
+			"after the function comes 'entered', 'left', 'threw', '> TIME' or 'COUNT in TIME'");
 	}
 	return 0;
 }
 
-static int parse(struct trigger *trigger, struct calltap_diag *diag)
+static int parse_condition(struct trigger *trigger, struct calltap_diag *diag)
 {
 	const char *begin = skip_blanks(trigger->text), *end = begin + strcspn(begin, " \t>");
 	char *function = strndup(begin, (size_t)(end - begin));
 	int ret = function ? 0 : -ENOMEM;
 
 	if (!ret && begin == end)
-		ret = wrong(diag, trigger->text, begin, "it begins with the name of a function");
+		ret = refuse_condition(diag, trigger->text, begin, "it begins with the name of a function");
 	if (!ret)
 		ret = filter_set_add(trigger->functions, FILTER_TRACE, function, diag);
 	free(function);
@@ -123,8 +124,8 @@ static int split_command(struct trigger *trigger, struct calltap_diag *diag)
 	char *arrow = strstr(trigger->text, "=>"), *end = arrow;
 
 	if (!arrow || !*skip_blanks(arrow + 2))
-		return wrong(diag, trigger->text, trigger->text + strlen(trigger->text),
-			     "behind the condition comes '=> COMMAND'");
+		return refuse_condition(diag, trigger->text, trigger->text + strlen(trigger->text),
+					"behind the condition comes '=> COMMAND'");
 	trigger->command = strdup(skip_blanks(arrow + 2));
 	while (end > trigger->text && isspace((unsigned char)end[-1]))
 		end--;
@@ -152,7 +153,7 @@ static int add_trigger(struct triggers *triggers, enum trigger_action action, co
 	triggers->count++;
 	if (with_command)
 		ret = split_command(trigger, diag);
-	return ret ? ret : parse(trigger, diag);
+	return ret ? ret : parse_condition(trigger, diag);
 }
 
 int triggers_add(struct triggers *triggers, enum trigger_action action, const char *text, struct calltap_diag *diag)

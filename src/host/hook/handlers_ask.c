@@ -33,7 +33,7 @@ struct ask {
 	size_t address_count;
 };
 
-static int wrong(struct calltap_diag *diag, const struct setting_change *word)
+static int refuse_request(struct calltap_diag *diag, const struct setting_change *word)
 {
 	return calltap_diag_set(diag, -EINVAL,
 				"'%.20s=%.40s' cannot be asked of handlers; use the libcalltap of this "
@@ -93,7 +93,7 @@ static int take_word(struct ask *ask, const struct setting_change *word, struct 
 	uint64_t number;
 
 	if (word->append)
-		return wrong(diag, word);
+		return refuse_request(diag, word);
 	if (!strcmp(word->key, "filter"))
 		return take_filter(ask, FILTER_TRACE, word->value, diag);
 	if (!strcmp(word->key, "notrace"))
@@ -101,10 +101,10 @@ static int take_word(struct ask *ask, const struct setting_change *word, struct 
 	if (!strcmp(word->key, "address"))
 		return take_addresses(ask, word->value, diag);
 	if (!strcmp(word->key, "table"))
-		return take_number(&ask->table, word->value, UINT64_MAX, NULL) ? 0 : wrong(diag, word);
+		return take_number(&ask->table, word->value, UINT64_MAX, NULL) ? 0 : refuse_request(diag, word);
 	if (add || remove) {
 		if (ask->add || ask->remove || !take_number(&number, word->value, CALLTAP_HANDLERS_MAX - 1, NULL))
-			return wrong(diag, word);
+			return refuse_request(diag, word);
 		ask->slot = (uint32_t)number;
 		ask->add = add;
 		ask->remove = remove;
@@ -113,12 +113,12 @@ static int take_word(struct ask *ask, const struct setting_change *word, struct 
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
 		if (!strcmp(word->key, choices[i].key)) {
 			if (!take_number(&number, word->value, 1, NULL))
-				return wrong(diag, word);
+				return refuse_request(diag, word);
 			if (choices[i].to)
 				*choices[i].to = number;
 			return 0;
 		}
-	return wrong(diag, word);
+	return refuse_request(diag, word);
 }
 
 static int take_words(struct ask *ask, const struct setting_change *words, size_t count, struct calltap_diag *diag)
@@ -201,7 +201,7 @@ static bool find_function(const struct target *target, uint64_t address, uint32_
 }
 
 /* How a message describes the functions that can have handlers. */
-static const char *patched(const struct session *session)
+static const char *patched_text(const struct session *session)
 {
 	return session->images.all ? "can be traced" : "this recording has patched (see its filters)";
 }
@@ -224,7 +224,7 @@ static int find_functions(const struct session *session, struct ask *ask, const 
 				diag, -ENOENT,
 				"no function that %s lies at 0x%" PRIx64
 				" (`calltap functions` tells what can be traced, and why others cannot)",
-				patched(session), ask->addresses[i]);
+				patched_text(session), ask->addresses[i]);
 	handlers_slot_sort(slot);
 	return 0;
 }
@@ -310,14 +310,14 @@ static int tell_unmatched(const struct session *session, const struct target *ta
 					(int)target->pid, session->images.tracer->name);
 	for (size_t i = 0; kind != FILTER_TRACE && filter_set_item(ask->wanted.named, i, &text, &kind, &matches); i++)
 		;
-	return calltap_diag_set(diag, -ENOENT, "no function that %s matches %s%.100s%s", patched(session),
+	return calltap_diag_set(diag, -ENOENT, "no function that %s matches %s%.100s%s", patched_text(session),
 				kind == FILTER_TRACE ? "'" : "", kind == FILTER_TRACE ? text : "what handlers ask for",
 				kind == FILTER_TRACE ? "'" : "");
 }
 
 /* The slot takes the place of the one that was there; when that fails, that one is back. */
-static int put(struct session *session, struct target *target, struct ask *ask, uint64_t *functions,
-	       struct calltap_diag *diag)
+static int put_slot(struct session *session, struct target *target, struct ask *ask, uint64_t *functions,
+		    struct calltap_diag *diag)
 {
 	struct handlers *handlers = session->images.handlers;
 	struct handlers_slot *slot = &handlers->slots[ask->slot], before = *slot;
@@ -415,7 +415,7 @@ static int carry_out(struct session *session, struct ask *ask, pid_t asker, uint
 	if (!ret)
 		ret = take_over(session, target, diag);
 	if (!ret)
-		ret = put(session, target, ask, functions, diag);
+		ret = put_slot(session, target, ask, functions, diag);
 	if (ret != -ETIMEDOUT)
 		return ret;
 	/* Other processes of the session may be stopped. */

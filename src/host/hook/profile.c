@@ -292,7 +292,7 @@ static uint64_t ns_of(const struct profile *profile, uint64_t ticks)
 }
 
 /* Words that a target may have set back: a difference is never negative. */
-static uint64_t since(uint64_t now, uint64_t before)
+static uint64_t grown_since(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
 }
@@ -305,20 +305,20 @@ static const struct profile_sum *sum_at(const struct profile_sums *sums, uint32_
 }
 
 /* A call's longest time since the base, which is exact when it is longer than any before. */
-static uint64_t longest(const struct profile_sum *now, const struct profile_sum *base)
+static uint64_t longest_since(const struct profile_sum *now, const struct profile_sum *base)
 {
 	if (now->max > base->max || !base->calls)
 		return now->max;
 	for (uint32_t bucket = CALLTAP_PROFILE_BUCKETS; now->histogram && bucket-- > 0;) {
 		uint64_t end = calltap_profile_bucket_start(bucket + 1);
 
-		if (since(now->histogram[bucket], base->histogram ? base->histogram[bucket] : 0))
+		if (grown_since(now->histogram[bucket], base->histogram ? base->histogram[bucket] : 0))
 			return end < now->max ? end : now->max;
 	}
 	return now->max;
 }
 
-static void fill(const struct profile *profile, uint32_t id, struct profile_row *row)
+static void fill_row(const struct profile *profile, uint32_t id, struct profile_row *row)
 {
 	const struct profile_sum *now = sum_at(&profile->now, id), *before = sum_at(&profile->before, id),
 				 *base = sum_at(&profile->base, id);
@@ -330,15 +330,15 @@ static void fill(const struct profile *profile, uint32_t id, struct profile_row 
 		.name = name && name->name ? name->name : "?",
 		.object = name && name->object ? name->object : "?",
 		.running = now->running,
-		.calls = since(now->calls, base->calls),
-		.total_ns = ns_of(profile, since(now->total, base->total)),
-		.self_ns = ns_of(profile, since(now->self, base->self)),
-		.max_ns = ns_of(profile, longest(now, base)),
+		.calls = grown_since(now->calls, base->calls),
+		.total_ns = ns_of(profile, grown_since(now->total, base->total)),
+		.self_ns = ns_of(profile, grown_since(now->self, base->self)),
+		.max_ns = ns_of(profile, longest_since(now, base)),
 	};
 	row->avg_ns = row->calls ? row->total_ns / row->calls : 0;
 	if (profile->before_ns && seconds > 0) {
-		row->calls_rate = (double)since(now->calls, before->calls) / seconds;
-		row->self_rate = (double)ns_of(profile, since(now->self, before->self)) / 1e9 / seconds;
+		row->calls_rate = (double)grown_since(now->calls, before->calls) / seconds;
+		row->self_rate = (double)ns_of(profile, grown_since(now->self, before->self)) / 1e9 / seconds;
 	}
 }
 
@@ -350,24 +350,24 @@ struct profile_row *profile_rows(struct profile *profile, size_t *count)
 	for (uint32_t id = 0; profile->rows && id < profile->now.count; id++) {
 		const struct profile_sum *now = &profile->now.items[id];
 
-		if (since(now->calls, sum_at(&profile->base, id)->calls) || now->running)
-			fill(profile, id, &profile->rows[(*count)++]);
+		if (grown_since(now->calls, sum_at(&profile->base, id)->calls) || now->running)
+			fill_row(profile, id, &profile->rows[(*count)++]);
 	}
 	return profile->rows;
 }
 
 /* The middle of the bucket that the permille-th of all calls is in. */
-static uint64_t percentile(const uint64_t *now, const uint64_t *base, unsigned permille)
+static uint64_t percentile_since(const uint64_t *now, const uint64_t *base, unsigned permille)
 {
 	uint64_t total = 0, seen = 0, rank;
 
 	for (uint32_t i = 0; i < CALLTAP_PROFILE_BUCKETS; i++)
-		total += since(now[i], base ? base[i] : 0);
+		total += grown_since(now[i], base ? base[i] : 0);
 	if (!total)
 		return 0;
 	rank = total / 1000 * permille + (total % 1000 * permille + 999) / 1000;
 	for (uint32_t i = 0; i < CALLTAP_PROFILE_BUCKETS; i++) {
-		seen += since(now[i], base ? base[i] : 0);
+		seen += grown_since(now[i], base ? base[i] : 0);
 		if (seen >= rank)
 			return calltap_profile_bucket_start(i) +
 			       (calltap_profile_bucket_start(i + 1) - calltap_profile_bucket_start(i)) / 2;
@@ -376,7 +376,7 @@ static uint64_t percentile(const uint64_t *now, const uint64_t *base, unsigned p
 }
 
 /* Read the function's histogram anew. */
-static int measure(struct profile *profile, const struct session *session, uint32_t id)
+static int read_histogram(struct profile *profile, const struct session *session, uint32_t id)
 {
 	const struct instance *instance = session_first(session);
 	const struct profile_sum *ended = sum_at(&instance->profile_ended, id);
@@ -402,11 +402,11 @@ static void fill_percentiles(const struct profile *profile, struct profile_row *
 				 *base = sum_at(&profile->base, row->function);
 
 	row->measured = true;
-	row->max_ns = ns_of(profile, longest(now, base));
+	row->max_ns = ns_of(profile, longest_since(now, base));
 	if (!now->histogram)
 		return;
-	row->p50_ns = ns_of(profile, percentile(now->histogram, base->histogram, 500));
-	row->p99_ns = ns_of(profile, percentile(now->histogram, base->histogram, 990));
+	row->p50_ns = ns_of(profile, percentile_since(now->histogram, base->histogram, 500));
+	row->p99_ns = ns_of(profile, percentile_since(now->histogram, base->histogram, 990));
 	if (row->p50_ns > row->max_ns)
 		row->p50_ns = row->max_ns;
 	if (row->p99_ns > row->max_ns)
@@ -420,7 +420,7 @@ int profile_measure(struct profile *profile, struct record_live *live, struct pr
 
 	for (size_t i = 0; session && i < count && !ret; i++)
 		if (!rows[i].measured && rows[i].function < profile->now.count)
-			ret = measure(profile, session, rows[i].function);
+			ret = read_histogram(profile, session, rows[i].function);
 	if (session)
 		live_leave(live, session);
 	for (size_t i = 0; i < count; i++)
@@ -436,7 +436,7 @@ int profile_reset(struct profile *profile, struct record_live *live)
 
 	for (uint32_t id = 0; session && id < profile->now.count && !ret; id++)
 		if (profile->now.items[id].calls)
-			ret = measure(profile, session, id);
+			ret = read_histogram(profile, session, id);
 	if (session)
 		live_leave(live, session);
 	profile_sums_clear(&profile->base);
@@ -470,7 +470,7 @@ struct profile_row *profile_callers(struct profile *profile, size_t *count)
 		row->total_ns = ns_of(profile, caller->total);
 		row->avg_ns = row->total_ns / row->calls;
 		if (profile->before_ns && seconds > 0)
-			row->calls_rate = (double)since(caller->calls, caller->before) / seconds;
+			row->calls_rate = (double)grown_since(caller->calls, caller->before) / seconds;
 	}
 	return profile->caller_rows;
 }

@@ -38,7 +38,7 @@ void profile_shape(struct instance *instance)
 	instance->sub_count = (uint32_t)pages;
 }
 
-static uint64_t load(const uint64_t *word)
+static uint64_t load_word(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_RELAXED); /* pairs with the probe's plain stores */
 }
@@ -87,7 +87,7 @@ static bool is_there(const struct area *area, uint64_t offset, uint64_t size)
 }
 
 /* Make room for functions below count. */
-static int reach(struct profile_sums *sums, uint32_t count)
+static int make_room_for(struct profile_sums *sums, uint32_t count)
 {
 	uint32_t room = count < 64 ? 64 : count + count / 2;
 	struct profile_sum *items;
@@ -105,21 +105,21 @@ static int reach(struct profile_sums *sums, uint32_t count)
 
 static int add_entry(struct profile_sums *sums, uint32_t id, const struct calltap_profile_entry *entry, bool held)
 {
-	uint64_t calls = load(&entry->calls), max = load(&entry->max);
-	bool running = held && load(&entry->outer);
+	uint64_t calls = load_word(&entry->calls), max = load_word(&entry->max);
+	bool running = held && load_word(&entry->outer);
 	struct profile_sum *sum;
 	int ret;
 
 	if (!calls && !running)
 		return 0;
-	ret = reach(sums, id + 1);
+	ret = make_room_for(sums, id + 1);
 	if (ret)
 		return ret;
 	sum = &sums->items[id];
 	sum->calls += calls;
-	sum->total += load(&entry->total);
-	sum->self += load(&entry->self);
-	sum->unwound += load(&entry->unwound);
+	sum->total += load_word(&entry->total);
+	sum->self += load_word(&entry->self);
+	sum->unwound += load_word(&entry->unwound);
 	sum->running += running;
 	if (max > sum->max)
 		sum->max = max;
@@ -139,8 +139,8 @@ static int add_area(struct profile_sums *sums, const struct instance *instance, 
 	sums->threads += area->held;
 	if (!is_there(area, 0, sizeof(*head)))
 		return 0;
-	sums->beyond += load(&head->beyond);
-	sums->vanished += load(&head->vanished);
+	sums->beyond += load_word(&head->beyond);
+	sums->vanished += load_word(&head->vanished);
 	for (uint64_t from = 0; !ret && next_part(area, &from, end, &part_end); from = part_end) {
 		uint64_t id = from < sizeof(*head) ? 0 : (from - sizeof(*head)) / size;
 
@@ -181,7 +181,7 @@ static uint64_t histogram_at(const struct instance *instance, const struct area 
 
 	if (function >= shape->functions || !is_there(area, entry, sizeof(struct calltap_profile_entry)))
 		return 0;
-	at = load(&((const struct calltap_profile_entry *)(const void *)(area->data + entry))->histogram);
+	at = load_word(&((const struct calltap_profile_entry *)(const void *)(area->data + entry))->histogram);
 	if (at < first || at > first + (shape->histograms - 1) * size || (at - first) % size)
 		return 0;
 	return at > first ? at : 0; /* the first one is shared by those that found none left */
@@ -190,12 +190,12 @@ static uint64_t histogram_at(const struct instance *instance, const struct area 
 /* A part that the file does not have reads as 0. */
 static void add_buckets(uint64_t *to, const struct area *area, uint64_t at)
 {
-	uint64_t pending = load(&((const struct calltap_profile *)(const void *)area->data)->pending);
+	uint64_t pending = load_word(&((const struct calltap_profile *)(const void *)area->data)->pending);
 	uint64_t end = at + sizeof(struct calltap_profile_histogram), from = at, part_end;
 
 	for (; next_part(area, &from, end, &part_end); from = part_end)
 		for (; from + sizeof(*to) <= part_end; from += sizeof(*to))
-			to[(from - at) / sizeof(*to)] += load((const uint64_t *)(const void *)(area->data + from));
+			to[(from - at) / sizeof(*to)] += load_word((const uint64_t *)(const void *)(area->data + from));
 	if (pending >= at && pending < end) /* the thread's last call, which it has not written there yet */
 		to[(pending - at) / sizeof(*to)]++;
 }
@@ -222,7 +222,7 @@ int profile_add_histogram(uint64_t **histogram, const struct share *share, uint3
 
 int profile_add_sums(struct profile_sums *sums, const struct profile_sums *more, bool histograms)
 {
-	int ret = reach(sums, more->count);
+	int ret = make_room_for(sums, more->count);
 
 	sums->beyond += more->beyond;
 	sums->vanished += more->vanished;
@@ -305,10 +305,12 @@ int profile_each_caller(const struct share *share, uint32_t function,
 				const struct calltap_profile_caller *caller = (const void *)(area.data + from);
 
 				for (; !ret && (const char *)(caller + 1) <= area.data + part_end; caller++) {
-					uint64_t address = load(&caller->address), calls = load(&caller->calls);
+					uint64_t address = load_word(&caller->address),
+						 calls = load_word(&caller->calls);
 
 					if (address && calls)
-						ret = take(ctx, share->target, address, calls, load(&caller->total));
+						ret = take(ctx, share->target, address, calls,
+							   load_word(&caller->total));
 				}
 			}
 		}

@@ -372,8 +372,8 @@ static void keep_call(struct triggers *triggers, const struct history_call *call
 }
 
 /* Fire those triggers of an instance that are meant. */
-static void fire(const struct watch *watch, struct triggers *triggers, const struct calltap_event *event,
-		 const struct named *named, struct deed *deed, uint64_t now_ns)
+static void fire_triggers(const struct watch *watch, struct triggers *triggers, const struct calltap_event *event,
+			  const struct named *named, struct deed *deed, uint64_t now_ns)
 {
 	bool any = false;
 
@@ -416,7 +416,7 @@ static void take_event(const struct watch *watch, const struct calltap_event *ev
 	/* The first instance has filters of its own to refuse the call by. */
 	for (uint32_t set = event->flags & CALLTAP_EVENT_RECORDED ? 0 : 1; set < CALLTAP_INSTANCES; set++)
 		if (watch->of[set])
-			fire(watch, watch->of[set], event, &named, &deed, now_ns);
+			fire_triggers(watch, watch->of[set], event, &named, &deed, now_ns);
 }
 
 /* The memory is the target's to scribble on: what it says is checked against what we know. */

@@ -211,7 +211,7 @@ static int drain_sub(struct drainer *drainer, struct share *share, struct target
 	return ret;
 }
 
-static void release(struct calltap_ring *ring, uint64_t number)
+static void release_ring(struct calltap_ring *ring, uint64_t number)
 {
 	/* Release: what we read of the sub-buffer comes before; pairs with room_left() in the writer. */
 	__atomic_store_n(&ring->released, number, __ATOMIC_RELEASE);
@@ -261,7 +261,7 @@ static void drain_below(struct drainer *drainer, struct share *share, struct tar
 		if (drain_sub(drainer, share, arena, index, reader->drained, false))
 			drainer->busy = true;
 		reader->drained++;
-		release(ring_of(arena, index), reader->drained);
+		release_ring(ring_of(arena, index), reader->drained);
 	}
 }
 
@@ -430,7 +430,7 @@ static int answer_request(struct share *share)
 }
 
 /* Give the target the rings that it asks for, and the tables. */
-static void serve(struct share *share)
+static void serve_target(struct share *share)
 {
 	struct target *target = share->target;
 	int ret = rings_supply(share);
@@ -505,7 +505,7 @@ static void drain_share(struct drainer *drainer, struct share *share, bool reap)
 	}
 	/* The target may have ended while the server thread had the lock. */
 	if (!share_is_over(share) && !target->alone)
-		serve(share);
+		serve_target(share);
 }
 
 /*
@@ -548,7 +548,7 @@ static void round_once(struct drainer *drainer)
 }
 
 /* Sleep until a writer rings the doorbell, IDLE_NS at the most. */
-static void rest(struct calltap_board *board, uint32_t seen)
+static void rest_until_rung(struct calltap_board *board, uint32_t seen)
 {
 	struct timespec idle = {0, IDLE_NS};
 
@@ -558,7 +558,7 @@ static void rest(struct calltap_board *board, uint32_t seen)
 }
 
 /* Do the drainer's work for the session, whatever instances there are. */
-static void attend(struct session *session, uint64_t *next_look_ns)
+static void attend_session(struct session *session, uint64_t *next_look_ns)
 {
 	uint64_t now = clock_now_ns();
 
@@ -609,9 +609,9 @@ static void *drain_main(void *arg)
 		uint32_t seen = __atomic_load_n(&session->board->doorbell, __ATOMIC_SEQ_CST);
 
 		stop = __atomic_load_n(&session->drainer.stop, __ATOMIC_ACQUIRE);
-		attend(session, &next_look_ns);
+		attend_session(session, &next_look_ns);
 		if (!round_of_all(drainers, session) && !stop)
-			rest(session->board, seen);
+			rest_until_rung(session->board, seen);
 	} while (!stop);
 	return NULL;
 }

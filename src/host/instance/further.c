@@ -40,7 +40,7 @@ static int open_file(struct instance *instance, int fd)
 	return trace_writer_open(&instance->writer, own, &head);
 }
 
-static int describe(struct instance *instance)
+static int describe_all(struct instance *instance)
 {
 	struct calltap_file_clock sample = timing_now(instance->session);
 	int ret = tables_create(instance);
@@ -102,7 +102,7 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	if (!ret)
 		ret = record_encoder_create(&instance->encoder);
 	if (!ret)
-		ret = describe(instance);
+		ret = describe_all(instance);
 	further->options.options_text = "";
 	instance->settings.options.options_text = "";
 	if (!ret)

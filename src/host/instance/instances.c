@@ -106,7 +106,7 @@ static int take_words(struct instance_wish *wish, const struct setting_change *w
 	return ret || !wish->triggers ? ret : check_triggers(wish->triggers, &wish->settings.options, diag);
 }
 
-static struct instance *find(const struct session *session, const char *name)
+static struct instance *find_instance(const struct session *session, const char *name)
 {
 	for (uint32_t i = 0; i < CALLTAP_INSTANCES; i++)
 		if (session->instances[i] && !strcmp(name, session->instances[i]->name))
@@ -119,7 +119,7 @@ struct instance *instances_find(struct session *session, const char *name, struc
 	struct instance *found;
 
 	session_lock(session);
-	found = find(session, name);
+	found = find_instance(session, name);
 	session_unlock(session);
 	if (!found)
 		calltap_diag_set(diag, -ENOENT,
@@ -157,10 +157,10 @@ static uint32_t find_place(struct session *session, struct instance_wish *wish, 
 	}
 	for (uint32_t i = 1; !wish->name[0]; i++) {
 		snprintf(wish->name, sizeof(wish->name), "%u", i);
-		if (find(session, wish->name))
+		if (find_instance(session, wish->name))
 			wish->name[0] = 0;
 	}
-	if (!find(session, wish->name))
+	if (!find_instance(session, wish->name))
 		return set;
 	calltap_diag_set(diag, -EEXIST, "there is an instance '%s' already; choose another name (--instance)",
 			 wish->name);
@@ -217,8 +217,8 @@ static struct filter_set *choice_of(const struct settings *settings)
 }
 
 /* The instance's wishes to the rows and sites; filters NULL = it wants nothing. */
-static int apply(struct session *session, uint32_t set, struct filter_set *filters, bool exits, bool match,
-		 struct calltap_diag *diag)
+static int apply_wishes(struct session *session, uint32_t set, struct filter_set *filters, bool exits, bool match,
+			struct calltap_diag *diag)
 {
 	int ret = handlers_instance(&session->images, set, filters, exits);
 
@@ -234,7 +234,7 @@ static void take_away(struct session *session, uint32_t set)
 	int ret;
 
 	watch_part(session->images.watch, set);
-	ret = apply(session, set, NULL, false, false, &diag);
+	ret = apply_wishes(session, set, NULL, false, false, &diag);
 
 	if (ret && ret != -ETIMEDOUT)
 		handlers_silence(session, handlers_instance_bit(set));
@@ -337,7 +337,8 @@ static int ask_for(struct session *session, struct instance *instance, struct ca
 }
 
 /* With the turn. */
-static int begin(struct session *session, struct instance_wish *wish, struct instance **out, struct calltap_diag *diag)
+static int begin_instance(struct session *session, struct instance_wish *wish, struct instance **out,
+			  struct calltap_diag *diag)
 {
 	const struct record_options *options = &wish->settings.options;
 	bool exits = options->tracer->has_exit;
@@ -365,7 +366,7 @@ static int begin(struct session *session, struct instance_wish *wish, struct ins
 		ret = check_begun(instance, diag);
 	}
 	if (!ret)
-		ret = apply(session, set, filters, exits, !wish->allow_no_match, diag);
+		ret = apply_wishes(session, set, filters, exits, !wish->allow_no_match, diag);
 	if (ret && ret != -ETIMEDOUT) {
 		take_away(session, set);
 		send_end(session, set);
@@ -394,7 +395,7 @@ int instances_begin(struct session *session, const struct setting_change *words,
 		if (ret) {
 			ret = calltap_diag_set(diag, ret, "the attach is not complete yet; nothing was changed");
 		} else {
-			ret = begin(session, &wish, out, diag);
+			ret = begin_instance(session, &wish, out, diag);
 			live_turn_end(session);
 		}
 		session_unlock(session);
@@ -493,7 +494,7 @@ int instances_set(struct instance *instance, const struct settings *next, struct
 	 */
 	if (trees)
 		set_limits(session, instance, now, next);
-	ret = apply(session, instance->set, choice_of(next), exits, !instance->options->allow_no_match, diag);
+	ret = apply_wishes(session, instance->set, choice_of(next), exits, !instance->options->allow_no_match, diag);
 	if (!ret || ret == -ETIMEDOUT) {
 		if (!trees)
 			set_limits(session, instance, now, next);
@@ -516,7 +517,7 @@ int instances_welcome(struct session *session, struct target *target)
 	return ret;
 }
 
-static void refuse(struct instance *instance, const struct target *target, int error)
+static void note_refusal(struct instance *instance, const struct target *target, int error)
 {
 	instance->refused = error;
 	instance_diagnose(instance, "process %d is not in it: %s", (int)target->pid, strerror(-error));
@@ -534,7 +535,7 @@ int instances_answer(struct session *session, struct target *target, const struc
 	target->silent = target->owed.instances && target->silent;
 	instance = session->instances[done->set];
 	if (done->error && instance)
-		refuse(instance, target, done->error);
+		note_refusal(instance, target, done->error);
 	pthread_cond_broadcast(&session->answered);
 	return 0;
 }

@@ -15,7 +15,7 @@
 
 #include "settings.h"
 
-static int wrong(struct calltap_diag *diag, const char *what, const char *value, const char *remedy)
+static int refuse_value(struct calltap_diag *diag, const char *what, const char *value, const char *remedy)
 {
 	return calltap_diag_set(diag, -EINVAL, "%s '%.100s' is not valid; %s", what, value, remedy);
 }
@@ -25,7 +25,7 @@ static int take_tracing(struct settings *settings, const char *value, struct cal
 	bool on = !strcmp(value, "on");
 
 	if (!on && strcmp(value, "off") != 0)
-		return wrong(diag, "tracing", value, "it is on or off");
+		return refuse_value(diag, "tracing", value, "it is on or off");
 	settings->tracing = on;
 	return 0;
 }
@@ -61,28 +61,28 @@ static int take_mode(struct settings *settings, const char *value, struct callta
 			settings->options.mode = (enum calltap_mode)i;
 			return 0;
 		}
-	return wrong(diag, "mode", value, "it is block, drop or overwrite");
+	return refuse_value(diag, "mode", value, "it is block, drop or overwrite");
 }
 
 static int take_buffer(struct settings *settings, const char *value, struct calltap_diag *diag)
 {
 	return setting_parse_size(value, &settings->options.buffer_bytes)
 		       ? 0
-		       : wrong(diag, "buffer size", value, "give 8K to 1G, such as 4M");
+		       : refuse_value(diag, "buffer size", value, "give 8K to 1G, such as 4M");
 }
 
 static int take_depth(struct settings *settings, const char *value, struct calltap_diag *diag)
 {
 	return setting_parse_count(value, &settings->options.depth_max)
 		       ? 0
-		       : wrong(diag, "depth", value, "give a number from 1");
+		       : refuse_value(diag, "depth", value, "give a number from 1");
 }
 
 static int take_threshold(struct settings *settings, const char *value, struct calltap_diag *diag)
 {
 	return setting_parse_time(value, &settings->options.threshold_ns)
 		       ? 0
-		       : wrong(diag, "threshold", value, "give a time such as 10us or 1ms");
+		       : refuse_value(diag, "threshold", value, "give a time such as 10us or 1ms");
 }
 
 static void print_tracing(const struct settings *settings, FILE *stream)
@@ -151,7 +151,7 @@ static const struct setting table[] = {
 
 #define SETTINGS (sizeof(table) / sizeof(table[0]))
 
-static const struct setting *find(const char *key)
+static const struct setting *find_setting(const char *key)
 {
 	for (size_t i = 0; i < SETTINGS; i++)
 		if (!strcmp(table[i].key, key))
@@ -159,7 +159,7 @@ static const struct setting *find(const char *key)
 	return NULL;
 }
 
-static int unknown(struct calltap_diag *diag, const char *key)
+static int refuse_key(struct calltap_diag *diag, const char *key)
 {
 	char keys[160] = "";
 	size_t at = 0;
@@ -175,10 +175,10 @@ static int unknown(struct calltap_diag *diag, const char *key)
 
 int setting_take(struct settings *settings, const char *key, const char *value, struct calltap_diag *diag)
 {
-	const struct setting *setting = find(key);
+	const struct setting *setting = find_setting(key);
 
 	if (!setting)
-		return unknown(diag, key);
+		return refuse_key(diag, key);
 	if (setting->take)
 		return setting->take(settings, value, diag);
 	return filter_set_add(settings->options.filters, setting->kind, value, diag);
@@ -217,10 +217,10 @@ static int change_filter(struct settings *settings, const struct setting *settin
 
 static int change_one(struct settings *settings, const struct setting_change *change, struct calltap_diag *diag)
 {
-	const struct setting *setting = find(change->key);
+	const struct setting *setting = find_setting(change->key);
 
 	if (!setting)
-		return unknown(diag, change->key);
+		return refuse_key(diag, change->key);
 	if (!setting->take)
 		return change_filter(settings, setting, change, diag);
 	if (change->append)
@@ -244,7 +244,7 @@ static void show_word(struct calltap_diag *diag, const struct setting_change *ch
 
 	if (diag->input[0] && strcmp(diag->input, change->value) != 0)
 		return; /* a line of a list of filters */
-	if (find(change->key))
+	if (find_setting(change->key))
 		at = (int)strlen(change->key) + (change->append ? 2 : 1) + inside;
 	snprintf(diag->input, sizeof(diag->input), "%s%s=%s", change->key, change->append ? "+" : "", change->value);
 	diag->column = at < (int)strlen(diag->input) ? at : -1;

@@ -236,7 +236,7 @@ static int add_lines(struct instance *instance)
 }
 
 /* Copy the tables as they are now, and note the time. */
-static int begin(struct snapshot *snapshot)
+static int begin_snapshot(struct snapshot *snapshot)
 {
 	struct instance *instance = snapshot->instance;
 	int ret = add_lines(instance);
@@ -351,7 +351,8 @@ static const char *name_of(const struct snapshot_options *options)
 	return options->path ? options->path : "its file";
 }
 
-static int check(const struct instance *instance, const struct snapshot_options *options, struct calltap_diag *diag)
+static int check_mode(const struct instance *instance, const struct snapshot_options *options,
+		      struct calltap_diag *diag)
 {
 	if (instance->options->mode != CALLTAP_MODE_OVERWRITE || !instance->tables.tables)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
@@ -406,7 +407,7 @@ int snapshot_write(struct instance *instance, const struct snapshot_options *opt
 		   struct calltap_diag *diag)
 {
 	struct snapshot snapshot = {.instance = instance, .options = options};
-	int ret = check(instance, options, diag);
+	int ret = check_mode(instance, options, diag);
 
 	*result = (struct snapshot_result){0};
 	if (ret)
@@ -415,7 +416,7 @@ int snapshot_write(struct instance *instance, const struct snapshot_options *opt
 	ret = triggers_calls(watch_of(instance->session->images.watch, instance->set), options->call, &snapshot.calls,
 			     &snapshot.call_count);
 	if (!ret)
-		ret = begin(&snapshot);
+		ret = begin_snapshot(&snapshot);
 	if (!ret)
 		ret = write_file(&snapshot);
 	pthread_mutex_unlock(&instance->snapshot_lock);

@@ -176,20 +176,20 @@ int attachees_socket(struct session *session, int type, struct calltap_diag *dia
 	return fd < 0 ? attachees_tell_none(session, diag) : fd;
 }
 
-static void *inject(void *argument)
+static void *inject_main(void *argument)
 {
 	struct injector *injector = argument;
 	const struct attachee *attachee = injector->attachee;
 	int ret = attached_begin(injector->session, attachee->told, &injector->why);
 
 	injector->why.code = attach_explain(&attachee->program, attachee->told->pid, ret, &injector->why);
-	__atomic_store_n(&injector->done, true, __ATOMIC_RELEASE); /* pairs with collect() */
+	__atomic_store_n(&injector->done, true, __ATOMIC_RELEASE); /* pairs with collect_result() */
 	eventfd_write(injector->session->endpoint.drained_fd, 1);  /* wakes the server thread */
 	return NULL;
 }
 
 /* 0, or the error of a process that is to be left out. */
-static int begin(struct session *session, struct attachee *attachee, struct calltap_diag *why)
+static int begin_attach(struct session *session, struct attachee *attachee, struct calltap_diag *why)
 {
 	struct injector *injector;
 	int ret = 0;
@@ -205,7 +205,7 @@ static int begin(struct session *session, struct attachee *attachee, struct call
 	injector->session = session;
 	injector->attachee = attachee;
 	injector->why.column = -1;
-	ret = thread_start(&injector->thread, inject, injector);
+	ret = thread_start(&injector->thread, inject_main, injector);
 	if (ret) {
 		free(injector);
 		return calltap_diag_set(why, ret, "cannot start a thread: %s", strerror(-ret));
@@ -221,13 +221,13 @@ static void begin_next(struct session *session)
 		struct attachee *attachee = &session->attachees.list[i];
 		struct calltap_diag why = {.column = -1};
 
-		if (attachee->state == ATTACHEE_WAITS && begin(session, attachee, &why))
+		if (attachee->state == ATTACHEE_WAITS && begin_attach(session, attachee, &why))
 			leave_out_for(session, attachee, &why);
 	}
 }
 
 /* The agent is in the process, and calls in if it can. */
-static void await(struct session *session, struct attachee *attachee)
+static void await_agent(struct session *session, struct attachee *attachee)
 {
 	attachee->state = ATTACHEE_AWAITED;
 	session->result->ran = true;
@@ -240,7 +240,7 @@ static void await(struct session *session, struct attachee *attachee)
 		session_forget_ending(session);
 }
 
-static void join(struct injector *injector)
+static void join_injector(struct injector *injector)
 {
 	if (injector && !injector->joined)
 		pthread_join(injector->thread, NULL);
@@ -267,14 +267,14 @@ static void set_up(struct session *session, struct target *target)
 }
 
 /* Take the result of the injector's thread, once there is one. */
-static void collect(struct session *session)
+static void collect_result(struct session *session)
 {
 	struct injector *injector = session->attachees.injector;
 
-	/* The acquire pairs with inject(). */
+	/* The acquire pairs with inject_main(). */
 	if (!injector || !__atomic_load_n(&injector->done, __ATOMIC_ACQUIRE))
 		return;
-	join(injector);
+	join_injector(injector);
 	session->attachees.injector = NULL;
 	if (injector->why.code) {
 		injector->attachee->told->trouble = injector->why;
@@ -282,7 +282,7 @@ static void collect(struct session *session)
 			targets_end(session, injector->attachee->target);
 		leave_out(session, injector->attachee);
 	} else {
-		await(session, injector->attachee);
+		await_agent(session, injector->attachee);
 		if (injector->attachee->target)
 			set_up(session, injector->attachee->target);
 	}
@@ -320,7 +320,7 @@ static void give_up(struct session *session, struct attachee *attachee)
 }
 
 /* The process is not the session's any more; the PID may become another one's. */
-static void forget(struct session *session, struct attachee *attachee)
+static void forget_attachee(struct session *session, struct attachee *attachee)
 {
 	attachee->forgotten = true;
 	if (!session->options->serves)
@@ -339,7 +339,7 @@ static void look_at_all(struct session *session)
 			continue;
 		if (!attachee->told->attached && attachee->state != ATTACHEE_LEFT_OUT)
 			give_up(session, attachee);
-		forget(session, attachee);
+		forget_attachee(session, attachee);
 	}
 }
 
@@ -347,7 +347,7 @@ void attachees_go_on(struct session *session)
 {
 	if (!session->attachees.count)
 		return;
-	collect(session);
+	collect_result(session);
 	look_at_all(session);
 	/* A thread that changes what is recorded counts on the processes that there are. */
 	if (!attachees_are_open(session) && !session->steering.busy && !session->steering.waiting)
@@ -356,9 +356,9 @@ void attachees_go_on(struct session *session)
 
 void attachees_end(struct session *session)
 {
-	join(session->attachees.injector); /* without the lock, for it may take its time */
+	join_injector(session->attachees.injector); /* without the lock, for it may take its time */
 	session_lock(session);
-	collect(session);
+	collect_result(session);
 	for (uint32_t i = 0; i < session->attachees.count; i++) {
 		struct attachee *attachee = &session->attachees.list[i];
 

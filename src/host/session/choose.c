@@ -24,7 +24,7 @@ struct pids {
 	size_t count;
 };
 
-static int add(struct pids *pids, pid_t pid)
+static int add_pid(struct pids *pids, pid_t pid)
 {
 	pid_t *list;
 
@@ -46,7 +46,7 @@ static int by_pid(const void *a, const void *b)
 	return (one->pid > other->pid) - (one->pid < other->pid);
 }
 
-static const struct candidate *find(const struct candidate *table, size_t count, pid_t pid)
+static const struct candidate *find_candidate(const struct candidate *table, size_t count, pid_t pid)
 {
 	const struct candidate key = {.pid = pid};
 
@@ -60,15 +60,15 @@ static int find_own(struct pids *own, const struct choice *choice, const struct 
 	int ret = 0;
 
 	for (int i = 0; pid > 0 && i < ANCESTORS_MAX && !ret; i++) {
-		const struct candidate *candidate = find(table, count, pid);
+		const struct candidate *candidate = find_candidate(table, count, pid);
 
-		ret = add(own, pid);
+		ret = add_pid(own, pid);
 		pid = candidate ? candidate->parent : 0;
 	}
 	return ret;
 }
 
-static bool has(const struct pids *pids, pid_t pid)
+static bool has_pid(const struct pids *pids, pid_t pid)
 {
 	for (size_t i = 0; i < pids->count; i++)
 		if (pids->list[i] == pid)
@@ -76,7 +76,7 @@ static bool has(const struct pids *pids, pid_t pid)
 	return false;
 }
 
-static bool matches(const struct candidate *candidate, const char *glob)
+static bool matches_glob(const struct candidate *candidate, const char *glob)
 {
 	return !fnmatch(glob, candidate->name, 0) || (candidate->program[0] && !fnmatch(glob, candidate->program, 0));
 }
@@ -88,11 +88,11 @@ static int add_named(struct pids *pids, const struct pids *own, const struct cho
 	int ret = 0;
 
 	for (size_t i = 0; i < count && !ret; i++) {
-		if ((choice->user && table[i].user != choice->user) || has(own, table[i].pid) ||
-		    !matches(&table[i], glob))
+		if ((choice->user && table[i].user != choice->user) || has_pid(own, table[i].pid) ||
+		    !matches_glob(&table[i], glob))
 			continue;
 		found = true;
-		ret = add(pids, table[i].pid);
+		ret = add_pid(pids, table[i].pid);
 	}
 	if (ret)
 		return calltap_diag_set(diag, ret, "not enough memory");
@@ -108,8 +108,8 @@ static int add_children(struct pids *pids, const struct pids *own, const struct 
 
 	for (size_t i = 0; i < pids->count; i++)
 		for (size_t k = 0; k < count && !ret; k++)
-			if (table[k].parent == pids->list[i] && !has(own, table[k].pid))
-				ret = add(pids, table[k].pid);
+			if (table[k].parent == pids->list[i] && !has_pid(own, table[k].pid))
+				ret = add_pid(pids, table[k].pid);
 	return ret;
 }
 
@@ -120,7 +120,7 @@ int choose_pids(pid_t **out, size_t *count, const struct choice *choice, const s
 	int ret = find_own(&own, choice, table, table_count);
 
 	for (size_t i = 0; i < choice->pid_count && !ret; i++)
-		ret = add(&pids, choice->pids[i]);
+		ret = add_pid(&pids, choice->pids[i]);
 	if (ret)
 		ret = calltap_diag_set(diag, ret, "not enough memory");
 	for (size_t i = 0; i < choice->glob_count && !ret; i++)

@@ -37,7 +37,7 @@ static void cpu_model(char *model, size_t size)
 		fclose(cpu);
 }
 
-static void join(char *const *words, char *text, size_t size)
+static void join_words(char *const *words, char *text, size_t size)
 {
 	text[0] = 0;
 	for (size_t i = 0; words[i]; i++) {
@@ -92,7 +92,7 @@ int describe_start(struct instance *instance)
 	struct utsname host;
 	int ret = 0;
 
-	join(options->command, command, sizeof(command));
+	join_words(options->command, command, sizeof(command));
 	if (!getcwd(cwd, sizeof(cwd)))
 		cwd[0] = 0;
 	time_text(started, sizeof(started));

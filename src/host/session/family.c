@@ -103,7 +103,7 @@ static void read_all(struct family *family)
 		qsort(family->members, family->count, sizeof(*family->members), by_pid);
 }
 
-static const struct relative *find(const struct family *family, pid_t pid)
+static const struct relative *find_relative(const struct family *family, pid_t pid)
 {
 	const struct relative key = {.pid = pid};
 
@@ -111,7 +111,7 @@ static const struct relative *find(const struct family *family, pid_t pid)
 }
 
 /* The session's entry for the process; its agent is there, or was. */
-static const struct target *known(const struct session *session, pid_t pid, bool *followed)
+static const struct target *known_target(const struct session *session, pid_t pid, bool *followed)
 {
 	const struct target *found = NULL;
 
@@ -131,9 +131,9 @@ static bool is_of_family(const struct session *session, const struct family *fam
 
 	for (int i = 0; member && i < ANCESTORS_MAX; i++) {
 		if (member->pid == session->command || attachee_find(session, member->pid) ||
-		    known(session, member->pid, &followed))
+		    known_target(session, member->pid, &followed))
 			return true;
-		member = member->parent > 1 ? find(family, member->parent) : NULL;
+		member = member->parent > 1 ? find_relative(family, member->parent) : NULL;
 	}
 	return false;
 }
@@ -167,7 +167,7 @@ void family_begin(struct session *session)
 /* CPU time that the process has used since the attach. */
 static bool has_worked(const struct session *session, const struct relative *member)
 {
-	const struct relative *then = session->family ? find(session->family, member->pid) : NULL;
+	const struct relative *then = session->family ? find_relative(session->family, member->pid) : NULL;
 
 	return !then || then->began != member->began ? member->cpu > 0 : member->cpu > then->cpu;
 }
@@ -178,11 +178,11 @@ static const struct relative *find_idle(const struct session *session, const str
 {
 	bool followed;
 
-	if (!is_of_family(session, now, member) || (known(session, member->pid, &followed) && followed) ||
+	if (!is_of_family(session, now, member) || (known_target(session, member->pid, &followed) && followed) ||
 	    attachee_find(session, member->pid))
 		return NULL;
 	for (uint32_t i = 0; i < session->attachees.count; i++) {
-		const struct relative *self = find(now, session->attachees.list[i].told->pid);
+		const struct relative *self = find_relative(now, session->attachees.list[i].told->pid);
 
 		if (self && same_program(self->pid, member->pid))
 			return self;
@@ -256,7 +256,7 @@ static bool is_noted(const struct family *strangers, const struct relative *memb
 	return false;
 }
 
-static void note(struct session *session, const struct relative *member)
+static void note_member(struct session *session, const struct relative *member)
 {
 	struct family *strangers = session->family;
 	struct relative *more = reallocarray(strangers->members, strangers->count + 1, sizeof(*more));
@@ -315,11 +315,11 @@ void family_look(struct session *session)
 	session_lock(session);
 	for (size_t i = 0; environment && i < all.count; i++) {
 		const struct relative *member = &all.members[i];
-		bool followed, met = known(session, member->pid, &followed) != NULL;
+		bool followed, met = known_target(session, member->pid, &followed) != NULL;
 
 		if ((met || member->pid != session->command) && !followed && is_of_family(session, &all, member) &&
 		    !is_noted(session->family, member) && is_stranger(session, member->pid, environment))
-			note(session, member);
+			note_member(session, member);
 	}
 	session_unlock(session);
 	free(all.members);

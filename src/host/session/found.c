@@ -57,8 +57,8 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 	return 0;
 }
 
-static int unmatched(const struct found *found, const struct session *session, const char *text, const char *program,
-		     struct calltap_diag *diag)
+static int refuse_unmatched(const struct found *found, const struct session *session, const char *text,
+			    const char *program, struct calltap_diag *diag)
 {
 	bool attaches = session->options->pid_count != 0;
 	const char *names[NEAR_MAX];
@@ -136,7 +136,7 @@ int found_match(const struct found *found, const struct session *session, const 
 	if (!text)
 		text = triggers_unmatched(session->options->triggers);
 	if (text)
-		return unmatched(found, session, text, program, diag);
+		return refuse_unmatched(found, session, text, program, diag);
 	if (!found->wanted)
 		return calltap_diag_set(diag, -ENODATA,
 					"the filters together leave no function to trace; loosen -l, -n or -g");

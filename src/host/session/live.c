@@ -115,7 +115,7 @@ static int send_some(struct target *target, const struct target_map *map, bool o
 }
 
 /* Make the sites of an object in the process what they are to be: on ones too, or all are on. */
-static int apply(struct target *target, const struct target_map *map, bool on)
+static int apply_to_map(struct target *target, const struct target_map *map, bool on)
 {
 	const struct image *image = map->image;
 	int ret = 0;
@@ -129,9 +129,9 @@ static int apply(struct target *target, const struct target_map *map, bool on)
 
 int live_catch_up(struct target *target, const struct target_map *map)
 {
-	int ret = apply(target, map, false);
+	int ret = apply_to_map(target, map, false);
 
-	return ret ? ret : apply(target, map, true);
+	return ret ? ret : apply_to_map(target, map, true);
 }
 
 int live_apply(const struct session *session, struct target *target, const struct target_map *map)
@@ -276,7 +276,7 @@ static bool is_chosen(const struct choice *choice, const struct image *image, ui
 }
 
 /* Note what is to be off; *chosen, to be freed, says which sites were named. */
-static int choose(struct image *image, const struct choice *choice, bool on, bool **chosen, uint64_t *functions)
+static int choose_sites(struct image *image, const struct choice *choice, bool on, bool **chosen, uint64_t *functions)
 {
 	uint64_t before = *functions;
 
@@ -304,7 +304,7 @@ static int switch_all(struct session *session, const struct choice *choice, bool
 
 		if (!image->site_count)
 			continue;
-		ret = choose(image, choice, on, &chosen, &result->functions);
+		ret = choose_sites(image, choice, on, &chosen, &result->functions);
 		if (!ret)
 			late |= live_switch_image(session, image, on, chosen);
 		free(chosen);
@@ -314,7 +314,7 @@ static int switch_all(struct session *session, const struct choice *choice, bool
 	return ret < 0 ? ret : late;
 }
 
-static int change(struct record_live *live, const struct choice *choice, bool on, struct record_switched *result)
+static int change_sites(struct record_live *live, const struct choice *choice, bool on, struct record_switched *result)
 {
 	struct session *session;
 	int ret;
@@ -334,11 +334,11 @@ static int change(struct record_live *live, const struct choice *choice, bool on
 
 int record_live_switch(struct record_live *live, struct filter_set *filters, bool on, struct record_switched *result)
 {
-	return change(live, &(struct choice){.filters = filters}, on, result);
+	return change_sites(live, &(struct choice){.filters = filters}, on, result);
 }
 
 int record_live_switch_ids(struct record_live *live, const uint32_t *ids, size_t count, bool on,
 			   struct record_switched *result)
 {
-	return change(live, &(struct choice){.ids = ids, .count = count}, on, result);
+	return change_sites(live, &(struct choice){.ids = ids, .count = count}, on, result);
 }

@@ -79,7 +79,7 @@ static int write_data(struct record_encoder *encoder, struct trace_writer *write
 }
 
 /* To the instance's file. */
-static int put(struct instance *instance, const struct target *target, uint64_t ticks, const char *text)
+static int put_mark(struct instance *instance, const struct target *target, uint64_t ticks, const char *text)
 {
 	struct record_encoder *encoder = NULL;
 	struct target_thread *thread;
@@ -103,7 +103,7 @@ static int put(struct instance *instance, const struct target *target, uint64_t 
 }
 
 /* A flight recorder's, until a snapshot or the end of the session. */
-static int keep(struct instance *instance, const struct target *target, uint64_t ticks, const char *text)
+static int keep_mark(struct instance *instance, const struct target *target, uint64_t ticks, const char *text)
 {
 	struct kept_mark *mark;
 
@@ -131,9 +131,9 @@ int marks_write(struct instance *instance, const char *text, struct calltap_diag
 	if (!target || !ticks)
 		return calltap_diag_set(diag, -EAGAIN, "the process has not begun to record yet, or has ended");
 	if (instance->options->mode == CALLTAP_MODE_OVERWRITE)
-		ret = keep(instance, target, ticks, text);
+		ret = keep_mark(instance, target, ticks, text);
 	else
-		ret = put(instance, target, ticks, text);
+		ret = put_mark(instance, target, ticks, text);
 	return ret ? calltap_diag_set(diag, ret, "the mark cannot be written: %s", strerror(-ret)) : 0;
 }
 
@@ -150,7 +150,7 @@ int marks_write_kept(struct instance *instance)
 	for (uint64_t i = first_kept(marks); marks && i < marks->count && !ret; i++) {
 		const struct kept_mark *mark = &marks->list[i % MARKS_KEPT];
 
-		ret = put(instance, mark->target, mark->ticks, mark->text);
+		ret = put_mark(instance, mark->target, mark->ticks, mark->text);
 	}
 	return ret;
 }

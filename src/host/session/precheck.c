@@ -132,7 +132,7 @@ static int closed_to_us(const struct session *session, const struct object *obje
 }
 
 /* The user wants it run all the same. */
-static int warn(struct calltap_diag *diag)
+static int warn_user(struct calltap_diag *diag)
 {
 	calltap_diag_print(diag, stderr);
 	fprintf(stderr, "calltap: it runs now, and nothing of it is traced\n");
@@ -225,7 +225,7 @@ static int look_into(struct session *session, struct found *found, int fd, const
 	if (ret)
 		return ret;
 	if (closed_to_us(session, object, fd, path, diag))
-		return session->options->allow_no_sites ? warn(diag) : -ENODATA;
+		return session->options->allow_no_sites ? warn_user(diag) : -ENODATA;
 	if (object_interpreter(object))
 		ret = look_into_libraries(session, found, object_interpreter(object), path, diag);
 	if (!ret)
@@ -251,7 +251,7 @@ int precheck_command(struct session *session, struct calltap_diag *diag)
 				       "%s cannot be read, so its functions are not known: %s; check its mode (chmod)",
 				       path, strerror(-fd));
 		if (session->options->allow_no_sites)
-			ret = warn(diag);
+			ret = warn_user(diag);
 	} else {
 		ret = look_into(session, &found, fd, path, diag);
 		close(fd);

@@ -79,7 +79,7 @@ static int begin_triggers(struct session *session, struct calltap_diag *diag)
 	return ret ? calltap_diag_set(diag, ret, "cannot make memory for triggers: %s", strerror(-ret)) : 0;
 }
 
-static int prepare(struct session *session, struct calltap_diag *diag)
+static int prepare_session(struct session *session, struct calltap_diag *diag)
 {
 	const struct record_options *options = session->options;
 	struct instance *first = session_first(session);
@@ -220,7 +220,7 @@ static void diagnose_absence(struct session *session)
 			 session->emulated ? "refused by its emulator" : "setuid or static");
 }
 
-static int run(struct session *session, struct calltap_diag *diag)
+static int run_session(struct session *session, struct calltap_diag *diag)
 {
 	struct instance *first = session_first(session);
 	struct record_result *result = session->result;
@@ -354,9 +354,9 @@ int record_run(const struct record_options *options, struct record_result *resul
 	if (ret)
 		ret = calltap_diag_set(diag, ret, "not enough memory");
 	if (!ret)
-		ret = prepare(&session, diag);
+		ret = prepare_session(&session, diag);
 	if (!ret)
-		ret = run(&session, diag);
+		ret = run_session(&session, diag);
 	if (!result->attached_count && !result->ours)
 		ret = attachees_explain(&session, ret, diag);
 	tear_down(&session);

@@ -130,7 +130,7 @@ static int prepare_launch(const struct session *session, struct launch *launch, 
 	return ret ? calltap_diag_set(diag, ret, "not enough memory to start a program") : 0;
 }
 
-static int start(struct session *session, const struct launch *launch, struct calltap_diag *diag)
+static int start_program(struct session *session, const struct launch *launch, struct calltap_diag *diag)
 {
 	int pipe_fds[2], error = 0;
 	sigset_t all, mask;
@@ -174,7 +174,7 @@ int spawn_command(struct session *session, struct calltap_diag *diag)
 	int ret = prepare_launch(session, &launch, diag);
 
 	if (!ret)
-		ret = start(session, &launch, diag);
+		ret = start_program(session, &launch, diag);
 	free(launch.line);
 	return ret;
 }

@@ -60,7 +60,7 @@ static int decide_image(struct session *session, struct change *change)
 	return ret;
 }
 
-static int decide(struct session *session, struct changes *changes, struct calltap_diag *diag)
+static int decide_all(struct session *session, struct changes *changes, struct calltap_diag *diag)
 {
 	int ret = 0;
 
@@ -219,7 +219,7 @@ static int carry_out(struct session *session, const struct changes *changes, boo
 int apply_all(struct session *session, struct calltap_diag *diag)
 {
 	struct changes changes = {0};
-	int ret = decide(session, &changes, diag);
+	int ret = decide_all(session, &changes, diag);
 
 	if (!ret) {
 		ret = carry_out(session, &changes, true);
@@ -247,7 +247,7 @@ int apply_settings(struct session *session, const struct settings *next, struct 
 	int ret;
 
 	apply_take(session, next);
-	ret = decide(session, &changes, diag);
+	ret = decide_all(session, &changes, diag);
 	if (!ret && next->tracing)
 		ret = check_matches(session, diag);
 	if (!ret) {

@@ -93,7 +93,7 @@ static int add_skip(struct look *look, size_t range)
 	return look->too_many;
 }
 
-static int visit(void *context, const struct attach_hit *hit)
+static int visit_hit(void *context, const struct attach_hit *hit)
 {
 	return add_skip(context, hit->range);
 }
@@ -122,7 +122,7 @@ static int look_at(struct attach_stop *stop, struct look *look)
 	look->skip_count = 0;
 	look->too_many = false;
 	look->in_hook = false;
-	ret = attach_scan(stop, look->insides->ranges, look->insides->count, visit, look);
+	ret = attach_scan(stop, look->insides->ranges, look->insides->count, visit_hit, look);
 	look_at_contexts(stop, look);
 	return ret < 0 ? ret : 0;
 }

@@ -82,7 +82,7 @@ static void note_obstacle(struct look *look, enum obstacle obstacle, const struc
 }
 
 /* Copies of such addresses in dead memory are told, too: the agent knows which words are frames' slots. */
-static int visit(void *context, const struct attach_hit *hit)
+static int visit_hit(void *context, const struct attach_hit *hit)
 {
 	struct look *look = context;
 	struct seen *seen = &look->seen[hit->thread - look->threads];
@@ -160,7 +160,7 @@ struct unwinding {
  * Is the code at pc an unwinder's (libgcc's, LLVM's, libunwind's)?  Its frames hold what it knows of the frames that it
  * unwinds.
  */
-static bool unwinds(const struct look *look, uint64_t pc)
+static bool is_unwinder(const struct look *look, uint64_t pc)
 {
 	static const char *const starts[] = {"_Unwind_", "uw_", "unw_", "_Ux86_64_", "_ULx86_64_", "unwind_phase"};
 	enum attached_place kind;
@@ -181,7 +181,7 @@ static bool look_at_frame(void *context, const struct attach_frame *frame)
 	struct unwinding *unwinding = context;
 	const struct look *look = unwinding->look;
 
-	if (!unwinds(look, frame->exact ? frame->pc : frame->pc - 1))
+	if (!is_unwinder(look, frame->exact ? frame->pc : frame->pc - 1))
 		return true;
 	for (size_t i = 0; i < look->count; i++)
 		unwinding->found |= look->slots[i] >= frame->lo && look->slots[i] < frame->hi;
@@ -228,7 +228,7 @@ static int look_at(struct attach_stop *stop, struct look *look)
 	look->seen = calloc(look->thread_count + 1, sizeof(*look->seen));
 	if (!look->seen)
 		return -ENOMEM;
-	ret = attach_scan(stop, look->places.ranges, look->places.count, visit, look);
+	ret = attach_scan(stop, look->places.ranges, look->places.count, visit_hit, look);
 	if (!ret) {
 		look_at_contexts(look);
 		look_for_unwinders(look);

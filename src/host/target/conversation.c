@@ -261,7 +261,7 @@ static void set_threshold(struct session *session, const struct target *target)
 }
 
 /* The second half of a greeting, when all is known that SETUP takes. */
-static int welcome(struct session *session, struct target *target)
+static int welcome_target(struct session *session, struct target *target)
 {
 	const struct calltap_msg_hello *hello = &target->hello;
 	bool forked = hello->flags & CALLTAP_HELLO_FORKED;
@@ -318,7 +318,7 @@ static int check_hello(struct session *session, const struct target *target, con
  * The agent that was put into a process has called in.  No other process is to have the tool stop it; nor is one that
  * was awaited for too long, or until the recording ended.
  */
-static int meet(struct session *session, struct target *target)
+static int meet_attachee(struct session *session, struct target *target)
 {
 	struct attachee *attachee = attachee_find(session, target->pid);
 
@@ -337,12 +337,13 @@ int target_set_up(struct session *session, struct target *target)
 		session->ending.awaited_ns = 0;
 	}
 	if (target->foreign)
-		return welcome(session, target);
+		return welcome_target(session, target);
 	timing_greet(session, &target->hello);
-	return timing_is_vague(session, target) ? timing_ask(target) : welcome(session, target);
+	return timing_is_vague(session, target) ? timing_ask(target) : welcome_target(session, target);
 }
 
-static int greet(struct session *session, struct target *target, const struct calltap_msg_hello *hello, uint32_t size)
+static int greet_agent(struct session *session, struct target *target, const struct calltap_msg_hello *hello,
+		       uint32_t size)
 {
 	bool forked = hello->flags & CALLTAP_HELLO_FORKED;
 	int ret = check_hello(session, target, hello, size);
@@ -354,7 +355,7 @@ static int greet(struct session *session, struct target *target, const struct ca
 		return ret ? ret : -ECANCELED; /* this entry is over either way */
 	}
 	if (hello->flags & CALLTAP_HELLO_ATTACHED)
-		ret = meet(session, target);
+		ret = meet_attachee(session, target);
 	if (ret)
 		return ret;
 	target->greeted = true;
@@ -377,7 +378,7 @@ static int take_time(struct session *session, struct target *target, const struc
 
 	if (ret || target->welcome)
 		return ret;
-	return timing_is_vague(session, target) ? timing_ask(target) : welcome(session, target);
+	return timing_is_vague(session, target) ? timing_ask(target) : welcome_target(session, target);
 }
 
 static int add_object(struct target *target, const struct calltap_msg_object *object)
@@ -453,11 +454,11 @@ static int plan_done(struct session *session, struct target *target, const struc
 	return ret || target->owed.plans ? ret : go_on(session, target);
 }
 
-static int answer(struct session *session, struct target *target, const union message *message, uint32_t size)
+static int answer_message(struct session *session, struct target *target, const union message *message, uint32_t size)
 {
 	switch (message->head.type) {
 	case CALLTAP_MSG_HELLO:
-		return greet(session, target, &message->hello, size);
+		return greet_agent(session, target, &message->hello, size);
 	case CALLTAP_MSG_OBJECT:
 		return add_object(target, &message->object);
 	case CALLTAP_MSG_OBJECTS_END:
@@ -533,7 +534,8 @@ int target_serve(struct session *session, struct target *target)
 	if (ret == -EAGAIN || ret == -EINTR)
 		return 0;
 	if (ret > 0) {
-		ret = may_say(target, message.head.type) ? answer(session, target, &message, (uint32_t)ret) : -EPROTO;
+		ret = may_say(target, message.head.type) ? answer_message(session, target, &message, (uint32_t)ret)
+							 : -EPROTO;
 		target->heard_ns = clock_now_ns(); /* what we did meanwhile is not its silence */
 		if (ret == -EPIPE || ret == -ECONNRESET)
 			return 0; /* it has gone, but may have said why: read on until the end */

@@ -41,7 +41,7 @@ void images_destroy(struct images *images)
 	}
 }
 
-static struct image *find(struct images *images, const struct stat *st)
+static struct image *find_image(struct images *images, const struct stat *st)
 {
 	for (struct image *image = images->first; image; image = image->next)
 		if (image->dev == st->st_dev && image->ino == st->st_ino && image->mtime.tv_sec == st->st_mtim.tv_sec &&
@@ -68,7 +68,7 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	*out = NULL;
 	if (fstat(fd, &st))
 		return -errno;
-	image = find(images, &st);
+	image = find_image(images, &st);
 	if (image) {
 		*out = image;
 		return 0;
@@ -137,8 +137,8 @@ static uint32_t record_bits(uint16_t flags)
 }
 
 /* slots: those that want its calls. */
-static struct verdict judge(const struct images *images, const struct image *image, const struct object_site *source,
-			    uint64_t slots)
+static struct verdict judge_site(const struct images *images, const struct image *image,
+				 const struct object_site *source, uint64_t slots)
 {
 	struct filter_decision decision;
 	struct verdict verdict = {0};
@@ -161,8 +161,8 @@ static struct verdict judge(const struct images *images, const struct image *ima
 	return verdict;
 }
 
-static void want(struct images *images, struct image *image, const struct object_site *source,
-		 const struct verdict *verdict, uint64_t slots)
+static void want_site(struct images *images, struct image *image, const struct object_site *source,
+		      const struct verdict *verdict, uint64_t slots)
 {
 	uint32_t at = image->site_count++;
 	struct calltap_site *site = &image->sites[at];
@@ -221,16 +221,16 @@ int image_decide(struct images *images, struct image *image)
 		if (sources[i].verdict != SITE_OK)
 			continue;
 		slots = handlers_choose(images, image, &sources[i], images->next_id);
-		verdict = judge(images, image, &sources[i], slots);
+		verdict = judge_site(images, image, &sources[i], slots);
 		if (verdict.wanted || images->all)
-			want(images, image, &sources[i], &verdict, slots);
+			want_site(images, image, &sources[i], &verdict, slots);
 	}
 	return layout_stubs(object_machine(image->object), image->sites, image->site_count,
 			    &image->variants[0].stub_bytes);
 }
 
 /* Does the variant have these flags wherever they matter? */
-static bool serves(const struct image_variant *variant, const uint16_t *flags, const bool *chosen, uint32_t count)
+static bool serves_sites(const struct image_variant *variant, const uint16_t *flags, const bool *chosen, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		if (chosen[i] && variant->sites[i].flags != flags[i])
@@ -257,7 +257,8 @@ static int add_variant(struct image *image, const uint16_t *flags)
 static void judge_all(struct images *images, struct image *image, bool *chosen, uint64_t *who, uint16_t *flags)
 {
 	for (uint32_t i = 0; i < image->site_count; i++) {
-		struct verdict verdict = judge(images, image, image->sources[i], image->slots ? image->slots[i] : 0);
+		struct verdict verdict =
+			judge_site(images, image, image->sources[i], image->slots ? image->slots[i] : 0);
 
 		chosen[i] = verdict.on;
 		who[i] = verdict.who;
@@ -270,10 +271,10 @@ static uint32_t find_variant(const struct image *image, const uint16_t *flags, c
 {
 	uint32_t i = image->variant;
 
-	if (serves(&image->variants[i], flags, chosen, image->site_count))
+	if (serves_sites(&image->variants[i], flags, chosen, image->site_count))
 		return i;
 	for (i = 0; i < image->variant_count; i++)
-		if (serves(&image->variants[i], flags, chosen, image->site_count))
+		if (serves_sites(&image->variants[i], flags, chosen, image->site_count))
 			break;
 	return i;
 }
