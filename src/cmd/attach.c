@@ -144,7 +144,7 @@ static void summarize_detach(const struct record_attached *told, const char *whi
 			which, (double)told->detach_stop_ns / 1e6, sizetext(told->verified, size));
 }
 
-static void summarize(const struct recording *recording, const struct record_result *result)
+static void summarize_all(const struct recording *recording, const struct record_result *result)
 {
 	const bool talks = recording->settings.options.verbose || isatty(STDERR_FILENO);
 	const size_t count = recording->settings.options.pid_count;
@@ -195,7 +195,7 @@ static bool is_told(const struct record_result *result, const struct record_opti
 	       !strcmp(result->attached[0].trouble.text, text);
 }
 
-static int attach(struct attaching *attaching)
+static int attach_all(struct attaching *attaching)
 {
 	struct recording *recording = &attaching->recording;
 	struct record_options *options = &recording->settings.options;
@@ -217,7 +217,7 @@ static int attach(struct attaching *attaching)
 	if (ret && !is_told(&result, options, diag.text))
 		calltap_diag_print(&diag, stderr);
 	tell_troubles(&result, attaching->count, diag.text);
-	summarize(recording, &result);
+	summarize_all(recording, &result);
 	options->command = NULL;
 	free(commands);
 	if (ret)
@@ -287,7 +287,7 @@ static int take_option(struct attaching *attaching, int code)
 }
 
 /* Find the processes that are meant, and note each once. */
-static int choose(struct attaching *attaching)
+static int choose_processes(struct attaching *attaching)
 {
 	const struct choice choice = {
 		.pids = attaching->pids,
@@ -350,7 +350,7 @@ static int find_session(pid_t pid, int *socket)
 }
 
 /* Ask the session of the process for an instance; < 0: there is no session. */
-static int join(struct recording *recording)
+static int join_session(struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
 	int socket, ret = find_session(options->pids[0], &socket);
@@ -371,12 +371,12 @@ static int attach_or_join(struct attaching *attaching)
 
 	recording->settings.options.pids = attaching->pids;
 	recording->settings.options.pid_count = 1;
-	ret = join(recording);
+	ret = join_session(recording);
 	for (int i = 0; ret == -EPIPE && i < ENDING_STEPS; i++) {
 		nanosleep(&pause, NULL);
-		ret = join(recording);
+		ret = join_session(recording);
 	}
-	return ret < 0 ? attach(attaching) : ret;
+	return ret < 0 ? attach_all(attaching) : ret;
 }
 
 /* An instance is a matter of one session: of several processes those that have none are attached to. */
@@ -400,12 +400,12 @@ static int attach_several(struct attaching *attaching)
 	}
 	attaching->count = count;
 	if (count)
-		return attach(attaching);
+		return attach_all(attaching);
 	fprintf(stderr, "calltap: none of these processes could be attached to\n");
 	return EXIT_NOTHING;
 }
 
-static int run(struct attaching *attaching, int argc, char **argv)
+static int run_attach(struct attaching *attaching, int argc, char **argv)
 {
 	struct recording *recording = &attaching->recording;
 	int code, end, ret = 0;
@@ -422,7 +422,7 @@ static int run(struct attaching *attaching, int argc, char **argv)
 	for (int i = optind; i < argc && !ret; i++)
 		ret = take_pid(attaching, argv[i]);
 	if (!ret)
-		ret = choose(attaching);
+		ret = choose_processes(attaching);
 	if (!ret)
 		ret = recording_check(recording, argc, argv, end);
 	if (ret)
@@ -436,7 +436,7 @@ int cmd_attach(int argc, char **argv)
 	int ret = recording_init(&attaching.recording, argv);
 
 	if (!ret)
-		ret = run(&attaching, argc, argv);
+		ret = run_attach(&attaching, argc, argv);
 	recording_clear(&attaching.recording);
 	free(attaching.globs);
 	free(attaching.pids);

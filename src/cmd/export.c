@@ -39,7 +39,7 @@ static int read_weight(struct export *export, struct calltap_diag *diag)
 }
 
 /* Refuse options that do not go together. */
-static int check(const struct reading *reading, const struct export *export, struct calltap_diag *diag)
+static int check_format(const struct reading *reading, const struct export *export, struct calltap_diag *diag)
 {
 	if (!export->format)
 		return calltap_diag_set(diag, -EINVAL, "no format: add --format perfetto, chrome, folded or json");
@@ -83,7 +83,7 @@ static int read_options(struct reading *reading, struct export *export, int argc
 	}
 	if (!err && !reading->done)
 		err = reading_arguments(reading, argc, argv, 0);
-	return err || reading->done ? err : check(reading, export, &reading->diag);
+	return err || reading->done ? err : check_format(reading, export, &reading->diag);
 }
 
 static int cannot_create(const struct export *export, int err, struct calltap_diag *diag)
@@ -119,7 +119,7 @@ static int finish_output(struct export *export, int err, struct calltap_diag *di
 	return finished == err ? err : cannot_create(export, finished, diag);
 }
 
-static int run(struct reading *reading, struct export *export)
+static int run_export(struct reading *reading, struct export *export)
 {
 	int err = open_output(export, &reading->diag), flushed;
 
@@ -147,6 +147,6 @@ int cmd_export(int argc, char **argv)
 		return reading_close(&reading, err);
 	err = reading_open(&reading);
 	if (!err)
-		err = run(&reading, &export);
+		err = run_export(&reading, &export);
 	return reading_close(&reading, err);
 }

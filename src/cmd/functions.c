@@ -68,7 +68,7 @@ static const char *name_of(const struct listing *listing, const struct item *ite
 			    : object_site_name(listing->object, item->site);
 }
 
-static bool wanted(const struct listing *listing, const struct item *item)
+static bool is_wanted(const struct listing *listing, const struct item *item)
 {
 	struct filter_decision decision;
 
@@ -79,22 +79,22 @@ static bool wanted(const struct listing *listing, const struct item *item)
 	return decision.trace;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_items(const void *a, const void *b)
 {
 	const struct item *left = a, *right = b;
 
 	return (left->address > right->address) - (left->address < right->address);
 }
 
-static void add(struct listing *listing, const struct item *item)
+static void add_item(struct listing *listing, const struct item *item)
 {
-	if (!wanted(listing, item))
+	if (!is_wanted(listing, item))
 		return;
 	listing->items[listing->count++] = *item;
 	listing->reasons[verdict_of(item)]++;
 }
 
-static int list(struct listing *listing)
+static int list_functions(struct listing *listing)
 {
 	const struct object_site *sites;
 	const struct object_symbol *symbols;
@@ -112,14 +112,14 @@ static int list(struct listing *listing)
 
 		if (symbol)
 			has_site[symbol - symbols] = true;
-		add(listing, &(struct item){.address = sites[i].function, .site = &sites[i], .symbol = symbol});
+		add_item(listing, &(struct item){.address = sites[i].function, .site = &sites[i], .symbol = symbol});
 	}
 	for (size_t i = 0; i < symbol_count; i++) {
 		if (!has_site[i])
-			add(listing, &(struct item){.address = symbols[i].address, .symbol = &symbols[i]});
+			add_item(listing, &(struct item){.address = symbols[i].address, .symbol = &symbols[i]});
 	}
 	free(has_site);
-	qsort(listing->items, listing->count, sizeof(*listing->items), compare);
+	qsort(listing->items, listing->count, sizeof(*listing->items), compare_items);
 	return 0;
 }
 
@@ -240,7 +240,7 @@ static int open_program(struct object **object, const char *name, struct calltap
 	return error;
 }
 
-static int print(const struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
+static int print_listing(const struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
 {
 	struct term_pager pager;
 	struct out *out;
@@ -258,7 +258,7 @@ static int print(const struct listing *listing, const struct arguments *argument
 	return 0;
 }
 
-static int run(struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
+static int run_functions(struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
 {
 	int error = filter_set_create(&listing->filters);
 
@@ -270,19 +270,19 @@ static int run(struct listing *listing, const struct arguments *arguments, struc
 		error = open_program(&listing->object, arguments->program, diag);
 	if (error)
 		return error;
-	error = list(listing);
+	error = list_functions(listing);
 	if (error)
 		return calltap_diag_set(diag, error, "not enough memory for the list of functions");
 	error = check_filters(listing, diag);
 	if (!error)
-		error = print(listing, arguments, diag);
+		error = print_listing(listing, arguments, diag);
 	if (error || (object_traceable(listing->object) && !object_is_static(listing->object)))
 		return error;
 	object_no_sites_diag(listing->object, diag);
 	return diag->code;
 }
 
-static int parse(struct arguments *arguments, int argc, char **argv, struct calltap_diag *diag)
+static int parse_arguments(struct arguments *arguments, int argc, char **argv, struct calltap_diag *diag)
 {
 	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
 						{"no-pager", no_argument, NULL, 'n'},
@@ -313,7 +313,7 @@ int cmd_functions(int argc, char **argv)
 	struct arguments arguments = {0};
 	struct calltap_diag diag = {0};
 	struct listing listing = {0};
-	int error = parse(&arguments, argc, argv, &diag);
+	int error = parse_arguments(&arguments, argc, argv, &diag);
 
 	if (!error && arguments.help) {
 		fputs(help, stdout);
@@ -322,7 +322,7 @@ int cmd_functions(int argc, char **argv)
 	/* A reader of the list may go away; write() then returns an error. */
 	signal(SIGPIPE, SIG_IGN);
 	if (!error)
-		error = run(&listing, &arguments, &diag);
+		error = run_functions(&listing, &arguments, &diag);
 	if (error)
 		calltap_diag_print(&diag, stderr);
 	free(listing.items);

@@ -39,7 +39,7 @@ struct asked {
 	char *options;
 };
 
-static int refuse(const char *what)
+static int refuse_option(const char *what)
 {
 	fprintf(stderr,
 		"calltap: this process is traced already, and %s is for the first instance alone; `calltap detach` "
@@ -48,14 +48,14 @@ static int refuse(const char *what)
 	return EXIT_USAGE;
 }
 
-static int check(const struct recording *recording)
+static int check_options(const struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
 
 	if (options->perf_map)
-		return refuse("--perf-map");
+		return refuse_option("--perf-map");
 	if (options->no_fork)
-		return refuse("--no-fork");
+		return refuse_option("--no-fork");
 	return 0;
 }
 
@@ -85,7 +85,7 @@ static void name_path(char *word, size_t size, const char *key, const char *path
 		snprintf(word, size, "%s=%.*s/%s", key, PATH_MAX - 256, cwd, path);
 }
 
-static int compose(struct asked *asked, const struct recording *recording, const char *name, const char *output)
+static int compose_words(struct asked *asked, const struct recording *recording, const char *name, const char *output)
 {
 	const char *buffer_dir = recording->settings.options.buffer_dir;
 	size_t size;
@@ -159,7 +159,7 @@ static int wait_end(int socket, int signals, uint64_t duration_ns)
 	return got > 0 && ready[0].revents;
 }
 
-static int end(int socket, const char *name, char **answer, struct calltap_diag *diag)
+static int ask_to_end(int socket, const char *name, char **answer, struct calltap_diag *diag)
 {
 	char word[64];
 	const char *const words[] = {word};
@@ -313,8 +313,8 @@ static void doing_start(struct doing *doing, const char *name, const char *outpu
 }
 
 /* Follow the instance from its begin to its end. */
-static int follow(struct recording *recording, struct doing *doing, int socket, int signals, char *name,
-		  const char *output)
+static int follow_instance(struct recording *recording, struct doing *doing, int socket, int signals, char *name,
+			   const char *output)
 {
 	bool tell = !recording->quiet && (recording->settings.options.verbose || isatty(STDERR_FILENO));
 	struct calltap_diag diag = {.column = -1};
@@ -329,7 +329,7 @@ static int follow(struct recording *recording, struct doing *doing, int socket, 
 	doing_start(doing, name, output);
 	asked = !wait_end(socket, signals, recording->settings.options.duration_ns);
 	doing_close(doing); /* what is to be done yet needs the instance */
-	ret = asked ? end(socket, name, &answer, &diag) : remote_receive(socket, PATIENCE_MS, &answer, &diag);
+	ret = asked ? ask_to_end(socket, name, &answer, &diag) : remote_receive(socket, PATIENCE_MS, &answer, &diag);
 	if (ret == -EPIPE)
 		fprintf(stderr,
 			"calltap: the session has ended without a word (was its tool killed?); %s has what was "
@@ -346,14 +346,14 @@ static int follow(struct recording *recording, struct doing *doing, int socket, 
 	return ret ? EXIT_USAGE : 0;
 }
 
-static int begin(struct recording *recording, int socket, const char *name, const char *output,
-		 const int fds[REMOTE_FDS], char **answer)
+static int ask_to_begin(struct recording *recording, int socket, const char *name, const char *output,
+			const int fds[REMOTE_FDS], char **answer)
 {
 	struct remote_request request = {
 		.verb = "instance", .fds = fds, .fd_count = fds[1] < 0 ? 1 : 2, .timeout_ms = PATIENCE_MS};
 	struct calltap_diag diag = {.column = -1};
 	struct asked asked = {0};
-	int ret = compose(&asked, recording, name, output);
+	int ret = compose_words(&asked, recording, name, output);
 
 	if (ret)
 		ret = calltap_diag_set(
@@ -377,7 +377,7 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 	struct output file;
 	struct doing doing;
 	char *answer = NULL;
-	int signals, ret = check(recording);
+	int signals, ret = check_options(recording);
 	sigset_t old;
 
 	if (ret)
@@ -394,7 +394,8 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 	if (ret)
 		fprintf(stderr, "calltap: cannot make a socket for triggers: %s\n", strerror(-ret));
 	else
-		ret = begin(recording, socket, name, output, (const int[REMOTE_FDS]){file.fd, doing.sent}, &answer);
+		ret = ask_to_begin(recording, socket, name, output, (const int[REMOTE_FDS]){file.fd, doing.sent},
+				   &answer);
 	close(file.fd);
 	if (ret) {
 		doing_close(&doing);
@@ -407,7 +408,7 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 	if (ret)
 		fprintf(stderr, "calltap: cannot name the trace %s: %s; it is in %s\n", output, strerror(-ret),
 			file.temporary);
-	ret = follow(recording, &doing, socket, signals, answer, output);
+	ret = follow_instance(recording, &doing, socket, signals, answer, output);
 	free(answer);
 	close(signals);
 	return ret;

@@ -79,7 +79,7 @@ static void *read_on(void *arg)
 	return NULL;
 }
 
-static bool wanted(const struct live *live, const struct trace *trace, const struct trace_event *event)
+static bool is_wanted(const struct live *live, const struct trace *trace, const struct trace_event *event)
 {
 	const struct trace_thread *thread = trace_thread(trace, event->thread);
 	const struct trace_process *process = thread ? trace_process(trace, thread->process) : NULL;
@@ -108,7 +108,7 @@ static int take_events(struct live *live, bool *more)
 	if (!live->replay)
 		ret = replay_create(&live->replay, trace, &live->filter, &live->options, live->out);
 	while (!ret && !*more && trace_follow_next(live->follow, &event)) {
-		if (wanted(live, trace, &event))
+		if (is_wanted(live, trace, &event))
 			ret = replay_feed(live->replay, &event);
 		*more = is_full(live);
 	}
@@ -120,7 +120,7 @@ static int take_events(struct live *live, bool *more)
 }
 
 /* Print what has come; the lock is not held while the output takes its time. */
-static int print(struct live *live)
+static int print_events(struct live *live)
 {
 	bool more = true;
 	int ret = 0;
@@ -148,14 +148,14 @@ static int print_rest(struct live *live)
 	int ret;
 
 	trace_follow_finish(live->follow);
-	ret = print(live);
+	ret = print_events(live);
 	if (!ret && live->replay)
 		ret = replay_end(live->replay);
 	return ret ? ret : out_flush(live->out);
 }
 
 /* Show calls until the recording ends, by itself or because nobody reads any more. */
-static int show(struct live *live)
+static int show_live(struct live *live)
 {
 	struct pollfd done = {live->watching.done, POLLIN, 0};
 	int ret = 0, read_ret;
@@ -163,7 +163,7 @@ static int show(struct live *live)
 	while (!watching_ended(&live->watching)) {
 		(void)poll(&done, 1, POLL_MS);
 		if (!ret)
-			ret = print(live);
+			ret = print_events(live);
 		if (ret && !live->watching.stops)
 			watching_stop(&live->watching);
 	}
@@ -195,7 +195,7 @@ static int open_output(struct live *live)
 	return ret;
 }
 
-static void tell(const struct live *live, int ret)
+static void tell_end(const struct live *live, int ret)
 {
 	uint64_t passed_over = trace_follow_passed_over(live->follow);
 
@@ -230,9 +230,9 @@ static int live_run(struct live *live)
 	if (ret)
 		(void)stop_reading(live);
 	else
-		ret = show(live);
+		ret = show_live(live);
 	status = watching_finish(&live->watching);
-	tell(live, ret);
+	tell_end(live, ret);
 	replay_destroy(live->replay);
 	trace_follow_destroy(live->follow);
 	(void)out_destroy(live->out);
@@ -296,7 +296,7 @@ static int take_option(struct live *live, int code)
 }
 
 /* Refuse tracers that have no records to show, and modes that keep them until the end. */
-static int check(const struct live *live)
+static int check_options(const struct live *live)
 {
 	const struct record_options *options = &live->watching.recording.settings.options;
 
@@ -329,7 +329,7 @@ int cmd_live(int argc, char **argv)
 	if (!ret)
 		ret = watching_target(&live.watching, argc, argv, "live");
 	if (!ret)
-		ret = check(&live);
+		ret = check_options(&live);
 	if (!ret)
 		ret = recording_check(&live.watching.recording, argc, argv, optind);
 	if (!ret)

@@ -49,7 +49,7 @@ struct remains {
 };
 
 /* Put the trace together and make it the trace to read: in the file that was named, else in memory. */
-static int recover(struct remains *remains, struct reading *reading)
+static int recover_trace(struct remains *remains, struct reading *reading)
 {
 	const char *output = remains->output;
 	struct core_result result;
@@ -140,7 +140,7 @@ int cmd_replay(int argc, char **argv)
 	err = read_options(&reading, &replay, &remains, argc, argv);
 	if (err || reading.done)
 		return reading_close(&reading, err);
-	err = recover(&remains, &reading);
+	err = recover_trace(&remains, &reading);
 	if (!err)
 		err = reading_open(&reading);
 	if (!err)

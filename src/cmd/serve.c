@@ -46,7 +46,7 @@ static void print_help(void)
 }
 
 /* Write a line for libcalltap; if it does not read any more, it needs no further ones. */
-static void tell(struct server *server, const char *line)
+static void tell_parent(struct server *server, const char *line)
 {
 	server->told = true;
 	if (server->ready >= 0 && write(server->ready, line, strlen(line)) < 0)
@@ -55,7 +55,7 @@ static void tell(struct server *server, const char *line)
 
 static void say_ready(void *ctx)
 {
-	tell(ctx, "ready\n");
+	tell_parent(ctx, "ready\n");
 }
 
 static void say_failed(struct server *server, int error, const char *text)
@@ -66,7 +66,7 @@ static void say_failed(struct server *server, int error, const char *text)
 	if (server->ready < 0)
 		fprintf(stderr, "calltap: %s", strchr(line, ' ') + 1);
 	else if (!server->told)
-		tell(server, line);
+		tell_parent(server, line);
 }
 
 /* True if the other end is closed: nobody wants this session any more. */
@@ -85,21 +85,21 @@ static bool is_hung_up(int fd)
 }
 
 /* End the recording when the other end closes.  A recording that has not begun yet cannot be ended: so ask again. */
-static void *watch(void *argument)
+static void *watch_parent(void *argument)
 {
 	struct server *server = argument;
 	const int fd = server->ready;
 
 	while (!__atomic_load_n(&server->over, __ATOMIC_ACQUIRE) && !is_hung_up(fd))
 		;
-	while (!__atomic_load_n(&server->over, __ATOMIC_ACQUIRE)) { /* pairs with run() */
+	while (!__atomic_load_n(&server->over, __ATOMIC_ACQUIRE)) { /* pairs with run_server() */
 		record_live_end(server->live);
 		poll(NULL, 0, AGAIN_MS);
 	}
 	return NULL;
 }
 
-static int run(struct server *server, struct recording *recording)
+static int run_server(struct server *server, struct recording *recording)
 {
 	char *command[] = {(char *)"?", NULL};
 	struct record_result result = {0};
@@ -112,9 +112,9 @@ static int run(struct server *server, struct recording *recording)
 	recording->settings.options.begun = say_ready;
 	recording->settings.options.begun_ctx = server;
 	recording->settings.options.live = server->live;
-	server->watched = server->ready >= 0 && !pthread_create(&server->watcher, NULL, watch, server);
+	server->watched = server->ready >= 0 && !pthread_create(&server->watcher, NULL, watch_parent, server);
 	ret = record_run(&recording->settings.options, &result, &diag);
-	__atomic_store_n(&server->over, true, __ATOMIC_RELEASE); /* pairs with watch() */
+	__atomic_store_n(&server->over, true, __ATOMIC_RELEASE); /* pairs with watch_parent() */
 	if (server->watched)
 		pthread_join(server->watcher, NULL);
 	if (ret)
@@ -191,7 +191,7 @@ int cmd_serve(int argc, char **argv)
 	if (!ret && record_live_create(&server.live))
 		ret = EXIT_USAGE;
 	if (!ret)
-		ret = run(&server, &recording);
+		ret = run_server(&server, &recording);
 	record_live_destroy(server.live);
 	recording_clear(&recording);
 	return ret < 0 ? 0 : ret;

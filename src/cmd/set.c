@@ -37,7 +37,7 @@ static const char help[] =
 	"  -h, --help            this text\n";
 
 /* Complete trace=@list to trace=@/the/whole/path/of/list; NULL: no memory. */
-static char *complete(const char *word)
+static char *complete_word(const char *word)
 {
 	const char *at = strstr(word, "=@");
 	char path[PATH_MAX], *text;
@@ -61,7 +61,7 @@ static int check_word(struct steering *steering, const char *word)
 	return -EINVAL;
 }
 
-static int change(struct steering *steering, pid_t pid, char **words, size_t count)
+static int change_settings(struct steering *steering, pid_t pid, char **words, size_t count)
 {
 	struct remote_request request = {.verb = "set", .timeout_ms = PATIENCE_MS};
 	char **copies = calloc(count + 1, sizeof(*copies)), *answer = NULL;
@@ -69,7 +69,7 @@ static int change(struct steering *steering, pid_t pid, char **words, size_t cou
 
 	for (size_t i = 0; i < count && !err; i++) {
 		err = check_word(steering, words[i]);
-		if (!err && !(copies[i] = complete(words[i])))
+		if (!err && !(copies[i] = complete_word(words[i])))
 			err = -ENOMEM;
 	}
 	if (err == -ENOMEM)
@@ -126,7 +126,7 @@ static void print_json(char *lines, struct out *out)
 	out_char(out, '\n');
 }
 
-static int show(struct steering *steering, pid_t pid)
+static int show_settings(struct steering *steering, pid_t pid)
 {
 	const struct remote_request request = {.verb = "settings", .timeout_ms = PATIENCE_MS};
 	struct out *out = NULL;
@@ -163,10 +163,10 @@ int cmd_set(int argc, char **argv)
 	if (!err && !steering.done)
 		err = steering_pid(&steering, &pid, argc, argv);
 	if (!err && !steering.done && optind < argc)
-		err = change(&steering, pid, argv + optind, (size_t)(argc - optind));
+		err = change_settings(&steering, pid, argv + optind, (size_t)(argc - optind));
 	else if (!err && !steering.done)
-		return steering_close(&steering, show(&steering, pid));
+		return steering_close(&steering, show_settings(&steering, pid));
 	if (!err && !steering.done && steering.json)
-		err = show(&steering, pid);
+		err = show_settings(&steering, pid);
 	return steering_close(&steering, err);
 }

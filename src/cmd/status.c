@@ -39,7 +39,7 @@ struct rows {
 };
 
 /* Take one reading.  False: the session did not answer, which was told. */
-static bool ask(struct row *row, const char *instance, bool again, bool alone)
+static bool ask_row(struct row *row, const char *instance, bool again, bool alone)
 {
 	struct calltap_diag diag = {0};
 	uint64_t before = row->status.records, before_ns = row->status.counted_ns;
@@ -68,7 +68,7 @@ static bool ask_instances(struct rows *rows, const struct row *of)
 		if (!*name || rows->count + 1 >= ROWS_MAX)
 			continue;
 		row->session = session;
-		all &= ask(row, name, false, false);
+		all &= ask_row(row, name, false, false);
 		rows->count += row->known;
 	}
 	return all;
@@ -84,7 +84,7 @@ static bool ask_all(const struct remote_session *sessions, struct rows *rows, si
 		struct row *row = &rows->list[rows->count];
 
 		row->session = &sessions[i];
-		all &= ask(row, NULL, false, alone);
+		all &= ask_row(row, NULL, false, alone);
 		rows->count += row->known;
 		if (row->known)
 			all &= ask_instances(rows, row);
@@ -95,12 +95,12 @@ static bool ask_all(const struct remote_session *sessions, struct rows *rows, si
 		char name[sizeof(row->status.instance)];
 
 		memcpy(name, row->status.instance, sizeof(name));
-		all &= ask(row, i && row[-1].session == row->session ? name : NULL, true, alone);
+		all &= ask_row(row, i && row[-1].session == row->session ? name : NULL, true, alone);
 	}
 	return all;
 }
 
-static const char *since(const struct remote_status *status, char text[32])
+static const char *text_since(const struct remote_status *status, char text[32])
 {
 	time_t began = (time_t)(status->began_ns / 1000000000);
 	struct tm fields;
@@ -154,7 +154,7 @@ static void print_table(const struct row *rows, size_t count, struct out *out)
 		out_column(out, sites, 16, true);
 		out_u64_width(out, (uint64_t)rows[i].rate, 12);
 		out_u64_width(out, status->lost, 12);
-		out_format(out, "  %s\n", since(status, text));
+		out_format(out, "  %s\n", text_since(status, text));
 	}
 }
 
@@ -169,7 +169,7 @@ static void print_one(const struct row *row, struct out *out)
 		out_format(out, "attached to:  %s\n", status->pids);
 	if (status->instances[0] || strcmp(status->instance, "0") != 0)
 		out_format(out, "instance:     %s\n", status->instance);
-	out_format(out, "tool:         process %" PRIu64 ", since %s\n", status->tool, since(status, text));
+	out_format(out, "tool:         process %" PRIu64 ", since %s\n", status->tool, text_since(status, text));
 	out_format(out, "tracing:      %s, tracer %s, mode %s\n", status->tracing ? "on" : "off", status->tracer,
 		   status->mode);
 	out_format(out, "traced:       %" PRIu64 " %s, %" PRIu64 " %s\n", status->processes,
@@ -260,7 +260,7 @@ static void print_json(const struct row *rows, size_t count, struct out *out)
 	out_char(out, '\n');
 }
 
-static int print(const struct rows *all, bool one, bool json, struct calltap_diag *diag)
+static int print_rows(const struct rows *all, bool one, bool json, struct calltap_diag *diag)
 {
 	const struct row *rows = all->list;
 	size_t count = all->count, known = 0;
@@ -286,7 +286,7 @@ static int print(const struct rows *all, bool one, bool json, struct calltap_dia
 	return err && err != -EPIPE ? calltap_diag_set(diag, err, "cannot write the output: %s", strerror(-err)) : 0;
 }
 
-static int show(struct steering *steering, pid_t pid, bool *all)
+static int show_status(struct steering *steering, pid_t pid, bool *all)
 {
 	struct remote_session *sessions;
 	struct rows rows = {0};
@@ -301,7 +301,7 @@ static int show(struct steering *steering, pid_t pid, bool *all)
 	rows.list = calloc(ROWS_MAX, sizeof(*rows.list));
 	if (rows.list) {
 		*all = !count || ask_all(sessions, &rows, count, pid != 0);
-		err = print(&rows, pid != 0, steering->json, &steering->diag);
+		err = print_rows(&rows, pid != 0, steering->json, &steering->diag);
 	} else {
 		err = calltap_diag_set(&steering->diag, -ENOMEM, "not enough memory");
 	}
@@ -326,6 +326,6 @@ int cmd_status(int argc, char **argv)
 	if (!err && !steering.done)
 		err = steering_no_more(&steering, argc, argv);
 	if (!err && !steering.done)
-		err = show(&steering, pid, &all);
+		err = show_status(&steering, pid, &all);
 	return steering_close(&steering, err) || !all;
 }

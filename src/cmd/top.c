@@ -98,7 +98,7 @@ static void take_signals(void)
 }
 
 /* Take the rows of the last reading, in the order that is wanted now. */
-static int arrange(struct show *show)
+static int arrange_rows(struct show *show)
 {
 	size_t count;
 
@@ -120,7 +120,7 @@ static int read_all(struct show *show)
 
 	if (ret && ret != -ESRCH)
 		return ret;
-	arranged = arrange(show);
+	arranged = arrange_rows(show);
 	return arranged ? arranged : ret;
 }
 
@@ -150,7 +150,7 @@ static struct top_heading heading_of(const struct show *show)
 	};
 }
 
-static int draw(struct show *show)
+static int draw_screen(struct show *show)
 {
 	struct top_heading heading = heading_of(show);
 	size_t first, count;
@@ -163,7 +163,7 @@ static int draw(struct show *show)
 	return screen_show(show->screen);
 }
 
-static int print(struct show *show)
+static int print_reading(struct show *show)
 {
 	struct top_heading heading = heading_of(show);
 	size_t count = show->rows.count;
@@ -180,7 +180,7 @@ static int print(struct show *show)
 enum step { DRAW, ARRANGE, READ };
 
 /* Show the table, after this step and the ones behind it. */
-static int refresh(struct show *show, enum step step)
+static int refresh_rows(struct show *show, enum step step)
 {
 	int ret = 0;
 
@@ -188,16 +188,16 @@ static int refresh(struct show *show, enum step step)
 	if (step == READ && !show->last_read)
 		ret = read_all(show);
 	else if (step != DRAW)
-		ret = arrange(show);
+		ret = arrange_rows(show);
 	if (ret == -ESRCH)
 		ret = 0;
 	if (!ret)
-		ret = show->screen ? draw(show) : print(show);
+		ret = show->screen ? draw_screen(show) : print_reading(show);
 	pthread_mutex_unlock(&show->lock);
 	return ret;
 }
 
-static int act(struct show *show, enum top_action action, bool *quit)
+static int act_on_key(struct show *show, enum top_action action, bool *quit)
 {
 	int ret = 0;
 
@@ -209,18 +209,18 @@ static int act(struct show *show, enum top_action action, bool *quit)
 		pthread_mutex_lock(&show->lock);
 		ret = profile_reset(show->profile, show->watching.live);
 		pthread_mutex_unlock(&show->lock);
-		return ret ? ret : refresh(show, READ);
+		return ret ? ret : refresh_rows(show, READ);
 	case TOP_WATCH:
 		pthread_mutex_lock(&show->lock);
 		profile_watch(show->profile, show->top.watched);
 		pthread_mutex_unlock(&show->lock);
-		return refresh(show, READ);
+		return refresh_rows(show, READ);
 	case TOP_READ:
-		return refresh(show, READ);
+		return refresh_rows(show, READ);
 	case TOP_ARRANGE:
-		return refresh(show, ARRANGE);
+		return refresh_rows(show, ARRANGE);
 	case TOP_REDRAW:
-		return refresh(show, DRAW);
+		return refresh_rows(show, DRAW);
 	default:
 		return 0;
 	}
@@ -238,7 +238,7 @@ static int take_keys(struct show *show, bool *quit)
 		pthread_mutex_lock(&show->lock);
 		action = top_key(&show->top, key, &show->rows);
 		pthread_mutex_unlock(&show->lock);
-		ret = act(show, action, quit);
+		ret = act_on_key(show, action, quit);
 	}
 	return ret;
 }
@@ -260,7 +260,7 @@ static int wait_for_news(struct show *show, uint64_t until, bool *quit)
 		if (show->screen && !*quit)
 			ret = screen_refresh(show->screen);
 		if (show->screen && !ret && !*quit)
-			ret = refresh(show, DRAW);
+			ret = refresh_rows(show, DRAW);
 	}
 	if (!ret && !*quit && news[2].revents)
 		ret = take_keys(show, quit);
@@ -287,7 +287,7 @@ static bool has_printed_all(const struct show *show)
 	return !show->screen && show->readings_max && show->readings >= show->readings_max;
 }
 
-static int loop(struct show *show, bool *quit)
+static int show_loop(struct show *show, bool *quit)
 {
 	uint64_t next = now_ns() + (show->screen ? 0 : show->interval_ns);
 	int ret = 0;
@@ -300,30 +300,30 @@ static int loop(struct show *show, bool *quit)
 			continue;
 		}
 		next = next + show->interval_ns > now ? next + show->interval_ns : now + show->interval_ns;
-		ret = refresh(show, show->top.paused ? DRAW : READ);
+		ret = refresh_rows(show, show->top.paused ? DRAW : READ);
 		if (has_printed_all(show))
 			return ret;
 	}
 	/* On a terminal the last table stays until a key; otherwise print it and end. */
-	return ret || *quit || show->screen ? ret : refresh(show, DRAW);
+	return ret || *quit || show->screen ? ret : refresh_rows(show, DRAW);
 }
 
 /* Show the table as it was at the end, until the user quits. */
-static int linger(struct show *show)
+static int linger_on_end(struct show *show)
 {
 	bool quit = false;
 	int ret;
 
 	snprintf(show->top.message, sizeof(show->top.message), "%s has ended: this is what was counted; q quits",
 		 show->watching.what);
-	ret = refresh(show, DRAW);
+	ret = refresh_rows(show, DRAW);
 	while (!ret && !quit)
 		ret = wait_for_news(show, now_ns() + 1000000000, &quit);
 	return ret;
 }
 
 /* End the recording; a command gets a moment to end. */
-static void stop(struct show *show)
+static void stop_recording(struct show *show)
 {
 	uint64_t until = now_ns() + STOP_NS;
 	struct pollfd done = {show->watching.done, POLLIN, 0};
@@ -368,7 +368,7 @@ static int part_outputs(struct show *show)
 	return 0;
 }
 
-static int begin(struct show *show, struct calltap_diag *diag)
+static int begin_show(struct show *show, struct calltap_diag *diag)
 {
 	int ret = profile_create(&show->profile);
 
@@ -389,7 +389,7 @@ static bool never_ran(const struct show *show)
 }
 
 /* Run from the first reading to the last; the terminal belongs to the table in between. */
-static int run(struct show *show, struct calltap_diag *diag)
+static int run_show(struct show *show, struct calltap_diag *diag)
 {
 	bool quit = false;
 	int ret = wait_for_session(show, &quit);
@@ -401,10 +401,10 @@ static int run(struct show *show, struct calltap_diag *diag)
 		ret = screen_open(&show->screen, show->terminal_in, show->terminal_out, diag);
 	screen_in_use = show->screen;
 	if (!ret && (show->batch || show->screen) && !never_ran(show))
-		ret = loop(show, &quit);
+		ret = show_loop(show, &quit);
 	if (!ret && !quit && show->screen)
-		ret = linger(show);
-	stop(show);
+		ret = linger_on_end(show);
+	stop_recording(show);
 	screen_in_use = NULL;
 	screen_close(show->screen);
 	out_destroy(show->out);
@@ -413,7 +413,7 @@ static int run(struct show *show, struct calltap_diag *diag)
 	return ret == -EPIPE || ret == -EIO ? 0 : ret;
 }
 
-static int top(struct show *show)
+static int run_top(struct show *show)
 {
 	struct record_options *options = &show->watching.recording.settings.options;
 	struct calltap_diag diag = {0};
@@ -426,9 +426,9 @@ static int top(struct show *show)
 	ret = part_outputs(show);
 	if (ret)
 		return EXIT_USAGE;
-	ret = begin(show, &diag);
+	ret = begin_show(show, &diag);
 	if (!ret)
-		ret = run(show, &diag);
+		ret = run_show(show, &diag);
 	dup2(kept_error, STDERR_FILENO);
 	close(kept_error);
 	if (show->watching.runs)
@@ -518,7 +518,7 @@ int cmd_top(int argc, char **argv)
 		ret = recording_check(&show.watching.recording, argc, argv, optind);
 	show.batch |= !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
 	if (!ret)
-		ret = top(&show);
+		ret = run_top(&show);
 	watching_clear(&show.watching);
 	return ret;
 }

@@ -104,7 +104,7 @@ int watching_target(struct watching *watching, int argc, char **argv, const char
 	return ret;
 }
 
-static void *run(void *arg)
+static void *run_recording(void *arg)
 {
 	struct watching *watching = arg;
 
@@ -120,7 +120,7 @@ int watching_start(struct watching *watching)
 	if (!ret) {
 		watching->recording.settings.options.live = watching->live;
 		watching->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		ret = watching->done < 0 ? -errno : -pthread_create(&watching->thread, NULL, run, watching);
+		ret = watching->done < 0 ? -errno : -pthread_create(&watching->thread, NULL, run_recording, watching);
 	}
 	if (ret)
 		fprintf(stderr, "calltap: cannot start a thread: %s\n", strerror(-ret));

@@ -201,7 +201,7 @@ static void give_back(struct lib_own *own, unsigned slot, int removed)
 }
 
 /* Free slots of a tool that has ended, if this one says that no thread is on the way to their handlers. */
-static void reclaim(struct lib_own *own, struct lib_table *table, struct link *link)
+static void reclaim_ops(struct lib_own *own, struct lib_table *table, struct link *link)
 {
 	for (unsigned i = 0; i < CALLTAP_HANDLERS_MAX; i++) {
 		if (!(own->retired & 1u << i) || ask_to_remove(link, table, i))
@@ -221,8 +221,8 @@ static int check_options(const struct calltap_ops_options *options, struct callt
 	return 0;
 }
 
-static int add(struct lib_own *own, struct calltap_ops *ops, const struct calltap_ops_options *options,
-	       struct calltap_diag *diag)
+static int add_ops(struct lib_own *own, struct calltap_ops *ops, const struct calltap_ops_options *options,
+		   struct calltap_diag *diag)
 {
 	const struct wanted wanted = {options->filter, options->notrace, options->addresses, options->address_count};
 	int slot, removed, ret = link_check(ops->session->link, diag);
@@ -231,7 +231,7 @@ static int add(struct lib_own *own, struct calltap_ops *ops, const struct callta
 		return ret;
 	slot = free_slot(own, ops->table);
 	if (slot < 0 && own->retired) {
-		reclaim(own, ops->table, ops->session->link);
+		reclaim_ops(own, ops->table, ops->session->link);
 		slot = free_slot(own, ops->table);
 	}
 	if (slot < 0)
@@ -275,7 +275,7 @@ LIB_PUBLIC int calltap_ops_register(struct calltap_ops **out, struct calltap_ses
 	ret = lib_enter(&own, &ops->table, diag);
 	if (!ret) {
 		ret = session->pid == ops->pid
-			      ? add(own, ops, &wanted, diag)
+			      ? add_ops(own, ops, &wanted, diag)
 			      : calltap_diag_set(diag, -ECHILD,
 						 "the session is the parent's; open one of this process");
 		if (!ret) {

@@ -124,7 +124,7 @@ static int run_for_nobody(struct start *start)
 	return start->error;
 }
 
-static int run(struct start *start)
+static int run_tool(struct start *start)
 {
 	sigset_t all, before;
 	int ret;
@@ -200,7 +200,7 @@ int tool_start(struct tool *tool, const char *path, const char *const *words, bo
 	/* The tool's pid is not known yet, and the tool may be at work before it is. */
 	if (named)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-	ret = start.environment ? run(&start) : -ENOMEM;
+	ret = start.environment ? run_tool(&start) : -ENOMEM;
 	tool->pid = start.pid;
 	if (named)
 		prctl(PR_SET_PTRACER, ret ? 0 : start.pid, 0, 0, 0);
