@@ -186,7 +186,7 @@ static void tell_losses(const struct recording *recording, const char *output)
 	trace_close(trace);
 }
 
-/* What the instance's triggers do: the actor asks the session by connections of its own. */
+/* The actor of the instance's triggers, which asks the session by connections of its own. */
 struct doing {
 	const struct recording *recording;
 	const char *name;

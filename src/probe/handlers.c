@@ -95,7 +95,7 @@ static bool is_exit(const struct probe_handled *handled)
 	return (handled->how & ~PROBE_HANDLED_VECTORS) == PROBE_HANDLED_EXIT;
 }
 
-/* What the frame is known by. */
+/* The slot that the call's frame is known by. */
 static uint64_t slot_of(const struct probe_handled *handled)
 {
 	return arch_handled_slot((uint64_t)(handled + 1), is_exit(handled));
@@ -412,7 +412,7 @@ int probe_handled_entered(struct probe_handled *handled)
 		refused = probe_graph_entry_hidden(slot, word, return_of(handled));
 	}
 	if (!refused) {
-		/* Its exit is to come by here if one of them has the entry. */
+		/* The call's exit comes by the dispatcher if anybody waits for it. */
 		handled->wants = (handled->wants & ~CALLTAP_HANDLED_INSTANCES) | probe_instances_who(*arch_link(slot)) |
 				 probe_trigger_who(frames_id(word));
 		*arch_data(slot) = handled->call.data;

@@ -10,7 +10,7 @@
 
 /* Add everything that the share's tables hold. */
 int profile_add_share(struct profile_sums *sums, const struct share *share) __attribute__((warn_unused_result));
-/* The same from sums. */
+/* Add sums to sums; histograms: those, too. */
 int profile_add_sums(struct profile_sums *sums, const struct profile_sums *more, bool histograms)
 	__attribute__((warn_unused_result));
 /* Add a function's histogram in the share's tables to *histogram, which is made when it is NULL. */

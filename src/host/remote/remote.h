@@ -55,7 +55,7 @@ struct remote_status {
 
 #define REMOTE_FDS 2 /* descriptors that come with a request at the most */
 
-/* What a snapshot is to be. */
+/* A request for a snapshot. */
 struct remote_snapshot {
 	int fd;		     /* a file open for writing, which the server closes */
 	uint64_t history_ns; /* only records that are younger; 0 = all there is */

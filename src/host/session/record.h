@@ -165,7 +165,7 @@ struct record_switched {
  */
 int record_live_switch(struct record_live *live, struct filter_set *filters, bool on, struct record_switched *result)
 	__attribute__((warn_unused_result));
-/* The same for functions named by their ids in the trace. */
+/* Switch functions that are named by their ids in the trace. */
 int record_live_switch_ids(struct record_live *live, const uint32_t *ids, size_t count, bool on,
 			   struct record_switched *result) __attribute__((warn_unused_result));
 

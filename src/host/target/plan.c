@@ -199,7 +199,7 @@ static int plan_object(struct session *session, struct target *target, const str
 	ret = image_at(session, target, space, object, &image);
 	if (ret || !image)
 		return ret;
-	/* The same file back at the same place: its stubs are there still. */
+	/* The file is back at the place where it was: its stubs are there still. */
 	map = known_map(target, object, image);
 	if (!map) {
 		map = add_map(target, object);

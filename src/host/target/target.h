@@ -225,7 +225,7 @@ void apply_take(struct session *session, const struct settings *settings);
  * and they do it as soon as they go on; any other error: nothing was changed.
  */
 int apply_all(struct session *session, struct calltap_diag *diag) __attribute__((warn_unused_result));
-/* The same by other settings of the first instance, limits among them. */
+/* apply_all() by other settings of the first instance, limits among them. */
 int apply_settings(struct session *session, const struct settings *next, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 

@@ -37,7 +37,7 @@ static inline uint64_t arch_clock(void)
 	return ticks;
 }
 
-/* It is in the device tree, and an emulator's counter need not be what that says. */
+/* The rate stands in the device tree, which an emulator's counter need not follow. */
 static inline uint64_t arch_clock_hz(void)
 {
 	return 0;
@@ -133,7 +133,7 @@ static inline int arch_text_sync(void)
 	return (int)arch_syscall(ARCH_FLUSH_ICACHE, 0, 0, 0, 0, 0, 0);
 }
 
-/* Its client request RUNNING_ON_VALGRIND (valgrind.h); the shifts go nowhere on a real CPU. */
+/* Valgrind's client request RUNNING_ON_VALGRIND (valgrind.h); the shifts go nowhere on a real CPU. */
 static inline int arch_in_valgrind(void)
 {
 	const uint64_t request[6] = {0x1001};
