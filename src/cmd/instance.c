@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <host/counted.h>
+#include <host/attach/attach.h>
 #include <host/hook/actor.h>
 #include <host/hook/triggers.h>
 #include <host/remote/remote.h>
@@ -193,6 +194,7 @@ struct doing {
 	int sent; /* the session's end of the socket for deeds; closed once the session has it */
 	int taken;
 	struct actor *actor;
+	uint32_t cut_short; /* system calls that its stops ended early */
 };
 
 /* Ask the session of the instance's; the request's first word is instance=NAME. */
@@ -254,8 +256,7 @@ static int do_tracing(void *context, bool on, struct calltap_diag *diag)
 /* How long a trigger's stack has stopped the process is not told of a further instance. */
 static void do_stopped(void *context, const struct attach_times *times)
 {
-	(void)context;
-	(void)times;
+	((struct doing *)context)->cut_short += times->cut_short;
 }
 
 static int doing_open(struct doing *doing, const struct recording *recording)
@@ -342,6 +343,8 @@ static int follow_instance(struct recording *recording, struct doing *doing, int
 			answer[0] && answer[strlen(answer) - 1] == '\n' ? "" : "\n");
 	if (!ret && !(tell && asked)) /* the answer has the losses */
 		tell_losses(recording, output);
+	if (!recording->quiet)
+		recording_tell_cut_short(doing->cut_short);
 	free(answer);
 	return ret ? EXIT_USAGE : 0;
 }

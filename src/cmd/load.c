@@ -14,9 +14,10 @@
 #include <host/view/parse.h>
 
 #include "cmd.h"
+#include "recording.h"
 #include "steering.h"
 
-enum { OPT_READY_FD = STEERING_OWN };
+enum { OPT_ANSWER_FD = STEERING_OWN };
 
 static const char help[] = "usage: calltap load PID LIBRARY\n"
 			   "Load a library into a process that runs, where it stays. Its constructors may start a\n"
@@ -39,7 +40,11 @@ static int load(pid_t pid, const char *path, struct calltap_diag *diag)
 	struct attach_result result;
 	int ret = attach_check_load(pid, diag);
 
-	return ret ? ret : attach_load(pid, path, 0, &result, diag);
+	if (!ret) {
+		ret = attach_load(pid, path, 0, &result, diag);
+		recording_tell_cut_short(result.cut_short);
+	}
+	return ret;
 }
 
 static void answer(int fd, int err, const struct calltap_diag *diag)
@@ -53,7 +58,7 @@ static void answer(int fd, int err, const struct calltap_diag *diag)
 int cmd_load(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"ready-fd", required_argument, NULL, OPT_READY_FD}, STEERING_OPTIONS, {0}};
+		{"ready-fd", required_argument, NULL, OPT_ANSWER_FD}, STEERING_OPTIONS, {0}};
 	char path[PATH_MAX];
 	struct steering steering;
 	uint64_t ready = 0;
@@ -63,8 +68,8 @@ int cmd_load(int argc, char **argv)
 	steering_init(&steering, "load", help);
 	steering.untraced = true;
 	while (!err && !steering.done && (option = getopt_long(argc, argv, ":h", options, NULL)) != -1)
-		err = option == OPT_READY_FD ? parse_number(&ready, optarg, INT_MAX, "ready-fd", &steering.diag)
-					     : steering_option(&steering, option, argv);
+		err = option == OPT_ANSWER_FD ? parse_number(&ready, optarg, INT_MAX, "ready-fd", &steering.diag)
+					      : steering_option(&steering, option, argv);
 	if (!err && !steering.done)
 		err = steering_pid(&steering, &pid, argc, argv);
 	if (!err && !steering.done)

@@ -458,8 +458,19 @@ static void tell_failed(const struct record_result *result)
 		result->failed_named ? ": " : "", result->failed_names, more);
 }
 
+void recording_tell_cut_short(uint32_t count)
+{
+	if (count)
+		fprintf(stderr,
+			"calltap: %u %s with a part of the data moved (write, send, recv with MSG_WAITALL): %s "
+			"interrupted when threads were stopped\n",
+			count, counted(count, "system call returned", "system calls returned"),
+			counted(count, "it was", "they were"));
+}
+
 void recording_tell_losses(const struct record_result *result)
 {
+	recording_tell_cut_short(result->cut_short);
 	if (result->failed)
 		tell_failed(result);
 	if (result->left_over)

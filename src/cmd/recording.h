@@ -95,6 +95,8 @@ int recording_next(unsigned verb, int argc, char **argv) __attribute__((warn_unu
 void recording_print_options(unsigned verb);
 /* Print which calls were not recorded, and why. */
 void recording_tell_losses(const struct record_result *result);
+/* Print that so many system calls of the program returned early because its threads were stopped; 0 = nothing. */
+void recording_tell_cut_short(uint32_t count);
 /* Print losses and a summary on standard error. */
 void recording_summarize(const struct recording *recording, const struct record_result *result);
 

@@ -61,6 +61,7 @@ struct attach_result {
 	bool resident;	    /* the agent was there already: nothing was loaded */
 	bool memfd;	    /* the agent came from a memfd: the process cannot open its path */
 	uint64_t stop_ns;   /* time for which ptrace held the thread */
+	uint32_t cut_short; /* system calls that returned a part of their data because of that */
 	uint64_t borrow_ns; /* time until the thread was back where it had been */
 	uint64_t entry;	    /* calltap_agent_attach() in the target, 0 = not known */
 };
@@ -126,9 +127,18 @@ void attach_unpin(struct attach_stop *stop);
  */
 uint64_t attach_resume(struct attach_stop *stop);
 
+/*
+ * Wait until no thread of the process sleeps in a system call that has perhaps moved a part of its data, such as a
+ * write() to a full pipe: a stop would make it return that part.  At most until then (CLOCK_MONOTONIC): the stop that
+ * follows may still meet one, and tells so (attach_times.cut_short).  Stops that serve one purpose share one such time.
+ */
+#define ATTACH_TRANSFERS_NS 500000000u
+void attach_await_transfers(pid_t pid, uint64_t until_ns);
+
 /* How long a stop took, and the tries that were given up before it. */
 struct attach_times {
 	uint32_t given_up;
+	uint32_t cut_short;	       /* system calls that returned a part of their data because of all these */
 	uint64_t total_ns, longest_ns; /* time of all tries, and of the longest */
 };
 
@@ -235,8 +245,11 @@ void attach_settle(struct attach_stop *stop, struct attach_frames *frames,
  * another stop may find it free.
  */
 int attach_slack_restore(struct attach_stop *stop, bool *in_use) __attribute__((warn_unused_result));
-/* Call attach_slack_restore() in short stops, again and again while a place is in use, for a second at the most. */
-void attach_slack_clean(pid_t pid);
+/*
+ * Call attach_slack_restore() in short stops, again and again while a place is in use, for a second at the most.
+ * Returns how many transfers that cut short (attach_times).
+ */
+uint32_t attach_slack_clean(pid_t pid);
 
 /* Copies of registers and live stacks (64 KiB of each at most), to be unwound when the threads run again. */
 struct attach_stacks;

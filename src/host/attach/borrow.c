@@ -180,6 +180,7 @@ static int try_thread(void *context)
 			attempt->sent = is_safe(attempt) && send_away(attempt);
 		}
 	}
+	attempt->borrow->cut_short += held->cut_short;
 	hold_end(held, 1);
 	elapsed = now_ns() - began;
 	if (attempt->stopped && elapsed > attempt->borrow->stop_ns)
@@ -187,18 +188,27 @@ static int try_thread(void *context)
 	return 0;
 }
 
+/* False: a stop would cut the thread's transfer short, and it has not been waited for long enough. */
+static bool may_stop(struct borrow *borrow, pid_t tid)
+{
+	if (now_ns() >= borrow->spare_until_ns || !transfers_has(tid))
+		return true;
+	borrow->why = "a system call that has moved a part of its data was not to be interrupted";
+	return false;
+}
+
 static bool try_to_send(struct borrow *borrow, pid_t tid, unsigned char *bytes)
 {
 	struct attempt attempt = {.borrow = borrow, .tid = tid, .bytes = bytes};
 
-	if (tracer_run(try_thread, &attempt) || !attempt.stopped)
+	if (!may_stop(borrow, tid) || tracer_run(try_thread, &attempt) || !attempt.stopped)
 		return false;
 	/* The copy is looked at while the thread runs on: files are read now, if they have to be. */
 	if (!borrow->main_known || !is_safe(&attempt))
 		return false;
 	borrow->errand.blocked = signals_to_block(borrow, tid);
 	attempt.send = true;
-	if (tracer_run(try_thread, &attempt) || !attempt.sent)
+	if (!may_stop(borrow, tid) || tracer_run(try_thread, &attempt) || !attempt.sent)
 		return false;
 	borrow->tid = tid;
 	return true;
@@ -214,7 +224,7 @@ static void look_at_main(struct borrow *borrow, unsigned char *bytes)
 		borrow->main_known = true;
 	else if (state == 'D')
 		borrow->why = "its initial thread sleeps in the kernel";
-	else if (tracer_run(try_thread, &attempt))
+	else if (may_stop(borrow, borrow->pid) && tracer_run(try_thread, &attempt))
 		borrow->why = "its initial thread cannot be stopped";
 }
 
@@ -223,12 +233,11 @@ enum kind { KIND_OTHER, KIND_WAITS, KIND_AWAY };
 static enum kind kind_of(pid_t tid)
 {
 	char state = proc_state(tid, NULL);
-	uint64_t pc, sp;
-	long number;
+	struct proc_sleep sleep;
 
 	if (!state || strchr("ZXDTt", state) || sandbox_has(tid))
 		return KIND_AWAY;
-	return !proc_asleep(tid, &number, &pc, &sp) && native_call_waits(number) ? KIND_WAITS : KIND_OTHER;
+	return !proc_asleep(tid, &sleep) && native_call_waits(sleep.number) ? KIND_WAITS : KIND_OTHER;
 }
 
 /*
@@ -284,6 +293,7 @@ int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_di
 	if (!bytes)
 		return calltap_diag_set(diag, -ENOMEM, "there is no memory left");
 	borrow->why = "none of its threads could be stopped";
+	borrow->spare_until_ns = now_ns() + ATTACH_TRANSFERS_NS;
 	while (!sent && proc_alive(borrow->pid)) {
 		sent = try_all(borrow, until, bytes);
 		if (sent || now_ns() > until)

@@ -25,7 +25,9 @@ struct borrow {
 	pid_t tid;     /* the borrowed thread; the tool reads and writes memory by it */
 	bool in_time;  /* the thread was told to go on while it surely waited for that */
 	uint64_t stop_ns;
-	const char *why; /* why the last thread could not be had */
+	uint64_t spare_until_ns; /* threads in a transfer are not stopped before */
+	uint32_t cut_short;	 /* transfers that ended early because they were, after that */
+	const char *why;	 /* why the last thread could not be had */
 };
 
 /* Send a thread on its errand; it runs when this returns.  -EAGAIN: none could be had within the patience. */

@@ -56,6 +56,7 @@ static void read_registers(struct held *held)
 		return;
 	}
 	held->state = HELD_STOPPED;
+	held->cut_short = native_call_cut_short(&held->regs);
 	mended = held->regs;
 	registers.iov_base = &mended;
 	if (native_call_mend(&mended) && !ptrace(PTRACE_SETREGSET, held->tid, NT_PRSTATUS, &registers))
@@ -75,8 +76,8 @@ static void pass_on(const struct held *held, int signal)
  */
 static void look_closer(struct held *held)
 {
+	struct proc_sleep sleep;
 	siginfo_t info;
-	long number;
 
 	if (now_ns() - held->since_ns < held->patient_ns)
 		return;
@@ -90,8 +91,9 @@ static void look_closer(struct held *held)
 		read_registers(held); /* stopped with its process */
 	} else if (proc_state(held->tid, NULL) == 'Z') {
 		held->state = HELD_GONE; /* an initial thread that has ended before others */
-	} else if (proc_state(held->tid, NULL) == 'D' &&
-		   !proc_asleep(held->tid, &number, &held->asleep_pc, &held->asleep_sp)) {
+	} else if (proc_state(held->tid, NULL) == 'D' && !proc_asleep(held->tid, &sleep)) {
+		held->asleep_pc = sleep.pc;
+		held->asleep_sp = sleep.sp;
 		held->state = HELD_ASLEEP;
 	}
 }

@@ -23,8 +23,14 @@
 
 /* ---- proc.c: what <host/proc.h> does not have ---- */
 
-/* User code's pc and sp of a thread that sleeps in the kernel, and the call's number (-1: none). */
-int proc_asleep(pid_t tid, long *number, uint64_t *pc, uint64_t *sp) __attribute__((warn_unused_result));
+/* A thread that sleeps in the kernel: its system call, and user code's registers. */
+struct proc_sleep {
+	long number; /* -1: none, as in a page fault */
+	uint64_t arguments[NATIVE_CALL_ARGUMENTS];
+	uint64_t sp, pc;
+};
+/* -EAGAIN: the thread does not sleep. */
+int proc_asleep(pid_t tid, struct proc_sleep *sleep) __attribute__((warn_unused_result));
 /* True if that thread has forked a process that lives.  False where the kernel does not tell. */
 bool proc_has_children(pid_t tid);
 /* True if an agent's thread runs in the process: the process is traced, or an agent is just letting go. */
@@ -97,6 +103,11 @@ int elsewhere_find_new(const struct attach_ahead *ahead, const struct attach_sto
 bool ahead_segment_end(const struct attach_ahead *ahead, const struct map *map, uint64_t *end)
 	__attribute__((warn_unused_result));
 
+/* ---- transfers.c: system calls that had better not be interrupted ---- */
+
+/* True if the thread sleeps in one. */
+bool transfers_has(pid_t tid);
+
 /* ---- hold.c: one thread under ptrace ---- */
 
 enum held_state {
@@ -112,6 +123,7 @@ struct held {
 	uint64_t since_ns;
 	uint64_t patient_ns; /* a thread that has not stopped this long after since_ns is looked at more closely */
 	bool is_parent;	     /* the thread has forked a process that lives */
+	bool cut_short;	     /* the stop has ended a transfer that had moved a part (native_call_cut_short()) */
 	struct native_regs regs;
 	uint64_t asleep_pc, asleep_sp;
 };
@@ -374,7 +386,7 @@ int slack_original(pid_t alive, const struct map *map, uint64_t address, unsigne
 /* Where the executable segment that the map shows ends in memory; 0 = it goes on beyond the map, or is none. */
 uint64_t slack_segment_end(pid_t alive, const struct map *map);
 bool slack_is_free(pid_t alive, const struct slack *slack);
-/* attach_slack_restore() in a stop of its own. */
-int slack_clean(pid_t pid, bool *in_use) __attribute__((warn_unused_result));
+/* attach_slack_restore() in a stop of its own.  The transfers that it cuts short are added to *cut_short. */
+int slack_clean(pid_t pid, bool *in_use, uint32_t *cut_short) __attribute__((warn_unused_result));
 
 #endif

@@ -134,7 +134,7 @@ static int find_slack(struct borrow *borrow, struct calltap_diag *diag)
 
 		if (ret != -ENOSPC)
 			return ret;
-		cleaned = slack_clean(borrow->pid, &in_use);
+		cleaned = slack_clean(borrow->pid, &in_use, &borrow->cut_short);
 		if (cleaned > 0)
 			continue;
 		if (cleaned < 0 || !in_use)
@@ -228,15 +228,15 @@ static int explain_death(const struct borrow *borrow, struct calltap_diag *diag)
 }
 
 /* True if no thread is on an errand any more. */
-static bool has_returned(const struct borrow *borrow)
+static bool has_returned(struct borrow *borrow)
 {
 	bool in_use;
 
-	return slack_clean(borrow->pid, &in_use) >= 0 && !in_use;
+	return slack_clean(borrow->pid, &in_use, &borrow->cut_short) >= 0 && !in_use;
 }
 
 /* Wait until the thread is ready.  If it comes back without a word, it has had no memory, or this tool was too slow. */
-static int await_ready(const struct borrow *borrow, struct calltap_attach *said, struct calltap_diag *diag)
+static int await_ready(struct borrow *borrow, struct calltap_attach *said, struct calltap_diag *diag)
 {
 	uint64_t until = now_ns() + READY_NS, look = now_ns() + LOOK_NS;
 
@@ -476,11 +476,11 @@ static int inject_file(struct borrow *borrow, const struct attach_options *optio
 		if (ret != -ETIME || tries == TRIES)
 			break;
 		/* The thread did not wait for this tool: its place is to be free for the next try. */
-		attach_slack_clean(borrow->pid);
+		borrow->cut_short += attach_slack_clean(borrow->pid);
 	}
 	result->borrow_ns = now_ns() - began;
 	if (!options->leave_code || ret)
-		attach_slack_clean(borrow->pid);
+		borrow->cut_short += attach_slack_clean(borrow->pid);
 	result->tid = borrow->tid;
 	result->stop_ns = borrow->stop_ns;
 	result->resident = borrow->libs.entry != 0;
@@ -543,6 +543,7 @@ static int bring_in(pid_t pid, const struct attach_options *options, bool librar
 	borrow->library = library;
 	borrow->what = library ? options->agent_path : "the agent";
 	ret = inject_file(borrow, options, result, diag);
+	result->cut_short = borrow->cut_short;
 	close(locked);
 	unwinder_close(borrow->unwinder);
 	libs_free(&borrow->libs);

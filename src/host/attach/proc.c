@@ -10,24 +10,31 @@
 #include "impl.h"
 
 /* The text is "NUMBER ARGUMENTS... SP PC", "-1 SP PC", or "running". */
-int proc_asleep(pid_t tid, long *number, uint64_t *pc, uint64_t *sp)
+int proc_asleep(pid_t tid, struct proc_sleep *sleep)
 {
-	char text[256] = "", *last[2] = {NULL, NULL}, *rest = NULL;
+	uint64_t words[NATIVE_CALL_ARGUMENTS + 2] = {0};
+	char text[256] = "", *rest = NULL;
+	size_t count = 0;
 	int ret = proc_text(tid, "syscall", text, sizeof(text));
 
 	if (ret)
 		return ret;
 	if (text[0] != '-' && (text[0] < '0' || text[0] > '9'))
 		return -EAGAIN;
-	*number = strtol(text, NULL, 10);
-	for (char *word = strtok_r(text, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
-		last[0] = last[1];
-		last[1] = word;
+	memset(sleep, 0, sizeof(*sleep));
+	sleep->number = strtol(text, &rest, 10);
+	for (char *word = rest; count < sizeof(words) / sizeof(words[0]); word = rest) {
+		uint64_t value = strtoull(word, &rest, 16);
+
+		if (rest == word)
+			break;
+		words[count++] = value;
 	}
-	if (!last[0])
+	if (count < 2)
 		return -EAGAIN;
-	*sp = strtoull(last[0], NULL, 16);
-	*pc = strtoull(last[1], NULL, 16);
+	sleep->sp = words[count - 2];
+	sleep->pc = words[count - 1];
+	memcpy(sleep->arguments, words, (count - 2) * sizeof(words[0]));
 	return 0;
 }
 

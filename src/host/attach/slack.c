@@ -237,9 +237,10 @@ int attach_slack_restore(struct attach_stop *stop, bool *in_use)
 	return ret;
 }
 
-int slack_clean(pid_t pid, bool *in_use)
+int slack_clean(pid_t pid, bool *in_use, uint32_t *cut_short)
 {
 	struct attach_ahead *ahead;
+	struct attach_times times;
 	struct attach_stop *stop;
 	int ret;
 
@@ -250,21 +251,25 @@ int slack_clean(pid_t pid, bool *in_use)
 	if (!ret) {
 		attach_use(stop, ahead);
 		ret = attach_slack_restore(stop, in_use);
-		attach_resume(stop);
+		attach_resume_timed(stop, &times);
+		*cut_short += times.cut_short;
 	}
 	attach_ahead_free(ahead);
 	return ret;
 }
 
-void attach_slack_clean(pid_t pid)
+uint32_t attach_slack_clean(pid_t pid)
 {
 	struct timespec pause = {0, CLEAN_STEP_NS};
 	uint64_t until = now_ns() + CLEAN_NS;
+	uint32_t cut_short = 0;
 	bool in_use;
 
-	while (slack_clean(pid, &in_use) >= 0 && in_use && now_ns() < until) {
+	attach_await_transfers(pid, now_ns() + ATTACH_TRANSFERS_NS);
+	while (slack_clean(pid, &in_use, &cut_short) >= 0 && in_use && now_ns() < until) {
 		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < CLEAN_STEP_MAX_NS)
 			pause.tv_nsec *= 2;
 	}
+	return cut_short;
 }

@@ -589,6 +589,7 @@ uint64_t attach_resume(struct attach_stop *stop)
 void attach_resume_timed(struct attach_stop *stop, struct attach_times *times)
 {
 	uint64_t elapsed = 0;
+	uint32_t cut_short = 0;
 
 	memset(times, 0, sizeof(*times));
 	if (!stop)
@@ -601,7 +602,10 @@ void attach_resume_timed(struct attach_stop *stop, struct attach_times *times)
 		elapsed = (stop->ended_ns ? stop->ended_ns : now_ns()) - stop->began_ns;
 	if (stop->is_the_one)
 		pthread_mutex_unlock(&one_stop);
+	for (size_t i = 0; i < stop->count; i++)
+		cut_short += stop->held[i].cut_short;
 	*times = stop->given_up;
+	times->cut_short += cut_short;
 	times->total_ns += elapsed;
 	if (elapsed > times->longest_ns)
 		times->longest_ns = elapsed;

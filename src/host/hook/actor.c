@@ -164,6 +164,7 @@ static int stop_and_print(struct printing *printing, struct calltap_diag *diag)
 
 	if (!deed->pid)
 		return calltap_diag_set(diag, -ESRCH, "process %u has ended, or is in a pid namespace", deed->told_pid);
+	attach_await_transfers(deed->pid, clock_now_ns() + ATTACH_TRANSFERS_NS);
 	printing->agent_count = attached_text_of(deed->pid, "libcalltap-agent", printing->agent, AGENT_RANGES);
 	do {
 		attach_stacks_free(printing->stacks);

@@ -276,6 +276,7 @@ static void collect_result(struct session *session)
 		return;
 	join_injector(injector);
 	session->attachees.injector = NULL;
+	session->result->cut_short += injector->attachee->told->attach_cut_short;
 	if (injector->why.code) {
 		injector->attachee->told->trouble = injector->why;
 		if (injector->attachee->target && !injector->attachee->target->ended)

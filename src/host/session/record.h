@@ -28,6 +28,7 @@ struct record_attached {
 	uint32_t threads;	     /* that were stopped at the attach */
 	uint64_t attach_stop_ns;     /* how long all its threads were stopped at the attach, over all tries */
 	uint64_t attach_borrow_ns;   /* how long one of them was away to load the agent */
+	uint32_t attach_cut_short;   /* its system calls that returned a part of their data because of that */
 	uint64_t detach_stop_ns;     /* how long all were stopped at the end, likewise */
 	uint64_t verified;	     /* bytes of text that were compared with their files then */
 	uint64_t differing;	     /* of those, that differ */
@@ -112,6 +113,7 @@ struct record_result {
 	size_t attached_count;		  /* of those, whose sites were written */
 	uint64_t longest_stop_ns;	  /* the longest stop of all threads of one, also for a trigger's stack */
 	uint32_t stops_given_up;	  /* tries to stop all that took too long, and were begun anew */
+	uint32_t cut_short;		  /* system calls that returned a part of their data because of the stops */
 	uint32_t skipped;		  /* sites left alone as a thread was within */
 };
 

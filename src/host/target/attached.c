@@ -110,6 +110,7 @@ int attached_begin(struct session *session, struct record_attached *told, struct
 	options.session = name;
 	ret = attach_inject(told->pid, &options, &result, diag);
 	told->attach_borrow_ns = result.borrow_ns;
+	told->attach_cut_short = result.cut_short;
 	return ret;
 }
 
@@ -180,13 +181,23 @@ void attached_rest(struct session *session, uint64_t least_ns)
 	session_lock(session);
 }
 
+void attached_begin_stops(const struct session *session, struct target *target)
+{
+	target->attach.given_up_before = session->result->stops_given_up;
+	target->attach.spare_until_ns = clock_now_ns() + ATTACH_TRANSFERS_NS;
+}
+
 int attached_stop(struct session *session, const struct target *target, struct attach_stop **stop)
 {
 	const pid_t control = (pid_t)target->hello.tid;
 	const unsigned given_up = session->result->stops_given_up - target->attach.given_up_before;
 	struct calltap_diag diag = {0};
-	int ret = attach_stop_again(stop, target->pid, &control, 1, given_up, &diag);
+	int ret;
 
+	session_unlock(session);
+	attach_await_transfers(target->pid, target->attach.spare_until_ns);
+	session_lock(session);
+	ret = attach_stop_again(stop, target->pid, &control, 1, given_up, &diag);
 	if (ret && ret != -ESRCH)
 		target_diagnose(session, target, "%s", diag.text);
 	return ret;
@@ -195,6 +206,7 @@ int attached_stop(struct session *session, const struct target *target, struct a
 void attached_note_times(struct session *session, const struct attach_times *times)
 {
 	session->result->stops_given_up += times->given_up;
+	session->result->cut_short += times->cut_short;
 	if (times->longest_ns > session->result->longest_stop_ns)
 		session->result->longest_stop_ns = times->longest_ns;
 }

@@ -14,7 +14,9 @@
 void attached_pause(uint64_t least_ns);
 /* attached_pause() without the session's lock, which the caller holds: meanwhile the drainer takes records. */
 void attached_rest(struct session *session, uint64_t least_ns);
-/* Stop all threads but the agent's; what is wrong is noted for the user. */
+/* Stops that serve one purpose follow: their given up tries, and waits for transfers, are counted together. */
+void attached_begin_stops(const struct session *session, struct target *target);
+/* Stop all threads but the agent's; what is wrong is noted for the user.  The session is not locked for a while. */
 int attached_stop(struct session *session, const struct target *target, struct attach_stop **stop)
 	__attribute__((warn_unused_result));
 /* Let all go, and note how long they were stopped: over all tries, in ns. */

@@ -252,7 +252,7 @@ int attached_apply(struct session *session, struct target *target)
 	if (target->report.moved && target->report.stale++ < STALE_MAX)
 		return ask_again(target);
 	ret = find_insides(target, &insides);
-	target->attach.given_up_before = session->result->stops_given_up;
+	attached_begin_stops(session, target);
 	/* Each thread is to have a ring when its first call comes. */
 	if (!ret)
 		ret = rings_prepare(target->shares[0], rings_threads(target));

@@ -349,7 +349,7 @@ static int let_go(struct session *session, struct target *target, struct look *l
 	uint64_t since, stopped_ns = 0;
 	int ret = attached_find_places(&look->places, target);
 
-	target->attach.given_up_before = session->result->stops_given_up;
+	attached_begin_stops(session, target);
 	target->attachee->told->detach_stop_ns = 0;
 	if (!ret)
 		ret = try_once(session, target, look, &stopped_ns);
@@ -360,7 +360,7 @@ static int let_go(struct session *session, struct target *target, struct look *l
 	}
 	/* A word of some stack that led there is another one soon. */
 	if (!ret && target->attach.littered)
-		attach_slack_clean(target->pid);
+		session->result->cut_short += attach_slack_clean(target->pid);
 	attach_frames_close(look->frames);
 	free(look->slots);
 	attached_places_free(&look->places);

@@ -66,6 +66,7 @@ struct attached {
 	bool released;		  /* the agent has let go of everything */
 	bool littered;		  /* the code that brought the agent in is still in the target */
 	uint32_t given_up_before; /* result.stops_given_up when the present stop of all threads began */
+	uint64_t spare_until_ns;  /* until then its stops wait for a moment without a transfer */
 };
 
 /* A target: a process, and the conversation with its agent. */

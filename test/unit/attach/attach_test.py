@@ -156,6 +156,41 @@ def waits_alone(setting):
             victim.end()
 
 
+def transferred(setting, victim, *arguments, wait):
+    """Run the tool beside one transfer, whose rest comes after 0.1 s, or when the tool has ended. Returns what the call
+    returned, and how many calls the tool has cut short."""
+    time.sleep(0.1)  # the thread is in its call again
+    with subprocess.Popen([setting.tool_path, arguments[0], str(victim.pid), *arguments[1:]],
+                          stdout=subprocess.PIPE, text=True) as tool:
+        if wait:
+            time.sleep(0.1)
+        else:
+            tool.wait(timeout=30)
+        victim.process.stdin.write("x")
+        victim.process.stdin.flush()
+        got = victim.process.stdout.readline().strip()
+        said = tool.communicate(timeout=30)[0]
+    check(said.startswith("0 t"), said)
+    return got, int(re.search(r"cut short (\d+)", said).group(1))
+
+
+@case
+def transfers(setting):
+    """A call that has moved a part of its data is waited for. If the wait is too short for a slow machine, or a call that
+    does not end in time, the tool tells that it was cut short."""
+    for way in ("write", "send", "recv"):
+        whole, rounds = 0, max(setting.times // 20, 3)
+        with Victim(setting, "attached_transfers", way) as victim:
+            for _ in range(rounds):
+                got, cut = transferred(setting, victim, "stop", "1", wait=True)
+                check(got == "whole" or cut == 1, f"{way}: {got}, and {cut} told")
+                whole += got == "whole"
+            got, cut = transferred(setting, victim, "inject", setting.agent, setting.session(), wait=False)
+            check(got.startswith("part ") and cut, f"{way}: {got}, and {cut} told")
+            victim.end()
+        check(whole > rounds // 2, f"{way}: {whole} of {rounds} calls were whole")
+
+
 @case
 def busy(setting):
     with Victim(setting, "attached_busy") as victim:

@@ -46,8 +46,9 @@ static int inject(pid_t pid, const char *agent, const char *session)
 	int ret = attach_inject(pid, &options, &result, &diag);
 
 	if (!ret)
-		printf("0 tid %d resident %d memfd %d stop %.3f ms borrowed %.3f ms\n", (int)result.tid,
-		       result.resident, result.memfd, (double)result.stop_ns / 1e6, (double)result.borrow_ns / 1e6);
+		printf("0 tid %d resident %d memfd %d cut short %u stop %.3f ms borrowed %.3f ms\n", (int)result.tid,
+		       result.resident, result.memfd, result.cut_short, (double)result.stop_ns / 1e6,
+		       (double)result.borrow_ns / 1e6);
 	return say(&diag, ret);
 }
 
@@ -102,11 +103,15 @@ static int stop_times(pid_t pid, int times, size_t ranges)
 		struct calltap_diag diag = {0};
 		struct attach_stacks *stacks = NULL;
 		struct attach_stop *stop;
-		uint64_t began = now_ns(), stopped, scanned, copied, all;
+		uint64_t began, stopped, scanned, copied;
+		struct attach_times took;
 		size_t threads, asleep = 0;
 		const struct attach_thread *thread;
-		int ret = attach_stop(&stop, pid, NULL, 0, &diag);
+		int ret;
 
+		attach_await_transfers(pid, now_ns() + ATTACH_TRANSFERS_NS);
+		began = now_ns();
+		ret = attach_stop(&stop, pid, NULL, 0, &diag);
 		if (ret)
 			return say(&diag, ret);
 		stopped = now_ns() - began;
@@ -118,13 +123,14 @@ static int stop_times(pid_t pid, int times, size_t ranges)
 		scanned = now_ns() - began - stopped;
 		ret = attach_copy(stop, &stacks, &diag);
 		copied = now_ns() - began - stopped - scanned;
-		all = attach_resume(stop);
+		attach_resume_timed(stop, &took);
 		attach_stacks_free(stacks);
 		if (ret)
 			return say(&diag, ret);
 		if (i == times - 1)
-			printf("0 threads %zu asleep %zu all %.3f ms: stop %.3f scan %.3f copy %.3f\n", threads, asleep,
-			       (double)all / 1e6, (double)stopped / 1e6, (double)scanned / 1e6, (double)copied / 1e6);
+			printf("0 threads %zu asleep %zu cut short %u all %.3f ms: stop %.3f scan %.3f copy %.3f\n",
+			       threads, asleep, took.cut_short, (double)took.total_ns / 1e6, (double)stopped / 1e6,
+			       (double)scanned / 1e6, (double)copied / 1e6);
 	}
 	return 0;
 }

@@ -50,6 +50,16 @@ bool native_call_waits(long number)
 	return false;
 }
 
+bool native_call_transfers(long number, const uint64_t arguments[NATIVE_CALL_ARGUMENTS])
+{
+	return false;
+}
+
+bool native_call_cut_short(const struct native_regs *regs)
+{
+	return false;
+}
+
 bool native_call_mend(struct native_regs *regs)
 {
 	return false;

@@ -43,6 +43,16 @@ bool native_sleeps(const struct native_regs *regs);
 bool native_call_waits(long number);
 
 /*
+ * Transfers: system calls that move several pieces, and wait between them.  A stop ends such a wait, and the call then
+ * returns what it has moved by then; nothing can take that back.
+ */
+#define NATIVE_CALL_ARGUMENTS 6
+/* True if a sleep in this call, as /proc/PID/task/TID/syscall tells it, may be one between two pieces. */
+bool native_call_transfers(long number, const uint64_t arguments[NATIVE_CALL_ARGUMENTS]);
+/* True if the thread was stopped on its way out of a transfer that has moved a part. */
+bool native_call_cut_short(const struct native_regs *regs);
+
+/*
  * Mend a system call that a stop made return EINTR: change the registers such that the kernel makes it again, unless a
  * handler runs first.  False: no such call.
  */

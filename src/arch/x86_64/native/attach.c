@@ -5,6 +5,7 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <ucontext.h>
@@ -177,6 +178,58 @@ static bool breaks_at_stop(long number)
 		if (breaks[i] == number)
 			return true;
 	return false;
+}
+
+/* The number of bytes that a transfer of one buffer is to move; 0: the call is none. */
+static uint64_t bytes_to_move(long number, const uint64_t arguments[NATIVE_CALL_ARGUMENTS])
+{
+	switch (number) {
+	case SYS_write:
+	case SYS_pwrite64:
+	case SYS_sendto:
+		return arguments[2];
+	case SYS_recvfrom:
+		return arguments[3] & MSG_WAITALL ? arguments[2] : 0;
+	case SYS_sendfile:
+		return arguments[3];
+	default:
+		return 0;
+	}
+}
+
+bool native_call_transfers(long number, const uint64_t arguments[NATIVE_CALL_ARGUMENTS])
+{
+	switch (number) {
+	case SYS_writev:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_vmsplice:
+	case SYS_splice:
+	case SYS_tee:
+	case SYS_copy_file_range:
+		return true;
+	case SYS_recvmsg:
+		return arguments[2] & MSG_WAITALL;
+	case SYS_recvmmsg: /* how many messages, flags */
+		return arguments[2] > 1 && !(arguments[3] & MSG_WAITFORONE);
+	case SYS_io_uring_enter: /* how many to submit: then it returns that, without having waited */
+	case SYS_io_getevents:	 /* how many to wait for */
+		return arguments[1] > (number == SYS_io_getevents);
+	default:
+		return bytes_to_move(number, arguments) > 1;
+	}
+}
+
+bool native_call_cut_short(const struct native_regs *regs)
+{
+	const struct user_regs_struct user = user_of(regs);
+	const uint64_t arguments[] = {user.rdi, user.rsi, user.rdx, user.r10, user.r8, user.r9};
+	long result = (long)user.rax;
+
+	return (long)user.orig_rax >= 0 && result > 0 &&
+	       (uint64_t)result < bytes_to_move((long)user.orig_rax, arguments);
 }
 
 bool native_call_mend(struct native_regs *regs)
