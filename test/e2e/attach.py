@@ -747,6 +747,27 @@ def attach_for(case, program, seconds, *options):
                      str(program.pid)])
 
 
+def cut_short(case):
+    """A system call that waits with a part of its data moved, and does not end: the tool waits a while, and says that the
+    call has returned a part."""
+    case.need_native("attaching")
+    program = Process([case.program("attached_transfers.c"), "write"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                      text=True)
+    try:
+        expect(program.stdout.readline() == "ready\n", "the program does not start")
+        done = attach_for(case, program, 0.1)
+        expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
+        found = re.search(r"^calltap: (\d) system calls? returned with a part of the data moved \(write, .*\): "
+                          r"(it was|they were) interrupted when threads were stopped$", done.stderr, re.M)
+        expect(found and found[1] in "12", f"it said {done.stderr!r}")
+        program.stdin.write("x")
+        program.stdin.flush()
+        said = program.stdout.readline()
+        expect(said.startswith("part "), f"the call is told to be cut short, and was {said!r}")
+    finally:
+        stop(program)
+
+
 def long_handler(stack=""):
     """A thread is in a handler for as long as it likes, which has interrupted a traced call: the agent stays, and that is
     told, as long as the thread may go back to it. Then the next attach takes it away."""
@@ -932,6 +953,7 @@ SINGLE = {
     "attach-long-handler": long_handler(),
     "attach-long-handler-alternate": long_handler("-alternate"),
     "attach-static-unwinder": static_unwinder,
+    "attach-cut-short": cut_short,
     "attach-main-ends": main_ends,
     "attach-main-ends-early": main_ends_early,
     "attach-breakpoint-of-others": breakpoint_of_others,
