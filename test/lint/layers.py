@@ -23,7 +23,8 @@ ROOMS = {
 # Parts of the host, and which of them each may include from, besides itself and what lies in src/host itself.
 HOST_PARTS = {
     "trace": set(),
-    "elf": set(),
+    "stock": set(),
+    "elf": {"stock"},
     "remote": set(),
     "attach": {"elf"},
     "core": {"trace"},
@@ -32,7 +33,7 @@ HOST_PARTS = {
 }
 # The rooms of a session use each other: a session has targets, instances and hooks, and each of these knows its session.
 SESSION_ROOMS = {"session", "target", "instance", "hook"}
-HOST_PARTS.update({room: SESSION_ROOMS | {"trace", "elf", "attach", "core", "remote"} for room in SESSION_ROOMS})
+HOST_PARTS.update({room: SESSION_ROOMS | {"trace", "elf", "stock", "attach", "core", "remote"} for room in SESSION_ROOMS})
 # What others may include from the rooms of a session.
 SESSION_HEADERS = {"session/record.h", "session/choose.h", "instance/settings.h", "hook/profile.h", "hook/triggers.h",
                    "hook/actor.h"}

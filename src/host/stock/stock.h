@@ -1,0 +1,121 @@
+/*
+ * Stock functions: which functions of an object that no compiler prepared can be traced, and the blocks that lead them
+ * to their stubs.
+ *
+ * Pure: everything is computed from a view of the object (struct stock_image) and plain numbers.  All of it is
+ * untrusted.  doc/design/stock.md has the rules and why they are enough.  Callers: host/elf (the list of sites),
+ * host/target (plans).  Context: host.
+ */
+#ifndef HOST_STOCK_STOCK_H
+#define HOST_STOCK_STOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cfi.h"
+
+/* A piece of the file that is mapped when the object is. */
+struct stock_section {
+	uint64_t address, size; /* ELF address */
+	const uint8_t *bytes;
+	bool code; /* executable */
+	bool plt;  /* a linkage table: none of its entries is a function */
+};
+
+/* A function symbol. */
+struct stock_symbol {
+	uint64_t address;
+	uint32_t size;
+	bool leave; /* by its name it must not be traced */
+	bool twice; /* by its name it returns twice or looks at its caller, so that a function that jumps to it may not
+		     * be traced either */
+};
+
+/* What the analysis reads of an object.  All arrays are sorted by address. */
+struct stock_image {
+	uint16_t machine; /* e_machine */
+	const struct stock_section *sections;
+	size_t section_count;
+	struct cfi_section frames; /* .eh_frame; size 0 = there is none */
+	const struct stock_symbol *symbols;
+	size_t symbol_count;
+	const uint64_t *pointed; /* ELF addresses that relocations or the header lead to (addends, symbols' values, the
+				    entry) */
+	size_t pointed_count;
+	const uint64_t *relocated; /* ELF addresses of the words that relocations change */
+	size_t relocated_count;
+	const uint64_t *
+		keepers; /* words (GOT, PLT slots) that lead to a function which returns twice or looks at its caller */
+	size_t keeper_count;
+};
+
+enum stock_verdict {
+	STOCK_OK = 0,
+	STOCK_TOO_SHORT,      /* the function and the padding behind it have less room than a jump */
+	STOCK_LED_INTO,	      /* a jump leads into the bytes that would be replaced */
+	STOCK_FRAGMENT,	      /* a part of a function: its rows do not begin as a function's */
+	STOCK_RETURN_ADDRESS, /* reads, changes or pops its own return address, or jumps to such a function */
+	STOCK_NO_CALLER,      /* there is no return address: a thread's start, a signal trampoline */
+	STOCK_LEAVE,	      /* its name says so */
+	STOCK_UNKNOWN_CODE,   /* an instruction of the head is not known */
+	STOCK_CANNOT_MOVE,    /* an instruction of the head cannot be moved */
+	STOCK_RELOCATED,      /* the loader changes bytes of the head */
+	STOCK_VERDICTS
+};
+
+/* A function and its head. */
+struct stock_function {
+	uint64_t address; /* ELF address of its first byte */
+	uint64_t head;	  /* ELF address of the bytes to replace: behind a landing pad where one must stay */
+	uint32_t size;	  /* bytes, by its FDE or symbol */
+	uint8_t length;	  /* whole instructions that the jump replaces, 15 bytes at the most */
+	uint8_t jump;	  /* bytes of the jump itself, from head on */
+	uint8_t verdict;  /* enum stock_verdict */
+};
+
+/* Functions sorted by address; for free(). */
+struct stock_list {
+	struct stock_function *functions;
+	size_t count;
+};
+int stock_find(struct stock_list *out, const struct stock_image *image) __attribute__((warn_unused_result));
+
+/* A chosen function, and where its block lies. */
+struct stock_block {
+	uint64_t head; /* as in struct stock_function */
+	uint8_t length;
+	uint32_t offset; /* of the block in the region, set by stock_layout() */
+	uint32_t size;	 /* room for the block, set by stock_layout() */
+};
+
+/* Where in the region of blocks what lies. */
+struct stock_layout {
+	uint64_t code_size;   /* of all blocks */
+	uint64_t header_off;  /* of the .eh_frame_hdr behind them */
+	uint64_t header_size; /* of .eh_frame_hdr and .eh_frame together */
+	uint64_t size;	      /* of the region */
+};
+/*
+ * Give each block its place.  Sizes do not depend on the region's address.  -ENOTSUP: the CPU has no blocks.
+ */
+int stock_layout(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
+	__attribute__((warn_unused_result));
+/*
+ * Write the region's bytes (layout->size of them) for a region at `at`, of an object whose ELF address 0 lies at
+ * `base`. -ERANGE: the region is too far from the object.
+ */
+int stock_make(uint8_t *out, const struct stock_layout *layout, const struct stock_image *image,
+	       const struct stock_block *blocks, size_t count, uint64_t at, uint64_t base)
+	__attribute__((warn_unused_result));
+
+/*
+ * Where a thread that stands at `offset` bytes behind a head's start has to go on in the block, and the other way
+ * round: the offset in the block of the head's instruction, and the offset in the head of a block's instruction. False:
+ * no instruction begins there (in the block: the address lies within the moved form of one instruction).
+ */
+bool stock_into_block(const struct stock_image *image, const struct stock_block *block, unsigned offset, unsigned *to);
+bool stock_out_of_block(const struct stock_image *image, const struct stock_block *block, unsigned offset,
+			unsigned *to);
+
+#endif
