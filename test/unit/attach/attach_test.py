@@ -83,6 +83,19 @@ class Victim:
         self.process.communicate()
 
 
+def wait_for(pid, condition, text):
+    """Wait until condition() holds of the process; 30 s at the most."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        check(time.monotonic() < deadline, f"process {pid}: {text}")
+        time.sleep(0.005)
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rpartition(") ")[2][0]
+
+
 def calls(session):
     with open(session, encoding="utf-8") as file:
         return file.read().splitlines()
@@ -185,7 +198,10 @@ def transfers(setting):
                 got, cut = transferred(setting, victim, "stop", "1", wait=True)
                 check(got == "whole" or cut == 1, f"{way}: {got}, and {cut} told")
                 whole += got == "whole"
-            got, cut = transferred(setting, victim, "inject", setting.agent, setting.session(), wait=False)
+            for _ in range(20):  # until the tool has not come between two calls
+                got, cut = transferred(setting, victim, "inject", setting.agent, setting.session(), wait=False)
+                if got != "whole":
+                    break
             check(got.startswith("part ") and cut, f"{way}: {got}, and {cut} told")
             victim.end()
         check(whole > rounds // 2, f"{way}: {whole} of {rounds} calls were whole")
@@ -258,7 +274,7 @@ def breaks(setting):
                         ("poll", "-1 EINTR handled 1"), ("nanosleep", "-1 EINTR handled 1"),
                         ("sigsuspend", "-1 EINTR handled 1"), ("read-restart", "1 - handled 1")):
         with Victim(setting, "attached_breaks", way) as victim:
-            time.sleep(0.05)
+            wait_for(victim.pid, lambda pid=victim.pid: state(pid) == "S", "does not wait")
             tool = subprocess.Popen([setting.tool_path, "inject", str(victim.pid), setting.agent,
                                      setting.session() + "-slow"], stdout=subprocess.PIPE, text=True)
             time.sleep(0.2)
@@ -295,40 +311,49 @@ def loader_refuses(setting):
         victim.end()
 
 
-def traced_child():
-    """A process that this one traces."""
+def child(act):
+    """A child that has called act(), and then sleeps. Returns its pid once act() has returned."""
+    read, write = os.pipe()
     pid = os.fork()
     if not pid:
-        ctypes.CDLL(None).ptrace(0, 0, 0, 0)
+        act()
+        os.write(write, b"x")
         time.sleep(60)
         os._exit(0)
-    time.sleep(0.1)
+    os.close(write)
+    acted = os.read(read, 1)
+    os.close(read)
+    check(acted, "the child has ended early")
     return pid
+
+
+def traced_child():
+    """A process that this one traces."""
+    return child(lambda: ctypes.CDLL(None).ptrace(0, 0, 0, 0))
+
+
+def enter_filter():
+    """Install a seccomp filter that allows everything."""
+    libc = ctypes.CDLL(None)
+    allow = ctypes.create_string_buffer(b"\x06\0\0\0\0\0\xff\x7f", 8)
+
+    class Program(ctypes.Structure):
+        _fields_ = [("count", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+    program = Program(1, ctypes.addressof(allow))
+    libc.prctl(38, 1, 0, 0, 0)
+    libc.prctl(22, 2, ctypes.byref(program), 0, 0)
 
 
 def sandboxed_child():
-    """A child that runs in a filter, which allows everything."""
-    pid = os.fork()
-    if not pid:
-        libc = ctypes.CDLL(None)
-        allow = ctypes.create_string_buffer(b"\x06\0\0\0\0\0\xff\x7f", 8)
-
-        class Program(ctypes.Structure):
-            _fields_ = [("count", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-        program = Program(1, ctypes.addressof(allow))
-        libc.prctl(38, 1, 0, 0, 0)
-        libc.prctl(22, 2, ctypes.byref(program), 0, 0)
-        time.sleep(60)
-        os._exit(0)
-    time.sleep(0.1)
-    return pid
+    return child(enter_filter)
 
 
 def ended_child():
+    """A child that has ended, and that nobody has waited for."""
     pid = os.fork()
     if not pid:
         os._exit(0)
-    time.sleep(0.1)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     return pid
 
 
@@ -361,7 +386,7 @@ def refusals(setting):
         victim.end()
     with Victim(setting, "attached_busy", "none") as victim:
         os.kill(victim.pid, signal.SIGSTOP)
-        time.sleep(0.1)
+        wait_for(victim.pid, lambda: state(victim.pid) == "T", "does not stop")
         refused(victim.pid, f"kill -CONT {victim.pid}")
         os.kill(victim.pid, signal.SIGCONT)
         victim.end()
@@ -373,8 +398,7 @@ def refusals(setting):
         with open(source, "w", encoding="utf-8") as file:
             file.write("#include <unistd.h>\nint main(void)\n{\n\tpause();\n}\n")
         if not subprocess.run(["gcc", "-static", "-o", static, source], stderr=subprocess.DEVNULL, check=False).returncode:
-            with subprocess.Popen([static]) as process:
-                time.sleep(0.1)
+            with subprocess.Popen([static]) as process:  # returns once the program is executed
                 refused(process.pid, "linked statically")
                 process.kill()
 
@@ -445,10 +469,15 @@ def namespaces(setting):
 @case
 def frames(setting):
     with Victim(setting, "attached_waits") as victim:
-        time.sleep(0.2)
-        said = setting.tool("unwind", victim.pid).splitlines()
-        check(any(" epoll_wait do_epoll_wait wait_on " in line and "complete" in line for line in said), said)
-        check(any(line.startswith(f"thread {victim.pid} complete:") and " main " in line for line in said), said)
+        wanted = (r"thread \d+ complete:.* epoll_wait do_epoll_wait wait_on ",
+                  rf"thread {victim.pid} complete:.* main ")
+        said = []
+
+        def unwound():  # once all threads wait
+            said[:] = setting.tool("unwind", victim.pid).splitlines()
+            return all(any(re.match(pattern, line) for line in said) for pattern in wanted)
+
+        wait_for(victim.pid, unwound, said)
         victim.end()
 
 
