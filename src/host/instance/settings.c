@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <calltap/abi/profile.h>
 #include <host/elf/filter.h>
 #include <tracers/tracer.h>
 
@@ -49,14 +50,18 @@ static int take_tracer(struct settings *settings, const char *value, struct call
 const char *record_mode_name(unsigned mode)
 {
 	static const char *const names[] = {
-		[CALLTAP_MODE_BLOCK] = "block", [CALLTAP_MODE_DROP] = "drop", [CALLTAP_MODE_OVERWRITE] = "overwrite"};
+		[CALLTAP_MODE_BLOCK] = "block",
+		[CALLTAP_MODE_DROP] = "drop",
+		[CALLTAP_MODE_OVERWRITE] = "overwrite",
+		[CALLTAP_MODE_PROFILE] = "profile",
+	};
 
 	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : NULL;
 }
 
 static int take_mode(struct settings *settings, const char *value, struct calltap_diag *diag)
 {
-	for (unsigned i = 0; record_mode_name(i); i++)
+	for (unsigned i = 0; i <= CALLTAP_MODE_OVERWRITE; i++)
 		if (!strcmp(value, record_mode_name(i))) {
 			settings->options.mode = (enum calltap_mode)i;
 			return 0;
