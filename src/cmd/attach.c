@@ -24,10 +24,6 @@
 #define COMMAND_MAX 4096
 #define WORDS_MAX   256
 
-/* The time that a session which is ending may take. */
-#define ENDING_STEP_NS 20000000
-#define ENDING_STEPS   250
-
 /* The command's words, and the processes that they mean. */
 struct attaching {
 	struct recording recording;
@@ -325,35 +321,11 @@ static int choose_processes(struct attaching *attaching)
 	return 0;
 }
 
-/*
- * Connect to the session that traces the process.  -ESRCH: there is none; -EPIPE: there was one.  A session that ends
- * before it has answered counts as none: its tool was killed a moment ago, and the process that finishes its last stop
- * still has its socket; or it is just detaching.
- */
-static int find_session(pid_t pid, int *socket)
-{
-	const struct timespec pause = {0, ENDING_STEP_NS};
-	struct remote_status status;
-	struct calltap_diag diag = {0};
-	int ret = -EPIPE;
-
-	for (int i = 0; ret == -EPIPE && i <= ENDING_STEPS; i++) {
-		if (i)
-			nanosleep(&pause, NULL);
-		if (remote_connect(socket, pid, &diag))
-			return -ESRCH;
-		ret = remote_ask_status(*socket, NULL, &status, &diag);
-		if (ret == -EPIPE)
-			close(*socket);
-	}
-	return ret == -EPIPE ? ret : 0;
-}
-
 /* Ask the session of the process for an instance; < 0: there is no session. */
 static int join_session(struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
-	int socket, ret = find_session(options->pids[0], &socket);
+	int socket, ret = instance_find(options->pids[0], &socket);
 
 	if (ret)
 		return ret;
@@ -366,13 +338,13 @@ static int join_session(struct recording *recording)
 static int attach_or_join(struct attaching *attaching)
 {
 	struct recording *recording = &attaching->recording;
-	const struct timespec pause = {0, ENDING_STEP_NS};
+	const struct timespec pause = {0, INSTANCE_ENDING_STEP_NS};
 	int ret;
 
 	recording->settings.options.pids = attaching->pids;
 	recording->settings.options.pid_count = 1;
 	ret = join_session(recording);
-	for (int i = 0; ret == -EPIPE && i < ENDING_STEPS; i++) {
+	for (int i = 0; ret == -EPIPE && i < INSTANCE_ENDING_STEPS; i++) {
 		nanosleep(&pause, NULL);
 		ret = join_session(recording);
 	}
@@ -382,27 +354,8 @@ static int attach_or_join(struct attaching *attaching)
 /* An instance is a matter of one session: of several processes those that have none are attached to. */
 static int attach_several(struct attaching *attaching)
 {
-	size_t count = 0;
-	int socket;
-
-	for (size_t i = 0; i < attaching->count; i++) {
-		const pid_t pid = attaching->pids[i];
-
-		if (find_session(pid, &socket)) {
-			attaching->pids[count++] = pid;
-			continue;
-		}
-		close(socket);
-		fprintf(stderr,
-			"calltap: process %d is left out: it is traced already; `calltap attach %d` alone gives it a "
-			"further instance\n",
-			(int)pid, (int)pid);
-	}
-	attaching->count = count;
-	if (count)
-		return attach_all(attaching);
-	fprintf(stderr, "calltap: none of these processes could be attached to\n");
-	return EXIT_NOTHING;
+	attaching->count = instance_leave_out(attaching->pids, attaching->count, "attach");
+	return attaching->count ? attach_all(attaching) : EXIT_NOTHING;
 }
 
 static int run_attach(struct attaching *attaching, int argc, char **argv)

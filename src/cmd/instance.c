@@ -1,11 +1,12 @@
 /*
- * `calltap attach` to a process that is traced already: a further instance in the session that is there
- * (doc/design/instances.md).
+ * `calltap attach`, `live` and `top` of a process that is traced already: a further instance in the session that is
+ * there (doc/design/instances.md).
  *
- * That session's tool records and writes; this process opens the file, with its user's rights, and waits.  The instance
- * lasts as long as the connection.  Caller: attach.c.  Context: host.
+ * That session's tool records and writes; this process opens the file, with its user's rights, or memory that it reads
+ * itself, and waits.  The instance lasts as long as the connection.  Callers: attach.c, watching.c.  Context: host.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <host/counted.h>
@@ -49,7 +51,7 @@ static int refuse_option(const char *what)
 	return EXIT_USAGE;
 }
 
-static int check_options(const struct recording *recording)
+int instance_check(const struct recording *recording)
 {
 	const struct record_options *options = &recording->settings.options;
 
@@ -86,9 +88,24 @@ static void name_path(char *word, size_t size, const char *key, const char *path
 		snprintf(word, size, "%s=%.*s/%s", key, PATH_MAX - 256, cwd, path);
 }
 
+/* The words about the instance's file; output: NULL = it is memory that the asker reads as it grows. */
+static void compose_places(struct asked *asked, const char *output, const char *buffer_dir)
+{
+	if (!output) {
+		asked->words[asked->count++] = "follow=1";
+		return;
+	}
+	name_path(asked->output, sizeof(asked->output), "output", output);
+	if (!strpbrk(asked->output, "\n"))
+		asked->words[asked->count++] = asked->output;
+	if (buffer_dir) {
+		name_path(asked->buffer_dir, sizeof(asked->buffer_dir), "buffer-dir", buffer_dir);
+		asked->words[asked->count++] = asked->buffer_dir;
+	}
+}
+
 static int compose_words(struct asked *asked, const struct recording *recording, const char *name, const char *output)
 {
-	const char *buffer_dir = recording->settings.options.buffer_dir;
 	size_t size;
 	FILE *stream = open_memstream(&asked->lines, &size);
 
@@ -109,13 +126,7 @@ static int compose_words(struct asked *asked, const struct recording *recording,
 		snprintf(asked->name, sizeof(asked->name), "name=%s", name);
 		asked->words[asked->count++] = asked->name;
 	}
-	name_path(asked->output, sizeof(asked->output), "output", output);
-	if (!strpbrk(asked->output, "\n"))
-		asked->words[asked->count++] = asked->output;
-	if (buffer_dir) {
-		name_path(asked->buffer_dir, sizeof(asked->buffer_dir), "buffer-dir", buffer_dir);
-		asked->words[asked->count++] = asked->buffer_dir;
-	}
+	compose_places(asked, output, recording->settings.options.buffer_dir);
 	if (recording->settings.options.allow_no_match)
 		asked->words[asked->count++] = "allow-no-match=1";
 	return 0;
@@ -350,28 +361,65 @@ static int follow_instance(struct recording *recording, struct doing *doing, int
 }
 
 static int ask_to_begin(struct recording *recording, int socket, const char *name, const char *output,
-			const int fds[REMOTE_FDS], char **answer)
+			const int fds[REMOTE_FDS], char **answer, struct calltap_diag *diag)
 {
 	struct remote_request request = {
 		.verb = "instance", .fds = fds, .fd_count = fds[1] < 0 ? 1 : 2, .timeout_ms = PATIENCE_MS};
-	struct calltap_diag diag = {.column = -1};
 	struct asked asked = {0};
 	int ret = compose_words(&asked, recording, name, output);
 
 	if (ret)
 		ret = calltap_diag_set(
-			&diag, ret,
+			diag, ret,
 			ret == -E2BIG ? "a further instance takes 500 filters at the most; use patterns that match "
 					"several functions"
 				      : "not enough memory");
 	request.words = asked.words;
 	request.count = asked.count;
 	if (!ret)
-		ret = remote_ask(socket, &request, answer, &diag);
-	if (ret && ret != -EPIPE)
-		calltap_diag_print(&diag, stderr);
+		ret = remote_ask(socket, &request, answer, diag);
 	asked_clear(&asked);
 	return ret;
+}
+
+int instance_find(pid_t pid, int *socket)
+{
+	const struct timespec pause = {0, INSTANCE_ENDING_STEP_NS};
+	struct remote_status status;
+	struct calltap_diag diag = {0};
+	int ret = -EPIPE;
+
+	for (int i = 0; ret == -EPIPE && i <= INSTANCE_ENDING_STEPS; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		if (remote_connect(socket, pid, &diag))
+			return -ESRCH;
+		ret = remote_ask_status(*socket, NULL, &status, &diag);
+		if (ret == -EPIPE)
+			close(*socket);
+	}
+	return ret == -EPIPE ? ret : 0;
+}
+
+size_t instance_leave_out(pid_t *pids, size_t count, const char *verb)
+{
+	size_t left = 0;
+	int socket;
+
+	for (size_t i = 0; i < count; i++) {
+		if (instance_find(pids[i], &socket)) {
+			pids[left++] = pids[i];
+			continue;
+		}
+		close(socket);
+		fprintf(stderr,
+			"calltap: process %d is left out: it is traced already; `calltap %s %d` alone gives it a "
+			"further instance\n",
+			(int)pids[i], verb, (int)pids[i]);
+	}
+	if (!left)
+		fprintf(stderr, "calltap: none of these processes could be attached to\n");
+	return left;
 }
 
 int instance_attach(struct recording *recording, int socket, const char *name, bool named_output)
@@ -379,8 +427,9 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 	const char *output = named_output ? recording->settings.options.output : OUTPUT;
 	struct output file;
 	struct doing doing;
+	struct calltap_diag diag = {.column = -1};
 	char *answer = NULL;
-	int signals, ret = check_options(recording);
+	int signals, ret = instance_check(recording);
 	sigset_t old;
 
 	if (ret)
@@ -398,7 +447,9 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 		fprintf(stderr, "calltap: cannot make a socket for triggers: %s\n", strerror(-ret));
 	else
 		ret = ask_to_begin(recording, socket, name, output, (const int[REMOTE_FDS]){file.fd, doing.sent},
-				   &answer);
+				   &answer, &diag);
+	if (ret && diag.code && ret != -EPIPE)
+		calltap_diag_print(&diag, stderr);
 	close(file.fd);
 	if (ret) {
 		doing_close(&doing);
@@ -414,5 +465,34 @@ int instance_attach(struct recording *recording, int socket, const char *name, b
 	ret = follow_instance(recording, &doing, socket, signals, answer, output);
 	free(answer);
 	close(signals);
+	return ret;
+}
+
+int instance_watch(struct recording *recording, int socket, int memory, int stop, bool *begun,
+		   struct calltap_diag *diag)
+{
+	char path[64], *name = NULL, *answer = NULL;
+	int fd, ret;
+
+	/* The session writes at a position of its own. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", memory);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return calltap_diag_set(diag, -errno, "cannot open the memory for records: %s", strerror(errno));
+	ret = ask_to_begin(recording, socket, NULL, NULL, (const int[REMOTE_FDS]){fd, -1}, &name, diag);
+	close(fd);
+	if (ret == -EPIPE)
+		ret = calltap_diag_set(diag, ret, "the recording of this process has just ended; try again");
+	*begun = !ret && name;
+	if (*begun) {
+		name[strcspn(name, "\n")] = 0;
+		ret = wait_end(socket, stop, 0) ? remote_receive(socket, PATIENCE_MS, &answer, diag)
+						: ask_to_end(socket, name, &answer, diag);
+		if (ret == -EPIPE)
+			ret = calltap_diag_set(diag, ret,
+					       "the session has ended without a word (was its tool killed?)");
+	}
+	free(answer);
+	free(name);
 	return ret;
 }

@@ -51,7 +51,7 @@ struct live {
 	enum term_color color;
 	const char *output; /* NULL = standard output */
 	char path[64];	    /* of the memory that the recording is written to */
-	int memory;
+	int memory;	    /* closed with the watching */
 	struct out *out;
 	struct replay *replay; /* NULL: the file has not told yet what is recorded */
 	/* Shared by the reader thread and the main thread, which prints. */
@@ -212,7 +212,7 @@ static int live_run(struct live *live)
 	struct record_options *options = &live->watching.recording.settings.options;
 	int ret, status;
 
-	live->memory = memfd_create("calltap-live", MFD_CLOEXEC);
+	live->memory = live->watching.memory = memfd_create("calltap-live", MFD_CLOEXEC);
 	if (live->memory < 0) {
 		fprintf(stderr, "calltap: cannot make memory for the records: %s\n", strerror(errno));
 		return EXIT_USAGE;
@@ -231,6 +231,7 @@ static int live_run(struct live *live)
 		(void)stop_reading(live);
 	else
 		ret = show_live(live);
+	watching_take_losses(&live->watching, trace_follow_trace(live->follow));
 	status = watching_finish(&live->watching);
 	tell_end(live, ret);
 	replay_destroy(live->replay);
@@ -332,6 +333,8 @@ int cmd_live(int argc, char **argv)
 		ret = check_options(&live);
 	if (!ret)
 		ret = recording_check(&live.watching.recording, argc, argv, optind);
+	if (!ret)
+		ret = watching_join(&live.watching);
 	if (!ret)
 		ret = live_run(&live);
 	watching_clear(&live.watching);

@@ -12,17 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <calltap/abi/profile.h>
+#include <host/counted.h>
 #include <host/now.h>
-#include <host/hook/profile.h>
 #include <host/view/out.h>
 #include <host/view/parse.h>
 #include <host/view/top.h>
 #include <tracers/tracer.h>
 
 #include "cmd.h"
+#include "counting.h"
 #include "watching.h"
 
 #define INTERVAL_NS	1000000000u
@@ -44,7 +46,7 @@ static void print_help(void)
 
 struct show {
 	struct watching watching;
-	struct profile *profile;
+	struct counting counting;
 	struct top top;
 	struct top_rows rows;
 	struct screen *screen; /* NULL: batch */
@@ -102,13 +104,11 @@ static int arrange_rows(struct show *show)
 {
 	size_t count;
 
-	show->rows.rows = show->top.watched == PROFILE_NONE ? profile_rows(show->profile, &count)
-							    : profile_callers(show->profile, &count);
+	show->rows.rows = counting_rows(&show->counting, show->top.watched != PROFILE_NONE, &count);
 	show->rows.count = count;
 	if (!show->rows.rows)
 		return -ENOMEM;
-	if (top_sorts_by_percentile(&show->top) &&
-	    profile_measure(show->profile, show->watching.live, show->rows.rows, count) == -ENOMEM)
+	if (top_sorts_by_percentile(&show->top) && counting_measure(&show->counting, show->rows.rows, count) == -ENOMEM)
 		return -ENOMEM;
 	top_arrange(&show->top, &show->rows);
 	return 0;
@@ -116,7 +116,7 @@ static int arrange_rows(struct show *show)
 
 static int read_all(struct show *show)
 {
-	int ret = profile_read(show->profile, show->watching.live), arranged;
+	int ret = counting_read(&show->counting), arranged;
 
 	if (ret && ret != -ESRCH)
 		return ret;
@@ -135,16 +135,16 @@ static void on_ending(void *ctx)
 		show->last_read = true;
 		count = show->rows.count;
 		if (show->top.watched == PROFILE_NONE)
-			(void)!profile_measure(show->profile, show->watching.live, show->rows.rows, count);
+			(void)!counting_measure(&show->counting, show->rows.rows, count);
 	}
 	pthread_mutex_unlock(&show->lock);
 }
 
-static struct top_heading heading_of(const struct show *show)
+static struct top_heading heading_of(struct show *show)
 {
 	return (struct top_heading){
 		.what = show->watching.what,
-		.totals = profile_totals(show->profile),
+		.totals = counting_totals(&show->counting),
 		.elapsed_ns = now_ns() - show->began_ns,
 		.ended = watching_ended(&show->watching),
 	};
@@ -157,7 +157,7 @@ static int draw_screen(struct show *show)
 
 	top_place(&show->top, show->screen, &show->rows, &first, &count);
 	if (show->top.watched == PROFILE_NONE &&
-	    profile_measure(show->profile, show->watching.live, show->rows.rows + first, count) == -ENOMEM)
+	    counting_measure(&show->counting, show->rows.rows + first, count) == -ENOMEM)
 		return -ENOMEM;
 	top_draw(&show->top, show->screen, &heading, &show->rows);
 	return screen_show(show->screen);
@@ -170,7 +170,7 @@ static int print_reading(struct show *show)
 
 	if (show->row_limit && show->row_limit < count)
 		count = show->row_limit;
-	if (profile_measure(show->profile, show->watching.live, show->rows.rows, count) == -ENOMEM)
+	if (counting_measure(&show->counting, show->rows.rows, count) == -ENOMEM)
 		return -ENOMEM;
 	(show->json ? top_print_json : top_print)(&show->top, &heading, &show->rows, show->row_limit, show->out);
 	show->readings++;
@@ -207,12 +207,12 @@ static int act_on_key(struct show *show, enum top_action action, bool *quit)
 		return 0;
 	case TOP_RESET:
 		pthread_mutex_lock(&show->lock);
-		ret = profile_reset(show->profile, show->watching.live);
+		ret = counting_reset(&show->counting);
 		pthread_mutex_unlock(&show->lock);
 		return ret ? ret : refresh_rows(show, READ);
 	case TOP_WATCH:
 		pthread_mutex_lock(&show->lock);
-		profile_watch(show->profile, show->top.watched);
+		counting_watch(&show->counting, show->top.watched);
 		pthread_mutex_unlock(&show->lock);
 		return refresh_rows(show, READ);
 	case TOP_READ:
@@ -274,7 +274,7 @@ static int wait_for_session(struct show *show, bool *quit)
 
 	while (ret == -ESRCH && !*quit && !watching_ended(&show->watching)) {
 		pthread_mutex_lock(&show->lock);
-		ret = show->last_read ? 0 : profile_read(show->profile, show->watching.live);
+		ret = show->last_read ? 0 : counting_read(&show->counting);
 		pthread_mutex_unlock(&show->lock);
 		if (ret == -ESRCH)
 			ret = wait_for_news(show, now_ns() + 10000000, quit) ? 0 : -ESRCH;
@@ -285,6 +285,13 @@ static int wait_for_session(struct show *show, bool *quit)
 static bool has_printed_all(const struct show *show)
 {
 	return !show->screen && show->readings_max && show->readings >= show->readings_max;
+}
+
+/* The step to the last table, once the recording has ended: of an instance the rest of its records is counted now. */
+static enum step final_step(struct show *show)
+{
+	counting_finish(&show->counting);
+	return show->counting.tally ? READ : DRAW;
 }
 
 static int show_loop(struct show *show, bool *quit)
@@ -305,7 +312,7 @@ static int show_loop(struct show *show, bool *quit)
 			return ret;
 	}
 	/* On a terminal the last table stays until a key; otherwise print it and end. */
-	return ret || *quit || show->screen ? ret : refresh_rows(show, DRAW);
+	return ret || *quit || show->screen ? ret : refresh_rows(show, final_step(show));
 }
 
 /* Show the table as it was at the end, until the user quits. */
@@ -316,7 +323,7 @@ static int linger_on_end(struct show *show)
 
 	snprintf(show->top.message, sizeof(show->top.message), "%s has ended: this is what was counted; q quits",
 		 show->watching.what);
-	ret = refresh_rows(show, DRAW);
+	ret = refresh_rows(show, final_step(show));
 	while (!ret && !quit)
 		ret = wait_for_news(show, now_ns() + 1000000000, &quit);
 	return ret;
@@ -370,7 +377,7 @@ static int part_outputs(struct show *show)
 
 static int begin_show(struct show *show, struct calltap_diag *diag)
 {
-	int ret = profile_create(&show->profile);
+	int ret = counting_create(&show->counting, &show->watching);
 
 	if (ret)
 		return calltap_diag_set(diag, ret, "not enough memory");
@@ -413,6 +420,44 @@ static int run_show(struct show *show, struct calltap_diag *diag)
 	return ret == -EPIPE || ret == -EIO ? 0 : ret;
 }
 
+/* Tell of an instance's records that nobody counted; tables lose nothing on the way. */
+static void tell_lost(struct show *show)
+{
+	uint64_t lost = counting_totals(&show->counting).lost;
+
+	if (!show->counting.tally)
+		return;
+	watching_take_losses(&show->watching, tally_trace(show->counting.tally));
+	show->watching.result.lost = 0;
+	if (lost)
+		fprintf(stderr, "calltap: %llu %s not counted; fewer functions (-l, -n) help\n",
+			(unsigned long long)lost,
+			counted(lost, "record was lost, and its call is", "records were lost, and their calls are"));
+}
+
+/*
+ * A process that is traced already gets a further instance, whose records are counted here: the table of a tracer
+ * `profile` is in the first instance's rings alone.
+ */
+static int join_recording(struct show *show)
+{
+	struct watching *watching = &show->watching;
+	struct record_options *options = &watching->recording.settings.options;
+	size_t size = strlen(watching->what);
+	int ret = watching_join(watching);
+
+	if (ret || !watching_joins(watching))
+		return ret;
+	options->tracer = tracer_find("function_graph");
+	options->mode = CALLTAP_MODE_DROP;
+	snprintf(watching->what + size, sizeof(watching->what) - size, ", from records");
+	watching->memory = memfd_create("calltap-top", MFD_CLOEXEC);
+	if (watching->memory >= 0)
+		return 0;
+	fprintf(stderr, "calltap: cannot make memory for the records: %s\n", strerror(errno));
+	return EXIT_USAGE;
+}
+
 static int run_top(struct show *show)
 {
 	struct record_options *options = &show->watching.recording.settings.options;
@@ -431,11 +476,12 @@ static int run_top(struct show *show)
 		ret = run_show(show, &diag);
 	dup2(kept_error, STDERR_FILENO);
 	close(kept_error);
+	tell_lost(show);
 	if (show->watching.runs)
 		status = watching_finish(&show->watching);
 	if (ret)
 		calltap_diag_print(&diag, stderr);
-	profile_destroy(show->profile);
+	counting_destroy(&show->counting);
 	return ret ? EXIT_USAGE : status;
 }
 
@@ -516,6 +562,8 @@ int cmd_top(int argc, char **argv)
 		ret = watching_target(&show.watching, argc, argv, "top");
 	if (!ret)
 		ret = recording_check(&show.watching.recording, argc, argv, optind);
+	if (!ret)
+		ret = join_recording(&show);
 	show.batch |= !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
 	if (!ret)
 		ret = run_top(&show);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,15 @@
 #include <unistd.h>
 
 #include <host/elf/filter.h>
+#include <host/trace/trace.h>
 
+#include "instance.h"
 #include "watching.h"
 
 int watching_init(struct watching *watching, char **argv)
 {
 	memset(watching, 0, sizeof(*watching));
-	watching->done = -1;
+	watching->done = watching->session = watching->memory = watching->stop = -1;
 	return recording_init(&watching->recording, argv);
 }
 
@@ -104,10 +107,65 @@ int watching_target(struct watching *watching, int argc, char **argv, const char
 	return ret;
 }
 
+/* State of the signal handlers of an instance: where its end is asked for. */
+static int stop_by_signal = -1;
+
+static void on_signal(int number)
+{
+	int error = errno;
+
+	(void)number;
+	(void)eventfd_write(stop_by_signal, 1);
+	errno = error;
+}
+
+/* A session has handlers of its own, an instance these; `top` replaces both. */
+static int take_signals(struct watching *watching)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+	watching->stop = stop_by_signal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	for (size_t i = 0; watching->stop >= 0 && i < sizeof(ends) / sizeof(ends[0]); i++)
+		sigaction(ends[i], &action, NULL);
+	return watching->stop < 0 ? -errno : 0;
+}
+
+int watching_join(struct watching *watching)
+{
+	struct recording *recording = &watching->recording;
+	int ret;
+
+	if (watching->pid_count > 1) {
+		watching->pid_count = instance_leave_out(watching->pids, watching->pid_count, recording->argv[0]);
+		if (!watching->pid_count)
+			return EXIT_NOTHING;
+		name_processes(watching);
+		return 0;
+	}
+	if (!watching->pids || instance_find(watching->pids[0], &watching->session)) {
+		watching->session = -1;
+		return 0;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	ret = instance_check(recording);
+	if (!ret && take_signals(watching)) {
+		fprintf(stderr, "calltap: cannot make an event descriptor: %s\n", strerror(errno));
+		ret = EXIT_USAGE;
+	}
+	return ret;
+}
+
 static void *run_recording(void *arg)
 {
 	struct watching *watching = arg;
 
+	if (watching_joins(watching)) {
+		watching->ret = instance_watch(&watching->recording, watching->session, watching->memory,
+					       watching->stop, &watching->result.ran, &watching->diag);
+		eventfd_write(watching->done, 1);
+		return NULL;
+	}
 	watching->ret = record_run(&watching->recording.settings.options, &watching->result, &watching->diag);
 	eventfd_write(watching->done, 1);
 	return NULL;
@@ -138,7 +196,10 @@ bool watching_ended(const struct watching *watching)
 void watching_stop(struct watching *watching)
 {
 	watching->stops++;
-	record_live_end(watching->live);
+	if (watching_joins(watching))
+		eventfd_write(watching->stop, 1);
+	else
+		record_live_end(watching->live);
 }
 
 /* The exit status.  A command that was asked to end has no status that means anything. */
@@ -150,9 +211,19 @@ static int exit_status(const struct watching *watching)
 
 	if (!result->ran)
 		return nothing ? EXIT_NOTHING : EXIT_USAGE;
+	if (watching_joins(watching) && watching->ret)
+		return EXIT_USAGE;
 	if (!spawned || watching->stops || result->left)
 		return 0;
 	return WIFEXITED(result->wait_status) ? WEXITSTATUS(result->wait_status) : 128 + WTERMSIG(result->wait_status);
+}
+
+void watching_take_losses(struct watching *watching, const struct trace *trace)
+{
+	if (!watching_joins(watching) || !trace)
+		return;
+	watching->result.untraced = trace_calls_missed(trace);
+	watching->result.lost = trace_end(trace) ? trace_end(trace)->lost : 0;
 }
 
 int watching_finish(struct watching *watching)
@@ -179,6 +250,10 @@ void watching_clear(struct watching *watching)
 	free(watching->pids);
 	free(watching->left_out);
 	recording_clear(&watching->recording);
-	if (watching->done >= 0)
-		close(watching->done);
+	for (size_t i = 0; i < 4; i++) {
+		const int fd = (const int[]){watching->done, watching->session, watching->memory, watching->stop}[i];
+
+		if (fd >= 0)
+			close(fd);
+	}
 }

@@ -1,5 +1,6 @@
 /*
- * A recording that runs in a thread of its own while the caller shows it.
+ * A recording that runs in a thread of its own while the caller shows it.  Of a process that is traced already it is a
+ * further instance in that session, whose records the caller reads (instance.h).
  *
  * Callers: top.c, live.c.  Context: host.
  */
@@ -11,6 +12,8 @@
 #include <host/session/record.h>
 
 #include "recording.h"
+
+struct trace;
 
 struct watching {
 	struct recording recording;
@@ -25,8 +28,11 @@ struct watching {
 	char *left_out; /* sentences about processes that are not traced, told at the end; NULL = none */
 	pthread_t thread;
 	bool runs;
-	int done; /* eventfd: readable when the recording has ended */
-	int ret;  /* the recording's result */
+	int done;    /* eventfd: readable when the recording has ended */
+	int session; /* connection to the session that the recording is an instance in; -1 = it is a session itself */
+	int memory;  /* the instance's file */
+	int stop;    /* eventfd: the instance is to end */
+	int ret;     /* the recording's result */
 	unsigned stops;
 };
 
@@ -34,12 +40,24 @@ int watching_init(struct watching *watching, char **argv) __attribute__((warn_un
 /* Take the words behind the options: PIDs, or (behind "--") a command; EXIT_USAGE after a message. */
 int watching_target(struct watching *watching, int argc, char **argv, const char *verb)
 	__attribute__((warn_unused_result));
+/*
+ * Look whether the process is traced already, once the options are checked.  Then watching->session is the connection
+ * to its session, and the caller sets watching->memory to memory for the instance's file.  Of several processes those
+ * that are traced already are left out.  The exit status, after a message.
+ */
+int watching_join(struct watching *watching) __attribute__((warn_unused_result));
+static inline bool watching_joins(const struct watching *watching)
+{
+	return watching->session >= 0;
+}
 /* Begin the recording; -errno with a message printed. */
 int watching_start(struct watching *watching) __attribute__((warn_unused_result));
 /* Ask the recording to end; asking again does no harm. */
 void watching_stop(struct watching *watching);
 /* True when the recording has ended, by itself or as asked. */
 bool watching_ended(const struct watching *watching);
+/* An instance's losses are in its file: take them from there, once the recording has ended and all was read. */
+void watching_take_losses(struct watching *watching, const struct trace *trace);
 /* Wait for the end, and tell of it.  Returns the exit status: a command's own, if it ended by itself. */
 int watching_finish(struct watching *watching);
 void watching_clear(struct watching *watching);

@@ -1,7 +1,8 @@
 /*
- * Rows of the tracer `profile`, with what it has counted so far: record/profile.h reads them and view/top.h shows them.
+ * Functions and what was counted of their calls so far, by the tracer `profile` (host/hook/profile.h) or out of records
+ * (host/view/tally.h); view/top.h shows them.
  *
- * Callers: those two, and the command `top`.  Context: host.
+ * Callers: those three, and the command `top`.  Context: host.
  */
 #ifndef HOST_PROFILE_ROWS_H
 #define HOST_PROFILE_ROWS_H
@@ -31,6 +32,7 @@ struct profile_totals {
 	uint32_t functions;	     /* traced functions */
 	uint64_t beyond;	     /* calls of functions that came when the tables were full */
 	uint64_t vanished;	     /* calls that ended in a way that does not tell their function */
+	uint64_t lost;		     /* records that were lost on the way to who counts them */
 	double seconds;		     /* between the last two readings */
 };
 

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -9,9 +10,11 @@ import handlers
 import live
 import profiling
 import triggers
+import watch
+from endings import finish
 from harness import Process, expect, stop
 from instances import Instance, called, rows
-from steer import own_place
+from steer import calltap, own_place
 from steering import Program, Tool, left_alone, nothing_lost, until
 
 
@@ -99,7 +102,201 @@ def handlers_beside_top(source, status=0):
     return test
 
 
+class Watcher:
+    """`calltap top` or `live` of a process that is recorded already."""
+
+    def __init__(self, case, program, verb, *options):
+        self.verb = verb
+        with open(os.path.join(case.folder, verb + ".text"), "wb") as text, \
+             open(os.path.join(case.folder, verb + ".said"), "wb") as said:
+            self.paths = text.name, said.name
+            self.process = Process([case.tool, verb, *options, str(program.pid)], cwd=case.folder,
+                                   env=case.environment(False), stdin=subprocess.DEVNULL, stdout=text, stderr=said,
+                                   start_new_session=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        stop(self.process)
+
+    def ended(self, status=0):
+        """What it printed, on standard output and on standard error."""
+        printed = []
+        ended = finish(self.process)
+        for path in self.paths:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                printed.append(file.read())
+        expect(ended == status, f"{self.verb} ended with {ended}: {printed[1]!r}")
+        return printed
+
+
+WATCHED = ("burst:2000", "throw:20", "early:7", "slow:3", "quick:50", "pause:200")
+CALLS = {"burst": 1, "step": 2000, "risky": 40, "early": 7, "slow": 1, "quick": 50}
+
+
+@contextlib.contextmanager
+def watching(case, program, more=(), tops=()):
+    """`top` and `live` beside the recording, once each of them has records."""
+    with Watcher(case, program, "top", "--batch", "0", "-i", "200ms", "--json", "-r", "0", *tops) as top, \
+         Watcher(case, program, "live", *more) as shown:
+        def record():
+            found = rows(case, program)
+            return len(found) == 3 and all(row["records"] for name, row in found.items() if name != "0")
+
+        until("records of both", record)
+        yield top, shown
+
+
+def watched(case):
+    """`calltap top` and `live` of a process that is recorded have every call, up to the session's end, and a recording of other
+    functions is what it is alone."""
+    case.need_native("attaching")
+    own_place(case)
+    with triggers.Triggered(case, *WATCHED) as program, Tool(case, program, "-l", "step", "-l", "risky") as tool, \
+         watching(case, program) as (top, shown):
+        program.go()
+        program.end()
+        tool.ended()
+        (readings, top_said), (text, live_said) = top.ended(), shown.ended()
+    expect(not top_said and not live_said, f"{top_said!r} {live_said!r}")
+    trace = case.trace()
+    nothing_lost(trace)
+    expect(called(trace) == {"step", "risky"} and trace.called()["step"] == CALLS["step"], f"{trace.called()}")
+    last = json.loads(readings.splitlines()[-1])
+    counted = profiling.calls_of(last["rows"])
+    expect(last["ended"] and not last["records_lost"], f"{last}")
+    expect({name: counted.get(name) for name in CALLS} == CALLS, f"top counted {counted}")
+    times = {profiling.plain_name(row["function"]): row for row in last["rows"]}
+    expect(times["slow"]["max_ns"] >= 3_000_000 and times["burst"]["self_ns"] <= times["burst"]["total_ns"], f"{times}")
+    entries = watch.entered(re.sub(r"(\w+)\([a-z ]*\)", r"\1()", text))
+    expect({name: entries.get(name) for name in CALLS} == CALLS, f"live shows {entries}")
+
+
+def watched_and_left(case):
+    """^C of `top` and of `live` ends them alone: the recording goes on, and so does the program, whose text is restored."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program, left_alone(program):
+        with Tool(case, program, "-l", "leaf_*") as tool:
+            with watching(case, program, ("-l", "recurse"), ("-g", "jump")) as (top, shown):
+                until("a reading", lambda: os.path.getsize(top.paths[0]))
+                for watcher in (top, shown):
+                    os.kill(watcher.process.pid, signal.SIGINT)
+                (readings, top_said), (text, live_said) = top.ended(), shown.ended()
+            expect(not top_said and not live_said, f"{top_said!r} {live_said!r}")
+            expect(set(rows(case, program)) == {"0"}, f"{rows(case, program)}")
+            tool.records(1000)
+            tool.detach()
+    expect(set(watch.entered(text)) == {"recurse"}, text[:500])
+    counted = profiling.calls_of(json.loads(readings.splitlines()[-1])["rows"])
+    expect(set(counted) == {"jump", "leave"}, f"top counted {counted}")
+    trace = case.trace()
+    nothing_lost(trace)
+    expect(called(trace) >= {"leaf_1", "leaf_2", "leaf_3"} and not called(trace) & {"jump", "leave"}, f"{called(trace)}")
+
+
+def watched_and_killed(case):
+    """The recording's tool is killed: `top` and `live` say so, and end."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "1") as program:
+        with Tool(case, program, "-l", "leaf_*") as tool, watching(case, program) as (top, shown):
+            tool.process.kill()
+            for watcher in (top, shown):
+                said = watcher.ended(1)[1]
+                expect("ended without a word" in said, f"{watcher.verb}: {said!r}")
+        live.wait_restored(program.pid)
+        program.end()
+
+
+def watched_options(case):
+    """What is the first instance's alone is refused by a sentence; a filter that matches nothing, too."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "1") as program, Tool(case, program, "-l", "leaf_1"):
+        for verb in ("top", "live"):
+            for options, status, sentence in ((["--no-fork"], 1, "--no-fork is for the first instance alone"),
+                                              (["-l", "nothing_is_called_so"], 2, "matches 'nothing_is_called_so'")):
+                done = case.run([case.tool, verb, *options, str(program.pid)])
+                expect(done.status == status and sentence in done.stderr, f"{verb} {options}: {done.status} {done.stderr!r}")
+        expect(set(rows(case, program)) == {"0"}, f"{rows(case, program)}")
+
+
+def top_steered(case):
+    """`calltap status` and `set` of a process that `top` counts; two more of `top` beside it, the second under limits of its own."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "1") as program, left_alone(program):
+        with Watcher(case, program, "top", "--batch", "0", "-i", "100ms", "--json", "-r", "0", "-l", "recurse", "-l", "leaf_1") as first:
+            until("a reading", lambda: os.path.getsize(first.paths[0]))
+            expect(rows(case, program)["0"]["mode"] == "profile", f"{rows(case, program)}")
+            settings = calltap(case, "set", program.pid)
+            expect("mode=profile" in settings and "tracer=profile" in settings, f"settings are {settings!r}")
+            done = case.run([case.tool, "set", str(program.pid), "mode=profile"])
+            expect(done.status == 1 and "it is block, drop or overwrite" in done.stderr, f"{done.status} {done.stderr!r}")
+            calltap(case, "set", program.pid, "notrace=leaf_1")
+            found = []
+            for options in ([], ["--max-depth", "1"]):
+                done = case.run([case.tool, "top", "--once", "-i", "500ms", "--json", "-l", "recurse", "-l", "leaf_1", *options,
+                                 str(program.pid)])
+                expect(done.status == 0 and not done.stderr, f"{options}: {done.status} {done.stderr!r}")
+                found.append({row["function"]: row for row in json.loads(done.stdout)["rows"]})
+            expect(set(found[0]) == set(found[1]) == {"recurse", "leaf_1"}, f"{found}")
+            expect(found[0]["recurse"]["calls"] > 4 * found[1]["recurse"]["calls"], f"{found}")
+            expect(found[1]["recurse"]["self_ns"] == found[1]["recurse"]["total_ns"], f"{found}")
+            os.kill(first.process.pid, signal.SIGINT)
+            readings = [profiling.calls_of(json.loads(line)["rows"]) for line in first.ended()[0].splitlines()]
+    expect(readings[-1]["recurse"] > readings[0].get("recurse", 0), f"{readings[0]} became {readings[-1]}")
+
+
+def top_of_several(case):
+    """Of two processes the one that is recorded already is left out, which is told."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "1") as program, Program(case, "1") as other:
+        with Tool(case, program, "-l", "leaf_1"):
+            done = case.run([case.tool, "top", "--once", "-i", "200ms", str(program.pid), str(other.pid)])
+            expect(done.status == 0 and f"process {program.pid} is left out" in done.stderr, f"{done.status} {done.stderr!r}")
+            expect(f"# PID {other.pid} (attachee):" in done.stdout, done.stdout)
+            expect(set(rows(case, program)) == {"0"}, f"{rows(case, program)}")
+        program.end()
+        other.end()
+
+
+def watched_on_a_terminal(case):
+    """The table beside a recording, on a terminal: callers, a reset, and the end of the recording."""
+    case.need_native("attaching")
+    own_place(case)
+    with Program(case, "2") as program, watch.Terminal(case) as terminal:
+        with Tool(case, program, "-l", "leaf_1") as tool:
+            terminal.sees("ready:")
+            before = terminal.state()
+            terminal.run([case.tool, "top", "-i", "200ms", "-s", "calls", str(program.pid)], "; echo status $?")
+            screen = terminal.sees(r"\d .* recurse")
+            expect("from records" in screen.splitlines()[0], screen)
+            terminal.type("/", "last", "Enter")
+            terminal.sees("1 of .. functions matching last")
+            terminal.type("Home", "Enter")
+            terminal.sees(r"callers of last(.|\n)* \d.*  tail ")
+            terminal.type("BSpace", "r")
+            terminal.sees("functions, by Calls")
+            tool.detach()
+            terminal.sees("has ended")
+            terminal.type("q")
+            terminal.sees("^status 0$")
+            expect(terminal.state() == before, f"the terminal was {before} and is {terminal.state()}")
+        program.end()
+
+
 SINGLE = {
+    "beside-watched": watched,
+    "beside-watched-and-killed": watched_and_killed,
+    "beside-watched-and-left": watched_and_left,
+    "beside-watched-on-a-terminal": watched_on_a_terminal,
+    "beside-watched-options": watched_options,
+    "beside-top-of-several": top_of_several,
+    "beside-top-steered": top_steered,
     "beside-triggers-conditions": triggered(triggers.conditions),
     "beside-triggers-durations": triggered(triggers.durations),
     "beside-triggers-start-and-stop": triggered(triggers.start_and_stop),

@@ -82,6 +82,7 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	further->options.output = further->output;
 	further->options.buffer_dir = further->buffer_dir[0] ? further->buffer_dir : NULL;
 	further->options.allow_no_match = wish->allow_no_match;
+	further->options.follow = wish->follow;
 	further->options.command = session->options->command;
 	further->options.wait_max_ms = session->options->wait_max_ms;
 	instance_init(instance, session, set, &further->options, &further->result);

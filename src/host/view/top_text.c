@@ -46,6 +46,9 @@ void top_print(const struct top *top, const struct top_heading *heading, const s
 	if (heading->totals.beyond)
 		out_format(out, "calls of functions that came when the tables were full: %llu\n",
 			   (unsigned long long)heading->totals.beyond);
+	if (heading->totals.lost)
+		out_format(out, "records that were lost, and whose calls are missing: %llu\n",
+			   (unsigned long long)heading->totals.lost);
 	out_char(out, '\n');
 }
 
@@ -87,6 +90,7 @@ void top_print_json(const struct top *top, const struct top_heading *heading, co
 	json_key_u64(&json, "functions_called", rows->calls);
 	json_key_u64(&json, "calls_beyond", heading->totals.beyond);
 	json_key_u64(&json, "calls_vanished", heading->totals.vanished);
+	json_key_u64(&json, "records_lost", heading->totals.lost);
 	json_key(&json, "rows");
 	json_array(&json);
 	for (size_t i = 0; i < shown; i++)
