@@ -379,16 +379,12 @@ static bool files_suffice(void)
 int recording_check(struct recording *recording, int argc, char **argv, int end)
 {
 	struct record_options *options = &recording->settings.options;
+	struct calltap_diag diag = {.column = -1};
 	int ret;
 
-	if (!settings_fit_tracer(options)) {
-		fprintf(stderr,
-			"calltap: -g, --no-graph, --max-depth and --threshold need the tracer function_graph\n");
-		return EXIT_USAGE;
-	}
-	if (options->tracer->counts && options->mode != CALLTAP_MODE_PROFILE) {
-		fprintf(stderr, "calltap: the tracer %s keeps counters and writes no trace; `calltap top` shows them\n",
-			options->tracer->name);
+	options->triggers = recording->triggers;
+	if (settings_refuse(options, false, &diag)) {
+		calltap_diag_print(&diag, stderr);
 		return EXIT_USAGE;
 	}
 	if (!files_suffice())
@@ -404,7 +400,6 @@ int recording_check(struct recording *recording, int argc, char **argv, int end)
 	if (recording->triggers) {
 		triggers_set_rate(recording->triggers, recording->gap_ns, recording->trigger_max);
 		triggers_set_window(recording->triggers, recording->after_ns, recording->history_ns);
-		options->triggers = recording->triggers;
 	}
 	recording->text = options_text(argc, argv, end);
 	options->options_text = recording->text ? recording->text : "";

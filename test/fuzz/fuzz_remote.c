@@ -49,7 +49,7 @@ static int change_settings(void *context, const struct setting_change *changes, 
 		fuzz_expect(diag->column < (int)sizeof(diag->input), "the caret is below the input");
 		return ret;
 	}
-	fuzz_expect(settings_fit_tracer(&next.options), "what is set fits together");
+	fuzz_expect(!settings_refuse(&next.options, false, diag), "what is set fits together");
 	filter_set_destroy(settings->options.filters);
 	*settings = next;
 	return 0;

@@ -67,11 +67,7 @@ int buffers_create(struct instance *instance, struct calltap_diag *diag)
 	const char *dir = instance->options->buffer_dir;
 
 	instance->buffers.folder = -1;
-	if (!dir)
-		return 0;
-	if (instance->options->mode != CALLTAP_MODE_OVERWRITE)
-		return calltap_diag_set(diag, -EINVAL, "--buffer-dir goes with --mode overwrite");
-	return make_folder(instance, dir, diag);
+	return dir ? make_folder(instance, dir, diag) : 0;
 }
 
 int buffers_tables(const struct instance *instance)

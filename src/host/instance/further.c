@@ -20,7 +20,6 @@ struct further {
 	struct instance instance;
 	struct record_options options;
 	struct record_result result;
-	struct triggers *triggers;
 	char name[sizeof(((struct instance_wish *)0)->name)];
 	char output[sizeof(((struct instance_wish *)0)->output)];
 	char buffer_dir[sizeof(((struct instance_wish *)0)->buffer_dir)];
@@ -89,16 +88,15 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 	instance->settings.tracing = wish->settings.tracing;
 	instance->own_filters = wish->settings.options.filters;
 	wish->settings.options.filters = NULL;
-	further->triggers = wish->triggers;
-	wish->triggers = NULL;
+	wish->triggers = NULL; /* options.triggers are the instance's own now */
 	instance->threshold_ticks = wish->threshold_ticks;
 	diag->text[0] = 0;
 	ret = buffers_create(instance, diag);
 	if (!ret)
 		ret = open_file(instance, wish->fds[0]);
-	if (!ret && further->triggers && wish->fds[1] >= 0) {
-		further->triggers->deeds = fcntl(wish->fds[1], F_DUPFD_CLOEXEC, 0);
-		ret = further->triggers->deeds < 0 ? -errno : 0;
+	if (!ret && further->options.triggers && wish->fds[1] >= 0) {
+		further->options.triggers->deeds = fcntl(wish->fds[1], F_DUPFD_CLOEXEC, 0);
+		ret = further->options.triggers->deeds < 0 ? -errno : 0;
 	}
 	if (!ret)
 		ret = record_encoder_create(&instance->encoder);
@@ -116,7 +114,7 @@ int further_create(struct instance **out, struct session *session, uint32_t set,
 
 struct triggers *further_triggers(const struct instance *instance)
 {
-	return ((const struct further *)instance)->triggers;
+	return instance->options->triggers;
 }
 
 uint32_t further_flags(const struct instance *instance, const struct settings *settings)
@@ -199,8 +197,8 @@ void further_destroy(struct instance *instance)
 
 	if (instance_clear(instance))
 		instance_diagnose(instance, "its file could not be closed");
-	if (further->triggers && further->triggers->deeds >= 0)
-		close(further->triggers->deeds);
-	triggers_destroy(further->triggers);
+	if (further->options.triggers && further->options.triggers->deeds >= 0)
+		close(further->options.triggers->deeds);
+	triggers_destroy(further->options.triggers);
 	free(instance); /* the whole struct further, of which it is the first */
 }

@@ -27,28 +27,6 @@ static int check_session(const struct session *session, struct calltap_diag *dia
 	return 0;
 }
 
-static int check_triggers(const struct triggers *triggers, const struct record_options *options,
-			  struct calltap_diag *diag)
-{
-	if (triggers_have(triggers, TRIGGER_SNAPSHOT) && options->mode != CALLTAP_MODE_OVERWRITE)
-		return calltap_diag_set(diag, -EINVAL, "a snapshot is of a flight recorder: add --mode overwrite");
-	if (!options->tracer->has_exit)
-		return calltap_diag_set(diag, -EINVAL, "triggers need the tracer function_graph");
-	return 0;
-}
-
-static int check_settings(const struct record_options *options, struct calltap_diag *diag)
-{
-	if (options->tracer->counts)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"a further instance has the tracer function_graph, function or nop, not %s",
-					options->tracer->name);
-	if (!settings_fit_tracer(options))
-		return calltap_diag_set(diag, -EINVAL,
-					"graph, no-graph, max-depth and threshold need the tracer function_graph");
-	return 0;
-}
-
 static bool is_name(const char *name)
 {
 	size_t size = strlen(name);
@@ -103,9 +81,9 @@ static int take_words(struct instance_wish *wish, const struct setting_change *w
 		ret = take_word(wish, &words[i], diag);
 	if (triggers_have(wish->triggers, TRIGGER_START))
 		wish->settings.tracing = false;
-	if (!ret)
-		ret = check_settings(&wish->settings.options, diag);
-	return ret || !wish->triggers ? ret : check_triggers(wish->triggers, &wish->settings.options, diag);
+	wish->settings.options.triggers = wish->triggers;
+	wish->settings.options.buffer_dir = wish->buffer_dir[0] ? wish->buffer_dir : NULL;
+	return ret;
 }
 
 static struct instance *find_instance(const struct session *session, const char *name)
@@ -325,10 +303,6 @@ static int ask_for(struct session *session, struct instance *instance, struct ca
 
 	if (!triggers)
 		return 0;
-	if (session->emulated)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"triggers are for programs that are not emulated: how fast an emulated clock "
-					"runs is known too late");
 	if (!session->images.watch)
 		ret = watch_create(&session->images.watch, session, (double)timing_ticks(session, 1000000000u) / 1e9);
 	if (ret)
@@ -349,6 +323,8 @@ static int begin_instance(struct session *session, struct instance_wish *wish, s
 	uint32_t set;
 	int ret = check_session(session, diag);
 
+	if (!ret)
+		ret = settings_refuse(options, session->emulated, diag);
 	if (!ret)
 		ret = check_file(session, wish, diag);
 	if (!ret)
@@ -466,7 +442,7 @@ static int check_fixed(const struct settings *now, const struct settings *next, 
 		return calltap_diag_set(
 			diag, -EOPNOTSUPP,
 			"tracer, mode and buffer are settings of an instance's start; begin another one");
-	return check_settings(new, diag);
+	return 0;
 }
 
 static void set_limits(struct session *session, struct instance *instance, const struct settings *now,

@@ -255,13 +255,6 @@ static void show_word(struct calltap_diag *diag, const struct setting_change *ch
 	diag->column = at < (int)strlen(diag->input) ? at : -1;
 }
 
-bool settings_fit_tracer(const struct record_options *options)
-{
-	return options->tracer->has_exit ||
-	       !(options->depth_max || options->threshold_ns || filter_set_has(options->filters, FILTER_GRAPH) ||
-		 filter_set_has(options->filters, FILTER_NOGRAPH));
-}
-
 int settings_change(struct settings *out, const struct settings *now, const struct setting_change *changes,
 		    size_t count, struct calltap_diag *diag)
 {
@@ -276,10 +269,8 @@ int settings_change(struct settings *out, const struct settings *now, const stru
 		if (ret && diag)
 			show_word(diag, &changes[i]);
 	}
-	if (!ret && !settings_fit_tracer(&out->options))
-		ret = calltap_diag_set(diag, -EINVAL,
-				       "graph, no-graph, max-depth and threshold need the tracer function_graph; take "
-				       "them away (such as max-depth=) with the same command");
+	if (!ret)
+		ret = settings_refuse(&out->options, false, diag);
 	if (ret) {
 		filter_set_destroy(out->options.filters);
 		out->options.filters = NULL;

@@ -20,7 +20,7 @@
 
 struct settings {
 	struct record_options
-		options; /* tracer, mode, buffer_bytes, depth_max, threshold_ns and filters are looked at */
+		options; /* keys are about tracer, mode, buffer_bytes, depth_max, threshold_ns and filters */
 	bool tracing;
 };
 
@@ -40,8 +40,12 @@ int setting_take(struct settings *settings, const char *key, const char *value, 
 int settings_change(struct settings *out, const struct settings *now, const struct setting_change *changes,
 		    size_t count, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
-/* Limits and trees need a tracer that records exits; true = it does, or there are none. */
-bool settings_fit_tracer(const struct record_options *options);
+/*
+ * refusals.c: refuse what cannot be together, such as a depth and the tracer `function`; tracer, mode, limits, filters,
+ * triggers and buffer_dir are looked at.  emulated: the programs run in an emulator, as far as it is known.
+ */
+int settings_refuse(const struct record_options *options, bool emulated, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
 
 /* Every setting, one key=value in a line (key+=value for a further filter), as they can be set. */
 void settings_print(const struct settings *settings, FILE *stream);

@@ -64,10 +64,6 @@ static int begin_triggers(struct session *session, struct calltap_diag *diag)
 
 	if (!triggers)
 		return 0;
-	if (triggers_have(triggers, TRIGGER_SNAPSHOT) && session->options->mode != CALLTAP_MODE_OVERWRITE)
-		return calltap_diag_set(diag, -EINVAL, "a snapshot is of a flight recorder: add --mode overwrite");
-	if (!session->options->tracer->has_exit || session->options->tracer->counts)
-		return calltap_diag_set(diag, -EINVAL, "triggers need the tracer function_graph");
 	ret = watch_create(&session->images.watch, session, clock_ticks_per_ns(CALIBRATE_MS));
 	if (!ret) {
 		/* No function is known yet, and watch_add_function() tells of a conflict. */
@@ -96,17 +92,17 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	session->images.all = options->pid_count != 0;
 	session->images.serve = options->serves;
 	session->images.keeps_open = options->mode == CALLTAP_MODE_OVERWRITE && options->tracer->has_exit;
-	ret = begin_triggers(session, diag);
+	ret = settings_refuse(options, false, diag);
+	if (!ret)
+		ret = begin_triggers(session, diag);
 	session->result->ours = ret != 0;
 	if (ret)
 		return ret;
 	ret = options->pid_count ? attachees_check(session, diag) : precheck_command(session, diag);
+	if (!ret)
+		ret = settings_refuse(options, session->emulated, diag); /* now it is known */
 	if (ret)
 		return ret;
-	if (options->triggers && session->emulated)
-		return calltap_diag_set(diag, -EOPNOTSUPP,
-					"triggers are for programs that are not emulated: how fast an emulated clock "
-					"runs is known too late");
 	/* An emulated target's is known when it has called in. */
 	if (options->threshold_ns && !session->emulated)
 		first->threshold_ticks = timing_ticks(session, options->threshold_ns);

@@ -37,8 +37,6 @@ static int check_fixed(const struct session *session, const struct settings *nex
 			"the tracer %s keeps counters in place of records; detach and attach again to change "
 			"to it or from it",
 			old->tracer->counts ? old->tracer->name : new->tracer->name);
-	if (watch_of(session->images.watch, 0) && !new->tracer->has_exit)
-		return calltap_diag_set(diag, -EOPNOTSUPP, "triggers need the tracer function_graph");
 	if (session->options->serves && old->tracer != new->tracer)
 		return calltap_diag_set(diag, -EOPNOTSUPP,
 					"this session serves the handlers of the program itself (libcalltap) and keeps "

@@ -285,7 +285,7 @@ static void what_cannot_be_is_refused(void **state)
 {
 	int look;
 
-	refuse("tracer=profile", NULL, -EOPNOTSUPP, "not profile");
+	refuse("tracer=profile", NULL, -EINVAL, "keeps counters");
 	refuse("tracer=function", "max-depth=2", -EINVAL, "function_graph");
 	refuse("tracer=function", "graph=alpha", -EINVAL, "function_graph");
 	refuse("name=a b", NULL, -EINVAL, "no name");

@@ -12,7 +12,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <calltap/abi/profile.h>
 #include <host/elf/filter.h>
+#include <host/hook/triggers.h>
 #include <host/instance/settings.h>
 #include <tracers/tracer.h>
 
@@ -80,10 +82,64 @@ static void options(void **state)
 	assert_int_equal(settings.options.mode, CALLTAP_MODE_DROP);
 	assert_int_equal(settings.options.depth_max, 3);
 	assert_int_equal(settings.options.threshold_ns, 1500000);
-	assert_false(settings_fit_tracer(&settings.options));
+	assert_int_equal(settings_refuse(&settings.options, false, &diag), -EINVAL);
 	assert_int_equal(setting_take(&settings, "tracer", "function_graph", &diag), 0);
-	assert_true(settings_fit_tracer(&settings.options));
+	assert_int_equal(settings_refuse(&settings.options, false, &diag), 0);
 	stop(&settings);
+}
+
+static void what_cannot_be_together(void **state)
+{
+	static const struct {
+		const char *tracer;
+		unsigned mode;
+		const char *filter, *dir;
+		uint32_t depth;
+		bool triggers, snapshot, emulated;
+		const char *text; /* begin of the sentence; NULL = all fits */
+	} pairs[] = {
+		{"function_graph", CALLTAP_MODE_DROP, "graph", NULL, 3, true, false, false, NULL},
+		{"function_graph", CALLTAP_MODE_OVERWRITE, "graph", "/dev/shm", 3, true, true, false, NULL},
+		{"function", CALLTAP_MODE_OVERWRITE, "trace", "/dev/shm", 0, false, false, true, NULL},
+		{"profile", CALLTAP_MODE_PROFILE, "no-graph", NULL, 3, false, false, true, NULL},
+		{"nop", CALLTAP_MODE_DROP, "notrace", NULL, 0, false, false, true, NULL},
+		{"function", CALLTAP_MODE_DROP, "graph", NULL, 0, false, false, false, "graph, no-graph"},
+		{"function", CALLTAP_MODE_DROP, "no-graph", NULL, 0, false, false, false, "graph, no-graph"},
+		{"nop", CALLTAP_MODE_DROP, "trace", NULL, 1, false, false, false, "graph, no-graph"},
+		{"profile", CALLTAP_MODE_DROP, "trace", NULL, 0, false, false, false, "the tracer profile"},
+		{"function", CALLTAP_MODE_DROP, "trace", NULL, 0, true, false, false, "triggers need"},
+		{"profile", CALLTAP_MODE_PROFILE, "trace", NULL, 0, true, false, false, "triggers need"},
+		{"function_graph", CALLTAP_MODE_BLOCK, "trace", NULL, 0, true, true, false, "a snapshot is"},
+		{"function_graph", CALLTAP_MODE_DROP, "trace", "/dev/shm", 0, false, false, false, "--buffer-dir"},
+		{"function_graph", CALLTAP_MODE_DROP, "trace", NULL, 0, true, false, true, "triggers are for"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		struct calltap_diag diag = {0};
+		struct settings settings;
+		int ret;
+
+		start(&settings);
+		settings.options.tracer = tracer_find(pairs[i].tracer);
+		settings.options.mode = pairs[i].mode;
+		settings.options.buffer_dir = pairs[i].dir;
+		settings.options.depth_max = pairs[i].depth;
+		assert_int_equal(setting_take(&settings, pairs[i].filter, "f", &diag), 0);
+		if (pairs[i].triggers) {
+			assert_int_equal(triggers_create(&settings.options.triggers), 0);
+			assert_int_equal(triggers_add(settings.options.triggers,
+						      pairs[i].snapshot ? TRIGGER_SNAPSHOT : TRIGGER_STACK, "f left",
+						      &diag),
+					 0);
+		}
+		ret = settings_refuse(&settings.options, pairs[i].emulated, &diag);
+		assert_int_equal(ret != 0, pairs[i].text != NULL);
+		if (pairs[i].text && strncmp(diag.text, pairs[i].text, strlen(pairs[i].text)) != 0)
+			fail_msg("%zu: %s", i, diag.text);
+		triggers_destroy(settings.options.triggers);
+		stop(&settings);
+	}
 }
 
 static void wrong_options(void **state)
@@ -191,8 +247,8 @@ static void wrong_changes(void **state)
 		 "notrace, graph and no-graph",
 		 "colour=red", 0},
 		{"tracer=function max-depth=3",
-		 "graph, no-graph, max-depth and threshold need the tracer function_graph; take them away (such as "
-		 "max-depth=) with the same command",
+		 "graph, no-graph, max-depth and threshold need the tracer function_graph; leave them out, or take "
+		 "them away (such as max-depth=) with the same command",
 		 "", -1},
 	};
 	struct settings settings;
@@ -238,8 +294,10 @@ static void words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options),    cmocka_unit_test(wrong_options), cmocka_unit_test(changes),
-		cmocka_unit_test(round_trip), cmocka_unit_test(wrong_changes), cmocka_unit_test(words),
+		cmocka_unit_test(options),	 cmocka_unit_test(what_cannot_be_together),
+		cmocka_unit_test(wrong_options), cmocka_unit_test(changes),
+		cmocka_unit_test(round_trip),	 cmocka_unit_test(wrong_changes),
+		cmocka_unit_test(words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
