@@ -11,7 +11,10 @@
 #include <agent/agent.h>
 #include <base/sys.h>
 
-/* An object that has gone is told to the tool again when it comes back. */
+/*
+ * Write the sites of the plans that wait for APPLY.  Those of an object that has gone are not written: the tool hears
+ * of the object again when it comes back, and plans it anew.
+ */
 static void write_plans(const struct patch_skips *skips, const struct agent_store *maps,
 			struct calltap_msg_apply_done *done)
 {

@@ -42,7 +42,10 @@ static const struct agent_sites *owner_of(const struct calltap_site *site, uint3
 	return NULL;
 }
 
-/* Switch one site.  True: done.  A site that another plan's stub has is noted in moves, or cannot be switched. */
+/*
+ * Switch one site.  True: done.  False: the site cannot be switched; or it leads to another plan's stub, and is noted
+ * in moves, to be led to this plan's.
+ */
 static bool switch_one(const struct agent_sites *kept, uint32_t place, bool on, struct moves *moves)
 {
 	const struct calltap_site *site;

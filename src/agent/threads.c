@@ -13,7 +13,7 @@
 
 #define STAT_BYTES 1024
 
-/* The kernel leaves as much below the initial stack as it may grow, in bounds, before it maps anything else. */
+/* The kernel keeps the space below the initial stack free, as far as the stack may grow, within these bounds. */
 #define MAIN_SIZE_MIN ((uint64_t)128 << 20) /* Linux': MIN_GAP in mm/util.c */
 #define MAIN_SIZE_MAX ((uint64_t)1 << 30)
 #define EMULATED_SIZE ((uint64_t)8 << 20) /* the stack that QEMU maps; other mappings lie right below */

@@ -10,19 +10,20 @@
 
 #include <probe/thread.h>
 
-/* In a link, of the frame whose slot it is at: */
+/* Flags in a link, about the frame at whose slot the link lies: */
 #define FRAME_UNRECORDED ((uint64_t)1) /* the frame has no ENTRY record */
-#define FRAME_CAME	 ((uint64_t)2) /* with it the thread came to this signal stack, and leaves when it ends */
+#define FRAME_CAME	 ((uint64_t)2) /* the first frame on a signal stack: the thread leaves the stack when it ends */
 #define FRAME_COUNTED	 ((uint64_t)4) /* the frame counts in the thread's depth; it leaves through C */
-/* The frame has an ENTRY in the rings of this set, 1 and on: an instance's.  Addresses do not reach so far up. */
+/* The frame has an ENTRY in the rings of this set (1 and up: a further instance).  The bits lie above all addresses. */
 #define FRAME_OF(set)	   ((uint64_t)1 << (FRAME_INSTANCES_AT + (set)-1))
 #define FRAME_INSTANCES_AT 48
 #define FRAME_INSTANCES	   ((((uint64_t)1 << (PROBE_SETS - 1)) - 1) << FRAME_INSTANCES_AT)
 #define FRAME_FLAGS	   (FRAME_UNRECORDED | FRAME_CAME | FRAME_COUNTED | FRAME_INSTANCES)
 
 /*
- * In place of a kind, in the word that the dispatcher of handled functions hands on (instances.h).  WORD_INSTANCES:
- * further instances want the call, as the function's row says.
+ * Bits in place of the kind of record, in the word that the dispatcher of handled functions hands on (instances.h).
+ * WORD_DISPATCHED: the word is the dispatcher's.  WORD_INSTANCES: the function's row names further instances that want
+ * the call.
  */
 #define WORD_DISPATCHED 0x80000000u
 #define WORD_INSTANCES	(1u << CALLTAP_RECORD_ID_BITS)
@@ -48,6 +49,7 @@ static inline bool frames_is_tail(uint64_t slot, uint64_t back)
 	return *arch_mirror(slot) && probe_region_of(back);
 }
 
+/* May the thread record now?  A thread without a ring gets one here. */
 static inline bool probe_can_record(struct probe_thread *thread)
 {
 	/* The first test of probe_thread_attach(), without the call. */
@@ -78,7 +80,8 @@ void frames_filters_end(struct probe_thread *thread, uint64_t slot);
 
 /*
  * Make the first frame whose slot is at or above `end` the stack's top.  Returns how many of the frames inside it had
- * written an ENTRY; the caller records their UNWIND.  Further instances get theirs here.
+ * written an ENTRY; the caller records their UNWIND.  The UNWIND
+ * records of further instances are written here.
  */
 uint32_t frames_take_off(struct probe_thread *thread, struct probe_stack *stack, uint64_t end);
 /*

@@ -6,7 +6,7 @@
 /* Places in the kernel's array of registers, which begins with the pc. */
 enum { PC = 0, SP = 2, TP = 4, S0 = 8, S1 = 9, S2 = 18, S11 = 27 };
 
-/* Up to fcsr: an emulator's frame has no more. */
+/* Bytes of the shortest frame: an emulator's ends with fcsr. */
 #define LEAST_BYTES (offsetof(ucontext_t, uc_mcontext.__fpregs) + 32 * sizeof(uint64_t) + sizeof(uint32_t))
 
 uint64_t agent_context_sp(const ucontext_t *context)
@@ -19,7 +19,10 @@ uint64_t agent_context_pc(const ucontext_t *context)
 	return context->uc_mcontext.__gregs[PC];
 }
 
-/* The kernel marks nothing that is always there; the thread pointer is the thread's. */
+/*
+ * The kernel writes no mark that is in every signal's frame.  So fields with values that are known are looked at, such
+ * as the thread pointer.
+ */
 bool agent_context_is_kernels(const ucontext_t *context, uint64_t end)
 {
 	uint64_t address = (uint64_t)context, sp, pc;
@@ -44,7 +47,7 @@ void agent_context_go_on(ucontext_t *context, const struct probe_handled *handle
 	context->uc_mcontext.__gregs[PC] = again;
 }
 
-/* The kernel has code for handlers to return to, and no word for another. */
+/* Nothing is to be added: handlers return by code of the kernel's, and sigaction has no word for other code. */
 void agent_action_complete(struct arch_action *action)
 {
 	(void)action;

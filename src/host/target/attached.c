@@ -27,7 +27,7 @@
 #define ANSWER_NS 5000000000u /* for the agent's answer while the program's threads are stopped */
 #define PAUSE_NS  2000000
 
-/* Every file that the process has mapped to run. */
+/* Consider every file that the process has mapped as code. */
 static int consider_maps(struct session *session, pid_t pid, struct found *found, const struct space *space)
 {
 	int ret = 0;
@@ -50,7 +50,7 @@ static int consider_maps(struct session *session, pid_t pid, struct found *found
 	return ret;
 }
 
-/* The program comes first: its name and its faults are what is talked of. */
+/* Consider the program's own file, before all others: messages name it, and what is wrong with it. */
 static int consider_program(struct session *session, pid_t pid, struct found *found, char exe[PATH_MAX])
 {
 	char path[64];
@@ -100,7 +100,7 @@ int attached_begin(struct session *session, struct record_attached *told, struct
 		.size = sizeof(options),
 		.agent_path = session->options->agent_path,
 		.filters = spawn_filters(),
-		.leave_code = true, /* attached_apply() stops all threads anyhow */
+		.leave_code = true, /* attached_apply(), which stops all threads anyhow, takes it out */
 	};
 	struct attach_result result = {0};
 	char name[sizeof(session->endpoint.name) + 24];
@@ -235,7 +235,7 @@ int attached_ask(struct session *session, const struct target *target, const voi
 	while (!ret) {
 		uint64_t now = clock_now_ns();
 
-		/* A signal to the tool is no answer: the agent is at work, and nobody is to run meanwhile. */
+		/* A signal to the tool ends no wait: the agent is at work, and no program thread may run meanwhile. */
 		if (now >= until)
 			return -ETIMEDOUT;
 		if (poll(&poll_fd, 1, (int)((until - now) / 1000000) + 1) <= 0)

@@ -10,7 +10,7 @@
 
 #include "attached.h"
 
-#define TRAMP_BYTES  5
+#define TRAMP_BYTES  5 /* of the long jump that a short site jumps to */
 #define LOADER_TRIES (2 * ATTACHED_TRIES)
 #define STALE_MAX    100 /* a program that loads and unloads objects all the time is left alone in the end */
 
@@ -70,7 +70,10 @@ static int find_insides(const struct target *target, struct insides *insides)
 	return 0;
 }
 
-/* A thread that is to run the first byte of a hook may run the jump instead. */
+/*
+ * Note where the loader's hooks lie, but for the first byte of each: a thread that stands there runs either the old
+ * code or the jump.
+ */
 static void find_hooks(const struct target *target, struct look *look)
 {
 	uint64_t bytes = target->report.told.hook_bytes;
@@ -98,7 +101,7 @@ static int visit_hit(void *context, const struct attach_hit *hit)
 	return add_skip(context, hit->range);
 }
 
-/* Threads' own registers, and those that their handlers go back to, on whatever stack. */
+/* Look where all threads are, and where their signal handlers go back to, on whatever stack. */
 static void look_at_contexts(struct attach_stop *stop, struct look *look)
 {
 	size_t count, inside;
@@ -158,7 +161,10 @@ static int read_ahead(const struct target *target, struct look *look)
 				 ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS);
 }
 
-/* Stopped once; *done tells whether that was enough. */
+/*
+ * Stop all threads once, and have the sites written if no thread is in the way; *done tells whether they were.  last:
+ * sites with a thread inside are left out.
+ */
 static int try_once(struct session *session, struct target *target, struct look *look, bool last,
 		    struct calltap_msg_apply_done *done)
 {
@@ -177,7 +183,7 @@ static int try_once(struct session *session, struct target *target, struct look 
 	late = attach_ahead_is_late(stop);
 	attach_threads(stop, &threads);
 	done->error = -EAGAIN;
-	/* From here on the agent sees each filter before it is there: its functions stand before those that set one. */
+	/* Later filters are the agent's to look at: its functions stand in front of those that install them. */
 	if (attach_is_sandboxed(stop)) {
 		target_diagnose(
 			session, target,
@@ -257,7 +263,7 @@ int attached_apply(struct session *session, struct target *target)
 	if (!ret)
 		ret = rings_prepare(target->shares[0], rings_threads(target));
 	find_hooks(target, &look);
-	/* The later ones take what there is, but for a loader that is in the middle of something. */
+	/* From try ATTACHED_TRIES on only a loader that is in the middle of something is a reason for another one. */
 	for (int i = 1; !ret && done.error == -EAGAIN && i <= LOADER_TRIES; i++) {
 		if (i > 1)
 			attached_rest(session, 0);

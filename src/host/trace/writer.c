@@ -22,20 +22,20 @@
 #include "memory.h"
 #include "writer.h"
 
-#define LEVEL	     1
+#define LEVEL	     1	/* of zstd */
 #define COMPRESS_MIN 64 /* bytes; below, a zstd frame's own head eats the gain */
 
 struct trace_writer {
 	int fd;
-	int error; /* the first error, 0 = none */
-	uint64_t bytes;
+	int error;	/* the first error, 0 = none */
+	uint64_t bytes; /* in the file so far */
 	struct calltap_file_head head;
-	struct trace_memory *mirror; /* or NULL */
-	bool clock_mirrored;
+	struct trace_memory *mirror; /* a flight recorder's tables, which get a copy of what describes; NULL = none */
+	bool clock_mirrored;	     /* the mirror has the first clock sample */
 	ZSTD_CCtx *zstd;
-	void *packed;
+	void *packed; /* room for a compressed chunk */
 	size_t packed_size;
-	char *info;
+	char *info; /* lines that wait for trace_writer_flush() */
 	size_t info_used, info_size;
 };
 
@@ -215,7 +215,7 @@ int trace_writer_raw(struct trace_writer *writer, const void *chunks, size_t siz
 {
 	struct iovec iov = {(void *)(uintptr_t)chunks, size};
 
-	mirror_chunk(writer, CALLTAP_CHUNK_INFO, NULL, &iov, 1);
+	mirror_chunk(writer, CALLTAP_CHUNK_INFO, NULL, &iov, 1); /* of whatever types: all of it is copied */
 	return append_pieces(writer, &iov, 1);
 }
 

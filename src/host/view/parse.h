@@ -6,7 +6,7 @@
 
 #include <calltap/diag.h>
 
-/* "10us", "1.5 ms", "2s", "300" and "300ns" (nanoseconds); -EINVAL. */
+/* A duration: "10us", "1.5 ms", "2s", "300ns"; "300" are nanoseconds.  -EINVAL: anything else. */
 int parse_duration(uint64_t *ns, const char *text, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* "A..B", "A.." or "..B": seconds ("0.5", or any duration with a unit); *to is UINT64_MAX without B. */
 int parse_time_range(uint64_t *from_ns, uint64_t *to_ns, const char *text, struct calltap_diag *diag)

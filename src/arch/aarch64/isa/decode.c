@@ -39,13 +39,13 @@ static const struct pattern branches[] = {
 	{0xffe0001f, 0xd4600000, ISA_TRAP},	     /* tcancel */
 	{0xffe0001f, 0xd4a00001, ISA_TRAP},	     /* dcps1, dcps2, dcps3 */
 	{0xffe0001e, 0xd4a00002, ISA_TRAP},
-	{0xffffffff, 0xd50324ff, NONE},	     /* pacm: the next one signs with the program counter */
+	{0xffffffff, 0xd50324ff, NONE},	     /* pacm: the next instruction signs with its own address */
 	{0xff800000, 0xd5000000, ISA_PLAIN}, /* hints, barriers, system registers */
 };
 
 /* Loads and stores: bit 27 is 1, bit 25 is 0. */
 static const struct pattern loads[] = {
-	{0xff000000, 0xdc000000, NONE},		 /* between the literals' sizes */
+	{0xff000000, 0xdc000000, NONE},		 /* no instruction: ldr of a literal has no such size */
 	{0x3b000000, 0x18000000, ISA_MEMORY},	 /* ldr, ldrsw, prfm of a literal */
 	{0x3fa00000, 0x08000000, ISA_EXCLUSIVE}, /* ldxr, stxr and their kin */
 	{0xbfa00000, 0x88200000, ISA_EXCLUSIVE}, /* ldxp, stxp */
