@@ -1,5 +1,6 @@
 /*
- * Trace files: opening, tables, cursors, call stacks, every view and exporter.
+ * Trace files: opening, tables, cursors, call stacks, every view and exporter; and following a file that grows, with
+ * the counts of `calltap top`.
  *
  * A random change breaks a chunk's check, and readers would stop there; so the
  * checks are made good again, unless the last reserved byte of the file's head
@@ -16,6 +17,7 @@
 #include <host/view/info.h>
 #include <host/view/replay.h>
 #include <host/view/report.h>
+#include <host/view/tally.h>
 
 #include "fuzz.h"
 
@@ -97,6 +99,46 @@ static void show(const struct trace *trace, const struct view_filter *filter, st
 	}
 }
 
+static void read_counts(struct tally *tally)
+{
+	struct profile_row *rows;
+	size_t count;
+
+	if (tally_read(tally))
+		return;
+	rows = tally_rows(tally, &count);
+	for (size_t i = 0; rows && i < count; i++) {
+		fuzz_expect(rows[i].name && rows[i].object, "a row has a name");
+		fuzz_expect(rows[i].p50_ns <= rows[i].p99_ns && rows[i].p99_ns <= rows[i].max_ns, "percentiles rise");
+		tally_watch(tally, rows[i].function);
+	}
+	(void)tally_callers(tally, &count);
+	(void)tally_totals(tally);
+}
+
+/* The file comes in three pieces, cut where its bytes say. */
+static void count_growing(const uint8_t *bytes, size_t size)
+{
+	const size_t cut = size ? bytes[size - 1] * size / 256 : 0, ends[] = {cut / 2, cut, size};
+	struct tally *tally;
+	size_t written = 0;
+	int fd = input_file(bytes, 0);
+
+	if (tally_create(&tally, fd))
+		abort();
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		if (write(fd, bytes + written, ends[i] - written) != (ssize_t)(ends[i] - written))
+			abort();
+		written = ends[i];
+		ignore(tally_take(tally, i == 2));
+		read_counts(tally);
+		if (i == 1)
+			tally_reset(tally);
+	}
+	tally_destroy(tally);
+	close(fd);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct view_filter all = {.to_ns = UINT64_MAX},
@@ -121,6 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		trace_close(trace);
 	}
 	close(fd);
+	count_growing(bytes, size);
 	ignore(out_destroy(out));
 	close(null);
 	free(bytes);
