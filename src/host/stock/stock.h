@@ -86,7 +86,7 @@ struct stock_block {
 	uint64_t head; /* as in struct stock_function */
 	uint8_t length;
 	uint32_t offset; /* of the block in the region, set by stock_layout() */
-	uint32_t size;	 /* room for the block, set by stock_layout() */
+	uint32_t size;	 /* room for the block, set by stock_layout(); 0: none can be made, leave the function alone */
 };
 
 /* Where in the region of blocks what lies. */
@@ -97,25 +97,36 @@ struct stock_layout {
 	uint64_t size;	      /* of the region */
 };
 /*
- * Give each block its place.  Sizes do not depend on the region's address.  -ENOTSUP: the CPU has no blocks.
+ * Give each block its place; the blocks are sorted by address.  Sizes do not depend on the region's address.
+ * -ENOTSUP: the CPU has no blocks. -E2BIG: the region would be larger than a jump reaches. -ENOMEM.
  */
 int stock_layout(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
 	__attribute__((warn_unused_result));
 /*
- * Write the region's bytes (layout->size of them) for a region at `at`, of an object whose ELF address 0 lies at
- * `base`. -ERANGE: the region is too far from the object.
+ * Write the region's bytes (layout->size of them) for a region at `at`, a multiple of 16, of an object whose ELF
+ * address 0 lies at `base`.  The other arguments are those of stock_layout().  -ERANGE: the region is too far from the
+ * object. -ENOMEM.
  */
 int stock_make(uint8_t *out, const struct stock_layout *layout, const struct stock_image *image,
 	       const struct stock_block *blocks, size_t count, uint64_t at, uint64_t base)
 	__attribute__((warn_unused_result));
 
+/* A region of blocks, as it was made. */
+struct stock_region {
+	const struct stock_image *image;
+	uint64_t at, base; /* as of stock_make() */
+};
 /*
- * Where a thread that stands at `offset` bytes behind a head's start has to go on in the block, and the other way
- * round: the offset in the block of the head's instruction, and the offset in the head of a block's instruction. False:
- * no instruction begins there (in the block: the address lies within the moved form of one instruction).
+ * Where a thread that stands at `offset` bytes behind a head's start has to go on in the block, as an offset there: at
+ * the head's start at the block's site, else at the instruction's moved form.  False: no instruction begins there.
  */
-bool stock_into_block(const struct stock_image *image, const struct stock_block *block, unsigned offset, unsigned *to);
-bool stock_out_of_block(const struct stock_image *image, const struct stock_block *block, unsigned offset,
+bool stock_into_block(const struct stock_region *region, const struct stock_block *block, unsigned offset,
+		      unsigned *to);
+/*
+ * The other way round; the jump behind the moved instructions stands for the head's end.  False: the address lies
+ * within the site, or within the moved form of one instruction, where part of it is done.
+ */
+bool stock_out_of_block(const struct stock_region *region, const struct stock_block *block, unsigned offset,
 			unsigned *to);
 
 #endif

@@ -114,7 +114,7 @@ static void make_blocks(struct batch *batch, uint8_t *code, uint64_t address)
 	memset(code, 0, COUNT * BLOCK_STEP);
 	for (uint32_t i = 0; i < batch->count; i++) {
 		const uint8_t *from = (const uint8_t *)(uintptr_t)list[batch->first + i].function;
-		const struct isa_head head = {from, 64, (uint64_t)from, SCRATCH};
+		const struct isa_head head = {.code = from, .size = 64, .from = (uint64_t)from, .scratch = SCRATCH};
 		struct isa_out out = {code + i * BLOCK_STEP, BLOCK_STEP, 0, address + i * BLOCK_STEP};
 		struct isa_block block;
 

@@ -27,18 +27,23 @@ struct made {
 	size_t length;
 };
 
-static struct made make(int cpu, const char *text, uint64_t at, unsigned scratch, size_t room)
+static struct made make_of(int cpu, const char *text, uint8_t length, uint64_t at, unsigned scratch, size_t room)
 {
 	uint8_t bytes[64];
 	size_t size = isa_bytes(text, bytes, sizeof(bytes));
 	const struct isa_head head = {bytes, size, FROM,
-				      scratch == NONE ? isa_cpu_find(names[cpu])->no_scratch : scratch};
+				      scratch == NONE ? isa_cpu_find(names[cpu])->no_scratch : scratch, length};
 	struct made made = {0};
 	struct isa_out out = {made.code, room, 0, at};
 
 	made.ret = makers[cpu](&out, &made.block, &head);
 	made.length = out.length;
 	return made;
+}
+
+static struct made make(int cpu, const char *text, uint64_t at, unsigned scratch, size_t room)
+{
+	return make_of(cpu, text, 0, at, scratch, room);
 }
 
 static void expect_code(const struct made *made, unsigned head, const char *text)
@@ -110,6 +115,53 @@ static void what_ends_with_the_head_is_moved(void **state)
 	expect_code(&made, 4, "1f2003d5c0035fd6fffffd17");
 }
 
+static void refused_of(const char *text, uint8_t length, int error)
+{
+	struct made made = make_of(X86, text, length, BLOCK, NONE, ISA_BLOCK_MAX);
+
+	assert_int_equal(made.ret, error);
+	assert_int_equal(made.length, 0);
+}
+
+/* The caller knows the head's bytes: padding behind the function's end is part of it, and is not moved. */
+static void a_length_may_be_given(void **state)
+{
+	struct made made = make_of(X86, "89f8c30f1f00cc", 6, BLOCK, NONE, ISA_BLOCK_MAX); /* mov, ret; a no-op */
+
+	expect_code(&made, 6, "0f1f44000089f8c3e9f9fff7ff");
+	made = make_of(X86, "c3cccccccccccccc", 5, BLOCK, NONE, ISA_BLOCK_MAX);
+	expect_code(&made, 5, "0f1f440000c3e9fafff7ff");
+	made = make_of(X86, "eb70cccccc", 5, BLOCK, NONE, ISA_BLOCK_MAX); /* jmp elsewhere */
+	expect_code(&made, 5, "0f1f440000e96800f8ffe9f6fff7ff");
+	made = make_of(X86, "554889e54883ec10c3", 8, BLOCK, NONE, ISA_BLOCK_MAX);
+	expect_code(&made, 8, "0f1f440000554889e54883ec10e9f6fff7ff");
+	made = make_of(X86, "ffd0c3", 2, BLOCK, NONE, ISA_BLOCK_MAX); /* a short jump: the call returns behind it */
+	expect_code(&made, 2, "0f1f4400006802004000ffe0e9f1fff7ff");
+	refused_of("554889e54883ec10c3", 7, -ENOTSUP); /* within the sub */
+	refused_of("ffd0cccccccc", 5, -ENOTSUP);       /* the call returns into the jump */
+	refused_of("7502c3cccc", 5, -ENOTSUP);	       /* jne to the padding */
+	refused_of("c3cccc", 5, -ENODATA);
+}
+
+/* Where each instruction has gone. */
+static void the_places_are_told(void **state)
+{
+	static const struct isa_place places[] = {
+		{0, ISA_PLAIN, 5}, {1, ISA_PLAIN, 6}, {4, ISA_CALL, 9}, {9, ISA_JUMP, 19}};
+	struct made made = make(X86, "554889e5e800010000", BLOCK, NONE, ISA_BLOCK_MAX); /* push, mov, call */
+
+	assert_int_equal(made.ret, 0);
+	assert_int_equal(made.block.count, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(made.block.places[i].from, places[i].from);
+		assert_int_equal(made.block.places[i].kind, places[i].kind);
+		assert_int_equal(made.block.places[i].to, places[i].to);
+	}
+	assert_int_equal(made.code[made.block.places[3].to], 0xe9);
+	made = make(X86, "89f8c30f1f00", BLOCK, NONE, ISA_BLOCK_MAX);
+	assert_int_equal(made.ret, -ENOTSUP);
+}
+
 static void the_way_back_must_reach(void **state)
 {
 	const uint64_t far = FROM + (UINT64_C(1) << 33), middle = FROM + (UINT64_C(1) << 27) + 4096;
@@ -141,6 +193,8 @@ int main(void)
 		cmocka_unit_test(a_return_into_the_head_is_refused),
 		cmocka_unit_test(another_function_behind_is_not_touched),
 		cmocka_unit_test(what_ends_with_the_head_is_moved),
+		cmocka_unit_test(a_length_may_be_given),
+		cmocka_unit_test(the_places_are_told),
 		cmocka_unit_test(the_way_back_must_reach),
 		cmocka_unit_test(too_little_room_changes_nothing),
 	};

@@ -7,5 +7,6 @@
 #include "arch/generic/isa/block.h"
 
 isa_block_maker a64_block;
+extern const struct isa_block_cpu a64_block_cpu;
 
 #endif

@@ -40,9 +40,9 @@ static int put_jump(struct isa_out *out, uint64_t target, unsigned scratch)
 	return 0;
 }
 
+const struct isa_block_cpu rv_block_cpu = {rv_decode, move, put_site, put_jump, JUMP_BYTES, 0};
+
 int rv_block(struct isa_out *out, struct isa_block *block, const struct isa_head *head)
 {
-	static const struct isa_block_cpu cpu = {rv_decode, move, put_site, put_jump, JUMP_BYTES};
-
-	return isa_block_make(&cpu, out, block, head);
+	return isa_block_make(&rv_block_cpu, out, block, head);
 }

@@ -7,5 +7,6 @@
 #include "arch/generic/isa/block.h"
 
 isa_block_maker rv_block;
+extern const struct isa_block_cpu rv_block_cpu;
 
 #endif

@@ -7,6 +7,7 @@
 #include "relocate.h"
 
 #define JUMP_BYTES 5
+#define PUSH_BYTES 5 /* push $imm32, and the upper half behind it where that is another's */
 
 static int move(struct isa_out *out, const struct isa_source *source)
 {
@@ -28,9 +29,9 @@ static int put_jump(struct isa_out *out, uint64_t target, unsigned scratch)
 	return 0;
 }
 
+const struct isa_block_cpu x86_block_cpu = {x86_decode, move, put_site, put_jump, JUMP_BYTES, PUSH_BYTES};
+
 int x86_block(struct isa_out *out, struct isa_block *block, const struct isa_head *head)
 {
-	static const struct isa_block_cpu cpu = {x86_decode, move, put_site, put_jump, JUMP_BYTES};
-
-	return isa_block_make(&cpu, out, block, head);
+	return isa_block_make(&x86_block_cpu, out, block, head);
 }

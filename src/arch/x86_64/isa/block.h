@@ -7,5 +7,6 @@
 #include "arch/generic/isa/block.h"
 
 isa_block_maker x86_block;
+extern const struct isa_block_cpu x86_block_cpu;
 
 #endif

@@ -1,0 +1,217 @@
+/*
+ * The blocks of an object's stock functions: their places in the region, and their code (stock.h).
+ *
+ * A block's code depends on the region's address in its bytes, and in the forms of some instructions: a target that is
+ * out of reach takes a longer one.  So the room for a block is that of each instruction's longest form.  Context: host.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "blocks_impl.h"
+
+#define BLOCK_ALIGN 16u
+/* Addresses by which forms are measured: of the object, so that its addresses are long ones; of blocks beside it, and
+ * of blocks out of everybody's reach. */
+#define NOMINAL_BASE (UINT64_C(0x7ff) << 36)
+#define NEAR_BY	     (UINT64_C(1) << 16)
+#define FAR_AWAY     (UINT64_C(1) << 45)
+#define REGION_MAX   (UINT64_C(1) << 30)
+
+static uint64_t align_up(uint64_t value, uint64_t step)
+{
+	return (value + step - 1) & ~(step - 1);
+}
+
+/* The section that holds an address; NULL = none with bytes does. */
+static const struct stock_section *section_at(const struct stock_image *image, uint64_t address)
+{
+	size_t low = 0, high = image->section_count;
+
+	while (low < high) { /* the first one that begins behind the address */
+		size_t middle = low + (high - low) / 2;
+
+		if (image->sections[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low; i-- > 0;) {
+		const struct stock_section *section = &image->sections[i];
+
+		if (address - section->address < section->size)
+			return section->bytes && section->code ? section : NULL;
+		if (section->size) /* an empty one may lie within another */
+			break;
+	}
+	return NULL;
+}
+
+/* True if the object has a section around the address, or on both sides of it. */
+static bool is_within(const struct stock_image *image, uint64_t address)
+{
+	const struct stock_section *first = image->sections, *last = first + image->section_count - 1;
+
+	return image->section_count && address - first->address <= last->address + last->size - first->address;
+}
+
+static bool find_head(struct isa_head *head, const struct blocks_cpu *cpu, const struct stock_image *image,
+		      const struct stock_block *block, uint64_t base)
+{
+	const struct stock_section *section = section_at(image, block->head);
+
+	if (!section || !block->length)
+		return false;
+	*head = (struct isa_head){
+		.code = section->bytes + (block->head - section->address),
+		.size = section->size - (block->head - section->address),
+		.from = base + block->head,
+		.scratch = cpu->scratch,
+		.length = block->length,
+	};
+	return true;
+}
+
+int blocks_make_one(struct made_block *made, const struct blocks_cpu *cpu, const struct stock_image *image,
+		    const struct stock_block *block, uint64_t at, uint64_t base)
+{
+	struct isa_out out = {made->code, sizeof(made->code), 0, at};
+	struct isa_head head;
+	int ret = find_head(&head, cpu, image, block, base) ? isa_block_make(cpu->block, &out, &made->block, &head)
+							    : -EINVAL;
+
+	made->length = (uint32_t)out.length;
+	return ret;
+}
+
+/* The bytes of the longest form of an instruction; 0: it cannot be moved to every place near the object. */
+static size_t longest_form(const struct blocks_cpu *cpu, const struct stock_image *image, const struct isa_head *head,
+			   uint8_t at)
+{
+	const struct isa_source source = {head->code + at, head->size - at, head->from + at, head->scratch};
+	uint8_t code[ISA_RELOCATED_MAX];
+	struct isa_out near_by = {code, sizeof(code), 0, source.from + NEAR_BY};
+	struct isa_out far_away = {code, sizeof(code), 0, source.from + FAR_AWAY};
+	struct isa_instruction in;
+
+	if (cpu->block->decode(&in, source.code, source.size, source.from) < 0 ||
+	    cpu->block->move(&near_by, &source) < 0)
+		return 0;
+	if (cpu->block->move(&far_away, &source) < 0 && in.has_target && !is_within(image, in.target - NOMINAL_BASE))
+		return 0;
+	return near_by.length > far_away.length ? near_by.length : far_away.length;
+}
+
+static size_t longest_jump(const struct blocks_cpu *cpu, const struct isa_head *head)
+{
+	uint64_t target = head->from + head->length;
+	uint8_t code[ISA_RELOCATED_MAX];
+	struct isa_out near_by = {code, sizeof(code), 0, target + NEAR_BY};
+	struct isa_out far_away = {code, sizeof(code), 0, target + FAR_AWAY};
+
+	if (cpu->block->put_jump(&near_by, target, head->scratch))
+		return 0;
+	if (cpu->block->put_jump(&far_away, target, head->scratch))
+		far_away.length = 0; /* the region will not lie there */
+	return near_by.length > far_away.length ? near_by.length : far_away.length;
+}
+
+/* Room for a block wherever it will lie; 0: none can be made. */
+static uint32_t room_for(const struct blocks_cpu *cpu, const struct stock_image *image, const struct stock_block *block)
+{
+	struct made_block made;
+	struct isa_head head;
+	size_t size, more;
+
+	if (!find_head(&head, cpu, image, block, NOMINAL_BASE) ||
+	    blocks_make_one(&made, cpu, image, block, head.from + NEAR_BY, NOMINAL_BASE))
+		return 0;
+	more = longest_jump(cpu, &head);
+	size = made.block.site + more;
+	for (unsigned i = 0; more && i + 1 < made.block.count; i++) {
+		more = longest_form(cpu, image, &head, made.block.places[i].from);
+		size += more;
+	}
+	return more && size <= ISA_BLOCK_MAX ? (uint32_t)align_up(size, BLOCK_ALIGN) : 0;
+}
+
+int stock_layout(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
+{
+	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	uint64_t at = 0;
+
+	if (!cpu)
+		return -ENOTSUP;
+	for (size_t i = 0; i < count; i++) {
+		blocks[i].size = room_for(cpu, image, &blocks[i]);
+		blocks[i].offset = (uint32_t)at;
+		at += blocks[i].size;
+		if (at > REGION_MAX)
+			return -E2BIG;
+	}
+	*out = (struct stock_layout){.code_size = at, .header_off = at, .size = at};
+	return 0;
+}
+
+int stock_make(uint8_t *out, const struct stock_layout *layout, const struct stock_image *image,
+	       const struct stock_block *blocks, size_t count, uint64_t at, uint64_t base)
+{
+	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+
+	if (!cpu)
+		return -ENOTSUP;
+	memset(out, cpu->padding, layout->code_size);
+	for (size_t i = 0; i < count; i++) {
+		const struct stock_block *block = &blocks[i];
+		struct made_block made;
+		int ret;
+
+		if (!block->size)
+			continue;
+		ret = blocks_make_one(&made, cpu, image, block, at + block->offset, base);
+		if (ret)
+			return ret;
+		if (made.length > block->size)
+			return -ERANGE;
+		memcpy(out + block->offset, made.code, made.length);
+	}
+	return 0;
+}
+
+bool stock_into_block(const struct stock_region *region, const struct stock_block *block, unsigned offset, unsigned *to)
+{
+	const struct blocks_cpu *cpu = blocks_cpu_find(region->image->machine);
+	struct made_block made;
+
+	if (!cpu || blocks_make_one(&made, cpu, region->image, block, region->at + block->offset, region->base))
+		return false;
+	if (!offset) {
+		*to = 0;
+		return true;
+	}
+	for (unsigned i = 0; i + 1u < made.block.count; i++)
+		if (made.block.places[i].from == offset) {
+			*to = made.block.places[i].to;
+			return true;
+		}
+	return false;
+}
+
+bool stock_out_of_block(const struct stock_region *region, const struct stock_block *block, unsigned offset,
+			unsigned *to)
+{
+	const struct blocks_cpu *cpu = blocks_cpu_find(region->image->machine);
+	struct made_block made;
+
+	if (!cpu || blocks_make_one(&made, cpu, region->image, block, region->at + block->offset, region->base))
+		return false;
+	if (!offset) {
+		*to = 0;
+		return true;
+	}
+	for (unsigned i = 0; i < made.block.count; i++)
+		if (made.block.places[i].to == offset) {
+			*to = made.block.places[i].from;
+			return true;
+		}
+	return false;
+}

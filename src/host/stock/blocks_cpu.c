@@ -1,0 +1,34 @@
+/*
+ * The CPUs that have blocks (blocks_cpu.h).  Context: host.
+ */
+#include <dwarf.h>
+#include <elf.h>
+
+#include "arch/x86_64/isa/block.h"
+#include "blocks_cpu.h"
+
+#define X86_RSP	   7
+#define X86_RETURN 16
+#define X86_INT3   0xcc
+
+static const struct blocks_cpu cpus[] = {
+	{
+		.machine = EM_X86_64,
+		.block = &x86_block_cpu,
+		.padding = X86_INT3,
+		.stack_register = X86_RSP,
+		.return_register = X86_RETURN,
+		.data_align = -8,
+		/* CFA = rsp + 8; the return address at CFA - 8 */
+		.entry_size = 5,
+		.entry = (const uint8_t[]){DW_CFA_def_cfa, X86_RSP, 8, DW_CFA_offset | X86_RETURN, 1},
+	},
+};
+
+const struct blocks_cpu *blocks_cpu_find(uint16_t machine)
+{
+	for (size_t i = 0; i < sizeof(cpus) / sizeof(cpus[0]); i++)
+		if (cpus[i].machine == machine)
+			return &cpus[i];
+	return NULL;
+}

@@ -1,0 +1,25 @@
+/* Real objects for the tests of stock functions: an x86-64 object as a stock_image, and blocks for its functions. */
+#ifndef TEST_UNIT_STOCK_REAL_H
+#define TEST_UNIT_STOCK_REAL_H
+
+#include <libelf.h>
+
+#include "host/stock/stock.h"
+
+#define REAL_SECTIONS 64
+
+struct real {
+	int fd;
+	Elf *elf;
+	uint64_t end; /* behind the last section, ELF address */
+	struct stock_section sections[REAL_SECTIONS];
+	struct stock_image image;
+	struct stock_block *blocks; /* one for each FDE whose first instructions have room for a jump */
+	size_t count;
+};
+
+/* False: there is no such file here, or it is of another CPU. */
+bool real_open(struct real *real, const char *path);
+void real_close(struct real *real);
+
+#endif
