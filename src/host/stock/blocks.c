@@ -10,12 +10,9 @@
 #include "blocks_impl.h"
 
 #define BLOCK_ALIGN 16u
-/* Addresses by which forms are measured: of the object, so that its addresses are long ones; of blocks beside it, and
- * of blocks out of everybody's reach. */
-#define NOMINAL_BASE (UINT64_C(0x7ff) << 36)
-#define NEAR_BY	     (UINT64_C(1) << 16)
-#define FAR_AWAY     (UINT64_C(1) << 45)
-#define REGION_MAX   (UINT64_C(1) << 30)
+/* Blocks are measured near their heads, and out of everybody's reach. */
+#define FAR_AWAY   (UINT64_C(1) << 45)
+#define REGION_MAX (UINT64_C(1) << 30)
 
 static uint64_t align_up(uint64_t value, uint64_t step)
 {
@@ -89,14 +86,15 @@ static size_t longest_form(const struct blocks_cpu *cpu, const struct stock_imag
 {
 	const struct isa_source source = {head->code + at, head->size - at, head->from + at, head->scratch};
 	uint8_t code[ISA_RELOCATED_MAX];
-	struct isa_out near_by = {code, sizeof(code), 0, source.from + NEAR_BY};
+	struct isa_out near_by = {code, sizeof(code), 0, source.from + BLOCKS_NEAR_BY};
 	struct isa_out far_away = {code, sizeof(code), 0, source.from + FAR_AWAY};
 	struct isa_instruction in;
 
 	if (cpu->block->decode(&in, source.code, source.size, source.from) < 0 ||
 	    cpu->block->move(&near_by, &source) < 0)
 		return 0;
-	if (cpu->block->move(&far_away, &source) < 0 && in.has_target && !is_within(image, in.target - NOMINAL_BASE))
+	if (cpu->block->move(&far_away, &source) < 0 && in.has_target &&
+	    !is_within(image, in.target - BLOCKS_NOMINAL_BASE))
 		return 0;
 	return near_by.length > far_away.length ? near_by.length : far_away.length;
 }
@@ -105,7 +103,7 @@ static size_t longest_jump(const struct blocks_cpu *cpu, const struct isa_head *
 {
 	uint64_t target = head->from + head->length;
 	uint8_t code[ISA_RELOCATED_MAX];
-	struct isa_out near_by = {code, sizeof(code), 0, target + NEAR_BY};
+	struct isa_out near_by = {code, sizeof(code), 0, target + BLOCKS_NEAR_BY};
 	struct isa_out far_away = {code, sizeof(code), 0, target + FAR_AWAY};
 
 	if (cpu->block->put_jump(&near_by, target, head->scratch))
@@ -122,8 +120,8 @@ static uint32_t room_for(const struct blocks_cpu *cpu, const struct stock_image 
 	struct isa_head head;
 	size_t size, more;
 
-	if (!find_head(&head, cpu, image, block, NOMINAL_BASE) ||
-	    blocks_make_one(&made, cpu, image, block, head.from + NEAR_BY, NOMINAL_BASE))
+	if (!find_head(&head, cpu, image, block, BLOCKS_NOMINAL_BASE) ||
+	    blocks_make_one(&made, cpu, image, block, blocks_nominal(block), BLOCKS_NOMINAL_BASE))
 		return 0;
 	more = longest_jump(cpu, &head);
 	size = made.block.site + more;
@@ -138,6 +136,7 @@ int stock_layout(struct stock_layout *out, const struct stock_image *image, stru
 {
 	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
 	uint64_t at = 0;
+	int ret;
 
 	if (!cpu)
 		return -ENOTSUP;
@@ -148,8 +147,10 @@ int stock_layout(struct stock_layout *out, const struct stock_image *image, stru
 		if (at > REGION_MAX)
 			return -E2BIG;
 	}
-	*out = (struct stock_layout){.code_size = at, .header_off = at, .size = at};
-	return 0;
+	*out = (struct stock_layout){.code_size = at, .header_off = at};
+	ret = blocks_frames_measure(&out->header_size, image, blocks, count);
+	out->size = out->header_off + out->header_size;
+	return ret ? ret : out->size > REGION_MAX ? -E2BIG : 0;
 }
 
 int stock_make(uint8_t *out, const struct stock_layout *layout, const struct stock_image *image,
@@ -160,6 +161,7 @@ int stock_make(uint8_t *out, const struct stock_layout *layout, const struct sto
 	if (!cpu)
 		return -ENOTSUP;
 	memset(out, cpu->padding, layout->code_size);
+	memset(out + layout->header_off, 0, layout->header_size);
 	for (size_t i = 0; i < count; i++) {
 		const struct stock_block *block = &blocks[i];
 		struct made_block made;
@@ -174,7 +176,7 @@ int stock_make(uint8_t *out, const struct stock_layout *layout, const struct sto
 			return -ERANGE;
 		memcpy(out + block->offset, made.code, made.length);
 	}
-	return 0;
+	return blocks_frames_make(out, layout, image, blocks, count, at, base);
 }
 
 bool stock_into_block(const struct stock_region *region, const struct stock_block *block, unsigned offset, unsigned *to)

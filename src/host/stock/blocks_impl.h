@@ -18,4 +18,22 @@ struct made_block {
 int blocks_make_one(struct made_block *made, const struct blocks_cpu *cpu, const struct stock_image *image,
 		    const struct stock_block *block, uint64_t at, uint64_t base);
 
+/*
+ * Addresses by which blocks are measured: of the object, so that its addresses are long ones, and of a block near its
+ * head.
+ */
+#define BLOCKS_NOMINAL_BASE (UINT64_C(0x7ff) << 36)
+#define BLOCKS_NEAR_BY	    (UINT64_C(1) << 16)
+static inline uint64_t blocks_nominal(const struct stock_block *block)
+{
+	return BLOCKS_NOMINAL_BASE + block->head + BLOCKS_NEAR_BY;
+}
+
+/* The bytes of .eh_frame_hdr and .eh_frame for blocks whose places are known; 0 or -errno. */
+int blocks_frames_measure(uint64_t *size, const struct stock_image *image, const struct stock_block *blocks,
+			  size_t count);
+/* Write them into the region's bytes; the arguments are those of stock_make(). */
+int blocks_frames_make(uint8_t *out, const struct stock_layout *layout, const struct stock_image *image,
+		       const struct stock_block *blocks, size_t count, uint64_t at, uint64_t base);
+
 #endif

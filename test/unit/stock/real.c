@@ -49,11 +49,12 @@ static uint8_t head_of(const struct real *real, const struct cfi_entry *entry)
 	for (size_t i = 0; i < real->image.section_count; i++) {
 		const struct stock_section *section = &real->sections[i];
 		uint64_t at = entry->start - section->address;
-		struct isa_head head = {.code = section->bytes + at, .size = entry->size, .from = entry->start};
+		struct isa_head head = {.size = entry->size, .from = entry->start};
 		uint8_t length;
 
 		if (!section->code || section->plt || at >= section->size || entry->size > section->size - at)
 			continue;
+		head.code = section->bytes + at;
 		return isa_head_measure(&x86_block_cpu, &head, &length) ? 0 : length;
 	}
 	return 0;

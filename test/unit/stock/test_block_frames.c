@@ -1,0 +1,244 @@
+/*
+ * The unwind tables of regions of blocks, read back by libdw at every instruction of every block of real objects: the
+ * rules are those of the function itself at the instruction that was moved.
+ */
+#include <dwarf.h>
+#include <elf.h>
+#include <elfutils/libdw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "arch/x86_64/isa/block.h"
+#include "real.h"
+
+#define RSP	  7
+#define REGISTERS 17 /* the last one is the return address */
+#define RULE_OPS  8
+
+/* The region as an ELF file without sections: readers find its tables by the program header. */
+struct file {
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[2];
+	uint8_t region[];
+};
+
+struct made {
+	struct stock_layout layout;
+	struct stock_region region;
+	struct file *file;
+	Elf *elf;
+	Dwarf_CFI *cfi;
+};
+
+static void make(struct made *made, const struct real *real, uint64_t at, uint64_t base)
+{
+	size_t size;
+
+	*made = (struct made){.region = {&real->image, at, base}};
+	assert_int_equal(stock_layout(&made->layout, &real->image, real->blocks, real->count), 0);
+	size = sizeof(*made->file) + made->layout.size;
+	made->file = calloc(1, size);
+	*made->file = (struct file){
+		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+			   .e_type = ET_EXEC,
+			   .e_machine = EM_X86_64,
+			   .e_version = EV_CURRENT,
+			   .e_phoff = offsetof(struct file, segments),
+			   .e_ehsize = sizeof(Elf64_Ehdr),
+			   .e_phentsize = sizeof(Elf64_Phdr),
+			   .e_phnum = 2},
+		.segments = {{.p_type = PT_LOAD,
+			      .p_offset = offsetof(struct file, region),
+			      .p_vaddr = at,
+			      .p_filesz = made->layout.size,
+			      .p_memsz = made->layout.size},
+			     {.p_type = PT_GNU_EH_FRAME,
+			      .p_offset = offsetof(struct file, region) + made->layout.header_off,
+			      .p_vaddr = at + made->layout.header_off,
+			      .p_filesz = made->layout.header_size,
+			      .p_memsz = made->layout.header_size}},
+	};
+	assert_int_equal(
+		stock_make(made->file->region, &made->layout, &real->image, real->blocks, real->count, at, base), 0);
+	made->elf = elf_memory((char *)made->file, size);
+	made->cfi = dwarf_getcfi_elf(made->elf);
+	assert_non_null(made->cfi);
+}
+
+static void unmake(struct made *made)
+{
+	dwarf_cfi_end(made->cfi);
+	elf_end(made->elf);
+	free(made->file);
+}
+
+/* A rule as libdw tells it: operations that lead to a value or its place. */
+struct rule {
+	size_t count;
+	bool undefined; /* of a rule without operations: there is no value; else it is where it was */
+	Dwarf_Op ops[RULE_OPS];
+};
+
+struct rules {
+	struct rule cfa, registers[REGISTERS];
+};
+
+static void take_rule(struct rule *rule, const Dwarf_Op *ops, size_t count)
+{
+	assert_in_range(count, 0, RULE_OPS);
+	rule->count = count;
+	for (size_t i = 0; i < count; i++)
+		rule->ops[i] = (Dwarf_Op){ops[i].atom, ops[i].number, ops[i].number2, 0};
+}
+
+/* False: nobody knows. */
+static bool rules_at(struct rules *rules, Dwarf_CFI *cfi, uint64_t address)
+{
+	Dwarf_Frame *frame;
+	Dwarf_Op *ops;
+	size_t count;
+
+	memset(rules, 0, sizeof(*rules));
+	if (dwarf_cfi_addrframe(cfi, address, &frame))
+		return false;
+	assert_int_equal(dwarf_frame_cfa(frame, &ops, &count), 0);
+	take_rule(&rules->cfa, ops, count);
+	for (int i = 0; i < REGISTERS; i++) {
+		Dwarf_Op memory[3];
+
+		assert_int_equal(dwarf_frame_register(frame, i, memory, &ops, &count), 0);
+		take_rule(&rules->registers[i], ops, count);
+		rules->registers[i].undefined = !count && ops == memory;
+	}
+	free(frame);
+	return true;
+}
+
+/* What the file's own table says at an address, with so many bytes more on the stack. */
+static bool expected_at(struct rules *rules, Dwarf_CFI *cfi, uint64_t address, unsigned pushed)
+{
+	if (!rules_at(rules, cfi, address))
+		return false;
+	if (rules->cfa.count == 1 && rules->cfa.ops[0].atom == DW_OP_bregx && rules->cfa.ops[0].number == RSP)
+		rules->cfa.ops[0].number2 += pushed;
+	return true;
+}
+
+static enum isa_kind kind_at(const struct real *real, uint64_t address)
+{
+	struct isa_instruction in;
+
+	for (size_t i = 0; i < real->image.section_count; i++) {
+		const struct stock_section *section = &real->sections[i];
+		uint64_t at = address - section->address;
+
+		if (section->bytes && at < section->size &&
+		    x86_block_cpu.decode(&in, section->bytes + at, section->size - at, address) > 0)
+			return (enum isa_kind)in.kind;
+	}
+	fail();
+	return ISA_TRAP;
+}
+
+/* All instructions of one block; returns how many there were. */
+static unsigned check_block(const struct real *real, const struct made *made, Dwarf_CFI *own, size_t number)
+{
+	const struct stock_block *block = &real->blocks[number];
+	const uint8_t *code = made->file->region + block->offset;
+	uint64_t at = made->region.at + block->offset;
+	unsigned from = 0, count = 0, pushed = 0;
+	enum isa_kind kind = ISA_PLAIN; /* of the head's instruction that a place belongs to */
+
+	for (unsigned place = 0; place < block->size && code[place] != 0xcc; count++) {
+		struct rules is, must;
+		struct isa_instruction in;
+		int size = x86_block_cpu.decode(&in, code + place, block->size - place, at + place);
+
+		assert_true(size > 0);
+		if (stock_out_of_block(&made->region, block, place, &from)) {
+			if (isa_ends(kind)) /* nobody comes to the jump behind */
+				return count;
+			kind = place && from < block->length ? kind_at(real, block->head + from) : ISA_PLAIN;
+		} else if (kind == ISA_CALL || kind == ISA_CALL_INDIRECT) {
+			pushed = 8; /* the first instruction of the moved form has done it */
+		}
+		if (!expected_at(&must, own, block->head + from, pushed)) {
+			assert_int_equal(from, block->length); /* what the function's last bytes run into is no code */
+			return count;
+		}
+		assert_true(rules_at(&is, made->cfi, at + place));
+		if (memcmp(&is, &must, sizeof(is)) != 0)
+			fail_msg("head %#llx + %u, block + %u", (unsigned long long)block->head, from, place);
+		place += (unsigned)size;
+	}
+	return count;
+}
+
+static void check_object(const char *path, uint64_t base)
+{
+	struct made made;
+	struct real real;
+	Dwarf_CFI *own;
+	unsigned instructions = 0;
+
+	if (!real_open(&real, path))
+		return;
+	own = dwarf_getcfi_elf(real.elf);
+	make(&made, &real, base + real.end / 4096 * 4096 + 8192, base);
+	for (size_t i = 0; i < real.count; i++)
+		if (real.blocks[i].size)
+			instructions += check_block(&real, &made, own, i);
+	assert_true(instructions > 3 * real.count);
+	unmake(&made);
+	dwarf_cfi_end(own);
+	real_close(&real);
+}
+
+static void real_objects_unwind_in_blocks(void **state)
+{
+	check_object("/proc/self/exe", UINT64_C(0x555555554000));
+	check_object("/lib/x86_64-linux-gnu/libc.so.6", UINT64_C(0x7ffff7c00000));
+	check_object("/lib/x86_64-linux-gnu/libgcc_s.so.1", UINT64_C(0x7ffff7a00000));
+	check_object("/lib64/ld-linux-x86-64.so.2", UINT64_C(0x7ffff7fc0000));
+}
+
+/* Of a function without an entry only this is known: its first instruction finds its caller at the stack's top. */
+static void without_an_entry_the_first_instruction_unwinds(void **state)
+{
+	static const uint8_t text[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc3}; /* push, mov, sub, ret */
+	static const struct stock_section section = {0x1000, sizeof(text), text, true, false};
+	struct stock_block block = {.head = 0x1000, .length = 8};
+	struct real real = {.image = {.machine = EM_X86_64, .sections = &section, .section_count = 1},
+			    .blocks = &block,
+			    .count = 1};
+	const uint64_t at = UINT64_C(0x555555600000);
+	struct rules rules;
+	struct made made;
+
+	make(&made, &real, at, UINT64_C(0x555555554000));
+	for (unsigned i = 0; i < block.size; i++) {
+		assert_int_equal(rules_at(&rules, made.cfi, at + i), i < 5 + 1);
+		if (i >= 5 + 1)
+			continue;
+		assert_int_equal(rules.cfa.ops[0].number, RSP);
+		assert_int_equal(rules.cfa.ops[0].number2, 8);
+		assert_int_equal(rules.registers[REGISTERS - 1].ops[1].number, -8);
+	}
+	unmake(&made);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(real_objects_unwind_in_blocks),
+		cmocka_unit_test(without_an_entry_the_first_instruction_unwinds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
