@@ -115,7 +115,7 @@ static int list_functions(struct listing *listing)
 		add_item(listing, &(struct item){.address = sites[i].function, .site = &sites[i], .symbol = symbol});
 	}
 	for (size_t i = 0; i < symbol_count; i++) {
-		if (!has_site[i])
+		if (!has_site[i] && !object_is_fragment(listing->object, symbols[i].address))
 			add_item(listing, &(struct item){.address = symbols[i].address, .symbol = &symbols[i]});
 	}
 	free(has_site);
@@ -166,7 +166,7 @@ static void print_json_item(struct json *json, const struct listing *listing, co
 	json_key_string(json, "name", name_of(listing, item));
 	json_key_string(json, "symbol", item->symbol ? item->symbol->symbol : NULL);
 	json_key_u64(json, "address", item->address);
-	json_key_u64(json, "size", item->symbol ? item->symbol->size : 0);
+	json_key_u64(json, "size", item->symbol ? item->symbol->size : item->site->size);
 	json_key_string(json, "site", item->site ? site_kind_text(item->site->kind) : NULL);
 	json_key(json, "traceable");
 	json_bool(json, verdict == SITE_OK);
@@ -268,6 +268,8 @@ static int run_functions(struct listing *listing, const struct arguments *argume
 		error = filter_set_add(listing->filters, FILTER_TRACE, *filter, diag);
 	if (!error)
 		error = open_program(&listing->object, arguments->program, diag);
+	if (!error && object_find_stock(listing->object))
+		error = calltap_diag_set(diag, -ENOMEM, "not enough memory to look for functions");
 	if (error)
 		return error;
 	error = list_functions(listing);

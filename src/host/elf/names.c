@@ -6,6 +6,7 @@
 #include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "object_impl.h"
 
@@ -42,8 +43,10 @@ const char *object_symbol_short_name(struct object *object, const struct object_
 static const char *address_name(struct object *object, const struct object_site *site)
 {
 	char **name = &object->site_names[site - object->sites];
+	const char *slash = strrchr(object->path, '/');
 
-	if (!*name && asprintf(name, "0x%" PRIx64, site->address) < 0)
+	if (!*name &&
+	    asprintf(name, "%s+0x%" PRIx64, slash ? slash + 1 : object->path, site->function) < 0)
 		*name = NULL;
 	return *name ? *name : "?";
 }

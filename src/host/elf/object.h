@@ -17,6 +17,7 @@ enum site_kind {
 	SITE_PATCHABLE,	 /* -fpatchable-function-entry: __patchable_function_entries */
 	SITE_FENTRY,	 /* -pg -mfentry: a call of __fentry__ */
 	SITE_NOP_MCOUNT, /* -mnop-mcount: a 5-byte no-op in the call's place */
+	SITE_STOCK,	 /* none: the function's first instructions are moved for a jump (host/stock) */
 };
 
 /* Why a site or function cannot be traced; SITE_OK = it can. */
@@ -33,6 +34,10 @@ enum site_verdict {
 	SITE_NOT_ALIGNED,     /* enough bytes, but not where a jump may lie */
 	SITE_VECTORS,	      /* calls of the function use registers that a system call of a recorder would lose */
 	SITE_TOO_FAR,	      /* the object is so large that no jump reaches from the site to its stub */
+	SITE_LED_INTO,	      /* stock: a jump leads into the bytes that would be replaced */
+	SITE_UNKNOWN_CODE,    /* stock: an instruction of those is unknown */
+	SITE_CANNOT_MOVE,     /* stock: an instruction of those cannot be moved */
+	SITE_RELOCATED,	      /* stock: the loader changes those */
 	SITE_VERDICTS
 };
 const char *site_verdict_text(enum site_verdict verdict);
@@ -82,13 +87,24 @@ void object_extent(const struct object *object, uint64_t *lo, uint64_t *hi);
 void object_near(const struct object *object, uint64_t *lo, uint64_t *hi);
 uint64_t object_dynamic(const struct object *object); /* ELF address of PT_DYNAMIC, 0 = none */
 
+/*
+ * Add a site of the kind SITE_STOCK, or the reason against it, for each function that no compiler prepared.  To be
+ * called once, before anything keeps a site.  A CPU or object without stock functions is no error.
+ */
+int object_find_stock(struct object *object) __attribute__((warn_unused_result));
+/* What the analysis of stock functions read of the object; lives as long as it.  NULL: there was none. */
+struct stock_image;
+const struct stock_image *object_stock(const struct object *object);
+/* True if the address is the start of a function's part, found by object_find_stock(), and of no function. */
+bool object_is_fragment(const struct object *object, uint64_t address);
+
 /* Sites sorted by address, with every verdict; the array lives as long as the object. */
 size_t object_sites(const struct object *object, const struct object_site **sites);
 /* How many sites have the verdict SITE_OK. */
 size_t object_traceable(const struct object *object);
 /*
- * The site's demangled name, equal to symbol for C, "0x1234" without a symbol;
- * never NULL.  Made when first asked for and kept as long as the object, so
+ * The site's demangled name, equal to symbol for C; without a symbol "libx.so.1+0x1234", the file's name and the
+ * function's address in it; never NULL.  Made when first asked for and kept as long as the object, so
  * not for two threads at once.
  */
 const char *object_site_name(struct object *object, const struct object_site *site);

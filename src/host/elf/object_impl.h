@@ -48,6 +48,8 @@ struct object_reach {
 #define OBJECT_HINT_CYG_PROFILE 2u /* -finstrument-functions */
 #define OBJECT_HINT_XRAY	4u /* -fxray-instrument */
 
+struct object_view;
+
 struct object {
 	char *path;
 	Elf *elf;
@@ -84,6 +86,9 @@ struct object {
 	size_t site_count, site_capacity;
 	size_t traceable;
 	char **site_names; /* names of sites without a symbol, by index in sites */
+
+	struct object_view *view;	/* what the analysis of stock functions reads; NULL = not asked for */
+	struct address_list fragments; /* starts of functions' parts */
 };
 
 /* Bytes of code at address; *size is how many there are up to the section's end. NULL and 0 = no code there. */
@@ -114,6 +119,13 @@ enum site_verdict site_verdict_of_name(const char *name);
 /* True if a function of this name does more with its return address than return to it. */
 bool site_name_keeps_return(const char *name);
 
+/* What the analysis of stock functions reads of the object (stock_view.c); -ENOMEM. */
+int object_view_make(struct object *object) __attribute__((warn_unused_result));
+const struct stock_image *object_view_image(const struct object_view *view);
+void object_view_free(struct object_view *view);
+
+/* True if a jump from address reaches stubs below the object, right below it or not. */
+bool object_is_near(const struct object *object, uint64_t address);
 int object_add_site(struct object *object, const struct object_site *site) __attribute__((warn_unused_result));
 int object_find_patchable(struct object *object) __attribute__((warn_unused_result));
 int object_find_fentry(struct object *object) __attribute__((warn_unused_result));

@@ -263,6 +263,7 @@ void object_close(struct object *object)
 	struct address_list *lists[] = {
 		&object->starts,	&object->fentry.targets, &object->fentry.slots, &object->finders.targets,
 		&object->finders.slots, &object->patchable,	 &object->mcount_loc,
+		&object->fragments,
 	};
 
 	for (size_t i = 0; object->site_names && i < object->site_count; i++)
@@ -271,6 +272,7 @@ void object_close(struct object *object)
 	free(object->sites);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		free(lists[i]->items);
+	object_view_free(object->view);
 	object_free_symbols(object);
 	free(object->codes);
 	free(object->interpreter);

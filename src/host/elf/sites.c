@@ -63,8 +63,7 @@ static void copy_code(const struct object *object, uint64_t address, uint8_t *ou
 		memcpy(out, code, size < room ? size : room);
 }
 
-/* True if a jump from address reaches stubs below the object, right below it or not. */
-static bool is_near(const struct object *object, uint64_t address)
+bool object_is_near(const struct object *object, uint64_t address)
 {
 	return address - object->lo < object->cpu->reach - STUBS_ROOM;
 }
@@ -79,7 +78,7 @@ static void complete(struct object *object, struct object_site *site)
 	if (site->tramp_off)
 		copy_code(object, site->address + (uint64_t)(int64_t)site->tramp_off, site->tramp_old,
 			  sizeof(site->tramp_old));
-	if (site->verdict == SITE_OK && !is_near(object, site->address))
+	if (site->verdict == SITE_OK && !object_is_near(object, site->address))
 		site->verdict = SITE_TOO_FAR;
 	if (site->verdict == SITE_OK &&
 	    address_list_has(&object->finders.targets, object_last_start(object, site->address + site->code_off)))

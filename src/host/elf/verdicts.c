@@ -83,6 +83,10 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_NOT_ALIGNED] = "too few aligned bytes for a jump",
 		[SITE_VECTORS] = "passes values in vector registers",
 		[SITE_TOO_FAR] = "out of a jump's reach",
+		[SITE_LED_INTO] = "a jump leads into its first bytes",
+		[SITE_UNKNOWN_CODE] = "unknown instructions at its entry",
+		[SITE_CANNOT_MOVE] = "an instruction at its entry cannot be moved",
+		[SITE_RELOCATED] = "the loader changes its first bytes",
 	};
 
 	return (unsigned int)verdict < SITE_VERDICTS ? texts[verdict] : "unknown";
@@ -97,6 +101,8 @@ const char *site_kind_text(enum site_kind kind)
 		return "fentry";
 	case SITE_NOP_MCOUNT:
 		return "nop-mcount";
+	case SITE_STOCK:
+		return "stock";
 	}
 	return "unknown";
 }

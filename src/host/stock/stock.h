@@ -35,6 +35,7 @@ struct stock_symbol {
 /* What the analysis reads of an object.  All arrays are sorted by address. */
 struct stock_image {
 	uint16_t machine; /* e_machine */
+	bool fixed;	  /* linked for one address, so that addresses lie in its data and code as they are */
 	const struct stock_section *sections;
 	size_t section_count;
 	struct cfi_section frames; /* .eh_frame; size 0 = there is none */

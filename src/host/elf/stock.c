@@ -1,0 +1,149 @@
+/*
+ * Stock functions as sites: the analysis of host/stock applied to an object, for functions that no compiler prepared.
+ *
+ * Callers: who opens objects.  Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stock_impl.h"
+
+static enum site_verdict verdict_of(const struct stock_function *function, const struct object_symbol *symbol)
+{
+	static const uint8_t verdicts[STOCK_VERDICTS] = {
+		[STOCK_OK] = SITE_OK,
+		[STOCK_TOO_SHORT] = SITE_TOO_SHORT,
+		[STOCK_LED_INTO] = SITE_LED_INTO,
+		[STOCK_RETURN_ADDRESS] = SITE_LOOKS_AT_CALLER,
+		[STOCK_NO_CALLER] = SITE_LOOKS_AT_CALLER,
+		[STOCK_LEAVE] = SITE_LOOKS_AT_CALLER,
+		[STOCK_UNKNOWN_CODE] = SITE_UNKNOWN_CODE,
+		[STOCK_CANNOT_MOVE] = SITE_CANNOT_MOVE,
+		[STOCK_RELOCATED] = SITE_RELOCATED,
+	};
+
+	if (symbol && symbol->verdict != SITE_OK)
+		return (enum site_verdict)symbol->verdict;
+	return (enum site_verdict)verdicts[function->verdict];
+}
+
+/* The first of the compiled sites that ends behind an address; site_count = none. */
+static size_t site_behind(const struct object *object, size_t count, uint64_t address)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct object_site *site = &object->sites[middle];
+
+		if (site->address + (site->span ? site->span : 1u) <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* True if the function has a site that its compiler made. */
+static bool has_site(const struct object *object, size_t count, const struct stock_function *function)
+{
+	size_t at = site_behind(object, count, function->address);
+
+	return at < count && (object->sites[at].function == function->address ||
+			      object->sites[at].address - function->address < function->size);
+}
+
+/* True if a compiled site needs bytes of the head. */
+static bool is_taken(const struct object *object, size_t count, const struct stock_function *function)
+{
+	size_t at = site_behind(object, count, function->head);
+
+	return at < count && object->sites[at].address + (uint64_t)(int64_t)object->sites[at].tramp_off <
+				     function->head + function->length;
+}
+
+static int add(struct object *object, size_t count, const struct stock_function *function)
+{
+	const struct object_symbol *symbol = object_symbol_at(object, function->address);
+	struct object_site site = {
+		.address = function->head,
+		.function = function->address,
+		.size = function->size,
+		.kind = SITE_STOCK,
+		.verdict = (uint8_t)(object->view->own ? SITE_OWN : verdict_of(function, symbol)),
+		.length = function->jump,
+		.span = function->length,
+		.body_off = function->length,
+		.code_off = function->length,
+		.symbol = symbol ? symbol->symbol : "",
+	};
+	size_t size = 0;
+	const uint8_t *code = object_code_at(object, function->head, &size);
+
+	if (function->length > sizeof(site.old) || (site.verdict == SITE_OK && size < function->length))
+		return 0;
+	if (code)
+		memcpy(site.old, code, size < sizeof(site.old) ? size : sizeof(site.old));
+	if (site.verdict == SITE_OK && is_taken(object, count, function))
+		site.verdict = SITE_TOO_SHORT;
+	if (site.verdict == SITE_OK && !object_is_near(object, site.address))
+		site.verdict = SITE_TOO_FAR;
+	object->traceable += site.verdict == SITE_OK;
+	return object_add_site(object, &site);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct object_site *left = a, *right = b;
+
+	if (left->address != right->address)
+		return left->address < right->address ? -1 : 1;
+	return (int)left->kind - (int)right->kind;
+}
+
+static int add_all(struct object *object, const struct stock_list *list)
+{
+	size_t compiled = object->site_count;
+	int error = 0;
+
+	for (size_t i = 0; i < list->count && !error; i++) {
+		const struct stock_function *function = &list->functions[i];
+
+		if (function->verdict == STOCK_FRAGMENT)
+			error = address_list_add(&object->fragments, function->address);
+		else if (!has_site(object, compiled, function))
+			error = add(object, compiled, function);
+	}
+	if (object->site_count)
+		object_sort(object->sites, object->site_count, sizeof(*object->sites), compare);
+	for (size_t i = 0; i < compiled; i++)
+		free(object->site_names[i]);
+	free(object->site_names);
+	object->site_names = calloc(object->site_count + 1, sizeof(*object->site_names));
+	return object->site_names ? error : -ENOMEM;
+}
+
+int object_find_stock(struct object *object)
+{
+	struct stock_list list = {0};
+	int error = object->view ? 0 : object_view_make(object);
+
+	if (error || object->view->refused)
+		return error;
+	error = stock_find(&list, object_view_image(object->view));
+	if (!error)
+		error = add_all(object, &list);
+	free(list.functions);
+	return error;
+}
+
+const struct stock_image *object_stock(const struct object *object)
+{
+	return object->view && !object->view->refused ? object_view_image(object->view) : NULL;
+}
+
+bool object_is_fragment(const struct object *object, uint64_t address)
+{
+	return address_list_has(&object->fragments, address);
+}

@@ -1,0 +1,75 @@
+/*
+ * stock_find(): the functions of an object, each with a head or the reason why it has none (stock.h, find.h).
+ * Context: host.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "find.h"
+
+static struct stock_function judge(const struct finding *finding, const struct start *start)
+{
+	uint64_t size = start->end - start->address;
+	struct stock_function function = {
+		.address = start->address,
+		.head = start->address,
+		.size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX,
+	};
+
+	if (start->kind == START_NO_CALLER)
+		function.verdict = STOCK_NO_CALLER;
+	else if (start->kind == START_FRAGMENT || marks_has(&finding->unfit, start->address))
+		function.verdict = STOCK_FRAGMENT;
+	else if (start->leave)
+		function.verdict = STOCK_LEAVE;
+	else if (start->keeps)
+		function.verdict = STOCK_RETURN_ADDRESS;
+	else
+		find_head(finding, start, &function);
+	return function;
+}
+
+static int judge_all(struct stock_list *out, const struct finding *finding)
+{
+	uint64_t end = 0; /* of the last head */
+
+	out->functions = calloc(finding->start_count + 1, sizeof(*out->functions));
+	if (!out->functions)
+		return -ENOMEM;
+	for (size_t i = 0; i < finding->start_count; i++) {
+		struct stock_function function = judge(finding, &finding->starts[i]);
+
+		if (function.verdict == STOCK_OK && function.head < end) /* in another function's first instructions */
+			function.verdict = STOCK_LED_INTO;
+		if (function.verdict == STOCK_OK)
+			end = function.head + function.length;
+		out->functions[out->count++] = function;
+	}
+	return 0;
+}
+
+int stock_find(struct stock_list *out, const struct stock_image *image)
+{
+	struct finding finding = {.image = image, .cpu = find_cpu_of(image->machine)};
+	int error;
+
+	*out = (struct stock_list){0};
+	if (!finding.cpu)
+		return 0;
+	error = marks_create(&finding.targets, image);
+	if (!error)
+		error = marks_create(&finding.unfit, image);
+	if (!error)
+		error = find_starts(&finding);
+	if (!error)
+		error = find_sweep(&finding);
+	if (!error)
+		error = find_closure(&finding);
+	if (!error)
+		error = judge_all(out, &finding);
+	marks_destroy(&finding.targets);
+	marks_destroy(&finding.unfit);
+	free(finding.starts);
+	free(finding.edges);
+	return error;
+}

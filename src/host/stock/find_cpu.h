@@ -1,0 +1,37 @@
+/*
+ * The CPUs whose stock functions can be analysed: what the analysis must know of their instructions.
+ *
+ * Context: host.  One constant per CPU; all other code of this folder is the same for every CPU.
+ */
+#ifndef HOST_STOCK_FIND_CPU_H
+#define HOST_STOCK_FIND_CPU_H
+
+#include "arch/generic/isa/block.h"
+#include "cfi.h"
+
+struct find_cpu {
+	uint16_t machine; /* EM_* */
+	const struct isa_block_cpu *block;
+	uint8_t head_max;	 /* the longest head, bytes */
+	uint8_t code_align;	 /* instructions begin at multiples of this */
+	uint8_t stack_register;	 /* DWARF number */
+	uint8_t entry_cfa;	 /* at a function's entry the CFA is the stack pointer and so many bytes */
+	uint8_t return_register; /* DWARF number of the column that the return address has in usual tables */
+
+	/* Lengths in bytes, 0 = the bytes are not that. */
+	size_t (*landing_pad)(const uint8_t *code, size_t size);
+	size_t (*padding)(const uint8_t *code, size_t size); /* what assemblers and linkers put between functions */
+	/* A jump through a word of memory, as a linkage table's entry has it. */
+	size_t (*jump_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
+	/* True if an instruction that nothing else is known of reads, writes or pops the return address' slot. */
+	bool (*touches)(const uint8_t *code, size_t length, const struct cfi_row *row);
+	/* An instruction's immediate that may be an address in an object of a fixed address; false: it has none. */
+	bool (*immediate)(const uint8_t *code, size_t length, uint64_t *value);
+};
+
+/* NULL: the CPU has no analysis yet. */
+const struct find_cpu *find_cpu_of(uint16_t machine);
+
+extern const struct find_cpu find_x86_64;
+
+#endif

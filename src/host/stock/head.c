@@ -1,0 +1,148 @@
+/*
+ * A function's head: the instructions that a jump can replace, or why there are none (find.h).  Context: host.
+ */
+#include "find.h"
+
+#define NEAR_BY (UINT64_C(1) << 16) /* a place that every instruction can be moved to that can be moved at all */
+
+/* True if a function ends at the code, and what follows up to `room` bytes is nothing that is run. */
+static bool is_padding(const struct finding *finding, const uint8_t *code, size_t size, size_t at, size_t room)
+{
+	while (at < room) {
+		size_t length = finding->cpu->padding(code + at, size - at);
+
+		if (!length)
+			return false;
+		at += length;
+	}
+	return true;
+}
+
+static bool is_led_into(const struct finding *finding, uint64_t head, uint8_t jump)
+{
+	for (uint64_t at = head + 1; at < head + jump; at++)
+		if (marks_has(&finding->targets, at))
+			return true;
+	return false;
+}
+
+/* Find the head's length; size: bytes of the section, own: of the function. */
+static enum stock_verdict measure(const struct finding *finding, const uint8_t *code, size_t size, size_t own,
+				  uint64_t address, uint8_t *out)
+{
+	const uint8_t jump = finding->cpu->block->jump_bytes;
+	size_t at = 0;
+
+	if (size < jump)
+		return STOCK_TOO_SHORT;
+	while (at < jump) {
+		struct isa_instruction in;
+		int length = at < own ? finding->cpu->block->decode(&in, code + at, own - at, address + at) : 0;
+
+		if (!length)
+			return STOCK_TOO_SHORT; /* the function goes on in the next one */
+		if (length < 0)
+			return STOCK_UNKNOWN_CODE;
+		at += (size_t)length;
+		if (at >= jump || !isa_ends((enum isa_kind)in.kind))
+			continue;
+		if (in.kind == ISA_CALL || in.kind == ISA_CALL_INDIRECT)
+			return STOCK_CANNOT_MOVE; /* it would return into the jump */
+		if (!is_padding(finding, code, size, at, jump))
+			return at < own ? STOCK_LED_INTO : STOCK_TOO_SHORT;
+		at = jump;
+	}
+	*out = (uint8_t)at;
+	return at > finding->cpu->head_max ? STOCK_CANNOT_MOVE : STOCK_OK;
+}
+
+/* True if one of the head's own instructions leads into it. */
+static bool leads_into_itself(const struct finding *finding, const uint8_t *code, uint64_t address, uint8_t length)
+{
+	for (size_t at = 0; at < length;) {
+		struct isa_instruction in;
+		int size = finding->cpu->block->decode(&in, code + at, length - at, address + at);
+
+		if (size <= 0)
+			return false;
+		if (in.has_target && (in.kind == ISA_JUMP || in.kind == ISA_BRANCH || in.kind == ISA_CALL) &&
+		    in.target - address < length)
+			return true;
+		at += (size_t)size;
+	}
+	return false;
+}
+
+/* Try to make a block of the head. */
+static enum stock_verdict try_block(const struct finding *finding, const uint8_t *code, size_t size, uint64_t address,
+				    uint8_t length)
+{
+	uint8_t bytes[ISA_BLOCK_MAX];
+	struct isa_out out = {bytes, sizeof(bytes), 0, address + NEAR_BY};
+	const struct isa_head head = {.code = code, .size = size, .from = address, .length = length};
+	struct isa_block block;
+
+	return isa_block_make(finding->cpu->block, &out, &block, &head) ? STOCK_CANNOT_MOVE : STOCK_OK;
+}
+
+/* True if a relocation changes one of the bytes. */
+static bool is_relocated(const struct stock_image *image, uint64_t address, uint8_t length)
+{
+	size_t low = 0, high = image->relocated_count;
+	const uint64_t word = 8;
+
+	while (low < high) { /* the first word that ends behind the address */
+		size_t middle = low + (high - low) / 2;
+
+		if (image->relocated[middle] + word <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < image->relocated_count && image->relocated[low] < address + length;
+}
+
+static enum stock_verdict try_head(const struct finding *finding, const struct start *start, uint64_t head,
+				   struct stock_function *function)
+{
+	const uint8_t jump = finding->cpu->block->jump_bytes;
+	size_t size;
+	const uint8_t *code = find_code(finding->image, head, &size);
+	enum stock_verdict verdict;
+	uint8_t length = 0;
+
+	if (!code || head >= start->end)
+		return STOCK_TOO_SHORT;
+	verdict = measure(finding, code, size, start->end - head, head, &length);
+	if (is_led_into(finding, head, jump) && verdict != STOCK_TOO_SHORT)
+		return STOCK_LED_INTO;
+	if (verdict == STOCK_OK && is_relocated(finding->image, head, length))
+		verdict = STOCK_RELOCATED;
+	if (verdict == STOCK_OK && is_led_into(finding, head, jump))
+		verdict = STOCK_LED_INTO;
+	if (verdict == STOCK_OK && leads_into_itself(finding, code, head, length))
+		verdict = STOCK_LED_INTO;
+	if (verdict == STOCK_OK)
+		verdict = try_block(finding, code, size, head, length);
+	if (verdict == STOCK_OK) {
+		function->head = head;
+		function->length = length;
+		function->jump = jump;
+	}
+	return verdict;
+}
+
+void find_head(const struct finding *finding, const struct start *start, struct stock_function *function)
+{
+	size_t size, pad;
+	const uint8_t *code = find_code(finding->image, start->address, &size);
+
+	if (!code) {
+		function->verdict = STOCK_TOO_SHORT;
+		return;
+	}
+	pad = finding->cpu->landing_pad(code, size);
+	if (pad && try_head(finding, start, start->address + pad, function) == STOCK_OK)
+		return;
+	function->verdict = (uint8_t)try_head(finding, start, start->address, function);
+}
