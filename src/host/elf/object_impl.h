@@ -87,7 +87,7 @@ struct object {
 	size_t traceable;
 	char **site_names; /* names of sites without a symbol, by index in sites */
 
-	struct object_view *view;	/* what the analysis of stock functions reads; NULL = not asked for */
+	struct object_view *view;	/* what the analysis of stock functions reads; NULL = not for this CPU */
 	struct address_list fragments; /* starts of functions' parts */
 };
 
@@ -119,7 +119,7 @@ enum site_verdict site_verdict_of_name(const char *name);
 /* True if a function of this name does more with its return address than return to it. */
 bool site_name_keeps_return(const char *name);
 
-/* What the analysis of stock functions reads of the object (stock_view.c); -ENOMEM. */
+/* What the analysis of stock functions reads of the object (stock_view.c); 0 or -ENOMEM. */
 int object_view_make(struct object *object) __attribute__((warn_unused_result));
 const struct stock_image *object_view_image(const struct object_view *view);
 void object_view_free(struct object_view *view);

@@ -230,6 +230,8 @@ static int read_all(struct object *object, int fd, struct calltap_diag *diag)
 		error = object_read_relocs(object);
 	if (!error)
 		error = object_find_sites(object);
+	if (!error)
+		error = object_view_make(object);
 	if (error)
 		return calltap_diag_set(diag, error, "%s: not enough memory to read its functions", object->path);
 	return 0;

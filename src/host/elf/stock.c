@@ -127,10 +127,10 @@ static int add_all(struct object *object, const struct stock_list *list)
 int object_find_stock(struct object *object)
 {
 	struct stock_list list = {0};
-	int error = object->view ? 0 : object_view_make(object);
+	int error;
 
-	if (error || object->view->refused)
-		return error;
+	if (!object->view || object->view->refused)
+		return 0;
 	error = stock_find(&list, object_view_image(object->view));
 	if (!error)
 		error = add_all(object, &list);

@@ -2,7 +2,7 @@
  * What the analysis of stock functions reads of an object: its sections as they will be in memory, its unwind table,
  * symbols and relocations (host/stock/stock.h).
  *
- * Caller: object_find_stock.  Context: host; all of it is untrusted.
+ * Caller: object_open: later the file may be closed.  Context: host; all of it is untrusted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -154,11 +154,13 @@ static void find_refusal(const struct object *object, struct object_view *view)
 
 int object_view_make(struct object *object)
 {
-	struct object_view *view = calloc(1, sizeof(*view));
+	struct object_view *view;
 	GElf_Ehdr header;
 	int error;
 
-	object->view = view;
+	if (!stock_has_cpu(object->cpu->machine))
+		return 0;
+	object->view = view = calloc(1, sizeof(*view));
 	if (!view)
 		return -ENOMEM;
 	view->image.machine = object->cpu->machine;

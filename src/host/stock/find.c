@@ -48,6 +48,11 @@ static int judge_all(struct stock_list *out, const struct finding *finding)
 	return 0;
 }
 
+bool stock_has_cpu(uint16_t machine)
+{
+	return find_cpu_of(machine);
+}
+
 int stock_find(struct stock_list *out, const struct stock_image *image)
 {
 	struct finding finding = {.image = image, .cpu = find_cpu_of(image->machine)};

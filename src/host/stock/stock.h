@@ -80,6 +80,8 @@ struct stock_list {
 	struct stock_function *functions;
 	size_t count;
 };
+/* True if the analysis knows the CPU; else it finds nothing. */
+bool stock_has_cpu(uint16_t machine);
 int stock_find(struct stock_list *out, const struct stock_image *image) __attribute__((warn_unused_result));
 
 /* A chosen function, and where its block lies. */
