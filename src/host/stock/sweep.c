@@ -75,13 +75,22 @@ static int leave(struct stretch *stretch, uint64_t target)
 	return to != SIZE_MAX && to != stretch->index ? add_edge(finding, stretch->index, to) : 0;
 }
 
+/* True if a jump here may be a tail call: the stack is as it was at the entry. */
+static bool is_entry_stack(const struct find_cpu *cpu, const struct cfi_row *row)
+{
+	struct cfi_row entry = *row;
+
+	entry.saved = false; /* compilers leave that as it was when the registers are back */
+	return find_is_entry_row(cpu, &entry);
+}
+
 /* A jump or branch: where it leads to, and whether one leads to functions so. */
 static int follow(struct stretch *stretch, uint64_t target)
 {
 	struct finding *finding = stretch->finding;
 
 	marks_set(&finding->targets, target);
-	if (stretch->row_known && !find_is_entry_row(finding->cpu, &stretch->row))
+	if (stretch->row_known && !is_entry_stack(finding->cpu, &stretch->row))
 		marks_set(&finding->unfit, target);
 	return target - stretch->lo >= stretch->hi - stretch->lo ? leave(stretch, target) : 0;
 }
@@ -110,7 +119,7 @@ static int note(struct stretch *stretch, const struct isa_instruction *in, const
 	struct finding *finding = stretch->finding;
 	uint64_t value;
 
-	if (finding->image->fixed && finding->cpu->immediate(code, in->length, &value))
+	if (finding->image->fixed && isa_goes_on((enum isa_kind)in->kind) && finding->cpu->immediate(code, in->length, &value))
 		marks_set(&finding->targets, value);
 	if (stretch->row_known && !in->has_target && finding->cpu->touches(code, in->length, &stretch->row))
 		finding->starts[stretch->index].keeps = true;
