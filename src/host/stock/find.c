@@ -7,6 +7,20 @@
 
 #include "find.h"
 
+/*
+ * True for a part of a function whose first row is that of a function's entry: a jump leads there as no tail call can,
+ * or an exception leads into its first bytes.
+ */
+static bool is_led_to_as_part(const struct finding *finding, uint64_t address)
+{
+	if (marks_has(&finding->unfit, address))
+		return true;
+	for (unsigned i = 0; i < finding->cpu->block->jump_bytes; i++)
+		if (marks_has(&finding->landings, address + i))
+			return true;
+	return false;
+}
+
 static struct stock_function judge(const struct finding *finding, const struct start *start)
 {
 	uint64_t size = start->end - start->address;
@@ -18,7 +32,7 @@ static struct stock_function judge(const struct finding *finding, const struct s
 
 	if (start->kind == START_NO_CALLER)
 		function.verdict = STOCK_NO_CALLER;
-	else if (start->kind == START_FRAGMENT || marks_has(&finding->unfit, start->address))
+	else if (start->kind == START_FRAGMENT || is_led_to_as_part(finding, start->address))
 		function.verdict = STOCK_FRAGMENT;
 	else if (start->leave)
 		function.verdict = STOCK_LEAVE;
@@ -65,6 +79,8 @@ int stock_find(struct stock_list *out, const struct stock_image *image)
 	if (!error)
 		error = marks_create(&finding.unfit, image);
 	if (!error)
+		error = marks_create(&finding.landings, image);
+	if (!error)
 		error = find_starts(&finding);
 	if (!error)
 		error = find_sweep(&finding);
@@ -74,6 +90,7 @@ int stock_find(struct stock_list *out, const struct stock_image *image)
 		error = judge_all(out, &finding);
 	marks_destroy(&finding.targets);
 	marks_destroy(&finding.unfit);
+	marks_destroy(&finding.landings);
 	free(finding.starts);
 	free(finding.edges);
 	return error;

@@ -32,7 +32,7 @@ static bool is_elsewhere(const uint8_t *code, size_t length, const struct cfi_ro
 	return true;
 }
 
-/* True if the operand is in memory, and its address is the register and the offset. */
+/* True if the operand is in memory, and begins in the word that lies `offset` bytes behind the register. */
 static bool is_at(const struct x86_layout *layout, const uint8_t *code, uint8_t reg, int64_t offset)
 {
 	const uint8_t *at = code + layout->displacement_at;
@@ -48,7 +48,7 @@ static bool is_at(const struct x86_layout *layout, const uint8_t *code, uint8_t 
 			  !(layout->rex & 2);
 	else
 		is_base = (layout->modrm & 7) == 5 && layout->modrm >= 0x40;
-	return is_base && displacement > offset - WORD && displacement < offset + WORD;
+	return is_base && displacement >= offset && displacement < offset + WORD;
 }
 
 /* True if the instruction's operand is an address only, or only a hint. */
@@ -61,7 +61,6 @@ static bool is_address_only(const struct x86_layout *layout)
 					      layout->opcode == 0x1f || layout->opcode == 0x1e));
 }
 
-/* True if the operand, which is near to the slot, has a byte in it: vectors are long, all others are taken for 8. */
 static bool touches(const uint8_t *code, size_t length, const struct cfi_row *row)
 {
 	struct x86_layout layout;

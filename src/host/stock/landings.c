@@ -70,7 +70,7 @@ void find_landings(struct finding *finding, const struct cfi_entry *entry)
 		if (in.bad || !landing)
 			continue;
 		marks_set(&finding->targets, base + landing);
-		marks_set(&finding->unfit, base + landing);
+		marks_set(&finding->landings, base + landing);
 	}
 }
 
