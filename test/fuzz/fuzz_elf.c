@@ -157,6 +157,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_taken = 1;
 		check_sites(object, &(struct input){data, size});
 		check_symbols(object);
+		if (!object_find_stock(object))
+			check_sites(object, &(struct input){data, size});
 		look_up_lines(object, path, fd);
 		object_no_sites_diag(object, &diag);
 		object_advise(object, advice);

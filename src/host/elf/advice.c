@@ -41,9 +41,17 @@ int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag)
 				path);
 }
 
+static bool has_compiled_site(const struct object *object)
+{
+	for (size_t i = 0; i < object->site_count; i++)
+		if (object->sites[i].kind != SITE_STOCK)
+			return true;
+	return false;
+}
+
 static const char *reason(const struct object *object)
 {
-	if (object->site_count)
+	if (has_compiled_site(object))
 		return "has no function that can be traced (`calltap functions` says why of each)";
 	if (object->hints & OBJECT_HINT_MCOUNT)
 		return "was built with -pg alone, which calls mcount after the frame is set up";
@@ -51,7 +59,8 @@ static const char *reason(const struct object *object)
 		return "was built with -finstrument-functions, whose calls cannot be taken out";
 	if (object->hints & OBJECT_HINT_XRAY)
 		return "was built with -fxray-instrument, whose sleds are not supported";
-	return "has no function that can be traced";
+	return object->site_count ? "has no function that can be traced (`calltap functions` says why of each)"
+				  : "has no function that can be traced";
 }
 
 void object_no_sites_diag(const struct object *object, struct calltap_diag *diag)

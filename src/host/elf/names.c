@@ -45,8 +45,7 @@ static const char *address_name(struct object *object, const struct object_site 
 	char **name = &object->site_names[site - object->sites];
 	const char *slash = strrchr(object->path, '/');
 
-	if (!*name &&
-	    asprintf(name, "%s+0x%" PRIx64, slash ? slash + 1 : object->path, site->function) < 0)
+	if (!*name && asprintf(name, "%s+0x%" PRIx64, slash ? slash + 1 : object->path, site->function) < 0)
 		*name = NULL;
 	return *name ? *name : "?";
 }

@@ -87,7 +87,7 @@ struct object {
 	size_t traceable;
 	char **site_names; /* names of sites without a symbol, by index in sites */
 
-	struct object_view *view;	/* what the analysis of stock functions reads; NULL = not for this CPU */
+	struct object_view *view;      /* what the analysis of stock functions reads; NULL = not for this CPU */
 	struct address_list fragments; /* starts of functions' parts */
 };
 

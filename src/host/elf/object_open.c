@@ -264,8 +264,7 @@ void object_close(struct object *object)
 		return;
 	struct address_list *lists[] = {
 		&object->starts,	&object->fentry.targets, &object->fentry.slots, &object->finders.targets,
-		&object->finders.slots, &object->patchable,	 &object->mcount_loc,
-		&object->fragments,
+		&object->finders.slots, &object->patchable,	 &object->mcount_loc,	&object->fragments,
 	};
 
 	for (size_t i = 0; object->site_names && i < object->site_count; i++)

@@ -81,15 +81,15 @@ static int read_sections(const struct object *object, struct object_view *view)
 	if (!view->sections)
 		return -ENOMEM;
 	for (size_t i = 0; i < object->code_count; i++)
-		view->sections[image->section_count++] = (struct stock_section){
-			object->codes[i].address, object->codes[i].size, object->codes[i].bytes, true,
-			object->codes[i].plt};
+		view->sections[image->section_count++] =
+			(struct stock_section){object->codes[i].address, object->codes[i].size, object->codes[i].bytes,
+					       true, object->codes[i].plt};
 	for (size_t i = 0; i < count && (section = elf_nextscn(object->elf, section)); i++) {
 		GElf_Shdr header;
 		Elf_Data *data;
 
-		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS ||
-		    !(header.sh_flags & SHF_ALLOC) || header.sh_flags & SHF_EXECINSTR)
+		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS || !(header.sh_flags & SHF_ALLOC) ||
+		    header.sh_flags & SHF_EXECINSTR)
 			continue;
 		data = elf_rawdata(section, NULL);
 		if (!data || !data->d_buf || !data->d_size || header.sh_addr + data->d_size < header.sh_addr ||
@@ -145,8 +145,8 @@ static void find_refusal(const struct object *object, struct object_view *view)
 						   ? elf_strptr(object->elf, header.sh_link, entry.d_un.d_val)
 						   : NULL;
 
-			view->refused |= entry.d_tag == DT_TEXTREL ||
-					 (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_TEXTREL);
+			view->refused |=
+				entry.d_tag == DT_TEXTREL || (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_TEXTREL);
 			view->own |= text && !strncmp(text, "libcalltap", 10);
 		}
 	}

@@ -56,8 +56,8 @@ struct finding {
 	const struct find_cpu *cpu;
 	struct start *starts; /* sorted by address */
 	size_t start_count;
-	struct marks targets; /* something leads there */
-	struct marks unfit;   /* a jump leads there, but not as one leads to a function */
+	struct marks targets;  /* something leads there */
+	struct marks unfit;    /* a jump leads there, but not as one leads to a function */
 	struct marks landings; /* an exception leads there */
 	struct edge *edges;
 	size_t edge_count, edge_capacity;

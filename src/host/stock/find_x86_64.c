@@ -57,8 +57,8 @@ static bool is_address_only(const struct x86_layout *layout)
 	if (layout->vector)
 		return false;
 	return (layout->map == X86_MAP_ONE && layout->opcode == 0x8d) ||
-	       (layout->map == X86_MAP_0F && (layout->opcode == 0x0d || layout->opcode == 0x18 ||
-					      layout->opcode == 0x1f || layout->opcode == 0x1e));
+	       (layout->map == X86_MAP_0F &&
+		(layout->opcode == 0x0d || layout->opcode == 0x18 || layout->opcode == 0x1f || layout->opcode == 0x1e));
 }
 
 static bool touches(const uint8_t *code, size_t length, const struct cfi_row *row)
@@ -85,9 +85,9 @@ static bool immediate(const uint8_t *code, size_t length, uint64_t *value)
 
 	if (length < 5 || x86_parse(&layout, code, length) < 0 || layout.vector || layout.immediate_size < 4)
 		return false;
-	*value = layout.immediate_size == 8 ? isa_load32(code + length - 8) |
-						      (uint64_t)isa_load32(code + length - 4) << 32
-					    : isa_load32(code + length - 4);
+	*value = layout.immediate_size == 8
+			 ? isa_load32(code + length - 8) | (uint64_t)isa_load32(code + length - 4) << 32
+			 : isa_load32(code + length - 4);
 	return true;
 }
 

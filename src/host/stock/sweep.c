@@ -119,7 +119,8 @@ static int note(struct stretch *stretch, const struct isa_instruction *in, const
 	struct finding *finding = stretch->finding;
 	uint64_t value;
 
-	if (finding->image->fixed && isa_goes_on((enum isa_kind)in->kind) && finding->cpu->immediate(code, in->length, &value))
+	if (finding->image->fixed && isa_goes_on((enum isa_kind)in->kind) &&
+	    finding->cpu->immediate(code, in->length, &value))
 		marks_set(&finding->targets, value);
 	if (stretch->row_known && !in->has_target && finding->cpu->touches(code, in->length, &stretch->row))
 		finding->starts[stretch->index].keeps = true;
@@ -169,8 +170,11 @@ static int read_stretch(struct stretch *stretch)
 static int sweep_start(struct finding *finding, size_t index)
 {
 	const struct start *start = &finding->starts[index];
-	struct stretch stretch = {
-		.finding = finding, .index = index, .lo = start->address, .hi = start->end, .has_rows = start->has_entry};
+	struct stretch stretch = {.finding = finding,
+				  .index = index,
+				  .lo = start->address,
+				  .hi = start->end,
+				  .has_rows = start->has_entry};
 	int error;
 
 	marks_set(&finding->targets, start->address);

@@ -125,13 +125,13 @@ static void stripped(void **state)
 	struct object *object = open_seed("aarch64-stripped");
 	const struct object_site *sites;
 	size_t count = object_sites(object, &sites);
-	char name[32];
+	char name[64];
 
 	assert_int_equal(count, 5);
 	assert_int_equal(object_traceable(object), 5);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(sites[i].length == 4 && sites[i].body_off == 4);
-		snprintf(name, sizeof(name), "%#llx", (unsigned long long)sites[i].address);
+		snprintf(name, sizeof(name), "aarch64-stripped+%#llx", (unsigned long long)sites[i].function);
 		assert_string_equal(object_site_name(object, &sites[i]), name);
 	}
 	object_close(object);
