@@ -82,14 +82,23 @@ static int read_relas(const struct object *object, struct object_view *view, Elf
 /* The number that the file has at an address; 0 = nothing is there. */
 static uint64_t word_at(const struct object_view *view, uint64_t address)
 {
+	size_t low = 0, high = view->image.section_count;
 	uint64_t word = 0;
 
-	for (size_t i = 0; i < view->image.section_count; i++) {
-		const struct stock_section *section = &view->sections[i];
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct stock_section *section = &view->sections[middle];
 		uint64_t at = address - section->address;
 
-		if (at < section->size && section->size - at >= WORD)
-			memcpy(&word, section->bytes + at, WORD);
+		if (address < section->address) {
+			high = middle;
+		} else if (at >= section->size) {
+			low = middle + 1;
+		} else {
+			if (section->size - at >= WORD)
+				memcpy(&word, section->bytes + at, WORD);
+			break;
+		}
 	}
 	return word;
 }

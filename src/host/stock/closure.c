@@ -56,12 +56,7 @@ int find_closure(struct finding *finding)
 	}
 	free(queue);
 	/* What is true of a function is true of the symbols within it. */
-	for (size_t i = 0; i < finding->start_count; i++) {
-		size_t host =
-			finding->starts[i].inner ? find_start_around(finding, finding->starts[i].address) : SIZE_MAX;
-
-		if (host != SIZE_MAX)
-			finding->starts[i].keeps |= finding->starts[host].keeps;
-	}
+	for (size_t i = 0; i < finding->start_count; i++)
+		finding->starts[i].keeps |= finding->starts[finding->starts[i].host].keeps;
 	return 0;
 }

@@ -7,6 +7,8 @@
 
 #include "find.h"
 
+#define TABLE_ROWS_MAX (1u << 26)
+
 /*
  * True for a part of a function whose first row is that of a function's entry: a jump leads there as no tail call can,
  * or an exception leads into its first bytes.
@@ -69,7 +71,11 @@ bool stock_has_cpu(uint16_t machine)
 
 int stock_find(struct stock_list *out, const struct stock_image *image)
 {
-	struct finding finding = {.image = image, .cpu = find_cpu_of(image->machine)};
+	struct finding finding = {
+		.image = image,
+		.cpu = find_cpu_of(image->machine),
+		.budget = TABLE_ROWS_MAX,
+	};
 	int error;
 
 	*out = (struct stock_list){0};

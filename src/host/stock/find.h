@@ -40,10 +40,11 @@ struct start {
 	uint64_t address, end;
 	struct cfi_entry entry; /* where it has one */
 	bool has_entry;
-	bool inner;   /* a symbol within another start's entry */
-	uint8_t kind; /* enum start_kind */
-	bool leave;   /* by its symbol's name */
-	bool keeps;   /* does more with its return address than return to it */
+	bool inner;    /* a symbol within another start's entry */
+	uint32_t host; /* index of that start; of itself, where it is no inner one */
+	uint8_t kind;  /* enum start_kind */
+	bool leave;    /* by its symbol's name */
+	bool keeps;    /* does more with its return address than return to it */
 };
 
 /* A jump from one start to another, by index. */
@@ -61,6 +62,7 @@ struct finding {
 	struct marks landings; /* an exception leads there */
 	struct edge *edges;
 	size_t edge_count, edge_capacity;
+	uint32_t budget; /* table rows still to be read: damaged files can make the same ones count again and again */
 };
 
 int find_starts(struct finding *finding) __attribute__((warn_unused_result));

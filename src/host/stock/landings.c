@@ -60,9 +60,10 @@ void find_landings(struct finding *finding, const struct cfi_entry *entry)
 	if (in.bad || length > cfi_left(&in))
 		return;
 	in.end = in.at + length;
-	while (!in.bad && cfi_left(&in)) {
+	while (!in.bad && cfi_left(&in) && finding->budget) {
 		uint64_t landing;
 
+		finding->budget--;
 		number(&in, encoding);
 		number(&in, encoding);
 		landing = number(&in, encoding);
@@ -82,7 +83,7 @@ void find_jump_table(struct finding *finding, const struct start *start, uint64_
 
 	if (!bytes || section->code)
 		return;
-	for (size_t i = 0; i < TABLE_MAX && size >= 4; i++, size -= 4) {
+	for (size_t i = 0; i < TABLE_MAX && size >= 4 && finding->budget; i++, size -= 4, finding->budget--) {
 		uint64_t target = table + (uint64_t)isa_signed(isa_load32(bytes + i * 4), 32);
 
 		if (target < start->address || target >= start->end) {

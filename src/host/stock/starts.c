@@ -7,6 +7,8 @@
 
 #include "find.h"
 
+#define INITIAL_MAX 1024 /* bytes of a CIE's instructions, which are read anew for each of its functions */
+
 bool find_is_entry_row(const struct find_cpu *cpu, const struct cfi_row *row)
 {
 	return row->cfa_register == cpu->stack_register && row->cfa_offset == cpu->entry_cfa && row->return_at_cfa &&
@@ -71,6 +73,8 @@ static int read_entries(struct finding *finding, size_t *capacity)
 		error = grow(finding, capacity);
 		if (error)
 			return error;
+		if (entry.initial_size > INITIAL_MAX)
+			continue;
 		if (entry.size > rest)
 			entry.size = rest;
 		finding->starts[finding->start_count++] = (struct start){
@@ -95,6 +99,23 @@ static int compare_starts(const void *a, const void *b)
 	return (left->end < right->end) - (left->end > right->end);
 }
 
+/* Cut starts that reach into the next one, and note which one an inner one lies in. */
+static void bound(struct finding *finding)
+{
+	struct start *last = NULL;
+
+	for (size_t i = 0; i < finding->start_count; i++) {
+		struct start *start = &finding->starts[i];
+
+		start->host = start->inner && last ? last->host : (uint32_t)i;
+		if (start->inner)
+			continue;
+		if (last && last->end > start->address)
+			last->end = start->address;
+		last = start;
+	}
+}
+
 /* Sort, and keep one start of each address. */
 static void sort(struct finding *finding)
 {
@@ -108,6 +129,7 @@ static void sort(struct finding *finding)
 		if (starts[i].address != starts[kept].address)
 			starts[++kept] = starts[i];
 	finding->start_count = kept + 1;
+	bound(finding);
 }
 
 size_t find_start_around(const struct finding *finding, uint64_t address)
@@ -122,9 +144,10 @@ size_t find_start_around(const struct finding *finding, uint64_t address)
 		else
 			high = middle;
 	}
-	while (low && finding->starts[low - 1].inner)
-		low--;
-	return low && address < finding->starts[low - 1].end ? low - 1 : SIZE_MAX;
+	if (!low)
+		return SIZE_MAX;
+	low = finding->starts[low - 1].host;
+	return address < finding->starts[low].end ? low : SIZE_MAX;
 }
 
 /* Note a symbol at the start of an entry there; else add a start of its own.  The first `entries` starts are sorted. */
