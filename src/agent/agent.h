@@ -47,6 +47,18 @@ struct agent_sites {
 	uint64_t near_lo; /* around the object's sites */
 	uint64_t near_hi;
 	uint64_t identity; /* of the object, which may have gone; 0 = it cannot go */
+	/* Sites from there on lie in blocks, which other plans of the object share. */
+	uint32_t block_first;
+	struct patch_region blocks;
+};
+
+/* The heads of an object's functions that no compiler has prepared, and the region of their blocks. */
+struct agent_heads {
+	struct patch_region blocks;
+	const struct calltap_site *list;
+	size_t size; /* of the memory that the list lies in, bytes */
+	uint32_t count;
+	uint64_t identity; /* of the object, which may have gone; 0 = it cannot go */
 };
 
 /* A word, or a symbol, by which an object gets one of the functions that the agent stands in front of. */
@@ -120,6 +132,13 @@ enum agent_text {
 
 typedef void agent_longjmp_fn(void *env, int value);
 
+/* A region of blocks (blocks.c). */
+struct agent_blocks {
+	uint64_t lo, hi;
+	uint64_t header, header_size; /* address of its .eh_frame_hdr; bytes of that and of .eh_frame behind it */
+};
+#define AGENT_EH_HEADER 12u /* bytes of an .eh_frame_hdr before its table */
+
 struct agent {
 	char session[AGENT_NAME_MAX]; /* NAME:KEY (abi/control.h); "" = not under a tool */
 	uint64_t image_id;
@@ -176,7 +195,11 @@ struct agent {
 	bool musl;		/* libc is musl's */
 	bool no_blocks;		/* threads have no thread-local memory for the agent */
 	struct agent_sites sites[PROBE_REGIONS];
+	struct agent_heads heads[PROBE_REGIONS];
+	uint32_t heads_count;
 	uint32_t sites_count;
+	struct agent_blocks blocks[PROBE_REGIONS]; /* appended to by the control thread: region first, count after */
+	uint32_t blocks_count;
 	uint64_t unwinders[CALLTAP_UNWINDERS_MAX]; /* addresses in unwinders that have asked; 0 = no more */
 	uint32_t unwinders_more;		   /* 1: there are other unwinders */
 	int (*next_find_object)(void *pc, void *result);
@@ -255,6 +278,24 @@ void agent_release_wait(void);
 
 /* control_plan.c: the answer to a PLAN that is not carried out. */
 void agent_plan_refuse(const struct calltap_msg_plan *plan, int error, struct calltap_msg_plan_done *done);
+/*
+ * heads.c: the part of a plan that is about blocks.  `rest` is what lies in the plan's memory behind its sites, `size`
+ * bytes, and is the heads' from then on.  An object that is back at its old place gets its blocks as they were at
+ * first.
+ */
+int agent_heads_take(const struct calltap_msg_plan *plan, const uint8_t *rest, size_t size)
+	__attribute__((warn_unused_result));
+/* Bytes that a plan's memory has behind its sites. */
+size_t agent_heads_room(const struct calltap_msg_plan *plan);
+/* The list of the heads that lead to the blocks at this address; NULL = there are none. */
+const struct calltap_site *agent_heads_of(uint64_t blocks);
+/* Lead the heads of an object whose sites are written. */
+int agent_heads_lead(struct patch_result *result, uint64_t blocks, const struct patch_skips *skips)
+	__attribute__((warn_unused_result));
+/* All threads are stopped: write the heads' own bytes.  False: one still leads to its block. */
+bool agent_heads_restore(void);
+/* Forget all heads; their blocks are let go of by agent_blocks_forget(). */
+void agent_heads_release(void);
 /* Apply a PLAN whose sites are in fd; done is the answer. */
 void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done);
 /* Write the sites of a plan that waited, all threads being stopped. skips: sites that a thread is within. */
@@ -370,8 +411,20 @@ bool agent_loader_is_busy(void) __attribute__((warn_unused_result));
 void agent_dlhook_install(void);
 void agent_dlhook_remove(void);
 
-/* debugger.c: tell debuggers of a region's stubs. */
+/*
+ * blocks.c: a region of blocks is mapped, with its .eh_frame_hdr and what belongs to that at an address in it; the
+ * region's memory is the list's from then on.  -ENOSPC, -EINVAL.
+ */
+int agent_blocks_add(uint64_t lo, uint64_t hi, uint64_t header, uint64_t header_size)
+	__attribute__((warn_unused_result));
+/* The region of blocks that address is in; NULL: none.  On any thread, at any time. */
+const struct agent_blocks *agent_blocks_of(uint64_t address);
+/* Unmap all regions of blocks: no thread is in one, no head leads there.  Debuggers are told before. */
+void agent_blocks_forget(void);
+
+/* debugger.c: tell debuggers of a region's stubs, of a region of blocks. */
 void agent_debugger_tell(const struct patch_region *region);
+void agent_debugger_tell_blocks(const struct agent_blocks *blocks);
 /* Tell debuggers that all regions go. */
 void agent_debugger_forget(void);
 

@@ -64,13 +64,39 @@ static bool sites_keep(const struct calltap_msg_plan *plan, const struct patch_r
 		.near_lo = plan->near_lo,
 		.near_hi = plan->near_hi,
 		.identity = plan->identity,
+		.block_first = plan->site_count - plan->block_sites,
+		.blocks = {plan->blocks, plan->blocks + plan->blocks_size, false},
 	};
 	if (before.pages.room)
 		sys_munmap(before.pages.list, before.pages.room);
 	/* The text is noted as it is now, not when threads are stopped: that must not take long. */
 	if (!kept->second)
-		patch_pages_note(&kept->pages, &agent.poker, sites, plan->site_count, plan->live == CALLTAP_PLAN_FRESH);
+		patch_pages_note(&kept->pages, &agent.poker, sites, kept->block_first,
+				 plan->live == CALLTAP_PLAN_FRESH);
 	return before.list == sites;
+}
+
+/*
+ * Write the sites: those in the text, those in blocks, then the heads that lead to the latter.  A function in a block
+ * counts by its head.
+ */
+static int write_sites(struct patch_result *result, const struct agent_sites *kept, const struct patch_skips *skips)
+{
+	struct patch_result blocks = {.region = kept->region}, heads = {0};
+	uint32_t in_blocks = kept->count - kept->block_first;
+	int ret = patch_sites_apply(result, &agent.poker, kept->list, kept->block_first, skips);
+
+	if (ret || !in_blocks)
+		return ret;
+	ret = patch_sites_apply(&blocks, &agent.poker, kept->list + kept->block_first, in_blocks, NULL);
+	if (!ret)
+		ret = agent_heads_lead(&heads, kept->blocks.lo, skips);
+	result->patched += heads.patched;
+	if (heads.failed > heads.skipped && result->failed == result->skipped)
+		result->first_failed_id = heads.first_failed_id;
+	result->failed += heads.failed;
+	result->skipped += heads.skipped;
+	return ret;
 }
 
 /* *kept: the list belongs to agent.sites now. */
@@ -89,7 +115,7 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 	*kept = sites_keep(plan, &result->region, sites);
 	if (plan->live != CALLTAP_PLAN_FRESH)
 		return 0;
-	return patch_sites_apply(result, &agent.poker, sites, plan->site_count, NULL);
+	return write_sites(result, sites_of(result->region.lo), NULL);
 }
 
 /* How far an object was looked at. */
@@ -115,41 +141,86 @@ static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint3
 	return true;
 }
 
-static bool site_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *site, struct looked *looked)
+static bool stub_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *site)
+{
+	return site->stub_off >= ARCH_REGION_HEAD + ARCH_VENEER_BYTES &&
+	       site->stub_off < ARCH_REGION_HEAD + plan->stub_bytes;
+}
+
+/* True if the site lies in the blocks, which the agent itself maps. */
+static bool is_in_blocks(const struct calltap_msg_plan *plan, const struct calltap_site *site)
+{
+	return plan->blocks && site->address >= plan->blocks + CALLTAP_BLOCKS_HEAD &&
+	       site->address <= plan->blocks + plan->blocks_size - site->length;
+}
+
+/* place: of the site in the plan's list. */
+static bool site_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *site, uint32_t place,
+			 struct looked *looked)
 {
 	uint64_t tramp = site->address + (uint64_t)(int64_t)site->tramp_off;
+	bool is_short = arch_site_is_short(site->length);
 
-	if (site->length < ARCH_SITE_MIN || site->length > ARCH_SITE_MAX || site->body_off < site->length)
+	if (site->length < ARCH_SITE_MIN || site->length > ARCH_SITE_MAX || site->body_off < site->length ||
+	    !stub_is_sane(plan, site))
 		return false;
-	if (site->stub_off < ARCH_REGION_HEAD + ARCH_VENEER_BYTES ||
-	    site->stub_off >= ARCH_REGION_HEAD + plan->stub_bytes)
-		return false;
+	if (place >= plan->site_count - plan->block_sites)
+		return !is_short && is_in_blocks(plan, site);
 	return is_code(plan, site->address, site->length, looked) &&
-	       (!arch_site_is_short(site->length) || is_code(plan, tramp, PATCH_TRAMP_BYTES, looked));
+	       (!is_short || is_code(plan, tramp, PATCH_TRAMP_BYTES, looked));
+}
+
+/* A head lies in the object, and its block where the site is that it stands for. */
+static bool head_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *head,
+			 const struct calltap_site *site, struct looked *looked)
+{
+	return head->flags == CALLTAP_SITE_HEAD && head->id == site->id && head->length >= ARCH_LEAD_BYTES &&
+	       head->length <= PATCH_HEAD_MAX && plan->blocks + head->stub_off == site->address &&
+	       is_code(plan, head->address, head->length, looked);
+}
+
+static bool blocks_are_sane(const struct calltap_msg_plan *plan)
+{
+	if (!plan->block_sites)
+		return !plan->blocks;
+	return plan->block_sites <= plan->site_count && plan->blocks && !(plan->blocks % PAGE) &&
+	       !(plan->blocks >> ARCH_ADDRESS_BITS) && plan->blocks_size > CALLTAP_BLOCKS_HEAD + ARCH_SITE_MAX &&
+	       plan->header_off <= plan->blocks_size && plan->header_size <= plan->blocks_size - plan->header_off;
+}
+
+static bool are_sites_sane(const struct calltap_msg_plan *plan, const struct calltap_site *sites,
+			   const struct calltap_site *heads, bool *gone)
+{
+	uint32_t first = plan->site_count - plan->block_sites;
+	struct looked looked = {0};
+	bool sane = true;
+
+	for (uint32_t i = 0; sane && i < plan->site_count; i++) {
+		sane = site_is_sane(plan, &sites[i], i, &looked);
+		if (sane && heads && i >= first)
+			sane = head_is_sane(plan, &heads[i - first], &sites[i], &looked);
+	}
+	*gone = looked.gone;
+	return sane;
 }
 
 /*
  * The tool is trusted to know what a site is, not to be in its right mind: a plan that would have the agent look at or
  * jump to what is not there is refused.
  */
-static bool plan_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *sites, bool *gone)
+static bool plan_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *sites,
+			 const struct calltap_site *heads, bool *gone)
 {
 	const struct probe_region *known = plan->region ? probe_region_of(plan->region) : NULL;
-	struct looked looked = {0};
 
 	*gone = false;
 	if (plan->live > CALLTAP_PLAN_STUBS || plan->near_hi <= plan->near_lo ||
-	    plan->near_hi - plan->near_lo < ARCH_SITE_MAX)
+	    plan->near_hi - plan->near_lo < ARCH_SITE_MAX || !blocks_are_sane(plan))
 		return false;
 	if (plan->region &&
 	    (!known || known->lo != plan->region || plan->region + ARCH_REGION_HEAD + plan->stub_bytes > known->hi))
 		return false;
-	for (uint32_t i = 0; i < plan->site_count; i++)
-		if (!site_is_sane(plan, &sites[i], &looked)) {
-			*gone = looked.gone;
-			return false;
-		}
-	return true;
+	return are_sites_sane(plan, sites, heads, gone);
 }
 
 void agent_plan_refuse(const struct calltap_msg_plan *plan, int error, struct calltap_msg_plan_done *done)
@@ -161,24 +232,55 @@ void agent_plan_refuse(const struct calltap_msg_plan *plan, int error, struct ca
 	};
 }
 
-void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done)
+/* A plan's memory: its sites, and from the next page on what is about blocks. */
+struct plan_memory {
+	const struct calltap_site *sites;
+	size_t sites_room; /* whole pages */
+	const uint8_t *rest;
+	size_t rest_size;
+};
+
+static int map_plan(struct plan_memory *memory, const struct calltap_msg_plan *plan, int fd)
 {
 	size_t size = plan->site_count * sizeof(struct calltap_site);
+	void *at;
+
+	*memory = (struct plan_memory){
+		.sites_room = (size + PAGE - 1) & ~(PAGE - 1),
+		.rest_size = plan->live == CALLTAP_PLAN_STUBS ? 0 : agent_heads_room(plan),
+	};
+	at = agent_map(fd, memory->rest_size ? memory->sites_room + memory->rest_size : size, PROT_READ,
+		       MAP_PRIVATE | MAP_POPULATE, F_SEAL_SHRINK | F_SEAL_WRITE);
+	if (sys_failed((long)at))
+		return (int)(long)at;
+	memory->sites = at;
+	memory->rest = memory->rest_size ? (const uint8_t *)at + memory->sites_room : NULL;
+	return 0;
+}
+
+void agent_plan_apply(const struct calltap_msg_plan *plan, int fd, struct calltap_msg_plan_done *done)
+{
 	struct patch_result result = {0};
 	uint64_t start = arch_clock();
+	struct plan_memory memory;
 	bool kept = false, gone;
-	void *sites;
+	int ret = map_plan(&memory, plan, fd);
 
-	sites = agent_map(fd, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, F_SEAL_SHRINK | F_SEAL_WRITE);
-	agent_plan_refuse(plan, sys_failed((long)sites) ? (int)(long)sites : -EINVAL, done);
-	if (sys_failed((long)sites))
+	agent_plan_refuse(plan, ret ? ret : -EINVAL, done);
+	if (ret)
 		return;
-	if (plan_is_sane(plan, sites, &gone))
-		done->error = apply(plan, sites, &result, &kept);
-	else if (plan->live != CALLTAP_PLAN_FRESH && gone)
-		done->error = -ESTALE; /* the program runs, and has unloaded the object */
+	if (plan_is_sane(plan, memory.sites, (const struct calltap_site *)memory.rest, &gone)) {
+		done->error = plan->block_sites ? agent_heads_take(plan, memory.rest, memory.rest_size) : 0;
+		if (!done->error)
+			done->error = apply(plan, memory.sites, &result, &kept);
+	} else {
+		if (plan->live != CALLTAP_PLAN_FRESH && gone)
+			done->error = -ESTALE; /* the program runs, and has unloaded the object */
+		if (memory.rest)
+			sys_munmap((void *)memory.rest, memory.rest_size);
+	}
 	if (!kept)
-		sys_munmap(sites, size);
+		sys_munmap((void *)memory.sites, memory.sites_room);
 	done->region = result.region.lo;
 	done->patched = result.patched;
 	done->failed = result.failed;
@@ -192,16 +294,19 @@ int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, 
 		.near_lo = kept->near_lo,
 		.near_hi = kept->near_hi,
 		.stub_bytes = kept->region.hi - kept->region.lo - ARCH_REGION_HEAD,
+		.site_count = kept->count,
+		.blocks = kept->blocks.lo,
+		.blocks_size = (uint32_t)(kept->blocks.hi - kept->blocks.lo),
+		.block_sites = kept->count - kept->block_first,
 	};
-	struct looked looked = {0};
+	bool gone;
 
 	*result = (struct patch_result){.region = kept->region};
 	/* The object may have gone since the plan came: a look at unmapped memory would be the program's end. */
-	for (uint32_t i = 0; i < kept->count; i++)
-		if (!site_is_sane(&plan, &kept->list[i], &looked)) {
-			result->failed = kept->count;
-			result->first_failed_id = kept->list[0].id;
-			return 0;
-		}
-	return patch_sites_apply(result, &agent.poker, kept->list, kept->count, skips);
+	if (!are_sites_sane(&plan, kept->list, agent_heads_of(kept->blocks.lo), &gone)) {
+		result->failed = kept->count;
+		result->first_failed_id = kept->list[0].id;
+		return 0;
+	}
+	return write_sites(result, kept, skips);
 }

@@ -1,12 +1,12 @@
 /*
- * Debuggers: gdb finds the frames of stubs by its JIT interface.
+ * Debuggers: gdb finds the frames of stubs and blocks by its JIT interface.
  *
  * gdb reads no unwind table of an address that is in no file's mapping.  It
  * looks for the two symbols below in every object's symbol table (they are
  * not exported: a program with a JIT of its own has its own ones), puts a
  * breakpoint into the function and reads the list, when it attaches, when it
  * opens a core file, and when the function is called.  The list holds one
- * small ELF image in memory per stub region.
+ * ELF image in memory for each region of stubs or blocks.
  * Called by the control thread.  Context: control.  Source: gdb's manual,
  * "JIT Compilation Interface".
  */
@@ -16,9 +16,13 @@
 
 #include <agent/agent.h>
 #include <agent/libc.h>
+#include <base/mem.h>
 #include <base/sys.h>
 
-#define STUBS_NAME "calltap_stub" /* the name that a backtrace shows between a traced function and its caller */
+/* The names that a backtrace shows: between a traced function and its caller; in a function's moved first instructions
+ */
+#define STUBS_NAME  "calltap_stub"
+#define BLOCKS_NAME "calltap_block"
 
 enum { SECTION_NONE, SECTION_TEXT, SECTION_FRAMES, SECTION_SYMBOLS, SECTION_NAMES, SECTIONS };
 
@@ -28,15 +32,15 @@ struct names {
 	char frames[sizeof(".eh_frame")];
 	char symbols[sizeof(".symtab")];
 	char names[sizeof(".strtab")];
-	char stub[sizeof(STUBS_NAME)];
+	char symbol[sizeof(BLOCKS_NAME)];
 };
 
 struct image {
 	Elf64_Ehdr header;
 	Elf64_Shdr sections[SECTIONS];
-	Elf64_Sym symbols[2]; /* the null symbol, the stubs */
+	Elf64_Sym symbols[2]; /* the null symbol, the region's */
 	struct names names;
-	_Alignas(8) uint8_t frames[ARCH_EH_FRAME_MAX];
+	_Alignas(8) uint8_t frames[];
 };
 
 /* Names, layout and values are gdb's. */
@@ -72,20 +76,27 @@ static Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t offset, uint64_
 	return (Elf64_Shdr){.sh_name = name, .sh_type = type, .sh_offset = offset, .sh_size = size, .sh_addralign = 1};
 }
 
-static void put_sections(struct image *image, const struct patch_region *region)
+/* What a debugger is told of a region. */
+struct region {
+	const char *name;
+	uint64_t lo, hi;
+	uint64_t frames_at; /* address that its .eh_frame is made for */
+	size_t frames_off;  /* of .eh_frame in the image's `frames` */
+	size_t frames_size;
+};
+
+static void put_sections(struct image *image, const struct region *region)
 {
-	uint64_t lo = region->lo, hi = region->hi;
-	size_t frames_end = arch_eh_frame_build(image->frames, ARCH_UNWINDER_OTHER, lo, hi, region->gated, 0);
 	Elf64_Shdr *sections = image->sections;
 
-	sections[SECTION_TEXT] = section(offsetof(struct names, text), SHT_NOBITS, sizeof(*image), hi - lo);
+	sections[SECTION_TEXT] =
+		section(offsetof(struct names, text), SHT_NOBITS, sizeof(*image), region->hi - region->lo);
 	sections[SECTION_TEXT].sh_flags = SHF_ALLOC | SHF_EXECINSTR;
-	sections[SECTION_TEXT].sh_addr = lo;
-	sections[SECTION_FRAMES] =
-		section(offsetof(struct names, frames), SHT_PROGBITS, offsetof(struct image, frames) + ARCH_EH_HDR_SIZE,
-			frames_end - ARCH_EH_HDR_SIZE);
+	sections[SECTION_TEXT].sh_addr = region->lo;
+	sections[SECTION_FRAMES] = section(offsetof(struct names, frames), SHT_PROGBITS,
+					   offsetof(struct image, frames) + region->frames_off, region->frames_size);
 	sections[SECTION_FRAMES].sh_flags = SHF_ALLOC;
-	sections[SECTION_FRAMES].sh_addr = (uint64_t)image->frames + ARCH_EH_HDR_SIZE;
+	sections[SECTION_FRAMES].sh_addr = region->frames_at;
 	sections[SECTION_SYMBOLS] = section(offsetof(struct names, symbols), SHT_SYMTAB,
 					    offsetof(struct image, symbols), sizeof(image->symbols));
 	sections[SECTION_SYMBOLS].sh_entsize = sizeof(image->symbols[0]);
@@ -95,7 +106,7 @@ static void put_sections(struct image *image, const struct patch_region *region)
 		section(offsetof(struct names, names), SHT_STRTAB, offsetof(struct image, names), sizeof(image->names));
 }
 
-static void put_image(struct image *image, const struct patch_region *region)
+static void put_image(struct image *image, const struct region *region)
 {
 	image->header = (Elf64_Ehdr){
 		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
@@ -108,9 +119,10 @@ static void put_image(struct image *image, const struct patch_region *region)
 		.e_shnum = SECTIONS,
 		.e_shstrndx = SECTION_NAMES,
 	};
-	image->names = (struct names){"", ".text", ".eh_frame", ".symtab", ".strtab", STUBS_NAME};
+	image->names = (struct names){"", ".text", ".eh_frame", ".symtab", ".strtab", ""};
+	memcpy(image->names.symbol, region->name, base_strlen(region->name) + 1);
 	image->symbols[1] = (Elf64_Sym){
-		.st_name = offsetof(struct names, stub),
+		.st_name = offsetof(struct names, symbol),
 		.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
 		.st_shndx = SECTION_TEXT,
 		.st_value = region->lo,
@@ -160,16 +172,53 @@ static void announce(struct jit_code_entry *entry)
 	__jit_debug_descriptor.action_flag = JIT_NOACTION;
 }
 
-void agent_debugger_tell(const struct patch_region *region)
+/* Memory for an image with so many bytes of frames; NULL: a debugger sees less. */
+static struct symfile *make_symfile(size_t frames_size)
 {
-	struct symfile *symfile =
-		sys_mmap(NULL, sizeof(*symfile), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t size = sizeof(struct symfile) + frames_size;
+	struct symfile *symfile = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (sys_failed((long)symfile))
-		return; /* a debugger sees less */
-	put_image(&symfile->image, region);
+		return NULL;
 	symfile->entry.symfile_addr = &symfile->image;
-	symfile->entry.symfile_size = sizeof(symfile->image);
+	symfile->entry.symfile_size = sizeof(symfile->image) + frames_size;
+	return symfile;
+}
+
+void agent_debugger_tell(const struct patch_region *stubs)
+{
+	struct symfile *symfile = make_symfile(ARCH_EH_FRAME_MAX);
+	struct region region = {.name = STUBS_NAME, .lo = stubs->lo, .hi = stubs->hi, .frames_off = ARCH_EH_HDR_SIZE};
+	uint8_t *frames;
+
+	if (!symfile)
+		return;
+	frames = symfile->image.frames;
+	region.frames_at = (uint64_t)frames + ARCH_EH_HDR_SIZE;
+	region.frames_size = arch_eh_frame_build(frames, ARCH_UNWINDER_OTHER, stubs->lo, stubs->hi, stubs->gated, 0) -
+			     ARCH_EH_HDR_SIZE;
+	put_image(&symfile->image, &region);
+	announce(&symfile->entry);
+}
+
+void agent_debugger_tell_blocks(const struct agent_blocks *blocks)
+{
+	struct region region = {.name = BLOCKS_NAME, .lo = blocks->lo, .hi = blocks->header};
+	struct symfile *symfile;
+	int32_t distance; /* from the header's second word to .eh_frame */
+	uint64_t offset;
+
+	memcpy(&distance, (const void *)(blocks->header + 4), sizeof(distance));
+	offset = 4 + (uint64_t)(int64_t)distance;
+	if (offset > blocks->header_size)
+		return;
+	region.frames_at = blocks->header + offset;
+	region.frames_size = blocks->header_size - offset;
+	symfile = make_symfile(region.frames_size);
+	if (!symfile)
+		return;
+	memcpy(symfile->image.frames, (const void *)region.frames_at, region.frames_size);
+	put_image(&symfile->image, &region);
 	announce(&symfile->entry);
 }
 
@@ -186,6 +235,6 @@ void agent_debugger_forget(void)
 		call_debugger();
 		__jit_debug_descriptor.action_flag = JIT_NOACTION;
 		__jit_debug_descriptor.relevant_entry = NULL;
-		sys_munmap(entry, sizeof(struct symfile)); /* entry is its first member */
+		sys_munmap(entry, offsetof(struct symfile, image) + entry->symfile_size); /* it begins with the entry */
 	}
 }

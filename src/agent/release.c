@@ -72,17 +72,19 @@ static void release_regions(void)
 
 		patch_region_unmap(&region);
 	}
+	agent_blocks_forget();
 }
 
 static void release(const struct told *told, struct calltap_msg_released *done)
 {
 	*done = (struct calltap_msg_released){.head = {CALLTAP_MSG_RELEASED, sizeof(*done)}};
-	if (agent.sites_count)
-		done->error = -ETXTBSY; /* a site leads to its stub: agent_sites_restore() */
+	if (agent.sites_count || !agent_heads_restore())
+		done->error = -ETXTBSY; /* a site leads to its stub (agent_sites_restore()), or a head to its block */
 	else
 		done->error = agent_handlers_run() ? -EAGAIN : release_frames(told, &done->frames);
 	if (done->error)
 		return;
+	agent_heads_release();
 	done->pointers = agent_pointers_restore();
 	renew_threads(told);
 	probe_stacks_release();

@@ -117,7 +117,7 @@ static void forget_sites(void)
 	for (uint32_t i = 0; i < agent.sites_count; i++) {
 		const struct agent_sites *kept = &agent.sites[i];
 
-		sys_munmap((void *)kept->list, kept->count * sizeof(*kept->list));
+		sys_munmap((void *)kept->list, kept->count * sizeof(*kept->list)); /* whole pages */
 		if (kept->pages.room)
 			sys_munmap(kept->pages.list, kept->pages.room);
 	}

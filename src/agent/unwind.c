@@ -1,23 +1,24 @@
 /*
- * Unwinding through stubs: the agent stands in front of the two functions by which unwinders find an address' unwind
- * table, and answers for stubs.
+ * Unwinding through stubs and blocks: the agent stands in front of the two functions by which unwinders find an
+ * address' unwind table, and answers for both.
  *
  * This covers libgcc_s, a libgcc linked into the program, LLVM's libunwind and others, without registering anything
- * with any of them.  Which table an unwinder gets depends on the object that it is in (arch.h).  Called on the
- * program's threads at any time, from signal handlers too: no locks, no state but the append-only list of regions.
+ * with any of them.  Which table of stubs an unwinder gets depends on the object that it is in (arch.h).  Called on the
+ * program's threads at any time, from signal handlers too: no locks, no state but the append-only lists of regions.
  * libc's functions behind are found once, in the constructor.
  */
 #include <agent/agent.h>
 #include <agent/libc.h>
 #include <base/mem.h>
 
-#define STUBS_NAME "[calltap stubs]"
-#define WORDS_TOLD 4 /* libgcc's struct unw_eh_callback_data begins with the address, LLVM's has it third */
+#define STUBS_NAME  "[calltap stubs]"
+#define BLOCKS_NAME "[calltap blocks]"
+#define WORDS_TOLD  4 /* libgcc's struct unw_eh_callback_data begins with the address, LLVM's has it third */
 
 #define OF_UNWINDER (16u << 10) /* calls of one unwinder lie no further apart */
 #define ON_STACK    (1u << 20)
 
-/* Note an unwinder that asks: RELEASE must not come while it reads what it was told of stubs. */
+/* Note an unwinder that asks: RELEASE must not come while it reads what it was told of stubs and blocks. */
 static void note_unwinder(uint64_t asking)
 {
 	for (unsigned i = 0; i < CALLTAP_UNWINDERS_MAX; i++) {
@@ -33,14 +34,14 @@ static void note_unwinder(uint64_t asking)
 }
 
 /* An unwinder hands its callback the address that it looks for, near the beginning of a structure on its stack. */
-static bool asks_for_stub(const void *data, uint64_t frame)
+static bool asks_for_ours(const void *data, uint64_t frame)
 {
 	const uint64_t *words = data;
 
 	if ((uint64_t)data - frame >= ON_STACK || (uint64_t)data % sizeof(*words))
 		return false;
 	for (unsigned i = 0; i < WORDS_TOLD; i++)
-		if (probe_region_of(words[i]))
+		if (probe_region_of(words[i]) || agent_blocks_of(words[i]))
 			return true;
 	return false;
 }
@@ -84,12 +85,25 @@ static void note_forced(uint64_t pc, const struct dl_find_object *found, uint64_
 		probe_stack_ends(stack);
 }
 
+/* Answer for a region of ours, whose .eh_frame_hdr lies at `table`. */
+static int answer(struct dl_find_object *result, uint64_t lo, uint64_t hi, uint64_t table)
+{
+	memset(result, 0, sizeof(*result));
+	result->dlfo_map_start = (void *)lo;
+	result->dlfo_map_end = (void *)hi;
+	result->dlfo_eh_frame = (void *)table;
+	return 0;
+}
+
 int _dl_find_object(void *pc, struct dl_find_object *result)
 {
 	const struct probe_region *region = probe_region_of((uint64_t)pc);
+	const struct agent_blocks *blocks = region ? NULL : agent_blocks_of((uint64_t)pc);
 	struct dl_find_object asking = {0};
 
 	note_unwinder((uint64_t)__builtin_return_address(0));
+	if (blocks)
+		return answer(result, blocks->lo, blocks->hi, blocks->header);
 	if (!region) {
 		if (!agent.next_find_object || agent.next_find_object(pc, result))
 			return -1;
@@ -98,11 +112,8 @@ int _dl_find_object(void *pc, struct dl_find_object *result)
 	}
 	if (agent.next_find_object && agent.next_find_object(__builtin_return_address(0), &asking))
 		asking.dlfo_link_map = NULL;
-	memset(result, 0, sizeof(*result));
-	result->dlfo_map_start = (void *)region->lo;
-	result->dlfo_map_end = (void *)region->hi;
-	result->dlfo_eh_frame = (void *)table_for(asking.dlfo_link_map ? asking.dlfo_link_map->l_name : NULL, region);
-	return 0;
+	return answer(result, region->lo, region->hi,
+		      table_for(asking.dlfo_link_map ? asking.dlfo_link_map->l_name : NULL, region));
 }
 
 struct passing {
@@ -112,16 +123,15 @@ struct passing {
 	const char *asking; /* path of the object that callback is in */
 };
 
-static int report(const struct probe_region *region, const struct passing *passing)
+static int report(const struct passing *passing, const char *name, const struct agent_blocks *region)
 {
-	uint64_t table = table_for(passing->asking, region);
 	ElfW(Phdr) headers[] = {
 		{.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = region->lo, .p_memsz = region->hi - region->lo},
-		{.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = table, .p_memsz = ARCH_EH_FRAME_MAX},
+		{.p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_vaddr = region->header, .p_memsz = region->header_size},
 	};
 	struct dl_phdr_info info = {
 		.dlpi_addr = 0,
-		.dlpi_name = STUBS_NAME,
+		.dlpi_name = name,
 		.dlpi_phdr = headers,
 		.dlpi_phnum = 2,
 		.dlpi_adds = passing->last.dlpi_adds,
@@ -129,6 +139,25 @@ static int report(const struct probe_region *region, const struct passing *passi
 	};
 
 	return passing->callback(&info, sizeof(info), passing->data);
+}
+
+/* Report the regions of stubs, then those of blocks. */
+static int report_ours(const struct passing *passing)
+{
+	uint32_t stubs = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
+	uint32_t blocks = __atomic_load_n(&agent.blocks_count, __ATOMIC_ACQUIRE);
+	int ret = 0;
+
+	for (uint32_t i = 0; i < stubs && !ret; i++) {
+		const struct probe_region *region = &probe_context.regions[i];
+		uint64_t table = table_for(passing->asking, region);
+
+		ret = report(passing, STUBS_NAME,
+			     &(struct agent_blocks){region->lo, region->hi, table, ARCH_EH_FRAME_MAX});
+	}
+	for (uint32_t i = 0; i < blocks && !ret; i++)
+		ret = report(passing, BLOCKS_NAME, &agent.blocks[i]);
+	return ret;
 }
 
 static bool holds(const struct dl_phdr_info *info, uint64_t address)
@@ -155,15 +184,12 @@ static int pass(struct dl_phdr_info *info, size_t size, void *data)
 int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
 {
 	struct passing passing = {.callback = callback, .data = data};
-	uint32_t n = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
 	int ret;
 
-	if (asks_for_stub(data, (uint64_t)__builtin_frame_address(0)))
+	if (asks_for_ours(data, (uint64_t)__builtin_frame_address(0)))
 		note_unwinder((uint64_t)__builtin_return_address(0));
 	ret = agent.next_iterate ? agent.next_iterate(pass, &passing) : 0;
-	for (uint32_t i = 0; i < n && !ret; i++)
-		ret = report(&probe_context.regions[i], &passing);
-	return ret;
+	return ret ? ret : report_ours(&passing);
 }
 
 void agent_unwind_init(void)

@@ -9,7 +9,8 @@
 #include <base/sys.h>
 #include <patch/blocks.h>
 
-#define PAGE 4096ul
+#define PAGE   4096ul
+#define WINDOW 8192u /* bytes of text that are restored at a time */
 
 int patch_blocks_map(struct patch_region *out, uint64_t address, const uint8_t *code, size_t size)
 {
@@ -26,6 +27,7 @@ int patch_blocks_map(struct patch_region *out, uint64_t address, const uint8_t *
 		return -EEXIST;
 	}
 	memcpy(made, code, size);
+	memcpy(made, arch_entry_table, sizeof(arch_entry_table[0]));
 	arch_text_written(address, size);
 	ret = SYS(mprotect, made, room, PROT_READ | PROT_EXEC, 0, 0, 0);
 	if (sys_failed(ret)) {
@@ -34,6 +36,11 @@ int patch_blocks_map(struct patch_region *out, uint64_t address, const uint8_t *
 	}
 	*out = (struct patch_region){.lo = address, .hi = address + size};
 	return 0;
+}
+
+void patch_blocks_unmap(const struct patch_region *blocks)
+{
+	sys_munmap((void *)blocks->lo, (blocks->hi - blocks->lo + PAGE - 1) & ~(PAGE - 1));
 }
 
 int patch_heads_lead(struct patch_result *result, struct patch_poker *poker, const struct patch_region *blocks,
@@ -47,24 +54,65 @@ int patch_heads_lead(struct patch_result *result, struct patch_poker *poker, con
 static bool restore_one(struct patch_poker *poker, const struct patch_region *blocks, const struct calltap_site *head)
 {
 	struct patch_piece piece = patch_site_piece(blocks, head);
-	uint8_t code[ARCH_SITE_MAX];
+	uint8_t code[PATCH_HEAD_MAX];
 
 	if (patch_piece_is(poker, &piece, piece.old))
 		return true;
-	arch_site_make(code, piece.address, piece.length, piece.target);
+	patch_head_make(code, &piece);
 	return patch_piece_is(poker, &piece, code) && !patch_poke(poker, piece.address, piece.old, piece.length);
+}
+
+/* How many heads from the first on lie in one window of text: they are read and written together. */
+static uint32_t heads_in_window(const struct calltap_site *heads, uint32_t count)
+{
+	uint32_t n = 1;
+
+	while (n < count && heads[n].address > heads[n - 1].address &&
+	       heads[n].address + heads[n].length - heads[0].address <= WINDOW)
+		n++;
+	return n;
+}
+
+/* Restore the heads of a window with one write.  Returns how many have their own bytes now. */
+static uint32_t restore_window(struct patch_poker *poker, const struct patch_region *blocks,
+			       const struct calltap_site *heads, uint32_t count)
+{
+	uint64_t lo = heads[0].address;
+	size_t size = heads[count - 1].address + heads[count - 1].length - lo;
+	uint32_t own = 0, changed = 0;
+	uint8_t text[WINDOW];
+
+	if (count > 1 && SYS(pread64, poker->mem_fd, text, size, lo, 0, 0) == (long)size) {
+		for (uint32_t i = 0; i < count; i++) {
+			struct patch_piece piece = patch_site_piece(blocks, &heads[i]);
+			uint8_t code[PATCH_HEAD_MAX], *at = text + (piece.address - lo);
+
+			patch_head_make(code, &piece);
+			if (!memcmp(at, piece.old, piece.length)) {
+				own++;
+			} else if (!memcmp(at, code, piece.length)) {
+				memcpy(at, piece.old, piece.length);
+				changed++;
+			}
+		}
+		if (!changed || !patch_poke(poker, lo, text, size))
+			return own + changed;
+	}
+	own = 0;
+	for (uint32_t i = 0; i < count; i++)
+		own += restore_one(poker, blocks, &heads[i]);
+	return own;
 }
 
 void patch_heads_restore(struct patch_restored *out, struct patch_poker *poker, const struct patch_region *blocks,
 			 const struct calltap_site *heads, uint32_t count)
 {
 	*out = (struct patch_restored){0};
-	for (uint32_t i = 0; i < count; i++) {
-		if (restore_one(poker, blocks, &heads[i]))
-			out->restored++;
-		else
-			out->left++;
+	for (uint32_t i = 0, n; i < count; i += n) {
+		n = heads_in_window(heads + i, count - i);
+		out->restored += restore_window(poker, blocks, heads + i, n);
 	}
+	out->left = count - out->restored;
 	out->leading = out->left;
 	if (patch_sync())
 		return; /* where the kernel cannot, stopping the threads has done as much */

@@ -5,7 +5,7 @@
  * written once, and is no site: it is never switched off, for it replaced what the program has to run.
  * doc/design/patching.md, "Points", has the states and who may be where.
  *
- * Callers: the tests today.  Context: control.
+ * Called by the agent room.  Context: control.
  */
 #ifndef PATCH_BLOCKS_H
 #define PATCH_BLOCKS_H
@@ -13,7 +13,8 @@
 #include <patch/sites.h>
 
 /*
- * Map blocks at the address that their code was made for, a multiple of the page size, and make them executable.
+ * Map blocks at the address that their code was made for, a multiple of the page size, and make them executable.  The
+ * first CALLTAP_BLOCKS_HEAD bytes are no block's: an address is put there, by which a tool knows the region.
  * -EEXIST: something lies there; make the code for another place.
  */
 int patch_blocks_map(struct patch_region *out, uint64_t address, const uint8_t *code, size_t size)
@@ -28,6 +29,9 @@ int patch_blocks_map(struct patch_region *out, uint64_t address, const uint8_t *
 int patch_heads_lead(struct patch_result *result, struct patch_poker *poker, const struct patch_region *blocks,
 		     const struct calltap_site *heads, uint32_t count, const struct patch_skips *skips)
 	__attribute__((warn_unused_result));
+
+/* Unmap blocks: no thread is in one, and no head leads there. */
+void patch_blocks_unmap(const struct patch_region *blocks);
 
 /*
  * Write the heads' own bytes back.  All threads are stopped; one may be within a block, which stays: it goes on behind

@@ -139,6 +139,8 @@ bool patch_site_is_same(const struct calltap_site *a, const struct calltap_site 
 
 static bool is_sane(const struct calltap_site *site)
 {
+	if (site->flags & CALLTAP_SITE_HEAD)
+		return site->length >= ARCH_LEAD_BYTES && site->length <= PATCH_HEAD_MAX;
 	if (site->length < ARCH_SITE_MIN || site->length > ARCH_SITE_MAX || site->address % ARCH_SITE_ALIGN)
 		return false;
 	return !arch_site_is_short(site->length) || site->tramp_off <= -PATCH_TRAMP_BYTES;
@@ -164,6 +166,12 @@ struct patch_piece patch_tramp_piece(const struct patch_region *region, const st
 		.old = site->old + site->length,
 		.length = PATCH_TRAMP_BYTES,
 	};
+}
+
+void patch_head_make(uint8_t *code, const struct patch_piece *piece)
+{
+	memcpy(code, piece->old, piece->length);
+	arch_site_make(code, piece->address, ARCH_LEAD_BYTES, piece->target);
 }
 
 static bool bytes_match(const struct patch_piece *piece)
@@ -262,7 +270,10 @@ static int apply_one(struct patch_result *result, struct window *window, struct 
 	}
 	/* The trampoline first: nothing leads there yet. */
 	for (unsigned i = first; i < 2 && !ret; i++) {
-		arch_site_make(code, pieces[i].address, pieces[i].length, pieces[i].target);
+		if (site->flags & CALLTAP_SITE_HEAD)
+			patch_head_make(code, &pieces[i]);
+		else
+			arch_site_make(code, pieces[i].address, pieces[i].length, pieces[i].target);
 		if (i == 1 && site->flags & CALLTAP_SITE_OFF)
 			make_off(code, &pieces[1]);
 		ret = window_write(window, poker, result, pieces[i].address, code, pieces[i].length);

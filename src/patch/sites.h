@@ -65,6 +65,9 @@ struct patch_piece {
 	uint8_t length;
 };
 struct patch_piece patch_site_piece(const struct patch_region *region, const struct calltap_site *site);
+#define PATCH_HEAD_MAX 15 /* bytes of a head (blocks.h) */
+/* The bytes of a head that leads to its block: the jump, and behind it what was there before. */
+void patch_head_make(uint8_t *code, const struct patch_piece *piece);
 struct patch_piece patch_tramp_piece(const struct patch_region *region, const struct calltap_site *site);
 
 /*

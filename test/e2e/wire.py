@@ -48,7 +48,7 @@ def setup(arena_size, mode=0, dormant=0):
 
 
 def plan(number, low, high, stub_bytes, count, region=0):
-    return message(PLAN, struct.pack("<6QII", number, low, high, stub_bytes, region, 0, count, 0))
+    return message(PLAN, struct.pack("<6QIIQ4I", number, low, high, stub_bytes, region, 0, count, 0, 0, 0, 0, 0, 0))
 
 
 def site(address, stub_off, old, length=5, body_off=5, tramp_off=0, flags=0, function=0):

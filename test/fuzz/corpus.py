@@ -265,8 +265,18 @@ def switch_sites(ident, on, *places):
 
 
 def plan(ident, sites, region=0, **more):
-    body = struct.pack("<6QII", ident, TEXT, TEXT + 0x10000, 3900, region, 0, len(sites), 0)
+    body = struct.pack("<6QIIQ4I", ident, TEXT, TEXT + 0x10000, 3900, region, 0, len(sites), 0, 0, 0, 0, 0, 0)
     return packet(message(PLAN, body), (1, 0, b"".join(sites), b""), **more)
+
+
+def plan_with_blocks(at, starts, heads, code=bytes(64), size=None):
+    """A plan whose sites, heads and blocks share a memory of two pages."""
+    sites = [site(at + start, 40 + i, 0x148 + 0x100 * i) for i, start in enumerate(starts)]
+    places = b"".join(struct.pack("<QIIHBBb3x16s", PAGE + 16 * i, 40 + i, starts[i], 2048, length, length, 0, b"\x90" * 15)
+                      for i, length in enumerate(heads))
+    body = struct.pack("<6QIIQ4I", 3, TEXT, TEXT + 0x10000, 3900, 0, 0, len(sites), 0, at, size or len(code), len(sites), 32, 32)
+    rest = places + bytes(-len(places) % 16) + code
+    return packet(message(PLAN, body), (2, 1, b"".join(sites), rest))
 
 
 def agent():
@@ -286,6 +296,11 @@ def agent():
     write("agent", "more-rings", begin + packet(message(ARENA, struct.pack("<QII", arena(4)[0] * PAGE, 0, 0)), arena(4)) +
           packet(message(ARENA, struct.pack("<QII", 8 * PAGE, 0, 0))) + go)
     write("agent", "rescan", begin + rescan + go + rescan)
+    blocks = 0x10000000
+    write("agent", "blocks", begin + plan_with_blocks(blocks, (16, 32), (5, 6)) + go + detach)
+    write("agent", "hostile-blocks", begin + plan_with_blocks(blocks + 1, (16,), (5,)) + plan_with_blocks(blocks, (8,), (5,)) +
+          plan_with_blocks(blocks, (16,), (200,)) + plan_with_blocks(blocks, (16,), (5,), size=2**32 - 1) +
+          plan_with_blocks(2**63, (16,), (5,)))
     write("agent", "unknown", begin + packet(message(99)))
     clock = packet(message(CLOCK))
     write("agent", "clock", clock + clock + begin + clock + go + packet(message(CLOCK, bytes(8))))
@@ -442,8 +457,40 @@ def isa():
             write("isa", f"{cpu}-{name}", bytes([number, scratch]) + place + code)
 
 
+# Stock functions: code, and entries that say where its frames are (fuzz_blocks.c).
+
+HEADS = (  # of functions: length of the head, code, call frame instructions
+    (8, "554889e54883ec10c3", "410e10 8602 43 0d06 48 c6 0c0708"),
+    (9, "4883ec08e8f7ffffff4883c408c3", "44 0e10 45 0e20"),
+    (6, "534889fbffd65bc3", "41 0e10 8302 45 0a 0e08 0b"),
+    (7, "488b051000000090c3", "030700 0f03770806"),
+    (9, "85ff7410e8d7ffffffc3", "0201 0e08 040200 0000 2e10"),
+    (5, "c366669090909090", ""),
+    (7, "488d05f0ffffffc3", "41 1603017f 47 070 3"),
+)
+
+
+def entry(start, code):
+    rest = struct.pack("<I", start) + code
+    rest += bytes(-len(rest) % 4)
+    return struct.pack("<I", len(rest)) + rest
+
+
+def blocks():
+    code, frames = b"", entry(0, b"\1zR\0\1\x78\x10\1\x1b\x0c\7\x08\x90\1")
+    for number, (_, text, rows) in enumerate(HEADS):
+        code += bytes.fromhex(text).ljust(16, b"\xcc")
+        place = 0x2000 + 16 * number - (0x8000 + len(frames) + 8)
+        rows = bytes.fromhex(rows.replace(" ", ""))
+        frames += entry(len(frames) + 4, struct.pack("<iIB", place, 16, 0) + rows)
+    lengths = bytes(length for length, _, _ in HEADS)
+    write("blocks", "frames", struct.pack("<H", len(code)) + code + lengths + frames + bytes(4))
+    write("blocks", "no-frames", struct.pack("<H", len(code)) + code + lengths)
+    write("blocks", "no-code", struct.pack("<H", 0) + frames)
+
+
 if __name__ == "__main__":
-    for part in (traces, cores, host, agent, elfs, texts, remote, isa):
+    for part in (traces, cores, host, agent, elfs, texts, remote, isa, blocks):
         part()
     size = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(CORPUS) for name in names)
     print(f"{size} bytes")

@@ -52,7 +52,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 12u
+#define CALLTAP_ABI_VERSION 13u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -237,7 +237,14 @@ struct calltap_msg_handlers_done {
 	uint32_t reserved;
 };
 
-/* A plan: the sites of one object, in a sealed memfd that comes along. */
+/*
+ * A plan: the sites of one object, in a sealed memfd that comes along.
+ *
+ * The last block_sites of the list lie in blocks (doc/design/stock.md): their addresses are in [blocks, blocks +
+ * blocks_size).  From the next page on the memfd has their heads, one struct calltap_site with CALLTAP_SITE_HEAD for
+ * each of them and in their order, and from the next multiple of 16 on the blocks_size bytes that the agent maps at
+ * `blocks`.  Plans with CALLTAP_PLAN_STUBS have neither heads nor bytes: the blocks are those of the first plan.
+ */
 struct calltap_msg_plan {
 	struct calltap_msg head;
 	uint64_t plan_id; /* PLAN_DONE gives it back */
@@ -247,8 +254,17 @@ struct calltap_msg_plan {
 	uint64_t region;     /* 0: make the region; else the address of a region made earlier, to be used again */
 	uint64_t identity;   /* the object's; the sites are there as long as the object is.  0: always */
 	uint32_t site_count;
-	uint32_t live; /* enum calltap_plan_live */
+	uint32_t live;	      /* enum calltap_plan_live */
+	uint64_t blocks;      /* a multiple of the page size; 0: there are none.  -EEXIST in the answer: not free */
+	uint32_t blocks_size; /* bytes */
+	uint32_t block_sites;
+	uint32_t header_off;  /* of the blocks' .eh_frame_hdr, from `blocks` on */
+	uint32_t header_size; /* with the .eh_frame behind it, bytes */
 };
+
+/* The first bytes of a region of blocks are the agent's: the address of a recorder, by which a tool knows the region.
+ */
+#define CALLTAP_BLOCKS_HEAD 16u
 
 enum calltap_plan_live {
 	CALLTAP_PLAN_FRESH = 0,	  /* no thread runs in the object: stubs and sites are written at once */
@@ -268,7 +284,7 @@ enum calltap_plan_live {
 #define CALLTAP_SITE_PROFILE	256u  /* tracer "profile": counted in the thread's table, no records */
 #define CALLTAP_SITE_TRIGGER	512u  /* the exit asks whether the call took longer than the function's limit */
 #define CALLTAP_SITE_HANDLED	1024u /* goes to the dispatcher of handlers; with CALL: nobody waits for the exit */
-#define CALLTAP_SITE_HEAD	2048u /* no site but a point's head (patch/blocks.h); not in plans yet */
+#define CALLTAP_SITE_HEAD	2048u /* no site but the head that leads to a block (patch/blocks.h) */
 
 struct calltap_site {
 	uint64_t address;  /* where the jump is written */
@@ -484,7 +500,7 @@ _Static_assert(sizeof(struct calltap_msg_setup) == 56, "ABI");
 _Static_assert(sizeof(struct calltap_msg_arena) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_instance) == 40, "ABI");
 _Static_assert(sizeof(struct calltap_msg_instance_done) == 16, "ABI");
-_Static_assert(sizeof(struct calltap_msg_plan) == 64, "ABI");
+_Static_assert(sizeof(struct calltap_msg_plan) == 88, "ABI");
 _Static_assert(sizeof(struct calltap_site) == 40, "ABI");
 _Static_assert(sizeof(struct calltap_msg_plan_done) == 48, "ABI");
 _Static_assert(sizeof(struct calltap_msg_switch) + CALLTAP_SWITCH_MAX * 4 <= CALLTAP_MSG_MAX, "ABI");

@@ -90,7 +90,8 @@ static const struct {
 	{ends_with_a_jump, 29},	     {calls_itself, 15},
 };
 
-#define COUNT ((uint32_t)(sizeof(list) / sizeof(list[0])))
+#define COUNT	    ((uint32_t)(sizeof(list) / sizeof(list[0])))
+#define BLOCKS_SIZE (CALLTAP_BLOCKS_HEAD + COUNT * BLOCK_STEP)
 
 /* A batch of points: their blocks, and the sites that the blocks begin with. */
 struct batch {
@@ -111,11 +112,12 @@ static size_t page_up(size_t size)
 /* The code of a batch's blocks, as it is to run at address. */
 static void make_blocks(struct batch *batch, uint8_t *code, uint64_t address)
 {
-	memset(code, 0, COUNT * BLOCK_STEP);
+	memset(code, 0, BLOCKS_SIZE);
 	for (uint32_t i = 0; i < batch->count; i++) {
 		const uint8_t *from = (const uint8_t *)(uintptr_t)list[batch->first + i].function;
 		const struct isa_head head = {.code = from, .size = 64, .from = (uint64_t)from, .scratch = SCRATCH};
-		struct isa_out out = {code + i * BLOCK_STEP, BLOCK_STEP, 0, address + i * BLOCK_STEP};
+		const uint32_t at = CALLTAP_BLOCKS_HEAD + i * BLOCK_STEP;
+		struct isa_out out = {code + at, BLOCK_STEP, 0, address + at};
 		struct isa_block block;
 
 		assert_int_equal(BLOCK(&out, &block, &head), 0);
@@ -123,21 +125,20 @@ static void make_blocks(struct batch *batch, uint8_t *code, uint64_t address)
 		assert_true(block.head >= SITE_BYTES && block.head <= sizeof(batch->heads[i].old));
 		batch->heads[i] = (struct calltap_site){
 			.address = (uint64_t)from,
-			.stub_off = i * BLOCK_STEP,
+			.stub_off = at,
 			.flags = CALLTAP_SITE_HEAD,
-			/* Where the jump has one length, what is left of the last instruction is never run. */
-			.length = ARCH_SITE_MIN == ARCH_SITE_MAX ? ARCH_SITE_MAX : block.head,
+			.length = block.head,
 			.body_off = block.head,
 		};
 		memcpy(batch->heads[i].old, from, block.head);
 		batch->sites[i] = (struct calltap_site){
-			.address = address + i * BLOCK_STEP,
+			.address = address + at,
 			.id = FIRST_ID + batch->first + i,
 			.flags = CALLTAP_SITE_OFF,
 			.length = SITE_BYTES,
 			.body_off = SITE_BYTES,
 		};
-		memcpy(batch->sites[i].old, code + i * BLOCK_STEP, SITE_BYTES);
+		memcpy(batch->sites[i].old, code + at, SITE_BYTES);
 	}
 }
 
@@ -150,7 +151,7 @@ static int by_address(const void *a, const void *b)
 
 static void map_blocks(struct batch *batch)
 {
-	static uint8_t code[COUNT * BLOCK_STEP];
+	static uint8_t code[BLOCKS_SIZE];
 	uint64_t text = (uint64_t)(uintptr_t)list[0].function & ~(uint64_t)(STEP - 1);
 	int ret = -EEXIST;
 

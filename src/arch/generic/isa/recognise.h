@@ -22,6 +22,15 @@ typedef size_t isa_recognise_target(const uint8_t *code, size_t size, uint64_t a
 /* True if the code does what the function's name says. */
 typedef bool isa_is_such(const uint8_t *code, size_t size);
 
+/* What a PLT entry consists of. */
+struct isa_plt_entry {
+	uint8_t head;	/* offset of the first instruction behind a landing pad */
+	uint8_t length; /* bytes of the whole instructions there that make room for a jump */
+	uint64_t slot;	/* address of the word that the entry jumps by */
+};
+/* True if the code at address is a PLT entry.  The head of a table, and what only binds a function, is none. */
+typedef bool isa_recognise_plt(struct isa_plt_entry *entry, const uint8_t *code, size_t size, uint64_t address);
+
 /* True if a jump of the CPU's two functions for jumps can begin with this byte. */
 typedef bool isa_may_begin(uint8_t first);
 

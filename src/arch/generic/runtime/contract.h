@@ -63,6 +63,7 @@
  *   ARCH_SITE_ALIGN            where it may begin
  *   ARCH_STEPS_MAX             writes that arch_site_restore() takes at the most
  *   arch_site_is_short(n)      a site that is shorter than a jump: a short one leads to a trampoline near by
+ *   ARCH_LEAD_BYTES            of the jump from a head to its block
  *   ARCH_HOOK_BYTES, _REACH    of the jump that leads from an empty function of the loader's to another
  *   ARCH_VENEER_BYTES         in front of each stub, on CPUs where a stub's head leads to other stubs; else 0
  */
@@ -198,7 +199,7 @@ bool arch_site_target(uint64_t *target, const uint8_t *code, uint64_t address);
 /*
  * heads.c: a stub's head is its first instruction, and a veneer of ARCH_VENEER_BYTES lies in front of the stub.  The
  * stub leads to another one where the head is a jump to the veneer.  `code` begins with the veneer, from which
- * offsets of writes count, and has ARCH_HEAD_BYTES.
+ * offsets of writes count, and has ARCH_LEAD_BYTES.
  */
 struct arch_head {
 	bool led;	 /* the stub leads to another one */

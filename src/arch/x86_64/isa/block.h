@@ -1,5 +1,5 @@
 /*
- * x86_64: blocks (arch/generic/isa/block.h).  Pure; called by the tests today.
+ * x86_64: blocks (arch/generic/isa/block.h).  Pure; callers: stock functions (host/stock), the tests.
  */
 #ifndef ARCH_X86_64_ISA_BLOCK_H
 #define ARCH_X86_64_ISA_BLOCK_H

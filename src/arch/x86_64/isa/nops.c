@@ -85,3 +85,19 @@ size_t x86_jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_
 	*slot = address + at + 6 + displacement(code + at + 2);
 	return at + 6;
 }
+
+bool x86_plt_entry(struct isa_plt_entry *entry, const uint8_t *code, size_t size, uint64_t address)
+{
+	size_t head = x86_endbr64_length(code, size);
+	size_t mov = size >= head + 6 && code[head] == 0x41 && code[head + 1] == 0xbb ? 6 : 0;
+	size_t at = head + mov;
+	size_t prefix = size > at && code[at] == 0xf2;
+
+	at += prefix;
+	if (size < at + 6 || code[at] != 0xff || code[at + 1] != 0x25)
+		return false;
+	entry->head = (uint8_t)head;
+	entry->length = (uint8_t)(mov ? mov : prefix + 6);
+	entry->slot = address + at + 6 + displacement(code + at + 2);
+	return true;
+}

@@ -20,4 +20,7 @@ isa_recognise_target x86_call, x86_call_slot;
 isa_recognise_target x86_jump_relative, x86_jump_slot;
 isa_may_begin x86_may_jump;
 
+/* [endbr64] [mov $index, %r11d] [bnd] jmp *disp32(%rip); the mov is how mold's entries name their relocation. */
+isa_recognise_plt x86_plt_entry;
+
 #endif

@@ -2,7 +2,7 @@
  * x86-64: moving an instruction to another address (what that means:
  * arch/generic/isa/relocate.h).  No register is ever needed for it.
  *
- * Pure; the base of probes at any instruction, called by the tests today.
+ * Pure; the base of blocks, and of probes at any instruction.
  */
 #ifndef ARCH_X86_64_ISA_RELOCATE_H
 #define ARCH_X86_64_ISA_RELOCATE_H

@@ -318,6 +318,7 @@ struct arch_action {
 #define ARCH_SITE_ALIGN 1
 #define ARCH_STEPS_MAX	5
 #define ARCH_HOOK_BYTES 5
+#define ARCH_LEAD_BYTES 5
 #define ARCH_HOOK_REACH ARCH_REACH
 
 #define ARCH_VENEER_BYTES 0 /* sites lead to other stubs by themselves */
