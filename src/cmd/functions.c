@@ -108,7 +108,7 @@ static int list_functions(struct listing *listing)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < site_count; i++) {
-		const struct object_symbol *symbol = object_symbol_at(listing->object, sites[i].function);
+		const struct object_symbol *symbol = object_site_symbol(listing->object, &sites[i]);
 
 		if (symbol)
 			has_site[symbol - symbols] = true;
@@ -158,13 +158,21 @@ static void print_text(struct out *out, const struct listing *listing)
 	print_summary(out, listing);
 }
 
+/* The name in the symbol table; NULL = the function has none. */
+static const char *symbol_of(const struct item *item)
+{
+	if (item->symbol)
+		return item->symbol->symbol;
+	return item->site && item->site->symbol[0] ? item->site->symbol : NULL;
+}
+
 static void print_json_item(struct json *json, const struct listing *listing, const struct item *item)
 {
 	enum site_verdict verdict = verdict_of(item);
 
 	json_object(json);
 	json_key_string(json, "name", name_of(listing, item));
-	json_key_string(json, "symbol", item->symbol ? item->symbol->symbol : NULL);
+	json_key_string(json, "symbol", symbol_of(item));
 	json_key_u64(json, "address", item->address);
 	json_key_u64(json, "size", item->symbol ? item->symbol->size : item->site->size);
 	json_key_string(json, "site", item->site ? site_kind_text(item->site->kind) : NULL);
@@ -258,6 +266,16 @@ static int print_listing(const struct listing *listing, const struct arguments *
 	return 0;
 }
 
+/* What no compiler has prepared, and the calls into shared libraries where a recording has them without being asked. */
+static int find_led(struct object *object)
+{
+	bool prepared = object_traceable(object);
+	int error = object_find_stock(object);
+	bool calls = !prepared && object_is_own(object) && object_traceable(object);
+
+	return !error && calls ? object_find_libcalls(object) : error;
+}
+
 static int run_functions(struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
 {
 	int error = filter_set_create(&listing->filters);
@@ -268,7 +286,7 @@ static int run_functions(struct listing *listing, const struct arguments *argume
 		error = filter_set_add(listing->filters, FILTER_TRACE, *filter, diag);
 	if (!error)
 		error = open_program(&listing->object, arguments->program, diag);
-	if (!error && object_find_stock(listing->object))
+	if (!error && find_led(listing->object))
 		error = calltap_diag_set(diag, -ENOMEM, "not enough memory to look for functions");
 	if (error)
 		return error;

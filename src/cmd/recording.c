@@ -66,6 +66,8 @@ enum take {
 	TAKE_TEXT,    /* in the pointer at `at` */
 	TAKE_TIME,    /* in the uint64_t at `at` */
 	TAKE_COUNT,   /* in the uint32_t at `at` */
+	TAKE_STOCK,   /* as enum stock_choice */
+	TAKE_CALLS,   /* none: `at` is the enum libcalls_choice */
 	TAKE_TRIGGER, /* as the condition of the trigger action `at` */
 };
 
@@ -98,6 +100,18 @@ static const struct row rows[] = {
 	 "trace neither these functions nor what they call\n"
 	 "FILTER: glob, /regex/, object:function or @FILE; may be repeated",
 	 TAKE_SETTING, 0},
+	{R | A | T | L, OPT_STOCK, "stock", "WHEN",
+	 "functions that no compiler has prepared: auto (of the program's own\n"
+	 "objects without prepared ones, and of libraries that a FILTER names\n"
+	 "by their object; default), always or never",
+	 TAKE_STOCK, 0},
+	{R | A | T | L, OPT_LIBCALLS, "libcalls", NULL,
+	 "trace calls into shared libraries, at the caller's PLT (default\n"
+	 "where functions are traced that no compiler has prepared)",
+	 TAKE_CALLS, LIBCALLS_ALWAYS},
+	{R | A | T | L, OPT_NO_LIBCALLS, "no-libcalls", NULL, "do not", TAKE_CALLS, LIBCALLS_NEVER},
+	{R | A | T | L, OPT_MIN_SIZE, "min-size", "BYTES", "leave out functions smaller than that", TAKE_COUNT,
+	 OPTION(size_min)},
 	{R | A | T | L, OPT_MAX_DEPTH, "max-depth", "N", "record at most N traced calls deep", TAKE_SETTING, 0},
 	{R | A | L, 't', "threshold", "TIME", "leave out finished calls shorter than TIME (10us, 1ms, ...)",
 	 TAKE_SETTING, 0},
@@ -280,6 +294,24 @@ static int refuse_pid(const struct recording *recording, const char *pid)
 	return EXIT_USAGE;
 }
 
+static int take_stock(struct recording *recording, const char *value)
+{
+	static const char *const names[] = {
+		[STOCK_AUTO] = "auto",
+		[STOCK_ALWAYS] = "always",
+		[STOCK_NEVER] = "never",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(value, names[i])) {
+			recording->settings.options.stock = (enum stock_choice)i;
+			return 0;
+		}
+	}
+	fprintf(stderr, "calltap: --stock is auto, always or never, not '%s'\n", value);
+	return EXIT_USAGE;
+}
+
 static int take_row(struct recording *recording, const struct row *row, const char *value)
 {
 	void *at = (char *)recording + row->at;
@@ -297,6 +329,11 @@ static int take_row(struct recording *recording, const struct row *row, const ch
 		return take_time(at, value);
 	case TAKE_COUNT:
 		return take_count(at, value);
+	case TAKE_CALLS:
+		recording->settings.options.libcalls = (enum libcalls_choice)row->at;
+		return 0;
+	case TAKE_STOCK:
+		return take_stock(recording, value);
 	case TAKE_TRIGGER:
 		return take_trigger(recording, (enum trigger_action)row->at, value);
 	default:

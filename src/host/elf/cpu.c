@@ -43,6 +43,7 @@ static const struct elf_cpu cpus[] = {
 		.may_jump = x86_may_jump,
 		.jump = x86_jump_relative,
 		.jump_slot = x86_jump_slot,
+		.plt_entry = x86_plt_entry,
 		.switches = x86_switches_stacks,
 		.may_switch = x86_may_switch_stacks,
 	},

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct isa_plt_entry;
+
 struct elf_cpu {
 	uint16_t machine; /* EM_* */
 	const char *name; /* for messages */
@@ -50,6 +52,8 @@ struct elf_cpu {
 	bool (*may_jump)(uint8_t first); /* quick test: false if neither jump nor jump_slot takes code that begins so */
 	size_t (*jump)(const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
 	size_t (*jump_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot); /* also a PLT entry */
+	/* NULL: the entries of a PLT cannot be led to blocks. */
+	bool (*plt_entry)(struct isa_plt_entry *entry, const uint8_t *code, size_t size, uint64_t address);
 	/*
 	 * True for functions that change stacks and keep their return address apart; NULL where a stub's address may
 	 * stay there for good. may_switch: quick test, false if no such function can be in this code.

@@ -194,26 +194,45 @@ bool filter_set_has(const struct filter_set *set, enum filter_kind kind)
 	return set->has[kind];
 }
 
-static bool object_matches(const struct filter *filter, const struct object *object)
+static bool path_matches(const struct filter *filter, const char *path)
 {
-	const char *path = object_path(object);
 	const char *slash = strrchr(path, '/');
 
-	if (!filter->has_object || pattern_matches(&filter->object, path))
-		return true;
-	return slash && pattern_matches(&filter->object, slash + 1);
+	return pattern_matches(&filter->object, path) || (slash && pattern_matches(&filter->object, slash + 1));
 }
 
-/* symbol is NULL for a site without one; its name is its address. */
+static bool object_matches(const struct filter *filter, const struct object *object)
+{
+	return !filter->has_object || path_matches(filter, object_path(object));
+}
+
+bool filter_set_names_object(const struct filter_set *set, const char *path)
+{
+	for (size_t i = 0; i < set->count; i++) {
+		const struct filter *filter = &set->items[i];
+
+		if (filter->has_object && (filter->kind == FILTER_TRACE || filter->kind == FILTER_GRAPH) &&
+		    path_matches(filter, path))
+			return true;
+	}
+	return false;
+}
+
+/* symbol is NULL for a site whose function has none: its name is what it calls, or its address. */
 static bool name_matches(const struct filter *filter, struct object *object, const struct object_symbol *symbol,
 			 const struct object_site *site)
 {
-	if (!symbol)
-		return pattern_matches(&filter->name, object_site_name(object, site));
-	if (pattern_matches(&filter->name, symbol->symbol))
+	const char *text = symbol ? symbol->symbol : site ? site->symbol : "";
+
+	if (!text[0])
+		return site && pattern_matches(&filter->name, object_site_name(object, site));
+	if (pattern_matches(&filter->name, text))
 		return true;
-	if (!pattern_may_match_demangled(&filter->name, symbol->symbol))
+	if (!pattern_may_match_demangled(&filter->name, text))
 		return false;
+	if (!symbol)
+		return pattern_matches(&filter->name, object_site_short_name(object, site)) ||
+		       pattern_matches(&filter->name, object_site_name(object, site));
 	return pattern_matches(&filter->name, object_symbol_short_name(object, symbol)) ||
 	       pattern_matches(&filter->name, object_symbol_name(object, symbol));
 }
@@ -221,13 +240,15 @@ static bool name_matches(const struct filter *filter, struct object *object, con
 void filter_set_decide(struct filter_set *set, struct object *object, const struct object_site *site,
 		       struct filter_decision *decision)
 {
-	const struct object_symbol *symbol = set->count ? object_symbol_at(object, site->function) : NULL;
+	const struct object_symbol *symbol = set->count ? object_site_symbol(object, site) : NULL;
 	bool found[FILTER_KINDS] = {0};
-	bool wanted;
+	bool wanted, foreign = site_has_block(site) && !object_is_own(object);
 
 	for (size_t i = 0; i < set->count; i++) {
 		struct filter *filter = &set->items[i];
 
+		if (!filter->has_object && foreign)
+			continue;
 		if (object_matches(filter, object) && name_matches(filter, object, symbol, site)) {
 			filter->matches++;
 			found[filter->kind] = true;

@@ -40,6 +40,10 @@ void filter_set_destroy(struct filter_set *set);
 /* Add one filter text; -EINVAL with input and caret in diag. */
 int filter_set_add(struct filter_set *set, enum filter_kind kind, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/*
+ * True if a filter with an object glob asks for functions of the file with this path (FILTER_TRACE, FILTER_GRAPH).
+ */
+bool filter_set_names_object(const struct filter_set *set, const char *path);
 bool filter_set_has(const struct filter_set *set, enum filter_kind kind);
 
 struct filter_decision {
@@ -52,6 +56,8 @@ struct filter_decision {
  * Without -l everything is wanted; -n wins over -l and -g, --no-graph over all
  * of them, as set_graph_notrace does in the kernel.  With -g, functions
  * that -l (if given) wants are traced inside the trees only.
+ * On functions that no compiler has prepared of a library that is not the program's own, only filters with an object
+ * glob decide.
  */
 void filter_set_decide(struct filter_set *set, struct object *object, const struct object_site *site,
 		       struct filter_decision *decision);

@@ -50,16 +50,29 @@ static const char *address_name(struct object *object, const struct object_site 
 	return *name ? *name : "?";
 }
 
+const struct object_symbol *object_site_symbol(const struct object *object, const struct object_site *site)
+{
+	return site->kind == SITE_LIBCALL ? NULL : object_symbol_at(object, site->function);
+}
+
 const char *object_site_name(struct object *object, const struct object_site *site)
 {
-	const struct object_symbol *symbol = object_symbol_at(object, site->function);
+	const struct object_symbol *symbol = object_site_symbol(object, site);
 
-	return symbol ? object_symbol_name(object, symbol) : address_name(object, site);
+	if (symbol)
+		return object_symbol_name(object, symbol);
+	if (site->symbol[0])
+		return name_once(&object->site_names[site - object->sites], site->symbol, DMGL_PARAMS);
+	return address_name(object, site);
 }
 
 const char *object_site_short_name(struct object *object, const struct object_site *site)
 {
-	const struct object_symbol *symbol = object_symbol_at(object, site->function);
+	const struct object_symbol *symbol = object_site_symbol(object, site);
 
-	return symbol ? object_symbol_short_name(object, symbol) : address_name(object, site);
+	if (symbol)
+		return object_symbol_short_name(object, symbol);
+	if (site->symbol[0])
+		return name_once(&object->site_short_names[site - object->sites], site->symbol, 0);
+	return address_name(object, site);
 }

@@ -5,6 +5,8 @@
  */
 #include <string.h>
 
+#include <host/stock/choice.h>
+
 #include "object_impl.h"
 
 #define PAGE 4096ull
@@ -48,6 +50,16 @@ bool object_is_static(const struct object *object)
 bool object_is_executable(const struct object *object)
 {
 	return object->type == ET_EXEC || object->interpreter || object->pie;
+}
+
+bool object_is_program(const struct object *object)
+{
+	return object_is_executable(object) && !object->named;
+}
+
+bool object_is_own(const struct object *object)
+{
+	return object_is_program(object) || stock_is_own_library(object->path);
 }
 
 const char *object_interpreter(const struct object *object)

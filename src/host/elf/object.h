@@ -18,6 +18,7 @@ enum site_kind {
 	SITE_FENTRY,	 /* -pg -mfentry: a call of __fentry__ */
 	SITE_NOP_MCOUNT, /* -mnop-mcount: a 5-byte no-op in the call's place */
 	SITE_STOCK,	 /* none: the function's first instructions are moved for a jump (host/stock) */
+	SITE_LIBCALL, /* an entry of a PLT, by which the object calls another's function; its jump is moved likewise */
 };
 
 /* Why a site or function cannot be traced; SITE_OK = it can. */
@@ -34,6 +35,7 @@ enum site_verdict {
 	SITE_NOT_ALIGNED,     /* enough bytes, but not where a jump may lie */
 	SITE_VECTORS,	      /* calls of the function use registers that a system call of a recorder would lose */
 	SITE_TOO_FAR,	      /* the object is so large that no jump reaches from the site to its stub */
+	SITE_NO_ROWS,	      /* stock: written by hand, and no unwind table tells how it begins */
 	SITE_LED_INTO,	      /* stock: a jump leads into the bytes that would be replaced */
 	SITE_UNKNOWN_CODE,    /* stock: an instruction of those is unknown */
 	SITE_CANNOT_MOVE,     /* stock: an instruction of those cannot be moved */
@@ -56,8 +58,14 @@ struct object_site {
 	int8_t tramp_off;  /* with a short jump: from address to the long one's place; else 0 */
 	uint8_t old[16];   /* bytes at address in the file, as the process will have them */
 	uint8_t tramp_old[8];
-	const char *symbol; /* name in the symbol table, without version; "" when there is none */
+	/* Name in the symbol table, or of what is called; without version; "" when there is none. */
+	const char *symbol;
 };
+/* True if the site is the start of a block, to which the bytes at its address are led. */
+static inline bool site_has_block(const struct object_site *site)
+{
+	return site->kind == SITE_STOCK || site->kind == SITE_LIBCALL;
+}
 
 struct object;
 
@@ -71,11 +79,15 @@ int object_open(struct object **out, int fd, const char *path, struct calltap_di
 void object_close(struct object *object);
 /* True if fd is a position-independent file without any sign of instrumentation: no need to open it. */
 bool object_is_plain_library(int fd);
+/* object_is_program(), by a look at the file's headers. */
+bool object_is_program_file(int fd);
 
 const char *object_path(const struct object *object);
-uint16_t object_machine(const struct object *object);	     /* e_machine */
-bool object_is_static(const struct object *object);	     /* an executable without PT_INTERP */
-bool object_is_executable(const struct object *object);	     /* may be run: ET_EXEC, or ET_DYN with PT_INTERP */
+uint16_t object_machine(const struct object *object);	/* e_machine */
+bool object_is_static(const struct object *object);	/* an executable without PT_INTERP */
+bool object_is_executable(const struct object *object); /* may be run: ET_EXEC, or ET_DYN with PT_INTERP */
+bool object_is_program(const struct object *object);	/* executable, and no library that can be run (libc) */
+bool object_is_own(const struct object *object); /* a program, or a library of a program's own (stock/choice.h) */
 const char *object_interpreter(const struct object *object); /* PT_INTERP, NULL = none */
 size_t object_build_id(const struct object *object, uint8_t id[32]);
 /* Extent of the loaded segments, ELF addresses: [*lo, *hi). */
@@ -92,6 +104,12 @@ uint64_t object_dynamic(const struct object *object); /* ELF address of PT_DYNAM
  * called once, before anything keeps a site.  A CPU or object without stock functions is no error.
  */
 int object_find_stock(struct object *object) __attribute__((warn_unused_result));
+/*
+ * Add a site of the kind SITE_LIBCALL, or the reason against it, for each entry of the object's PLTs by which it calls
+ * another object's function.  To be called once, before anything keeps a site.  A CPU or object without stock functions
+ * is no error.
+ */
+int object_find_libcalls(struct object *object) __attribute__((warn_unused_result));
 /* What the analysis of stock functions read of the object; lives as long as it.  NULL: there was none. */
 struct stock_image;
 const struct stock_image *object_stock(const struct object *object);
@@ -125,6 +143,8 @@ const char *object_symbol_name(struct object *object, const struct object_symbol
 const char *object_symbol_short_name(struct object *object, const struct object_symbol *symbol);
 /* A symbol's demangled name, for free(); NULL = it is not mangled. */
 char *object_demangle(const char *symbol);
+/* The symbol of the site's function; NULL = the object has none, as it may be another's. */
+const struct object_symbol *object_site_symbol(const struct object *object, const struct object_site *site);
 /* The function at exactly this address; the function around it.  NULL = none. */
 const struct object_symbol *object_symbol_at(const struct object *object, uint64_t address);
 const struct object_symbol *object_symbol_around(const struct object *object, uint64_t address);

@@ -58,6 +58,7 @@ struct object {
 
 	uint16_t type; /* ET_* */
 	bool pie;      /* marked DF_1_PIE */
+	bool named;    /* has a DT_SONAME: a library, even one that can be run, such as libc */
 	char *interpreter;
 	uint8_t build_id[32];
 	size_t build_id_size;
@@ -85,7 +86,8 @@ struct object {
 	struct object_site *sites;
 	size_t site_count, site_capacity;
 	size_t traceable;
-	char **site_names; /* names of sites without a symbol, by index in sites */
+	char **site_names; /* names of sites whose function has no symbol of the object's, by index in sites */
+	char **site_short_names;
 
 	struct object_view *view;      /* what the analysis of stock functions reads; NULL = not for this CPU */
 	struct address_list fragments; /* starts of functions' parts */
@@ -101,6 +103,18 @@ void object_free_symbols(struct object *object);
 size_t object_symbol_above(const struct object *object, uint64_t address);
 int object_read_starts(struct object *object) __attribute__((warn_unused_result));
 int object_read_relocs(struct object *object) __attribute__((warn_unused_result));
+
+/* A relocation that the loader applies, and its symbol. */
+struct object_reloc {
+	const Elf64_Rela *rela;
+	uint32_t type;
+	const char *name; /* NULL: it has no symbol */
+	GElf_Sym symbol;  /* only with a name */
+};
+typedef int object_reloc_visitor(struct object *object, const struct object_reloc *reloc, void *ctx);
+/* Show all of them to `visit`, until it returns an error. */
+int object_visit_relocs(struct object *object, object_reloc_visitor *visit, void *ctx)
+	__attribute__((warn_unused_result));
 int object_find_tails(struct object *object) __attribute__((warn_unused_result));
 int object_find_sites(struct object *object) __attribute__((warn_unused_result));
 
@@ -116,6 +130,8 @@ bool object_reaches(const struct object *object, uint64_t target, const struct o
 
 /* SITE_OK, or why a function of this name must never be traced. */
 enum site_verdict site_verdict_of_name(const char *name);
+/* SITE_OK, or why calls of another object's function of this name must never be traced. */
+enum site_verdict site_verdict_of_call(const char *name);
 /* True if a function of this name does more with its return address than return to it. */
 bool site_name_keeps_return(const char *name);
 
@@ -127,6 +143,11 @@ void object_view_free(struct object_view *view);
 /* True if a jump from address reaches stubs below the object, right below it or not. */
 bool object_is_near(const struct object *object, uint64_t address);
 int object_add_site(struct object *object, const struct object_site *site) __attribute__((warn_unused_result));
+/*
+ * Sites were added behind the first `before`, whose names may have been asked for: sort and count them all.  Returns
+ * the error that ended the adding, if any, or 0 or -ENOMEM.
+ */
+int object_renew_sites(struct object *object, size_t before, int error) __attribute__((warn_unused_result));
 int object_find_patchable(struct object *object) __attribute__((warn_unused_result));
 int object_find_fentry(struct object *object) __attribute__((warn_unused_result));
 

@@ -137,6 +137,7 @@ static void read_dynamic(struct object *object, const GElf_Phdr *segment)
 
 	object->dynamic = segment->p_vaddr;
 	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
+		object->named |= entry.d_tag == DT_SONAME;
 		if (entry.d_tag == DT_FLAGS_1)
 			object->pie = entry.d_un.d_val & DF_1_PIE;
 	}
@@ -269,7 +270,10 @@ void object_close(struct object *object)
 
 	for (size_t i = 0; object->site_names && i < object->site_count; i++)
 		free(object->site_names[i]);
+	for (size_t i = 0; object->site_short_names && i < object->site_count; i++)
+		free(object->site_short_names[i]);
 	free(object->site_names);
+	free(object->site_short_names);
 	free(object->sites);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		free(lists[i]->items);

@@ -60,6 +60,38 @@ static bool dynamic_wants_fentry(Elf *elf)
 	return true;
 }
 
+static bool has_name(Elf *elf, const GElf_Phdr *segment)
+{
+	Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)segment->p_offset, segment->p_filesz, ELF_T_DYN);
+	GElf_Dyn entry;
+
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++)
+		if (entry.d_tag == DT_SONAME)
+			return true;
+	return false;
+}
+
+bool object_is_program_file(int fd)
+{
+	bool runs = false, named = false;
+	GElf_Phdr segment;
+	GElf_Ehdr header;
+	size_t count = 0;
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &header) && !elf_getphdrnum(elf, &count)) {
+		runs = header.e_type == ET_EXEC;
+		for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &segment); i++) {
+			runs |= segment.p_type == PT_INTERP;
+			named |= segment.p_type == PT_DYNAMIC && has_name(elf, &segment);
+		}
+	}
+	elf_end(elf);
+	return runs && !named;
+}
+
 bool object_is_plain_library(int fd)
 {
 	GElf_Ehdr header;

@@ -1,6 +1,7 @@
 /*
  * The two tables of sites as the process will see them after relocation, and the pointers through which code calls the
- * profiling hook __fentry__, and dlsym and its kin.
+ * profiling hook __fentry__, and dlsym and its kin.  Other files of this folder read the relocations by
+ * object_visit_relocs().
  *
  * In programs that are linked at a fixed address the tables hold addresses; in all others a RELATIVE relocation writes
  * each entry, and the file's contents are zero or in place, as the linker likes.  Caller: object_open.  Context: host;
@@ -107,31 +108,8 @@ static bool get_symbol(const struct object *object, const struct names *names, u
 	return *name != NULL;
 }
 
-static int apply_reloc(struct object *object, struct tables *tables, const struct names *names, const Elf64_Rela *rela)
-{
-	const struct elf_cpu *cpu = object->cpu;
-	uint32_t type = ELF64_R_TYPE(rela->r_info);
-	const char *name;
-	GElf_Sym symbol;
-
-	if (type == cpu->reloc_relative) {
-		relocate_entry(tables, rela->r_offset, (uint64_t)rela->r_addend);
-		return 0;
-	}
-	if (type != cpu->reloc_glob_dat && type != cpu->reloc_jump_slot && type != cpu->reloc_absolute)
-		return 0;
-	if (!get_symbol(object, names, ELF64_R_SYM(rela->r_info), &symbol, &name))
-		return 0;
-	if (!strcmp(name, "__fentry__"))
-		return address_list_add(&object->fentry.slots, rela->r_offset);
-	if (symbol.st_shndx == SHN_UNDEF && site_name_keeps_return(name))
-		return address_list_add(&object->finders.slots, rela->r_offset);
-	if (type == cpu->reloc_absolute && symbol.st_shndx != SHN_UNDEF)
-		relocate_entry(tables, rela->r_offset, symbol.st_value + (uint64_t)rela->r_addend);
-	return 0;
-}
-
-static int apply_section(struct object *object, struct tables *tables, Elf_Scn *section, const GElf_Shdr *header)
+static int visit_section(struct object *object, Elf_Scn *section, const GElf_Shdr *header, object_reloc_visitor *visit,
+			 void *ctx)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	Elf_Scn *symbols = elf_getscn(object->elf, header->sh_link);
@@ -145,12 +123,18 @@ static int apply_section(struct object *object, struct tables *tables, Elf_Scn *
 		names.symbols = elf_getdata(symbols, NULL);
 		names.strings = symbols_header.sh_link;
 	}
-	for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela) && !error; i++)
-		error = apply_reloc(object, tables, &names, (const Elf64_Rela *)data->d_buf + i);
+	for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela) && !error; i++) {
+		struct object_reloc reloc = {.rela = (const Elf64_Rela *)data->d_buf + i};
+
+		reloc.type = ELF64_R_TYPE(reloc.rela->r_info);
+		if (!get_symbol(object, &names, ELF64_R_SYM(reloc.rela->r_info), &reloc.symbol, &reloc.name))
+			reloc.name = NULL;
+		error = visit(object, &reloc, ctx);
+	}
 	return error;
 }
 
-static int apply_all(struct object *object, struct tables *tables)
+int object_visit_relocs(struct object *object, object_reloc_visitor *visit, void *ctx)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
@@ -158,9 +142,33 @@ static int apply_all(struct object *object, struct tables *tables)
 
 	while (!error && (section = elf_nextscn(object->elf, section))) {
 		if (gelf_getshdr(section, &header) && header.sh_type == SHT_RELA && header.sh_flags & SHF_ALLOC)
-			error = apply_section(object, tables, section, &header);
+			error = visit_section(object, section, &header, visit, ctx);
 	}
 	return error;
+}
+
+static int apply_reloc(struct object *object, const struct object_reloc *reloc, void *ctx)
+{
+	const struct elf_cpu *cpu = object->cpu;
+	const Elf64_Rela *rela = reloc->rela;
+	struct tables *tables = ctx;
+
+	if (reloc->type == cpu->reloc_relative) {
+		relocate_entry(tables, rela->r_offset, (uint64_t)rela->r_addend);
+		return 0;
+	}
+	if (reloc->type != cpu->reloc_glob_dat && reloc->type != cpu->reloc_jump_slot &&
+	    reloc->type != cpu->reloc_absolute)
+		return 0;
+	if (!reloc->name)
+		return 0;
+	if (!strcmp(reloc->name, "__fentry__"))
+		return address_list_add(&object->fentry.slots, rela->r_offset);
+	if (reloc->symbol.st_shndx == SHN_UNDEF && site_name_keeps_return(reloc->name))
+		return address_list_add(&object->finders.slots, rela->r_offset);
+	if (reloc->type == cpu->reloc_absolute && reloc->symbol.st_shndx != SHN_UNDEF)
+		relocate_entry(tables, rela->r_offset, reloc->symbol.st_value + (uint64_t)rela->r_addend);
+	return 0;
 }
 
 /* Collect the entries.  Those of functions that the linker threw away are 0 or point nowhere. */
@@ -202,7 +210,7 @@ int object_read_relocs(struct object *object)
 	int error = find_tables(object, &tables);
 
 	if (!error)
-		error = apply_all(object, &tables);
+		error = object_visit_relocs(object, apply_reloc, &tables);
 	if (!error)
 		error = collect_entries(object, &tables);
 	for (size_t i = 0; i < tables.count; i++)

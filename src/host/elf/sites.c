@@ -92,6 +92,13 @@ static void complete(struct object *object, struct object_site *site)
 		site->verdict = symbol->verdict;
 }
 
+static int make_names(struct object *object)
+{
+	object->site_names = calloc(object->site_count + 1, sizeof(*object->site_names));
+	object->site_short_names = calloc(object->site_count + 1, sizeof(*object->site_short_names));
+	return object->site_names && object->site_short_names ? 0 : -ENOMEM;
+}
+
 int object_find_sites(struct object *object)
 {
 	int error = object_find_patchable(object);
@@ -107,6 +114,25 @@ int object_find_sites(struct object *object)
 		complete(object, &object->sites[i]);
 		object->traceable += object->sites[i].verdict == SITE_OK;
 	}
-	object->site_names = calloc(object->site_count + 1, sizeof(*object->site_names));
-	return object->site_names ? 0 : -ENOMEM;
+	return make_names(object);
+}
+
+int object_renew_sites(struct object *object, size_t before, int error)
+{
+	int ret;
+
+	if (object->site_count == before)
+		return error;
+	object_sort(object->sites, object->site_count, sizeof(*object->sites), compare);
+	for (size_t i = 0; i < before; i++) {
+		free(object->site_names[i]);
+		free(object->site_short_names[i]);
+	}
+	free(object->site_names);
+	free(object->site_short_names);
+	object->traceable = 0;
+	for (size_t i = 0; i < object->site_count; i++)
+		object->traceable += object->sites[i].verdict == SITE_OK;
+	ret = make_names(object);
+	return error ? error : ret;
 }

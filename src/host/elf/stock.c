@@ -16,6 +16,7 @@ static enum site_verdict verdict_of(const struct stock_function *function, const
 		[STOCK_TOO_SHORT] = SITE_TOO_SHORT,
 		[STOCK_LED_INTO] = SITE_LED_INTO,
 		[STOCK_RETURN_ADDRESS] = SITE_LOOKS_AT_CALLER,
+		[STOCK_NO_ROWS] = SITE_NO_ROWS,
 		[STOCK_NO_CALLER] = SITE_LOOKS_AT_CALLER,
 		[STOCK_LEAVE] = SITE_LOOKS_AT_CALLER,
 		[STOCK_UNKNOWN_CODE] = SITE_UNKNOWN_CODE,
@@ -89,17 +90,7 @@ static int add(struct object *object, size_t count, const struct stock_function 
 		site.verdict = SITE_TOO_SHORT;
 	if (site.verdict == SITE_OK && !object_is_near(object, site.address))
 		site.verdict = SITE_TOO_FAR;
-	object->traceable += site.verdict == SITE_OK;
 	return object_add_site(object, &site);
-}
-
-static int compare(const void *a, const void *b)
-{
-	const struct object_site *left = a, *right = b;
-
-	if (left->address != right->address)
-		return left->address < right->address ? -1 : 1;
-	return (int)left->kind - (int)right->kind;
 }
 
 static int add_all(struct object *object, const struct stock_list *list)
@@ -115,13 +106,7 @@ static int add_all(struct object *object, const struct stock_list *list)
 		else if (!has_site(object, compiled, function))
 			error = add(object, compiled, function);
 	}
-	if (object->site_count)
-		object_sort(object->sites, object->site_count, sizeof(*object->sites), compare);
-	for (size_t i = 0; i < compiled; i++)
-		free(object->site_names[i]);
-	free(object->site_names);
-	object->site_names = calloc(object->site_count + 1, sizeof(*object->site_names));
-	return object->site_names ? error : -ENOMEM;
+	return object_renew_sites(object, compiled, error);
 }
 
 int object_find_stock(struct object *object)

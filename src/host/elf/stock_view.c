@@ -138,18 +138,39 @@ static void find_refusal(const struct object *object, struct object_view *view)
 		GElf_Dyn entry;
 
 		view->refused |= !strcmp(name, ".note.go.buildid") || !strcmp(name, ".gopclntab");
-		if (strcmp(name, ".dynamic") || !(data = elf_getdata(section, NULL)))
+		if (strcmp(name, ".dynamic") != 0 || !(data = elf_getdata(section, NULL)))
 			continue;
 		for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
-			const char *text = entry.d_tag == DT_SONAME
+			const char *text = entry.d_tag == DT_SONAME || entry.d_tag == DT_NEEDED
 						   ? elf_strptr(object->elf, header.sh_link, entry.d_un.d_val)
 						   : NULL;
+			bool ours = text && !strncmp(text, "libcalltap", 10);
 
 			view->refused |=
 				entry.d_tag == DT_TEXTREL || (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_TEXTREL);
-			view->own |= text && !strncmp(text, "libcalltap", 10);
+			/* Handlers run inside traced calls, and may be left when they fault: they are never traced. */
+			view->refused |= ours && entry.d_tag == DT_NEEDED;
+			view->own |= ours && entry.d_tag == DT_SONAME;
 		}
 	}
+}
+
+/*
+ * V8 finds the frames of scripts by their return addresses.  Its functions that meet one are known by their names
+ * (verdicts.c); without a symbol table nothing tells them.
+ */
+static bool is_nameless_v8(const struct object *object)
+{
+	bool v8 = false;
+
+	for (size_t i = 0; i < object->symbol_count; i++) {
+		const char *symbol = object->symbols[i].symbol;
+
+		if (!strncmp(symbol, "Builtins_", 9))
+			return false;
+		v8 |= !strncmp(symbol, "_ZN2v87Isolate", 14) || !strncmp(symbol, "_ZN2v88internal", 15);
+	}
+	return v8;
 }
 
 int object_view_make(struct object *object)
@@ -164,8 +185,11 @@ int object_view_make(struct object *object)
 	if (!view)
 		return -ENOMEM;
 	view->image.machine = object->cpu->machine;
+	view->image.lo = object->lo;
+	view->image.hi = object->hi;
 	view->image.fixed = object->type == ET_EXEC;
 	find_refusal(object, view);
+	view->refused |= is_nameless_v8(object);
 	error = read_sections(object, view);
 	if (!error)
 		error = read_symbols(object, view);

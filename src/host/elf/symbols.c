@@ -174,6 +174,7 @@ static int read_symbol(struct object *object, const struct table *table, const E
 	return add_symbol(object, symbol, name);
 }
 
+/* Names that begin with an underline are a library's own for what users call otherwise: __libc_malloc. */
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct object_symbol *left = a, *right = b;
@@ -182,6 +183,8 @@ static int compare_symbols(const void *a, const void *b)
 		return left->address < right->address ? -1 : 1;
 	if (left->rank != right->rank)
 		return left->rank - right->rank;
+	if ((left->symbol[0] == '_') != (right->symbol[0] == '_'))
+		return left->symbol[0] == '_' ? 1 : -1;
 	if (left->size != right->size)
 		return left->size > right->size ? -1 : 1;
 	return strcmp(left->symbol, right->symbol);

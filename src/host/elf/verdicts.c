@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <calltap/abi/control.h>
+
+#include "imports.h"
 #include "object_impl.h"
 
 struct special {
@@ -20,15 +23,15 @@ static const struct special specials[] = {
 	{"__makecontext", SITE_RETURNS_TWICE}, {"__setcontext", SITE_RETURNS_TWICE},
 	{"__setjmp", SITE_RETURNS_TWICE},      {"__sigsetjmp", SITE_RETURNS_TWICE},
 	{"__swapcontext", SITE_RETURNS_TWICE}, {"__tls_get_addr", SITE_OWN},
-	{"__vfork", SITE_RETURNS_TWICE},       {"_mcount", SITE_LOOKS_AT_CALLER},
-	{"_setjmp", SITE_RETURNS_TWICE},       {"_start", SITE_LOOKS_AT_CALLER},
-	{"dlmopen", SITE_LOOKS_AT_CALLER},     {"dlopen", SITE_LOOKS_AT_CALLER},
-	{"dlsym", SITE_LOOKS_AT_CALLER},       {"dlvsym", SITE_LOOKS_AT_CALLER},
-	{"getcontext", SITE_RETURNS_TWICE},    {"makecontext", SITE_RETURNS_TWICE},
-	{"mcount", SITE_LOOKS_AT_CALLER},      {"savectx", SITE_RETURNS_TWICE},
-	{"setcontext", SITE_RETURNS_TWICE},    {"setjmp", SITE_RETURNS_TWICE},
-	{"sigsetjmp", SITE_RETURNS_TWICE},     {"swapcontext", SITE_RETURNS_TWICE},
-	{"vfork", SITE_RETURNS_TWICE},
+	{"__vfork", SITE_RETURNS_TWICE},       {"_dl_debug_state", SITE_OWN},
+	{"_mcount", SITE_LOOKS_AT_CALLER},     {"_setjmp", SITE_RETURNS_TWICE},
+	{"_start", SITE_LOOKS_AT_CALLER},      {"dlmopen", SITE_LOOKS_AT_CALLER},
+	{"dlopen", SITE_LOOKS_AT_CALLER},      {"dlsym", SITE_LOOKS_AT_CALLER},
+	{"dlvsym", SITE_LOOKS_AT_CALLER},      {"getcontext", SITE_RETURNS_TWICE},
+	{"makecontext", SITE_RETURNS_TWICE},   {"mcount", SITE_LOOKS_AT_CALLER},
+	{"savectx", SITE_RETURNS_TWICE},       {"setcontext", SITE_RETURNS_TWICE},
+	{"setjmp", SITE_RETURNS_TWICE},	       {"sigsetjmp", SITE_RETURNS_TWICE},
+	{"swapcontext", SITE_RETURNS_TWICE},   {"vfork", SITE_RETURNS_TWICE},
 };
 
 static int compare(const void *key, const void *item)
@@ -36,11 +39,36 @@ static int compare(const void *key, const void *item)
 	return strcmp(key, ((const struct special *)item)->name);
 }
 
+/* True if the name ends so. */
+static bool ends_in(const char *name, const char *end)
+{
+	size_t length = strlen(name), tail = strlen(end);
+
+	return length >= tail && !strcmp(name + length - tail, end);
+}
+
+/*
+ * V8's (node) builtins, which are no compiler's, and what they call: functions that end in an Isolate behind a count
+ * and addresses, and those that take a FunctionCallbackInfo or PropertyCallbackInfo.  V8 finds the frames of scripts by
+ * the return addresses of both, when it collects or throws.
+ */
+static bool called_by_scripts(const char *name)
+{
+	if (name[0] == 'B')
+		return !strncmp(name, "Builtins_", 9);
+	if (strncmp(name, "_Z", 2) != 0)
+		return false;
+	return (!strncmp(name, "_ZN2v88internal", 15) && ends_in(name, "EiPmPNS0_7IsolateE")) ||
+	       strstr(name, "20FunctionCallbackInfo") || strstr(name, "20PropertyCallbackInfo");
+}
+
 enum site_verdict site_verdict_of_name(const char *name)
 {
 	const struct special *special;
 
 	/* Most names end here: a program has a hundred thousand, and many are C++. */
+	if (called_by_scripts(name))
+		return SITE_LOOKS_AT_CALLER;
 	if (!strchr("_cdgmsv", name[0]) || !strncmp(name, "_Z", 2))
 		return SITE_OK;
 	if (!strncmp(name, "calltap_", 8))
@@ -68,6 +96,30 @@ bool site_name_keeps_return(const char *name)
 	return false;
 }
 
+/*
+ * A call is traced by its caller's side: what the called function does with its return address is known by its name
+ * alone.  What the agent stands in front of is left alone, too: a stub's frame would lie between the program's and the
+ * agent's.
+ */
+enum site_verdict site_verdict_of_call(const char *name)
+{
+	enum site_verdict verdict = site_verdict_of_name(name);
+
+	if (verdict != SITE_OK)
+		return verdict;
+	/* The caller of __libc_start_main is _start, which has none. */
+	if (site_name_keeps_return(name) || !strcmp(name, "__libc_start_main"))
+		return SITE_LOOKS_AT_CALLER;
+	/* libunwind's and libucontext's, and the switches of Boost. */
+	if (ends_in(name, "getcontext") || ends_in(name, "setcontext") || ends_in(name, "swapcontext") ||
+	    ends_in(name, "_fcontext") || ends_in(name, "setjmp"))
+		return SITE_RETURNS_TWICE;
+	for (size_t i = 0; i < CALLTAP_POINTERS_TO; i++)
+		if (!strcmp(name, imports_names()[i]))
+			return SITE_OWN;
+	return SITE_OK;
+}
+
 const char *site_verdict_text(enum site_verdict verdict)
 {
 	static const char *const texts[SITE_VERDICTS] = {
@@ -83,6 +135,7 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_NOT_ALIGNED] = "too few aligned bytes for a jump",
 		[SITE_VECTORS] = "passes values in vector registers",
 		[SITE_TOO_FAR] = "out of a jump's reach",
+		[SITE_NO_ROWS] = "assembly without unwind information",
 		[SITE_LED_INTO] = "a jump leads into its first bytes",
 		[SITE_UNKNOWN_CODE] = "unknown instructions at its entry",
 		[SITE_CANNOT_MOVE] = "an instruction at its entry cannot be moved",
@@ -103,6 +156,8 @@ const char *site_kind_text(enum site_kind kind)
 		return "nop-mcount";
 	case SITE_STOCK:
 		return "stock";
+	case SITE_LIBCALL:
+		return "libcall";
 	}
 	return "unknown";
 }

@@ -178,23 +178,16 @@ static bool find_function(const struct target *target, uint64_t address, uint32_
 	for (uint32_t i = 0; i < target->map_count; i++) {
 		const struct target_map *map = &target->maps[i];
 		const struct image *image = map->image;
-		uint32_t lo = 0, hi = image && map->mapped && !map->stubs ? image->site_count : 0;
 		uint64_t at = address - map->base, end;
+		uint32_t place;
 
-		while (lo < hi) { /* the last one that begins at or before it */
-			uint32_t middle = lo + (hi - lo) / 2;
-
-			if (image->sources[middle]->function <= at)
-				lo = middle + 1;
-			else
-				hi = middle;
-		}
-		if (!lo || address < map->base)
+		if (!image || !map->mapped || map->stubs || address < map->base ||
+		    !image_function_before(image, at, &place))
 			continue;
-		end = image->sources[lo - 1]->function + image->sources[lo - 1]->size;
-		if (at >= end && at > image->sources[lo - 1]->address + image->sources[lo - 1]->body_off)
+		end = image->sources[place]->function + image->sources[place]->size;
+		if (at >= end && at > image->sources[place]->address + image->sources[place]->body_off)
 			continue;
-		*id = image->sites[lo - 1].id;
+		*id = image->sites[place].id;
 		return true;
 	}
 	return false;

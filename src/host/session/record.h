@@ -13,6 +13,7 @@
 
 #include <calltap/abi/ring.h>
 #include <calltap/diag.h>
+#include <host/stock/choice.h>
 
 struct tracer;
 struct filter_set;
@@ -44,6 +45,9 @@ struct record_options {
 	const char *output;   /* path of the trace file, NULL = none is kept */
 	const struct tracer *tracer;
 	struct filter_set *filters;
+	enum stock_choice stock;
+	enum libcalls_choice libcalls;
+	uint32_t size_min; /* bytes: smaller functions are left out */
 	enum calltap_mode mode;
 	uint64_t buffer_bytes; /* per thread */
 	const char

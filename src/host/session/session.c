@@ -90,6 +90,9 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	}
 	apply_take(session, &first->settings);
 	session->images.all = options->pid_count != 0;
+	session->images.stock = options->serves ? STOCK_NEVER : options->stock;
+	session->images.libcalls = options->serves ? LIBCALLS_NEVER : options->libcalls;
+	session->images.size_min = options->size_min;
 	session->images.serve = options->serves;
 	session->images.keeps_open = options->mode == CALLTAP_MODE_OVERWRITE && options->tracer->has_exit;
 	ret = settings_refuse(options, false, diag);

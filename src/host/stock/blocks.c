@@ -43,12 +43,16 @@ static const struct stock_section *section_at(const struct stock_image *image, u
 	return NULL;
 }
 
-/* True if the object has a section around the address, or on both sides of it. */
+bool blocks_is_of_plt(const struct stock_image *image, const struct stock_block *block)
+{
+	const struct stock_section *section = section_at(image, block->head);
+
+	return section && section->plt;
+}
+
 static bool is_within(const struct stock_image *image, uint64_t address)
 {
-	const struct stock_section *first = image->sections, *last = first + image->section_count - 1;
-
-	return image->section_count && address - first->address <= last->address + last->size - first->address;
+	return address - image->lo <= image->hi - image->lo;
 }
 
 static bool find_head(struct isa_head *head, const struct blocks_cpu *cpu, const struct stock_image *image,
@@ -132,10 +136,29 @@ static uint32_t room_for(const struct blocks_cpu *cpu, const struct stock_image 
 	return more && size <= ISA_BLOCK_MAX ? (uint32_t)align_up(size, BLOCK_ALIGN) : 0;
 }
 
+bool stock_has_block(const struct stock_image *image, uint64_t head, uint8_t length)
+{
+	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	const struct stock_block block = {.head = head, .length = length};
+
+	return cpu && room_for(cpu, image, &block);
+}
+
+uint8_t stock_site(const struct stock_image *image, uint8_t bytes[16])
+{
+	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	struct isa_out out = {.code = bytes, .size = 16};
+
+	memset(bytes, 0, 16);
+	if (cpu)
+		cpu->block->put_site(&out);
+	return (uint8_t)out.length;
+}
+
 int stock_layout(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
 {
 	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
-	uint64_t at = 0;
+	uint64_t at = STOCK_BLOCKS_HEAD;
 	int ret;
 
 	if (!cpu)

@@ -6,6 +6,9 @@
  * from a call, and a call that was moved returns into the function itself, so no unwinder that looks for handlers ever
  * meets an address in a block.
  *
+ * What a PLT entry's head does is the same in all of them, and its rules in the object, if any, look at the low bits of
+ * the address, which are others in the block: they are not read.
+ *
  * The size does not depend on addresses: which rows there are is said by the head's instructions, and how an advance is
  * stored by the room for the block.  Context: host.  Sources: DWARF 5 6.4, LSB 5.0 "Exception Frames".
  */
@@ -36,7 +39,7 @@ struct known_entries {
 /* Whose rows a block has. */
 struct rows_source {
 	struct cfi_entry entry; /* of the function, or what is always true at a function's first instruction */
-	bool is_known;		/* there is one of the function */
+	bool is_known;		/* there is one of the function, or it is a PLT entry, which leaves the stack alone */
 	uint64_t head;		/* offset of the head from the entry's start */
 };
 
@@ -127,8 +130,9 @@ static struct rows_source find_source(const struct blocks_cpu *cpu, const struct
 {
 	struct rows_source source = {0};
 	struct cfi_row row;
+	bool plt = blocks_is_of_plt(image, block);
 
-	if (find_entry(&source.entry, known, &image->frames, block->head)) {
+	if (!plt && find_entry(&source.entry, known, &image->frames, block->head)) {
 		source.head = block->head - source.entry.start;
 		source.is_known = cfi_row_at(&source.entry, source.head + block->length, &row);
 	}
@@ -136,7 +140,8 @@ static struct rows_source find_source(const struct blocks_cpu *cpu, const struct
 		source = (struct rows_source){.entry = {.initial = cpu->entry,
 							.initial_size = cpu->entry_size,
 							.data_align = cpu->data_align,
-							.return_register = cpu->return_register}};
+							.return_register = cpu->return_register},
+					      .is_known = plt};
 	strip(&source.entry);
 	return source;
 }
@@ -287,9 +292,9 @@ static unsigned put_rows(struct tables *tables, const struct blocks_cpu *cpu, co
 
 static void put_header_row(struct tables *tables, uint64_t block_at, uint64_t fde_at)
 {
-	uint8_t *row = tables->header + HEADER_SIZE + tables->rows * ROW_SIZE;
-
 	if (tables->header) {
+		uint8_t *row = tables->header + HEADER_SIZE + tables->rows * ROW_SIZE;
+
 		isa_store32(row, (uint32_t)(block_at - tables->header_at));
 		isa_store32(row + 4, (uint32_t)(fde_at - tables->header_at));
 	}

@@ -119,7 +119,7 @@ static bool read_cie(struct cie *cie, const struct cfi_section *section, struct 
 	*cie = (struct cie){.lsda_encoding = DW_EH_PE_omit};
 	if (!letters || (version != 1 && version != 3 && version != 4))
 		return false;
-	if (version == 4 && (cfi_number(in, 1) != 8 || cfi_number(in, 1) != 0)) /* bytes of an address, of a segment */
+	if (version == 4 && cfi_number(in, 2) != 8) /* bytes of an address, 8, and of a segment, 0 */
 		return false;
 	cie->entry.code_align = cfi_leb128(in, false);
 	cie->entry.data_align = (int64_t)cfi_leb128(in, true);

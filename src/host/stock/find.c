@@ -40,6 +40,8 @@ static struct stock_function judge(const struct finding *finding, const struct s
 		function.verdict = STOCK_LEAVE;
 	else if (start->keeps)
 		function.verdict = STOCK_RETURN_ADDRESS;
+	else if (finding->has_entries && !start->has_entry && !start->inner)
+		function.verdict = STOCK_NO_ROWS;
 	else
 		find_head(finding, start, &function);
 	return function;

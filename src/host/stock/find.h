@@ -57,6 +57,7 @@ struct finding {
 	const struct find_cpu *cpu;
 	struct start *starts; /* sorted by address */
 	size_t start_count;
+	bool has_entries;      /* most starts have entries: one without was written by hand */
 	struct marks targets;  /* something leads there */
 	struct marks unfit;    /* a jump leads there, but not as one leads to a function */
 	struct marks landings; /* an exception leads there */

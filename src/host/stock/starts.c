@@ -192,5 +192,6 @@ int find_starts(struct finding *finding)
 	for (size_t i = 0; i < finding->image->symbol_count && !error; i++)
 		error = add_symbol(finding, &capacity, entries, &finding->image->symbols[i]);
 	sort(finding);
+	finding->has_entries = entries >= finding->start_count - entries;
 	return error;
 }

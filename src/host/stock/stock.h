@@ -36,6 +36,7 @@ struct stock_symbol {
 struct stock_image {
 	uint16_t machine; /* e_machine */
 	bool fixed;	  /* linked for one address, so that addresses lie in its data and code as they are */
+	uint64_t lo, hi;  /* what the object takes of the address space, its data without bytes as well */
 	const struct stock_section *sections;
 	size_t section_count;
 	struct cfi_section frames; /* .eh_frame; size 0 = there is none */
@@ -58,6 +59,7 @@ enum stock_verdict {
 	STOCK_FRAGMENT,	      /* a part of a function: its rows do not begin as a function's */
 	STOCK_RETURN_ADDRESS, /* reads, changes or pops its own return address, or jumps to such a function */
 	STOCK_NO_CALLER,      /* there is no return address: a thread's start, a signal trampoline */
+	STOCK_NO_ROWS,	      /* by hand, without an entry of the unwind table: nothing tells how it begins */
 	STOCK_LEAVE,	      /* its name says so */
 	STOCK_UNKNOWN_CODE,   /* an instruction of the head is not known */
 	STOCK_CANNOT_MOVE,    /* an instruction of the head cannot be moved */
@@ -84,6 +86,8 @@ struct stock_list {
 bool stock_has_cpu(uint16_t machine);
 int stock_find(struct stock_list *out, const struct stock_image *image) __attribute__((warn_unused_result));
 
+#define STOCK_BLOCKS_HEAD 16 /* CALLTAP_BLOCKS_HEAD (abi/control.h) */
+
 /* A chosen function, and where its block lies. */
 struct stock_block {
 	uint64_t head; /* as in struct stock_function */
@@ -100,7 +104,14 @@ struct stock_layout {
 	uint64_t size;	      /* of the region */
 };
 /*
- * Give each block its place; the blocks are sorted by address.  Sizes do not depend on the region's address.
+ * The no-ops that each block begins with, which are its site: how many bytes.  0: the CPU has no blocks.
+ */
+uint8_t stock_site(const struct stock_image *image, uint8_t bytes[16]);
+/* True if a block can be made for the head: all of its instructions can be moved to wherever the region may lie. */
+bool stock_has_block(const struct stock_image *image, uint64_t head, uint8_t length);
+/*
+ * Give each block its place, from STOCK_BLOCKS_HEAD on: the bytes before are the agent's.  The blocks are sorted by
+ * address.  Sizes do not depend on the region's address.
  * -ENOTSUP: the CPU has no blocks. -E2BIG: the region would be larger than a jump reaches. -ENOMEM.
  */
 int stock_layout(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)

@@ -45,6 +45,18 @@ static void add_inside(struct insides *insides, uint64_t at, uint32_t length)
 		insides->ranges[insides->count++] = (struct attach_range){at + 1, at + length};
 }
 
+/* Of a head the jump's bytes alone are written: a thread behind them goes on as ever. */
+static void add_site(struct insides *insides, const struct target_map *map, uint32_t place)
+{
+	const struct calltap_site *site = &map->image->sites[place];
+	const struct object_site *source = map->image->sources[place];
+	uint64_t at = map->base + source->address;
+
+	add_inside(insides, at, place < map->image->block_first ? site->length : source->length);
+	if (site->tramp_off)
+		add_inside(insides, at + (uint64_t)(int64_t)site->tramp_off, TRAMP_BYTES);
+}
+
 static int find_insides(const struct target *target, struct insides *insides)
 {
 	size_t room = 1;
@@ -57,14 +69,8 @@ static int find_insides(const struct target *target, struct insides *insides)
 	for (uint32_t i = 0; i < target->map_count; i++) {
 		const struct target_map *map = &target->maps[i];
 
-		for (uint32_t k = 0; map->mapped && map->region && k < map->image->site_count; k++) {
-			const struct calltap_site *site = &map->image->sites[k];
-			uint64_t at = map->base + site->address;
-
-			add_inside(insides, at, site->length);
-			if (site->tramp_off)
-				add_inside(insides, at + (uint64_t)(int64_t)site->tramp_off, TRAMP_BYTES);
-		}
+		for (uint32_t k = 0; map->mapped && map->region && k < map->image->site_count; k++)
+			add_site(insides, map, k);
 	}
 	qsort(insides->ranges, insides->count, sizeof(*insides->ranges), compare_ranges);
 	return 0;

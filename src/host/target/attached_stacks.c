@@ -27,21 +27,12 @@ static uint32_t function_of(const struct target *target, uint64_t address)
 {
 	for (uint32_t i = 0; i < target->map_count; i++) {
 		const struct target_map *map = &target->maps[i];
-		uint32_t lo = 0, hi = map->image->site_count;
+		uint32_t at;
 
-		if (map->stubs || !map->mapped)
-			continue;
-		while (lo < hi) { /* sites are sorted; the last one that begins at or before the address */
-			uint32_t mid = lo + (hi - lo) / 2;
-
-			if (map->base + map->image->sources[mid]->function <= address)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
-		if (lo &&
-		    address - map->base - map->image->sources[lo - 1]->function < map->image->sources[lo - 1]->size)
-			return map->image->sites[lo - 1].id;
+		if (!map->stubs && map->mapped && address >= map->base &&
+		    image_function_before(map->image, address - map->base, &at) &&
+		    address - map->base - map->image->sources[at]->function < map->image->sources[at]->size)
+			return map->image->sites[at].id;
 	}
 	return UINT32_MAX;
 }

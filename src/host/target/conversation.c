@@ -435,6 +435,12 @@ static int plan_done(struct session *session, struct target *target, const struc
 		return -EPROTO;
 	if (done->region) /* a plan that came too late keeps the one that its object had when it was there */
 		target->maps[done->plan_id].region = done->region;
+	if (done->error == -EEXIST && target->maps[done->plan_id].moves < PLAN_MOVES &&
+	    !target->maps[done->plan_id].stubs) {
+		target->owed.plans--;
+		ret = plan_send_elsewhere(session, target, &target->maps[done->plan_id]);
+		return ret || target->owed.plans ? ret : go_on(session, target);
+	}
 	session->result->patched += done->patched;
 	session->result->failed += done->failed;
 	if (done->failed)
@@ -452,6 +458,17 @@ static int plan_done(struct session *session, struct target *target, const struc
 	target->owed.plans--;
 	ret = live_apply(session, target, &target->maps[done->plan_id]);
 	return ret || target->owed.plans ? ret : go_on(session, target);
+}
+
+/* Heads that go on leading to blocks: they are restored in a stop of all threads alone, which a release brings. */
+static uint32_t led_heads(const struct target *target)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < target->map_count && !target->attach.applied; i++)
+		if (target->maps[i].mapped && !target->maps[i].stubs)
+			count += image_block_sites(target->maps[i].image);
+	return count;
 }
 
 static int answer_message(struct session *session, struct target *target, const union message *message, uint32_t size)
@@ -485,7 +502,7 @@ static int answer_message(struct session *session, struct target *target, const 
 		/* Unasked for: the agent ends by itself, as the last thread or before a sandbox. */
 		target->parted = true;
 		if (target->detaching)
-			session->result->left_over += message->detached.left;
+			session->result->left_over += message->detached.left + led_heads(target);
 		if (target->detaching && target->attach.applied)
 			attached_release(session, target);
 		return -ESHUTDOWN;

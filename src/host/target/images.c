@@ -24,6 +24,7 @@ static void image_destroy(struct image *image)
 	for (uint32_t i = 0; i < image->variant_count; i++)
 		free(image->variants[i].sites);
 	free(image->sources);
+	free(image->blocks);
 	free(image->off);
 	free(image->slots);
 	free(image->roles);
@@ -60,6 +61,27 @@ struct image *images_of(const struct images *images, uint32_t id, uint32_t *site
 	return NULL;
 }
 
+/* Without compiled sites: own objects, or what a filter names by its object, may be traced as they are. */
+static bool may_be_stock(const struct images *images, const char *path, int fd)
+{
+	return (images->stock != STOCK_NEVER || images->libcalls == LIBCALLS_ALWAYS) &&
+	       (object_is_program_file(fd) || stock_is_own_library(path) ||
+		(images->filters && filter_set_names_object(images->filters, path)));
+}
+
+static int find_led(const struct images *images, struct object *object)
+{
+	bool stock = images->stock == STOCK_ALWAYS || (images->stock == STOCK_AUTO && !object_traceable(object));
+	bool own = object_is_own(object), calls;
+	int error = stock ? object_find_stock(object) : 0;
+
+	/* An object of whose functions none can be traced is for the message that says so. */
+	calls = images->libcalls == LIBCALLS_AUTO && stock && own && object_traceable(object);
+	if (images->libcalls == LIBCALLS_ALWAYS)
+		calls = own || (images->filters && filter_set_names_object(images->filters, object_path(object)));
+	return !error && calls ? object_find_libcalls(object) : error;
+}
+
 int images_get(struct image **out, struct images *images, int fd, const char *path, bool library)
 {
 	struct image *image;
@@ -83,9 +105,14 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	image->fd = -1;
 	image->index = images->count++;
 	/* A file that cannot be read as an object is remembered as one without sites. */
-	if (!image->path || (library && object_is_plain_library(fd)) || object_open(&image->object, fd, path, NULL))
+	if (!image->path || (library && object_is_plain_library(fd) && !may_be_stock(images, path, fd)) ||
+	    object_open(&image->object, fd, path, NULL))
 		image->object = NULL;
 	if (image->object && images->machine && object_machine(image->object) != images->machine) {
+		object_close(image->object);
+		image->object = NULL;
+	}
+	if (image->object && find_led(images, image->object)) {
 		object_close(image->object);
 		image->object = NULL;
 	}
@@ -136,6 +163,12 @@ static uint32_t record_bits(uint16_t flags)
 	return who;
 }
 
+/* Is it as large as was asked for?  The size of a PLT entry says nothing of the function that it calls. */
+static bool has_size(const struct images *images, const struct object_site *source)
+{
+	return source->kind == SITE_LIBCALL || !source->size || source->size >= images->size_min;
+}
+
 /* slots: those that want its calls. */
 static struct verdict judge_site(const struct images *images, const struct image *image,
 				 const struct object_site *source, uint64_t slots)
@@ -146,7 +179,7 @@ static struct verdict judge_site(const struct images *images, const struct image
 	bool recorded, any = handlers_any(images->handlers);
 
 	filter_set_decide(images->filters, image->object, source, &decision);
-	decision.trace = decision.trace && images->tracer->patches;
+	decision.trace = decision.trace && images->tracer->patches && has_size(images, source);
 	recorded = decision.trace && images->tracing;
 	verdict.wanted = decision.trace || triggered || slots;
 	verdict.on = recorded || triggered || slots;
@@ -188,6 +221,36 @@ static void want_site(struct images *images, struct image *image, const struct o
 	}
 }
 
+/* Lay the blocks out: from then on their sites have places. */
+static int place_blocks(struct image *image)
+{
+	const struct stock_image *view = object_stock(image->object);
+	uint32_t count = image_block_sites(image);
+	uint8_t site[16];
+	int ret;
+
+	if (!count)
+		return 0;
+	image->blocks = calloc(count, sizeof(*image->blocks));
+	if (!image->blocks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct object_site *source = image->sources[image->block_first + i];
+
+		image->blocks[i] = (struct stock_block){.head = source->address, .length = source->span};
+	}
+	ret = stock_layout(&image->layout, view, image->blocks, count);
+	for (uint32_t i = 0; i < count && !ret; i++) {
+		struct calltap_site *at = &image->sites[image->block_first + i];
+
+		at->address = image->blocks[i].offset;
+		at->length = stock_site(view, site);
+		at->body_off = at->length;
+		memcpy(at->old, site, sizeof(at->old));
+	}
+	return ret;
+}
+
 static int make_room(const struct images *images, struct image *image, size_t count)
 {
 	if (images->handlers && handlers_room(image, count))
@@ -200,10 +263,27 @@ static int make_room(const struct images *images, struct image *image, size_t co
 	return image->sites && image->sources && image->off ? 0 : -ENOMEM;
 }
 
+/* A function in a block is there only if it is wanted: its head would be led for nothing. */
+static void decide_site(struct images *images, struct image *image, const struct object_site *source)
+{
+	uint64_t slots = handlers_choose(images, image, source, images->next_id);
+	struct verdict verdict = judge_site(images, image, source, slots);
+
+	bool wanted = verdict.wanted;
+
+	if (site_has_block(source))
+		wanted = wanted && stock_has_block(object_stock(image->object), source->address, source->span);
+	else
+		wanted |= images->all;
+	if (wanted)
+		want_site(images, image, source, &verdict, slots);
+}
+
 int image_decide(struct images *images, struct image *image)
 {
 	const struct object_site *sources;
 	size_t count;
+	int ret;
 
 	if (image->decided || !image->object)
 		return 0;
@@ -214,19 +294,44 @@ int image_decide(struct images *images, struct image *image)
 	if (make_room(images, image, count))
 		return -ENOMEM;
 	image->first_id = images->next_id;
-	for (size_t i = 0; i < count; i++) {
-		struct verdict verdict;
-		uint64_t slots;
-
-		if (sources[i].verdict != SITE_OK)
-			continue;
-		slots = handlers_choose(images, image, &sources[i], images->next_id);
-		verdict = judge_site(images, image, &sources[i], slots);
-		if (verdict.wanted || images->all)
-			want_site(images, image, &sources[i], &verdict, slots);
+	/* Those in blocks come last. */
+	for (unsigned stock = 0; stock < 2; stock++) {
+		if (stock)
+			image->block_first = image->site_count;
+		for (size_t i = 0; i < count; i++)
+			if (sources[i].verdict == SITE_OK && site_has_block(&sources[i]) == stock)
+				decide_site(images, image, &sources[i]);
 	}
-	return layout_stubs(object_machine(image->object), image->sites, image->site_count,
-			    &image->variants[0].stub_bytes);
+	ret = place_blocks(image);
+	return ret ? ret
+		   : layout_stubs(object_machine(image->object), image->sites, image->site_count,
+				  &image->variants[0].stub_bytes);
+}
+
+bool image_function_before(const struct image *image, uint64_t address, uint32_t *place)
+{
+	const struct {
+		uint32_t lo, hi;
+	} parts[] = {{0, image->block_first}, {image->block_first, image->site_count}};
+	bool found = false;
+
+	for (size_t i = 0; i < 2; i++) {
+		uint32_t lo = parts[i].lo, hi = parts[i].hi;
+
+		while (lo < hi) {
+			uint32_t middle = lo + (hi - lo) / 2;
+
+			if (image->sources[middle]->function <= address)
+				lo = middle + 1;
+			else
+				hi = middle;
+		}
+		if (lo == parts[i].lo || (found && image->sources[lo - 1]->function < image->sources[*place]->function))
+			continue;
+		*place = lo - 1;
+		found = true;
+	}
+	return found;
 }
 
 /* Does the variant have these flags wherever they matter? */
@@ -324,6 +429,14 @@ static uint32_t packed_text(struct packed *packed, const char *text)
 	return at;
 }
 
+/* A function without a symbol is called by its object and its place there. */
+static const char *name_of(const struct image *image, uint32_t place)
+{
+	const struct object_site *source = image->sources[place];
+
+	return source->symbol[0] ? source->symbol : object_site_name(image->object, source);
+}
+
 static int write_functions(const struct image *image, struct trace_writer *writer)
 {
 	size_t text = 0, array = image->site_count * sizeof(struct calltap_file_function);
@@ -333,7 +446,7 @@ static int write_functions(const struct image *image, struct trace_writer *write
 	int ret;
 
 	for (uint32_t i = 0; i < image->site_count; i++)
-		text += strlen(image->sources[i]->symbol) + 1;
+		text += strlen(name_of(image, i)) + 1;
 	ret = packed_create(&packed, sizeof(*head), array, text);
 	if (ret)
 		return ret;
@@ -344,7 +457,7 @@ static int write_functions(const struct image *image, struct trace_writer *write
 			.object = image->index,
 			.address = image->sources[i]->function,
 			.size = image->sources[i]->size,
-			.name = packed_text(&packed, image->sources[i]->symbol),
+			.name = packed_text(&packed, name_of(image, i)),
 		};
 	head = (void *)packed.bytes;
 	*head = (struct calltap_file_functions){image->site_count, (uint32_t)packed.strings};
@@ -386,7 +499,8 @@ static size_t find_lines(const struct image *image, struct object_lines *lines, 
 	for (uint32_t i = 0; i < image->site_count; i++) {
 		const struct object_site *source = image->sources[i];
 
-		if (object_lines_find(lines, source->function, source->address + source->code_off, &found[i].file,
+		if (source->kind != SITE_LIBCALL &&
+		    object_lines_find(lines, source->function, source->address + source->code_off, &found[i].file,
 				      &found[i].line))
 			text += strlen(found[i].file) + 1;
 		else

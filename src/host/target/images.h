@@ -14,6 +14,8 @@
 #include <calltap/abi/record.h>
 #include <host/elf/filter.h>
 #include <host/elf/object.h>
+#include <host/stock/choice.h>
+#include <host/stock/stock.h>
 #include <host/trace/writer.h>
 #include <tracers/tracer.h>
 
@@ -52,6 +54,13 @@ struct image {
 	uint32_t *roles; /* the lower half of struct calltap_roles */
 	bool dispatched; /* while there are handlers or further instances, recorded functions are dispatched, too */
 	uint32_t site_count;
+	/*
+	 * Sites from block_first on are of functions that no compiler has prepared, and of PLT entries: they lie in
+	 * blocks (plan_memory.c), and their address is an offset in the region of blocks.
+	 */
+	uint32_t block_first;
+	struct stock_block *blocks;
+	struct stock_layout layout;
 	uint32_t first_id; /* ids are first_id .. first_id + site_count - 1 */
 };
 
@@ -69,7 +78,10 @@ struct images {
 	bool tracing;		   /* else only those are on */
 	bool keeps_open;	   /* a flight recorder: each frame keeps its entry's time */
 	uint32_t generation;	   /* counts changes of what is on */
-	bool all; /* sites that are not chosen are there, too, switched off: they can be chosen later */
+	enum stock_choice stock;
+	enum libcalls_choice libcalls;
+	uint32_t size_min; /* bytes: smaller functions are not recorded */
+	bool all;	   /* sites that are not chosen are there, too, switched off: they can be chosen later */
 };
 
 void images_destroy(struct images *images);
@@ -83,6 +95,11 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 struct image *images_of(const struct images *images, uint32_t id, uint32_t *site);
 /* Decide which functions of an image are wanted; lays the stubs out. */
 int image_decide(struct images *images, struct image *image) __attribute__((warn_unused_result));
+/*
+ * The last of the image's functions that begins at this ELF address or before: its place.  False: none does.  It may
+ * end before the address.
+ */
+bool image_function_before(const struct image *image, uint64_t address, uint32_t *place);
 /*
  * Decide anew, after tracer, needs, filters or handlers have changed: which
  * sites are chosen and what their rows are to say (struct calltap_handled.who),
@@ -99,6 +116,17 @@ int image_describe(const struct image *image, struct trace_writer *writer) __att
  */
 int image_write_lines(const struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
 
+/* plan_memory.c: how many of an image's sites lie in blocks. */
+static inline uint32_t image_block_sites(const struct image *image)
+{
+	return image->site_count - image->block_first;
+}
+/*
+ * The memory of a plan, sealed, for an object at `base` with its blocks at `blocks`; whole: with heads and the blocks'
+ * bytes.  Returns its descriptor.
+ */
+int plan_memory(const struct image *image, uint32_t variant, uint64_t base, uint64_t blocks, bool whole)
+	__attribute__((warn_unused_result));
 /* layout.c: bytes of a site's stub, as the agent for that CPU (e_machine of a readable object) writes it. */
 uint32_t layout_stub_size(uint16_t machine, const struct calltap_site *site);
 /* Offsets of the stubs in a region, as the patch room needs them (doc/design/stubs.md). */

@@ -106,57 +106,81 @@ void plan_note_failed(struct session *session, uint32_t id)
 	session->result->failed_named++;
 }
 
-/* The image's sites at their run-time addresses, in a sealed memfd. */
-static int sites_memory(const struct image *image, uint32_t variant, uint64_t base)
+/* The range that stubs must be near to: the object's, and its blocks'. */
+static void near_of(struct calltap_msg_plan *plan, const struct target_map *map)
 {
-	size_t size = image->site_count * sizeof(*image->sites);
-	int fd = memfd_create("calltap-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
-	struct calltap_site *sites = MAP_FAILED;
+	uint64_t lo, hi;
 
-	if (fd < 0)
-		return -errno;
-	if (!ftruncate(fd, (off_t)size))
-		sites = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (sites == MAP_FAILED) {
-		error = -errno;
-		close(fd);
-		return error;
-	}
-	memcpy(sites, image->variants[variant].sites, size);
-	for (uint32_t i = 0; i < image->site_count; i++) {
-		sites[i].address += base;
-		sites[i].flags |= image->off[i] ? CALLTAP_SITE_OFF : 0;
-	}
-	munmap(sites, size);
-	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
-	return fd;
+	object_near(map->image->object, &lo, &hi);
+	plan->near_lo = map->base + lo;
+	plan->near_hi = map->base + hi;
+	if (!map->blocks)
+		return;
+	if (map->blocks < plan->near_lo)
+		plan->near_lo = map->blocks;
+	if (map->blocks + map->image->layout.size > plan->near_hi)
+		plan->near_hi = map->blocks + map->image->layout.size;
 }
 
 int plan_send(struct session *session, struct target *target, struct target_map *map, enum calltap_plan_live live)
 {
-	uint64_t lo, hi;
+	const struct image *image = map->image;
 	struct calltap_msg_plan plan = {
 		.head = {CALLTAP_MSG_PLAN, sizeof(plan)},
 		.plan_id = (uint64_t)(map - target->maps),
-		.stub_bytes = map->image->variants[map->variant].stub_bytes,
+		.stub_bytes = image->variants[map->variant].stub_bytes,
 		.region = map->region,
 		.identity = map->identity,
-		.site_count = map->image->site_count,
+		.site_count = image->site_count,
 		.live = live,
+		.blocks = map->blocks,
+		.blocks_size = (uint32_t)image->layout.size,
+		.block_sites = image_block_sites(image),
+		.header_off = (uint32_t)image->layout.header_off,
+		.header_size = (uint32_t)image->layout.header_size,
 	};
-	int fd = sites_memory(map->image, map->variant, map->base), ret;
+	int fd = plan_memory(image, map->variant, map->base, map->blocks, live != CALLTAP_PLAN_STUBS), ret;
 
 	if (fd < 0)
 		return fd;
 	map->generation = session->images.generation;
-	object_near(map->image->object, &lo, &hi);
-	plan.near_lo = map->base + lo;
-	plan.near_hi = map->base + hi;
+	near_of(&plan, map);
 	ret = channel_send(target->socket, &plan, sizeof(plan), &fd, 1);
 	close(fd);
 	if (!ret)
 		*(live == CALLTAP_PLAN_STUBS ? &target->owed.stubs : &target->owed.plans) += 1;
 	return ret;
+}
+
+static enum calltap_plan_live live_of(const struct target *target)
+{
+	return attached_is_open(target) ? CALLTAP_PLAN_STOPPED : CALLTAP_PLAN_FRESH;
+}
+
+/* Find a place for the object's blocks, if it has any, and send the plan. */
+static int place_and_send(struct session *session, struct target *target, struct target_map *map,
+			  const struct space *space)
+{
+	if (image_block_sites(map->image) && !map->region) {
+		map->blocks = place_blocks_near(target, map, space);
+		if (!map->blocks)
+			session_diagnose(session, "%s was not patched: there is no room near it", map->image->path);
+		if (!map->blocks)
+			return 0;
+	}
+	return plan_send(session, target, map, live_of(target));
+}
+
+int plan_send_elsewhere(struct session *session, struct target *target, struct target_map *map)
+{
+	struct space space;
+	int ret = space_read(&space, proc_alive(target->pid));
+
+	map->moves++;
+	if (!ret)
+		ret = place_and_send(session, target, map, &space);
+	space_free(&space);
+	return ret == -ESRCH ? 0 : ret;
 }
 
 static struct target_map *add_map(struct target *target, const struct calltap_msg_object *object)
@@ -181,6 +205,7 @@ int plan_send_variant(struct session *session, struct target *target, uint32_t m
 	if (!added)
 		return -ENOMEM;
 	added->image = target->maps[map].image;
+	added->blocks = target->maps[map].blocks;
 	added->variant = variant;
 	added->mapped = true;
 	added->stubs = true;
@@ -215,8 +240,7 @@ static int plan_object(struct session *session, struct target *target, const str
 	if (!ret)
 		ret = plan_write_map(session, target, map);
 	if (!ret && image->site_count)
-		ret = plan_send(session, target, map,
-				attached_is_open(target) ? CALLTAP_PLAN_STOPPED : CALLTAP_PLAN_FRESH);
+		ret = place_and_send(session, target, map, space);
 	return ret;
 }
 

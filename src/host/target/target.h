@@ -29,6 +29,8 @@ struct target_map {
 	uint64_t base, dynamic, identity; /* as in struct calltap_msg_object */
 	struct image *image;
 	uint64_t region;     /* address of the stub region in the target, 0 = none */
+	uint64_t blocks;     /* address of the region of blocks in the target, 0 = none */
+	uint32_t moves;	     /* how often a place for the blocks was not free */
 	uint32_t variant;    /* the image's variant that the region has stubs of */
 	uint32_t generation; /* images.generation when the plan was sent */
 	bool stubs;	     /* the region was sent alone (CALLTAP_PLAN_STUBS): an earlier map has the sites */
@@ -148,6 +150,8 @@ int target_set_up(struct session *session, struct target *target) __attribute__(
 void target_tell_end(struct session *session, const struct target *target, int error);
 void target_destroy(struct target *target);
 
+struct space;
+
 /* plan.c: what a report of objects leads to */
 int plan_report(struct session *session, struct target *target) __attribute__((warn_unused_result));
 /* Send the plan of an object of the process, or of another variant of the object at that place in target->maps. */
@@ -155,6 +159,13 @@ int plan_send(struct session *session, struct target *target, struct target_map 
 	__attribute__((warn_unused_result));
 int plan_send_variant(struct session *session, struct target *target, uint32_t map, uint32_t variant)
 	__attribute__((warn_unused_result));
+
+#define PLAN_MOVES 16u /* places that are tried for an object's blocks */
+/* Something else had come to the place of the object's blocks: choose another one and send the plan again. */
+int plan_send_elsewhere(struct session *session, struct target *target, struct target_map *map)
+	__attribute__((warn_unused_result));
+/* place.c: a free place for the blocks of an object; 0 = there is none. */
+uint64_t place_blocks_near(const struct target *target, const struct target_map *map, const struct space *space);
 
 /* The agent has left the function alone, as its bytes were not the file's: note its name for the summary. */
 void plan_note_failed(struct session *session, uint32_t id);
@@ -192,7 +203,6 @@ void timing_tick(struct session *session, uint64_t now_ns);
  * False: the mapping is not of an object whose file is gone.
  */
 struct map;
-struct space;
 bool unread_note(struct session *session, pid_t pid, const struct space *space, const struct map *map, int error);
 void unread_clear(struct session *session);
 

@@ -61,7 +61,7 @@ def verdict_for(site, verdict):
     if verdict == IF_ALIGNED:
         return NOT_ALIGNED if site.function % 4 else OK
     if verdict == IF_NAMED:
-        return NO_ENTRY if site.name.startswith("0x") else OK
+        return NO_ENTRY if "+0x" in site.name else OK
     return verdict
 
 

@@ -118,6 +118,47 @@ static void slots(void **state)
 	assert_int_equal(x86_jump_slot(plt, 0, 0x1000, &slot), 0);
 }
 
+/* What linkers write: where the head is, how long it is, and which word the entry goes by. */
+static void plt_entries(void **state)
+{
+	static const struct {
+		uint8_t code[16], size, head, length; /* length 0: it is no entry */
+		uint64_t slot;
+	} cases[] = {
+		/* a lazy entry: jmp *slot; push; jmp */
+		{{0xff, 0x25, 0xe2, 0x2f, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff}, 16, 0, 6, 0x3fe8},
+		/* .plt.got: jmp *slot; xchg */
+		{{0xff, 0x25, 0xda, 0x2f, 0, 0, 0x66, 0x90}, 8, 0, 6, 0x3fe0},
+		/* with a landing pad, with and without bnd */
+		{{0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x76, 0x2f, 0, 0}, 10, 4, 6, 0x3f80},
+		{{0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x75, 0x2f, 0, 0}, 11, 4, 7, 0x3f80},
+		{{0xf2, 0xff, 0x25, 0xf9, 0x2f, 0, 0}, 7, 0, 7, 0x4000},
+		/* mold's: endbr64; mov $1, %r11d; jmp *slot */
+		{{0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 1, 0, 0, 0, 0xff, 0x25, 0xf0, 0x2f, 0, 0}, 16, 4, 6, 0x4000},
+		/* the head of a table: push; jmp */
+		{{0xff, 0x35, 0xe2, 0x2f, 0, 0, 0xff, 0x25, 0xe4, 0x2f, 0, 0}, 12, 0, 0, 0},
+		/* what binds: endbr64; push; jmp */
+		{{0xf3, 0x0f, 0x1e, 0xfa, 0x68, 0, 0, 0, 0, 0xf2, 0xe9, 0xe1, 0xff, 0xff, 0xff}, 15, 0, 0, 0},
+		/* a call by a word, and the end of the code */
+		{{0xff, 0x15, 0xe2, 0x2f, 0, 0}, 6, 0, 0, 0},
+		{{0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x76, 0x2f, 0, 0}, 9, 0, 0, 0},
+		{{0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 1, 0, 0, 0}, 10, 0, 0, 0},
+		{{0xf2}, 1, 0, 0, 0},
+		{{0}, 0, 0, 0, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct isa_plt_entry entry = {0};
+
+		assert_int_equal(x86_plt_entry(&entry, cases[i].code, cases[i].size, 0x1000), cases[i].length != 0);
+		if (!cases[i].length)
+			continue;
+		assert_int_equal(entry.head, cases[i].head);
+		assert_int_equal(entry.length, cases[i].length);
+		assert_int_equal(entry.slot, cases[i].slot);
+	}
+}
+
 static void jumps(void **state)
 {
 	static const uint8_t far_back[] = {0xe9, 0xfb, 0xff, 0xff, 0xff};
@@ -194,8 +235,9 @@ static void switches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nops),	 cmocka_unit_test(landing_pads), cmocka_unit_test(calls),
-		cmocka_unit_test(slots), cmocka_unit_test(jumps),	 cmocka_unit_test(switches),
+		cmocka_unit_test(nops),	    cmocka_unit_test(landing_pads), cmocka_unit_test(calls),
+		cmocka_unit_test(slots),    cmocka_unit_test(plt_entries),  cmocka_unit_test(jumps),
+		cmocka_unit_test(switches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,8 @@ bool real_open(struct real *real, const char *path)
 	real->image.machine = ehdr.e_machine;
 	real->image.sections = real->sections;
 	qsort(real->sections, real->image.section_count, sizeof(real->sections[0]), by_address);
+	real->image.lo = real->sections[0].address;
+	real->image.hi = real->sections[real->image.section_count - 1].address + REAL_DATA_MAX;
 	find_blocks(real);
 	return true;
 }

@@ -6,6 +6,7 @@
 
 #include "host/stock/stock.h"
 
+#define REAL_DATA_MAX (64u << 20) /* bytes behind the last section that may be data without bytes */
 #define REAL_SECTIONS 64
 
 struct real {

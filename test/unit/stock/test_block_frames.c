@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "arch/x86_64/isa/block.h"
+#include "arch/x86_64/isa/nops.h"
 #include "real.h"
 
 #define RSP	  7
@@ -208,13 +209,69 @@ static void real_objects_unwind_in_blocks(void **state)
 	check_object("/lib64/ld-linux-x86-64.so.2", UINT64_C(0x7ffff7fc0000));
 }
 
+/*
+ * The rules of a PLT in its file look at the low bits of the address.  In the block of an entry the caller is at the
+ * stack's top from end to end.
+ */
+static void check_plt(const char *path)
+{
+	struct stock_block blocks[64] = {0};
+	struct rules rules;
+	struct made made;
+	struct real real;
+
+	if (!real_open(&real, path))
+		return;
+	free(real.blocks);
+	real.blocks = blocks;
+	real.count = 0;
+	for (size_t i = 0; i < real.image.section_count; i++) {
+		const struct stock_section *section = &real.sections[i];
+
+		for (size_t at = 0; section->plt && section->code && at < section->size && real.count < 64; at += 8) {
+			struct isa_plt_entry entry;
+
+			if (x86_plt_entry(&entry, section->bytes + at, section->size - at, section->address + at))
+				blocks[real.count++] = (struct stock_block){.head = section->address + at + entry.head,
+									    .length = entry.length};
+		}
+	}
+	assert_int_not_equal(real.count, 0);
+	make(&made, &real, (real.end / 4096 + 2) * 4096, 0);
+	for (size_t i = 0; i < real.count; i++) {
+		assert_int_not_equal(blocks[i].size, 0);
+		for (unsigned at = 0; at < 5 + blocks[i].length; at++) {
+			assert_true(rules_at(&rules, made.cfi, made.region.at + blocks[i].offset + at));
+			assert_int_equal(rules.cfa.count, 1);
+			assert_int_equal(rules.cfa.ops[0].atom, DW_OP_bregx);
+			assert_int_equal(rules.cfa.ops[0].number, RSP);
+			assert_int_equal(rules.cfa.ops[0].number2, 8);
+			assert_int_equal(rules.registers[REGISTERS - 1].ops[1].number, -8);
+		}
+	}
+	real.blocks = NULL;
+	unmake(&made);
+	real_close(&real);
+}
+
+static void entries_of_plts_unwind_in_blocks(void **state)
+{
+	check_plt("/proc/self/exe");
+	check_plt("/lib/x86_64-linux-gnu/libcrypto.so.3");
+	check_plt("/lib/x86_64-linux-gnu/libc.so.6");
+}
+
 /* Of a function without an entry only this is known: its first instruction finds its caller at the stack's top. */
 static void without_an_entry_the_first_instruction_unwinds(void **state)
 {
 	static const uint8_t text[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc3}; /* push, mov, sub, ret */
 	static const struct stock_section section = {0x1000, sizeof(text), text, true, false};
 	struct stock_block block = {.head = 0x1000, .length = 8};
-	struct real real = {.image = {.machine = EM_X86_64, .sections = &section, .section_count = 1},
+	struct real real = {.image = {.machine = EM_X86_64,
+				      .lo = 0x1000,
+				      .hi = 0x1000 + sizeof(text),
+				      .sections = &section,
+				      .section_count = 1},
 			    .blocks = &block,
 			    .count = 1};
 	const uint64_t at = UINT64_C(0x555555600000);
@@ -223,7 +280,7 @@ static void without_an_entry_the_first_instruction_unwinds(void **state)
 
 	make(&made, &real, at, UINT64_C(0x555555554000));
 	for (unsigned i = 0; i < block.size; i++) {
-		assert_int_equal(rules_at(&rules, made.cfi, at + i), i < 5 + 1);
+		assert_int_equal(rules_at(&rules, made.cfi, at + block.offset + i), i < 5 + 1);
 		if (i >= 5 + 1)
 			continue;
 		assert_int_equal(rules.cfa.ops[0].number, RSP);
@@ -237,6 +294,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(real_objects_unwind_in_blocks),
+		cmocka_unit_test(entries_of_plts_unwind_in_blocks),
 		cmocka_unit_test(without_an_entry_the_first_instruction_unwinds),
 	};
 

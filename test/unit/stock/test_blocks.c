@@ -35,14 +35,15 @@ static const uint8_t text[] = {
 	/* 80: mov 2G - 1 bytes from here, where the object is not */
 	0x8b, 0x05, 0xff, 0xff, 0xff, 0x7f, 0xc3, 0, 0, 0, 0, 0, 0, 0, 0, 0};
 static const struct stock_section section = {TEXT, sizeof(text), text, true, false};
-static const struct stock_image image = {.machine = EM_X86_64, .sections = &section, .section_count = 1};
+static const struct stock_image image = {
+	.machine = EM_X86_64, .lo = TEXT, .hi = TEXT + sizeof(text), .sections = &section, .section_count = 1};
 
 static void each_function_has_its_block(void **state)
 {
 	struct stock_block blocks[] = {{TEXT, 8, 0, 0},	     {TEXT + 16, 7, 0, 0}, {TEXT + 32, 9, 0, 0},
 				       {TEXT + 48, 5, 0, 0}, {TEXT + 64, 5, 0, 0}, {TEXT + 80, 6, 0, 0}};
 	static const uint8_t first[] = {0x0f, 0x1f, 0x44, 0,	0,    0x55, 0x48, 0x89, 0xe5,
-					0x48, 0x83, 0xec, 0x10, 0xe9, 0xf6, 0x1f, 0xf0, 0xff};
+					0x48, 0x83, 0xec, 0x10, 0xe9, 0xe6, 0x1f, 0xf0, 0xff};
 	static const uint8_t bare[] = {0x0f, 0x1f, 0x44, 0, 0, 0xc3, 0xe9};
 	const size_t count = sizeof(blocks) / sizeof(blocks[0]);
 	struct stock_layout layout;
@@ -58,9 +59,10 @@ static void each_function_has_its_block(void **state)
 	assert_true(layout.size >= layout.code_size && layout.code_size >= blocks[3].offset + blocks[3].size);
 	code = malloc(layout.size);
 	assert_int_equal(stock_make(code, &layout, &image, blocks, count, AT, BASE), 0);
-	assert_memory_equal(code, first, sizeof(first));
+	assert_int_equal(blocks[0].offset, STOCK_BLOCKS_HEAD);
+	assert_memory_equal(code + STOCK_BLOCKS_HEAD, first, sizeof(first));
 	for (uint32_t i = sizeof(first); i < blocks[0].size; i++)
-		assert_int_equal(code[i], 0xcc);
+		assert_int_equal(code[STOCK_BLOCKS_HEAD + i], 0xcc);
 	assert_memory_equal(code + blocks[3].offset, bare, sizeof(bare));
 	assert_int_equal(stock_make(code, &layout, &image, blocks, count, AT + FAR, BASE), -ERANGE);
 	free(code);
@@ -81,7 +83,7 @@ static void nothing_is_made_of_what_is_not_there(void **state)
 	assert_int_equal(stock_layout(&layout, &image, blocks, 6), 0);
 	for (size_t i = 0; i < 6; i++)
 		assert_int_equal(blocks[i].size, 0);
-	assert_int_equal(layout.code_size, 0);
+	assert_int_equal(layout.code_size, STOCK_BLOCKS_HEAD);
 	assert_int_equal(stock_layout(&layout, &image, NULL, 0), 0);
 }
 

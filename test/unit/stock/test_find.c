@@ -410,9 +410,24 @@ static void names_and_symbols(void **state)
 	expect(&made, left, STOCK_LEAVE);
 	expect(&made, twice, STOCK_RETURN_ADDRESS);
 	expect(&made, jumper, STOCK_RETURN_ADDRESS);
-	expect_head(&made, bare, bare, 8);
+	expect(&made, bare, STOCK_NO_ROWS);
 	expect_head(&made, hosted, hosted, 5);
 	expect_head(&made, hosted + 6, hosted + 6, 5);
+	end(&made);
+}
+
+/* Without an unwind table symbols are all that there is. */
+static void symbols_alone(void **state)
+{
+	struct made made;
+	uint64_t bare;
+
+	begin(&made);
+	bare = code(&made, PLAIN);
+	made.symbols[0] = (struct stock_symbol){bare, 10, false, false};
+	made.image.symbol_count = 1;
+	find(&made);
+	expect_head(&made, bare, bare, 8);
 	end(&made);
 }
 
@@ -466,6 +481,7 @@ int main(void)
 		cmocka_unit_test(return_slots),
 		cmocka_unit_test(jumps_to_readers),
 		cmocka_unit_test(names_and_symbols),
+		cmocka_unit_test(symbols_alone),
 		cmocka_unit_test(unknown_code),
 		cmocka_unit_test(linkage_tables_and_other_cpus_have_none),
 	};
