@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stock_cache.h"
 #include "stock_impl.h"
 
 static enum site_verdict verdict_of(const struct stock_function *function, const struct object_symbol *symbol)
@@ -116,7 +117,7 @@ int object_find_stock(struct object *object)
 
 	if (!object->view || object->view->refused)
 		return 0;
-	error = stock_find(&list, object_view_image(object->view));
+	error = stock_cache_find(&list, object_view_image(object->view), object->build_id, object->build_id_size);
 	if (!error)
 		error = add_all(object, &list);
 	free(list.functions);

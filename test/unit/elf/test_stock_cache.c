@@ -1,0 +1,236 @@
+/*
+ * What is kept of an analysis: used again for the same image alone, and never when it is damaged or another's.
+ */
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/elf/stock_cache.h"
+
+enum { FUNCTIONS = 4096, SIZE = 64, STRIDE = 977 };
+
+static const uint8_t ID[20] = {0xab, 0xcd, 1};
+#define NAME "abcd010000000000000000000000000000000000.functions"
+
+static uint8_t code[FUNCTIONS * SIZE];
+static struct stock_symbol symbols[FUNCTIONS];
+static const struct stock_section section = {0x1000, sizeof(code), code, true, false};
+static const struct stock_image image = {
+	.machine = EM_X86_64,
+	.lo = 0x1000,
+	.hi = 0x1000 + sizeof(code),
+	.sections = &section,
+	.section_count = 1,
+	.symbols = symbols,
+	.symbol_count = FUNCTIONS,
+};
+static char base[] = "/tmp/calltap-test-XXXXXX";
+static char folder[PATH_MAX], path[PATH_MAX];
+
+static void make_image(void)
+{
+	static const uint8_t body[] = {0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0x5d, 0xc3}; /* push, mov, xor, pop, ret */
+
+	memset(code, 0xcc, sizeof(code));
+	for (size_t i = 0; i < FUNCTIONS; i++) {
+		memcpy(code + i * SIZE, body, sizeof(body));
+		symbols[i] = (struct stock_symbol){.address = 0x1000 + i * SIZE, .size = sizeof(body)};
+	}
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	make_image();
+	if (!mkdtemp(base) || setenv("XDG_CACHE_HOME", base, 1))
+		return -1;
+	snprintf(folder, sizeof(folder), "%s/calltap", base);
+	snprintf(path, sizeof(path), "%s/calltap/" NAME, base);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(folder) || rmdir(base) ? -1 : 0;
+}
+
+/* Ask, and compare with what the analysis itself says. */
+static void ask(void)
+{
+	struct stock_list kept, fresh;
+
+	assert_int_equal(stock_cache_find(&kept, &image, ID, sizeof(ID)), 0);
+	assert_int_equal(stock_find(&fresh, &image), 0);
+	assert_int_equal(kept.count, fresh.count);
+	for (size_t i = 0; i < kept.count; i++) {
+		const struct stock_function *a = &kept.functions[i], *b = &fresh.functions[i];
+
+		assert_true(a->address == b->address && a->head == b->head && a->size == b->size &&
+			    a->length == b->length && a->jump == b->jump && a->verdict == b->verdict);
+	}
+	free(kept.functions);
+	free(fresh.functions);
+}
+
+/* Which file it is: one that is written anew is another one, or younger. */
+static struct stat file(void)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(path, &st), 0);
+	return st;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+static void test_used_again(void **state)
+{
+	struct stat first, again;
+
+	(void)state;
+	ask();
+	first = file();
+	assert_int_equal(first.st_mode & 0777, 0600);
+	ask();
+	again = file();
+	assert_true(is_same(&first, &again));
+}
+
+static void expect_replaced(const struct stat *before)
+{
+	struct stat after;
+
+	ask();
+	after = file();
+	assert_false(is_same(before, &after));
+	ask();
+}
+
+static void test_other_image(void **state)
+{
+	struct stat before;
+
+	(void)state;
+	ask();
+	before = file();
+	code[5 * SIZE] = 0xc3;
+	expect_replaced(&before);
+	before = file();
+	symbols[7].leave = true;
+	expect_replaced(&before);
+	make_image();
+	ask();
+}
+
+static void test_damaged(void **state)
+{
+	(void)state;
+	ask();
+	for (off_t at = 0; at < file().st_size; at += at < 64 ? 1 : STRIDE) {
+		int fd = open(path, O_RDWR);
+		struct stat before;
+		uint8_t byte;
+
+		assert_true(fd >= 0);
+		assert_int_equal(pread(fd, &byte, 1, at), 1);
+		byte ^= 0x40;
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		close(fd);
+		before = file();
+		expect_replaced(&before);
+	}
+}
+
+static void test_cut_off(void **state)
+{
+	(void)state;
+	ask();
+	for (off_t size = file().st_size - 1; size >= 0; size = size > 100 ? size / 3 : size - 20) {
+		struct stat before;
+
+		assert_int_equal(truncate(path, size), 0);
+		before = file();
+		expect_replaced(&before);
+	}
+}
+
+static void test_others_may_write(void **state)
+{
+	struct stat before;
+
+	(void)state;
+	ask();
+	assert_int_equal(chmod(path, 0620), 0);
+	before = file();
+	expect_replaced(&before);
+	assert_int_equal(file().st_mode & 0777, 0600);
+	unlink(path);
+	assert_int_equal(chmod(folder, 0777), 0);
+	ask();
+	assert_int_not_equal(access(path, F_OK), 0);
+	assert_int_equal(chmod(folder, 0700), 0);
+	ask();
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+static void test_no_file(void **state)
+{
+	(void)state;
+	unlink(path);
+	assert_int_equal(symlink("/dev/zero", path), 0);
+	ask();
+	assert_true(S_ISREG(file().st_mode));
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	ask();
+	assert_true(S_ISREG(file().st_mode));
+	assert_int_equal(setenv("XDG_CACHE_HOME", "/proc/none", 1), 0);
+	ask();
+	assert_int_equal(setenv("XDG_CACHE_HOME", base, 1), 0);
+}
+
+/* Without a build id, or with little code, nothing is kept. */
+static void test_not_kept(void **state)
+{
+	struct stock_section small = section;
+	struct stock_image little = image;
+	struct stock_list list;
+
+	(void)state;
+	unlink(path);
+	assert_int_equal(stock_cache_find(&list, &image, NULL, 0), 0);
+	free(list.functions);
+	small.size = 16 * SIZE;
+	little.sections = &small;
+	assert_int_equal(stock_cache_find(&list, &little, ID, sizeof(ID)), 0);
+	free(list.functions);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_used_again),	 cmocka_unit_test(test_other_image),
+		cmocka_unit_test(test_damaged),		 cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_others_may_write), cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_not_kept),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
