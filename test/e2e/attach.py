@@ -425,7 +425,7 @@ def no_sites(case):
     """A program without traceable functions: a message, status 2, and the program is left alone."""
     case.need_native("attaching")
     with Program(case, sites=False) as program, left_alone(program):
-        done = case.run([case.tool, "attach", "-o", case.trace_path, str(program.pid)])
+        done = case.run([case.tool, "attach", "--stock", "never", "-o", case.trace_path, str(program.pid)])
         expect(done.status == 2, f"exit status {done.status}: {done.stderr!r}")
         expect(done.stderr.startswith("calltap: ") and not done.stdout, f"not one sentence: {done.stderr!r}")
         expect(not os.path.exists(case.trace_path), "there is a trace file")
@@ -752,7 +752,7 @@ def cut_short(case):
     call has returned a part."""
     case.need_native("attaching")
     program = Process([case.program("attached_transfers.c"), "write"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                      text=True)
+                      text=True, start_new_session=True)
     try:
         expect(program.stdout.readline() == "ready\n", "the program does not start")
         done = attach_for(case, program, 0.1)

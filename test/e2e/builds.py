@@ -61,7 +61,7 @@ class WaysX86(Ways):
         extras, builds = ("pie", "nopie", "cet", "gc"), []
         for compiler in ("gcc", "clang"):
             for sites in self.sites:
-                for level in LEVELS:
+                for level in LEVELS if sites != "stock" else ():
                     extra = extras[len(builds) % len(extras)] if sites != "nop-mcount" else "nopie"
                     if self.possible(compiler, sites, extra):
                         builds.append((compiler, sites, level, extra))
@@ -83,10 +83,12 @@ WAYS = {
             "fentry": "-pg -mfentry",
             "mcount-loc": "-pg -mfentry -mrecord-mcount",
             "nop-mcount": "-pg -mfentry -mrecord-mcount -mnop-mcount",
+            "stock": "",  # no room for a jump: heads are led to blocks
         },
         extra={"cet": "-fPIE -pie -fcf-protection=full"},
         first=("gcc", "5", "-O2", "pie"),
-        also=[("gcc", "5", "-O2", "lto"), ("gcc", "16,8", "-O3", "pie"), ("clang", "16,8", "-O3", "pie")],
+        also=[("gcc", "5", "-O2", "lto"), ("gcc", "16,8", "-O3", "pie"), ("clang", "16,8", "-O3", "pie"),
+              ("gcc", "stock", "-O2", "pie"), ("clang", "stock", "-O0", "nopie")],
         impossible=impossible_x86,
     ),
     # Five no-ops of two bytes hold the eight bytes of a site at any address, four where functions are aligned.

@@ -100,6 +100,7 @@ class Case:
 
     def built_by(self, build):
         """Programs are built so from here on."""
+        self.as_it_is = False  # functions that no compiler has prepared are recorded in every build
         self.build, self.programs = build, os.path.join(self.work, "programs", builds.label(build))
         os.makedirs(self.programs, exist_ok=True)
 
@@ -209,8 +210,15 @@ class Case:
         done = self.run([sys.executable, path, "--build", self.built(), "--work", self.folder, *options], timeout=timeout)
         expect(not done.status, f"{script} {shlex.join(options)}: {done.stdout[-3000:]} {done.stderr[-1000:]}")
 
+    def choice(self):
+        """Options that leave out what other builds have no site for."""
+        if "stock" in self.build:  # what a program's log is written by (truth.h)
+            return ["-n", "truth_*", "-n", "routine_*", "--no-libcalls", "--allow-no-match"]
+        # Shells, interpreters and tools that take part are none of the case's business.
+        return [] if self.as_it_is else ["--stock", "never"]
+
     def record_command(self, command, options=()):
-        return [self.tool, "record", "-o", self.trace_path, *options, "--", *command]
+        return [self.tool, "record", "-o", self.trace_path, *self.choice(), *options, "--", *command]
 
     def record(self, command, options=(), log=True):
         return self.run(self.record_command(command, options), log)

@@ -12,7 +12,7 @@ INTERVAL = "50ms"  # between two readings
 def profiled(case, command, options=()):
     """(what the program printed, the last reading) of the command under `calltap top`."""
     printed = os.path.join(case.folder, "printed")
-    outcome = case.run([case.tool, "top", "--batch", "0", "-r", "0", "-i", INTERVAL, "--json", "--program-output", printed,
+    outcome = case.run([case.tool, "top", *case.choice(), "--batch", "0", "-r", "0", "-i", INTERVAL, "--json", "--program-output", printed,
                         *options, "--", *command])
     expect(outcome.status == 0, f"calltap top ends with {outcome.status}: {outcome.stderr[-400:]}")
     last = json.loads(outcome.stdout.splitlines()[-1])

@@ -149,7 +149,7 @@ def gone_at_once(case):
 
 def as_nobody(case, program, *options):
     return case.run(["setpriv", "--reuid", str(NOBODY), "--clear-groups", "sh", "-c", 'cd /; exec "$@"', "sh", case.tool, "attach",
-                     "--duration", "500ms", *options, str(program.pid)])
+                     "--stock", "never", "--duration", "500ms", *options, str(program.pid)])
 
 
 def without_rights(sites, which):

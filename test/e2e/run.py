@@ -39,6 +39,7 @@ import instances
 import jumps
 import language
 import liars
+import libcalls
 import live
 import marks
 import musl
@@ -51,6 +52,7 @@ import replaced
 import serving
 import several
 import steer
+import stock
 import tools
 import triggers
 import trust
@@ -61,8 +63,8 @@ from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, several, steer, trust, flight, opened, profiling, watch, triggers, liars, serving, idle,
-           handlers, handled, marks, instances, beside, crowds, musl, replaced, family)
+           emulators, attach, several, steer, trust, flight, opened, profiling, watch, triggers, liars, libcalls, serving, idle,
+           handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -95,6 +97,7 @@ def run_case(name, test, build, tool, arguments):
         compiler = cpu.compiler(build[0])[0]
         if not shutil.which(compiler):
             raise Skip(f"{compiler} is not installed")
+        case.as_it_is = getattr(sys.modules[test.__module__], "AS_IT_IS", False)
         test(case)
     except Skip as reason:
         status, text = "skip", str(reason)

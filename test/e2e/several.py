@@ -89,7 +89,8 @@ def sleeps(pid):
 
 
 def attach_to(case, *words):
-    return case.run([case.tool, "attach", "-o", case.trace_path, *map(str, words)])
+    # Those without sites are to be left out.
+    return case.run([case.tool, "attach", "--stock", "never", "-o", case.trace_path, *map(str, words)])
 
 
 def all_in(case, programs):
@@ -435,7 +436,7 @@ def watched(case):
     with running(Program(case), Breeds(case), Program(case, sites=False)) as (program, breeds, plain):
         os.kill(breeds.pid, signal.SIGUSR1)
         words = [str(program.pid), str(plain.pid), str(breeds.pid)]
-        done = case.run([case.tool, "top", "--json", "--batch", "2", "-i", "200ms", *words])
+        done = case.run([case.tool, "top", "--stock", "never", "--json", "--batch", "2", "-i", "200ms", *words])
         expect(done.status == 0 and done.stderr.startswith(f"calltap: process {plain.pid} is not traced: "),
                f"top: status {done.status}: {done.stderr!r}")
         expect("leaf_1" in done.stdout and f"PID {program.pid} (attachee) and 2 more" in done.stdout, f"top: {done.stdout!r}")

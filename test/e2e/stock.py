@@ -1,0 +1,344 @@
+"""Programs as distributed, which nobody has prepared: each does the same plain, with its own functions traced, and with every
+function of every object traced, libc and the loader included."""
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from endings import wait_for
+from harness import Process, Skip, expect, stop
+from steer import own_place
+
+EVERYTHING = ["-l", "*:*"]
+WAYS = {"own": [], "everything": EVERYTHING}
+OBJECT = {"own": 1, "everything": 2}  # objects that the trace has functions of, at the least
+BUFFER = ["-b", "1M"]
+
+
+def need(package, *paths):
+    """The first of a program's paths that is there; not what PATH finds, which may be a script."""
+    for path in paths:
+        if os.access(path, os.X_OK):
+            return path
+    raise Skip(f"{package} is not installed")
+
+
+def written(case, name, text):
+    path = os.path.join(case.folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def rows(case, by="function"):
+    done = case.run([case.tool, "report", "--json", "--by", by, "-i", case.trace_path])
+    expect(done.status == 0, f"calltap report fails: {done.stderr[-400:]}")
+    return json.loads(done.stdout)
+
+
+def same(case, command, product=None, functions=(), calls=100, output=True):
+    """Plain and traced in each way the same output, status and product; the trace has calls of the functions."""
+    plain = case.run(command)
+    wanted = product and digest(product)
+    for way, options in WAYS.items():
+        if product:
+            os.unlink(product)
+        traced = case.record(command, [*BUFFER, *options], log=False)
+        case.same_outcome(plain, traced)
+        expect(not product or digest(product) == wanted, f"{way}: {product} differs")
+        report = rows(case)
+        expect(report["lost"] == 0, f"{way}: {report['lost']} records were lost")
+        called = {row["function"]: row["calls"] for row in report["rows"]}
+        expect(sum(called.values()) >= calls, f"{way}: {sum(called.values())} calls")
+        missing = [name for name in functions if name not in called]
+        expect(not missing, f"{way}: {missing} are not in the trace")
+        objects = {row["object"] for row in report["rows"]}
+        expect(len(objects) >= OBJECT[way], f"{way}: only {objects}")
+    expect(plain.stdout or not output, "the program prints nothing")
+    return plain
+
+
+PYTHON = r"""
+import asyncio, ctypes, hashlib, os, queue, signal, ssl, subprocess, sys, threading
+numbers = queue.Queue()
+threads = [threading.Thread(target=lambda n=n: numbers.put(sum(i * n for i in range(1000)))) for n in range(8)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+print(sorted(numbers.get() for _ in threads))
+async def twice(n):
+    await asyncio.sleep(0.001)
+    return 2 * n
+async def main():
+    print(sum(await asyncio.gather(*map(twice, range(40)))))
+    child = await asyncio.create_subprocess_exec("/bin/echo", "child", stdout=subprocess.PIPE)
+    print(await child.communicate())
+asyncio.run(main())
+libc, six = ctypes.CDLL("libc.so.6"), (ctypes.c_int * 6)(5, 3, 9, 1, 7, 2)
+POINTER = ctypes.POINTER(ctypes.c_int)
+libc.qsort(six, 6, 4, ctypes.CFUNCTYPE(ctypes.c_int, POINTER, POINTER)(lambda a, b: a[0] - b[0]))
+print(list(six))
+tls, received, sent = ssl.create_default_context(), ssl.MemoryBIO(), ssl.MemoryBIO()
+try:
+    tls.wrap_bio(received, sent, server_hostname="a.b").do_handshake()
+except ssl.SSLWantReadError:
+    print(len(sent.read()) > 100)
+signal.signal(signal.SIGPROF, lambda *_: None)
+signal.setitimer(signal.ITIMER_PROF, 0.001, 0.001)
+text = b"x"
+for _ in range(20000):
+    text = hashlib.md5(text).digest()
+signal.setitimer(signal.ITIMER_PROF, 0)
+print(text.hex())
+for n in range(4):
+    child = os.fork()
+    if not child:
+        os._exit(n + 3)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+def deeper(n):
+    return deeper(n + 1)
+try:
+    deeper(0)
+except RecursionError as error:
+    print(error)
+sys.exit(5)
+"""
+
+
+def python(case):
+    same(case, [need("python3", "/usr/bin/python3"), "-I", written(case, "work.py", PYTHON)], calls=100000)
+
+
+PERL = r"""
+$| = 1; my $sum = 0;
+for (1 .. 300) { eval { die {n => $_} }; $sum += $@->{n} } print "$sum\n";
+eval { local $SIG{ALRM} = sub { die "alarm\n" }; require Time::HiRes; Time::HiRes::ualarm(20000); 1 while 1 }; print "got $@";
+for my $n (1 .. 5) { my $child = fork; exit $n if !$child; waitpid $child, 0; print $? >> 8, "\n" }
+local $SIG{USR1} = sub { print "signal\n" }; kill USR1 => $$;
+my %h; $h{$_ % 97}++ for 1 .. 5000; print join(",", map { "$_=$h{$_}" } sort keys %h), "\n";
+my $n = () = ("the quick brown fox " x 200) =~ /(\w+)\s(?=b)/g; print "$n\n", `echo child; exit 3`, $? >> 8, "\n";
+sub deeper { no warnings; my $n = shift; $n ? 1 + deeper($n - 1) : 0 } print deeper(3000), "\n"; exit 9;
+"""
+
+
+def perl(case):
+    same(case, [need("perl", "/usr/bin/perl"), written(case, "work.pl", PERL)], calls=10000)
+
+
+LUA = r"""
+local s = 0
+for _ = 1, 30 do for i in coroutine.wrap(function() for i = 1, 100 do coroutine.yield(i) end end) do s = s + i end end
+for i = 1, 400 do local ok, e = pcall(function() if i % 2 == 0 then error({i}) end end) if not ok then s = s + e[1] end end
+print(s, pcall(string.rep, "x", -1))
+local function deeper(n) return 1 + deeper(n + 1) end
+print((pcall(deeper, 1)))
+local t = {} for i = 1, 3000 do t[i] = (i * 7919) % 10007 end table.sort(t) print(t[1], t[3000])
+os.exit(4, true)
+"""
+
+
+def lua(case):
+    same(case, [need("lua5.4", "/usr/bin/lua5.4"), written(case, "work.lua", LUA)], functions=["lua_pcallk", "lua_resume"],
+         calls=10000)
+
+
+BASH = r"""
+trap 'echo at the end' EXIT
+trap 'echo signal' USR1
+deeper() { local n=$1; ((n > 0)) && deeper $((n - 1)); }; deeper 200
+for i in {1..20}; do text=$( (echo "$i"; exit "$i") ); echo "$text $?"; done
+kill -USR1 $$; (trap 'echo at the end of a subshell' EXIT; echo in it)
+coproc { read -r line; echo "got $line"; }; echo hello >&"${COPROC[1]}"; read -r -u "${COPROC[0]}" line; echo "$line"
+[[ abc123 =~ ([a-z]+)([0-9]+) ]] && echo "${BASH_REMATCH[2]}"
+cat <(echo one) <(echo two); printf '%s\n' {1..300} | sort -n -r | head -n 3 | tac
+set -e; false; echo not here
+"""
+
+
+def bash(case):
+    same(case, [need("bash", "/usr/bin/bash", "/bin/bash"), written(case, "work.sh", BASH)], functions=["execute_command_internal"])
+
+
+def git(case):
+    program = need("git", "/usr/bin/git")
+    environment = "export HOME=$PWD GIT_AUTHOR_DATE='@1000000000 +0000' GIT_COMMITTER_DATE='@1000000000 +0000'"
+    script = written(case, "work.sh", f"""{environment}
+set -e; rm -rf one two; alias git={program}
+git init -q -b main one; cd one; git config user.name n; git config user.email e@x
+for n in 1 2 3 4 5 6; do seq $((n * 500)) > file; echo $n > f$n; git add .; git commit -q -m "change $n"; done
+cd ..; git clone -q --no-local one two 2>&1; cd two; git gc -q; git fsck; git log -p | sha256sum; git blame file | sha256sum
+git grep -c 99; git diff --stat HEAD~3; git rev-parse HEAD; git cherry-pick nothing 2>&1; exit 7
+""")
+    same(case, ["/bin/sh", script], calls=10000)
+
+
+def sqlite(case):
+    sql = """create table t(a integer primary key, b text);
+with recursive c(x) as (select 1 union all select x + 1 from c where x < 3000) insert into t select x, hex(x * 7919 % 10007) from c;
+create index i on t(b); select count(*), sum(a), max(b) from t where b like '3%'; select printf('%.3f', 2.5); select * from nothing;"""
+    same(case, [need("sqlite3", "/usr/bin/sqlite3"), ":memory:", sql])
+
+
+def openssl(case):
+    program = need("openssl", "/usr/bin/openssl")
+    script = written(case, "work.sh", f"""alias openssl={program}; echo hello > text
+openssl genrsa -out rsa 2048 2> /dev/null; openssl ecparam -genkey -name prime256v1 -noout -out ec; openssl genpkey -algorithm ed25519 -out ed
+openssl rsa -in rsa -check -noout
+for key in rsa ec; do
+openssl pkey -in $key -pubout -out pub; openssl dgst -sha256 -sign $key -out signed text; openssl dgst -sha256 -verify pub -signature signed text
+echo other | openssl dgst -sha256 -verify pub -signature signed 2> /dev/null; echo $?
+done
+openssl pkeyutl -sign -inkey ed -rawin -in text -out signed; openssl pkeyutl -verify -inkey ed -rawin -in text -sigfile signed
+openssl enc -aes-256-cbc -pbkdf2 -pass pass:x -in text | openssl enc -d -aes-256-cbc -pbkdf2 -pass pass:x
+for kind in sha256 sha3-512 blake2b512 sm3; do openssl dgst -$kind {program}; done
+openssl speed -seconds 1 -bytes 8192 -evp aes-128-gcm > /dev/null 2>&1; echo $?
+""")
+    same(case, ["/bin/sh", script], calls=1000)
+
+
+def compiler(case):
+    """cc1 -O2 writes the same assembly."""
+    found = shutil.which("gcc") or ""
+    path = found and case.run([found, "-print-prog-name=cc1"]).stdout.strip()
+    cc1 = need("gcc", path)
+    body = "".join(f"int f{n}(int *a, int n) {{ int r = {n}; for (int i = 0; i < n; i++) switch ((a[i] + {n}) % 7) {{ case 0: r += a[i]; "
+                   f"break; case 3: r ^= i * {n}; break; default: r = r * 31 + i; }} return r; }}\n" for n in range(12))
+    product = os.path.join(case.folder, "out.s")
+    same(case, [cc1, "-quiet", "-O2", written(case, "in.c", body), "-o", product], product=product, calls=100000, output=False)
+
+
+def tools(case):
+    """Small programs that execute each other: find, xargs, make, tar, xz, sort."""
+    need("make", "/usr/bin/make")
+    need("xz-utils", "/usr/bin/xz")
+    written(case, "Makefile", "all: $(foreach i,1 2 3 4 5 6 7 8,t$(i))\nt%: ; @echo $@ | sed s/t/u/ > out.$@\n")
+    script = written(case, "work.sh", """mkdir -p d; for n in 1 2 3 4 5 6; do seq $((n * 900)) > d/$n; done
+find d -type f -exec wc -l {} \\; | sort; seq 20 | xargs -P 4 -n 1 echo | sort -n | sha256sum; make -s -j 3; cat out.* | sort
+tar -c --sort=name --mtime=@0 --owner=0 --group=0 --mode=644 d > t; sha256sum t; xz -T2 -c t | xz -dc | cmp - t; gzip -n -9 -c t | sha256sum
+timeout 0.1 sleep 9; echo $?; grep -c r-xp /proc/self/maps > /dev/null; echo $?; ls nothing; exit 3
+""")
+    same(case, ["/bin/sh", script], calls=1000)
+
+
+NODE = r"""
+const { Worker, isMainThread, parentPort } = require("worker_threads");
+if (!isMainThread) { let s = 0; for (let i = 0; i < 1e5; i++) s += i % 7; parentPort.postMessage(s); }
+else (async () => {
+let kept = [], lines = 0;
+for (let i = 0; i < 1e5; i++) { kept.push({ i, text: "x" + i }); if (i % 5e4 == 0) kept = []; }
+function deeper(n) { if (!n) throw new Error("deep"); return deeper(n - 1) + 1; }
+for (let i = 0; i < 300; i++) try { deeper(i % 50); } catch (error) { lines += error.stack.split("\n").length; }
+try { (function more() { more(); })(); } catch (error) { console.log(kept.length, lines, error.message); }
+require("child_process").execSync("echo child", { stdio: "inherit" });
+console.log(require("crypto").createHash("sha256").update("x".repeat(1e5)).digest("hex"), [3, 1, 2].sort((a, b) => a - b));
+console.log(await new Promise(done => new Worker(__filename).on("message", done)));
+process.exitCode = 6;
+})();
+"""
+
+
+def node(case):
+    """V8 finds its scripts' frames by return addresses, when it collects and when it throws."""
+    same(case, [need("nodejs", "/usr/bin/node"), written(case, "work.js", NODE)], calls=10000)
+
+
+def killed(case):
+    """The tool is killed at several moments: the program goes on and prints what it prints plain."""
+    command = [need("python3", "/usr/bin/python3"), "-I", written(case, "work.py", PYTHON)]
+    plain = case.run(command)
+    # A shell tells the program's status: the tool, whose child it is, is gone by then.
+    script = written(case, "run.sh", 'echo began >> said; "$@"; echo "status $?" >> said\n')
+    path = os.path.join(case.folder, "output")
+    for moment in (0, 0.02, 0.1, 0.3, 0.6):
+        said = written(case, "said", "")
+        with open(path, "wb") as output:
+            tool = Process(case.record_command(["/bin/sh", script, *command], [*BUFFER, *EVERYTHING]), cwd=case.folder,
+                           env=case.environment(False), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL,
+                           start_new_session=True)
+        try:
+            wait_for(said, "began")
+            time.sleep(moment)
+            tool.kill()
+            tool.wait()
+            status = wait_for(said, "status")
+        finally:
+            stop(tool)
+        expect(status == f"status {plain.status}", f"killed after {moment} s: {status!r}, plain {plain.status}")
+        with open(path, encoding="utf-8") as output:
+            printed = output.read()
+        expect(printed == plain.stdout, f"killed after {moment} s: {printed[-300:]!r}, plain {plain.stdout[-300:]!r}")
+
+
+BUSY = r"""
+import hashlib, signal, sys, threading, time
+ended = threading.Event()
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.signal(signal.SIGTERM, lambda *_: ended.set())
+rounds = [0] * 4
+def work(n):
+    while not ended.is_set():
+        assert hashlib.md5(b"x" * 100).hexdigest() == "REFERENCE"
+        try:
+            raise ValueError(n)
+        except ValueError as error:
+            assert error.args == (n,)
+        rounds[n] += 1
+        time.sleep(0.0001)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for thread in threads:
+    thread.start()
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+print("ready", flush=True)
+while not ended.is_set():
+    time.sleep(0.01)
+signal.setitimer(signal.ITIMER_REAL, 0)
+for thread in threads:
+    thread.join()
+print("all was well" if all(rounds) else rounds)
+sys.exit(42)
+""".replace("REFERENCE", hashlib.md5(b"x" * 100).hexdigest())
+
+
+def attached(case):
+    """Attached to again and again: python3 with threads and a timer of 1 kHz goes on, and ends as ever."""
+    case.need_native("attaching")
+    own_place(case)
+    path = os.path.join(case.folder, "output")
+    with open(path, "wb") as output:
+        program = Process([need("python3", "/usr/bin/python3"), "-I", written(case, "busy.py", BUSY)], cwd=case.folder,
+                          env=case.environment(False), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                          start_new_session=True)
+    try:
+        wait_for(path, "ready")
+        for options in [[]] * 4 + [EVERYTHING] * 2:
+            done = case.run([case.tool, "attach", "-o", case.trace_path, "--duration", "100ms", *options, str(program.pid)])
+            expect(done.status == 0, f"attach {options}: status {done.status}, {done.stderr[-300:]!r}")
+            calls = sum(row["calls"] for row in rows(case)["rows"])
+            expect(calls > 100, f"{options}: {calls} calls")
+        os.kill(program.pid, signal.SIGTERM)
+        status = program.wait(30)
+    finally:
+        stop(program)
+    with open(path, encoding="utf-8") as output:
+        printed = output.read()
+    expect(status == 42 and printed == "ready\nall was well\n", f"status {status}, {printed[-300:]!r}")
+
+
+def native(test):
+    def with_test(case):
+        case.need_native("programs as distributed")
+        test(case)
+    return with_test
+
+
+AS_IT_IS = True  # see harness.py
+SINGLE = {f"stock-{test.__name__}": native(test)
+          for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached)}
+
+LONG = {"stock-node": native(node)}
