@@ -21,8 +21,9 @@ class Row:
 class Run:
     """What one run of a command took and said."""
 
-    def __init__(self, seconds, status, stdout, stderr, rss_kib):
+    def __init__(self, seconds, status, stdout, stderr, rss_kib, cpu_seconds=0):
         self.seconds, self.status, self.stdout, self.stderr, self.rss_kib = seconds, status, stdout, stderr, rss_kib
+        self.cpu_seconds = cpu_seconds  # of all its processes
 
 
 def run(command, environment=None, cwd=None, check=True, output=".stdout"):
@@ -35,7 +36,8 @@ def run(command, environment=None, cwd=None, check=True, output=".stdout"):
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.monotonic() - started
         process.returncode = os.waitstatus_to_exitcode(status)
-        result = Run(seconds, process.returncode, said(out), said(err), usage.ru_maxrss)
+        result = Run(seconds, process.returncode, said(out), said(err), usage.ru_maxrss,
+                     usage.ru_utime + usage.ru_stime)
     if check and result.status:
         raise BenchError(f"{' '.join(command)}: exit status {result.status}: {result.stderr.strip()[-300:]}")
     return result

@@ -13,6 +13,7 @@ import attaching
 import beside
 import handling
 import sources
+import stock
 from measure import BenchError, Row, Variant, median, rounds, run, smallest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -273,6 +274,9 @@ SUITES = {
     "stalls": (attaching.stalls, "how long all threads are stopped at most at a time, attaching and detaching: median / worst"),
     "handlers": (handling.handlers, "handlers of a program's own, in a tight loop around a tiny function"),
     "instances": (beside.instances, "a tiny function in a tight loop, recorded by a session, a further instance of it, or both"),
+    "stock": (stock.leaf, "a tiny function in a tight loop, which nobody prepared"),
+    "stock-start": (stock.start, "starting a program with large libraries, which nobody prepared"),
+    "stock-attach": (stock.attach, "attaching to python3, which nobody prepared: ms, smallest / median"),
     "memory": (memory, "memory of the agent"),
     "size": (size, "bytes a call"),
     "readers": (readers, "reading a trace"),
