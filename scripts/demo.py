@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The demo behind ./demo: SQLite (C, one thread) and LevelDB (C++, several threads) recorded and shown.
+"""The demo behind ./demo: Debian's own bash as it is, then SQLite (C, one thread) and LevelDB (C++, several threads) built
+for tracing; recorded and shown.
 
 Each program's output under trace is compared with its plain run; the demo fails when they differ.
 """
@@ -19,6 +20,7 @@ BUILD = os.path.join(ROOT, "build")
 OUTPUT = os.path.join(BUILD, "demo")
 TOOL = os.path.join(BUILD, "src", "cmd", "calltap")
 LINES = 30  # shown of each view
+SCRIPT = 'for i in 1 2 3; do echo "$i: $((i * i))"; done; (echo in a subshell); ls / | wc -l'
 
 
 def say(text):
@@ -53,12 +55,12 @@ def shown(command):
     return shlex.join([os.path.relpath(part, ROOT) if part.startswith(ROOT) else part for part in command])
 
 
-def record(name, program, arguments, steady):
+def record(name, program, arguments, steady, *options):
     """Run plain and traced; `steady` keeps the lines of the output that do not hold times.  Returns the trace's path."""
     trace = os.path.join(OUTPUT, name + ".calltap")
     with tempfile.TemporaryDirectory() as folder:
         status, plain, plain_seconds = capture([program, *arguments], folder)
-        command = [TOOL, "record", "-o", trace, "--", program, *arguments]
+        command = [TOOL, "record", "-o", trace, *options, "--", program, *arguments]
         print(f"$ {shown(command)}", flush=True)
         traced_status, traced, traced_seconds = capture(command, folder)
     if traced_status != status:
@@ -130,6 +132,15 @@ def main():
     os.makedirs(OUTPUT, exist_ok=True)
     say("Building Calltap")
     build_calltap()
+    say("The system's own bash, stripped and as it is: its functions, and its calls into libraries")
+    trace = record("bash", "/bin/bash", ["-c", SCRIPT], str.splitlines)
+    view(trace, "replay")
+    view(trace, "report", "--sort", "self")
+    say("The same bash once more, with every function of every library: libc and the loader, too")
+    record("everything", "/bin/bash", ["-c", SCRIPT], str.splitlines, "-l", "*:*")
+    say("A bash that runs already")
+    attach("attached-bash", "/bin/bash", ["-c", "while :; do :; done"])
+
     say("Building SQLite and LevelDB from Debian's source, with room for tracing at each function's entry (half a minute)")
     try:
         sqlite, leveldb = sources.build("sqlite"), sources.build("leveldb")
@@ -156,8 +167,8 @@ def main():
     say("Done. To look at the traces on a time line, open https://ui.perfetto.dev and choose 'Open trace file':")
     for path in exported:
         print(f"    {os.path.relpath(path, ROOT)}  ({os.path.getsize(path) / 1e6:.1f} MB)")
-    print("Record a program of your own (build it with -fpatchable-function-entry=5 or -pg -mfentry):")
-    print(f"    {os.path.relpath(TOOL, ROOT)} record -- ./program")
+    print("Record any program:")
+    print(f"    {os.path.relpath(TOOL, ROOT)} record -- ls -R /usr/share")
     return 0
 
 
