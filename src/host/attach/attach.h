@@ -92,7 +92,12 @@ struct attach_thread {
 	uint64_t pc, sp; /* of user code */
 	uint64_t thread_pointer;	      /* 0 = not known (asleep) */
 	uint64_t registers[ATTACH_REGISTERS]; /* without the pc */
-	bool deep;			      /* attach_scan(): the stack is longer than the part that was scanned */
+	/*
+	 * The pc is behind a system call that the stop has interrupted, and that the kernel makes again unless a
+	 * handler runs first: it moves the pc back by so many bytes.  0: there is none.
+	 */
+	uint8_t back;
+	bool deep; /* attach_scan(): the stack is longer than the part that was scanned */
 };
 
 /*
@@ -170,6 +175,19 @@ const struct attach_thread *attach_threads(const struct attach_stop *stop, size_
 
 /* The thread pointer of the process' initial thread; 0 = it has ended, or is asleep. */
 uint64_t attach_main_thread(const struct attach_stop *stop);
+
+/* A stopped thread, not one that is asleep, is to go on elsewhere: behind a call that is made again, if there is one.
+ */
+struct attach_move {
+	const struct attach_thread *thread;
+	uint64_t pc;
+};
+/*
+ * Move threads.  All that attach_threads() and attach_scan() tell stays as it was before.  A thread that has been
+ * killed meanwhile counts as moved. -errno: some were not moved.
+ */
+int attach_move(struct attach_stop *stop, const struct attach_move *moves, size_t count)
+	__attribute__((warn_unused_result));
 
 /* Addresses [lo, hi). */
 struct attach_range {

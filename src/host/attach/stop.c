@@ -222,8 +222,10 @@ static void describe_thread(const struct held *held, struct attach_thread *threa
 	if (thread->asleep) {
 		thread->pc = held->asleep_pc;
 		thread->sp = held->asleep_sp;
+		thread->back = (uint8_t)native_call_size(); /* nobody knows yet whether the call is made again */
 		return;
 	}
+	thread->back = native_call_again(&held->regs) ? (uint8_t)native_call_size() : 0;
 	native_dwarf(&held->regs, values);
 	memcpy(thread->registers, values, sizeof(thread->registers));
 	thread->pc = native_pc(&held->regs);

@@ -65,6 +65,20 @@ bool native_call_mend(struct native_regs *regs)
 	return false;
 }
 
+unsigned native_call_size(void)
+{
+	return 0;
+}
+
+bool native_call_again(const struct native_regs *regs)
+{
+	return false;
+}
+
+void native_set_pc(struct native_regs *regs, uint64_t pc)
+{
+}
+
 size_t native_find_saved(const uint64_t *words, size_t from, size_t to)
 {
 	return to;

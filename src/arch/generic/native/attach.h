@@ -58,6 +58,14 @@ bool native_call_cut_short(const struct native_regs *regs);
  */
 bool native_call_mend(struct native_regs *regs);
 
+/* Bytes of the instruction that makes a system call. */
+unsigned native_call_size(void);
+/* True if the kernel will move the pc back by that much, to make an interrupted call again, if no handler runs first.
+ */
+bool native_call_again(const struct native_regs *regs);
+/* Change the pc, and the copy of it that the system call which the thread is in has left in another register. */
+void native_set_pc(struct native_regs *regs, uint64_t pc);
+
 /*
  * Registers that the kernel has saved in a signal's frame, recognised by the words around the pc: so many in front of
  * it, and behind it.  The handler's return address does not matter: in a traced handler it leads to a stub, and in some

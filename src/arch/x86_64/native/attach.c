@@ -243,6 +243,30 @@ bool native_call_mend(struct native_regs *regs)
 	return true;
 }
 
+unsigned native_call_size(void)
+{
+	return LENGTH_OF_SYSCALL;
+}
+
+bool native_call_again(const struct native_regs *regs)
+{
+	const struct user_regs_struct user = user_of(regs);
+	long result = -(long)user.rax;
+
+	return (long)user.orig_rax >= 0 && result >= ERESTARTSYS && result <= ERESTART_RESTARTBLOCK;
+}
+
+/* The instruction `syscall` puts the pc into rcx. */
+void native_set_pc(struct native_regs *regs, uint64_t pc)
+{
+	struct user_regs_struct user = user_of(regs);
+
+	if ((long)user.orig_rax >= 0 && user.rcx == user.rip)
+		user.rcx = pc;
+	user.rip = pc;
+	memcpy(regs, &user, sizeof(user));
+}
+
 _Static_assert(REG_RSP + 1 == REG_RIP && REG_RIP + 1 == REG_EFL && REG_EFL + 1 == REG_CSGSFS,
 	       "linux: struct sigcontext");
 
