@@ -1,6 +1,6 @@
 /*
  * What the files of a process that was attached to share: attached.c,
- * attached_apply.c, attached_places.c, attached_release.c, attached_stacks.c.
+ * attached_apply.c, attached_heads.c, attached_places.c, attached_release.c, attached_stacks.c.
  * Context: host, under the session's lock.
  */
 #ifndef HOST_TARGET_ATTACHED_H
@@ -33,6 +33,8 @@ int attached_ask(struct session *session, const struct target *target, const voi
 /* attached_places.c */
 /* Where the process has code of files with that in their path; returns how many ranges, at most max. */
 int attached_text_of(pid_t pid, const char *name, struct attach_range *ranges, size_t max);
+/* Open the memory of the target's process; -ESRCH. */
+int attached_open_memory(const struct target *target) __attribute__((warn_unused_result));
 /* Where a thread must not be when the agent's memory goes. */
 enum attached_place {
 	ATTACHED_IN_STUBS,
@@ -56,6 +58,19 @@ int attached_add_unwinders(struct attached_places *places, const struct target *
 /* False: the address is in none. */
 bool attached_place_of(const struct attached_places *places, uint64_t address, enum attached_place *kind);
 void attached_places_free(struct attached_places *places);
+
+/*
+ * attached_heads.c.  True if the jump at a head that the target's plans have would lie around the context's pc, or
+ * around a system call in front of it that is made again.
+ */
+bool attached_is_in_jump(const struct target *target, const struct attach_context *context, uint64_t *head);
+/*
+ * Where in a block a thread goes on that stands within a head, and the other way round; mem: the process' memory.
+ * False: nowhere.  The text there is not the file's, part of an instruction's moved form is done, or the thread is
+ * asleep.
+ */
+bool attached_into_block(const struct target *target, int mem, const struct attach_thread *thread, uint64_t *pc);
+bool attached_out_of_block(const struct target *target, int mem, const struct attach_thread *thread, uint64_t *pc);
 
 /* attached_stacks.c: unwind the stacks that were copied, in a thread of its own, and write them to the file. */
 void attached_tell_stacks(struct session *session, const struct target *target, struct attach_stacks *stacks,

@@ -1,12 +1,13 @@
 /*
- * Having the sites of a running process written: all its threads are stopped,
- * and none may be within a site that is several instructions, nor may a
- * signal handler return to there.  Called by the server thread with the
- * session's lock held.  doc/design/patching.md.  Context: host.
+ * Having the sites and heads of a running process written: all its threads are stopped, and none may be within a site
+ * that is several instructions, nor may a signal handler return to there.  A thread within a head is moved into the
+ * head's block first.  Called by the server thread with the session's lock held.  doc/design/patching.md, stock.md.
+ * Context: host.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attached.h"
 
@@ -30,6 +31,10 @@ struct look {
 	uint64_t skips[CALLTAP_SKIPS_MAX];
 	uint32_t skip_count;
 	bool too_many;
+	const struct target *target;
+	int mem;		   /* the process' memory */
+	struct attach_move *moves; /* threads within heads, and where in blocks they go on */
+	size_t move_count, move_room;
 };
 
 static int compare_ranges(const void *a, const void *b)
@@ -45,31 +50,30 @@ static void add_inside(struct insides *insides, uint64_t at, uint32_t length)
 		insides->ranges[insides->count++] = (struct attach_range){at + 1, at + length};
 }
 
-/* Of a head the jump's bytes alone are written: a thread behind them goes on as ever. */
 static void add_site(struct insides *insides, const struct target_map *map, uint32_t place)
 {
 	const struct calltap_site *site = &map->image->sites[place];
-	const struct object_site *source = map->image->sources[place];
-	uint64_t at = map->base + source->address;
+	uint64_t at = map->base + map->image->sources[place]->address;
 
-	add_inside(insides, at, place < map->image->block_first ? site->length : source->length);
+	add_inside(insides, at, site->length);
 	if (site->tramp_off)
 		add_inside(insides, at + (uint64_t)(int64_t)site->tramp_off, TRAMP_BYTES);
 }
 
+/* Sites in text.  Heads are looked for around the contexts alone (attached_heads.c): no return address lies in one. */
 static int find_insides(const struct target *target, struct insides *insides)
 {
 	size_t room = 1;
 
 	for (uint32_t i = 0; i < target->map_count; i++)
-		room += 2 * (size_t)target->maps[i].image->site_count;
+		room += 2 * (size_t)target->maps[i].image->block_first;
 	insides->ranges = calloc(room, sizeof(*insides->ranges));
 	if (!insides->ranges)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < target->map_count; i++) {
 		const struct target_map *map = &target->maps[i];
 
-		for (uint32_t k = 0; map->mapped && map->region && k < map->image->site_count; k++)
+		for (uint32_t k = 0; map->mapped && map->region && k < map->image->block_first; k++)
 			add_site(insides, map, k);
 	}
 	qsort(insides->ranges, insides->count, sizeof(*insides->ranges), compare_ranges);
@@ -89,10 +93,8 @@ static void find_hooks(const struct target *target, struct look *look)
 			(struct attach_range){target->report.told.hooks[i] + 1, target->report.told.hooks[i] + bytes};
 }
 
-static int add_skip(struct look *look, size_t range)
+static int add_skip(struct look *look, uint64_t skip)
 {
-	uint64_t skip = look->insides->ranges[range].lo - 1;
-
 	for (uint32_t i = 0; i < look->skip_count; i++)
 		if (look->skips[i] == skip)
 			return 0;
@@ -104,7 +106,36 @@ static int add_skip(struct look *look, size_t range)
 
 static int visit_hit(void *context, const struct attach_hit *hit)
 {
-	return add_skip(context, hit->range);
+	struct look *look = context;
+
+	return add_skip(look, look->insides->ranges[hit->range].lo - 1);
+}
+
+static int add_move(struct look *look, const struct attach_thread *thread, uint64_t pc)
+{
+	if (look->move_count == look->move_room) {
+		size_t room = look->move_room ? 2 * look->move_room : 64;
+		struct attach_move *moves = reallocarray(look->moves, room, sizeof(*moves));
+
+		if (!moves)
+			return -ENOMEM;
+		look->moves = moves;
+		look->move_room = room;
+	}
+	look->moves[look->move_count++] = (struct attach_move){thread, pc};
+	return 0;
+}
+
+/* A context within the jump that a head becomes: a thread can be moved, registers in memory cannot. */
+static void look_at_head(struct look *look, const struct attach_context *context)
+{
+	uint64_t head, pc;
+
+	if (!attached_is_in_jump(look->target, context, &head))
+		return;
+	if (context->address || !context->thread ||
+	    !attached_into_block(look->target, look->mem, context->thread, &pc) || add_move(look, context->thread, pc))
+		add_skip(look, head);
 }
 
 /* Look where all threads are, and where their signal handlers go back to, on whatever stack. */
@@ -120,7 +151,8 @@ static void look_at_contexts(struct attach_stop *stop, struct look *look)
 				 ? SIZE_MAX
 				 : attach_range_find(look->insides->ranges, look->insides->count, contexts[i].pc);
 		if (inside != SIZE_MAX)
-			add_skip(look, inside);
+			add_skip(look, look->insides->ranges[inside].lo - 1);
+		look_at_head(look, &contexts[i]);
 	}
 }
 
@@ -129,6 +161,7 @@ static int look_at(struct attach_stop *stop, struct look *look)
 	int ret;
 
 	look->skip_count = 0;
+	look->move_count = 0;
 	look->too_many = false;
 	look->in_hook = false;
 	ret = attach_scan(stop, look->insides->ranges, look->insides->count, visit_hit, look);
@@ -157,6 +190,18 @@ static int ask_apply(struct session *session, const struct target *target, const
 	};
 	memcpy(out.message.skips, look->skips, look->skip_count * sizeof(out.message.skips[0]));
 	return attached_ask(session, target, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
+}
+
+/*
+ * The threads first, then the text: a block does what its head does, and goes on behind it, whether the head leads
+ * there or not.  So whoever dies between the two, or refuses, the program goes on as ever.
+ */
+static int write_all(struct session *session, struct attach_stop *stop, const struct look *look,
+		     struct calltap_msg_apply_done *done)
+{
+	int ret = attach_move(stop, look->moves, look->move_count);
+
+	return ret ? ret : ask_apply(session, look->target, look, done);
 }
 
 static int read_ahead(const struct target *target, struct look *look)
@@ -210,7 +255,7 @@ static int try_once(struct session *session, struct target *target, struct look 
 					(int)target->pid);
 		ticks = timing_now(session).ticks;
 		if (attach_pin(stop))
-			ret = ask_apply(session, target, look, done);
+			ret = write_all(session, stop, look, done);
 		attach_unpin(stop);
 		if (!ret && !done->error && attach_copy(stop, &stacks, NULL))
 			stacks = NULL; /* then the trace begins without them */
@@ -257,7 +302,7 @@ static void tell_unpatched(struct session *session, const struct target *target,
 int attached_apply(struct session *session, struct target *target)
 {
 	struct insides insides = {0};
-	struct look look = {.insides = &insides};
+	struct look look = {.insides = &insides, .target = target, .mem = -1};
 	struct calltap_msg_apply_done done = {.error = -EAGAIN};
 	int ret;
 
@@ -268,6 +313,10 @@ int attached_apply(struct session *session, struct target *target)
 	/* Each thread is to have a ring when its first call comes. */
 	if (!ret)
 		ret = rings_prepare(target->shares[0], rings_threads(target));
+	if (!ret) {
+		look.mem = attached_open_memory(target);
+		ret = look.mem < 0 ? look.mem : 0;
+	}
 	find_hooks(target, &look);
 	/* From try ATTACHED_TRIES on only a loader that is in the middle of something is a reason for another one. */
 	for (int i = 1; !ret && done.error == -EAGAIN && i <= LOADER_TRIES; i++) {
@@ -277,6 +326,9 @@ int attached_apply(struct session *session, struct target *target)
 	}
 	attach_ahead_free(look.ahead);
 	free(insides.ranges);
+	free(look.moves);
+	if (look.mem >= 0)
+		close(look.mem);
 	if (!ret && done.error == -ESTALE && target->report.stale++ < STALE_MAX)
 		return ask_again(target);
 	if (ret || done.error) {

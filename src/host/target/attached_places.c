@@ -73,6 +73,16 @@ bool attached_place_of(const struct attached_places *places, uint64_t address, e
 	return true;
 }
 
+int attached_open_memory(const struct target *target)
+{
+	char path[64];
+	int mem;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)proc_alive(target->pid));
+	mem = open(path, O_RDONLY | O_CLOEXEC);
+	return mem < 0 ? -ESRCH : mem;
+}
+
 /*
  * Regions of stubs, of this session or an earlier one that was killed: memory
  * of no file that is run, and that begins with the addresses of recorders.
@@ -82,13 +92,10 @@ static int add_regions(struct attached_places *places, const struct target *targ
 	enum attached_place kind;
 	struct space space;
 	pid_t alive = proc_alive(target->pid);
-	char path[64];
-	int mem, ret;
+	int mem = attached_open_memory(target), ret;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)alive);
-	mem = open(path, O_RDONLY | O_CLOEXEC);
 	if (mem < 0)
-		return -ESRCH;
+		return mem;
 	ret = space_read(&space, alive) ? -ESRCH : 0;
 	for (size_t i = 0; !ret && i < space.count; i++) {
 		const struct map *map = &space.maps[i];
