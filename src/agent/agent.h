@@ -58,6 +58,7 @@ struct agent_heads {
 	const struct calltap_site *list;
 	size_t size; /* of the memory that the list lies in, bytes */
 	uint32_t count;
+	bool led;	   /* some may lead to their blocks */
 	uint64_t identity; /* of the object, which may have gone; 0 = it cannot go */
 };
 
@@ -292,8 +293,8 @@ const struct calltap_site *agent_heads_of(uint64_t blocks);
 /* Lead the heads of an object whose sites are written. */
 int agent_heads_lead(struct patch_result *result, uint64_t blocks, const struct patch_skips *skips)
 	__attribute__((warn_unused_result));
-/* All threads are stopped: write the heads' own bytes.  False: one still leads to its block. */
-bool agent_heads_restore(void);
+/* All threads are stopped: write the heads' own bytes.  Returns how many still lead to their blocks. */
+uint32_t agent_heads_restore(void);
 /* Forget all heads; their blocks are let go of by agent_blocks_forget(). */
 void agent_heads_release(void);
 /* Apply a PLAN whose sites are in fd; done is the answer. */

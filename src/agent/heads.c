@@ -90,33 +90,35 @@ int agent_heads_take(const struct calltap_msg_plan *plan, const uint8_t *rest, s
 
 int agent_heads_lead(struct patch_result *result, uint64_t blocks, const struct patch_skips *skips)
 {
-	const struct agent_heads *heads = heads_at(blocks);
+	struct agent_heads *heads = heads_at(blocks);
 
 	*result = (struct patch_result){0};
 	if (!heads)
 		return -EINVAL;
+	heads->led = true;
 	return patch_heads_lead(result, &agent.poker, &heads->blocks, heads->list, heads->count, skips);
 }
 
-bool agent_heads_restore(void)
+uint32_t agent_heads_restore(void)
 {
 	struct agent_store maps;
 	uint32_t left = 0;
 
 	if (!agent.heads_count)
-		return true;
+		return 0;
 	agent_objects_read(&maps);
 	for (uint32_t i = 0; i < agent.heads_count; i++) {
-		const struct agent_heads *heads = &agent.heads[i];
+		struct agent_heads *heads = &agent.heads[i];
 		struct patch_restored restored;
 
-		if (!agent_objects_have(&maps, heads->identity))
-			continue; /* the object has gone: something else lies there */
+		if (!heads->led || !agent_objects_have(&maps, heads->identity))
+			continue; /* an object that has gone: something else lies there */
 		patch_heads_restore(&restored, &agent.poker, &heads->blocks, heads->list, heads->count);
 		left += restored.leading;
+		heads->led = restored.leading != 0;
 	}
 	agent_store_empty(&maps);
-	return !left;
+	return left;
 }
 
 void agent_heads_release(void)

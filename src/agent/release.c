@@ -78,7 +78,7 @@ static void release_regions(void)
 static void release(const struct told *told, struct calltap_msg_released *done)
 {
 	*done = (struct calltap_msg_released){.head = {CALLTAP_MSG_RELEASED, sizeof(*done)}};
-	if (agent.sites_count || !agent_heads_restore())
+	if (agent.sites_count || agent_heads_restore())
 		done->error = -ETXTBSY; /* a site leads to its stub (agent_sites_restore()), or a head to its block */
 	else
 		done->error = agent_handlers_run() ? -EAGAIN : release_frames(told, &done->frames);
@@ -112,6 +112,16 @@ static int tell_unwinders(void)
 	return agent_send(&told, sizeof(told));
 }
 
+static int restore_heads(void)
+{
+	const struct calltap_msg_heads_done done = {
+		.head = {CALLTAP_MSG_HEADS_DONE, sizeof(done)},
+		.left = agent_heads_restore(),
+	};
+
+	return agent_send(&done, sizeof(done));
+}
+
 /*
  * Receive the next RELEASE.  Messages before it, from a tool that has not heard yet that the agent is going, are about
  * objects and plans.
@@ -126,6 +136,8 @@ static int receive_part(union message *message, uint64_t wait_ms)
 			ret = agent_receive(message, sizeof(*message), NULL, 0);
 		if (!ret && message->head.type == CALLTAP_MSG_UNWINDERS)
 			ret = tell_unwinders();
+		else if (!ret && message->head.type == CALLTAP_MSG_HEADS)
+			ret = restore_heads();
 	} while ((!ret && message->head.type != CALLTAP_MSG_RELEASE) ||
 		 ret == -EMFILE); /* no room for a message's descriptor, which is not wanted */
 	return ret;

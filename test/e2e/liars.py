@@ -28,12 +28,14 @@ SHORT = {
     "apply-stops": (UNTRACED, 15, 2), "leftovers-regions": ("", 15, 0), "detach-garbage": (NONSENSE, 5, 1),
     "release-talks": (IDLE, 15, 1), "release-garbage": (IDLE, 5, 1), "release-exits": ("", 5, 0),
     "release-odd": (IDLE, 10, 1), "release-stops": (IDLE, 15, 1), "unwinders-garbage": (IDLE, 5, 1),
-    "unwinders-short": (IDLE, 5, 1), "unwinders-odd": ("", 5, 0), "unwinders-exits": ("", 5, 0),
+    "heads-garbage": (IDLE, 5, 1), "unwinders-short": (IDLE, 5, 1), "unwinders-odd": ("", 5, 0), "unwinders-exits": ("", 5, 0),
+    "heads-odd": ("", 5, 0), "heads-exits": ("", 5, 0),
 }
 LASTING = {
     "entry-stops": ("has not come back", 40, 2), "call-never": (NOTHING, 20, 2), "hello-silent": (NOTHING, 20, 2),
     "greeted-silent": ("has said nothing for", 50, 2), "plan-stops": ("has said nothing for", 50, 2),
     "apply-silent": (UNTRACED, 20, 2), "release-silent": (IDLE, 20, 1), "unwinders-silent": (IDLE, 20, 1),
+    "heads-silent": (IDLE, 20, 1),
     "detach-silent": ("does not answer", 40, 1), "detach-stops": ("does not answer", 40, 1),
 }
 

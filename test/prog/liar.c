@@ -66,7 +66,7 @@ static int misbehave(const char *step, uint32_t answer, uint32_t size)
 
 	if (strncmp(manner, step, length) != 0 || manner[length] != '-')
 		return 0;
-	if (is("apply-exits") || is("release-exits") || is("unwinders-exits"))
+	if (is("apply-exits") || is("release-exits") || is("unwinders-exits") || is("heads-exits"))
 		_exit(7);
 	if (strstr(manner, "-stops"))
 		kill(getpid(), SIGSTOP);
@@ -184,6 +184,15 @@ static void answer_unwinders(void)
 		say(&told, sizeof(told));
 }
 
+static void answer_heads(void)
+{
+	struct calltap_msg_heads_done done = {.head = {CALLTAP_MSG_HEADS_DONE, sizeof(done)}};
+
+	done.left = is("heads-odd") ? UINT32_MAX : 0;
+	if (!misbehave("heads", CALLTAP_MSG_HEADS_DONE, sizeof(done)))
+		say(&done, sizeof(done));
+}
+
 static void answer(const struct calltap_msg *message)
 {
 	switch (message->type) {
@@ -197,6 +206,9 @@ static void answer(const struct calltap_msg *message)
 		break;
 	case CALLTAP_MSG_APPLY:
 		answer_apply();
+		break;
+	case CALLTAP_MSG_HEADS:
+		answer_heads();
 		break;
 	case CALLTAP_MSG_UNWINDERS:
 		answer_unwinders();

@@ -39,12 +39,14 @@
  * begins with
  *
  *     REGIONS (any number)              ->
- *                                       <-    UNWINDERS  (all threads but the agent's are stopped)
+ *                                       <-    HEADS  (all threads but the agent's are stopped)
+ *     HEADS_DONE                        ->
+ *                                       <-    UNWINDERS
  *     UNWINDERS_TOLD                    ->
  *                                       <-    RELEASE  (or the threads run again, and are stopped once more)
  *     RELEASED                          ->    (the threads run again; without an error SETUP follows)
  *
- * At the end, after DETACH with CALLTAP_DETACH_RELEASE and DETACHED, the messages from UNWINDERS to RELEASED come
+ * At the end, after DETACH with CALLTAP_DETACH_RELEASE and DETACHED, the messages from HEADS to RELEASED come
  * again; then the connection ends.
  */
 #ifndef CALLTAP_ABI_CONTROL_H
@@ -73,6 +75,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_HANDLERS_DONE = 12,
 	CALLTAP_MSG_INSTANCE_DONE = 13,
 	CALLTAP_MSG_UNWINDERS_TOLD = 14,
+	CALLTAP_MSG_HEADS_DONE = 15,
 
 	CALLTAP_MSG_SETUP = 32,
 	CALLTAP_MSG_PLAN = 33,
@@ -92,6 +95,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_HANDLERS_WAIT = 47, /* no more than a head */
 	CALLTAP_MSG_INSTANCE = 48,
 	CALLTAP_MSG_UNWINDERS = 49, /* no more than a head; the agent answers in the state in which it takes RELEASE */
+	CALLTAP_MSG_HEADS = 50,	    /* give heads of functions their own bytes back; as UNWINDERS */
 };
 
 struct calltap_msg {
@@ -432,6 +436,12 @@ struct calltap_msg_detached {
 	uint32_t left;	   /* sites left switched off, or as they are: see doc/design/patching.md */
 };
 
+struct calltap_msg_heads_done {
+	struct calltap_msg head;
+	uint32_t left; /* heads that still lead to their blocks, or may: others' bytes are there */
+	uint32_t reserved;
+};
+
 #define CALLTAP_UNWINDERS_MAX 16u
 
 /*
@@ -514,6 +524,7 @@ _Static_assert(sizeof(struct calltap_msg_detach) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_handlers) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_handlers_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_release) + CALLTAP_RELEASE_MAX * 8 <= CALLTAP_MSG_MAX, "ABI");
+_Static_assert(sizeof(struct calltap_msg_heads_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_unwinders_told) == 16 + 8 * CALLTAP_UNWINDERS_MAX, "ABI");
 _Static_assert(sizeof(struct calltap_msg_released) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_regions) + CALLTAP_REGIONS_MAX * 16 <= CALLTAP_MSG_MAX, "ABI");

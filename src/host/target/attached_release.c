@@ -44,11 +44,16 @@ struct look {
 	struct attach_frames *frames; /* NULL until a signal's frame was in the way, which may be over */
 	enum obstacle obstacle;
 	pid_t tid; /* whose it is */
+	const struct target *target;
+	int mem;	    /* the process' memory */
+	bool heads_are_own; /* heads have their own bytes again */
 	/* In this stop: */
 	struct attach_stop *stop;
 	const struct attach_thread *threads;
 	size_t thread_count;
-	struct seen *seen; /* of each thread */
+	struct seen *seen;	   /* of each thread */
+	struct attach_move *moves; /* threads within blocks, in the threads' order, and where they go on */
+	size_t move_count;
 };
 
 /* Words that the scan has met on a thread's stacks, which it goes through from the lowest address up. */
@@ -81,6 +86,15 @@ static void note_obstacle(struct look *look, enum obstacle obstacle, const struc
 	look->tid = thread ? thread->tid : 0;
 }
 
+/* True if the thread was in a block, and goes on in its function's own text. */
+static bool is_moved(const struct look *look, const struct attach_thread *thread)
+{
+	for (size_t i = 0; i < look->move_count; i++)
+		if (look->moves[i].thread == thread)
+			return true;
+	return false;
+}
+
 /* Copies of such addresses in dead memory are told, too: the agent knows which words are frames' slots. */
 static int visit_hit(void *context, const struct attach_hit *hit)
 {
@@ -89,6 +103,9 @@ static int visit_hit(void *context, const struct attach_hit *hit)
 
 	switch (look->places.kinds[hit->range]) {
 	case ATTACHED_IN_STUBS:
+		/* A system call leaves the pc in another register, too. */
+		if (!hit->address && hit->value == hit->thread->pc && is_moved(look, hit->thread))
+			return 0;
 		if (!hit->address) {
 			note_obstacle(look, OBSTACLE_AT_WORK, hit->thread);
 			return 0;
@@ -115,7 +132,7 @@ static bool is_ours(enum attached_place kind)
 /* A context that goes on in a stub or a recorder. */
 static void look_at_context(struct look *look, const struct attach_context *context)
 {
-	if (context->over)
+	if (context->over || (context->thread && !context->address && is_moved(look, context->thread)))
 		return;
 	if (!context->thread)
 		note_obstacle(look, OBSTACLE_LEFT, NULL);
@@ -211,6 +228,55 @@ static void look_for_sleepers(struct look *look)
 			note_obstacle(look, OBSTACLE_ASLEEP, &look->threads[i]);
 }
 
+/* Have the agent give heads their own bytes back.  Whoever is in a block stays there, and leaves by itself. */
+static int restore_heads(struct session *session, const struct target *target, struct look *look)
+{
+	const struct calltap_msg ask = {CALLTAP_MSG_HEADS, sizeof(ask)};
+	struct calltap_msg_heads_done done;
+	int ret;
+
+	if (look->heads_are_own)
+		return 0;
+	ret = attached_ask(session, target, &ask, sizeof(ask), CALLTAP_MSG_HEADS_DONE, &done, sizeof(done));
+	look->heads_are_own = !ret && !done.left;
+	return ret;
+}
+
+/*
+ * Move threads out of blocks, into heads that have their own bytes again.  A thread that sleeps in a moved system call
+ * would be in the way for as long as the call lasts.
+ */
+static int leave_blocks(struct attach_stop *stop, struct look *look)
+{
+	size_t count;
+	const struct attach_thread *threads = attach_threads(stop, &count);
+
+	free(look->moves);
+	look->move_count = 0;
+	look->moves = calloc(count + 1, sizeof(*look->moves));
+	if (!look->moves)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct attach_move *move = &look->moves[look->move_count];
+
+		move->thread = &threads[i];
+		look->move_count += attached_out_of_block(look->target, look->mem, &threads[i], &move->pc);
+	}
+	return attach_move(stop, look->moves, look->move_count);
+}
+
+static int clear_text(struct session *session, const struct target *target, struct attach_stop *stop, struct look *look)
+{
+	int ret = attach_pin(stop) ? restore_heads(session, target, look) : -EAGAIN;
+
+	if (ret == -EAGAIN)
+		note_obstacle(look, OBSTACLE_STOPPED, NULL);
+	if (!ret)
+		ret = leave_blocks(stop, look);
+	attach_unpin(stop);
+	return ret;
+}
+
 /* 0, or -EAGAIN when something is in the way. */
 static int look_at(struct attach_stop *stop, struct look *look)
 {
@@ -219,7 +285,6 @@ static int look_at(struct attach_stop *stop, struct look *look)
 	look->stop = stop;
 	look->threads = attach_threads(stop, &look->thread_count);
 	look->count = 0;
-	look->obstacle = OBSTACLE_NONE;
 	if (attach_ahead_is_late(stop))
 		note_obstacle(look, OBSTACLE_LEFT, NULL);
 	look_for_sleepers(look);
@@ -309,7 +374,10 @@ static int try_once(struct session *session, struct target *target, struct look 
 	attach_use(stop, ahead);
 	if (look->frames)
 		attach_look_deeper(stop);
-	ret = ask_unwinders(session, target, look);
+	look->obstacle = OBSTACLE_NONE;
+	ret = clear_text(session, target, stop, look);
+	if (!ret)
+		ret = ask_unwinders(session, target, look);
 	if (!ret)
 		ret = look_at(stop, look);
 	if (!ret && !attach_pin(stop)) {
@@ -349,6 +417,10 @@ static int let_go(struct session *session, struct target *target, struct look *l
 	uint64_t since, stopped_ns = 0;
 	int ret = attached_find_places(&look->places, target);
 
+	look->target = target;
+	look->mem = attached_open_memory(target);
+	if (!ret && look->mem < 0)
+		ret = look->mem;
 	attached_begin_stops(session, target);
 	target->attachee->told->detach_stop_ns = 0;
 	if (!ret)
@@ -363,6 +435,9 @@ static int let_go(struct session *session, struct target *target, struct look *l
 		session->result->cut_short += attach_slack_clean(target->pid);
 	attach_frames_close(look->frames);
 	free(look->slots);
+	free(look->moves);
+	if (look->mem >= 0)
+		close(look->mem);
 	attached_places_free(&look->places);
 	return ret;
 }
