@@ -633,11 +633,25 @@ def attaches(*options):
     return test
 
 
+def asleep(case):
+    """Threads that sleep in a system call which is among the first instructions of its function: none of these functions is left
+    out at the attach, and none keeps the agent at the end, however long they sleep."""
+    case.need_native("attaching")
+    with Other(case, "asleep.c", "waits", "naps", "polls", sites=False) as program, left_alone(program):
+        for _ in range(4):
+            done = attach_for(case, program, 0.3)
+            expect(done.status == 0 and "not traced" not in done.stderr and "agent stays" not in done.stderr,
+                   f"status {done.status}: {done.stderr!r}")
+            called = case.trace().called()
+            missing = {f"call_{place}" for place in (0, 1, 2, 3, 4, 6)} - set(called)
+            expect(not missing, f"no call of {missing}: {called}")
+
+
 class Other(Program):
     """A program other than attachee.c that is started, attached to and ended like it."""
 
-    def __init__(self, case, source, *arguments, variant="", flags=()):  # pylint: disable=super-init-not-called
-        self.start(case, [case.program(source, variant=variant, flags=flags), *arguments])
+    def __init__(self, case, source, *arguments, sites=True, variant="", flags=()):  # pylint: disable=super-init-not-called
+        self.start(case, [case.program(source, sites, variant, flags), *arguments])
 
 
 def changes_ids(case):
@@ -954,6 +968,7 @@ SINGLE = {
     "attach-long-handler-alternate": long_handler("-alternate"),
     "attach-static-unwinder": static_unwinder,
     "attach-cut-short": cut_short,
+    "attach-asleep": asleep,
     "attach-main-ends": main_ends,
     "attach-main-ends-early": main_ends_early,
     "attach-breakpoint-of-others": breakpoint_of_others,
@@ -963,5 +978,7 @@ SINGLE = {
        for name in ("throws", "stacks", "signals", "threads", "loads", "forks", "confines")},
     **{f"attach-stress-{name}": attaches("--rounds", "5", "--only", name)
        for name in ("struck", "struck-alternate", "struck-nested", "struck-deep", "struck-stacks", "struck-long")},
+    **{f"attach-stress-{name}": attaches("--rounds", "5", "--only", name)
+       for name in ("asleep", "asleep-signals", "python3", "stock-throws", "stock-signals", "stock-struck", "stock-struck-deep")},
 }
 LONG = {"attach-10000-times": many_times(10000), "attach-stress-long": attaches("--long")}

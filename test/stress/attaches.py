@@ -24,7 +24,7 @@ import live  # pylint: disable=wrong-import-position  # campaigns knows where
 from campaigns import ONCE, PATIENCE  # pylint: disable=wrong-import-position
 from harness import Failure, expect  # pylint: disable=wrong-import-position
 
-CAMPAIGNS = {**campaigns.CAMPAIGNS, **campaigns.STRUCK}
+CAMPAIGNS = {**campaigns.CAMPAIGNS, **campaigns.STRUCK, **campaigns.STOCK, **campaigns.ASLEEP, **campaigns.DISTRIBUTED}
 WARM = 10  # rounds after which nothing may grow any more
 GROWTH_KB = 6000  # of memory in all further rounds: malloc's own, and stacks that were used more deeply
 DIFFER = re.compile("([0-9]+) bytes? of the process' text differ")
@@ -33,6 +33,9 @@ ERRAND = 6  # seconds: a thread that loads the agent is back by then, whatever h
 SESSIONS = ((), ("--mode", "block"), ("-p", "function"), ("-t", "2us"), ("--max-depth", "4"), ("-g", "nested"), ("--no-graph", "nested"),
             ("-l", "leaf"), ("-l", "*deep*"), ("--no-fork",), ("--mode", "overwrite"), ("--mode", "drop"),
             ("-p", "nop"))
+# Of a program that has not the functions of attacked.cc.
+ALL_SESSIONS = ((), ("-l", "*:*"), ("-l", "libc.so*:*"), ("-l", "libcrypto*:*"), ("-p", "function"), ("-t", "2us"), ("--max-depth", "4"),
+                ("--mode", "overwrite"), ("--mode", "drop"), ("-p", "nop"))
 TRIGGERS = (("--stack-when", "deep > 1ms"), ("--stack-when", "leaf"), ("--run-when", "nested > 1us => true"),
             ("--mode", "overwrite", "--snapshot-when", "thrown_deep > 1us"))
 SETTINGS = ("tracing=off", "tracing=on", "tracer=function graph= no-graph= max-depth= threshold=", "tracer=function_graph",
@@ -51,8 +54,10 @@ CLEAN_ENDS = ("duration", "duration", "detach", "terminate")
 class Victim(campaigns.Victim):
     """A program of a campaign, and what tools that were killed have left in it."""
 
-    def __init__(self, *arguments):
+    def __init__(self, name, *arguments):
         super().__init__(*arguments)
+        self.name = name  # of the campaign
+        self.is_stock = name in {**campaigns.STOCK, **campaigns.ASLEEP, **campaigns.DISTRIBUTED}
         self.killed, self.kills, self.stays = 0, [], 0
 
     def waiting(self):
@@ -78,10 +83,13 @@ class Round:
         self.tool, self.victim, self.chance, self.folder = arguments.tool, victim, chance, folder
         self.end = chance.choice(CLEAN_ENDS if arguments.clean else ENDS)
         self.ms = chance.choice((chance.uniform(0, 60), chance.uniform(20, 300)))
+        foreign = victim.name in {**campaigns.ASLEEP, **campaigns.DISTRIBUTED}
         profile = chance.random() < 0.15
         if profile:
             self.end = chance.choice(("terminate", "detach") if arguments.clean else ("kill", "terminate", "detach"))
             options = ["top", "--batch", "0", "--allow-no-match"]
+        elif foreign:
+            options = ["attach", "-o", os.path.join(folder, "trace"), "--allow-no-match", *chance.choice(ALL_SESSIONS)]
         elif chance.random() < 0.15:
             options = ["attach", "-o", os.path.join(folder, "trace"), "--allow-no-match", *chance.choice(TRIGGERS)]
         else:
@@ -90,12 +98,12 @@ class Round:
             options += ["-b", chance.choice(("64K", "1M"))]
         if self.end == "duration":
             options += ["--duration", f"{max(1, int(self.ms))}ms"]
-        self.sets = not profile and chance.random() < 0.4
+        self.sets = not profile and not foreign and chance.random() < 0.4
         self.command = [self.tool, *options, str(victim.pid)]
 
     def keeps(self):
-        """A flight recorder goes on without its tool."""
-        return self.end == "kill" and "overwrite" in self.command
+        """A flight recorder goes on without its tool, and heads stay led: the text differs until the next session."""
+        return self.end == "kill" and ("overwrite" in self.command or self.victim.is_stock)
 
     def describe(self):
         return f"{' '.join(self.command[1:])}, {'set, ' * self.sets}{self.end} after {self.ms:.1f} ms"
@@ -243,7 +251,7 @@ class Attached(campaigns.Campaign):
         self.victim.end()
 
     def another(self):
-        return Victim(self.command, self.folder)
+        return Victim(self.name, self.command, self.folder)
 
 
 def grown(victim, settled):

@@ -2,8 +2,10 @@
 campaigns of many rounds on one such program each, and the loop over the chosen campaigns.
 
 A campaign is one program and many rounds; each script has rounds of its own. The programs are test/prog/attacked.cc
-(exceptions, jumps, coroutines, signal storms, threads, libraries, children, deep recursion, long calls, 500 threads) and
-test/prog/struck.cc (signals' handlers that sleep, nest, change stacks, jump, in the middle of traced calls).
+(exceptions, jumps, coroutines, signal storms, threads, libraries, children, deep recursion, long calls, 500 threads),
+test/prog/struck.cc (signals' handlers that sleep, nest, change stacks, jump, in the middle of traced calls), and for
+functions that no compiler has prepared test/prog/asleep.c (threads asleep in system calls that are moved to blocks) and
+python3 as distributed. Campaigns `stock-...` have the first two's programs in builds without room for a jump.
 """
 import argparse
 import os
@@ -48,24 +50,71 @@ STRUCK = {
     "struck-stacks": ("preempts", "gives", "hands"),
     "struck-long": ("stays", "stays-alternate", "sleeps"),
 }
-ONCE = ("confines",)  # a process that cannot be attached to again afterwards
+ASLEEP = {
+    "asleep": ("reads", "naps", "polls"),
+    "asleep-signals": ("reads", "naps", "polls", "signals"),
+}
+DISTRIBUTED = {"python3": ()}
+# Those of a build in which nothing is prepared.
+STOCK = {f"stock-{name}": kinds for name, kinds in {**CAMPAIGNS, **STRUCK}.items()}
+ONCE = ("confines", "stock-confines")  # a process that cannot be attached to again afterwards
 BUILDS = (("gcc", "5", "-O2", "pie"), ("clang", "5", "-O2", "pie"), ("gcc", "5", "-O0", "nopie"),
           ("gcc", "fentry", "-O2", "pie"), ("gcc", "16,8", "-O2", "cet"))
+STOCK_BUILDS = (("gcc", "stock", "-O2", "pie"), ("clang", "stock", "-O2", "pie"), ("gcc", "stock", "-O2", "cet"),
+                ("gcc", "stock", "-O0", "nopie"))
+# Threads that compute and throw, with a signal every ms.
+PYTHON = """
+import hashlib, os, signal, sys, threading, time
+ended = threading.Event()
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.signal(signal.SIGTERM, lambda *_: ended.set())
+known = hashlib.sha256(b"x" * 3000).hexdigest()
+rounds = [0] * 4
+def work(n):
+    while not ended.is_set():
+        assert hashlib.sha256(b"x" * 3000).hexdigest() == known
+        try:
+            raise ValueError(n)
+        except ValueError as error:
+            assert error.args == (n,)
+        rounds[n] += 1
+        time.sleep(0.0001)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for thread in threads:
+    thread.start()
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+print("ready", os.getpid(), flush=True)
+while not ended.is_set():
+    time.sleep(0.01)
+signal.setitimer(signal.ITIMER_REAL, 0)
+for thread in threads:
+    thread.join()
+print("all was well" if all(rounds) else rounds)
+sys.exit(42)
+"""
 
 
 def command_of(arguments, campaign, build):
     """The campaign's program with the arguments that come before the kinds."""
-    names = ["struck"] if campaign in STRUCK else ["attacked", "library"]
+    if campaign in DISTRIBUTED:
+        return ["/usr/bin/python3", "-I", os.path.join(arguments.work, "programs", "busy.py")]
+    if campaign in ASLEEP:
+        names = ["asleep"]
+    else:
+        names = ["struck"] if campaign.removeprefix("stock-") in STRUCK else ["attacked", "library"]
     return [os.path.join(arguments.work, "programs", f"{name}-{builds.label(build)}") for name in names]
 
 
 def build_program(arguments, campaign, build):
     cpu = cpus.CPUS["x86_64"]
+    os.makedirs(os.path.join(arguments.work, "programs"), exist_ok=True)
     program, *library = command_of(arguments, campaign, build)
+    if campaign in DISTRIBUTED:
+        with open(library[-1], "w", encoding="utf-8") as file:
+            file.write(PYTHON)
     if os.path.exists(program):
         return
-    os.makedirs(os.path.dirname(program), exist_ok=True)
-    source = "attacked.cc" if library else "struck.cc"
+    source = "asleep.c" if campaign in ASLEEP else "attacked.cc" if library else "struck.cc"
     builds.compile_program(cpu, build, source, program)
     plain = (*build[:3], "cet" if build[3] == "cet" else "pie")
     if library:
@@ -187,7 +236,8 @@ def plan_of(arguments, campaigns):
     for number, (name, kinds) in enumerate(campaigns.items()):
         if not arguments.only or name in arguments.only:
             way = number if arguments.way is None else arguments.way
-            ways = BUILDS if arguments.long else [BUILDS[way % len(BUILDS)]]
+            own = STOCK_BUILDS if name in {**STOCK, **ASLEEP} else BUILDS
+            ways = own if arguments.long and name not in DISTRIBUTED else [own[way % len(own)]]
             plan += [(name, kinds, build) for build in ways]
     return plan
 
