@@ -18,7 +18,7 @@
 /* A stub's veneer and its first instruction, as they were read. */
 struct head {
 	uint64_t stub;
-	uint8_t code[ARCH_LEAD_BYTES];
+	uint8_t code[ARCH_STUB_HEAD_BYTES];
 	struct arch_head state;
 };
 

@@ -199,7 +199,7 @@ bool arch_site_target(uint64_t *target, const uint8_t *code, uint64_t address);
 /*
  * heads.c: a stub's head is its first instruction, and a veneer of ARCH_VENEER_BYTES lies in front of the stub.  The
  * stub leads to another one where the head is a jump to the veneer.  `code` begins with the veneer, from which
- * offsets of writes count, and has ARCH_LEAD_BYTES.
+ * offsets of writes count, and has ARCH_STUB_HEAD_BYTES.
  */
 struct arch_head {
 	bool led;	 /* the stub leads to another one */

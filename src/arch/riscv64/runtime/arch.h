@@ -175,8 +175,8 @@ uint32_t arch_stub_word(uint64_t back);
 #define ARCH_HOOK_REACH ((uint64_t)0xff000) /* jal */
 
 /* In front of a stub, and with its first instruction: veneer.c. */
-#define ARCH_VENEER_BYTES 24
-#define ARCH_HEAD_BYTES	  28
+#define ARCH_VENEER_BYTES    24
+#define ARCH_STUB_HEAD_BYTES 28
 
 static inline bool arch_site_is_short(uint8_t length)
 {

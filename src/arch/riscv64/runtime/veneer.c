@@ -22,7 +22,7 @@
 #define DISTANCE 20
 #define HEAD	 ARCH_VENEER_BYTES
 _Static_assert(HEAD == DISTANCE + 4 && (int)RV_VENEER == HEAD, "the tool lays stubs out by that");
-_Static_assert(ARCH_HEAD_BYTES == HEAD + 4, "the veneer and the stub's first instruction");
+_Static_assert(ARCH_STUB_HEAD_BYTES == HEAD + 4, "the veneer and the stub's first instruction");
 
 static void make(uint8_t *veneer)
 {

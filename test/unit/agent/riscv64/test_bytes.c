@@ -138,7 +138,7 @@ static void expect_head(const uint8_t *code, bool led, uint64_t target)
 /* A stub that was built leads to itself, then elsewhere, then to itself again, one aligned word at a time. */
 static void heads(void **state)
 {
-	uint8_t code[ARCH_HEAD_BYTES] = {0};
+	uint8_t code[ARCH_STUB_HEAD_BYTES] = {0};
 	struct arch_write write;
 
 	memcpy(code + ARCH_VENEER_BYTES, MV, 4);
@@ -169,7 +169,7 @@ static void heads(void **state)
 /* Each bit of the instructions matters, of the veneer and of the stub's first one. */
 static void heads_of_others(void **state)
 {
-	uint8_t code[ARCH_HEAD_BYTES] = {0};
+	uint8_t code[ARCH_STUB_HEAD_BYTES] = {0};
 	struct arch_head head;
 
 	memcpy(code + ARCH_VENEER_BYTES, MV, 4);
