@@ -245,6 +245,9 @@ def native(name, test):
     return only if name in NATIVE else test
 
 
+# Half of the campaigns with programs that are prepared, half with stock ones; the long run has all of both.
+STRESSED = ("throws", "signals", "threads", "loads", "forks", "stock-stacks", "stock-deep", "stock-crowd", "stock-unshares",
+            "stock-mixture")
 CASES = {"handlers": in_every_build}
 SINGLE = {
     **cases_of("handled.c", ("eight-threads", "eight-threads-vectors", "several", "in-order", "refusing", "data", "guard",
@@ -262,7 +265,7 @@ SINGLE = {
     "handlers-later": later,
     "handlers-loaded": loaded,
     **{f"handlers-recorded-{name}": recorded(*what) for name, what in RECORDED.items()},
-    "handlers-stress": stress("--rounds", "2"),
+    "handlers-stress": stress("--rounds", "2", *(f"--only={name}" for name in STRESSED)),
 }
 SINGLE = {name: native(name, test) for name, test in SINGLE.items()}
 LONG = {

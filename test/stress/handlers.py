@@ -21,10 +21,12 @@ import builds  # pylint: disable=wrong-import-position  # campaigns knows where
 import cpus  # pylint: disable=wrong-import-position
 from harness import expect  # pylint: disable=wrong-import-position
 
-CAMPAIGNS = {name: kinds for name, kinds in campaigns.CAMPAIGNS.items() if name not in campaigns.ONCE}
+CAMPAIGNS = {name: kinds for name, kinds in {**campaigns.CAMPAIGNS, **campaigns.STOCK}.items()
+             if name not in campaigns.ONCE and not name.startswith("stock-struck")}
 ACTS = ("kill", "kill", "kill", "stop", "detach", "attach", "set", "wait", "wait")
 SETTINGS = ("tracing=off", "tracing=on", "trace=leaf", "trace=", "notrace=leaf", "notrace=", "tracer=function_graph",
             "tracer=nop")
+CHOICES = ((), (), ("-l", "*:*"), ("-l", "libc.so*:*", "-l", "handling.so:*"))  # the handlers and what they call, too
 GROWTH_KB = 12000
 IDLE_S = 15  # an agent whose tool was killed has let go by then
 
@@ -78,7 +80,7 @@ def act(arguments, victim, chance, what, folder):
         subprocess.run([arguments.tool, "set", str(victim.pid), chance.choice(SETTINGS)], **run)
     elif what == "attach":
         subprocess.run([arguments.tool, "attach", "-o", os.path.join(folder, "trace"), "--mode", "drop", "-b", "64K",
-                        "--duration", f"{chance.randrange(10, 400)}ms", str(victim.pid)], **run)
+                        "--duration", f"{chance.randrange(10, 400)}ms", *chance.choice(CHOICES), str(victim.pid)], **run)
 
 
 class Handled(campaigns.Campaign):

@@ -141,16 +141,13 @@ static void find_refusal(const struct object *object, struct object_view *view)
 		if (strcmp(name, ".dynamic") != 0 || !(data = elf_getdata(section, NULL)))
 			continue;
 		for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
-			const char *text = entry.d_tag == DT_SONAME || entry.d_tag == DT_NEEDED
-						   ? elf_strptr(object->elf, header.sh_link, entry.d_un.d_val)
-						   : NULL;
-			bool ours = text && !strncmp(text, "libcalltap", 10);
+			const char *soname = entry.d_tag == DT_SONAME
+						     ? elf_strptr(object->elf, header.sh_link, entry.d_un.d_val)
+						     : NULL;
 
 			view->refused |=
 				entry.d_tag == DT_TEXTREL || (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_TEXTREL);
-			/* Handlers run inside traced calls, and may be left when they fault: they are never traced. */
-			view->refused |= ours && entry.d_tag == DT_NEEDED;
-			view->own |= ours && entry.d_tag == DT_SONAME;
+			view->own |= soname && !strncmp(soname, "libcalltap", 10);
 		}
 	}
 }
