@@ -38,6 +38,7 @@ import idle
 import instances
 import jumps
 import language
+import later
 import liars
 import libcalls
 import live
@@ -63,7 +64,7 @@ from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, several, steer, trust, flight, opened, profiling, watch, triggers, liars, libcalls, serving, idle,
+           emulators, attach, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls, serving, idle,
            handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

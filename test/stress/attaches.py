@@ -41,6 +41,9 @@ TRIGGERS = (("--stack-when", "deep > 1ms"), ("--stack-when", "leaf"), ("--run-wh
 SETTINGS = ("tracing=off", "tracing=on", "tracer=function graph= no-graph= max-depth= threshold=", "tracer=function_graph",
             "max-depth=3", "max-depth=", "threshold=1us", "threshold=", "graph=nested", "graph=deep", "graph=", "no-graph=nested",
             "no-graph=", "trace=leaf", "trace+=nested", "trace=", "notrace=leaf", "notrace=")
+# Choices that take functions in that no choice before had, in libraries too: threads are stopped again for them.
+STOCK_SETTINGS = ("trace=libc.so*:*", "trace=libc.so*:nanosleep,*:read", "trace=*:*", "trace=", "trace=*a*", "trace=*e*",
+                  "trace+=libm.so*:*", "tracing=off", "tracing=on", "notrace=*o*", "notrace=", "threshold=1us", "threshold=")
 # The agent stays, for the next session, when for 5 s some thread sleeps in vfork() or is in a handler that it has to leave:
 # on a busy machine that may be so.
 STAYS = re.compile("(the agent stays in process|still has what an earlier session left).*(sleeps in the kernel|in a signal handler)")
@@ -98,7 +101,8 @@ class Round:
             options += ["-b", chance.choice(("64K", "1M"))]
         if self.end == "duration":
             options += ["--duration", f"{max(1, int(self.ms))}ms"]
-        self.sets = not profile and not foreign and chance.random() < 0.4
+        self.sets = not profile and chance.random() < 0.4
+        self.settings = STOCK_SETTINGS if foreign else (*SETTINGS, *STOCK_SETTINGS) if victim.is_stock else SETTINGS
         self.command = [self.tool, *options, str(victim.pid)]
 
     def keeps(self):
@@ -114,7 +118,7 @@ class Round:
 
     def steer(self):
         for _ in range(self.chance.randrange(1, 6)):
-            words = self.chance.choice(SETTINGS).split()
+            words = self.chance.choice(self.settings).split()
             done = self.run("set", str(self.victim.pid), *words)
             expect(done.returncode in (0, 1), f"set {words}: {done.returncode}, {done.stdout}")
             time.sleep(self.chance.choice((0, 0, 0.01)))

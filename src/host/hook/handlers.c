@@ -111,6 +111,18 @@ static bool is_chosen(const struct handlers_slot *slot, const struct image *imag
 	return decision.trace;
 }
 
+bool handlers_name_object(const struct handlers *handlers, const char *path)
+{
+	for (uint32_t i = 0; handlers && i < CALLTAP_HANDLERS_MAX; i++)
+		if (handlers->slots[i].used && handlers->slots[i].by_name &&
+		    filter_set_names_object(handlers->slots[i].named, path))
+			return true;
+	for (uint32_t set = 1; handlers && set < CALLTAP_INSTANCES; set++)
+		if (handlers->instances[set].filters && filter_set_names_object(handlers->instances[set].filters, path))
+			return true;
+	return false;
+}
+
 /* Where the function's body goes on behind the site, from its first byte. */
 static uint64_t start_of(const struct object_site *source)
 {

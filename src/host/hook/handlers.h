@@ -62,6 +62,8 @@ void handlers_silence(struct session *session, uint64_t bits);
 bool handlers_any(const struct handlers *handlers);
 bool handlers_any_exit(const struct handlers *handlers);
 uint32_t handlers_count(const struct handlers *handlers);
+/* True if the filters of a slot or of a further instance name the object; NULL: there are none. */
+bool handlers_name_object(const struct handlers *handlers, const char *path);
 /* How many functions of the process whose they are have handlers; or those of certain slots, in some process. */
 uint64_t handlers_handled(const struct handlers *handlers);
 uint64_t handlers_functions(const struct target *target, uint64_t slots);

@@ -184,7 +184,7 @@ static int check_matches(const struct filter_set *filters, const struct triggers
 	if (!text)
 		text = triggers_unmatched(triggers);
 	return text ? calltap_diag_set(diag, -EINVAL,
-				       "no function that is patched matches '%s' (`calltap functions PROGRAM` lists "
+				       "no function that can be traced matches '%s' (`calltap functions PROGRAM` lists "
 				       "what there is)",
 				       text)
 		    : 0;
@@ -202,6 +202,8 @@ static int apply_wishes(struct session *session, uint32_t set, struct filter_set
 {
 	int ret = handlers_instance(&session->images, set, filters, exits);
 
+	if (!ret && filters)
+		ret = additions_decide(session);
 	if (ret)
 		return calltap_diag_set(diag, ret, "not enough memory");
 	ret = match ? check_matches(filters, watch_of(session->images.watch, set), diag) : 0;

@@ -120,7 +120,7 @@ static int apply_to_map(struct target *target, const struct target_map *map, boo
 	const struct image *image = map->image;
 	int ret = 0;
 
-	if (!image || !map->region || !map->mapped || map->variant != image->variant)
+	if (!image || !map->region || !map->mapped || map->waits || map->variant != image->variant)
 		return 0;
 	for (uint32_t next = 0; next < image->site_count && !ret;)
 		ret = send_some(target, map, on, image->off, !on, &next);
@@ -197,12 +197,14 @@ void live_turn_end(struct session *session)
 
 static bool owes_answers(const struct target *target)
 {
-	return target->owed.switches || target->owed.stubs || target->owed.handlers || target->owed.instances;
+	return target->owed.switches || target->owed.stubs || target->owed.handlers || target->owed.instances ||
+	       target->owed.applies;
 }
 
 void live_forgive(struct session *session, struct target *target)
 {
 	target->owed.switches = target->owed.stubs = target->owed.handlers = target->owed.instances = 0;
+	target->owed.applies = 0;
 	target->silent = false;
 	pthread_cond_broadcast(&session->answered);
 }
@@ -243,7 +245,7 @@ int live_switch_image(struct session *session, struct image *image, bool on, con
 				const struct target_map *map = &target->maps[i];
 
 				if (map->image != image || map->variant != image->variant || !map->region ||
-				    !map->mapped)
+				    !map->mapped || map->waits)
 					continue;
 				next = from;
 				if (send_some(target, map, on, chosen, true, &next) == -EAGAIN)

@@ -119,6 +119,7 @@ void session_serve(struct session *session)
 		for (int i = 0; i < n; i++)
 			session_handle(session, events[i].data.ptr);
 		targets_end_silent(session);
+		additions_go_on(session);
 		attachees_go_on(session);
 		more = session->command || attachees_are_due(session) || targets_left(session) ||
 		       strays_may_come(session);

@@ -102,6 +102,7 @@ struct steering {
 	bool busy;		   /* a thread has the turn */
 	uint32_t waiting;	   /* threads that wait for the turn */
 	uint64_t switched, failed; /* sites, as the agents have answered */
+	bool unpatched;		   /* functions that the last change added are not patched in some target */
 };
 
 /* The thread that takes records out of rings (drain.c). */

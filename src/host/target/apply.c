@@ -62,7 +62,7 @@ static int decide_image(struct session *session, struct change *change)
 
 static int decide_all(struct session *session, struct changes *changes, struct calltap_diag *diag)
 {
-	int ret = 0;
+	int ret = additions_decide(session);
 
 	for (struct image *image = session->images.first; image && !ret; image = image->next) {
 		struct change *list;
@@ -79,6 +79,8 @@ static int decide_all(struct session *session, struct changes *changes, struct c
 	if (ret == -ENOSPC)
 		return calltap_diag_set(diag, ret,
 					"this session has had too many kinds of settings; start another one");
+	if (ret == -EOVERFLOW)
+		return calltap_diag_set(diag, ret, "this session has too many functions; start another one");
 	return ret ? calltap_diag_set(diag, ret, "not enough memory") : 0;
 }
 
@@ -87,7 +89,7 @@ static int check_matches(const struct session *session, struct calltap_diag *dia
 	const char *text = filter_set_unmatched(session->images.filters);
 
 	return text ? calltap_diag_set(diag, -EINVAL,
-				       "no function that is patched matches '%s'; nothing was changed (`calltap "
+				       "no function that can be traced matches '%s'; nothing was changed (`calltap "
 				       "functions PROGRAM` lists what there is)",
 				       text)
 		    : 0;
@@ -207,6 +209,8 @@ static int carry_out(struct session *session, const struct changes *changes, boo
 {
 	int ret = make_stubs(session, changes);
 
+	if (!ret || ret == -ETIMEDOUT)
+		ret = additions_carry_out(session);
 	if (ret && ret != -ETIMEDOUT)
 		return ret;
 	write_rows(session, changes, false);
@@ -257,6 +261,10 @@ int apply_settings(struct session *session, const struct settings *next, struct 
 	if (ret && ret != -ETIMEDOUT)
 		apply_take(session, &session_first(session)->settings);
 	changes_clear(&changes);
+	if (ret == -ETIMEDOUT && session->steering.unpatched)
+		return calltap_diag_set(diag, ret,
+					"the change is made, but functions that it added could not be patched in a "
+					"process: its threads were in the way, or may not be stopped; ask again");
 	if (ret == -ETIMEDOUT)
 		return calltap_diag_set(diag, ret,
 					"not all processes have answered (stopped?); they change when they go on");

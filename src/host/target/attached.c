@@ -220,8 +220,22 @@ uint64_t attached_resume(struct session *session, struct attach_stop *stop)
 	return times.total_ns;
 }
 
-int attached_ask(struct session *session, const struct target *target, const void *message, size_t size,
-		 uint32_t answer_type, void *answer, size_t answer_size)
+/*
+ * A message that the agent sent before the question came.  During an attach and a release there are few; a target that
+ * runs may tell of objects, and answer what it was asked before.
+ */
+static int take_other(struct session *session, struct target *target, const void *message, uint32_t size)
+{
+	const struct calltap_msg *head = message;
+
+	if (!attached_is_open(target) && !target->detaching)
+		return target_answer(session, target, message, size);
+	/* The regions are found in the agent's memory (attached_release.c). */
+	return head->type == CALLTAP_MSG_CLOCK_TOLD || head->type == CALLTAP_MSG_REGIONS ? 0 : -EPROTO;
+}
+
+int attached_ask(struct session *session, struct target *target, const void *message, size_t size, uint32_t answer_type,
+		 void *answer, size_t answer_size)
 {
 	struct pollfd poll_fd = {.fd = target->socket, .events = POLLIN};
 	uint64_t until = clock_now_ns() + ANSWER_NS;
@@ -257,10 +271,7 @@ int attached_ask(struct session *session, const struct target *target, const voi
 			ret = 0;
 			continue;
 		}
-		/* The agent sent these before the question came.  Its regions are found in its memory
-		 * (attached_release.c).
-		 */
-		ret = in.head.type == CALLTAP_MSG_CLOCK_TOLD || in.head.type == CALLTAP_MSG_REGIONS ? 0 : -EPROTO;
+		ret = take_other(session, target, &in, (uint32_t)ret);
 	}
 	return ret;
 }

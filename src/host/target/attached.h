@@ -27,8 +27,8 @@ void attached_note_times(struct session *session, const struct attach_times *tim
  * Ask the agent while the threads are stopped; message NULL: only wait.  0 when
  * *answer is there; -ETIMEDOUT, or what happened to the connection.
  */
-int attached_ask(struct session *session, const struct target *target, const void *message, size_t size,
-		 uint32_t answer_type, void *answer, size_t answer_size) __attribute__((warn_unused_result));
+int attached_ask(struct session *session, struct target *target, const void *message, size_t size, uint32_t answer_type,
+		 void *answer, size_t answer_size) __attribute__((warn_unused_result));
 
 /* attached_places.c */
 /* Where the process has code of files with that in their path; returns how many ranges, at most max. */

@@ -5,6 +5,7 @@
  * Context: host.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +32,8 @@ struct look {
 	uint64_t skips[CALLTAP_SKIPS_MAX];
 	uint32_t skip_count;
 	bool too_many;
-	const struct target *target;
+	struct target *target;
+	bool later;		   /* for functions that were chosen while the target ran */
 	int mem;		   /* the process' memory */
 	struct attach_move *moves; /* threads within heads, and where in blocks they go on */
 	size_t move_count, move_room;
@@ -60,7 +62,8 @@ static void add_site(struct insides *insides, const struct target_map *map, uint
 		add_inside(insides, at + (uint64_t)(int64_t)site->tramp_off, TRAMP_BYTES);
 }
 
-/* Sites in text.  Heads are looked for around the contexts alone (attached_heads.c): no return address lies in one. */
+/* Sites in text that are to be written.  Heads are looked for around the contexts alone (attached_heads.c): no return
+ * address lies in one. */
 static int find_insides(const struct target *target, struct insides *insides)
 {
 	size_t room = 1;
@@ -73,7 +76,7 @@ static int find_insides(const struct target *target, struct insides *insides)
 	for (uint32_t i = 0; i < target->map_count; i++) {
 		const struct target_map *map = &target->maps[i];
 
-		for (uint32_t k = 0; map->mapped && map->region && k < map->image->block_first; k++)
+		for (uint32_t k = 0; map->mapped && map->region && map->waits && k < map->image->block_first; k++)
 			add_site(insides, map, k);
 	}
 	qsort(insides->ranges, insides->count, sizeof(*insides->ranges), compare_ranges);
@@ -174,8 +177,7 @@ static bool is_clear(const struct look *look)
 	return !look->skip_count && !look->in_hook;
 }
 
-static int ask_apply(struct session *session, const struct target *target, const struct look *look,
-		     struct calltap_msg_apply_done *done)
+static int ask_apply(struct session *session, const struct look *look, struct calltap_msg_apply_done *done)
 {
 	union {
 		struct calltap_msg_apply message;
@@ -189,7 +191,7 @@ static int ask_apply(struct session *session, const struct target *target, const
 		.count = look->skip_count,
 	};
 	memcpy(out.message.skips, look->skips, look->skip_count * sizeof(out.message.skips[0]));
-	return attached_ask(session, target, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
+	return attached_ask(session, look->target, &out, size, CALLTAP_MSG_APPLY_DONE, done, sizeof(*done));
 }
 
 /*
@@ -201,7 +203,7 @@ static int write_all(struct session *session, struct attach_stop *stop, const st
 {
 	int ret = attach_move(stop, look->moves, look->move_count);
 
-	return ret ? ret : ask_apply(session, look->target, look, done);
+	return ret ? ret : ask_apply(session, look, done);
 }
 
 static int read_ahead(const struct target *target, struct look *look)
@@ -210,6 +212,15 @@ static int read_ahead(const struct target *target, struct look *look)
 		return 0;
 	return attach_ahead_read(&look->ahead, target->pid,
 				 ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS);
+}
+
+/* What the summary says of an attach. */
+static void note_stop(const struct target *target, uint64_t ns, uint32_t threads, bool later)
+{
+	if (later)
+		return;
+	target->attachee->told->attach_stop_ns += ns;
+	target->attachee->told->threads = threads;
 }
 
 /*
@@ -239,8 +250,9 @@ static int try_once(struct session *session, struct target *target, struct look 
 		target_diagnose(
 			session, target,
 			"process %d has shut itself into a seccomp sandbox meanwhile, which may end it for what "
-			"the agent does; it runs on untraced",
-			(int)target->pid);
+			"the agent does; %s",
+			(int)target->pid,
+			look->later ? "functions that were chosen since are not traced" : "it runs on untraced");
 		ret = -EPERM;
 	}
 	if (!ret)
@@ -257,11 +269,10 @@ static int try_once(struct session *session, struct target *target, struct look 
 		if (attach_pin(stop))
 			ret = write_all(session, stop, look, done);
 		attach_unpin(stop);
-		if (!ret && !done->error && attach_copy(stop, &stacks, NULL))
+		if (!ret && !done->error && !look->later && attach_copy(stop, &stacks, NULL))
 			stacks = NULL; /* then the trace begins without them */
 	}
-	target->attachee->told->attach_stop_ns += attached_resume(session, stop);
-	target->attachee->told->threads = (uint32_t)threads;
+	note_stop(target, attached_resume(session, stop), (uint32_t)threads, look->later);
 	if (stacks)
 		attached_tell_stacks(session, target, stacks, ticks);
 	if (late) {
@@ -299,36 +310,87 @@ static void tell_unpatched(struct session *session, const struct target *target,
 				(int)target->pid, strerror(-error));
 }
 
-int attached_apply(struct session *session, struct target *target)
+/* Between tries: what the agent has said meanwhile is answered, as a thread may wait for that in dlopen. */
+static int rest(struct session *session, struct target *target, bool later)
+{
+	struct pollfd poll_fd = {.fd = target->socket, .events = POLLIN};
+	int ret = 0;
+
+	attached_rest(session, 0);
+	while (later && !ret && poll(&poll_fd, 1, 0) > 0)
+		ret = target_serve(session, target);
+	return ret;
+}
+
+/* From try ATTACHED_TRIES on only a loader that is in the middle of something is a reason for another one. */
+static int try_often(struct session *session, struct target *target, struct look *look,
+		     struct calltap_msg_apply_done *done)
+{
+	int ret = 0;
+
+	for (int i = 1; !ret && i <= LOADER_TRIES; i++) {
+		if (i > 1)
+			ret = rest(session, target, look->later);
+		if (!ret)
+			ret = try_once(session, target, look, i >= ATTACHED_TRIES, done);
+		if (done->error != -EAGAIN && !(look->later && done->error == -ESTALE))
+			break;
+	}
+	attach_ahead_free(look->ahead);
+	look->ahead = NULL;
+	return ret;
+}
+
+/* Have the sites of all plans that wait written; done->error tells whether they were. */
+static int apply_waiting(struct session *session, struct target *target, struct look *look,
+			 struct calltap_msg_apply_done *done)
 {
 	struct insides insides = {0};
-	struct look look = {.insides = &insides, .target = target, .mem = -1};
-	struct calltap_msg_apply_done done = {.error = -EAGAIN};
-	int ret;
+	int ret = find_insides(target, &insides);
 
-	if (target->report.moved && target->report.stale++ < STALE_MAX)
-		return ask_again(target);
-	ret = find_insides(target, &insides);
+	*done = (struct calltap_msg_apply_done){.error = -EAGAIN};
+	look->insides = &insides;
+	look->target = target;
 	attached_begin_stops(session, target);
 	/* Each thread is to have a ring when its first call comes. */
 	if (!ret)
 		ret = rings_prepare(target->shares[0], rings_threads(target));
-	if (!ret) {
-		look.mem = attached_open_memory(target);
-		ret = look.mem < 0 ? look.mem : 0;
-	}
-	find_hooks(target, &look);
-	/* From try ATTACHED_TRIES on only a loader that is in the middle of something is a reason for another one. */
-	for (int i = 1; !ret && done.error == -EAGAIN && i <= LOADER_TRIES; i++) {
-		if (i > 1)
-			attached_rest(session, 0);
-		ret = try_once(session, target, &look, i >= ATTACHED_TRIES, &done);
-	}
-	attach_ahead_free(look.ahead);
+	look->mem = ret ? -1 : attached_open_memory(target);
+	if (!ret && look->mem < 0)
+		ret = look->mem;
+	find_hooks(target, look);
+	if (!ret)
+		ret = try_often(session, target, look, done);
 	free(insides.ranges);
-	free(look.moves);
-	if (look.mem >= 0)
-		close(look.mem);
+	free(look->moves);
+	if (look->mem >= 0)
+		close(look->mem);
+	return ret;
+}
+
+static void note_applied(struct session *session, struct target *target, const struct look *look,
+			 const struct calltap_msg_apply_done *done)
+{
+	for (uint32_t i = 0; i < target->map_count; i++)
+		target->maps[i].waits = false;
+	session->dlopen_missed |= (done->flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;
+	session->result->skipped += look->skip_count;
+	session->result->patched += done->patched;
+	session->result->failed += done->failed - (look->skip_count < done->failed ? look->skip_count : done->failed);
+	if (done->failed && done->first_failed_id != UINT32_MAX)
+		plan_note_failed(session, done->first_failed_id);
+	session->patch_ticks += done->elapsed_ticks;
+}
+
+int attached_apply(struct session *session, struct target *target)
+{
+	struct calltap_msg_apply_done done;
+	struct look look = {0};
+	int ret;
+
+	if (target->report.moved && target->report.stale++ < STALE_MAX)
+		return ask_again(target);
+	ret = apply_waiting(session, target, &look, &done);
 	if (!ret && done.error == -ESTALE && target->report.stale++ < STALE_MAX)
 		return ask_again(target);
 	if (ret || done.error) {
@@ -339,12 +401,31 @@ int attached_apply(struct session *session, struct target *target)
 	pthread_cond_broadcast(&session->answered); /* live_turn_begin() */
 	target->attachee->told->attached = true;
 	session->result->attached_count++;
-	session->dlopen_missed |= (done.flags & CALLTAP_OBJECTS_NO_DLHOOK) != 0;
-	session->result->skipped += look.skip_count;
-	session->result->patched += done.patched;
-	session->result->failed += done.failed - (look.skip_count < done.failed ? look.skip_count : done.failed);
-	if (done.failed && done.first_failed_id != UINT32_MAX)
-		plan_note_failed(session, done.first_failed_id);
-	session->patch_ticks += done.elapsed_ticks;
+	note_applied(session, target, &look, &done);
 	return 0;
+}
+
+/* The sites may have been switched while they waited. */
+static int catch_up(struct target *target)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < target->map_count && !ret; i++)
+		if (target->maps[i].later)
+			ret = live_catch_up(target, &target->maps[i]);
+	return ret;
+}
+
+int attached_apply_later(struct session *session, struct target *target)
+{
+	struct look look = {.later = true};
+	struct calltap_msg_apply_done done;
+	int ret = apply_waiting(session, target, &look, &done);
+
+	if (!ret && !done.error) {
+		note_applied(session, target, &look, &done);
+		return catch_up(target);
+	}
+	session->steering.unpatched = true;
+	return ret == -EPERM || ret == -ESRCH ? 0 : ret; /* not stopped: the conversation goes on */
 }

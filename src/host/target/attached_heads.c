@@ -53,15 +53,15 @@ static uint32_t last_block(const struct image *image, uint64_t value, bool by_of
 	return lo - 1;
 }
 
-/* The head that the address lies in, or ends at. */
-static bool find_head(struct place *place, const struct target *target, uint64_t address)
+/* The head that is to be led, and that the address lies in, or ends at. */
+static bool find_waiting_head(struct place *place, const struct target *target, uint64_t address)
 {
 	for (uint32_t i = 0; i < target->map_count; i++) {
 		const struct target_map *map = &target->maps[i];
 		uint64_t at = address - map->base;
 		uint32_t index;
 
-		if (!has_heads(map))
+		if (!has_heads(map) || !map->waits)
 			continue;
 		/* At a head's end another one may begin: a thread there is in front of that. */
 		index = last_block(map->image, at - 1, false);
@@ -112,7 +112,8 @@ bool attached_is_in_jump(const struct target *target, const struct attach_contex
 	struct place place;
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (!find_head(&place, target, places[i]) || places[i] - head_of(&place) >= place.source->length)
+		if (!find_waiting_head(&place, target, places[i]) ||
+		    places[i] - head_of(&place) >= place.source->length)
 			continue;
 		*head = head_of(&place);
 		return true;
@@ -138,7 +139,7 @@ bool attached_into_block(const struct target *target, int mem, const struct atta
 	unsigned offset, to, back = thread->back, from;
 	struct place place;
 
-	if (thread->asleep || !find_head(&place, target, thread->pc) || !has_own_bytes(&place, mem))
+	if (thread->asleep || !find_waiting_head(&place, target, thread->pc) || !has_own_bytes(&place, mem))
 		return false;
 	offset = (unsigned)(thread->pc - head_of(&place));
 	if (offset == place.block->length) {

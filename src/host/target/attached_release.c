@@ -229,7 +229,7 @@ static void look_for_sleepers(struct look *look)
 }
 
 /* Have the agent give heads their own bytes back.  Whoever is in a block stays there, and leaves by itself. */
-static int restore_heads(struct session *session, const struct target *target, struct look *look)
+static int restore_heads(struct session *session, struct target *target, struct look *look)
 {
 	const struct calltap_msg ask = {CALLTAP_MSG_HEADS, sizeof(ask)};
 	struct calltap_msg_heads_done done;
@@ -265,7 +265,7 @@ static int leave_blocks(struct attach_stop *stop, struct look *look)
 	return attach_move(stop, look->moves, look->move_count);
 }
 
-static int clear_text(struct session *session, const struct target *target, struct attach_stop *stop, struct look *look)
+static int clear_text(struct session *session, struct target *target, struct attach_stop *stop, struct look *look)
 {
 	int ret = attach_pin(stop) ? restore_heads(session, target, look) : -EAGAIN;
 
@@ -333,7 +333,7 @@ static int send_release(const struct target *target, const struct look *look)
 }
 
 /* Ask the agent for addresses in the unwinders that have asked it for tables. */
-static int ask_unwinders(struct session *session, const struct target *target, struct look *look)
+static int ask_unwinders(struct session *session, struct target *target, struct look *look)
 {
 	const struct calltap_msg ask = {CALLTAP_MSG_UNWINDERS, sizeof(ask)};
 	struct calltap_msg_unwinders_told told;

@@ -425,38 +425,45 @@ static int end_report(struct session *session, struct target *target, const stru
 	return target->owed.plans ? 0 : go_on(session, target);
 }
 
+/* Another place for the blocks. */
+static int plan_again(struct session *session, struct target *target, struct target_map *map)
+{
+	int ret = plan_send_elsewhere(session, target, map);
+
+	if (ret || map->later) {
+		pthread_cond_broadcast(&session->answered);
+		return ret;
+	}
+	return target->owed.plans ? 0 : go_on(session, target);
+}
+
 static int plan_done(struct session *session, struct target *target, const struct calltap_msg_plan_done *done)
 {
+	struct target_map *map = done->plan_id < target->map_count ? &target->maps[done->plan_id] : NULL;
+	bool reported = map && !map->stubs && !map->later;
+	uint32_t *owed = reported ? &target->owed.plans : &target->owed.stubs;
 	int ret;
 
-	if (done->plan_id >= target->map_count ||
-	    !(target->maps[done->plan_id].stubs ? target->owed.stubs : target->owed.plans) ||
-	    (uint64_t)done->patched + done->failed > target->maps[done->plan_id].image->site_count)
+	if (!map || !*owed || (uint64_t)done->patched + done->failed > map->image->site_count)
 		return -EPROTO;
 	if (done->region) /* a plan that came too late keeps the one that its object had when it was there */
-		target->maps[done->plan_id].region = done->region;
-	if (done->error == -EEXIST && target->maps[done->plan_id].moves < PLAN_MOVES &&
-	    !target->maps[done->plan_id].stubs) {
-		target->owed.plans--;
-		ret = plan_send_elsewhere(session, target, &target->maps[done->plan_id]);
-		return ret || target->owed.plans ? ret : go_on(session, target);
-	}
+		map->region = done->region;
+	--*owed;
+	if (done->error == -EEXIST && map->moves < PLAN_MOVES && !map->stubs)
+		return plan_again(session, target, map);
 	session->result->patched += done->patched;
 	session->result->failed += done->failed;
 	if (done->failed)
 		plan_note_failed(session, done->first_failed_id);
 	session->patch_ticks += done->elapsed_ticks;
 	if (done->error && done->error != -ESTALE)
-		session_diagnose(session, "%s was not patched: %s", target->maps[done->plan_id].image->path,
-				 strerror(-done->error));
-	perfmap_add(session, target, &target->maps[done->plan_id]);
-	if (target->maps[done->plan_id].stubs) { /* no report led to these: somebody waits for them, or did */
-		target->owed.stubs--;
+		session_diagnose(session, "%s was not patched: %s", map->image->path, strerror(-done->error));
+	perfmap_add(session, target, map);
+	if (!reported) { /* somebody waits for these, or did */
 		pthread_cond_broadcast(&session->answered);
-		return live_catch_up(target, &target->maps[done->plan_id]);
+		return map->stubs ? live_catch_up(target, map) : 0;
 	}
-	target->owed.plans--;
-	ret = live_apply(session, target, &target->maps[done->plan_id]);
+	ret = live_apply(session, target, map);
 	return ret || target->owed.plans ? ret : go_on(session, target);
 }
 
@@ -543,6 +550,13 @@ void target_tell_end(struct session *session, const struct target *target, int e
 				(int)target->pid, strerror(-error), files_remedy(error));
 }
 
+int target_answer(struct session *session, struct target *target, const void *bytes, uint32_t size)
+{
+	const union message *message = bytes;
+
+	return may_say(target, message->head.type) ? answer_message(session, target, message, size) : -EPROTO;
+}
+
 int target_serve(struct session *session, struct target *target)
 {
 	union message message;
@@ -551,8 +565,7 @@ int target_serve(struct session *session, struct target *target)
 	if (ret == -EAGAIN || ret == -EINTR)
 		return 0;
 	if (ret > 0) {
-		ret = may_say(target, message.head.type) ? answer_message(session, target, &message, (uint32_t)ret)
-							 : -EPROTO;
+		ret = target_answer(session, target, &message, (uint32_t)ret);
 		target->heard_ns = clock_now_ns(); /* what we did meanwhile is not its silence */
 		if (ret == -EPIPE || ret == -ECONNRESET)
 			return 0; /* it has gone, but may have said why: read on until the end */

@@ -17,7 +17,9 @@
 
 static void image_destroy(struct image *image)
 {
-	object_close(image->object);
+	if (!image->base)
+		object_close(image->object);
+	free(image->taken);
 	if (image->fd >= 0)
 		close(image->fd);
 	free(image->path);
@@ -45,8 +47,8 @@ void images_destroy(struct images *images)
 static struct image *find_image(struct images *images, const struct stat *st)
 {
 	for (struct image *image = images->first; image; image = image->next)
-		if (image->dev == st->st_dev && image->ino == st->st_ino && image->mtime.tv_sec == st->st_mtim.tv_sec &&
-		    image->mtime.tv_nsec == st->st_mtim.tv_nsec)
+		if (!image->base && image->dev == st->st_dev && image->ino == st->st_ino &&
+		    image->mtime.tv_sec == st->st_mtim.tv_sec && image->mtime.tv_nsec == st->st_mtim.tv_nsec)
 			return image;
 	return NULL;
 }
@@ -61,12 +63,18 @@ struct image *images_of(const struct images *images, uint32_t id, uint32_t *site
 	return NULL;
 }
 
+/* True if a filter, of the session's or another instance's, names the object. */
+static bool is_named(const struct images *images, const char *path)
+{
+	return (images->filters && filter_set_names_object(images->filters, path)) ||
+	       handlers_name_object(images->handlers, path);
+}
+
 /* Without compiled sites: own objects, or what a filter names by its object, may be traced as they are. */
 static bool may_be_stock(const struct images *images, const char *path, int fd)
 {
 	return (images->stock != STOCK_NEVER || images->libcalls == LIBCALLS_ALWAYS) &&
-	       (object_is_program_file(fd) || stock_is_own_library(path) ||
-		(images->filters && filter_set_names_object(images->filters, path)));
+	       (object_is_program_file(fd) || stock_is_own_library(path) || is_named(images, path));
 }
 
 static int find_led(const struct images *images, struct object *object)
@@ -78,8 +86,23 @@ static int find_led(const struct images *images, struct object *object)
 	/* An object of whose functions none can be traced is for the message that says so. */
 	calls = images->libcalls == LIBCALLS_AUTO && stock && own && object_traceable(object);
 	if (images->libcalls == LIBCALLS_ALWAYS)
-		calls = own || (images->filters && filter_set_names_object(images->filters, object_path(object)));
+		calls = own || is_named(images, object_path(object));
 	return !error && calls ? object_find_libcalls(object) : error;
+}
+
+/* A file that cannot be read as an object is remembered as one without sites. */
+static void look_at(struct images *images, struct image *image, int fd)
+{
+	if (object_open(&image->object, fd, image->path, NULL))
+		image->object = NULL;
+	if (image->object && ((images->machine && object_machine(image->object) != images->machine) ||
+			      find_led(images, image->object))) {
+		object_close(image->object);
+		image->object = NULL;
+	}
+	/* When its source lines are wanted, its name may be another file's; without a descriptor there are none. */
+	if (image->object)
+		image->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 int images_get(struct image **out, struct images *images, int fd, const char *path, bool library)
@@ -104,21 +127,9 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	image->mtime = st.st_mtim;
 	image->fd = -1;
 	image->index = images->count++;
-	/* A file that cannot be read as an object is remembered as one without sites. */
-	if (!image->path || (library && object_is_plain_library(fd) && !may_be_stock(images, path, fd)) ||
-	    object_open(&image->object, fd, path, NULL))
-		image->object = NULL;
-	if (image->object && images->machine && object_machine(image->object) != images->machine) {
-		object_close(image->object);
-		image->object = NULL;
-	}
-	if (image->object && find_led(images, image->object)) {
-		object_close(image->object);
-		image->object = NULL;
-	}
-	/* When its source lines are wanted, its name may be another file's; without a descriptor there are none. */
-	if (image->object)
-		image->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	image->skipped = library && object_is_plain_library(fd) && !may_be_stock(images, path, fd);
+	if (image->path && !image->skipped)
+		look_at(images, image, fd);
 	image->next = images->first;
 	images->first = image;
 	*out = image;
@@ -263,27 +274,58 @@ static int make_room(const struct images *images, struct image *image, size_t co
 	return image->sites && image->sources && image->off ? 0 : -ENOMEM;
 }
 
-/* A function in a block is there only if it is wanted: its head would be led for nothing. */
-static void decide_site(struct images *images, struct image *image, const struct object_site *source)
+/*
+ * True if the function is to be in the image.  One in a block is there only if it is wanted: its head would be led for
+ * nothing.
+ */
+static bool is_to_be_in(const struct images *images, const struct image *image, const struct object_site *source,
+			const struct verdict *verdict)
 {
-	uint64_t slots = handlers_choose(images, image, source, images->next_id);
-	struct verdict verdict = judge_site(images, image, source, slots);
-
-	bool wanted = verdict.wanted;
-
+	if (source->verdict != SITE_OK)
+		return false;
 	if (site_has_block(source))
-		wanted = wanted && stock_has_block(object_stock(image->object), source->address, source->span);
-	else
-		wanted |= images->all;
-	if (wanted)
-		want_site(images, image, source, &verdict, slots);
+		return verdict->wanted && stock_has_block(object_stock(image->object), source->address, source->span);
+	return verdict->wanted || images->all;
+}
+
+/* Take the object's sites that are wanted, and not taken, into the image; those in blocks come last. */
+static void take_sites(struct images *images, struct image *image, bool *taken)
+{
+	const struct object_site *sources;
+	size_t count = object_sites(image->object, &sources);
+
+	image->first_id = images->next_id;
+	for (unsigned stock = 0; stock < 2; stock++) {
+		if (stock)
+			image->block_first = image->site_count;
+		for (size_t i = 0; i < count; i++) {
+			uint64_t slots;
+			struct verdict verdict;
+
+			if (taken[i] || site_has_block(&sources[i]) != stock)
+				continue;
+			slots = handlers_choose(images, image, &sources[i], images->next_id);
+			verdict = judge_site(images, image, &sources[i], slots);
+			taken[i] = is_to_be_in(images, image, &sources[i], &verdict);
+			if (taken[i])
+				want_site(images, image, &sources[i], &verdict, slots);
+		}
+	}
+}
+
+static int lay_out(struct image *image)
+{
+	int ret = place_blocks(image);
+
+	return ret ? ret
+		   : layout_stubs(object_machine(image->object), image->sites, image->site_count,
+				  &image->variants[0].stub_bytes);
 }
 
 int image_decide(struct images *images, struct image *image)
 {
 	const struct object_site *sources;
 	size_t count;
-	int ret;
 
 	if (image->decided || !image->object)
 		return 0;
@@ -291,21 +333,85 @@ int image_decide(struct images *images, struct image *image)
 	count = object_sites(image->object, &sources);
 	if (count > CALLTAP_RECORD_ID_MAX - images->next_id)
 		return -EOVERFLOW;
-	if (make_room(images, image, count))
+	image->taken = calloc(count ? count : 1, sizeof(*image->taken));
+	if (!image->taken || make_room(images, image, count))
 		return -ENOMEM;
-	image->first_id = images->next_id;
-	/* Those in blocks come last. */
-	for (unsigned stock = 0; stock < 2; stock++) {
-		if (stock)
-			image->block_first = image->site_count;
-		for (size_t i = 0; i < count; i++)
-			if (sources[i].verdict == SITE_OK && site_has_block(&sources[i]) == stock)
-				decide_site(images, image, &sources[i]);
+	take_sites(images, image, image->taken);
+	return lay_out(image);
+}
+
+/* How many of the object's sites are wanted and not taken. */
+static size_t count_wanted(const struct images *images, const struct image *image)
+{
+	const struct object_site *sources;
+	size_t count = object_sites(image->object, &sources), wanted = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct verdict verdict;
+
+		if (image->taken[i])
+			continue;
+		verdict = judge_site(images, image, &sources[i],
+				     handlers_choose(images, image, &sources[i], images->next_id));
+		wanted += is_to_be_in(images, image, &sources[i], &verdict);
 	}
-	ret = place_blocks(image);
-	return ret ? ret
-		   : layout_stubs(object_machine(image->object), image->sites, image->site_count,
-				  &image->variants[0].stub_bytes);
+	return wanted;
+}
+
+static int add_addition(struct images *images, struct image *image, size_t wanted)
+{
+	struct image *addition = calloc(1, sizeof(*addition));
+	int ret = -ENOMEM;
+
+	if (!addition)
+		return ret;
+	addition->base = image;
+	addition->object = image->object;
+	addition->index = image->index;
+	addition->mtime = image->mtime;
+	addition->fd = image->fd < 0 ? -1 : fcntl(image->fd, F_DUPFD_CLOEXEC, 0);
+	addition->decided = true;
+	addition->path = strdup(image->path);
+	if (addition->path)
+		ret = make_room(images, addition, wanted);
+	if (ret) {
+		image_destroy(addition);
+		return ret;
+	}
+	addition->next = image->next;
+	image->next = addition;
+	take_sites(images, addition, image->taken);
+	return lay_out(addition);
+}
+
+int images_extend(struct images *images)
+{
+	int ret = 0;
+
+	for (struct image *image = images->first; image && !ret; image = image->next) {
+		size_t wanted;
+
+		if (image->base || !image->decided)
+			continue;
+		wanted = count_wanted(images, image);
+		if (wanted > CALLTAP_RECORD_ID_MAX - images->next_id)
+			return -EOVERFLOW;
+		if (wanted)
+			ret = add_addition(images, image, wanted);
+	}
+	return ret;
+}
+
+bool images_name(const struct images *images, const struct image *image)
+{
+	return image->skipped && images->stock != STOCK_NEVER && is_named(images, image->path);
+}
+
+int images_look_again(struct images *images, struct image *image, int fd)
+{
+	image->skipped = false;
+	look_at(images, image, fd);
+	return image_decide(images, image);
 }
 
 bool image_function_before(const struct image *image, uint64_t address, uint32_t *place)
@@ -472,6 +578,8 @@ int image_describe(const struct image *image, struct trace_writer *writer)
 	struct calltap_file_object *object;
 	int ret;
 
+	if (image->base) /* its object is described already */
+		return image->site_count ? write_functions(image, writer) : 0;
 	object = calloc(1, sizeof(*object) + path_size);
 	if (!object)
 		return -ENOMEM;

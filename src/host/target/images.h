@@ -32,6 +32,8 @@ struct image_variant {
 
 struct image {
 	struct image *next;
+	struct image *base; /* of an addition: the image that the object was read for; else NULL */
+	bool *taken;	    /* by the object's sites: they are this image's, or an addition's; NULL in additions */
 	dev_t dev;
 	ino_t ino;
 	struct timespec mtime;
@@ -40,6 +42,7 @@ struct image {
 	struct object *object; /* NULL: no ELF file, or not one to trace */
 	uint32_t index;	       /* object index in the trace */
 	bool decided;
+	bool skipped;	/* a plain shared library that nothing names: not looked at */
 	bool announced; /* OBJECT and FUNCTIONS chunks are written */
 	uint32_t lined; /* LINES, too: bits by the number of the instance whose file has them */
 	struct image_variant variants[IMAGE_VARIANTS];
@@ -95,6 +98,17 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 struct image *images_of(const struct images *images, uint32_t id, uint32_t *site);
 /* Decide which functions of an image are wanted; lays the stubs out. */
 int image_decide(struct images *images, struct image *image) __attribute__((warn_unused_result));
+/*
+ * An addition: functions of an object that are chosen when its image has been decided on.  It is an image of its own,
+ * which follows that of the object in the list and shares its object and its index in the trace: so its functions have
+ * ids, stubs and blocks of their own, and are planned beside the others.  Makes one for each image with functions that
+ * are wanted and not taken.
+ */
+int images_extend(struct images *images) __attribute__((warn_unused_result));
+/* Look at the file of an image that was skipped, if something names it now. */
+int images_look_again(struct images *images, struct image *image, int fd) __attribute__((warn_unused_result));
+/* True if a library that was skipped is named now. */
+bool images_name(const struct images *images, const struct image *image);
 /*
  * The last of the image's functions that begins at this ELF address or before: its place.  False: none does.  It may
  * end before the address.

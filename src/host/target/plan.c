@@ -80,7 +80,7 @@ int plan_write_map(struct session *session, struct target *target, const struct 
 		if (!instance || instance->ending)
 			continue;
 		ret = known ? 0 : image_describe(map->image, instance->writer);
-		if (target->shares[i])
+		if (target->shares[i] && !map->image->base)
 			instance_write_map(instance, target, map);
 	}
 	return ret == -ENOMEM ? ret : 0; /* errors of a file are kept by its writer */
@@ -148,13 +148,14 @@ int plan_send(struct session *session, struct target *target, struct target_map 
 	ret = channel_send(target->socket, &plan, sizeof(plan), &fd, 1);
 	close(fd);
 	if (!ret)
-		*(live == CALLTAP_PLAN_STUBS ? &target->owed.stubs : &target->owed.plans) += 1;
+		*(map->stubs || map->later ? &target->owed.stubs : &target->owed.plans) += 1;
+	map->waits = live == CALLTAP_PLAN_STOPPED;
 	return ret;
 }
 
-static enum calltap_plan_live live_of(const struct target *target)
+static enum calltap_plan_live live_of(const struct target *target, const struct target_map *map)
 {
-	return attached_is_open(target) ? CALLTAP_PLAN_STOPPED : CALLTAP_PLAN_FRESH;
+	return map->later || attached_is_open(target) ? CALLTAP_PLAN_STOPPED : CALLTAP_PLAN_FRESH;
 }
 
 /* Find a place for the object's blocks, if it has any, and send the plan. */
@@ -168,7 +169,7 @@ static int place_and_send(struct session *session, struct target *target, struct
 		if (!map->blocks)
 			return 0;
 	}
-	return plan_send(session, target, map, live_of(target));
+	return plan_send(session, target, map, live_of(target, map));
 }
 
 int plan_send_elsewhere(struct session *session, struct target *target, struct target_map *map)
@@ -212,20 +213,37 @@ int plan_send_variant(struct session *session, struct target *target, uint32_t m
 	return plan_send(session, target, added, CALLTAP_PLAN_STUBS);
 }
 
-static int plan_object(struct session *session, struct target *target, const struct space *space,
-		       const struct calltap_msg_object *object)
+int plan_add_later(struct target *target, uint32_t map, struct image *addition)
 {
-	struct target_map *map;
-	struct image *image;
+	const struct calltap_msg_object place = {.base = target->maps[map].base,
+						 .dynamic = target->maps[map].dynamic,
+						 .identity = target->maps[map].identity};
+	struct target_map *added = add_map(target, &place);
+
+	if (!added)
+		return -ENOMEM;
+	added->image = addition;
+	added->variant = addition->variant;
+	added->mapped = true;
+	added->later = true;
+	return 0;
+}
+
+int plan_send_later(struct session *session, struct target *target, struct target_map *map, const struct space *space)
+{
+	int ret = plan_write_map(session, target, map);
+
+	return ret ? ret : place_and_send(session, target, map, space);
+}
+
+/* Plan an image, or an addition to it, for the object. */
+static int plan_image(struct session *session, struct target *target, const struct space *space,
+		      const struct calltap_msg_object *object, struct image *image)
+{
+	/* The file is back at the place where it was: its stubs are there still. */
+	struct target_map *map = known_map(target, object, image);
 	int ret;
 
-	if (known_map(target, object, NULL))
-		return 0;
-	ret = image_at(session, target, space, object, &image);
-	if (ret || !image)
-		return ret;
-	/* The file is back at the place where it was: its stubs are there still. */
-	map = known_map(target, object, image);
 	if (!map) {
 		map = add_map(target, object);
 		if (map)
@@ -235,12 +253,30 @@ static int plan_object(struct session *session, struct target *target, const str
 		return -ENOMEM;
 	map->image = image;
 	map->mapped = true;
-	map->stubs = false; /* of an object that is back, they are the ones that a report leads to */
+	map->stubs = map->later = false; /* of an object that is back, they are the ones that a report leads to */
 	ret = image_decide(&session->images, image);
 	if (!ret)
 		ret = plan_write_map(session, target, map);
 	if (!ret && image->site_count)
 		ret = place_and_send(session, target, map, space);
+	return ret;
+}
+
+static int plan_object(struct session *session, struct target *target, const struct space *space,
+		       const struct calltap_msg_object *object)
+{
+	struct image *image;
+	int ret;
+
+	if (known_map(target, object, NULL))
+		return 0;
+	ret = image_at(session, target, space, object, &image);
+	if (ret || !image)
+		return ret;
+	ret = plan_image(session, target, space, object, image);
+	for (struct image *addition = image->next; addition && !ret; addition = addition->next)
+		if (addition->base == image)
+			ret = plan_image(session, target, space, object, addition);
 	return ret;
 }
 

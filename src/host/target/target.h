@@ -22,6 +22,7 @@
 struct attachee;
 struct session;
 struct settings;
+struct space;
 struct trace_writer;
 
 /* An object that a target has mapped. */
@@ -33,6 +34,8 @@ struct target_map {
 	uint32_t moves;	     /* how often a place for the blocks was not free */
 	uint32_t variant;    /* the image's variant that the region has stubs of */
 	uint32_t generation; /* images.generation when the plan was sent */
+	bool later;	     /* its functions were chosen while the target ran: no report led to the plan */
+	bool waits;	     /* the agent is to write the sites when all threads are stopped (APPLY), and has not */
 	bool stubs;	     /* the region was sent alone (CALLTAP_PLAN_STUBS): an earlier map has the sites */
 	bool mapped;	     /* the last report had the object */
 };
@@ -40,7 +43,8 @@ struct target_map {
 /* How many answers a target's agent owes, by message. */
 struct owed {
 	uint32_t plans;	    /* to PLAN, but for CALLTAP_PLAN_STUBS */
-	uint32_t stubs;	    /* to PLAN with CALLTAP_PLAN_STUBS */
+	uint32_t stubs;	    /* to PLAN with CALLTAP_PLAN_STUBS, and of functions that are chosen later */
+	uint32_t applies;   /* to APPLY, which the server thread is to send (additions.c) */
 	uint32_t switches;  /* to SWITCH */
 	uint32_t handlers;  /* to HANDLERS and HANDLERS_WAIT */
 	uint32_t instances; /* to INSTANCE */
@@ -144,13 +148,14 @@ void targets_let_go(struct session *session);
 int target_create(struct target **out, struct session *session, int socket) __attribute__((warn_unused_result));
 /* Read and answer one message; not 0: the conversation is over. */
 int target_serve(struct session *session, struct target *target) __attribute__((warn_unused_result));
+/* Answer a message that was read already. */
+int target_answer(struct session *session, struct target *target, const void *message, uint32_t size)
+	__attribute__((warn_unused_result));
 /* The second half of a greeting: SETUP is sent when all is known that it takes. */
 int target_set_up(struct session *session, struct target *target) __attribute__((warn_unused_result));
 /* The conversation has ended with this error: note what the user is to be told. */
 void target_tell_end(struct session *session, const struct target *target, int error);
 void target_destroy(struct target *target);
-
-struct space;
 
 /* plan.c: what a report of objects leads to */
 int plan_report(struct session *session, struct target *target) __attribute__((warn_unused_result));
@@ -158,6 +163,11 @@ int plan_report(struct session *session, struct target *target) __attribute__((w
 int plan_send(struct session *session, struct target *target, struct target_map *map, enum calltap_plan_live live)
 	__attribute__((warn_unused_result));
 int plan_send_variant(struct session *session, struct target *target, uint32_t map, uint32_t variant)
+	__attribute__((warn_unused_result));
+/* A map of an addition at the place of target->maps[map]; its plan is to be sent later. */
+int plan_add_later(struct target *target, uint32_t map, struct image *addition) __attribute__((warn_unused_result));
+/* Send the plan of a map while the target runs: it waits for APPLY. */
+int plan_send_later(struct session *session, struct target *target, struct target_map *map, const struct space *space)
 	__attribute__((warn_unused_result));
 
 #define PLAN_MOVES 16u /* places that are tried for an object's blocks */
@@ -209,6 +219,19 @@ void unread_clear(struct session *session);
 /* verify.c: compare the process' text with its files; the result's `verified` and `differing` tell. */
 void verify_text(struct session *session, const struct target *target);
 
+/*
+ * additions.c: functions that are chosen while targets run, and that no plan has yet.  Decide on them, after filters,
+ * handlers or instances have changed.
+ */
+int additions_decide(struct session *session) __attribute__((warn_unused_result));
+/*
+ * Have them patched in all targets, whose threads are stopped for it; with the turn (live_turn_begin()).  -ETIMEDOUT:
+ * not everywhere, or not yet; session.steering.unpatched says which.
+ */
+int additions_carry_out(struct session *session) __attribute__((warn_unused_result));
+/* The server thread's part: stop the targets that wait for it. */
+void additions_go_on(struct session *session);
+
 /* attached.c: a process that ran already; steps of the conversation that others do not have. */
 struct found;
 /* Check if there is anything to trace in the process, and if it can be attached to, before anything is touched. */
@@ -222,6 +245,8 @@ int attached_pointers(const struct target *target, int fd, const struct calltap_
 	__attribute__((warn_unused_result));
 /* All plans are prepared: stop the threads, have the sites written, let them go on. */
 int attached_apply(struct session *session, struct target *target) __attribute__((warn_unused_result));
+/* The same for functions that were chosen later, in a target that runs; not 0: the conversation is over. */
+int attached_apply_later(struct session *session, struct target *target) __attribute__((warn_unused_result));
 /* The text is restored: stop the threads, have the agent let go of everything, let them go on. */
 void attached_release(struct session *session, struct target *target);
 /* The agent has leftovers of a session that no release ended: only the stops and questions of a release. */

@@ -1,0 +1,160 @@
+/*
+ * Functions that are chosen while targets run, and that have no stubs yet: those of an object that filters left out,
+ * and those of a library that nothing had named.
+ *
+ * They become images of their own (images.h, "addition"), whose plans wait in the agents until all threads of a target
+ * are stopped, as the plans of an attach do.  Deciding and sending is done by the thread that has the turn; the server
+ * thread stops the targets, since answers may come meanwhile and it is the one that reads them. doc/design/patching.md,
+ * "Chosen later".  Context: host, under the session's lock.
+ */
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <host/proc.h>
+#include <host/session/session.h>
+#include <host/space.h>
+
+/* Can the target be given more functions?  An emulator's threads cannot be stopped where their program would be. */
+static bool can_be_extended(const struct session *session, const struct target *target)
+{
+	return !session->emulated && target->settled && live_can_be_told(target) && target_head(target);
+}
+
+/* The file of a map's image, named now, is looked at. */
+static int look_again(struct session *session, const struct target *target, const struct target_map *at)
+{
+	struct space space;
+	const struct map *map;
+	int ret = space_read(&space, proc_alive(target->pid)), fd = -1;
+
+	map = ret ? NULL : space_find(&space, at->dynamic);
+	if (map)
+		fd = space_open(space.alive, map);
+	if (fd >= 0) {
+		ret = images_look_again(&session->images, at->image, fd);
+		close(fd);
+	}
+	space_free(&space);
+	return ret == -ENOMEM || ret == -EOVERFLOW ? ret : 0; /* else it stays as it is */
+}
+
+/* True if the target has a map of the image at the place of that map. */
+static bool has_map(const struct target *target, const struct target_map *place, const struct image *image)
+{
+	for (uint32_t i = 0; i < target->map_count; i++)
+		if (target->maps[i].image == image && target->maps[i].base == place->base && target->maps[i].mapped)
+			return true;
+	return false;
+}
+
+/* Maps of additions beside those of their objects; an object that had no sites gets its plan later, too. */
+static int add_maps(struct target *target)
+{
+	uint32_t count = target->map_count;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < count && !ret; i++) {
+		struct image *own = target->maps[i].image;
+
+		if (!target->maps[i].mapped || target->maps[i].stubs || own->base)
+			continue;
+		target->maps[i].later |= own->site_count && !target->maps[i].region;
+		for (struct image *image = own->next; image && !ret; image = image->next)
+			if (image->base == own && !has_map(target, &target->maps[i], image))
+				ret = plan_add_later(target, i, image);
+	}
+	return ret;
+}
+
+int additions_decide(struct session *session)
+{
+	int ret = 0;
+
+	if (session->emulated)
+		return 0;
+	for (struct target *target = session->targets; target && !ret; target = target->next)
+		for (uint32_t i = 0; i < target->map_count && can_be_extended(session, target) && !ret; i++)
+			if (target->maps[i].mapped && images_name(&session->images, target->maps[i].image))
+				ret = look_again(session, target, &target->maps[i]);
+	if (!ret)
+		ret = images_extend(&session->images);
+	for (struct target *target = session->targets; target && !ret; target = target->next)
+		if (can_be_extended(session, target))
+			ret = add_maps(target);
+	return ret;
+}
+
+static bool is_to_be_sent(const struct target_map *map)
+{
+	return map->later && map->mapped && !map->region && map->image->site_count;
+}
+
+static int send_plans(struct session *session, struct target *target)
+{
+	struct space space;
+	uint32_t first = 0;
+	int ret;
+
+	while (first < target->map_count && !is_to_be_sent(&target->maps[first]))
+		first++;
+	if (first == target->map_count)
+		return 0;
+	ret = space_read(&space, proc_alive(target->pid));
+	for (uint32_t i = first; i < target->map_count && !ret; i++)
+		if (is_to_be_sent(&target->maps[i]))
+			ret = plan_send_later(session, target, &target->maps[i], &space);
+	space_free(&space);
+	return ret == -ENOMEM ? ret : 0; /* all other errors are its end */
+}
+
+static bool waits_for_stop(const struct target *target)
+{
+	for (uint32_t i = 0; i < target->map_count; i++)
+		if (target->maps[i].waits && target->maps[i].mapped && target->maps[i].region)
+			return true;
+	return false;
+}
+
+int additions_carry_out(struct session *session)
+{
+	bool any = false;
+	int ret = 0;
+
+	session->steering.unpatched = false;
+	for (struct target *target = session->targets; target && !ret; target = target->next)
+		if (can_be_extended(session, target))
+			ret = send_plans(session, target);
+	if (!ret)
+		ret = live_wait(session);
+	if (ret && ret != -ETIMEDOUT)
+		return ret;
+	for (struct target *target = session->targets; target; target = target->next)
+		if (can_be_extended(session, target) && !target->silent && waits_for_stop(target)) {
+			target->owed.applies++;
+			any = true;
+		}
+	if (!any)
+		return ret;
+	eventfd_write(session->endpoint.drained_fd, 1); /* wakes the server thread */
+	if (live_wait(session) || session->steering.unpatched)
+		return -ETIMEDOUT;
+	return ret;
+}
+
+void additions_go_on(struct session *session)
+{
+	for (struct target *target = session->targets; target; target = target->next) {
+		int ret;
+
+		if (!target->owed.applies)
+			continue;
+		ret = can_be_extended(session, target) ? attached_apply_later(session, target) : 0;
+		target->owed.applies = 0;
+		pthread_cond_broadcast(&session->answered);
+		if (!ret || ret == -EPIPE || ret == -ECONNRESET)
+			continue; /* it may have said why it has gone: that is read */
+		target_tell_end(session, target, ret);
+		targets_end(session, target);
+	}
+}

@@ -1,0 +1,139 @@
+"""Functions that are chosen while a program runs, and that no choice before had: their heads are led in a stop of all
+threads.  Stock functions above all; compiled sites that a recording left out come the same way."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from endings import finish
+from harness import Process, expect
+from steer import calltap
+from steering import Program, Session, Tool, left_alone, until
+
+
+def names(case, path=None):
+    """Functions that the trace has calls of."""
+    rows = json.loads(calltap(case, "report", "-i", path or case.trace_path, "--json"))
+    return {row["symbol"] for row in rows["rows"]}
+
+
+def grows(tool, more=1000):
+    tool.records(more)
+
+
+def attached(case):
+    """An attach that knows of one function: another one, all of them, a library's; and the program is as it was."""
+    case.need_native("attaching")
+    with Program(case, sites=False) as program, left_alone(program):
+        with Tool(case, program, "-l", "leaf_1", says=()) as tool:
+            grows(tool)
+            for words in (["trace=leaf_2"], ["trace=*"], ["trace=leaf_*", "trace+=libc.so*:*"], ["trace=leaf_3"]):
+                calltap(case, "set", program.pid, *words)
+                grows(tool)
+            said = calltap(case, "set", program.pid, "trace=nowhere_*", status=1)
+            expect("no function that can be traced matches 'nowhere_*'" in said, said)
+            grows(tool)
+            tool.detach()
+    found = names(case)
+    expect({"leaf_1", "leaf_2", "leaf_3"} <= found, f"functions: {sorted(found)}")
+    expect(found & {"nanosleep", "clock_nanosleep", "__clock_nanosleep", "poll", "read", "__read", "__poll"},
+           f"nothing of libc: {sorted(found)}")
+
+
+class Recorded(Program):
+    """attachee.c under record, by its stock functions or its sites."""
+
+    def __init__(self, case, sites, *options):  # pylint: disable=super-init-not-called
+        stock = [] if sites else ["--stock", "auto"]
+        self.start(case, case.record_command([case.program("attachee.c", sites=sites)], [*stock, *options]))
+
+    def __enter__(self):
+        super().__enter__()
+        self.session = Session(self.case.environment(False), self.pid)
+        until("sites", lambda: self.session.status()["sites"])
+        return self
+
+    def records(self, more=1000):
+        wanted = self.session.status()["records"] + more
+        until(f"{more} more records", lambda: self.session.status()["records"] >= wanted)
+
+
+def recorded(sites):
+    """A recording from the start, which left functions out."""
+    def test(case):
+        case.need_native("attaching")
+        with Recorded(case, sites, "-l", "leaf_1", "--mode", "block") as program:
+            program.records()
+            calltap(case, "set", program.pid, "trace=leaf_*")
+            program.records()
+            calltap(case, "set", program.pid, "trace=*")
+            program.records()
+            program.end()
+        found = names(case)
+        expect({"leaf_1", "leaf_2", "leaf_3"} <= found and len(found) > 8, f"functions: {sorted(found)}")
+    return test
+
+
+def instance(case):
+    """A further instance wants functions that the first one left out, and a library that it did not name."""
+    case.need_native("attaching")
+    other = os.path.join(case.folder, "two.data")
+    with Program(case, sites=False) as program, left_alone(program):
+        with Tool(case, program, "-l", "leaf_1", says=()) as tool:
+            grows(tool)
+            done = case.run([case.tool, "attach", "--instance", "two", "-o", other, "-l", "leaf_2", "-l", "libc.so*:*",
+                             "--mode", "drop", "--duration", "300ms", str(program.pid)])
+            expect(done.status == 0, f"the second instance: {done.status} {done.stderr!r}")
+            grows(tool)
+            tool.detach()
+    found = names(case)
+    expect(found == {"leaf_1"}, f"the first instance has {sorted(found)}")
+    found = names(case, other)
+    expect("leaf_2" in found and "leaf_1" not in found and len(found) > 2, f"the second instance has {sorted(found)}")
+
+
+def several(case):
+    """Two processes of one session."""
+    case.need_native("attaching")
+    with Program(case, sites=False) as first, Program(case, sites=False) as second:
+        with left_alone(second), left_alone(first):
+            with Tool(case, first, "-l", "leaf_1", str(second.pid), says=()) as tool:
+                grows(tool)
+                calltap(case, "set", first.pid, "trace=leaf_*")
+                grows(tool)
+                calltap(case, "set", first.pid, "trace=*")
+                grows(tool)
+                tool.detach()
+    found = names(case)
+    expect({"leaf_1", "leaf_2", "leaf_3"} <= found, f"functions: {sorted(found)}")
+
+
+def killed(case):
+    """The tool is killed while functions are being added: the program runs on, and can be attached to again."""
+    case.need_native("attaching")
+    with Program(case, sites=False) as program:
+        for delay in (0, 0.002, 0.005, 0.01, 0.02):
+            with Tool(case, program, "-l", "leaf_1", says=()) as tool:
+                setter = Process([case.tool, "set", str(program.pid), "trace=*"], cwd=case.folder,
+                                 env=case.environment(False), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+                time.sleep(delay)
+                os.kill(tool.process.pid, signal.SIGKILL)
+                finish(tool.process)
+                finish(setter)
+        with Tool(case, program, says=()) as tool:
+            grows(tool)
+            tool.detach()
+        program.end()
+
+
+CASES = {}
+SINGLE = {
+    "later-attached": attached,
+    "later-recorded": recorded(True),
+    "later-recorded-stock": recorded(False),
+    "later-instance": instance,
+    "later-several": several,
+    "later-killed": killed,
+}
