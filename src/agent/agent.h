@@ -330,7 +330,7 @@ void agent_settings_release(void);
 int agent_handlers_take(const struct calltap_msg_handlers *message, int fd) __attribute__((warn_unused_result));
 int agent_handlers_wait(const struct calltap_msg *message) __attribute__((warn_unused_result));
 /* Stubs are made of these sites: note the bodies of handled functions. */
-void agent_handlers_note(const struct calltap_site *sites, uint32_t count);
+void agent_handlers_note(const struct agent_sites *kept);
 /* True if a thread runs handlers. */
 bool agent_handlers_run(void) __attribute__((warn_unused_result));
 /* Call no handler any more; wait for those that run, bounded. */

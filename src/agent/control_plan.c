@@ -107,7 +107,10 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 
 	if (!plan->region && (probe_context.region_count >= PROBE_REGIONS || agent.sites_count >= PROBE_REGIONS))
 		return -ENOSPC;
-	agent_handlers_note(sites, plan->site_count);
+	agent_handlers_note(&(struct agent_sites){.list = sites,
+						  .count = plan->site_count,
+						  .block_first = plan->site_count - plan->block_sites,
+						  .blocks.lo = plan->blocks});
 	ret = patch_region_build(result, plan, sites, tls_gate_offset(), (uint64_t)probe_frame_unwound);
 	if (ret)
 		return ret;

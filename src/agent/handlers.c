@@ -21,20 +21,31 @@ static struct probe_handled_table *table_now(void)
 	return agent.handled_count ? &agent.handled[agent.handled_count - 1] : NULL;
 }
 
-static void note_bodies(const struct probe_handled_table *table, const struct calltap_site *sites, uint32_t count)
+/*
+ * Handlers are told the function's address: it lies a row's `start` before the body.  The body of a function with a
+ * block goes on behind its head.
+ */
+static void note_bodies(const struct probe_handled_table *table, const struct agent_sites *kept)
 {
-	for (uint32_t i = 0; i < count; i++)
-		if (sites[i].flags & CALLTAP_SITE_HANDLED && sites[i].id < table->functions)
-			__atomic_store_n(&table->bodies[sites[i].id], sites[i].address + sites[i].body_off,
-					 __ATOMIC_RELAXED);
+	const struct calltap_site *heads = agent_heads_of(kept->blocks.lo);
+
+	for (uint32_t i = 0; i < kept->count; i++) {
+		const struct calltap_site *site = &kept->list[i];
+
+		if (!(site->flags & CALLTAP_SITE_HANDLED) || site->id >= table->functions)
+			continue;
+		if (heads && i >= kept->block_first)
+			site = &heads[i - kept->block_first];
+		__atomic_store_n(&table->bodies[site->id], site->address + site->body_off, __ATOMIC_RELAXED);
+	}
 }
 
-void agent_handlers_note(const struct calltap_site *sites, uint32_t count)
+void agent_handlers_note(const struct agent_sites *kept)
 {
 	const struct probe_handled_table *table = table_now();
 
 	if (table)
-		note_bodies(table, sites, count);
+		note_bodies(table, kept);
 }
 
 static int check(const struct calltap_msg_handlers *message)
@@ -89,7 +100,7 @@ static int map_rows(struct probe_handled_table *table, int fd)
 	table->roles = (const struct calltap_roles *)(table->rows + table->functions);
 	table->bodies = bodies;
 	for (uint32_t i = 0; i < agent.sites_count; i++)
-		note_bodies(table, agent.sites[i].list, agent.sites[i].count);
+		note_bodies(table, &agent.sites[i]);
 	return 0;
 }
 

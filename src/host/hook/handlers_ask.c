@@ -317,7 +317,9 @@ static int put_slot(struct session *session, struct target *target, struct ask *
 	int ret;
 
 	*slot = ask->wanted;
-	ret = handlers_mark(&session->images, ask->slot);
+	ret = additions_decide(session);
+	if (!ret)
+		ret = handlers_mark(&session->images, ask->slot);
 	*functions = handlers_functions(target, handlers_bit(ask->slot));
 	if (ret == -EBUSY)
 		ret = calltap_diag_set(diag, ret,

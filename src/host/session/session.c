@@ -90,7 +90,7 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	}
 	apply_take(session, &first->settings);
 	session->images.all = options->pid_count != 0;
-	session->images.stock = options->serves ? STOCK_NEVER : options->stock;
+	session->images.stock = options->stock;
 	session->images.libcalls = options->serves ? LIBCALLS_NEVER : options->libcalls;
 	session->images.size_min = options->size_min;
 	session->images.serve = options->serves;
