@@ -59,6 +59,8 @@ static int teardown(void **state)
 {
 	free(chosen);
 	free(who);
+	chosen = NULL;
+	who = NULL;
 	bench_destroy(bench);
 	return 0;
 }
@@ -129,6 +131,44 @@ static void known_kinds_are_used_again(void **state)
 			assert_true(second->stub_off >=
 				    second[-1].stub_off + layout_stub_size(bench->session.machine->id, &second[-1]));
 	}
+}
+
+/* Functions that are wanted later: an image of their own behind the object's, with the numbers that come next. */
+static void later_choices_are_additions(void **state)
+{
+	const struct image *addition, *last;
+	uint32_t site;
+
+	only("two", FILTER_TRACE);
+	assert_int_equal(image_decide(&bench->session.images, image), 0);
+	assert_int_equal(image->site_count, 1);
+	assert_int_equal(images_extend(&bench->session.images), 0);
+	assert_true(!image->next || image->next->base != image);
+	only("function_1?", FILTER_TRACE);
+	assert_int_equal(images_extend(&bench->session.images), 0);
+	addition = image->next;
+	assert_non_null(addition);
+	assert_ptr_equal(addition->base, image);
+	assert_ptr_equal(addition->object, image->object);
+	assert_int_equal(addition->index, image->index);
+	assert_int_equal(addition->site_count, 8);
+	assert_int_equal(addition->first_id, image->first_id + 1);
+	assert_string_equal(addition->sources[0]->symbol, "function_10");
+	assert_false(addition->off[0]);
+	assert_ptr_equal(images_of(&bench->session.images, addition->first_id + 3, &site), addition);
+	assert_int_equal(site, 3);
+	/* What is wanted once more is there; what is wanted now comes in another one. */
+	only("*", FILTER_TRACE);
+	assert_int_equal(images_extend(&bench->session.images), 0);
+	last = image->next;
+	assert_ptr_not_equal(last, addition);
+	assert_ptr_equal(last->base, image);
+	assert_int_equal(last->first_id, addition->first_id + 8);
+	for (uint32_t i = 0; i < last->site_count; i++)
+		assert_true(strcmp(last->sources[i]->symbol, "two") != 0 &&
+			    strncmp(last->sources[i]->symbol, "function_1", 10) != 0);
+	assert_int_equal(images_extend(&bench->session.images), 0);
+	assert_ptr_equal(image->next, last);
 }
 
 /* A variant serves when what is chosen has its flags there; the rest does not matter. */
@@ -215,8 +255,11 @@ int main(void)
 {
 #define case_of(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		case_of(known_kinds_are_used_again), case_of(what_is_off_does_not_matter),
-		case_of(there_are_so_many_kinds),    case_of(triggers_stay_on),
+		case_of(known_kinds_are_used_again),
+		case_of(later_choices_are_additions),
+		case_of(what_is_off_does_not_matter),
+		case_of(there_are_so_many_kinds),
+		case_of(triggers_stay_on),
 		case_of(all_or_what_is_wanted),
 	};
 
