@@ -440,6 +440,8 @@ void agent_backtrace_init(void);
 void agent_names_init(void);
 void agent_calls_init(void);
 void agent_contexts_init(void);
+/* x86_64/mcount.c, mcount.c: likewise the functions that code built with -pg calls. */
+void agent_mcount_init(void);
 /* mark.c: say which function libcalltap.so's word for marks is to lead to. */
 void agent_marks_init(void);
 /* calls.c: once it is known that system calls may be made. */

@@ -39,6 +39,8 @@ AGENT_EXPORT int setns(int fd, int kind);
 AGENT_EXPORT int sigaltstack(const stack_t *stack, stack_t *old);
 AGENT_EXPORT void makecontext(void); /* forward.S; its arguments are passed on as they are */
 AGENT_EXPORT void swapcontext(void); /* forward.S; its arguments are passed on as they are */
+AGENT_EXPORT void mcount(void);	     /* x86_64/mcount.S */
+AGENT_EXPORT void _mcount(void);     /* x86_64/mcount.S */
 AGENT_EXPORT void longjmp(void *env, int value) __attribute__((noreturn));
 AGENT_EXPORT void _longjmp(void *env, int value) __attribute__((noreturn));
 AGENT_EXPORT void siglongjmp(void *env, int value) __attribute__((noreturn));

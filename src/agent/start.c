@@ -142,6 +142,7 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	agent_backtrace_init();
 	agent_calls_init();
 	agent_contexts_init();
+	agent_mcount_init();
 	agent_marks_init();
 	/* By dlopen: the program runs, and whatever the environment says was said to another image (attach.c). */
 	if (agent.late || agent.no_blocks)

@@ -11,6 +11,15 @@ bool frames_can_read(struct probe_thread *thread, uint64_t slot)
 	return slot >> GRANULE_BITS == thread->granule || probe_mirror_is_covered(slot);
 }
 
+uint64_t frames_caller(uint64_t slot)
+{
+	uint64_t back = *(const uint64_t *)slot;
+
+	if (!probe_region_of(back) || !probe_mirror_is_covered(slot))
+		return 0;
+	return *arch_mirror(slot);
+}
+
 bool frames_back_in_calls(uint64_t slot, uint64_t *back)
 {
 	if (ARCH_FRAMES_GO_BACK && !sys_can_read(slot))

@@ -95,6 +95,12 @@ void frames_drop(struct probe_thread *thread, struct probe_stack *stack, uint64_
 bool frames_back(uint64_t slot, uint64_t *back) __attribute__((warn_unused_result));
 /* As frames_back(), for callers between probe_calls_begin() and _end(). */
 bool frames_back_in_calls(uint64_t slot, uint64_t *back) __attribute__((warn_unused_result));
+/*
+ * The address that the frame whose slot this is goes back to, where the slot leads to a stub; else 0.  For code of the
+ * program's that reads its caller's address from the stack (agent/x86_64/mcount.S): right at any time while the frame
+ * is open, in signal handlers, too.
+ */
+uint64_t frames_caller(uint64_t slot);
 /* True if link(slot) can be read: the slot's granule has its planes. */
 bool frames_can_read(struct probe_thread *thread, uint64_t slot);
 /*

@@ -46,6 +46,8 @@ class Ways:
 
 
 def impossible_x86(compiler, sites, extra):
+    if extra == "pg" and sites != "stock":
+        return True  # mcount beside other sites: mcount.py
     if sites == "nop-mcount" and extra != "nopie":
         return True  # gcc refuses it in position-independent code
     return compiler == "clang" and sites in ("mcount-loc", "nop-mcount")
@@ -85,7 +87,7 @@ WAYS = {
             "nop-mcount": "-pg -mfentry -mrecord-mcount -mnop-mcount",
             "stock": "",  # no room for a jump: heads are led to blocks
         },
-        extra={"cet": "-fPIE -pie -fcf-protection=full"},
+        extra={"cet": "-fPIE -pie -fcf-protection=full", "pg": "-fPIE -pie -pg"},
         first=("gcc", "5", "-O2", "pie"),
         also=[("gcc", "5", "-O2", "lto"), ("gcc", "16,8", "-O3", "pie"), ("clang", "16,8", "-O3", "pie"),
               ("gcc", "stock", "-O2", "pie"), ("clang", "stock", "-O0", "nopie")],

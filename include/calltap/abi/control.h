@@ -360,7 +360,9 @@ enum calltap_pointer_to {
 	CALLTAP_POINTER___LONGJMP_CHK,
 	CALLTAP_POINTER_MAKECONTEXT,
 	CALLTAP_POINTER_SWAPCONTEXT,
-	CALLTAP_POINTER_MARK, /* calltap_agent_mark(), which libcalltap.so calls if it leads somewhere */
+	CALLTAP_POINTER_MARK,	/* calltap_agent_mark(), which libcalltap.so calls if it leads somewhere */
+	CALLTAP_POINTER_MCOUNT, /* what functions built with -pg call; on x86-64 alone */
+	CALLTAP_POINTER__MCOUNT,
 	CALLTAP_POINTERS_TO
 };
 

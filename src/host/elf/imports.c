@@ -57,6 +57,8 @@ const char *const *imports_names(void)
 		[CALLTAP_POINTER_MAKECONTEXT] = "makecontext",
 		[CALLTAP_POINTER_SWAPCONTEXT] = "swapcontext",
 		[CALLTAP_POINTER_MARK] = "calltap_agent_mark",
+		[CALLTAP_POINTER_MCOUNT] = "mcount",
+		[CALLTAP_POINTER__MCOUNT] = "_mcount",
 	};
 
 	return names;
