@@ -62,6 +62,33 @@ static bool restore_one(struct patch_poker *poker, const struct patch_region *bl
 	return patch_piece_is(poker, &piece, code) && !patch_poke(poker, piece.address, piece.old, piece.length);
 }
 
+/* How many bytes differ. */
+static unsigned differing(const uint8_t *a, const uint8_t *b, size_t size)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < size; i++)
+		count += a[i] != b[i];
+	return count;
+}
+
+/*
+ * True if a head without its own bytes may lead to its block now, or later.  Where a breakpoint has taken one byte,
+ * whoever set it will put that byte back: the others tell whose head it is.  A breakpoint that was there before, so
+ * that the head was never led, leaves the file's.
+ */
+static bool is_leading(const struct patch_poker *poker, const struct patch_region *blocks,
+		       const struct calltap_site *head)
+{
+	struct patch_piece piece = patch_site_piece(blocks, head);
+	uint8_t code[PATCH_HEAD_MAX], now[PATCH_HEAD_MAX];
+
+	if (SYS(pread64, poker->mem_fd, now, piece.length, piece.address, 0, 0) != (long)piece.length)
+		return true;
+	patch_head_make(code, &piece);
+	return differing(now, piece.old, piece.length) > 1 || differing(now, code, piece.length) <= 1;
+}
+
 /* How many heads from the first on lie in one window of text: they are read and written together. */
 static uint32_t heads_in_window(const struct calltap_site *heads, uint32_t count)
 {
@@ -113,7 +140,8 @@ void patch_heads_restore(struct patch_restored *out, struct patch_poker *poker, 
 		out->restored += restore_window(poker, blocks, heads + i, n);
 	}
 	out->left = count - out->restored;
-	out->leading = out->left;
+	for (uint32_t i = 0; i < count && out->left; i++)
+		out->leading += is_leading(poker, blocks, &heads[i]);
 	if (patch_sync())
 		return; /* where the kernel cannot, stopping the threads has done as much */
 }

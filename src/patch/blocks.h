@@ -35,7 +35,8 @@ void patch_blocks_unmap(const struct patch_region *blocks);
 
 /*
  * Write the heads' own bytes back.  All threads are stopped; one may be within a block, which stays: it goes on behind
- * the head.  A head with others' bytes is left, and counted.
+ * the head.  A head with others' bytes is left, and counted; as leading, too, unless they are its own but for a
+ * breakpoint of one byte.
  */
 void patch_heads_restore(struct patch_restored *out, struct patch_poker *poker, const struct patch_region *blocks,
 			 const struct calltap_site *heads, uint32_t count);

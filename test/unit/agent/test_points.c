@@ -347,7 +347,17 @@ static void others_bytes_are_left(void **state)
 	assert_int_equal(patch_poke(&poker, batch.heads[0].address, breakpoint, size), 0);
 	patch_heads_restore(&restored, &poker, &batch.blocks, batch.heads, 1);
 	assert_int_equal(restored.left, 1);
+	assert_int_equal(restored.leading, 1);
 	assert_memory_equal((const void *)batch.heads[0].address, breakpoint, size);
+	assert_int_equal(patch_poke(&poker, batch.heads[0].address, byte, size), 0);
+	patch_heads_restore(&restored, &poker, &batch.blocks, batch.heads, 1);
+	assert_int_equal(restored.restored, 1);
+	/* As one that was there before, so that the head was never led: where a byte is less than an instruction. */
+	memcpy(byte, (const void *)batch.heads[0].address, size);
+	assert_int_equal(patch_poke(&poker, batch.heads[0].address, breakpoint, size), 0);
+	patch_heads_restore(&restored, &poker, &batch.blocks, batch.heads, 1);
+	assert_int_equal(restored.left, 1);
+	assert_int_equal(restored.leading, size > 1);
 	assert_int_equal(patch_poke(&poker, batch.heads[0].address, byte, size), 0);
 	remove_batch(&batch);
 	call_all();
