@@ -47,6 +47,7 @@ import mcount
 import musl
 import opened
 import options
+import peers
 import profiling
 import programs
 import refusals
@@ -66,7 +67,8 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
-           serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, mcount)
+           serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, mcount,
+           peers)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
