@@ -36,6 +36,7 @@ import handlers
 import hostile
 import idle
 import instances
+import instrumented
 import jumps
 import language
 import later
@@ -68,7 +69,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, mcount,
-           peers)
+           peers, instrumented)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -13,10 +13,10 @@
 #include "fuzz.h"
 #include "support.h"
 
-static isa_recognise *const plains[][2] = {
-	{x86_nop_length, x86_endbr64_length},
-	{rv_nop_length, rv_landing_pad_length},
-	{a64_nop_length, a64_landing_pad_length},
+static isa_recognise *const plains[][3] = {
+	{x86_nop_length, x86_endbr64_length, x86_xray_length},
+	{rv_nop_length, rv_landing_pad_length, rv_landing_pad_length},
+	{a64_nop_length, a64_landing_pad_length, a64_landing_pad_length},
 };
 
 static isa_recognise_target *const aimeds[][4] = {
@@ -38,7 +38,7 @@ static void recognise(size_t cpu, const uint8_t *code, size_t size, uint64_t add
 {
 	uint64_t target;
 
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < 3; i++)
 		fuzz_expect(plains[cpu][i](code, size) <= size, "what is recognised lies within the bytes");
 	for (size_t i = 0; i < 4; i++)
 		fuzz_expect(aimeds[cpu][i](code, size, address, &target) <= size,

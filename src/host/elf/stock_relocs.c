@@ -133,11 +133,64 @@ static int read_relr(const struct object *object, struct object_view *view, cons
 	return error;
 }
 
+/*
+ * XRay's runtime changes the sleds that its table names, whenever the program tells it to: a call of its own for the
+ * no-ops, the first two bytes last.  An entry is 32 bytes (LLVM, "XRay Instrumentation"): the sled's address, the
+ * function's, a byte for the kind.  From version 2 on addresses are relative to where they lie.
+ */
+static int read_sleds(const struct object *object, struct object_view *view, const GElf_Shdr *header,
+		      const Elf_Data *data)
+{
+	enum { ENTRY = 32, KIND = 16, VERSION = 18, EVENT = 4 };
+	const uint8_t *bytes = data->d_buf;
+	int error = 0;
+
+	for (size_t at = 0; at + ENTRY <= data->d_size && !error; at += ENTRY) {
+		uint64_t sled;
+
+		memcpy(&sled, bytes + at, sizeof(sled));
+		if (bytes[at + VERSION] >= 2)
+			sled += header->sh_addr + at;
+		/* Words that cover the eleven bytes of a function's sled, and the twenty-two of an event's. */
+		error = note_changed(object, view, sled);
+		if (!error)
+			error = note_changed(object, view, sled + 3);
+		if (!error && bytes[at + KIND] >= EVENT)
+			error = note_changed(object, view, sled + 11);
+		if (!error && bytes[at + KIND] >= EVENT)
+			error = note_changed(object, view, sled + 14);
+	}
+	return error;
+}
+
+/* Find XRay's table, which only the name tells. */
+static int find_sleds(const struct object *object, struct object_view *view)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	size_t names;
+	int error = 0;
+
+	if (!(object->hints & OBJECT_HINT_XRAY) || elf_getshdrstrndx(object->elf, &names) < 0)
+		return 0;
+	while (!error && (section = elf_nextscn(object->elf, section))) {
+		const char *name =
+			gelf_getshdr(section, &header) ? elf_strptr(object->elf, names, header.sh_name) : NULL;
+		Elf_Data *data = name && !strcmp(name, "xray_instr_map") && header.sh_type != SHT_NOBITS
+					 ? elf_rawdata(section, NULL)
+					 : NULL;
+
+		if (data && data->d_buf)
+			error = read_sleds(object, view, &header, data);
+	}
+	return error;
+}
+
 int object_view_relocs(const struct object *object, struct object_view *view)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
-	int error = 0;
+	int error = find_sleds(object, view);
 
 	while (!error && (section = elf_nextscn(object->elf, section))) {
 		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_ALLOC))

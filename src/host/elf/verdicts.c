@@ -139,7 +139,7 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_LED_INTO] = "a jump leads into its first bytes",
 		[SITE_UNKNOWN_CODE] = "unknown instructions at its entry",
 		[SITE_CANNOT_MOVE] = "an instruction at its entry cannot be moved",
-		[SITE_RELOCATED] = "the loader changes its first bytes",
+		[SITE_RELOCATED] = "the loader or XRay changes its first bytes",
 	};
 
 	return (unsigned int)verdict < SITE_VERDICTS ? texts[verdict] : "unknown";

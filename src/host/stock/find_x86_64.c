@@ -23,6 +23,17 @@ static size_t padding(const uint8_t *code, size_t size)
 	return x86_nop_length(code, size);
 }
 
+/*
+ * What must stay as it is at a function's start: a landing pad, and the bytes that XRay's runtime replaces by a call
+ * and takes back, while threads run through them.
+ */
+static size_t lead(const uint8_t *code, size_t size)
+{
+	size_t pad = x86_endbr64_length(code, size);
+
+	return pad + x86_xray_length(code + pad, size - pad);
+}
+
 /* True if no instruction of these bytes can reach the slot that lies `offset` bytes behind the CFA's register. */
 static bool is_elsewhere(const uint8_t *code, size_t length, const struct cfi_row *row, int64_t offset)
 {
@@ -99,7 +110,7 @@ const struct find_cpu find_x86_64 = {
 	.stack_register = RSP,
 	.entry_cfa = WORD,
 	.return_register = RETURN,
-	.landing_pad = x86_endbr64_length,
+	.landing_pad = lead,
 	.padding = padding,
 	.jump_slot = x86_jump_slot,
 	.touches = touches,

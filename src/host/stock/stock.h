@@ -45,7 +45,7 @@ struct stock_image {
 	const uint64_t *pointed; /* ELF addresses that relocations or the header lead to (addends, symbols' values, the
 				    entry) */
 	size_t pointed_count;
-	const uint64_t *relocated; /* ELF addresses of the words that relocations change */
+	const uint64_t *relocated; /* ELF addresses of the words that relocations or XRay's runtime change */
 	size_t relocated_count;
 	const uint64_t *
 		keepers; /* words (GOT, PLT slots) that lead to a function which returns twice or looks at its caller */

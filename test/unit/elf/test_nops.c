@@ -79,6 +79,16 @@ static void landing_pads(void **state)
 	assert_int_equal(x86_push_chain_length(push_r12, 2), 0);
 }
 
+static void sleds(void **state)
+{
+	static const uint8_t sled[] = {0xeb, 9, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0};
+	static const uint8_t other[] = {0xeb, 9, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0}; /* another no-op */
+
+	assert_int_equal(x86_xray_length(sled, 11), 11);
+	assert_int_equal(x86_xray_length(sled, 10), 0);
+	assert_int_equal(x86_xray_length(other, 11), 0);
+}
+
 static void calls(void **state)
 {
 	static const uint8_t back[] = {0xe8, 0xfb, 0xff, 0xff, 0xff};
@@ -235,9 +245,9 @@ static void switches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nops),	    cmocka_unit_test(landing_pads), cmocka_unit_test(calls),
-		cmocka_unit_test(slots),    cmocka_unit_test(plt_entries),  cmocka_unit_test(jumps),
-		cmocka_unit_test(switches),
+		cmocka_unit_test(nops),	 cmocka_unit_test(landing_pads), cmocka_unit_test(sleds),
+		cmocka_unit_test(calls), cmocka_unit_test(slots),	 cmocka_unit_test(plt_entries),
+		cmocka_unit_test(jumps), cmocka_unit_test(switches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

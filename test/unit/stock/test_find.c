@@ -76,6 +76,7 @@ static uint64_t code(struct made *made, const uint8_t *bytes, size_t size)
 }
 
 #define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
+#define SLED	   0xeb, 9, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0
 #define NO_ROWS	   (const uint8_t *)"", 0
 
 static uint64_t function(struct made *made, const uint8_t *bytes, size_t size)
@@ -227,6 +228,30 @@ static void calls_do_not_return_into_the_jump(void **state)
 	expect(&made, indirect, STOCK_CANNOT_MOVE);
 	expect_head(&made, direct, direct, 5);
 	expect(&made, self, STOCK_LED_INTO);
+	end(&made);
+}
+
+/* XRay's runtime changes the eleven bytes: the head is behind them, or there is none. */
+static void a_sled_stays(void **state)
+{
+	struct made made;
+	uint64_t plain, padded, led, words[4];
+
+	begin(&made);
+	plain = function(&made, BYTES(SLED, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0xc3));
+	padded = function(&made, BYTES(0xf3, 0x0f, 0x1e, 0xfa, SLED, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0xc3));
+	/* A loop begins within the five bytes behind the sled: 3: jmp there. */
+	led = function(&made, BYTES(SLED, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0xeb, 0xfc));
+	words[0] = plain;
+	words[1] = plain + 3;
+	words[2] = led;
+	words[3] = led + 3;
+	made.image.relocated = words;
+	made.image.relocated_count = 4;
+	find(&made);
+	expect_head(&made, plain, plain + 11, 5);
+	expect_head(&made, padded, padded + 15, 5);
+	expect(&made, led, STOCK_RELOCATED);
 	end(&made);
 }
 
@@ -472,6 +497,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(heads_are_whole_instructions),
 		cmocka_unit_test(a_landing_pad_may_be_replaced),
+		cmocka_unit_test(a_sled_stays),
 		cmocka_unit_test(jumps_lead_into_heads),
 		cmocka_unit_test(a_later_displaced_instruction_may_be_led_to),
 		cmocka_unit_test(calls_do_not_return_into_the_jump),

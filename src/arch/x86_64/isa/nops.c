@@ -2,6 +2,8 @@
  * x86-64: decoding the few instructions that stand at a function's entry (see
  * nops.h).  Pure; host context.
  */
+#include <string.h>
+
 #include "layout.h"
 #include "nops.h"
 
@@ -35,6 +37,13 @@ size_t x86_endbr64_length(const uint8_t *code, size_t size)
 size_t x86_push_chain_length(const uint8_t *code, size_t size)
 {
 	return size >= 2 && code[0] == 0x41 && code[1] == 0x52 ? 2 : 0;
+}
+
+size_t x86_xray_length(const uint8_t *code, size_t size)
+{
+	static const uint8_t sled[] = {0xeb, 9, 0x66, 0x0f, 0x1f, 0x84, 0, 0, 2, 0, 0};
+
+	return size >= sizeof(sled) && !memcmp(code, sled, sizeof(sled)) ? sizeof(sled) : 0;
 }
 
 size_t x86_call(const uint8_t *code, size_t size, uint64_t address, uint64_t *target)

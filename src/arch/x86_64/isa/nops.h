@@ -4,8 +4,11 @@
 
 #include "arch/generic/isa/recognise.h"
 
-/* No-ops of any encoding that gcc, clang, and the assemblers emit; endbr64; push %r10, the static chain. */
-isa_recognise x86_nop_length, x86_endbr64_length, x86_push_chain_length;
+/*
+ * No-ops of any encoding that gcc, clang, and the assemblers emit; endbr64; push %r10, the static chain; the jump and
+ * the no-ops that clang's -fxray-instrument begins a function with.
+ */
+isa_recognise x86_nop_length, x86_endbr64_length, x86_push_chain_length, x86_xray_length;
 
 /*
  * x86_call: call rel32, or its 6-byte form with an address-size prefix.
