@@ -1,5 +1,6 @@
-"""Programs whose compiler has put calls of another tool into them: clang's XRay."""
+"""Programs whose compiler has put calls of another tool into them: clang's XRay, and -finstrument-functions."""
 import os
+import re
 import signal
 import subprocess
 import time
@@ -11,6 +12,7 @@ from steer import own_place
 from tools import need
 
 CALLED = {"main", "framed", "recursive", "run"}
+HOOKS = ("see", "__cyg_profile_func_enter", "__cyg_profile_func_exit")  # compilers make one of these
 LEVELS = ("-O0", "-O2")
 
 
@@ -70,8 +72,25 @@ def xray_attached(case):
     expect(status == 4 and printed == "ready\n" + plain.stdout.removeprefix("ready\n"), f"status {status}, {printed!r}")
 
 
+def hooked(compiler, *flags):
+    """-finstrument-functions: hooks see the call sites that they see untraced, for functions that hand them one are refused."""
+    def test(case):
+        program = compiled(case, compiler, "hooked.c", "-finstrument-functions", *flags)
+        plain = case.run([program])
+        expect(plain.stdout.count("\n") > 1000, f"it prints {plain.stdout[:200]!r}")
+        case.same_outcome(plain, case.record([program], ["-l", "*:*"], log=False))
+        called = case.trace().called()
+        expect(sum(called.get(name, 0) for name in HOOKS) > 500 and "leaf" not in called, f"recorded {called}")
+        listed = case.run([case.tool, "functions", program]).stdout
+        expect(re.search(r"stock +leaf +\(uses its return address", listed), f"of leaf() it says {listed!r}")
+        expect("-finstrument-functions" in listed, "no advice")
+    return test
+
+
 SINGLE = {
     **{f"xray{level}": xray(level) for level in LEVELS},
     "xray-attach": xray_attached,
+    **{f"cyg-profile-{compiler}{level}": hooked(compiler, level) for compiler in ("gcc", "clang") for level in LEVELS},
+    "cyg-profile-gcc-Os": hooked("gcc", "-Os"),
 }
 AS_IT_IS = True  # see harness.py

@@ -220,7 +220,7 @@ SINGLE = {
     "refused-cyg-profile": refused(lambda case: [compiled(case, "cyg", "-finstrument-functions", "-rdynamic", text=(
         "void __attribute__((no_instrument_function)) __cyg_profile_func_exit(void *f, void *c) {}\n"
         "void __attribute__((no_instrument_function)) __cyg_profile_func_enter(void *f, void *c) {}\n"
-        "int main(void) { return 0; }\n"))], 2, "has no function that can be traced"),
+        "int main(void) { return 0; }\n"))], 2, "-finstrument-functions", "return address"),
     "refused-set-uid": refused(foreign, 2, "another user's rights", "trace a copy"),
     "refused-missing": refused(lambda case: ["./there-is-none"], 127, "there-is-none", "no such file"),
     "refused-not-in-path": refused(lambda case: ["there-is-none"], 127, "no such program in PATH"),

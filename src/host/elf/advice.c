@@ -56,7 +56,7 @@ static const char *reason(const struct object *object)
 	if (object->hints & OBJECT_HINT_MCOUNT)
 		return "was built with -pg alone, which calls mcount after the frame is set up";
 	if (object->hints & OBJECT_HINT_CYG_PROFILE)
-		return "was built with -finstrument-functions, whose calls cannot be taken out";
+		return "was built with -finstrument-functions, whose functions hand their return address to a hook";
 	if (object->hints & OBJECT_HINT_XRAY)
 		return "was built with -fxray-instrument, whose sleds are not supported";
 	return object->site_count ? "has no function that can be traced (`calltap functions` says why of each)"
@@ -115,7 +115,8 @@ static size_t count_verdicts(const struct object *object, enum site_verdict verd
 void object_advise(const struct object *object, char text[OBJECT_ADVICE_MAX])
 {
 	size_t lost = lost_cxx_sites(object), shifted = count_verdicts(object, SITE_NOT_ALIGNED);
-	size_t nameless = count_verdicts(object, SITE_NO_ENTRY), at = 0;
+	size_t nameless = count_verdicts(object, SITE_NO_ENTRY), hooked = count_verdicts(object, SITE_LOOKS_AT_CALLER);
+	size_t at = 0;
 	unsigned int nops = object->cpu->patchable_nops;
 
 	text[0] = '\0';
@@ -134,9 +135,13 @@ void object_advise(const struct object *object, char text[OBJECT_ADVICE_MAX])
 				       shifted, counted(shifted, "function begins", "functions begin"), nops,
 				       object->cpu->jump_align);
 	if (nameless)
+		at += (size_t)snprintf(text + at, OBJECT_ADVICE_MAX - at,
+				       "of %zu %s neither symbols nor unwind tables say where %s; strip no more than "
+				       "debug information (strip -g)\n",
+				       nameless, counted(nameless, "function", "functions"),
+				       counted(nameless, "it begins", "they begin"));
+	if (object->hints & OBJECT_HINT_CYG_PROFILE && hooked > object->site_count / 2)
 		snprintf(text + at, OBJECT_ADVICE_MAX - at,
-			 "of %zu %s neither symbols nor unwind tables say where %s; strip no more than "
-			 "debug information (strip -g)\n",
-			 nameless, counted(nameless, "function", "functions"),
-			 counted(nameless, "it begins", "they begin"));
+			 "most functions hand their return address to a hook of -finstrument-functions, which would "
+			 "see the tracer's;\nbuild without it\n");
 }

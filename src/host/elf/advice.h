@@ -19,7 +19,7 @@ int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag) __a
  */
 void object_no_sites_diag(const struct object *object, struct calltap_diag *diag);
 
-#define OBJECT_ADVICE_MAX 768
+#define OBJECT_ADVICE_MAX 1024
 /*
  * Functions that could be traced if the object were built otherwise: how many
  * and how, a few lines; "" = none.  Likely causes: C++ functions without a site

@@ -13,6 +13,8 @@
 
 #include "object_impl.h"
 
+#define CYG_PROFILE "__cyg_profile_func_enter"
+
 /* A symbol table and its strings, both inside the Elf's memory. */
 struct table {
 	const Elf64_Sym *symbols;
@@ -86,7 +88,7 @@ static void note_undefined(struct object *object, const char *name, size_t lengt
 {
 	if ((length == 6 && !memcmp(name, "mcount", 6)) || (length == 7 && !memcmp(name, "_mcount", 7)))
 		object->hints |= OBJECT_HINT_MCOUNT;
-	else if (length == 24 && !memcmp(name, "__cyg_profile_func_enter", 24))
+	else if (length == strlen(CYG_PROFILE) && !memcmp(name, CYG_PROFILE, length))
 		object->hints |= OBJECT_HINT_CYG_PROFILE;
 }
 
@@ -163,6 +165,8 @@ static int read_symbol(struct object *object, const struct table *table, const E
 		note_undefined(object, name, strcspn(name, "@"));
 		return 0;
 	}
+	if (!strcmp(name, CYG_PROFILE))
+		object->hints |= OBJECT_HINT_CYG_PROFILE;
 	if (!strncmp(name, "__fentry__", 10) && (!name[10] || name[10] == '@')) {
 		int error = address_list_add(&object->fentry.targets, symbol->st_value);
 
