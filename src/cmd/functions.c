@@ -16,6 +16,7 @@
 #include <host/files.h>
 
 #include "cmd.h"
+#include "fetch.h"
 #include "host/counted.h"
 #include "host/elf/advice.h"
 #include "host/elf/filter.h"
@@ -32,6 +33,7 @@
 static const char help[] = "usage: calltap functions [OPTION...] PROGRAM [FILTER...]\n\n"
 			   "Lists the functions of a program or library, and why one cannot be traced.\n"
 			   "FILTER is a glob, /regex/, object:pattern, or @FILE with a list of them.\n\n"
+			   "      --debuginfod      first fetch the debug file from the servers of DEBUGINFOD_URLS\n"
 			   "      --json            one JSON object instead of text\n"
 			   "      --no-pager        do not start a pager\n"
 			   "  -h, --help            this text\n";
@@ -39,7 +41,7 @@ static const char help[] = "usage: calltap functions [OPTION...] PROGRAM [FILTER
 struct arguments {
 	const char *program;
 	char **filters; /* ends in NULL */
-	bool json, no_pager, help;
+	bool debuginfod, json, no_pager, help;
 };
 
 /* One line of the list: a site, or a function without one. */
@@ -123,6 +125,29 @@ static int list_functions(struct listing *listing)
 	return 0;
 }
 
+/* The name in the symbol table; NULL = the function has none. */
+static const char *symbol_of(const struct item *item)
+{
+	if (item->symbol)
+		return item->symbol->symbol;
+	return item->site && item->site->symbol[0] ? item->site->symbol : NULL;
+}
+
+/* What would give names to functions that have none. */
+static void print_hint(struct out *out, const struct listing *listing)
+{
+	enum object_names names = object_names_from(listing->object);
+	size_t nameless = 0;
+
+	for (size_t i = 0; i < listing->count; i++)
+		nameless += !symbol_of(&listing->items[i]);
+	if (nameless && (names == OBJECT_NAMES_DYNAMIC || names == OBJECT_NAMES_PACKED))
+		out_format(out,
+			   "%zu %s no name: install the package with the debug symbols (Debian: ...-dbgsym), "
+			   "or use --debuginfod\n",
+			   nameless, counted(nameless, "function has", "functions have"));
+}
+
 static void print_summary(struct out *out, const struct listing *listing)
 {
 	const char *separator = "; ";
@@ -139,6 +164,7 @@ static void print_summary(struct out *out, const struct listing *listing)
 	out_char(out, '\n');
 	object_advise(listing->object, advice);
 	out_format(out, "%s", advice);
+	print_hint(out, listing);
 }
 
 static void print_text(struct out *out, const struct listing *listing)
@@ -156,14 +182,6 @@ static void print_text(struct out *out, const struct listing *listing)
 		out_char(out, '\n');
 	}
 	print_summary(out, listing);
-}
-
-/* The name in the symbol table; NULL = the function has none. */
-static const char *symbol_of(const struct item *item)
-{
-	if (item->symbol)
-		return item->symbol->symbol;
-	return item->site && item->site->symbol[0] ? item->site->symbol : NULL;
 }
 
 static void print_json_item(struct json *json, const struct listing *listing, const struct item *item)
@@ -248,6 +266,19 @@ static int open_program(struct object **object, const char *name, struct calltap
 	return error;
 }
 
+/* Fetch the debug file, and read the object with it. */
+static int open_fetched(struct object **object, const char *name, struct calltap_diag *diag)
+{
+	bool fetched;
+	int error = fetch_debug_file(&fetched, *object, diag);
+
+	if (error || !fetched)
+		return error;
+	object_close(*object);
+	*object = NULL;
+	return open_program(object, name, diag);
+}
+
 static int print_listing(const struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
 {
 	struct term_pager pager;
@@ -286,6 +317,8 @@ static int run_functions(struct listing *listing, const struct arguments *argume
 		error = filter_set_add(listing->filters, FILTER_TRACE, *filter, diag);
 	if (!error)
 		error = open_program(&listing->object, arguments->program, diag);
+	if (!error && arguments->debuginfod)
+		error = open_fetched(&listing->object, arguments->program, diag);
 	if (!error && find_led(listing->object))
 		error = calltap_diag_set(diag, -ENOMEM, "not enough memory to look for functions");
 	if (error)
@@ -304,7 +337,8 @@ static int run_functions(struct listing *listing, const struct arguments *argume
 
 static int parse_arguments(struct arguments *arguments, int argc, char **argv, struct calltap_diag *diag)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+	static const struct option options[] = {{"debuginfod", no_argument, NULL, 'd'},
+						{"json", no_argument, NULL, 'j'},
 						{"no-pager", no_argument, NULL, 'n'},
 						{"help", no_argument, NULL, 'h'},
 						{0}};
@@ -315,6 +349,7 @@ static int parse_arguments(struct arguments *arguments, int argc, char **argv, s
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		if (option == '?')
 			return options_refuse(diag, option, argv);
+		arguments->debuginfod |= option == 'd';
 		arguments->json |= option == 'j';
 		arguments->no_pager |= option == 'n';
 		arguments->help |= option == 'h';

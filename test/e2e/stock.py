@@ -2,6 +2,7 @@
 function of every object traced, libc and the loader included."""
 import hashlib
 import json
+import lzma
 import os
 import shutil
 import signal
@@ -330,6 +331,89 @@ def attached(case):
     expect(status == 42 and printed == "ready\nall was well\n", f"status {status}, {printed[-300:]!r}")
 
 
+NAMED = r"""
+#include <stdio.h>
+__attribute__((noinline)) static int hidden(int n)
+{
+	return n * 3 + (getchar() == 'x');
+}
+__attribute__((noinline)) static int deeper(int n)
+{
+	return n ? deeper(n - 1) + hidden(n) : 0;
+}
+int main(void)
+{
+	int sum = 0, last;
+
+	do {
+		last = getchar();
+		sum += deeper(5);
+		printf("%d\n", sum);
+		fflush(stdout);
+	} while (last == '\n');
+	return 7;
+}
+"""
+
+
+def named(case):
+    """A stripped program's functions have the names and lines of its debug file, and names of packed symbols: recorded,
+    attached to, chosen by those names."""
+    for tool in ("gcc", "objcopy", "strip"):
+        if not shutil.which(tool):
+            raise Skip(f"{tool} is not installed")
+    full, program = os.path.join(case.folder, "full"), os.path.join(case.folder, "program")
+    debug, mini = program + ".debug", os.path.join(case.folder, "mini")
+    source = written(case, "named.c", NAMED)
+    ways = {"debug link": [["objcopy", "--only-keep-debug", full, debug], ["objcopy", "--add-gnu-debuglink=" + debug, program]],
+            "packed": [["objcopy", "-S", "--keep-symbol=hidden", "--keep-symbol=deeper", "--keep-symbol=main", full, mini],
+                       ["objcopy", "--remove-section=.gnu_debuglink", program]]}
+    subprocess.run(["gcc", "-g", "-O2", "-fno-optimize-sibling-calls", "-fno-ipa-cp", "-o", full, source], check=True)
+    for way, commands in ways.items():
+        subprocess.run(["strip", "-o", program, full], check=True)
+        for command in commands:
+            subprocess.run(command, check=True)
+        if way == "packed":
+            with open(mini, "rb") as file:
+                data = lzma.compress(file.read())
+            with open(mini, "wb") as file:
+                file.write(data)
+            subprocess.run(["objcopy", "--add-section", ".gnu_debugdata=" + mini, program], check=True)
+            os.unlink(debug)
+        case.same_outcome(case.run([program]), case.record([program], ["-l", "hidden", "-l", "deeper"], log=False))
+        check_named(case, way, {"hidden": 5, "deeper": 6})
+        running = Process([program], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+        tool = Process([case.tool, "attach", "-o", case.trace_path, "-l", "h[i]dden", "--duration", "300ms", str(running.pid)],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            for _ in range(2000):
+                if tool.poll() is not None:
+                    break
+                running.stdin.write(b"\n" * 6)
+                running.stdin.flush()
+                time.sleep(0.01)
+            running.stdin.close()
+            expect(tool.poll() == 0, f"{way}: attach ends with {tool.returncode}: {tool.stderr.read()[-300:]}")
+            expect(running.wait(10) == 7, f"{way}: the attached program ends with {running.returncode}")
+        finally:
+            stop(tool)
+            stop(running)
+        check_named(case, way, {"hidden": None})
+
+
+def check_named(case, way, calls):
+    """The trace has these functions and their calls (None: some), with source lines if there is a debug file."""
+    lines = {"hidden": 3, "deeper": 7}
+    found = {row["function"]: row for row in rows(case)["rows"]}
+    expect(set(found) == set(calls), f"{way}: {sorted(found)} were recorded")
+    for name, count in calls.items():
+        row = found[name]
+        expect(row["calls"] == count or (count is None and row["calls"]), f"{way}: {row['calls']} calls of {name}")
+        place = (os.path.basename(row["file"] or ""), row["line"])
+        wanted = ("named.c", lines[name]) if way == "debug link" else ("", 0)
+        expect(place[0] == wanted[0] and abs(place[1] - wanted[1]) <= 1, f"{way}: {name} is at {place}")
+
+
 def native(test):
     def with_test(case):
         case.need_native("programs as distributed")
@@ -339,6 +423,6 @@ def native(test):
 
 AS_IT_IS = True  # see harness.py
 SINGLE = {f"stock-{test.__name__}": native(test)
-          for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached)}
+          for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named)}
 
 LONG = {"stock-node": native(node)}

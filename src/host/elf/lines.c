@@ -1,15 +1,18 @@
 /*
- * Source lines by DWARF, from the file itself or its separate debug file,
- * which libdwfl finds by build id or debug link.
+ * Source lines by DWARF, from the file itself or its debug file (debug_file.h).
  *
  * Callers: the recorder at its end, the commands.  Context: host.
  */
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "debug_file.h"
 #include "object.h"
 
 struct object_lines {
@@ -18,18 +21,59 @@ struct object_lines {
 	GElf_Addr bias; /* libdwfl's addresses less ELF addresses */
 };
 
+/* A file that several debug files share parts of (dwz): beside the debug file, and of the build id that this one says.
+ */
+static int open_shared(Dwfl_Module *module, const char *debug_file, const char *link)
+{
+	const char *slash = strrchr(debug_file, '/'), *name;
+	const void *id;
+	GElf_Addr bias;
+	Dwarf *dwarf = dwfl_module_getdwarf(module, &bias);
+	ssize_t size = dwarf ? dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id) : 0;
+	int length = link[0] != '/' && slash ? (int)(slash - debug_file) + 1 : 0, fd;
+	char *path;
+
+	if (size <= 0 || asprintf(&path, "%.*s%s", length, debug_file, link) < 0)
+		return -1;
+	fd = debug_file_open_named(path, id, (size_t)size);
+	free(path);
+	return fd;
+}
+
+static bool is_debug_link(Elf *elf, const char *link)
+{
+	GElf_Word sum;
+	const char *name = dwelf_elf_gnu_debuglink(elf, &sum);
+
+	return name && !strcmp(name, link);
+}
+
 /*
- * libdwfl's own search ends at debuginfod, for which it loads twenty libraries
- * even if no server is set.  A file without a debug link has no use for that.
+ * libdwfl's own search ends at debuginfod's servers: for these it loads twenty libraries even if none is set, and else
+ * waits for them.  What it asks for without a sum, and is no debug link, is a file that debug
+ * files share; then it has the DWARF that names that file.
  */
 static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *path,
-			  const char *link, GElf_Word check, char **found)
+			  const char *link, GElf_Word sum, char **found)
 {
-	int fd = dwfl_build_id_find_debuginfo(module, user, name, base, path, link, check, found);
+	int fd = dwfl_build_id_find_debuginfo(module, user, name, base, path, link, sum, found);
+	const unsigned char *id = NULL;
+	struct debug_owner owner = {.path = path};
+	GElf_Addr bias, at;
+	int size;
 
-	if (fd >= 0 || !link)
+	if (fd >= 0)
 		return fd;
-	return dwfl_standard_find_debuginfo(module, user, name, base, path, link, check, found);
+	owner.elf = dwfl_module_getelf(module, &bias);
+	if (!owner.elf || !path)
+		return -1;
+	if (link && !sum && !is_debug_link(owner.elf, link))
+		return open_shared(module, path, link);
+	size = dwfl_module_build_id(module, &id, &at);
+	owner.id = id;
+	owner.id_size = size > 0 ? (size_t)size : 0;
+	fd = debug_file_open(&owner, DEBUG_LINK);
+	return fd >= 0 ? fd : debug_file_open(&owner, DEBUG_FETCHED);
 }
 
 static const Dwfl_Callbacks callbacks = {

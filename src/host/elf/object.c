@@ -37,6 +37,11 @@ const char *object_path(const struct object *object)
 	return object->path;
 }
 
+enum object_names object_names_from(const struct object *object)
+{
+	return (enum object_names)object->names;
+}
+
 uint16_t object_machine(const struct object *object)
 {
 	return object->cpu->machine;

@@ -67,6 +67,15 @@ static inline bool site_has_block(const struct object_site *site)
 	return site->kind == SITE_STOCK || site->kind == SITE_LIBCALL;
 }
 
+/* Where an object's names are from. */
+enum object_names {
+	OBJECT_NAMES_OWN,	 /* its symbol table */
+	OBJECT_NAMES_DEBUG_FILE, /* its debug file's */
+	OBJECT_NAMES_PACKED,	 /* .gnu_debugdata, and the dynamic symbol table */
+	OBJECT_NAMES_FETCHED,	 /* a debug file in debuginfod's cache */
+	OBJECT_NAMES_DYNAMIC,	 /* the dynamic symbol table alone, or nothing */
+};
+
 struct object;
 
 /*
@@ -83,6 +92,7 @@ bool object_is_plain_library(int fd);
 bool object_is_program_file(int fd);
 
 const char *object_path(const struct object *object);
+enum object_names object_names_from(const struct object *object);
 uint16_t object_machine(const struct object *object);	/* e_machine */
 bool object_is_static(const struct object *object);	/* an executable without PT_INTERP */
 bool object_is_executable(const struct object *object); /* may be run: ET_EXEC, or ET_DYN with PT_INTERP */

@@ -53,7 +53,9 @@ struct object_view;
 struct object {
 	char *path;
 	Elf *elf;
-	Elf *debug; /* separate debug file that has the symbols, or NULL */
+	Elf *debug;	   /* debug file that has the symbols, or NULL */
+	void *debug_bytes; /* of that file, if it was unpacked from .gnu_debugdata */
+	uint8_t names;	   /* enum object_names */
 	const struct elf_cpu *cpu;
 
 	uint16_t type; /* ET_* */

@@ -282,6 +282,7 @@ void object_close(struct object *object)
 	free(object->codes);
 	free(object->interpreter);
 	elf_end(object->debug);
+	free(object->debug_bytes);
 	elf_end(object->elf);
 	free(object->path);
 	free(object);

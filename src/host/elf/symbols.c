@@ -1,88 +1,15 @@
 /*
- * The functions of an object by its symbol table: the file's own, else that of
- * its separate debug file, else the dynamic one.
+ * The functions of an object by its symbol tables (symbol_tables.h).
  *
  * Callers: object_open; the look-ups by everyone.  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "object_impl.h"
+#include "symbol_tables.h"
 
 #define CYG_PROFILE "__cyg_profile_func_enter"
-
-/* A symbol table and its strings, both inside the Elf's memory. */
-struct table {
-	const Elf64_Sym *symbols;
-	size_t count;
-	const char *strings; /* ends in a NUL */
-	size_t strings_size;
-};
-
-static bool find_table(Elf *elf, uint32_t type, struct table *table)
-{
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-	Elf_Data *symbols, *strings;
-
-	while ((section = elf_nextscn(elf, section))) {
-		if (gelf_getshdr(section, &header) && header.sh_type == type)
-			break;
-	}
-	if (!section)
-		return false;
-	symbols = elf_getdata(section, NULL);
-	strings = elf_getdata(elf_getscn(elf, header.sh_link), NULL);
-	if (!symbols || !symbols->d_buf || symbols->d_type != ELF_T_SYM || !strings || !strings->d_buf ||
-	    !strings->d_size || ((const char *)strings->d_buf)[strings->d_size - 1] != '\0')
-		return false;
-	table->symbols = symbols->d_buf;
-	table->count = symbols->d_size / sizeof(*table->symbols);
-	table->strings = strings->d_buf;
-	table->strings_size = strings->d_size;
-	return true;
-}
-
-/* The debug file that distributions install by build id. */
-static int open_debug_file(const struct object *object)
-{
-	char path[128] = "/usr/lib/debug/.build-id/";
-	size_t at = strlen(path);
-
-	if (object->build_id_size < 2)
-		return -1;
-	for (size_t i = 0; i < object->build_id_size; i++)
-		at += (size_t)snprintf(path + at, sizeof(path) - at, i == 1 ? "/%02x" : "%02x", object->build_id[i]);
-	snprintf(path + at, sizeof(path) - at, ".debug");
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-/* Only the symbol table and its strings are read; they stay in memory when the file is closed. */
-static bool find_debug_table(struct object *object, struct table *table)
-{
-	int fd = open_debug_file(object);
-	bool found = false;
-	GElf_Ehdr header;
-
-	if (fd < 0)
-		return false;
-	object->debug = elf_begin(fd, ELF_C_READ, NULL);
-	if (object->debug && gelf_getehdr(object->debug, &header) && header.e_machine == object->cpu->machine &&
-	    header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB)
-		found = find_table(object->debug, SHT_SYMTAB, table);
-	close(fd);
-	return found;
-}
-
-static bool choose_table(struct object *object, struct table *table)
-{
-	return find_table(object->elf, SHT_SYMTAB, table) || find_debug_table(object, table) ||
-	       find_table(object->elf, SHT_DYNSYM, table);
-}
 
 static void note_undefined(struct object *object, const char *name, size_t length)
 {
@@ -153,7 +80,7 @@ static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char
 	return 0;
 }
 
-static int read_symbol(struct object *object, const struct table *table, const Elf64_Sym *symbol)
+static int read_symbol(struct object *object, const struct symbol_table *table, const Elf64_Sym *symbol)
 {
 	const char *name;
 	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
@@ -176,6 +103,15 @@ static int read_symbol(struct object *object, const struct table *table, const E
 	if (type != STT_FUNC && type != STT_GNU_IFUNC)
 		return 0;
 	return add_symbol(object, symbol, name);
+}
+
+static int read_table(struct object *object, const struct symbol_table *table)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < table->count && !error; i++)
+		error = read_symbol(object, table, &table->symbols[i]);
+	return error;
 }
 
 /* Names that begin with an underline are a library's own for what users call otherwise: __libc_malloc. */
@@ -213,16 +149,19 @@ static void drop_aliases(struct object *object)
 
 int object_read_symbols(struct object *object)
 {
-	struct table table;
+	struct symbol_table tables[SYMBOL_TABLES_MAX];
+	size_t count = object_find_tables(object, tables), most = 0;
 	int error;
 
-	if (!choose_table(object, &table))
+	for (size_t i = 0; i < count; i++)
+		most += tables[i].count;
+	if (!count)
 		return 0;
-	object->symbols = calloc(table.count + 1, sizeof(*object->symbols));
+	object->symbols = calloc(most + 1, sizeof(*object->symbols));
 	if (!object->symbols)
 		return -ENOMEM;
-	for (size_t i = 0; i < table.count; i++) {
-		error = read_symbol(object, &table, &table.symbols[i]);
+	for (size_t i = 0; i < count; i++) {
+		error = read_table(object, &tables[i]);
 		if (error)
 			return error;
 	}
