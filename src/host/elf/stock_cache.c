@@ -145,8 +145,8 @@ static uint64_t sum_of_image(const struct stock_image *image, const uint64_t see
 	add(&sum, image->frames.bytes, image->frames.size);
 	for (size_t i = 0; i < image->symbol_count; i++) {
 		add_number(&sum, image->symbols[i].address);
-		add_number(&sum, (uint64_t)image->symbols[i].size << 2 | image->symbols[i].leave << 1 |
-					 image->symbols[i].twice);
+		add_number(&sum, (uint64_t)image->symbols[i].size << 3 | image->symbols[i].part << 2 |
+					 image->symbols[i].leave << 1 | image->symbols[i].twice);
 	}
 	add(&sum, image->pointed, image->pointed_count * sizeof(*image->pointed));
 	add(&sum, image->relocated, image->relocated_count * sizeof(*image->relocated));

@@ -105,6 +105,17 @@ static int read_sections(const struct object *object, struct object_view *view)
 	return 0;
 }
 
+/* "f.cold", "f.cold.2": where gcc and clang put what is rarely run of f. */
+static bool names_part(const char *name)
+{
+	const char *cold = strstr(name, ".cold");
+
+	if (!cold)
+		return false;
+	cold += strlen(".cold");
+	return !*cold || (*cold == '.' && cold[1] && !cold[1 + strspn(cold + 1, "0123456789")]);
+}
+
 static int read_symbols(const struct object *object, struct object_view *view)
 {
 	view->symbols = calloc(object->symbol_count + 1, sizeof(*view->symbols));
@@ -116,6 +127,7 @@ static int read_symbols(const struct object *object, struct object_view *view)
 		view->symbols[i] = (struct stock_symbol){
 			.address = symbol->address,
 			.size = symbol->size,
+			.part = names_part(symbol->symbol),
 			.leave = symbol->verdict != SITE_OK,
 			.twice = symbol->verdict == SITE_RETURNS_TWICE || site_name_keeps_return(symbol->symbol),
 		};

@@ -9,6 +9,21 @@
 
 #define TABLE_ROWS_MAX (1u << 26)
 
+/* Compilers begin functions at such multiples, unless they are rarely run or small code was asked for. */
+#define FUNCTION_ALIGN 16
+
+/*
+ * True if nothing leads to the start but jumps of one function, one of them conditional.  A compiler moves a few rarely
+ * run instructions away from a function, and before its frame stands their rows are those of an entry (`xor %eax, %eax;
+ * ret`).  A tail call is no conditional jump in most compilers; where it is, this may be the only caller's own
+ * function: its time is its caller's then.  What has a symbol, or lies where functions do, is taken for a function.
+ */
+static bool is_jumped_to_as_part(const struct finding *finding, const struct start *start)
+{
+	return start->has_entry && !start->named && start->address % FUNCTION_ALIGN && start->jumpers == 1 &&
+	       start->branched && !marks_has(&finding->used, start->address);
+}
+
 /*
  * True for a part of a function whose first row is that of a function's entry: a jump leads there as no tail call can,
  * or an exception leads into its first bytes.
@@ -34,7 +49,8 @@ static struct stock_function judge(const struct finding *finding, const struct s
 
 	if (start->kind == START_NO_CALLER)
 		function.verdict = STOCK_NO_CALLER;
-	else if (start->kind == START_FRAGMENT || is_led_to_as_part(finding, start->address))
+	else if (start->kind == START_FRAGMENT || start->part || is_led_to_as_part(finding, start->address) ||
+		 is_jumped_to_as_part(finding, start))
 		function.verdict = STOCK_FRAGMENT;
 	else if (start->leave)
 		function.verdict = STOCK_LEAVE;
@@ -85,6 +101,8 @@ int stock_find(struct stock_list *out, const struct stock_image *image)
 		return 0;
 	error = marks_create(&finding.targets, image);
 	if (!error)
+		error = marks_create(&finding.used, image);
+	if (!error)
 		error = marks_create(&finding.unfit, image);
 	if (!error)
 		error = marks_create(&finding.landings, image);
@@ -97,6 +115,7 @@ int stock_find(struct stock_list *out, const struct stock_image *image)
 	if (!error)
 		error = judge_all(out, &finding);
 	marks_destroy(&finding.targets);
+	marks_destroy(&finding.used);
 	marks_destroy(&finding.unfit);
 	marks_destroy(&finding.landings);
 	free(finding.starts);

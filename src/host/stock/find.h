@@ -40,11 +40,16 @@ struct start {
 	uint64_t address, end;
 	struct cfi_entry entry; /* where it has one */
 	bool has_entry;
-	bool inner;    /* a symbol within another start's entry */
-	uint32_t host; /* index of that start; of itself, where it is no inner one */
-	uint8_t kind;  /* enum start_kind */
-	bool leave;    /* by its symbol's name */
-	bool keeps;    /* does more with its return address than return to it */
+	bool inner;	 /* a symbol within another start's entry */
+	uint32_t host;	 /* index of that start; of itself, where it is no inner one */
+	uint8_t kind;	 /* enum start_kind */
+	uint8_t jumpers; /* how many other starts jump to its first byte: 0, 1, or 2 for more */
+	uint32_t jumper; /* index of the first of these */
+	bool branched;	 /* one of these jumps is conditional */
+	bool named;	 /* it has a symbol */
+	bool part;	 /* which says that it is a part of a function */
+	bool leave;	 /* by its symbol's name */
+	bool keeps;	 /* does more with its return address than return to it */
 };
 
 /* A jump from one start to another, by index. */
@@ -59,6 +64,7 @@ struct finding {
 	size_t start_count;
 	bool has_entries;      /* most starts have entries: one without was written by hand */
 	struct marks targets;  /* something leads there */
+	struct marks used;     /* ... by other means than a jump of a function: a call, an address, a table */
 	struct marks unfit;    /* a jump leads there, but not as one leads to a function */
 	struct marks landings; /* an exception leads there */
 	struct edge *edges;

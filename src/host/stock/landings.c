@@ -93,6 +93,7 @@ void find_jump_table(struct finding *finding, const struct start *start, uint64_
 				return;
 		}
 		marks_set(&finding->targets, target);
+		marks_set(&finding->used, target);
 	}
 }
 
@@ -105,8 +106,12 @@ void find_words(struct finding *finding)
 
 		if (section->code || !section->bytes)
 			continue;
-		for (uint64_t at = -section->address & 7; at + 8 <= section->size; at += 8)
-			marks_set(&finding->targets, isa_load32(section->bytes + at) |
-							     (uint64_t)isa_load32(section->bytes + at + 4) << 32);
+		for (uint64_t at = -section->address & 7; at + 8 <= section->size; at += 8) {
+			uint64_t word = isa_load32(section->bytes + at) | (uint64_t)isa_load32(section->bytes + at + 4)
+										  << 32;
+
+			marks_set(&finding->targets, word);
+			marks_set(&finding->used, word);
+		}
 	}
 }

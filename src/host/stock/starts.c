@@ -155,13 +155,19 @@ static int add_symbol(struct finding *finding, size_t *capacity, size_t entries,
 {
 	const struct finding sorted = {.starts = finding->starts, .start_count = entries};
 	size_t host = find_start_around(&sorted, symbol->address);
-	struct start start = {.address = symbol->address, .leave = symbol->leave, .keeps = symbol->twice};
+	struct start start = {.address = symbol->address,
+			      .named = true,
+			      .part = symbol->part,
+			      .leave = symbol->leave,
+			      .keeps = symbol->twice};
 	uint64_t rest;
 	int error;
 
 	if (!symbol->size || !is_code(finding->image, symbol->address, &rest))
 		return 0;
 	if (host != SIZE_MAX && finding->starts[host].address == symbol->address) {
+		finding->starts[host].named = true;
+		finding->starts[host].part |= symbol->part;
 		finding->starts[host].leave |= symbol->leave;
 		finding->starts[host].keeps |= symbol->twice;
 		return 0;

@@ -30,6 +30,7 @@ struct stock_symbol {
 	bool leave; /* by its name it must not be traced */
 	bool twice; /* by its name it returns twice or looks at its caller, so that a function that jumps to it may not
 		     * be traced either */
+	bool part;  /* by its name it is a part of a function */
 };
 
 /* What the analysis reads of an object.  All arrays are sorted by address. */
@@ -56,7 +57,7 @@ enum stock_verdict {
 	STOCK_OK = 0,
 	STOCK_TOO_SHORT,      /* the function and the padding behind it have less room than a jump */
 	STOCK_LED_INTO,	      /* a jump leads into the bytes that would be replaced */
-	STOCK_FRAGMENT,	      /* a part of a function: its rows do not begin as a function's */
+	STOCK_FRAGMENT,	      /* a part of a function: its rows, its name, or the jumps to it say so */
 	STOCK_RETURN_ADDRESS, /* reads, changes or pops its own return address, or jumps to such a function */
 	STOCK_NO_CALLER,      /* there is no return address: a thread's start, a signal trampoline */
 	STOCK_NO_ROWS,	      /* by hand, without an entry of the unwind table: nothing tells how it begins */

@@ -55,8 +55,25 @@ static bool is_keeper(const struct stock_image *image, uint64_t slot)
 	return low < image->keeper_count && image->keepers[low] == slot;
 }
 
+/* Something leads to the address that is no jump of a function. */
+static void use(struct finding *finding, uint64_t target)
+{
+	marks_set(&finding->targets, target);
+	marks_set(&finding->used, target);
+}
+
+/* Note a jump from one start to another's first byte. */
+static void note_jump(struct start *start, size_t from, bool conditional)
+{
+	if (!start->jumpers || start->jumper != from)
+		start->jumpers += start->jumpers < 2;
+	if (start->jumpers == 1)
+		start->jumper = (uint32_t)from;
+	start->branched |= conditional;
+}
+
 /* A jump out of the function: to another one, or through a linkage table. */
-static int leave(struct stretch *stretch, uint64_t target)
+static int leave(struct stretch *stretch, uint64_t target, bool conditional)
 {
 	struct finding *finding = stretch->finding;
 	size_t index, size, to;
@@ -64,6 +81,8 @@ static int leave(struct stretch *stretch, uint64_t target)
 	const uint8_t *code = find_code(finding->image, target, &size);
 	uint64_t slot;
 
+	if (stretch->index == NONE)
+		marks_set(&finding->used, target);
 	if (!code || stretch->index == NONE)
 		return 0;
 	if (section->plt) {
@@ -72,7 +91,11 @@ static int leave(struct stretch *stretch, uint64_t target)
 		return 0;
 	}
 	to = find_start_around(finding, target);
-	return to != SIZE_MAX && to != stretch->index ? add_edge(finding, stretch->index, to) : 0;
+	if (to == SIZE_MAX || to == stretch->index)
+		return 0;
+	if (finding->starts[to].address == target)
+		note_jump(&finding->starts[to], stretch->index, conditional);
+	return add_edge(finding, stretch->index, to);
 }
 
 /* True if a jump here may be a tail call: the stack is as it was at the entry. */
@@ -85,19 +108,19 @@ static bool is_entry_stack(const struct find_cpu *cpu, const struct cfi_row *row
 }
 
 /* A jump or branch: where it leads to, and whether one leads to functions so. */
-static int follow(struct stretch *stretch, uint64_t target)
+static int follow(struct stretch *stretch, uint64_t target, bool conditional)
 {
 	struct finding *finding = stretch->finding;
 
 	marks_set(&finding->targets, target);
 	if (stretch->row_known && !is_entry_stack(finding->cpu, &stretch->row))
 		marks_set(&finding->unfit, target);
-	return target - stretch->lo >= stretch->hi - stretch->lo ? leave(stretch, target) : 0;
+	return target - stretch->lo >= stretch->hi - stretch->lo ? leave(stretch, target, conditional) : 0;
 }
 
 static void note_address(struct stretch *stretch, uint64_t target)
 {
-	marks_set(&stretch->finding->targets, target);
+	use(stretch->finding, target);
 	if (stretch->table_count < TABLES_MAX)
 		stretch->tables[stretch->table_count++] = target;
 	else if (stretch->index != NONE)
@@ -121,15 +144,15 @@ static int note(struct stretch *stretch, const struct isa_instruction *in, const
 
 	if (finding->image->fixed && isa_goes_on((enum isa_kind)in->kind) &&
 	    finding->cpu->immediate(code, in->length, &value))
-		marks_set(&finding->targets, value);
+		use(finding, value);
 	if (stretch->row_known && !in->has_target && finding->cpu->touches(code, in->length, &stretch->row))
 		finding->starts[stretch->index].keeps = true;
 	switch (in->kind) {
 	case ISA_JUMP:
 	case ISA_BRANCH:
-		return follow(stretch, in->target);
+		return follow(stretch, in->target, in->kind == ISA_BRANCH);
 	case ISA_CALL:
-		marks_set(&finding->targets, in->target);
+		use(finding, in->target);
 		return 0;
 	case ISA_ADDRESS:
 		note_address(stretch, in->target);
@@ -225,7 +248,7 @@ int find_sweep(struct finding *finding)
 	int error = 0;
 
 	for (size_t i = 0; i < image->pointed_count; i++)
-		marks_set(&finding->targets, image->pointed[i]);
+		use(finding, image->pointed[i]);
 	for (size_t i = 0; i < image->symbol_count; i++)
 		marks_set(&finding->targets, image->symbols[i].address);
 	if (image->fixed)

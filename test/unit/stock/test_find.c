@@ -344,6 +344,63 @@ static void parts_are_no_functions(void **state)
 	end(&made);
 }
 
+/* What a conditional jump leads to before the stack has moved: a part, if nothing else leads there. */
+static void parts_are_jumped_to(void **state)
+{
+	enum more { NOTHING, BRANCH_OF_ITS_OWN, JUMP, BRANCH, CALL, SYMBOL, POINTER, PARTS_SYMBOL };
+	static const struct {
+		bool conditional, aligned;
+		enum more more;
+		enum stock_verdict verdict;
+	} cases[] = {
+		{true, false, NOTHING, STOCK_FRAGMENT}, {true, false, BRANCH_OF_ITS_OWN, STOCK_FRAGMENT},
+		{false, false, NOTHING, STOCK_OK},	{true, true, NOTHING, STOCK_OK},
+		{true, false, JUMP, STOCK_OK},		{true, false, BRANCH, STOCK_OK},
+		{true, false, CALL, STOCK_OK},		{true, false, SYMBOL, STOCK_OK},
+		{true, false, POINTER, STOCK_OK},	{false, true, PARTS_SYMBOL, STOCK_FRAGMENT},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		/* test %eax, %eax; je or jmp part; mov %rdi, %rax; ret; part: xor %eax, %eax; mov %rsp, %rax; nop; ret
+		 */
+		uint8_t bytes[32] = {0x85, 0xc0, 0x74, 0, 0x48, 0x89, 0xf8, 0xc3}, off = cases[i].aligned ? 16 : 12;
+		static const uint8_t tail[] = {0x31, 0xc0, 0x48, 0x89, 0xe0, 0x90, 0xc3};
+		uint64_t first, second, part;
+		struct made made;
+		int32_t distance;
+
+		bytes[2] = cases[i].conditional ? 0x74 : 0xeb;
+		bytes[3] = (uint8_t)(off - 4);
+		memcpy(bytes + off, tail, sizeof(tail));
+		begin(&made);
+		first = code(&made, bytes, off + sizeof(tail));
+		part = first + off;
+		frame(&made, first, 8, NO_ROWS);
+		frame(&made, part, sizeof(tail), NO_ROWS);
+		second = function(&made, BYTES(0x90, 0xe8, 0, 0, 0, 0, 0xc3)); /* nop; call or jmp part; ret */
+		distance = cases[i].more == CALL || cases[i].more == JUMP ? (int32_t)(part - (second + 6)) : 0;
+		memcpy(made.text + (second - TEXT) + 2, &distance, 4);
+		made.text[second - TEXT + 1] = cases[i].more == JUMP ? 0xe9 : 0xe8;
+		if (cases[i].more == BRANCH) {
+			made.text[second - TEXT + 1] = 0x75;
+			made.text[second - TEXT + 2] = (uint8_t)(part - (second + 3));
+			memset(made.text + (second - TEXT) + 3, 0x90, 3);
+		}
+		if (cases[i].more == BRANCH_OF_ITS_OWN) /* instead of mov %rdi, %rax */
+			memcpy(made.text + (first - TEXT) + 4, (const uint8_t[]){0x90, 0x75, (uint8_t)(off - 7)}, 3);
+		made.symbols[0] = (struct stock_symbol){.address = part, .size = sizeof(tail)};
+		made.symbols[0].part = cases[i].more == PARTS_SYMBOL;
+		made.image.symbol_count = cases[i].more == SYMBOL || cases[i].more == PARTS_SYMBOL;
+		made.image.pointed = &part;
+		made.image.pointed_count = cases[i].more == POINTER;
+		find(&made);
+		if (at(&made, part)->verdict != cases[i].verdict)
+			fail_msg("case %zu: %d, not %d", i, at(&made, part)->verdict, cases[i].verdict);
+		expect(&made, second, STOCK_OK);
+		end(&made);
+	}
+}
+
 /* Who touches the slot of the return address, and who only seems to. */
 static void return_slots(void **state)
 {
@@ -426,10 +483,10 @@ static void names_and_symbols(void **state)
 	jumper = function(&made, BYTES(0x31, 0xf6, 0xe9, 0xe9, 0xff, 0xff, 0xff)); /* jmp twice */
 	bare = code(&made, PLAIN);
 	hosted = function(&made, BYTES(0x90, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xb8, 1, 0, 0, 0, 0xc3));
-	made.symbols[0] = (struct stock_symbol){left, 10, true, false};
-	made.symbols[1] = (struct stock_symbol){twice, 10, false, true};
-	made.symbols[2] = (struct stock_symbol){bare, 10, false, false};
-	made.symbols[3] = (struct stock_symbol){hosted + 6, 6, false, false};
+	made.symbols[0] = (struct stock_symbol){left, 10, true, false, false};
+	made.symbols[1] = (struct stock_symbol){twice, 10, false, true, false};
+	made.symbols[2] = (struct stock_symbol){bare, 10, false, false, false};
+	made.symbols[3] = (struct stock_symbol){hosted + 6, 6, false, false, false};
 	made.image.symbol_count = 4;
 	find(&made);
 	expect(&made, left, STOCK_LEAVE);
@@ -449,7 +506,7 @@ static void symbols_alone(void **state)
 
 	begin(&made);
 	bare = code(&made, PLAIN);
-	made.symbols[0] = (struct stock_symbol){bare, 10, false, false};
+	made.symbols[0] = (struct stock_symbol){bare, 10, false, false, false};
 	made.image.symbol_count = 1;
 	find(&made);
 	expect_head(&made, bare, bare, 8);
@@ -504,6 +561,7 @@ int main(void)
 		cmocka_unit_test(addresses_from_elsewhere_lead_in),
 		cmocka_unit_test(fixed_objects_hold_addresses),
 		cmocka_unit_test(parts_are_no_functions),
+		cmocka_unit_test(parts_are_jumped_to),
 		cmocka_unit_test(return_slots),
 		cmocka_unit_test(jumps_to_readers),
 		cmocka_unit_test(names_and_symbols),
