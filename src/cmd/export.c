@@ -14,7 +14,7 @@
 #include "reading.h"
 
 static const char help[] =
-	"usage: calltap export --format FORMAT [-o FILE] [OPTION...]\n"
+	"usage: calltap export --format FORMAT [-o FILE] [OPTION...] [FILE]\n"
 	"Write a trace in another tool's format.\n\n"
 	"      --format FORMAT   perfetto, chrome, folded or json\n"
 	"  -o, --output FILE     where to (default -: standard output)\n"

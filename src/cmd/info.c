@@ -7,7 +7,7 @@
 #include "cmd.h"
 #include "reading.h"
 
-static const char help[] = "usage: calltap info [OPTION...]\n"
+static const char help[] = "usage: calltap info [OPTION...] [FILE]\n"
 			   "Show what a trace is of: program, machine, clock, threads, sizes, losses.\n\n"
 			   "      --json            JSON\n" TERMINAL_HELP READING_HELP;
 

@@ -60,9 +60,16 @@ int reading_arguments(struct reading *reading, int argc, char **argv, int max)
 {
 	if (argc - optind <= max)
 		return 0;
-	return calltap_diag_set(&reading->diag, -EINVAL,
-				"'%s' is one word too many: name the trace with -i FILE ('calltap %s --help')",
-				argv[optind + max], reading->verb);
+	if (max)
+		return calltap_diag_set(&reading->diag, -EINVAL,
+					"'%s' is one word too many: name the trace with -i FILE ('calltap %s --help')",
+					argv[optind + max], reading->verb);
+	if (reading->input || argc - optind > 1)
+		return calltap_diag_set(&reading->diag, -EINVAL,
+					"'%s' is one word too many: one trace is read at a time ('calltap %s --help')",
+					argv[argc - 1], reading->verb);
+	reading->input = argv[optind];
+	return 0;
 }
 
 int reading_open(struct reading *reading)

@@ -83,7 +83,8 @@ struct reading {
 void reading_init(struct reading *reading, const char *verb, const char *help);
 /* Take an option that is not the verb's own, as getopt_long() returned it; 0 or -EINVAL with diag. */
 int reading_option(struct reading *reading, int option, char **argv) __attribute__((warn_unused_result));
-/* Refuse more than max words behind the options. */
+/* Refuse more than max words behind the options.  A verb that has none (max = 0) takes the trace's name, instead of -i.
+ */
 int reading_arguments(struct reading *reading, int argc, char **argv, int max) __attribute__((warn_unused_result));
 int reading_open(struct reading *reading) __attribute__((warn_unused_result));
 /* Output to the terminal, through the pager unless json. */

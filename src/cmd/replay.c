@@ -17,7 +17,7 @@
 #include "reading.h"
 
 static const char help[] =
-	"usage: calltap replay [OPTION...]\n"
+	"usage: calltap replay [OPTION...] [FILE]\n"
 	"Show a trace call by call, as the kernel's function_graph and function tracers do.\n\n"
 	"      --core FILE       the trace is a flight recorder's, in this core file\n"
 	"      --buffers DIR     or in these files, which record --buffer-dir has left\n"

@@ -10,7 +10,7 @@
 #include "host/view/parse.h"
 #include "reading.h"
 
-static const char help[] = "usage: calltap report [OPTION...]\n"
+static const char help[] = "usage: calltap report [OPTION...] [FILE]\n"
 			   "Show calls, times and percentiles of a trace.\n\n"
 			   "      --by WHAT         function (default), object or thread\n"
 			   "      --sort COLUMN     calls, total (default), self, min, avg, p50, p99, max or name\n"
