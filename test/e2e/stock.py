@@ -414,6 +414,41 @@ def check_named(case, way, calls):
         expect(place[0] == wanted[0] and abs(place[1] - wanted[1]) <= 1, f"{way}: {name} is at {place}")
 
 
+LIBRARY = "int savectx(int n) { return n * 3; }\nint counted(int n) { return savectx(n) + 1; }\n"
+USER = """
+#include <stdio.h>
+int counted(int n);
+int main(void) { int sum = 0, c; while ((c = getchar()) != EOF) sum += counted(c); printf("%d\\n", sum); return 3; }
+"""
+
+
+def filters(case):
+    """A library is chosen by the loader's name, by its file's own name behind the link and by its soname; the reason is
+    told why a chosen function cannot be traced."""
+    if not shutil.which("gcc"):
+        raise Skip("gcc is not installed")
+    library, link = os.path.join(case.folder, "libcounted.so.1.2"), os.path.join(case.folder, "liblink.so")
+    program = os.path.join(case.folder, "user")
+    subprocess.run(["gcc", "-O1", "-fno-inline", "-shared", "-fPIC", "-Wl,-soname,libcounted.so.1", "-o", library,
+                    written(case, "library.c", LIBRARY)], check=True)
+    subprocess.run(["gcc", "-O1", "-o", program, written(case, "user.c", USER), library, "-Wl,-rpath," + case.folder], check=True)
+    for name in (link, os.path.join(case.folder, "libcounted.so.1")):
+        os.symlink(library, name)
+    for pattern in ("libcounted.so.1.2", "libcounted.so.1", "*/libcounted.so.1", "*ounted*1.2"):
+        case.same_outcome(case.run([program]), case.record([program], ["-l", pattern + ":counted"], log=False))
+    running = Process([program], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        for pattern, status in (("libcounted.so.1.2", 0), ("libcounted.so.1", 0), ("libcounted.so", 2)):
+            done = case.run([case.tool, "attach", "-o", case.trace_path, "-l", pattern + ":counted", "--duration", "20ms",
+                             str(running.pid)])
+            expect(done.status == status, f"attach by {pattern}: status {done.status}, {done.stderr[-300:]!r}")
+    finally:
+        stop(running)
+    done = case.run(case.record_command([program], ["-l", "libcounted.so.1:savectx"]))
+    said = "matches 'libcounted.so.1:savectx': savectx (libcounted.so.1) cannot be traced: returns twice or switches stacks (see"
+    expect(done.status == 2 and said in done.stderr, f"status {done.status}, {done.stderr!r}")
+
+
 def native(test):
     def with_test(case):
         case.need_native("programs as distributed")
@@ -423,6 +458,6 @@ def native(test):
 
 AS_IT_IS = True  # see harness.py
 SINGLE = {f"stock-{test.__name__}": native(test)
-          for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named)}
+          for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named, filters)}
 
 LONG = {"stock-node": native(node)}

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "aliases.h"
 #include "filter.h"
 #include "pattern.h"
 
@@ -201,21 +202,52 @@ static bool path_matches(const struct filter *filter, const char *path)
 	return pattern_matches(&filter->object, path) || (slash && pattern_matches(&filter->object, slash + 1));
 }
 
-static bool object_matches(const struct filter *filter, const struct object *object)
+static bool alias_matches(const struct filter *filter, const struct aliases *aliases)
 {
-	return !filter->has_object || path_matches(filter, object_path(object));
+	return (aliases->file && pattern_matches(&filter->object, aliases->file)) ||
+	       (aliases->soname && pattern_matches(&filter->object, aliases->soname));
 }
 
-bool filter_set_names_object(const struct filter_set *set, const char *path)
+static bool object_matches(const struct filter *filter, const struct object *object)
 {
-	for (size_t i = 0; i < set->count; i++) {
-		const struct filter *filter = &set->items[i];
+	return !filter->has_object || path_matches(filter, object_path(object)) ||
+	       alias_matches(filter, object_aliases(object));
+}
 
-		if (filter->has_object && (filter->kind == FILTER_TRACE || filter->kind == FILTER_GRAPH) &&
-		    path_matches(filter, path))
+/* True if the filter asks for functions of certain objects. */
+static bool chooses_objects(const struct filter *filter)
+{
+	return filter->has_object && (filter->kind == FILTER_TRACE || filter->kind == FILTER_GRAPH);
+}
+
+bool filter_set_names_object(const struct filter_set *set, const struct object *object)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (chooses_objects(&set->items[i]) && object_matches(&set->items[i], object))
 			return true;
-	}
 	return false;
+}
+
+bool filter_set_names_file(const struct filter_set *set, const char *path, int fd)
+{
+	bool chooses = false, found = false;
+	struct aliases aliases;
+	Elf *elf;
+
+	for (size_t i = 0; i < set->count && !found; i++) {
+		chooses |= chooses_objects(&set->items[i]);
+		found = chooses_objects(&set->items[i]) && path_matches(&set->items[i], path);
+	}
+	if (found || !chooses)
+		return found;
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	aliases_read(&aliases, elf, fd, path);
+	for (size_t i = 0; i < set->count && !found; i++)
+		found = chooses_objects(&set->items[i]) && alias_matches(&set->items[i], &aliases);
+	aliases_clear(&aliases);
+	elf_end(elf);
+	return found;
 }
 
 /* symbol is NULL for a site whose function has none: its name is what it calls, or its address. */

@@ -6,7 +6,8 @@
  *     filter   = [object ":"] pattern | "@" file
  *     pattern  = glob ("*", "?", "[...]") | "/" regex "/"   (POSIX extended, searched)
  *     object   = glob on the object's file name ("libfoo.so.1"), "a.out" style
- *                for the executable too
+ *                for the executable too; as the loader calls it, as it is behind
+ *                links ("libfoo.so.1.2"), or its DT_SONAME
  *
  * "@file" holds one filter per line; blank lines and lines from "#" are
  * skipped.  "::" is part of a C++ name, never the object's colon, nor is a
@@ -41,9 +42,11 @@ void filter_set_destroy(struct filter_set *set);
 int filter_set_add(struct filter_set *set, enum filter_kind kind, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 /*
- * True if a filter with an object glob asks for functions of the file with this path (FILTER_TRACE, FILTER_GRAPH).
+ * True if a filter with an object glob asks for functions of the object (FILTER_TRACE, FILTER_GRAPH); the same of an
+ * open file that was not read yet.
  */
-bool filter_set_names_object(const struct filter_set *set, const char *path);
+bool filter_set_names_object(const struct filter_set *set, const struct object *object);
+bool filter_set_names_file(const struct filter_set *set, const char *path, int fd);
 bool filter_set_has(const struct filter_set *set, enum filter_kind kind);
 
 struct filter_decision {

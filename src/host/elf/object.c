@@ -37,6 +37,11 @@ const char *object_path(const struct object *object)
 	return object->path;
 }
 
+const struct aliases *object_aliases(const struct object *object)
+{
+	return &object->aliases;
+}
+
 enum object_names object_names_from(const struct object *object)
 {
 	return (enum object_names)object->names;

@@ -13,6 +13,7 @@
 #include <gelf.h>
 #include <libelf.h>
 
+#include "aliases.h"
 #include "cpu.h"
 #include "object.h"
 
@@ -52,6 +53,7 @@ struct object_view;
 
 struct object {
 	char *path;
+	struct aliases aliases;
 	Elf *elf;
 	Elf *debug;	   /* debug file that has the symbols, or NULL */
 	void *debug_bytes; /* of that file, if it was unpacked from .gnu_debugdata */

@@ -255,6 +255,7 @@ int object_open(struct object **out, int fd, const char *path, struct calltap_di
 		object_close(object);
 		return error;
 	}
+	aliases_read(&object->aliases, object->elf, fd, path);
 	*out = object;
 	return 0;
 }
@@ -284,6 +285,7 @@ void object_close(struct object *object)
 	elf_end(object->debug);
 	free(object->debug_bytes);
 	elf_end(object->elf);
+	aliases_clear(&object->aliases);
 	free(object->path);
 	free(object);
 }

@@ -111,14 +111,41 @@ static bool is_chosen(const struct handlers_slot *slot, const struct image *imag
 	return decision.trace;
 }
 
-bool handlers_name_object(const struct handlers *handlers, const char *path)
+/* The filters that choose functions: of slots, then of further instances.  NULL behind the last. */
+static const struct filter_set *filters_at(const struct handlers *handlers, uint32_t *place)
 {
-	for (uint32_t i = 0; handlers && i < CALLTAP_HANDLERS_MAX; i++)
-		if (handlers->slots[i].used && handlers->slots[i].by_name &&
-		    filter_set_names_object(handlers->slots[i].named, path))
+	for (; *place < CALLTAP_HANDLERS_MAX + CALLTAP_INSTANCES; ++*place) {
+		const struct handlers_slot *slot = *place < CALLTAP_HANDLERS_MAX ? &handlers->slots[*place] : NULL;
+		const struct filter_set *filters =
+			slot ? (slot->used && slot->by_name ? slot->named : NULL)
+			     : handlers->instances[*place - CALLTAP_HANDLERS_MAX].filters;
+
+		if (filters) {
+			++*place;
+			return filters;
+		}
+	}
+	return NULL;
+}
+
+bool handlers_name_object(const struct handlers *handlers, const struct object *object)
+{
+	const struct filter_set *filters;
+	uint32_t place = 0;
+
+	while (handlers && (filters = filters_at(handlers, &place)))
+		if (filter_set_names_object(filters, object))
 			return true;
-	for (uint32_t set = 1; handlers && set < CALLTAP_INSTANCES; set++)
-		if (handlers->instances[set].filters && filter_set_names_object(handlers->instances[set].filters, path))
+	return false;
+}
+
+bool handlers_name_file(const struct handlers *handlers, const char *path, int fd)
+{
+	const struct filter_set *filters;
+	uint32_t place = 0;
+
+	while (handlers && (filters = filters_at(handlers, &place)))
+		if (filter_set_names_file(filters, path, fd))
 			return true;
 	return false;
 }

@@ -23,6 +23,7 @@ struct filter_set;
 struct handlers;
 struct image;
 struct images;
+struct object;
 struct object_site;
 struct target;
 struct session;
@@ -62,8 +63,10 @@ void handlers_silence(struct session *session, uint64_t bits);
 bool handlers_any(const struct handlers *handlers);
 bool handlers_any_exit(const struct handlers *handlers);
 uint32_t handlers_count(const struct handlers *handlers);
-/* True if the filters of a slot or of a further instance name the object; NULL: there are none. */
-bool handlers_name_object(const struct handlers *handlers, const char *path);
+/* True if the filters of a slot or of a further instance name the object, or the file; handlers NULL: there are none.
+ */
+bool handlers_name_object(const struct handlers *handlers, const struct object *object);
+bool handlers_name_file(const struct handlers *handlers, const char *path, int fd);
 /* How many functions of the process whose they are have handlers; or those of certain slots, in some process. */
 uint64_t handlers_handled(const struct handlers *handlers);
 uint64_t handlers_functions(const struct target *target, uint64_t slots);

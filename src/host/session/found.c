@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <host/counted.h>
 #include <host/elf/advice.h>
 #include <host/hook/triggers.h>
 
@@ -57,14 +58,63 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 	return 0;
 }
 
+/* Count the object's functions that the filter matches and that cannot be traced; *first is one of them. */
+static size_t count_refused(struct filter_set *set, struct object *object, const struct object_site **first)
+{
+	const struct object_site *sites;
+	size_t count = object_sites(object, &sites), refused = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct filter_decision decision = {0};
+
+		if (sites[i].verdict != SITE_OK)
+			filter_set_decide(set, object, &sites[i], &decision);
+		if (decision.trace && !refused++)
+			*first = &sites[i];
+	}
+	return refused;
+}
+
+/* What speaks against the functions that the filter matches: the first one, and how many more.  "": it matches none. */
+static void tell_verdict(const struct found *found, const char *text, char *out, size_t size)
+{
+	struct filter_set *set;
+	size_t all = 0;
+
+	out[0] = '\0';
+	if (filter_set_create(&set))
+		return;
+	if (filter_set_add(set, FILTER_TRACE, text, NULL)) {
+		filter_set_destroy(set);
+		return;
+	}
+	for (size_t i = 0; i < found->count; i++) {
+		struct object *object = found->objects[i];
+		const char *path = object_path(object), *slash = strrchr(path, '/');
+		const struct object_site *site = NULL;
+		size_t refused = count_refused(set, object, &site);
+
+		if (refused && !all)
+			snprintf(out, size, ": %.100s (%.60s) cannot be traced: %s", object_site_name(object, site),
+				 slash ? slash + 1 : path, site_verdict_text((enum site_verdict)site->verdict));
+		all += refused;
+	}
+	filter_set_destroy(set);
+	if (all > 1)
+		snprintf(out + strlen(out), size - strlen(out), "; %zu more %s it, and cannot be traced either",
+			 all - 1, counted(all - 1, "matches", "match"));
+}
+
 static int refuse_unmatched(const struct found *found, const struct session *session, const char *text,
 			    const char *program, struct calltap_diag *diag)
 {
 	bool attaches = session->options->pid_count != 0;
 	const char *names[NEAR_MAX];
-	size_t n = filter_near_misses(text, found->objects, found->count, names, NEAR_MAX), at;
-	char near[600] = "";
+	size_t n, at;
+	char near[600];
 
+	tell_verdict(found, text, near, sizeof(near));
+	n = near[0] ? 0 : filter_near_misses(text, found->objects, found->count, names, NEAR_MAX);
 	for (size_t i = 0; i < n; i++) {
 		at = strlen(near);
 		snprintf(near + at, sizeof(near) - at, "%s%s", i ? ", " : "; near: ", names[i]);

@@ -21,22 +21,30 @@ static bool can_be_extended(const struct session *session, const struct target *
 	return !session->emulated && target->settled && live_can_be_told(target) && target_head(target);
 }
 
-/* The file of a map's image, named now, is looked at. */
-static int look_again(struct session *session, const struct target *target, const struct target_map *at)
+/* Libraries that nothing had named may be named now: look at their files. */
+static int look_again(struct session *session, const struct target *target)
 {
 	struct space space;
-	const struct map *map;
-	int ret = space_read(&space, proc_alive(target->pid)), fd = -1;
+	uint32_t first = 0;
+	int ret;
 
-	map = ret ? NULL : space_find(&space, at->dynamic);
-	if (map)
-		fd = space_open(space.alive, map);
-	if (fd >= 0) {
+	while (first < target->map_count && !target->maps[first].image->skipped)
+		first++;
+	if (first == target->map_count)
+		return 0;
+	ret = space_read(&space, proc_alive(target->pid));
+	for (uint32_t i = first; i < target->map_count && !ret; i++) {
+		const struct target_map *at = &target->maps[i];
+		const struct map *map = at->mapped && at->image->skipped ? space_find(&space, at->dynamic) : NULL;
+		int fd = map ? space_open(space.alive, map) : -1;
+
+		if (fd < 0)
+			continue;
 		ret = images_look_again(&session->images, at->image, fd);
 		close(fd);
 	}
 	space_free(&space);
-	return ret == -ENOMEM || ret == -EOVERFLOW ? ret : 0; /* else it stays as it is */
+	return ret == -ENOMEM || ret == -EOVERFLOW ? ret : 0; /* else they stay as they are */
 }
 
 /* True if the target has a map of the image at the place of that map. */
@@ -59,7 +67,7 @@ static int add_maps(struct target *target)
 
 		if (!target->maps[i].mapped || target->maps[i].stubs || own->base)
 			continue;
-		target->maps[i].later |= own->site_count && !target->maps[i].region;
+		target->maps[i].later |= own->site_count && !target->maps[i].sent;
 		for (struct image *image = own->next; image && !ret; image = image->next)
 			if (image->base == own && !has_map(target, &target->maps[i], image))
 				ret = plan_add_later(target, i, image);
@@ -74,9 +82,8 @@ int additions_decide(struct session *session)
 	if (session->emulated)
 		return 0;
 	for (struct target *target = session->targets; target && !ret; target = target->next)
-		for (uint32_t i = 0; i < target->map_count && can_be_extended(session, target) && !ret; i++)
-			if (target->maps[i].mapped && images_name(&session->images, target->maps[i].image))
-				ret = look_again(session, target, &target->maps[i]);
+		if (can_be_extended(session, target))
+			ret = look_again(session, target);
 	if (!ret)
 		ret = images_extend(&session->images);
 	for (struct target *target = session->targets; target && !ret; target = target->next)
@@ -87,7 +94,7 @@ int additions_decide(struct session *session)
 
 static bool is_to_be_sent(const struct target_map *map)
 {
-	return map->later && map->mapped && !map->region && map->image->site_count;
+	return map->later && map->mapped && !map->sent && map->image->site_count;
 }
 
 static int send_plans(struct session *session, struct target *target)

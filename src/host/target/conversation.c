@@ -449,6 +449,7 @@ static int plan_done(struct session *session, struct target *target, const struc
 	if (done->region) /* a plan that came too late keeps the one that its object had when it was there */
 		map->region = done->region;
 	--*owed;
+	map->sent = !done->error;
 	if (done->error == -EEXIST && map->moves < PLAN_MOVES && !map->stubs)
 		return plan_again(session, target, map);
 	session->result->patched += done->patched;

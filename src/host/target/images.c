@@ -63,18 +63,24 @@ struct image *images_of(const struct images *images, uint32_t id, uint32_t *site
 	return NULL;
 }
 
-/* True if a filter, of the session's or another instance's, names the object. */
-static bool is_named(const struct images *images, const char *path)
+/* True if a filter, of the session's or another instance's, names the object, or the file that is none yet. */
+static bool names_object(const struct images *images, const struct object *object)
 {
-	return (images->filters && filter_set_names_object(images->filters, path)) ||
-	       handlers_name_object(images->handlers, path);
+	return (images->filters && filter_set_names_object(images->filters, object)) ||
+	       handlers_name_object(images->handlers, object);
+}
+
+static bool names_file(const struct images *images, const char *path, int fd)
+{
+	return (images->filters && filter_set_names_file(images->filters, path, fd)) ||
+	       handlers_name_file(images->handlers, path, fd);
 }
 
 /* Without compiled sites: own objects, or what a filter names by its object, may be traced as they are. */
 static bool may_be_stock(const struct images *images, const char *path, int fd)
 {
 	return (images->stock != STOCK_NEVER || images->libcalls == LIBCALLS_ALWAYS) &&
-	       (object_is_program_file(fd) || stock_is_own_library(path) || is_named(images, path));
+	       (object_is_program_file(fd) || stock_is_own_library(path) || names_file(images, path, fd));
 }
 
 static int find_led(const struct images *images, struct object *object)
@@ -86,7 +92,7 @@ static int find_led(const struct images *images, struct object *object)
 	/* An object of whose functions none can be traced is for the message that says so. */
 	calls = images->libcalls == LIBCALLS_AUTO && stock && own && object_traceable(object);
 	if (images->libcalls == LIBCALLS_ALWAYS)
-		calls = own || is_named(images, object_path(object));
+		calls = own || names_object(images, object);
 	return !error && calls ? object_find_libcalls(object) : error;
 }
 
@@ -402,13 +408,10 @@ int images_extend(struct images *images)
 	return ret;
 }
 
-bool images_name(const struct images *images, const struct image *image)
-{
-	return image->skipped && images->stock != STOCK_NEVER && is_named(images, image->path);
-}
-
 int images_look_again(struct images *images, struct image *image, int fd)
 {
+	if (!image->skipped || images->stock == STOCK_NEVER || !names_file(images, image->path, fd))
+		return 0;
 	image->skipped = false;
 	look_at(images, image, fd);
 	return image_decide(images, image);

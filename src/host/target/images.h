@@ -107,8 +107,6 @@ int image_decide(struct images *images, struct image *image) __attribute__((warn
 int images_extend(struct images *images) __attribute__((warn_unused_result));
 /* Look at the file of an image that was skipped, if something names it now. */
 int images_look_again(struct images *images, struct image *image, int fd) __attribute__((warn_unused_result));
-/* True if a library that was skipped is named now. */
-bool images_name(const struct images *images, const struct image *image);
 /*
  * The last of the image's functions that begins at this ELF address or before: its place.  False: none does.  It may
  * end before the address.

@@ -149,6 +149,7 @@ int plan_send(struct session *session, struct target *target, struct target_map 
 	close(fd);
 	if (!ret)
 		*(map->stubs || map->later ? &target->owed.stubs : &target->owed.plans) += 1;
+	map->sent = !ret;
 	map->waits = live == CALLTAP_PLAN_STOPPED;
 	return ret;
 }

@@ -34,6 +34,7 @@ struct target_map {
 	uint32_t moves;	     /* how often a place for the blocks was not free */
 	uint32_t variant;    /* the image's variant that the region has stubs of */
 	uint32_t generation; /* images.generation when the plan was sent */
+	bool sent;	     /* its plan was sent, and has not failed */
 	bool later;	     /* its functions were chosen while the target ran: no report led to the plan */
 	bool waits;	     /* the agent is to write the sites when all threads are stopped (APPLY), and has not */
 	bool stubs;	     /* the region was sent alone (CALLTAP_PLAN_STUBS): an earlier map has the sites */
