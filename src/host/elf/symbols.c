@@ -41,6 +41,8 @@ static int keep_name(struct object *object, const char *name, const char **out)
 	return 0;
 }
 
+enum { RANK_GLOBAL, RANK_WEAK, RANK_LOCAL, RANK_CHOSEN };
+
 /*
  * Rank the names of one address by what people would use: global, then weak, then local.  A function chosen at run time
  * comes last: its name lies at the resolver, which has a name of its own.
@@ -48,14 +50,14 @@ static int keep_name(struct object *object, const char *name, const char **out)
 static uint8_t rank_name(const Elf64_Sym *symbol)
 {
 	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
-		return 3;
+		return RANK_CHOSEN;
 	switch (ELF64_ST_BIND(symbol->st_info)) {
 	case STB_GLOBAL:
-		return 0;
+		return RANK_GLOBAL;
 	case STB_WEAK:
-		return 1;
+		return RANK_WEAK;
 	default:
-		return 2;
+		return RANK_LOCAL;
 	}
 }
 
@@ -114,17 +116,22 @@ static int read_table(struct object *object, const struct symbol_table *table)
 	return error;
 }
 
-/* Names that begin with an underline are a library's own for what users call otherwise: __libc_malloc. */
+/*
+ * Names that begin with an underline are a library's own for what users call otherwise: __libc_malloc.  In libc the
+ * other name is often the weak one: write, beside __write.
+ */
 static int compare_symbols(const void *a, const void *b)
 {
 	const struct object_symbol *left = a, *right = b;
 
 	if (left->address != right->address)
 		return left->address < right->address ? -1 : 1;
-	if (left->rank != right->rank)
+	if (left->rank != right->rank && (left->rank > RANK_WEAK || right->rank > RANK_WEAK))
 		return left->rank - right->rank;
 	if ((left->symbol[0] == '_') != (right->symbol[0] == '_'))
 		return left->symbol[0] == '_' ? 1 : -1;
+	if (left->rank != right->rank)
+		return left->rank - right->rank;
 	if (left->size != right->size)
 		return left->size > right->size ? -1 : 1;
 	return strcmp(left->symbol, right->symbol);
