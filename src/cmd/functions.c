@@ -20,6 +20,7 @@
 #include "host/counted.h"
 #include "host/elf/advice.h"
 #include "host/elf/filter.h"
+#include "host/elf/libraries.h"
 #include "host/elf/object.h"
 #include "host/elf/program.h"
 #include "host/view/json.h"
@@ -47,12 +48,14 @@ struct arguments {
 /* One line of the list: a site, or a function without one. */
 struct item {
 	uint64_t address;
+	size_t object;			    /* by index in the listing */
 	const struct object_site *site;	    /* NULL: the function has no site */
 	const struct object_symbol *symbol; /* NULL: the site's function has no symbol */
 };
 
 struct listing {
-	struct object *object;
+	struct object **objects; /* the program's first, then libraries that a filter names */
+	size_t object_count;
 	struct filter_set *filters;
 	struct item *items;
 	size_t count;
@@ -64,10 +67,16 @@ static enum site_verdict verdict_of(const struct item *item)
 	return item->site ? (enum site_verdict)item->site->verdict : SITE_NO_SITE;
 }
 
+static struct object *object_of(const struct listing *listing, const struct item *item)
+{
+	return listing->objects[item->object];
+}
+
 static const char *name_of(const struct listing *listing, const struct item *item)
 {
-	return item->symbol ? object_symbol_name(listing->object, item->symbol)
-			    : object_site_name(listing->object, item->site);
+	struct object *object = object_of(listing, item);
+
+	return item->symbol ? object_symbol_name(object, item->symbol) : object_site_name(object, item->site);
 }
 
 static bool is_wanted(const struct listing *listing, const struct item *item)
@@ -76,8 +85,8 @@ static bool is_wanted(const struct listing *listing, const struct item *item)
 
 	if (!item->site)
 		return !filter_set_has(listing->filters, FILTER_TRACE) ||
-		       filter_set_match(listing->filters, FILTER_TRACE, listing->object, item->symbol);
-	filter_set_decide(listing->filters, listing->object, item->site, &decision);
+		       filter_set_match(listing->filters, FILTER_TRACE, object_of(listing, item), item->symbol);
+	filter_set_decide(listing->filters, object_of(listing, item), item->site, &decision);
 	return decision.trace;
 }
 
@@ -85,6 +94,8 @@ static int compare_items(const void *a, const void *b)
 {
 	const struct item *left = a, *right = b;
 
+	if (left->object != right->object)
+		return left->object < right->object ? -1 : 1;
 	return (left->address > right->address) - (left->address < right->address);
 }
 
@@ -96,33 +107,50 @@ static void add_item(struct listing *listing, const struct item *item)
 	listing->reasons[verdict_of(item)]++;
 }
 
-static int list_functions(struct listing *listing)
+static int list_object(struct listing *listing, size_t index)
 {
+	struct object *object = listing->objects[index];
 	const struct object_site *sites;
 	const struct object_symbol *symbols;
-	size_t site_count = object_sites(listing->object, &sites);
-	size_t symbol_count = object_symbols(listing->object, &symbols);
+	size_t site_count = object_sites(object, &sites);
+	size_t symbol_count = object_symbols(object, &symbols);
 	bool *has_site = calloc(symbol_count + 1, sizeof(*has_site));
+	struct item *items =
+		reallocarray(listing->items, listing->count + site_count + symbol_count + 1, sizeof(*items));
 
-	listing->items = calloc(site_count + symbol_count + 1, sizeof(*listing->items));
-	if (!listing->items || !has_site) {
+	if (items)
+		listing->items = items;
+	if (!items || !has_site) {
 		free(has_site);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < site_count; i++) {
-		const struct object_symbol *symbol = object_site_symbol(listing->object, &sites[i]);
+		const struct object_symbol *symbol = object_site_symbol(object, &sites[i]);
 
 		if (symbol)
 			has_site[symbol - symbols] = true;
-		add_item(listing, &(struct item){.address = sites[i].function, .site = &sites[i], .symbol = symbol});
+		add_item(listing,
+			 &(struct item){
+				 .address = sites[i].function, .object = index, .site = &sites[i], .symbol = symbol});
 	}
 	for (size_t i = 0; i < symbol_count; i++) {
-		if (!has_site[i] && !object_is_fragment(listing->object, symbols[i].address))
-			add_item(listing, &(struct item){.address = symbols[i].address, .symbol = &symbols[i]});
+		if (!has_site[i] && !object_is_fragment(object, symbols[i].address))
+			add_item(listing,
+				 &(struct item){.address = symbols[i].address, .object = index, .symbol = &symbols[i]});
 	}
 	free(has_site);
-	qsort(listing->items, listing->count, sizeof(*listing->items), compare_items);
 	return 0;
+}
+
+static int list_functions(struct listing *listing)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < listing->object_count && !error; i++)
+		error = list_object(listing, i);
+	if (!error)
+		qsort(listing->items, listing->count, sizeof(*listing->items), compare_items);
+	return error;
 }
 
 /* The name in the symbol table; NULL = the function has none. */
@@ -136,12 +164,15 @@ static const char *symbol_of(const struct item *item)
 /* What would give names to functions that have none. */
 static void print_hint(struct out *out, const struct listing *listing)
 {
-	enum object_names names = object_names_from(listing->object);
 	size_t nameless = 0;
 
-	for (size_t i = 0; i < listing->count; i++)
-		nameless += !symbol_of(&listing->items[i]);
-	if (nameless && (names == OBJECT_NAMES_DYNAMIC || names == OBJECT_NAMES_PACKED))
+	for (size_t i = 0; i < listing->count; i++) {
+		enum object_names names = object_names_from(object_of(listing, &listing->items[i]));
+
+		nameless += !symbol_of(&listing->items[i]) &&
+			    (names == OBJECT_NAMES_DYNAMIC || names == OBJECT_NAMES_PACKED);
+	}
+	if (nameless)
 		out_format(out,
 			   "%zu %s no name: install the package with the debug symbols (Debian: ...-dbgsym), "
 			   "or use --debuginfod\n",
@@ -162,8 +193,10 @@ static void print_summary(struct out *out, const struct listing *listing)
 		separator = ", ";
 	}
 	out_char(out, '\n');
-	object_advise(listing->object, advice);
-	out_format(out, "%s", advice);
+	for (size_t i = 0; i < listing->object_count; i++) {
+		object_advise(listing->objects[i], advice);
+		out_format(out, "%s", advice);
+	}
 	print_hint(out, listing);
 }
 
@@ -174,6 +207,8 @@ static void print_text(struct out *out, const struct listing *listing)
 		const struct item *item = &listing->items[i];
 		enum site_verdict verdict = verdict_of(item);
 
+		if (listing->object_count > 1 && (!i || item->object != item[-1].object))
+			out_format(out, "%s:\n", object_path(object_of(listing, item)));
 		out_format(out, "%#12" PRIx64 "  %-10s  ", item->address,
 			   item->site ? site_kind_text(item->site->kind) : "-");
 		out_text(out, name_of(listing, item));
@@ -191,6 +226,7 @@ static void print_json_item(struct json *json, const struct listing *listing, co
 	json_object(json);
 	json_key_string(json, "name", name_of(listing, item));
 	json_key_string(json, "symbol", symbol_of(item));
+	json_key_string(json, "object", object_path(object_of(listing, item)));
 	json_key_u64(json, "address", item->address);
 	json_key_u64(json, "size", item->symbol ? item->symbol->size : item->site->size);
 	json_key_string(json, "site", item->site ? site_kind_text(item->site->kind) : NULL);
@@ -206,7 +242,7 @@ static void print_json(struct out *out, const struct listing *listing)
 
 	json_begin(&json, out);
 	json_object(&json);
-	json_key_string(&json, "program", object_path(listing->object));
+	json_key_string(&json, "program", object_path(listing->objects[0]));
 	json_key(&json, "functions");
 	json_array(&json);
 	for (size_t i = 0; i < listing->count; i++)
@@ -237,12 +273,12 @@ static int check_filters(const struct listing *listing, struct calltap_diag *dia
 	for (size_t i = 0; filter_set_item(listing->filters, i, &text, &kind, &matches); i++) {
 		if (matches)
 			continue;
-		count = filter_near_misses(text, &listing->object, 1, near, NEAR_NAMES_MAX);
+		count = filter_near_misses(text, listing->objects, listing->object_count, near, NEAR_NAMES_MAX);
 		for (size_t j = 0; j < count && at < sizeof(names); j++)
 			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%.60s", j ? ", " : "; did you mean ",
 					       near[j]);
 		return calltap_diag_set(diag, -ENOENT, "filter \"%.100s\" matches no function of %.120s%s%s", text,
-					object_path(listing->object), names, count ? "?" : "");
+					object_path(listing->objects[0]), names, count ? "?" : "");
 	}
 	return 0;
 }
@@ -307,6 +343,56 @@ static int find_led(struct object *object)
 	return !error && calls ? object_find_libcalls(object) : error;
 }
 
+static int add_object(struct listing *listing, struct object *object)
+{
+	struct object **objects = reallocarray(listing->objects, listing->object_count + 1, sizeof(struct object *));
+
+	if (!objects) {
+		object_close(object);
+		return -ENOMEM;
+	}
+	listing->objects = objects;
+	objects[listing->object_count++] = object;
+	return find_led(object);
+}
+
+/* A library that a filter names; one that cannot be read is passed over. */
+static int add_library(void *ctx, const char *path)
+{
+	struct listing *listing = ctx;
+	struct object *object;
+	int fd = files_open(path), error = 0;
+
+	if (fd < 0)
+		return 0;
+	if (filter_set_names_file(listing->filters, path, fd) && !object_open(&object, fd, path, NULL))
+		error = add_object(listing, object);
+	close(fd);
+	return error;
+}
+
+/* The program, and of its libraries those that a filter names. */
+static int open_all(struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
+{
+	struct object *object = NULL;
+	const char *loader;
+	int error = open_program(&object, arguments->program, diag);
+
+	if (!error && arguments->debuginfod)
+		error = open_fetched(&object, arguments->program, diag);
+	if (error) {
+		object_close(object);
+		return error;
+	}
+	error = add_object(listing, object);
+	loader = error ? NULL : object_interpreter(object);
+	if (loader && filter_set_chooses_objects(listing->filters))
+		error = libraries_list_safely(loader, object_path(object), add_library, listing);
+	if (error == -ENOMEM)
+		return calltap_diag_set(diag, error, "not enough memory to look for functions");
+	return 0; /* the libraries of a program that cannot be loaded here are not known */
+}
+
 static int run_functions(struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
 {
 	int error = filter_set_create(&listing->filters);
@@ -316,11 +402,7 @@ static int run_functions(struct listing *listing, const struct arguments *argume
 	for (char **filter = arguments->filters; *filter && !error; filter++)
 		error = filter_set_add(listing->filters, FILTER_TRACE, *filter, diag);
 	if (!error)
-		error = open_program(&listing->object, arguments->program, diag);
-	if (!error && arguments->debuginfod)
-		error = open_fetched(&listing->object, arguments->program, diag);
-	if (!error && find_led(listing->object))
-		error = calltap_diag_set(diag, -ENOMEM, "not enough memory to look for functions");
+		error = open_all(listing, arguments, diag);
 	if (error)
 		return error;
 	error = list_functions(listing);
@@ -329,9 +411,10 @@ static int run_functions(struct listing *listing, const struct arguments *argume
 	error = check_filters(listing, diag);
 	if (!error)
 		error = print_listing(listing, arguments, diag);
-	if (error || (object_traceable(listing->object) && !object_is_static(listing->object)))
+	if (error || listing->object_count > 1 ||
+	    (object_traceable(listing->objects[0]) && !object_is_static(listing->objects[0])))
 		return error;
-	object_no_sites_diag(listing->object, diag);
+	object_no_sites_diag(listing->objects[0], diag);
 	return diag->code;
 }
 
@@ -382,8 +465,9 @@ int cmd_functions(int argc, char **argv)
 		calltap_diag_print(&diag, stderr);
 	free(listing.items);
 	filter_set_destroy(listing.filters);
-	if (listing.object)
-		object_close(listing.object);
+	for (size_t i = 0; i < listing.object_count; i++)
+		object_close(listing.objects[i]);
+	free(listing.objects);
 	if (error == -ENODATA)
 		return EXIT_NO_SITES;
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;

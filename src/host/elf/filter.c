@@ -220,6 +220,14 @@ static bool chooses_objects(const struct filter *filter)
 	return filter->has_object && (filter->kind == FILTER_TRACE || filter->kind == FILTER_GRAPH);
 }
 
+bool filter_set_chooses_objects(const struct filter_set *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (chooses_objects(&set->items[i]))
+			return true;
+	return false;
+}
+
 bool filter_set_names_object(const struct filter_set *set, const struct object *object)
 {
 	for (size_t i = 0; i < set->count; i++)
@@ -230,15 +238,13 @@ bool filter_set_names_object(const struct filter_set *set, const struct object *
 
 bool filter_set_names_file(const struct filter_set *set, const char *path, int fd)
 {
-	bool chooses = false, found = false;
+	bool found = false;
 	struct aliases aliases;
 	Elf *elf;
 
-	for (size_t i = 0; i < set->count && !found; i++) {
-		chooses |= chooses_objects(&set->items[i]);
+	for (size_t i = 0; i < set->count && !found; i++)
 		found = chooses_objects(&set->items[i]) && path_matches(&set->items[i], path);
-	}
-	if (found || !chooses)
+	if (found || !filter_set_chooses_objects(set))
 		return found;
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);

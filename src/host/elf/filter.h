@@ -41,6 +41,8 @@ void filter_set_destroy(struct filter_set *set);
 /* Add one filter text; -EINVAL with input and caret in diag. */
 int filter_set_add(struct filter_set *set, enum filter_kind kind, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+/* True if there is a filter with an object glob that asks for functions (FILTER_TRACE, FILTER_GRAPH). */
+bool filter_set_chooses_objects(const struct filter_set *set);
 /*
  * True if a filter with an object glob asks for functions of the object (FILTER_TRACE, FILTER_GRAPH); the same of an
  * open file that was not read yet.

@@ -5,37 +5,22 @@
  * The libraries are those that the program's own loader lists.  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <host/elf/advice.h>
+#include <host/elf/libraries.h>
 #include <host/elf/program.h>
 #include <host/files.h>
 
 #include "found.h"
 #include "session.h"
-
-/* "	libfoo.so.1 => /path/libfoo.so.1 (0x...)" or "	/path/ld.so (0x...)" */
-static char *listed_path(char *line)
-{
-	char *path = strstr(line, "=> "), *end;
-
-	path = path ? path + 3 : line + strspn(line, " \t");
-	end = strrchr(path, '(');
-	if (path[0] != '/' || !end || end == path)
-		return NULL;
-	end[-1] = 0;
-	return path;
-}
 
 /* The loader's command line: it runs under the program's emulator, if there is one. */
 static char **list_command(const struct session *session, const char *loader, const char *path)
@@ -51,14 +36,20 @@ static char **list_command(const struct session *session, const char *loader, co
 	return line;
 }
 
-static int consider_library(struct session *session, struct found *found, char *line)
+/* Whose libraries are looked at. */
+struct looking {
+	struct session *session;
+	struct found *found;
+};
+
+static int consider_library(void *ctx, const char *listed)
 {
-	const char *listed = listed_path(line);
-	char *library = listed ? emulator_host_path(&session->emulator, listed) : NULL;
+	const struct looking *looking = ctx;
+	char *library = emulator_host_path(&looking->session->emulator, listed);
 	int fd = library ? files_open(library) : -1, ret = 0;
 
 	if (fd >= 0) {
-		ret = found_consider(found, session, fd, library, true);
+		ret = found_consider(looking->found, looking->session, fd, library, true);
 		close(fd);
 	}
 	free(library);
@@ -68,31 +59,13 @@ static int consider_library(struct session *session, struct found *found, char *
 static int consider_libraries(struct session *session, struct found *found, const char *loader, const char *path)
 {
 	char **argv = list_command(session, loader, path);
-	posix_spawn_file_actions_t actions;
-	int pipe_fds[2], ret = 0;
-	char line[4400];
-	FILE *list;
-	pid_t pid;
+	int ret;
 
-	if (!argv || pipe2(pipe_fds, O_CLOEXEC)) {
-		ret = argv ? -errno : -ENOMEM;
-		free(argv);
-		return ret;
-	}
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	ret = -posix_spawn(&pid, session->emulated ? session->emulator.path : loader, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
+	if (!argv)
+		return -ENOMEM;
+	ret = libraries_list(session->emulated ? session->emulator.path : loader, argv, consider_library,
+			     &(struct looking){session, found});
 	free(argv);
-	close(pipe_fds[1]);
-	list = fdopen(pipe_fds[0], "r");
-	while (!ret && list && fgets(line, sizeof(line), list))
-		ret = consider_library(session, found, line);
-	if (list)
-		fclose(list);
-	if (!ret)
-		waitpid(pid, NULL, 0);
 	return ret;
 }
 

@@ -65,6 +65,26 @@ def make_programs(sources, directory):
         file.write("# some\nglobal_*\nmain\n")
 
 
+def check_libraries(case):
+    """A filter with an object lists functions of the program's libraries; nothing of the program is run for that."""
+    if "MESON_EXE_WRAPPER" in os.environ:
+        return
+    case.expect(0, ["libc.so.6:\n", "  getpid"], [], "known", "libc.so.6:getpid")
+    case.expect(0, ["bin/known:\n", "main", "libc.so.6:\n", "getpid"], [], "known", "libc.so.6:getpid", "main")
+    case.expect(0, ['"object":"' + case.directory + '/bin/known"', "/libc.so.6\""], [], "--json", "known", "libc.so.6:getpid", "main")
+    case.expect(1, [], ['filter "libm*:*" matches no function'], "known", "libm*:*")
+    loader = os.path.join(case.directory, "ld-own")
+    with open(loader, "w", encoding="ascii") as file:
+        file.write(f"#!/bin/sh\ntouch {case.directory}/was-run\n")
+    os.chmod(loader, 0o755)
+    build(os.path.join(sys.argv[2], "known.c"), os.path.join(case.directory, "loaded"),
+          "-fpatchable-function-entry=5 -Wl,--dynamic-linker=" + loader)
+    case.expect(1, [], ["matches no function"], "./loaded", "libc.so.6:getpid")
+    wrong = os.path.exists(os.path.join(case.directory, "was-run"))
+    print("FAIL" if wrong else "ok  ", "a program's own loader is not run")
+    case.failed += wrong
+
+
 SHARED = """
 template<class T> struct Box { T v; __attribute__((noinline)) T get() const { return v; } };
 inline __attribute__((noinline)) int shared(int x) { return x * 3; }
@@ -194,6 +214,7 @@ def main():
         check_json(case)
         if FENTRY:
             check_nested(case)
+        check_libraries(case)
         check_lost_tables(case)
         check_foreign(case, os.path.abspath(sys.argv[3]))
     return 1 if case.failed else 0
