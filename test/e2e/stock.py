@@ -1,12 +1,14 @@
 """Programs as distributed, which nobody has prepared: each does the same plain, with its own functions traced, and with every
 function of every object traced, libc and the loader included."""
 import hashlib
+import http.server
 import json
 import lzma
 import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 from endings import wait_for
@@ -401,6 +403,37 @@ def named(case):
         check_named(case, way, {"hidden": None})
 
 
+def unasked(case):
+    """A recording asks no server for a debug file that is missing, though servers are named."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):  # noqa: N802  (the base class's name)
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    if not shutil.which("objcopy"):
+        raise Skip("objcopy is not installed")
+    program, debug = os.path.join(case.folder, "program"), os.path.join(case.folder, "program.debug")
+    subprocess.run(["gcc", "-g", "-O1", "-o", program, written(case, "named.c", NAMED)], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["objcopy", "-S", "--add-gnu-debuglink=" + debug, program], check=True)
+    os.unlink(debug)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        environment = dict(case.environment(False), DEBUGINFOD_URLS=f"http://127.0.0.1:{server.server_address[1]}",
+                           DEBUGINFOD_CACHE_PATH=os.path.join(case.folder, "fetched"))
+        done = subprocess.run(case.record_command([program]), env=environment, stdin=subprocess.DEVNULL, check=False,
+                              capture_output=True, text=True)
+        server.shutdown()
+    expect(done.returncode == 7, f"status {done.returncode}, {done.stderr[-300:]!r}")
+    expect(not asked, f"servers were asked for {asked}")
+    expect(sum(row["calls"] for row in rows(case)["rows"]) > 3, "nothing was recorded")
+
+
 def check_named(case, way, calls):
     """The trace has these functions and their calls (None: some), with source lines if there is a debug file."""
     lines = {"hidden": 3, "deeper": 7}
@@ -458,6 +491,6 @@ def native(test):
 
 AS_IT_IS = True  # see harness.py
 SINGLE = {f"stock-{test.__name__}": native(test)
-          for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named, filters)}
+          for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named, unasked, filters)}
 
 LONG = {"stock-node": native(node)}
