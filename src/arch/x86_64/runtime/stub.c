@@ -20,6 +20,15 @@ static void put_push(struct isa_out *out, enum calltap_record_kind kind, uint32_
 	x86_put_push(out, (uint32_t)kind << CALLTAP_RECORD_ID_BITS | id);
 }
 
+/* Where a recorder tests the gate, no-ops take its place: the rest of the stub is where unwind rules look for it. */
+static void put_no_gate(struct isa_out *out)
+{
+	static const uint8_t no_op[X86_STUB_GATE / 2] = {0x0f, 0x1f, 0x84, 0x00};
+
+	for (unsigned i = 0; i < X86_STUB_GATE; i++)
+		isa_put8(out, no_op[i % sizeof(no_op)]);
+}
+
 _Static_assert(ARCH_REGION_HEAD % X86_STUB_UNIT_GATED == 0, "units begin at multiples of their size");
 _Static_assert(X86_STUB_GRAPH <= X86_STUB_UNIT && X86_STUB_GATE + X86_STUB_GRAPH <= X86_STUB_UNIT_GATED,
 	       "a stub is a unit");
@@ -34,6 +43,8 @@ size_t arch_stub_build(uint8_t *at, uint64_t stub, uint64_t region, const struct
 		x86_put_cmp_fs_sp(&out, (int32_t)tls_gate);
 		isa_put8(&out, X86_CS); /* of no meaning: it fills the gate's bytes */
 		x86_put_jcc(&out, X86_B, body);
+	} else if (site->flags & CALLTAP_SITE_GATED) {
+		put_no_gate(&out);
 	}
 	if (site->flags & CALLTAP_SITE_CALL) {
 		isa_put8(&out, X86_CS); /* a prefix without meaning: X86_STUB_AT_CALL_ENTRY */
