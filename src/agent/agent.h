@@ -17,6 +17,7 @@
 
 #include <calltap/abi/attach.h>
 #include <calltap/abi/control.h>
+#include <calltap/abi/start.h>
 #include <patch/pages.h>
 #include <patch/poke.h>
 #include <patch/sites.h>
@@ -190,11 +191,12 @@ struct agent {
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
 	struct agent_dlhook dlhooks[CALLTAP_HOOKS_MAX];
-	int exit_status;	/* of the control thread: counts when that is the process' last thread */
-	uint64_t objects_seen;	/* digest of the link map at the last report */
-	struct r_debug *loader; /* the loader's structure for debuggers, NULL = none */
-	bool musl;		/* libc is musl's */
-	bool no_blocks;		/* threads have no thread-local memory for the agent */
+	int exit_status;		    /* of the control thread: counts when that is the process' last thread */
+	uint64_t objects_seen;		    /* digest of the link map at the last report */
+	struct r_debug *loader;		    /* the loader's structure for debuggers, NULL = none */
+	const struct calltap_start *placed; /* what the tool has said where there is no loader, else NULL */
+	bool musl;			    /* libc is musl's */
+	bool no_blocks;			    /* threads have no thread-local memory for the agent */
 	struct agent_sites sites[PROBE_REGIONS];
 	struct agent_heads heads[PROBE_REGIONS];
 	uint32_t heads_count;
@@ -267,7 +269,11 @@ void agent_text_release(void);
 /* For the program's thread in dlclose: an object is about to be unmapped, or is gone. */
 void agent_text_unmapping(bool begins);
 
-/* start.c: what a process needs once before it can have a session. */
+/* start.c: find what is behind the functions that the agent stands in front of. */
+void agent_fronts_init(void);
+/* A new program image: begin a session, if the environment asks for one.  Waits for the tool, bounded. */
+void agent_image_begin(char *const *environment);
+/* What a process needs once before it can have a session. */
 int agent_process_init(void) __attribute__((warn_unused_result));
 uint64_t agent_random_id(void);
 

@@ -52,6 +52,10 @@ AGENT_EXPORT void __longjmp_chk(void *env, int value) __attribute__((noreturn));
  */
 struct calltap_attach;
 AGENT_EXPORT int calltap_agent_attach(struct calltap_attach *attach);
+/* placed.c: the code that the tool puts into a static program calls this (abi/start.h). */
+struct calltap_start;
+AGENT_EXPORT int calltap_agent_start(const struct calltap_start *start);
+AGENT_EXPORT extern const uint32_t calltap_agent_version;
 
 /* symbols.c: true if no object comes after the agent. */
 bool agent_is_last(void);

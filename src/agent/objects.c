@@ -153,11 +153,25 @@ static int send_end(void)
 	return agent_send(&end, sizeof(end));
 }
 
+/* The one object of a static program. */
+static int send_placed(void)
+{
+	const struct object object = {
+		.base = agent.placed->base,
+		.dynamic = agent.placed->within,
+		.identity = identity_of(agent.placed->base, agent.placed->within, ""),
+	};
+
+	return send_object(&object);
+}
+
 int agent_objects_send(void)
 {
 	uint32_t n = 0;
 	int ret = 0;
 
+	if (agent.placed)
+		ret = send_placed();
 	if (agent.loader)
 		for (struct link_map *map = agent.loader->r_map; map && !ret && n++ < OBJECTS_MAX; map = map->l_next) {
 			const struct object object = object_here(map);
@@ -335,7 +349,7 @@ void agent_dlhook_install(void)
 	unsigned count = find_hooks(places);
 
 	agent.dlhook_tried = 1;
-	agent.no_dlhook = 1;
+	agent.no_dlhook = !agent.placed; /* a static program has one object for good */
 	if (!count)
 		return;
 	agent.objects_seen = objects_digest();

@@ -1,9 +1,8 @@
 /*
  * The agent's start: in a new program image, and in a forked child.
  *
- * The constructor runs before every other object's (the agent is linked with
- * -z initfirst), so that their constructors are traced too.  Contexts: control
- * on the program's thread; nothing here runs twice at a time.
+ * Called by the constructor (loaded.c), or by the tool's code where no loader brings the agent in (placed.c). Contexts:
+ * control on the program's thread; nothing here runs twice at a time.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -113,30 +112,8 @@ static bool has_other_pages(char *const *environment)
 	return false;
 }
 
-static void find_loader(void)
+void agent_fronts_init(void)
 {
-	agent.musl = !&_r_debug && &_dl_debug_addr;
-	agent.loader = agent.musl ? _dl_debug_addr : &_r_debug;
-}
-
-/* musl calls constructors without arguments: the registers may hold anything. */
-static char *const *environment_of(char *const *told)
-{
-	char *const *const *kept = agent.musl ? agent_next("__environ") : &told;
-
-	return kept ? *kept : NULL;
-}
-
-static void __attribute__((constructor)) agent_constructor(int argc, char **argv, char **environment)
-{
-	const char *session;
-	uint64_t signals;
-
-	(void)argc;
-	(void)argv;
-	find_loader();
-	agent.no_blocks = !arch_block_init(agent.musl);
-	agent.late = agent_is_last();
 	agent_unwind_init();
 	agent_names_init();
 	agent_backtrace_init();
@@ -144,10 +121,13 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	agent_contexts_init();
 	agent_mcount_init();
 	agent_marks_init();
-	/* By dlopen: the program runs, and whatever the environment says was said to another image (attach.c). */
-	if (agent.late || agent.no_blocks)
-		return;
-	environment = (char **)environment_of(environment);
+}
+
+void agent_image_begin(char *const *environment)
+{
+	const char *session;
+	uint64_t signals;
+
 	session = environment_value(environment, CALLTAP_ENV_SESSION);
 	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) ||
 	    sandbox_is_foreign(number(environment_value(environment, CALLTAP_ENV_FILTERS))))
@@ -167,7 +147,7 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	 * Before that version musl's setuid() waits for every thread of /proc/self/task, and the control thread would
 	 * not answer.
 	 */
-	if (agent.musl && !agent_next("membarrier")) {
+	if (agent.musl && !agent.placed && !agent_next("membarrier")) {
 		agent_conversation_decline(-ENOTSUP, "runs with a musl libc older than 1.1.22 and is not traced");
 		return;
 	}

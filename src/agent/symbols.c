@@ -109,6 +109,15 @@ bool agent_is_last(void)
 	return map && !map->l_next;
 }
 
+/* Where no loader lists objects, the tool has told what there is behind the agent's functions. */
+static void *told(const char *name)
+{
+	for (uint32_t i = 0; i < agent.placed->function_count && i < CALLTAP_START_FUNCTIONS; i++)
+		if (same_text(agent.placed->functions[i].name, name))
+			return (void *)agent.placed->functions[i].behind;
+	return NULL;
+}
+
 void *agent_next(const char *name)
 {
 	const struct link_map *map = agent.loader ? agent.loader->r_map : NULL;
@@ -116,6 +125,8 @@ void *agent_next(const char *name)
 	uint64_t found = 0, size;
 	bool behind = agent.late; /* late: the loader has taken the first function there is */
 
+	if (agent.placed)
+		return told(name);
 	for (; map && !found; map = map->l_next) {
 		if (behind && map->l_ld != own_dynamic)
 			found = defined(map, name, hash, &size);

@@ -59,6 +59,9 @@ static uint64_t table_for(const char *path, const struct probe_region *region)
 	const char *name = path ? path : "";
 	enum arch_unwinder unwinder = ARCH_UNWINDER_UNKNOWN;
 
+	if (agent.placed)
+		return region->hi +
+		       (agent.placed->libgcc ? ARCH_UNWINDER_LIBGCC : ARCH_UNWINDER_OTHER) * ARCH_EH_FRAME_MAX;
 	for (const char *at = name; *at; at++)
 		if (*at == '/')
 			name = at + 1;

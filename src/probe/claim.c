@@ -131,8 +131,13 @@ static void settle_in(struct probe_thread *thread, unsigned index, uint32_t plac
 	*writer_place(thread, index) = writer;
 	ring_of(set, place)->owner = owner - 1; /* ring_attach() counts it up */
 	/* Before the thread has a ring and can record.  Release: pairs with the reader in agent/threads.c. */
-	if (!index)
-		__atomic_store_n(&probe_context.wiped->threads[writer - set->writers], thread, __ATOMIC_RELEASE);
+	if (!index) {
+		struct probe_thread **place_of = &probe_context.wiped->threads[writer - set->writers];
+		struct probe_thread *before = __atomic_exchange_n(place_of, thread, __ATOMIC_ACQ_REL);
+
+		if (before && before != thread)
+			arch_block_retire(before, writer);
+	}
 	ring_attach(writer, ring_of(set, place), tid, !probe_context.shared.quiet);
 	if (!index && probe_context.profile)
 		probe_table_attach(thread, set->arenas[place / CALLTAP_ARENA_RINGS]);
@@ -214,7 +219,7 @@ static bool attach_blocked(struct probe_thread *thread, unsigned index)
 	int tid = sys_gettid(), waits = 0;
 
 	/* vfork's child runs on its parent's thread block: a ring it took would be claimed under an id that ends. */
-	if ((uint32_t)sys_getpid() != probe_context.wiped->pid || tid <= 0)
+	if ((uint32_t)sys_getpid() != probe_context.wiped->pid || tid <= 0 || !arch_block_has_id(thread, tid))
 		return false;
 	if (attach_any(thread, index, tid, true))
 		return true;

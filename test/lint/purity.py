@@ -5,7 +5,8 @@ Objects of the rooms ring, probe and arch (run-time part) may call nothing outsi
 compiler's, either), use no dynamic TLS and touch no floating-point or vector register; the agent's library needs no
 other library, exports only what its version script lists, and leaves undefined only the symbols in agent-symbols.txt
 beside this file.  The agent for programs that link musl is to have no static TLS, which musl's loader refuses to what
-comes later; one object finds its variable, which is the first of the library's.
+comes later; one object finds its variable, which is the first of the library's.  The agent for static programs is to have
+none either: no loader gives it any.
 `--build DIR` names the build directory (default: build)."""
 import json
 import os
@@ -34,6 +35,8 @@ NO_OPERAND = re.compile(r"^ *[0-9a-f]+:|\b[0-9a-f]+ <[^>]*>|(?:#|//).*")  # addr
 SYMBOL_LIST = os.path.join(lint.ROOT, "test", "lint", "agent-symbols.txt")
 AGENT = "libcalltap-agent.so"
 MUSL = "libcalltap-agent-musl.so"
+STATIC = "libcalltap-agent-static.so"
+OTHERS = ("-musl", "-static")  # agents beside the one for this CPU's loaders
 FINDS_BLOCK = os.path.join("src", "arch", "x86_64", "runtime", "dynamic_tls", "find.S")
 
 
@@ -53,8 +56,8 @@ def tool(name, cpu):
     return name if cpu == platform.machine() else f"{cpu}-linux-gnu-{name}"
 
 
-def own_objects(root, build, musl=False):
-    """{source: object file} of what the build compiled for its own agent, or the one for musl, from its compilation
+def own_objects(root, build, kind=""):
+    """{source: object file} of what the build compiled for its own agent, or one of OTHERS, from its compilation
     database."""
     found = {}
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
@@ -63,7 +66,7 @@ def own_objects(root, build, musl=False):
             output = os.path.join(entry["directory"], entry.get("output", ""))
             # The same source is built for tests, too: the agent's copy is the one that counts.
             shipped = os.path.relpath(output, build).startswith(os.path.join("src", "agent"))
-            shipped = shipped and ("-musl." in output) == musl
+            shipped = shipped and kind == next((other for other in OTHERS if f"{other}." in output), "")
             if shipped and lint.room(source) in TARGET_ROOMS and os.path.isfile(output):
                 found[source] = output
     return found
@@ -171,10 +174,11 @@ def check(root):
     if not os.path.exists(os.path.join(folder, AGENT)):
         return [f"{build}:1: the build holds no {AGENT}"]
     findings = check_agent(root, os.path.join(folder, AGENT), own_objects(root, build))
-    if os.path.exists(os.path.join(folder, MUSL)):
-        findings += check_agent(root, os.path.join(folder, MUSL), own_objects(root, build, musl=True), musl=True)
-    elif cpu_of(os.path.join(folder, AGENT)) == "x86_64":
-        findings.append(f"{build}:1: the build holds no {MUSL}")
+    for kind, name in zip(OTHERS, (MUSL, STATIC)):
+        if os.path.exists(os.path.join(folder, name)):
+            findings += check_agent(root, os.path.join(folder, name), own_objects(root, build, kind), musl=True)
+        elif cpu_of(os.path.join(folder, AGENT)) == "x86_64":
+            findings.append(f"{build}:1: the build holds no {name}")
     for cpu in sorted(MACHINES.values()):
         library = os.path.join(folder, cpu, AGENT)
         if os.path.exists(library):

@@ -90,7 +90,7 @@ arch_entry_untraced:
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	rdtsc
-	thread_offset %rcx
+	thread_offset %rcx, %rsi
 	lea	48(%rsp), %rdi			/* S */
 	mov	%fs:PT_STACK(%rcx), %r8
 	cmp	%rdi, PS_TOP(%r8)
@@ -144,7 +144,7 @@ arch_exit_to_c:
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi
-	thread_offset %rcx
+	thread_offset %rcx, %rsi
 	mov	%fs:PT_WRITER(%rcx), %rcx
 	rdtsc
 	cmp	%edx, RW_TIME_HI(%rcx)

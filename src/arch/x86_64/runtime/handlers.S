@@ -102,7 +102,7 @@
 
 /* rsi: S.  rcx: the thread's block.  Goes to \slow where S lacks its planes, or has a mirror word. */
 .macro expect_new_frame slow
-	thread_offset %rcx
+	thread_offset %rcx, %rdi
 	mov	%rsi, %rdi
 	shr	$GRANULE_BITS, %rdi
 	cmp	%rdi, %fs:PT_HANDLED(%rcx)
@@ -119,7 +119,7 @@
 .endm
 
 .macro end
-	thread_offset %rcx
+	thread_offset %rcx, %r8
 	movq	$0, %fs:PT_RUNNING(%rcx)
 .endm
 
@@ -227,7 +227,7 @@
 	keep_callee_saved ENTRY_CFA
 	mov	$ID_MASK, %r9d
 	and	ENTRY_WORD(%rbx), %r9d
-	thread_offset %rcx
+	thread_offset %rcx, %rdi
 	begin	.Lcall_slow
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* who, start, instances */
@@ -297,7 +297,7 @@
 	jnz	.Lentry_unwanted
 .Lentry_push:
 	lea	ENTRY_S(%rbx), %rsi
-	thread_offset %rcx
+	thread_offset %rcx, %r8
 	mov	%fs:PT_STACK(%rcx), %r8
 	cmp	PS_TOP(%r8), %rsi
 	jae	.Lentry_late			/* frames are gone, or another stack */
@@ -433,7 +433,7 @@
 .Lexit_handled:
 	.cfi_remember_state
 	keep_callee_saved EXIT_CFA
-	thread_offset %rcx
+	thread_offset %rcx, %r8
 	mov	%fs:PT_STACK(%rcx), %r8
 	cmp	%rsi, PS_TOP(%r8)
 	jne	.Lexit_slow			/* inner frames are gone, or another stack */
@@ -494,7 +494,7 @@
 
 	.cfi_restore_state
 .Lexit_shared:
-	thread_offset %rcx
+	thread_offset %rcx, %r8
 	mov	%fs:PT_STACK(%rcx), %r8
 	cmp	%rsi, PS_TOP(%r8)
 	jne	.Lexit_handled			/* inner frames are gone, or another stack */

@@ -90,7 +90,7 @@
 	rdtsc
 	shl	$32, %rdx
 	or	%rdx, %rax
-	thread_offset %rcx
+	thread_offset %rcx, %rsi
 	lea	56(%rsp), %rdi
 	mov	%rdi, %rsi
 	shr	$GRANULE_BITS, %rsi
@@ -214,7 +214,7 @@
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
 	rdtsc
-	thread_offset %rcx
+	thread_offset %rcx, %rsi
 	lea	48(%rsp), %rdi			/* S */
 	mov	%rdi, %rsi
 	shr	$GRANULE_BITS, %rsi

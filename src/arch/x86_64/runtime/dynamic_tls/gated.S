@@ -14,7 +14,7 @@
 	.cfi_def_cfa_offset 24
 	endbr64
 	save	%rax, %rdx, %rcx, %rsi, %rdi, %r8
-	thread_offset %rcx
+	thread_offset %rcx, %rsi
 	lea	64(%rsp), %rsi			/* S */
 	cmpl	$0, PC_TREE_FILTER + probe_context(%rip)
 	jne	1f

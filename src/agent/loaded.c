@@ -1,0 +1,37 @@
+/*
+ * The agent's constructor: the loader has brought the agent in, at a program's start or by dlopen.
+ *
+ * It runs before every other object's (the agent is linked with -z initfirst), so that their constructors are traced
+ * too.  Context: control, on the program's thread.
+ */
+#include <stddef.h>
+
+#include <agent/agent.h>
+#include <agent/libc.h>
+
+static void find_loader(void)
+{
+	agent.musl = !&_r_debug && &_dl_debug_addr;
+	agent.loader = agent.musl ? _dl_debug_addr : &_r_debug;
+}
+
+/* musl calls constructors without arguments: the registers may hold anything. */
+static char *const *environment_of(char *const *told)
+{
+	char *const *const *kept = agent.musl ? agent_next("__environ") : &told;
+
+	return kept ? *kept : NULL;
+}
+
+static void __attribute__((constructor)) agent_constructor(int argc, char **argv, char **environment)
+{
+	(void)argc;
+	(void)argv;
+	find_loader();
+	agent.no_blocks = !arch_block_init(agent.musl);
+	agent.late = agent_is_last();
+	agent_fronts_init();
+	/* By dlopen: the program runs, and whatever the environment says was said to another image (attach.c). */
+	if (!agent.late && !agent.no_blocks)
+		agent_image_begin(environment_of(environment));
+}
