@@ -13,6 +13,8 @@
 #include <gelf.h>
 #include <libelf.h>
 
+#include <calltap/abi/control.h>
+
 #include "aliases.h"
 #include "cpu.h"
 #include "object.h"
@@ -50,6 +52,13 @@ struct object_reach {
 #define OBJECT_HINT_XRAY	4u /* -fxray-instrument */
 
 struct object_view;
+
+/* What its symbols tell of a static program (fronts.h). */
+struct front_notes {
+	bool named;				 /* there is a full symbol table */
+	bool unwinds, libgcc;			 /* the program unwinds stacks; by libgcc */
+	uint64_t addresses[CALLTAP_POINTERS_TO]; /* of the functions that the agent stands in front of, 0 = none */
+};
 
 struct object {
 	char *path;
@@ -93,6 +102,7 @@ struct object {
 	char **site_names; /* names of sites whose function has no symbol of the object's, by index in sites */
 	char **site_short_names;
 
+	struct front_notes fronts;     /* of a static program */
 	struct object_view *view;      /* what the analysis of stock functions reads; NULL = not for this CPU */
 	struct address_list fragments; /* starts of functions' parts */
 };

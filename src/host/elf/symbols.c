@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "imports.h"
 #include "symbol_tables.h"
 
 #define CYG_PROFILE "__cyg_profile_func_enter"
@@ -61,6 +62,27 @@ static uint8_t rank_name(const Elf64_Sym *symbol)
 	}
 }
 
+/* Note what matters of a static program beside its functions (fronts.h).  True: the agent stands in front of it. */
+static bool note_front(struct object *object, const Elf64_Sym *symbol, const char *name)
+{
+	struct front_notes *notes = &object->fronts;
+
+	if (!object_is_static(object))
+		return false;
+	/* Hidden functions of a library are local ones of a static-pie program. */
+	notes->libgcc |= !strcmp(name, "_Unwind_Find_FDE");
+	notes->unwinds |= !strncmp(name, "_Unwind_", 8) || !strcmp(name, "unw_step");
+	if (ELF64_ST_BIND(symbol->st_info) == STB_LOCAL)
+		return false;
+	for (uint32_t i = 0; i < CALLTAP_POINTER_MARK; i++) {
+		if (strcmp(name, imports_names()[i]) != 0)
+			continue;
+		notes->addresses[i] = symbol->st_value;
+		return true;
+	}
+	return false;
+}
+
 static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char *name)
 {
 	struct object_symbol *function = &object->symbols[object->symbol_count];
@@ -78,6 +100,8 @@ static int add_symbol(struct object *object, const Elf64_Sym *symbol, const char
 	function->verdict = (uint8_t)site_verdict_of_name(function->symbol);
 	if (function->verdict == SITE_OK && symbol->st_other & object->cpu->vector_calls)
 		function->verdict = SITE_VECTORS;
+	if (note_front(object, symbol, function->symbol) && function->verdict == SITE_OK)
+		function->verdict = SITE_OWN;
 	object->symbol_count++;
 	return 0;
 }
@@ -162,6 +186,7 @@ int object_read_symbols(struct object *object)
 
 	for (size_t i = 0; i < count; i++)
 		most += tables[i].count;
+	object->fronts.named = count && object->names != OBJECT_NAMES_DYNAMIC;
 	if (!count)
 		return 0;
 	object->symbols = calloc(most + 1, sizeof(*object->symbols));

@@ -15,23 +15,44 @@ struct special {
 	enum site_verdict verdict;
 };
 
-/* Sorted by name. */
+/*
+ * Sorted by name.  Where a thread is in __syscall_cp_asm() or __syscall_cancel_arch() decides if it can be cancelled.
+ */
 static const struct special specials[] = {
-	{"__dlopen", SITE_LOOKS_AT_CALLER},    {"__dlsym", SITE_LOOKS_AT_CALLER},
-	{"__dlvsym", SITE_LOOKS_AT_CALLER},    {"__fentry__", SITE_LOOKS_AT_CALLER},
-	{"__getcontext", SITE_RETURNS_TWICE},  {"__libc_vfork", SITE_RETURNS_TWICE},
-	{"__makecontext", SITE_RETURNS_TWICE}, {"__setcontext", SITE_RETURNS_TWICE},
-	{"__setjmp", SITE_RETURNS_TWICE},      {"__sigsetjmp", SITE_RETURNS_TWICE},
-	{"__swapcontext", SITE_RETURNS_TWICE}, {"__tls_get_addr", SITE_OWN},
-	{"__vfork", SITE_RETURNS_TWICE},       {"_dl_debug_state", SITE_OWN},
-	{"_mcount", SITE_LOOKS_AT_CALLER},     {"_setjmp", SITE_RETURNS_TWICE},
-	{"_start", SITE_LOOKS_AT_CALLER},      {"dlmopen", SITE_LOOKS_AT_CALLER},
-	{"dlopen", SITE_LOOKS_AT_CALLER},      {"dlsym", SITE_LOOKS_AT_CALLER},
-	{"dlvsym", SITE_LOOKS_AT_CALLER},      {"getcontext", SITE_RETURNS_TWICE},
-	{"makecontext", SITE_RETURNS_TWICE},   {"mcount", SITE_LOOKS_AT_CALLER},
-	{"savectx", SITE_RETURNS_TWICE},       {"setcontext", SITE_RETURNS_TWICE},
-	{"setjmp", SITE_RETURNS_TWICE},	       {"sigsetjmp", SITE_RETURNS_TWICE},
-	{"swapcontext", SITE_RETURNS_TWICE},   {"vfork", SITE_RETURNS_TWICE},
+	{"__dlopen", SITE_LOOKS_AT_CALLER},
+	{"__dlsym", SITE_LOOKS_AT_CALLER},
+	{"__dlvsym", SITE_LOOKS_AT_CALLER},
+	{"__fentry__", SITE_LOOKS_AT_CALLER},
+	{"__getcontext", SITE_RETURNS_TWICE},
+	{"__libc_vfork", SITE_RETURNS_TWICE},
+	{"__makecontext", SITE_RETURNS_TWICE},
+	{"__restore", SITE_LOOKS_AT_CALLER},
+	{"__restore_rt", SITE_LOOKS_AT_CALLER},
+	{"__setcontext", SITE_RETURNS_TWICE},
+	{"__setjmp", SITE_RETURNS_TWICE},
+	{"__sigsetjmp", SITE_RETURNS_TWICE},
+	{"__swapcontext", SITE_RETURNS_TWICE},
+	{"__syscall_cancel_arch", SITE_LOOKS_AT_CALLER},
+	{"__syscall_cp_asm", SITE_LOOKS_AT_CALLER},
+	{"__tls_get_addr", SITE_OWN},
+	{"__vfork", SITE_RETURNS_TWICE},
+	{"_dl_debug_state", SITE_OWN},
+	{"_mcount", SITE_LOOKS_AT_CALLER},
+	{"_setjmp", SITE_RETURNS_TWICE},
+	{"_start", SITE_LOOKS_AT_CALLER},
+	{"dlmopen", SITE_LOOKS_AT_CALLER},
+	{"dlopen", SITE_LOOKS_AT_CALLER},
+	{"dlsym", SITE_LOOKS_AT_CALLER},
+	{"dlvsym", SITE_LOOKS_AT_CALLER},
+	{"getcontext", SITE_RETURNS_TWICE},
+	{"makecontext", SITE_RETURNS_TWICE},
+	{"mcount", SITE_LOOKS_AT_CALLER},
+	{"savectx", SITE_RETURNS_TWICE},
+	{"setcontext", SITE_RETURNS_TWICE},
+	{"setjmp", SITE_RETURNS_TWICE},
+	{"sigsetjmp", SITE_RETURNS_TWICE},
+	{"swapcontext", SITE_RETURNS_TWICE},
+	{"vfork", SITE_RETURNS_TWICE},
 };
 
 static int compare(const void *key, const void *item)

@@ -155,6 +155,18 @@ uint8_t stock_site(const struct stock_image *image, uint8_t bytes[16])
 	return (uint8_t)out.length;
 }
 
+int stock_lead(uint8_t bytes[16], const struct stock_image *image, uint64_t at, uint64_t target)
+{
+	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	struct isa_out out = {.code = bytes, .size = 16, .address = at};
+
+	if (!cpu)
+		return -ENOTSUP;
+	if (cpu->block->put_jump(&out, target, cpu->scratch))
+		return -ERANGE;
+	return out.length == cpu->block->jump_bytes ? (int)out.length : -ERANGE;
+}
+
 int stock_layout(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
 {
 	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);

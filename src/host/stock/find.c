@@ -47,7 +47,9 @@ static struct stock_function judge(const struct finding *finding, const struct s
 		.size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX,
 	};
 
-	if (start->kind == START_NO_CALLER)
+	if (start->led)
+		find_head(finding, start, &function);
+	else if (start->kind == START_NO_CALLER)
 		function.verdict = STOCK_NO_CALLER;
 	else if (start->kind == START_FRAGMENT || start->part || is_led_to_as_part(finding, start->address) ||
 		 is_jumped_to_as_part(finding, start))

@@ -49,6 +49,7 @@ struct start {
 	bool named;	 /* it has a symbol */
 	bool part;	 /* which says that it is a part of a function */
 	bool leave;	 /* by its symbol's name */
+	bool led;	 /* by its symbol: see struct stock_symbol */
 	bool keeps;	 /* does more with its return address than return to it */
 };
 

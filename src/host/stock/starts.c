@@ -159,6 +159,7 @@ static int add_symbol(struct finding *finding, size_t *capacity, size_t entries,
 			      .named = true,
 			      .part = symbol->part,
 			      .leave = symbol->leave,
+			      .led = symbol->led,
 			      .keeps = symbol->twice};
 	uint64_t rest;
 	int error;
@@ -169,6 +170,7 @@ static int add_symbol(struct finding *finding, size_t *capacity, size_t entries,
 		finding->starts[host].named = true;
 		finding->starts[host].part |= symbol->part;
 		finding->starts[host].leave |= symbol->leave;
+		finding->starts[host].led |= symbol->led;
 		finding->starts[host].keeps |= symbol->twice;
 		return 0;
 	}

@@ -31,6 +31,7 @@ struct stock_symbol {
 	bool twice; /* by its name it returns twice or looks at its caller, so that a function that jumps to it may not
 		     * be traced either */
 	bool part;  /* by its name it is a part of a function */
+	bool led;   /* its head is wanted whatever it does with its return address: it is led elsewhere, not traced */
 };
 
 /* What the analysis reads of an object.  All arrays are sorted by address. */
@@ -110,6 +111,13 @@ struct stock_layout {
 uint8_t stock_site(const struct stock_image *image, uint8_t bytes[16]);
 /* True if a block can be made for the head: all of its instructions can be moved to wherever the region may lie. */
 bool stock_has_block(const struct stock_image *image, uint64_t head, uint8_t length);
+/*
+ * Write the jump at a head, or at a block's start, that leads from `at` to `target`: how many bytes. -ENOTSUP: the CPU
+ * has no blocks. -ERANGE: no jump reaches that far.
+ */
+int stock_lead(uint8_t bytes[16], const struct stock_image *image, uint64_t at, uint64_t target)
+	__attribute__((warn_unused_result));
+
 /*
  * Give each block its place, from STOCK_BLOCKS_HEAD on: the bytes before are the agent's.  The blocks are sorted by
  * address.  Sizes do not depend on the region's address.

@@ -483,10 +483,10 @@ static void names_and_symbols(void **state)
 	jumper = function(&made, BYTES(0x31, 0xf6, 0xe9, 0xe9, 0xff, 0xff, 0xff)); /* jmp twice */
 	bare = code(&made, PLAIN);
 	hosted = function(&made, BYTES(0x90, 0x90, 0x90, 0x90, 0x90, 0xc3, 0xb8, 1, 0, 0, 0, 0xc3));
-	made.symbols[0] = (struct stock_symbol){left, 10, true, false, false};
-	made.symbols[1] = (struct stock_symbol){twice, 10, false, true, false};
-	made.symbols[2] = (struct stock_symbol){bare, 10, false, false, false};
-	made.symbols[3] = (struct stock_symbol){hosted + 6, 6, false, false, false};
+	made.symbols[0] = (struct stock_symbol){.address = left, .size = 10, .leave = true};
+	made.symbols[1] = (struct stock_symbol){.address = twice, .size = 10, .twice = true};
+	made.symbols[2] = (struct stock_symbol){.address = bare, .size = 10};
+	made.symbols[3] = (struct stock_symbol){.address = hosted + 6, .size = 6};
 	made.image.symbol_count = 4;
 	find(&made);
 	expect(&made, left, STOCK_LEAVE);
@@ -506,7 +506,7 @@ static void symbols_alone(void **state)
 
 	begin(&made);
 	bare = code(&made, PLAIN);
-	made.symbols[0] = (struct stock_symbol){bare, 10, false, false, false};
+	made.symbols[0] = (struct stock_symbol){.address = bare, .size = 10};
 	made.image.symbol_count = 1;
 	find(&made);
 	expect_head(&made, bare, bare, 8);
