@@ -20,6 +20,7 @@
 #include "host/counted.h"
 #include "host/elf/advice.h"
 #include "host/elf/filter.h"
+#include "host/elf/fronts.h"
 #include "host/elf/libraries.h"
 #include "host/elf/object.h"
 #include "host/elf/program.h"
@@ -396,6 +397,7 @@ static int open_all(struct listing *listing, const struct arguments *arguments, 
 static int run_functions(struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
 {
 	int error = filter_set_create(&listing->filters);
+	struct fronts fronts;
 
 	if (error)
 		return calltap_diag_set(diag, error, "not enough memory for filters");
@@ -411,9 +413,10 @@ static int run_functions(struct listing *listing, const struct arguments *argume
 	error = check_filters(listing, diag);
 	if (!error)
 		error = print_listing(listing, arguments, diag);
-	if (error || listing->object_count > 1 ||
-	    (object_traceable(listing->objects[0]) && !object_is_static(listing->objects[0])))
+	if (error || listing->object_count > 1)
 		return error;
+	if (object_traceable(listing->objects[0]))
+		return object_is_static(listing->objects[0]) ? fronts_find(&fronts, listing->objects[0], diag) : 0;
 	object_no_sites_diag(listing->objects[0], diag);
 	return diag->code;
 }

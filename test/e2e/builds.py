@@ -7,6 +7,15 @@ PROGRAMS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 START = os.path.join(PROGRAMS, "cpu", "aarch64", "start.S")
 LEVELS = ("-O0", "-O2")
 MUSL = ("musl", "5", "-O2", "pie")  # by musl-gcc, for the cases of musl.py
+# Without a loader, for the cases of loaderless.py.
+STATIC = {
+    "static": ("gcc", "5", "-O2", "static"),
+    "static-stock": ("gcc", "stock", "-O2", "static"),
+    "static-pie": ("gcc", "16,8", "-O2", "static-pie"),
+    "static-musl": ("musl", "5", "-O2", "static"),
+    "static-musl-stock": ("musl", "stock", "-O2", "static"),
+}
+LOADERLESS = {"static": "-static -fno-pie -no-pie", "static-pie": "-static-pie -fPIE"}
 EXTRA = {
     "pie": "-fPIE -pie",
     "nopie": "-fno-pie -no-pie",
@@ -147,9 +156,9 @@ def compile_program(cpu, build, source, output, sites=True, flags=()):
         command += ["-idirafter", "/usr/include", "-idirafter", f"/usr/include/{cpu.triplet}"]
     command += ["-D_GNU_SOURCE", "-g", level, "-std=gnu++17" if cxx else "-std=gnu11", "-w"]
     command += shlex.split(ways.sites[kind]) if sites else []
-    extra_flags = shlex.split(ways.extra[extra])
+    extra_flags = shlex.split({**LOADERLESS, **ways.extra}[extra])
     if source == "library.c":
-        command += ["-fPIC", "-shared"] + [flag for flag in extra_flags if flag != START and not flag.lower().endswith("pie")]
+        command += ["-fPIC", "-shared"] + [flag for flag in extra_flags if flag != START and not flag.lower().endswith(("pie", "static"))]
     else:
         command += extra_flags
     command += ["-o", output, os.path.join(PROGRAMS, source), "-pthread", *flags]

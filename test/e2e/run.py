@@ -43,6 +43,7 @@ import later
 import liars
 import libcalls
 import live
+import loaderless
 import marks
 import mcount
 import musl
@@ -69,7 +70,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, mcount,
-           peers, instrumented)
+           peers, instrumented, loaderless)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -68,7 +68,7 @@ void object_no_sites_diag(const struct object *object, struct calltap_diag *diag
 	char flags[FLAGS_MAX];
 
 	name_flags(object, flags);
-	if (object_is_static(object))
+	if (object_is_static(object) && !object->view)
 		(void)calltap_diag_set(
 			diag, -ENODATA,
 			"%.200s is a static executable, into which nothing can be loaded; link it without "

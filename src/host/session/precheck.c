@@ -87,10 +87,10 @@ static bool gains_rights(int fd)
 }
 
 /* Programs that the agent cannot get into. */
-static int closed_to_us(const struct session *session, const struct object *object, int fd, const char *path,
+static int closed_to_us(struct session *session, const struct object *object, int fd, const char *path,
 			struct calltap_diag *diag)
 {
-	if (object_is_static(object))
+	if (object_is_static(object) && session->emulated)
 		return calltap_diag_set(diag, -ENODATA,
 					"%s is linked statically, and the agent gets in by the dynamic loader; "
 					"link it dynamically to trace it",
@@ -101,7 +101,7 @@ static int closed_to_us(const struct session *session, const struct object *obje
 			"%s runs with another user's rights (set-uid, set-gid or capabilities), and the "
 			"loader lets no agent in there; trace a copy of it, which has no such rights",
 			path);
-	return 0;
+	return object_is_static(object) ? placing_create(&session->placing, fd, path, session->agent, diag) : 0;
 }
 
 /* The user wants it run all the same. */
@@ -197,8 +197,9 @@ static int look_into(struct session *session, struct found *found, int fd, const
 	ret = take_machine(session, object, path, diag);
 	if (ret)
 		return ret;
-	if (closed_to_us(session, object, fd, path, diag))
-		return session->options->allow_no_sites ? warn_user(diag) : -ENODATA;
+	ret = closed_to_us(session, object, fd, path, diag);
+	if (ret)
+		return ret == -ENODATA && session->options->allow_no_sites ? warn_user(diag) : ret;
 	if (object_interpreter(object))
 		ret = look_into_libraries(session, found, object_interpreter(object), path, diag);
 	if (!ret)

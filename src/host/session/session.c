@@ -215,8 +215,7 @@ static void diagnose_absence(struct session *session)
 	session_diagnose(session,
 			 "nothing was recorded: the agent did not report from %s; it may have ended "
 			 "too early, be %s, or lack memory or descriptors",
-			 session->options->command[0],
-			 session->emulated ? "refused by its emulator" : "setuid or static");
+			 session->options->command[0], session->emulated ? "refused by its emulator" : "setuid");
 }
 
 static int run_session(struct session *session, struct calltap_diag *diag)
@@ -325,6 +324,7 @@ static void tear_down(struct session *session)
 		close(session->endpoint.spare_fd);
 	free(session->program);
 	free(session->agent);
+	placing_destroy(session->placing);
 	emulator_destroy(&session->emulator);
 	pthread_cond_destroy(&session->answered);
 	pthread_mutex_destroy(&session->next);

@@ -36,6 +36,7 @@
 #include <host/target/target.h>
 
 #include "emulator.h"
+#include "placing.h"
 #include "record.h"
 
 /* A process that is to be attached to (attachees.c). */
@@ -154,12 +155,13 @@ struct session {
 	char *program;		       /* path of the command's file */
 	char *agent; /* path of the agent for that CPU; NULL: the command is no program that the tool can read */
 	struct emulator emulator;
-	bool emulated;	      /* the tool cannot read the targets' counter */
-	pid_t command;	      /* the command's pid, 0 = reaped */
-	uint64_t began_ns;    /* CLOCK_MONOTONIC */
-	uint64_t traced_ns;   /* CLOCK_MONOTONIC of the first target's GO, or the last attachee's; 0 = not yet */
-	uint64_t patch_ticks; /* time that agents took to write their plans */
-	bool dlopen_missed;   /* some target cannot tell of objects that dlopen brings in */
+	struct placing *placing; /* the command is a static program: how the agent gets into it; else NULL */
+	bool emulated;		 /* the tool cannot read the targets' counter */
+	pid_t command;		 /* the command's pid, 0 = reaped */
+	uint64_t began_ns;	 /* CLOCK_MONOTONIC */
+	uint64_t traced_ns;	 /* CLOCK_MONOTONIC of the first target's GO, or the last attachee's; 0 = not yet */
+	uint64_t patch_ticks;	 /* time that agents took to write their plans */
+	bool dlopen_missed;	 /* some target cannot tell of objects that dlopen brings in */
 	struct output output;
 };
 

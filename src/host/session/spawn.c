@@ -48,14 +48,21 @@ struct launch {
 	char folders[PRELOAD_MAX]; /* for an emulated program: where agents are looked for */
 	char session[sizeof(((struct endpoint *)0)->name) + 24];
 	char **line; /* under an emulator: the command line; NULL = the command itself */
+	int hold[2]; /* a pipe: the child executes a static program when it has got a byte; -1 = it does not wait */
 };
 
 /* In the child. */
 static void become_command(const struct session *session, const struct launch *launch, const sigset_t *mask,
 			   int error_pipe)
 {
+	char word;
 	int error;
 
+	if (launch->hold[0] >= 0) {
+		close(launch->hold[1]);
+		if (read(launch->hold[0], &word, 1) != 1)
+			_exit(127); /* the tool is gone */
+	}
 	signals_give_back(session);
 	sigprocmask(SIG_SETMASK, mask, NULL); /* what came meanwhile ends it as it would without us */
 	setrlimit(RLIMIT_NOFILE, &session->inherited.files);
@@ -110,7 +117,7 @@ static int prepare_launch(const struct session *session, struct launch *launch, 
 	const char *agent = session->options->agent_path;
 	int ret;
 
-	*launch = (struct launch){0};
+	*launch = (struct launch){.hold = {-1, -1}};
 	if (strpbrk(agent, " :"))
 		return calltap_diag_set(diag, -EINVAL,
 					"the loader cannot preload %s: install Calltap where the path has no "
@@ -130,9 +137,51 @@ static int prepare_launch(const struct session *session, struct launch *launch, 
 	return ret ? calltap_diag_set(diag, ret, "not enough memory to start a program") : 0;
 }
 
-static int start_program(struct session *session, const struct launch *launch, struct calltap_diag *diag)
+/*
+ * The command is a static program: hold it at its start, and put the agent into it.  0 also where that fails, which the
+ * user is told at the end: it runs untraced then.
+ */
+static int place_agent(struct session *session, const struct launch *launch, struct calltap_diag *diag)
 {
-	int pipe_fds[2], error = 0;
+	const char *command = session->options->command[0];
+	struct calltap_diag why = {0};
+	struct attach_launch held;
+	int ret = attach_launch_seize(&held, session->command, diag);
+
+	if (ret)
+		return ret; /* the pipe's end, when it is closed, ends the child */
+	if (write(launch->hold[1], "", 1) != 1)
+		return calltap_diag_set(diag, -errno, "cannot start %s: %s", command, strerror(errno));
+	ret = attach_launch_reach(&held, &why);
+	if (!ret)
+		ret = placing_put(session->placing, &held, &why);
+	else
+		attach_launch_leave(&held);
+	if (ret && ret != -ESRCH)
+		session_diagnose(session, "%s was not recorded: %s", command, why.text[0] ? why.text : strerror(-ret));
+	return 0;
+}
+
+/* Make the pipe by which the child waits. */
+static int prepare_hold(const struct session *session, struct launch *launch, struct calltap_diag *diag)
+{
+	if (!session->placing || !pipe2(launch->hold, O_CLOEXEC))
+		return 0;
+	return calltap_diag_set(diag, -errno, "cannot make a pipe: %s", strerror(errno));
+}
+
+/* The child has not executed the program, and ends when it sees the end of its pipe. */
+static void give_up(struct session *session, struct launch *launch)
+{
+	close(launch->hold[1]);
+	launch->hold[1] = -1;
+	waitpid(session->command, NULL, 0);
+	session->command = 0;
+}
+
+static int start_program(struct session *session, struct launch *launch, struct calltap_diag *diag)
+{
+	int pipe_fds[2], error = 0, ret;
 	sigset_t all, mask;
 
 	if (pipe2(pipe_fds, O_CLOEXEC))
@@ -152,6 +201,12 @@ static int start_program(struct session *session, const struct launch *launch, s
 		session->command = 0;
 		close(pipe_fds[0]);
 		return calltap_diag_set(diag, -error, "cannot start a process: %s", strerror(error));
+	}
+	ret = session->placing ? place_agent(session, launch, diag) : 0;
+	if (ret) {
+		close(pipe_fds[0]);
+		give_up(session, launch);
+		return ret;
 	}
 	if (read(pipe_fds[0], &error, sizeof(error)) != sizeof(error))
 		error = 0;
@@ -174,7 +229,12 @@ int spawn_command(struct session *session, struct calltap_diag *diag)
 	int ret = prepare_launch(session, &launch, diag);
 
 	if (!ret)
+		ret = prepare_hold(session, &launch, diag);
+	if (!ret)
 		ret = start_program(session, &launch, diag);
+	for (int i = 0; i < 2; i++)
+		if (launch.hold[i] >= 0)
+			close(launch.hold[i]);
 	free(launch.line);
 	return ret;
 }

@@ -55,6 +55,7 @@ def make_programs(sources, directory):
     source = os.path.join(sources, "known.c")
     for name, flags in {"bin/known": "-fpatchable-function-entry=5", "short": "-fpatchable-function-entry=1,1",
                         "plain": "", "mcount": "-pg", "static": "-static -fpatchable-function-entry=5",
+                        "static-stripped": "-static -s -fpatchable-function-entry=5",
                         "cyg": "-finstrument-functions", "object.o": "-c -fpatchable-function-entry=5",
                         "libknown.so": "-shared -fPIC -fpatchable-function-entry=5"}.items():
         build(source, os.path.join(directory, name), flags)
@@ -199,7 +200,8 @@ def main():
         case.expect(0, ["1 function, "], [], "libknown.so", "libknown*:main")
         case.expect(2, ["too few bytes for a jump"], ["says why of each", PATCHABLE], "./short")
         check_unprepared(case)
-        case.expect(2, [], ["static executable"], "./static")
+        case.expect(0, ["patchable   static_one\n"], [], "./static")
+        case.expect(2, [], ["linked statically and stripped"], "./static-stripped")
         case.expect(1, [], ["script; trace its interpreter instead: /bin/sh ./script"], "./script")
         case.expect(1, [], ["link it"], "./object.o")
         case.expect(1, [], ["not an ELF"], "./list")

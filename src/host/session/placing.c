@@ -1,0 +1,337 @@
+/*
+ * Putting the agent into a static program (placing.h).  Context: host.
+ *
+ * All that the agent takes lies in one piece of memory near the program:
+ *
+ *     the agent's image            relocated by the tool (attach/image.c)
+ *     struct calltap_start, code   what the agent is told; how the thread calls it and goes on
+ *     a region of blocks           for the functions that the agent stands in front of
+ *
+ * Such a function's head leads to its block, whose site leads to the agent's function; what the agent has as the
+ * function behind is the block behind its site: the moved head, and the jump back.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <calltap/abi/control.h>
+#include <calltap/abi/start.h>
+#include <host/elf/object.h>
+#include <host/stock/stock.h>
+
+#include "placing.h"
+
+#define PAGE	  4096ull
+#define CODE_OFF  2048u		/* of the code, in the page of struct calltap_start */
+#define LOW	  (1ull << 31)	/* a program below this is one for a fixed address, behind which its heap grows */
+#define LOW_PLACE 0x61000000ull /* above the place of blocks (target/place.c) */
+#define BELOW	  (64ull << 20) /* from the agent's place to the program, at the least: for stubs and blocks */
+#define STEP	  (16ull << 20)
+#define TRIES	  16u
+
+_Static_assert(sizeof(struct calltap_start) <= CODE_OFF && CODE_OFF + NATIVE_LAUNCH_MAX <= PAGE, "one page");
+_Static_assert(FRONTS_MAX <= CALLTAP_START_FUNCTIONS, "all of them have room");
+
+static uint64_t page_up(uint64_t value)
+{
+	return (value + PAGE - 1) & ~(PAGE - 1);
+}
+
+static bool is_of_this_build(const struct agent_image *image)
+{
+	uint64_t at = agent_image_symbol(image, "calltap_agent_version");
+	uint32_t version;
+
+	if (!at || at > image->size - sizeof(version))
+		return false;
+	memcpy(&version, image->bytes + at, sizeof(version));
+	return version == CALLTAP_ABI_VERSION;
+}
+
+static int read_agent(struct placing *placing, const char *agent_path, struct calltap_diag *diag)
+{
+	int folder = (int)(strrchr(agent_path, '/') + 1 - agent_path), ret;
+	char *path;
+
+	if (asprintf(&path, "%.*slibcalltap-agent-static.so", folder, agent_path) < 0)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	ret = agent_image_read(&placing->image, path);
+	if (!ret)
+		ret = agent_image_relocate(&placing->image, 0);
+	if (!ret && !is_of_this_build(&placing->image))
+		ret = -EPROTO;
+	if (ret)
+		ret = calltap_diag_set(diag, ret, "cannot read %s: %s; install Calltap anew", path, strerror(-ret));
+	free(path);
+	return ret;
+}
+
+int placing_create(struct placing **out, int fd, const char *path, const char *agent_path, struct calltap_diag *diag)
+{
+	const char *refusal = native_launch_refusal();
+	struct placing *placing;
+	Elf64_Ehdr header;
+	int ret;
+
+	*out = NULL;
+	if (refusal)
+		return calltap_diag_set(diag, -ENODATA, "%s is linked statically: %s; link it dynamically to trace it",
+					path, refusal);
+	placing = calloc(1, sizeof(*placing));
+	if (!placing)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	ret = object_open(&placing->object, fd, path, diag);
+	if (!ret && pread(fd, &header, sizeof(header), 0) != sizeof(header))
+		ret = calltap_diag_set(diag, -EIO, "cannot read %s", path);
+	if (!ret)
+		ret = fronts_find(&placing->fronts, placing->object, diag);
+	if (!ret)
+		ret = read_agent(placing, agent_path, diag);
+	if (ret) {
+		placing_destroy(placing);
+		return ret;
+	}
+	placing->entry = header.e_entry;
+	*out = placing;
+	return 0;
+}
+
+void placing_destroy(struct placing *placing)
+{
+	if (!placing)
+		return;
+	object_close(placing->object);
+	agent_image_free(&placing->image);
+	free(placing);
+}
+
+/* Where the pieces lie in the program, and their bytes. */
+struct made {
+	uint64_t base; /* of the program */
+	uint64_t at, size;
+	uint64_t page, region; /* addresses */
+	struct stock_block blocks[FRONTS_MAX];
+	size_t block_count;
+	struct stock_layout layout;
+	uint8_t *region_bytes;
+	struct calltap_start start;
+};
+
+/* A block for each head; two functions may have one. */
+static int lay_out(struct made *made, const struct placing *placing)
+{
+	const struct fronts *fronts = &placing->fronts;
+
+	for (size_t i = 0; i < fronts->count; i++)
+		if (!i || fronts->list[i].head != fronts->list[i - 1].head)
+			made->blocks[made->block_count++] = (struct stock_block){
+				.head = fronts->list[i].head,
+				.length = fronts->list[i].length,
+			};
+	return stock_layout(&made->layout, object_stock(placing->object), made->blocks, made->block_count);
+}
+
+static const struct stock_block *block_of(const struct made *made, const struct front *front)
+{
+	for (size_t i = 0; i < made->block_count; i++)
+		if (made->blocks[i].head == front->head)
+			return &made->blocks[i];
+	return NULL;
+}
+
+/* Map the memory where a jump from the program reaches it. */
+static int map_near(struct made *made, const struct placing *placing, struct attach_launch *launch)
+{
+	uint64_t lo, hi, first;
+	int64_t got = -ENOMEM;
+
+	object_extent(placing->object, &lo, &hi);
+	lo += made->base;
+	hi += made->base;
+	made->size = page_up(placing->image.size) + PAGE + page_up(made->layout.size);
+	first = hi < LOW ? LOW_PLACE : (lo - BELOW - made->size) & ~(PAGE - 1);
+	for (unsigned i = 0; i < TRIES; i++) {
+		uint64_t at = hi < LOW ? first + i * STEP : first - i * STEP;
+		const uint64_t arguments[] = {
+			at,    made->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+			~0ull, 0};
+
+		got = attach_launch_call(launch, SYS_mmap, arguments);
+		if (got == (int64_t)at)
+			break;
+		if (got != -EEXIST && got < 0)
+			return (int)got;
+		if (got > 0) { /* an older kernel's hint */
+			const uint64_t unmap[6] = {(uint64_t)got, made->size};
+
+			if (attach_launch_call(launch, SYS_munmap, unmap))
+				return -ENOMEM;
+			got = -EEXIST;
+		}
+	}
+	if (got < 0)
+		return (int)got;
+	made->at = (uint64_t)got;
+	made->page = made->at + page_up(placing->image.size);
+	made->region = made->page + PAGE;
+	return 0;
+}
+
+/* Lead the block of a function to the agent's function of that name, and note what is behind. */
+static int lead_block(struct made *made, const struct placing *placing, const struct front *front)
+{
+	struct calltap_start_function *told = &made->start.functions[made->start.function_count];
+	const struct stock_image *view = object_stock(placing->object);
+	const struct stock_block *block = block_of(made, front);
+	uint64_t ours = agent_image_symbol(&placing->image, front->name);
+	uint8_t bytes[16];
+	int length;
+
+	if (!ours || !block || !block->size || strlen(front->name) >= sizeof(told->name))
+		return -ENOEXEC;
+	memcpy(told->name, front->name, strlen(front->name) + 1);
+	told->behind = made->region + block->offset + stock_site(view, bytes);
+	length = stock_lead(bytes, view, made->region + block->offset, made->at + ours);
+	if (length < 0)
+		return length;
+	made->start.function_count++;
+	memcpy(made->region_bytes + block->offset, bytes, (size_t)length);
+	return 0;
+}
+
+static int make_region(struct made *made, const struct placing *placing)
+{
+	int ret;
+
+	made->region_bytes = calloc(1, made->layout.size + 1);
+	if (!made->region_bytes)
+		return -ENOMEM;
+	ret = stock_make(made->region_bytes, &made->layout, object_stock(placing->object), made->blocks,
+			 made->block_count, made->region, made->base);
+	for (size_t i = 0; i < placing->fronts.count && !ret; i++)
+		ret = lead_block(made, placing, &placing->fronts.list[i]);
+	return ret;
+}
+
+/* Write the page that the agent and the thread read. */
+static int write_page(struct made *made, const struct placing *placing, struct attach_launch *launch, uint64_t *pc)
+{
+	unsigned char code[NATIVE_LAUNCH_MAX];
+	uint64_t entry = agent_image_symbol(&placing->image, "calltap_agent_start");
+	size_t begin, size;
+	int ret;
+
+	made->start.musl = launch->musl;
+	made->start.libgcc = placing->fronts.libgcc;
+	made->start.environment = launch->environment;
+	made->start.base = made->base;
+	made->start.within = launch->headers;
+	made->start.id_offset = launch->id_offset;
+	size = native_launch_code(code, sizeof(code), &launch->regs, made->at + entry, made->page, &begin);
+	if (!entry || !size)
+		return -ENOEXEC;
+	*pc = made->page + CODE_OFF + begin;
+	ret = attach_launch_write(launch, made->page, &made->start, sizeof(made->start));
+	return ret ? ret : attach_launch_write(launch, made->page + CODE_OFF, code, size);
+}
+
+static int protect(struct attach_launch *launch, uint64_t at, uint64_t size, int protection)
+{
+	const uint64_t arguments[6] = {at, size, (uint64_t)protection};
+
+	return (int)attach_launch_call(launch, SYS_mprotect, arguments);
+}
+
+static int protect_all(const struct made *made, const struct placing *placing, struct attach_launch *launch)
+{
+	int ret = protect(launch, made->page, made->at + made->size - made->page, PROT_READ | PROT_EXEC);
+
+	for (unsigned i = 0; i < placing->image.part_count && !ret; i++) {
+		const struct image_part *part = &placing->image.parts[i];
+
+		if (part->protection != (PROT_READ | PROT_WRITE))
+			ret = protect(launch, made->at + part->offset, part->size, part->protection);
+	}
+	return ret;
+}
+
+/* True if the program's heads are what the file has: it may have been replaced. */
+static bool heads_are_known(const struct made *made, const struct placing *placing, const struct attach_launch *launch)
+{
+	for (size_t i = 0; i < placing->fronts.count; i++) {
+		const struct front *front = &placing->fronts.list[i];
+		uint8_t now[sizeof(front->old)];
+
+		if (attach_launch_read(launch, made->base + front->head, now, front->length) ||
+		    memcmp(now, front->old, front->length) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The last step but letting go: from here on the program's functions lead to the agent's. */
+static int lead_heads(const struct made *made, const struct placing *placing, const struct attach_launch *launch)
+{
+	const struct stock_image *view = object_stock(placing->object);
+	uint8_t jumps[FRONTS_MAX][16];
+	int lengths[FRONTS_MAX];
+
+	if (!heads_are_known(made, placing, launch))
+		return -ESTALE;
+	for (size_t i = 0; i < made->block_count; i++) {
+		lengths[i] = stock_lead(jumps[i], view, made->base + made->blocks[i].head,
+					made->region + made->blocks[i].offset);
+		if (lengths[i] < 0)
+			return lengths[i];
+	}
+	for (size_t i = 0; i < made->block_count; i++) {
+		int ret = attach_launch_write(launch, made->base + made->blocks[i].head, jumps[i], (size_t)lengths[i]);
+
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int put(struct made *made, struct placing *placing, struct attach_launch *launch, uint64_t *pc)
+{
+	int ret = lay_out(made, placing);
+
+	made->base = launch->entry - placing->entry;
+	if (!ret)
+		ret = map_near(made, placing, launch);
+	if (!ret)
+		ret = agent_image_relocate(&placing->image, made->at);
+	if (!ret)
+		ret = make_region(made, placing);
+	if (!ret)
+		ret = attach_launch_write(launch, made->at, placing->image.bytes, placing->image.size);
+	if (!ret)
+		ret = attach_launch_write(launch, made->region, made->region_bytes, made->layout.size);
+	if (!ret)
+		ret = write_page(made, placing, launch, pc);
+	if (!ret)
+		ret = protect_all(made, placing, launch);
+	return ret ? ret : lead_heads(made, placing, launch);
+}
+
+int placing_put(struct placing *placing, struct attach_launch *launch, struct calltap_diag *diag)
+{
+	struct made made = {0};
+	uint64_t pc;
+	int ret = put(&made, placing, launch, &pc);
+
+	free(made.region_bytes);
+	if (!ret)
+		return attach_launch_go(launch, pc);
+	/* Heads are led last, and all or none: a write that fails there is that of a process that is gone. */
+	attach_launch_leave(launch);
+	return calltap_diag_set(diag, ret, "the agent could not be put into the program: %s; it runs untraced",
+				strerror(-ret));
+}
