@@ -172,7 +172,7 @@ static void close_entry(struct isa_out *out, size_t start)
 static bool same_cie(const struct cfi_entry *a, const struct cfi_entry *b)
 {
 	bool same = a->initial_size == b->initial_size && a->data_align == b->data_align &&
-		    a->return_register == b->return_register;
+		    a->return_register == b->return_register && a->key_b == b->key_b;
 
 	for (size_t i = 0; same && i < a->initial_size; i++)
 		same = a->initial[i] == b->initial[i];
@@ -189,7 +189,10 @@ static void need_cie(struct tables *tables, const struct rows_source *source)
 		return;
 	isa_put32(out, 0);
 	isa_put32(out, 0); /* a CIE */
-	isa_put(out, (const uint8_t[]){1, 'z', 'R', 0, 1}, 5);
+	isa_put(out, (const uint8_t[]){1, 'z', 'R'}, 3);
+	if (source->entry.key_b)
+		isa_put8(out, 'B');
+	isa_put(out, (const uint8_t[]){0, 1}, 2); /* of the letters; bytes of code that an advance counts */
 	put_sleb128(out, source->entry.data_align);
 	isa_put8(out, source->entry.return_register);
 	isa_put8(out, 1); /* bytes of augmentation data */

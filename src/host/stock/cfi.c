@@ -89,8 +89,10 @@ static void read_augmentation(struct cie *cie, const struct cfi_section *section
 		case 'S':
 			cie->entry.signal = true;
 			break;
-		case 'B': /* AArch64: signed with the other key, memory is tagged */
-		case 'G':
+		case 'B':
+			cie->entry.key_b = true;
+			break;
+		case 'G': /* AArch64: the stack's memory is tagged */
 			break;
 		default:
 			from.bad = true;

@@ -30,6 +30,7 @@ struct cfi_entry {
 	int64_t data_align;
 	uint8_t return_register;
 	bool signal;	      /* augmentation S: a signal trampoline */
+	bool key_b;	      /* augmentation B: AArch64's return address is signed with the second key */
 	uint64_t lsda;	      /* ELF address of its exception table, 0 = none */
 	uint64_t personality; /* ELF address of the routine, or of the word that leads to it; 0 = none */
 };
@@ -62,6 +63,8 @@ struct cfi_row {
 	uint8_t cfa_register; /* DWARF number; CFI_EXPRESSION: the CFA is an expression */
 	int64_t cfa_offset;
 	bool return_at_cfa;    /* the return address is at CFA - 8, as the CIE's usual rule says */
+	bool return_moved;     /* it has a rule: it does not lie in the register that its column stands for */
+	int64_t return_offset; /* from the CFA to the place where it lies; 0: that is not known by the CFA */
 	bool return_undefined; /* there is no caller */
 	bool saved; /* some register but the return address is kept elsewhere: it is no function's first row */
 };

@@ -160,17 +160,34 @@ static bool define_cfa(struct cfi_rows *rows, const struct cfi_instruction *in)
 	}
 }
 
-/* Is the rule of this instruction "at CFA - 8"? */
-static bool is_usual(const struct cfi_rows *rows, const struct cfi_instruction *in)
+/* Where, from the CFA, a register lies by the rule of this instruction; 0: not there, or not by the CFA alone. */
+static int64_t place_of(const struct cfi_rows *rows, const struct cfi_instruction *in)
 {
 	int64_t value = (int64_t)in->value, offset;
 
 	if (in->code != DW_CFA_offset && in->code != DW_CFA_offset_extended && in->code != DW_CFA_offset_extended_sf &&
 	    in->code != DW_CFA_GNU_negative_offset_extended)
-		return false;
-	if (__builtin_mul_overflow(value, rows->entry->data_align, &offset))
-		return false;
-	return offset == (in->code == DW_CFA_GNU_negative_offset_extended ? 8 : -8);
+		return 0;
+	if (__builtin_mul_overflow(value, rows->entry->data_align, &offset) || offset == INT64_MIN)
+		return 0;
+	return in->code == DW_CFA_GNU_negative_offset_extended ? -offset : offset;
+}
+
+/* Give the return address' column its rule. */
+static void set_return(struct cfi_row *row, const struct cfi_row *initial, const struct cfi_rows *rows,
+		       const struct cfi_instruction *in)
+{
+	if (in->code == DW_CFA_restore || in->code == DW_CFA_restore_extended) {
+		row->return_at_cfa = initial->return_at_cfa;
+		row->return_undefined = initial->return_undefined;
+		row->return_moved = initial->return_moved;
+		row->return_offset = initial->return_offset;
+		return;
+	}
+	row->return_offset = place_of(rows, in);
+	row->return_at_cfa = row->return_offset == -8;
+	row->return_undefined = in->code == DW_CFA_undefined;
+	row->return_moved = in->code != DW_CFA_same_value;
 }
 
 /* Carry out what gives a register a rule; false: the register is beyond what can be told. */
@@ -181,10 +198,7 @@ static bool set_rule(struct cfi_rows *rows, const struct cfi_instruction *in)
 	uint64_t word = in->reg / 64, bit = (uint64_t)1 << in->reg % 64;
 
 	if (in->reg == rows->entry->return_register) {
-		const struct cfi_row *initial = &rows->initial.row;
-
-		now->row.return_at_cfa = restores ? initial->return_at_cfa : is_usual(rows, in);
-		now->row.return_undefined = restores ? initial->return_undefined : in->code == DW_CFA_undefined;
+		set_return(&now->row, &rows->initial.row, rows, in);
 		return true;
 	}
 	if (word >= sizeof(now->kept) / sizeof(now->kept[0]))
