@@ -58,6 +58,8 @@ static bool restore_one(struct patch_poker *poker, const struct patch_region *bl
 
 	if (patch_piece_is(poker, &piece, piece.old))
 		return true;
+	if (!arch_lead_is_one(piece.length))
+		return false; /* a thread may be within the jump */
 	patch_head_make(code, &piece);
 	return patch_piece_is(poker, &piece, code) && !patch_poke(poker, piece.address, piece.old, piece.length);
 }
@@ -117,7 +119,7 @@ static uint32_t restore_window(struct patch_poker *poker, const struct patch_reg
 			patch_head_make(code, &piece);
 			if (!memcmp(at, piece.old, piece.length)) {
 				own++;
-			} else if (!memcmp(at, code, piece.length)) {
+			} else if (arch_lead_is_one(piece.length) && !memcmp(at, code, piece.length)) {
 				memcpy(at, piece.old, piece.length);
 				changed++;
 			}

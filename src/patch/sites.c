@@ -171,7 +171,7 @@ struct patch_piece patch_tramp_piece(const struct patch_region *region, const st
 void patch_head_make(uint8_t *code, const struct patch_piece *piece)
 {
 	memcpy(code, piece->old, piece->length);
-	arch_site_make(code, piece->address, ARCH_LEAD_BYTES, piece->target);
+	arch_lead_make(code, piece->address, piece->length, piece->target);
 }
 
 static bool bytes_match(const struct patch_piece *piece)

@@ -111,6 +111,23 @@ void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t ta
 	arch_jump_make(code, address, target);
 }
 
+/* A head of two instructions begins with paciasp: `bti c` is the landing pad in its place (host/stock/find_aarch64.c).
+ */
+void arch_lead_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target)
+{
+	bool pad = !arch_lead_is_one(length);
+
+	if (pad)
+		isa_store32(code, A64_BTI_C);
+	arch_jump_make(code + (pad ? 4 : 0), address + (pad ? 4 : 0), target);
+}
+
+/* A thread may be behind the landing pad. */
+bool arch_lead_is_one(uint8_t length)
+{
+	return length == ARCH_LEAD_BYTES;
+}
+
 static struct arch_write one_word(uint8_t offset, uint32_t word)
 {
 	struct arch_write write = {offset, sizeof(word), {0}};

@@ -184,6 +184,12 @@ void arch_jump_make(uint8_t *code, uint64_t address, uint64_t target);
  * The site's code when on: a jump to target of that length.
  */
 void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target);
+/*
+ * A head of that length, whose own bytes are at code: put the jump to target in.  arch_lead_is_one(): no thread can be
+ * within the jump, so that the head may get its own bytes back when all threads are stopped.
+ */
+void arch_lead_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target);
+bool arch_lead_is_one(uint8_t length);
 /* Switch a site, made as above, on or off. */
 struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t target, bool on);
 /*

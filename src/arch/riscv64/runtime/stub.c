@@ -123,6 +123,18 @@ void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t ta
 	isa_store32(code + 4, words[1]);
 }
 
+void arch_lead_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target)
+{
+	(void)length;
+	arch_site_make(code, address, ARCH_LEAD_BYTES, target);
+}
+
+bool arch_lead_is_one(uint8_t length)
+{
+	(void)length;
+	return false;
+}
+
 static struct arch_write one_word(uint8_t offset, uint32_t word)
 {
 	struct arch_write write = {offset, sizeof(word), {0}};

@@ -89,6 +89,18 @@ void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t ta
 	}
 }
 
+void arch_lead_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target)
+{
+	(void)length;
+	arch_site_make(code, address, ARCH_LEAD_BYTES, target);
+}
+
+bool arch_lead_is_one(uint8_t length)
+{
+	(void)length;
+	return true;
+}
+
 static struct arch_write one_byte(unsigned offset, uint8_t byte)
 {
 	return (struct arch_write){(uint8_t)offset, 1, {byte}};

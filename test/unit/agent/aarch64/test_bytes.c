@@ -35,6 +35,19 @@ static void jumps(void **state)
 	assert_true(ARCH_REACH <= 0x07fffffc);
 }
 
+/* A head of two instructions keeps a landing pad; what lies behind the jump stays. */
+static void heads(void **state)
+{
+	uint8_t one[] = "\xe0\x03\x1f\x2a", two[] = "\x3f\x23\x03\xd5\xfd\x7b\xbf\xa9\xe0";
+
+	arch_lead_make(one, AT, 4, AT + 0x1008);
+	assert_memory_equal(one, "\x02\x04\x00\x14", 4);
+	arch_lead_make(two, AT, 8, AT + 0x100c);
+	assert_memory_equal(two, BTI "\x02\x04\x00\x14\xe0", 9);
+	assert_true(arch_lead_is_one(4));
+	assert_false(arch_lead_is_one(8));
+}
+
 /* On and off are one aligned store each, and off is what the file has. */
 static void sites(void **state)
 {
@@ -73,6 +86,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jumps),
+		cmocka_unit_test(heads),
 		cmocka_unit_test(sites),
 		cmocka_unit_test(hooks),
 	};
