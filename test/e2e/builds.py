@@ -122,6 +122,7 @@ WAYS = {
             "1": "-fpatchable-function-entry=1",
             "2": "-fpatchable-function-entry=2",
             "5,3": "-fpatchable-function-entry=5,3",
+            "stock": "",
         },
         extra={
             "pac": "-fPIE -pie -mbranch-protection=standard",
@@ -129,7 +130,7 @@ WAYS = {
             "bti": f"-fPIE -pie -mbranch-protection=standard -nostartfiles {shlex.quote(START)} -Wl,-z,force-bti",
         },
         first=("gcc", "2", "-O2", "pac"),
-        also=[("clang", "1", "-O0", "nopie")],
+        also=[("clang", "1", "-O0", "nopie"), ("gcc", "stock", "-O2", "pac")],
     ),
 }
 

@@ -148,14 +148,16 @@ class Running:
 
 def killed(case):
     """kill -9 of the tool: the agent alone restores all text, under running threads, and the program goes on.  Heads, which
-    lead to blocks, stay led: no jump of theirs can be taken out while threads run.  The next attach does that."""
+    lead to blocks, stay led: no jump of theirs can be taken out while threads run.  The next attach does that, on this
+    machine's own CPU."""
     with Running(case) as running:
         running.tool.kill()
         running.tool.wait()
-        if "stock" in case.build:
+        if "stock" in case.build and case.cpu.native:
             done = case.run([case.tool, "attach", "--duration", "100ms", "-o", "next", str(running.pid)])
             expect(done.status == 0, f"the next attach: {done.stderr!r}")
-        wait_restored(running.pid)
+        if "stock" not in case.build or case.cpu.native:
+            wait_restored(running.pid)
         os.kill(running.pid, signal.SIGTERM)
         wait_for(running.output, "done well")
 

@@ -63,14 +63,15 @@ def tails(case):
     calls = {}
     names = {node["id"]: node["function"] for node in graph["callers"]}
     for node in graph["callers"]:
-        if node["depth"] == 1:
+        # Start-up code, which has no names, is traced in stock builds where it has an unwind table.
+        if node["depth"] == 1 and "+0x" not in node["function"]:
             calls[node["function"], names[node["parent"]]] = node["calls"]
     wanted = {("by_pointer", "first"): 1, ("by_pointer", "last"): 1, ("even", "odd"): 6, ("first", "last"): 2,
               ("main", "by_pointer"): 2, ("main", "even"): 1, ("main", "first"): 1, ("main", "odd"): 1,
               ("odd", "even"): 6}
     expect(calls == wanted, f"the callers are {calls}, not {wanted}")
     rows = {row["function"]: row for row in json.loads(read("report", "--json"))["rows"]}
-    own, whole = sum(row["self_ns"] for row in rows.values()), rows["main"]["total_ns"]
+    own, whole = sum(rows[name]["self_ns"] for name in rows if "+0x" not in name), rows["main"]["total_ns"]
     expect(abs(own - whole) < 100, f"own times add up to {own} ns of main's {whole}")
     paths = {line.rsplit(" ", 1)[0] for line in read("export", "--format", "folded", "--weight", "calls").splitlines()}
     expect("main;by_pointer;first;last" in paths, f"the paths are {sorted(paths)}")

@@ -97,6 +97,7 @@ static const struct elf_cpu cpus[] = {
 		.may_jump = a64_may_jump,
 		.jump = a64_jump_relative,
 		.jump_slot = a64_jump_slot,
+		.plt_entry = a64_plt_entry,
 	},
 };
 

@@ -89,6 +89,11 @@ void object_extent(const struct object *object, uint64_t *lo, uint64_t *hi)
 	*hi = object->hi;
 }
 
+uint64_t object_reach(const struct object *object)
+{
+	return object->cpu->reach;
+}
+
 void object_near(const struct object *object, uint64_t *lo, uint64_t *hi)
 {
 	*lo = *hi = object->lo;

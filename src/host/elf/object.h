@@ -104,6 +104,7 @@ const char *object_interpreter(const struct object *object); /* PT_INTERP, NULL 
 size_t object_build_id(const struct object *object, uint8_t id[32]);
 /* Extent of the loaded segments, ELF addresses: [*lo, *hi). */
 void object_extent(const struct object *object, uint64_t *lo, uint64_t *hi);
+uint64_t object_reach(const struct object *object); /* of the CPU's jumps, bytes to either side */
 /*
  * The range [*lo, *hi) that stubs must be near to: from the object's start, which they lie below, to the end of the
  * page of the last site that can be traced.

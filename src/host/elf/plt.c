@@ -37,7 +37,7 @@ static int add_slot(struct object *object, const struct object_reloc *reloc, voi
 
 	/* What the object defines itself is traced where it is. */
 	if ((reloc->type != cpu->reloc_jump_slot && reloc->type != cpu->reloc_glob_dat) || !reloc->name ||
-	    !reloc->name[0] || reloc->symbol.st_shndx != SHN_UNDEF)
+	    !reloc->name[0] || reloc->symbol.st_shndx != SHN_UNDEF || reloc->symbol.st_other & cpu->vector_calls)
 		return 0;
 	if (slots->count == slots->capacity) {
 		size_t capacity = slots->capacity ? slots->capacity * 2 : 64;

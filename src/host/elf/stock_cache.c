@@ -130,7 +130,7 @@ static uint64_t sum_of_image(const struct stock_image *image, const uint64_t see
 	struct sum sum = begin_sum(seed);
 
 	add_tool(&sum);
-	add_number(&sum, image->machine | (uint64_t)image->fixed << 16);
+	add_number(&sum, image->machine | (uint64_t)image->fixed << 16 | (uint64_t)image->loader << 17);
 	add_number(&sum, image->lo);
 	add_number(&sum, image->hi);
 	for (size_t i = 0; i < image->section_count; i++) {

@@ -160,6 +160,7 @@ static void find_refusal(const struct object *object, struct object_view *view)
 			view->refused |=
 				entry.d_tag == DT_TEXTREL || (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_TEXTREL);
 			view->own |= soname && !strncmp(soname, "libcalltap", 10);
+			view->image.loader |= soname && !strncmp(soname, "ld-", 3);
 		}
 	}
 }

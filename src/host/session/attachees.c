@@ -8,6 +8,7 @@
  * meanwhile.  A process that is left out is told at once, and the session goes
  * on with the others.  Called by the server thread.  Context: host.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -124,6 +125,10 @@ int attachees_check(struct session *session, struct calltap_diag *diag)
 
 	session->machine = machine_native();
 	session->images.machine = session->machine->id;
+	if (session->machine->id != EM_X86_64) { /* threads within a jump of two instructions cannot be moved yet */
+		session->images.stock = STOCK_NEVER;
+		session->images.libcalls = LIBCALLS_NEVER;
+	}
 	for (uint32_t i = 0; i < session->attachees.count && !ret; i++) {
 		struct attachee *attachee = &session->attachees.list[i];
 		struct calltap_diag why = {.column = -1};

@@ -4,6 +4,8 @@
 #include <dwarf.h>
 #include <elf.h>
 
+#include "arch/aarch64/isa/block.h"
+#include "arch/aarch64/isa/encode.h"
 #include "arch/x86_64/isa/block.h"
 #include "blocks_cpu.h"
 
@@ -22,6 +24,18 @@ static const struct blocks_cpu cpus[] = {
 		/* CFA = rsp + 8; the return address at CFA - 8 */
 		.entry_size = 5,
 		.entry = (const uint8_t[]){DW_CFA_def_cfa, X86_RSP, 8, DW_CFA_offset | X86_RETURN, 1},
+	},
+	{
+		.machine = EM_AARCH64,
+		.block = &a64_block_cpu,
+		.scratch = A64_X17,
+		.padding = 0, /* of four: udf */
+		.stack_register = A64_SP,
+		.return_register = A64_X30,
+		.data_align = -8,
+		/* CFA = sp; the return address in x30 */
+		.entry_size = 3,
+		.entry = (const uint8_t[]){DW_CFA_def_cfa, A64_SP, 0},
 	},
 };
 

@@ -1,7 +1,8 @@
 /*
  * The choice of stock functions, which no compiler has prepared, beside those with compiled sites.
  *
- * A program's own objects are its executable and the libraries that lie in none of the folders which programs share.
+ * A program's own objects are its executable and the libraries that lie in none of the folders which programs share, or
+ * which cross compilers link with.
  *
  * Callers: the command line (--stock, --libcalls), the session's rooms.  Context: host.
  */

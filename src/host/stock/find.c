@@ -38,6 +38,30 @@ static bool is_led_to_as_part(const struct finding *finding, uint64_t address)
 	return false;
 }
 
+/*
+ * True if something tells that a function begins there and no part of one: a symbol, a call, its address, a landing
+ * pad, or jumps from several functions.  A part is reached from its own function alone, by jumps.
+ */
+static bool is_proven(const struct finding *finding, const struct start *start)
+{
+	size_t size;
+	const uint8_t *code = find_code(finding->image, start->address, &size);
+
+	if (start->jumpers > 1 || marks_has(&finding->entered, start->address))
+		return true;
+	return code &&
+	       (finding->cpu->landing_pad(code, size) ||
+		(finding->cpu->jump_bytes && finding->cpu->jump_bytes(code, size) > finding->cpu->block->jump_bytes));
+}
+
+static bool is_private(const struct finding *finding, const struct start *start)
+{
+	size_t size;
+	const uint8_t *code = find_code(finding->image, start->address, &size);
+
+	return finding->image->loader && finding->cpu->is_private && code && finding->cpu->is_private(code, size);
+}
+
 static struct stock_function judge(const struct finding *finding, const struct start *start)
 {
 	uint64_t size = start->end - start->address;
@@ -54,7 +78,9 @@ static struct stock_function judge(const struct finding *finding, const struct s
 	else if (start->kind == START_FRAGMENT || start->part || is_led_to_as_part(finding, start->address) ||
 		 is_jumped_to_as_part(finding, start))
 		function.verdict = STOCK_FRAGMENT;
-	else if (start->leave)
+	else if (finding->cpu->needs_proof && !is_proven(finding, start))
+		function.verdict = STOCK_FRAGMENT;
+	else if (start->leave || is_private(finding, start))
 		function.verdict = STOCK_LEAVE;
 	else if (start->keeps)
 		function.verdict = STOCK_RETURN_ADDRESS;
@@ -105,6 +131,8 @@ int stock_find(struct stock_list *out, const struct stock_image *image)
 	if (!error)
 		error = marks_create(&finding.used, image);
 	if (!error)
+		error = marks_create(&finding.entered, image);
+	if (!error)
 		error = marks_create(&finding.unfit, image);
 	if (!error)
 		error = marks_create(&finding.landings, image);
@@ -118,6 +146,7 @@ int stock_find(struct stock_list *out, const struct stock_image *image)
 		error = judge_all(out, &finding);
 	marks_destroy(&finding.targets);
 	marks_destroy(&finding.used);
+	marks_destroy(&finding.entered);
 	marks_destroy(&finding.unfit);
 	marks_destroy(&finding.landings);
 	free(finding.starts);

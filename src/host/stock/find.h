@@ -66,6 +66,7 @@ struct finding {
 	bool has_entries;      /* most starts have entries: one without was written by hand */
 	struct marks targets;  /* something leads there */
 	struct marks used;     /* ... by other means than a jump of a function: a call, an address, a table */
+	struct marks entered;  /* a call leads there, a symbol or an address */
 	struct marks unfit;    /* a jump leads there, but not as one leads to a function */
 	struct marks landings; /* an exception leads there */
 	struct edge *edges;

@@ -17,21 +17,35 @@ struct find_cpu {
 	uint8_t stack_register;	 /* DWARF number */
 	uint8_t entry_cfa;	 /* at a function's entry the CFA is the stack pointer and so many bytes */
 	uint8_t return_register; /* DWARF number of the column that the return address has in usual tables */
+	uint8_t scratch;	 /* a register without meaning at a function's entry, where the relocator takes one */
+	bool link;		 /* at a function's entry the return address is in its register, not on the stack */
+	bool keeps_pad;		 /* a landing pad stays where it is: the jump could not stand for it */
+	/*
+	 * Stubs change registers (not those of arguments) that a jump within a function may find in use: a part of a
+	 * function must not be taken for one, and something has to tell that a function is one (find.c).
+	 */
+	bool needs_proof;
 
+	/* How many bytes the jump takes in place of these, NULL: block->jump_bytes. */
+	uint8_t (*jump_bytes)(const uint8_t *code, size_t size);
 	/* Lengths in bytes, 0 = the bytes are not that. */
 	size_t (*landing_pad)(const uint8_t *code, size_t size);
 	size_t (*padding)(const uint8_t *code, size_t size); /* what assemblers and linkers put between functions */
 	/* A jump through a word of memory, as a linkage table's entry has it. */
 	size_t (*jump_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
-	/* True if an instruction that nothing else is known of reads, writes or pops the return address' slot. */
+	/* True if an instruction that nothing else is known of reads, writes or pops the return address. */
 	bool (*touches)(const uint8_t *code, size_t length, const struct cfi_row *row);
 	/* An instruction's immediate that may be an address in an object of a fixed address; false: it has none. */
 	bool (*immediate)(const uint8_t *code, size_t length, uint64_t *value);
+	/* An address that is made by this instruction and the next one; false: they make none.  NULL: one is enough. */
+	bool (*made_address)(const uint8_t *code, size_t size, uint64_t address, uint64_t *made);
+	/* The loader's own functions that are called by other rules than all others; NULL: there are none. */
+	bool (*is_private)(const uint8_t *code, size_t size);
 };
 
 /* NULL: the CPU has no analysis yet. */
 const struct find_cpu *find_cpu_of(uint16_t machine);
 
-extern const struct find_cpu find_x86_64;
+extern const struct find_cpu find_aarch64, find_x86_64;
 
 #endif

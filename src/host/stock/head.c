@@ -20,17 +20,24 @@ static bool is_padding(const struct finding *finding, const uint8_t *code, size_
 
 static bool is_led_into(const struct finding *finding, uint64_t head, uint8_t jump)
 {
-	for (uint64_t at = head + 1; at < head + jump; at++)
+	const uint8_t step = finding->cpu->code_align;
+
+	for (uint64_t at = head + step; at < head + jump; at += step)
 		if (marks_has(&finding->targets, at))
 			return true;
 	return false;
+}
+
+static uint8_t jump_bytes(const struct finding *finding, const uint8_t *code, size_t size)
+{
+	return finding->cpu->jump_bytes ? finding->cpu->jump_bytes(code, size) : finding->cpu->block->jump_bytes;
 }
 
 /* Find the head's length; size: bytes of the section, own: of the function. */
 static enum stock_verdict measure(const struct finding *finding, const uint8_t *code, size_t size, size_t own,
 				  uint64_t address, uint8_t *out)
 {
-	const uint8_t jump = finding->cpu->block->jump_bytes;
+	const uint8_t jump = jump_bytes(finding, code, size);
 	size_t at = 0;
 
 	if (size < jump)
@@ -79,7 +86,8 @@ static enum stock_verdict try_block(const struct finding *finding, const uint8_t
 {
 	uint8_t bytes[ISA_BLOCK_MAX];
 	struct isa_out out = {bytes, sizeof(bytes), 0, address + NEAR_BY};
-	const struct isa_head head = {.code = code, .size = size, .from = address, .length = length};
+	const struct isa_head head = {
+		.code = code, .size = size, .from = address, .scratch = finding->cpu->scratch, .length = length};
 	struct isa_block block;
 
 	return isa_block_make(finding->cpu->block, &out, &block, &head) ? STOCK_CANNOT_MOVE : STOCK_OK;
@@ -105,15 +113,18 @@ static bool is_relocated(const struct stock_image *image, uint64_t address, uint
 static enum stock_verdict try_head(const struct finding *finding, const struct start *start, uint64_t head,
 				   struct stock_function *function)
 {
-	const uint8_t jump = finding->cpu->block->jump_bytes;
 	size_t size;
 	const uint8_t *code = find_code(finding->image, head, &size);
 	enum stock_verdict verdict;
-	uint8_t length = 0;
+	uint8_t length = 0, jump;
 
 	if (!code || head >= start->end)
 		return STOCK_TOO_SHORT;
+	jump = jump_bytes(finding, code, size);
 	verdict = measure(finding, code, size, start->end - head, head, &length);
+	/* Behind a landing pad a loop may begin, which is no function's start. */
+	if (head != start->address && marks_has(&finding->unfit, head))
+		return STOCK_LED_INTO;
 	if (is_led_into(finding, head, jump) && verdict != STOCK_TOO_SHORT)
 		return STOCK_LED_INTO;
 	if (verdict == STOCK_OK && is_relocated(finding->image, head, length))
@@ -142,7 +153,7 @@ void find_head(const struct finding *finding, const struct start *start, struct 
 		return;
 	}
 	pad = finding->cpu->landing_pad(code, size);
-	if (pad && try_head(finding, start, start->address + pad, function) == STOCK_OK)
-		return;
-	function->verdict = (uint8_t)try_head(finding, start, start->address, function);
+	function->verdict = (uint8_t)try_head(finding, start, start->address + pad, function);
+	if (pad && function->verdict != STOCK_OK && !finding->cpu->keeps_pad)
+		function->verdict = (uint8_t)try_head(finding, start, start->address, function);
 }

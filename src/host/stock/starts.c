@@ -11,7 +11,9 @@
 
 bool find_is_entry_row(const struct find_cpu *cpu, const struct cfi_row *row)
 {
-	return row->cfa_register == cpu->stack_register && row->cfa_offset == cpu->entry_cfa && row->return_at_cfa &&
+	bool in_place = cpu->link ? !row->return_moved : row->return_at_cfa;
+
+	return row->cfa_register == cpu->stack_register && row->cfa_offset == cpu->entry_cfa && in_place &&
 	       !row->return_undefined && !row->saved;
 }
 

@@ -38,6 +38,7 @@ struct stock_symbol {
 struct stock_image {
 	uint16_t machine; /* e_machine */
 	bool fixed;	  /* linked for one address, so that addresses lie in its data and code as they are */
+	bool loader;	  /* the dynamic loader, some functions of which are called by rules of their own */
 	uint64_t lo, hi;  /* what the object takes of the address space, its data without bytes as well */
 	const struct stock_section *sections;
 	size_t section_count;

@@ -18,6 +18,7 @@ struct stretch {
 	struct finding *finding;
 	size_t index; /* of its start, NONE = between functions */
 	uint64_t lo, hi;
+	size_t at; /* of the instruction that is read */
 	uint64_t tables[TABLES_MAX];
 	size_t table_count;
 	bool has_rows, row_known, jumps_by_table;
@@ -136,11 +137,18 @@ static int jump_by_memory(struct stretch *stretch, const struct isa_instruction 
 	return 0;
 }
 
-/* Read one instruction's meaning. */
-static int note(struct stretch *stretch, const struct isa_instruction *in, const uint8_t *code)
+/* What leads there finds a function. */
+static void note_entered(struct finding *finding, uint64_t target)
+{
+	use(finding, target);
+	marks_set(&finding->entered, target);
+}
+
+/* Read one instruction's meaning; size: bytes from it to the stretch's end. */
+static int note(struct stretch *stretch, const struct isa_instruction *in, const uint8_t *code, size_t size)
 {
 	struct finding *finding = stretch->finding;
-	uint64_t value;
+	uint64_t value, made, address = stretch->lo + stretch->at;
 
 	if (finding->image->fixed && isa_goes_on((enum isa_kind)in->kind) &&
 	    finding->cpu->immediate(code, in->length, &value))
@@ -152,10 +160,14 @@ static int note(struct stretch *stretch, const struct isa_instruction *in, const
 	case ISA_BRANCH:
 		return follow(stretch, in->target, in->kind == ISA_BRANCH);
 	case ISA_CALL:
-		use(finding, in->target);
+		note_entered(finding, in->target);
 		return 0;
 	case ISA_ADDRESS:
 		note_address(stretch, in->target);
+		if (!finding->cpu->made_address)
+			marks_set(&finding->entered, in->target);
+		else if (finding->cpu->made_address(code, size, address, &made))
+			note_entered(finding, made);
 		return 0;
 	case ISA_JUMP_INDIRECT:
 		return jump_by_memory(stretch, in);
@@ -183,9 +195,10 @@ static int read_stretch(struct stretch *stretch)
 		step = length > 0 ? (size_t)length : finding->cpu->code_align;
 		if (length <= 0)
 			continue;
+		stretch->at = at;
 		if (stretch->has_rows)
 			stretch->row_known = cfi_rows_to(&stretch->rows, at, &stretch->row);
-		error = note(stretch, &in, code + at);
+		error = note(stretch, &in, code + at, size - at);
 	}
 	return error;
 }
@@ -248,9 +261,12 @@ int find_sweep(struct finding *finding)
 	int error = 0;
 
 	for (size_t i = 0; i < image->pointed_count; i++)
-		use(finding, image->pointed[i]);
-	for (size_t i = 0; i < image->symbol_count; i++)
+		note_entered(finding, image->pointed[i]);
+	for (size_t i = 0; i < image->symbol_count; i++) {
 		marks_set(&finding->targets, image->symbols[i].address);
+		if (!image->symbols[i].part)
+			marks_set(&finding->entered, image->symbols[i].address);
+	}
 	if (image->fixed)
 		find_words(finding);
 	for (size_t i = 0; i < image->section_count && !error; i++)

@@ -14,8 +14,7 @@
 #define LOW_OBJECT (1ull << 31)	 /* an object below this is a position-dependent executable */
 #define LOW_PLACE  0x60000000ull /* its blocks lie below this: above the heap's usual growth */
 #define LOWEST	   0x10000ull	 /* Linux' mmap_min_addr */
-#define REACH	   (1ull << 31)
-#define MARGIN	   (64ull << 20) /* of the reach, for stubs that lie beside the blocks */
+#define MARGIN	   (64ull << 20) /* of the reach, for stubs that lie beside the blocks, at the most half of it */
 #define GUARD	   (1ull << 20)	 /* below a mapping that may be a stack */
 
 /* What is between a gap's end and the place, so that a try finds another place than the one before it. */
@@ -69,12 +68,13 @@ struct bounds {
 
 static struct bounds bounds_of(const struct target_map *map)
 {
-	uint64_t lo, hi;
+	uint64_t reach = object_reach(map->image->object), lo, hi;
 
 	object_extent(map->image->object, &lo, &hi);
 	lo += map->base;
 	hi += map->base;
-	return (struct bounds){hi > REACH - MARGIN + LOWEST ? hi - (REACH - MARGIN) : LOWEST, lo + REACH - MARGIN};
+	reach -= MARGIN < reach / 2 ? MARGIN : reach / 2;
+	return (struct bounds){hi > reach + LOWEST ? hi - reach : LOWEST, lo + reach};
 }
 
 uint64_t place_blocks_near(const struct target *target, const struct target_map *map, const struct space *space)
@@ -83,7 +83,7 @@ uint64_t place_blocks_near(const struct target *target, const struct target_map 
 	uint64_t lo, hi, top, found = 0;
 
 	object_extent(map->image->object, &lo, &hi);
-	top = map->base + lo < LOW_OBJECT ? LOW_PLACE : map->base + lo;
+	top = map->base + lo < LOW_OBJECT && bounds.hi > LOW_PLACE ? LOW_PLACE : map->base + lo;
 	/* The gap below each mapping, from the object's own downwards; then those above. */
 	for (size_t i = space->count; i-- > 0 && !found;) {
 		uint64_t end = space->maps[i].lo < top ? space->maps[i].lo : top;

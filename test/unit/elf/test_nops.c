@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "arch/aarch64/isa/nops.h"
 #include "arch/x86_64/isa/nops.h"
 #include "arch/x86_64/isa/switches.h"
 
@@ -169,6 +170,32 @@ static void plt_entries(void **state)
 	}
 }
 
+static void plt_entries_of_aarch64(void **state)
+{
+	/* adrp x16, page; ldr x17, [x16, #4056]; add x16, x16, #4056; br x17 */
+	static const uint32_t plain[] = {0xb0000010, 0xf947ee11, 0x913f6210, 0xd61f0220};
+	static const uint32_t padded[] = {0xd503245f, 0xb0000010, 0xf947ee11, 0x913f6210, 0xd61f0220};
+	static const uint32_t is_signed[] = {0xb0000010, 0xf947ee11, 0x913f6210, 0xd503219f, 0xd61f0220};
+	static const uint32_t first[] = {0xa9bf7bf0, 0xb0000010, 0xf947ee11, 0x913f6210, 0xd61f0220};
+	static const uint32_t call[] = {0xb0000010, 0xf947ee11, 0x913f6210, 0xd63f0220};
+	static const uint32_t other[] = {0xb0000000, 0xf947ec01, 0x913f6000, 0xd61f0020}; /* x0, x1 */
+	struct isa_plt_entry entry;
+
+	assert_true(a64_plt_entry(&entry, (const uint8_t *)plain, sizeof(plain), 0x1010));
+	assert_int_equal(entry.head, 0);
+	assert_int_equal(entry.length, 4);
+	assert_int_equal(entry.slot, 0x2fd8);
+	assert_true(a64_plt_entry(&entry, (const uint8_t *)padded, sizeof(padded), 0x1010));
+	assert_int_equal(entry.head, 4);
+	assert_int_equal(entry.slot, 0x2fd8);
+	assert_true(a64_plt_entry(&entry, (const uint8_t *)is_signed, sizeof(is_signed), 0x1010));
+	assert_false(a64_plt_entry(&entry, (const uint8_t *)first, sizeof(first), 0x1010));
+	assert_false(a64_plt_entry(&entry, (const uint8_t *)call, sizeof(call), 0x1010));
+	assert_false(a64_plt_entry(&entry, (const uint8_t *)other, sizeof(other), 0x1010));
+	for (size_t cut = 0; cut < sizeof(plain); cut++)
+		assert_false(a64_plt_entry(&entry, (const uint8_t *)plain, cut, 0x1010));
+}
+
 static void jumps(void **state)
 {
 	static const uint8_t far_back[] = {0xe9, 0xfb, 0xff, 0xff, 0xff};
@@ -247,7 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nops),	 cmocka_unit_test(landing_pads), cmocka_unit_test(sleds),
 		cmocka_unit_test(calls), cmocka_unit_test(slots),	 cmocka_unit_test(plt_entries),
-		cmocka_unit_test(jumps), cmocka_unit_test(switches),
+		cmocka_unit_test(jumps), cmocka_unit_test(switches),	 cmocka_unit_test(plt_entries_of_aarch64),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

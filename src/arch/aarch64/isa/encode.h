@@ -42,9 +42,11 @@ enum a64_condition {
 	A64_AL,
 };
 
-#define A64_NOP	  0xd503201fu
-#define A64_BTI_C 0xd503245fu
-#define A64_BRK	  0xd4200000u /* brk #0 */
+#define A64_NOP	      0xd503201fu
+#define A64_BTI_C     0xd503245fu
+#define A64_BRK	      0xd4200000u /* brk #0 */
+#define A64_PACIASP   0xd503233fu
+#define A64_AUTIA1716 0xd503219fu
 
 /* Does a signed field of so many bits, which counts words, hold the offset? */
 static inline bool a64_words_reach(int64_t offset, unsigned bits)

@@ -76,6 +76,11 @@ size_t a64_landing_pad_length(const uint8_t *code, size_t size)
 	return is_bti(word_at(code, size, 0)) ? 4 : 0;
 }
 
+bool a64_signs_return(const uint8_t *code, size_t size)
+{
+	return (word_at(code, size, 0) & ~0x40u) == A64_PACIASP;
+}
+
 size_t a64_call(const uint8_t *code, size_t size, uint64_t address, uint64_t *target)
 {
 	uint32_t word = word_at(code, size, 0);
@@ -122,4 +127,24 @@ size_t a64_jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_
 		return 0;
 	length = find_jump(code + pad, size - pad, a64_br(reg));
 	return length ? pad + length : 0;
+}
+
+bool a64_plt_entry(struct isa_plt_entry *entry, const uint8_t *code, size_t size, uint64_t address)
+{
+	size_t head = a64_landing_pad_length(code, size);
+	uint32_t add = word_at(code, size, head / 4 + 2), jump = word_at(code, size, head / 4 + 3);
+	unsigned reg;
+
+	if (!slot_load(code + head, size - head, address + head, &reg, &entry->slot) || reg != A64_X17 ||
+	    word_at(code, size, head / 4 + 1) != a64_ldr_x(A64_X17, A64_X16, entry->slot & 0xfff) ||
+	    !is_add_imm_x(add) || a64_rd(add) != A64_X16 || a64_rn(add) != A64_X16)
+		return false;
+	/* A signed slot: autia1716 comes before the jump. */
+	if (jump == A64_AUTIA1716)
+		jump = word_at(code, size, head / 4 + 4);
+	if (jump != a64_br(A64_X17))
+		return false;
+	entry->head = (uint8_t)head;
+	entry->length = 4;
+	return true;
 }

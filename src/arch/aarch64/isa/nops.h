@@ -11,6 +11,9 @@
  */
 isa_recognise a64_nop_length, a64_landing_pad_length;
 
+/* paciasp, pacibsp: they sign the return address, and are landing pads. */
+isa_is_such a64_signs_return;
+
 /*
  * a64_call: bl.  a64_call_slot: adrp, ldr and blr, as -fno-plt makes it; other
  * instructions may stand before the blr.
@@ -26,5 +29,8 @@ isa_recognise_target a64_call, a64_call_slot;
  */
 isa_recognise_target a64_jump_relative, a64_jump_slot;
 isa_may_begin a64_may_jump;
+
+/* [bti] adrp x16, ldr x17, add x16 and br x17, as linkers make PLT entries; the jump replaces the adrp. */
+isa_recognise_plt a64_plt_entry;
 
 #endif
