@@ -280,22 +280,19 @@ void filter_set_decide(struct filter_set *set, struct object *object, const stru
 {
 	const struct object_symbol *symbol = set->count ? object_site_symbol(object, site) : NULL;
 	bool found[FILTER_KINDS] = {0};
-	bool wanted, foreign = site_has_block(site) && !object_is_own(object), named = !foreign;
+	bool wanted, foreign = site_has_block(site) && !object_is_own(object);
 
 	for (size_t i = 0; i < set->count; i++) {
 		struct filter *filter = &set->items[i];
 
 		if (!filter->has_object && foreign)
 			continue;
-		named |= (filter->kind == FILTER_TRACE || filter->kind == FILTER_GRAPH) &&
-			 object_matches(filter, object);
 		if (object_matches(filter, object) && name_matches(filter, object, symbol, site)) {
 			filter->matches++;
 			found[filter->kind] = true;
 		}
 	}
-	/* Another instance's filters may have had the object looked at. */
-	wanted = named && (!set->has[FILTER_TRACE] || found[FILTER_TRACE]);
+	wanted = !set->has[FILTER_TRACE] || found[FILTER_TRACE];
 	decision->notree = found[FILTER_NOGRAPH];
 	decision->root = found[FILTER_GRAPH] && !found[FILTER_NOTRACE] && !found[FILTER_NOGRAPH];
 	decision->trace = decision->notree || decision->root || (wanted && !found[FILTER_NOTRACE]);

@@ -104,7 +104,7 @@ static bool is_chosen(const struct handlers_slot *slot, const struct image *imag
 	struct filter_decision decision = {0};
 
 	if (slot->used && slot->by_name)
-		filter_set_decide(slot->named, image->object, source, &decision);
+		decision = images_ask(slot->named, image, source);
 	if (slot->used && !decision.trace && slot->id_count &&
 	    bsearch(&id, slot->ids, slot->id_count, sizeof(id), compare_ids))
 		filter_set_decide(slot->allowed, image->object, source, &decision);
@@ -116,9 +116,8 @@ static const struct filter_set *filters_at(const struct handlers *handlers, uint
 {
 	for (; *place < CALLTAP_HANDLERS_MAX + CALLTAP_INSTANCES; ++*place) {
 		const struct handlers_slot *slot = *place < CALLTAP_HANDLERS_MAX ? &handlers->slots[*place] : NULL;
-		const struct filter_set *filters =
-			slot ? (slot->used && slot->by_name ? slot->named : NULL)
-			     : handlers->instances[*place - CALLTAP_HANDLERS_MAX].filters;
+		const struct filter_set *filters = slot ? (slot->used && slot->by_name ? slot->named : NULL)
+							: handlers->instances[*place - CALLTAP_HANDLERS_MAX].filters;
 
 		if (filters) {
 			++*place;
@@ -173,7 +172,7 @@ static struct filter_decision instance_decides(const struct images *images, uint
 	struct filter_decision decision = {0};
 
 	if (instance->filters)
-		filter_set_decide(instance->filters, image->object, source, &decision);
+		decision = images_ask(instance->filters, image, source);
 	decision.trace |= watch_names(images->watch, set, image->object, source);
 	return decision;
 }

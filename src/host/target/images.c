@@ -186,6 +186,16 @@ static bool has_size(const struct images *images, const struct object_site *sour
 	return source->kind == SITE_LIBCALL || !source->size || source->size >= images->size_min;
 }
 
+struct filter_decision images_ask(struct filter_set *filters, const struct image *image,
+				  const struct object_site *source)
+{
+	struct filter_decision decision = {0};
+
+	if (!site_has_block(source) || object_is_own(image->object) || filter_set_names_object(filters, image->object))
+		filter_set_decide(filters, image->object, source, &decision);
+	return decision;
+}
+
 /* slots: those that want its calls. */
 static struct verdict judge_site(const struct images *images, const struct image *image,
 				 const struct object_site *source, uint64_t slots)
@@ -195,7 +205,7 @@ static struct verdict judge_site(const struct images *images, const struct image
 	uint16_t triggered = watch_flags(images->watch, image->object, source);
 	bool recorded, any = handlers_any(images->handlers);
 
-	filter_set_decide(images->filters, image->object, source, &decision);
+	decision = images_ask(images->filters, image, source);
 	decision.trace = decision.trace && images->tracer->patches && has_size(images, source);
 	recorded = decision.trace && images->tracing;
 	verdict.wanted = decision.trace || triggered || slots;

@@ -96,6 +96,12 @@ int images_get(struct image **out, struct images *images, int fd, const char *pa
 	__attribute__((warn_unused_result));
 /* The one that has the function, and its place there; NULL = there is no function of that id. */
 struct image *images_of(const struct images *images, uint32_t id, uint32_t *site);
+/*
+ * What the filters decide on a function.  Stock functions of a library that is not the program's own are chosen by
+ * filters alone that name it: those of another instance may have had it looked at.
+ */
+struct filter_decision images_ask(struct filter_set *filters, const struct image *image,
+				  const struct object_site *source);
 /* Decide which functions of an image are wanted; lays the stubs out. */
 int image_decide(struct images *images, struct image *image) __attribute__((warn_unused_result));
 /*
