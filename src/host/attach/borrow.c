@@ -180,8 +180,8 @@ static int try_thread(void *context)
 			attempt->sent = is_safe(attempt) && send_away(attempt);
 		}
 	}
-	attempt->borrow->cut_short += held->cut_short;
 	hold_end(held, 1);
+	attempt->borrow->cut_short += held->cut_short; /* it may have stopped just now */
 	elapsed = now_ns() - began;
 	if (attempt->stopped && elapsed > attempt->borrow->stop_ns)
 		attempt->borrow->stop_ns = elapsed;
