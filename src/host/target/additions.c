@@ -7,6 +7,7 @@
  * thread stops the targets, since answers may come meanwhile and it is the one that reads them. doc/design/patching.md,
  * "Chosen later".  Context: host, under the session's lock.
  */
+#include <elf.h>
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -15,10 +16,14 @@
 #include <host/session/session.h>
 #include <host/space.h>
 
-/* Can the target be given more functions?  An emulator's threads cannot be stopped where their program would be. */
+/*
+ * Can the target be given more functions?  An emulator's threads cannot be stopped where their program would be; and
+ * on other CPUs a jump may be several instructions, of which no thread that stands within can be moved yet.
+ */
 static bool can_be_extended(const struct session *session, const struct target *target)
 {
-	return !session->emulated && target->settled && live_can_be_told(target) && target_head(target);
+	return !session->emulated && session->machine->id == EM_X86_64 && target->settled && live_can_be_told(target) &&
+	       target_head(target);
 }
 
 /* Libraries that nothing had named may be named now: look at their files. */
@@ -79,7 +84,7 @@ int additions_decide(struct session *session)
 {
 	int ret = 0;
 
-	if (session->emulated)
+	if (session->emulated || session->machine->id != EM_X86_64)
 		return 0;
 	for (struct target *target = session->targets; target && !ret; target = target->next)
 		if (can_be_extended(session, target))
