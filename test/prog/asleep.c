@@ -208,12 +208,19 @@ int main(int argc, char **argv)
 	const struct sigaction nothing = {.sa_handler = do_nothing, .sa_flags = SA_RESTART}, ends = {.sa_handler = end};
 	static const char *const all[] = {"reads", "naps", "polls"};
 
+	sigset_t ending;
+
 	sigaction(SIGUSR1, &nothing, NULL);
 	sigaction(SIGTERM, &ends, NULL);
+	/* The kernel may give SIGTERM to any thread that lets it, and that thread's call returns -EINTR. */
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &ending, NULL);
 	for (int i = 1; i < argc; i++)
 		signals |= !strcmp(argv[i], "signals");
 	for (int i = 0; i < (argc > 1 ? argc - 1 : 3); i++)
 		start_kind(argc > 1 ? argv[i + 1] : all[i]);
+	pthread_sigmask(SIG_UNBLOCK, &ending, NULL);
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
 	feed();
