@@ -362,6 +362,7 @@ static int apply_waiting(struct session *session, struct target *target, struct 
 	if (!ret)
 		ret = try_often(session, target, look, done);
 	free(insides.ranges);
+	look->insides = NULL;
 	free(look->moves);
 	if (look->mem >= 0)
 		close(look->mem);

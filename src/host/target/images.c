@@ -297,8 +297,6 @@ static int make_room(const struct images *images, struct image *image, size_t co
 static bool is_to_be_in(const struct images *images, const struct image *image, const struct object_site *source,
 			const struct verdict *verdict)
 {
-	if (source->verdict != SITE_OK)
-		return false;
 	if (site_has_block(source))
 		return verdict->wanted && stock_has_block(object_stock(image->object), source->address, source->span);
 	return verdict->wanted || images->all;
@@ -318,7 +316,7 @@ static void take_sites(struct images *images, struct image *image, bool *taken)
 			uint64_t slots;
 			struct verdict verdict;
 
-			if (taken[i] || site_has_block(&sources[i]) != stock)
+			if (taken[i] || sources[i].verdict != SITE_OK || site_has_block(&sources[i]) != stock)
 				continue;
 			slots = handlers_choose(images, image, &sources[i], images->next_id);
 			verdict = judge_site(images, image, &sources[i], slots);
@@ -365,7 +363,7 @@ static size_t count_wanted(const struct images *images, const struct image *imag
 	for (size_t i = 0; i < count; i++) {
 		struct verdict verdict;
 
-		if (image->taken[i])
+		if (image->taken[i] || sources[i].verdict != SITE_OK)
 			continue;
 		verdict = judge_site(images, image, &sources[i],
 				     handlers_choose(images, image, &sources[i], images->next_id));
