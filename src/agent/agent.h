@@ -159,6 +159,7 @@ struct agent {
 	uint32_t control_tid;	/* of the control thread; the kernel makes it 0 when that has ended */
 	uint32_t leave;		/* enum agent_leave: the control thread shall end */
 	uint32_t emulated;	/* CALLTAP_EMULATED*, from the tool */
+	uint32_t own_numbers;	/* an emulator mixes up descriptors of one number in several tables */
 	uint32_t alien_threads; /* of this process that are not the program's: an emulator's */
 	uint32_t sending;	/* 1 while a control thread is sent away, until there is another */
 	uint32_t is_successor;

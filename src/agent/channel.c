@@ -3,6 +3,7 @@
  * Called by the control thread only.  Context: control.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -83,7 +84,8 @@ int agent_receive(void *message, uint32_t size, int *fds, unsigned max)
 	return 0;
 }
 
-#define SEND_WAIT_S 2 /* bounds a send to a tool that is stopped, or that takes nobody in */
+#define HIGH_FD	    1000 /* of the 1024 that a process has by default */
+#define SEND_WAIT_S 2	 /* bounds a send to a tool that is stopped, or that takes nobody in */
 
 /* Where the session's name ends and ":KEY" begins. */
 static size_t name_length(void)
@@ -119,6 +121,20 @@ static int check_peer(int fd)
 	return 0;
 }
 
+/*
+ * QEMU changes what is read from a number under which the program has a descriptor of signals, and knows of no other
+ * table than the program's: the agent's socket gets a number that the program hardly uses.
+ */
+static long move_up(long fd)
+{
+	long high = agent.own_numbers ? SYS(fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD, 0, 0, 0) : -EINVAL;
+
+	if (sys_failed(high))
+		return fd;
+	sys_close((int)fd);
+	return high;
+}
+
 int agent_connect(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -138,7 +154,7 @@ int agent_connect(void)
 		sys_close((int)fd);
 		return (int)ret;
 	}
-	agent.socket = (int)fd;
+	agent.socket = (int)move_up(fd);
 	return 0;
 }
 

@@ -97,6 +97,7 @@ static int control_main(void *own_files)
 	close_copies();
 	if (!own_files)
 		keep_standard();
+	agent.own_numbers = !own_files;
 	SYS(chdir, "/", 0, 0, 0, 0, 0); /* so that the agent keeps no folder of the program's busy */
 	agent.socket = -1;
 	agent.stat_fd = -1;

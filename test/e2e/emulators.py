@@ -87,6 +87,13 @@ def other_place(case):
     not_followed(case, "-B 0x10000000", "not recorded", "-B")
 
 
+@emulated
+def signal_descriptors(case):
+    """The emulator changes what is read from the numbers of signalfds, in other descriptor tables, too."""
+    case.same_as_plain([case.program("signalfds.c")])
+    case.compare(case.trace())
+
+
 SINGLE = {
     "emulator-none": none,
     "emulator-no-libraries": no_libraries,
@@ -94,4 +101,5 @@ SINGLE = {
     "emulator-told": told,
     "emulator-other-pages": other_pages,
     "emulator-other-place": other_place,
+    "emulator-signalfds": signal_descriptors,
 }
