@@ -1,7 +1,7 @@
 /*
  * Fetching an object's debug file when the user has asked for it (--debuginfod).
  *
- * Caller: functions.c.  Context: host.
+ * Caller: listed.c.  Context: host.
  */
 #ifndef CMD_FETCH_H
 #define CMD_FETCH_H

@@ -4,36 +4,31 @@
  * Caller: main.  Context: host.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <host/files.h>
 
 #include "cmd.h"
-#include "fetch.h"
 #include "host/counted.h"
 #include "host/elf/advice.h"
 #include "host/elf/filter.h"
 #include "host/elf/fronts.h"
-#include "host/elf/libraries.h"
 #include "host/elf/object.h"
-#include "host/elf/program.h"
 #include "host/view/json.h"
 #include "host/view/out.h"
 #include "host/view/term.h"
+#include "listed.h"
 #include "options.h"
 
 #define EXIT_NO_SITES  2
 #define NEAR_NAMES_MAX 3
 
-static const char help[] = "usage: calltap functions [OPTION...] PROGRAM [FILTER...]\n\n"
+static const char help[] = "usage: calltap functions [OPTION...] PROGRAM|PID [FILTER...]\n\n"
 			   "Lists the functions of a program or library, and why one cannot be traced.\n"
+			   "Of a process: of its program, and of libraries that it has mapped now.\n"
 			   "FILTER is a glob, /regex/, object:pattern, or @FILE with a list of them.\n\n"
 			   "      --debuginfod      first fetch the debug file from the servers of DEBUGINFOD_URLS\n"
 			   "      --json            one JSON object instead of text\n"
@@ -55,8 +50,7 @@ struct item {
 };
 
 struct listing {
-	struct object **objects; /* the program's first, then libraries that a filter names */
-	size_t object_count;
+	struct listed listed;
 	struct filter_set *filters;
 	struct item *items;
 	size_t count;
@@ -70,7 +64,7 @@ static enum site_verdict verdict_of(const struct item *item)
 
 static struct object *object_of(const struct listing *listing, const struct item *item)
 {
-	return listing->objects[item->object];
+	return listing->listed.objects[item->object];
 }
 
 static const char *name_of(const struct listing *listing, const struct item *item)
@@ -110,7 +104,7 @@ static void add_item(struct listing *listing, const struct item *item)
 
 static int list_object(struct listing *listing, size_t index)
 {
-	struct object *object = listing->objects[index];
+	struct object *object = listing->listed.objects[index];
 	const struct object_site *sites;
 	const struct object_symbol *symbols;
 	size_t site_count = object_sites(object, &sites);
@@ -147,7 +141,7 @@ static int list_functions(struct listing *listing)
 {
 	int error = 0;
 
-	for (size_t i = 0; i < listing->object_count && !error; i++)
+	for (size_t i = 0; i < listing->listed.count && !error; i++)
 		error = list_object(listing, i);
 	if (!error)
 		qsort(listing->items, listing->count, sizeof(*listing->items), compare_items);
@@ -194,8 +188,8 @@ static void print_summary(struct out *out, const struct listing *listing)
 		separator = ", ";
 	}
 	out_char(out, '\n');
-	for (size_t i = 0; i < listing->object_count; i++) {
-		object_advise(listing->objects[i], advice);
+	for (size_t i = 0; i < listing->listed.count; i++) {
+		object_advise(listing->listed.objects[i], advice);
 		out_format(out, "%s", advice);
 	}
 	print_hint(out, listing);
@@ -208,7 +202,7 @@ static void print_text(struct out *out, const struct listing *listing)
 		const struct item *item = &listing->items[i];
 		enum site_verdict verdict = verdict_of(item);
 
-		if (listing->object_count > 1 && (!i || item->object != item[-1].object))
+		if (listing->listed.count > 1 && (!i || item->object != item[-1].object))
 			out_format(out, "%s:\n", object_path(object_of(listing, item)));
 		out_format(out, "%#12" PRIx64 "  %-10s  ", item->address,
 			   item->site ? site_kind_text(item->site->kind) : "-");
@@ -243,7 +237,7 @@ static void print_json(struct out *out, const struct listing *listing)
 
 	json_begin(&json, out);
 	json_object(&json);
-	json_key_string(&json, "program", object_path(listing->objects[0]));
+	json_key_string(&json, "program", object_path(listing->listed.objects[0]));
 	json_key(&json, "functions");
 	json_array(&json);
 	for (size_t i = 0; i < listing->count; i++)
@@ -274,46 +268,14 @@ static int check_filters(const struct listing *listing, struct calltap_diag *dia
 	for (size_t i = 0; filter_set_item(listing->filters, i, &text, &kind, &matches); i++) {
 		if (matches)
 			continue;
-		count = filter_near_misses(text, listing->objects, listing->object_count, near, NEAR_NAMES_MAX);
+		count = filter_near_misses(text, listing->listed.objects, listing->listed.count, near, NEAR_NAMES_MAX);
 		for (size_t j = 0; j < count && at < sizeof(names); j++)
 			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%.60s", j ? ", " : "; did you mean ",
 					       near[j]);
 		return calltap_diag_set(diag, -ENOENT, "filter \"%.100s\" matches no function of %.120s%s%s", text,
-					object_path(listing->objects[0]), names, count ? "?" : "");
+					object_path(listing->listed.objects[0]), names, count ? "?" : "");
 	}
 	return 0;
-}
-
-static int open_program(struct object **object, const char *name, struct calltap_diag *diag)
-{
-	char *path;
-	int error = program_find(&path, name, true, diag);
-	int fd;
-
-	if (error)
-		return error;
-	fd = files_open(path);
-	if (fd < 0) {
-		error = calltap_diag_set(diag, fd, "%.300s cannot be opened: %s", path, strerror(-fd));
-	} else {
-		error = object_open(object, fd, path, diag);
-		close(fd);
-	}
-	free(path);
-	return error;
-}
-
-/* Fetch the debug file, and read the object with it. */
-static int open_fetched(struct object **object, const char *name, struct calltap_diag *diag)
-{
-	bool fetched;
-	int error = fetch_debug_file(&fetched, *object, diag);
-
-	if (error || !fetched)
-		return error;
-	object_close(*object);
-	*object = NULL;
-	return open_program(object, name, diag);
 }
 
 static int print_listing(const struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
@@ -334,66 +296,6 @@ static int print_listing(const struct listing *listing, const struct arguments *
 	return 0;
 }
 
-/* What no compiler has prepared, and the calls into shared libraries where a recording has them without being asked. */
-static int find_led(struct object *object)
-{
-	bool prepared = object_traceable(object);
-	int error = object_find_stock(object);
-	bool calls = !prepared && object_is_own(object) && object_traceable(object);
-
-	return !error && calls ? object_find_libcalls(object) : error;
-}
-
-static int add_object(struct listing *listing, struct object *object)
-{
-	struct object **objects = reallocarray(listing->objects, listing->object_count + 1, sizeof(struct object *));
-
-	if (!objects) {
-		object_close(object);
-		return -ENOMEM;
-	}
-	listing->objects = objects;
-	objects[listing->object_count++] = object;
-	return find_led(object);
-}
-
-/* A library that a filter names; one that cannot be read is passed over. */
-static int add_library(void *ctx, const char *path)
-{
-	struct listing *listing = ctx;
-	struct object *object;
-	int fd = files_open(path), error = 0;
-
-	if (fd < 0)
-		return 0;
-	if (filter_set_names_file(listing->filters, path, fd) && !object_open(&object, fd, path, NULL))
-		error = add_object(listing, object);
-	close(fd);
-	return error;
-}
-
-/* The program, and of its libraries those that a filter names. */
-static int open_all(struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
-{
-	struct object *object = NULL;
-	const char *loader;
-	int error = open_program(&object, arguments->program, diag);
-
-	if (!error && arguments->debuginfod)
-		error = open_fetched(&object, arguments->program, diag);
-	if (error) {
-		object_close(object);
-		return error;
-	}
-	error = add_object(listing, object);
-	loader = error ? NULL : object_interpreter(object);
-	if (loader && filter_set_chooses_objects(listing->filters))
-		error = libraries_list_safely(loader, object_path(object), add_library, listing);
-	if (error == -ENOMEM)
-		return calltap_diag_set(diag, error, "not enough memory to look for functions");
-	return 0; /* the libraries of a program that cannot be loaded here are not known */
-}
-
 static int run_functions(struct listing *listing, const struct arguments *arguments, struct calltap_diag *diag)
 {
 	int error = filter_set_create(&listing->filters);
@@ -404,7 +306,8 @@ static int run_functions(struct listing *listing, const struct arguments *argume
 	for (char **filter = arguments->filters; *filter && !error; filter++)
 		error = filter_set_add(listing->filters, FILTER_TRACE, *filter, diag);
 	if (!error)
-		error = open_all(listing, arguments, diag);
+		error = listed_open(&listing->listed, arguments->program, listing->filters, arguments->debuginfod,
+				    diag);
 	if (error)
 		return error;
 	error = list_functions(listing);
@@ -413,11 +316,13 @@ static int run_functions(struct listing *listing, const struct arguments *argume
 	error = check_filters(listing, diag);
 	if (!error)
 		error = print_listing(listing, arguments, diag);
-	if (error || listing->object_count > 1)
+	if (error || listing->listed.count > 1)
 		return error;
-	if (object_traceable(listing->objects[0]))
-		return object_is_static(listing->objects[0]) ? fronts_find(&fronts, listing->objects[0], diag) : 0;
-	object_no_sites_diag(listing->objects[0], diag);
+	if (object_traceable(listing->listed.objects[0]))
+		return object_is_static(listing->listed.objects[0])
+			       ? fronts_find(&fronts, listing->listed.objects[0], diag)
+			       : 0;
+	object_no_sites_diag(listing->listed.objects[0], diag);
 	return diag->code;
 }
 
@@ -442,8 +347,8 @@ static int parse_arguments(struct arguments *arguments, int argc, char **argv, s
 	}
 	if (optind >= argc && !arguments->help)
 		return calltap_diag_set(diag, -EINVAL,
-					"name the program or library whose functions to list: "
-					"calltap functions PROGRAM");
+					"name the program, library or process whose functions to list: "
+					"calltap functions PROGRAM|PID");
 	arguments->program = argv[optind];
 	arguments->filters = argv + optind + 1;
 	return 0;
@@ -468,9 +373,7 @@ int cmd_functions(int argc, char **argv)
 		calltap_diag_print(&diag, stderr);
 	free(listing.items);
 	filter_set_destroy(listing.filters);
-	for (size_t i = 0; i < listing.object_count; i++)
-		object_close(listing.objects[i]);
-	free(listing.objects);
+	listed_close(&listing.listed);
 	if (error == -ENODATA)
 		return EXIT_NO_SITES;
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;

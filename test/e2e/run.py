@@ -40,6 +40,7 @@ import instrumented
 import jumps
 import language
 import later
+import listed
 import liars
 import libcalls
 import live
@@ -69,7 +70,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
-           serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, mcount,
+           serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
            peers, instrumented, loaderless)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
