@@ -88,7 +88,7 @@ def last_call(case):
 def snapshots(case):
     """Any number of them while the program runs, each whole and younger than the one before; then the end as ever."""
     before = 0
-    with Flight(case, milliseconds=4000) as flight:
+    with Flight(case, milliseconds=100000) as flight:
         told = json.loads(case.run([case.tool, "status", "--json", str(flight.pid)]).stdout)[0]
         expect(told["records"] > 1000 and told["records_per_s"], f"the recorder says of itself {told}")
         for number in range(4):
@@ -97,6 +97,7 @@ def snapshots(case):
             good(case)
             expect(last_call(case) > before, "a snapshot is no younger than the one before")
             before = last_call(case)
+        os.kill(flight.pid, signal.SIGUSR2)
         status = finish(flight.tool)
         expect(status == 0, f"exit status {status}")
     case.trace_path = os.path.join(case.folder, "trace")

@@ -442,6 +442,9 @@ def watched(case):
         expect("leaf_1" in done.stdout and f"PID {program.pid} (attachee) and 2 more" in done.stdout, f"top: {done.stdout!r}")
         with Shown(case, [program, breeds]) as shown:
             until("the first program's calls", lambda: shown.has(program, "leaf_1"))
+            session = Session(case.environment(False), program.pid)
+            until("the second program's attach", lambda: session.status()["processes"] == 2)
+            session.close()
             os.kill(breeds.pid, signal.SIGUSR1)
             until("the second program's calls", lambda: shown.has(breeds, "breed"))
             shown.process.send_signal(signal.SIGINT)
