@@ -215,9 +215,9 @@ struct thread_part {
 };
 
 /* The sub-buffer at an index by age, from the oldest. */
-static const struct calltap_subbuf *sub_of(const struct history_ring *ring, uint32_t index)
+static struct calltap_subbuf *sub_of(const struct history_ring *ring, uint32_t index)
 {
-	return (const void *)(ring->subs + (size_t)(ring->count - 1 - index) * ring->sub_size);
+	return (void *)(ring->subs + (size_t)(ring->count - 1 - index) * ring->sub_size);
 }
 
 static int encode_sub(struct history *history, struct thread_part *part, const struct calltap_subbuf *sub,
@@ -293,12 +293,14 @@ static int write_subs(struct history *history, struct thread_part *part)
 /* Find the calls that were open when the kept records begin. */
 static int find_open(struct history *history, const struct thread_part *part, struct open_calls *open)
 {
-	const struct calltap_subbuf *oldest = sub_of(part->ring, part->first), *sub = oldest;
+	struct calltap_subbuf *oldest = sub_of(part->ring, part->first), *sub = oldest;
 	size_t nwords = (part->ring->sub_size - sizeof(*sub)) / sizeof(uint64_t), size;
-	int ret = open_calls_begin(open, WORDS(oldest), nwords, history->from_ticks);
 	struct encode_result encoded;
 	const void *payload;
+	int ret;
 
+	open_calls_fit((uint64_t *)(oldest + 1), nwords);
+	ret = open_calls_begin(open, WORDS(oldest), nwords, history->from_ticks);
 	for (uint32_t i = part->first; open_calls_wants(open) && i < part->end && !ret; i++) {
 		if (i > part->first && sub_of(part->ring, i)->number != sub->number + 1)
 			open_calls_gap(open);

@@ -6,8 +6,8 @@
  * recorder's record and its change of the frames, so that one call is told too
  * much or too little: then an EXIT comes that is not the innermost call's, and
  * the list is not used.  Where the first record takes frames away (UNWIND,
- * TAIL), the recorder had done so before it opened the sub-buffer.
- * Context: host.
+ * LANDING in front of it, TAIL), the recorder had done so before it opened the
+ * sub-buffer.  Context: host.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,6 +40,28 @@ static size_t parse_words(const uint64_t *words, size_t nwords, struct open_call
 			return 0;
 	}
 	return count;
+}
+
+static bool is_kind(const uint64_t *words, size_t nwords, size_t at, unsigned kind)
+{
+	return at < nwords && calltap_record_kind(words[at]) == kind;
+}
+
+/* Records that stand side by side were written one right after the other. */
+void open_calls_fit(uint64_t *words, size_t nwords)
+{
+	size_t at = 0;
+
+	while (is_kind(words, nwords, at, CALLTAP_REC_OPEN))
+		at += 2;
+	if (!at)
+		return;
+	if (is_kind(words, nwords, at, CALLTAP_REC_TIME))
+		at += 2;
+	if (is_kind(words, nwords, at, CALLTAP_REC_LANDING))
+		at++;
+	if (is_kind(words, nwords, at, CALLTAP_REC_UNWIND))
+		words[at] = calltap_record_make(CALLTAP_REC_UNWIND, 0, (uint32_t)words[at]);
 }
 
 int open_calls_begin(struct open_calls *open, const uint64_t *words, size_t nwords, uint64_t from_ticks)
@@ -108,7 +130,10 @@ static int take_record(struct open_calls *open, const struct record *record)
 	return 0;
 }
 
-/* Take the thread's first event: an EXIT names the call that was just being left. */
+/*
+ * Take the thread's first event: an EXIT names the call that was just being left, a LANDING the one that a jump went
+ * to. An UNWIND takes none away (open_calls_fit()).
+ */
 static void begin_thread(struct open_calls *open, const struct record *record)
 {
 	struct open_call *innermost = &open->now[open->now_count - 1];
@@ -116,8 +141,9 @@ static void begin_thread(struct open_calls *open, const struct record *record)
 	open->began = true;
 	if (record->kind == CALLTAP_REC_EXIT && innermost->function == CALLTAP_RECORD_ID_MAX)
 		innermost->function = record->id;
-	open->wrong = innermost->function == CALLTAP_RECORD_ID_MAX ||
-		      (record->kind != CALLTAP_REC_ENTRY && record->kind != CALLTAP_REC_EXIT);
+	open->wrong = innermost->function == CALLTAP_RECORD_ID_MAX || record->kind == CALLTAP_REC_TAIL ||
+		      (record->kind == CALLTAP_REC_UNWIND && record->id) ||
+		      (record->kind == CALLTAP_REC_LANDING && record->id != innermost->function);
 }
 
 static bool is_of_frames(const struct record *record)
@@ -143,15 +169,20 @@ static int note_open(struct open_calls *open, uint64_t ticks)
 
 static int see_record(struct open_calls *open, const struct record *record)
 {
+	bool first = !open->began && is_of_frames(record);
 	int ret = 0;
 
-	if (!open->began && is_of_frames(record))
+	if (first)
 		begin_thread(open, record);
+	else if (open->landed && is_of_frames(record)) /* the jump's second record; else others came between */
+		open->wrong |= record->kind != CALLTAP_REC_UNWIND || record->id;
+	if (is_of_frames(record))
+		open->landed = first && record->kind == CALLTAP_REC_LANDING;
 	if (!open->found && open->began && record->ticks >= open->from_ticks)
 		ret = note_open(open, record->ticks);
 	if (record->kind == CALLTAP_REC_STACK)
 		open->stack_now = record->extra;
-	if (ret || !is_of_frames(record))
+	if (ret || !is_of_frames(record) || open->landed)
 		return ret;
 	return open->stack_now == open->stack ? take_record(open, record) : 0;
 }

@@ -28,9 +28,15 @@ struct open_calls {
 	struct open_call *now; /* the calls that are open at the current record */
 	size_t now_count, now_room;
 	uint64_t stack_now, from_ticks;
-	bool began, found, wrong, stopped;
+	bool began, landed, found, wrong, stopped;
 };
 
+/*
+ * Make the words of a thread's oldest sub-buffer agree with its OPEN records, if it has any: where its first record
+ * says that frames were left by a jump or an exception, these are not told any more, so the record shall take none
+ * away.
+ */
+void open_calls_fit(uint64_t *words, size_t nwords);
 /* Take the OPEN records of a thread's oldest sub-buffer, if any; records older than from_ticks are not kept. */
 int open_calls_begin(struct open_calls *open, const uint64_t *words, size_t nwords, uint64_t from_ticks)
 	__attribute__((warn_unused_result));
