@@ -200,7 +200,7 @@ def kernel_core(case):
 
 def tool_killed(case):
     """kill -9 of the tool: the recorder goes on, its memory can be read, and the program ends as ever."""
-    with Flight(case, milliseconds=5000) as flight:
+    with Flight(case, milliseconds=100000) as flight:
         expect(flight.snapshot("before").status == 0, "no snapshot")
         before = last_call(case)
         flight.kill_tool()
@@ -211,6 +211,7 @@ def tool_killed(case):
             good(case)
             expect(last_call(case) > before, "nothing was recorded since")
             before = last_call(case)
+        os.kill(flight.pid, signal.SIGUSR2)
         wait_for(flight.output, "done well")
 
 
