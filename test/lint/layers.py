@@ -16,7 +16,8 @@ ROOMS = {
     "patch": {"base", "arch"},
     "agent": {"base", "arch", "ring", "probe", "patch"},
     "tracers": {"base"},  # what a stub is to do is decided in the host
-    "host": {"base", "arch", "tracers", "include"},
+    "bpf": {"include"},
+    "host": {"base", "arch", "tracers", "bpf", "include"},
     "cmd": {"base", "host", "tracers", "include"},
     "lib": {"host", "include"},  # of the host what its build file says, no more: it lives in a program
 }

@@ -1,0 +1,519 @@
+/*
+ * Programs as x86-64 code; see compile.h.
+ *
+ * Registers have fixed places: r0 is where results come, r1 to r5 where arguments go, r6 to r9 survive calls, r10 is
+ * the frame pointer.  r10 to r12 of the CPU are for instructions that need more.  Jumps have 32 bits each, so that
+ * lengths do not depend on distances: a first pass finds where each instruction lies, a second one writes.
+ * Context: host.  Pure.  Source: Intel SDM volume 2.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "compile.h"
+#include "isa.h"
+
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
+
+static const uint8_t places[BPF_REGISTERS] = {RAX, RDI, RSI, RDX, RCX, R8, RBX, R13, R14, R15, RBP};
+
+struct writer {
+	uint8_t *code;
+	size_t room, length;
+	const struct bpf_compile *job;
+	uint32_t starts[BPF_COUNT_MAX + 1]; /* by instruction: where its code begins */
+	uint32_t at;			    /* the instruction */
+};
+
+static void put(struct writer *writer, uint64_t bytes, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++, writer->length++)
+		if (writer->length < writer->room)
+			writer->code[writer->length] = (uint8_t)(bytes >> (8 * i));
+}
+
+/* An instruction's operands: `reg` and `base` go into ModRM; memory has a displacement of 32 bits. */
+struct form {
+	uint8_t prefix; /* 0 = none */
+	bool wide;	/* 64 bits */
+	bool byte;	/* a register of 8 bits, which needs REX for some */
+	bool memory;
+};
+
+/* Opcodes of two bytes begin with 0f in the lower byte. */
+static void put_operands(struct writer *writer, struct form form, unsigned opcode, unsigned reg, unsigned base,
+			 int32_t displacement)
+{
+	unsigned rex = 0x40 | (form.wide ? 8 : 0) | (reg & 8) >> 1 | (base & 8) >> 3;
+
+	if (form.prefix)
+		put(writer, form.prefix, 1);
+	if (rex != 0x40 || form.byte)
+		put(writer, rex, 1);
+	put(writer, opcode, opcode > 0xff ? 2 : 1);
+	put(writer, (form.memory ? 0x80 : 0xc0) | (reg & 7) << 3 | (base & 7), 1);
+	if (form.memory && (base & 7) == RSP)
+		put(writer, 0x24, 1);
+	if (form.memory)
+		put(writer, (uint32_t)displacement, 4);
+}
+
+/* Both registers. */
+static void put_pair(struct writer *writer, bool wide, unsigned opcode, unsigned reg, unsigned base)
+{
+	put_operands(writer, (struct form){.wide = wide}, opcode, reg, base, 0);
+}
+
+static void put_move(struct writer *writer, bool wide, unsigned to, unsigned from)
+{
+	put_pair(writer, wide, 0x89, from, to);
+}
+
+static void put_push(struct writer *writer, unsigned reg)
+{
+	if (reg & 8)
+		put(writer, 0x41, 1);
+	put(writer, 0x50 | (reg & 7), 1);
+}
+
+static void put_pop(struct writer *writer, unsigned reg)
+{
+	if (reg & 8)
+		put(writer, 0x41, 1);
+	put(writer, 0x58 | (reg & 7), 1);
+}
+
+static void put_constant(struct writer *writer, unsigned reg, uint64_t number)
+{
+	if (number <= UINT32_MAX) {
+		if (reg & 8)
+			put(writer, 0x41, 1);
+		put(writer, 0xb8 | (reg & 7), 1);
+		put(writer, number, 4);
+	} else {
+		put(writer, 0x48 | (reg & 8) >> 3, 1);
+		put(writer, 0xb8 | (reg & 7), 1);
+		put(writer, number, 8);
+	}
+}
+
+/* A number with a sign. */
+static void put_number(struct writer *writer, bool wide, unsigned reg, int32_t number)
+{
+	if (wide && number < 0) {
+		put_pair(writer, true, 0xc7, 0, reg);
+		put(writer, (uint32_t)number, 4);
+	} else {
+		put_constant(writer, reg, (uint32_t)number);
+	}
+}
+
+static const uint8_t saved[] = {RBX, R13, R14, R15};
+
+static void put_begin(struct writer *writer)
+{
+	put_push(writer, RBP);
+	put_move(writer, true, RBP, RSP);
+	put_pair(writer, true, 0x81, 5, RSP);
+	put(writer, BPF_STACK_SIZE, 4);
+	for (unsigned i = 0; i < sizeof(saved); i++)
+		put_push(writer, saved[i]);
+}
+
+static void put_end(struct writer *writer)
+{
+	for (unsigned i = sizeof(saved); i-- > 0;)
+		put_pop(writer, saved[i]);
+	put(writer, 0xc3c9, 2); /* leave; ret */
+}
+
+/* A short jump forward, whose distance put_landing() puts in. */
+static size_t put_skip(struct writer *writer, uint8_t opcode)
+{
+	put(writer, opcode, 2);
+	return writer->length;
+}
+
+static void put_landing(struct writer *writer, size_t skip)
+{
+	if (skip <= writer->room)
+		writer->code[skip - 1] = (uint8_t)(writer->length - skip);
+}
+
+enum { JMP = 0xeb, JZ = 0x74, JNZ = 0x75 };
+
+/* The dividend is in r10, the divisor in r11 and not 0; the result goes to r11. */
+static void put_division(struct writer *writer, const struct bpf_insn *in, bool wide)
+{
+	bool rest = bpf_operation(in) == BPF_MOD;
+	size_t overflows = 0, done;
+
+	if (in->off == BPF_SIGNED) { /* by -1 the CPU would trap for the least number */
+		put_operands(writer, (struct form){.wide = wide}, 0x83, 7, R11, 0);
+		put(writer, 0xff, 1);
+		overflows = put_skip(writer, JZ);
+	}
+	put_push(writer, RAX);
+	put_push(writer, RDX);
+	put_move(writer, wide, RAX, R10);
+	if (in->off != BPF_SIGNED) {
+		put_pair(writer, false, 0x31, RDX, RDX);
+	} else {
+		if (wide)
+			put(writer, 0x48, 1);
+		put(writer, 0x99, 1); /* cqo, cdq */
+	}
+	put_pair(writer, wide, 0xf7, in->off == BPF_SIGNED ? 7 : 6, R11);
+	put_move(writer, wide, R11, rest ? RDX : RAX);
+	put_pop(writer, RDX);
+	put_pop(writer, RAX);
+	if (!overflows)
+		return;
+	done = put_skip(writer, JMP);
+	put_landing(writer, overflows);
+	if (rest) {
+		put_pair(writer, false, 0x31, R11, R11);
+	} else {
+		put_move(writer, wide, R11, R10);
+		put_pair(writer, wide, 0xf7, 3, R11);
+	}
+	put_landing(writer, done);
+}
+
+static void put_divide(struct writer *writer, const struct bpf_insn *in, bool wide)
+{
+	unsigned to = places[in->dst_reg];
+	size_t is_zero, done;
+
+	if (bpf_has_register(in))
+		put_move(writer, wide, R11, places[in->src_reg]);
+	else
+		put_number(writer, wide, R11, in->imm);
+	put_move(writer, wide, R10, to);
+	put_pair(writer, wide, 0x85, R11, R11);
+	is_zero = put_skip(writer, JZ);
+	put_division(writer, in, wide);
+	done = put_skip(writer, JMP);
+	put_landing(writer, is_zero);
+	if (bpf_operation(in) == BPF_MOD)
+		put_move(writer, wide, R11, R10);
+	put_landing(writer, done); /* the quotient by 0 is the 0 in r11 */
+	put_move(writer, wide, to, R11);
+}
+
+static unsigned shift_of(uint8_t operation)
+{
+	return operation == BPF_LSH ? 4 : operation == BPF_RSH ? 5 : 7;
+}
+
+static void put_shift(struct writer *writer, const struct bpf_insn *in, bool wide)
+{
+	unsigned to = places[in->dst_reg], how = shift_of(bpf_operation(in));
+
+	if (!bpf_has_register(in)) {
+		put_pair(writer, wide, 0xc1, how, to);
+		put(writer, (uint8_t)in->imm & (wide ? 63 : 31), 1);
+		return;
+	}
+	put_move(writer, true, R11, to);
+	put_move(writer, true, R10, RCX);
+	put_move(writer, true, RCX, places[in->src_reg]);
+	put_pair(writer, wide, 0xd3, how, R11);
+	put_move(writer, true, RCX, R10);
+	put_move(writer, wide, to, R11);
+}
+
+static void put_swap(struct writer *writer, const struct bpf_insn *in)
+{
+	bool swaps = bpf_class(in) == BPF_ALU64 || bpf_has_register(in);
+	unsigned to = places[in->dst_reg];
+
+	if (in->imm == 16 && swaps) {
+		put_operands(writer, (struct form){.prefix = 0x66}, 0xc1, 1, to, 0); /* ror $8, of 16 bits */
+		put(writer, 8, 1);
+	} else if (swaps) {
+		unsigned rex = 0x40 | (in->imm == 64 ? 8 : 0) | (to & 8) >> 3;
+
+		put(writer, rex, 1);
+		put(writer, 0xc80f | (to & 7) << 8, 2);
+	}
+	if (in->imm == 16)
+		put_pair(writer, false, 0xb70f, to, to);
+	else if (in->imm == 32)
+		put_move(writer, false, to, to);
+}
+
+/* mov with a sign's extension */
+static void put_extended(struct writer *writer, const struct bpf_insn *in, bool wide)
+{
+	unsigned opcode = in->off == 8 ? 0xbe0f : in->off == 16 ? 0xbf0f : 0x63;
+
+	put_operands(writer, (struct form){.wide = wide, .byte = in->off == 8}, opcode, places[in->dst_reg],
+		     places[in->src_reg], 0);
+}
+
+/* The operations that x86 numbers: by register the opcode is 8 times that and 1, by number it is ModRM's middle field.
+ */
+static int number_of(uint8_t operation)
+{
+	switch (operation) {
+	case BPF_ADD:
+		return 0;
+	case BPF_OR:
+		return 1;
+	case BPF_AND:
+		return 4;
+	case BPF_SUB:
+		return 5;
+	case BPF_XOR:
+		return 6;
+	default:
+		return -1;
+	}
+}
+
+static void put_move_alu(struct writer *writer, const struct bpf_insn *in, bool wide)
+{
+	if (in->off)
+		put_extended(writer, in, wide);
+	else if (bpf_has_register(in))
+		put_move(writer, wide, places[in->dst_reg], places[in->src_reg]);
+	else
+		put_number(writer, wide, places[in->dst_reg], in->imm);
+}
+
+static void put_alu(struct writer *writer, const struct bpf_insn *in)
+{
+	bool wide = bpf_class(in) == BPF_ALU64, reg = bpf_has_register(in);
+	unsigned to = places[in->dst_reg], from = places[in->src_reg];
+	int number = number_of(bpf_operation(in));
+
+	switch (bpf_operation(in)) {
+	case BPF_MOV:
+		put_move_alu(writer, in, wide);
+		break;
+	case BPF_NEG:
+		put_pair(writer, wide, 0xf7, 3, to);
+		break;
+	case BPF_END:
+		put_swap(writer, in);
+		break;
+	case BPF_LSH:
+	case BPF_RSH:
+	case BPF_ARSH:
+		put_shift(writer, in, wide);
+		break;
+	case BPF_DIV:
+	case BPF_MOD:
+		put_divide(writer, in, wide);
+		break;
+	case BPF_MUL:
+		if (reg)
+			put_pair(writer, wide, 0xaf0f, to, from);
+		else
+			put_pair(writer, wide, 0x69, to, to);
+		if (!reg)
+			put(writer, (uint32_t)in->imm, 4);
+		break;
+	default:
+		if (reg)
+			put_pair(writer, wide, (unsigned)number * 8 + 1, from, to);
+		else
+			put_pair(writer, wide, 0x81, (unsigned)number, to);
+		if (!reg)
+			put(writer, (uint32_t)in->imm, 4);
+	}
+}
+
+static void put_load(struct writer *writer, const struct bpf_insn *in)
+{
+	static const uint16_t zero_extended[] = {0xb60f, 0xb70f, 0x8b, 0x8b}, sign_extended[] = {0xbe0f, 0xbf0f, 0x63};
+	unsigned index = (unsigned)__builtin_ctz(bpf_access_size(in));
+	bool is_signed = bpf_mode(in) == BPF_MEMSX;
+
+	put_operands(writer, (struct form){.wide = is_signed || index == 3, .memory = true},
+		     is_signed ? sign_extended[index] : zero_extended[index], places[in->dst_reg], places[in->src_reg],
+		     in->off);
+}
+
+/* A store of a register, or with `number` of a constant. */
+static void put_store(struct writer *writer, const struct bpf_insn *in, bool number)
+{
+	unsigned size = bpf_access_size(in);
+	struct form form = {.prefix = size == 2 ? 0x66 : 0, .wide = size == 8, .byte = size == 1, .memory = true};
+
+	if (number) {
+		put_operands(writer, form, size == 1 ? 0xc6 : 0xc7, 0, places[in->dst_reg], in->off);
+		put(writer, (uint32_t)in->imm, size == 8 ? 4 : size);
+	} else {
+		put_operands(writer, form, size == 1 ? 0x88 : 0x89, places[in->src_reg], places[in->dst_reg], in->off);
+	}
+}
+
+/* And, or, xor, with what was there before: no instruction of the CPU's does that at once. */
+static void put_fetching(struct writer *writer, const struct bpf_insn *in, bool wide)
+{
+	const struct form memory = {.wide = wide, .memory = true},
+			  locked = {.prefix = 0xf0, .wide = wide, .memory = true};
+	size_t again;
+
+	put_operands(writer, (struct form){.wide = true, .memory = true}, 0x8d, R11, places[in->dst_reg], in->off);
+	put_push(writer, R12);
+	put_move(writer, true, R12, places[in->src_reg]);
+	put_push(writer, RAX);
+	put_operands(writer, memory, 0x8b, RAX, R11, 0);
+	again = writer->length;
+	put_move(writer, true, R10, RAX);
+	put_pair(writer, wide, (unsigned)number_of((uint8_t)(in->imm & ~BPF_FETCH)) * 8 + 1, R12, R10);
+	put_operands(writer, locked, 0xb10f, R10, R11, 0);
+	put(writer, JNZ, 1);
+	put(writer, (uint8_t)(again - writer->length - 1), 1);
+	put_move(writer, wide, R10, RAX);
+	put_pop(writer, RAX);
+	put_pop(writer, R12);
+	put_move(writer, true, places[in->src_reg], R10);
+}
+
+static void put_atomic(struct writer *writer, const struct bpf_insn *in)
+{
+	bool wide = bpf_access_size(in) == 8;
+	const struct form locked = {.prefix = 0xf0, .wide = wide, .memory = true};
+	unsigned from = places[in->src_reg], base = places[in->dst_reg];
+
+	switch (in->imm) {
+	case BPF_XCHG:
+		put_operands(writer, locked, 0x87, from, base, in->off);
+		break;
+	case BPF_CMPXCHG:
+		put_operands(writer, locked, 0xb10f, from, base, in->off);
+		if (!wide)
+			put_move(writer, false, RAX, RAX); /* which is not written where it was equal */
+		break;
+	case BPF_ADD | BPF_FETCH:
+		put_operands(writer, locked, 0xc10f, from, base, in->off);
+		break;
+	default:
+		if (in->imm & BPF_FETCH)
+			put_fetching(writer, in, wide);
+		else
+			put_operands(writer, locked, (unsigned)number_of((uint8_t)in->imm) * 8 + 1, from, base,
+				     in->off);
+	}
+}
+
+/* The second byte of a jump's opcode, for what is compared. */
+static uint8_t condition_of(uint8_t operation)
+{
+	switch (operation) {
+	case BPF_JEQ:
+		return 0x84;
+	case BPF_JNE:
+	case BPF_JSET:
+		return 0x85;
+	case BPF_JGT:
+		return 0x87;
+	case BPF_JGE:
+		return 0x83;
+	case BPF_JLT:
+		return 0x82;
+	case BPF_JLE:
+		return 0x86;
+	case BPF_JSGT:
+		return 0x8f;
+	case BPF_JSGE:
+		return 0x8d;
+	case BPF_JSLT:
+		return 0x8c;
+	default:
+		return 0x8e;
+	}
+}
+
+static void put_distance(struct writer *writer, const struct bpf_insn *in)
+{
+	uint32_t target = writer->starts[(int64_t)writer->at + 1 + bpf_jump_distance(in)];
+
+	put(writer, target - (uint32_t)(writer->length + 4), 4);
+}
+
+static void put_jump(struct writer *writer, const struct bpf_insn *in)
+{
+	bool wide = bpf_class(in) == BPF_JMP, sets = bpf_operation(in) == BPF_JSET;
+	unsigned left = places[in->dst_reg];
+
+	if (bpf_operation(in) == BPF_JA) {
+		put(writer, 0xe9, 1);
+		put_distance(writer, in);
+		return;
+	}
+	if (bpf_has_register(in)) {
+		put_pair(writer, wide, sets ? 0x85 : 0x39, places[in->src_reg], left);
+	} else {
+		put_pair(writer, wide, sets ? 0xf7 : 0x81, sets ? 0 : 7, left);
+		put(writer, (uint32_t)in->imm, 4);
+	}
+	put(writer, 0x0f, 1);
+	put(writer, condition_of(bpf_operation(in)), 1);
+	put_distance(writer, in);
+}
+
+static void put_instruction(struct writer *writer, const struct bpf_insn *in)
+{
+	switch (bpf_class(in)) {
+	case BPF_ALU:
+	case BPF_ALU64:
+		put_alu(writer, in);
+		break;
+	case BPF_LD:
+		put_constant(writer, places[in->dst_reg],
+			     in->src_reg == BPF_PSEUDO_MAP_FD ? writer->job->maps[in->imm] : bpf_wide_value(in));
+		break;
+	case BPF_LDX:
+		put_load(writer, in);
+		break;
+	case BPF_ST:
+		put_store(writer, in, true);
+		break;
+	case BPF_STX:
+		if (bpf_mode(in) == BPF_ATOMIC)
+			put_atomic(writer, in);
+		else
+			put_store(writer, in, false);
+		break;
+	default:
+		if (bpf_is_exit(in)) {
+			put_end(writer);
+		} else if (bpf_is_jump(in)) {
+			put_jump(writer, in);
+		} else {
+			put_constant(writer, RAX, writer->job->helpers[in->imm]);
+			put(writer, 0xd0ff, 2); /* call *%rax */
+		}
+	}
+}
+
+static void put_all(struct writer *writer)
+{
+	const struct bpf_compile *job = writer->job;
+
+	writer->length = 0;
+	put_begin(writer);
+	for (writer->at = 0; writer->at < job->count; writer->at++) {
+		writer->starts[writer->at] = (uint32_t)writer->length;
+		put_instruction(writer, &job->insns[writer->at]);
+		if (bpf_is_wide(&job->insns[writer->at]))
+			writer->at++;
+	}
+}
+
+int bpf_compile_x86_64(size_t *length, uint8_t *code, size_t room, const struct bpf_compile *job)
+{
+	struct writer writer = {.code = code, .room = room, .job = job};
+
+	if (job->count > BPF_COUNT_MAX)
+		return -E2BIG;
+	put_all(&writer);
+	put_all(&writer);
+	*length = writer.length;
+	return writer.length <= room ? 0 : -E2BIG;
+}
