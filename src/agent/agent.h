@@ -211,7 +211,6 @@ struct agent {
 	int (*next_backtrace)(void **frames, int size);
 	int (*next_setname)(uint64_t thread, const char *name);
 	int (*next_prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
-	long (*next_syscall)(long number, long a, long b, long c, long d, long e, long f);
 	int (*next_unshare)(int flags);
 	int (*next_setns)(int fd, int kind);
 	agent_longjmp_fn *next_longjmp, *next__longjmp, *next_siglongjmp, *next_longjmp_chk;
@@ -446,6 +445,9 @@ void agent_unwind_init(void);
 void agent_backtrace_init(void);
 void agent_names_init(void);
 void agent_calls_init(void);
+/* CPU/syscall.S, in front of libc's syscall(), calls these: prctl and seccomp; and libc's, for all others. */
+long agent_syscall(long number, long a, long b, long c, long d, long e);
+extern long (*agent_next_syscall)(long number, long a, long b, long c, long d, long e, long f);
 void agent_contexts_init(void);
 /* x86_64/mcount.c, mcount.c: likewise the functions that code built with -pg calls. */
 void agent_mcount_init(void);

@@ -2,7 +2,8 @@
  * Calls by which a program changes what its threads may do: the agent stands in front of them, prepares for what
  * follows, and lets libc do the work.
  *
- * prctl() and syscall() are for seccomp (sandbox.c).  The kernel refuses unshare() and setns() to a process of more
+ * prctl() and syscall() are for seccomp (sandbox.c); the latter comes here from syscall.S, with the calls that matter.
+ * The kernel refuses unshare() and setns() to a process of more
  * than one thread: so the control thread ends before and comes back after.  Context: control, on the program's thread;
  * no call of the agent's may change errno.
  */
@@ -38,6 +39,13 @@ static int set_seccomp(unsigned long mode, unsigned long program, unsigned long 
 	return ret;
 }
 
+/* What a call of prctl() needs done before: it may be one that takes the clock from the thread. */
+static void prepare_prctl(int option, unsigned long value)
+{
+	if (option == PR_SET_TSC && (unsigned)value == PR_TSC_SIGSEGV)
+		agent_clock_lost();
+}
+
 int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
 	int ret;
@@ -46,43 +54,59 @@ int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigne
 		return -1;
 	if (option == PR_SET_SECCOMP)
 		return set_seccomp(a, b, c, d);
-	if (option == PR_SET_TSC && a == PR_TSC_SIGSEGV)
-		agent_clock_lost();
+	prepare_prctl(option, a);
 	ret = agent.next_prctl(option, a, b, c, d);
 	if (option == PR_SET_NAME)
 		agent_name_refresh();
 	return ret;
 }
 
-/* seccomp(2), for which libc has no function. */
+static long prctl_by_number(long option, long a, long b, long c, long d)
+{
+	long ret;
+
+	if ((int)option == PR_SET_SECCOMP && agent.next_prctl)
+		return set_seccomp((unsigned long)a, (unsigned long)b, (unsigned long)c, (unsigned long)d);
+	prepare_prctl((int)option, (unsigned long)a);
+	ret = agent_next_syscall(SYS_prctl, option, a, b, c, d, 0);
+	if ((int)option == PR_SET_NAME)
+		agent_name_refresh();
+	return ret;
+}
+
+/*
+ * seccomp(2), for which libc has no function.  Libraries ask by calls that must fail which operations and flags there
+ * are.
+ */
 static long seccomp(long operation, long flags, long program)
 {
 	bool all_threads = flags & SECCOMP_FILTER_FLAG_TSYNC, done;
 	struct agent_shut shut;
 	long ret;
 
-	if (operation == SECCOMP_SET_MODE_STRICT)
+	if ((unsigned)operation == SECCOMP_SET_MODE_STRICT && !(unsigned)flags && !program)
 		agent_clock_lost();
-	if (operation != SECCOMP_SET_MODE_FILTER || !program)
-		return agent.next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
+	if ((unsigned)operation != SECCOMP_SET_MODE_FILTER || !program)
+		return agent_next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
 	agent_shut_begin(&shut, (const void *)program, all_threads);
-	ret = agent.next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
+	ret = agent_next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
 	/* The result names a thread that could not follow, unless it is a descriptor. */
 	done = ret == 0 || (ret > 0 && (!all_threads || flags & SECCOMP_FILTER_FLAG_NEW_LISTENER));
 	agent_shut_end(&shut, done);
 	return ret;
 }
 
-long agent_syscall(long number, long a, long b, long c, long d, long e, long f)
+long agent_syscall(long number, long a, long b, long c, long d, long e)
 {
-	if (!agent.next_syscall)
-		return -1;
-	if (number == SYS_seccomp)
-		return seccomp(a, b, c);
-	if (number == SYS_prctl && a == PR_SET_SECCOMP)
-		return set_seccomp((unsigned long)b, (unsigned long)c, (unsigned long)d, (unsigned long)e);
-	return agent.next_syscall(number, a, b, c, d, e, f);
+	return (int)number == SYS_seccomp ? seccomp(a, b, c) : prctl_by_number(a, b, c, d, e);
 }
+
+static long no_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	return -1;
+}
+
+long (*agent_next_syscall)(long number, long a, long b, long c, long d, long e, long f) = no_syscall;
 
 /* End the control thread if it is in the way of the call; true if it has gone. */
 static bool step_aside(int flags)
@@ -157,13 +181,16 @@ void agent_tid_find(void)
 
 void agent_calls_init(void)
 {
+	long (*next_syscall)(long, long, long, long, long, long, long);
+
 	agent.next_prctl =
 		(int (*)(int, unsigned long, unsigned long, unsigned long, unsigned long))agent_next("prctl");
-	agent.next_syscall = (long (*)(long, long, long, long, long, long, long))agent_next("syscall");
+	next_syscall = (long (*)(long, long, long, long, long, long, long))agent_next("syscall");
+	agent_next_syscall = next_syscall ? next_syscall : no_syscall;
 	agent.next_unshare = (int (*)(int))agent_next("unshare");
 	agent.next_setns = (int (*)(int, int))agent_next("setns");
 	AGENT_FRONT(CALLTAP_POINTER_PRCTL, prctl, agent.next_prctl);
-	AGENT_FRONT(CALLTAP_POINTER_SYSCALL, agent_syscall, agent.next_syscall);
+	AGENT_FRONT(CALLTAP_POINTER_SYSCALL, agent_front_syscall, agent_next_syscall);
 	AGENT_FRONT(CALLTAP_POINTER_UNSHARE, unshare, agent.next_unshare);
 	AGENT_FRONT(CALLTAP_POINTER_SETNS, setns, agent.next_setns);
 }

@@ -33,7 +33,8 @@ AGENT_EXPORT void calltap_agent_mark(const char *text); /* not of libc: libcallt
 AGENT_EXPORT int backtrace(void **frames, int size);
 AGENT_EXPORT int pthread_setname_np(uint64_t thread, const char *name);
 AGENT_EXPORT int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
-AGENT_EXPORT long agent_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+AGENT_EXPORT void
+agent_front_syscall(void) __asm__("syscall"); /* CPU/syscall.S; its arguments are passed on as they are */
 AGENT_EXPORT int unshare(int flags);
 AGENT_EXPORT int setns(int fd, int kind);
 AGENT_EXPORT int sigaltstack(const stack_t *stack, stack_t *old);

@@ -100,6 +100,17 @@ def strict(case):
     case.readable()
 
 
+def by_number(case):
+    """syscall() leaves its caller's stack alone, and calls that only ask what seccomp has end nothing; one that takes the
+    clock away ends the recording, and not the program."""
+    case.same_as_plain([case.program("syscalls.c")])
+    case.compare(case.trace())
+    case.readable()
+    case.need_feature("clock-off")
+    outcome = case.same_as_plain([case.program("syscalls.c"), "clock-off"], log=False)
+    expect(outcome.status == 0 and case.trace().called().get("try_call") == 9, f"{outcome.status}: {outcome.stderr[-300:]}")
+
+
 LIBRARIES = 200
 
 
@@ -386,6 +397,7 @@ SINGLE = {
     "libraries-spaces": name_spaces,
     "sandbox-strict": strict,
     "without-clock": no_clock,
+    "syscall-by-number": by_number,
     "sandbox-executed": executed,
     "sandbox-left": left_in_sandbox,
     "sandbox-late": sandbox("prctl", "kill", ("-l", "step", "-l", "deep")),
