@@ -294,10 +294,21 @@ static enum step final_step(struct show *show)
 	return show->counting.tally ? READ : DRAW;
 }
 
+/* An interval of tables begins when the first process is traced: to get into one that runs takes a moment. */
+static int wait_for_traced(struct show *show, bool *quit)
+{
+	int ret = 0;
+
+	while (!ret && !*quit && !show->counting.tally && !watching_ended(&show->watching) &&
+	       !record_live_traces(show->watching.live))
+		ret = wait_for_news(show, now_ns() + 10000000, quit);
+	return ret;
+}
+
 static int show_loop(struct show *show, bool *quit)
 {
+	int ret = show->screen ? 0 : wait_for_traced(show, quit);
 	uint64_t next = now_ns() + (show->screen ? 0 : show->interval_ns);
-	int ret = 0;
 
 	while (!ret && !*quit && !watching_ended(&show->watching)) {
 		uint64_t now = now_ns();

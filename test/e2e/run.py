@@ -63,13 +63,14 @@ import tools
 import triggers
 import trust
 import undone
+import unfinished
 import watch
 from harness import CURRENT, Case, Failure, Skip, endings_of
 from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
+           emulators, attach, unfinished, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
            peers, instrumented, loaderless)
 

@@ -288,6 +288,7 @@ static void collect_result(struct session *session)
 			targets_end(session, injector->attachee->target);
 		leave_out(session, injector->attachee);
 	} else {
+		injector->attachee->code_left = true;
 		await_agent(session, injector->attachee);
 		if (injector->attachee->target)
 			set_up(session, injector->attachee->target);
@@ -360,6 +361,18 @@ void attachees_go_on(struct session *session)
 		begin_next(session);
 }
 
+/* Of attaches that ended early: the next stop of all threads would have taken the code away. */
+static void clean_up(struct session *session)
+{
+	for (uint32_t i = 0; i < session->attachees.count; i++) {
+		struct attachee *attachee = &session->attachees.list[i];
+
+		if (attachee->code_left)
+			session->result->cut_short += attach_slack_clean(attachee->told->pid);
+		attachee->code_left = false;
+	}
+}
+
 void attachees_end(struct session *session)
 {
 	join_injector(session->attachees.injector); /* without the lock, for it may take its time */
@@ -372,6 +385,7 @@ void attachees_end(struct session *session)
 			give_up(session, attachee);
 	}
 	session_unlock(session);
+	clean_up(session);
 }
 
 int attachees_explain(const struct session *session, int error, struct calltap_diag *diag)

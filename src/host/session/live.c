@@ -69,6 +69,16 @@ void record_live_end(struct record_live *live)
 	pthread_mutex_unlock(&live->lock);
 }
 
+bool record_live_traces(struct record_live *live)
+{
+	bool traces;
+
+	pthread_mutex_lock(&live->lock);
+	traces = live->session && live->session->traced_ns;
+	pthread_mutex_unlock(&live->lock);
+	return traces;
+}
+
 struct session *live_enter(struct record_live *live)
 {
 	pthread_mutex_lock(&live->lock);

@@ -156,6 +156,9 @@ void record_live_destroy(struct record_live *live);
  */
 void record_live_end(struct record_live *live);
 
+/* True once a process of the recording is traced. */
+bool record_live_traces(struct record_live *live);
+
 struct record_switched {
 	uint64_t functions; /* that were named, and are in the trace's tables */
 	uint64_t switched;  /* places in processes that are now as was asked for */

@@ -55,8 +55,9 @@ struct attachee {
 	struct target *target;	       /* what the attachee has become, NULL = no target yet */
 	int fd;			       /* pidfd, -1 = there is none */
 	bool idle;		       /* the filters leave no function of its program */
-	bool forgotten;		       /* the attach failed, or the process has ended: the pid is not the session's */
-	pthread_t teller;	       /* the thread that writes the stacks that were open (attached_stacks.c) */
+	bool code_left; /* the code that brought the agent in is still there, as nobody has stopped all threads since */
+	bool forgotten; /* the attach failed, or the process has ended: the pid is not the session's */
+	pthread_t teller; /* the thread that writes the stacks that were open (attached_stacks.c) */
 	bool teller_runs;
 };
 

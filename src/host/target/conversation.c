@@ -473,7 +473,7 @@ static uint32_t led_heads(const struct target *target)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < target->map_count && !target->attach.applied; i++)
+	for (uint32_t i = 0; i < target->map_count && !target->attachee; i++)
 		if (target->maps[i].mapped && !target->maps[i].stubs)
 			count += image_block_sites(target->maps[i].image);
 	return count;
@@ -511,7 +511,7 @@ static int answer_message(struct session *session, struct target *target, const 
 		target->parted = true;
 		if (target->detaching)
 			session->result->left_over += message->detached.left + led_heads(target);
-		if (target->detaching && target->attach.applied)
+		if (target->detaching && target->attachee)
 			attached_release(session, target);
 		return -ESHUTDOWN;
 	case CALLTAP_MSG_FAULT:

@@ -162,7 +162,7 @@ static int send_detach(const struct target *target)
 {
 	const struct calltap_msg_detach detach = {
 		.head = {CALLTAP_MSG_DETACH, sizeof(detach)},
-		.flags = target->attach.applied ? CALLTAP_DETACH_RELEASE : 0,
+		.flags = target->attachee ? CALLTAP_DETACH_RELEASE : 0,
 	};
 
 	return channel_send(target->socket, &detach, sizeof(detach), NULL, 0);
@@ -189,7 +189,7 @@ static void begin_detach(struct session *session, struct target *target)
 
 static void give_up(struct session *session, struct target *target)
 {
-	if (target->attach.applied && target->detaching)
+	if (target->attachee && target->detaching)
 		target_diagnose(session, target,
 				"process %d does not answer (is it stopped?); its agent restores its text when "
 				"it goes on",
