@@ -21,6 +21,8 @@
 #define STEP	  16u
 #define ROWS	  40u
 
+static const uint16_t machines[] = {EM_X86_64, EM_AARCH64, EM_RISCV};
+
 static void read_entries(const struct cfi_section *frames)
 {
 	struct cfi_reader reader;
@@ -108,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t code_size = input_u16(&input), count;
 	const uint8_t *code = input_bytes(&input, code_size, &code_size);
 	const struct stock_section section = {TEXT, code_size, code, true, false};
-	struct stock_image image = {.machine = EM_X86_64, .sections = &section, .section_count = 1};
+	struct stock_image image = {.sections = &section, .section_count = 1};
 
 	count = code_size / STEP < FUNCTIONS ? code_size / STEP : FUNCTIONS;
 	for (size_t i = 0; i < count; i++) {
@@ -117,6 +119,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	image.frames = (struct cfi_section){input.at, input.left, FRAMES};
 	read_entries(&image.frames);
-	make(&image, blocks, count);
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+		image.machine = machines[i];
+		make(&image, blocks, count);
+	}
 	return 0;
 }

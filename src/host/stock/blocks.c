@@ -10,7 +10,8 @@
 #include "blocks_impl.h"
 
 #define BLOCK_ALIGN 16u
-/* Blocks are measured near their heads, and out of everybody's reach. */
+/* Blocks are measured near their heads, behind the reach of RISC-V's jal, and out of everybody's reach. */
+#define MIDWAY	   (UINT64_C(1) << 26)
 #define FAR_AWAY   (UINT64_C(1) << 45)
 #define REGION_MAX (UINT64_C(1) << 30)
 
@@ -66,9 +67,11 @@ static bool find_head(struct isa_head *head, const struct blocks_cpu *cpu, const
 		.code = section->bytes + (block->head - section->address),
 		.size = section->size - (block->head - section->address),
 		.from = base + block->head,
-		.scratch = cpu->scratch,
 		.length = block->length,
 	};
+	if (head->size < block->length)
+		return false;
+	head->scratch = isa_head_scratch(cpu->block, head->code, block->length, cpu->scratch);
 	return true;
 }
 
@@ -84,6 +87,13 @@ int blocks_make_one(struct made_block *made, const struct blocks_cpu *cpu, const
 	return ret;
 }
 
+static size_t longest(size_t a, size_t b, size_t c)
+{
+	size_t longer = a > b ? a : b;
+
+	return longer > c ? longer : c;
+}
+
 /* The bytes of the longest form of an instruction; 0: it cannot be moved to every place near the object. */
 static size_t longest_form(const struct blocks_cpu *cpu, const struct stock_image *image, const struct isa_head *head,
 			   uint8_t at)
@@ -91,16 +101,17 @@ static size_t longest_form(const struct blocks_cpu *cpu, const struct stock_imag
 	const struct isa_source source = {head->code + at, head->size - at, head->from + at, head->scratch};
 	uint8_t code[ISA_RELOCATED_MAX];
 	struct isa_out near_by = {code, sizeof(code), 0, source.from + BLOCKS_NEAR_BY};
+	struct isa_out midway = {code, sizeof(code), 0, source.from + MIDWAY};
 	struct isa_out far_away = {code, sizeof(code), 0, source.from + FAR_AWAY};
 	struct isa_instruction in;
 
 	if (cpu->block->decode(&in, source.code, source.size, source.from) < 0 ||
-	    cpu->block->move(&near_by, &source) < 0)
+	    cpu->block->move(&near_by, &source) < 0 || cpu->block->move(&midway, &source) < 0)
 		return 0;
 	if (cpu->block->move(&far_away, &source) < 0 && in.has_target &&
 	    !is_within(image, in.target - BLOCKS_NOMINAL_BASE))
 		return 0;
-	return near_by.length > far_away.length ? near_by.length : far_away.length;
+	return longest(near_by.length, midway.length, far_away.length);
 }
 
 static size_t longest_jump(const struct blocks_cpu *cpu, const struct isa_head *head)
@@ -108,13 +119,15 @@ static size_t longest_jump(const struct blocks_cpu *cpu, const struct isa_head *
 	uint64_t target = head->from + head->length;
 	uint8_t code[ISA_RELOCATED_MAX];
 	struct isa_out near_by = {code, sizeof(code), 0, target + BLOCKS_NEAR_BY};
+	struct isa_out midway = {code, sizeof(code), 0, target + MIDWAY};
 	struct isa_out far_away = {code, sizeof(code), 0, target + FAR_AWAY};
 
-	if (cpu->block->put_jump(&near_by, target, head->scratch))
+	if (cpu->block->put_jump(&near_by, target, head->scratch) ||
+	    cpu->block->put_jump(&midway, target, head->scratch))
 		return 0;
 	if (cpu->block->put_jump(&far_away, target, head->scratch))
 		far_away.length = 0; /* the region will not lie there */
-	return near_by.length > far_away.length ? near_by.length : far_away.length;
+	return longest(near_by.length, midway.length, far_away.length);
 }
 
 /* Room for a block wherever it will lie; 0: none can be made. */

@@ -6,6 +6,8 @@
 
 #include "arch/aarch64/isa/block.h"
 #include "arch/aarch64/isa/encode.h"
+#include "arch/riscv64/isa/block.h"
+#include "arch/riscv64/isa/encode.h"
 #include "arch/x86_64/isa/block.h"
 #include "blocks_cpu.h"
 
@@ -36,6 +38,18 @@ static const struct blocks_cpu cpus[] = {
 		/* CFA = sp; the return address in x30 */
 		.entry_size = 3,
 		.entry = (const uint8_t[]){DW_CFA_def_cfa, A64_SP, 0},
+	},
+	{
+		.machine = EM_RISCV,
+		.block = &rv_block_cpu,
+		.scratch = RV_T1,
+		.padding = 0, /* of two: unimp */
+		.stack_register = RV_SP,
+		.return_register = RV_RA,
+		.data_align = -8,
+		/* CFA = sp; the return address in ra */
+		.entry_size = 3,
+		.entry = (const uint8_t[]){DW_CFA_def_cfa, RV_SP, 0},
 	},
 };
 

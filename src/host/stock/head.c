@@ -87,7 +87,12 @@ static enum stock_verdict try_block(const struct finding *finding, const uint8_t
 	uint8_t bytes[ISA_BLOCK_MAX];
 	struct isa_out out = {bytes, sizeof(bytes), 0, address + NEAR_BY};
 	const struct isa_head head = {
-		.code = code, .size = size, .from = address, .scratch = finding->cpu->scratch, .length = length};
+		.code = code,
+		.size = size,
+		.from = address,
+		.scratch = isa_head_scratch(finding->cpu->block, code, length, finding->cpu->scratch),
+		.length = length,
+	};
 	struct isa_block block;
 
 	return isa_block_make(finding->cpu->block, &out, &block, &head) ? STOCK_CANNOT_MOVE : STOCK_OK;

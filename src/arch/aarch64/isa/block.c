@@ -30,7 +30,13 @@ static int put_jump(struct isa_out *out, uint64_t target, unsigned scratch)
 	return 0;
 }
 
-const struct isa_block_cpu a64_block_cpu = {a64_decode, move, put_site, put_jump, JUMP_BYTES, 0};
+const struct isa_block_cpu a64_block_cpu = {
+	.decode = a64_decode,
+	.move = move,
+	.put_site = put_site,
+	.put_jump = put_jump,
+	.jump_bytes = JUMP_BYTES,
+};
 
 int a64_block(struct isa_out *out, struct isa_block *block, const struct isa_head *head)
 {

@@ -63,7 +63,17 @@ struct isa_block_cpu {
 	uint8_t jump_bytes;							 /* of the jump in the head */
 	/* Of a call's moved form: behind how many bytes its return address is on the stack; 0 = it is in a register. */
 	uint8_t push_bytes;
+	/* A register for `scratch` of a head with these instructions; NULL: one suits all heads, and the caller knows
+	 * it. */
+	unsigned (*free_register)(const uint8_t *code, size_t length);
 };
+
+/* The register that a head's moved form may change; usual: where the CPU has one for all heads. */
+static inline unsigned isa_head_scratch(const struct isa_block_cpu *cpu, const uint8_t *code, size_t length,
+					unsigned usual)
+{
+	return cpu->free_register ? cpu->free_register(code, length) : usual;
+}
 
 /* True if what lies behind an instruction of this kind is not what runs next: a head ends there, or padding follows. */
 static inline bool isa_ends(enum isa_kind kind)

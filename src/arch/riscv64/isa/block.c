@@ -1,12 +1,13 @@
 /*
  * riscv64: blocks (see block.h).  Pure.
  *
- * The jump in the head, and that of a site, is auipc and jalr by t0, which has no meaning at a function's first
+ * The jump in the head is auipc and jalr by t1, that of a site by t0: neither has a meaning at a function's first
  * instruction.  The block's own site lies at a multiple of 4: the caller begins blocks there.
  */
 #include "block.h"
 #include "decode.h"
 #include "encode.h"
+#include "registers.h"
 #include "relocate.h"
 
 #define JUMP_BYTES 8
@@ -40,7 +41,14 @@ static int put_jump(struct isa_out *out, uint64_t target, unsigned scratch)
 	return 0;
 }
 
-const struct isa_block_cpu rv_block_cpu = {rv_decode, move, put_site, put_jump, JUMP_BYTES, 0};
+const struct isa_block_cpu rv_block_cpu = {
+	.decode = rv_decode,
+	.move = move,
+	.put_site = put_site,
+	.put_jump = put_jump,
+	.jump_bytes = JUMP_BYTES,
+	.free_register = rv_free_register,
+};
 
 int rv_block(struct isa_out *out, struct isa_block *block, const struct isa_head *head)
 {

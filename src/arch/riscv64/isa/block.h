@@ -1,5 +1,5 @@
 /*
- * riscv64: blocks (arch/generic/isa/block.h).  Pure; called by the tests today.
+ * riscv64: blocks (arch/generic/isa/block.h).  Pure; callers: host/stock.
  */
 #ifndef ARCH_RISCV64_ISA_BLOCK_H
 #define ARCH_RISCV64_ISA_BLOCK_H

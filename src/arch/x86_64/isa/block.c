@@ -29,7 +29,14 @@ static int put_jump(struct isa_out *out, uint64_t target, unsigned scratch)
 	return 0;
 }
 
-const struct isa_block_cpu x86_block_cpu = {x86_decode, move, put_site, put_jump, JUMP_BYTES, PUSH_BYTES};
+const struct isa_block_cpu x86_block_cpu = {
+	.decode = x86_decode,
+	.move = move,
+	.put_site = put_site,
+	.put_jump = put_jump,
+	.jump_bytes = JUMP_BYTES,
+	.push_bytes = PUSH_BYTES,
+};
 
 int x86_block(struct isa_out *out, struct isa_block *block, const struct isa_head *head)
 {
