@@ -199,14 +199,32 @@ static void switch_all(const struct batch *batch, bool on)
 		assert_int_equal(patch_site_switch(&poker, &batch->stubs.region, &batch->sites[i], on), 0);
 }
 
-static void remove_batch(struct batch *batch)
+/*
+ * The heads get their own bytes.  Where a head's jump is of two instructions, the agent leaves it, as a thread may be
+ * between them: none is here, so the test writes the bytes.
+ */
+static void restore_heads(const struct batch *batch)
 {
+	bool led = memcmp((const void *)batch->heads[0].address, batch->heads[0].old, batch->heads[0].length) != 0;
+	bool one = !led || arch_lead_is_one(batch->heads[0].length);
 	struct patch_restored restored;
 
-	switch_all(batch, false);
+	patch_heads_restore(&restored, &poker, &batch->blocks, batch->heads, batch->count);
+	assert_int_equal(restored.restored, one ? batch->count : 0);
+	assert_int_equal(restored.left, one ? 0 : batch->count);
+	assert_int_equal(restored.leading, one ? 0 : batch->count);
+	for (uint32_t i = 0; i < batch->count && !one; i++)
+		assert_int_equal(
+			patch_poke(&poker, batch->heads[i].address, batch->heads[i].old, batch->heads[i].length), 0);
 	patch_heads_restore(&restored, &poker, &batch->blocks, batch->heads, batch->count);
 	assert_int_equal(restored.restored, batch->count);
 	assert_int_equal(restored.left, 0);
+}
+
+static void remove_batch(struct batch *batch)
+{
+	switch_all(batch, false);
+	restore_heads(batch);
 	for (uint32_t i = 0; i < batch->count; i++)
 		assert_memory_equal((const void *)batch->heads[i].address, batch->heads[i].old, batch->heads[i].length);
 	patch_region_unmap(&batch->stubs.region);
@@ -350,8 +368,7 @@ static void others_bytes_are_left(void **state)
 	assert_int_equal(restored.leading, 1);
 	assert_memory_equal((const void *)batch.heads[0].address, breakpoint, size);
 	assert_int_equal(patch_poke(&poker, batch.heads[0].address, byte, size), 0);
-	patch_heads_restore(&restored, &poker, &batch.blocks, batch.heads, 1);
-	assert_int_equal(restored.restored, 1);
+	restore_heads(&batch);
 	/* As one that was there before, so that the head was never led: where a byte is less than an instruction. */
 	memcpy(byte, (const void *)batch.heads[0].address, size);
 	assert_int_equal(patch_poke(&poker, batch.heads[0].address, breakpoint, size), 0);

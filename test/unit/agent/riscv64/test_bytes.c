@@ -31,6 +31,16 @@ static void jumps(void **state)
 	assert_true(ARCH_REACH < 0x7ffff800);
 }
 
+/* A head's jump leaves predictors of returns alone; what lies behind it stays. */
+static void leads(void **state)
+{
+	uint8_t code[] = "\x41\x11\x06\xe4\x22\xe0\x05\x45\x82\x80";
+
+	arch_lead_make(code, AT + 2, 10, AT + 2 + 0x1008); /* auipc t1, 1; jalr zero, 8(t1) */
+	assert_memory_equal(code, "\x17\x13\x00\x00\x67\x00\x83\x00\x82\x80", 10);
+	assert_false(arch_lead_is_one(10));
+}
+
 static void expect_half(const struct arch_write *write, uint8_t offset, const char *bytes)
 {
 	assert_int_equal(write->offset, offset);
@@ -184,8 +194,9 @@ static void heads_of_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(jumps),   cmocka_unit_test(sites), cmocka_unit_test(hooks),
-		cmocka_unit_test(targets), cmocka_unit_test(heads), cmocka_unit_test(heads_of_others),
+		cmocka_unit_test(jumps),	   cmocka_unit_test(leads),   cmocka_unit_test(sites),
+		cmocka_unit_test(hooks),	   cmocka_unit_test(targets), cmocka_unit_test(heads),
+		cmocka_unit_test(heads_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
