@@ -108,6 +108,7 @@ WAYS = {
             "5": "-fpatchable-function-entry=5",
             "4": "-fpatchable-function-entry=4 -falign-functions=4",
             "9,4": "-fpatchable-function-entry=9,4",
+            "stock": "",
         },
         extra={
             "rvg": "-fPIE -pie -march=rv64g",  # without the compressed instructions
@@ -115,7 +116,7 @@ WAYS = {
             "medlow": "-fno-pie -no-pie -mcmodel=medlow",
         },
         first=("gcc", "5", "-O2", "pie"),
-        also=[("clang", "9,4", "-O0", "medany")],
+        also=[("clang", "9,4", "-O0", "medany"), ("gcc", "stock", "-O2", "pie")],
     ),
     "aarch64": WaysEmulated(
         sites={

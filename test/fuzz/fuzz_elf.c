@@ -67,9 +67,12 @@ static uint64_t check_site(const struct object *object, const struct object_site
 	uint64_t first = is_short ? check_trampoline(object, site, file) : site->address;
 
 	fuzz_expect(first >= end, "no byte belongs to two sites");
-	fuzz_expect(site->address % cpu->jump_align == 0, "a jump is aligned");
+	/* A head is written before anybody runs there. */
+	fuzz_expect(site->address % (site_has_block(site) ? cpu->code_align : cpu->jump_align) == 0,
+		    "a jump is aligned");
 	fuzz_expect(site->span >= site->length && site->body_off >= site->span, "the body begins after the site");
-	fuzz_expect(!cpu->body_follows || site->body_off == site->length, "the body follows the jump");
+	fuzz_expect(!cpu->body_follows || site_has_block(site) || site->body_off == site->length,
+		    "the body follows the jump");
 	fuzz_expect(site->span <= sizeof(site->old), "the bytes of a site are known");
 	fuzz_expect(is_loaded(object, file, site->address, site->old, site->span), "a site is code that is loaded");
 	return site->address + site->span;

@@ -95,11 +95,13 @@ UNTRACED static void on_exit_of(struct calltap_call *call, void *context)
 
 TRACED static int of_int(int x, unsigned char small, bool yes)
 {
+	ROOM_FOR_JUMP();
 	return x - small - yes;
 }
 
 TRACED static const char *of_pointer(const char *text, long skip)
 {
+	ROOM_FOR_JUMP();
 	return text + skip;
 }
 
@@ -120,6 +122,7 @@ TRACED static double of_eight(double a, double b, double c, double d, double e, 
 
 TRACED static float of_floats(float a, float b)
 {
+	ROOM_FOR_JUMP();
 	return a / b;
 }
 

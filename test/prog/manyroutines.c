@@ -8,6 +8,7 @@
 
 TRACED static long leaf(long x)
 {
+	ROOM_FOR_JUMP();
 	return x + 1;
 }
 

@@ -24,6 +24,9 @@
 #define TRACED	 __attribute__((noinline, noipa))
 #endif
 
+/* In a function whose few instructions may be shorter than a jump to a block: RISC-V's has eight bytes. */
+#define ROOM_FOR_JUMP() __asm__ volatile("nop\n\tnop\n\tnop")
+
 /* Opens the log for each line: no descriptor to lose over fork, exec and close. */
 UNTRACED static void truth_write(char mark, const char *what, unsigned long number)
 {

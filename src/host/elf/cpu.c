@@ -75,6 +75,7 @@ static const struct elf_cpu cpus[] = {
 		.may_jump = rv_may_jump,
 		.jump = rv_jump_relative,
 		.jump_slot = rv_jump_slot,
+		.plt_entry = rv_plt_entry,
 	},
 	{
 		.machine = EM_AARCH64,

@@ -40,6 +40,7 @@ enum site_verdict {
 	SITE_UNKNOWN_CODE,    /* stock: an instruction of those is unknown */
 	SITE_CANNOT_MOVE,     /* stock: an instruction of those cannot be moved */
 	SITE_RELOCATED,	      /* stock: the loader changes those */
+	SITE_OWN_RULES,	      /* stock: calls of the function use registers that stubs change */
 	SITE_VERDICTS
 };
 const char *site_verdict_text(enum site_verdict verdict);

@@ -23,6 +23,7 @@ static enum site_verdict verdict_of(const struct stock_function *function, const
 		[STOCK_UNKNOWN_CODE] = SITE_UNKNOWN_CODE,
 		[STOCK_CANNOT_MOVE] = SITE_CANNOT_MOVE,
 		[STOCK_RELOCATED] = SITE_RELOCATED,
+		[STOCK_OWN_RULES] = SITE_OWN_RULES,
 	};
 
 	if (symbol && symbol->verdict != SITE_OK)

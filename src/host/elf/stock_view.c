@@ -138,11 +138,12 @@ static int read_symbols(const struct object *object, struct object_view *view)
 	return 0;
 }
 
-/* Find what speaks against the whole object: Go's code moves its stacks, and the loader may change any code. */
-static void find_refusal(const struct object *object, struct object_view *view)
+/* Find what speaks against the whole object: Go's code moves its stacks.  True if the loader may change text. */
+static bool find_refusal(const struct object *object, struct object_view *view)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
+	bool textrel = false;
 
 	while ((section = elf_nextscn(object->elf, section))) {
 		const char *name = gelf_getshdr(section, &header) ? name_of(object, &header) : "";
@@ -157,12 +158,13 @@ static void find_refusal(const struct object *object, struct object_view *view)
 						     ? elf_strptr(object->elf, header.sh_link, entry.d_un.d_val)
 						     : NULL;
 
-			view->refused |=
+			textrel |=
 				entry.d_tag == DT_TEXTREL || (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_TEXTREL);
 			view->own |= soname && !strncmp(soname, "libcalltap", 10);
 			view->image.loader |= soname && !strncmp(soname, "ld-", 3);
 		}
 	}
+	return textrel;
 }
 
 /*
@@ -187,6 +189,7 @@ int object_view_make(struct object *object)
 {
 	struct object_view *view;
 	GElf_Ehdr header;
+	bool textrel;
 	int error;
 
 	if (!stock_has_cpu(object->cpu->machine))
@@ -198,7 +201,7 @@ int object_view_make(struct object *object)
 	view->image.lo = object->lo;
 	view->image.hi = object->hi;
 	view->image.fixed = object->type == ET_EXEC;
-	find_refusal(object, view);
+	textrel = find_refusal(object, view);
 	view->refused |= is_nameless_v8(object);
 	error = read_sections(object, view);
 	if (!error)
@@ -207,6 +210,8 @@ int object_view_make(struct object *object)
 		error = address_list_add(&view->pointed, header.e_entry);
 	if (!error)
 		error = object_view_relocs(object, view);
+	/* Relocations that touch no code, but an unwind table in the same segment, say (RISC-V), do no harm. */
+	view->refused |= textrel && view->relocated.count;
 	view->image.pointed = view->pointed.items;
 	view->image.pointed_count = view->pointed.count;
 	view->image.relocated = view->relocated.items;

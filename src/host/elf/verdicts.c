@@ -161,6 +161,7 @@ const char *site_verdict_text(enum site_verdict verdict)
 		[SITE_UNKNOWN_CODE] = "unknown instructions at its entry",
 		[SITE_CANNOT_MOVE] = "an instruction at its entry cannot be moved",
 		[SITE_RELOCATED] = "the loader or XRay changes its first bytes",
+		[SITE_OWN_RULES] = "takes values in registers that a stub changes",
 	};
 
 	return (unsigned int)verdict < SITE_VERDICTS ? texts[verdict] : "unknown";

@@ -62,6 +62,18 @@ static bool is_private(const struct finding *finding, const struct start *start)
 	return finding->image->loader && finding->cpu->is_private && code && finding->cpu->is_private(code, size);
 }
 
+static bool takes_more(const struct finding *finding, const struct start *start)
+{
+	size_t size;
+	const uint8_t *code = find_code(finding->image, start->address, &size);
+
+	if (!code || !finding->cpu->takes_more)
+		return false;
+	if (size > start->end - start->address)
+		size = start->end - start->address;
+	return finding->cpu->takes_more(code, size, start->address);
+}
+
 static struct stock_function judge(const struct finding *finding, const struct start *start)
 {
 	uint64_t size = start->end - start->address;
@@ -86,6 +98,8 @@ static struct stock_function judge(const struct finding *finding, const struct s
 		function.verdict = STOCK_RETURN_ADDRESS;
 	else if (finding->has_entries && !start->has_entry && !start->inner)
 		function.verdict = STOCK_NO_ROWS;
+	else if (takes_more(finding, start))
+		function.verdict = STOCK_OWN_RULES;
 	else
 		find_head(finding, start, &function);
 	return function;

@@ -83,7 +83,10 @@ bool find_is_entry_row(const struct find_cpu *cpu, const struct cfi_row *row);
 int find_sweep(struct finding *finding) __attribute__((warn_unused_result));
 /* Mark what the entry's exception table leads to. */
 void find_landings(struct finding *finding, const struct cfi_entry *entry);
-/* Mark what a table of jumps leads to: 32-bit distances from itself, as long as they lead into the start. */
+/*
+ * Mark what a table of jumps leads to, as long as it leads into the start: 32-bit distances from itself, or addresses
+ * in an object of a fixed one.
+ */
 void find_jump_table(struct finding *finding, const struct start *start, uint64_t table);
 /* Mark what the words of data lead to, in an object of a fixed address. */
 void find_words(struct finding *finding);

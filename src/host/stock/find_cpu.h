@@ -9,6 +9,21 @@
 #include "arch/generic/isa/block.h"
 #include "cfi.h"
 
+/* What is known of registers, for CPUs that make an address by two instructions. */
+struct find_values {
+	uint64_t value[32];	/* of a register, or the address of the word that it was loaded from */
+	uint32_t known, loaded; /* which of these it is, by register */
+	bool fixed;		/* the object has a fixed address: a number may be one of its own */
+	bool link_lost;		/* another value is in the return address' register */
+	bool link_moved;	/* the return address is in the register of other calls' return addresses */
+};
+
+/* What else an instruction is found to be. */
+enum {
+	FIND_USES_LINK = 1,  /* it uses the return address, which is in its register still */
+	FIND_OTHER_LINK = 2, /* a call that leaves its return address in another register than all others */
+};
+
 struct find_cpu {
 	uint16_t machine; /* EM_* */
 	const struct isa_block_cpu *block;
@@ -33,6 +48,12 @@ struct find_cpu {
 	size_t (*padding)(const uint8_t *code, size_t size); /* what assemblers and linkers put between functions */
 	/* A jump through a word of memory, as a linkage table's entry has it. */
 	size_t (*jump_slot)(const uint8_t *code, size_t size, uint64_t address, uint64_t *slot);
+	/*
+	 * Say more of an instruction by what is known of registers, and learn from it; FIND_* or'ed.  The first half of
+	 * an address becomes ISA_PLAIN, the second one ISA_ADDRESS; a jump by a register gets its target.  NULL:
+	 * instructions tell all by themselves.
+	 */
+	unsigned (*follow)(struct find_values *values, struct isa_instruction *in, const uint8_t *code);
 	/* True if an instruction that nothing else is known of reads, writes or pops the return address. */
 	bool (*touches)(const uint8_t *code, size_t length, const struct cfi_row *row);
 	/* An instruction's immediate that may be an address in an object of a fixed address; false: it has none. */
@@ -41,11 +62,13 @@ struct find_cpu {
 	bool (*made_address)(const uint8_t *code, size_t size, uint64_t address, uint64_t *made);
 	/* The loader's own functions that are called by other rules than all others; NULL: there are none. */
 	bool (*is_private)(const uint8_t *code, size_t size);
+	/* The function's callers put values into registers that stubs change; NULL: none is known. */
+	bool (*takes_more)(const uint8_t *code, size_t size, uint64_t address);
 };
 
 /* NULL: the CPU has no analysis yet. */
 const struct find_cpu *find_cpu_of(uint16_t machine);
 
-extern const struct find_cpu find_aarch64, find_x86_64;
+extern const struct find_cpu find_aarch64, find_riscv64, find_x86_64;
 
 #endif

@@ -75,16 +75,11 @@ void find_landings(struct finding *finding, const struct cfi_entry *entry)
 	}
 }
 
-void find_jump_table(struct finding *finding, const struct start *start, uint64_t table)
+static void read_table(struct finding *finding, const struct start *start, const uint8_t *bytes, size_t size,
+		       uint64_t from)
 {
-	size_t size, index;
-	const struct stock_section *section = find_section(finding->image, table, &index);
-	const uint8_t *bytes = find_bytes(finding->image, table, &size);
-
-	if (!bytes || section->code)
-		return;
 	for (size_t i = 0; i < TABLE_MAX && size >= 4 && finding->budget; i++, size -= 4, finding->budget--) {
-		uint64_t target = table + (uint64_t)isa_signed(isa_load32(bytes + i * 4), 32);
+		uint64_t target = from + (uint64_t)isa_signed(isa_load32(bytes + i * 4), 32);
 
 		if (target < start->address || target >= start->end) {
 			size_t other = find_start_around(finding, target);
@@ -95,6 +90,19 @@ void find_jump_table(struct finding *finding, const struct start *start, uint64_
 		marks_set(&finding->targets, target);
 		marks_set(&finding->used, target);
 	}
+}
+
+void find_jump_table(struct finding *finding, const struct start *start, uint64_t table)
+{
+	size_t size, index;
+	const struct stock_section *section = find_section(finding->image, table, &index);
+	const uint8_t *bytes = find_bytes(finding->image, table, &size);
+
+	if (!bytes || section->code)
+		return;
+	read_table(finding, start, bytes, size, table);
+	if (finding->image->fixed)
+		read_table(finding, start, bytes, size, 0);
 }
 
 void find_words(struct finding *finding)
@@ -112,6 +120,7 @@ void find_words(struct finding *finding)
 
 			marks_set(&finding->targets, word);
 			marks_set(&finding->used, word);
+			marks_set(&finding->entered, word);
 		}
 	}
 }

@@ -67,6 +67,7 @@ enum stock_verdict {
 	STOCK_UNKNOWN_CODE,   /* an instruction of the head is not known */
 	STOCK_CANNOT_MOVE,    /* an instruction of the head cannot be moved */
 	STOCK_RELOCATED,      /* the loader changes bytes of the head */
+	STOCK_OWN_RULES,      /* its callers put values into registers that stubs change */
 	STOCK_VERDICTS
 };
 

@@ -24,6 +24,7 @@ struct stretch {
 	bool has_rows, row_known, jumps_by_table;
 	struct cfi_rows rows;
 	struct cfi_row row;
+	struct find_values values;
 };
 
 static int add_edge(struct finding *finding, size_t from, size_t to)
@@ -176,6 +177,18 @@ static int note(struct stretch *stretch, const struct isa_instruction *in, const
 	}
 }
 
+/* Learn more of an instruction from those before it. */
+static void learn(struct stretch *stretch, struct isa_instruction *in, const uint8_t *code)
+{
+	struct finding *finding = stretch->finding;
+	unsigned found = finding->cpu->follow ? finding->cpu->follow(&stretch->values, in, code) : 0;
+
+	if (found & FIND_USES_LINK && stretch->index != NONE)
+		finding->starts[stretch->index].keeps = true;
+	if (found & FIND_OTHER_LINK)
+		marks_set(&finding->unfit, in->target);
+}
+
 /* Read the code of [lo, hi), which is all of one section. */
 static int read_stretch(struct stretch *stretch)
 {
@@ -186,6 +199,7 @@ static int read_stretch(struct stretch *stretch)
 
 	if (!code)
 		return 0;
+	stretch->values.fixed = finding->image->fixed;
 	if (size > stretch->hi - stretch->lo)
 		size = stretch->hi - stretch->lo;
 	for (size_t at = 0; at < size && !error; at += step) {
@@ -198,6 +212,7 @@ static int read_stretch(struct stretch *stretch)
 		stretch->at = at;
 		if (stretch->has_rows)
 			stretch->row_known = cfi_rows_to(&stretch->rows, at, &stretch->row);
+		learn(stretch, &in, code + at);
 		error = note(stretch, &in, code + at, size - at);
 	}
 	return error;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "arch/aarch64/isa/nops.h"
+#include "arch/riscv64/isa/nops.h"
 #include "arch/x86_64/isa/nops.h"
 #include "arch/x86_64/isa/switches.h"
 
@@ -196,6 +197,32 @@ static void plt_entries_of_aarch64(void **state)
 		assert_false(a64_plt_entry(&entry, (const uint8_t *)plain, cut, 0x1010));
 }
 
+static void plt_entries_of_riscv64(void **state)
+{
+	/* auipc t3, 1; ld t3, 16(t3); jalr t1, t3; nop */
+	static const uint32_t plain[] = {0x00001e17, 0x010e3e03, 0x000e0367, 0x00000013};
+	static const uint32_t padded[] = {0x00000017, 0x00001e17, 0x010e3e03, 0x000e0367};
+	static const uint32_t first[] = {0x00001397, 0x41c30333, 0x010e3e03, 0x000e0367};
+	static const uint32_t call[] = {0x00001e17, 0x010e3e03, 0x000e00e7, 0x00000013};  /* to ra */
+	static const uint32_t tail[] = {0x00001e17, 0x010e3e03, 0x000e0067, 0x00000013};  /* to nowhere */
+	static const uint32_t other[] = {0x00001797, 0x0107b783, 0x00078367, 0x00000013}; /* a5 */
+	struct isa_plt_entry entry;
+
+	assert_true(rv_plt_entry(&entry, (const uint8_t *)plain, sizeof(plain), 0x1010));
+	assert_int_equal(entry.head, 0);
+	assert_int_equal(entry.length, 8);
+	assert_int_equal(entry.slot, 0x2020);
+	assert_true(rv_plt_entry(&entry, (const uint8_t *)padded, sizeof(padded), 0x1010));
+	assert_int_equal(entry.head, 4);
+	assert_int_equal(entry.slot, 0x2024);
+	assert_false(rv_plt_entry(&entry, (const uint8_t *)first, sizeof(first), 0x1010));
+	assert_false(rv_plt_entry(&entry, (const uint8_t *)call, sizeof(call), 0x1010));
+	assert_false(rv_plt_entry(&entry, (const uint8_t *)tail, sizeof(tail), 0x1010));
+	assert_false(rv_plt_entry(&entry, (const uint8_t *)other, sizeof(other), 0x1010));
+	for (size_t cut = 0; cut < 12; cut++)
+		assert_false(rv_plt_entry(&entry, (const uint8_t *)plain, cut, 0x1010));
+}
+
 static void jumps(void **state)
 {
 	static const uint8_t far_back[] = {0xe9, 0xfb, 0xff, 0xff, 0xff};
@@ -272,9 +299,16 @@ static void switches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nops),	 cmocka_unit_test(landing_pads), cmocka_unit_test(sleds),
-		cmocka_unit_test(calls), cmocka_unit_test(slots),	 cmocka_unit_test(plt_entries),
-		cmocka_unit_test(jumps), cmocka_unit_test(switches),	 cmocka_unit_test(plt_entries_of_aarch64),
+		cmocka_unit_test(nops),
+		cmocka_unit_test(landing_pads),
+		cmocka_unit_test(sleds),
+		cmocka_unit_test(calls),
+		cmocka_unit_test(slots),
+		cmocka_unit_test(plt_entries),
+		cmocka_unit_test(jumps),
+		cmocka_unit_test(switches),
+		cmocka_unit_test(plt_entries_of_aarch64),
+		cmocka_unit_test(plt_entries_of_riscv64),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

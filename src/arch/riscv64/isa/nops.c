@@ -195,3 +195,21 @@ size_t rv_jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t
 	/* A PLT entry links to t1, for the dynamic linker's sake. */
 	return length && (link == RV_ZERO || link == RV_T1) ? pad + length : 0;
 }
+
+bool rv_plt_entry(struct isa_plt_entry *entry, const uint8_t *code, size_t size, uint64_t address)
+{
+	size_t head = rv_landing_pad_length(code, size), length;
+	struct indirect jump;
+	uint32_t word;
+	unsigned link;
+
+	if (!slot_jump(code + head, size - head, address + head, &link, &entry->slot) || link != RV_T1)
+		return false;
+	length = fetch_indirect(code, size, head + 8, &jump);
+	if (!length || jump.link != RV_T1 || jump.base != RV_T3 || fetch(code, size, head, &word) != 4 ||
+	    rv_rd(word) != RV_T3)
+		return false;
+	entry->head = (uint8_t)head;
+	entry->length = 8;
+	return true;
+}

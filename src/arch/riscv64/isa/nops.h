@@ -25,4 +25,7 @@ isa_recognise_target rv_call, rv_call_slot;
 isa_recognise_target rv_jump_relative, rv_jump_slot;
 isa_may_begin rv_may_jump;
 
+/* [lpad] auipc t3, ld t3 and jalr t1, as linkers make PLT entries; the jump replaces the auipc and the ld. */
+isa_recognise_plt rv_plt_entry;
+
 #endif
