@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "arch/riscv64/isa/block.h"
 #include "arch/x86_64/isa/block.h"
 #include "real.h"
 
@@ -55,7 +56,7 @@ static uint8_t head_of(const struct real *real, const struct cfi_entry *entry)
 		if (!section->code || section->plt || at >= section->size || entry->size > section->size - at)
 			continue;
 		head.code = section->bytes + at;
-		return isa_head_measure(&x86_block_cpu, &head, &length) ? 0 : length;
+		return isa_head_measure(real->cpu, &head, &length) ? 0 : length;
 	}
 	return 0;
 }
@@ -84,6 +85,11 @@ static void find_blocks(struct real *real)
 
 bool real_open(struct real *real, const char *path)
 {
+	return real_open_of(real, path, EM_X86_64);
+}
+
+bool real_open_of(struct real *real, const char *path, uint16_t machine)
+{
 	Elf_Scn *scn = NULL;
 	GElf_Ehdr ehdr;
 	size_t names;
@@ -94,7 +100,7 @@ bool real_open(struct real *real, const char *path)
 	if (real->fd < 0)
 		return false;
 	real->elf = elf_begin(real->fd, ELF_C_READ_MMAP, NULL);
-	if (!gelf_getehdr(real->elf, &ehdr) || ehdr.e_machine != EM_X86_64) {
+	if (!gelf_getehdr(real->elf, &ehdr) || ehdr.e_machine != machine) {
 		real_close(real);
 		return false;
 	}
@@ -106,7 +112,8 @@ bool real_open(struct real *real, const char *path)
 		if (header.sh_flags & SHF_ALLOC && !(header.sh_flags & SHF_TLS))
 			add_section(real, scn, &header, elf_strptr(real->elf, names, header.sh_name));
 	}
-	real->image.machine = ehdr.e_machine;
+	real->image.machine = machine;
+	real->cpu = machine == EM_X86_64 ? &x86_block_cpu : &rv_block_cpu;
 	real->image.sections = real->sections;
 	qsort(real->sections, real->image.section_count, sizeof(real->sections[0]), by_address);
 	real->image.lo = real->sections[0].address;

@@ -9,17 +9,18 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "arch/x86_64/isa/block.h"
 #include "arch/x86_64/isa/nops.h"
 #include "real.h"
 
 #define RSP	  7
-#define REGISTERS 17 /* the last one is the return address */
+#define RETURN	  16 /* the return address */
+#define REGISTERS 32
 #define RULE_OPS  8
 
 /* The region as an ELF file without sections: readers find its tables by the program header. */
@@ -48,7 +49,7 @@ static void make(struct made *made, const struct real *real, uint64_t at, uint64
 	*made->file = (struct file){
 		.header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
 			   .e_type = ET_EXEC,
-			   .e_machine = EM_X86_64,
+			   .e_machine = real->image.machine,
 			   .e_version = EV_CURRENT,
 			   .e_phoff = offsetof(struct file, segments),
 			   .e_ehsize = sizeof(Elf64_Ehdr),
@@ -140,11 +141,17 @@ static enum isa_kind kind_at(const struct real *real, uint64_t address)
 		uint64_t at = address - section->address;
 
 		if (section->bytes && at < section->size &&
-		    x86_block_cpu.decode(&in, section->bytes + at, section->size - at, address) > 0)
+		    real->cpu->decode(&in, section->bytes + at, section->size - at, address) > 0)
 			return (enum isa_kind)in.kind;
 	}
 	fail();
 	return ISA_TRAP;
+}
+
+/* What is behind a block's code; no instruction begins so. */
+static bool is_padding(const struct real *real, const uint8_t *code)
+{
+	return real->image.machine == EM_X86_64 ? *code == 0xcc : !isa_load16(code);
 }
 
 /* All instructions of one block; returns how many there were. */
@@ -156,10 +163,10 @@ static unsigned check_block(const struct real *real, const struct made *made, Dw
 	unsigned from = 0, count = 0, pushed = 0;
 	enum isa_kind kind = ISA_PLAIN; /* of the head's instruction that a place belongs to */
 
-	for (unsigned place = 0; place < block->size && code[place] != 0xcc; count++) {
+	for (unsigned place = 0; place < block->size && !is_padding(real, code + place); count++) {
 		struct rules is, must;
 		struct isa_instruction in;
-		int size = x86_block_cpu.decode(&in, code + place, block->size - place, at + place);
+		int size = real->cpu->decode(&in, code + place, block->size - place, at + place);
 
 		assert_true(size > 0);
 		if (stock_out_of_block(&made->region, block, place, &from)) {
@@ -167,7 +174,7 @@ static unsigned check_block(const struct real *real, const struct made *made, Dw
 				return count;
 			kind = place && from < block->length ? kind_at(real, block->head + from) : ISA_PLAIN;
 		} else if (kind == ISA_CALL || kind == ISA_CALL_INDIRECT) {
-			pushed = 8; /* the first instruction of the moved form has done it */
+			pushed = real->cpu->push_bytes ? 8 : 0; /* the moved form's first instruction has done it */
 		}
 		if (!expected_at(&must, own, block->head + from, pushed)) {
 			assert_int_equal(from, block->length); /* what the function's last bytes run into is no code */
@@ -181,14 +188,14 @@ static unsigned check_block(const struct real *real, const struct made *made, Dw
 	return count;
 }
 
-static void check_object(const char *path, uint64_t base)
+static void check_object(const char *path, uint16_t machine, uint64_t base)
 {
 	struct made made;
 	struct real real;
 	Dwarf_CFI *own;
 	unsigned instructions = 0;
 
-	if (!real_open(&real, path))
+	if (!real_open_of(&real, path, machine))
 		return;
 	own = dwarf_getcfi_elf(real.elf);
 	make(&made, &real, base + real.end / 4096 * 4096 + 8192, base);
@@ -203,10 +210,25 @@ static void check_object(const char *path, uint64_t base)
 
 static void real_objects_unwind_in_blocks(void **state)
 {
-	check_object("/proc/self/exe", UINT64_C(0x555555554000));
-	check_object("/lib/x86_64-linux-gnu/libc.so.6", UINT64_C(0x7ffff7c00000));
-	check_object("/lib/x86_64-linux-gnu/libgcc_s.so.1", UINT64_C(0x7ffff7a00000));
-	check_object("/lib64/ld-linux-x86-64.so.2", UINT64_C(0x7ffff7fc0000));
+	check_object("/proc/self/exe", EM_X86_64, UINT64_C(0x555555554000));
+	check_object("/lib/x86_64-linux-gnu/libc.so.6", EM_X86_64, UINT64_C(0x7ffff7c00000));
+	check_object("/lib/x86_64-linux-gnu/libgcc_s.so.1", EM_X86_64, UINT64_C(0x7ffff7a00000));
+	check_object("/lib64/ld-linux-x86-64.so.2", EM_X86_64, UINT64_C(0x7ffff7fc0000));
+}
+
+/* The cross compiler's libraries, or this machine's own. */
+static void real_objects_of_riscv64_unwind_in_blocks(void **state)
+{
+	static const char *const folders[] = {"/usr/riscv64-linux-gnu/lib", "/lib/riscv64-linux-gnu"};
+	static const char *const names[] = {"libc.so.6", "libgcc_s.so.1", "libstdc++.so.6"};
+
+	for (size_t i = 0; i < 2; i++)
+		for (size_t j = 0; j < 3; j++) {
+			char path[64];
+
+			snprintf(path, sizeof(path), "%s/%s", folders[i], names[j]);
+			check_object(path, EM_RISCV, UINT64_C(0x3ff7c00000));
+		}
 }
 
 /*
@@ -246,7 +268,7 @@ static void check_plt(const char *path)
 			assert_int_equal(rules.cfa.ops[0].atom, DW_OP_bregx);
 			assert_int_equal(rules.cfa.ops[0].number, RSP);
 			assert_int_equal(rules.cfa.ops[0].number2, 8);
-			assert_int_equal(rules.registers[REGISTERS - 1].ops[1].number, -8);
+			assert_int_equal(rules.registers[RETURN].ops[1].number, -8);
 		}
 	}
 	real.blocks = NULL;
@@ -285,7 +307,7 @@ static void without_an_entry_the_first_instruction_unwinds(void **state)
 			continue;
 		assert_int_equal(rules.cfa.ops[0].number, RSP);
 		assert_int_equal(rules.cfa.ops[0].number2, 8);
-		assert_int_equal(rules.registers[REGISTERS - 1].ops[1].number, -8);
+		assert_int_equal(rules.registers[RETURN].ops[1].number, -8);
 	}
 	unmake(&made);
 }
@@ -294,6 +316,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(real_objects_unwind_in_blocks),
+		cmocka_unit_test(real_objects_of_riscv64_unwind_in_blocks),
 		cmocka_unit_test(entries_of_plts_unwind_in_blocks),
 		cmocka_unit_test(without_an_entry_the_first_instruction_unwinds),
 	};
