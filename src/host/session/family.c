@@ -218,6 +218,28 @@ void family_hint(struct session *session)
  * ---- Of a command ----
  */
 
+#define ENVIRONMENT_FIELD 51 /* of /proc/PID/stat: where the environment ends */
+
+/* False while the process is just executing a program: it has no environment yet. */
+static bool has_environment(pid_t pid)
+{
+	char path[64], text[1024];
+	const char *at;
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	text[got < 0 ? 0 : got] = 0;
+	at = strrchr(text, ')'); /* the second field; it may hold anything */
+	for (int field = 2; at && field < ENVIRONMENT_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	return at && strtoull(at, NULL, 10);
+}
+
 /* The environment that the process was started with is without us, and so is its memory. */
 static bool is_stranger(const struct session *session, pid_t pid, char *environment)
 {
@@ -318,7 +340,10 @@ void family_look(struct session *session)
 		bool followed, met = known_target(session, member->pid, &followed) != NULL;
 
 		if ((met || member->pid != session->command) && !followed && is_of_family(session, &all, member) &&
-		    !is_noted(session->family, member) && is_stranger(session, member->pid, environment))
+		    !is_noted(session->family, member) && is_stranger(session, member->pid, environment) &&
+		    /* What was seen of a program that was just being executed says nothing. */
+		    has_environment(member->pid) && is_stranger(session, member->pid, environment) &&
+		    has_environment(member->pid))
 			note_member(session, member);
 	}
 	session_unlock(session);
