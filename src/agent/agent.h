@@ -18,6 +18,7 @@
 #include <calltap/abi/attach.h>
 #include <calltap/abi/control.h>
 #include <calltap/abi/start.h>
+#include <agent/exec.h>
 #include <patch/pages.h>
 #include <patch/poke.h>
 #include <patch/sites.h>
@@ -133,6 +134,10 @@ enum agent_text {
 };
 
 typedef void agent_longjmp_fn(void *env, int value);
+typedef int agent_execv_fn(const char *path, char *const *arguments);
+typedef int agent_execve_fn(const char *path, char *const *arguments, char *const *environment);
+typedef int agent_spawn_fn(int *pid, const char *path, const void *actions, const void *attributes,
+			   char *const *arguments, char *const *environment);
 
 /* A region of blocks (blocks.c). */
 struct agent_blocks {
@@ -164,6 +169,7 @@ struct agent {
 	uint32_t sending;	/* 1 while a control thread is sent away, until there is another */
 	uint32_t is_successor;
 	uint32_t no_children;	      /* a sandbox forbids what a forked child's start takes */
+	uint32_t filtered;	      /* a thread of the process has asked for a filter of system calls */
 	uint32_t blind;		      /* a sandbox forbids reading another sandbox's filter */
 	uint32_t no_giving;	      /* a sandbox forbids to give the rings' memory back */
 	uint32_t no_handled;	      /* a sandbox forbids what handled functions take, and there were none before */
@@ -215,6 +221,11 @@ struct agent {
 	int (*next_setns)(int fd, int kind);
 	agent_longjmp_fn *next_longjmp, *next__longjmp, *next_siglongjmp, *next_longjmp_chk;
 	int (*next_sigaltstack)(const stack_t *stack, stack_t *old);
+	agent_execv_fn *next_execv, *next_execvp;
+	agent_execve_fn *next_execve, *next_execvpe;
+	agent_spawn_fn *next_spawn, *next_spawnp;
+	uint32_t put_back;		 /* another agent had put the variables into this program's environment */
+	struct exec_variables variables; /* the agent's, as the environment had them */
 };
 extern struct agent agent __attribute__((visibility("hidden")));
 
@@ -440,7 +451,8 @@ bool agent_read_text(const char *path, char *text, size_t size) __attribute__((w
 /* The number after a name at the start of a line other than the first; 0 when it is not there. */
 uint32_t agent_number_after(const char *text, const char *name);
 
-/* unwind.c, backtrace.c, names.c, calls.c, contexts.c: find libc's functions that the agent stands in front of. */
+/* unwind.c, backtrace.c, names.c, calls.c, contexts.c, exec.c: find libc's functions that the agent stands in front of.
+ */
 void agent_unwind_init(void);
 void agent_backtrace_init(void);
 void agent_names_init(void);
@@ -449,6 +461,7 @@ void agent_calls_init(void);
 long agent_syscall(long number, long a, long b, long c, long d, long e);
 extern long (*agent_next_syscall)(long number, long a, long b, long c, long d, long e, long f);
 void agent_contexts_init(void);
+void agent_exec_init(void);
 /* x86_64/mcount.c, mcount.c: likewise the functions that code built with -pg calls. */
 void agent_mcount_init(void);
 /* mark.c: say which function libcalltap.so's word for marks is to lead to. */

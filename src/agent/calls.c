@@ -33,6 +33,7 @@ static int set_seccomp(unsigned long mode, unsigned long program, unsigned long 
 		agent_clock_lost();
 	if (mode != SECCOMP_MODE_FILTER || !program) /* some programs only ask whether there is such a thing */
 		return agent.next_prctl(PR_SET_SECCOMP, mode, program, c, d);
+	agent.filtered = 1;
 	agent_shut_begin(&shut, (const void *)program, false);
 	ret = agent.next_prctl(PR_SET_SECCOMP, mode, program, c, d);
 	agent_shut_end(&shut, ret == 0);
@@ -88,6 +89,7 @@ static long seccomp(long operation, long flags, long program)
 		agent_clock_lost();
 	if ((unsigned)operation != SECCOMP_SET_MODE_FILTER || !program)
 		return agent_next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
+	agent.filtered = 1;
 	agent_shut_begin(&shut, (const void *)program, all_threads);
 	ret = agent_next_syscall(SYS_seccomp, operation, flags, program, 0, 0, 0);
 	/* The result names a thread that could not follow, unless it is a descriptor. */

@@ -38,7 +38,7 @@ static uint32_t hello_flags(void)
 	if (agent.forked)
 		return CALLTAP_HELLO_FORKED;
 	if (!agent.attached)
-		return 0;
+		return agent.put_back ? CALLTAP_HELLO_PUT_BACK : 0;
 	return CALLTAP_HELLO_ATTACHED | (agent_has_leftovers() ? CALLTAP_HELLO_LEFTOVERS : 0);
 }
 

@@ -26,6 +26,9 @@ struct agent_r_debug {
 /* For musl, which has no _r_debug: the address of a structure that begins like it (version 1). */
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
+/* libc's; NULL where no loader binds it. */
+extern char **environ __attribute__((weak));
+
 /* Defined by the agent (agent.map), with libc's types but for pthread_t, an integer on every Linux libc. */
 AGENT_EXPORT int _dl_find_object(void *pc, struct dl_find_object *result);
 AGENT_EXPORT int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
@@ -37,6 +40,17 @@ AGENT_EXPORT void
 agent_front_syscall(void) __asm__("syscall"); /* CPU/syscall.S; its arguments are passed on as they are */
 AGENT_EXPORT int unshare(int flags);
 AGENT_EXPORT int setns(int fd, int kind);
+AGENT_EXPORT int execve(const char *path, char *const *arguments, char *const *environment);
+AGENT_EXPORT int execv(const char *path, char *const *arguments);
+AGENT_EXPORT int execvp(const char *file, char *const *arguments);
+AGENT_EXPORT int execvpe(const char *file, char *const *arguments, char *const *environment);
+AGENT_EXPORT int execl(const char *path, const char *first, ...);
+AGENT_EXPORT int execlp(const char *file, const char *first, ...);
+AGENT_EXPORT int execle(const char *path, const char *first, ...);
+AGENT_EXPORT int posix_spawn(int *pid, const char *path, const void *actions, const void *attributes,
+			     char *const *arguments, char *const *environment);
+AGENT_EXPORT int posix_spawnp(int *pid, const char *file, const void *actions, const void *attributes,
+			      char *const *arguments, char *const *environment);
 AGENT_EXPORT int sigaltstack(const stack_t *stack, stack_t *old);
 AGENT_EXPORT void makecontext(void); /* forward.S; its arguments are passed on as they are */
 AGENT_EXPORT void swapcontext(void); /* forward.S; its arguments are passed on as they are */

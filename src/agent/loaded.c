@@ -32,6 +32,10 @@ static void __attribute__((constructor)) agent_constructor(int argc, char **argv
 	agent.late = agent_is_last();
 	agent_fronts_init();
 	/* By dlopen: the program runs, and whatever the environment says was said to another image (attach.c). */
-	if (!agent.late && !agent.no_blocks)
+	if (agent.late)
+		return;
+	if (agent.no_blocks)
+		exec_environment_clean((char **)environment_of(environment), false);
+	else
 		agent_image_begin(environment_of(environment));
 }

@@ -119,20 +119,31 @@ void agent_fronts_init(void)
 	agent_backtrace_init();
 	agent_calls_init();
 	agent_contexts_init();
+	agent_exec_init();
 	agent_mcount_init();
 	agent_marks_init();
 }
 
 void agent_image_begin(char *const *environment)
 {
-	const char *session;
+	const char *session, *filters;
+	uint32_t filter_count;
 	uint64_t signals;
+	bool foreign;
 
 	session = environment_value(environment, CALLTAP_ENV_SESSION);
-	if (!session || !*session || base_strlen(session) >= sizeof(agent.session) ||
-	    sandbox_is_foreign(number(environment_value(environment, CALLTAP_ENV_FILTERS))))
+	if (!session || !*session || base_strlen(session) >= sizeof(agent.session))
 		return;
+	filters = environment_value(environment, CALLTAP_ENV_FILTERS);
+	filter_count = number(filters);
+	exec_variables_note(session, filters);
 	base_copy_text(agent.session, sizeof(agent.session), session);
+	foreign = sandbox_is_foreign(filter_count);
+	exec_environment_clean((char **)environment, !foreign);
+	if (foreign) {
+		agent.session[0] = 0;
+		return;
+	}
 	agent.image_id = agent_random_id();
 	if (has_other_pages(environment)) {
 		agent_conversation_decline(-ENOTSUP,

@@ -173,6 +173,34 @@ def agent_faults(short, *options):
     return test
 
 
+class Untold(Bench):
+    """What is missing need not be told: children that run untraced may end before anybody looks."""
+
+    def counts(self, trace):
+        return {}
+
+
+def emptied_faults(case):
+    """What the agent does in front of exec fails: the program is executed all the same, and sees nothing."""
+    case.need_native("programs with an emptied environment")
+    asked = {"getuid", "geteuid", "getgid", "getegid", "newfstatat", "faccessat", "openat", "pread64", "close", "fgetxattr",
+             "process_vm_readv"}
+    bench = Untold(case, [case.program("emptied.c"), "few"], ["--stock", "never"])
+    bench.fail_in_agent()
+    done, _, lines = bench.record("none", "-1:0:0")
+    expect(done.returncode == bench.plain.status, f"status {done.returncode} without a fault: {done.stderr}")
+    bench.calls = {}
+    names, chosen = numbers(case.cpu), {}
+    made = [names[int(line)] for line in lines]
+    by_name = {name: number for number, name in names.items()}
+    expect(asked <= set(made), f"{asked - set(made)} are not made")
+    for name in sorted(asked):
+        for error in ERRORS.get(name, (EPERM,)):
+            for nth in range(1, min(made.count(name), 40) + 1):
+                chosen[f"{name}{nth:+}-{error or 'short'}"] = f"{by_name[name]}:{nth}:{error}"
+    bench.run_all(chosen, must_run=True)
+
+
 def host_faults(short):
     def test(case):
         bench = Bench(case, [case.program("endures.c"), "everything", "20", case.program("library.c")])
@@ -203,6 +231,7 @@ def few_descriptors(case):
 CASES = {}
 SINGLE = {
     "faults-agent": agent_faults(True),
+    "faults-agent-emptied": emptied_faults,
     "faults-tool": host_faults(True),
     "few-descriptors": few_descriptors,
 }

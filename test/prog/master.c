@@ -2,7 +2,8 @@
  * Has its work done by children, and only waits for them itself.
  *
  *     master forks COUNT	children that were forked, until it is told to stop (SIGTERM); prints "ready PID"
- *     master spawns COUNT	children that run this program anew, without an environment, for 0.3 s
+ *     master spawns COUNT	children that run this program anew, with an environment of their own that speaks to the
+ *				loader, for 0.3 s
  *     master hands COUNT	the same, with its own environment
  *     master works		what those do
  */
@@ -43,7 +44,7 @@ UNTRACED static void work_for(double seconds)
 
 int main(int argc, char **argv)
 {
-	static char *none[] = {NULL}, *works[] = {"master", "works", NULL};
+	static char *own[] = {"LD_BIND_NOW=1", NULL}, *works[] = {"master", "works", NULL};
 	int count = argc > 2 ? atoi(argv[2]) : 0, number;
 	pid_t children[16], child;
 	char self[4096] = "";
@@ -58,7 +59,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (int i = 0; i < count && i < 16; i++)
 		if (strcmp(argv[1], "forks")) {
-			if (posix_spawn(&child, self, NULL, NULL, works, strcmp(argv[1], "hands") ? none : environ))
+			if (posix_spawn(&child, self, NULL, NULL, works, strcmp(argv[1], "hands") ? own : environ))
 				return 1;
 		} else if (!(children[i] = fork())) {
 			work_for(1000);

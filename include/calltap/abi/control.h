@@ -58,7 +58,10 @@
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
-#define CALLTAP_MSG_MAX	    4608u
+/* The agent has put these variables into an environment that lacked them, and takes them out when the program starts.
+ */
+#define CALLTAP_ENV_PUT_BACK "CALLTAP_PUT_BACK"
+#define CALLTAP_MSG_MAX	     4608u
 
 enum calltap_msg_type {
 	CALLTAP_MSG_HELLO = 1,
@@ -108,6 +111,9 @@ struct calltap_msg {
 #define CALLTAP_HELLO_ATTACHED 4u /* the agent came into a running process: nobody waits for GO */
 #define CALLTAP_HELLO_LEFTOVERS                                                                                        \
 	8u /* stubs of an earlier session, which no RELEASE ended, are left: REGIONS, and RELEASE before SETUP */
+
+#define CALLTAP_HELLO_PUT_BACK                                                                                         \
+	16u /* another agent has put CALLTAP_SESSION into the environment, which shows it no more */
 
 #define CALLTAP_CLOCK_READS 64u /* reads that calltap_msg_hello.clock_cost is for */
 

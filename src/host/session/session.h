@@ -162,6 +162,7 @@ struct session {
 	uint64_t began_ns;	 /* CLOCK_MONOTONIC */
 	uint64_t traced_ns;	 /* CLOCK_MONOTONIC of the first target's GO, or the last attachee's; 0 = not yet */
 	uint64_t patch_ticks;	 /* time that agents took to write their plans */
+	bool cleaned;		 /* environments of some targets do not show the session's name */
 	bool dlopen_missed;	 /* some target cannot tell of objects that dlopen brings in */
 	struct output output;
 };

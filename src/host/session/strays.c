@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <host/proc.h>
@@ -38,6 +39,22 @@ static bool is_of_session(const struct session *session, const char *pid, char *
 	return got > 0 && memmem(environment, (size_t)got, wanted, strlen(wanted));
 }
 
+/* It has the session's board, from the process that it was forked from. */
+static bool has_board(const struct session *session, const char *pid)
+{
+	pid_t number = (pid_t)strtol(pid, NULL, 10);
+	struct space space;
+	struct stat board;
+	bool found = false;
+
+	if (number == getpid() || fstat(session->board_fd, &board) || space_read(&space, number))
+		return false;
+	for (size_t i = 0; i < space.count; i++)
+		found |= space.maps[i].inode == board.st_ino && strstr(space.maps[i].path, "/memfd:calltap-board");
+	space_free(&space);
+	return found;
+}
+
 static bool is_known(const struct session *session, pid_t pid)
 {
 	for (const struct target *target = session->targets; target; target = target->next)
@@ -56,7 +73,8 @@ static uint32_t count_strays(const struct session *session)
 	while (folder && (entry = readdir(folder)))
 		count += isdigit((unsigned char)entry->d_name[0]) &&
 			 !is_known(session, (pid_t)strtol(entry->d_name, NULL, 10)) &&
-			 is_of_session(session, entry->d_name, environment);
+			 (is_of_session(session, entry->d_name, environment) ||
+			  (session->cleaned && has_board(session, entry->d_name)));
 	if (folder)
 		closedir(folder);
 	free(environment);

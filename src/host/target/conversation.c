@@ -363,6 +363,7 @@ static int greet_agent(struct session *session, struct target *target, const str
 	target->other_ids = hello->pid != (uint32_t)target->pid;
 	target->foreign = hello->machine != session->machine->id;
 	target->hello = *hello;
+	session->cleaned |= hello->flags & CALLTAP_HELLO_PUT_BACK;
 	if (!target->foreign)
 		ret = note_exe(session, target, hello->exe, forked ? forked_from(session, target, hello) : NULL);
 	if (ret || !target->attachee || target->attachee->state != ATTACHEE_COMING)
