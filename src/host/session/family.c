@@ -110,28 +110,66 @@ static const struct relative *find_relative(const struct family *family, pid_t p
 	return family->count ? bsearch(&key, family->members, family->count, sizeof(key), by_pid) : NULL;
 }
 
-/* The session's entry for the process; its agent is there, or was. */
-static const struct target *known_target(const struct session *session, pid_t pid, bool *followed)
-{
-	const struct target *found = NULL;
+/* A process that has called in; its agent is there (`followed`), or was. */
+struct known {
+	pid_t pid;
+	bool followed;
+};
 
-	*followed = false;
+struct knowns {
+	struct known *list; /* sorted by pid, each once */
+	size_t count;
+};
+
+static int by_known_pid(const void *a, const void *b)
+{
+	const struct known *one = a, *other = b;
+
+	return one->pid < other->pid ? -1 : one->pid > other->pid;
+}
+
+/*
+ * A session may have had thousands of processes, and each that runs on the machine is looked for among them, so they
+ * are sorted first.  False: there is no memory.
+ */
+static bool read_known(struct knowns *known, const struct session *session)
+{
+	size_t count = 0, kept = 0;
+
 	for (const struct target *target = session->targets; target; target = target->next)
-		if (target->pid == pid && target->greeted) {
-			found = target;
-			*followed |= !target->ended;
-		}
-	return found;
+		count++;
+	*known = (struct knowns){.list = calloc(count + 1, sizeof(*known->list))};
+	if (!known->list)
+		return false;
+	count = 0;
+	for (const struct target *target = session->targets; target; target = target->next)
+		if (target->greeted)
+			known->list[count++] = (struct known){target->pid, !target->ended};
+	qsort(known->list, count, sizeof(*known->list), by_known_pid);
+	for (size_t i = 0; i < count; i++) {
+		if (kept && known->list[kept - 1].pid == known->list[i].pid)
+			known->list[kept - 1].followed |= known->list[i].followed;
+		else
+			known->list[kept++] = known->list[i];
+	}
+	known->count = kept;
+	return true;
+}
+
+static const struct known *find_known(const struct knowns *known, pid_t pid)
+{
+	const struct known key = {.pid = pid};
+
+	return bsearch(&key, known->list, known->count, sizeof(key), by_known_pid);
 }
 
 /* A process of the session, or one that descends from one. */
-static bool is_of_family(const struct session *session, const struct family *family, const struct relative *member)
+static bool is_of_family(const struct session *session, const struct knowns *known, const struct family *family,
+			 const struct relative *member)
 {
-	bool followed;
-
 	for (int i = 0; member && i < ANCESTORS_MAX; i++) {
 		if (member->pid == session->command || attachee_find(session, member->pid) ||
-		    known_target(session, member->pid, &followed))
+		    find_known(known, member->pid))
 			return true;
 		member = member->parent > 1 ? find_relative(family, member->parent) : NULL;
 	}
@@ -173,13 +211,12 @@ static bool has_worked(const struct session *session, const struct relative *mem
 }
 
 /* A process that was attached to and runs the same program as this relative, which does its work; NULL = none. */
-static const struct relative *find_idle(const struct session *session, const struct family *now,
-					const struct relative *member)
+static const struct relative *find_idle(const struct session *session, const struct knowns *known,
+					const struct family *now, const struct relative *member)
 {
-	bool followed;
+	const struct known *met = find_known(known, member->pid);
 
-	if (!is_of_family(session, now, member) || (known_target(session, member->pid, &followed) && followed) ||
-	    attachee_find(session, member->pid))
+	if (!is_of_family(session, known, now, member) || (met && met->followed) || attachee_find(session, member->pid))
 		return NULL;
 	for (uint32_t i = 0; i < session->attachees.count; i++) {
 		const struct relative *self = find_relative(now, session->attachees.list[i].told->pid);
@@ -193,15 +230,18 @@ static const struct relative *find_idle(const struct session *session, const str
 void family_hint(struct session *session)
 {
 	struct record_result *result = session->result;
+	struct knowns known;
 	struct family now;
 
 	/* Counters are no records, and a flight recorder's are not counted before they are wanted. */
 	if (!session->options->pid_count || result->records >= FEW_RECORDS || !session->options->tracer->patches ||
 	    session->options->tracer->counts || session->options->mode == CALLTAP_MODE_OVERWRITE)
 		return;
+	if (!read_known(&known, session))
+		return;
 	read_all(&now);
 	for (size_t i = 0; i < now.count; i++) {
-		const struct relative *member = &now.members[i], *self = find_idle(session, &now, member);
+		const struct relative *member = &now.members[i], *self = find_idle(session, &known, &now, member);
 
 		if (!self || (result->records && !has_worked(session, member)))
 			continue;
@@ -212,6 +252,7 @@ void family_hint(struct session *session)
 		snprintf(result->child_name, sizeof(result->child_name), "%s", self->name);
 	}
 	free(now.members);
+	free(known.list);
 }
 
 /*
@@ -326,6 +367,7 @@ static void set_next_look(struct family *family, uint32_t targets, uint64_t now)
 void family_look(struct session *session)
 {
 	uint64_t now = clock_now_ns();
+	struct knowns known;
 	struct family all;
 	char *environment;
 
@@ -335,12 +377,15 @@ void family_look(struct session *session)
 	environment = malloc(ENVIRON_MAX);
 	read_all(&all);
 	session_lock(session);
+	if (!read_known(&known, session))
+		all.count = 0;
 	for (size_t i = 0; environment && i < all.count; i++) {
 		const struct relative *member = &all.members[i];
-		bool followed, met = known_target(session, member->pid, &followed) != NULL;
+		const struct known *met = find_known(&known, member->pid);
 
-		if ((met || member->pid != session->command) && !followed && is_of_family(session, &all, member) &&
-		    !is_noted(session->family, member) && is_stranger(session, member->pid, environment) &&
+		if ((met || member->pid != session->command) && !(met && met->followed) &&
+		    is_of_family(session, &known, &all, member) && !is_noted(session->family, member) &&
+		    is_stranger(session, member->pid, environment) &&
 		    /* What was seen of a program that was just being executed says nothing. */
 		    has_environment(member->pid) && is_stranger(session, member->pid, environment) &&
 		    has_environment(member->pid))
@@ -348,6 +393,7 @@ void family_look(struct session *session)
 	}
 	session_unlock(session);
 	free(all.members);
+	free(known.list);
 	free(environment);
 }
 
