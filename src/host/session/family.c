@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <host/space.h>
@@ -114,6 +115,7 @@ static const struct relative *find_relative(const struct family *family, pid_t p
 struct known {
 	pid_t pid;
 	bool followed;
+	uint64_t since; /* ticks since the boot: when its last agent called in */
 };
 
 struct knowns {
@@ -126,6 +128,17 @@ static int by_known_pid(const void *a, const void *b)
 	const struct known *one = a, *other = b;
 
 	return one->pid < other->pid ? -1 : one->pid > other->pid;
+}
+
+/* The time of CLOCK_MONOTONIC in the ticks that /proc/PID/stat counts in. */
+static uint64_t ticks_at(uint64_t time_ns)
+{
+	uint64_t now = clock_now_ns(); /* read first: what comes between makes the result later */
+	struct timespec boot;
+
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	time_ns += (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec - now;
+	return time_ns / (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 /*
@@ -144,23 +157,30 @@ static bool read_known(struct knowns *known, const struct session *session)
 	count = 0;
 	for (const struct target *target = session->targets; target; target = target->next)
 		if (target->greeted)
-			known->list[count++] = (struct known){target->pid, !target->ended};
+			known->list[count++] = (struct known){target->pid, !target->ended, ticks_at(target->since_ns)};
 	qsort(known->list, count, sizeof(*known->list), by_known_pid);
 	for (size_t i = 0; i < count; i++) {
-		if (kept && known->list[kept - 1].pid == known->list[i].pid)
-			known->list[kept - 1].followed |= known->list[i].followed;
-		else
+		struct known *last = kept ? &known->list[kept - 1] : NULL;
+
+		if (!last || last->pid != known->list[i].pid) {
 			known->list[kept++] = known->list[i];
+			continue;
+		}
+		last->followed |= known->list[i].followed;
+		if (last->since < known->list[i].since)
+			last->since = known->list[i].since;
 	}
 	known->count = kept;
 	return true;
 }
 
-static const struct known *find_known(const struct knowns *known, pid_t pid)
+/* The session's knowledge of this process; NULL: it has none, or of one that had the pid before. */
+static const struct known *find_known(const struct knowns *known, const struct relative *member)
 {
-	const struct known key = {.pid = pid};
+	const struct known key = {.pid = member->pid};
+	const struct known *found = bsearch(&key, known->list, known->count, sizeof(key), by_known_pid);
 
-	return bsearch(&key, known->list, known->count, sizeof(key), by_known_pid);
+	return found && member->began <= found->since ? found : NULL;
 }
 
 /* A process of the session, or one that descends from one. */
@@ -168,8 +188,7 @@ static bool is_of_family(const struct session *session, const struct knowns *kno
 			 const struct relative *member)
 {
 	for (int i = 0; member && i < ANCESTORS_MAX; i++) {
-		if (member->pid == session->command || attachee_find(session, member->pid) ||
-		    find_known(known, member->pid))
+		if (member->pid == session->command || attachee_find(session, member->pid) || find_known(known, member))
 			return true;
 		member = member->parent > 1 ? find_relative(family, member->parent) : NULL;
 	}
@@ -214,7 +233,7 @@ static bool has_worked(const struct session *session, const struct relative *mem
 static const struct relative *find_idle(const struct session *session, const struct knowns *known,
 					const struct family *now, const struct relative *member)
 {
-	const struct known *met = find_known(known, member->pid);
+	const struct known *met = find_known(known, member);
 
 	if (!is_of_family(session, known, now, member) || (met && met->followed) || attachee_find(session, member->pid))
 		return NULL;
@@ -381,7 +400,7 @@ void family_look(struct session *session)
 		all.count = 0;
 	for (size_t i = 0; environment && i < all.count; i++) {
 		const struct relative *member = &all.members[i];
-		const struct known *met = find_known(&known, member->pid);
+		const struct known *met = find_known(&known, member);
 
 		if ((met || member->pid != session->command) && !(met && met->followed) &&
 		    is_of_family(session, &known, &all, member) && !is_noted(session->family, member) &&
