@@ -31,9 +31,9 @@ int object_not_elf_diag(int fd, const char *path, struct calltap_diag *diag)
 	if (got < 0)
 		return calltap_diag_set(diag, -ENOEXEC, "%s cannot be read: %s", path, strerror(errno));
 	if (got >= 2 && line[0] == '#' && line[1] == '!') {
-		char *interpreter = line + 2 + strspn(line + 2, " \t");
+		char *interpreter = line + 2 + strspn(line + 2, " \t"); /* and its argument: #!/usr/bin/env bash */
 
-		interpreter[strcspn(interpreter, " \t\r\n")] = '\0';
+		interpreter[strcspn(interpreter, "\r\n")] = '\0';
 		return calltap_diag_set(diag, -ENOEXEC, "%s is a script; trace its interpreter instead: %s %s", path,
 					interpreter, path);
 	}

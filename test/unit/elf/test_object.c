@@ -232,7 +232,7 @@ static void not_for_us(void **state)
 	struct object *object;
 
 	refused("", 0, "not an ELF");
-	refused("#! /bin/sh -e\ntrue\n", 19, "script; trace its interpreter instead: /bin/sh name");
+	refused("#! /bin/sh -e\ntrue\n", 19, "script; trace its interpreter instead: /bin/sh -e name");
 	refused("\x7f"
 		"EL",
 		3, "not an ELF");
