@@ -265,7 +265,8 @@ static int try_once(struct session *session, struct target *target, struct look 
 			target_diagnose(session, target,
 					"process %d keeps bytes behind its code that brought the agent in",
 					(int)target->pid);
-		target->attachee->code_left = false;
+		if (target->attachee)
+			target->attachee->code_left = false;
 		ticks = timing_now(session).ticks;
 		if (attach_pin(stop))
 			ret = write_all(session, stop, look, done);
