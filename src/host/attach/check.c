@@ -60,6 +60,18 @@ static int refuse_without_initial(pid_t pid, struct calltap_diag *diag)
 				(int)pid, name);
 }
 
+static bool is_alive(void *context)
+{
+	return proc_alive(*(const pid_t *)context) != 0;
+}
+
+/* The initial thread has ended.  On a busy machine a process that ends does that long before its last thread. */
+static int explain_without_initial(pid_t pid, struct calltap_diag *diag)
+{
+	return holds_for(is_alive, &pid, LAST_MS) ? refuse_without_initial(pid, diag)
+						  : calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)pid);
+}
+
 static int check_state(pid_t pid, struct calltap_diag *diag)
 {
 	unsigned long flags = 0;
@@ -84,9 +96,7 @@ static int check_state(pid_t pid, struct calltap_diag *diag)
 	if (!proc_alive(pid))
 		return calltap_diag_set(diag, -ESRCH, "process %d (%s) has ended and only waits for its parent",
 					(int)pid, name);
-	if (proc_alive(pid) != pid)
-		return refuse_without_initial(pid, diag);
-	return 0;
+	return proc_alive(pid) != pid ? explain_without_initial(pid, diag) : 0;
 }
 
 bool agent_serves(pid_t pid)
@@ -355,11 +365,6 @@ static bool is_another(const struct attach_program *now, const struct attach_pro
 			      (now->stack && before->stack && now->stack != before->stack));
 }
 
-static bool is_alive(void *context)
-{
-	return proc_alive(*(const pid_t *)context) != 0;
-}
-
 static bool initial_is_alive(void *context)
 {
 	return proc_alive(*(const pid_t *)context) == *(const pid_t *)context;
@@ -371,11 +376,8 @@ int attach_explain(const struct attach_program *program, pid_t pid, int error, s
 
 	if (!error || !program->known)
 		return error;
-	/* On a busy machine the initial thread has ended long before the last. */
 	if (!holds_for(initial_is_alive, &pid, ENDING_MS))
-		return holds_for(is_alive, &pid, LAST_MS)
-			       ? refuse_without_initial(pid, diag)
-			       : calltap_diag_set(diag, -ESRCH, "process %d has ended", (int)pid);
+		return explain_without_initial(pid, diag);
 	attach_program_of(&now, pid);
 	if (is_another(&now, program))
 		return calltap_diag_set(diag, -EAGAIN,
