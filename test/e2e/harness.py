@@ -16,7 +16,7 @@ import tracefile
 import truth
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TIMEOUT = 60  # seconds for one command
+TIMEOUT = 180  # seconds for one command: an emulator on a busy machine may take one for 10,000 threads
 JSON_LINES = 10000  # lines of an export that are parsed at once: one by one takes twice as long
 # By program: one that is replaced while another case runs it is not the one that the tool reads.
 BUILDING = collections.defaultdict(threading.Lock)

@@ -69,7 +69,7 @@ TRACED static int twice(int (*function)(int), int value)
 TRACED static void slow(int argc)
 {
 	TRUTH();
-	struct timespec pause = {0, 30000000};
+	struct timespec pause = {0, 300000000};
 
 	if (argc > 1)
 		nanosleep(&pause, NULL);
