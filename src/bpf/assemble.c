@@ -454,11 +454,8 @@ static bool take_assignment(struct assembler *as, struct bpf_insn in[2])
 		if (take(as, "("))
 			return take_extended(as, in, letter);
 		done = letter == 'r' && take_special(as, in, &is_one);
-		if (letter == 'r' && is_one) {
-			if (in->code == (BPF_STX | BPF_ATOMIC | BPF_W) || in->code == (BPF_STX | BPF_ATOMIC | BPF_DW))
-				return done;
+		if (letter == 'r' && is_one)
 			return done;
-		}
 		skip_blanks(as);
 		if (as->at[0] == '-' && as->at[1] == letter) {
 			as->at++;
