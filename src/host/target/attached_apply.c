@@ -214,13 +214,13 @@ static int read_ahead(const struct target *target, struct look *look)
 				 ATTACH_AHEAD_THREADS | ATTACH_AHEAD_SEGMENTS | ATTACH_AHEAD_CONTEXTS);
 }
 
-/* What the summary says of an attach. */
-static void note_stop(const struct target *target, uint64_t ns, uint32_t threads, bool later)
+/* What the summary says of an attach.  attachee: NULL for a target that was not attached to. */
+static void note_stop(const struct attachee *attachee, uint64_t ns, uint32_t threads, bool later)
 {
-	if (later)
+	if (later || !attachee)
 		return;
-	target->attachee->told->attach_stop_ns += ns;
-	target->attachee->told->threads = threads;
+	attachee->told->attach_stop_ns += ns;
+	attachee->told->threads = threads;
 }
 
 /*
@@ -274,7 +274,7 @@ static int try_once(struct session *session, struct target *target, struct look 
 		if (!ret && !done->error && !look->later && attach_copy(stop, &stacks, NULL))
 			stacks = NULL; /* then the trace begins without them */
 	}
-	note_stop(target, attached_resume(session, stop), (uint32_t)threads, look->later);
+	note_stop(target->attachee, attached_resume(session, stop), (uint32_t)threads, look->later);
 	if (stacks)
 		attached_tell_stacks(session, target, stacks, ticks);
 	if (late) {
