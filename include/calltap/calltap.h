@@ -130,7 +130,7 @@ int calltap_ops_set_filter(struct calltap_ops *ops, const char *const *filter, c
  * will be: their code and context may go, and ops is gone.  Calls that are open
  * have no exit handler called.
  *
- * -ETIMEDOUT: a handler has not returned in time; none will be called any more,
+ * -ETIMEDOUT: a handler has not returned within a second; none will be called any more,
  * ops is still there, and may be unregistered again.  -ENOTCONN: the tool has
  * ended before; ops is gone, none is called any more, but one that was running
  * may run still.  -EDEADLK, -ECHILD: nothing was done.  ops: may be NULL.

@@ -21,7 +21,7 @@
 
 #include "handlers_impl.h"
 
-#define LEAVE_MS      100
+#define LEAVE_MS      1000 /* longest wait for handlers to return: threads of a busy machine wait long for a CPU */
 #define LEAVE_STEP_NS 2000000
 
 struct ask {
