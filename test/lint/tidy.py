@@ -16,7 +16,8 @@ import tempfile
 
 import lint
 
-ROOMS = ("src/host/", "src/cmd/", "src/lib/", "src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/")
+ROOMS = ("src/host/", "src/cmd/", "src/lib/", "src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/", "src/bpf/",
+         "src/tracers/")
 GCC_ONLY = re.compile(r" -f(?:(?:no-)?(?:ipa-ra|tree-loop-distribute-patterns|tree-vectorize)|fixed-f\d+)\b")
 IN_TARGET = ("src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/", "src/lib/")
 SHALLOW = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=75000"]
