@@ -37,6 +37,8 @@ void signals_take(struct session *session)
 	for (unsigned i = 0; i < SESSION_SIGNALS; i++) {
 		struct sigaction action = {.sa_handler = own[i].handler};
 
+		/* A handler that another one interrupts between its load and its store would lose one of the two. */
+		sigfillset(&action.sa_mask);
 		sigaction(own[i].number, NULL, &session->inherited.actions[i]);
 		/* A signal that was ignored before, as in a shell's background job, stays ignored. */
 		if (session->inherited.actions[i].sa_handler != SIG_IGN)
