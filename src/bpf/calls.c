@@ -39,6 +39,10 @@ static int check_argument(struct verifier *verifier, const struct bpf_helper *he
 			       ? 0
 			       : verifier_refuse(verifier, "%s() takes a number in r%u, not an address", helper->name,
 						 1 + index);
+	case BPF_ARGUMENT_CONTEXT:
+		return value->kind == BPF_OF_CONTEXT && !value->range.umax
+			       ? 0
+			       : verifier_refuse(verifier, "%s() takes the context in r%u", helper->name, 1 + index);
 	case BPF_ARGUMENT_MAP:
 		return value->kind == BPF_MAP
 			       ? 0

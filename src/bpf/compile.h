@@ -3,13 +3,15 @@
  *
  * The code is a function of the C calling convention: uint64_t program(void *context).  It takes no more than 640 bytes
  * of stack besides what helpers take, uses general registers alone, and keeps no address of itself: it may lie
- * anywhere.
+ * anywhere.  Bare code leaves frame, stack and kept registers to its caller, so that one rule tells how to unwind from
+ * each of its instructions (abi/program.h).
  *
  * Callers: whoever has programs.  Context: host.
  */
 #ifndef BPF_COMPILE_H
 #define BPF_COMPILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +22,9 @@ struct bpf_compile {
 	uint32_t count;
 	/* By helper and map number: addresses of functions, and what `map N` gives, where the code will run. */
 	const uint64_t *helpers, *maps;
+	/* helpers NULL: how far behind the code's first byte a table of their addresses will lie. */
+	int64_t helpers_at;
+	bool bare;
 };
 
 /*

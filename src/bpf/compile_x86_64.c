@@ -112,6 +112,8 @@ static const uint8_t saved[] = {RBX, R13, R14, R15};
 
 static void put_begin(struct writer *writer)
 {
+	if (writer->job->bare)
+		return;
 	put_push(writer, RBP);
 	put_move(writer, true, RBP, RSP);
 	put_pair(writer, true, 0x81, 5, RSP);
@@ -122,6 +124,10 @@ static void put_begin(struct writer *writer)
 
 static void put_end(struct writer *writer)
 {
+	if (writer->job->bare) {
+		put(writer, 0xc3, 1); /* ret */
+		return;
+	}
 	for (unsigned i = sizeof(saved); i-- > 0;)
 		put_pop(writer, saved[i]);
 	put(writer, 0xc3c9, 2); /* leave; ret */
@@ -457,6 +463,19 @@ static void put_jump(struct writer *writer, const struct bpf_insn *in)
 	put_distance(writer, in);
 }
 
+static void put_call(struct writer *writer, uint32_t helper)
+{
+	const struct bpf_compile *job = writer->job;
+
+	if (job->helpers) {
+		put_constant(writer, RAX, job->helpers[helper]);
+		put(writer, 0xd0ff, 2); /* call *%rax */
+		return;
+	}
+	put(writer, 0x15ff, 2); /* call *distance(%rip) */
+	put(writer, (uint64_t)job->helpers_at + 8 * helper - (writer->length + 4), 4);
+}
+
 static void put_instruction(struct writer *writer, const struct bpf_insn *in)
 {
 	switch (bpf_class(in)) {
@@ -486,8 +505,7 @@ static void put_instruction(struct writer *writer, const struct bpf_insn *in)
 		} else if (bpf_is_jump(in)) {
 			put_jump(writer, in);
 		} else {
-			put_constant(writer, RAX, writer->job->helpers[in->imm]);
-			put(writer, 0xd0ff, 2); /* call *%rax */
+			put_call(writer, (uint32_t)in->imm);
 		}
 	}
 }

@@ -15,15 +15,16 @@
 
 /* What a helper takes in a register. */
 enum bpf_argument {
-	BPF_ARGUMENT_NONE,  /* the helper has no such argument */
-	BPF_ARGUMENT_VALUE, /* any number */
-	BPF_ARGUMENT_MAP,   /* of a map */
-	BPF_ARGUMENT_KEY,   /* memory with a key of the map in front of it */
-	BPF_ARGUMENT_ENTRY, /* memory with a value of that map */
-	BPF_ARGUMENT_READ,  /* memory that is read, of as many bytes as the next argument says */
-	BPF_ARGUMENT_WRITE, /* memory that is written, all of it */
-	BPF_ARGUMENT_SIZE,  /* of the memory in front of it: 1 at least */
-	BPF_ARGUMENT_SIZE0, /* the same, and 0 */
+	BPF_ARGUMENT_NONE,    /* the helper has no such argument */
+	BPF_ARGUMENT_VALUE,   /* any number */
+	BPF_ARGUMENT_CONTEXT, /* the context's address, as the program has got it */
+	BPF_ARGUMENT_MAP,     /* of a map */
+	BPF_ARGUMENT_KEY,     /* memory with a key of the map in front of it */
+	BPF_ARGUMENT_ENTRY,   /* memory with a value of that map */
+	BPF_ARGUMENT_READ,    /* memory that is read, of as many bytes as the next argument says */
+	BPF_ARGUMENT_WRITE,   /* memory that is written, all of it */
+	BPF_ARGUMENT_SIZE,    /* of the memory in front of it: 1 at least */
+	BPF_ARGUMENT_SIZE0,   /* the same, and 0 */
 };
 
 enum bpf_result {

@@ -451,7 +451,8 @@ static uint64_t run_compiled(const struct program *program, void *context)
 	const uint64_t addresses[] = {0, (uint64_t)(uintptr_t)look_up_called, (uint64_t)(uintptr_t)fill_called,
 				      (uint64_t)(uintptr_t)add_up_called};
 	const uint64_t numbers[] = {0, 1};
-	const struct bpf_compile job = {program->insns, program->count, addresses, numbers};
+	const struct bpf_compile job = {
+		.insns = program->insns, .count = program->count, .helpers = addresses, .maps = numbers};
 	uint64_t (*compiled)(void *);
 	size_t length;
 
