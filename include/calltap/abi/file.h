@@ -190,6 +190,16 @@ struct calltap_file_data {
 /* Flags of a field: the meaning of its bytes. */
 #define CALLTAP_FIELD_SIGNED 1u /* a number with a sign; without this, and without TEXT: a number without a sign */
 #define CALLTAP_FIELD_TEXT   2u /* UTF-8 up to its size or the first zero byte */
+#define CALLTAP_FIELD_PLACED                                                                                           \
+	4u		     /* with TEXT: the four bytes are a struct calltap_event_place, which says where it is     \
+			      */
+#define CALLTAP_FIELD_HEX 8u /* a number to be shown in base 16 */
+/* A value of the innermost open call: an argument, or its result.  All fields of the type are of one of these. */
+#define CALLTAP_FIELD_ARGUMENT 16u
+#define CALLTAP_FIELD_RESULT   32u
+/* No values, and not shown: the id of the function whose call it is, and a bit for each field that was not read. */
+#define CALLTAP_FIELD_FUNCTION 64u
+#define CALLTAP_FIELD_FAULTS   128u
 
 /*
  * A row of a FORMATS chunk: one field of a type of events (record.h).  The rows of a type follow each other and have

@@ -81,7 +81,17 @@ enum calltap_record_kind {
 
 /* Types with numbers that this header assigns. */
 #define CALLTAP_EVENT_MARK	 1u   /* a text that a program or a tool writes into the trace, padded with zeros */
+#define CALLTAP_EVENT_VALUES	 16u  /* and above: values of calls (program.h), laid out by FORMATS */
 #define CALLTAP_EVENT_MARK_BYTES 255u /* bytes of a mark's text at the most */
+
+/* Where a text lies in its event. */
+struct calltap_event_place {
+	uint16_t offset; /* in the event's bytes */
+	uint16_t size;	 /* bytes, CALLTAP_PLACE_SIZE of it; flags: */
+};
+#define CALLTAP_PLACE_SIZE  0x3fffu
+#define CALLTAP_PLACE_CUT   0x4000u /* there is more of the text in the program */
+#define CALLTAP_PLACE_FAULT 0x8000u /* the rest of it could not be read */
 
 #define CALLTAP_RECORD_OPEN_MAX 64 /* frames that are told at the beginning of a sub-buffer */
 

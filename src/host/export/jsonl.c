@@ -126,11 +126,18 @@ static void put_event(void *ctx, struct walk *walk, const struct trace_event *ev
 static void put_message(void *ctx, struct walk *walk, const struct trace_event *event,
 			const struct walk_message *message)
 {
+	static const char *const roles[] = {[TRACE_ARGUMENTS] = "arguments", [TRACE_RESULT] = "result"};
 	bool mark = calltap_event_type(event->id) == CALLTAP_EVENT_MARK;
 	struct jsonl *jsonl = ctx;
 
-	begin_line(jsonl, walk, mark ? "mark" : "event", event->ticks, event->thread);
-	if (!mark) {
+	begin_line(jsonl, walk,
+		   message->role ? roles[message->role]
+		   : mark	 ? "mark"
+				 : "event",
+		   event->ticks, event->thread);
+	if (message->role) {
+		put_function(jsonl, message->function);
+	} else if (!mark) {
 		out_text(jsonl->out, ",\"type\":");
 		json_escape(jsonl->out, message->name);
 	}

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static bool can_be(const struct calltap_file_field *field, uint32_t strings_size
 	return field->type <= CALLTAP_EVENT_TYPE_MAX && field->name < strings_size && field->field < strings_size &&
 	       field->c_type < strings_size && field->offset <= CALLTAP_EVENT_BYTES_MAX &&
 	       field->size <= CALLTAP_EVENT_BYTES_MAX - field->offset &&
+	       (!(field->flags & CALLTAP_FIELD_PLACED) || field->size == sizeof(struct calltap_event_place)) &&
 	       (field->flags & CALLTAP_FIELD_TEXT || is_number(field->size));
 }
 
@@ -107,49 +109,188 @@ size_t trace_event_bytes(const struct trace_event *event, unsigned char bytes[CA
 	return words > 1 ? (size_t)(words - 1) * CALLTAP_EVENT_WORD_BYTES : 0;
 }
 
-/* Print the number of a field that lies within the event's bytes. */
-static int print_number(const struct trace_field *field, const unsigned char *bytes, char *text, size_t size)
+static uint64_t number_of(const struct trace_field *field, const unsigned char *bytes)
 {
-	unsigned unused = (8 - field->size) % 8 * 8; /* high bits of value that the field does not fill */
 	uint64_t value = 0;
 
 	memcpy(&value, bytes + field->offset, field->size);
+	return value;
+}
+
+/* The first field of the event's type that has the flag; NULL = none, or it is not within the event's bytes. */
+static const struct trace_field *find_field(const struct trace *trace, const struct format_entry *format, uint32_t flag,
+					    size_t used)
+{
+	for (uint32_t i = 0; format && i < format->count; i++) {
+		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
+
+		if (field->flags & flag && !(field->flags & CALLTAP_FIELD_TEXT))
+			return field->offset + field->size <= used ? field : NULL;
+	}
+	return NULL;
+}
+
+static enum trace_role role_of(const struct trace *trace, const struct format_entry *format)
+{
+	const struct trace_field *field;
+
+	if (!format || !format->count)
+		return TRACE_ITSELF;
+	field = TABLE_ITEM(trace->fields, struct trace_field, format->first);
+	if (field->flags & CALLTAP_FIELD_ARGUMENT)
+		return TRACE_ARGUMENTS;
+	return field->flags & CALLTAP_FIELD_RESULT ? TRACE_RESULT : TRACE_ITSELF;
+}
+
+enum trace_role trace_event_role(const struct trace *trace, const struct trace_event *event)
+{
+	return role_of(trace, format_of(trace, calltap_event_type(event->id)));
+}
+
+uint32_t trace_event_function(const struct trace *trace, const struct trace_event *event)
+{
+	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
+	const struct trace_field *field = find_field(trace, format_of(trace, calltap_event_type(event->id)),
+						     CALLTAP_FIELD_FUNCTION, trace_event_bytes(event, bytes));
+
+	return field ? (uint32_t)number_of(field, bytes) : TRACE_NONE;
+}
+
+/* Text that is being made; what has no room is left out. */
+struct output {
+	char *text;
+	size_t at, size;
+};
+
+static void put(struct output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(struct output *out, const char *format, ...)
+{
+	size_t room = out->size - out->at;
+	va_list values;
+	int length;
+
+	va_start(values, format);
+	length = vsnprintf(out->text + out->at, room, format, values);
+	va_end(values);
+	if (length > 0)
+		out->at += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+/* Print the number of a field that lies within the event's bytes. */
+static void put_number(struct output *out, const struct trace_field *field, const unsigned char *bytes)
+{
+	unsigned unused = (8 - field->size) % 8 * 8; /* high bits of value that the field does not fill */
+	uint64_t value = number_of(field, bytes);
+
 	if (field->flags & CALLTAP_FIELD_SIGNED)
-		return snprintf(text, size, "%" PRId64, (int64_t)(value << unused) >> unused);
-	return snprintf(text, size, "%" PRIu64, value);
+		put(out, "%" PRId64, (int64_t)(value << unused) >> unused);
+	else
+		put(out, field->flags & CALLTAP_FIELD_HEX ? "0x%" PRIx64 : "%" PRIu64, value);
+}
+
+/* Print a text as C's source would have it. */
+static void put_quoted(struct output *out, const unsigned char *text, size_t length)
+{
+	static const char plain[] = "abtnvfr"; /* 7 to 13 */
+
+	put(out, "\"");
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] == '"' || text[i] == '\\')
+			put(out, "\\%c", text[i]);
+		else if (text[i] >= 7 && text[i] <= 13)
+			put(out, "\\%c", plain[text[i] - 7]);
+		else if (text[i] < 32 || text[i] == 127)
+			put(out, "\\%03o", text[i]);
+		else
+			put(out, "%c", text[i]);
+	}
+	put(out, "\"");
+}
+
+/* Print the text at a place that the event itself names. */
+static void put_placed(struct output *out, const struct trace_field *field, const unsigned char *bytes, size_t used)
+{
+	struct calltap_event_place place;
+	size_t length;
+
+	memcpy(&place, bytes + field->offset, sizeof(place));
+	length = place.size & CALLTAP_PLACE_SIZE;
+	if (place.offset > used)
+		return;
+	length = length < used - place.offset ? length : used - place.offset;
+	if (length || !(place.size & CALLTAP_PLACE_FAULT))
+		put_quoted(out, bytes + place.offset, length);
+	if (place.size & CALLTAP_PLACE_CUT)
+		put(out, "...");
+	if (place.size & CALLTAP_PLACE_FAULT)
+		put(out, "(fault)");
 }
 
 /* Print a field's value; used: the event's bytes. */
-static int print_value(const struct trace_field *field, const unsigned char *bytes, size_t used, char *text,
-		       size_t size)
+static void put_value(struct output *out, const struct trace_field *field, const unsigned char *bytes, size_t used)
 {
 	size_t left = field->offset < used ? used - field->offset : 0;
 
-	text[0] = 0;
-	if (!(field->flags & CALLTAP_FIELD_TEXT))
-		return field->size <= left ? print_number(field, bytes, text, size) : 0;
-	if (field->size && field->size < left)
-		left = field->size;
-	return left ? snprintf(text, size, "%.*s", (int)left, (const char *)bytes + field->offset) : 0;
+	if (!(field->flags & CALLTAP_FIELD_TEXT)) {
+		if (field->size <= left)
+			put_number(out, field, bytes);
+	} else if (field->flags & CALLTAP_FIELD_PLACED) {
+		if (left >= sizeof(struct calltap_event_place))
+			put_placed(out, field, bytes, used);
+	} else {
+		if (field->size && field->size < left)
+			left = field->size;
+		put(out, "%.*s", (int)left, (const char *)bytes + field->offset);
+	}
+}
+
+/* Print the values of a call: all fields but the two that are for readers. */
+static void put_values(struct output *out, const struct trace *trace, const struct format_entry *format,
+		       const unsigned char *bytes, size_t used)
+{
+	const uint32_t hidden = CALLTAP_FIELD_FUNCTION | CALLTAP_FIELD_FAULTS;
+	const struct trace_field *faults = find_field(trace, format, CALLTAP_FIELD_FAULTS, used);
+	uint64_t missing = faults ? number_of(faults, bytes) : 0;
+	uint32_t shown = 0;
+
+	for (uint32_t i = 0; i < format->count; i++) {
+		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
+
+		if (field->flags & hidden)
+			continue;
+		put(out, "%s", shown ? ", " : "");
+		if (role_of(trace, format) != TRACE_RESULT || strcmp(field->name, "ret") != 0)
+			put(out, "%s=", field->name);
+		if (shown < 64 && missing >> shown & 1)
+			put(out, "(fault)");
+		else
+			put_value(out, field, bytes, used);
+		shown++;
+	}
 }
 
 const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT])
 {
 	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
+	struct output out = {text, 0, TRACE_EVENT_TEXT};
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
-	size_t used, at = 0;
+	size_t used;
 
 	text[0] = 0;
 	if (!format)
 		return NULL;
 	used = trace_event_bytes(event, bytes);
-	for (uint32_t i = 0; i < format->count && at < TRACE_EVENT_TEXT - 1; i++) {
+	if (role_of(trace, format) != TRACE_ITSELF) {
+		put_values(&out, trace, format, bytes, used);
+		return format->name;
+	}
+	for (uint32_t i = 0; i < format->count; i++) {
 		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
 
 		if (format->count > 1 || !(field->flags & CALLTAP_FIELD_TEXT))
-			at += (size_t)snprintf(text + at, TRACE_EVENT_TEXT - at, "%s%s=", i ? " " : "", field->name);
-		if (at < TRACE_EVENT_TEXT - 1)
-			at += (size_t)print_value(field, bytes, used, text + at, TRACE_EVENT_TEXT - at);
+			put(&out, "%s%s=", i ? " " : "", field->name);
+		put_value(&out, field, bytes, used);
 	}
 	return format->name;
 }

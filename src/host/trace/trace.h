@@ -171,9 +171,15 @@ uint32_t trace_format_fields(const struct trace *trace, uint32_t type);
 const struct trace_field *trace_format_field(const struct trace *trace, uint32_t type, uint32_t i);
 /* Copy the bytes of an EVENT, as its format lays them out, to bytes; returns their number, a multiple of 7. */
 size_t trace_event_bytes(const struct trace_event *event, unsigned char bytes[CALLTAP_EVENT_BYTES_MAX]);
+/* What an event is of: nothing but itself, or the innermost open call of its thread. */
+enum trace_role { TRACE_ITSELF, TRACE_ARGUMENTS, TRACE_RESULT };
+enum trace_role trace_event_role(const struct trace *trace, const struct trace_event *event);
+/* The function whose call the event is of; TRACE_NONE = it is of none. */
+uint32_t trace_event_function(const struct trace *trace, const struct trace_event *event);
 /*
  * An EVENT as text: its one field's text, or "field=value ..." of all fields.  A program chose the text: any bytes but
- * NUL.  Returns the name of the event's type; NULL = nothing in the trace describes it.
+ * NUL.  Values of a call as in C, "field=1, field=\"text\"", or a result's one value alone.  Returns the name of the
+ * event's type; NULL = nothing in the trace describes it.
  */
 #define TRACE_EVENT_TEXT 4096
 const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT]);

@@ -16,16 +16,25 @@
 #define QUEUE_SIZE 65536u /* a power of two */
 
 /*
- * A frame's user word: whether the entry's line was put, and the number of calls from before the trace below the frame
- * that are not shown as levels.
+ * A frame's user word: whether the entry's line was put; the place of the values that the call's last line is to show,
+ * + 1, 0 = none; and the number of calls from before the trace below the frame that are not shown as levels.
  */
-#define SHOWN	    UINT64_C(1)
-#define FOLDED(n)   ((uint64_t)(n) << 32)
-#define FOLDS(user) ((uint32_t)((user) >> 32))
+#define SHOWN		UINT64_C(1)
+#define VALUES(n)	((uint64_t)(n) << 1)
+#define VALUES_MAX	0x7fffffffu
+#define VALUES_OF(user) ((uint32_t)(user) >> 1)
+#define FOLDED(n)	((uint64_t)(n) << 32)
+#define FOLDS(user)	((uint32_t)((user) >> 32))
 
 struct replay_thread {
 	uint64_t pending; /* count of the thread's undecided entry in the queue, + 1; 0 = none */
 	uint32_t stack;	  /* number of the stack that the last line was of; 0: the thread's first stack */
+};
+
+/* Values of an open call whose line comes later. */
+struct replay_values {
+	char *arguments, *result;
+	uint32_t next; /* of a place that is free: the next free one, + 1 */
 };
 
 struct replay {
@@ -38,7 +47,9 @@ struct replay {
 	uint32_t threads;
 	struct replay_item before; /* the line to come for a thread's calls from before the trace; value 0: none */
 	struct walk walk;	   /* the pass over a trace that grows */
-	bool at_exit_only;	   /* --min: calls are shown as they end */
+	struct replay_values *values;
+	uint32_t values_count, values_room, values_free; /* free: the first free place, + 1 */
+	bool at_exit_only;				 /* --min: calls are shown as they end */
 };
 
 static struct replay_item *queued_item(const struct replay *replay, uint64_t count)
@@ -59,7 +70,8 @@ static void print_item(struct replay *replay, struct walk *walk, struct replay_i
 {
 	replay_print(replay->printer, walk, item);
 	free(item->text);
-	item->text = NULL;
+	free(item->result);
+	item->text = item->result = NULL;
 }
 
 static void print_ready(struct replay *replay, struct walk *walk)
@@ -211,10 +223,60 @@ static struct replay_item *own_entry(struct replay *replay, const struct call_cl
 		       : NULL;
 }
 
+/* The values of a frame, made if need be; NULL = no memory. */
+static struct replay_values *values_of(struct replay *replay, struct call_frame *frame)
+{
+	uint32_t place = VALUES_OF(frame->user);
+
+	if (place)
+		return &replay->values[place - 1];
+	if (replay->values_free) {
+		place = replay->values_free;
+		replay->values_free = replay->values[place - 1].next;
+	} else {
+		if (replay->values_count == replay->values_room) {
+			uint32_t room = replay->values_room ? 2 * replay->values_room : 64;
+			struct replay_values *more = reallocarray(replay->values, room, sizeof(*more));
+
+			if (!more || room > VALUES_MAX)
+				return NULL;
+			replay->values = more;
+			replay->values_room = room;
+		}
+		place = ++replay->values_count;
+	}
+	replay->values[place - 1] = (struct replay_values){0};
+	frame->user |= VALUES(place);
+	return &replay->values[place - 1];
+}
+
+/* Take the values of a frame that ends: the texts are the caller's. */
+static struct replay_values take_values(struct replay *replay, const struct call_frame *frame)
+{
+	uint32_t place = VALUES_OF(frame->user);
+	struct replay_values values = {0};
+
+	if (!place)
+		return values;
+	values = replay->values[place - 1];
+	replay->values[place - 1] = (struct replay_values){.next = replay->values_free};
+	replay->values_free = place;
+	return values;
+}
+
+static void drop_values(struct replay *replay, const struct call_frame *frame)
+{
+	struct replay_values values = take_values(replay, frame);
+
+	free(values.arguments);
+	free(values.result);
+}
+
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
 	struct replay *replay = ctx;
 	struct replay_item *entry;
+	struct replay_values values;
 	struct replay_item item = {.ticks = closed->exit_ticks,
 				   .thread = closed->thread,
 				   .function = closed->frame->function,
@@ -225,8 +287,10 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 				   .tail = closed->frame->tail,
 				   .named = !(closed->frame->user & SHOWN)};
 
-	if (too_deep(replay, item.depth))
+	if (too_deep(replay, item.depth)) {
+		drop_values(replay, closed->frame);
 		return;
+	}
 	if (closed->frame->before && !replay->options->all_levels &&
 	    (closed->how == CALL_LEFT || closed->how == CALL_OPEN))
 		return; /* the line of put_before() has the call, and nobody knows when it ended */
@@ -234,12 +298,17 @@ static void close_call(void *ctx, struct walk *walk, const struct call_closed *c
 	entry = own_entry(replay, closed);
 	item.timed = closed->frame->enter_known && closed->how != CALL_OPEN && closed->how != CALL_LOST;
 	item.value = item.timed ? walk_duration_ns(walk, closed) : 0;
+	values = take_values(replay, closed->frame);
+	item.text = values.arguments;
+	item.result = values.result;
 	if (!entry) {
 		put_item(replay, walk, &item);
 		return;
 	}
 	item.kind = REPLAY_LEAF;
 	item.ticks = entry->ticks;
+	item.text = entry->text; /* its arguments */
+	free(values.arguments);
 	*entry = item;
 	replay->of[closed->thread].pending = 0;
 	print_ready(replay, walk);
@@ -256,6 +325,33 @@ static void place_item(struct replay *replay, struct walk *walk, struct replay_i
 	show_stack(replay, walk, item->thread, item->ticks, item->depth);
 }
 
+/* Keep the values of the innermost call for its line.  False: it is another function's, or not shown. */
+static bool keep_values(struct replay *replay, const struct walk *walk, uint32_t thread,
+			const struct walk_message *message)
+{
+	uint32_t depth = callstack_depth(walk->stack, thread);
+	struct call_frame *frame = depth ? callstack_frame(walk->stack, thread, depth - 1) : NULL;
+	struct replay_item *entry;
+	struct replay_values *values;
+	char **place;
+
+	if (!frame || frame->function != message->function)
+		return false;
+	if (message->role == TRACE_ARGUMENTS && frame->user & SHOWN && thread < replay->threads &&
+	    replay->of[thread].pending) {
+		entry = queued_item(replay, replay->of[thread].pending - 1);
+		place = entry->function == frame->function && !entry->text ? &entry->text : NULL;
+	} else {
+		values = values_of(replay, frame);
+		place = !values ? NULL : message->role == TRACE_RESULT ? &values->result : &values->arguments;
+	}
+	if (!place)
+		return false;
+	free(*place);
+	*place = strdup(message->text);
+	return true;
+}
+
 static void put_message(void *ctx, struct walk *walk, const struct trace_event *event,
 			const struct walk_message *message)
 {
@@ -263,6 +359,8 @@ static void put_message(void *ctx, struct walk *walk, const struct trace_event *
 	struct replay_item item = {
 		.ticks = event->ticks, .thread = event->thread, .kind = REPLAY_MESSAGE, .ready = true};
 
+	if (message->role != TRACE_ITSELF && keep_values(ctx, walk, event->thread, message))
+		return;
 	if (asprintf(&item.text, "%s%s%s", mark ? "" : message->name, mark ? "" : ": ", message->text) < 0) {
 		walk->error = -ENOMEM;
 		return;
@@ -326,8 +424,15 @@ static int init_replay(struct replay *replay, const struct trace *trace, const s
 
 static void clear_replay(struct replay *replay)
 {
-	for (; replay->queue && replay->head < replay->tail; replay->head++)
+	for (; replay->queue && replay->head < replay->tail; replay->head++) {
 		free(queued_item(replay, replay->head)->text);
+		free(queued_item(replay, replay->head)->result);
+	}
+	for (uint32_t i = 0; i < replay->values_count; i++) {
+		free(replay->values[i].arguments);
+		free(replay->values[i].result);
+	}
+	free(replay->values);
 	free(replay->of);
 	free(replay->queue);
 	replay_printer_destroy(replay->printer);

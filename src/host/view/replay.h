@@ -44,7 +44,12 @@ struct replay_item {
 	uint32_t function;
 	uint32_t innermost; /* BEFORE: the innermost function; `function` is the outermost */
 	uint32_t depth;
-	char *text;   /* MESSAGE: the event's text, after "NAME: " if it is no mark; freed when it is printed */
+	/*
+	 * MESSAGE: the event's text, after "NAME: " if it is no mark.  ENTER, LEAF, CLOSE: the call's arguments; NULL =
+	 * not known.  Freed when the line is printed, as the result is.
+	 */
+	char *text;
+	char *result; /* LEAF, CLOSE: the call's result; NULL = not known */
 	uint8_t kind; /* enum replay_kind */
 	uint8_t how;  /* enum call_end; LEAF and CLOSE */
 	bool ready;   /* no later event can change the line */

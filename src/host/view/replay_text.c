@@ -280,12 +280,45 @@ static const char *end_comment(const struct replay_item *item)
 	return item->kind == REPLAY_ENTER || item->how > CALL_LEFT ? NULL : words[item->how];
 }
 
-/* A demangled C++ name brings its own parameter list. */
-static void print_name(struct out *out, struct names_text name)
+/* Print text that a program has chosen. */
+static void print_text(struct out *out, const char *text)
 {
-	out_bytes(out, name.text, name.length);
-	if (!memchr(name.text, '(', name.length))
-		out_bytes(out, "()", 2);
+	char clean[TRACE_EVENT_TEXT];
+
+	text_clean(clean, sizeof(clean), text);
+	out_text(out, clean);
+}
+
+/* A demangled C++ name brings its own parameter list, in whose place the arguments come. */
+static void print_name(struct out *out, struct names_text name, const char *arguments)
+{
+	const char *list = memchr(name.text, '(', name.length);
+
+	if (list && !arguments) {
+		out_bytes(out, name.text, name.length);
+		return;
+	}
+	out_bytes(out, name.text, list && list > name.text ? (size_t)(list - name.text) : name.length);
+	out_char(out, '(');
+	if (arguments)
+		print_text(out, arguments);
+	out_char(out, ')');
+}
+
+static void print_result(struct out *out, const char *result)
+{
+	out_text(out, " = ");
+	print_text(out, result);
+}
+
+/* The function with its arguments, of a call that had no opening line. */
+static void print_comment_of_call(struct replay_printer *printer, struct names_text name, const char *arguments)
+{
+	text_color(printer, TERM_DIM);
+	out_text(printer->out, " /* ");
+	print_name(printer->out, name, arguments);
+	out_text(printer->out, " */");
+	text_color(printer, TERM_RESET);
 }
 
 static void print_graph(struct replay_printer *printer, const struct walk *walk, const struct replay_item *item)
@@ -298,10 +331,16 @@ static void print_graph(struct replay_printer *printer, const struct walk *walk,
 	print_prefix(printer, walk, item);
 	if (item->kind == REPLAY_CLOSE) {
 		out_char(out, '}');
-		if (item->named || printer->options->tail)
+		if (item->result)
+			print_result(out, item->result);
+		if (item->text)
+			print_comment_of_call(printer, name, item->text);
+		else if (item->named || printer->options->tail)
 			print_comment(printer, name.text);
 	} else {
-		print_name(out, name);
+		print_name(out, name, item->text);
+		if (item->result)
+			print_result(out, item->result);
 		out_bytes(out, item->kind == REPLAY_LEAF ? ";" : " {", item->kind == REPLAY_LEAF ? 1 : 2);
 	}
 	if (printer->options->source && opens)

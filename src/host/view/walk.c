@@ -175,13 +175,17 @@ static int begin_threads(struct walk *walk, bool all)
 static void show_message(struct walk *walk, const struct trace_event *event)
 {
 	char text[TRACE_EVENT_TEXT];
-	const char *name;
+	struct walk_message message = {.text = text};
 
 	if (!walk->ops->on_message)
 		return;
-	name = trace_event_text(walk->trace, event, text);
-	if (name)
-		walk->ops->on_message(walk->ctx, walk, event, &(struct walk_message){name, text});
+	message.role = trace_event_role(walk->trace, event);
+	message.function = trace_event_function(walk->trace, event);
+	if (message.function != TRACE_NONE && !walk_wants(walk, message.function))
+		return;
+	message.name = trace_event_text(walk->trace, event, text);
+	if (message.name)
+		walk->ops->on_message(walk->ctx, walk, event, &message);
 	else
 		walk->undescribed++;
 }

@@ -25,6 +25,8 @@ struct walk;
 struct walk_message {
 	const char *name; /* of the event's type, such as "mark" */
 	const char *text;
+	enum trace_role role;
+	uint32_t function; /* whose call it is of, which the filters want; TRACE_NONE = of none */
 };
 
 /* The consumer's callbacks; each may be NULL. */
