@@ -355,6 +355,11 @@ void agent_handlers_end(void);
 /* Unmap all tables: no thread is in the dispatcher. */
 void agent_handlers_release(void);
 
+/* programs.c: answer a PROGRAMS; -EPROTO when the size is wrong. */
+int agent_programs_take(const struct calltap_msg_programs *message, int fd) __attribute__((warn_unused_result));
+/* Run no program any more, and unmap the tables: no thread is in one.  The code goes with the blocks. */
+void agent_programs_release(void);
+
 /* <cpu>/vectors.c: how the CPU's vector registers are kept around handlers. */
 void agent_vectors_find(struct probe_handled_table *table);
 /* <cpu>/faults.c: take the signals of faults; give them back, unless the program has set something else. */

@@ -27,6 +27,7 @@ union message {
 	struct calltap_msg_tables tables;
 	struct calltap_msg_triggers triggers;
 	struct calltap_msg_handlers handlers;
+	struct calltap_msg_programs programs;
 	struct calltap_msg_instance instance;
 	char bytes[CALLTAP_MSG_MAX];
 };
@@ -292,6 +293,8 @@ static int carry_out(const union message *message, int fd, enum agent_goodbye *g
 		return agent_handlers_take(&message->handlers, fd);
 	case CALLTAP_MSG_HANDLERS_WAIT:
 		return agent_handlers_wait(&message->head);
+	case CALLTAP_MSG_PROGRAMS:
+		return agent_programs_take(&message->programs, fd);
 	case CALLTAP_MSG_INSTANCE:
 		return answer_instance(&message->instance, fd);
 	case CALLTAP_MSG_DETACH:

@@ -84,6 +84,7 @@ static void release(const struct told *told, struct calltap_msg_released *done)
 		done->error = agent_handlers_run() ? -EAGAIN : release_frames(told, &done->frames);
 	if (done->error)
 		return;
+	agent_programs_release();
 	agent_heads_release();
 	done->pointers = agent_pointers_restore();
 	renew_threads(told);

@@ -20,6 +20,7 @@
 #include <base/mem.h>
 #include <base/sys.h>
 #include <probe/frames.h>
+#include <probe/program.h>
 
 #define PROGRAM_MAX   4096	  /* instructions: BPF_MAXINSNS */
 #define QUIET_TICKS   (1ul << 33) /* longest wait for other threads' calls: seconds */
@@ -186,16 +187,29 @@ static void provide(void)
 		return;
 }
 
-/* From here on no probe makes a system call; threads that are in one finish first. */
-static void be_quiet(void)
+/* Wait for threads that are in a probe's system call. */
+static void await_calls(void)
 {
 	uint64_t start = arch_clock();
 	int32_t *calling = &probe_context.wiped->calling, others;
 
-	provide();
-	__atomic_add_fetch(&probe_context.shared.quiet, 1, __ATOMIC_SEQ_CST); /* pairs with probe_calls_begin() */
 	while ((others = __atomic_load_n(calling, __ATOMIC_SEQ_CST)) > 0 && arch_clock() - start < QUIET_TICKS)
 		sys_futex_wait((uint32_t *)calling, (uint32_t)others, QUIET_STEP_NS);
+}
+
+/* From here on no probe makes a system call; threads that are in one finish first. */
+static void be_quiet(void)
+{
+	provide();
+	__atomic_add_fetch(&probe_context.shared.quiet, 1, __ATOMIC_SEQ_CST); /* pairs with probe_calls_begin() */
+	await_calls();
+}
+
+/* From here on no program reads memory by the system call that looking at filters takes, too. */
+static void be_blind(void)
+{
+	probe_program_blind(true);
+	await_calls();
 }
 
 /* True if the process records.  A forked child that has not recorded yet can do so only if it begins now. */
@@ -231,6 +245,8 @@ void agent_shut_begin(struct agent_shut *shut, const void *program, bool all_thr
 		return;
 	shut->entered = true;
 	shut->all_threads = all_threads;
+	if (!shut->look_calls)
+		be_blind();
 	if (!shut->probe_calls)
 		be_quiet();
 	if (all_threads && !shut->control_calls)
@@ -244,6 +260,8 @@ void agent_shut_end(const struct agent_shut *shut, bool done)
 	if (!done) {
 		if (shut->entered && !shut->probe_calls)
 			__atomic_sub_fetch(&probe_context.shared.quiet, 1, __ATOMIC_SEQ_CST);
+		if (shut->entered && !shut->look_calls)
+			probe_program_blind(agent.blind);
 		if (shut->away)
 			agent_control_back();
 		return;

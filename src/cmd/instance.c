@@ -59,6 +59,8 @@ int instance_check(const struct recording *recording)
 		return refuse_option("--perf-map");
 	if (options->no_fork)
 		return refuse_option("--no-fork");
+	if (options->values)
+		return refuse_option("--args or --result");
 	return 0;
 }
 

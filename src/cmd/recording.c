@@ -17,6 +17,7 @@
 #include <host/files.h>
 #include <host/hook/triggers.h>
 #include <host/text.h>
+#include <host/values/values.h>
 #include <tracers/tracer.h>
 
 #include "options.h"
@@ -55,6 +56,7 @@ void recording_clear(struct recording *recording)
 {
 	filter_set_destroy(recording->settings.options.filters);
 	triggers_destroy(recording->triggers);
+	values_destroy(recording->settings.options.values);
 	free(recording->text);
 }
 
@@ -68,6 +70,7 @@ enum take {
 	TAKE_COUNT,   /* in the uint32_t at `at` */
 	TAKE_STOCK,   /* as enum stock_choice */
 	TAKE_CALLS,   /* none: `at` is the enum libcalls_choice */
+	TAKE_VALUES,  /* as what a function tells at its call (`at` 0) or its return (1) */
 	TAKE_TRIGGER, /* as the condition of the trigger action `at` */
 };
 
@@ -112,6 +115,12 @@ static const struct row rows[] = {
 	{R | A | T | L, OPT_NO_LIBCALLS, "no-libcalls", NULL, "do not", TAKE_CALLS, LIBCALLS_NEVER},
 	{R | A | T | L, OPT_MIN_SIZE, "min-size", "BYTES", "leave out functions smaller than that", TAKE_COUNT,
 	 OPTION(size_min)},
+	{R | A, 'A', "args", "'FUNCTION:VALUES'",
+	 "show arguments of these functions' calls, as in\n"
+	 "'open:path=arg1:string flags=arg2:x32' (see calltap-record(1)); may be repeated",
+	 TAKE_VALUES, 0},
+	{R | A, 'R', "result", "'FUNCTION:VALUES'", "show their results, as in 'open:ret:s32'; may be repeated",
+	 TAKE_VALUES, 1},
 	{R | A | T | L, OPT_MAX_DEPTH, "max-depth", "N", "record at most N traced calls deep", TAKE_SETTING, 0},
 	{R | A | L, 't', "threshold", "TIME", "leave out finished calls shorter than TIME (10us, 1ms, ...)",
 	 TAKE_SETTING, 0},
@@ -268,6 +277,19 @@ static int take_trigger(struct recording *recording, enum trigger_action action,
 	return EXIT_USAGE;
 }
 
+static int take_values(struct recording *recording, bool result, const char *text)
+{
+	struct values **values = &recording->settings.options.values;
+	struct calltap_diag diag = {.column = -1};
+
+	if (!*values && values_create(values))
+		return EXIT_USAGE;
+	if (!values_add(*values, text, result, &diag))
+		return 0;
+	calltap_diag_print(&diag, stderr);
+	return EXIT_USAGE;
+}
+
 static int take_time(uint64_t *ns, const char *value)
 {
 	if (setting_parse_time(value, ns))
@@ -327,6 +349,8 @@ static int take_row(struct recording *recording, const struct row *row, const ch
 		return 0;
 	case TAKE_TIME:
 		return take_time(at, value);
+	case TAKE_VALUES:
+		return take_values(recording, row->at, value);
 	case TAKE_COUNT:
 		return take_count(at, value);
 	case TAKE_CALLS:

@@ -11,6 +11,7 @@
 #include <probe/graph.h>
 #include <probe/handlers.h>
 #include <probe/instances.h>
+#include <probe/program.h>
 #include <probe/trigger.h>
 
 _Static_assert(offsetof(struct probe_handled_table, functions) == HT_FUNCTIONS, "handlers.S");
@@ -30,6 +31,7 @@ _Static_assert(offsetof(struct calltap_handler, born) == HS_BORN, "handlers.S");
 _Static_assert(CALLTAP_HANDLER_GENERAL_REGS == HS_GENERAL && CALLTAP_HANDLER_DATA == HS_DATA, "handlers.S");
 _Static_assert(CALLTAP_HANDLED_FIRST == HW_FIRST && HW_SESSION == (1 << HW_FIRST) - 1, "handlers.S");
 _Static_assert(CALLTAP_HANDLED_INSTANCES == HW_INSTANCES && CALLTAP_HANDLED_CALL == HW_CALL, "handlers.S");
+_Static_assert(CALLTAP_HANDLED_RECORD == HW_RECORD && CALLTAP_HANDLED_VALUES == HW_VALUES, "handlers.S");
 _Static_assert(sizeof(struct calltap_handled) == 8 && offsetof(struct calltap_handled, start) == 4, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, wants) == H_WHO, "handlers.S");
 _Static_assert(offsetof(struct probe_handled, generation) == H_WHO + 4, "handlers.S");
@@ -383,6 +385,40 @@ static void record_exit(uint32_t who, uint64_t slot, uint32_t word, uint64_t *re
 		probe_trigger_exit(slot, word, ret);
 }
 
+/* A frame of its own: a run takes room on the stack, which calls without values do not need. */
+static __attribute__((noinline)) int record_entry_with_values(const struct probe_handled *handled, uint64_t slot,
+							      uint32_t word, const uint64_t *ret)
+{
+	struct probe_run run;
+	int refused = 1;
+	const struct probe_call_state call = {&handled->call.registers, slot, caller_of(slot, *ret), frames_id(word),
+					      false};
+	if (probe_program_run(&run, &call))
+		refused = record_entry(handled->wants, slot, word, ret);
+	if (!refused && !(*arch_link(slot) & FRAME_UNRECORDED))
+		probe_program_record(probe_self(), &run);
+	return refused;
+}
+
+/* Frames farther in, which were left without a return, end in the trace before the values of this one's return. */
+static __attribute__((noinline)) void record_exit_values(const struct probe_handled *handled, uint64_t slot)
+{
+	struct probe_thread *thread = probe_self();
+	struct probe_stack *stack;
+	struct probe_run run;
+	const struct probe_call_state call = {&handled->call.registers, slot, *arch_mirror(slot),
+					      frames_id(handled->tail_word), true};
+
+	if (!probe_can_record(thread) || *arch_link(slot) & FRAME_UNRECORDED)
+		return;
+	(void)probe_program_run(&run, &call);
+	stack = run.type ? probe_stack_settle(thread, slot) : NULL;
+	if (!stack)
+		return;
+	frames_settle(thread, stack, slot, true);
+	probe_program_record(thread, &run);
+}
+
 int probe_handled_entered(struct probe_handled *handled)
 {
 	uint32_t word = probe_instances_word(word_of(handled), handled->wants);
@@ -406,7 +442,9 @@ int probe_handled_entered(struct probe_handled *handled)
 		return 1;
 	}
 	if (handled->wants & CALLTAP_HANDLED_RECORD)
-		refused = record_entry(handled->wants, slot, word, return_of(handled));
+		refused = handled->wants & CALLTAP_HANDLED_VALUES
+				  ? record_entry_with_values(handled, slot, word, return_of(handled))
+				  : record_entry(handled->wants, slot, word, return_of(handled));
 	if (refused) {
 		handled->wants &= ~(uint32_t)HW_SESSION;
 		refused = probe_graph_entry_hidden(slot, word, return_of(handled));
@@ -436,6 +474,8 @@ uint64_t probe_handled_leave(struct probe_handled *handled, uint32_t how)
 	handled->generation = (uint32_t)(within >> 32);
 	handled->call.data = *arch_data(slot);
 	begun = handled->wants & ~(uint32_t)HW_SESSION && begin(probe_self(), handled);
+	if (handled->wants & CALLTAP_HANDLED_VALUES)
+		record_exit_values(handled, slot);
 	record_exit(handled->wants, slot, handled->tail_word, return_of(handled));
 	if (begun)
 		handled->left = handled->wants & ~(uint32_t)HW_SESSION;

@@ -1,5 +1,6 @@
 /*
- * The usual calls of functions that further instances want, in as few steps as C takes (instances.h).
+ * The usual calls of functions that further instances want, or that tell values, in as few steps as C takes
+ * (instances.h).
  *
  * Called by the dispatcher on the program's thread, for calls that no handler waits for.  Context: probe.  Most calls
  * are of further instances without filters or limits, on the stack that the thread was on before; the session may
@@ -10,6 +11,7 @@
 #include <probe/graph.h>
 #include <probe/handlers.h>
 #include <probe/instances.h>
+#include <probe/program.h>
 #include <probe/trigger.h>
 
 #define COLD __attribute__((noinline, cold))
@@ -240,4 +242,69 @@ void probe_instances_left(uint64_t slot, uint32_t id, uint64_t *ret)
 void probe_instances_left_both(uint64_t slot, uint32_t id, uint64_t *ret)
 {
 	leave(slot, id, ret, OWN);
+}
+
+#define VALUES CALLTAP_HANDLED_VALUES
+
+/* The long way for a call whose program has run. */
+static COLD int enter_values_anew(uint64_t slot, uint32_t id, const uint64_t *ret, const struct probe_run *run,
+				  bool wanted)
+{
+	uint32_t own = OWN | VALUES;
+
+	arch_string_forward();
+	if (!wanted || probe_graph_entry_in_c(slot, id, ret))
+		own = 0;
+	if (!own && probe_graph_entry_hidden(slot, id, ret))
+		return 1;
+	note_who(slot, own | probe_trigger_who(id));
+	if (own && !(*arch_link(slot) & FRAME_UNRECORDED))
+		probe_program_record(probe_self(), run);
+	return 0;
+}
+
+int probe_values_entered(uint64_t slot, uint32_t id, uint64_t row, const uint64_t *ret,
+			 const struct calltap_registers *saved)
+{
+	const struct probe_call_state call = {saved, slot, *ret, id, false};
+	struct probe_thread *thread = probe_self();
+	struct probe_run run;
+	bool wanted;
+	uint64_t now;
+
+	(void)row;
+	arch_string_forward();
+	wanted = probe_program_run(&run, &call);
+	now = arch_clock();
+	if (__builtin_expect(!wanted || is_unusual(thread, slot, id), 0) ||
+	    !probe_put_usual(thread->writer, CALLTAP_REC_ENTRY, id, now))
+		return enter_values_anew(slot, id, ret, &run, wanted);
+	push(thread->stack, slot, 0, OWN | VALUES, now, ret);
+	if (run.type && !probe_program_put(thread, &run, now))
+		probe_program_record(thread, &run);
+	return 0;
+}
+
+/* The values come first, with the time of the return; what fetching them takes is not the call's. */
+void probe_values_left(uint64_t slot, uint32_t id, uint64_t *ret, const struct calltap_registers *saved)
+{
+	const struct probe_call_state call = {saved, slot, *arch_mirror(slot), id, true};
+	struct probe_thread *thread = probe_self();
+	struct probe_run run;
+	uint64_t now = arch_clock();
+
+	arch_string_forward();
+	if (__builtin_expect(!probe_context.enabled || !probe_context.wiped->alive || !thread->writer->ring, 0)) {
+		leave_by_calls(slot, id, OWN, ret);
+		return;
+	}
+	(void)probe_program_run(&run, &call);
+	if (run.type && !probe_program_put(thread, &run, now))
+		probe_program_record(thread, &run);
+	if (__builtin_expect(is_told(id), 0))
+		leave_told(slot, id, OWN, ret);
+	else if (!probe_put_usual(thread->writer, CALLTAP_REC_EXIT, id, now))
+		leave_by_calls(slot, id, OWN, ret);
+	else
+		pop(thread->stack, slot, *arch_link(slot), ret);
 }

@@ -65,6 +65,7 @@ import triggers
 import trust
 import undone
 import unfinished
+import values
 import watch
 from harness import CURRENT, Case, Failure, Skip, endings_of
 from tracefile import BadTrace
@@ -73,7 +74,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, unfinished, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, emptied)
+           peers, instrumented, loaderless, emptied, values)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -33,11 +33,11 @@ HOST_PARTS = {
     "export": {"trace", "view"},
 }
 # The rooms of a session use each other: a session has targets, instances and hooks, and each of these knows its session.
-SESSION_ROOMS = {"session", "target", "instance", "hook"}
+SESSION_ROOMS = {"session", "target", "instance", "hook", "values"}
 HOST_PARTS.update({room: SESSION_ROOMS | {"trace", "elf", "stock", "attach", "core", "remote"} for room in SESSION_ROOMS})
 # What others may include from the rooms of a session.
 SESSION_HEADERS = {"session/record.h", "session/choose.h", "instance/settings.h", "hook/profile.h", "hook/triggers.h",
-                   "hook/actor.h"}
+                   "hook/actor.h", "values/values.h"}
 FREESTANDING = {"stdint.h", "stddef.h", "stdbool.h", "stdatomic.h", "limits.h", "stdarg.h", "stdalign.h"}
 # Numbers of the kernel's interface come from its own headers, not from libc's.
 KERNEL = re.compile(r"^(asm|linux)/")

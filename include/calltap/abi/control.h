@@ -21,8 +21,8 @@
  * CALLTAP_HELLO_FORKED and gets SETUP and GO: its text is patched already.  At any time the tool may send ARENA;
  * SWITCH, which the agent answers by SWITCH_DONE; CLOCK, also before SETUP, which it answers by CLOCK_TOLD; and SET,
  * TABLES and TRIGGERS, which have no answer.  The agent answers HANDLERS and HANDLERS_WAIT by HANDLERS_DONE, INSTANCE
- * by INSTANCE_DONE, and DETACH by DETACHED when the text is as it was; then the connection ends.  Either side takes an
- * unknown type or a wrong size as the end of the connection.
+ * by INSTANCE_DONE, PROGRAMS by PROGRAMS_DONE, and DETACH by DETACHED when the text is as it was; then the connection
+ * ends.  Either side takes an unknown type or a wrong size as the end of the connection.
  *
  * A process that the tool attached to runs meanwhile (CALLTAP_HELLO_ATTACHED):
  *
@@ -79,6 +79,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_INSTANCE_DONE = 13,
 	CALLTAP_MSG_UNWINDERS_TOLD = 14,
 	CALLTAP_MSG_HEADS_DONE = 15,
+	CALLTAP_MSG_PROGRAMS_DONE = 16,
 
 	CALLTAP_MSG_SETUP = 32,
 	CALLTAP_MSG_PLAN = 33,
@@ -99,6 +100,7 @@ enum calltap_msg_type {
 	CALLTAP_MSG_INSTANCE = 48,
 	CALLTAP_MSG_UNWINDERS = 49, /* no more than a head; the agent answers in the state in which it takes RELEASE */
 	CALLTAP_MSG_HEADS = 50,	    /* give heads of functions their own bytes back; as UNWINDERS */
+	CALLTAP_MSG_PROGRAMS = 51,
 };
 
 struct calltap_msg {
@@ -238,6 +240,21 @@ struct calltap_msg_handlers {
 	struct calltap_msg head;
 	uint64_t functions; /* rows */
 	uint64_t handlers;  /* address of the struct calltap_handlers in the target; 0: the program has no handlers */
+};
+
+/*
+ * Programs for functions' values (program.h): tables and code, CALLTAP_PROGRAMS_SIZE bytes, in a memfd that comes
+ * along. Once for each process image.
+ */
+struct calltap_msg_programs {
+	struct calltap_msg head;
+	uint64_t size;
+};
+
+struct calltap_msg_programs_done {
+	struct calltap_msg head;
+	int32_t error; /* -errno: the process runs no programs, and records no values; else 0 */
+	uint32_t reserved;
 };
 
 /* After HANDLERS_WAIT, 0: every handler that ran when that message came has returned; -EAGAIN: not yet, ask again. */
@@ -531,6 +548,8 @@ _Static_assert(sizeof(struct calltap_msg_set) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_detach) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_handlers) == 24, "ABI");
 _Static_assert(sizeof(struct calltap_msg_handlers_done) == 16, "ABI");
+_Static_assert(sizeof(struct calltap_msg_programs) == 16, "ABI");
+_Static_assert(sizeof(struct calltap_msg_programs_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_release) + CALLTAP_RELEASE_MAX * 8 <= CALLTAP_MSG_MAX, "ABI");
 _Static_assert(sizeof(struct calltap_msg_heads_done) == 16, "ABI");
 _Static_assert(sizeof(struct calltap_msg_unwinders_told) == 16 + 8 * CALLTAP_UNWINDERS_MAX, "ABI");

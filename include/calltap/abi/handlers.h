@@ -23,7 +23,7 @@
 #define CALLTAP_HANDLED_FULL_EXIT  4u
 #define CALLTAP_HANDLED_ROOT	   8u
 #define CALLTAP_HANDLED_NOTREE	   16u
-#define CALLTAP_HANDLED_GATED	   32u
+#define CALLTAP_HANDLED_VALUES	   32u /* the first instance runs programs at the call and its return (program.h) */
 #define CALLTAP_HANDLED_INSTANCES  64u /* instances with the rings of set 1 and on, as `instances` says */
 #define CALLTAP_HANDLED_CALL                                                                                           \
 	128u /* the first instance has the tracer `function`: an entry with its caller, no exit                        \

@@ -25,6 +25,8 @@ enum feature {
 	RECORDS = 64,	  /* the buffers are for records */
 	NO_HISTORY = 128, /* the buffers do not keep the newest records until somebody wants them */
 	EMULATED = 256,	  /* the programs run in an emulator */
+	VALUES = 512,	  /* functions tell values */
+	THRESHOLD = 1024, /* short calls are left out */
 };
 
 static const struct {
@@ -39,6 +41,11 @@ static const struct {
 	{TRIGGERS, NO_EXITS | COUNTERS, -EINVAL, "triggers need the tracer function_graph"},
 	{SNAPSHOTS, NO_HISTORY, -EINVAL, "a snapshot is of a flight recorder: add --mode overwrite"},
 	{FILES, NO_HISTORY, -EINVAL, "--buffer-dir goes with --mode overwrite"},
+	{VALUES, NO_EXITS | COUNTERS, -EINVAL, "values (--args, --result) need the tracer function_graph"},
+	{VALUES, THRESHOLD, -EINVAL,
+	 "a call's values lie in the trace before it is known how long it takes: leave --threshold out, and give --min "
+	 "to "
+	 "replay"},
 	{TRIGGERS, EMULATED, -EOPNOTSUPP,
 	 "triggers are for programs that are not emulated: how fast an emulated clock runs is known too late"},
 };
@@ -53,7 +60,8 @@ static unsigned features_of(const struct record_options *options, bool emulated)
 	       (triggers_have(options->triggers, TRIGGER_SNAPSHOT) ? SNAPSHOTS : 0) |
 	       (options->buffer_dir ? FILES : 0) | (options->tracer->has_exit ? 0 : NO_EXITS) |
 	       (options->tracer->counts ? COUNTERS : 0) | (options->mode != CALLTAP_MODE_PROFILE ? RECORDS : 0) |
-	       (options->mode != CALLTAP_MODE_OVERWRITE ? NO_HISTORY : 0) | (emulated ? EMULATED : 0);
+	       (options->mode != CALLTAP_MODE_OVERWRITE ? NO_HISTORY : 0) | (emulated ? EMULATED : 0) |
+	       (options->values ? VALUES : 0) | (options->threshold_ns ? THRESHOLD : 0);
 }
 
 int settings_refuse(const struct record_options *options, bool emulated, struct calltap_diag *diag)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <host/target/attached.h>
+#include <host/values/values.h>
 
 #include "host/counted.h"
 #include "host/space.h"
@@ -125,6 +126,8 @@ int describe_start(struct instance *instance)
 		ret = describe_emulator(instance);
 	if (!ret)
 		ret = trace_writer_formats(instance->writer);
+	if (!ret)
+		ret = values_describe(instance->options->values, instance->writer);
 	return ret ? ret : trace_writer_flush(instance->writer);
 }
 

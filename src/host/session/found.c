@@ -9,6 +9,7 @@
 #include <host/counted.h>
 #include <host/elf/advice.h>
 #include <host/hook/triggers.h>
+#include <host/values/values.h>
 
 #include "found.h"
 #include "session.h"
@@ -185,6 +186,8 @@ int found_match(const struct found *found, const struct session *session, const 
 	text = filter_set_unmatched(session->options->filters);
 	if (!text)
 		text = triggers_unmatched(session->options->triggers);
+	if (!text)
+		text = values_unmatched(session->options->values);
 	if (text)
 		return refuse_unmatched(found, session, text, program, diag);
 	if (!found->wanted)

@@ -77,6 +77,7 @@ struct record_options {
 	/* Called once when all is recorded, while `live` still answers; or NULL. */
 	void (*ending)(void *ctx);
 	void *ending_ctx;
+	struct values *values;	   /* what calls tell besides, or NULL */
 	struct triggers *triggers; /* what is done when something happens, or NULL */
 	struct record_live *live;  /* for others to change what is recorded, or NULL */
 };

@@ -2,6 +2,7 @@
  * A recording session from start to end: sockets, the command, the file.
  * Called by record_run().  Context: host, the server thread.
  */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,6 +26,7 @@
 #include <host/hook/watch.h>
 #include <host/instance/instances.h>
 #include <host/remote/remote.h>
+#include <host/values/values.h>
 
 #include "session.h"
 
@@ -75,6 +77,29 @@ static int begin_triggers(struct session *session, struct calltap_diag *diag)
 	return ret ? calltap_diag_set(diag, ret, "cannot make memory for triggers: %s", strerror(-ret)) : 0;
 }
 
+/* Functions with values go by the dispatcher, as those with handlers do. */
+static int begin_values(struct session *session, struct calltap_diag *diag)
+{
+	struct values *values = session->options->values;
+	int ret;
+
+	if (!values)
+		return 0;
+	session->images.values = values;
+	ret = handlers_create(&session->images.handlers);
+	if (ret)
+		return calltap_diag_set(diag, ret, "there is no memory for values: %s", strerror(-ret));
+	return values_begin(values, diag);
+}
+
+/* Known when the programs are. */
+static int check_values(const struct session *session, struct calltap_diag *diag)
+{
+	if (!session->options->values || session->machine->id == EM_X86_64)
+		return 0;
+	return calltap_diag_set(diag, -ENOTSUP, "values (--args, --result) are fetched on x86-64 only so far");
+}
+
 static int prepare_session(struct session *session, struct calltap_diag *diag)
 {
 	const struct record_options *options = session->options;
@@ -98,12 +123,16 @@ static int prepare_session(struct session *session, struct calltap_diag *diag)
 	ret = settings_refuse(options, false, diag);
 	if (!ret)
 		ret = begin_triggers(session, diag);
+	if (!ret)
+		ret = begin_values(session, diag);
 	session->result->ours = ret != 0;
 	if (ret)
 		return ret;
 	ret = options->pid_count ? attachees_check(session, diag) : precheck_command(session, diag);
 	if (!ret)
 		ret = settings_refuse(options, session->emulated, diag); /* now it is known */
+	if (!ret)
+		ret = check_values(session, diag);
 	if (ret)
 		return ret;
 	/* An emulated target's is known when it has called in. */

@@ -20,6 +20,7 @@
 #include <host/instance/instances.h>
 #include <host/session/session.h>
 #include <host/space.h>
+#include <host/values/values.h>
 
 #define REPORT_MAX  4096 /* objects in a process */
 #define CHILD_RINGS 4
@@ -36,6 +37,7 @@ union message {
 	struct calltap_msg_clock_told clock_told;
 	struct calltap_msg_handlers_done handlers_done;
 	struct calltap_msg_instance_done instance_done;
+	struct calltap_msg_programs_done programs_done;
 	char bytes[CALLTAP_MSG_MAX];
 };
 
@@ -289,6 +291,8 @@ static int welcome_target(struct session *session, struct target *target)
 	if (!ret && wanted)
 		ret = handlers_welcome(session, target, origin);
 	if (!ret && wanted)
+		ret = values_welcome(session->images.values, target);
+	if (!ret && wanted)
 		ret = instances_welcome(session, target);
 	if (!ret && wanted && forked) {
 		perfmap_add_all(session, target);
@@ -499,6 +503,9 @@ static int answer_message(struct session *session, struct target *target, const 
 		return size == sizeof(message->handlers_done)
 			       ? handlers_answer(session, target, &message->handlers_done)
 			       : -EPROTO;
+	case CALLTAP_MSG_PROGRAMS_DONE:
+		return size == sizeof(message->programs_done) ? values_answer(session, target, &message->programs_done)
+							      : -EPROTO;
 	case CALLTAP_MSG_INSTANCE_DONE:
 		return size == sizeof(message->instance_done)
 			       ? instances_answer(session, target, &message->instance_done)

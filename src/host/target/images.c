@@ -9,6 +9,7 @@
 
 #include <host/hook/handlers.h>
 #include <host/hook/watch.h>
+#include <host/values/values.h>
 
 #include "images.h"
 
@@ -148,6 +149,7 @@ struct verdict {
 	bool on;
 	uint16_t flags;
 	uint64_t who; /* of its row: 0 = its stub does not look at it */
+	struct values_choice values;
 };
 
 /* Flags of stubs that lead to the handlers; what else such a site is to do its row says. */
@@ -169,7 +171,6 @@ static uint32_t record_bits(uint16_t flags)
 		{CALLTAP_SITE_FULL_EXIT, CALLTAP_HANDLED_FULL_EXIT},
 		{CALLTAP_SITE_ROOT, CALLTAP_HANDLED_ROOT},
 		{CALLTAP_SITE_NOTREE, CALLTAP_HANDLED_NOTREE},
-		{CALLTAP_SITE_GATED, CALLTAP_HANDLED_GATED},
 	};
 	uint32_t who = CALLTAP_HANDLED_RECORD;
 
@@ -203,7 +204,7 @@ static struct verdict judge_site(const struct images *images, const struct image
 	struct filter_decision decision;
 	struct verdict verdict = {0};
 	uint16_t triggered = watch_flags(images->watch, image->object, source);
-	bool recorded, any = handlers_any(images->handlers);
+	bool recorded, tells, any = handlers_any(images->handlers);
 
 	decision = images_ask(images->filters, image, source);
 	decision.trace = decision.trace && images->tracer->patches && has_size(images, source);
@@ -212,8 +213,12 @@ static struct verdict judge_site(const struct images *images, const struct image
 	verdict.on = recorded || triggered || slots;
 	verdict.flags = images->tracer->site_flags(&images->needs, decision.root, decision.notree) | triggered |
 			(images->keeps_open ? CALLTAP_SITE_TIMED : 0);
-	if (slots || (image->dispatched && any && (recorded || triggered))) {
-		verdict.who = slots | (recorded || triggered ? record_bits(verdict.flags) : 0);
+	if (recorded)
+		verdict.values = values_choose(images->values, image, source);
+	tells = verdict.values.entry || verdict.values.exit;
+	if (slots || tells || (image->dispatched && any && (recorded || triggered))) {
+		verdict.who = slots | (recorded || triggered ? record_bits(verdict.flags) : 0) |
+			      (tells ? CALLTAP_HANDLED_VALUES : 0);
 		verdict.flags = dispatch_flags(images);
 	} else if (!verdict.on && (images->serve || any)) {
 		verdict.flags = dispatch_flags(images); /* a handler may come to it */
@@ -241,11 +246,12 @@ static void want_site(struct images *images, struct image *image, const struct o
 	if (source->tramp_off)
 		memcpy(site->old + source->span, source->tramp_old, sizeof(source->tramp_old));
 	watch_add_function(images->watch, site->id, image->object, source);
-	if (slots) {
-		image->slots[at] = slots;
-		handlers_write_roles(images, image, at);
-		handlers_write(images->handlers, image, at, verdict->who);
-	}
+	if (!slots && !verdict->values.entry && !verdict->values.exit)
+		return;
+	values_write(images->values, site->id, verdict->values);
+	image->slots[at] = slots;
+	handlers_write_roles(images, image, at);
+	handlers_write(images->handlers, image, at, verdict->who);
 }
 
 /* Lay the blocks out: from then on their sites have places. */
@@ -485,6 +491,7 @@ static void judge_all(struct images *images, struct image *image, bool *chosen, 
 		chosen[i] = verdict.on;
 		who[i] = verdict.who;
 		flags[i] = verdict.flags;
+		values_write(images->values, image->sites[i].id, verdict.values);
 	}
 }
 

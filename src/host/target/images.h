@@ -77,6 +77,7 @@ struct images {
 	struct filter_set *filters;
 	struct watch *watch;	   /* functions that triggers wait for, or NULL */
 	struct handlers *handlers; /* of a program's own, or NULL */
+	struct values *values;	   /* what calls tell besides, or NULL */
 	bool serve;		   /* stubs are made for those, from the start */
 	bool tracing;		   /* else only those are on */
 	bool keeps_open;	   /* a flight recorder: each frame keeps its entry's time */

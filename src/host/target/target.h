@@ -49,6 +49,7 @@ struct owed {
 	uint32_t switches;  /* to SWITCH */
 	uint32_t handlers;  /* to HANDLERS and HANDLERS_WAIT */
 	uint32_t instances; /* to INSTANCE */
+	bool programs;	    /* to PROGRAMS */
 };
 
 /* A report of the objects that a target has mapped (OBJECT, OBJECTS_END). */

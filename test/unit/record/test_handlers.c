@@ -215,8 +215,7 @@ static void settings_go_on_beside(void **state)
 	assert_int_equal(add(0, "alpha", true, false), 1);
 	assert_int_equal(set("max-depth=3"), 0);
 	assert_int_equal(fake_agent_who(agent, agent->alpha),
-			 BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_FULL_ENTRY | CALLTAP_HANDLED_FULL_EXIT |
-				 CALLTAP_HANDLED_GATED);
+			 BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_FULL_ENTRY | CALLTAP_HANDLED_FULL_EXIT);
 	check_heard(0, CALLTAP_MSG_SET);
 	check_heard(1, CALLTAP_MSG_HANDLERS_WAIT); /* the limit is there before rows want it looked at */
 	assert_int_equal(agent->heard[1].alpha_who, BIT(0) | CALLTAP_HANDLED_RECORD);
@@ -227,8 +226,7 @@ static void settings_go_on_beside(void **state)
 	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_ROOT);
 	assert_int_equal(set("graph="), 0);
 	assert_int_equal(set("no-graph=alpha"), 0);
-	assert_int_equal(fake_agent_who(agent, agent->alpha),
-			 BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_NOTREE | CALLTAP_HANDLED_GATED);
+	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0) | CALLTAP_HANDLED_RECORD | CALLTAP_HANDLED_NOTREE);
 	assert_int_equal(set("no-graph="), 0);
 	assert_int_equal(set("trace=beta"), 0);
 	assert_int_equal(fake_agent_who(agent, agent->alpha), BIT(0));

@@ -36,6 +36,7 @@
  *   arch_entry_sp(S)           the stack pointer at the function's first instruction
  *   arch_registers_show(registers, caller)
  *                              what handlers are to see in a link register
+ *   ARCH_HAS_PROGRAMS          1: arch_program_call() is there
  *   arch_vectors_shown(area)   what they are to see of the vector registers that the agent has saved in the area
  *   arch_jump_sp(env, mixed)   the stack pointer that longjmp(env) will set; mixed: libc hides it, as glibc does
  *   ARCH_DWARF_RETURN          DWARF's column of the return address
@@ -144,6 +145,14 @@ ARCH_RECORDER(arch_gated_timed);
 ARCH_RECORDER(arch_handled_again_entry);
 ARCH_RECORDER(arch_handled_again_exit);
 #undef ARCH_RECORDER
+
+/*
+ * Run a program's code with its context, and return its result.  The unwind rules of the code are the ones that the
+ * tool writes (abi/program.h).  Where ARCH_HAS_PROGRAMS is 0, nobody calls it.
+ */
+struct calltap_program_context;
+uint64_t arch_program_call(const struct calltap_program_context *context, uint64_t code)
+	__attribute__((visibility("hidden")));
 
 /* Bytes at the start of a stub region that hold the pointer table. */
 #define ARCH_REGION_HEAD 192

@@ -85,6 +85,7 @@
 #define HW_INSTANCES  0x40
 #define HW_CALL	      0x80
 #define HW_RECORD     0x01 /* CALLTAP_HANDLED_RECORD */
+#define HW_VALUES     0x20 /* CALLTAP_HANDLED_VALUES */
 
 /* struct probe_handled, which ends with the CPU's registers (each offsets.h), and enum probe_handled_how */
 #define H_WHO	    0

@@ -84,6 +84,7 @@ static inline uint64_t arch_frame_holds(uint64_t slot, uint64_t low)
 }
 
 #define ARCH_FRAMES_GO_BACK 1
+#define ARCH_HAS_PROGRAMS   1
 
 /*
  * rdsspq, a no-op where there is no shadow stack.  A frame's return address is on that, too, and cannot be changed

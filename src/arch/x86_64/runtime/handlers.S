@@ -266,7 +266,7 @@
 	find_table .Lentry_unknown
 	mov	HT_ROWS(%r10), %rax
 	mov	(%rax, %r9, 8), %r11		/* who, start, instances */
-	test	$~(HW_INSTANCES | HW_RECORD), %r11d
+	test	$~(HW_INSTANCES | HW_RECORD | HW_VALUES), %r11d
 	jnz	.Lentry_handled
 	test	%r11d, %r11d
 	jnz	.Lentry_shared
@@ -375,7 +375,7 @@
 	jmp	*-8(%rsp)
 
 	/*
-	 * Records alone, of instances and of the session, and no handlers.  Where this is no usual call, the dispatcher
+	 * Records alone, of instances and of the session, perhaps with values, and no handlers.  Where this is no usual call, the dispatcher
 	 * keeps the other registers, too, and C begins with the long way.
 	 */
 	.cfi_restore_state
@@ -389,6 +389,8 @@
 	mov	%rsi, %rcx			/* the return address is in S itself */
 	mov	%r9d, %esi
 	mov	%r11, %rdx
+	test	$HW_VALUES, %dl
+	jnz	.Lentry_values
 	test	$HW_RECORD, %dl
 	jnz	.Lentry_both
 	call	probe_instances_entered		/* needs no aligned stack, and sees to the direction flag */
@@ -400,6 +402,15 @@
 	ret	$16
 
 	.cfi_restore_state
+.Lentry_values:
+	test	$HW_INSTANCES, %dl
+	jnz	.Lentry_handled
+	lea	H_KEPT - H_R11(%rsp), %r8	/* struct calltap_registers, of which those that callers lose are there */
+	call	probe_values_entered
+	test	%eax, %eax
+	jz	.Lentry_shared_done
+	jmp	.Lentry_unshared
+
 .Lentry_unknown:
 	.cfi_remember_state
 	keep_callee_saved ENTRY_CFA
@@ -426,7 +437,7 @@
 	lea	SHARED_RET(%rsp), %rsi		/* S */
 	place	%r11, WHO_MASK
 	mov	(%r11), %edx			/* who waits */
-	test	$~(HW_INSTANCES | HW_RECORD), %edx
+	test	$~(HW_INSTANCES | HW_RECORD | HW_VALUES), %edx
 	jnz	.Lexit_handled
 	test	%edx, %edx
 	jnz	.Lexit_shared
@@ -501,6 +512,8 @@
 	place	%rdi, LINK_MASK
 	testb	$LINK_FLAGS, (%rdi)
 	jnz	.Lexit_handled
+	test	$HW_VALUES, %dl
+	jnz	.Lexit_values
 	mov	%rsi, %rdi
 	mov	$ID_MASK, %eax
 	and	(%rsi), %eax
@@ -517,6 +530,17 @@
 	.cfi_restore_state
 .Lexit_both:
 	call	probe_instances_left_both
+	jmp	.Lexit_shared_done
+.Lexit_values:
+	test	$HW_INSTANCES, %dl
+	jnz	.Lexit_handled
+	mov	%rsi, %rdi
+	mov	%rsi, %rdx
+	mov	$ID_MASK, %eax
+	and	(%rsi), %eax
+	mov	%eax, %esi
+	lea	H_KEPT - H_R11(%rsp), %rcx
+	call	probe_values_left
 	jmp	.Lexit_shared_done
 	function_end arch_exit_handled
 

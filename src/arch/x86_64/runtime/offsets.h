@@ -31,6 +31,7 @@
 /* Offsets in struct probe_handled: registers, and the struct's size. */
 #define H_RBP 144
 #define H_RBX 152
+#define H_R11 160
 #define H_END 232
 
 #endif

@@ -1,0 +1,88 @@
+/*
+ * Programs for functions' values: PROGRAMS (abi/control.h, abi/program.h).
+ *
+ * The code is mapped behind a page with the helpers' addresses, as one more region of blocks (blocks.c): so unwinders
+ * and debuggers find its rules.  All of it stays until the session lets go of the process.  Called by the control
+ * thread. Context: control.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mman.h>
+
+#include <agent/agent.h>
+#include <base/mem.h>
+#include <base/sys.h>
+#include <probe/program.h>
+
+static struct probe_programs programs;
+static void *tables; /* the whole file, NULL = there is none */
+
+/* The page of helpers, and the code behind it.  The address of the page, or -errno as one. */
+static long map_code(int fd)
+{
+	uint64_t size = CALLTAP_PAGE + CALLTAP_PROGRAM_CODE;
+	char *page = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *code;
+
+	if (sys_failed((long)page))
+		return (long)page;
+	memcpy(page, probe_program_helpers, sizeof(probe_program_helpers));
+	code = sys_mmap(page + CALLTAP_PAGE, CALLTAP_PROGRAM_CODE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, fd,
+			CALLTAP_PROGRAM_CODE_AT);
+	if (!sys_failed((long)code) && !sys_failed(SYS(mprotect, page, CALLTAP_PAGE, PROT_READ, 0, 0, 0)))
+		return (long)page;
+	sys_munmap(page, size);
+	return sys_failed((long)code) ? (long)code : -EACCES;
+}
+
+static int use(int fd)
+{
+	void *made = agent_map(fd, CALLTAP_PROGRAMS_SIZE, PROT_READ, MAP_SHARED | MAP_NORESERVE, F_SEAL_SHRINK);
+	long page = sys_failed((long)made) ? (long)made : map_code(fd);
+	uint64_t code = (uint64_t)page + CALLTAP_PAGE;
+	int ret = (int)page;
+
+	if (!sys_failed(page))
+		ret = agent_blocks_add((uint64_t)page, code + CALLTAP_PROGRAM_CODE, code + CALLTAP_PROGRAM_UNWIND,
+				       CALLTAP_UNWIND_BYTES);
+	if (ret) {
+		if (!sys_failed(page))
+			sys_munmap((void *)page, CALLTAP_PAGE + CALLTAP_PROGRAM_CODE);
+		if (!sys_failed((long)made))
+			sys_munmap(made, CALLTAP_PROGRAMS_SIZE);
+		return ret;
+	}
+	tables = made;
+	programs = (struct probe_programs){
+		.rows = made,
+		.list = (const struct calltap_program *)((const char *)made + CALLTAP_PROGRAMS_AT),
+		.code = code,
+	};
+	probe_program_set(&programs);
+	return 0;
+}
+
+int agent_programs_take(const struct calltap_msg_programs *message, int fd)
+{
+	struct calltap_msg_programs_done done = {.head = {CALLTAP_MSG_PROGRAMS_DONE, sizeof(done)}};
+
+	if (message->head.size != sizeof(*message) || fd < 0)
+		return -EPROTO;
+	if (message->size != CALLTAP_PROGRAMS_SIZE || tables)
+		done.error = -EINVAL;
+	else if (!ARCH_HAS_PROGRAMS)
+		done.error = -ENOTSUP;
+	else if (agent.no_handled) /* a sandbox may end the program for these calls */
+		done.error = -EPERM;
+	else
+		done.error = use(fd);
+	return agent_send(&done, sizeof(done));
+}
+
+void agent_programs_release(void)
+{
+	probe_program_set(NULL);
+	if (tables)
+		sys_munmap(tables, CALLTAP_PROGRAMS_SIZE);
+	tables = NULL;
+}

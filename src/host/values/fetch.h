@@ -1,0 +1,35 @@
+/*
+ * Compiling what is to be fetched (spec.h) into an eBPF program (abi/program.h).
+ *
+ * The event that the program writes begins with the function's id and the word of faults, four bytes each; the fields
+ * follow, each at a multiple of its size; then the texts.
+ *
+ * Callers: values.c, tests.  Context: host.  Pure.
+ */
+#ifndef HOST_VALUES_FETCH_H
+#define HOST_VALUES_FETCH_H
+
+#include <stdint.h>
+
+#include <bpf/machine.h>
+
+#include "spec.h"
+
+#define FETCH_INSNS  1536u /* instructions of a program at the most: 16 fields of six offsets from a stack's word */
+#define FETCH_FIRST  8u	   /* bytes of the event before the first field */
+#define FETCH_FAULTS 4u	   /* where the word of faults is: a bit for each field whose memory was not there */
+
+struct fetch {
+	struct bpf_insn insns[FETCH_INSNS];
+	uint32_t count;
+	uint32_t places[SPEC_FIELDS]; /* of the fields in the event's bytes */
+	uint32_t size;		      /* of the event before the texts */
+};
+
+/* The machine that such programs are verified for. */
+extern const struct bpf_machine fetch_machine;
+
+/* registers: integer arguments that the target's CPU has in registers; those behind lie on the stack. */
+void fetch_compile(struct fetch *out, const struct spec *spec, uint32_t registers);
+
+#endif

@@ -1,0 +1,227 @@
+/*
+ * Reading what is to be fetched (spec.h).  Context: host.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <calltap/abi/program.h>
+
+#include "spec.h"
+
+#define BLANKS	   " \t"
+#define OFFSET_MAX (1 << 30)
+
+/* A text that is being read.  `wrong` is where it stops being one, `why` what is wrong there. */
+struct reader {
+	const char *at, *wrong;
+	const char *why;
+};
+
+static bool refuse(struct reader *reader, const char *why)
+{
+	/* The first reason is the one of the place that was got to. */
+	if (!reader->why || reader->at > reader->wrong) {
+		reader->wrong = reader->at;
+		reader->why = why;
+	}
+	return false;
+}
+
+static bool take(struct reader *reader, const char *word)
+{
+	size_t length = strlen(word);
+
+	if (strncmp(reader->at, word, length) != 0)
+		return false;
+	reader->at += length;
+	return true;
+}
+
+/* Take a number without a sign that is not above `most`. */
+static bool take_number(struct reader *reader, unsigned long most, unsigned long *number)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*reader->at))
+		return refuse(reader, "a number is missing");
+	*number = strtoul(reader->at, &end, 0);
+	if (*number > most)
+		return refuse(reader, "the number is too large");
+	reader->at = end;
+	return true;
+}
+
+static bool is_word(char letter)
+{
+	return isalnum((unsigned char)letter) || letter == '_';
+}
+
+static void take_name(struct reader *reader, struct spec_field *field)
+{
+	size_t length = 0;
+
+	while (is_word(reader->at[length]))
+		length++;
+	if (!length || reader->at[length] != '=' || isdigit((unsigned char)*reader->at) || length >= SPEC_NAME)
+		return;
+	memcpy(field->name, reader->at, length);
+	field->name[length] = 0;
+	reader->at += length + 1;
+}
+
+/* Take "arg1" or "ret", the innermost part of a FETCH. */
+static bool take_base(struct reader *reader, struct spec_field *field, bool result)
+{
+	const char *start = reader->at;
+	unsigned long number = 0;
+
+	(void)take(reader, "$");
+	if (take(reader, "retval") || take(reader, "ret")) {
+		if (result && !is_word(*reader->at))
+			return true;
+		reader->at = start;
+		return refuse(reader,
+			      result ? "this is no value" : "the result is known at the return alone: --result");
+	}
+	if (!take(reader, "arg")) {
+		reader->at = start;
+		return refuse(reader, "a value is arg1, arg2, ..., ret, or +OFFSET(VALUE)");
+	}
+	if (result) {
+		reader->at = start;
+		return refuse(reader, "arguments are known at the call alone: --args");
+	}
+	if (!take_number(reader, SPEC_ARGUMENTS, &number) || !number || is_word(*reader->at))
+		return refuse(reader, "arguments are arg1 to arg24");
+	field->argument = (uint8_t)number;
+	return true;
+}
+
+static bool take_fetch(struct reader *reader, struct spec_field *field, bool result)
+{
+	int32_t outer[SPEC_OFFSETS];
+	uint8_t count = 0;
+
+	while (*reader->at == '+' || *reader->at == '-') {
+		bool minus = *reader->at++ == '-';
+		unsigned long number;
+
+		if (!take_number(reader, OFFSET_MAX, &number))
+			return false;
+		if (!take(reader, "("))
+			return refuse(reader, "'(' is missing");
+		if (count == SPEC_OFFSETS)
+			return refuse(reader, "too many offsets");
+		outer[count++] = minus ? -(int32_t)number : (int32_t)number;
+	}
+	if (!take_base(reader, field, result))
+		return false;
+	field->offset_count = count;
+	for (uint8_t i = 0; i < count; i++) {
+		field->offsets[i] = outer[count - 1 - i];
+		if (!take(reader, ")"))
+			return refuse(reader, "')' is missing");
+	}
+	return true;
+}
+
+static bool take_string(struct reader *reader, struct spec_field *field)
+{
+	unsigned long size = SPEC_TEXT;
+
+	if (take(reader, "[") && (!take_number(reader, CALLTAP_PROGRAM_TEXT, &size) || !size || !take(reader, "]")))
+		return refuse(reader, "a string has 1 to 256 bytes, as in string[100]");
+	field->type = SPEC_STRING;
+	field->size = (uint16_t)size;
+	return true;
+}
+
+static bool take_type(struct reader *reader, struct spec_field *field)
+{
+	static const char letters[] = {[SPEC_UNSIGNED] = 'u', [SPEC_SIGNED] = 's', [SPEC_HEX] = 'x'};
+	unsigned long bits = 0;
+	const char *start;
+
+	field->type = SPEC_HEX;
+	field->size = 8;
+	if (!take(reader, ":"))
+		return true;
+	if (take(reader, "ustring") || take(reader, "string"))
+		return take_string(reader, field);
+	start = reader->at;
+	for (unsigned type = 0; type < sizeof(letters); type++) {
+		if (*reader->at != letters[type])
+			continue;
+		reader->at++;
+		field->type = (uint8_t)type;
+		if (take_number(reader, 64, &bits) && (bits == 8 || bits == 16 || bits == 32 || bits == 64)) {
+			field->size = (uint16_t)(bits / 8);
+			return true;
+		}
+		break;
+	}
+	reader->at = start;
+	return refuse(reader, "types are u8 to u64, s8 to s64, x8 to x64 and string");
+}
+
+/* Take a field, behind which there is a blank or nothing. */
+static bool take_field(struct reader *reader, struct spec_field *field, bool result)
+{
+	*field = (struct spec_field){0};
+	take_name(reader, field);
+	if (!take_fetch(reader, field, result) || !take_type(reader, field))
+		return false;
+	if (*reader->at && !strchr(BLANKS, *reader->at))
+		return refuse(reader, "a blank is missing behind the value");
+	if (!field->name[0] && field->argument)
+		snprintf(field->name, sizeof(field->name), "arg%u", field->argument);
+	else if (!field->name[0])
+		memcpy(field->name, "ret", sizeof("ret"));
+	return true;
+}
+
+/* The first field may stand behind the function's name and a colon; names have colons, too. */
+static bool take_first(struct reader *reader, struct spec *out, size_t *function, bool result)
+{
+	const char *start = reader->at, *end = start + strcspn(start, BLANKS);
+
+	for (const char *colon = start; (colon = memchr(colon, ':', (size_t)(end - colon))); colon++) {
+		reader->at = colon + 1;
+		if (colon > start && take_field(reader, &out->fields[0], result)) {
+			*function = (size_t)(colon - start);
+			out->count = 1;
+			return true;
+		}
+	}
+	*function = (size_t)(end - start);
+	reader->at = end;
+	return false;
+}
+
+int spec_parse(struct spec *out, size_t *function, const char *text, bool result, struct calltap_diag *diag)
+{
+	struct reader reader = {.at = text};
+	bool good = true;
+
+	*out = (struct spec){0};
+	(void)take_first(&reader, out, function, result);
+	for (reader.at += strspn(reader.at, BLANKS); good && *reader.at; reader.at += strspn(reader.at, BLANKS)) {
+		good = out->count < SPEC_FIELDS ? take_field(&reader, &out->fields[out->count], result)
+						: refuse(&reader, "there are more than 16 values");
+		out->count += good;
+	}
+	if (good && out->count && *function)
+		return 0;
+	if (!reader.why || !*function) {
+		reader.wrong = text + strlen(text);
+		reader.why = result ? "it says not what to show; as in 'read:ret:s64'"
+				    : "it says not what to show; as in 'open:path=arg1:string'";
+	}
+	(void)calltap_diag_set(diag, -EINVAL, "values '%.200s': %s", text, reader.why);
+	if (diag && (size_t)snprintf(diag->input, sizeof(diag->input), "%s", text) < sizeof(diag->input))
+		diag->column = (int)(reader.wrong - text);
+	return -EINVAL;
+}

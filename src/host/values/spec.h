@@ -1,0 +1,54 @@
+/*
+ * What is to be fetched at a function's call or its return, as the user asks for it:
+ *
+ *     SPEC   = FIELD, and others behind blanks
+ *     FIELD  = [NAME "="] FETCH [":" TYPE]
+ *     FETCH  = "arg" N | "ret" | "+" OFFSET "(" FETCH ")" | "-" OFFSET "(" FETCH ")"
+ *     TYPE   = ("u" | "s" | "x") (8 | 16 | 32 | 64) | "string" ["[" BYTES "]"]
+ *
+ * The words are those of the kernel's fetch arguments (Documentation/trace/kprobetrace.rst); "$" in front of "arg",
+ * "retval" for "ret", and "ustring" are taken, too.  "arg1" is the first integer argument of the CPU's calling
+ * convention.
+ * "+8(arg2)" is what lies at the address arg2 + 8.  A string is the text at the address that FETCH gives, or for
+ * "+8(arg2):string" the text at arg2 + 8, as in the kernel.  Without a TYPE it is x64, 64 bits in base 16.
+ *
+ * Callers: values.c, tests.  Context: host.  Pure.
+ */
+#ifndef HOST_VALUES_SPEC_H
+#define HOST_VALUES_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <calltap/diag.h>
+
+#define SPEC_FIELDS    16u /* of a SPEC */
+#define SPEC_OFFSETS   6u  /* of a FETCH */
+#define SPEC_ARGUMENTS 24u /* N at the most */
+#define SPEC_NAME      32u /* bytes of a NAME, with its NUL */
+#define SPEC_TEXT      64u /* bytes of a string that has no bound of its own */
+
+enum spec_type { SPEC_UNSIGNED, SPEC_SIGNED, SPEC_HEX, SPEC_STRING };
+
+struct spec_field {
+	char name[SPEC_NAME];
+	uint8_t argument; /* N, 0 = the result */
+	uint8_t type;	  /* enum spec_type */
+	uint16_t size;	  /* bytes: of the number, or of the string at the most */
+	uint8_t offset_count;
+	int32_t offsets[SPEC_OFFSETS]; /* the innermost first */
+};
+
+struct spec {
+	struct spec_field fields[SPEC_FIELDS];
+	uint32_t count;
+};
+
+/*
+ * Take "FUNCTION:SPEC" or "FUNCTION SPEC" apart: *function is the number of bytes of FUNCTION, a filter's text, which
+ * is not looked at.  result: it is for the return, so there are no arguments; else no result.  -EINVAL, with the place.
+ */
+int spec_parse(struct spec *out, size_t *function, const char *text, bool result, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+
+#endif

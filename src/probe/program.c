@@ -1,0 +1,214 @@
+/*
+ * Running programs, and their helpers (program.h).
+ *
+ * Called by handlers.c on the program's thread.  Context: probe, slow path: helpers may make a system call.
+ *
+ * How an address is read that may be anything: what is surely mapped is read at once, which is the page of the call's
+ * slot, and the rest of a stack whose end is known for sure.  All else is copied by the kernel, which says when it
+ * cannot. Nobody looks first and reads then: another thread may unmap it in between.
+ */
+#include <asm/errno.h>
+
+#include <base/mem.h>
+#include <base/sys.h>
+#include <probe/program.h>
+#include <probe/thread.h>
+
+#define PAGE_MASK (~((uint64_t)CALLTAP_PAGE - 1))
+
+static const struct probe_programs *programs;
+static uint32_t blind; /* 1: no system call reads memory */
+
+void probe_program_set(const struct probe_programs *next)
+{
+	__atomic_store_n(&programs, next, __ATOMIC_RELEASE); /* pairs with probe_program_run() */
+}
+
+void probe_program_blind(bool is)
+{
+	__atomic_store_n(&blind, is, __ATOMIC_SEQ_CST); /* pairs with copy_by_call() */
+}
+
+/* How many bytes from address on are surely mapped, for they are of the stack that the thread is on. */
+static uint64_t readable_at(uint64_t address)
+{
+	const struct probe_stack *stack = probe_self()->stack;
+	uint64_t here = (uint64_t)__builtin_frame_address(0), end = (here & PAGE_MASK) + CALLTAP_PAGE;
+
+	/* The ends of other stacks are guesses. */
+	if (stack->kind & (STACK_EXACT | STACK_MAIN) && here >= stack->lowest && here < stack->end)
+		end = stack->end;
+	return address >= here && address < end ? end - address : 0;
+}
+
+/* Copy the program's memory by a system call; false: not all of it is there. */
+static bool copy_by_call(void *to, uint64_t from, uint64_t size)
+{
+	uint64_t signals;
+	bool done;
+
+	if (!probe_calls_begin(&signals))
+		return false;
+	/* Sequentially consistent: this thread sees the store, or the storing thread waits for this one's call. */
+	done = !__atomic_load_n(&blind, __ATOMIC_SEQ_CST) && sys_copy_in(to, from, size);
+	probe_calls_end(&signals);
+	return done;
+}
+
+static bool copy(void *to, uint64_t from, uint64_t size)
+{
+	if (readable_at(from) < size)
+		return copy_by_call(to, from, size);
+	memcpy(to, (const void *)from, size);
+	return true;
+}
+
+static uint64_t help_read(void *to, uint64_t size, uint64_t from)
+{
+	if (copy(to, from, size))
+		return 0;
+	memset(to, 0, size);
+	return (uint64_t)-EFAULT;
+}
+
+static uint64_t length_of(const unsigned char *text, uint64_t most)
+{
+	uint64_t length = 0;
+
+	while (length < most && text[length])
+		length++;
+	return length;
+}
+
+/* Copy a piece of a text that ends in its page; *length: up to its NUL, or all of it. */
+static bool copy_piece(unsigned char *to, uint64_t from, uint64_t size, uint64_t *length)
+{
+	if (!copy(to, from, size))
+		return false;
+	*length = length_of(to, size);
+	return true;
+}
+
+/* helper TEXT; `context` is the first member of a run. */
+static uint64_t help_text(struct calltap_program_context *context, uint64_t address, uint64_t most)
+{
+	struct probe_run *run = (struct probe_run *)context;
+	uint64_t room = CALLTAP_PROGRAM_BYTES - run->used, at = run->used, got = 0;
+	uint64_t flags = 0;
+
+	most = most < CALLTAP_PROGRAM_TEXT ? most : CALLTAP_PROGRAM_TEXT;
+	most = most < room ? most : room;
+	while (got < most) {
+		uint64_t page = CALLTAP_PAGE - (address + got) % CALLTAP_PAGE, size = most - got, length;
+
+		size = size < page ? size : page;
+		if (!copy_piece(run->bytes + at + got, address + got, size, &length)) {
+			flags = CALLTAP_PLACE_FAULT;
+			break;
+		}
+		got += length;
+		if (length < size)
+			break;
+	}
+	/* Whether a text of just so many bytes goes on is not looked up. */
+	if (got == most)
+		flags = CALLTAP_PLACE_CUT;
+	run->used = (uint32_t)(at + got);
+	return at | (got | flags) << 16;
+}
+
+static uint64_t help_write(struct calltap_program_context *context, const void *from, uint64_t size)
+{
+	struct probe_run *run = (struct probe_run *)context;
+
+	if (size <= run->used)
+		memcpy(run->bytes, from, size);
+	return 0;
+}
+
+const uint64_t probe_program_helpers[CALLTAP_HELPERS] = {
+	[CALLTAP_HELPER_READ] = (uint64_t)help_read,
+	[CALLTAP_HELPER_TEXT] = (uint64_t)help_text,
+	[CALLTAP_HELPER_WRITE] = (uint64_t)help_write,
+};
+
+/* The tool shares the tables: what they say is looked at once, and checked. */
+static const struct calltap_program *program_of(const struct probe_programs *all, uint32_t id, bool exit)
+{
+	const struct calltap_program *program;
+	uint16_t number;
+
+	if (!all || id >= CALLTAP_HANDLED_MAX)
+		return NULL;
+	number = __atomic_load_n(exit ? &all->rows[id].exit : &all->rows[id].entry,
+				 __ATOMIC_ACQUIRE); /* with the tool */
+	program = &all->list[number];
+	return number && program->code < CALLTAP_PROGRAM_UNWIND && program->fixed <= CALLTAP_PROGRAM_BYTES ? program
+													   : NULL;
+}
+
+static void fill_context(struct calltap_program_context *context, const struct probe_call_state *call)
+{
+	static const uint8_t places[] = {CALLTAP_CALL_ARGUMENTS};
+	const uint64_t *registers = (const uint64_t *)call->registers;
+
+	for (uint32_t i = 0; i < CALLTAP_PROGRAM_ARGUMENTS; i++)
+		context->arguments[i] = !call->exit && i < sizeof(places) ? registers[places[i]] : 0;
+	context->result = call->exit ? registers[CALLTAP_CALL_RESULT] : 0;
+	context->stack = call->exit ? 0 : arch_entry_sp(call->slot) + CALLTAP_CALL_STACK_WORDS * sizeof(uint64_t);
+	context->caller = call->caller;
+	context->function = call->id;
+}
+
+/* Make the words of an event of its bytes, in place: from the end, for a word takes more room than its bytes. */
+static void pack(struct probe_run *run)
+{
+	const uint64_t mask = ~(uint64_t)0 >> 8;
+	uint32_t count = (run->used + CALLTAP_EVENT_WORD_BYTES - 1) / CALLTAP_EVENT_WORD_BYTES;
+
+	for (uint32_t at = run->used; at < count * CALLTAP_EVENT_WORD_BYTES; at++)
+		run->bytes[at] = 0;
+	for (uint32_t i = count; i-- > 0;) {
+		uint64_t word;
+
+		__builtin_memcpy(&word, run->bytes + (uint64_t)i * CALLTAP_EVENT_WORD_BYTES, sizeof(word));
+		run->words[i] = word & mask;
+	}
+	run->count = count;
+}
+
+bool probe_program_run(struct probe_run *run, const struct probe_call_state *call)
+{
+	const struct probe_programs *all = __atomic_load_n(&programs, __ATOMIC_ACQUIRE); /* with probe_program_set() */
+	const struct calltap_program *program = program_of(all, call->id, call->exit);
+	uint64_t verdict;
+
+	run->type = 0;
+	if (!program)
+		return true;
+	fill_context(&run->context, call);
+	run->used = program->fixed;
+	run->type = program->type;
+	verdict = arch_program_call(&run->context, all->code + program->code);
+	pack(run);
+	return verdict != 0;
+}
+
+bool probe_program_put(const struct probe_thread *thread, const struct probe_run *run, uint64_t now)
+{
+	struct ring_writer *writer = thread->writer;
+	uint64_t *slot = writer->time_hi == now >> 32 ? ring_take(writer, 1 + run->count) : NULL;
+
+	if (slot)
+		ring_put_all(slot,
+			     calltap_record_make(CALLTAP_REC_EVENT, calltap_event_id(run->type, 1 + run->count),
+						 (uint32_t)now),
+			     run->words, run->count);
+	return slot != NULL;
+}
+
+void probe_program_record(struct probe_thread *thread, const struct probe_run *run)
+{
+	if (run->type)
+		(void)probe_event(thread, 0, run->type, run->words, run->count); /* a loss is counted there */
+}

@@ -1,0 +1,210 @@
+"""Values of calls: what --args and --result show is what the program has, and the program is none the worse for it."""
+import json
+import os
+import random
+import re
+import signal
+import time
+
+from endings import finish, start, wait_for
+from harness import Process, Skip, expect, stop
+from steering import until
+
+SHOWN = ["-A", "numbers:a=arg1:s32 b=arg2:u8 c=arg3:x64 d=arg4:u32", "-R", "numbers:ret:s32",
+         "-A", "many arg6:u64 arg7:u64 h=arg8:s32 i=arg9:string", "-R", "many:$retval:u64",
+         "-A", "text:s=arg1:string[40] first=+0(arg1):u8", "-R", "text:ret:string[15]",
+         "-A", "thing number=+0($arg1):s32 name=+0(+8(arg1)):string within=+16(arg1):string", "-R", "thing:ret:s32"]
+TWICE = ["-A", "twice:n=arg1:s32 s=arg2:string", "-R", "twice:ret:s32"]
+EVERYWHERE = ["-A", "*:arg1 arg2:s32 text=arg3:string[20] +8(arg4):u16 arg8:u8", "-R", "*:ret text=ret:string[10]"]
+
+
+def need(case):
+    case.need_native("values")
+    if os.uname().machine != "x86_64":
+        raise Skip("values are fetched on x86-64 only")
+
+
+def shown(case):
+    """Each call as its program says; 40 bytes of the text that is longer, and of control characters what C would write."""
+    need(case)
+    done = case.record([case.program("tells.c")], SHOWN, log=False)
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    replay = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    calls = re.findall(r"\|  +(.*);$", replay, re.M)
+    wanted = done.stdout.splitlines()
+    found = [call for call in calls if "=" in call]
+    expect(len(found) == len(wanted), f"{len(found)} calls with values, not {len(wanted)}: {replay}")
+    for mine, its in zip(found, wanted):
+        expect(mine == its, f"shown {mine!r}, not {its!r}")
+    by_end = case.run([case.tool, "replay", "--min", "1ns", "-i", case.trace_path]).stdout
+    expect("} = 199 /* numbers(a=-1, b=200, c=0xffffffffffffffff, d=4294967295) */" in by_end, by_end)
+    lines = [json.loads(line) for line in case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout.splitlines()]
+    expect(sum(line["ev"] in ("arguments", "result") for line in lines) == 2 * len(wanted), "the JSON has other values")
+    case.readable()
+
+
+def values_of(case):
+    """(arguments, result) of each call of twice() that has both, by thread; checks that each is within its call."""
+    text = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"], timeout=120).stdout
+    pairs, stacks = [], {}
+    for line in map(json.loads, text.splitlines()):
+        stack = stacks.setdefault(line.get("tid"), [])
+        if line["ev"] == "enter":
+            stack.append([line["fn"], None])
+        elif line["ev"] == "leave" and stack:
+            stack.pop()
+        elif line["ev"] == "arguments":
+            expect(stack and stack[-1][0] == line["fn"] == "twice" and not stack[-1][1], f"{line} is not in its call: {stack}")
+            stack[-1][1] = line["text"]
+        elif line["ev"] == "result" and stack and stack[-1][1]:
+            pairs.append((stack[-1][1], line["text"]))
+    return pairs
+
+
+def check_pairs(pairs):
+    expect(pairs, "no call has values")
+    for arguments, result in pairs:
+        match = re.fullmatch(r'n=(-?\d+), s="(on the heap|turn \d+|tick|child)"', arguments)
+        expect(match, f"the arguments are {arguments!r}")
+        number = int(match.group(1))
+        expect(int(result) == 2 * number, f"twice({number}) = {result}")
+        expect(match.group(2) in ("on the heap", "tick", "child") or match.group(2) == f"turn {number}", f"{arguments!r}")
+
+
+def busy(*options):
+    """Threads, signals and forked children: each call has its own values."""
+    def test(case):
+        need(case)
+        done = case.record([case.program("tells.c"), "busy", "400"], [*options, *TWICE], log=False)
+        expect(done.status == 0 and done.stdout.endswith("all right\n"), f"{done.status}: {done.stdout} {done.stderr}")
+        pairs = values_of(case)
+        check_pairs(pairs)
+        expect(any('"tick"' in arguments for arguments, _ in pairs), "no call of a signal's handler has values")
+        expect(sum('"child"' in arguments for arguments, _ in pairs) == 5, "not each child has its values")
+        case.readable()
+    return test
+
+
+def wild(case):
+    """Addresses that lead nowhere, or to pages that come and go, harm nobody, also where all signals are blocked."""
+    need(case)
+    case.same_as_plain([case.program("tells.c"), "wild"],
+                       ["-A", "pointer:p=arg1 text=arg1:string[100] n=+0(arg1):u64 deep=+0(+0(arg1)):u32 far=-1(arg1):u8"], log=False)
+    text = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    expect(text.count("text=(fault), n=(fault), deep=(fault)") > 1000, "addresses that lead nowhere were read")
+    expect('text="eee"(fault), n=(fault)' in text, "the end of a page is not told from the text's")
+
+
+def everywhere(source, *arguments, how=None, flags=(), variant=""):
+    """Values of all functions: the program prints and ends as ever, and the trace has the true calls."""
+    def test(case):
+        need(case)
+        if source == "forks.c":
+            case.executing()
+        case.same_as_plain([case.program(source, flags=flags, variant=variant), *arguments], EVERYWHERE)
+        case.compare(case.trace(), **(how or {}))
+        case.readable()
+    return test
+
+
+def attached(case):
+    """Attach with values to a program that runs, twice, and let go."""
+    need(case)
+    output, process = start(case, [case.program("tells.c"), "busy", "8000"])
+    try:
+        pid = int(wait_for(output, "running").split()[1])
+        with Process([case.tool, "attach", "-q", "-o", os.path.join(case.folder, "first"), str(pid)], cwd=case.folder,
+                     env=case.environment(False)) as first:
+            until("a first recording", lambda: case.run([case.tool, "status", str(pid)]).status == 0)
+            done = case.run([case.tool, "attach", "-o", case.trace_path, *TWICE, str(pid)])
+            expect(done.status and "for the first instance alone" in done.stderr, f"{done.status}: {done.stderr}")
+            first.send_signal(signal.SIGINT)
+            first.wait(20)
+        for _ in range(2):
+            done = case.run([case.tool, "attach", "-v", "-o", case.trace_path, "--duration", "200ms", *TWICE, str(pid)])
+            expect(done.status == 0 and process.poll() is None, f"attach: {done.status} {done.stderr}")
+        status = finish(process, 40)
+        check_pairs(values_of(case))
+        with open(output, encoding="utf-8") as file:
+            said = file.read()
+        expect(status == 0 and said.endswith("all right\n"), f"exit status {status}: {said}")
+    finally:
+        stop(process)
+
+
+def killed(case):
+    """kill -9 of the tool at random moments, while values are fetched: the program goes on."""
+    need(case)
+    output, process = start(case, [case.program("tells.c"), "busy", "6000"])
+    rng = random.Random(case.folder)
+    try:
+        pid = int(wait_for(output, "running").split()[1])
+        for _ in range(8):
+            tool = Process([case.tool, "attach", "-q", "-o", case.trace_path, *TWICE, str(pid)], cwd=case.folder,
+                           env=case.environment(False), start_new_session=True)
+            time.sleep(rng.uniform(0.02, 0.5))
+            os.kill(tool.pid, signal.SIGKILL)
+            tool.wait(20)
+            expect(process.poll() is None, f"the program has ended: {process.returncode}")
+        status = finish(process, 40)
+        with open(output, encoding="utf-8") as file:
+            said = file.read()
+        expect(status == 0 and said.endswith("all right\n"), f"exit status {status}: {said}")
+    finally:
+        stop(process)
+
+
+def sandboxed(way, what):
+    """A program that shuts itself in is not killed for what is read: strings of other memory are faults from then on."""
+    def test(case):
+        need(case)
+        case.need_feature("seccomp")
+        case.same_as_plain([case.program("sandboxes.c"), way, what], ["-A", "tell:what=arg1:string n=arg2:s64", "-A", "step:arg1"],
+                           log=False)
+        text = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+        expect(re.search(r'tell\(what=(\(fault\)|"steps"), n=40000\)', text), "no values are shown: " + text[-2000:])
+    return test
+
+
+def refused(case):
+    """What cannot be is said before anything runs."""
+    need(case)
+    program = case.program("tells.c")
+    for options, why in ((["-A", "twice"], "says not what to show"), (["-A", "nobody:arg1"], "no function that can be traced matches 'nobody'"),
+                         (["-R", "twice:arg1"], "--args"), (["-A", "twice:arg1", "-p", "function"], "function_graph"),
+                         (["-A", "twice:arg1", "-t", "1us"], "--threshold")):
+        done = case.run([case.tool, "record", "-o", case.trace_path, *options, "--", program])
+        expect(done.status == 125 or done.status in (1, 2), f"{options}: exit status {done.status}")
+        expect(why in done.stderr and "numbers(" not in done.stdout, f"{options}: {done.stderr}")
+
+
+def stock(case):
+    """A program that nobody prepared: each string and number of its calls into libc is as the program prints it."""
+    need(case)
+    done = case.run([case.tool, "record", "-o", case.trace_path, "-A", "malloc:size=arg1:u64", "-R", "malloc:ret",
+                     "-A", "str*:arg1:string arg2:string", "-A", "mem*:arg1 arg2 arg3:u64", "--", "ls", "-lR", "/usr/share/common-licenses"])
+    plain = case.run(["ls", "-lR", "/usr/share/common-licenses"])
+    expect((done.status, done.stdout) == (plain.status, plain.stdout), f"{done.status}: {done.stderr}")
+    text = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    expect(re.search(r"malloc\(size=\d+\) = 0x[0-9a-f]+", text), "malloc() has no values")
+    expect('"GPL-3"' in text or 'GPL-3' in text, "no string has a file's name")
+
+
+SINGLE = {
+    "values-shown": shown,
+    "values-busy": busy(),
+    "values-wait-for-room": busy("-b", "8K"),
+    "values-in-a-flight-recorder": busy("--mode", "overwrite", "-b", "16M"),
+    "values-wild": wild,
+    "values-attached": attached,
+    "values-tool-killed": killed,
+    "values-sandbox-errno": sandboxed("prctl", "errno"),
+    "values-sandbox-kill": sandboxed("prctl", "kill"),
+    "values-sandbox-all-threads": sandboxed("tsync", "kill"),
+    "values-refused": refused,
+    "values-stock": stock,
+    **{f"values-everywhere-{source.split('.')[0]}": everywhere(source)
+       for source in ("calls.c", "classes.cc", "exceptions.cc", "forks.c", "jumps.c", "longjumps.c", "nested.c", "ownstacks.c", "routines.c",
+                      "signals.c", "altstacks.c", "layout.c")},
+    "values-everywhere-tails": everywhere("tails.c", how={"only_entries": True}),
+}

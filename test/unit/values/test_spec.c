@@ -1,0 +1,123 @@
+/* What users ask for as values: what is understood, and what is refused where. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <host/values/spec.h>
+
+static struct spec spec;
+
+/* Parse, and check how long the function's name is. */
+static void parse(const char *text, bool result, const char *function)
+{
+	struct calltap_diag diag = {0};
+	size_t length = 0;
+
+	assert_int_equal(spec_parse(&spec, &length, text, result, &diag), 0);
+	assert_int_equal(length, strlen(function));
+	assert_memory_equal(text, function, length);
+}
+
+static void expect_field(uint32_t i, const char *name, uint8_t argument, enum spec_type type, uint16_t size,
+			 uint8_t offsets)
+{
+	const struct spec_field *field = &spec.fields[i];
+
+	assert_true(i < spec.count);
+	assert_string_equal(field->name, name);
+	assert_int_equal(field->argument, argument);
+	assert_int_equal(field->type, type);
+	assert_int_equal(field->size, size);
+	assert_int_equal(field->offset_count, offsets);
+}
+
+static void fields_are_understood(void **state)
+{
+	parse("open:path=arg1:string flags=$arg2:x32  arg3:u16\targ24", false, "open");
+	assert_int_equal(spec.count, 4);
+	expect_field(0, "path", 1, SPEC_STRING, SPEC_TEXT, 0);
+	expect_field(1, "flags", 2, SPEC_HEX, 4, 0);
+	expect_field(2, "arg3", 3, SPEC_UNSIGNED, 2, 0);
+	expect_field(3, "arg24", 24, SPEC_HEX, 8, 0);
+	parse("f arg1:s8", false, "f");
+	expect_field(0, "arg1", 1, SPEC_SIGNED, 1, 0);
+	parse("read:ret:s64", true, "read");
+	expect_field(0, "ret", 0, SPEC_SIGNED, 8, 0);
+	parse("read:got=$retval", true, "read");
+	expect_field(0, "got", 0, SPEC_HEX, 8, 0);
+}
+
+static void offsets_are_from_the_inside(void **state)
+{
+	parse("f:x=+8(-0x10(arg2)):u32 +0(arg1):ustring[200]", false, "f");
+	expect_field(0, "x", 2, SPEC_UNSIGNED, 4, 2);
+	assert_int_equal(spec.fields[0].offsets[0], -16);
+	assert_int_equal(spec.fields[0].offsets[1], 8);
+	expect_field(1, "arg1", 1, SPEC_STRING, 200, 1);
+}
+
+static void names_have_colons(void **state)
+{
+	parse("leveldb::DBImpl::Get:arg3", false, "leveldb::DBImpl::Get");
+	parse("libc.so.6:open*:path=arg1:string", false, "libc.so.6:open*");
+	parse("A::arg(int) arg1", false, "A::arg(int)");
+	parse("/^ab:c$/:arg1:u8", false, "/^ab:c$/");
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		bool result;
+		int column;
+		const char *why;
+	} cases[] = {
+		{"open", false, 4, "says not what to show"},
+		{"", false, 0, "says not what to show"},
+		{":arg1", false, 5, "says not what to show"},
+		{"read", true, 4, "read:ret:s64"},
+		{"f:ret", false, 2, "--result"},
+		{"f:arg1", true, 2, "--args"},
+		{"f:arg0", false, 6, "arg1 to arg24"},
+		{"f arg25", false, 5, "too large"},
+		{"f arg1:u7", false, 7, "types are"},
+		{"f arg1:string[0]", false, 15, "256 bytes"},
+		{"f arg1:string[257]", false, 14, "too large"},
+		{"f arg1:string[12", false, 16, "256 bytes"},
+		{"f +8(arg1", false, 9, "')' is missing"},
+		{"f +8arg1", false, 4, "'(' is missing"},
+		{"f +(arg1)", false, 3, "a number"},
+		{"f arg1 nonsense", false, 7, "a value is"},
+		{"f arg1,arg2", false, 6, "a blank"},
+		{"f +1(+1(+1(+1(+1(+1(+1(arg1)))))))", false, 23, "too many offsets"},
+		{"f +0x40000001(arg1)", false, 3, "too large"},
+		{"f arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1 arg1", false, 82,
+		 "more than 16"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct calltap_diag diag = {0};
+		size_t length;
+
+		assert_int_equal(spec_parse(&spec, &length, cases[i].text, cases[i].result, &diag), -EINVAL);
+		if (!strstr(diag.text, cases[i].why) || diag.column != cases[i].column)
+			fail_msg("'%s': column %d, %s", cases[i].text, diag.column, diag.text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fields_are_understood),
+		cmocka_unit_test(offsets_are_from_the_inside),
+		cmocka_unit_test(names_have_colons),
+		cmocka_unit_test(what_makes_no_sense_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
