@@ -46,7 +46,7 @@ static bool take(struct assembler *as, const char *text)
 	size_t length = strlen(text);
 
 	skip_blanks(as);
-	if (strncmp(as->at, text, length) || (is_word(text[length - 1]) && is_word(as->at[length])))
+	if (strncmp(as->at, text, length) != 0 || (is_word(text[length - 1]) && is_word(as->at[length])))
 		return false;
 	as->at += length;
 	return true;
@@ -316,9 +316,9 @@ static bool take_fetching(struct assembler *as, struct bpf_insn *in, uint8_t to,
 		strcpy(name + prefix, atomics[i].name);
 		if (!take(as, name))
 			continue;
-		if (!take(as, "(") || !take(as, "(") || !take_size(as, &size, &is_signed) || is_signed ||
-		    !take(as, "(") || !take_sum(as, &base, &in->off) || !take(as, ")") || !take(as, ",") ||
-		    !take_r(as, &from) || !take(as, ")") || from != to)
+		if (!take(as, "((") || !take_size(as, &size, &is_signed) || is_signed || !take(as, "(") ||
+		    !take_sum(as, &base, &in->off) || !take(as, ")") || !take(as, ",") || !take_r(as, &from) ||
+		    !take(as, ")") || from != to)
 			return false;
 		in->code = BPF_STX | BPF_ATOMIC | size;
 		in->imm = atomics[i].operation | BPF_FETCH;

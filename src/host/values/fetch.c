@@ -43,6 +43,11 @@ static void put_move(struct fetch *out, uint8_t to, uint8_t from)
 	put(out, (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = to, .src_reg = from});
 }
 
+static void put_alu(struct fetch *out, uint8_t operation, uint8_t to, int32_t number)
+{
+	put(out, (struct bpf_insn){.code = (uint8_t)(BPF_ALU64 | BPF_K | operation), .dst_reg = to, .imm = number});
+}
+
 static void put_number(struct fetch *out, uint8_t to, int32_t number)
 {
 	put(out, (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = to, .imm = number});
@@ -51,7 +56,7 @@ static void put_number(struct fetch *out, uint8_t to, int32_t number)
 static void put_add(struct fetch *out, uint8_t to, int32_t number)
 {
 	if (number)
-		put(out, (struct bpf_insn){.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = to, .imm = number});
+		put_alu(out, BPF_ADD, to, number);
 }
 
 static void put_call(struct fetch *out, enum calltap_helper helper)
@@ -78,11 +83,6 @@ static void put_store(struct fetch *out, uint32_t place, uint8_t from, uint32_t 
 				   .dst_reg = BPF_FRAME,
 				   .src_reg = from,
 				   .off = (int16_t)(place - BLOCK)});
-}
-
-static void put_alu(struct fetch *out, uint8_t operation, uint8_t to, int32_t number)
-{
-	put(out, (struct bpf_insn){.code = BPF_ALU64 | operation | BPF_K, .dst_reg = to, .imm = number});
 }
 
 /*

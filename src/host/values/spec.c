@@ -102,12 +102,12 @@ static bool take_base(struct reader *reader, struct spec_field *field, bool resu
 
 static bool take_fetch(struct reader *reader, struct spec_field *field, bool result)
 {
-	int32_t outer[SPEC_OFFSETS];
+	int32_t outer[SPEC_OFFSETS] = {0};
 	uint8_t count = 0;
 
 	while (*reader->at == '+' || *reader->at == '-') {
 		bool minus = *reader->at++ == '-';
-		unsigned long number;
+		unsigned long number = 0;
 
 		if (!take_number(reader, OFFSET_MAX, &number))
 			return false;
