@@ -230,6 +230,14 @@ def no_clock(case):
 SUM = sum(WORK.values())
 
 
+def on_own_cpu(test):
+    """A test that takes minutes under an emulator; the long run has it there."""
+    def native(case):
+        case.need_native("so many threads in time")
+        test(case)
+    return native
+
+
 def crowd(case):
     """10,000 threads, 1000 at a time."""
     # The usual stacks of so many threads are more than the room beside them on a CPU with a small address space.
@@ -389,7 +397,7 @@ SINGLE = {
     "changed-no-proc": changed("true", how="no-proc"),
     "changed-umount": changed("mkdir -p $FOLDER/mounted; export MOUNTED=$FOLDER/mounted; mount -t tmpfs none $MOUNTED",
                               how="umount", start="cd $MOUNTED && exec"),
-    "crowd-10000": crowd,
+    "crowd-10000": on_own_cpu(crowd),
     "recurse-million": recurse,
     "libraries-many": many_libraries,
     "libraries-places": places,
@@ -416,6 +424,7 @@ SINGLE = {
     "process-ids": name_space_of_ids,
 }
 LONG = {
+    "crowd-10000-anywhere": crowd,
     "cycles-forks": cycles("forks", 10000, 2048),
     "cycles-loads": cycles("loads", 2000, 256),
     "cycles-threads": cycles("threads", 20000, 256),

@@ -263,7 +263,7 @@ SINGLE = {
     "handlers-later": later,
     "handlers-loaded": loaded,
     **{f"handlers-recorded-{name}": recorded(*what) for name, what in RECORDED.items()},
-    "handlers-stress": stress("--rounds", "2", *(f"--only={name}" for name in STRESSED)),
+    "handlers-stress": stress("--rounds", "1", *(f"--only={name}" for name in STRESSED)),
 }
 SINGLE = {name: native(name, test) for name, test in SINGLE.items()}
 LONG = {

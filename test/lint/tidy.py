@@ -3,9 +3,8 @@
 that the build compiled.  `--build DIR` names the build directory (default: build); `--only PREFIX` leaves out other
 sources, for a build of another CPU, whose own ones no other build compiles.
 
-The analyser follows the paths through a function up to a number of states.  What runs in the target is analysed with
-clang's own number, the tool's rooms with a third of it, which takes 40 % of the time; `--deep` (./check --long) analyses
-all rooms with clang's number."""
+The analyser follows the paths through a function up to a number of states: a third of clang's own number, which takes
+40 % of the time; `--deep` (./check --long) analyses with clang's number."""
 import concurrent.futures
 import json
 import os
@@ -19,7 +18,6 @@ import lint
 ROOMS = ("src/host/", "src/cmd/", "src/lib/", "src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/", "src/bpf/",
          "src/tracers/")
 GCC_ONLY = re.compile(r" -f(?:(?:no-)?(?:ipa-ra|tree-loop-distribute-patterns|tree-vectorize)|fixed-f\d+)\b")
-IN_TARGET = ("src/agent/", "src/patch/", "src/ring/", "src/probe/", "src/base/", "src/arch/", "src/lib/")
 SHALLOW = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=75000"]
 CONFIG = os.path.join(lint.ROOT, ".clang-tidy")
 
@@ -50,14 +48,13 @@ def compiled(root, build, folder):
     return sorted(found)
 
 
-def depth_of(path):
-    shallow = "--deep" not in sys.argv and not path.startswith(IN_TARGET)
-    return [f"--extra-arg={word}" for word in SHALLOW] if shallow else []
+def depth():
+    return [] if "--deep" in sys.argv else [f"--extra-arg={word}" for word in SHALLOW]
 
 
 def tidy(root, folder, path):
     command = ["clang-tidy", "--quiet", "--config-file=" + CONFIG, "-p", folder,
-               "--extra-arg=-Wno-unknown-warning-option", *depth_of(path), os.path.join(root, path)]
+               "--extra-arg=-Wno-unknown-warning-option", *depth(), os.path.join(root, path)]
     result = lint.run(command, cwd=root)
     findings = []
     for line in result.stdout.splitlines():
