@@ -39,6 +39,14 @@ static void each_word(visitor *visit, const char *cpu, const struct word *words,
 	}
 }
 
+static uint32_t bitmask(uint64_t value)
+{
+	uint32_t operand = 0;
+
+	assert_true(a64_bitmask(&operand, value));
+	return operand;
+}
+
 static void each_riscv64(visitor *visit)
 {
 	const struct word words[] = {
@@ -67,6 +75,41 @@ static void each_riscv64(visitor *visit)
 		{rv_srli(RV_A7, RV_S1, 63), 0x03f4d893, "srli a7,s1,0x3f"},
 		{rv_add(RV_RA, RV_SP, RV_GP), 0x003100b3, "add ra,sp,gp"},
 		{rv_sub(RV_RA, RV_SP, RV_GP), 0x403100b3, "sub ra,sp,gp"},
+		{rv_andi(RV_A0, RV_A1, -2048), 0x8005f513, "andi a0,a1,-2048"},
+		{rv_ori(RV_A0, RV_A1, 2047), 0x7ff5e513, "ori a0,a1,2047"},
+		{rv_xori(RV_A0, RV_A1, -1), 0xfff5c513, "xori a0,a1,-1"},
+		{rv_srai(RV_A0, RV_A1, 63), 0x43f5d513, "srai a0,a1,0x3f"},
+		{rv_w(rv_srai(RV_A0, RV_A1, 31)), 0x41f5d51b, "sraiw a0,a1,0x1f"},
+		{rv_w(rv_slli(RV_A0, RV_A1, 31)), 0x01f5951b, "slliw a0,a1,0x1f"},
+		{rv_w(rv_sub(RV_A0, RV_A1, RV_A2)), 0x40c5853b, "subw a0,a1,a2"},
+		{rv_and(RV_A0, RV_A1, RV_A2), 0x00c5f533, "and a0,a1,a2"},
+		{rv_or(RV_A0, RV_A1, RV_A2), 0x00c5e533, "or a0,a1,a2"},
+		{rv_xor(RV_A0, RV_A1, RV_A2), 0x00c5c533, "xor a0,a1,a2"},
+		{rv_sll(RV_A0, RV_A1, RV_A2), 0x00c59533, "sll a0,a1,a2"},
+		{rv_w(rv_srl(RV_A0, RV_A1, RV_A2)), 0x00c5d53b, "srlw a0,a1,a2"},
+		{rv_sra(RV_A0, RV_A1, RV_A2), 0x40c5d533, "sra a0,a1,a2"},
+		{rv_mul(RV_A0, RV_A1, RV_A2), 0x02c58533, "mul a0,a1,a2"},
+		{rv_w(rv_mul(RV_A0, RV_A1, RV_A2)), 0x02c5853b, "mulw a0,a1,a2"},
+		{rv_div(RV_A0, RV_A1, RV_A2), 0x02c5c533, "div a0,a1,a2"},
+		{rv_w(rv_divu(RV_A0, RV_A1, RV_A2)), 0x02c5d53b, "divuw a0,a1,a2"},
+		{rv_rem(RV_A0, RV_A1, RV_A2), 0x02c5e533, "rem a0,a1,a2"},
+		{rv_w(rv_remu(RV_A0, RV_A1, RV_A2)), 0x02c5f53b, "remuw a0,a1,a2"},
+		{rv_load(RV_BYTE, RV_A0, -1, RV_A1), 0xfff58503, "lb a0,-1(a1)"},
+		{rv_load(RV_HALF, RV_A0, 2, RV_A1), 0x00259503, "lh a0,2(a1)"},
+		{rv_load(RV_BYTE + RV_UNSIGNED, RV_A0, 2, RV_A1), 0x0025c503, "lbu a0,2(a1)"},
+		{rv_load(RV_HALF + RV_UNSIGNED, RV_A0, 2, RV_A1), 0x0025d503, "lhu a0,2(a1)"},
+		{rv_load(RV_WORD + RV_UNSIGNED, RV_A0, 2, RV_A1), 0x0025e503, "lwu a0,2(a1)"},
+		{rv_store(RV_BYTE, RV_A0, -2048, RV_A1), 0x80a58023, "sb a0,-2048(a1)"},
+		{rv_store(RV_HALF, RV_A0, 33, RV_A1), 0x02a590a3, "sh a0,33(a1)"},
+		{rv_amo(RV_AMOADD, RV_RELAXED, RV_WORD, RV_ZERO, RV_A2, RV_A1), 0x00c5a02f, "amoadd.w zero,a2,(a1)"},
+		{rv_amo(RV_AMOSWAP, RV_ORDERED, RV_DOUBLE, RV_A0, RV_A2, RV_A1), 0x0ec5b52f,
+		 "amoswap.d.aqrl a0,a2,(a1)"},
+		{rv_amo(RV_AMOXOR, RV_RELEASE, RV_WORD, RV_A0, RV_A2, RV_A1), 0x22c5a52f, "amoxor.w.rl a0,a2,(a1)"},
+		{rv_amo(RV_AMOOR, RV_ACQUIRE, RV_WORD, RV_A0, RV_A2, RV_A1), 0x44c5a52f, "amoor.w.aq a0,a2,(a1)"},
+		{rv_amo(RV_AMOAND, RV_ORDERED, RV_DOUBLE, RV_A0, RV_A2, RV_A1), 0x66c5b52f, "amoand.d.aqrl a0,a2,(a1)"},
+		{rv_lr(RV_RELAXED, RV_WORD, RV_T0, RV_T1), 0x100322af, "lr.w t0,(t1)"},
+		{rv_sc(RV_RELEASE, RV_DOUBLE, RV_T3, RV_T0, RV_T1), 0x1a533e2f, "sc.d.rl t3,t0,(t1)"},
+		{RV_FENCE, 0x0330000f, "fence rw,rw"},
 		{RV_NOP, 0x00000013, "addi zero,zero,0"},
 		{RV_EBREAK, 0x00100073, "ebreak"},
 	};
@@ -103,9 +146,68 @@ static void each_aarch64(visitor *visit)
 		{a64_blr(A64_X16), 0xd63f0200, "blr x16"},
 		{a64_ret(A64_X16), 0xd65f0200, "ret x16"},
 		{a64_mrs_tpidr_el0(A64_X16), 0xd53bd050, "mrs x16, tpidr_el0"},
+		{a64_movn_x(1, 0xffff, 16), 0x92bfffe1, "mov x1, #0xffffffff0000ffff"},
+		{a64_w(a64_movn_x(1, 7, 0)), 0x128000e1, "mov w1, #0xfffffff8"},
+		{a64_add_x(1, 2, 30), 0x8b1e0041, "add x1, x2, x30"},
+		{a64_w(a64_add_x(1, 2, 30)), 0x0b1e0041, "add w1, w2, w30"},
+		{a64_sub_x(1, A64_XZR, 2), 0xcb0203e1, "neg x1, x2"},
+		{a64_and_x(1, 2, 3), 0x8a030041, "and x1, x2, x3"},
+		{a64_orr_x(1, 2, 3), 0xaa030041, "orr x1, x2, x3"},
+		{a64_w(a64_eor_x(1, 2, 3)), 0x4a030041, "eor w1, w2, w3"},
+		{a64_tst_x(1, 2), 0xea02003f, "tst x1, x2"},
+		{a64_mul_x(1, 2, 3), 0x9b037c41, "mul x1, x2, x3"},
+		{a64_msub_x(1, 2, 3, 4), 0x9b039041, "msub x1, x2, x3, x4"},
+		{a64_udiv_x(1, 2, 3), 0x9ac30841, "udiv x1, x2, x3"},
+		{a64_w(a64_sdiv_x(1, 2, 3)), 0x1ac30c41, "sdiv w1, w2, w3"},
+		{a64_lslv_x(1, 2, 3), 0x9ac32041, "lsl x1, x2, x3"},
+		{a64_lsrv_x(1, 2, 3), 0x9ac32441, "lsr x1, x2, x3"},
+		{a64_w(a64_asrv_x(1, 2, 3)), 0x1ac32841, "asr w1, w2, w3"},
+		{a64_cmp_imm_x(1, 4095), 0xf13ffc3f, "cmp x1, #0xfff"},
+		{a64_w(a64_cmn_imm_x(1, 1)), 0x3100043f, "cmn w1, #0x1"},
+		{a64_and_imm_x(1, 2, bitmask(0xff)), 0x92401c41, "and x1, x2, #0xff"},
+		{a64_orr_imm_x(1, 2, bitmask(0x8000000000000001)), 0xb2410441, "orr x1, x2, #0x8000000000000001"},
+		{a64_eor_imm_x(1, 2, bitmask(0x5555555555555555)), 0xd200f041, "eor x1, x2, #0x5555555555555555"},
+		{a64_w(a64_and_imm_x(1, 2, bitmask(0xfffffff0fffffff0))), 0x121c6c41, "and w1, w2, #0xfffffff0"},
+		{a64_tst_imm_x(3, bitmask(0x3c003c003c003c00)), 0xf2068c7f, "tst x3, #0x3c003c003c003c00"},
+		{a64_ubfm_x(1, 2, 61, 60), 0xd37df041, "lsl x1, x2, #3"},
+		{a64_ubfm_x(1, 2, 3, 63), 0xd343fc41, "lsr x1, x2, #3"},
+		{a64_bfm_w(a64_ubfm_x(1, 2, 0, 15)), 0x53003c41, "uxth w1, w2"},
+		{a64_sbfm_x(1, 2, 0, 31), 0x93407c41, "sxtw x1, w2"},
+		{a64_bfm_w(a64_sbfm_x(1, 2, 31, 31)), 0x131f7c41, "asr w1, w2, #31"},
+		{a64_rev_x(1, 2), 0xdac00c41, "rev x1, x2"},
+		{a64_rev_w(1, 2), 0x5ac00841, "rev w1, w2"},
+		{a64_rev16_w(1, 2), 0x5ac00441, "rev16 w1, w2"},
 		{A64_NOP, 0xd503201f, "nop"},
 		{A64_BTI_C, 0xd503245f, "bti c"},
 		{A64_BRK, 0xd4200000, "brk #0x0"},
+	};
+
+	each_word(visit, "aarch64", words, sizeof(words) / sizeof(words[0]));
+}
+
+static void each_aarch64_access(visitor *visit)
+{
+	const struct word words[] = {
+		{a64_access_scaled(A64_STRB, 1, A64_SP, 4095), 0x393fffe1, "strb w1, [sp, #4095]"},
+		{a64_access_scaled(A64_LDRB, 1, 2, 0), 0x39400041, "ldrb w1, [x2]"},
+		{a64_access_scaled(A64_LDRSB, 1, 2, 3), 0x39800c41, "ldrsb x1, [x2, #3]"},
+		{a64_access_scaled(A64_STRH, 1, 2, 3), 0x79000c41, "strh w1, [x2, #6]"},
+		{a64_access_scaled(A64_LDRH, 1, 2, 3), 0x79400c41, "ldrh w1, [x2, #6]"},
+		{a64_access_near(A64_LDRSH, 1, 2, -256), 0x78900041, "ldursh x1, [x2, #-256]"},
+		{a64_access_near(A64_STR_W, 1, 2, 255), 0xb80ff041, "stur w1, [x2, #255]"},
+		{a64_access_near(A64_LDR_W, 1, 2, -1), 0xb85ff041, "ldur w1, [x2, #-1]"},
+		{a64_access_scaled(A64_LDRSW, 1, 2, 1), 0xb9800441, "ldrsw x1, [x2, #4]"},
+		{a64_access_scaled(A64_STR_X, 1, 2, 4095), 0xf93ffc41, "str x1, [x2, #32760]"},
+		{a64_access_near(A64_LDR_X, 1, 2, -8), 0xf85f8041, "ldur x1, [x2, #-8]"},
+		{a64_stp_x(19, 20, A64_SP, 504), 0xa91fd3f3, "stp x19, x20, [sp, #504]"},
+		{a64_ldp_x(19, 20, A64_SP, -512), 0xa96053f3, "ldp x19, x20, [sp, #-512]"},
+		{a64_stp_pre_x(A64_X29, A64_X30, A64_SP, -16), 0xa9bf7bfd, "stp x29, x30, [sp, #-16]!"},
+		{a64_ldp_post_x(A64_X29, A64_X30, A64_SP, 16), 0xa8c17bfd, "ldp x29, x30, [sp], #16"},
+		{a64_ldxr(false, 1, 2), 0x885f7c41, "ldxr w1, [x2]"},
+		{a64_ldxr(true, 1, A64_SP), 0xc85f7fe1, "ldxr x1, [sp]"},
+		{a64_stxr(true, 3, 1, 2), 0xc8037c41, "stxr w3, x1, [x2]"},
+		{a64_stlxr(false, 3, 1, 2), 0x8803fc41, "stlxr w3, w1, [x2]"},
+		{A64_DMB_ISH, 0xd5033bbf, "dmb ish"},
 	};
 
 	each_word(visit, "aarch64", words, sizeof(words) / sizeof(words[0]));
@@ -165,6 +267,7 @@ static void riscv64(void **state)
 static void aarch64(void **state)
 {
 	each_aarch64(check);
+	each_aarch64_access(check);
 }
 
 static void x86_64(void **state)
@@ -213,17 +316,66 @@ static void splits(void **state)
 	assert_int_equal(a64_page_offset(0x2000, 0x1fff), -0x1000);
 }
 
+/* What an operand of a64_and_imm_x() means: the manual's DecodeBitMasks(). */
+static uint64_t meaning_of(uint32_t operand)
+{
+	uint32_t n = isa_field(operand, 22, 1), turn = isa_field(operand, 16, 6), s = isa_field(operand, 10, 6);
+	unsigned size = 32u << n, ones;
+	uint64_t value;
+
+	while (!n && size > 2 && s & size)
+		size /= 2;
+	ones = (s & (size - 1)) + 1;
+	assert_true(ones < size && turn < size);
+	value = UINT64_MAX >> (64 - ones);
+	if (turn)
+		value = (value >> turn | value << (size - turn)) & (UINT64_MAX >> (64 - size));
+	for (; size < 64; size *= 2)
+		value |= value << size;
+	return value;
+}
+
+/* All values that are operands, and their neighbours, few of which are. */
+static void bitmasks(void **state)
+{
+	uint32_t operand, found = 0;
+
+	for (uint32_t field = 0; field < 1u << 13; field++) {
+		uint32_t n = field >> 12, turn = isa_field(field, 6, 6), s = isa_field(field, 0, 6);
+		unsigned size = n ? 64 : 32;
+
+		while (!n && size > 1 && s & size)
+			size /= 2;
+		if (size < 2 || (s & (size - 1)) == size - 1 || turn >= size)
+			continue; /* reserved, or another way to write an operand */
+		found++;
+		assert_true(a64_bitmask(&operand, meaning_of(field << 10)));
+		assert_int_equal(operand, field << 10);
+		for (unsigned bit = 0; bit < 64; bit++) {
+			uint64_t value = meaning_of(field << 10) ^ UINT64_C(1) << bit;
+
+			if (a64_bitmask(&operand, value))
+				assert_true(meaning_of(operand) == value);
+		}
+	}
+	assert_int_equal(found, 5334);
+	assert_false(a64_bitmask(&operand, 0));
+	assert_false(a64_bitmask(&operand, UINT64_MAX));
+	assert_false(a64_bitmask(&operand, 5));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(riscv64), cmocka_unit_test(aarch64), cmocka_unit_test(x86_64),
-		cmocka_unit_test(reaches), cmocka_unit_test(splits),
+		cmocka_unit_test(reaches), cmocka_unit_test(splits),  cmocka_unit_test(bitmasks),
 	};
 
 	if (argc == 1)
 		return cmocka_run_group_tests(tests, NULL, NULL);
 	each_riscv64(print);
 	each_aarch64(print);
+	each_aarch64_access(print);
 	each_x86_64(print);
 	return 0;
 }

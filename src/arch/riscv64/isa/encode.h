@@ -76,6 +76,7 @@ enum rv_condition {
 #define RV_NOP	  0x00000013u /* addi x0, x0, 0 */
 #define RV_C_NOP  0x0001u
 #define RV_EBREAK 0x00100073u
+#define RV_FENCE  0x0330000fu /* fence rw, rw */
 
 static inline uint32_t rv_r_type(uint32_t opcode, uint32_t funct3, uint32_t funct7, unsigned rd, unsigned rs1,
 				 unsigned rs2)
@@ -233,6 +234,152 @@ static inline uint32_t rv_add(unsigned rd, unsigned rs1, unsigned rs2)
 static inline uint32_t rv_sub(unsigned rd, unsigned rs1, unsigned rs2)
 {
 	return rv_r_type(RV_OP, 0, 0x20, rd, rs1, rs2);
+}
+
+/* The instruction on 32 bits, whose result is extended by its sign; add, sub, addi, shifts, mul, div and rem have it.
+ */
+static inline uint32_t rv_w(uint32_t word)
+{
+	return word | 8;
+}
+
+static inline uint32_t rv_andi(unsigned rd, unsigned rs1, int32_t imm)
+{
+	return rv_i_type(RV_OP_IMM, 7, rd, rs1, imm);
+}
+
+static inline uint32_t rv_ori(unsigned rd, unsigned rs1, int32_t imm)
+{
+	return rv_i_type(RV_OP_IMM, 6, rd, rs1, imm);
+}
+
+static inline uint32_t rv_xori(unsigned rd, unsigned rs1, int32_t imm)
+{
+	return rv_i_type(RV_OP_IMM, 4, rd, rs1, imm);
+}
+
+static inline uint32_t rv_srai(unsigned rd, unsigned rs1, unsigned count)
+{
+	return rv_i_type(RV_OP_IMM, 5, rd, rs1, (int32_t)(0x400 | count));
+}
+
+static inline uint32_t rv_and(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 7, 0, rd, rs1, rs2);
+}
+
+static inline uint32_t rv_or(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 6, 0, rd, rs1, rs2);
+}
+
+static inline uint32_t rv_xor(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 4, 0, rd, rs1, rs2);
+}
+
+/* Shifts by the low 6 (with rv_w: 5) bits of rs2. */
+static inline uint32_t rv_sll(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 1, 0, rd, rs1, rs2);
+}
+
+static inline uint32_t rv_srl(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 5, 0, rd, rs1, rs2);
+}
+
+static inline uint32_t rv_sra(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 5, 0x20, rd, rs1, rs2);
+}
+
+static inline uint32_t rv_mul(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 0, 1, rd, rs1, rs2);
+}
+
+/* Divisions by 0 give all ones, that of the least number by -1 gives the least number. */
+static inline uint32_t rv_div(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 4, 1, rd, rs1, rs2);
+}
+
+static inline uint32_t rv_divu(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 5, 1, rd, rs1, rs2);
+}
+
+/* The rest is the dividend where the divisor is 0. */
+static inline uint32_t rv_rem(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 6, 1, rd, rs1, rs2);
+}
+
+static inline uint32_t rv_remu(unsigned rd, unsigned rs1, unsigned rs2)
+{
+	return rv_r_type(RV_OP, 7, 1, rd, rs1, rs2);
+}
+
+/* Bits 14:12 of loads and stores; stores have the first four. */
+enum rv_size {
+	RV_BYTE = 0,
+	RV_HALF = 1,
+	RV_WORD = 2,
+	RV_DOUBLE = 3,
+	RV_UNSIGNED = 4, /* added to one of the first three: a load that extends with 0 */
+};
+
+static inline uint32_t rv_load(unsigned size, unsigned rd, int32_t imm, unsigned rs1)
+{
+	return rv_i_type(RV_LOAD, size, rd, rs1, imm);
+}
+
+static inline uint32_t rv_store(enum rv_size size, unsigned rs2, int32_t imm, unsigned rs1)
+{
+	return rv_s_type(RV_STORE, size, rs1, rs2, imm);
+}
+
+/* Bits 31:27 of an atomic operation. */
+enum rv_amo {
+	RV_AMOADD = 0,
+	RV_AMOSWAP = 1,
+	RV_AMOXOR = 4,
+	RV_AMOOR = 8,
+	RV_AMOAND = 12,
+};
+
+/* The order of an atomic operation: an acquire comes before later accesses of the thread, a release after earlier ones.
+ */
+enum rv_order {
+	RV_RELAXED = 0,
+	RV_RELEASE = 1,
+	RV_ACQUIRE = 2,
+	RV_ORDERED = RV_ACQUIRE | RV_RELEASE,
+};
+
+static inline uint32_t rv_a_type(unsigned operation, enum rv_order order, enum rv_size size, unsigned rd, unsigned rs2,
+				 unsigned rs1)
+{
+	return rv_r_type(RV_AMO, size, operation << 2 | (unsigned)order, rd, rs1, rs2);
+}
+
+/* rd = memory at rs1; the memory becomes what the operation makes of it and rs2 */
+static inline uint32_t rv_amo(enum rv_amo operation, enum rv_order order, enum rv_size size, unsigned rd, unsigned rs2,
+			      unsigned rs1)
+{
+	return rv_a_type(operation, order, size, rd, rs2, rs1);
+}
+
+static inline uint32_t rv_lr(enum rv_order order, enum rv_size size, unsigned rd, unsigned rs1)
+{
+	return rv_a_type(2, order, size, rd, RV_ZERO, rs1);
+}
+
+/* rd = 0 if rs2 was stored */
+static inline uint32_t rv_sc(enum rv_order order, enum rv_size size, unsigned rd, unsigned rs2, unsigned rs1)
+{
+	return rv_a_type(3, order, size, rd, rs2, rs1);
 }
 
 #endif
