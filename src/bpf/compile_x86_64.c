@@ -3,33 +3,19 @@
  *
  * Registers have fixed places: r0 is where results come, r1 to r5 where arguments go, r6 to r9 survive calls, r10 is
  * the frame pointer.  r10 to r12 of the CPU are for instructions that need more.  Jumps have 32 bits each, so that
- * lengths do not depend on distances: a first pass finds where each instruction lies, a second one writes.
+ * lengths do not depend on distances.
  * Context: host.  Pure.  Source: Intel SDM volume 2.
  */
-#include <errno.h>
-#include <stdbool.h>
-#include <string.h>
-
-#include "compile.h"
-#include "isa.h"
+#include "compile_impl.h"
 
 enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
 
 static const uint8_t places[BPF_REGISTERS] = {RAX, RDI, RSI, RDX, RCX, R8, RBX, R13, R14, R15, RBP};
 
-struct writer {
-	uint8_t *code;
-	size_t room, length;
-	const struct bpf_compile *job;
-	uint32_t starts[BPF_COUNT_MAX + 1]; /* by instruction: where its code begins */
-	uint32_t at;			    /* the instruction */
-};
-
-static void put(struct writer *writer, uint64_t bytes, unsigned count)
+static void put(struct bpf_writer *writer, uint64_t bytes, unsigned count)
 {
-	for (unsigned i = 0; i < count; i++, writer->length++)
-		if (writer->length < writer->room)
-			writer->code[writer->length] = (uint8_t)(bytes >> (8 * i));
+	for (unsigned i = 0; i < count; i++)
+		isa_put8(&writer->out, (uint8_t)(bytes >> (8 * i)));
 }
 
 /* An instruction's operands: `reg` and `base` go into ModRM; memory has a displacement of 32 bits. */
@@ -41,7 +27,7 @@ struct form {
 };
 
 /* Opcodes of two bytes begin with 0f in the lower byte. */
-static void put_operands(struct writer *writer, struct form form, unsigned opcode, unsigned reg, unsigned base,
+static void put_operands(struct bpf_writer *writer, struct form form, unsigned opcode, unsigned reg, unsigned base,
 			 int32_t displacement)
 {
 	unsigned rex = 0x40 | (form.wide ? 8 : 0) | (reg & 8) >> 1 | (base & 8) >> 3;
@@ -59,31 +45,31 @@ static void put_operands(struct writer *writer, struct form form, unsigned opcod
 }
 
 /* Both registers. */
-static void put_pair(struct writer *writer, bool wide, unsigned opcode, unsigned reg, unsigned base)
+static void put_pair(struct bpf_writer *writer, bool wide, unsigned opcode, unsigned reg, unsigned base)
 {
 	put_operands(writer, (struct form){.wide = wide}, opcode, reg, base, 0);
 }
 
-static void put_move(struct writer *writer, bool wide, unsigned to, unsigned from)
+static void put_move(struct bpf_writer *writer, bool wide, unsigned to, unsigned from)
 {
 	put_pair(writer, wide, 0x89, from, to);
 }
 
-static void put_push(struct writer *writer, unsigned reg)
+static void put_push(struct bpf_writer *writer, unsigned reg)
 {
 	if (reg & 8)
 		put(writer, 0x41, 1);
 	put(writer, 0x50 | (reg & 7), 1);
 }
 
-static void put_pop(struct writer *writer, unsigned reg)
+static void put_pop(struct bpf_writer *writer, unsigned reg)
 {
 	if (reg & 8)
 		put(writer, 0x41, 1);
 	put(writer, 0x58 | (reg & 7), 1);
 }
 
-static void put_constant(struct writer *writer, unsigned reg, uint64_t number)
+static void put_constant(struct bpf_writer *writer, unsigned reg, uint64_t number)
 {
 	if (number <= UINT32_MAX) {
 		if (reg & 8)
@@ -98,7 +84,7 @@ static void put_constant(struct writer *writer, unsigned reg, uint64_t number)
 }
 
 /* A number with a sign. */
-static void put_number(struct writer *writer, bool wide, unsigned reg, int32_t number)
+static void put_number(struct bpf_writer *writer, bool wide, unsigned reg, int32_t number)
 {
 	if (wide && number < 0) {
 		put_pair(writer, true, 0xc7, 0, reg);
@@ -110,7 +96,7 @@ static void put_number(struct writer *writer, bool wide, unsigned reg, int32_t n
 
 static const uint8_t saved[] = {RBX, R13, R14, R15};
 
-static void put_begin(struct writer *writer)
+static void put_begin(struct bpf_writer *writer)
 {
 	if (writer->job->bare)
 		return;
@@ -122,7 +108,7 @@ static void put_begin(struct writer *writer)
 		put_push(writer, saved[i]);
 }
 
-static void put_end(struct writer *writer)
+static void put_end(struct bpf_writer *writer)
 {
 	if (writer->job->bare) {
 		put(writer, 0xc3, 1); /* ret */
@@ -134,22 +120,22 @@ static void put_end(struct writer *writer)
 }
 
 /* A short jump forward, whose distance put_landing() puts in. */
-static size_t put_skip(struct writer *writer, uint8_t opcode)
+static size_t put_skip(struct bpf_writer *writer, uint8_t opcode)
 {
 	put(writer, opcode, 2);
-	return writer->length;
+	return writer->out.length;
 }
 
-static void put_landing(struct writer *writer, size_t skip)
+static void put_landing(struct bpf_writer *writer, size_t skip)
 {
-	if (skip <= writer->room)
-		writer->code[skip - 1] = (uint8_t)(writer->length - skip);
+	if (skip <= writer->out.size)
+		writer->out.code[skip - 1] = (uint8_t)(writer->out.length - skip);
 }
 
 enum { JMP = 0xeb, JZ = 0x74, JNZ = 0x75 };
 
 /* The dividend is in r10, the divisor in r11 and not 0; the result goes to r11. */
-static void put_division(struct writer *writer, const struct bpf_insn *in, bool wide)
+static void put_division(struct bpf_writer *writer, const struct bpf_insn *in, bool wide)
 {
 	bool rest = bpf_operation(in) == BPF_MOD;
 	size_t overflows = 0, done;
@@ -186,7 +172,7 @@ static void put_division(struct writer *writer, const struct bpf_insn *in, bool 
 	put_landing(writer, done);
 }
 
-static void put_divide(struct writer *writer, const struct bpf_insn *in, bool wide)
+static void put_divide(struct bpf_writer *writer, const struct bpf_insn *in, bool wide)
 {
 	unsigned to = places[in->dst_reg];
 	size_t is_zero, done;
@@ -212,7 +198,7 @@ static unsigned shift_of(uint8_t operation)
 	return operation == BPF_LSH ? 4 : operation == BPF_RSH ? 5 : 7;
 }
 
-static void put_shift(struct writer *writer, const struct bpf_insn *in, bool wide)
+static void put_shift(struct bpf_writer *writer, const struct bpf_insn *in, bool wide)
 {
 	unsigned to = places[in->dst_reg], how = shift_of(bpf_operation(in));
 
@@ -229,7 +215,7 @@ static void put_shift(struct writer *writer, const struct bpf_insn *in, bool wid
 	put_move(writer, wide, to, R11);
 }
 
-static void put_swap(struct writer *writer, const struct bpf_insn *in)
+static void put_swap(struct bpf_writer *writer, const struct bpf_insn *in)
 {
 	bool swaps = bpf_class(in) == BPF_ALU64 || bpf_has_register(in);
 	unsigned to = places[in->dst_reg];
@@ -250,7 +236,7 @@ static void put_swap(struct writer *writer, const struct bpf_insn *in)
 }
 
 /* mov with a sign's extension */
-static void put_extended(struct writer *writer, const struct bpf_insn *in, bool wide)
+static void put_extended(struct bpf_writer *writer, const struct bpf_insn *in, bool wide)
 {
 	unsigned opcode = in->off == 8 ? 0xbe0f : in->off == 16 ? 0xbf0f : 0x63;
 
@@ -278,7 +264,7 @@ static int number_of(uint8_t operation)
 	}
 }
 
-static void put_move_alu(struct writer *writer, const struct bpf_insn *in, bool wide)
+static void put_move_alu(struct bpf_writer *writer, const struct bpf_insn *in, bool wide)
 {
 	if (in->off)
 		put_extended(writer, in, wide);
@@ -288,7 +274,7 @@ static void put_move_alu(struct writer *writer, const struct bpf_insn *in, bool 
 		put_number(writer, wide, places[in->dst_reg], in->imm);
 }
 
-static void put_alu(struct writer *writer, const struct bpf_insn *in)
+static void put_alu(struct bpf_writer *writer, const struct bpf_insn *in)
 {
 	bool wide = bpf_class(in) == BPF_ALU64, reg = bpf_has_register(in);
 	unsigned to = places[in->dst_reg], from = places[in->src_reg];
@@ -331,7 +317,7 @@ static void put_alu(struct writer *writer, const struct bpf_insn *in)
 	}
 }
 
-static void put_load(struct writer *writer, const struct bpf_insn *in)
+static void put_load(struct bpf_writer *writer, const struct bpf_insn *in)
 {
 	static const uint16_t zero_extended[] = {0xb60f, 0xb70f, 0x8b, 0x8b}, sign_extended[] = {0xbe0f, 0xbf0f, 0x63};
 	unsigned index = (unsigned)__builtin_ctz(bpf_access_size(in));
@@ -343,7 +329,7 @@ static void put_load(struct writer *writer, const struct bpf_insn *in)
 }
 
 /* A store of a register, or with `number` of a constant. */
-static void put_store(struct writer *writer, const struct bpf_insn *in, bool number)
+static void put_store(struct bpf_writer *writer, const struct bpf_insn *in, bool number)
 {
 	unsigned size = bpf_access_size(in);
 	struct form form = {.prefix = size == 2 ? 0x66 : 0, .wide = size == 8, .byte = size == 1, .memory = true};
@@ -357,7 +343,7 @@ static void put_store(struct writer *writer, const struct bpf_insn *in, bool num
 }
 
 /* And, or, xor, with what was there before: no instruction of the CPU's does that at once. */
-static void put_fetching(struct writer *writer, const struct bpf_insn *in, bool wide)
+static void put_fetching(struct bpf_writer *writer, const struct bpf_insn *in, bool wide)
 {
 	const struct form memory = {.wide = wide, .memory = true},
 			  locked = {.prefix = 0xf0, .wide = wide, .memory = true};
@@ -368,19 +354,19 @@ static void put_fetching(struct writer *writer, const struct bpf_insn *in, bool 
 	put_move(writer, true, R12, places[in->src_reg]);
 	put_push(writer, RAX);
 	put_operands(writer, memory, 0x8b, RAX, R11, 0);
-	again = writer->length;
+	again = writer->out.length;
 	put_move(writer, true, R10, RAX);
 	put_pair(writer, wide, (unsigned)number_of((uint8_t)(in->imm & ~BPF_FETCH)) * 8 + 1, R12, R10);
 	put_operands(writer, locked, 0xb10f, R10, R11, 0);
 	put(writer, JNZ, 1);
-	put(writer, (uint8_t)(again - writer->length - 1), 1);
+	put(writer, (uint8_t)(again - writer->out.length - 1), 1);
 	put_move(writer, wide, R10, RAX);
 	put_pop(writer, RAX);
 	put_pop(writer, R12);
 	put_move(writer, true, places[in->src_reg], R10);
 }
 
-static void put_atomic(struct writer *writer, const struct bpf_insn *in)
+static void put_atomic(struct bpf_writer *writer, const struct bpf_insn *in)
 {
 	bool wide = bpf_access_size(in) == 8;
 	const struct form locked = {.prefix = 0xf0, .wide = wide, .memory = true};
@@ -435,14 +421,12 @@ static uint8_t condition_of(uint8_t operation)
 	}
 }
 
-static void put_distance(struct writer *writer, const struct bpf_insn *in)
+static void put_distance(struct bpf_writer *writer, const struct bpf_insn *in)
 {
-	uint32_t target = writer->starts[(int64_t)writer->at + 1 + bpf_jump_distance(in)];
-
-	put(writer, target - (uint32_t)(writer->length + 4), 4);
+	put(writer, (uint32_t)(bpf_jump_offset(writer, in) - 4), 4);
 }
 
-static void put_jump(struct writer *writer, const struct bpf_insn *in)
+static void put_jump(struct bpf_writer *writer, const struct bpf_insn *in)
 {
 	bool wide = bpf_class(in) == BPF_JMP, sets = bpf_operation(in) == BPF_JSET;
 	unsigned left = places[in->dst_reg];
@@ -463,7 +447,7 @@ static void put_jump(struct writer *writer, const struct bpf_insn *in)
 	put_distance(writer, in);
 }
 
-static void put_call(struct writer *writer, uint32_t helper)
+static void put_call(struct bpf_writer *writer, uint32_t helper)
 {
 	const struct bpf_compile *job = writer->job;
 
@@ -473,10 +457,10 @@ static void put_call(struct writer *writer, uint32_t helper)
 		return;
 	}
 	put(writer, 0x15ff, 2); /* call *distance(%rip) */
-	put(writer, (uint64_t)job->helpers_at + 8 * helper - (writer->length + 4), 4);
+	put(writer, (uint64_t)job->helpers_at + 8 * helper - (writer->out.length + 4), 4);
 }
 
-static void put_instruction(struct writer *writer, const struct bpf_insn *in)
+static void put_instruction(struct bpf_writer *writer, const struct bpf_insn *in)
 {
 	switch (bpf_class(in)) {
 	case BPF_ALU:
@@ -484,8 +468,7 @@ static void put_instruction(struct writer *writer, const struct bpf_insn *in)
 		put_alu(writer, in);
 		break;
 	case BPF_LD:
-		put_constant(writer, places[in->dst_reg],
-			     in->src_reg == BPF_PSEUDO_MAP_FD ? writer->job->maps[in->imm] : bpf_wide_value(in));
+		put_constant(writer, places[in->dst_reg], bpf_constant(writer, in));
 		break;
 	case BPF_LDX:
 		put_load(writer, in);
@@ -510,28 +493,9 @@ static void put_instruction(struct writer *writer, const struct bpf_insn *in)
 	}
 }
 
-static void put_all(struct writer *writer)
-{
-	const struct bpf_compile *job = writer->job;
-
-	writer->length = 0;
-	put_begin(writer);
-	for (writer->at = 0; writer->at < job->count; writer->at++) {
-		writer->starts[writer->at] = (uint32_t)writer->length;
-		put_instruction(writer, &job->insns[writer->at]);
-		if (bpf_is_wide(&job->insns[writer->at]))
-			writer->at++;
-	}
-}
-
 int bpf_compile_x86_64(size_t *length, uint8_t *code, size_t room, const struct bpf_compile *job)
 {
-	struct writer writer = {.code = code, .room = room, .job = job};
+	static const struct bpf_cpu cpu = {put_begin, put_instruction, 0};
 
-	if (job->count > BPF_COUNT_MAX)
-		return -E2BIG;
-	put_all(&writer);
-	put_all(&writer);
-	*length = writer.length;
-	return writer.length <= room ? 0 : -E2BIG;
+	return bpf_write(length, code, room, job, &cpu);
 }

@@ -16,7 +16,7 @@ ROOMS = {
     "patch": {"base", "arch"},
     "agent": {"base", "arch", "ring", "probe", "patch"},
     "tracers": {"base"},  # what a stub is to do is decided in the host
-    "bpf": {"include"},
+    "bpf": {"arch", "include"},  # of arch the instruction sets
     "host": {"base", "arch", "tracers", "bpf", "include"},
     "cmd": {"base", "host", "tracers", "include"},
     "lib": {"host", "include"},  # of the host what its build file says, no more: it lives in a program
@@ -47,7 +47,7 @@ SYSTEM = {"ring": KERNEL, "probe": KERNEL, "base": NUMBERS}
 # Parts of src/arch/<cpu> and src/arch/generic, and which of its own CPU's and of generic's each may include from.
 ARCH_PARTS = {"isa": {"isa"}, "runtime": {"runtime", "isa"}, "native": {"native", "isa"}}
 # The parts that others than src/arch may use; "native" is what the host knows of the CPU that it runs on itself.
-ARCH_FOR = {"host": {"isa", "native"}}
+ARCH_FOR = {"host": {"isa", "native"}, "bpf": {"isa"}}
 ARCH_FOR_TARGET = {"runtime"}
 # What the dispatcher and the handlers have in common: public, and part of the ABI.
 CALL = os.path.join("include", "calltap", "call.h")
