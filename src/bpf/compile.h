@@ -36,8 +36,13 @@ enum { BPF_CODE_PER_INSN = 80, BPF_CODE_MORE = 128 };
 
 /*
  * Write the code for a CPU; *length: its bytes.  -E2BIG: there is no room, or the program has too many instructions.
+ * On AArch64 and RISC-V the writer of the code has to make the CPU see it, as with all code.
  */
 int bpf_compile_x86_64(size_t *length, uint8_t *code, size_t room, const struct bpf_compile *job)
+	__attribute__((warn_unused_result));
+int bpf_compile_aarch64(size_t *length, uint8_t *code, size_t room, const struct bpf_compile *job)
+	__attribute__((warn_unused_result));
+int bpf_compile_riscv64(size_t *length, uint8_t *code, size_t room, const struct bpf_compile *job)
 	__attribute__((warn_unused_result));
 
 #endif
