@@ -1,5 +1,5 @@
 /*
- * Loads and stores, as the verifier sees them; see verify_impl.h.  Context: host.
+ * The verifier's judgement of loads and stores; see verify_impl.h.  Context: host.
  */
 #include <errno.h>
 
@@ -7,7 +7,8 @@
 
 #define FAR (INT64_C(1) << 29)
 
-/* The bytes [lo, hi) that an access of `size` bytes may touch, from where the address' distance is counted. */
+/* The bytes [lo, hi) that an access may touch: distances from the stack's end, or from the context's or value's start.
+ */
 struct reach {
 	int64_t lo, hi;
 };
@@ -58,7 +59,7 @@ static int check_bounds(struct verifier *verifier, const struct reach *reach, un
 			       (long long)reach->lo, (long long)reach->hi - 1, what, (long long)lo, (long long)hi - 1);
 }
 
-/* What lies at multiples of 8 of the real address does so of the distance. */
+/* Context, stack and maps' values begin at multiples of 8, so an access is aligned if its distance is. */
 static int check_alignment(struct verifier *verifier, unsigned reg, int16_t off, unsigned size)
 {
 	const struct bpf_range *range = &verifier->state.registers[reg].range;
@@ -79,7 +80,7 @@ static uint8_t bytes_of(int64_t distance, unsigned size)
 	return (uint8_t)(((1u << size) - 1) << (distance & 7));
 }
 
-/* Bytes are written with something that is not known. */
+/* The stack's bytes get contents of which nothing is known; without `for_certain` they may also stay as they are. */
 static void write_bytes(struct verifier *verifier, const struct reach *reach, bool for_certain)
 {
 	for (int64_t at = reach->lo; at < reach->hi; at++) {
@@ -138,7 +139,7 @@ static int load(struct verifier *verifier, const struct bpf_insn *in)
 	return ret;
 }
 
-/* What is stored: a register's value or a number. */
+/* *value becomes the register or the number that the instruction stores. */
 static int find_stored(struct verifier *verifier, const struct bpf_insn *in, struct bpf_value *value)
 {
 	if (bpf_class(in) == BPF_ST) {

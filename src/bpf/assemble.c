@@ -1,5 +1,5 @@
 /*
- * Reading a program's text; see text.h.  Pure.
+ * The assembler, which reads a program's text; see text.h.  Pure.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ struct label {
 };
 
 struct assembler {
-	const char *at; /* what is read next */
+	const char *at; /* the next character */
 	struct bpf_insn *insns;
 	uint32_t count, room;
 	struct label labels[LABELS];
@@ -40,7 +40,7 @@ static bool is_word(char letter)
 	return isalnum((unsigned char)letter) || letter == '_';
 }
 
-/* Take this text, if it is next; a word only as a whole one. */
+/* Read `text` if it comes next, and a word only if it ends there. */
 static bool take(struct assembler *as, const char *text)
 {
 	size_t length = strlen(text);
@@ -113,7 +113,7 @@ static bool take_r(struct assembler *as, uint8_t *number)
 	return take_register(as, &letter, number);
 }
 
-/* `u32 *)` and its like: the code's bits for the size, and whether the sign is extended. */
+/* Read a type, as `u32 *)`: *size gets the code's bits for it, *is_signed tells whether the sign is extended. */
 static bool take_size(struct assembler *as, uint8_t *size, bool *is_signed)
 {
 	static const struct {
@@ -134,7 +134,7 @@ static bool take_size(struct assembler *as, uint8_t *size, bool *is_signed)
 	return false;
 }
 
-/* `r1 + 8`, `r10 - 8` */
+/* Read a register and an offset, as `r1 + 8` or `r10 - 8`. */
 static bool take_sum(struct assembler *as, uint8_t *base, int16_t *off)
 {
 	bool minus;
@@ -151,7 +151,7 @@ static bool take_sum(struct assembler *as, uint8_t *base, int16_t *off)
 	return true;
 }
 
-/* `*(u32 *)(r1 + 8)` behind the `*`; base and off of the place. */
+/* Read a place in memory, as `*(u32 *)(r1 + 8)`, from behind its first `*`. */
 static bool take_place(struct assembler *as, uint8_t *size, bool *is_signed, uint8_t *base, int16_t *off)
 {
 	return take(as, "(") && take_size(as, size, is_signed) && take(as, "(") && take_sum(as, base, off) &&
@@ -180,7 +180,7 @@ static bool take_label(struct assembler *as, uint32_t *index)
 	return true;
 }
 
-/* Where a jump leads: `+3`, or a label, whose distance is put in when all are known. */
+/* Read a jump's target: `+3`, or a label, whose distance is put in when all labels are known. */
 static bool take_target(struct assembler *as, struct bpf_insn *in)
 {
 	bool is_long = in->code == (BPF_JMP32 | BPF_JA);
@@ -201,7 +201,7 @@ struct sign {
 	int16_t off;
 };
 
-/* Longer ones in front of those that they begin with. */
+/* A sign that begins with another one stands in front of it. */
 static const struct sign alu_signs[] = {
 	{"s>>=", BPF_ARSH, 0},	      {"<<=", BPF_LSH, 0}, {">>=", BPF_RSH, 0}, {"s/=", BPF_DIV, BPF_SIGNED},
 	{"s%=", BPF_MOD, BPF_SIGNED}, {"+=", BPF_ADD, 0},  {"-=", BPF_SUB, 0},	{"*=", BPF_MUL, 0},
@@ -221,7 +221,7 @@ static const struct sign *take_sign(struct assembler *as, const struct sign *sig
 	return NULL;
 }
 
-/* The operand on the right: a register of the same width, or a number. */
+/* Read the right operand: a register of the same width, or a number. */
 static bool take_operand(struct assembler *as, struct bpf_insn *in, char letter)
 {
 	uint8_t reg;
@@ -254,7 +254,7 @@ static const struct {
 
 #define ATOMICS (sizeof(atomics) / sizeof(atomics[0]))
 
-/* Behind `lock`: `*(u64 *)(r1 + 0) += r2` */
+/* Read an atomic instruction without a result, as `*(u64 *)(r1 + 0) += r2`, from behind `lock`. */
 static bool take_locked(struct assembler *as, struct bpf_insn *in)
 {
 	uint8_t size, base, from;
@@ -275,7 +275,7 @@ static bool take_locked(struct assembler *as, struct bpf_insn *in)
 	return false;
 }
 
-/* `xchg_64(r1 + 0, r2)`, `cmpxchg_32(r1 + 0, r0, r2)`: behind the parenthesis */
+/* Read the arguments of `xchg_64(r1 + 0, r2)` or `cmpxchg_32(r1 + 0, r0, r2)`, from behind the parenthesis. */
 static bool take_exchange(struct assembler *as, struct bpf_insn *in, uint8_t size, bool compares)
 {
 	uint8_t base, from;
@@ -291,7 +291,7 @@ static bool take_exchange(struct assembler *as, struct bpf_insn *in, uint8_t siz
 	return true;
 }
 
-/* What an atomic operation gives to register `to`.  *is_one: it is one. */
+/* Read an atomic instruction whose result goes to register `to`.  *is_one: the text names such an instruction. */
 static bool take_fetching(struct assembler *as, struct bpf_insn *in, uint8_t to, bool *is_one)
 {
 	static const struct {
@@ -330,7 +330,7 @@ static bool take_fetching(struct assembler *as, struct bpf_insn *in, uint8_t to,
 	return false;
 }
 
-/* `be16 r1` and its like, behind `r1 =`. */
+/* Read a byte swap, as `be16 r1`, from behind `r1 =`. */
 static bool take_swap(struct assembler *as, struct bpf_insn *in, bool *is_one)
 {
 	static const struct {
@@ -359,7 +359,7 @@ static bool take_swap(struct assembler *as, struct bpf_insn *in, bool *is_one)
 	return false;
 }
 
-/* `(s8)r2`, behind `r1 = (`. */
+/* Read a move that extends the sign, as `(s8)r2`, from behind `r1 = (`. */
 static bool take_extended(struct assembler *as, struct bpf_insn *in, char letter)
 {
 	uint8_t from;
@@ -401,7 +401,7 @@ static bool take_store(struct assembler *as, struct bpf_insn *in)
 	return take_word(as, &in->imm);
 }
 
-/* A number of 64 bits, with `ll` behind it; *is_one: there is. */
+/* Read a number of 64 bits, which has `ll` behind it.  *is_one: the text has such a number. */
 static bool take_wide(struct assembler *as, struct bpf_insn in[2], bool *is_one)
 {
 	const char *before = as->at;
@@ -418,7 +418,10 @@ static bool take_wide(struct assembler *as, struct bpf_insn in[2], bool *is_one)
 	return true;
 }
 
-/* Behind `r1 =`, what only 64 bits have; *is_one: it is something of that kind. */
+/*
+ * Read a load, a map's number, an atomic instruction, a byte swap or a 64-bit constant, from behind `r1 =`.  *is_one:
+ * the text has one of these.
+ */
 static bool take_special(struct assembler *as, struct bpf_insn in[2], bool *is_one)
 {
 	bool done;
@@ -489,7 +492,7 @@ static bool take_instruction(struct assembler *as, struct bpf_insn in[2])
 	return take(as, "*") ? take_store(as, in) : take_assignment(as, in);
 }
 
-/* `name:` in front of an instruction. */
+/* Read a label, as `name:`, in front of an instruction. */
 static bool take_name(struct assembler *as)
 {
 	const char *before = as->at;
@@ -513,7 +516,7 @@ static bool at_end_of_line(struct assembler *as)
 	return !*as->at || *as->at == '\n' || *as->at == '#' || *as->at == ';';
 }
 
-/* 0, -EINVAL or -E2BIG. */
+/* Read an instruction.  Returns 0, -EINVAL or -E2BIG. */
 static int take_line(struct assembler *as)
 {
 	struct bpf_insn in[2] = {{0}};

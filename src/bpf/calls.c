@@ -1,11 +1,11 @@
 /*
- * Calls of helpers, as the verifier sees them; see verify_impl.h.  Context: host.
+ * The verifier's judgement of calls of helpers; see verify_impl.h.  Context: host.
  */
 #include "verify_impl.h"
 
-#define BYTES_MAX (1u << 28) /* of memory that is handed to a helper */
+#define BYTES_MAX (1u << 28) /* the most bytes of memory that a helper is handed */
 
-/* The bounds of a size in a register. */
+/* *least and *most become the bounds of the size in a register. */
 static int check_size(struct verifier *verifier, unsigned reg, bool may_be_0, uint64_t *least, uint64_t *most)
 {
 	const struct bpf_value *value = &verifier->state.registers[reg];
@@ -21,7 +21,7 @@ static int check_size(struct verifier *verifier, unsigned reg, bool may_be_0, ui
 	return 0;
 }
 
-/* map: that of an argument before. */
+/* `map` is the number of the map in an earlier argument, NULL if there is none. */
 static int check_argument(struct verifier *verifier, const struct bpf_helper *helper, unsigned index,
 			  const uint32_t *map)
 {
@@ -63,7 +63,7 @@ static int check_argument(struct verifier *verifier, const struct bpf_helper *he
 		return ret ? ret
 			   : verifier_check_memory(verifier, 1 + index, least, most,
 						   helper->arguments[index] == BPF_ARGUMENT_WRITE);
-	default: /* a size was looked at with its memory */
+	default: /* a size was checked with the memory in front of it */
 		return 0;
 	}
 }

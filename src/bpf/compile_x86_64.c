@@ -1,9 +1,10 @@
 /*
  * Programs as x86-64 code; see compile.h.
  *
- * Registers have fixed places: r0 is where results come, r1 to r5 where arguments go, r6 to r9 survive calls, r10 is
- * the frame pointer.  r10 to r12 of the CPU are for instructions that need more.  Jumps have 32 bits each, so that
- * lengths do not depend on distances.
+ * Registers have fixed places: r0 is the register of results, r1 to r5 are those of arguments, r6 to r9 survive calls,
+ * r10 is the frame pointer.  The CPU's r10 to r12 are for instructions that need more.  All jumps have 32 bits, so
+ * that lengths do not depend on distances.
+ *
  * Context: host.  Pure.  Source: Intel SDM volume 2.
  */
 #include "compile_impl.h"
@@ -20,9 +21,9 @@ static void put(struct bpf_writer *writer, uint64_t bytes, unsigned count)
 
 /* An instruction's operands: `reg` and `base` go into ModRM; memory has a displacement of 32 bits. */
 struct form {
-	uint8_t prefix; /* 0 = none */
-	bool wide;	/* 64 bits */
-	bool byte;	/* a register of 8 bits, which needs REX for some */
+	uint8_t prefix; /* 0 = the instruction has none */
+	bool wide;	/* the operands have 64 bits */
+	bool byte;	/* a register has 8 bits, for which some need REX */
 	bool memory;
 };
 
@@ -44,7 +45,7 @@ static void put_operands(struct bpf_writer *writer, struct form form, unsigned o
 		put(writer, (uint32_t)displacement, 4);
 }
 
-/* Both registers. */
+/* Both operands are registers. */
 static void put_pair(struct bpf_writer *writer, bool wide, unsigned opcode, unsigned reg, unsigned base)
 {
 	put_operands(writer, (struct form){.wide = wide}, opcode, reg, base, 0);
@@ -83,7 +84,7 @@ static void put_constant(struct bpf_writer *writer, unsigned reg, uint64_t numbe
 	}
 }
 
-/* A number with a sign. */
+/* The number's sign is extended to 64 bits if `wide`. */
 static void put_number(struct bpf_writer *writer, bool wide, unsigned reg, int32_t number)
 {
 	if (wide && number < 0) {
@@ -140,7 +141,7 @@ static void put_division(struct bpf_writer *writer, const struct bpf_insn *in, b
 	bool rest = bpf_operation(in) == BPF_MOD;
 	size_t overflows = 0, done;
 
-	if (in->off == BPF_SIGNED) { /* by -1 the CPU would trap for the least number */
+	if (in->off == BPF_SIGNED) { /* the CPU traps for the least number divided by -1 */
 		put_operands(writer, (struct form){.wide = wide}, 0x83, 7, R11, 0);
 		put(writer, 0xff, 1);
 		overflows = put_skip(writer, JZ);
@@ -235,7 +236,7 @@ static void put_swap(struct bpf_writer *writer, const struct bpf_insn *in)
 		put_move(writer, false, to, to);
 }
 
-/* mov with a sign's extension */
+/* A move that extends the sign. */
 static void put_extended(struct bpf_writer *writer, const struct bpf_insn *in, bool wide)
 {
 	unsigned opcode = in->off == 8 ? 0xbe0f : in->off == 16 ? 0xbf0f : 0x63;
@@ -244,7 +245,9 @@ static void put_extended(struct bpf_writer *writer, const struct bpf_insn *in, b
 		     places[in->src_reg], 0);
 }
 
-/* The operations that x86 numbers: by register the opcode is 8 times that and 1, by number it is ModRM's middle field.
+/*
+ * The number that x86 gives to an operation, or -1.  With a register the opcode is 8 times the number and 1, with a
+ * constant the number is ModRM's middle field.
  */
 static int number_of(uint8_t operation)
 {
@@ -328,7 +331,7 @@ static void put_load(struct bpf_writer *writer, const struct bpf_insn *in)
 		     in->off);
 }
 
-/* A store of a register, or with `number` of a constant. */
+/* A store of a register or, with `number`, of a constant. */
 static void put_store(struct bpf_writer *writer, const struct bpf_insn *in, bool number)
 {
 	unsigned size = bpf_access_size(in);
@@ -342,7 +345,10 @@ static void put_store(struct bpf_writer *writer, const struct bpf_insn *in, bool
 	}
 }
 
-/* And, or, xor, with what was there before: no instruction of the CPU's does that at once. */
+/*
+ * The CPU has no instruction for `and`, `or` and `xor` that gives back the old number, so a loop compares and
+ * exchanges.
+ */
 static void put_fetching(struct bpf_writer *writer, const struct bpf_insn *in, bool wide)
 {
 	const struct form memory = {.wide = wide, .memory = true},
@@ -379,7 +385,7 @@ static void put_atomic(struct bpf_writer *writer, const struct bpf_insn *in)
 	case BPF_CMPXCHG:
 		put_operands(writer, locked, 0xb10f, from, base, in->off);
 		if (!wide)
-			put_move(writer, false, RAX, RAX); /* which is not written where it was equal */
+			put_move(writer, false, RAX, RAX); /* rax was not written if the numbers were equal */
 		break;
 	case BPF_ADD | BPF_FETCH:
 		put_operands(writer, locked, 0xc10f, from, base, in->off);
@@ -393,7 +399,7 @@ static void put_atomic(struct bpf_writer *writer, const struct bpf_insn *in)
 	}
 }
 
-/* The second byte of a jump's opcode, for what is compared. */
+/* The second byte of the opcode of a jump with this condition. */
 static uint8_t condition_of(uint8_t operation)
 {
 	switch (operation) {

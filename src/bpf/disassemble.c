@@ -1,5 +1,5 @@
 /*
- * An instruction's text; see text.h.  Pure.
+ * The disassembler, which writes an instruction as text; see text.h.  Pure.
  */
 #include <stdio.h>
 

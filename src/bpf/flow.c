@@ -1,5 +1,5 @@
 /*
- * The way through a program, whatever its registers hold; see verify_impl.h.  Context: host.
+ * The verifier's walk over a program's jumps, whatever its registers hold; see verify_impl.h.  Context: host.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@ enum mark { UNSEEN, ON_THE_WAY, DONE };
 
 struct flow {
 	uint8_t *marks;	  /* enum mark, by instruction */
-	uint32_t *way;	  /* instructions from the first one to the one that is looked at */
-	uint8_t *next;	  /* how many of its successors have been looked at */
-	uint8_t *arrived; /* how many ways lead to an instruction: 0, 1, 2 for more */
+	uint32_t *way;	  /* instructions from the first one to the current one */
+	uint8_t *next;	  /* by instruction: number of its successors that were visited */
+	uint8_t *arrived; /* by instruction: number of ways that lead to it; 2 stands for more, too */
 	uint32_t depth;
 };
 
@@ -33,7 +33,7 @@ static int check_instructions(struct verifier *verifier)
 	return 0;
 }
 
-/* The successors of an instruction. */
+/* The array `to` gets the instruction's successors; returns their number. */
 static unsigned successors(const struct bpf_insn *in, uint32_t at, int64_t to[2])
 {
 	unsigned count = 0;

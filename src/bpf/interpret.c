@@ -1,7 +1,7 @@
 /*
  * The interpreter; see interpret.h.
  *
- * Numbers wrap round, shifts go by the count's low bits, a division by 0 gives 0 and its rest is the dividend (RFC
+ * Numbers wrap round, shifts take the count's low bits, a division by 0 gives 0 and its rest is the dividend (RFC
  * 9669).  Each access is compared with the memory that the program has.  Context: host.
  */
 #include <errno.h>
@@ -42,7 +42,7 @@ static uint64_t extend(uint64_t value, unsigned bits)
 	return bits == 8 ? (uint64_t)(int8_t)value : bits == 16 ? (uint64_t)(int16_t)value : (uint64_t)(int32_t)value;
 }
 
-/* This machine's numbers have the lowest byte first, as those of all CPUs that programs are compiled for. */
+/* Programs see numbers with the lowest byte first, as all CPUs have them that programs are compiled for. */
 static uint64_t swap(uint64_t value, const struct bpf_insn *in)
 {
 	bool swaps = bpf_class(in) == BPF_ALU64 || bpf_has_register(in);
@@ -57,7 +57,7 @@ static uint64_t swap(uint64_t value, const struct bpf_insn *in)
 	}
 }
 
-/* Operands of 32 bits come without upper halves; the caller drops the result's. */
+/* Operands of 32 bits have no upper halves; the caller drops the result's. */
 static uint64_t compute(const struct bpf_insn *in, uint64_t left, uint64_t right, bool wide)
 {
 	unsigned shift = (unsigned)right & (wide ? 63 : 31);
@@ -184,7 +184,7 @@ static int load(struct state *state, const struct bpf_insn *in)
 	return 0;
 }
 
-/* One after the other, as nobody else is there. */
+/* The steps follow each other without atomic instructions: the interpreter has one thread. */
 static void exchange(struct state *state, const struct bpf_insn *in, void *at)
 {
 	unsigned size = bpf_access_size(in);
@@ -239,7 +239,7 @@ static int call(struct state *state, const struct bpf_insn *in)
 	if (in->imm <= 0 || (uint32_t)in->imm >= machine->helper_count || !machine->helpers[in->imm].run)
 		return -ERANGE;
 	state->registers[0] = machine->helpers[in->imm].run(state->run->data, state->registers + 1);
-	/* What a call leaves in its arguments is nobody's to use. */
+	/* A call destroys its arguments. */
 	for (unsigned i = 1; i <= BPF_ARGUMENTS; i++)
 		state->registers[i] = 0xdeadbeefdeadbeefull;
 	return 0;
@@ -250,7 +250,7 @@ static uint64_t operand(const struct state *state, const struct bpf_insn *in)
 	return bpf_has_register(in) ? state->registers[in->src_reg] : (uint64_t)(int64_t)in->imm;
 }
 
-/* Execute an instruction, and move *at on by what it skips. */
+/* Execute an instruction; *at, which is the next one's number, moves on by as many as are skipped. */
 static int execute(struct state *state, const struct bpf_insn *in, int64_t *at)
 {
 	uint64_t *to = &state->registers[in->dst_reg];

@@ -1,6 +1,6 @@
 /*
- * Running a program instruction by instruction: the meaning that the verifier's judgement and compiled code are
- * compared with.
+ * The interpreter runs a program instruction by instruction.  It defines what programs mean: tests compare the
+ * verifier's judgement and compiled code with it.
  *
  * Callers: tests.  Context: host.
  */
@@ -25,20 +25,20 @@ struct bpf_run {
 	const struct bpf_insn *insns;
 	uint32_t count;
 	void *context;
-	void *data; /* for helpers */
+	void *data; /* the first parameter of helpers */
 	/* Memory besides context and stack; a helper that gives an address may add to it while the program runs. */
 	const struct bpf_memory *memory;
 	size_t memory_count;
-	/* If it is there: called in front of each instruction, with the registers. */
+	/* The interpreter calls this in front of each instruction, with the registers; NULL = it calls nothing. */
 	void (*step)(void *arg, uint32_t at, const uint64_t registers[BPF_REGISTERS], const uint8_t *stack);
 	void *arg;
-	uint32_t steps_max; /* 0 = as many as there are instructions */
+	uint32_t steps_max; /* 0 = the number of instructions */
 };
 
 /*
- * Run a program of valid instructions; *result is its r0.  -EFAULT: it reached for memory that it may not touch;
- * -ELOOP: it took too many steps; -ERANGE: it ran over its end or called no helper.  None of these happens to a program
- * that the verifier has accepted.
+ * Run a program of valid instructions; *result is its r0.  -EFAULT: the program reached for memory that it may not
+ * touch; -ELOOP: it took too many steps; -ERANGE: it ran over its end, or called a helper that does not exist.  No
+ * program that the verifier has accepted ends so.
  */
 int bpf_interpret(uint64_t *result, const struct bpf_run *run) __attribute__((warn_unused_result));
 

@@ -1,7 +1,7 @@
 /*
- * Which instructions there are; see isa.h.  Pure.
+ * The list of valid instructions; see isa.h.  Pure.
  *
- * Left out are the packet access of classic BPF, and calls of functions within the program.  Source: RFC 9669.
+ * Two groups are left out: packet access of classic BPF, and calls of functions within the program.  Source: RFC 9669.
  */
 #include <stddef.h>
 

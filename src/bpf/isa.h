@@ -1,6 +1,6 @@
 /*
- * The eBPF instruction set (RFC 9669), as far as the kernel's header does not have it yet, and what the parts of an
- * instruction mean.
+ * The eBPF instruction set (RFC 9669): constants that the kernel's header lacks, and functions that read the fields of
+ * an instruction.
  *
  * Callers: this room.  Context: host.
  */
@@ -19,10 +19,10 @@
 #define BPF_REGISTERS  11u
 #define BPF_FRAME      BPF_REG_10 /* the frame pointer, which is read only */
 #define BPF_STACK_SIZE 512u
-#define BPF_COUNT_MAX  4096u /* instructions of a program */
-#define BPF_ARGUMENTS  5u    /* of a call: registers 1 to 5 */
+#define BPF_COUNT_MAX  4096u /* the most instructions that a program may have */
+#define BPF_ARGUMENTS  5u    /* a call has so many, in registers 1 to 5 */
 
-/* Of an instruction with an offset of 1 that is a division: it is signed. */
+/* The offset field of a division or a remainder of signed numbers. */
 #define BPF_SIGNED 1
 
 static inline uint8_t bpf_class(const struct bpf_insn *in)
@@ -45,13 +45,13 @@ static inline bool bpf_has_register(const struct bpf_insn *in)
 	return in->code & BPF_X;
 }
 
-/* The instruction is the first half of one that loads 64 bits. */
+/* True for the first half of an instruction that loads 64 bits. */
 static inline bool bpf_is_wide(const struct bpf_insn *in)
 {
 	return in->code == (BPF_LD | BPF_IMM | BPF_DW);
 }
 
-/* Bytes that a load or store moves. */
+/* The number of bytes that a load or store moves. */
 static inline unsigned bpf_access_size(const struct bpf_insn *in)
 {
 	switch (in->code & 0x18) {
@@ -71,7 +71,7 @@ static inline bool bpf_is_jump_class(const struct bpf_insn *in)
 	return bpf_class(in) == BPF_JMP || bpf_class(in) == BPF_JMP32;
 }
 
-/* goto, conditional or not; not call and exit. */
+/* True for jumps with or without a condition, false for call and exit. */
 static inline bool bpf_is_jump(const struct bpf_insn *in)
 {
 	return bpf_is_jump_class(in) && bpf_operation(in) != BPF_CALL && bpf_operation(in) != BPF_EXIT;
@@ -82,7 +82,7 @@ static inline bool bpf_is_exit(const struct bpf_insn *in)
 	return in->code == (BPF_JMP | BPF_EXIT);
 }
 
-/* How far behind the next instruction a jump leads. */
+/* A jump's distance from the next instruction to its target, in instructions. */
 static inline int32_t bpf_jump_distance(const struct bpf_insn *in)
 {
 	return in->code == (BPF_JMP32 | BPF_JA) ? in->imm : in->off;
@@ -94,14 +94,14 @@ static inline uint64_t bpf_wide_value(const struct bpf_insn *in)
 }
 
 /*
- * 0, or why the instruction is none: a word of the instruction set that this machine does not have, or a field that
+ * The reason why an instruction is not valid, or NULL: the instruction set does not have it, or it uses a field that
  * must be 0.  `left` counts the instructions from this one on.
  */
 const char *bpf_insn_fault(const struct bpf_insn *in, uint32_t left);
 
-/* interpret.c: what an arithmetic instruction makes of its operands; `right` is ignored where there is one only. */
+/* interpret.c: the result of an arithmetic instruction; one with a single operand ignores `right`. */
 uint64_t bpf_alu(const struct bpf_insn *in, uint64_t left, uint64_t right);
-/* interpret.c: whether a conditional jump jumps. */
+/* interpret.c: true if a conditional jump jumps. */
 bool bpf_compare(const struct bpf_insn *in, uint64_t left, uint64_t right);
 
 #endif

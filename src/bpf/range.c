@@ -46,7 +46,7 @@ static void clamp(struct bpf_range *range, uint64_t umin, uint64_t umax, int64_t
 	range->smax = range->smax < smax ? range->smax : smax;
 }
 
-/* Bits that all numbers from lo to hi have in common. */
+/* The bits that all numbers from lo to hi have in common. */
 static void common_bits(uint64_t lo, uint64_t hi, uint64_t *bits, uint64_t *unknown)
 {
 	uint64_t differ = lo ^ hi;
@@ -245,7 +245,7 @@ static struct bpf_range divide(const struct bpf_insn *in, const struct bpf_range
 	if (in->off == BPF_SIGNED)
 		return bpf_range_all();
 	if (!bpf_range_is_one(b) || !b->umin)
-		return from_unsigned(0, a->umax); /* by 0 the result is 0, and the rest the dividend */
+		return from_unsigned(0, a->umax); /* the divisor may be 0, and the rest is the dividend then */
 	if (!rest)
 		return from_unsigned(a->umin / b->umin, a->umax / b->umin);
 	if (a->umax < b->umin)
@@ -323,7 +323,7 @@ static void know_equal(struct bpf_range *a, struct bpf_range *b)
 	*b = *a;
 }
 
-/* Take a number off the ends of a range. */
+/* The range a loses b's number, if b has one number, and that is an end of a. */
 static void know_different(struct bpf_range *a, const struct bpf_range *b)
 {
 	if (!bpf_range_is_one(b))
@@ -339,7 +339,7 @@ static void know_different(struct bpf_range *a, const struct bpf_range *b)
 	a->smax -= a->smax == (int64_t)b->umin;
 }
 
-/* a < b, or a <= b with `equal`, as unsigned numbers. */
+/* Both ranges shrink to numbers with a < b, or a <= b with `equal`, compared without sign. */
 static void know_below(struct bpf_range *a, struct bpf_range *b, bool equal)
 {
 	uint64_t amin = a->umin, bmax = b->umax;
@@ -366,7 +366,7 @@ static void know_less(struct bpf_range *a, struct bpf_range *b, bool equal)
 	clamp(b, 0, UINT64_MAX, equal ? amin : amin + 1, INT64_MAX);
 }
 
-/* Whether bits of b are set in a. */
+/* The range a shrinks to numbers that have bits of b's number set, or none of them. */
 static void know_set(struct bpf_range *a, const struct bpf_range *b, bool are_set)
 {
 	if (!bpf_range_is_one(b))
@@ -434,7 +434,7 @@ static void know(uint8_t operation, bool jumps, struct bpf_range *a, struct bpf_
 	*b = settle(*b);
 }
 
-/* The number's lower half is in `low`. */
+/* The range shrinks to numbers whose lower half is in `low`. */
 static void know_lower_half(struct bpf_range *range, const struct bpf_range *low)
 {
 	if (range->umax <= LOW32 || bpf_range_is_empty(low)) {
@@ -461,7 +461,7 @@ void bpf_range_decide(const struct bpf_insn *in, bool jumps, struct bpf_range *l
 		know(operation, jumps, left, right);
 		return;
 	}
-	/* Of 32 bits: where the numbers have no more, and no sign, the order is that of 64 bits. */
+	/* Lower halves are in the order of numbers of 64 bits if they have no sign, or none is negative. */
 	a = lower_half(left);
 	b = lower_half(right);
 	if (a.umax > most || b.umax > most)

@@ -1,6 +1,6 @@
 /*
- * What the verifier knows of a number: bounds as an unsigned and as a signed number, and bits.  Each operation gives a
- * range that holds every result of numbers in the ranges that it was given.
+ * A range is the verifier's knowledge of a number: bounds without and with sign, and bits.  Each operation gives a
+ * range that holds all results for numbers in its operands' ranges.
  *
  * Callers: the verifier.  Context: host.  Pure.
  */
@@ -21,9 +21,9 @@ struct bpf_range {
 
 struct bpf_range bpf_range_all(void);
 struct bpf_range bpf_range_of(uint64_t number);
-/* 0 to 2^bits - 1. */
+/* The range from 0 to 2^bits - 1. */
 struct bpf_range bpf_range_bits(unsigned bits);
-/* -2^(bits - 1) to 2^(bits - 1) - 1. */
+/* The range from -2^(bits - 1) to 2^(bits - 1) - 1. */
 struct bpf_range bpf_range_signed(unsigned bits);
 
 static inline bool bpf_range_is_one(const struct bpf_range *range)
@@ -31,15 +31,15 @@ static inline bool bpf_range_is_one(const struct bpf_range *range)
 	return range->umin == range->umax;
 }
 
-/* True if no number is in the range: what led here cannot happen. */
+/* True if no number is in the range: the program cannot come to where the range is so. */
 bool bpf_range_is_empty(const struct bpf_range *range);
 bool bpf_range_holds(const struct bpf_range *range, uint64_t number);
 /* True if all of `inner` is in `outer`. */
 bool bpf_range_has(const struct bpf_range *outer, const struct bpf_range *inner);
 
-/* The result of an arithmetic instruction; see bpf_alu(). */
+/* The range of an arithmetic instruction's results; see bpf_alu(). */
 struct bpf_range bpf_range_alu(const struct bpf_insn *in, const struct bpf_range *left, const struct bpf_range *right);
-/* What is known of both operands of a conditional jump where it jumps, or does not.  They may become empty. */
+/* Both operands' ranges shrink to numbers with which a conditional jump jumps, or does not.  They may become empty. */
 void bpf_range_decide(const struct bpf_insn *in, bool jumps, struct bpf_range *left, struct bpf_range *right);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Comparing and changing states of the verifier; see verify_impl.h.  Pure.
+ * Comparisons and changes of the verifier's states; see verify_impl.h.  Pure.
  */
 #include "verify_impl.h"
 
@@ -22,7 +22,7 @@ static bool are_pair(struct pairs *pairs, uint32_t before, uint32_t after)
 static bool covers(struct pairs *pairs, const struct bpf_value *before, const struct bpf_value *after)
 {
 	if (before->kind == BPF_NOTHING)
-		return true; /* nobody has read it on the way to the end */
+		return true; /* the paths from there never read it */
 	if (before->kind != after->kind || before->map != after->map)
 		return false;
 	if (before->kind == BPF_ENTRY_OR_0 && !are_pair(pairs, before->id, after->id))
@@ -36,7 +36,7 @@ static bool covers_slot(struct pairs *pairs, const struct bpf_slot *before, cons
 		return after->is_value && covers(pairs, &before->value, &after->value);
 	if (before->written & ~after->written)
 		return false;
-	/* Bytes may be read one by one, an address may not. */
+	/* A number's bytes may be read one by one, an address's may not. */
 	return !before->written || !after->is_value || after->value.kind == BPF_NUMBER;
 }
 

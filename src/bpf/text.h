@@ -24,16 +24,16 @@
 
 struct bpf_insn;
 
-#define BPF_TEXT_MAX 80u /* of one instruction, with a NUL */
+#define BPF_TEXT_MAX 80u /* bytes of an instruction's text, with a NUL */
 
 /*
- * Write an instruction that bpf_insn_fault() finds none in; a jump as `goto +N`.  A 64-bit constant is one, of which
- * in[1] is read, too.
+ * Write a valid instruction (see bpf_insn_fault()) as text, and jumps as `goto +N`.  The instruction that loads a
+ * 64-bit constant has two parts; the function reads in[1], too, then.
  */
 void bpf_disassemble(char text[BPF_TEXT_MAX], const struct bpf_insn *in);
 /*
- * Read a program: *count instructions, of which there is room for `room`.  -EINVAL: the diagnosis names the line;
- * -E2BIG: there is no room.
+ * Read a program; *count becomes the number of its instructions, and `insns` has room for `room`.  -EINVAL: the
+ * diagnosis names the line; -E2BIG: there is no room.
  */
 int bpf_assemble(struct bpf_insn *insns, uint32_t *count, uint32_t room, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));

@@ -1,8 +1,9 @@
 /*
- * The verifier: paths through a program; see verify.h.
+ * The verifier's paths through a program; see verify.h.
  *
- * A path is followed to its end; at a jump that may go both ways, the other way is kept for later.  Where paths meet, a
- * state that an earlier one covers needs no second look.  There are no loops, so each path ends.  Context: host.
+ * The verifier follows a path to its end, and keeps the other way of a jump that may go both ways for later.  Where
+ * paths meet, it leaves a path whose state an earlier state covers.  There are no loops, so each path ends.  Context:
+ * host.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -13,9 +14,9 @@
 #include "verify_impl.h"
 
 #define STEPS_MAX 200000u
-#define KEPT_MAX  64u /* states that are kept of an instruction */
+#define KEPT_MAX  64u /* the most states that the verifier keeps for an instruction */
 
-/* A path that is still to be followed, or a state that was: of an instruction. */
+/* The state in front of an instruction: of a path that the verifier has yet to follow, or of one that it followed. */
 struct kept {
 	struct bpf_state state;
 	struct kept *next;
@@ -24,8 +25,8 @@ struct kept {
 
 struct paths {
 	struct verifier verifier;
-	struct kept *later; /* ways that were not taken yet */
-	struct kept **seen; /* by instruction: states with which it was reached */
+	struct kept *later; /* paths that the verifier has yet to follow */
+	struct kept **seen; /* by instruction: states with which paths reached it */
 	bool *joins;
 	uint32_t steps;
 };
@@ -75,7 +76,7 @@ static int check_written(struct verifier *verifier, unsigned reg)
 		       : 0;
 }
 
-/* An address plus or minus a number. */
+/* The address moves by a number; `distance` is that number's range. */
 static int move_address(struct verifier *verifier, const struct bpf_insn *in, struct bpf_value *address,
 			const struct bpf_range *distance)
 {
@@ -145,14 +146,14 @@ static int check_wide(struct verifier *verifier, const struct bpf_insn *in)
 	return 0;
 }
 
-/* Is it the comparison of an address with 0? */
+/* True if the jump compares its left operand with 0, for being equal or not. */
 static bool asks_for_zero(const struct bpf_insn *in, const struct bpf_value *right)
 {
 	return bpf_class(in) == BPF_JMP && (bpf_operation(in) == BPF_JEQ || bpf_operation(in) == BPF_JNE) &&
 	       right->kind == BPF_NUMBER && bpf_range_is_one(&right->range) && !right->range.umin;
 }
 
-/* The state where the conditional jump jumps, or does not.  False: that cannot happen. */
+/* The state learns that a conditional jump jumps, or does not.  Returns false if that cannot happen. */
 static bool decide(struct bpf_state *state, const struct bpf_insn *in, bool jumps)
 {
 	struct bpf_value *left = &state->registers[in->dst_reg];
@@ -165,7 +166,7 @@ static bool decide(struct bpf_state *state, const struct bpf_insn *in, bool jump
 	}
 	if (left->kind != BPF_NUMBER)
 		return (bpf_operation(in) == BPF_JNE) == jumps; /* no other address is 0 */
-	if (left == right) {					/* what is known of one is known of the other */
+	if (left == right) {					/* knowledge of one operand is knowledge of the other */
 		struct bpf_range copy = left->range;
 
 		bpf_range_decide(in, jumps, &left->range, &copy);
@@ -175,7 +176,7 @@ static bool decide(struct bpf_state *state, const struct bpf_insn *in, bool jump
 	return !bpf_range_is_empty(&left->range) && !bpf_range_is_empty(&right->range);
 }
 
-/* Go on where the jump leads, and keep the other way; *ends: neither can be gone. */
+/* Go on behind the jump, and keep its target for later, if both are possible; *ends: neither is. */
 static int check_jump(struct paths *paths, const struct bpf_insn *in, bool *ends)
 {
 	struct verifier *verifier = &paths->verifier;
@@ -223,7 +224,7 @@ static int check_exit(struct verifier *verifier)
 	return verifier_refuse(verifier, result->kind == BPF_NOTHING ? "r0 was never written" : "r0 is an address");
 }
 
-/* One step on the path; *ends: it is over. */
+/* Follow the path over one instruction; *ends: the path is over. */
 static int take_step(struct paths *paths, bool *ends)
 {
 	struct verifier *verifier = &paths->verifier;
@@ -258,7 +259,7 @@ static int take_step(struct paths *paths, bool *ends)
 	return ret;
 }
 
-/* True if an earlier state of this instruction covers this one; else it is kept. */
+/* *seen: an earlier state of this instruction covers the current one.  Otherwise the current one is kept. */
 static int was_seen(struct paths *paths, bool *seen)
 {
 	const struct verifier *verifier = &paths->verifier;

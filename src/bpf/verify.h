@@ -19,47 +19,50 @@
 #include "range.h"
 
 enum bpf_kind {
-	BPF_NOTHING, /* nobody has written it */
+	BPF_NOTHING, /* the program has not written the register */
 	BPF_NUMBER,
-	BPF_OF_CONTEXT, /* an address; the range is the distance from its beginning */
-	BPF_OF_STACK,	/* the same, from the stack's end: negative */
-	BPF_OF_ENTRY,	/* of a map's value */
-	BPF_ENTRY_OR_0, /* the same, or 0 */
+	BPF_OF_CONTEXT, /* an address in the context; the range is the distance from its beginning */
+	BPF_OF_STACK,	/* an address on the stack; the range is the distance from its end, which is negative */
+	BPF_OF_ENTRY,	/* an address in a map's value; the range is the distance from its beginning */
+	BPF_ENTRY_OR_0, /* the address of a map's value, or 0 */
 	BPF_MAP,	/* the number of a map */
 };
 
-/* What is known of a register. */
+/* The verifier's knowledge of a register. */
 struct bpf_value {
 	uint8_t kind; /* enum bpf_kind */
-	uint32_t map; /* of the last three kinds */
-	uint32_t id;  /* of BPF_ENTRY_OR_0: copies of one value have one */
+	uint32_t map; /* the map's number, for the last three kinds */
+	uint32_t id;  /* for BPF_ENTRY_OR_0: all copies of a helper's result have the same id */
 	struct bpf_range range;
 };
 
 #define BPF_SLOTS (BPF_STACK_SIZE / 8)
 
-/* Eight bytes of the stack. */
+/* The verifier's knowledge of eight bytes of the stack. */
 struct bpf_slot {
-	uint8_t written; /* a bit for each byte, from the lowest */
-	bool is_value;	 /* all of it is one register's value */
+	uint8_t written; /* a bit for each byte that was written; the lowest bit is for the lowest byte */
+	bool is_value;	 /* the eight bytes are one register's value */
 	struct bpf_value value;
 };
 
 struct bpf_state {
 	struct bpf_value registers[BPF_REGISTERS];
-	struct bpf_slot stack[BPF_SLOTS]; /* the first one is the lowest */
+	struct bpf_slot stack[BPF_SLOTS]; /* from the lowest address to the highest */
 };
 
 struct bpf_verify {
 	const struct bpf_machine *machine;
 	const struct bpf_insn *insns;
 	uint32_t count;
-	/* If it is there: called with what is known in front of each instruction, on each path. */
+	/* The verifier calls this with its state in front of each instruction of each path; NULL = it calls nothing. */
 	void (*step)(void *arg, uint32_t at, const struct bpf_state *state);
 	void *arg;
 };
 
-/* 0 or -EINVAL, and why: the message names the instruction.  -E2BIG: it takes too many steps to tell.  -ENOMEM. */
+/*
+ * Verify a program.  -EINVAL: it is refused, and the diagnosis names the instruction and the reason; -E2BIG: its paths
+ * take too many steps; -ENOMEM.
+ */
 int bpf_verify(const struct bpf_verify *verify, struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What the verifier's files share.  Context: host.
+ * The verifier's state, and the functions that its files share.  Context: host.
  */
 #ifndef BPF_VERIFY_IMPL_H
 #define BPF_VERIFY_IMPL_H
@@ -9,29 +9,31 @@
 struct verifier {
 	const struct bpf_verify *job;
 	struct calltap_diag *diag;
-	struct bpf_state state; /* of the path that is followed */
-	uint32_t at;		/* the instruction */
-	uint32_t ids;		/* given so far */
+	struct bpf_state state; /* the state of the current path */
+	uint32_t at;		/* the current instruction */
+	uint32_t ids;		/* the number of ids that values got so far */
 };
 
 /* Refuse the program for its instruction at `at`; returns -EINVAL. */
 int verifier_refuse(const struct verifier *verifier, const char *format, ...)
 	__attribute__((format(printf, 2, 3), warn_unused_result));
 
-/* flow.c: whether all instructions are some, can be reached and lead on, without loops.  *joins: where paths meet. */
+/*
+ * flow.c: all instructions have to be valid, to be reached and to lead on, without loops.  joins[i]: paths meet at i.
+ */
 int verifier_check_flow(struct verifier *verifier, bool *joins) __attribute__((warn_unused_result));
 
-/* access.c: a load or store.  All change the state as the instruction does. */
+/* access.c: check a load or store, and change the state as it does. */
 int verifier_access(struct verifier *verifier, const struct bpf_insn *in) __attribute__((warn_unused_result));
-/* access.c: whether memory at a register's address, of `least` to `most` bytes, may be read, or written. */
+/* access.c: check that a helper may read or write memory at a register's address, `least` to `most` bytes. */
 int verifier_check_memory(struct verifier *verifier, unsigned reg, uint64_t least, uint64_t most, bool writes)
 	__attribute__((warn_unused_result));
-/* calls.c */
+/* calls.c: check a call, and change the state as it does. */
 int verifier_call(struct verifier *verifier, const struct bpf_insn *in) __attribute__((warn_unused_result));
 
-/* states.c: True if whatever may follow from `after` may follow from `before`, which was found to be good. */
+/* states.c: true if a program that goes on from `after` does nothing that it could not do from `before`. */
 bool verifier_covers(const struct bpf_state *before, const struct bpf_state *after);
-/* states.c: Make all copies of a value that is an address or 0 what it was found to be. */
+/* states.c: all copies of a value that is an address or 0 become the one that a comparison has shown. */
 void verifier_settle_entry(struct bpf_state *state, uint32_t id, bool is_zero);
 
 static inline bool verifier_is_address(const struct bpf_value *value)
