@@ -119,7 +119,7 @@ static int load(struct verifier *verifier, const struct bpf_insn *in)
 	const struct bpf_value *base = &verifier->state.registers[in->src_reg];
 	unsigned size = bpf_access_size(in);
 	struct bpf_value value = loaded(in);
-	struct reach reach = {0};
+	struct reach reach = {0, 0};
 	int ret = find_reach(verifier, &reach, in->src_reg, in->off, size);
 
 	if (!ret)
@@ -175,7 +175,7 @@ static int store(struct verifier *verifier, const struct bpf_insn *in)
 	const struct bpf_value *base = &verifier->state.registers[in->dst_reg];
 	unsigned size = bpf_access_size(in);
 	struct bpf_value value;
-	struct reach reach = {0};
+	struct reach reach = {0, 0};
 	int ret = find_reach(verifier, &reach, in->dst_reg, in->off, size);
 
 	if (!ret)
@@ -210,7 +210,7 @@ int verifier_access(struct verifier *verifier, const struct bpf_insn *in)
 int verifier_check_memory(struct verifier *verifier, unsigned reg, uint64_t least, uint64_t most, bool writes)
 {
 	const struct bpf_value *value = &verifier->state.registers[reg];
-	struct reach reach = {0};
+	struct reach reach = {0, 0};
 	int ret = find_reach(verifier, &reach, reg, 0, most);
 
 	if (!ret && writes && value->kind == BPF_OF_CONTEXT)

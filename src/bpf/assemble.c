@@ -316,7 +316,9 @@ static bool take_fetching(struct assembler *as, struct bpf_insn *in, uint8_t to,
 		strcpy(name + prefix, atomics[i].name);
 		if (!take(as, name))
 			continue;
-		if (!take(as, "((") || !take_size(as, &size, &is_signed) || is_signed || !take(as, "(") ||
+		if (!take(as, "("))
+			return false;
+		if (!take(as, "(") || !take_size(as, &size, &is_signed) || is_signed || !take(as, "(") ||
 		    !take_sum(as, &base, &in->off) || !take(as, ")") || !take(as, ",") || !take_r(as, &from) ||
 		    !take(as, ")") || from != to)
 			return false;

@@ -25,10 +25,10 @@ static int check_size(struct verifier *verifier, unsigned reg, bool may_be_0, ui
 static int check_argument(struct verifier *verifier, const struct bpf_helper *helper, unsigned index,
 			  const uint32_t *map)
 {
-	const struct bpf_map *shape = map ? &verifier->job->machine->maps[*map] : NULL;
 	const struct bpf_value *value = &verifier->state.registers[1 + index];
 	uint8_t next = index + 1 < BPF_ARGUMENTS ? helper->arguments[index + 1] : BPF_ARGUMENT_NONE;
-	uint64_t least = 0, most = 0;
+	const struct bpf_map *shape;
+	uint64_t least = 0, most = 0, size;
 	int ret;
 
 	if (value->kind == BPF_NOTHING)
@@ -51,9 +51,12 @@ static int check_argument(struct verifier *verifier, const struct bpf_helper *he
 			       ? 0
 			       : verifier_refuse(verifier, "%s() takes a map in r%u", helper->name, 1 + index);
 	case BPF_ARGUMENT_KEY:
-		return verifier_check_memory(verifier, 1 + index, shape->key_size, shape->key_size, false);
 	case BPF_ARGUMENT_ENTRY:
-		return verifier_check_memory(verifier, 1 + index, shape->value_size, shape->value_size, false);
+		if (!map)
+			return verifier_refuse(verifier, "%s() has no map for r%u", helper->name, 1 + index);
+		shape = &verifier->job->machine->maps[*map];
+		size = helper->arguments[index] == BPF_ARGUMENT_KEY ? shape->key_size : shape->value_size;
+		return verifier_check_memory(verifier, 1 + index, size, size, false);
 	case BPF_ARGUMENT_READ:
 	case BPF_ARGUMENT_WRITE:
 		if (verifier->state.registers[2 + index].kind == BPF_NOTHING)
