@@ -12,6 +12,7 @@ import time
 import attaching
 import beside
 import handling
+import programs
 import sources
 import stock
 from measure import BenchError, Row, Variant, median, rounds, run, smallest
@@ -277,6 +278,7 @@ SUITES = {
     "stock": (stock.leaf, "a tiny function in a tight loop, which nobody prepared"),
     "stock-start": (stock.start, "starting a program with large libraries, which nobody prepared"),
     "stock-attach": (stock.attach, "attaching to python3, which nobody prepared: ms, smallest / median"),
+    "programs": (programs.programs, "compiled eBPF programs"),
     "memory": (memory, "memory of the agent"),
     "size": (size, "bytes a call"),
     "readers": (readers, "reading a trace"),
