@@ -33,9 +33,6 @@ static int check_argument(struct verifier *verifier, const struct bpf_helper *he
 
 	if (value->kind == BPF_NOTHING)
 		return verifier_refuse(verifier, "%s() takes r%u, which was never written", helper->name, 1 + index);
-	if (!shape && (helper->arguments[index] == BPF_ARGUMENT_KEY || helper->arguments[index] == BPF_ARGUMENT_ENTRY))
-		return verifier_refuse(verifier, "%s() takes a key or a value, and no map in front of it",
-				       helper->name);
 	switch (helper->arguments[index]) {
 	case BPF_ARGUMENT_VALUE:
 		return value->kind == BPF_NUMBER

@@ -37,12 +37,23 @@ static void find_near_jumps(struct bpf_writer *writer, int64_t reach)
 	}
 }
 
+static void find_used(struct bpf_writer *writer)
+{
+	for (uint32_t i = 0; i < writer->job->count; i++) {
+		const struct bpf_insn *in = &writer->job->insns[i];
+
+		writer->used |= (uint16_t)(1 << in->dst_reg | 1 << in->src_reg);
+		i += bpf_is_wide(in);
+	}
+}
+
 int bpf_write(size_t *length, uint8_t *code, size_t room, const struct bpf_compile *job, const struct bpf_cpu *cpu)
 {
 	struct bpf_writer writer = {.out = {.code = code, .size = room}, .job = job};
 
 	if (job->count > BPF_COUNT_MAX)
 		return -E2BIG;
+	find_used(&writer);
 	put_all(&writer, cpu);
 	if (cpu->branch_reach) {
 		find_near_jumps(&writer, cpu->branch_reach);

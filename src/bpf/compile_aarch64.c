@@ -89,15 +89,19 @@ static void put_begin(struct bpf_writer *writer)
 	put(writer, a64_stp_pre_x(FP, LR, SP, -16));
 	put(writer, a64_add_imm_x(FP, SP, 0));
 	put(writer, a64_sub_imm_x(SP, SP, FRAME));
-	put(writer, a64_stp_x(19, 20, SP, 0));
-	put(writer, a64_stp_x(21, 22, SP, 16));
+	if (bpf_uses(writer, BPF_REG_6) || bpf_uses(writer, BPF_REG_7))
+		put(writer, a64_stp_x(19, 20, SP, 0));
+	if (bpf_uses(writer, BPF_REG_8) || bpf_uses(writer, BPF_REG_9))
+		put(writer, a64_stp_x(21, 22, SP, 16));
 }
 
 static void put_end(struct bpf_writer *writer)
 {
 	put_move(writer, true, RESULT, places[0]);
-	put(writer, a64_ldp_x(19, 20, SP, 0));
-	put(writer, a64_ldp_x(21, 22, SP, 16));
+	if (bpf_uses(writer, BPF_REG_6) || bpf_uses(writer, BPF_REG_7))
+		put(writer, a64_ldp_x(19, 20, SP, 0));
+	if (bpf_uses(writer, BPF_REG_8) || bpf_uses(writer, BPF_REG_9))
+		put(writer, a64_ldp_x(21, 22, SP, 16));
 	put(writer, a64_add_imm_x(SP, FP, 0));
 	put(writer, a64_ldp_post_x(FP, LR, SP, 16));
 	put(writer, a64_ret(LR));

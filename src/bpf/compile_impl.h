@@ -21,6 +21,7 @@ struct bpf_writer {
 	const struct bpf_compile *job;
 	uint32_t starts[BPF_COUNT_MAX + 1]; /* by instruction: where its code begins */
 	uint32_t at;			    /* the instruction */
+	uint16_t used;			    /* a bit for each register that an instruction names */
 	bool is_near[BPF_COUNT_MAX];	    /* by instruction: a jump whose short form reaches its target */
 };
 
@@ -34,6 +35,12 @@ struct bpf_cpu {
 /* compile.c: write the code of a program, as compile.h promises it for bpf_compile_CPU(). */
 int bpf_write(size_t *length, uint8_t *code, size_t room, const struct bpf_compile *job, const struct bpf_cpu *cpu)
 	__attribute__((warn_unused_result));
+
+/* True if an instruction of the program names the register. */
+static inline bool bpf_uses(const struct bpf_writer *writer, unsigned reg)
+{
+	return writer->used >> reg & 1;
+}
 
 /* The place in the code that the jump at writer->at leads to. */
 static inline uint32_t bpf_jump_target(const struct bpf_writer *writer, const struct bpf_insn *in)

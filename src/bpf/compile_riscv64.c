@@ -24,9 +24,18 @@ static const uint8_t places[BPF_REGISTERS] = {RV_A5, RV_A0, RV_A1, RV_A2, RV_A3,
 					      RV_S2, RV_S3, RV_S4, RV_S5, RV_S1};
 
 /* The saved registers, from the frame's top down, where the psABI has the first two.  The program's stack is below. */
-static const uint8_t saved[] = {RV_RA, RV_S0, RV_S1, RV_S2, RV_S3, RV_S4, RV_S5};
+static const struct {
+	uint8_t saved, reg; /* the CPU's register, and the program's whose place it is; r0 stands for none */
+} slots[] = {{RV_RA, 0},	 {RV_S0, 0},	     {RV_S1, BPF_FRAME}, {RV_S2, BPF_REG_6},
+	     {RV_S3, BPF_REG_7}, {RV_S4, BPF_REG_8}, {RV_S5, BPF_REG_9}};
 
-enum { FRAME = BPF_STACK_SIZE + 64 };
+enum { SLOTS = sizeof(slots) / sizeof(slots[0]), FRAME = BPF_STACK_SIZE + 64 };
+
+/* True if the program changes what the slot saves. */
+static bool has_slot(const struct bpf_writer *writer, int i)
+{
+	return !slots[i].reg || bpf_uses(writer, slots[i].reg);
+}
 
 static void put(struct bpf_writer *writer, uint32_t word)
 {
@@ -112,17 +121,20 @@ static unsigned put_operand(struct bpf_writer *writer, const struct bpf_insn *in
 static void put_begin(struct bpf_writer *writer)
 {
 	put(writer, rv_addi(RV_SP, RV_SP, -FRAME));
-	for (int i = 0; i < (int)sizeof(saved); i++)
-		put(writer, rv_sd(saved[i], FRAME - 8 - 8 * i, RV_SP));
+	for (int i = 0; i < SLOTS; i++)
+		if (has_slot(writer, i))
+			put(writer, rv_sd(slots[i].saved, FRAME - 8 - 8 * i, RV_SP));
 	put(writer, rv_addi(RV_S0, RV_SP, FRAME));
-	put(writer, rv_addi(places[BPF_FRAME], RV_SP, BPF_STACK_SIZE));
+	if (bpf_uses(writer, BPF_FRAME))
+		put(writer, rv_addi(places[BPF_FRAME], RV_SP, BPF_STACK_SIZE));
 }
 
 static void put_end(struct bpf_writer *writer)
 {
 	put(writer, rv_mv(RV_A0, places[0]));
-	for (int i = 0; i < (int)sizeof(saved); i++)
-		put(writer, rv_ld(saved[i], FRAME - 8 - 8 * i, RV_SP));
+	for (int i = 0; i < SLOTS; i++)
+		if (has_slot(writer, i))
+			put(writer, rv_ld(slots[i].saved, FRAME - 8 - 8 * i, RV_SP));
 	put(writer, rv_addi(RV_SP, RV_SP, FRAME));
 	put(writer, rv_jr(RV_RA));
 }

@@ -95,18 +95,25 @@ static void put_number(struct bpf_writer *writer, bool wide, unsigned reg, int32
 	}
 }
 
-static const uint8_t saved[] = {RBX, R13, R14, R15};
+/* Registers of the program that a call keeps. */
+enum { KEPT_FIRST = BPF_REG_6, KEPT_LAST = BPF_REG_9 };
 
+/* The stack stays at a multiple of 16, as calls need it. */
 static void put_begin(struct bpf_writer *writer)
 {
+	uint32_t pushes = 0;
+
 	if (writer->job->bare)
 		return;
+	for (unsigned reg = KEPT_FIRST; reg <= KEPT_LAST; reg++)
+		pushes += bpf_uses(writer, reg);
 	put_push(writer, RBP);
 	put_move(writer, true, RBP, RSP);
 	put_pair(writer, true, 0x81, 5, RSP);
-	put(writer, BPF_STACK_SIZE, 4);
-	for (unsigned i = 0; i < sizeof(saved); i++)
-		put_push(writer, saved[i]);
+	put(writer, BPF_STACK_SIZE + 8 * (pushes & 1), 4);
+	for (unsigned reg = KEPT_FIRST; reg <= KEPT_LAST; reg++)
+		if (bpf_uses(writer, reg))
+			put_push(writer, places[reg]);
 }
 
 static void put_end(struct bpf_writer *writer)
@@ -115,8 +122,9 @@ static void put_end(struct bpf_writer *writer)
 		put(writer, 0xc3, 1); /* ret */
 		return;
 	}
-	for (unsigned i = sizeof(saved); i-- > 0;)
-		put_pop(writer, saved[i]);
+	for (unsigned reg = KEPT_LAST; reg >= KEPT_FIRST; reg--)
+		if (bpf_uses(writer, reg))
+			put_pop(writer, places[reg]);
 	put(writer, 0xc3c9, 2); /* leave; ret */
 }
 

@@ -634,52 +634,80 @@ static void threads_compare(void **state)
  */
 
 static compiled_function *inner;
-static uint64_t context_of_inner[1];
 
 static uint64_t call_inner(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e)
 {
-	return a + 2 * b + 3 * c + 4 * d + 5 * e + inner(context_of_inner);
+	return a + 2 * b + 3 * c + 4 * d + 5 * e + inner(NULL);
 }
 
-/* A program calls another one, which writes to all registers and all of its stack. */
+/* The ABIs of all three CPUs have frames at multiples of 16. */
+static uint64_t look_at_alignment(void)
+{
+	return (uint64_t)(uintptr_t)__builtin_frame_address(0) % 16;
+}
+
+/*
+ * A program that writes to the registers of a mask, and perhaps to all of its stack.  It returns 0xee, and more if its
+ * helper is not called with the right alignment.
+ */
+static void make_inner(unsigned registers, bool writes_stack)
+{
+	const uint64_t addresses[] = {0, (uint64_t)(uintptr_t)look_at_alignment};
+	static struct list list;
+
+	list.count = 0;
+	for (int at = -(int)BPF_STACK_SIZE; writes_stack && at < 0; at += 8)
+		put(&list, BPF_ST | BPF_MEM | BPF_DW, BPF_FRAME, 0, at, -1);
+	for (unsigned i = 0; i < BPF_FRAME; i++)
+		if (registers >> i & 1)
+			put_constant(&list, i, 0xeeeeeeeeeeeeeeee);
+	put(&list, BPF_JMP | BPF_CALL, 0, 0, 0, 1);
+	put(&list, BPF_ALU64 | BPF_ADD, 0, 0, 0, 0xee);
+	put_exit(&list);
+	inner = make(list.insns, list.count, addresses);
+	compiled_keep();
+}
+
+/* A program that calls the inner one, and folds what it had in registers and on the stack; *meant is the result. */
+static void make_outer(struct list *list, uint64_t *meant)
+{
+	*meant = 0xee;
+	list->count = 0;
+	for (unsigned i = 1; i < BPF_FRAME; i++)
+		put_constant(list, i, UINT64_C(0x0123456789abcdef) << i);
+	for (int at = -(int)BPF_STACK_SIZE; at < 0; at += 8)
+		put(list, BPF_ST | BPF_MEM | BPF_DW, BPF_FRAME, 0, at, at);
+	put(list, BPF_JMP | BPF_CALL, 0, 0, 0, 1);
+	for (unsigned i = 6; i < BPF_FRAME; i++)
+		put(list, BPF_ALU64 | BPF_XOR | BPF_X, 0, i, 0, 0);
+	for (int at = -(int)BPF_STACK_SIZE; at < 0; at += 8) {
+		put(list, BPF_LDX | BPF_MEM | BPF_DW, 1, BPF_FRAME, at, 0);
+		put(list, BPF_ALU64 | BPF_ADD | BPF_X, 0, 1, 0, 0);
+	}
+	put_exit(list);
+	for (unsigned i = 1; i <= BPF_ARGUMENTS; i++)
+		*meant += i * (UINT64_C(0x0123456789abcdef) << i);
+	for (unsigned i = 6; i < BPF_FRAME; i++)
+		*meant ^= UINT64_C(0x0123456789abcdef) << i;
+	for (int at = -(int)BPF_STACK_SIZE; at < 0; at += 8)
+		*meant += (uint64_t)(int64_t)at;
+}
+
+/* What a program does not change it need not save: with every set of the registers that calls keep. */
 static void calls_keep_what_is_the_callers(void **state)
 {
 	const uint64_t addresses[] = {0, (uint64_t)(uintptr_t)call_inner};
 	static struct list list;
-	uint64_t meant = 0, context[] = {0}, got;
 
-	list.count = 0;
-	for (int at = -(int)BPF_STACK_SIZE; at < 0; at += 8)
-		put(&list, BPF_ST | BPF_MEM | BPF_DW, BPF_FRAME, 0, at, -1);
-	for (unsigned i = 0; i < BPF_FRAME; i++)
-		put_constant(&list, i, 0xeeeeeeeeeeeeeeee);
-	put_exit(&list);
-	inner = make_list(&list);
-	compiled_keep();
+	for (unsigned set = 0; set < 32; set++) {
+		uint64_t meant, got;
 
-	list.count = 0;
-	for (unsigned i = 1; i < BPF_FRAME; i++)
-		put_constant(&list, i, UINT64_C(0x0123456789abcdef) << i);
-	for (int at = -(int)BPF_STACK_SIZE; at < 0; at += 8)
-		put(&list, BPF_ST | BPF_MEM | BPF_DW, BPF_FRAME, 0, at, at);
-	put(&list, BPF_JMP | BPF_CALL, 0, 0, 0, 1);
-	for (unsigned i = 6; i < BPF_FRAME; i++)
-		put(&list, BPF_ALU64 | BPF_XOR | BPF_X, 0, i, 0, 0);
-	for (int at = -(int)BPF_STACK_SIZE; at < 0; at += 8) {
-		put(&list, BPF_LDX | BPF_MEM | BPF_DW, 1, BPF_FRAME, at, 0);
-		put(&list, BPF_ALU64 | BPF_ADD | BPF_X, 0, 1, 0, 0);
+		make_inner(0x3f | (set & 15) << 6, set & 16);
+		make_outer(&list, &meant);
+		got = make(list.insns, list.count, addresses)(NULL);
+		if (got != meant)
+			fail_msg("set %u: 0x%" PRIx64 ", not 0x%" PRIx64, set, got, meant);
 	}
-	put_exit(&list);
-	for (unsigned i = 1; i <= BPF_ARGUMENTS; i++)
-		meant += i * (UINT64_C(0x0123456789abcdef) << i);
-	meant += 0xeeeeeeeeeeeeeeee;
-	for (unsigned i = 6; i < BPF_FRAME; i++)
-		meant ^= UINT64_C(0x0123456789abcdef) << i;
-	for (int at = -(int)BPF_STACK_SIZE; at < 0; at += 8)
-		meant += (uint64_t)(int64_t)at;
-	got = make(list.insns, list.count, addresses)(context);
-	if (got != meant)
-		fail_msg("0x%" PRIx64 ", not 0x%" PRIx64, got, meant);
 }
 
 /* Where a frame has its caller's frame and the return address, in words from what the frame pointer says. */
