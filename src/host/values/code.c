@@ -10,7 +10,7 @@
 
 #include "code.h"
 
-#define CODE_MAX   (64 * FETCH_INSNS + 128)
+#define CODE_MAX   (BPF_CODE_PER_INSN * FETCH_INSNS + BPF_CODE_MORE)
 #define CODE_ALIGN 16u
 
 /*
