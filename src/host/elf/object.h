@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include <calltap/diag.h>
+#include "host/stock/stock.h"
 
 /* The kind of instrumentation that made a site. */
 enum site_kind {
@@ -59,6 +60,7 @@ struct object_site {
 	int8_t tramp_off;  /* with a short jump: from address to the long one's place; else 0 */
 	uint8_t old[16];   /* bytes at address in the file, as the process will have them */
 	uint8_t tramp_old[8];
+	struct stock_need need; /* of its block, if it has one */
 	/* Name in the symbol table, or of what is called; without version; "" when there is none. */
 	const char *symbol;
 };

@@ -77,6 +77,8 @@ static int add_entry(struct object *object, const struct object_code *plt, size_
 		.code_off = entry->length,
 		.symbol = name,
 	};
+	struct stock_block block = {.head = site.address, .length = site.span};
+	int error;
 
 	if (rest > ENTRY_ALIGN && object->cpu->plt_entry(&next, plt->bytes + at + ENTRY_ALIGN, rest - ENTRY_ALIGN,
 							 site.function + ENTRY_ALIGN))
@@ -86,7 +88,9 @@ static int add_entry(struct object *object, const struct object_code *plt, size_
 		site.verdict = SITE_TOO_FAR;
 	rest -= entry->head;
 	memcpy(site.old, plt->bytes + at + entry->head, rest < sizeof(site.old) ? rest : sizeof(site.old));
-	return object_add_site(object, &site);
+	error = stock_measure(object_view_image(object->view), &block, 1);
+	site.need = block.need;
+	return error && error != -ENOTSUP ? error : object_add_site(object, &site);
 }
 
 static int add_entries(struct object *object, const struct object_code *plt, const struct import_slots *slots)

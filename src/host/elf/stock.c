@@ -79,6 +79,7 @@ static int add(struct object *object, size_t count, const struct stock_function 
 		.span = function->length,
 		.body_off = function->length,
 		.code_off = function->length,
+		.need = function->need,
 		.symbol = symbol ? symbol->symbol : "",
 	};
 	size_t size = 0;

@@ -1,5 +1,6 @@
 /*
- * What stock_find() found, kept by build id in $XDG_CACHE_HOME/calltap or ~/.cache/calltap (stock_cache.h).
+ * What stock_find() found and stock_find_needs() measured, kept by build id in $XDG_CACHE_HOME/calltap or
+ * ~/.cache/calltap (stock_cache.h).
  *
  * A file holds for exactly what stock_find() reads, all of which is summed up, and for the tool that wrote it.  The sum
  * starts at a number that is drawn for each file: who makes an object with another one's build id cannot make one with
@@ -18,7 +19,7 @@
 
 #include "stock_cache.h"
 
-#define VERSION	    1u
+#define VERSION	    2u
 #define CODE_MIN    (UINT64_C(128) << 10) /* less code is read again as fast */
 #define FILE_MAX    (UINT64_C(16) << 20)
 #define FOLDER_MAX  (UINT64_C(64) << 20)
@@ -39,6 +40,8 @@ struct kept_function {
 	uint32_t size;
 	uint8_t head; /* from address */
 	uint8_t length, jump, verdict;
+	uint16_t block, frame; /* struct stock_need */
+	uint32_t entry, common, unused;
 };
 
 static const char MAGIC[8] = "calltapF";
@@ -276,6 +279,7 @@ static bool unpack(struct stock_function *to, const struct kept_function *from, 
 			.length = from[i].length,
 			.jump = from[i].jump,
 			.verdict = from[i].verdict,
+			.need = {from[i].block, from[i].frame, from[i].entry, from[i].common},
 		};
 	}
 	return true;
@@ -331,7 +335,11 @@ static struct kept_head *pack(const struct stock_list *list, const struct stock_
 					       .head = (uint8_t)(from->head - from->address),
 					       .length = from->length,
 					       .jump = from->jump,
-					       .verdict = from->verdict};
+					       .verdict = from->verdict,
+					       .block = from->need.size,
+					       .frame = from->need.frame,
+					       .entry = from->need.entry,
+					       .common = from->need.common};
 	}
 	memcpy(head->magic, MAGIC, sizeof(MAGIC));
 	head->version = VERSION;
@@ -423,6 +431,8 @@ int stock_cache_find(struct stock_list *out, const struct stock_image *image, co
 	if (kept && find_kept(out, image, name))
 		return 0;
 	error = stock_find(out, image);
+	if (!error)
+		error = stock_find_needs(out, image);
 	if (!error && kept)
 		keep(out, image, name);
 	return error;

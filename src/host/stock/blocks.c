@@ -5,6 +5,7 @@
  * out of reach takes a longer one.  So the room for a block is that of each instruction's longest form.  Context: host.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "blocks_impl.h"
@@ -149,14 +150,6 @@ static uint32_t room_for(const struct blocks_cpu *cpu, const struct stock_image 
 	return more && size <= ISA_BLOCK_MAX ? (uint32_t)align_up(size, BLOCK_ALIGN) : 0;
 }
 
-bool stock_has_block(const struct stock_image *image, uint64_t head, uint8_t length)
-{
-	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
-	const struct stock_block block = {.head = head, .length = length};
-
-	return cpu && room_for(cpu, image, &block);
-}
-
 uint8_t stock_site(const struct stock_image *image, uint8_t bytes[16])
 {
 	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
@@ -180,36 +173,78 @@ int stock_lead(uint8_t bytes[16], const struct stock_image *image, uint64_t at, 
 	return out.length == cpu->block->jump_bytes ? (int)out.length : -ERANGE;
 }
 
-int stock_layout(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
+int stock_measure(const struct stock_image *image, struct stock_block *blocks, size_t count)
 {
 	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
-	uint64_t at = STOCK_BLOCKS_HEAD;
-	int ret;
 
 	if (!cpu)
 		return -ENOTSUP;
+	for (size_t i = 0; i < count; i++)
+		blocks[i].need = (struct stock_need){
+			.size = (uint16_t)room_for(cpu, image, &blocks[i]),
+			.entry = STOCK_NO_ENTRY,
+			.common = STOCK_NO_ENTRY,
+		};
+	return blocks_frames_measure(image, blocks, count);
+}
+
+int stock_find_needs(struct stock_list *list, const struct stock_image *image)
+{
+	struct stock_block *blocks = calloc(list->count + 1, sizeof(*blocks));
+	size_t count = 0;
+	int ret;
+
+	if (!blocks)
+		return -ENOMEM;
+	for (size_t i = 0; i < list->count; i++)
+		if (list->functions[i].verdict == STOCK_OK)
+			blocks[count++] = (struct stock_block){.head = list->functions[i].head,
+							       .length = list->functions[i].length};
+	ret = stock_measure(image, blocks, count);
+	for (size_t i = 0, k = 0; i < list->count && !ret; i++)
+		if (list->functions[i].verdict == STOCK_OK)
+			list->functions[i].need = blocks[k++].need;
+	free(blocks);
+	return ret == -ENOTSUP ? 0 : ret;
+}
+
+int stock_place(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
+{
+	uint64_t at = STOCK_BLOCKS_HEAD;
+
+	if (!blocks_cpu_find(image->machine))
+		return -ENOTSUP;
 	for (size_t i = 0; i < count; i++) {
-		blocks[i].size = room_for(cpu, image, &blocks[i]);
+		blocks[i].size = blocks[i].need.size;
 		blocks[i].offset = (uint32_t)at;
 		at += blocks[i].size;
 		if (at > REGION_MAX)
 			return -E2BIG;
 	}
 	*out = (struct stock_layout){.code_size = at, .header_off = at};
-	ret = blocks_frames_measure(&out->header_size, image, blocks, count);
+	out->header_size = blocks_frames_size(image, blocks, count);
 	out->size = out->header_off + out->header_size;
-	return ret ? ret : out->size > REGION_MAX ? -E2BIG : 0;
+	return out->size > REGION_MAX ? -E2BIG : 0;
+}
+
+int stock_layout(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
+{
+	int ret = stock_measure(image, blocks, count);
+
+	return ret ? ret : stock_place(out, image, blocks, count);
 }
 
 int stock_make(uint8_t *out, const struct stock_layout *layout, const struct stock_image *image,
 	       const struct stock_block *blocks, size_t count, uint64_t at, uint64_t base)
 {
 	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	struct blocks_frames frames;
 
 	if (!cpu)
 		return -ENOTSUP;
 	memset(out, cpu->padding, layout->code_size);
 	memset(out + layout->header_off, 0, layout->header_size);
+	blocks_frames_begin(&frames, out, layout, image, blocks, count, at);
 	for (size_t i = 0; i < count; i++) {
 		const struct stock_block *block = &blocks[i];
 		struct made_block made;
@@ -223,8 +258,9 @@ int stock_make(uint8_t *out, const struct stock_layout *layout, const struct sto
 		if (made.length > block->size)
 			return -ERANGE;
 		memcpy(out + block->offset, made.code, made.length);
+		blocks_frames_put(&frames, block, &made, at + block->offset);
 	}
-	return blocks_frames_make(out, layout, image, blocks, count, at, base);
+	return blocks_frames_end(&frames);
 }
 
 bool stock_into_block(const struct stock_region *region, const struct stock_block *block, unsigned offset, unsigned *to)

@@ -22,6 +22,7 @@
 #define ROW_SIZE     8u
 #define FRAMES_ALIGN 8u
 #define ENTRY_ALIGN  4u
+#define END_SIZE     4u
 #define ENCODING     (DW_EH_PE_pcrel | DW_EH_PE_sdata4)
 
 /* An entry of the object's .eh_frame. */
@@ -34,23 +35,6 @@ struct known_entry {
 struct known_entries {
 	struct known_entry *list;
 	size_t count;
-};
-
-/* Whose rows a block has. */
-struct rows_source {
-	struct cfi_entry entry; /* of the function, or what is always true at a function's first instruction */
-	bool is_known;		/* there is one of the function, or it is a PLT entry, which leaves the stack alone */
-	uint64_t head;		/* offset of the head from the entry's start */
-};
-
-/* What is being written. */
-struct tables {
-	struct isa_out frames; /* .eh_frame; without a buffer it is only measured */
-	uint8_t *header;       /* .eh_frame_hdr, NULL = it is only measured */
-	uint64_t header_at;    /* its address */
-	uint64_t rows;
-	size_t cie;		    /* offset of the last CIE in `frames` */
-	struct rows_source cie_for; /* what it was made of */
 };
 
 static int by_start(const void *a, const void *b)
@@ -88,8 +72,9 @@ static int find_entries(struct known_entries *out, const struct cfi_section *sec
 	return 0;
 }
 
-static bool find_entry(struct cfi_entry *entry, const struct known_entries *known, const struct cfi_section *section,
-		       uint64_t address)
+/* The entry around an address; *at: from where on it is the next one. */
+static bool find_entry(struct cfi_entry *entry, size_t *at, const struct known_entries *known,
+		       const struct cfi_section *section, uint64_t address)
 {
 	struct cfi_reader reader;
 	size_t low = 0, high = known->count;
@@ -104,8 +89,9 @@ static bool find_entry(struct cfi_entry *entry, const struct known_entries *know
 	}
 	if (!low || address - known->list[low - 1].start >= known->list[low - 1].size)
 		return false;
+	*at = known->list[low - 1].at;
 	cfi_begin(&reader, section);
-	reader.at = known->list[low - 1].at;
+	reader.at = *at;
 	return cfi_next(&reader, entry);
 }
 
@@ -125,24 +111,39 @@ static void strip(struct cfi_entry *entry)
 	entry->initial_size = end;
 }
 
-static struct rows_source find_source(const struct blocks_cpu *cpu, const struct known_entries *known,
-				      const struct stock_image *image, const struct stock_block *block)
+/* Find the block's entry in the object's table, if it has any that tells of all of the head's instructions. */
+static void find_need(struct stock_block *block, const struct known_entries *known, const struct stock_image *image)
 {
-	struct rows_source source = {0};
+	struct cfi_entry entry;
 	struct cfi_row row;
-	bool plt = blocks_is_of_plt(image, block);
+	size_t at;
 
-	if (!plt && find_entry(&source.entry, known, &image->frames, block->head)) {
+	if (!find_entry(&entry, &at, known, &image->frames, block->head) || at >= STOCK_NO_ENTRY ||
+	    entry.cie >= STOCK_NO_ENTRY || !cfi_row_at(&entry, block->head - entry.start + block->length, &row))
+		return;
+	block->need.entry = (uint32_t)at;
+	block->need.common = (uint32_t)entry.cie;
+}
+
+static struct rows_source source_of(const struct blocks_cpu *cpu, const struct stock_image *image,
+				    const struct stock_block *block)
+{
+	struct rows_source source = {.common = block->need.common};
+	struct cfi_reader reader;
+
+	if (block->need.entry != STOCK_NO_ENTRY) {
+		cfi_begin(&reader, &image->frames);
+		reader.at = block->need.entry;
+		source.is_known = cfi_next(&reader, &source.entry);
 		source.head = block->head - source.entry.start;
-		source.is_known = cfi_row_at(&source.entry, source.head + block->length, &row);
 	}
 	if (!source.is_known)
 		source = (struct rows_source){.entry = {.initial = cpu->entry,
 							.initial_size = cpu->entry_size,
 							.data_align = cpu->data_align,
 							.return_register = cpu->return_register},
-					      .is_known = plt};
-	strip(&source.entry);
+					      .is_known = blocks_is_of_plt(image, block),
+					      .common = STOCK_NO_ENTRY};
 	return source;
 }
 
@@ -180,27 +181,34 @@ static bool same_cie(const struct cfi_entry *a, const struct cfi_entry *b)
 }
 
 /* See to it that the last CIE is right for the source. */
-static void need_cie(struct tables *tables, const struct rows_source *source)
+static void need_cie(struct blocks_frames *tables, const struct rows_source *source)
 {
 	struct isa_out *out = &tables->frames;
+	struct rows_source wanted;
 	size_t start = out->length;
+	bool same;
 
-	if (start && same_cie(&tables->cie_for.entry, &source->entry))
+	if (start && tables->cie_for.common == source->common)
+		return;
+	wanted = *source;
+	strip(&wanted.entry);
+	same = start && same_cie(&tables->cie_for.entry, &wanted.entry);
+	tables->cie_for = wanted;
+	if (same)
 		return;
 	isa_put32(out, 0);
 	isa_put32(out, 0); /* a CIE */
 	isa_put(out, (const uint8_t[]){1, 'z', 'R'}, 3);
-	if (source->entry.key_b)
+	if (wanted.entry.key_b)
 		isa_put8(out, 'B');
 	isa_put(out, (const uint8_t[]){0, 1}, 2); /* of the letters; bytes of code that an advance counts */
-	put_sleb128(out, source->entry.data_align);
-	isa_put8(out, source->entry.return_register);
+	put_sleb128(out, wanted.entry.data_align);
+	isa_put8(out, wanted.entry.return_register);
 	isa_put8(out, 1); /* bytes of augmentation data */
 	isa_put8(out, ENCODING);
-	isa_put(out, source->entry.initial, source->entry.initial_size);
+	isa_put(out, wanted.entry.initial, wanted.entry.initial_size);
 	close_entry(out, start);
 	tables->cie = start;
-	tables->cie_for = *source;
 }
 
 /* Where the rows of a block have got to. */
@@ -275,7 +283,7 @@ static void put_pushed(struct block_rows *rows, const struct blocks_cpu *cpu, co
 }
 
 /* The rows of a block; returns how many of its bytes they are for. */
-static unsigned put_rows(struct tables *tables, const struct blocks_cpu *cpu, const struct rows_source *source,
+static unsigned put_rows(struct blocks_frames *tables, const struct rows_source *source,
 			 const struct stock_block *block, const struct made_block *made)
 {
 	const struct isa_place *last = &made->block.places[made->block.count - 2];
@@ -289,11 +297,11 @@ static unsigned put_rows(struct tables *tables, const struct blocks_cpu *cpu, co
 	}
 	copy_rows(&rows, source, &made->block, last->from);
 	if (last->kind == ISA_CALL || last->kind == ISA_CALL_INDIRECT)
-		put_pushed(&rows, cpu, source, last);
+		put_pushed(&rows, tables->cpu, source, last);
 	return made->length;
 }
 
-static void put_header_row(struct tables *tables, uint64_t block_at, uint64_t fde_at)
+static void put_header_row(struct blocks_frames *tables, uint64_t block_at, uint64_t fde_at)
 {
 	if (tables->header) {
 		uint8_t *row = tables->header + HEADER_SIZE + tables->rows * ROW_SIZE;
@@ -304,29 +312,27 @@ static void put_header_row(struct tables *tables, uint64_t block_at, uint64_t fd
 	tables->rows++;
 }
 
-static void put_fde(struct tables *tables, const struct blocks_cpu *cpu, const struct rows_source *source,
-		    const struct stock_block *block, const struct made_block *made, uint64_t block_at)
+/* Write the entry of a block, behind its CIE. */
+static void put_fde(struct blocks_frames *tables, const struct rows_source *source, const struct stock_block *block,
+		    const struct made_block *made, uint64_t block_at)
 {
 	struct isa_out *out = &tables->frames;
-	size_t start, size_at;
+	size_t start = out->length, size_at;
 	unsigned covered;
 
-	need_cie(tables, source);
-	start = out->length;
-	put_header_row(tables, block_at, isa_out_here(out));
 	isa_put32(out, 0);
 	isa_put32(out, (uint32_t)(out->length - tables->cie));
 	isa_put32(out, (uint32_t)(block_at - isa_out_here(out)));
 	size_at = out->length;
 	isa_put32(out, 0);
 	isa_put8(out, 0); /* no augmentation data */
-	covered = put_rows(tables, cpu, source, block, made);
+	covered = put_rows(tables, source, block, made);
 	if (out->length <= out->size)
 		isa_store32(out->code + size_at, covered);
 	close_entry(out, start);
 }
 
-static void put_header(const struct tables *tables)
+static void put_header(const struct blocks_frames *tables)
 {
 	uint8_t *header = tables->header;
 
@@ -350,55 +356,96 @@ static uint64_t frames_off(const struct stock_block *blocks, size_t count)
 	return (HEADER_SIZE + rows * ROW_SIZE + FRAMES_ALIGN - 1) / FRAMES_ALIGN * FRAMES_ALIGN;
 }
 
-/* `at` 0: only measure. */
-static int put_all(struct tables *tables, const struct stock_image *image, const struct stock_block *blocks,
-		   size_t count, uint64_t at, uint64_t base)
+/* Measure the entry of one block. */
+static int measure_one(const struct blocks_cpu *cpu, const struct stock_image *image, struct stock_block *block)
 {
-	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
-	struct known_entries known;
-	int ret = find_entries(&known, &image->frames);
+	struct blocks_frames tables = {.cpu = cpu, .image = image};
+	struct rows_source source = source_of(cpu, image, block);
+	uint64_t at = blocks_nominal(block);
+	struct made_block made;
+	int ret = blocks_make_one(&made, cpu, image, block, at, BLOCKS_NOMINAL_BASE);
 
 	if (ret)
 		return ret;
-	for (size_t i = 0; i < count && !ret; i++) {
-		const struct stock_block *block = &blocks[i];
-		uint64_t block_at = at ? at + block->offset : blocks_nominal(block);
-		struct rows_source source;
-		struct made_block made;
+	block->size = block->need.size; /* how advances are stored */
+	put_fde(&tables, &source, block, &made, at);
+	if (tables.frames.length > UINT16_MAX)
+		return -ERANGE;
+	block->need.frame = (uint16_t)tables.frames.length;
+	return 0;
+}
 
-		if (!block->size)
-			continue;
-		source = find_source(cpu, &known, image, block);
-		ret = blocks_make_one(&made, cpu, image, block, block_at, at ? base : BLOCKS_NOMINAL_BASE);
-		if (!ret)
-			put_fde(tables, cpu, &source, block, &made, block_at);
+int blocks_frames_measure(const struct stock_image *image, struct stock_block *blocks, size_t count)
+{
+	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	struct known_entries known = {0};
+	bool read = false;
+	int ret = 0;
+
+	for (size_t i = 0; i < count && !ret; i++) {
+		struct stock_block *block = &blocks[i];
+		bool own = block->need.size && !blocks_is_of_plt(image, block);
+
+		if (own && !read)
+			ret = find_entries(&known, &image->frames);
+		if (ret)
+			break;
+		read |= own;
+		if (own)
+			find_need(block, &known, image);
+		if (block->need.size && measure_one(cpu, image, block))
+			block->need.size = 0;
 	}
 	free(known.list);
-	isa_put32(&tables->frames, 0); /* the end */
-	put_header(tables);
 	return ret;
 }
 
-int blocks_frames_measure(uint64_t *size, const struct stock_image *image, const struct stock_block *blocks,
-			  size_t count)
+uint64_t blocks_frames_size(const struct stock_image *image, const struct stock_block *blocks, size_t count)
 {
-	struct tables tables = {0};
-	int ret = put_all(&tables, image, blocks, count, 0, 0);
+	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	struct blocks_frames tables = {.cpu = cpu, .image = image};
 
-	*size = frames_off(blocks, count) + tables.frames.length;
-	return ret;
+	for (size_t i = 0; i < count; i++) {
+		struct rows_source source;
+
+		if (!blocks[i].size)
+			continue;
+		if (!tables.frames.length || tables.cie_for.common != blocks[i].need.common) {
+			source = source_of(cpu, image, &blocks[i]);
+			need_cie(&tables, &source);
+		}
+		tables.frames.length += blocks[i].need.frame;
+	}
+	return frames_off(blocks, count) + tables.frames.length + END_SIZE;
 }
 
-int blocks_frames_make(uint8_t *out, const struct stock_layout *layout, const struct stock_image *image,
-		       const struct stock_block *blocks, size_t count, uint64_t at, uint64_t base)
+void blocks_frames_begin(struct blocks_frames *frames, uint8_t *out, const struct stock_layout *layout,
+			 const struct stock_image *image, const struct stock_block *blocks, size_t count, uint64_t at)
 {
 	uint64_t off = frames_off(blocks, count);
-	struct tables tables = {
+
+	*frames = (struct blocks_frames){
+		.cpu = blocks_cpu_find(image->machine),
+		.image = image,
 		.frames = {out + layout->header_off + off, layout->header_size - off, 0, at + layout->header_off + off},
 		.header = out + layout->header_off,
 		.header_at = at + layout->header_off,
 	};
-	int ret = put_all(&tables, image, blocks, count, at, base);
+}
 
-	return ret ? ret : tables.frames.length == tables.frames.size ? 0 : -ERANGE;
+void blocks_frames_put(struct blocks_frames *frames, const struct stock_block *block, const struct made_block *made,
+		       uint64_t block_at)
+{
+	struct rows_source source = source_of(frames->cpu, frames->image, block);
+
+	need_cie(frames, &source);
+	put_header_row(frames, block_at, isa_out_here(&frames->frames));
+	put_fde(frames, &source, block, made, block_at);
+}
+
+int blocks_frames_end(struct blocks_frames *frames)
+{
+	isa_put32(&frames->frames, 0);
+	put_header(frames);
+	return frames->frames.length == frames->frames.size ? 0 : -ERANGE;
 }

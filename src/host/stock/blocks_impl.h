@@ -32,11 +32,40 @@ static inline uint64_t blocks_nominal(const struct stock_block *block)
 	return BLOCKS_NOMINAL_BASE + block->head + BLOCKS_NEAR_BY;
 }
 
-/* The bytes of .eh_frame_hdr and .eh_frame for blocks whose places are known; 0 or -errno. */
-int blocks_frames_measure(uint64_t *size, const struct stock_image *image, const struct stock_block *blocks,
-			  size_t count);
-/* Write them into the region's bytes; the arguments are those of stock_make(). */
-int blocks_frames_make(uint8_t *out, const struct stock_layout *layout, const struct stock_image *image,
-		       const struct stock_block *blocks, size_t count, uint64_t at, uint64_t base);
+/* Whose rows a block has. */
+struct rows_source {
+	struct cfi_entry entry; /* of the function, or what is always true at a function's first instruction */
+	bool is_known;		/* there is one of the function, or it is a PLT entry, which leaves the stack alone */
+	uint32_t common;	/* of the block */
+	uint64_t head;		/* offset of the head from the entry's start */
+};
+
+/* A region's unwind tables while they are written. */
+struct blocks_frames {
+	const struct blocks_cpu *cpu;
+	const struct stock_image *image;
+	struct isa_out frames; /* .eh_frame; without a buffer it is only measured */
+	uint8_t *header;       /* .eh_frame_hdr, NULL = it is only measured */
+	uint64_t header_at;    /* its address */
+	uint64_t rows;
+	size_t cie;		    /* offset of the last CIE in `frames` */
+	struct rows_source cie_for; /* what it was made of */
+};
+
+/*
+ * Find the entries of all blocks, and measure those that they get; the code of each is measured already, and the
+ * blocks without code are passed over.  0 or -ENOMEM.
+ */
+int blocks_frames_measure(const struct stock_image *image, struct stock_block *blocks, size_t count);
+/* The bytes of .eh_frame_hdr and .eh_frame for blocks whose places are known. */
+uint64_t blocks_frames_size(const struct stock_image *image, const struct stock_block *blocks, size_t count);
+/* Write them into the region's bytes; the arguments are those of stock_make().  Then comes each block with code. */
+void blocks_frames_begin(struct blocks_frames *frames, uint8_t *out, const struct stock_layout *layout,
+			 const struct stock_image *image, const struct stock_block *blocks, size_t count, uint64_t at);
+/* The block, whose code lies at block_at. */
+void blocks_frames_put(struct blocks_frames *frames, const struct stock_block *block, const struct made_block *made,
+		       uint64_t block_at);
+/* -ERANGE: the size is not what was said. */
+int blocks_frames_end(struct blocks_frames *frames);
 
 #endif

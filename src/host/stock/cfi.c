@@ -160,8 +160,11 @@ static bool find_cie(struct cie *cie, const struct cfi_section *section, const u
 	struct cfi_bytes in;
 	size_t place = (size_t)(from - section->bytes);
 
-	return distance <= place && next_bytes(section, place - distance, &in) && cfi_number(&in, 4) == 0 && !in.bad &&
-	       read_cie(cie, section, &in);
+	if (distance > place || !next_bytes(section, place - distance, &in) || cfi_number(&in, 4) != 0 || in.bad ||
+	    !read_cie(cie, section, &in))
+		return false;
+	cie->entry.cie = place - distance;
+	return true;
 }
 
 /* Read an entry; false: it is a CIE, or cannot be read. */

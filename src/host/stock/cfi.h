@@ -22,6 +22,7 @@ struct cfi_section {
 /* A function's entry (FDE) with what it has from its CIE. */
 struct cfi_entry {
 	uint64_t start, size;	/* of the code, ELF addresses */
+	size_t cie;		/* offset of the CIE in the section */
 	const uint8_t *initial; /* the CIE's instructions */
 	size_t initial_size;
 	const uint8_t *code; /* the FDE's instructions */

@@ -71,14 +71,25 @@ enum stock_verdict {
 	STOCK_VERDICTS
 };
 
+#define STOCK_NO_ENTRY UINT32_MAX
+/* What the block of a head takes, wherever it will lie. */
+struct stock_need {
+	uint16_t size;	/* bytes of its code; 0: none can be made, leave the function alone */
+	uint16_t frame; /* bytes of its entry in the region's unwind table */
+	/* Offsets in the object's .eh_frame. STOCK_NO_ENTRY: none tells of the head's instructions. */
+	uint32_t entry;	 /* from where on the function's own entry is the next one */
+	uint32_t common; /* the CIE of that */
+};
+
 /* A function and its head. */
 struct stock_function {
-	uint64_t address; /* ELF address of its first byte */
-	uint64_t head;	  /* ELF address of the bytes to replace: behind a landing pad where one must stay */
-	uint32_t size;	  /* bytes, by its FDE or symbol */
-	uint8_t length;	  /* whole instructions that the jump replaces, 15 bytes at the most */
-	uint8_t jump;	  /* bytes of the jump itself, from head on */
-	uint8_t verdict;  /* enum stock_verdict */
+	uint64_t address;	/* ELF address of its first byte */
+	uint64_t head;		/* ELF address of the bytes to replace: behind a landing pad where one must stay */
+	uint32_t size;		/* bytes, by its FDE or symbol */
+	uint8_t length;		/* whole instructions that the jump replaces, 15 bytes at the most */
+	uint8_t jump;		/* bytes of the jump itself, from head on */
+	uint8_t verdict;	/* enum stock_verdict */
+	struct stock_need need; /* stock_find_needs() */
 };
 
 /* Functions sorted by address; for free(). */
@@ -89,6 +100,8 @@ struct stock_list {
 /* True if the analysis knows the CPU; else it finds nothing. */
 bool stock_has_cpu(uint16_t machine);
 int stock_find(struct stock_list *out, const struct stock_image *image) __attribute__((warn_unused_result));
+/* Measure the blocks of all functions that have a head. */
+int stock_find_needs(struct stock_list *list, const struct stock_image *image) __attribute__((warn_unused_result));
 
 #define STOCK_BLOCKS_HEAD 16 /* CALLTAP_BLOCKS_HEAD (abi/control.h) */
 
@@ -96,8 +109,9 @@ int stock_find(struct stock_list *out, const struct stock_image *image) __attrib
 struct stock_block {
 	uint64_t head; /* as in struct stock_function */
 	uint8_t length;
-	uint32_t offset; /* of the block in the region, set by stock_layout() */
-	uint32_t size;	 /* room for the block, set by stock_layout(); 0: none can be made, leave the function alone */
+	struct stock_need need; /* set by stock_measure() */
+	uint32_t offset;	/* of the block in the region, set by stock_place() */
+	uint32_t size;		/* room for the block, set by stock_place(); 0: there is none */
 };
 
 /* Where in the region of blocks what lies. */
@@ -111,8 +125,6 @@ struct stock_layout {
  * The no-ops that each block begins with, which are its site: how many bytes.  0: the CPU has no blocks.
  */
 uint8_t stock_site(const struct stock_image *image, uint8_t bytes[16]);
-/* True if a block can be made for the head: all of its instructions can be moved to wherever the region may lie. */
-bool stock_has_block(const struct stock_image *image, uint64_t head, uint8_t length);
 /*
  * Write the jump at a head, or at a block's start, that leads from `at` to `target`: how many bytes. -ENOTSUP: the CPU
  * has no blocks. -ERANGE: no jump reaches that far.
@@ -121,16 +133,25 @@ int stock_lead(uint8_t bytes[16], const struct stock_image *image, uint64_t at, 
 	__attribute__((warn_unused_result));
 
 /*
- * Give each block its place, from STOCK_BLOCKS_HEAD on: the bytes before are the agent's.  The blocks are sorted by
- * address.  Sizes do not depend on the region's address.
- * -ENOTSUP: the CPU has no blocks. -E2BIG: the region would be larger than a jump reaches. -ENOMEM.
+ * Find out what each block takes.  It needs one if all of its head's instructions can be moved to wherever the region
+ * may lie.  -ENOTSUP: the CPU has no blocks. -ENOMEM.
  */
+int stock_measure(const struct stock_image *image, struct stock_block *blocks, size_t count)
+	__attribute__((warn_unused_result));
+/*
+ * Give each measured block its place, from STOCK_BLOCKS_HEAD on: the bytes before are the agent's.  The blocks are
+ * sorted by address.  Sizes do not depend on the region's address.
+ * -ENOTSUP: the CPU has no blocks. -E2BIG: the region would be larger than a jump reaches.
+ */
+int stock_place(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
+	__attribute__((warn_unused_result));
+/* Both. */
 int stock_layout(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
 	__attribute__((warn_unused_result));
 /*
  * Write the region's bytes (layout->size of them) for a region at `at`, a multiple of 16, of an object whose ELF
- * address 0 lies at `base`.  The other arguments are those of stock_layout().  -ERANGE: the region is too far from the
- * object. -ENOMEM.
+ * address 0 lies at `base`.  The other arguments are those of stock_place().  -ERANGE: the region is too far from the
+ * object.
  */
 int stock_make(uint8_t *out, const struct stock_layout *layout, const struct stock_image *image,
 	       const struct stock_block *blocks, size_t count, uint64_t at, uint64_t base)

@@ -270,9 +270,10 @@ static int place_blocks(struct image *image)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct object_site *source = image->sources[image->block_first + i];
 
-		image->blocks[i] = (struct stock_block){.head = source->address, .length = source->span};
+		image->blocks[i] =
+			(struct stock_block){.head = source->address, .length = source->span, .need = source->need};
 	}
-	ret = stock_layout(&image->layout, view, image->blocks, count);
+	ret = stock_place(&image->layout, view, image->blocks, count);
 	for (uint32_t i = 0; i < count && !ret; i++) {
 		struct calltap_site *at = &image->sites[image->block_first + i];
 
@@ -304,7 +305,7 @@ static bool is_to_be_in(const struct images *images, const struct image *image, 
 			const struct verdict *verdict)
 {
 	if (site_has_block(source))
-		return verdict->wanted && stock_has_block(object_stock(image->object), source->address, source->span);
+		return verdict->wanted && source->need.size;
 	return verdict->wanted || images->all;
 }
 

@@ -40,8 +40,9 @@ static const struct stock_image image = {
 
 static void each_function_has_its_block(void **state)
 {
-	struct stock_block blocks[] = {{TEXT, 8, 0, 0},	     {TEXT + 16, 7, 0, 0}, {TEXT + 32, 9, 0, 0},
-				       {TEXT + 48, 5, 0, 0}, {TEXT + 64, 5, 0, 0}, {TEXT + 80, 6, 0, 0}};
+	struct stock_block blocks[] = {{.head = TEXT, .length = 8},	 {.head = TEXT + 16, .length = 7},
+				       {.head = TEXT + 32, .length = 9}, {.head = TEXT + 48, .length = 5},
+				       {.head = TEXT + 64, .length = 5}, {.head = TEXT + 80, .length = 6}};
 	static const uint8_t first[] = {0x0f, 0x1f, 0x44, 0,	0,    0x55, 0x48, 0x89, 0xe5,
 					0x48, 0x83, 0xec, 0x10, 0xe9, 0xe6, 0x1f, 0xf0, 0xff};
 	static const uint8_t bare[] = {0x0f, 0x1f, 0x44, 0, 0, 0xc3, 0xe9};
@@ -71,12 +72,12 @@ static void each_function_has_its_block(void **state)
 static void nothing_is_made_of_what_is_not_there(void **state)
 {
 	const struct stock_image other = {.machine = EM_S390, .sections = &section, .section_count = 1};
-	struct stock_block blocks[] = {{TEXT - 1, 8, 0, 0},
-				       {TEXT + sizeof(text) - 4, 5, 0, 0},
-				       {TEXT + sizeof(text), 5, 0, 0},
-				       {~(uint64_t)0, 5, 0, 0},
-				       {TEXT, 7, 0, 0},
-				       {TEXT, 0, 0, 0}};
+	struct stock_block blocks[] = {{.head = TEXT - 1, .length = 8},
+				       {.head = TEXT + sizeof(text) - 4, .length = 5},
+				       {.head = TEXT + sizeof(text), .length = 5},
+				       {.head = ~(uint64_t)0, .length = 5},
+				       {.head = TEXT, .length = 7},
+				       {.head = TEXT, .length = 0}};
 	struct stock_layout layout;
 
 	assert_int_equal(stock_layout(&layout, &other, blocks, 1), -ENOTSUP);
@@ -89,7 +90,7 @@ static void nothing_is_made_of_what_is_not_there(void **state)
 
 static void places_are_found_both_ways(void **state)
 {
-	struct stock_block blocks[] = {{TEXT, 8, 0, 0}, {TEXT + 32, 9, 0, 0}};
+	struct stock_block blocks[] = {{.head = TEXT, .length = 8}, {.head = TEXT + 32, .length = 9}};
 	const struct stock_region region = {&image, AT, BASE};
 	/* offset in the second head, in its block; 5 bytes of site, test, a long je, push and mov, jmp, jmp */
 	static const unsigned pairs[][2] = {{2, 7}, {4, 13}};
