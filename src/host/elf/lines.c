@@ -1,5 +1,6 @@
 /*
- * Source lines by DWARF, from the file itself or its debug file (debug_file.h).
+ * Source lines by DWARF, from the file itself or its debug file (debug_file.h).  Of a debug file, what was asked for is
+ * kept (lines_cache.h): libdw is called for what is not there.
  *
  * Callers: the recorder at its end, the commands.  Context: host.
  */
@@ -13,9 +14,16 @@
 #include <unistd.h>
 
 #include "debug_file.h"
+#include "lines_cache.h"
 #include "object.h"
 
 struct object_lines {
+	char *path;
+	int fd;
+	struct lines_place place;
+	struct lines_cache *cache; /* NULL: nothing is kept */
+	bool begun;		   /* libdwfl was asked to open the file; `module` tells if it could */
+	struct stat read;	   /* the debug file that libdwfl was given last */
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	GElf_Addr bias; /* libdwfl's addresses less ELF addresses */
@@ -53,8 +61,8 @@ static bool is_debug_link(Elf *elf, const char *link)
  * waits for them.  What it asks for without a sum, and is no debug link, is a file that debug
  * files share; then it has the DWARF that names that file.
  */
-static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *path,
-			  const char *link, GElf_Word sum, char **found)
+static int search(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *path,
+		  const char *link, GElf_Word sum, char **found)
 {
 	int fd = dwfl_build_id_find_debuginfo(module, user, name, base, path, link, sum, found);
 	const unsigned char *id = NULL;
@@ -76,44 +84,102 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 	return fd >= 0 ? fd : debug_file_open(&owner, DEBUG_FETCHED);
 }
 
+static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *path,
+			  const char *link, GElf_Word sum, char **found)
+{
+	int fd = search(module, user, name, base, path, link, sum, found);
+	struct object_lines *lines = *user;
+
+	if (fd >= 0 && lines && fstat(fd, &lines->read))
+		lines->read = (struct stat){0};
+	return fd;
+}
+
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = find_debuginfo,
 	.section_address = dwfl_offline_section_address,
 };
 
+/* Is it an ELF file at all?  Then find out where its lines are. */
+static int look_at(struct object_lines *lines)
+{
+	Elf *elf;
+	bool is_elf;
+
+	elf_version(EV_CURRENT);
+	elf = elf_begin(lines->fd, ELF_C_READ, NULL);
+	is_elf = elf && elf_kind(elf) == ELF_K_ELF;
+	if (is_elf)
+		lines_place_find(&lines->place, elf, lines->path, lines->fd);
+	elf_end(elf);
+	return is_elf ? 0 : -ENOEXEC;
+}
+
 int object_lines_open(struct object_lines **out, const char *path, int fd)
 {
 	struct object_lines *lines = calloc(1, sizeof(*lines));
-	int own;
+	int ret;
 
 	*out = NULL;
 	if (!lines)
 		return -ENOMEM;
-	lines->dwfl = dwfl_begin(&callbacks);
-	if (!lines->dwfl) {
-		free(lines);
-		return -ENOMEM;
+	lines->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	lines->path = strdup(path);
+	ret = lines->fd < 0 ? -ENOEXEC : lines->path ? look_at(lines) : -ENOMEM;
+	if (ret) {
+		object_lines_close(lines);
+		return ret;
 	}
+	lines->cache = lines_cache_open(&lines->place);
+	*out = lines;
+	return 0;
+}
+
+/* Let libdwfl open the file; false: it cannot. */
+static bool begin(struct object_lines *lines)
+{
+	void **user;
+	int own;
+
+	if (lines->begun)
+		return lines->module;
+	lines->begun = true;
+	lines->dwfl = dwfl_begin(&callbacks);
+	if (!lines->dwfl)
+		return false;
 	dwfl_report_begin(lines->dwfl);
-	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	lines->module = own < 0 ? NULL : dwfl_report_offline(lines->dwfl, path, path, own);
+	own = fcntl(lines->fd, F_DUPFD_CLOEXEC, 0);
+	lines->module = own < 0 ? NULL : dwfl_report_offline(lines->dwfl, lines->path, lines->path, own);
 	if (own >= 0 && !lines->module)
 		close(own); /* otherwise libdwfl closes it */
 	dwfl_report_end(lines->dwfl, NULL, NULL);
-	if (!lines->module || !dwfl_module_getelf(lines->module, &lines->bias)) {
-		object_lines_close(lines);
-		return -ENOEXEC;
-	}
-	*out = lines;
-	return 0;
+	if (lines->module && dwfl_module_info(lines->module, &user, NULL, NULL, NULL, NULL, NULL, NULL))
+		*user = lines;
+	if (lines->module && !dwfl_module_getelf(lines->module, &lines->bias))
+		lines->module = NULL;
+	return lines->module;
+}
+
+/* True if libdwfl has read the very file that was found here: what is kept holds for that. */
+static bool has_read_it(const struct object_lines *lines)
+{
+	const struct stat *a = &lines->read, *b = &lines->place.debug;
+
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 void object_lines_close(struct object_lines *lines)
 {
 	if (!lines)
 		return;
-	dwfl_end(lines->dwfl);
+	lines_cache_close(lines->cache, has_read_it(lines));
+	if (lines->dwfl)
+		dwfl_end(lines->dwfl);
+	if (lines->fd >= 0)
+		close(lines->fd);
+	free(lines->path);
 	free(lines);
 }
 
@@ -148,7 +214,8 @@ static Dwfl_Line *first_of(Dwfl_Line *line)
 	return dwfl_onesrcline(unit, lo);
 }
 
-bool object_lines_find(struct object_lines *lines, uint64_t address, uint64_t code, const char **file, uint32_t *line)
+/* By libdwfl. */
+static bool find(const struct object_lines *lines, uint64_t address, uint64_t code, const char **file, uint32_t *line)
 {
 	Dwfl_Line *found = line_at(lines, address);
 	int number = 0;
@@ -163,4 +230,20 @@ bool object_lines_find(struct object_lines *lines, uint64_t address, uint64_t co
 		return false;
 	*line = (uint32_t)number;
 	return true;
+}
+
+bool object_lines_find(struct object_lines *lines, uint64_t address, uint64_t code, const char **file, uint32_t *line)
+{
+	bool found;
+
+	if (lines->place.none)
+		return false;
+	if (lines->cache && lines_cache_find(lines->cache, address, code, file, line))
+		return *file;
+	if (!begin(lines))
+		return false;
+	found = find(lines, address, code, file, line);
+	if (lines->cache)
+		lines_cache_add(lines->cache, address, code, found ? *file : NULL, found ? *line : 0);
+	return found;
 }

@@ -17,7 +17,7 @@
 
 #include "host/elf/stock_cache.h"
 
-enum { FUNCTIONS = 4096, SIZE = 64, STRIDE = 977 };
+enum { FUNCTIONS = 4096, SIZE = 64, STRIDE = 1999 };
 
 static const uint8_t ID[20] = {0xab, 0xcd, 1};
 #define NAME "abcd010000000000000000000000000000000000.functions"
@@ -73,12 +73,16 @@ static void ask(void)
 
 	assert_int_equal(stock_cache_find(&kept, &image, ID, sizeof(ID)), 0);
 	assert_int_equal(stock_find(&fresh, &image), 0);
+	assert_int_equal(stock_find_needs(&fresh, &image), 0);
 	assert_int_equal(kept.count, fresh.count);
 	for (size_t i = 0; i < kept.count; i++) {
 		const struct stock_function *a = &kept.functions[i], *b = &fresh.functions[i];
 
 		assert_true(a->address == b->address && a->head == b->head && a->size == b->size &&
 			    a->length == b->length && a->jump == b->jump && a->verdict == b->verdict);
+		assert_true(a->need.size == b->need.size && a->need.frame == b->need.frame &&
+			    a->need.entry == b->need.entry && a->need.common == b->need.common);
+		assert_int_equal(a->need.size != 0, a->verdict == STOCK_OK);
 	}
 	free(kept.functions);
 	free(fresh.functions);
@@ -133,6 +137,9 @@ static void test_other_image(void **state)
 	expect_replaced(&before);
 	before = file();
 	symbols[7].leave = true;
+	expect_replaced(&before);
+	before = file();
+	symbols[8].led = true;
 	expect_replaced(&before);
 	make_image();
 	ask();
