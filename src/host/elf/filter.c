@@ -262,8 +262,9 @@ static bool name_matches(const struct filter *filter, struct object *object, con
 {
 	const char *text = symbol ? symbol->symbol : site ? site->symbol : "";
 
-	if (!text[0])
-		return site && pattern_matches(&filter->name, object_site_name(object, site));
+	if (!text[0]) /* the name is made for whoever asks: not for a pattern that it cannot match */
+		return site && (filter->name.all || (pattern_may_match_address(&filter->name) &&
+						     pattern_matches(&filter->name, object_site_name(object, site))));
 	if (pattern_matches(&filter->name, text))
 		return true;
 	if (!pattern_may_match_demangled(&filter->name, text))

@@ -52,7 +52,7 @@ static const char *address_name(struct object *object, const struct object_site 
 
 const struct object_symbol *object_site_symbol(const struct object *object, const struct object_site *site)
 {
-	return site->kind == SITE_LIBCALL ? NULL : object_symbol_at(object, site->function);
+	return site->named ? &object->symbols[site->named - 1] : NULL;
 }
 
 const char *object_site_name(struct object *object, const struct object_site *site)

@@ -203,6 +203,7 @@ static int compile_glob(struct pattern *pattern, const char *text, struct patter
 	if (!pattern->glob)
 		return -ENOMEM;
 	pattern->exact = !strpbrk(text, "*?[\\");
+	pattern->all = !strcmp(text, "*");
 	if (!strchr(text, '\\'))
 		find_needle(pattern, text);
 	return 0;
@@ -231,9 +232,16 @@ void pattern_free(struct pattern *pattern)
 
 bool pattern_matches(const struct pattern *pattern, const char *name)
 {
+	if (pattern->all)
+		return true;
 	if (!pattern->glob)
 		return !regexec(&pattern->regex, name, 0, NULL, 0);
 	return pattern->exact ? !strcmp(pattern->glob, name) : glob_matches(pattern->glob, name);
+}
+
+bool pattern_may_match_address(const struct pattern *pattern)
+{
+	return !pattern->exact || strstr(pattern->glob, "+0x");
 }
 
 bool pattern_may_match_demangled(const struct pattern *pattern, const char *symbol)

@@ -14,6 +14,7 @@ struct pattern {
 	char *glob; /* NULL: regex */
 	regex_t regex;
 	bool exact;	 /* the glob has no wildcard */
+	bool all;	 /* the glob matches every name */
 	char needle[32]; /* a word that the mangled form of each matching name has in it; "" = not known */
 };
 
@@ -31,6 +32,8 @@ int pattern_compile(struct pattern *pattern, const char *text, struct pattern_fa
 	__attribute__((warn_unused_result));
 void pattern_free(struct pattern *pattern);
 bool pattern_matches(const struct pattern *pattern, const char *name);
+/* False: no name of a function without a symbol, "object+0xOFFSET", matches. */
+bool pattern_may_match_address(const struct pattern *pattern);
 /* False: demangling symbol would give no match. */
 bool pattern_may_match_demangled(const struct pattern *pattern, const char *symbol);
 

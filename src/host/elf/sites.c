@@ -88,6 +88,7 @@ static void complete(struct object *object, struct object_site *site)
 	site->function = symbol->address;
 	site->size = symbol->size;
 	site->symbol = symbol->symbol;
+	site->named = (uint32_t)(symbol - object->symbols) + 1;
 	if (symbol->verdict != SITE_OK)
 		site->verdict = symbol->verdict;
 }

@@ -80,6 +80,7 @@ static int add(struct object *object, size_t count, const struct stock_function 
 		.body_off = function->length,
 		.code_off = function->length,
 		.need = function->need,
+		.named = symbol ? (uint32_t)(symbol - object->symbols) + 1 : 0,
 		.symbol = symbol ? symbol->symbol : "",
 	};
 	size_t size = 0;
