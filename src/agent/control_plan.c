@@ -76,21 +76,24 @@ static bool sites_keep(const struct calltap_msg_plan *plan, const struct patch_r
 	return before.list == sites;
 }
 
-/*
- * Write the sites: those in the text, those in blocks, then the heads that lead to the latter.  A function in a block
- * counts by its head.
- */
-static int write_sites(struct patch_result *result, const struct agent_sites *kept, const struct patch_skips *skips)
+/* Write the sites in blocks, which lead nobody anywhere until heads lead to them. */
+static int write_in_blocks(const struct agent_sites *kept)
 {
-	struct patch_result blocks = {.region = kept->region}, heads = {0};
-	uint32_t in_blocks = kept->count - kept->block_first;
+	struct patch_result blocks = {.region = kept->region};
+	uint32_t count = kept->count - kept->block_first;
+
+	return count ? patch_sites_apply(&blocks, &agent.poker, kept->list + kept->block_first, count, NULL) : 0;
+}
+
+/* Write the program's text: its sites, and the heads that lead to blocks.  A function in a block counts by its head. */
+static int write_text(struct patch_result *result, const struct agent_sites *kept, const struct patch_skips *skips)
+{
+	struct patch_result heads = {0};
 	int ret = patch_sites_apply(result, &agent.poker, kept->list, kept->block_first, skips);
 
-	if (ret || !in_blocks)
+	if (ret || kept->count == kept->block_first)
 		return ret;
-	ret = patch_sites_apply(&blocks, &agent.poker, kept->list + kept->block_first, in_blocks, NULL);
-	if (!ret)
-		ret = agent_heads_lead(&heads, kept->blocks.lo, skips);
+	ret = agent_heads_lead(&heads, kept->blocks.lo, skips);
 	result->patched += heads.patched;
 	if (heads.failed > heads.skipped && result->failed == result->skipped)
 		result->first_failed_id = heads.first_failed_id;
@@ -116,9 +119,12 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 		return ret;
 	region_add(&result->region);
 	*kept = sites_keep(plan, &result->region, sites);
-	if (plan->live != CALLTAP_PLAN_FRESH)
+	if (plan->live == CALLTAP_PLAN_STUBS)
 		return 0;
-	return write_sites(result, sites_of(result->region.lo), NULL);
+	/* What lies in the agent's own memory need not wait until all threads are stopped. */
+	if (plan->live == CALLTAP_PLAN_FRESH || agent.poker.mem_fd >= 0)
+		ret = write_in_blocks(sites_of(result->region.lo));
+	return ret || plan->live != CALLTAP_PLAN_FRESH ? ret : write_text(result, sites_of(result->region.lo), NULL);
 }
 
 /* How far an object was looked at. */
@@ -311,5 +317,5 @@ int agent_plan_write(struct agent_sites *kept, const struct patch_skips *skips, 
 		result->first_failed_id = kept->list[0].id;
 		return 0;
 	}
-	return write_sites(result, kept, skips);
+	return write_text(result, kept, skips);
 }
