@@ -383,6 +383,12 @@ static void set_next_look(struct family *family, uint32_t targets, uint64_t now)
 	family->look_ns = now + family->gap_ns;
 }
 
+/* The program has not run yet: it waits until its functions are patched, and has no relatives. */
+static bool is_held(const struct session *session, uint64_t now)
+{
+	return session->targets && !session->traced_ns && now - session->began_ns < LAST_LOOK_NS;
+}
+
 void family_look(struct session *session)
 {
 	uint64_t now = clock_now_ns();
@@ -392,6 +398,10 @@ void family_look(struct session *session)
 
 	if (!is_watched(session) || now < session->family->look_ns)
 		return;
+	if (is_held(session, now)) {
+		session->family->look_ns = now + FIRST_LOOK_NS;
+		return;
+	}
 	set_next_look(session->family, session->process_count, now);
 	environment = malloc(ENVIRON_MAX);
 	read_all(&all);
