@@ -256,11 +256,10 @@ static int plan_image(struct session *session, struct target *target, const stru
 	map->mapped = true;
 	map->stubs = map->later = false; /* of an object that is back, they are the ones that a report leads to */
 	ret = image_decide(&session->images, image);
-	if (!ret)
-		ret = plan_write_map(session, target, map);
+	/* The plan first: while the agent carries it out, the functions are packed for the file. */
 	if (!ret && image->site_count)
 		ret = place_and_send(session, target, map, space);
-	return ret;
+	return ret ? ret : plan_write_map(session, target, map);
 }
 
 static int plan_object(struct session *session, struct target *target, const struct space *space,
