@@ -64,6 +64,8 @@ struct object {
 	char *path;
 	struct aliases aliases;
 	Elf *elf;
+	void *file; /* its bytes, if they were read at once */
+	size_t file_size;
 	Elf *debug;	   /* debug file that has the symbols, or NULL */
 	void *debug_bytes; /* of that file, if it was unpacked from .gnu_debugdata */
 	uint8_t names;	   /* enum object_names */

@@ -8,12 +8,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "advice.h"
 #include "object_impl.h"
 
 #define INTERPRETER_MAX 4096
+#define AT_ONCE_MIN	(1 << 20)
+#define AT_ONCE_MAX	(16 << 20)
 
 static int compare_codes(const void *a, const void *b)
 {
@@ -238,6 +242,34 @@ static int read_all(struct object *object, int fd, struct calltap_diag *diag)
 	return 0;
 }
 
+/*
+ * Read a file of usual size whole, into huge pages where there are any: nearly all of it is needed, and libelf would
+ * read each section into small ones.  NULL: let libelf do that.
+ */
+static Elf *read_at_once(struct object *object, int fd)
+{
+	struct stat st;
+	size_t at = 0;
+	ssize_t got;
+	void *bytes;
+
+	if (fstat(fd, &st) || st.st_size < AT_ONCE_MIN || st.st_size > AT_ONCE_MAX)
+		return NULL;
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (bytes == MAP_FAILED)
+		return NULL;
+	object->file = bytes;
+	object->file_size = (size_t)st.st_size;
+	if (madvise(bytes, object->file_size, MADV_HUGEPAGE))
+		return NULL; /* no gain then */
+	for (; at < object->file_size; at += (size_t)got) {
+		got = pread(fd, (char *)bytes + at, object->file_size - at, (off_t)at);
+		if (got <= 0)
+			return NULL;
+	}
+	return elf_memory(bytes, object->file_size);
+}
+
 int object_open(struct object **out, int fd, const char *path, struct calltap_diag *diag)
 {
 	struct object *object = calloc(1, sizeof(*object));
@@ -249,7 +281,9 @@ int object_open(struct object **out, int fd, const char *path, struct calltap_di
 		return calltap_diag_set(diag, -ENOMEM, "%s: not enough memory to read its functions", path);
 	}
 	elf_version(EV_CURRENT);
-	object->elf = elf_begin(fd, ELF_C_READ, NULL);
+	object->elf = read_at_once(object, fd);
+	if (!object->elf)
+		object->elf = elf_begin(fd, ELF_C_READ, NULL);
 	error = read_all(object, fd, diag);
 	if (error) {
 		object_close(object);
@@ -285,6 +319,8 @@ void object_close(struct object *object)
 	elf_end(object->debug);
 	free(object->debug_bytes);
 	elf_end(object->elf);
+	if (object->file)
+		munmap(object->file, object->file_size);
 	aliases_clear(&object->aliases);
 	free(object->path);
 	free(object);
