@@ -54,29 +54,36 @@ def leaf(tools, count):
     return rows, errors
 
 
+def tools_to_measure(tools):
+    """The tool, and an older one beside it in the same rounds (--before)."""
+    return [("", tools.calltap)] + ([(", before", tools.before)] if tools.before else [])
+
+
 def start(tools, count):
     """(j) What the start of a program with large libraries costs, once what was found in them is known and before."""
     if not tools.calltap:
         raise BenchError("calltap record is not built")
     options = {"default": [], "libcrypto": ["-l", "libcrypto*:*", "--allow-no-match"], "everything": ["-l", "*:*"],
                "everything, few records": ["-l", "*:*", "--start-when", "Py_FinalizeEx entered"]}
-    kept = os.path.join(sources.CACHE, "kept")
-    shutil.rmtree(kept, ignore_errors=True)
-    os.makedirs(kept)
     variants = [Variant("plain", LOADS)]
     for name, option in options.items():
-        command = [tools.calltap, "record", "-q", "-o", "trace", *option, "--", *LOADS]
-        # Below the folder that each run empties.
-        variants.append(Variant(f"{name}, nothing known", command, {"XDG_CACHE_HOME": "/proc/none"}))
-        variants.append(Variant(name, command, {"XDG_CACHE_HOME": kept}))
+        for age, tool in tools_to_measure(tools):
+            kept = os.path.join(sources.CACHE, f"kept{age.replace(', ', '-')}")
+            if name == "default":
+                shutil.rmtree(kept, ignore_errors=True)
+                os.makedirs(kept)
+            command = [tool, "record", "-q", "-o", "trace", *option, "--", *LOADS]
+            # Below the folder that each run empties.
+            variants.append(Variant(f"{name}, nothing known{age}", command, {"XDG_CACHE_HOME": "/proc/none"}))
+            variants.append(Variant(f"{name}{age}", command, {"XDG_CACHE_HOME": kept}))
     results, errors = rounds(variants, max(count, 7), sources.scratch())
     base, rows = smallest(results["plain"]) * 1e3, []
-    cpu = {name: min(item.cpu_seconds for item in runs) * 1e3 for name, runs in results.items()}
+    least_cpu = min(item.cpu_seconds for item in results["plain"]) * 1e3
     for name, runs in results.items():
-        least = smallest(runs) * 1e3
+        least, cpu = smallest(runs) * 1e3, [item.cpu_seconds * 1e3 - least_cpu for item in runs]
         goal = (least - base, GOAL_START, "ms over the plain run") if name == "everything, few records" else None
-        columns = {"ms": f"{least:.0f}", "over plain": f"{least - base:.0f}", "CPU time over": f"{cpu[name] - cpu['plain']:.0f}",
-                   "median": f"{median([item.seconds * 1e3 for item in runs]):.0f}"}
+        columns = {"ms": f"{least:.0f}", "over plain": f"{least - base:.0f}", "CPU time over": f"{min(cpu):.0f}",
+                   "its median": f"{median(cpu):.0f}", "median": f"{median([item.seconds * 1e3 for item in runs]):.0f}"}
         rows.append(Row(name, least, "ms", goal=goal, columns=columns))
     return rows, errors
 
@@ -111,14 +118,14 @@ def attach(tools, count):
     folder = sources.scratch()
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    said = {"its own": [], "everything": []}
-    errors = {}
+    said, errors = {}, {}
     for _ in range(max(count, 5)):
-        for name, options in (("its own", []), ("everything", ["-l", "*:*"])):
-            try:
-                said[name].append(attach_once(tools.calltap, options, folder))
-            except BenchError as error:
-                errors[name] = str(error)
+        for choice, options in (("its own", []), ("everything", ["-l", "*:*"])):
+            for age, tool in tools_to_measure(tools):
+                try:
+                    said.setdefault(choice + age, []).append(attach_once(tool, options, folder))
+                except BenchError as error:
+                    errors[choice + age] = str(error)
     shutil.rmtree(folder, ignore_errors=True)
     rows = []
     for name, runs in said.items():
