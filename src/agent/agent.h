@@ -395,6 +395,9 @@ void agent_store_empty(struct agent_store *store);
 bool agent_copy_in(void *to, uint64_t from, size_t size) __attribute__((warn_unused_result));
 /* Can this address be read?  Asked of the kernel: a look would be a fault. */
 bool agent_can_read(uint64_t address) __attribute__((warn_unused_result));
+#define AGENT_PAGES_MAX 16u
+/* How many of so many pages can be read, from the first on; it may be fewer than there are. */
+unsigned agent_readable_pages(uint64_t page, uint64_t count) __attribute__((warn_unused_result));
 
 /* clock.c: the counter, and the time at the same moment. */
 void agent_clock_sample(uint64_t *ticks, uint64_t *monotonic_ns);

@@ -129,9 +129,19 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 
 /* How far an object was looked at. */
 struct looked {
-	uint64_t seen; /* the page that was last found readable */
-	bool gone;     /* a page was not readable */
+	uint64_t lo, hi; /* the pages that were last found readable */
+	bool gone;	 /* a page was not readable */
 };
+
+/* Several pages are asked for at once: it is done while all threads are stopped, and objects have thousands. */
+static bool is_readable(const struct calltap_msg_plan *plan, uint64_t page, struct looked *looked)
+{
+	if (page - looked->lo < looked->hi - looked->lo)
+		return true;
+	looked->lo = page;
+	looked->hi = page + PAGE * agent_readable_pages(page, (plan->near_hi - page) / PAGE + 1);
+	return looked->hi != page;
+}
 
 /* True if this is code of the plan's object, and all of it is there. */
 static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint32_t size, struct looked *looked)
@@ -142,10 +152,9 @@ static bool is_code(const struct calltap_msg_plan *plan, uint64_t address, uint3
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t page = (i ? address + size - 1 : address) & ~(PAGE - 1);
 
-		looked->gone = page != looked->seen && !agent_can_read(page);
+		looked->gone = !is_readable(plan, page, looked);
 		if (looked->gone)
 			return false;
-		looked->seen = page;
 	}
 	return true;
 }

@@ -271,6 +271,20 @@ bool agent_copy_in(void *to, uint64_t from, size_t size)
 	return ret == (long)size;
 }
 
+unsigned agent_readable_pages(uint64_t page, uint64_t count)
+{
+	char bytes[AGENT_PAGES_MAX];
+	struct iovec here = {bytes, count < AGENT_PAGES_MAX ? count : AGENT_PAGES_MAX}, there[AGENT_PAGES_MAX];
+	long ret;
+
+	for (unsigned i = 0; i < here.iov_len; i++)
+		there[i] = (struct iovec){(void *)(page + i * CALLTAP_PAGE), 1};
+	ret = SYS(process_vm_readv, sys_gettid(), &here, 1, there, here.iov_len, 0);
+	if (ret == -ENOSYS || ret == -EFAULT)
+		return agent_can_read(page); /* an emulator has no such call */
+	return sys_failed(ret) ? 1 : (unsigned)ret;
+}
+
 bool agent_can_read(uint64_t address)
 {
 	char byte;
