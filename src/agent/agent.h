@@ -229,6 +229,10 @@ struct agent {
 };
 extern struct agent agent __attribute__((visibility("hidden")));
 
+/* Linker's symbols: where the agent begins and ends in memory. */
+extern const char own_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+extern const char own_end[] __asm__("_end") __attribute__((visibility("hidden")));
+
 /* Put the agent's function in front of the one behind: words and symbols of the program's can be led to it. */
 #define AGENT_FRONT(to, function, behind)                                                                              \
 	(agent.fronts[to] = (struct agent_front){(uint64_t)(function), (uint64_t)(behind)})

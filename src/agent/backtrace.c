@@ -14,10 +14,6 @@
 #define FEW_FRAMES 128 /* frames that may lie on the caller's stack */
 #define OWN_FRAMES 8   /* the agent's own, at most: this function's, and a recorder's below a signal handler */
 
-/* Linker's symbols: where this object begins and ends in memory. */
-extern const char own_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
-extern const char own_end[] __asm__("_end") __attribute__((visibility("hidden")));
-
 static bool is_ours(const void *address)
 {
 	return ((uint64_t)address >= (uint64_t)own_begin && (uint64_t)address < (uint64_t)own_end) ||

@@ -13,6 +13,7 @@
 
 #define STUBS_NAME  "[calltap stubs]"
 #define BLOCKS_NAME "[calltap blocks]"
+#define AGENT_NAME  "[calltap agent]"
 #define WORDS_TOLD  4 /* libgcc's struct unw_eh_callback_data begins with the address, LLVM's has it third */
 
 #define OF_UNWINDER (16u << 10) /* calls of one unwinder lie no further apart */
@@ -98,12 +99,36 @@ static int answer(struct dl_find_object *result, uint64_t lo, uint64_t hi, uint6
 	return 0;
 }
 
+/*
+ * The agent's own code and table, where no loader knows it: unwinding from the agent's functions, or from a signal
+ * handler that has interrupted a recorder, goes through there.
+ */
+static bool find_own(struct agent_blocks *own)
+{
+	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)own_begin;
+	const ElfW(Phdr) *segments = (const ElfW(Phdr) *)(own_begin + header->e_phoff);
+
+	if (!agent.placed)
+		return false;
+	for (unsigned i = 0; i < header->e_phnum; i++) {
+		if (segments[i].p_type != PT_GNU_EH_FRAME)
+			continue;
+		*own = (struct agent_blocks){(uint64_t)own_begin, (uint64_t)own_end,
+					     (uint64_t)own_begin + segments[i].p_vaddr, segments[i].p_memsz};
+		return true;
+	}
+	return false;
+}
+
 int _dl_find_object(void *pc, struct dl_find_object *result)
 {
 	const struct probe_region *region = probe_region_of((uint64_t)pc);
 	const struct agent_blocks *blocks = region ? NULL : agent_blocks_of((uint64_t)pc);
 	struct dl_find_object asking = {0};
+	struct agent_blocks own;
 
+	if ((uint64_t)pc - (uint64_t)own_begin < (uint64_t)(own_end - own_begin) && find_own(&own))
+		return answer(result, own.lo, own.hi, own.header);
 	note_unwinder((uint64_t)__builtin_return_address(0));
 	if (blocks)
 		return answer(result, blocks->lo, blocks->hi, blocks->header);
@@ -149,6 +174,7 @@ static int report_ours(const struct passing *passing)
 {
 	uint32_t stubs = __atomic_load_n(&probe_context.region_count, __ATOMIC_ACQUIRE);
 	uint32_t blocks = __atomic_load_n(&agent.blocks_count, __ATOMIC_ACQUIRE);
+	struct agent_blocks own;
 	int ret = 0;
 
 	for (uint32_t i = 0; i < stubs && !ret; i++) {
@@ -160,6 +186,8 @@ static int report_ours(const struct passing *passing)
 	}
 	for (uint32_t i = 0; i < blocks && !ret; i++)
 		ret = report(passing, BLOCKS_NAME, &agent.blocks[i]);
+	if (!ret && find_own(&own))
+		ret = report(passing, AGENT_NAME, &own);
 	return ret;
 }
 

@@ -158,6 +158,27 @@ def everything(source, *arguments):
     return run
 
 
+BACKTRACE = r"""
+#include <execinfo.h>
+#include <stdio.h>
+__attribute__((noipa)) int inner(void) { void *frames[64]; return backtrace(frames, 64); }
+__attribute__((noipa)) int outer(void) { return inner() + 1; }
+int main(void) { printf("%d frames\n", outer()); return 0; }
+"""
+
+
+def backtraces(case):
+    """backtrace() goes through the agent's function of that name, whose code no loader knows."""
+    source, program = os.path.join(case.folder, "backtrace.c"), os.path.join(case.folder, "backtraces")
+    with open(source, "w", encoding="ascii") as file:
+        file.write(BACKTRACE)
+    for kind in ("-static", "-static-pie"):
+        done = case.run(["gcc", "-O2", kind, "-o", program, source])
+        expect(not done.status, done.stderr)
+        plain, traced = case.run([program]), case.record([program], ["--stock", "always"])
+        expect((traced.status, traced.stdout) == (plain.status, plain.stdout), f"{traced.stdout!r}, plain {plain.stdout!r}")
+
+
 def without_ptrace(case):
     """Where nobody may trace, as under strace, which does, the program does not begin, and a sentence says why."""
     if not shutil.which("strace"):
@@ -199,6 +220,7 @@ SINGLE |= {
     "static-moving": built(builds.STATIC["static"], moving),
     "static-bare": built(builds.STATIC["static"], bare(0)),
     "static-bare-waits": built(builds.STATIC["static"], bare(1)),
+    "static-backtraces": built(builds.STATIC["static"], backtraces),
     "static-executed": built(builds.STATIC["static"], executed),
     "static-without-ptrace": built(builds.STATIC["static"], without_ptrace),
 }
