@@ -202,8 +202,9 @@ struct agent {
 	uint64_t objects_seen;		    /* digest of the link map at the last report */
 	struct r_debug *loader;		    /* the loader's structure for debuggers, NULL = none */
 	const struct calltap_start *placed; /* what the tool has said where there is no loader, else NULL */
-	bool musl;			    /* libc is musl's */
-	bool no_blocks;			    /* threads have no thread-local memory for the agent */
+	bool fronts_led; /* heads of a static program's functions lead to the agent, which is to give them back */
+	bool musl;	 /* libc is musl's */
+	bool no_blocks;	 /* threads have no thread-local memory for the agent */
 	struct agent_sites sites[PROBE_REGIONS];
 	struct agent_heads heads[PROBE_REGIONS];
 	uint32_t heads_count;
@@ -286,6 +287,13 @@ void agent_text_unmapping(bool begins);
 
 /* start.c: find what is behind the functions that the agent stands in front of. */
 void agent_fronts_init(void);
+/*
+ * fronts.c: in a static program that ran before the agent came, lead the functions' heads to the agent's, and give them
+ * their bytes back; elsewhere nothing is done.  All threads are stopped, and none is within a head's jump. -EBUSY:
+ * somebody else has changed a head.
+ */
+int agent_fronts_lead(void) __attribute__((warn_unused_result));
+void agent_fronts_restore(void);
 /* A new program image: begin a session, if the environment asks for one.  Waits for the tool, bounded. */
 void agent_image_begin(char *const *environment);
 /* What a process needs once before it can have a session. */

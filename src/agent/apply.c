@@ -34,6 +34,14 @@ static void write_plans(const struct patch_skips *skips, const struct agent_stor
 	}
 }
 
+/* A thread within a head of a static program's, of which the flag tells, would go on within the jump. */
+static int lead_fronts(const struct calltap_msg_apply *message)
+{
+	if (agent.placed && !agent.fronts_led && message->flags & CALLTAP_APPLY_LEAVE_LOADER)
+		return -EAGAIN;
+	return agent_fronts_lead();
+}
+
 void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_apply_done *done)
 {
 	const struct patch_skips skips = {message->skips, message->count};
@@ -51,14 +59,13 @@ void agent_apply(const struct calltap_msg_apply *message, struct calltap_msg_app
 		done->error = -EAGAIN;
 		return;
 	}
-	if (agent_objects_are_reported(&maps)) {
+	done->error = agent_objects_are_reported(&maps) ? lead_fronts(message) : -ESTALE;
+	if (!done->error) {
 		/* The pointers first: from the first site on an unwinder may have to ask the agent. */
 		done->pointers = agent_pointers_write(&maps);
 		if (!(message->flags & CALLTAP_APPLY_LEAVE_LOADER) && !agent.dlhook_tried)
 			agent_dlhook_install();
 		write_plans(&skips, &maps, done);
-	} else {
-		done->error = -ESTALE;
 	}
 	agent_store_empty(&maps);
 	agent_text_release();

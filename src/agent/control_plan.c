@@ -16,9 +16,14 @@
 /* The gate that stubs test: its distance from the thread pointer, which is equal in every thread. */
 static int64_t tls_gate_offset(void)
 {
-	const struct probe_thread *thread = probe_self();
-	const uint64_t *gate = probe_context.tree_filter ? &thread->tree_gate : &thread->gate;
+	const struct probe_thread *thread;
+	const uint64_t *gate;
 
+	/* The thread pointer that the control thread has may be that of a thread that has ended. */
+	if (!ARCH_GATES_IN_STUBS)
+		return 0;
+	thread = probe_self();
+	gate = probe_context.tree_filter ? &thread->tree_gate : &thread->gate;
 	return (int64_t)((uint64_t)gate - (uint64_t)__builtin_thread_pointer());
 }
 

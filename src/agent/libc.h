@@ -70,7 +70,9 @@ AGENT_EXPORT int calltap_agent_attach(struct calltap_attach *attach);
 /* placed.c: the code that the tool puts into a static program calls this (abi/start.h). */
 struct calltap_start;
 AGENT_EXPORT int calltap_agent_start(const struct calltap_start *start);
-AGENT_EXPORT extern const uint32_t calltap_agent_version;
+/* placed.c: the borrowed thread calls this in place of calltap_agent_attach() where no loader has mapped the agent. */
+AGENT_EXPORT int calltap_agent_place(struct calltap_attach *attach);
+AGENT_EXPORT extern const uint32_t calltap_agent_version, calltap_agent_start_version;
 
 /* symbols.c: true if no object comes after the agent. */
 bool agent_is_last(void);

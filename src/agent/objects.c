@@ -87,6 +87,16 @@ static void copy_name(char *to, uint64_t from)
 	}
 }
 
+/* The one object of a static program. */
+static struct object placed_object(void)
+{
+	return (struct object){
+		.base = agent.placed->base,
+		.dynamic = agent.placed->within,
+		.identity = identity_of(agent.placed->base, agent.placed->within, ""),
+	};
+}
+
 static int send_object(const struct object *object)
 {
 	union {
@@ -153,14 +163,9 @@ static int send_end(void)
 	return agent_send(&end, sizeof(end));
 }
 
-/* The one object of a static program. */
 static int send_placed(void)
 {
-	const struct object object = {
-		.base = agent.placed->base,
-		.dynamic = agent.placed->within,
-		.identity = identity_of(agent.placed->base, agent.placed->within, ""),
-	};
+	const struct object object = placed_object();
 
 	return send_object(&object);
 }
@@ -230,6 +235,8 @@ int agent_objects_send_live(void)
 	uint64_t digest = 0;
 	int ret = 0;
 
+	if (agent.placed)
+		return agent_objects_send();
 	for (int i = 0; i < LIVE_TRIES && !settled && agent.loader; i++) {
 		settled = read_settled(&maps, &digest);
 		if (!settled)
@@ -248,6 +255,12 @@ int agent_objects_send_live(void)
 static bool read_all(struct agent_store *maps, uint64_t *digest)
 {
 	*maps = (struct agent_store){.size = sizeof(struct object)};
+	if (agent.placed) {
+		const struct object object = placed_object();
+
+		*digest = agent.objects_seen;
+		return !agent_store_add(maps, &object, 1);
+	}
 	if (agent.loader && read_maps(maps, digest))
 		return true;
 	maps->count = 0;

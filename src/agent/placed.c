@@ -1,9 +1,9 @@
 /*
- * The way into a static program: no loader brings the agent in, so the tool maps and relocates it, before the program
- * has run more than the first of libc's own instructions.
+ * The ways into a static program: no loader brings the agent in, so the tool relocates it, and has it mapped: before
+ * the program has run more than the first of libc's own instructions, or when it has run for long.
  *
- * Called by the code that the tool puts beside the agent (arch/generic/native/launch.h), on the program's one thread.
- * Context: control.
+ * Called by the code that the tool puts beside the agent (arch/generic/native/launch.h), on the program's one thread;
+ * or by a borrowed thread's (abi/attach.h), with signals blocked.  Context: control.
  */
 #include <errno.h>
 
@@ -12,17 +12,34 @@
 
 /* The tool looks here before it leads anything to the agent. */
 AGENT_EXPORT const uint32_t calltap_agent_version = CALLTAP_ABI_VERSION;
+AGENT_EXPORT const uint32_t calltap_agent_start_version = CALLTAP_START_VERSION;
 
-int calltap_agent_start(const struct calltap_start *start)
+/* False: there is no memory for threads' blocks. */
+static bool take_start(const struct calltap_start *start)
 {
-	/* The program's functions lead to the agent's already: whatever fails, these must know what is behind them. */
+	/* The program's functions may lead to the agent's: whatever fails, these must know what is behind them. */
 	agent.placed = start;
 	agent_fronts_init();
 	agent.musl = start->musl;
 	arch_owners.id_offset = start->id_offset;
 	probe_context.tid_offset = (int32_t)start->id_offset;
-	if (!arch_block_init(agent.musl))
+	return arch_block_init(agent.musl);
+}
+
+int calltap_agent_start(const struct calltap_start *start)
+{
+	if (!take_start(start))
 		return -ENOMEM;
 	agent_image_begin((char *const *)start->environment);
 	return 0;
+}
+
+int calltap_agent_place(struct calltap_attach *attach)
+{
+	/* At a later attach all this is there, and threads may be in the agent's functions. */
+	if (!agent.placed)
+		agent.no_blocks = !take_start((const struct calltap_start *)attach->start);
+	else if (agent.no_blocks)
+		agent.no_blocks = !arch_block_init(agent.musl);
+	return calltap_agent_attach(attach);
 }

@@ -25,7 +25,7 @@ struct told {
 
 bool agent_has_leftovers(void)
 {
-	return probe_context.region_count || agent.pointers.count || probe_context.wiped->alive;
+	return probe_context.region_count || agent.pointers.count || agent.fronts_led || probe_context.wiped->alive;
 }
 
 /* True if the planes missed a frame: it would return to where nothing is. */
@@ -52,9 +52,13 @@ static int release_frames(const struct told *told, uint32_t *frames)
 static void renew_threads(const struct told *told)
 {
 	const uint64_t *pointers = told->threads.list;
+	/* Where blocks are not at one distance from the thread pointer, which is an ended thread's perhaps, none is. */
+	const void *own = ARCH_GATES_IN_STUBS ? probe_self() : NULL;
 
+	if (arch_blocks_forget())
+		return;
 	for (size_t i = 0; i < told->threads.count; i++) {
-		struct probe_thread *thread = (struct probe_thread *)arch_block_of(pointers[i], probe_self());
+		struct probe_thread *thread = (struct probe_thread *)arch_block_of(pointers[i], own);
 
 		if (thread && probe_thread_is_one(thread))
 			probe_thread_renew(thread);
@@ -87,6 +91,7 @@ static void release(const struct told *told, struct calltap_msg_released *done)
 	agent_programs_release();
 	agent_heads_release();
 	done->pointers = agent_pointers_restore();
+	agent_fronts_restore();
 	renew_threads(told);
 	probe_stacks_release();
 	release_regions();

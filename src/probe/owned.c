@@ -13,6 +13,7 @@
 
 #define IDS	   (1u << 22) /* thread ids are below: Linux' PID_MAX_LIMIT */
 #define BLOCKS_MAX (1u << 16)
+#define OWNED_SIZE (IDS * sizeof(uint64_t) + BLOCKS_MAX * sizeof(struct owned))
 #define LOOKS	   2 /* at blocks whose thread may have ended, for each new one: so the ended ones get fewer */
 
 struct owned {
@@ -36,7 +37,7 @@ static uint32_t pool_used, pool_look, births;
 
 bool probe_owned_init(void)
 {
-	const size_t size = IDS * sizeof(uint64_t) + BLOCKS_MAX * sizeof(struct owned);
+	const size_t size = OWNED_SIZE;
 	void *memory;
 
 	if (pool)
@@ -51,6 +52,29 @@ bool probe_owned_init(void)
 	return true;
 }
 
+/* How many blocks of the pool may be in use. */
+static uint32_t count_used(void)
+{
+	uint32_t used = __atomic_load_n(&pool_used, __ATOMIC_ACQUIRE);
+
+	return used < BLOCKS_MAX ? used : BLOCKS_MAX;
+}
+
+void probe_owned_forget(void)
+{
+	/* Given back, the memory reads as zeros: no thread has a block.  Locked memory cannot be given back. */
+	if (!pool)
+		return;
+	if (sys_failed(SYS(madvise, arch_owners.table, OWNED_SIZE, MADV_DONTNEED, 0, 0, 0))) {
+		for (uint32_t i = 0; i < count_used(); i++) {
+			arch_owners.table[pool[i].id] = 0;
+			pool[i] = (struct owned){0};
+		}
+	}
+	pool_used = 0;
+	outsider.thread = fresh;
+}
+
 static uint64_t entry_of(const struct owned *block)
 {
 	return (uint64_t)block - (uint64_t)&arch_nobody;
@@ -59,14 +83,6 @@ static uint64_t entry_of(const struct owned *block)
 static struct owned *block_of(uint64_t entry)
 {
 	return (struct owned *)((uint64_t)&arch_nobody + entry);
-}
-
-/* How many blocks of the pool may be in use. */
-static uint32_t count_used(void)
-{
-	uint32_t used = __atomic_load_n(&pool_used, __ATOMIC_ACQUIRE);
-
-	return used < BLOCKS_MAX ? used : BLOCKS_MAX;
 }
 
 /* The block that was made last for that thread pointer; NULL = none. */

@@ -120,7 +120,7 @@ def tool_killed(case):
                 tool.process.wait()
             if number % 2:
                 continue
-            live.wait_restored(program.pid)
+            live.wait_restored(program.pid, led=True)
             until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
         with Tool(case, program) as tool:
             tool.records(100)
@@ -138,7 +138,7 @@ def tool_killed_memory(case):
                       memory_kb(program.pid, "RssShmem") >= shared + RINGS * RING_KB * 3 // 4)
                 tool.process.kill()
                 tool.process.wait()
-            live.wait_restored(program.pid)
+            live.wait_restored(program.pid, led=True)
             until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
             now = memory_kb(program.pid, "RssShmem")
             expect(now <= shared + LEFT_KB, f"{now} KiB of shared memory, {shared} before the first attach")
@@ -163,7 +163,7 @@ def tool_killed_forbidden(case):
             until("a ring that is used", lambda: tool.alive() and memory_kb(program.pid, "RssShmem") >= RING_KB)
             tool.process.kill()
             tool.process.wait()
-        live.wait_restored(program.pid)
+        live.wait_restored(program.pid, led=True)
         until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
         expect(memory_kb(program.pid, "RssShmem") >= RING_KB, "the ring's memory was given back under the filter")
 
@@ -178,7 +178,7 @@ def killed_at_any_time(kill):
                     time.sleep(number * 0.01)
                     kill(tool.process.pid, signal.SIGKILL)
                     tool.process.wait()
-                live.wait_restored(program.pid)
+                live.wait_restored(program.pid, led=True)
             until("the agent's thread to end", lambda: look(program)["threads"] == before["threads"])
             with Tool(case, program) as tool:
                 tool.records(100)
@@ -456,18 +456,6 @@ def zombie(case):
         refused(case, child.pid, str(child.pid))
     finally:
         child.wait()
-
-
-def static(case):
-    case.need_native("attaching")
-    case.need_flags("-static")
-    program = case.program("attachee.c", variant="-static", flags=["-static"])
-    process = Process([program], stdout=subprocess.DEVNULL, start_new_session=True)
-    try:
-        until("the program to run", lambda: len(listing(process.pid, "task")) > 3)
-        refused(case, process.pid, "static")
-    finally:
-        stop(process)
 
 
 def stopped(case):
@@ -949,7 +937,6 @@ SINGLE = {
     "attach-zombie": zombie,
     "attach-ends-meanwhile": ends_meanwhile,
     "attach-just-begun": just_begun,
-    "attach-static": static,
     "attach-stopped": stopped,
     "attach-debugged": under_a_debugger,
     "attach-debugger-killed": debugger_killed,

@@ -14,6 +14,8 @@ RUN_MS = "20000"  # milliseconds, of programs that the test ends earlier
 SITES = {"x86_64": (5, b"\xcc"), "riscv64": (8, b"\x02\x90"), "aarch64": (4, b"\0\0\x20\xd4")}
 READABLE_MS = 20000  # the text of longer traces is too much to keep
 
+VDSO = "[vdso]"  # as the kernel names the mapping
+
 
 def run_switched(case, command, unloads, timeout=60):
     """Run the command while random sets of its functions go on and off; what it printed."""
@@ -102,7 +104,21 @@ def text_of(pid):
                     file.seek(first)
                     found.append((low + first - start, content, file.read(last - first), match[4]))
     expect(found, "the program has no text")
+    theirs, ours = vdso_of(pid), vdso_of("self")
+    if len(theirs) == len(ours) and ours:
+        found.append((0, theirs, ours, VDSO))
     return found
+
+
+def vdso_of(pid):
+    """What the kernel maps into each process, alike for all, and what a borrowed thread's code may have lain in."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in maps:
+            if line.rstrip().endswith(VDSO):
+                low, high = (int(part, 16) for part in line.split()[0].split("-"))
+                memory.seek(low)
+                return memory.read(high - low)
+    return b""
 
 
 def differing(pid):
@@ -111,11 +127,30 @@ def differing(pid):
             if content != wanted for at in range(len(wanted)) if content[at] != wanted[at]}
 
 
-def wait_restored(pid, left=(), seconds=20):
-    """Until nothing but `left` differs from the files."""
+def led_heads(pid):
+    """Bytes of a static program's text that are jumps to the agent which a borrowed thread has mapped: as `differing`."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        lines = maps.read().splitlines()
+    agent = [[int(part, 16) for part in line.split()[0].split("-")] for line in lines if "/memfd:libcalltap-agent" in line]
+    program, found = os.readlink(f"/proc/{pid}/exe"), {}
+    for low, content, wanted, path in text_of(pid) if agent and not any("ld-" in line for line in lines) else ():
+        for at in range(len(wanted) - 4) if path == program and content != wanted else ():
+            if content[at] == 0xe9 and content[at:at + 5] != wanted[at:at + 5]:
+                to = low + at + 5 + int.from_bytes(content[at + 1:at + 5], "little", signed=True)
+                if any(first <= to < last for first, last in agent):
+                    found |= {(os.path.basename(path), at + i): content[at + i] for i in range(5)}
+    return found
+
+
+def wait_restored(pid, left=(), seconds=20, led=False):
+    """Until nothing but `left` differs from the files; led: nor the heads of a static program that lead to the agent, which
+    a tool that was killed cannot have given back, nor the place of its borrowed thread's code."""
     end = time.monotonic() + seconds
     while True:
         different = differing(pid)
+        if led:
+            heads = led_heads(pid)
+            different = {place: byte for place, byte in different.items() if place not in heads and place[0] != VDSO}
         if set(different) == set(left):
             return different
         expect(time.monotonic() < end, f"{len(different)} bytes still differ from the file after {seconds} s: "

@@ -21,6 +21,7 @@ import time
 import traceback
 
 import attach
+import attached_static
 import beside
 import builds
 import cpus
@@ -74,7 +75,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, unfinished, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, emptied, values)
+           peers, instrumented, loaderless, attached_static, emptied, values)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

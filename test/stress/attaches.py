@@ -24,7 +24,8 @@ import live  # pylint: disable=wrong-import-position  # campaigns knows where
 from campaigns import ONCE, PATIENCE  # pylint: disable=wrong-import-position
 from harness import Failure, expect  # pylint: disable=wrong-import-position
 
-CAMPAIGNS = {**campaigns.CAMPAIGNS, **campaigns.STRUCK, **campaigns.STOCK, **campaigns.ASLEEP, **campaigns.DISTRIBUTED}
+CAMPAIGNS = {**campaigns.CAMPAIGNS, **campaigns.STRUCK, **campaigns.STOCK, **campaigns.ASLEEP, **campaigns.DISTRIBUTED,
+             **campaigns.STATIC}
 WARM = 10  # rounds after which nothing may grow any more
 GROWTH_KB = 6000  # of memory in all further rounds: malloc's own, and stacks that were used more deeply
 DIFFER = re.compile("([0-9]+) bytes? of the process' text differ")
@@ -60,7 +61,7 @@ class Victim(campaigns.Victim):
     def __init__(self, name, *arguments):
         super().__init__(*arguments)
         self.name = name  # of the campaign
-        self.is_stock = name in {**campaigns.STOCK, **campaigns.ASLEEP, **campaigns.DISTRIBUTED}
+        self.is_stock = name in {**campaigns.STOCK, **campaigns.ASLEEP, **campaigns.DISTRIBUTED, **campaigns.STATIC}
         self.killed, self.kills, self.stays = 0, [], 0
 
     def waiting(self):

@@ -5,7 +5,8 @@ A campaign is one program and many rounds; each script has rounds of its own. Th
 (exceptions, jumps, coroutines, signal storms, threads, libraries, children, deep recursion, long calls, 500 threads),
 test/prog/struck.cc (signals' handlers that sleep, nest, change stacks, jump, in the middle of traced calls), and for
 functions that no compiler has prepared test/prog/asleep.c (threads asleep in system calls that are moved to blocks) and
-python3 as distributed. Campaigns `stock-...` have the first two's programs in builds without room for a jump.
+python3 as distributed. Campaigns `stock-...` have the first two's programs in builds without room for a jump, campaigns
+`static-...` in static ones.
 """
 import argparse
 import os
@@ -57,11 +58,17 @@ ASLEEP = {
 DISTRIBUTED = {"python3": ()}
 # Those of a build in which nothing is prepared.
 STOCK = {f"stock-{name}": kinds for name, kinds in {**CAMPAIGNS, **STRUCK}.items()}
+# Without what takes a loader; and without forks beside threads that throw: libgcc in a static program has a lock then that
+# a child may find taken for ever, traced or not.
+STATIC = {f"static-{name}": tuple(kind for kind in kinds if kind not in ("library", "loads"))
+          for name, kinds in {**CAMPAIGNS, **STRUCK}.items() if name not in ("loads", "confines", "forks", "mixture")}
 ONCE = ("confines", "stock-confines")  # a process that cannot be attached to again afterwards
 BUILDS = (("gcc", "5", "-O2", "pie"), ("clang", "5", "-O2", "pie"), ("gcc", "5", "-O0", "nopie"),
           ("gcc", "fentry", "-O2", "pie"), ("gcc", "16,8", "-O2", "cet"))
 STOCK_BUILDS = (("gcc", "stock", "-O2", "pie"), ("clang", "stock", "-O2", "pie"), ("gcc", "stock", "-O2", "cet"),
                 ("gcc", "stock", "-O0", "nopie"))
+STATIC_BUILDS = (("gcc", "5", "-O2", "static"), ("gcc", "stock", "-O2", "static"), ("gcc", "16,8", "-O2", "static-pie"),
+                 ("gcc", "stock", "-O2", "static-pie"))
 # Threads that compute and throw, with a signal every ms.
 PYTHON = """
 import hashlib, os, signal, sys, threading, time
@@ -101,7 +108,7 @@ def command_of(arguments, campaign, build):
     if campaign in ASLEEP:
         names = ["asleep"]
     else:
-        names = ["struck"] if campaign.removeprefix("stock-") in STRUCK else ["attacked", "library"]
+        names = ["struck"] if campaign.removeprefix("stock-").removeprefix("static-") in STRUCK else ["attacked", "library"]
     return [os.path.join(arguments.work, "programs", f"{name}-{builds.label(build)}") for name in names]
 
 
@@ -236,7 +243,7 @@ def plan_of(arguments, campaigns):
     for number, (name, kinds) in enumerate(campaigns.items()):
         if not arguments.only or name in arguments.only:
             way = number if arguments.way is None else arguments.way
-            own = STOCK_BUILDS if name in {**STOCK, **ASLEEP} else BUILDS
+            own = STOCK_BUILDS if name in {**STOCK, **ASLEEP} else STATIC_BUILDS if name in STATIC else BUILDS
             ways = own if arguments.long and name not in DISTRIBUTED else [own[way % len(own)]]
             plan += [(name, kinds, build) for build in ways]
     return plan

@@ -6,6 +6,10 @@
  * while it loads the agent and calls calltap_agent_attach(), goes back to its own stack, and sets `left`.  The agent's
  * control thread unmaps the memory after that.  A library that is no agent is loaded in the same way: there is nothing
  * to call then, and the thread unmaps the memory itself. doc/design/attach.md.
+ *
+ * Into a static program the thread brings the agent without a loader: it maps the parts that `parts` lists of the memfd
+ * that it has made, and that the tool has written the agent into, relocated for that place; then it calls
+ * calltap_agent_place().  doc/design/loaderless.md.
  */
 #ifndef CALLTAP_ABI_ATTACH_H
 #define CALLTAP_ABI_ATTACH_H
@@ -23,6 +27,14 @@ enum calltap_attach_state {
 };
 
 #define CALLTAP_ATTACH_ALONE 1 /* calltap_attach.result: a library is loaded, nothing was called */
+#define CALLTAP_ATTACH_PARTS 16u
+
+/* A part of the agent's memory: what mmap() is told. */
+struct calltap_attach_part {
+	uint64_t address; /* 0 = there are no more parts */
+	uint64_t size, offset;
+	uint32_t protection, flags;
+};
 
 struct calltap_attach {
 	uint32_t version; /* CALLTAP_ABI_VERSION */
@@ -40,6 +52,8 @@ struct calltap_attach {
 	char error[512];	      /* the loader's words */
 	uint32_t naps;		      /* written by the thread: naps that it will wait yet */
 	uint32_t reserved_2;
+	uint64_t start; /* address of struct calltap_start (start.h); 0 = the program has a loader */
+	struct calltap_attach_part parts[CALLTAP_ATTACH_PARTS]; /* of an agent that no loader maps, the whole first */
 };
 
 _Static_assert(sizeof(struct calltap_attach) <= 4096, "ABI");

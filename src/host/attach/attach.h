@@ -46,6 +46,17 @@ int attach_socket(pid_t pid, int type, struct calltap_diag *diag) __attribute__(
 /* Whether the process can reach the sockets that attach_socket() makes for the other one. */
 bool attach_reaches(pid_t pid, pid_t other);
 
+/* The agent for a static program, which no loader maps (doc/design/loaderless.md). */
+struct calltap_attach_part;
+struct attach_placed {
+	bool musl;		    /* the program's libc is musl */
+	uint64_t start;		    /* address of struct calltap_start in the target */
+	uint64_t entry_offset;	    /* of calltap_agent_place() behind the first part */
+	const unsigned char *bytes; /* of the agent and all that belongs to it; NULL: the target has it already */
+	size_t size;
+	const struct calltap_attach_part *parts; /* CALLTAP_ATTACH_PARTS of them, the last with address 0 */
+};
+
 struct attach_options {
 	size_t size;		 /* of this struct */
 	const char *agent_path;	 /* the agent's file, as the tool sees it */
@@ -53,6 +64,13 @@ struct attach_options {
 	uint64_t filters;	 /* seccomp filters that the tool itself runs under */
 	uint64_t resident_entry; /* calltap_agent_attach() in the target, 0 = look for it in what is mapped */
 	uint32_t patience_ms;	 /* wait for a thread that can be borrowed; 0 = 5 s */
+	const struct attach_placed *placed; /* NULL: the program has a loader */
+	/*
+	 * NULL, or called before anything is done, while no other tool can attach: it may set placed and
+	 * resident_entry.
+	 */
+	int (*prepare)(void *context, pid_t pid, struct attach_options *options, struct calltap_diag *diag);
+	void *context;
 	bool leave_code; /* leave the thread's code there: the caller will call attach_slack_restore() in a stop */
 };
 
@@ -80,6 +98,22 @@ int attach_inject(pid_t pid, const struct attach_options *options, struct attach
  */
 int attach_load(pid_t pid, const char *library, uint32_t patience_ms, struct attach_result *result,
 		struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/*
+ * Find the agent that an attach has mapped into a static program: copy struct calltap_start, which lies at *at, as the
+ * target has it.  -ENOENT: there is none. -EPROTO: it is of another build. -EEXIST: it came at the program's start.
+ */
+struct calltap_start;
+struct space;
+int attach_find_placed(pid_t alive, const struct space *space, uint64_t *at, struct calltap_start *start)
+	__attribute__((warn_unused_result));
+/*
+ * Find out how far behind a thread's pointer the libc of a static program notes the thread's id: in a stop of all
+ * threads, it is the only word of each thread that is the thread's id.  -ENOTSUP, with diag: no word is, or several
+ * are. *cut_short: as attach_times.
+ */
+int attach_find_note(pid_t pid, bool musl, int64_t *offset, uint32_t *cut_short, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
 
 /* All threads of a process, stopped. */
 struct attach_stop;

@@ -11,9 +11,10 @@
 
 struct borrow {
 	pid_t pid, alive;
-	const char *what; /* the thing to be loaded, in words for a sentence */
-	bool library;	  /* load a library, not an agent */
-	char file[1024];  /* the file to load: the agent for the program's libc, or the library */
+	const char *what;		    /* the thing to be loaded, in words for a sentence */
+	bool library;			    /* load a library, not an agent */
+	char file[1024];		    /* the file to load: the agent for the program's libc, or the library */
+	const struct attach_placed *placed; /* the agent of a static program; else NULL */
 	struct space space;
 	struct libs libs;
 	struct unwinder *unwinder;

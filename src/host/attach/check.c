@@ -261,6 +261,7 @@ static int check_program(pid_t pid, pid_t alive, struct calltap_diag *diag)
 
 struct objects {
 	pid_t pid, alive;
+	bool library;
 	struct calltap_diag *diag;
 	int ret;
 };
@@ -283,7 +284,7 @@ static bool awaits_libc(void *context)
 	}
 	it->ret = libs_read(&libs, it->alive, &space, it->diag);
 	if (!it->ret)
-		it->ret = libs_refuse(&libs, it->pid, it->diag);
+		it->ret = libs_refuse(&libs, it->pid, it->library, it->diag);
 	all = libs_are_all(&libs);
 	libs_free(&libs);
 	space_free(&space);
@@ -291,15 +292,15 @@ static bool awaits_libc(void *context)
 }
 
 /* Wait for libc: the process may have executed its program just now. */
-static int check_objects(pid_t pid, pid_t alive, struct calltap_diag *diag)
+static int check_objects(pid_t pid, pid_t alive, bool library, struct calltap_diag *diag)
 {
-	struct objects objects = {.pid = pid, .alive = alive, .diag = diag};
+	struct objects objects = {.pid = pid, .alive = alive, .library = library, .diag = diag};
 
 	holds_for(awaits_libc, &objects, BEGIN_MS);
 	return objects.ret;
 }
 
-int attach_check_load(pid_t pid, struct calltap_diag *diag)
+static int check(pid_t pid, bool library, struct calltap_diag *diag)
 {
 	pid_t alive;
 	const char *refusal = native_attach_refusal();
@@ -317,8 +318,13 @@ int attach_check_load(pid_t pid, struct calltap_diag *diag)
 	if (!ret)
 		ret = check_program(pid, alive, diag);
 	if (!ret)
-		ret = check_objects(pid, alive, diag);
+		ret = check_objects(pid, alive, library, diag);
 	return ret;
+}
+
+int attach_check_load(pid_t pid, struct calltap_diag *diag)
+{
+	return check(pid, true, diag);
 }
 
 static bool is_served(void *context)
@@ -330,7 +336,7 @@ static bool is_served(void *context)
 
 int attach_check(pid_t pid, struct calltap_diag *diag)
 {
-	int ret = attach_check_load(pid, diag);
+	int ret = check(pid, false, diag);
 	char name[32];
 
 	/* A calltap that was killed leaves an agent that lets go by itself. */

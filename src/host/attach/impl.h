@@ -331,6 +331,7 @@ struct libs {
 	char *needed; /* names of the libraries that the program asks for, each with its NUL; an empty one ends them */
 	char *unread; /* path of the first library whose file cannot be read, or NULL */
 	bool musl, old_musl, is_static;
+	bool placed;		  /* a static program, whose thread maps the agent itself: nobody's locks are taken */
 	struct attach_range libc; /* musl's code, and two functions of it */
 	uint64_t exit, thread_exit;
 	uint64_t load, load_error, errno_location;
@@ -343,8 +344,9 @@ int libs_read(struct libs *libs, pid_t alive, const struct space *space, struct 
 	__attribute__((warn_unused_result));
 /* False in a process that has just begun: its loader maps libc a few ms later. */
 bool libs_are_all(const struct libs *libs);
-/* Why no agent can be brought into such a process, 0 = it can. */
-int libs_refuse(const struct libs *libs, pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* Why no agent can be brought into such a process, 0 = it can.  library: it is not an agent that is to be loaded. */
+int libs_refuse(const struct libs *libs, pid_t pid, bool library, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
 void libs_free(struct libs *libs);
 /* Value of a symbol in an ELF file's dynamic symbol table; 0 = none. */
 uint64_t libs_symbol_value(int fd, const char *name);

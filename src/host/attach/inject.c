@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <calltap/abi/control.h>
+#include <calltap/abi/start.h>
 #include <host/files.h>
 #include <host/elf/program.h>
 
@@ -99,6 +100,21 @@ static void choose_file(struct borrow *borrow, const char *path)
 		snprintf(borrow->file, sizeof(borrow->file), "%s", path);
 }
 
+/* A static program: its thread maps what the tool has made, and is told where. */
+static int take_placed(struct borrow *borrow, const struct attach_placed *placed, struct calltap_diag *diag)
+{
+	if (!placed)
+		return calltap_diag_set(diag, -EAGAIN,
+					"process %d has executed another program meanwhile; attach to it again",
+					(int)borrow->pid);
+	borrow->placed = placed;
+	borrow->libs.placed = true;
+	borrow->libs.musl = placed->musl;
+	borrow->errand.memfd = placed->bytes != NULL;
+	borrow->errand.entry_offset = placed->entry_offset;
+	return 0;
+}
+
 static int look_at_file(struct borrow *borrow, struct calltap_diag *diag)
 {
 	const char *path = borrow->file;
@@ -127,6 +143,7 @@ static int look_at_file(struct borrow *borrow, struct calltap_diag *diag)
 static int find_slack(struct borrow *borrow, struct calltap_diag *diag)
 {
 	uint64_t until = now_ns() + ABANDONED_NS;
+	bool again = false;
 
 	for (;;) {
 		bool in_use = false;
@@ -135,8 +152,11 @@ static int find_slack(struct borrow *borrow, struct calltap_diag *diag)
 		if (ret != -ENOSPC)
 			return ret;
 		cleaned = slack_clean(borrow->pid, &in_use, &borrow->cut_short);
-		if (cleaned > 0)
+		/* A living tool may have taken its code back between the two looks. */
+		if (cleaned > 0 || (!cleaned && !in_use && !again)) {
+			again = cleaned <= 0;
 			continue;
+		}
 		if (cleaned < 0 || !in_use)
 			return calltap_diag_set(diag, -ENOSPC,
 						"process %d has no room behind its code for what brings the agent in; "
@@ -167,11 +187,13 @@ static int prepare_borrow(struct borrow *borrow, const struct attach_options *op
 		return ret;
 	if (options->resident_entry)
 		borrow->libs.entry = options->resident_entry;
-	ret = libs_refuse(&borrow->libs, borrow->pid, diag);
+	ret = libs_refuse(&borrow->libs, borrow->pid, borrow->library, diag);
 	if (borrow->library)
 		borrow->libs.entry = 0; /* of an agent that is there, which a library does not need */
 	choose_file(borrow, options->agent_path);
-	if (!ret && !borrow->libs.entry)
+	if (!ret && borrow->libs.is_static)
+		ret = take_placed(borrow, options->placed, diag);
+	else if (!ret && !borrow->libs.entry)
 		ret = look_at_file(borrow, diag);
 	if (ret)
 		return ret;
@@ -265,14 +287,23 @@ static int await_ready(struct borrow *borrow, struct calltap_attach *said, struc
 static bool agent_is_there(const struct borrow *borrow)
 {
 	pid_t alive = reading_thread(borrow);
+	struct calltap_start start;
 	struct space space;
 	struct libs libs;
+	uint64_t at;
 	bool there;
 
 	if (borrow->libs.entry)
 		return borrow->in_time || agent_serves(alive);
+	if (borrow->placed && borrow->in_time)
+		return true;
 	if (space_read(&space, alive))
 		return false;
+	if (borrow->placed) {
+		there = !attach_find_placed(alive, &space, &at, &start);
+		space_free(&space);
+		return there;
+	}
 	there = !libs_read(&libs, alive, &space, NULL) && libs.entry;
 	libs_free(&libs);
 	space_free(&space);
@@ -309,15 +340,47 @@ static int explain_unmapped(const struct borrow *borrow, const struct calltap_at
 				(int)borrow->pid);
 }
 
-static int copy_agent(const struct borrow *borrow, int memfd, const char *agent)
+/* Open the memfd that the thread has made; -errno. */
+static int open_memfd(const struct borrow *borrow, int memfd)
 {
-	int from = files_open(agent), to, ret = 0;
-	struct stat st;
 	char path[64];
-	off_t at = 0;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)borrow->tid, memfd);
-	to = open(path, O_WRONLY | O_CLOEXEC);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Write the agent for a static program. */
+static int write_placed(const struct borrow *borrow, int memfd)
+{
+	const struct attach_placed *placed = borrow->placed;
+	int to = open_memfd(borrow, memfd), ret = to < 0 ? to : 0;
+	size_t done = 0;
+
+	while (!ret && done < placed->size) {
+		ssize_t put = write(to, placed->bytes + done, placed->size - done);
+
+		if (put <= 0)
+			ret = -EIO;
+		else
+			done += (size_t)put;
+	}
+	if (to >= 0)
+		close(to);
+	return ret;
+}
+
+static int copy_agent(const struct borrow *borrow, int memfd, const char *agent)
+{
+	int from, to, ret = 0;
+	struct stat st;
+	off_t at = 0;
+
+	if (borrow->placed)
+		return write_placed(borrow, memfd);
+	from = files_open(agent);
+	to = open_memfd(borrow, memfd);
 	if (from < 0 || to < 0 || fstat(from, &st))
 		ret = -EIO;
 	while (!ret && at < st.st_size)
@@ -386,7 +449,13 @@ static int fill_in(struct borrow *borrow, const struct attach_options *options, 
 						      (int)borrow->pid, borrow->file);
 		}
 	}
-	if (memory_write(borrow->tid, borrow->errand.memory, &told, offsetof(struct calltap_attach, naps)))
+	if (borrow->placed && borrow->placed->bytes)
+		memcpy(told.parts, borrow->placed->parts, sizeof(told.parts));
+	if (borrow->placed)
+		told.start = borrow->placed->start;
+	if (memory_write(borrow->tid, borrow->errand.memory, &told, offsetof(struct calltap_attach, naps)) ||
+	    memory_write(borrow->tid, borrow->errand.memory + offsetof(struct calltap_attach, start), &told.start,
+			 sizeof(told) - offsetof(struct calltap_attach, start)))
 		return explain_unmapped(borrow, said, diag);
 	return say_go(borrow, diag);
 }
@@ -425,6 +494,12 @@ static int explain_refusal(const struct borrow *borrow, const struct calltap_att
 	if (said->state == CALLTAP_ATTACH_LOADED)
 		return calltap_diag_set(diag, ret, "the agent does not start in process %d: %s", (int)borrow->pid,
 					said->error[0] ? said->error : strerror(-ret));
+	if (borrow->placed)
+		return calltap_diag_set(
+			diag, -ENOMEM,
+			"process %d could not map the agent near its code; raise its limit of memory, or "
+			"try again",
+			(int)borrow->pid);
 	return calltap_diag_set(diag, -ELIBACC, "the loader of process %d does not take %.160s: %.250s",
 				(int)borrow->pid, borrow->what, said->error[0] ? said->error : "it does not say why");
 }
@@ -527,6 +602,7 @@ static int bring_in(pid_t pid, const struct attach_options *options, bool librar
 		    struct calltap_diag *diag)
 {
 	struct borrow *borrow = calloc(1, sizeof(*borrow));
+	struct attach_options own = *options;
 	int locked = lock_process(pid), ret;
 
 	memset(result, 0, sizeof(*result));
@@ -542,7 +618,9 @@ static int bring_in(pid_t pid, const struct attach_options *options, bool librar
 	borrow->pid = pid;
 	borrow->library = library;
 	borrow->what = library ? options->agent_path : "the agent";
-	ret = inject_file(borrow, options, result, diag);
+	ret = own.prepare ? own.prepare(own.context, pid, &own, diag) : 0;
+	if (!ret)
+		ret = inject_file(borrow, &own, result, diag);
 	result->cut_short = borrow->cut_short;
 	close(locked);
 	unwinder_close(borrow->unwinder);

@@ -457,7 +457,7 @@ bool libs_are_all(const struct libs *libs)
 	return libs->is_static || libs->unread || (libs->load && libs->errno_location);
 }
 
-int libs_refuse(const struct libs *libs, pid_t pid, struct calltap_diag *diag)
+int libs_refuse(const struct libs *libs, pid_t pid, bool library, struct calltap_diag *diag)
 {
 	if (libs->old_musl)
 		return calltap_diag_set(
@@ -472,12 +472,13 @@ int libs_refuse(const struct libs *libs, pid_t pid, struct calltap_diag *diag)
 			"%.300s of process %d was deleted or replaced, and only root may read what is mapped; attach "
 			"as root, or start the process anew",
 			libs->unread, (int)pid);
+	if (libs->is_static && library)
+		return calltap_diag_set(diag, -ENOTSUP,
+					"process %d is linked statically, and has no loader that loads a library; link "
+					"it dynamically",
+					(int)pid);
 	if (libs->is_static)
-		return calltap_diag_set(
-			diag, -ENOTSUP,
-			"process %d is linked statically, and the agent gets in by the dynamic loader; link "
-			"it dynamically to trace it",
-			(int)pid);
+		return 0;
 	if (!libs->load || !libs->errno_location)
 		return calltap_diag_set(diag, -ENOTSUP,
 					"process %d has no dlopen that can be found; start it under 'calltap record'",

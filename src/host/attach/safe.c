@@ -83,7 +83,8 @@ bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t al
 		    const struct stack_copy *copy, const char **why)
 {
 	struct frame frames[FRAMES_MAX];
-	bool complete, waits = libs->musl ? musl_waits(libs, alive, regs, copy) : native_waits(regs);
+	bool musl = libs->musl && !libs->placed;
+	bool complete, waits = musl ? musl_waits(libs, alive, regs, copy) : native_waits(regs);
 	size_t count;
 
 	if (!native_may_borrow(regs)) {
@@ -91,7 +92,7 @@ bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t al
 		return false;
 	}
 	count = unwinder_frames(unwinder, copy, frames, FRAMES_MAX, &complete);
-	if (libs->musl)
+	if (musl)
 		complete = musl_holds_nothing(unwinder, libs, alive, copy, frames, &count);
 	for (size_t i = 0; i < count; i++) {
 		if (on_errand(alive, frames[i].pc)) {
@@ -99,6 +100,9 @@ bool safe_to_borrow(struct unwinder *unwinder, const struct libs *libs, pid_t al
 			return false;
 		}
 	}
+	/* The errand takes no lock of the program's, and calls nothing of it. */
+	if (libs->placed)
+		return true;
 	for (size_t i = 0; i < count; i++) {
 		enum danger danger = danger_at(libs, frames[i].exact ? frames[i].pc : frames[i].pc - 1);
 

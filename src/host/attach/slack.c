@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -16,11 +17,55 @@
 
 #include "impl.h"
 
+#define VDSO "[vdso]"
+
+/*
+ * The kernel maps the vDSO's pages into all processes alike, so the tool's own copy says what is there.  NULL: the map
+ * is none, or not of that kind.
+ */
+static const unsigned char *own_vdso(const struct map *map, size_t *size)
+{
+	const unsigned char *vdso = (const unsigned char *)getauxval(AT_SYSINFO_EHDR);
+	struct space own;
+	const struct map *here;
+
+	*size = 0;
+	if (!vdso || strcmp(map->path, VDSO) != 0 || space_read(&own, getpid()))
+		return NULL;
+	here = space_find(&own, (uint64_t)vdso);
+	if (here && here->lo == (uint64_t)vdso && here->hi - here->lo == map->hi - map->lo)
+		*size = here->hi - here->lo;
+	space_free(&own);
+	return *size ? vdso : NULL;
+}
+
+/* Behind all that the vDSO's file has, zeros follow up to the page's end. */
+static uint64_t end_of_vdso(pid_t alive, const struct map *map)
+{
+	unsigned char theirs[PAGE];
+	size_t size, used;
+	const unsigned char *vdso = own_vdso(map, &size);
+
+	for (used = size; used && !vdso[used - 1]; used--)
+		;
+	for (size_t at = 0; at < used; at += PAGE)
+		if (memory_read(alive, map->lo + at, theirs, PAGE) ||
+		    memcmp(theirs, vdso + at, used - at < PAGE ? used - at : PAGE) != 0)
+			return 0;
+	return used ? map->lo + used : 0;
+}
+
 int slack_original(pid_t alive, const struct map *map, uint64_t address, unsigned char *bytes, size_t size)
 {
-	int fd = proc_open_map(alive, map);
+	size_t there;
+	const unsigned char *vdso = own_vdso(map, &there);
+	int fd = vdso ? -1 : proc_open_map(alive, map);
 	ssize_t got;
 
+	if (vdso && address - map->lo <= there && size <= there - (address - map->lo)) {
+		memcpy(bytes, vdso + (address - map->lo), size);
+		return 0;
+	}
 	if (fd < 0)
 		return fd;
 	memset(bytes, 0, size);
@@ -61,6 +106,8 @@ static uint64_t find_end(pid_t alive, const struct map *map)
 
 uint64_t slack_segment_end(pid_t alive, const struct map *map)
 {
+	if (!strcmp(map->path, VDSO))
+		return end_of_vdso(alive, map);
 	return is_code_map(map) ? find_end(alive, map) : 0;
 }
 
@@ -93,6 +140,12 @@ static bool cannot_unload(const struct libs *libs, const struct map *map)
 	return false;
 }
 
+/* True if the errand may be there.  Programs with a loader have so many places that the vDSO's is not needed. */
+static bool is_place(const struct libs *libs, const struct map *map)
+{
+	return cannot_unload(libs, map) || (libs->placed && !strcmp(map->path, VDSO));
+}
+
 /* True if the mapping is of the program's own file. */
 static bool is_program(pid_t alive, const struct map *map)
 {
@@ -113,8 +166,7 @@ int slack_find(struct slack *slack, pid_t alive, const struct space *space, cons
 {
 	for (unsigned program = 0; program < 2; program++)
 		for (size_t i = 0; i < space->count; i++)
-			if (cannot_unload(libs, &space->maps[i]) &&
-			    is_program(alive, &space->maps[i]) == (program == 1) &&
+			if (is_place(libs, &space->maps[i]) && is_program(alive, &space->maps[i]) == (program == 1) &&
 			    slack_of(slack, alive, &space->maps[i]))
 				return 0;
 	return -ENOSPC;

@@ -105,7 +105,12 @@ int fronts_find(struct fronts *out, const struct object *object, struct calltap_
 	struct stock_list list = {0};
 	int ret;
 
-	*out = (struct fronts){.libgcc = notes->libgcc};
+	*out = (struct fronts){
+		.libgcc = notes->libgcc,
+		.glibc = notes->glibc,
+		.musl = notes->musl,
+		.old_musl = notes->musl && notes->synccall && !notes->list_lock,
+	};
 	if (!object->view) {
 		object_no_sites_diag(object, diag);
 		return diag->code;

@@ -25,7 +25,9 @@ struct front {
 struct fronts {
 	struct front list[FRONTS_MAX]; /* sorted by head; two may have the same */
 	size_t count;
-	bool libgcc; /* what unwinds stacks in the program is libgcc */
+	bool libgcc;	  /* what unwinds stacks in the program is libgcc */
+	bool glibc, musl; /* its libc; both false: neither */
+	bool old_musl;	  /* before 1.1.22, and its setuid() waits for every thread that the kernel knows */
 };
 
 struct object;

@@ -72,6 +72,10 @@ static bool note_front(struct object *object, const Elf64_Sym *symbol, const cha
 	/* Hidden functions of a library are local ones of a static-pie program. */
 	notes->libgcc |= !strcmp(name, "_Unwind_Find_FDE");
 	notes->unwinds |= !strncmp(name, "_Unwind_", 8) || !strcmp(name, "unw_step");
+	notes->glibc |= !strcmp(name, "__libc_setup_tls");
+	notes->musl |= !strcmp(name, "__init_libc");
+	notes->synccall |= !strcmp(name, "__synccall");
+	notes->list_lock |= !strcmp(name, "__tl_lock");
 	if (ELF64_ST_BIND(symbol->st_info) == STB_LOCAL)
 		return false;
 	for (uint32_t i = 0; i < CALLTAP_POINTER_MARK; i++) {

@@ -184,8 +184,8 @@ int attachees_socket(struct session *session, int type, struct calltap_diag *dia
 static void *inject_main(void *argument)
 {
 	struct injector *injector = argument;
-	const struct attachee *attachee = injector->attachee;
-	int ret = attached_begin(injector->session, attachee->told, &injector->why);
+	struct attachee *attachee = injector->attachee;
+	int ret = attached_begin(injector->session, attachee, &injector->why);
 
 	injector->why.code = attach_explain(&attachee->program, attachee->told->pid, ret, &injector->why);
 	__atomic_store_n(&injector->done, true, __ATOMIC_RELEASE); /* pairs with collect_result() */

@@ -43,15 +43,21 @@ static uint64_t page_up(uint64_t value)
 	return (value + PAGE - 1) & ~(PAGE - 1);
 }
 
-static bool is_of_this_build(const struct agent_image *image)
+static bool has_version(const struct agent_image *image, const char *name, uint32_t wanted)
 {
-	uint64_t at = agent_image_symbol(image, "calltap_agent_version");
+	uint64_t at = agent_image_symbol(image, name);
 	uint32_t version;
 
 	if (!at || at > image->size - sizeof(version))
 		return false;
 	memcpy(&version, image->bytes + at, sizeof(version));
-	return version == CALLTAP_ABI_VERSION;
+	return version == wanted;
+}
+
+static bool is_of_this_build(const struct agent_image *image)
+{
+	return has_version(image, "calltap_agent_version", CALLTAP_ABI_VERSION) &&
+	       has_version(image, "calltap_agent_start_version", CALLTAP_START_VERSION);
 }
 
 static int read_agent(struct placing *placing, const char *agent_path, struct calltap_diag *diag)
@@ -111,22 +117,11 @@ void placing_destroy(struct placing *placing)
 	free(placing);
 }
 
-/* Where the pieces lie in the program, and their bytes. */
-struct made {
-	uint64_t base; /* of the program */
-	uint64_t at, size;
-	uint64_t page, region; /* addresses */
-	struct stock_block blocks[FRONTS_MAX];
-	size_t block_count;
-	struct stock_layout layout;
-	uint8_t *region_bytes;
-	struct calltap_start start;
-};
-
 /* A block for each head; two functions may have one. */
-static int lay_out(struct made *made, const struct placing *placing)
+int placing_lay_out(struct placing_made *made, const struct placing *placing)
 {
 	const struct fronts *fronts = &placing->fronts;
+	int ret;
 
 	for (size_t i = 0; i < fronts->count; i++)
 		if (!i || fronts->list[i].head != fronts->list[i - 1].head)
@@ -134,10 +129,22 @@ static int lay_out(struct made *made, const struct placing *placing)
 				.head = fronts->list[i].head,
 				.length = fronts->list[i].length,
 			};
-	return stock_layout(&made->layout, object_stock(placing->object), made->blocks, made->block_count);
+	ret = stock_layout(&made->layout, object_stock(placing->object), made->blocks, made->block_count);
+	made->size = page_up(placing->image.size) + PAGE + page_up(made->layout.size);
+	return ret;
 }
 
-static const struct stock_block *block_of(const struct made *made, const struct front *front)
+void placing_candidate(uint64_t *at, const struct placing *placing, const struct placing_made *made, unsigned try)
+{
+	uint64_t lo, hi;
+
+	object_extent(placing->object, &lo, &hi);
+	lo += made->base;
+	hi += made->base;
+	*at = hi < LOW ? LOW_PLACE + try * STEP : ((lo - BELOW - made->size) & ~(PAGE - 1)) - try * STEP;
+}
+
+static const struct stock_block *block_of(const struct placing_made *made, const struct front *front)
 {
 	for (size_t i = 0; i < made->block_count; i++)
 		if (made->blocks[i].head == front->head)
@@ -146,24 +153,18 @@ static const struct stock_block *block_of(const struct made *made, const struct 
 }
 
 /* Map the memory where a jump from the program reaches it. */
-static int map_near(struct made *made, const struct placing *placing, struct attach_launch *launch)
+static int map_near(struct placing_made *made, const struct placing *placing, struct attach_launch *launch)
 {
-	uint64_t lo, hi, first;
 	int64_t got = -ENOMEM;
 
-	object_extent(placing->object, &lo, &hi);
-	lo += made->base;
-	hi += made->base;
-	made->size = page_up(placing->image.size) + PAGE + page_up(made->layout.size);
-	first = hi < LOW ? LOW_PLACE : (lo - BELOW - made->size) & ~(PAGE - 1);
 	for (unsigned i = 0; i < TRIES; i++) {
-		uint64_t at = hi < LOW ? first + i * STEP : first - i * STEP;
-		const uint64_t arguments[] = {
-			at,    made->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+		uint64_t arguments[] = {
+			0,     made->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
 			~0ull, 0};
 
+		placing_candidate(&arguments[0], placing, made, i);
 		got = attach_launch_call(launch, SYS_mmap, arguments);
-		if (got == (int64_t)at)
+		if (got == (int64_t)arguments[0])
 			break;
 		if (got != -EEXIST && got < 0)
 			return (int)got;
@@ -178,13 +179,11 @@ static int map_near(struct made *made, const struct placing *placing, struct att
 	if (got < 0)
 		return (int)got;
 	made->at = (uint64_t)got;
-	made->page = made->at + page_up(placing->image.size);
-	made->region = made->page + PAGE;
 	return 0;
 }
 
 /* Lead the block of a function to the agent's function of that name, and note what is behind. */
-static int lead_block(struct made *made, const struct placing *placing, const struct front *front)
+static int lead_block(struct placing_made *made, const struct placing *placing, const struct front *front)
 {
 	struct calltap_start_function *told = &made->start.functions[made->start.function_count];
 	const struct stock_image *view = object_stock(placing->object);
@@ -205,7 +204,8 @@ static int lead_block(struct made *made, const struct placing *placing, const st
 	return 0;
 }
 
-static int make_region(struct made *made, const struct placing *placing)
+/* Make the region, and what the agent is told of it. */
+static int make_region(struct placing_made *made, const struct placing *placing)
 {
 	int ret;
 
@@ -219,18 +219,30 @@ static int make_region(struct made *made, const struct placing *placing)
 	return ret;
 }
 
+int placing_make(struct placing_made *made, struct placing *placing)
+{
+	int ret = agent_image_relocate(&placing->image, made->at);
+
+	made->page = made->at + page_up(placing->image.size);
+	made->region = made->page + PAGE;
+	made->start.libgcc = placing->fronts.libgcc;
+	made->start.base = made->base;
+	return ret ? ret : make_region(made, placing);
+}
+
 /* Write the page that the agent and the thread read. */
-static int write_page(struct made *made, const struct placing *placing, struct attach_launch *launch, uint64_t *pc)
+static int write_page(struct placing_made *made, const struct placing *placing, struct attach_launch *launch,
+		      uint64_t *pc)
 {
 	unsigned char code[NATIVE_LAUNCH_MAX];
 	uint64_t entry = agent_image_symbol(&placing->image, "calltap_agent_start");
 	size_t begin, size;
 	int ret;
 
+	made->start.magic = CALLTAP_START_MAGIC;
+	made->start.version = CALLTAP_START_VERSION;
 	made->start.musl = launch->musl;
-	made->start.libgcc = placing->fronts.libgcc;
 	made->start.environment = launch->environment;
-	made->start.base = made->base;
 	made->start.within = launch->headers;
 	made->start.id_offset = launch->id_offset;
 	size = native_launch_code(code, sizeof(code), &launch->regs, made->at + entry, made->page, &begin);
@@ -248,7 +260,7 @@ static int protect(struct attach_launch *launch, uint64_t at, uint64_t size, int
 	return (int)attach_launch_call(launch, SYS_mprotect, arguments);
 }
 
-static int protect_all(const struct made *made, const struct placing *placing, struct attach_launch *launch)
+static int protect_all(const struct placing_made *made, const struct placing *placing, struct attach_launch *launch)
 {
 	int ret = protect(launch, made->page, made->at + made->size - made->page, PROT_READ | PROT_EXEC);
 
@@ -262,7 +274,8 @@ static int protect_all(const struct made *made, const struct placing *placing, s
 }
 
 /* True if the program's heads are what the file has: it may have been replaced. */
-static bool heads_are_known(const struct made *made, const struct placing *placing, const struct attach_launch *launch)
+static bool heads_are_known(const struct placing_made *made, const struct placing *placing,
+			    const struct attach_launch *launch)
 {
 	for (size_t i = 0; i < placing->fronts.count; i++) {
 		const struct front *front = &placing->fronts.list[i];
@@ -275,18 +288,26 @@ static bool heads_are_known(const struct made *made, const struct placing *placi
 	return true;
 }
 
-/* The last step but letting go: from here on the program's functions lead to the agent's. */
-static int lead_heads(const struct made *made, const struct placing *placing, const struct attach_launch *launch)
+int placing_jump(uint8_t jump[16], const struct placing_made *made, const struct placing *placing, uint64_t head)
 {
-	const struct stock_image *view = object_stock(placing->object);
+	for (size_t i = 0; i < made->block_count; i++)
+		if (made->blocks[i].head == head)
+			return stock_lead(jump, object_stock(placing->object), made->base + head,
+					  made->region + made->blocks[i].offset);
+	return -ENOEXEC;
+}
+
+/* The last step but letting go: from here on the program's functions lead to the agent's. */
+static int lead_heads(const struct placing_made *made, const struct placing *placing,
+		      const struct attach_launch *launch)
+{
 	uint8_t jumps[FRONTS_MAX][16];
 	int lengths[FRONTS_MAX];
 
 	if (!heads_are_known(made, placing, launch))
 		return -ESTALE;
 	for (size_t i = 0; i < made->block_count; i++) {
-		lengths[i] = stock_lead(jumps[i], view, made->base + made->blocks[i].head,
-					made->region + made->blocks[i].offset);
+		lengths[i] = placing_jump(jumps[i], made, placing, made->blocks[i].head);
 		if (lengths[i] < 0)
 			return lengths[i];
 	}
@@ -299,17 +320,15 @@ static int lead_heads(const struct made *made, const struct placing *placing, co
 	return 0;
 }
 
-static int put(struct made *made, struct placing *placing, struct attach_launch *launch, uint64_t *pc)
+static int put(struct placing_made *made, struct placing *placing, struct attach_launch *launch, uint64_t *pc)
 {
-	int ret = lay_out(made, placing);
+	int ret = placing_lay_out(made, placing);
 
 	made->base = launch->entry - placing->entry;
 	if (!ret)
 		ret = map_near(made, placing, launch);
 	if (!ret)
-		ret = agent_image_relocate(&placing->image, made->at);
-	if (!ret)
-		ret = make_region(made, placing);
+		ret = placing_make(made, placing);
 	if (!ret)
 		ret = attach_launch_write(launch, made->at, placing->image.bytes, placing->image.size);
 	if (!ret)
@@ -323,7 +342,7 @@ static int put(struct made *made, struct placing *placing, struct attach_launch 
 
 int placing_put(struct placing *placing, struct attach_launch *launch, struct calltap_diag *diag)
 {
-	struct made made = {0};
+	struct placing_made made = {0};
 	uint64_t pc;
 	int ret = put(&made, placing, launch, &pc);
 

@@ -50,11 +50,13 @@ enum attachee_state {
 
 struct attachee {
 	enum attachee_state state;
-	struct record_attached *told;  /* the pid, and what the user is told of the process */
-	struct attach_program program; /* what the process ran when the session began */
-	struct target *target;	       /* what the attachee has become, NULL = no target yet */
-	int fd;			       /* pidfd, -1 = there is none */
-	bool idle;		       /* the filters leave no function of its program */
+	struct record_attached *told;	       /* the pid, and what the user is told of the process */
+	struct attach_program program;	       /* what the process ran when the session began */
+	struct target *target;		       /* what the attachee has become, NULL = no target yet */
+	int fd;				       /* pidfd, -1 = there is none */
+	struct attach_range jumps[FRONTS_MAX]; /* of a static program: where no thread may be when heads are led */
+	size_t jump_count;
+	bool idle;	/* the filters leave no function of its program */
 	bool code_left; /* the code that brought the agent in is still there, as nobody has stopped all threads since */
 	bool forgotten; /* the attach failed, or the process has ended: the pid is not the session's */
 	pthread_t teller; /* the thread that writes the stacks that were open (attached_stacks.c) */

@@ -36,7 +36,8 @@ static int consider_maps(struct session *session, pid_t pid, struct found *found
 		const struct map *map = &space->maps[i];
 		int fd;
 
-		if (!(map->bits & MAP_EXEC))
+		/* The agent of an earlier session is nobody's to trace. */
+		if (!(map->bits & MAP_EXEC) || strstr(map->path, "libcalltap-agent"))
 			continue;
 		fd = space_open(pid, map);
 		if (fd < 0) {
@@ -69,12 +70,41 @@ static int consider_program(struct session *session, pid_t pid, struct found *fo
 	return ret;
 }
 
+/* Prepare for a process whose program is static.  *placing is NULL for those that have a loader. */
+static int prepare_static(struct placing **placing, const struct session *session, pid_t pid, struct calltap_diag *diag)
+{
+	char path[64], exe[PATH_MAX];
+	struct object *object;
+	ssize_t length;
+	int fd, ret;
+
+	*placing = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)proc_alive(pid));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0; /* that is told by others */
+	length = readlink(path, exe, sizeof(exe) - 1);
+	exe[length < 0 ? 0 : length] = 0;
+	space_cut_deleted(exe);
+	ret = object_open(&object, fd, exe, diag);
+	if (!ret && object_is_static(object))
+		ret = placing_create(placing, fd, exe, session->options->agent_path, diag);
+	if (!ret)
+		object_close(object);
+	close(fd);
+	return ret;
+}
+
 int attached_check(struct session *session, pid_t pid, struct found *found, struct calltap_diag *diag)
 {
+	struct placing *placing = NULL;
 	char exe[PATH_MAX];
 	struct space space;
 	int ret = attach_check(pid, diag);
 
+	if (!ret)
+		ret = prepare_static(&placing, session, pid, diag);
+	placing_destroy(placing);
 	if (ret)
 		return ret;
 	ret = space_read(&space, pid);
@@ -94,8 +124,50 @@ int attached_check(struct session *session, pid_t pid, struct found *found, stru
 	return session->program ? 0 : calltap_diag_set(diag, -ENOMEM, "not enough memory");
 }
 
-int attached_begin(struct session *session, struct record_attached *told, struct calltap_diag *diag)
+/* A static program that the agent is to be brought into. */
+struct coming {
+	struct attachee *attachee;
+	struct placing *placing; /* NULL: the program has a loader */
+	struct placing_live live;
+};
+
+/* Called while no other tool can attach (attach.h). */
+static int prepare_live(void *context, pid_t pid, struct attach_options *options, struct calltap_diag *diag)
 {
+	struct coming *coming = context;
+	int ret = placing_prepare_live(&coming->live, coming->placing, pid, diag);
+
+	if (ret)
+		return ret;
+	options->placed = &coming->live.placed;
+	options->resident_entry = coming->live.resident_entry;
+	memcpy(coming->attachee->jumps, coming->live.jumps, sizeof(coming->live.jumps));
+	coming->attachee->jump_count = coming->live.jump_count;
+	return 0;
+}
+
+/* Bring the agent in, without a loader if the program has none. */
+static int inject(const struct session *session, struct attachee *attachee, struct attach_options *options,
+		  struct attach_result *result, struct calltap_diag *diag)
+{
+	struct coming coming = {.attachee = attachee};
+	int ret = prepare_static(&coming.placing, session, attachee->told->pid, diag);
+
+	if (coming.placing) {
+		options->prepare = prepare_live;
+		options->context = &coming;
+	}
+	if (!ret)
+		ret = attach_inject(attachee->told->pid, options, result, diag);
+	result->cut_short += coming.live.cut_short;
+	placing_live_free(&coming.live);
+	placing_destroy(coming.placing);
+	return ret;
+}
+
+int attached_begin(struct session *session, struct attachee *attachee, struct calltap_diag *diag)
+{
+	struct record_attached *told = attachee->told;
 	struct attach_options options = {
 		.size = sizeof(options),
 		.agent_path = session->options->agent_path,
@@ -108,7 +180,7 @@ int attached_begin(struct session *session, struct record_attached *told, struct
 
 	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
 	options.session = name;
-	ret = attach_inject(told->pid, &options, &result, diag);
+	ret = inject(session, attachee, &options, &result, diag);
 	told->attach_borrow_ns = result.borrow_ns;
 	told->attach_cut_short = result.cut_short;
 	return ret;

@@ -26,7 +26,8 @@ struct insides {
 struct look {
 	const struct insides *insides;
 	struct attach_ahead *ahead; /* NULL: to be read before the next stop */
-	struct attach_range hooks[CALLTAP_HOOKS_MAX];
+	struct attach_range
+		hooks[CALLTAP_HOOKS_MAX + FRONTS_MAX]; /* and the jumps that a static program's heads become */
 	size_t hook_count;
 	bool in_hook;
 	uint64_t skips[CALLTAP_SKIPS_MAX];
@@ -94,6 +95,8 @@ static void find_hooks(const struct target *target, struct look *look)
 	for (size_t i = 0; i < CALLTAP_HOOKS_MAX && target->report.told.hooks[i] && bytes > 1; i++)
 		look->hooks[look->hook_count++] =
 			(struct attach_range){target->report.told.hooks[i] + 1, target->report.told.hooks[i] + bytes};
+	for (size_t i = 0; target->attachee && i < target->attachee->jump_count; i++)
+		look->hooks[look->hook_count++] = target->attachee->jumps[i];
 }
 
 static int add_skip(struct look *look, uint64_t skip)
@@ -141,6 +144,15 @@ static void look_at_head(struct look *look, const struct attach_context *context
 		add_skip(look, head);
 }
 
+static bool is_in_hook(const struct look *look, uint64_t pc)
+{
+	bool is = false;
+
+	for (size_t i = 0; i < look->hook_count; i++)
+		is |= pc - look->hooks[i].lo < look->hooks[i].hi - look->hooks[i].lo;
+	return is;
+}
+
 /* Look where all threads are, and where their signal handlers go back to, on whatever stack. */
 static void look_at_contexts(struct attach_stop *stop, struct look *look)
 {
@@ -148,8 +160,9 @@ static void look_at_contexts(struct attach_stop *stop, struct look *look)
 	const struct attach_context *contexts = attach_contexts(stop, &count);
 
 	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < look->hook_count; k++)
-			look->in_hook |= contexts[i].pc - look->hooks[k].lo < look->hooks[k].hi - look->hooks[k].lo;
+		look->in_hook |= is_in_hook(look, contexts[i].pc) ||
+				 (contexts[i].thread && !contexts[i].address && contexts[i].thread->back &&
+				  is_in_hook(look, contexts[i].pc - contexts[i].thread->back));
 		inside = contexts[i].thread
 				 ? SIZE_MAX
 				 : attach_range_find(look->insides->ranges, look->insides->count, contexts[i].pc);
@@ -295,7 +308,12 @@ static int ask_again(struct target *target)
 
 static void tell_unpatched(struct session *session, const struct target *target, int error, bool too_many)
 {
-	if ((error == -EAGAIN && !too_many) || error == -ESTALE)
+	if (error == -EAGAIN && !too_many && target->attachee && target->attachee->jump_count)
+		target_diagnose(session, target,
+				"process %d is in the first bytes of a function that calltap has to stand in front of, "
+				"whenever it is stopped; it runs on untraced, try again",
+				(int)target->pid);
+	else if ((error == -EAGAIN && !too_many) || error == -ESTALE)
 		target_diagnose(session, target,
 				"process %d loads and unloads libraries all the time, and was in the middle of that "
 				"whenever it was stopped; it runs on untraced, try again",

@@ -240,7 +240,7 @@ struct found;
 int attached_check(struct session *session, pid_t pid, struct found *found, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 /* Put the agent in; it calls in at the session's socket by itself. */
-int attached_begin(struct session *session, struct record_attached *told, struct calltap_diag *diag)
+int attached_begin(struct session *session, struct attachee *attachee, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 /* Tell the agent the pointers of an object of that process, whose file is open. */
 int attached_pointers(const struct target *target, int fd, const struct calltap_msg_object *object)

@@ -26,6 +26,12 @@ static inline bool arch_block_init(bool musl)
 }
 
 /* The block of the thread with this thread pointer, by the caller's own block; 0 = it has none. */
+/* False: blocks are their threads' own memory. */
+static inline bool arch_blocks_forget(void)
+{
+	return false;
+}
+
 static inline uint64_t arch_block_of(uint64_t pointer, const void *own)
 {
 	return pointer + ((uint64_t)own - (uint64_t)__builtin_thread_pointer());

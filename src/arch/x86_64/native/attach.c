@@ -52,7 +52,9 @@ _Static_assert(ATTACH_ERROR == offsetof(struct calltap_attach, error), "ABI");
 _Static_assert(ATTACH_ERROR_SIZE == sizeof(((struct calltap_attach *)0)->error), "ABI");
 _Static_assert(ATTACH_NAPS == offsetof(struct calltap_attach, naps), "ABI");
 _Static_assert(ERRAND_LONG_NAP_NS *NATIVE_NAPS_LEFT >= NATIVE_WAITS_NS && NATIVE_NAPS_LEFT < ERRAND_LONG_NAPS, "");
-_Static_assert(ATTACH_XSAVE >= sizeof(struct calltap_attach), "ABI");
+_Static_assert(ATTACH_PARTS == offsetof(struct calltap_attach, parts), "ABI");
+_Static_assert(ATTACH_PART_SIZE == sizeof(struct calltap_attach_part), "ABI");
+_Static_assert(ATTACH_SPARE >= sizeof(struct calltap_attach) && ATTACH_XSAVE > ATTACH_SPARE, "ABI");
 _Static_assert(ATTACH_NONE == CALLTAP_ATTACH_NONE && ATTACH_READY == CALLTAP_ATTACH_READY &&
 		       ATTACH_GO == CALLTAP_ATTACH_GO && ATTACH_LOADED == CALLTAP_ATTACH_LOADED &&
 		       ATTACH_FAILED == CALLTAP_ATTACH_FAILED && ATTACH_ALONE == CALLTAP_ATTACH_ALONE,

@@ -157,12 +157,17 @@ ready:
 	xsave64	ATTACH_XSAVE(%r15)
 	fninit
 	ldmxcsr	mxcsr(%rip)
+	leaq	ATTACH_SPARE(%r15), %rax
+	cmpq	$0, errno_location(%rip)
+	je	1f
 	call	*errno_location(%rip)
-	movq	%rax, %r13		/* r13: where errno is, r12: what it was */
+1:	movq	%rax, %r13		/* r13: where errno is, r12: what it was */
 	movl	(%rax), %r12d
 	movq	entry(%rip), %rax
 	testq	%rax, %rax
 	jnz	enter
+	cmpq	$0, load(%rip)
+	je	place
 	leaq	ATTACH_AGENT(%r15), %rdi
 	movl	load_flags(%rip), %esi
 	call	*load(%rip)
@@ -182,6 +187,42 @@ alone:
 	movl	$ATTACH_ALONE, ATTACH_RESULT(%r15) /* this code unmaps the memory */
 	movl	$ATTACH_LOADED, %ebx
 	jmp	called
+
+	/*
+	 * No loader: the file is mapped by parts, whose first is the whole.  Where that one cannot be had there may be
+	 * something of the program's, or an older kernel, which knows no MAP_FIXED_NOREPLACE, has chosen another place.
+	 */
+place:
+	leaq	ATTACH_PARTS(%r15), %rbp
+next_part:
+	movq	(%rbp), %rdi
+	testq	%rdi, %rdi
+	jz	placed
+	movq	8(%rbp), %rsi
+	movq	16(%rbp), %r9
+	movl	24(%rbp), %edx
+	movl	28(%rbp), %r10d
+	movslq	ATTACH_MEMFD(%r15), %r8
+	movl	$SYS_mmap, %eax
+	syscall
+	cmpq	(%rbp), %rax
+	leaq	ATTACH_PART_SIZE(%rbp), %rbp
+	je	next_part
+	movq	ATTACH_PARTS(%r15), %rdi
+	leaq	(ATTACH_PARTS + ATTACH_PART_SIZE)(%r15), %rcx
+	cmpq	%rcx, %rbp
+	jne	1f
+	movq	%rax, %rdi
+	cmpq	$-4096, %rax
+	ja	refused
+1:	movq	(ATTACH_PARTS + 8)(%r15), %rsi
+	movl	$SYS_munmap, %eax
+	syscall
+	jmp	refused
+placed:
+	movq	ATTACH_PARTS(%r15), %rax
+	addq	entry_offset(%rip), %rax
+	jmp	enter
 refused:
 	movl	$ATTACH_FAILED, %ebx
 	movq	load_error(%rip), %rax

@@ -23,7 +23,10 @@
 #define ATTACH_ERROR	  1216
 #define ATTACH_ERROR_SIZE 512
 #define ATTACH_NAPS	  1728
-#define ATTACH_XSAVE	  4096 /* behind the structure */
+#define ATTACH_PARTS	  1744
+#define ATTACH_PART_SIZE  32
+#define ATTACH_SPARE	  4088 /* a word that nobody else uses, behind the structure */
+#define ATTACH_XSAVE	  4096
 #define ATTACH_XSAVE_SIZE 0x8000
 #define ATTACH_NONE	  0
 #define ATTACH_READY	  1

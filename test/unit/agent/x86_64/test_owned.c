@@ -223,12 +223,51 @@ static void test_without_id(void **state)
 	assert_ptr_equal(probe_self(), own);
 }
 
+static void *wait_twice(void *out)
+{
+	struct probe_thread **seen = out;
+
+	seen[0] = probe_self();
+	seen[0]->depth = MARK;
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	seen[1] = probe_self();
+	seen[1]->depth += 1;
+	return NULL;
+}
+
+/* A tool has let go of the process: all threads get new blocks, the living ones, too; none finds what an old one had.
+ */
+static void test_forgotten(void **state)
+{
+	struct probe_thread *seen[2], *own = probe_self();
+	pthread_t thread, ended;
+	struct seen before;
+
+	(void)state;
+	own->depth = MARK;
+	pthread_barrier_init(&barrier, NULL, 2);
+	assert_int_equal(pthread_create(&ended, NULL, mark, &before), 0);
+	assert_int_equal(pthread_join(ended, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, wait_twice, seen), 0);
+	pthread_barrier_wait(&barrier);
+	assert_true(arch_blocks_forget());
+	assert_ptr_equal(owned_by_offset(), nobody);
+	assert_int_equal(arch_block_of(before.pointer, NULL), 0);
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(seen[1]->depth, 1);
+	own = probe_self();
+	assert_ptr_equal(owned_by_offset(), own);
+	assert_int_equal(own->depth, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first),	   cmocka_unit_test(test_live),	 cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_fork),	   cmocka_unit_test(test_vfork), cmocka_unit_test(test_retired),
-		cmocka_unit_test(test_without_id),
+		cmocka_unit_test(test_first),	   cmocka_unit_test(test_live),	     cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_fork),	   cmocka_unit_test(test_vfork),     cmocka_unit_test(test_retired),
+		cmocka_unit_test(test_without_id), cmocka_unit_test(test_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

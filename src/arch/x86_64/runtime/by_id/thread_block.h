@@ -33,6 +33,8 @@ bool probe_owned_init(void) __attribute__((visibility("hidden")));
 uint64_t probe_owned_by(uint64_t pointer) __attribute__((visibility("hidden")));
 bool probe_owned_has_id(const void *block, int id) __attribute__((visibility("hidden")));
 void probe_owned_retire(void *block, const void *writer) __attribute__((visibility("hidden")));
+/* Forget the blocks of all threads, none of which is in a recorder. */
+void probe_owned_forget(void) __attribute__((visibility("hidden")));
 
 #define arch_thread_block(variable) ((__typeof__(&(variable)))probe_owned())
 
@@ -47,6 +49,13 @@ static inline uint64_t arch_block_of(uint64_t pointer, const void *own)
 {
 	(void)own;
 	return probe_owned_by(pointer);
+}
+
+/* True: each thread gets a new block.  Those of ended threads have what is about to go, too. */
+static inline bool arch_blocks_forget(void)
+{
+	probe_owned_forget();
+	return true;
 }
 
 static inline bool arch_block_has_id(const void *block, int id)

@@ -48,6 +48,12 @@ static inline bool arch_block_init(bool musl)
 	return true;
 }
 
+/* False: blocks are their threads' own memory. */
+static inline bool arch_blocks_forget(void)
+{
+	return false;
+}
+
 static inline uint64_t arch_block_of(uint64_t pointer, const void *own)
 {
 	uint64_t table, count, block;
