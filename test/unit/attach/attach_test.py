@@ -399,8 +399,11 @@ def refusals(setting):
             file.write("#include <unistd.h>\nint main(void)\n{\n\tpause();\n}\n")
         if not subprocess.run(["gcc", "-static", "-o", static, source], stderr=subprocess.DEVNULL, check=False).returncode:
             with subprocess.Popen([static]) as process:  # returns once the program is executed
-                refused(process.pid, "linked statically")
-                process.kill()
+                try:
+                    said = setting.tool("check", process.pid)
+                finally:
+                    process.kill()
+                check(said.startswith("0 "), said)  # whether its functions are known is asked later
 
 
 @case
