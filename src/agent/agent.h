@@ -170,6 +170,7 @@ struct agent {
 	uint32_t is_successor;
 	uint32_t no_children;	      /* a sandbox forbids what a forked child's start takes */
 	uint32_t filtered;	      /* a thread of the process has asked for a filter of system calls */
+	uint32_t moves;		      /* recording ended, as an object copies parts of stacks; the tool tells it */
 	uint32_t blind;		      /* a sandbox forbids reading another sandbox's filter */
 	uint32_t no_giving;	      /* a sandbox forbids to give the rings' memory back */
 	uint32_t no_handled;	      /* a sandbox forbids what handled functions take, and there were none before */

@@ -79,9 +79,9 @@ static void end_recording(enum agent_goodbye goodbye)
 
 void agent_session_end(int error, enum agent_goodbye goodbye, bool served)
 {
-	if (error == -ECANCELED)
+	if (error == -ECANCELED && !agent.moves)
 		agent_complain(0, "gives up reading the clock; the rest of it runs untraced");
-	else if (error < 0 && error != -EPIPE)
+	else if (error < 0 && error != -EPIPE && error != -ECANCELED)
 		break_off(error);
 	end_recording(goodbye);
 	if (served && goodbye == AGENT_GOODBYE_NONE)

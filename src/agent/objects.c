@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include <agent/agent.h>
+#include <agent/sandbox.h>
 #include <agent/libc.h>
 #include <base/mem.h>
 #include <base/sys.h>
@@ -300,6 +301,45 @@ static void note_other_spaces(void)
 		__atomic_fetch_or(&wiped->sets[0].arenas[0]->notes, CALLTAP_NOTE_SPACES, __ATOMIC_RELAXED);
 }
 
+/* Is any function traced by frames, which keep the caller's address elsewhere than on the stack? */
+static bool traces_frames(void)
+{
+	for (uint32_t i = 0; i < agent.sites_count; i++)
+		for (uint32_t k = 0; k < agent.sites[i].count; k++)
+			if (!(agent.sites[i].list[k].flags & CALLTAP_SITE_CALL))
+				return true;
+	return false;
+}
+
+/* Has an object come that copies parts of stacks away and back?  Several frames would have one word of the mirror. */
+static bool has_mover(void)
+{
+	static const char greenlet[] = "_greenlet.";
+	uint32_t n = 0;
+
+	for (struct link_map *map = agent.loader->r_map; map && n++ < OBJECTS_MAX; map = map->l_next) {
+		const char *name = map->l_name ? map->l_name : "";
+
+		for (const char *at = name; *at; at++)
+			name = *at == '/' ? at + 1 : name;
+		if (base_strlen(name) > sizeof(greenlet) - 1 && !memcmp(name, greenlet, sizeof(greenlet) - 1))
+			return true;
+	}
+	return false;
+}
+
+/* End the recording before the object's code runs: frames that are open lie farther out than all that will be moved. */
+static void end_for_mover(void)
+{
+	struct probe_wiped *wiped = probe_context.wiped;
+
+	if (wiped->alive)
+		__atomic_fetch_or(&wiped->sets[0].arenas[0]->notes, CALLTAP_NOTE_MOVES, __ATOMIC_RELAXED);
+	agent.moves = 1;
+	agent_clock_lost(); /* as there: recording ends, and this thread's frames return by themselves */
+	probe_context.enabled = 0;
+}
+
 /* The loader calls this in place of its empty function. */
 static void agent_debug_state(void)
 {
@@ -316,6 +356,10 @@ static void agent_debug_state(void)
 	if (digest == agent.objects_seen)
 		return;
 	agent.objects_seen = digest;
+	if (has_mover() && traces_frames()) {
+		end_for_mover();
+		return;
+	}
 	if (!probe_calls_begin(&signals))
 		return; /* the tool cannot be asked from a sandbox; it says so */
 	if (!probe_context.wiped->alive)

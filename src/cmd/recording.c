@@ -542,6 +542,12 @@ void recording_tell_losses(const struct record_result *result)
 			(unsigned long long)result->untraced,
 			counted(result->untraced, "call was not recorded: there was no buffer yet for its thread",
 				"calls were not recorded: there was no buffer yet for their threads"));
+	if (result->moves)
+		fprintf(stderr,
+			"calltap: %u %s parts of stacks away and back (greenlet), and %s recorded up to there only; "
+			"-p function records the calls of all\n",
+			result->moves, counted(result->moves, "process copies", "processes copy"),
+			counted(result->moves, "is", "are"));
 	if (result->shut_in)
 		fprintf(stderr,
 			"calltap: %u %s in (seccomp) where system calls that tracing makes are "

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from endings import wait_for
+from endings import start, wait_for
 from harness import Process, Skip, expect, stop
 from steer import own_place
 
@@ -490,7 +490,66 @@ def native(test):
 
 
 AS_IT_IS = True  # see harness.py
-SINGLE = {f"stock-{test.__name__}": native(test)
-          for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named, unasked, filters)}
+MOVING = """
+import greenlet, sys, time
+main = greenlet.getcurrent()
+def f():
+    while True:
+        main.switch(1)
+print("running", flush=True)
+found = [greenlet.greenlet(f) for i in range(5)]
+end = time.time() + float(sys.argv[1])
+while time.time() < end:
+    for one in found:
+        one.switch()
+print("moved")
+"""
+
+
+def moving_python(case):
+    """The command for a Python program whose library copies parts of its stack away and back."""
+    case.need_native("a stock Python")
+    if not os.path.exists("/usr/bin/python3") or case.run(["/usr/bin/python3", "-c", "import greenlet"]).status:
+        raise Skip("python3-greenlet is not installed")
+    path = os.path.join(case.folder, "moving.py")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(MOVING)
+    return ["/usr/bin/python3", path]
+
+
+def moved(*options):
+    """A program that moves its stacks is recorded until the library for that comes, which is told, and goes on unharmed."""
+    def test(case):
+        done = case.run([case.tool, "record", "-o", case.trace_path, *options, "--", *moving_python(case), "0.3"])
+        expect((done.status, done.stdout) == (0, "running\nmoved\n"), f"{done.status}: {done.stdout} {done.stderr}")
+        told = "copies parts of stacks" in done.stderr
+        expect(told == ("function" not in options), f"it says {done.stderr!r}")
+        expect(case.trace().called(), "nothing was recorded before")
+    return test
+
+
+def moved_attached(case):
+    """Attach refuses such a program, and records calls alone."""
+    output, process = start(case, [*moving_python(case), "20"])
+    try:
+        wait_for(output, "running")
+        time.sleep(0.2)
+        done = case.run([case.tool, "attach", "-o", case.trace_path, "--duration", "300ms", str(process.pid)])
+        expect(done.status == 2 and "copies parts of stacks" in done.stderr, f"{done.status}: {done.stderr}")
+        done = case.run([case.tool, "attach", "-p", "function", "-o", case.trace_path, "--duration", "300ms", str(process.pid)])
+        expect(done.status == 0, f"{done.status}: {done.stderr}")
+        expect(process.poll() is None, f"the program has ended: {process.returncode}")
+    finally:
+        stop(process)
+
+
+SINGLE = {
+    "stock-moves-stacks": moved(),
+    "stock-moves-stacks-everything": moved("-l", "*:*"),
+    "stock-moves-stacks-functions": moved("-p", "function"),
+    "stock-moves-stacks-attached": moved_attached,
+    **{f"stock-{test.__name__}": native(test)
+       for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named, unasked, filters)},
+}
 
 LONG = {"stock-node": native(node)}

@@ -110,7 +110,7 @@ def everywhere(source, *arguments, how=None, flags=(), variant=""):
 def attached(case):
     """Attach with values to a program that runs, twice, and let go."""
     need(case)
-    output, process = start(case, [case.program("tells.c"), "busy", "8000"])
+    output, process = start(case, [case.program("tells.c"), "busy", "60000"])
     try:
         pid = int(wait_for(output, "running").split()[1])
         with Process([case.tool, "attach", "-q", "-o", os.path.join(case.folder, "first"), str(pid)], cwd=case.folder,
@@ -123,6 +123,7 @@ def attached(case):
         for _ in range(2):
             done = case.run([case.tool, "attach", "-v", "-o", case.trace_path, "--duration", "200ms", *TWICE, str(pid)])
             expect(done.status == 0 and process.poll() is None, f"attach: {done.status} {done.stderr}")
+        process.send_signal(signal.SIGTERM)
         status = finish(process, 40)
         check_pairs(values_of(case))
         with open(output, encoding="utf-8") as file:
@@ -135,7 +136,7 @@ def attached(case):
 def killed(case):
     """kill -9 of the tool at random moments, while values are fetched: the program goes on."""
     need(case)
-    output, process = start(case, [case.program("tells.c"), "busy", "6000"])
+    output, process = start(case, [case.program("tells.c"), "busy", "60000"])
     rng = random.Random(case.folder)
     try:
         pid = int(wait_for(output, "running").split()[1])
@@ -146,6 +147,7 @@ def killed(case):
             os.kill(tool.pid, signal.SIGKILL)
             tool.wait(20)
             expect(process.poll() is None, f"the program has ended: {process.returncode}")
+        process.send_signal(signal.SIGTERM)
         status = finish(process, 40)
         with open(output, encoding="utf-8") as file:
             said = file.read()

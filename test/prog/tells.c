@@ -2,7 +2,8 @@
  * Functions whose arguments and results are to be told, by what the first argument says:
  *
  *     shown          a call of each kind, after a line that says how it should be told
- *     busy MS        threads with a timer's signals and forked children, each of which checks its own results
+ *     busy MS        threads with a timer's signals and forked children, each of which checks its own results; SIGTERM
+ *                    ends it early
  *     wild           pointers that lead nowhere, also from threads that block all signals, to pages that come and go
  */
 #include <pthread.h>
@@ -29,7 +30,7 @@ struct thing {
 	char within[8];
 };
 
-static volatile int ticks, stop;
+static volatile int ticks, stop, asked;
 
 TOLD int numbers(int a, unsigned char b, long c, unsigned d)
 {
@@ -73,6 +74,11 @@ TOLD void on_tick(int number)
 	ticks++;
 	if (twice(number, here) != 2 * number)
 		_exit(3);
+}
+
+static void on_end(int number)
+{
+	asked = 1;
 }
 
 static void expect(const char *line)
@@ -123,7 +129,7 @@ static void wait_ms(long ms)
 	do {
 		nanosleep(&step, NULL);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
+	} while (!asked && (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec)));
 }
 
 static void *work(void *arg)
@@ -146,6 +152,7 @@ static void busy(long ms)
 	int status;
 
 	signal(SIGALRM, on_tick);
+	signal(SIGTERM, on_end);
 	setitimer(ITIMER_REAL, &timer, NULL);
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, work, strdup("on the heap"));

@@ -96,13 +96,14 @@ struct calltap_ring {
 };
 
 /* Facts about the process, for the tool to know or to tell. */
-#define CALLTAP_NOTE_ALONE	 1u  /* the connection's end is not the process' end; cleared by the tool */
-#define CALLTAP_NOTE_QUIET	 2u  /* a sandbox: probes make no system call, so new stacks cannot be traced */
-#define CALLTAP_NOTE_NO_CHILDREN 4u  /* a sandbox: forked children are not followed */
-#define CALLTAP_NOTE_END	 8u  /* recording ended: a thread may not read the clock any more */
-#define CALLTAP_NOTE_FILTER	 32u /* a sandbox of whatever kind: programs that it executes stay untraced */
-#define CALLTAP_NOTE_BROKEN	 64u /* the agent gave up, and may not have been able to say so */
-#define CALLTAP_NOTE_SPACES	 16u /* dlmopen: objects in another name space, which are not traced */
+#define CALLTAP_NOTE_ALONE	 1u   /* the connection's end is not the process' end; cleared by the tool */
+#define CALLTAP_NOTE_QUIET	 2u   /* a sandbox: probes make no system call, so new stacks cannot be traced */
+#define CALLTAP_NOTE_NO_CHILDREN 4u   /* a sandbox: forked children are not followed */
+#define CALLTAP_NOTE_END	 8u   /* recording ended: a thread may not read the clock any more */
+#define CALLTAP_NOTE_FILTER	 32u  /* a sandbox of whatever kind: programs that it executes stay untraced */
+#define CALLTAP_NOTE_BROKEN	 64u  /* the agent gave up, and may not have been able to say so */
+#define CALLTAP_NOTE_SPACES	 16u  /* dlmopen: objects in another name space, which are not traced */
+#define CALLTAP_NOTE_MOVES	 256u /* recording ended: an object came that copies parts of stacks away and back */
 /*
  * Set by the tool, before it ends the connection itself: it lives, and takes what the rings have.  An agent whose
  * connection ends without this note has lost its tool, and gives the rings' memory back.

@@ -316,6 +316,22 @@ bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct obje
 	return found;
 }
 
+bool filter_set_names_site(struct filter_set *set, struct object *object, const struct object_site *site)
+{
+	const struct object_symbol *symbol = object_site_symbol(object, site);
+	bool found = false;
+
+	for (size_t i = 0; i < set->count; i++) {
+		struct filter *filter = &set->items[i];
+
+		if (object_matches(filter, object) && name_matches(filter, object, symbol, site)) {
+			filter->matches++;
+			found = true;
+		}
+	}
+	return found;
+}
+
 const char *filter_set_unmatched(const struct filter_set *set)
 {
 	for (size_t i = 0; i < set->count; i++)

@@ -69,6 +69,8 @@ void filter_set_decide(struct filter_set *set, struct object *object, const stru
 /* True if a filter of this kind matches the name of this object's symbol.  Counts matches. */
 bool filter_set_match(struct filter_set *set, enum filter_kind kind, struct object *object,
 		      const struct object_symbol *symbol);
+/* True if a filter of any kind names the function, whatever its object.  Counts matches. */
+bool filter_set_names_site(struct filter_set *set, struct object *object, const struct object_site *site);
 
 /* The text of the first filter that has matched nothing so far; NULL = all have. */
 const char *filter_set_unmatched(const struct filter_set *set);

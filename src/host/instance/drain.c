@@ -453,7 +453,8 @@ static void keep_notes(struct share *share)
 	for (uint32_t set = 0; set < CALLTAP_INSTANCES; set++)
 		if (target->shares[set])
 			target->shares[set]->untraced = rings_counted(target, set);
-	result->shut_in += (notes & SHUT_IN) != 0;
+	result->moves += (notes & CALLTAP_NOTE_MOVES) != 0;
+	result->shut_in += notes & SHUT_IN && !(notes & CALLTAP_NOTE_MOVES);
 	result->spaces += (notes & CALLTAP_NOTE_SPACES) != 0;
 }
 

@@ -258,6 +258,11 @@ static int write_oddities(struct instance *instance, struct trace_writer *writer
 	if (!ret && untraced)
 		ret = trace_writer_info(writer, "untraced", "%llu %s", (unsigned long long)untraced,
 					counted(untraced, "call", "calls"));
+	if (!ret && result->moves)
+		ret = trace_writer_info(writer, "moves",
+					"%u %s parts of stacks (greenlet), and %s recorded up to there", result->moves,
+					counted(result->moves, "process copies", "processes copy"),
+					counted(result->moves, "is", "are"));
 	if (!ret && result->shut_in)
 		ret = trace_writer_info(writer, "sandbox", "%u %s in", result->shut_in,
 					counted(result->shut_in, "process shut itself", "processes shut themselves"));

@@ -38,6 +38,7 @@ int found_consider(struct found *found, struct session *session, int fd, const c
 
 	/* The sanitizers' shared runtimes. */
 	found->asan |= strstr(path, "/libasan.so") != NULL;
+	found->moves |= strstr(path, "/_greenlet.") != NULL;
 	if (strstr(path, "/libtsan.so"))
 		found->greedy = "ThreadSanitizer";
 	ret = images_get(&image, &session->images, fd, path, library);
@@ -143,6 +144,12 @@ int found_check(const struct found *found, const struct session *session, const 
 			program);
 	if (!session->options->tracer->patches && !session->options->serves)
 		return 0;
+	if (found->moves && session->options->tracer->has_exit)
+		return calltap_diag_set(
+			diag, -ENODATA,
+			"%s uses greenlet, which copies parts of stacks away and back; its calls can be "
+			"recorded with -p function, their returns cannot",
+			program);
 	if (found->greedy)
 		return calltap_diag_set(diag, -ENODATA,
 					"%s is built with %s, which leaves no memory for the tracer to keep return "

@@ -91,6 +91,7 @@ struct record_result {
 	uint64_t records, lost;
 	uint64_t untraced;   /* calls that no thread's buffer or no stack's mirror could take */
 	uint32_t shut_in;    /* processes that shut themselves in (seccomp) where tracing cannot follow all of it */
+	uint32_t moves;	     /* processes that copy parts of their stacks, and are recorded up to there */
 	uint32_t executed;   /* programs executed in a sandbox, where the agent stays out */
 	uint32_t spaces;     /* processes with objects in a name space of dlmopen() */
 	uint32_t strays;     /* processes that live on, and made no traced call while it was recorded */

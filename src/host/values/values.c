@@ -149,7 +149,7 @@ struct values_choice values_choose(const struct values *values, const struct ima
 		uint16_t *number = entry->result ? &choice.exit : &choice.entry;
 
 		/* Asked in any case: a filter that matches is not one that has matched nothing. */
-		if (images_ask(entry->filters, image, source).trace && !*number)
+		if (filter_set_names_site(entry->filters, image->object, source) && !*number)
 			*number = (uint16_t)(i + 1);
 	}
 	return choice;
