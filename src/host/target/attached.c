@@ -162,6 +162,8 @@ static int inject(const struct session *session, struct attachee *attachee, stru
 	result->cut_short += coming.live.cut_short;
 	placing_live_free(&coming.live);
 	placing_destroy(coming.placing);
+	options->context = NULL;
+	options->placed = NULL;
 	return ret;
 }
 
