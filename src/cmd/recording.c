@@ -117,9 +117,9 @@ static const struct row rows[] = {
 	 OPTION(size_min)},
 	{R | A, 'A', "args", "'FUNCTION:VALUES'",
 	 "show arguments of these functions' calls, as in\n"
-	 "'open:path=arg1:string flags=arg2:x32' (see calltap-record(1)); may be repeated",
+	 "'opendir:path=arg1:string' (see calltap-record(1)); may be repeated",
 	 TAKE_VALUES, 0},
-	{R | A, 'R', "result", "'FUNCTION:VALUES'", "show their results, as in 'open:ret:s32'; may be repeated",
+	{R | A, 'R', "result", "'FUNCTION:VALUES'", "show their results, as in 'opendir:ret'; may be repeated",
 	 TAKE_VALUES, 1},
 	{R | A | T | L, OPT_MAX_DEPTH, "max-depth", "N", "record at most N traced calls deep", TAKE_SETTING, 0},
 	{R | A | L, 't', "threshold", "TIME", "leave out finished calls shorter than TIME (10us, 1ms, ...)",

@@ -41,12 +41,20 @@ static uint64_t readable_at(uint64_t address)
 	return address >= here && address < end ? end - address : 0;
 }
 
+/* Small numbers, NULL among them, and what no user address can be: no call is made for these. */
+static bool leads_nowhere(uint64_t address, uint64_t size)
+{
+	return address < CALLTAP_PAGE || address >> ARCH_ADDRESS_BITS || (address + size) >> ARCH_ADDRESS_BITS;
+}
+
 /* Copy the program's memory by a system call; false: not all of it is there. */
 static bool copy_by_call(void *to, uint64_t from, uint64_t size)
 {
 	uint64_t signals;
 	bool done;
 
+	if (leads_nowhere(from, size))
+		return false;
 	if (!probe_calls_begin(&signals))
 		return false;
 	/* Sequentially consistent: this thread sees the store, or the storing thread waits for this one's call. */

@@ -137,8 +137,7 @@ def find_tool(build):
 
 
 def main():
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would the tools
-    # A background job of a shell has these ignored, and so would the programs have that are started here.
+    # A shell's background jobs ignore these two, and so would the tools that are started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description="Run the end-to-end tests.")
