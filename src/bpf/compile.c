@@ -5,6 +5,38 @@
 
 #include "compile_impl.h"
 
+static void put_instruction(struct bpf_writer *writer, const struct bpf_cpu *cpu, const struct bpf_insn *in)
+{
+	switch (bpf_class(in)) {
+	case BPF_ALU:
+	case BPF_ALU64:
+		cpu->put_alu(writer, in);
+		break;
+	case BPF_LD:
+		cpu->put_wide(writer, in);
+		break;
+	case BPF_LDX:
+		cpu->put_load(writer, in);
+		break;
+	case BPF_ST:
+		cpu->put_store(writer, in, true);
+		break;
+	case BPF_STX:
+		if (bpf_mode(in) == BPF_ATOMIC)
+			cpu->put_atomic(writer, in);
+		else
+			cpu->put_store(writer, in, false);
+		break;
+	default:
+		if (bpf_is_exit(in))
+			cpu->put_end(writer);
+		else if (bpf_is_jump(in))
+			cpu->put_jump(writer, in);
+		else
+			cpu->put_call(writer, in);
+	}
+}
+
 static void put_all(struct bpf_writer *writer, const struct bpf_cpu *cpu)
 {
 	const struct bpf_compile *job = writer->job;
@@ -13,7 +45,7 @@ static void put_all(struct bpf_writer *writer, const struct bpf_cpu *cpu)
 	cpu->put_begin(writer);
 	for (writer->at = 0; writer->at < job->count; writer->at++) {
 		writer->starts[writer->at] = (uint32_t)writer->out.length;
-		cpu->put_instruction(writer, &job->insns[writer->at]);
+		put_instruction(writer, cpu, &job->insns[writer->at]);
 		if (bpf_is_wide(&job->insns[writer->at]))
 			writer->at++;
 	}

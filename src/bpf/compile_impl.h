@@ -1,5 +1,6 @@
 /*
- * What the compilers of all CPUs share: where each instruction's code lies, and the passes over a program.
+ * The part that the compilers of all CPUs share: the kinds of instructions, the places of each instruction's code, and
+ * the passes over a program.
  *
  * The first pass finds where the code of each instruction begins, the last one writes jumps with the right distances.
  * A CPU whose conditional branches do not lead through a whole program has a pass in between: the first pass takes the
@@ -27,8 +28,15 @@ struct bpf_writer {
 
 struct bpf_cpu {
 	void (*put_begin)(struct bpf_writer *writer);
-	/* Write the code of the instruction at writer->at. */
-	void (*put_instruction)(struct bpf_writer *writer, const struct bpf_insn *in);
+	void (*put_end)(struct bpf_writer *writer);
+	/* Write the code of the instruction at writer->at, one function for each kind. */
+	void (*put_alu)(struct bpf_writer *writer, const struct bpf_insn *in);
+	void (*put_wide)(struct bpf_writer *writer, const struct bpf_insn *in); /* bpf_constant() into a register */
+	void (*put_load)(struct bpf_writer *writer, const struct bpf_insn *in);
+	void (*put_store)(struct bpf_writer *writer, const struct bpf_insn *in, bool is_constant);
+	void (*put_atomic)(struct bpf_writer *writer, const struct bpf_insn *in);
+	void (*put_jump)(struct bpf_writer *writer, const struct bpf_insn *in);
+	void (*put_call)(struct bpf_writer *writer, const struct bpf_insn *in);
 	int64_t branch_reach; /* bytes that a conditional branch reaches both ways; 0: there is one form of branches */
 };
 

@@ -557,41 +557,25 @@ static void put_call(struct bpf_writer *writer, const struct bpf_insn *in)
 	put(writer, rv_mv(places[0], RV_A0));
 }
 
-static void put_instruction(struct bpf_writer *writer, const struct bpf_insn *in)
+static void put_wide(struct bpf_writer *writer, const struct bpf_insn *in)
 {
-	switch (bpf_class(in)) {
-	case BPF_ALU:
-	case BPF_ALU64:
-		put_alu(writer, in);
-		break;
-	case BPF_LD:
-		put_constant(writer, places[in->dst_reg], (int64_t)bpf_constant(writer, in));
-		break;
-	case BPF_LDX:
-		put_load(writer, in);
-		break;
-	case BPF_ST:
-		put_store(writer, in, true);
-		break;
-	case BPF_STX:
-		if (bpf_mode(in) == BPF_ATOMIC)
-			put_atomic(writer, in);
-		else
-			put_store(writer, in, false);
-		break;
-	default:
-		if (bpf_is_exit(in))
-			put_end(writer);
-		else if (bpf_is_jump(in))
-			put_jump(writer, in);
-		else
-			put_call(writer, in);
-	}
+	put_constant(writer, places[in->dst_reg], (int64_t)bpf_constant(writer, in));
 }
 
 int bpf_compile_riscv64(size_t *length, uint8_t *code, size_t room, const struct bpf_compile *job)
 {
-	static const struct bpf_cpu cpu = {put_begin, put_instruction, 4096};
+	static const struct bpf_cpu cpu = {
+		.put_begin = put_begin,
+		.put_end = put_end,
+		.put_alu = put_alu,
+		.put_wide = put_wide,
+		.put_load = put_load,
+		.put_store = put_store,
+		.put_atomic = put_atomic,
+		.put_jump = put_jump,
+		.put_call = put_call,
+		.branch_reach = 4096,
+	};
 
 	return bpf_write(length, code, room, job, &cpu);
 }

@@ -461,9 +461,10 @@ static void put_jump(struct bpf_writer *writer, const struct bpf_insn *in)
 	put_distance(writer, in);
 }
 
-static void put_call(struct bpf_writer *writer, uint32_t helper)
+static void put_call(struct bpf_writer *writer, const struct bpf_insn *in)
 {
 	const struct bpf_compile *job = writer->job;
+	uint32_t helper = (uint32_t)in->imm;
 
 	if (job->helpers) {
 		put_constant(writer, RAX, job->helpers[helper]);
@@ -474,42 +475,24 @@ static void put_call(struct bpf_writer *writer, uint32_t helper)
 	put(writer, (uint64_t)job->helpers_at + 8 * helper - (writer->out.length + 4), 4);
 }
 
-static void put_instruction(struct bpf_writer *writer, const struct bpf_insn *in)
+static void put_wide(struct bpf_writer *writer, const struct bpf_insn *in)
 {
-	switch (bpf_class(in)) {
-	case BPF_ALU:
-	case BPF_ALU64:
-		put_alu(writer, in);
-		break;
-	case BPF_LD:
-		put_constant(writer, places[in->dst_reg], bpf_constant(writer, in));
-		break;
-	case BPF_LDX:
-		put_load(writer, in);
-		break;
-	case BPF_ST:
-		put_store(writer, in, true);
-		break;
-	case BPF_STX:
-		if (bpf_mode(in) == BPF_ATOMIC)
-			put_atomic(writer, in);
-		else
-			put_store(writer, in, false);
-		break;
-	default:
-		if (bpf_is_exit(in)) {
-			put_end(writer);
-		} else if (bpf_is_jump(in)) {
-			put_jump(writer, in);
-		} else {
-			put_call(writer, (uint32_t)in->imm);
-		}
-	}
+	put_constant(writer, places[in->dst_reg], bpf_constant(writer, in));
 }
 
 int bpf_compile_x86_64(size_t *length, uint8_t *code, size_t room, const struct bpf_compile *job)
 {
-	static const struct bpf_cpu cpu = {put_begin, put_instruction, 0};
+	static const struct bpf_cpu cpu = {
+		.put_begin = put_begin,
+		.put_end = put_end,
+		.put_alu = put_alu,
+		.put_wide = put_wide,
+		.put_load = put_load,
+		.put_store = put_store,
+		.put_atomic = put_atomic,
+		.put_jump = put_jump,
+		.put_call = put_call,
+	};
 
 	return bpf_write(length, code, room, job, &cpu);
 }
