@@ -168,12 +168,14 @@ struct agent {
 	uint32_t alien_threads; /* of this process that are not the program's: an emulator's */
 	uint32_t sending;	/* 1 while a control thread is sent away, until there is another */
 	uint32_t is_successor;
-	uint32_t no_children;	      /* a sandbox forbids what a forked child's start takes */
-	uint32_t filtered;	      /* a thread of the process has asked for a filter of system calls */
-	uint32_t moves;		      /* recording ended, as an object copies parts of stacks; the tool tells it */
-	uint32_t blind;		      /* a sandbox forbids reading another sandbox's filter */
-	uint32_t no_giving;	      /* a sandbox forbids to give the rings' memory back */
-	uint32_t no_handled;	      /* a sandbox forbids what handled functions take, and there were none before */
+	uint32_t no_children; /* a sandbox forbids what a forked child's start takes */
+	uint32_t filtered;    /* a thread of the process has asked for a filter of system calls */
+	void (*end_recording)(
+		void);	     /* agent_clock_lost(): recording ends, and this thread's frames return by themselves */
+	uint32_t moves;	     /* recording ended, as an object copies parts of stacks; the tool tells it */
+	uint32_t blind;	     /* a sandbox forbids reading another sandbox's filter */
+	uint32_t no_giving;  /* a sandbox forbids to give the rings' memory back */
+	uint32_t no_handled; /* a sandbox forbids what handled functions take, and there were none before */
 	uint32_t no_handled_children; /* no_handled of processes that are forked from here on */
 	int attaching;	   /* the process where an attach has begun, and its control thread has not; else 0 */
 	uint32_t attached; /* the session began in a process that ran already */

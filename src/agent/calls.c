@@ -190,6 +190,7 @@ void agent_calls_init(void)
 	next_syscall = (long (*)(long, long, long, long, long, long, long))agent_next("syscall");
 	agent_next_syscall = next_syscall ? next_syscall : no_syscall;
 	agent.next_unshare = (int (*)(int))agent_next("unshare");
+	agent.end_recording = agent_clock_lost; /* objects.c, which knows no sandbox, calls it, too */
 	agent.next_setns = (int (*)(int, int))agent_next("setns");
 	AGENT_FRONT(CALLTAP_POINTER_PRCTL, prctl, agent.next_prctl);
 	AGENT_FRONT(CALLTAP_POINTER_SYSCALL, agent_front_syscall, agent_next_syscall);

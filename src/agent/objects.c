@@ -9,7 +9,6 @@
 #include <errno.h>
 
 #include <agent/agent.h>
-#include <agent/sandbox.h>
 #include <agent/libc.h>
 #include <base/mem.h>
 #include <base/sys.h>
@@ -336,7 +335,8 @@ static void end_for_mover(void)
 	if (wiped->alive)
 		__atomic_fetch_or(&wiped->sets[0].arenas[0]->notes, CALLTAP_NOTE_MOVES, __ATOMIC_RELAXED);
 	agent.moves = 1;
-	agent_clock_lost(); /* as there: recording ends, and this thread's frames return by themselves */
+	if (agent.end_recording)
+		agent.end_recording();
 	probe_context.enabled = 0;
 }
 

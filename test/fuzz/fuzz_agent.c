@@ -233,13 +233,6 @@ long fuzz_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	}
 }
 
-void agent_clock_lost(void);
-
-/* agent/sandbox.c: no library that moves stacks comes here. */
-void agent_clock_lost(void)
-{
-}
-
 /* The control thread runs here and now. */
 long fuzz_thread_start(unsigned long flags, void *stack_top, int (*fn)(void *), void *arg, int *child_tid)
 {
