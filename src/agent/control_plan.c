@@ -126,7 +126,7 @@ static int apply(const struct calltap_msg_plan *plan, const struct calltap_site 
 	*kept = sites_keep(plan, &result->region, sites);
 	if (plan->live == CALLTAP_PLAN_STUBS)
 		return 0;
-	/* What lies in the agent's own memory need not wait until all threads are stopped. */
+	/* Sites in blocks lie in the agent's own memory: writing them need not wait until all threads are stopped. */
 	if (plan->live == CALLTAP_PLAN_FRESH || agent.poker.mem_fd >= 0)
 		ret = write_in_blocks(sites_of(result->region.lo));
 	return ret || plan->live != CALLTAP_PLAN_FRESH ? ret : write_text(result, sites_of(result->region.lo), NULL);

@@ -1,5 +1,5 @@
 /*
- * What is found out of large objects, kept from run to run in $XDG_CACHE_HOME/calltap or ~/.cache/calltap: a file for
+ * Results about large objects, kept from run to run in $XDG_CACHE_HOME/calltap or ~/.cache/calltap: a file for
  * each build id and kind (doc/design/stock.md, "What is kept").
  *
  * Folder and files must be the user's own or root's, and written to by nobody else.  A file says itself what it holds

@@ -214,7 +214,7 @@ static Dwfl_Line *first_of(Dwfl_Line *line)
 	return dwfl_onesrcline(unit, lo);
 }
 
-/* By libdwfl. */
+/* Ask libdwfl for the source line of an address. */
 static bool find(const struct object_lines *lines, uint64_t address, uint64_t code, const char **file, uint32_t *line)
 {
 	Dwfl_Line *found = line_at(lines, address);

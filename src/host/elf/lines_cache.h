@@ -16,7 +16,7 @@
 
 struct lines_cache;
 
-/* What is known of an object's lines, without reading any. */
+/* Facts about an object's lines that are known without reading any line. */
 struct lines_place {
 	bool none;	   /* there are none: no DWARF in the file, and no debug file */
 	bool is_apart;	   /* the DWARF is in a debug file */
@@ -32,7 +32,7 @@ struct lines_cache *lines_cache_open(const struct lines_place *place);
 /* True if the function was asked for before; then *file is NULL, or a name that lives as long as the cache. */
 bool lines_cache_find(const struct lines_cache *cache, uint64_t address, uint64_t code, const char **file,
 		      uint32_t *line);
-/* What was found, file NULL = nothing; the name has to live up to lines_cache_close(). */
+/* Keep the line that was found, file NULL = none; the name has to live up to lines_cache_close(). */
 void lines_cache_add(struct lines_cache *cache, uint64_t address, uint64_t code, const char *file, uint32_t line);
 /* keep: write what was added. */
 void lines_cache_close(struct lines_cache *cache, bool keep);

@@ -1,5 +1,5 @@
 /*
- * What stock_find() found and stock_find_needs() measured, in files (kept.h, stock_cache.h).
+ * Files (kept.h, stock_cache.h) with the results of stock_find() and stock_find_needs().
  *
  * A file holds for exactly what these read, all of which is summed up, and for the tool that wrote it.  Context: host.
  */

@@ -1,6 +1,6 @@
 /*
- * What stock_find() and stock_find_needs() found in large objects, kept in files from run to run (doc/design/stock.md,
- * "What is kept").
+ * The results of stock_find() and stock_find_needs() for large objects, kept in files from run to run
+ * (doc/design/stock.md, "What is kept").
  *
  * Caller: stock.c.  Context: host.
  */

@@ -63,7 +63,7 @@ int placing_make(struct placing_made *made, struct placing *placing) __attribute
 int placing_jump(uint8_t jump[16], const struct placing_made *made, const struct placing *placing, uint64_t head)
 	__attribute__((warn_unused_result));
 
-/* What an attach to a static program takes. */
+/* The parts that an attach brings into a static program. */
 struct placing_live {
 	struct attach_placed placed;
 	uint64_t resident_entry; /* of an agent that is there already; 0 = none is */

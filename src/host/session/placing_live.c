@@ -106,7 +106,7 @@ static int choose_place(struct placing_made *made, const struct placing *placing
 			       (int)pid);
 }
 
-/* What the agent is told of the heads, which it leads itself; of two functions with one head the first has it. */
+/* The agent leads the heads itself: tell it of them.  Of two functions with one head the first has it. */
 static int tell_heads(struct placing_made *made, const struct placing *placing)
 {
 	for (size_t i = 0; i < placing->fronts.count; i++) {

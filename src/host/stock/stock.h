@@ -72,7 +72,7 @@ enum stock_verdict {
 };
 
 #define STOCK_NO_ENTRY UINT32_MAX
-/* What the block of a head takes, wherever it will lie. */
+/* The room that the block of a head takes, wherever it will lie. */
 struct stock_need {
 	uint16_t size;	/* bytes of its code; 0: none can be made, leave the function alone */
 	uint16_t frame; /* bytes of its entry in the region's unwind table */

@@ -371,7 +371,7 @@ static inline uint32_t a64_ubfm_x(unsigned rd, unsigned rn, unsigned first, unsi
 	return 0xd3400000u | first << 16 | last << 10 | rn << 5 | rd;
 }
 
-/* The same move, with a copy of the last bit in all bits above. */
+/* Move bits first to last of rn to the low end of rd, as a64_ubfm_x() does; all bits above are copies of bit last. */
 static inline uint32_t a64_sbfm_x(unsigned rd, unsigned rn, unsigned first, unsigned last)
 {
 	return 0x93400000u | first << 16 | last << 10 | rn << 5 | rd;
