@@ -926,7 +926,7 @@ SINGLE = {
     "attach-tool-killed-with-its-group": killed_at_any_time(os.killpg),
     "attach-comings": beside_comings,
     "attach-tool-stopped": tool_stopped_at_any_time,
-    "attach-many-times": many_times(100),
+    "attach-many-times": many_times(40),
     "attach-busy-lossless": busy_and_lossless,
     "attach-busy-holes": waiting_and_whole,
     "attach-same-moment": at_the_same_moment,
@@ -961,11 +961,11 @@ SINGLE = {
     "attach-breakpoint-of-others": breakpoint_of_others,
     "attach-low-stack": low_stack(),
     "attach-low-stack-by-hand": low_stack("-by-hand", "-DBY_HAND"),
-    **{f"attach-stress-{name}": attaches("--rounds", "8", "--only", name)
+    **{f"attach-stress-{name}": attaches("--rounds", "4", "--only", name)
        for name in ("throws", "stacks", "signals", "threads", "loads", "forks", "confines")},
-    **{f"attach-stress-{name}": attaches("--rounds", "5", "--only", name)
+    **{f"attach-stress-{name}": attaches("--rounds", "3", "--only", name)
        for name in ("struck", "struck-alternate", "struck-nested", "struck-deep", "struck-stacks", "struck-long")},
-    **{f"attach-stress-{name}": attaches("--rounds", "5", "--only", name)
+    **{f"attach-stress-{name}": attaches("--rounds", "3", "--only", name)
        for name in ("asleep", "asleep-signals", "python3", "stock-throws", "stock-signals", "stock-struck", "stock-struck-deep")},
 }
 LONG = {"attach-10000-times": many_times(10000), "attach-stress-long": attaches("--long")}

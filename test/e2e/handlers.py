@@ -266,6 +266,12 @@ SINGLE = {
     "handlers-stress": stress("--rounds", "1", *(f"--only={name}" for name in STRESSED)),
 }
 SINGLE = {name: native(name, test) for name, test in SINGLE.items()}
+ALIKE = dict.fromkeys((
+    "handlers-several", "handlers-in-order", "handlers-refusing", "handlers-filter-changed", "handlers-filter-refused",
+    "handlers-churn-of-many", "handlers-waits-beside", "handlers-two-sessions", "handlers-recorded-threads",
+    "handlers-recorded-guard", "handlers-recorded-data", "handlers-recorded-filters", "handlers-recorded-limited",
+    "handlers-recorded-short", "handlers-recorded-no-tree", "handlers-recorded-throws", "handlers-recorded-at-once",
+    "handlers-recorded-churn"))
 LONG = {
     "handlers-stress-long": stress("--long"),
 }

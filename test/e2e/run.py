@@ -72,6 +72,7 @@ from harness import CURRENT, Case, Failure, Skip, endings_of
 from tracefile import BadTrace
 
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
+# ALIKE are those of SINGLE that try code which is the same for all CPUs: emulated programs run them only with --long.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, unfinished, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
@@ -93,6 +94,8 @@ def all_cases(arguments):
         chosen = [ways.first] if arguments.quick else ways.every() if arguments.long else ways.turn(number)
         cases += [(f"{name}/{builds.label(build)}", test, build) for build in chosen]
     single = {**gather("SINGLE"), **(gather("LONG") if arguments.long else {})}
+    if arguments.cpu != platform.machine() and not arguments.long:
+        single = {name: test for name, test in single.items() if name not in gather("ALIKE")}
     cases += [(name, test, ways.first) for name, test in single.items()]
     wanted = arguments.names or ["*"]
     return [case for case in cases if any(fnmatch.fnmatch(case[0], pattern) for pattern in wanted)]

@@ -426,6 +426,7 @@ CASES = {
     "steps": every_instruction(),
     "backtrace": backtrace,
 }
+ALIKE = dict.fromkeys(("steps_root", "steps_notree", "steps_full"))  # other rows lead to the same stubs
 SINGLE = {
     **{f"steps_{name}": every_instruction(options) for name, options in STUB_KINDS.items()},
     "steps_libunwind": every_instruction(library="libunwind.so.8"),
