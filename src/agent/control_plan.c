@@ -197,9 +197,11 @@ static bool site_is_sane(const struct calltap_msg_plan *plan, const struct callt
 static bool head_is_sane(const struct calltap_msg_plan *plan, const struct calltap_site *head,
 			 const struct calltap_site *site, struct looked *looked)
 {
-	return head->flags == CALLTAP_SITE_HEAD && head->id == site->id && head->length >= ARCH_LEAD_BYTES &&
-	       head->length <= PATCH_HEAD_MAX && plan->blocks + head->stub_off == site->address &&
-	       is_code(plan, head->address, head->length, looked);
+	uint64_t island = head->address + (uint64_t)(int64_t)head->tramp_off;
+
+	return head->flags == CALLTAP_SITE_HEAD && head->id == site->id && patch_head_has_room(head) &&
+	       (!head->tramp_off || is_code(plan, island, ARCH_ISLAND_MAX, looked)) && head->length <= PATCH_HEAD_MAX &&
+	       plan->blocks + head->stub_off == site->address && is_code(plan, head->address, head->length, looked);
 }
 
 static bool blocks_are_sane(const struct calltap_msg_plan *plan)

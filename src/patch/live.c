@@ -283,7 +283,7 @@ void patch_sites_restore(struct patch_restored *out, struct patch_poker *poker, 
 
 int patch_hook_restore(struct patch_poker *poker, uint64_t address, uint64_t target, const uint8_t *old)
 {
-	struct patch_piece piece = {address, target, old, ARCH_HOOK_BYTES};
+	struct patch_piece piece = {.address = address, .target = target, .old = old, .length = ARCH_HOOK_BYTES};
 	struct arch_write writes[ARCH_STEPS_MAX];
 	unsigned count = arch_hook_restore(writes, address, old);
 	uint8_t code[ARCH_HOOK_BYTES];

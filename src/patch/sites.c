@@ -137,10 +137,23 @@ bool patch_site_is_same(const struct calltap_site *a, const struct calltap_site 
 	       a->tramp_off == b->tramp_off && !memcmp(a->old, b->old, sizeof(a->old));
 }
 
+/* True if the site's jump is a short one to a long one near by. */
+static bool has_trampoline(const struct calltap_site *site)
+{
+	return !(site->flags & CALLTAP_SITE_HEAD) && arch_site_is_short(site->length);
+}
+
+bool patch_head_has_room(const struct calltap_site *head)
+{
+	uint8_t bytes = head->tramp_off ? arch_island_lead_bytes(head->tramp_off) : ARCH_LEAD_BYTES;
+
+	return bytes && head->length >= bytes;
+}
+
 static bool is_sane(const struct calltap_site *site)
 {
 	if (site->flags & CALLTAP_SITE_HEAD)
-		return site->length >= ARCH_LEAD_BYTES && site->length <= PATCH_HEAD_MAX;
+		return patch_head_has_room(site) && site->length <= PATCH_HEAD_MAX;
 	if (site->length < ARCH_SITE_MIN || site->length > ARCH_SITE_MAX || site->address % ARCH_SITE_ALIGN)
 		return false;
 	return !arch_site_is_short(site->length) || site->tramp_off <= -PATCH_TRAMP_BYTES;
@@ -149,13 +162,18 @@ static bool is_sane(const struct calltap_site *site)
 struct patch_piece patch_site_piece(const struct patch_region *region, const struct calltap_site *site)
 {
 	uint64_t tramp = site->address + (uint64_t)(int64_t)site->tramp_off;
-
-	return (struct patch_piece){
+	struct patch_piece piece = {
 		.address = site->address,
-		.target = arch_site_is_short(site->length) ? tramp : region->lo + site->stub_off,
+		.target = has_trampoline(site) ? tramp : region->lo + site->stub_off,
 		.old = site->old,
 		.length = site->length,
 	};
+
+	if (site->flags & CALLTAP_SITE_HEAD && site->tramp_off) {
+		piece.island = tramp;
+		piece.target = region->lo + CALLTAP_BLOCKS_HEAD;
+	}
+	return piece;
 }
 
 struct patch_piece patch_tramp_piece(const struct patch_region *region, const struct calltap_site *site)
@@ -171,12 +189,33 @@ struct patch_piece patch_tramp_piece(const struct patch_region *region, const st
 void patch_head_make(uint8_t *code, const struct patch_piece *piece)
 {
 	memcpy(code, piece->old, piece->length);
-	arch_lead_make(code, piece->address, piece->length, piece->target);
+	if (piece->island)
+		arch_lead_to_island(code, piece->address, piece->island, piece->target);
+	else
+		arch_lead_make(code, piece->address, piece->length, piece->target);
 }
 
 static bool bytes_match(const struct patch_piece *piece)
 {
 	return !memcmp((const void *)piece->address, piece->old, piece->length);
+}
+
+/* True for a head that leads to the island in another one. */
+static bool needs_island(const struct calltap_site *site)
+{
+	return site->flags & CALLTAP_SITE_HEAD && site->tramp_off &&
+	       (site->tramp_off < 0 || site->tramp_off >= site->length);
+}
+
+/* True unless the site needs an island that is not there: its host was left alone. */
+static bool has_what_it_needs(const struct calltap_site *site, const struct patch_piece *piece)
+{
+	uint8_t code[CODE_MAX];
+
+	if (!needs_island(site))
+		return true;
+	return piece->island &&
+	       !memcmp((const void *)piece->island, code, arch_island_make(code, piece->island, piece->target));
 }
 
 /* Text is copied, changed and written back a chunk at a time: sites lie close together. */
@@ -252,7 +291,7 @@ static int apply_one(struct patch_result *result, struct window *window, struct 
 {
 	struct patch_piece pieces[] = {patch_tramp_piece(&result->region, site),
 				       patch_site_piece(&result->region, site)};
-	unsigned first = arch_site_is_short(site->length) ? 0 : 1;
+	unsigned first = has_trampoline(site) ? 0 : 1;
 	uint8_t code[CODE_MAX];
 	int ret = 0;
 
@@ -262,7 +301,7 @@ static int apply_one(struct patch_result *result, struct window *window, struct 
 		return 0;
 	}
 	if (!is_sane(site) || !patch_site_reaches(&result->region, site) || pieces[first].address < window->end ||
-	    !bytes_match(&pieces[1]) || !bytes_match(&pieces[first]) ||
+	    !bytes_match(&pieces[1]) || !bytes_match(&pieces[first]) || !has_what_it_needs(site, &pieces[1]) ||
 	    (!(site->flags & CALLTAP_SITE_HEAD) && patch_stub_reset(poker, result->region.lo + site->stub_off))) {
 		if (result->failed++ == result->skipped)
 			result->first_failed_id = site->id;
@@ -288,14 +327,26 @@ int patch_sites_apply(struct patch_result *result, struct patch_poker *poker, co
 {
 	size_t room = page_up(CHUNK + CODE_MAX);
 	struct window window = {.has_run = count && sites[0].flags & CALLTAP_SITE_HEAD};
+	uint32_t waiting = 0;
 	int ret = 0, last;
 
 	window.bytes = sys_mmap(NULL, 2 * room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (sys_failed((long)window.bytes))
 		return -ENOMEM;
 	window.old = window.bytes + room;
-	for (uint32_t i = 0; i < count && !ret; i++)
-		ret = apply_one(result, &window, poker, &sites[i], skips);
+	for (uint32_t i = 0; i < count && !ret; i++) {
+		if (needs_island(&sites[i]))
+			waiting++;
+		else
+			ret = apply_one(result, &window, poker, &sites[i], skips);
+	}
+	/* Islands are in the text before anything leads to them. */
+	if (!ret && waiting)
+		ret = window_flush(&window, poker, result);
+	window.end = 0;
+	for (uint32_t i = 0; i < count && waiting && !ret; i++)
+		if (needs_island(&sites[i]))
+			ret = apply_one(result, &window, poker, &sites[i], skips);
 	last = ret ? 0 : window_flush(&window, poker, result);
 	sys_munmap(window.bytes, 2 * room);
 	patch_sync();

@@ -63,9 +63,12 @@ struct patch_piece {
 	uint64_t address, target;
 	const uint8_t *old;
 	uint8_t length;
+	uint64_t island; /* of a head that leads to one; else 0 */
 };
 struct patch_piece patch_site_piece(const struct patch_region *region, const struct calltap_site *site);
 #define PATCH_HEAD_MAX 15 /* bytes of a head (blocks.h) */
+/* True if the head is long enough for its jump, and its island lies where it can. */
+bool patch_head_has_room(const struct calltap_site *head);
 /* The bytes of a head that leads to its block: the jump, and behind it what was there before. */
 void patch_head_make(uint8_t *code, const struct patch_piece *piece);
 struct patch_piece patch_tramp_piece(const struct patch_region *region, const struct calltap_site *site);

@@ -52,7 +52,7 @@ def plan(number, low, high, stub_bytes, count, region=0):
 
 
 def site(address, stub_off, old, length=5, body_off=5, tramp_off=0, flags=0, function=0):
-    return struct.pack("<QIIHBBb3x16s", address, function, stub_off, flags, length, body_off, tramp_off, old)
+    return struct.pack("<QIIHBBi16s", address, function, stub_off, flags, length, body_off, tramp_off, old)
 
 
 def switch(number, on, sites, count=None):

@@ -257,7 +257,7 @@ def setup(memory, **more):
 
 def site(address, ident, stub, flags=0, length=5, tramp=0):
     nops = b"\x90" * (length + (5 if tramp else 0))
-    return struct.pack("<QIIHBBb3x16s", address, ident, stub, flags, length, 5, tramp, nops)
+    return struct.pack("<QIIHBBi16s", address, ident, stub, flags, length, 5, tramp, nops)
 
 
 def switch_sites(ident, on, *places):
@@ -272,7 +272,7 @@ def plan(ident, sites, region=0, **more):
 def plan_with_blocks(at, starts, heads, code=bytes(64), size=None):
     """A plan whose sites, heads and blocks share a memory of two pages."""
     sites = [site(at + start, 40 + i, 0x148 + 0x100 * i) for i, start in enumerate(starts)]
-    places = b"".join(struct.pack("<QIIHBBb3x16s", PAGE + 16 * i, 40 + i, starts[i], 2048, length, length, 0, b"\x90" * 15)
+    places = b"".join(struct.pack("<QIIHBBi16s", PAGE + 16 * i, 40 + i, starts[i], 2048, length, length, 0, b"\x90" * 15)
                       for i, length in enumerate(heads))
     body = struct.pack("<6QIIQ4I", 3, TEXT, TEXT + 0x10000, 3900, 0, 0, len(sites), 0, at, size or len(code), len(sites), 32, 32)
     rest = places + bytes(-len(places) % 16) + code

@@ -54,7 +54,7 @@
 
 #include <stdint.h>
 
-#define CALLTAP_ABI_VERSION 13u
+#define CALLTAP_ABI_VERSION 14u
 #define CALLTAP_ENV_SESSION "CALLTAP_SESSION"
 /* How many seccomp filters the tool itself runs under; not set when none.  With more, the agent stays out. */
 #define CALLTAP_ENV_FILTERS "CALLTAP_FILTERS"
@@ -320,8 +320,12 @@ struct calltap_site {
 	uint16_t flags;	   /* CALLTAP_SITE_* */
 	uint8_t length;	   /* bytes verified and replaced at address, whole instructions: 2 to 15 (x86-64) */
 	uint8_t body_off;  /* the body goes on at address + body_off */
-	int8_t tramp_off;  /* length below 5: the 5-byte jump lies at address + tramp_off */
-	uint8_t reserved[3];
+	/*
+	 * Length below 5 (x86-64): the 5-byte jump lies at address + tramp_off.  A head with an offset leads to the
+	 * island there (RISC-V), which may lie in the head itself: what islands lead to begins at blocks +
+	 * CALLTAP_BLOCKS_HEAD.
+	 */
+	int32_t tramp_off;
 	uint8_t old[16]; /* expected: length bytes at address, then 5 at the trampoline if there is one */
 };
 

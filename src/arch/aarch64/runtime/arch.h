@@ -202,6 +202,7 @@ struct arch_action {
 #define ARCH_STEPS_MAX	1
 #define ARCH_HOOK_BYTES 4
 #define ARCH_LEAD_BYTES 4
+#define ARCH_ISLAND_MAX 0
 #define ARCH_HOOK_REACH ARCH_REACH
 
 #define ARCH_VENEER_BYTES 0 /* sites lead to other stubs by themselves */

@@ -65,6 +65,7 @@
  *   ARCH_STEPS_MAX             writes that arch_site_restore() takes at the most
  *   arch_site_is_short(n)      a site that is shorter than a jump: a short one leads to a trampoline near by
  *   ARCH_LEAD_BYTES            of the jump from a head to its block
+ *   ARCH_ISLAND_MAX            bytes of an island, to which heads lead that have no room for such a jump; 0: none
  *   ARCH_HOOK_BYTES, _REACH    of the jump that leads from an empty function of the loader's to another
  *   ARCH_VENEER_BYTES         in front of each stub, on CPUs where a stub's head leads to other stubs; else 0
  */
@@ -199,6 +200,14 @@ void arch_site_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t ta
  */
 void arch_lead_make(uint8_t *code, uint64_t address, uint8_t length, uint64_t target);
 bool arch_lead_is_one(uint8_t length);
+/*
+ * Heads that lead to an island at a distance: how many bytes of the head that takes, those of the island with them if
+ * it lies in the head; 0: there can be none.  arch_lead_to_island() puts the jump in, and such an island, which leads
+ * to target.  arch_island_make(): the island alone; its bytes.
+ */
+uint8_t arch_island_lead_bytes(int64_t distance);
+void arch_lead_to_island(uint8_t *code, uint64_t address, uint64_t island, uint64_t target);
+uint8_t arch_island_make(uint8_t *code, uint64_t address, uint64_t target);
 /* Switch a site, made as above, on or off. */
 struct arch_write arch_site_switch(uint64_t address, uint8_t length, uint64_t target, bool on);
 /*

@@ -172,6 +172,7 @@ uint32_t arch_stub_word(uint64_t back);
 #define ARCH_STEPS_MAX	3
 #define ARCH_HOOK_BYTES 4
 #define ARCH_LEAD_BYTES 8
+#define ARCH_ISLAND_MAX 8
 #define ARCH_HOOK_REACH ((uint64_t)0xff000) /* jal */
 
 /* In front of a stub, and with its first instruction: veneer.c. */

@@ -140,6 +140,34 @@ bool arch_lead_is_one(uint8_t length)
 	return false;
 }
 
+/* jal t1: it tells what the island leads to whose head this is (host/stock/hub_riscv64.c). */
+#define SHORT_BYTES 4
+
+uint8_t arch_island_lead_bytes(int64_t distance)
+{
+	if (distance == SHORT_BYTES)
+		return SHORT_BYTES + ARCH_ISLAND_MAX;
+	return distance && rv_jal_reaches(distance) ? SHORT_BYTES : 0;
+}
+
+/* By t3: t1 is what the head has left. */
+uint8_t arch_island_make(uint8_t *code, uint64_t address, uint64_t target)
+{
+	uint32_t words[2];
+
+	make_jump(words, address, target, RV_ZERO, RV_T3);
+	isa_store32(code, words[0]);
+	isa_store32(code + 4, words[1]);
+	return ARCH_ISLAND_MAX;
+}
+
+void arch_lead_to_island(uint8_t *code, uint64_t address, uint64_t island, uint64_t target)
+{
+	isa_store32(code, rv_jal(RV_T1, (int64_t)(island - address)));
+	if (island == address + SHORT_BYTES)
+		arch_island_make(code + SHORT_BYTES, island, target);
+}
+
 static struct arch_write one_word(uint8_t offset, uint32_t word)
 {
 	struct arch_write write = {offset, sizeof(word), {0}};

@@ -320,6 +320,7 @@ struct arch_action {
 #define ARCH_STEPS_MAX	5
 #define ARCH_HOOK_BYTES 5
 #define ARCH_LEAD_BYTES 5
+#define ARCH_ISLAND_MAX 0
 #define ARCH_HOOK_REACH ARCH_REACH
 
 #define ARCH_VENEER_BYTES 0 /* sites lead to other stubs by themselves */

@@ -41,6 +41,29 @@ static void leads(void **state)
 	assert_false(arch_lead_is_one(10));
 }
 
+/* A head that leads to an island, near by or behind its own jump, and how far away one may be. */
+static void islands(void **state)
+{
+	uint8_t code[] = "\x41\x11\x06\xe4\x22\xe0\x05\x45\x41\x11\x41\x11\x82\x80";
+
+	assert_int_equal(arch_island_lead_bytes(4), 12);
+	assert_int_equal(arch_island_lead_bytes(8), 4);
+	assert_int_equal(arch_island_lead_bytes(0xffffe), 4);
+	assert_int_equal(arch_island_lead_bytes(-0x100000), 4);
+	assert_int_equal(arch_island_lead_bytes(0), 0);
+	assert_int_equal(arch_island_lead_bytes(7), 0);
+	assert_int_equal(arch_island_lead_bytes(0x100000), 0);
+	assert_int_equal(arch_island_lead_bytes(-0x100002), 0);
+	/* jal t1, .-0x1000; then jal t1, .+4; auipc t3, 1; jalr zero, 8(t3) */
+	arch_lead_to_island(code, AT + 2, AT + 2 - 0x1000, AT + 0x12345678);
+	assert_memory_equal(code, "\x6f\xf3\x0f\x80\x22\xe0", 6);
+	arch_lead_to_island(code, AT + 2, AT + 6, AT + 6 + 0x1008);
+	assert_memory_equal(code, "\x6f\x03\x40\x00\x17\x1e\x00\x00\x67\x00\x8e\x00\x82\x80", 14);
+	assert_int_equal(arch_island_make(code, AT + 6, AT + 6 + 0x1008), 8);
+	assert_memory_equal(code, "\x17\x1e\x00\x00\x67\x00\x8e\x00", 8);
+	assert_int_equal(ARCH_ISLAND_MAX, 8);
+}
+
 static void expect_half(const struct arch_write *write, uint8_t offset, const char *bytes)
 {
 	assert_int_equal(write->offset, offset);
@@ -196,7 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jumps),	   cmocka_unit_test(leads),   cmocka_unit_test(sites),
 		cmocka_unit_test(hooks),	   cmocka_unit_test(targets), cmocka_unit_test(heads),
-		cmocka_unit_test(heads_of_others),
+		cmocka_unit_test(heads_of_others), cmocka_unit_test(islands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
