@@ -482,6 +482,27 @@ def filters(case):
     expect(done.status == 2 and said in done.stderr, f"status {done.status}, {done.stderr!r}")
 
 
+def short(case):
+    """Functions with less room than a jump, by themselves and with all others.  What is led for their sake alone is in no
+    trace."""
+    program = case.program("short.c", sites=False, variant="-apart", flags=["-fno-toplevel-reorder"])
+    tiny = {f"tiny_{name}_{group}" for name in ("one", "less", "odd", "loop") for group in "abc"}
+    done = case.run([case.tool, "functions", "--json", program])
+    functions = {item["name"]: item for item in json.loads(done.stdout)["functions"]}
+    left = [name for name in tiny if not functions[name]["traceable"]]
+    expect(not left, f"cannot be traced: {left}")
+    expect(case.cpu.name != "riscv64" or all(functions[f"tiny_{name}"]["size"] < 8 for name in ("one_a", "less_b", "odd_c")),
+           "the functions are no short ones")
+    for options in ([], ["-l", "tiny_*"], ["-l", "tiny_one_b"], EVERYTHING):
+        case.same_as_plain([program], options, log=False)
+        called = case.trace().called()
+        wanted = {"tiny_one_b"} if "tiny_one_b" in options else tiny
+        counts = {name: called.get(name, 0) for name in wanted}
+        expect(set(counts.values()) == {50}, f"{options}: not 50 calls of each, but {counts}")
+        expect(not options or options == EVERYTHING or set(called) == wanted, f"{options}: also {set(called) - wanted}")
+    case.same_as_plain([program], ["-l", "tiny_*", "--tracer", "function"], log=False)
+
+
 def native(test):
     def with_test(case):
         case.need_native("programs as distributed")
@@ -551,5 +572,7 @@ SINGLE = {
     **{f"stock-{test.__name__}": native(test)
        for test in (python, perl, lua, bash, git, sqlite, openssl, compiler, tools, killed, attached, named, unasked, filters)},
 }
+
+SINGLE["stock-short"] = short
 
 LONG = {"stock-node": native(node)}

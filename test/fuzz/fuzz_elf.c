@@ -57,6 +57,23 @@ static uint64_t check_trampoline(const struct object *object, const struct objec
 	return trampoline;
 }
 
+/* A head without room for a jump to its block has another one near by that can have its island. */
+static void check_island(const struct object *object, const struct object_site *site, struct stock_islands islands)
+{
+	const struct object_site *sites;
+	size_t count = object_sites(object, &sites);
+	bool found = false;
+
+	fuzz_expect(site->length == islands.jump && !site->host_span, "a head has room for a jump");
+	for (size_t i = 0; i < count && !found; i++) {
+		uint64_t distance = sites[i].address + islands.jump - site->address;
+
+		found = sites[i].verdict == SITE_OK && sites[i].host_span &&
+			distance + islands.reach < 2 * islands.reach;
+	}
+	fuzz_expect(found, "a short jump has an island");
+}
+
 /* Check the promises about a site that can be traced; end: the end of the site before.  Returns this site's end. */
 static uint64_t check_site(const struct object *object, const struct object_site *site, const struct input *file,
 			   uint64_t end)
@@ -64,8 +81,12 @@ static uint64_t check_site(const struct object *object, const struct object_site
 	const struct elf_cpu *cpu = object->cpu;
 	/* A head may be longer than a jump: it has a landing pad, too. */
 	bool is_short = site_has_block(site) ? site->length < cpu->jump_bytes : site->length != cpu->jump_bytes;
-	uint64_t first = is_short ? check_trampoline(object, site, file) : site->address;
+	struct stock_islands islands = stock_islands_of(object_machine(object));
+	bool to_island = is_short && islands.jump && site->kind == SITE_STOCK;
+	uint64_t first = is_short && !to_island ? check_trampoline(object, site, file) : site->address;
 
+	if (to_island)
+		check_island(object, site, islands);
 	fuzz_expect(first >= end, "no byte belongs to two sites");
 	/* A head is written before anybody runs there. */
 	fuzz_expect(site->address % (site_has_block(site) ? cpu->code_align : cpu->jump_align) == 0,
@@ -75,7 +96,10 @@ static uint64_t check_site(const struct object *object, const struct object_site
 		    "the body follows the jump");
 	fuzz_expect(site->span <= sizeof(site->old), "the bytes of a site are known");
 	fuzz_expect(is_loaded(object, file, site->address, site->old, site->span), "a site is code that is loaded");
-	return site->address + site->span;
+	fuzz_expect(!site->host_span || (site->kind == SITE_STOCK && site->host_span >= islands.host &&
+					 site->host_span >= site->span && site->host_span <= sizeof(site->old)),
+		    "an island has room");
+	return site->address + (site->host_span ? site->host_span : site->span);
 }
 
 static void check_sites(struct object *object, const struct input *file)

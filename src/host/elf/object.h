@@ -53,9 +53,11 @@ struct object_site {
 	uint32_t size;	   /* bytes of the function, 0 = not known */
 	uint8_t kind;	   /* enum site_kind */
 	uint8_t verdict;   /* enum site_verdict */
-	uint8_t length;	   /* of the jump; x86-64: 5, or 2 with a trampoline (abi/control.h) */
-	uint8_t span;	   /* bytes of the instructions that the jump replaces, length or more */
+	uint8_t length; /* of the jump; x86-64: 5, or 2 with a trampoline (abi/control.h); RISC-V: 8, or 4 to an island
+			 */
+	uint8_t span;	/* bytes of the instructions that the jump replaces, length or more */
 	uint8_t body_off;  /* from address to where the body goes on */
+	uint8_t host_span; /* span of a head that has an island behind its jump; 0: it cannot */
 	uint8_t code_off;  /* from address to behind all that was put there for tracers: body_off or more */
 	int8_t tramp_off;  /* with a short jump: from address to the long one's place; else 0 */
 	uint8_t old[16];   /* bytes at address in the file, as the process will have them */

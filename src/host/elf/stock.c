@@ -58,12 +58,12 @@ static bool has_site(const struct object *object, size_t count, const struct sto
 }
 
 /* True if a compiled site needs bytes of the head. */
-static bool is_taken(const struct object *object, size_t count, const struct stock_function *function)
+static bool is_taken(const struct object *object, size_t count, const struct stock_function *function, uint8_t length)
 {
 	size_t at = site_behind(object, count, function->head);
 
-	return at < count && object->sites[at].address + (uint64_t)(int64_t)object->sites[at].tramp_off <
-				     function->head + function->length;
+	return at < count &&
+	       object->sites[at].address + (uint64_t)(int64_t)object->sites[at].tramp_off < function->head + length;
 }
 
 static int add(struct object *object, size_t count, const struct stock_function *function)
@@ -77,6 +77,7 @@ static int add(struct object *object, size_t count, const struct stock_function 
 		.verdict = (uint8_t)(object->view->own ? SITE_OWN : verdict_of(function, symbol)),
 		.length = function->jump,
 		.span = function->length,
+		.host_span = function->host,
 		.body_off = function->length,
 		.code_off = function->length,
 		.need = function->need,
@@ -90,8 +91,10 @@ static int add(struct object *object, size_t count, const struct stock_function 
 		return 0;
 	if (code)
 		memcpy(site.old, code, size < sizeof(site.old) ? size : sizeof(site.old));
-	if (site.verdict == SITE_OK && is_taken(object, count, function))
+	if (site.verdict == SITE_OK && is_taken(object, count, function, function->length))
 		site.verdict = SITE_TOO_SHORT;
+	if (site.host_span > size || is_taken(object, count, function, site.host_span))
+		site.host_span = 0;
 	if (site.verdict == SITE_OK && !object_is_near(object, site.address))
 		site.verdict = SITE_TOO_FAR;
 	return object_add_site(object, &site);

@@ -10,7 +10,7 @@
 #include "kept.h"
 #include "stock_cache.h"
 
-#define VERSION	    2u
+#define VERSION	    3u
 #define CODE_MIN    (UINT64_C(16) << 10) /* less code is read again as fast */
 #define HEAD_OFFSET 255u
 
@@ -26,9 +26,10 @@ struct kept_function {
 	uint64_t address;
 	uint32_t size;
 	uint8_t head; /* from address */
-	uint8_t length, jump, verdict;
+	uint8_t length, jump, host, verdict;
+	uint8_t unused[3];
 	uint16_t block, frame; /* struct stock_need */
-	uint32_t entry, common, unused;
+	uint32_t entry, common;
 };
 
 static const char MAGIC[8] = "calltapF";
@@ -83,6 +84,7 @@ static bool unpack(struct stock_function *to, const struct kept_function *from, 
 			.size = from[i].size,
 			.length = from[i].length,
 			.jump = from[i].jump,
+			.host = from[i].host,
 			.verdict = from[i].verdict,
 			.need = {from[i].block, from[i].frame, from[i].entry, from[i].common},
 		};
@@ -144,6 +146,7 @@ static struct kept_head *pack(const struct stock_list *list, const struct stock_
 					       .head = (uint8_t)(from->head - from->address),
 					       .length = from->length,
 					       .jump = from->jump,
+					       .host = from->host,
 					       .verdict = from->verdict,
 					       .block = from->need.size,
 					       .frame = from->need.frame,

@@ -173,6 +173,14 @@ int stock_lead(uint8_t bytes[16], const struct stock_image *image, uint64_t at, 
 	return out.length == cpu->block->jump_bytes ? (int)out.length : -ERANGE;
 }
 
+const struct blocks_hub *blocks_hub_of(const struct blocks_cpu *cpu, const struct stock_block *blocks, size_t count)
+{
+	for (size_t i = 0; cpu->hub && i < count; i++)
+		if (blocks[i].island && blocks[i].size)
+			return cpu->hub;
+	return NULL;
+}
+
 int stock_measure(const struct stock_image *image, struct stock_block *blocks, size_t count)
 {
 	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
@@ -210,12 +218,23 @@ int stock_find_needs(struct stock_list *list, const struct stock_image *image)
 
 int stock_place(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
 {
+	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	const struct blocks_hub *hub;
 	uint64_t at = STOCK_BLOCKS_HEAD;
 
-	if (!blocks_cpu_find(image->machine))
+	if (!cpu)
 		return -ENOTSUP;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		blocks[i].size = blocks[i].need.size;
+	hub = blocks_hub_of(cpu, blocks, count);
+	if (hub) {
+		size_t size = hub->make(NULL, blocks, count, 0, 0);
+
+		if (!size)
+			return -ENOMEM;
+		at += align_up(size, BLOCK_ALIGN);
+	}
+	for (size_t i = 0; i < count; i++) {
 		blocks[i].offset = (uint32_t)at;
 		at += blocks[i].size;
 		if (at > REGION_MAX)
@@ -239,11 +258,15 @@ int stock_make(uint8_t *out, const struct stock_layout *layout, const struct sto
 {
 	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
 	struct blocks_frames frames;
+	const struct blocks_hub *hub;
 
 	if (!cpu)
 		return -ENOTSUP;
 	memset(out, cpu->padding, layout->code_size);
 	memset(out + layout->header_off, 0, layout->header_size);
+	hub = blocks_hub_of(cpu, blocks, count);
+	if (hub && !hub->make(out + STOCK_BLOCKS_HEAD, blocks, count, at + STOCK_BLOCKS_HEAD, base))
+		return -ENOMEM;
 	blocks_frames_begin(&frames, out, layout, image, blocks, count, at);
 	for (size_t i = 0; i < count; i++) {
 		const struct stock_block *block = &blocks[i];

@@ -41,6 +41,7 @@ static const struct blocks_cpu cpus[] = {
 	},
 	{
 		.machine = EM_RISCV,
+		.hub = &blocks_hub_riscv64,
 		.block = &rv_block_cpu,
 		.scratch = RV_T1,
 		.padding = 0, /* of two: unimp */
@@ -52,6 +53,13 @@ static const struct blocks_cpu cpus[] = {
 		.entry = (const uint8_t[]){DW_CFA_def_cfa, RV_SP, 0},
 	},
 };
+
+struct stock_islands stock_islands_of(uint16_t machine)
+{
+	const struct blocks_cpu *cpu = blocks_cpu_find(machine);
+
+	return cpu && cpu->hub ? cpu->hub->islands : (struct stock_islands){0};
+}
 
 const struct blocks_cpu *blocks_cpu_find(uint16_t machine)
 {

@@ -346,10 +346,33 @@ static void put_header(const struct blocks_frames *tables)
 	isa_store32(header + 8, (uint32_t)tables->rows);
 }
 
-/* From .eh_frame_hdr to .eh_frame. */
-static uint64_t frames_off(const struct stock_block *blocks, size_t count)
+/* In the hub nothing of the function has run: one row, that of an entry. */
+static void put_hub(struct blocks_frames *tables, const struct blocks_hub *hub, uint64_t hub_at)
 {
-	uint64_t rows = 0;
+	const struct blocks_cpu *cpu = tables->cpu;
+	const struct rows_source source = {.entry = {.initial = cpu->entry,
+						     .initial_size = cpu->entry_size,
+						     .data_align = cpu->data_align,
+						     .return_register = cpu->return_register},
+					   .common = STOCK_NO_ENTRY};
+	struct isa_out *out = &tables->frames;
+	size_t start;
+
+	need_cie(tables, &source);
+	start = out->length;
+	put_header_row(tables, hub_at, isa_out_here(out));
+	isa_put32(out, 0);
+	isa_put32(out, (uint32_t)(out->length - tables->cie));
+	isa_put32(out, (uint32_t)(hub_at - isa_out_here(out)));
+	isa_put32(out, hub->code_size);
+	isa_put8(out, 0); /* no augmentation data */
+	close_entry(out, start);
+}
+
+/* From .eh_frame_hdr to .eh_frame. */
+static uint64_t frames_off(const struct blocks_hub *hub, const struct stock_block *blocks, size_t count)
+{
+	uint64_t rows = hub != NULL;
 
 	for (size_t i = 0; i < count; i++)
 		rows += blocks[i].size != 0;
@@ -403,8 +426,11 @@ int blocks_frames_measure(const struct stock_image *image, struct stock_block *b
 uint64_t blocks_frames_size(const struct stock_image *image, const struct stock_block *blocks, size_t count)
 {
 	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	const struct blocks_hub *hub = blocks_hub_of(cpu, blocks, count);
 	struct blocks_frames tables = {.cpu = cpu, .image = image};
 
+	if (hub)
+		put_hub(&tables, hub, STOCK_BLOCKS_HEAD);
 	for (size_t i = 0; i < count; i++) {
 		struct rows_source source;
 
@@ -416,21 +442,25 @@ uint64_t blocks_frames_size(const struct stock_image *image, const struct stock_
 		}
 		tables.frames.length += blocks[i].need.frame;
 	}
-	return frames_off(blocks, count) + tables.frames.length + END_SIZE;
+	return frames_off(hub, blocks, count) + tables.frames.length + END_SIZE;
 }
 
 void blocks_frames_begin(struct blocks_frames *frames, uint8_t *out, const struct stock_layout *layout,
 			 const struct stock_image *image, const struct stock_block *blocks, size_t count, uint64_t at)
 {
-	uint64_t off = frames_off(blocks, count);
+	const struct blocks_cpu *cpu = blocks_cpu_find(image->machine);
+	const struct blocks_hub *hub = blocks_hub_of(cpu, blocks, count);
+	uint64_t off = frames_off(hub, blocks, count);
 
 	*frames = (struct blocks_frames){
-		.cpu = blocks_cpu_find(image->machine),
+		.cpu = cpu,
 		.image = image,
 		.frames = {out + layout->header_off + off, layout->header_size - off, 0, at + layout->header_off + off},
 		.header = out + layout->header_off,
 		.header_at = at + layout->header_off,
 	};
+	if (hub)
+		put_hub(frames, hub, at + STOCK_BLOCKS_HEAD);
 }
 
 void blocks_frames_put(struct blocks_frames *frames, const struct stock_block *block, const struct made_block *made,

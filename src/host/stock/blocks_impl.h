@@ -18,6 +18,9 @@ struct made_block {
 int blocks_make_one(struct made_block *made, const struct blocks_cpu *cpu, const struct stock_image *image,
 		    const struct stock_block *block, uint64_t at, uint64_t base);
 
+/* The hub of the region, NULL: no head leads to an island. */
+const struct blocks_hub *blocks_hub_of(const struct blocks_cpu *cpu, const struct stock_block *blocks, size_t count);
+
 /* True if the block's head lies in a linkage table. */
 bool blocks_is_of_plt(const struct stock_image *image, const struct stock_block *block);
 

@@ -124,6 +124,32 @@ static int judge_all(struct stock_list *out, const struct finding *finding)
 	return 0;
 }
 
+/* True if a head lies within reach that can have the island for a short jump at `head`. */
+static bool has_island(const struct stock_list *list, size_t index, const struct stock_islands *islands)
+{
+	const struct stock_function *functions = list->functions;
+	uint64_t head = functions[index].head, reach = islands->reach;
+
+	for (size_t i = index; i-- > 0 && head - functions[i].head < reach;)
+		if (functions[i].verdict == STOCK_OK && functions[i].host)
+			return true;
+	for (size_t i = index + 1; i < list->count && functions[i].head + islands->jump - head <= reach; i++)
+		if (functions[i].verdict == STOCK_OK && functions[i].host)
+			return true;
+	return false;
+}
+
+/* Short jumps need islands. */
+static void judge_islands(struct stock_list *list, uint16_t machine)
+{
+	const struct stock_islands islands = stock_islands_of(machine);
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->functions[i].verdict == STOCK_OK && list->functions[i].jump == islands.jump &&
+		    !has_island(list, i, &islands))
+			list->functions[i].verdict = STOCK_TOO_SHORT;
+}
+
 bool stock_has_cpu(uint16_t machine)
 {
 	return find_cpu_of(machine);
@@ -158,6 +184,8 @@ int stock_find(struct stock_list *out, const struct stock_image *image)
 		error = find_closure(&finding);
 	if (!error)
 		error = judge_all(out, &finding);
+	if (!error)
+		judge_islands(out, image->machine);
 	marks_destroy(&finding.targets);
 	marks_destroy(&finding.used);
 	marks_destroy(&finding.entered);

@@ -13,7 +13,7 @@
 #include "arch/riscv64/isa/registers.h"
 #include "find_cpu.h"
 
-#define HEAD_MAX   10  /* one instruction of 4 bytes begins in the jump's last two */
+#define HEAD_MAX   14  /* one instruction of 4 bytes begins in the last two of a jump with an island */
 #define ENTRY_MAX  256 /* instructions of a function's first path that are looked at */
 #define C_MV_T0_RA 0x8286
 #define BIT(reg)   (1u << (reg))

@@ -33,11 +33,10 @@ static uint8_t jump_bytes(const struct finding *finding, const uint8_t *code, si
 	return finding->cpu->jump_bytes ? finding->cpu->jump_bytes(code, size) : finding->cpu->block->jump_bytes;
 }
 
-/* Find the head's length; size: bytes of the section, own: of the function. */
+/* Find the length of a head for a jump; size: bytes of the section, own: of the function. */
 static enum stock_verdict measure(const struct finding *finding, const uint8_t *code, size_t size, size_t own,
-				  uint64_t address, uint8_t *out)
+				  uint64_t address, uint8_t jump, uint8_t *out)
 {
-	const uint8_t jump = jump_bytes(finding, code, size);
 	size_t at = 0;
 
 	if (size < jump)
@@ -115,18 +114,18 @@ static bool is_relocated(const struct stock_image *image, uint64_t address, uint
 	return low < image->relocated_count && image->relocated[low] < address + length;
 }
 
-static enum stock_verdict try_head(const struct finding *finding, const struct start *start, uint64_t head,
-				   struct stock_function *function)
+/* Try a jump of so many bytes. */
+static enum stock_verdict try_jump(const struct finding *finding, const struct start *start, uint64_t head,
+				   uint8_t jump, uint8_t *out)
 {
 	size_t size;
 	const uint8_t *code = find_code(finding->image, head, &size);
 	enum stock_verdict verdict;
-	uint8_t length = 0, jump;
+	uint8_t length = 0;
 
 	if (!code || head >= start->end)
 		return STOCK_TOO_SHORT;
-	jump = jump_bytes(finding, code, size);
-	verdict = measure(finding, code, size, start->end - head, head, &length);
+	verdict = measure(finding, code, size, start->end - head, head, jump, &length);
 	/* Behind a landing pad a loop may begin, which is no function's start. */
 	if (head != start->address && marks_has(&finding->unfit, head))
 		return STOCK_LED_INTO;
@@ -140,10 +139,38 @@ static enum stock_verdict try_head(const struct finding *finding, const struct s
 		verdict = STOCK_LED_INTO;
 	if (verdict == STOCK_OK)
 		verdict = try_block(finding, code, size, head, length);
+	*out = length;
+	return verdict;
+}
+
+/* A jump to the block, with an island behind it if there is room; else a short one to another head's island. */
+static enum stock_verdict try_head(const struct finding *finding, const struct start *start, uint64_t head,
+				   struct stock_function *function)
+{
+	const struct stock_islands islands = stock_islands_of(finding->image->machine);
+	size_t size;
+	const uint8_t *code = find_code(finding->image, head, &size);
+	uint8_t jump, length = 0, host = 0;
+	enum stock_verdict verdict;
+
+	if (!code)
+		return STOCK_TOO_SHORT;
+	jump = jump_bytes(finding, code, size);
+	verdict = try_jump(finding, start, head, jump, &length);
+	if (verdict == STOCK_OK && islands.host && !start->led &&
+	    try_jump(finding, start, head, islands.host, &host) != STOCK_OK)
+		host = 0;
+	/* The agent's own jumps in a static program's text have no islands. */
+	if (verdict != STOCK_OK && islands.jump && !start->led &&
+	    try_jump(finding, start, head, islands.jump, &length) == STOCK_OK) {
+		jump = islands.jump;
+		verdict = STOCK_OK;
+	}
 	if (verdict == STOCK_OK) {
 		function->head = head;
 		function->length = length;
 		function->jump = jump;
+		function->host = host;
 	}
 	return verdict;
 }

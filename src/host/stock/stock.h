@@ -87,9 +87,10 @@ struct stock_function {
 	uint64_t head;		/* ELF address of the bytes to replace: behind a landing pad where one must stay */
 	uint32_t size;		/* bytes, by its FDE or symbol */
 	uint8_t length;		/* whole instructions that the jump replaces, 15 bytes at the most */
-	uint8_t jump;		/* bytes of the jump itself, from head on */
+	uint8_t jump;		/* bytes of the jump itself, from head on; a short one leads to an island */
+	uint8_t host;		/* length of a head that has an island behind its jump; 0: it cannot */
 	uint8_t verdict;	/* enum stock_verdict */
-	struct stock_need need; /* stock_find_needs() */
+	struct stock_need need; /* of the head without an island: stock_find_needs() */
 };
 
 /* Functions sorted by address; for free(). */
@@ -105,6 +106,17 @@ int stock_find_needs(struct stock_list *list, const struct stock_image *image) _
 
 #define STOCK_BLOCKS_HEAD 16 /* CALLTAP_BLOCKS_HEAD (abi/control.h) */
 
+/*
+ * Islands: where a CPU's jump does not fit, a short one leads to an island in the text, which leads to the region of
+ * blocks (doc/design/stock.md, "Islands").  The island lies in a longer head, its host, behind a short jump of its own.
+ */
+struct stock_islands {
+	uint8_t jump;	/* bytes of the short jump; 0: the CPU has no islands */
+	uint8_t host;	/* bytes of a short jump and an island */
+	uint64_t reach; /* of the short jump, bytes to either side */
+};
+struct stock_islands stock_islands_of(uint16_t machine);
+
 /* A chosen function, and where its block lies. */
 struct stock_block {
 	uint64_t head; /* as in struct stock_function */
@@ -112,11 +124,12 @@ struct stock_block {
 	struct stock_need need; /* set by stock_measure() */
 	uint32_t offset;	/* of the block in the region, set by stock_place() */
 	uint32_t size;		/* room for the block, set by stock_place(); 0: there is none */
+	uint64_t island; /* ELF address of the one that the head leads to, may be its own; 0: it leads to the block */
 };
 
 /* Where in the region of blocks what lies. */
 struct stock_layout {
-	uint64_t code_size;   /* of all blocks */
+	uint64_t code_size;   /* of all blocks, and of what islands lead to */
 	uint64_t header_off;  /* of the .eh_frame_hdr behind them */
 	uint64_t header_size; /* of .eh_frame_hdr and .eh_frame together */
 	uint64_t size;	      /* of the region */
@@ -139,9 +152,10 @@ int stock_lead(uint8_t bytes[16], const struct stock_image *image, uint64_t at, 
 int stock_measure(const struct stock_image *image, struct stock_block *blocks, size_t count)
 	__attribute__((warn_unused_result));
 /*
- * Give each measured block its place, from STOCK_BLOCKS_HEAD on: the bytes before are the agent's.  The blocks are
- * sorted by address.  Sizes do not depend on the region's address.
- * -ENOTSUP: the CPU has no blocks. -E2BIG: the region would be larger than a jump reaches.
+ * Give each measured block its place, from STOCK_BLOCKS_HEAD on: the bytes before are the agent's.  If heads lead to
+ * islands, what these lead to lies there, in front of the blocks.  The blocks are sorted by address.  Sizes do not
+ * depend on the region's address.
+ * -ENOTSUP: the CPU has no blocks. -E2BIG: the region would be larger than a jump reaches. -ENOMEM.
  */
 int stock_place(struct stock_layout *out, const struct stock_image *image, struct stock_block *blocks, size_t count)
 	__attribute__((warn_unused_result));

@@ -21,6 +21,7 @@ static void image_destroy(struct image *image)
 	if (!image->base)
 		object_close(image->object);
 	free(image->taken);
+	free(image->islands);
 	if (image->fd >= 0)
 		close(image->fd);
 	free(image->path);
@@ -254,6 +255,30 @@ static void want_site(struct images *images, struct image *image, const struct o
 	handlers_write(images->handlers, image, at, verdict->who);
 }
 
+/* The island that the site's head leads to, or has. */
+static struct image_island island_of(const struct image *image, const struct object_site *source)
+{
+	const struct image_island *islands = image->base ? image->base->islands : image->islands;
+	const struct object_site *sources;
+
+	object_sites(image->object, &sources);
+	return islands ? islands[source - sources] : (struct image_island){0};
+}
+
+/* Bytes of the site's head. */
+static uint8_t span_of(const struct image *image, const struct object_site *source)
+{
+	return island_of(image, source).host.size ? source->host_span : source->span;
+}
+
+/* What its block takes. */
+static struct stock_need need_of(const struct image *image, const struct object_site *source)
+{
+	struct image_island island = island_of(image, source);
+
+	return island.host.size ? island.host : source->need;
+}
+
 /* Lay the blocks out: from then on their sites have places. */
 static int place_blocks(struct image *image)
 {
@@ -270,8 +295,12 @@ static int place_blocks(struct image *image)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct object_site *source = image->sources[image->block_first + i];
 
-		image->blocks[i] =
-			(struct stock_block){.head = source->address, .length = source->span, .need = source->need};
+		image->blocks[i] = (struct stock_block){
+			.head = source->address,
+			.length = span_of(image, source),
+			.need = need_of(image, source),
+			.island = island_of(image, source).at,
+		};
 	}
 	ret = stock_place(&image->layout, view, image->blocks, count);
 	for (uint32_t i = 0; i < count && !ret; i++) {
@@ -298,15 +327,19 @@ static int make_room(const struct images *images, struct image *image, size_t co
 }
 
 /*
- * True if the function is to be in the image.  One in a block is there only if it is wanted: its head would be led for
- * nothing.
+ * True if the function is to be in the image.  One in a block is there only if it is wanted, or its head has the island
+ * of one that is: else its head would be led for nothing.
  */
 static bool is_to_be_in(const struct images *images, const struct image *image, const struct object_site *source,
 			const struct verdict *verdict)
 {
-	if (site_has_block(source))
-		return verdict->wanted && source->need.size;
-	return verdict->wanted || images->all;
+	struct image_island island;
+
+	if (!site_has_block(source))
+		return verdict->wanted || images->all;
+	island = island_of(image, source);
+	return (verdict->wanted || island.host.size) && (island.at || !islands_need(image->object, source)) &&
+	       need_of(image, source).size;
 }
 
 /* Take the object's sites that are wanted, and not taken, into the image; those in blocks come last. */
@@ -334,6 +367,33 @@ static void take_sites(struct images *images, struct image *image, bool *taken)
 	}
 }
 
+/* Choose islands for the object's sites that are wanted, and not taken. */
+static int choose_islands(const struct images *images, struct image *image)
+{
+	const struct object_site *sources;
+	size_t count = object_sites(image->object, &sources), needed = 0;
+	bool *wanted;
+	int ret;
+
+	free(image->islands);
+	image->islands = NULL;
+	if (!stock_islands_of(object_machine(image->object)).jump)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		needed += !image->taken[i] && islands_need(image->object, &sources[i]);
+	wanted = needed ? calloc(count, sizeof(*wanted)) : NULL;
+	if (!wanted)
+		return needed ? -ENOMEM : 0;
+	for (size_t i = 0; i < count; i++)
+		if (!image->taken[i] && sources[i].verdict == SITE_OK && site_has_block(&sources[i]))
+			wanted[i] = judge_site(images, image, &sources[i],
+					       handlers_choose(images, image, &sources[i], images->next_id))
+					    .wanted;
+	ret = islands_choose(&image->islands, image, wanted);
+	free(wanted);
+	return ret;
+}
+
 static int lay_out(struct image *image)
 {
 	int ret = place_blocks(image);
@@ -355,7 +415,7 @@ int image_decide(struct images *images, struct image *image)
 	if (count > CALLTAP_RECORD_ID_MAX - images->next_id)
 		return -EOVERFLOW;
 	image->taken = calloc(count ? count : 1, sizeof(*image->taken));
-	if (!image->taken || make_room(images, image, count))
+	if (!image->taken || make_room(images, image, count) || choose_islands(images, image))
 		return -ENOMEM;
 	take_sites(images, image, image->taken);
 	return lay_out(image);
@@ -414,6 +474,9 @@ int images_extend(struct images *images)
 
 		if (image->base || !image->decided)
 			continue;
+		ret = choose_islands(images, image);
+		if (ret)
+			return ret;
 		wanted = count_wanted(images, image);
 		if (wanted > CALLTAP_RECORD_ID_MAX - images->next_id)
 			return -EOVERFLOW;

@@ -30,10 +30,18 @@ struct image_variant {
 	uint64_t stub_bytes;	    /* of a region for all of them */
 };
 
+/* The island that a site's head leads to, or has (islands.c). */
+struct image_island {
+	uint64_t at;		/* ELF address; 0: neither */
+	struct stock_need host; /* what the block takes of a head that has the island; size 0: the head has none */
+};
+
 struct image {
 	struct image *next;
 	struct image *base; /* of an addition: the image that the object was read for; else NULL */
 	bool *taken;	    /* by the object's sites: they are this image's, or an addition's; NULL in additions */
+	/* By the object's sites, as of the last decision. NULL: there are none, and in additions. */
+	struct image_island *islands;
 	dev_t dev;
 	ino_t ino;
 	struct timespec mtime;
@@ -134,6 +142,16 @@ int image_describe(const struct image *image, struct trace_writer *writer) __att
  * that changes after it was announced: no lock is needed.
  */
 int image_write_lines(const struct image *image, struct trace_writer *writer) __attribute__((warn_unused_result));
+
+/*
+ * islands.c: choose a host for each site that is wanted and whose head has room for a short jump alone (stock.h,
+ * "Islands").  An array by site for free(), NULL: no site needs an island.  wanted: by site.  A site that needs one and
+ * has none is not to be led.
+ */
+int islands_choose(struct image_island **out, const struct image *image, const bool *wanted)
+	__attribute__((warn_unused_result));
+/* True if the site's head has room for a jump to an island alone. */
+bool islands_need(const struct object *object, const struct object_site *site);
 
 /* plan_memory.c: how many of an image's sites lie in blocks. */
 static inline uint32_t image_block_sites(const struct image *image)

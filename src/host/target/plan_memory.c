@@ -37,16 +37,18 @@ static void put_heads(struct calltap_site *heads, const struct image *image, uin
 {
 	for (uint32_t i = 0; i < image_block_sites(image); i++) {
 		const struct object_site *source = image->sources[image->block_first + i];
+		const struct stock_block *block = &image->blocks[i];
 
 		heads[i] = (struct calltap_site){
 			.address = base + source->address,
 			.id = image->sites[image->block_first + i].id,
-			.stub_off = image->blocks[i].offset,
+			.stub_off = block->offset,
 			.flags = CALLTAP_SITE_HEAD,
-			.length = source->span,
-			.body_off = source->span,
+			.length = block->length,
+			.body_off = block->length,
+			.tramp_off = block->island ? (int32_t)(block->island - block->head) : 0,
 		};
-		memcpy(heads[i].old, source->old, source->span);
+		memcpy(heads[i].old, source->old, block->length);
 	}
 }
 

@@ -88,7 +88,8 @@ static void ask(void)
 		const struct stock_function *a = &kept.functions[i], *b = &fresh.functions[i];
 
 		assert_true(a->address == b->address && a->head == b->head && a->size == b->size &&
-			    a->length == b->length && a->jump == b->jump && a->verdict == b->verdict);
+			    a->length == b->length && a->jump == b->jump && a->host == b->host &&
+			    a->verdict == b->verdict);
 		assert_true(a->need.size == b->need.size && a->need.frame == b->need.frame &&
 			    a->need.entry == b->need.entry && a->need.common == b->need.common);
 		assert_int_equal(a->need.size != 0, a->verdict == STOCK_OK);

@@ -171,6 +171,18 @@ static void expect_head(const struct made *made, uint64_t address, uint64_t head
 	assert_int_equal(function->jump, 8);
 }
 
+/* A short jump to another head's island. */
+static void expect_short(const struct made *made, uint64_t address, unsigned length)
+{
+	const struct stock_function *function = at(made, address);
+
+	expect(made, address, STOCK_OK);
+	assert_int_equal(function->head, address);
+	assert_int_equal(function->length, length);
+	assert_int_equal(function->jump, 4);
+	assert_int_equal(function->host, 0);
+}
+
 static void end(struct made *made)
 {
 	free(made->list.functions);
@@ -199,8 +211,8 @@ static void heads(void **state)
 	expect_head(&made, padded, padded + 4, 8);
 	expect(&made, looped, STOCK_LED_INTO);
 	expect_head(&made, behind, behind, 8);
-	expect(&made, itself, STOCK_LED_INTO);
-	expect(&made, first_call, STOCK_CANNOT_MOVE);
+	expect_short(&made, itself, 4);
+	expect_short(&made, first_call, 4);
 	expect_head(&made, call, call, 8);
 	expect(&made, exclusive, STOCK_CANNOT_MOVE);
 	end(&made);
@@ -221,10 +233,69 @@ static void functions_without_room(void **state)
 	function(&made, CODE(LI4, LI4, RET), NO_ROWS);
 	find(&made);
 	assert_int_equal(other % 4, 2);
-	expect(&made, tiny, STOCK_TOO_SHORT);
+	expect_short(&made, tiny, 4);
+	assert_int_equal(at(&made, other)->host, 12);
 	expect_head(&made, other, other, 10);
 	expect_head(&made, no_op, no_op, 8);
 	end(&made);
+}
+
+/* What may have an island: 12 bytes that nothing leads into, and none that a call would return into. */
+static void hosts_of_islands(void **state)
+{
+	struct made made;
+	uint64_t whole, longer, looped, call, called, ends, padded;
+
+	begin(&made);
+	made.packed = true;
+	whole = function(&made, CODE(LI4, LI4, LI4, RET), NO_ROWS);
+	longer = function(&made, CODE(LI, LI4, LI4, LI4, RET), NO_ROWS);
+	looped = function(&made, CODE(LI4, LI4, LI, LI, BEQZ_A0(-2), RET), NO_ROWS); /* to byte 10 */
+	call = function(&made, CODE(LOWER_SP, SAVE, JAL(RA, -0x800), RESTORE, RAISE_SP, RET), SAVED_ROWS);
+	called = function(&made, CODE(LOWER_SP, SAVE, LI4, JAL(RA, -0x800), RESTORE, RAISE_SP, RET), SAVED_ROWS);
+	ends = function(&made, CODE(LI4, LI4, RET), NO_ROWS);
+	padded = function(&made, CODE(LPAD, LI4, LI4, LI4, RET), NO_ROWS);
+	find(&made);
+	assert_int_equal(at(&made, whole)->host, 12);
+	assert_int_equal(at(&made, longer)->host, 14);
+	assert_int_equal(at(&made, looped)->host, 0);
+	assert_int_equal(at(&made, call)->host, 0);
+	assert_int_equal(at(&made, called)->host, 12);
+	assert_int_equal(at(&made, ends)->host, 0);
+	assert_int_equal(at(&made, padded)->host, 12);
+	expect_head(&made, looped, looped, 8);
+	expect_head(&made, padded, padded + 4, 8);
+	end(&made);
+}
+
+/* A short jump needs a host, and bytes 2 and 3 that nothing leads into. */
+static void short_jumps(void **state)
+{
+	struct made made;
+	uint64_t tiny, loop, late, one;
+
+	for (unsigned host = 0; host < 2; host++) {
+		begin(&made);
+		made.packed = true;
+		tiny = function(&made, CODE(LI, RET), NO_ROWS);
+		one = function(&made, CODE(RET), NO_ROWS);
+		loop = function(&made, CODE(LI, LI, BEQZ_A0(-2), RET), NO_ROWS);
+		late = function(&made, CODE(LI4, LI, BEQZ_A0(-2), RET), NO_ROWS);
+		if (host)
+			function(&made, CODE(LI4, LI4, LI4, RET), NO_ROWS);
+		function(&made, CODE(LI4, LI4, RET), NO_ROWS);
+		find(&made);
+		expect(&made, one, STOCK_TOO_SHORT);
+		expect(&made, loop, STOCK_LED_INTO);
+		if (host) {
+			expect_short(&made, tiny, 4);
+			expect_short(&made, late, 4);
+		} else {
+			expect(&made, tiny, STOCK_TOO_SHORT);
+			expect(&made, late, STOCK_TOO_SHORT);
+		}
+		end(&made);
+	}
 }
 
 static void return_addresses_in_ra(void **state)
@@ -360,9 +431,11 @@ static void jump_tables(void **state)
 				switched = function(
 					&made, CODE(LI, LI, LI4, W(0x00006017 | A4 << 7), ADDI(A4, -8), LW(A5), JR_A5),
 					NO_ROWS);
+			function(&made, CODE(LI4, LI4, LI4, RET), NO_ROWS); /* a host */
 			made.tables[0] = (int32_t)(switched + (uint64_t)into - (fixed ? 0 : TABLES));
 			find(&made);
-			expect(&made, switched, into == 4 ? STOCK_LED_INTO : STOCK_OK);
+			expect(&made, switched, STOCK_OK);
+			assert_int_equal(at(&made, switched)->jump, into == 4 ? 4 : 8);
 			end(&made);
 		}
 	}
@@ -445,6 +518,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(heads),
 		cmocka_unit_test(functions_without_room),
+		cmocka_unit_test(hosts_of_islands),
+		cmocka_unit_test(short_jumps),
 		cmocka_unit_test(return_addresses_in_ra),
 		cmocka_unit_test(return_addresses_without_rows),
 		cmocka_unit_test(return_addresses_in_memory),

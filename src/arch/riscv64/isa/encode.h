@@ -186,6 +186,11 @@ static inline uint32_t rv_lw(unsigned rd, int32_t imm, unsigned rs1)
 	return rv_i_type(RV_LOAD, 2, rd, rs1, imm);
 }
 
+static inline uint32_t rv_lwu(unsigned rd, int32_t imm, unsigned rs1)
+{
+	return rv_i_type(RV_LOAD, 6, rd, rs1, imm);
+}
+
 static inline uint32_t rv_ld(unsigned rd, int32_t imm, unsigned rs1)
 {
 	return rv_i_type(RV_LOAD, 3, rd, rs1, imm);
@@ -224,6 +229,11 @@ static inline uint32_t rv_slli(unsigned rd, unsigned rs1, unsigned count)
 static inline uint32_t rv_srli(unsigned rd, unsigned rs1, unsigned count)
 {
 	return rv_i_type(RV_OP_IMM, 5, rd, rs1, (int32_t)count);
+}
+
+static inline uint32_t rv_srliw(unsigned rd, unsigned rs1, unsigned count)
+{
+	return rv_i_type(0x1b, 5, rd, rs1, (int32_t)count);
 }
 
 static inline uint32_t rv_add(unsigned rd, unsigned rs1, unsigned rs2)
