@@ -386,14 +386,19 @@ static void record_exit(uint32_t who, uint64_t slot, uint32_t word, uint64_t *re
 }
 
 /* A frame of its own: a run takes room on the stack, which calls without values do not need. */
-static __attribute__((noinline)) int record_entry_with_values(const struct probe_handled *handled, uint64_t slot,
+static __attribute__((noinline)) int record_entry_with_values(struct probe_handled *handled, uint64_t slot,
 							      uint32_t word, const uint64_t *ret)
 {
-	struct probe_run run;
-	int refused = 1;
 	const struct probe_call_state call = {&handled->call.registers, slot, caller_of(slot, *ret), frames_id(word),
 					      false};
-	if (probe_program_run(&run, &call))
+	struct probe_run run;
+	enum calltap_verdict verdict = probe_program_run(&run, &call);
+	int refused = 1;
+
+	/* Nothing is left to do for the session at the return but to open the gate. */
+	if (verdict == CALLTAP_VERDICT_HIDE)
+		handled->wants = (handled->wants & ~(uint32_t)HW_SESSION) | CALLTAP_HANDLED_NOTREE;
+	if (verdict != CALLTAP_VERDICT_LEAVE_OUT)
 		refused = record_entry(handled->wants, slot, word, ret);
 	if (!refused && !(*arch_link(slot) & FRAME_UNRECORDED))
 		probe_program_record(probe_self(), &run);

@@ -11,6 +11,7 @@
 
 #include <base/mem.h>
 #include <base/sys.h>
+#include <probe/match.h>
 #include <probe/program.h>
 #include <probe/thread.h>
 
@@ -97,21 +98,18 @@ static bool copy_piece(unsigned char *to, uint64_t from, uint64_t size, uint64_t
 	return true;
 }
 
-/* helper TEXT; `context` is the first member of a run. */
-static uint64_t help_text(struct calltap_program_context *context, uint64_t address, uint64_t most)
+/* Copy a text without its NUL, and at most so many bytes; *flags: CALLTAP_PLACE_*.  Returns its length. */
+static uint64_t copy_text(unsigned char *to, uint64_t address, uint64_t most, uint64_t *flags)
 {
-	struct probe_run *run = (struct probe_run *)context;
-	uint64_t room = CALLTAP_PROGRAM_BYTES - run->used, at = run->used, got = 0;
-	uint64_t flags = 0;
+	uint64_t got = 0;
 
-	most = most < CALLTAP_PROGRAM_TEXT ? most : CALLTAP_PROGRAM_TEXT;
-	most = most < room ? most : room;
+	*flags = 0;
 	while (got < most) {
 		uint64_t page = CALLTAP_PAGE - (address + got) % CALLTAP_PAGE, size = most - got, length;
 
 		size = size < page ? size : page;
-		if (!copy_piece(run->bytes + at + got, address + got, size, &length)) {
-			flags = CALLTAP_PLACE_FAULT;
+		if (!copy_piece(to + got, address + got, size, &length)) {
+			*flags = CALLTAP_PLACE_FAULT;
 			break;
 		}
 		got += length;
@@ -120,7 +118,19 @@ static uint64_t help_text(struct calltap_program_context *context, uint64_t addr
 	}
 	/* Whether a text of just so many bytes goes on is not looked up. */
 	if (got == most)
-		flags = CALLTAP_PLACE_CUT;
+		*flags = CALLTAP_PLACE_CUT;
+	return got;
+}
+
+/* helper TEXT; `context` is the first member of a run. */
+static uint64_t help_text(struct calltap_program_context *context, uint64_t address, uint64_t most)
+{
+	struct probe_run *run = (struct probe_run *)context;
+	uint64_t room = CALLTAP_PROGRAM_BYTES - run->used, at = run->used, got, flags;
+
+	most = most < CALLTAP_PROGRAM_TEXT ? most : CALLTAP_PROGRAM_TEXT;
+	most = most < room ? most : room;
+	got = copy_text(run->bytes + at, address, most, &flags);
 	run->used = (uint32_t)(at + got);
 	return at | (got | flags) << 16;
 }
@@ -134,10 +144,21 @@ static uint64_t help_write(struct calltap_program_context *context, const void *
 	return 0;
 }
 
+static uint64_t help_match(uint64_t address, const unsigned char *pattern, uint64_t size)
+{
+	unsigned char text[CALLTAP_PROGRAM_TEXT];
+	uint64_t flags, length = copy_text(text, address, sizeof(text), &flags);
+
+	if (flags & CALLTAP_PLACE_FAULT)
+		return (uint64_t)-EFAULT;
+	return match_follows(text, length, pattern, size);
+}
+
 const uint64_t probe_program_helpers[CALLTAP_HELPERS] = {
 	[CALLTAP_HELPER_READ] = (uint64_t)help_read,
 	[CALLTAP_HELPER_TEXT] = (uint64_t)help_text,
 	[CALLTAP_HELPER_WRITE] = (uint64_t)help_write,
+	[CALLTAP_HELPER_MATCH] = (uint64_t)help_match,
 };
 
 /* The tool shares the tables: what they say is looked at once, and checked. */
@@ -185,7 +206,7 @@ static void pack(struct probe_run *run)
 	run->count = count;
 }
 
-bool probe_program_run(struct probe_run *run, const struct probe_call_state *call)
+enum calltap_verdict probe_program_run(struct probe_run *run, const struct probe_call_state *call)
 {
 	const struct probe_programs *all = __atomic_load_n(&programs, __ATOMIC_ACQUIRE); /* with probe_program_set() */
 	const struct calltap_program *program = program_of(all, call->id, call->exit);
@@ -193,13 +214,16 @@ bool probe_program_run(struct probe_run *run, const struct probe_call_state *cal
 
 	run->type = 0;
 	if (!program)
-		return true;
+		return CALLTAP_VERDICT_RECORD;
 	fill_context(&run->context, call);
 	run->used = program->fixed;
 	run->type = program->type;
 	verdict = arch_program_call(&run->context, all->code + program->code);
-	pack(run);
-	return verdict != 0;
+	if (verdict != CALLTAP_VERDICT_LEAVE_OUT && verdict != CALLTAP_VERDICT_HIDE)
+		verdict = CALLTAP_VERDICT_RECORD;
+	if (run->type && verdict == CALLTAP_VERDICT_RECORD)
+		pack(run);
+	return (enum calltap_verdict)verdict;
 }
 
 bool probe_program_put(const struct probe_thread *thread, const struct probe_run *run, uint64_t now)

@@ -46,11 +46,8 @@ struct probe_call_state {
 	bool exit;
 };
 
-/*
- * Run the program of the function's call, or of its return.  False: its verdict is that the call is not to be recorded.
- * Without a program: true, and run->type is 0.
- */
-bool probe_program_run(struct probe_run *run, const struct probe_call_state *call);
+/* Run the program of the function's call, or of its return.  Without a program run->type is 0, and it is recorded. */
+enum calltap_verdict probe_program_run(struct probe_run *run, const struct probe_call_state *call);
 /* Record what it has written, in the first instance's ring; the thread has one. */
 void probe_program_record(struct probe_thread *thread, const struct probe_run *run);
 /* The same with the time `now`, where the ring has room as it is.  False: nothing was done. */

@@ -246,14 +246,25 @@ void probe_instances_left_both(uint64_t slot, uint32_t id, uint64_t *ret)
 
 #define VALUES CALLTAP_HANDLED_VALUES
 
+/* The frame of a call that is not recorded, nor is what it calls.  False: it is hidden by another one already. */
+static bool hide(uint64_t slot, uint32_t id, const uint64_t *ret)
+{
+	if (probe_graph_entry_notree(slot, id, ret))
+		return false;
+	note_who(slot, CALLTAP_HANDLED_NOTREE | probe_trigger_who(id));
+	return true;
+}
+
 /* The long way for a call whose program has run. */
 static COLD int enter_values_anew(uint64_t slot, uint32_t id, const uint64_t *ret, const struct probe_run *run,
-				  bool wanted)
+				  enum calltap_verdict verdict)
 {
 	uint32_t own = OWN | VALUES;
 
 	arch_string_forward();
-	if (!wanted || probe_graph_entry_in_c(slot, id, ret))
+	if (verdict == CALLTAP_VERDICT_HIDE && hide(slot, id, ret))
+		return 0;
+	if (verdict != CALLTAP_VERDICT_RECORD || probe_graph_entry_in_c(slot, id, ret))
 		own = 0;
 	if (!own && probe_graph_entry_hidden(slot, id, ret))
 		return 1;
@@ -268,17 +279,22 @@ int probe_values_entered(uint64_t slot, uint32_t id, uint64_t row, const uint64_
 {
 	const struct probe_call_state call = {saved, slot, *ret, id, false};
 	struct probe_thread *thread = probe_self();
+	enum calltap_verdict verdict;
 	struct probe_run run;
-	bool wanted;
+	bool usual;
 	uint64_t now;
 
 	(void)row;
 	arch_string_forward();
-	wanted = probe_program_run(&run, &call);
+	verdict = probe_program_run(&run, &call);
+	usual = !is_unusual(thread, slot, id);
+	/* Nobody waits for its return: it goes on as a function that is not traced. */
+	if (verdict == CALLTAP_VERDICT_LEAVE_OUT && usual)
+		return 1;
 	now = arch_clock();
-	if (__builtin_expect(!wanted || is_unusual(thread, slot, id), 0) ||
+	if (__builtin_expect(verdict != CALLTAP_VERDICT_RECORD || !usual, 0) ||
 	    !probe_put_usual(thread->writer, CALLTAP_REC_ENTRY, id, now))
-		return enter_values_anew(slot, id, ret, &run, wanted);
+		return enter_values_anew(slot, id, ret, &run, verdict);
 	push(thread->stack, slot, 0, OWN | VALUES, now, ret);
 	if (run.type && !probe_program_put(thread, &run, now))
 		probe_program_record(thread, &run);

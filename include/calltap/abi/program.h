@@ -3,7 +3,7 @@
  * which the agent finds them.
  *
  * A program is an eBPF program that the tool has verified and compiled for the target's CPU.  It gets the address of a
- * struct calltap_program_context, calls helpers by the numbers below, and returns a number.  What it writes becomes an
+ * struct calltap_program_context, calls helpers by the numbers below, and returns a verdict.  What it writes becomes an
  * EVENT record (record.h) within the call: behind the ENTRY, or in front of the EXIT.
  *
  * The tool keeps tables and code in one memfd (PROGRAMS, control.h), which targets may only read: a struct
@@ -46,7 +46,26 @@ enum calltap_helper {
 	CALLTAP_HELPER_TEXT,
 	/* (context, from, size): write the first bytes of the event, of which the program's `fixed` are kept free. */
 	CALLTAP_HELPER_WRITE,
+	/*
+	 * (address, pattern, size): 1 if the text at address, or its first CALLTAP_PROGRAM_TEXT bytes, is what the
+	 * pattern says; else 0.  -EFAULT: the text could not be read.
+	 */
+	CALLTAP_HELPER_MATCH,
 	CALLTAP_HELPERS
+};
+
+/* A pattern's bytes stand for themselves, but 0, which one of these follows. */
+enum calltap_match {
+	CALLTAP_MATCH_END, /* the text ends here */
+	CALLTAP_MATCH_ALL, /* any bytes, or none */
+	CALLTAP_MATCH_ONE, /* any one byte */
+};
+
+/* What a program returns at a call.  At the return it is of no meaning. */
+enum calltap_verdict {
+	CALLTAP_VERDICT_LEAVE_OUT, /* the call is not recorded, what it calls may be */
+	CALLTAP_VERDICT_RECORD,
+	CALLTAP_VERDICT_HIDE, /* neither the call is recorded, nor what it calls */
 };
 
 struct calltap_program_row {

@@ -57,6 +57,9 @@ int code_put(struct code *code, uint16_t number, uint32_t type, const struct fet
 	size_t length = 0;
 	int ret;
 
+	if (fetch->count > FETCH_INSNS)
+		return calltap_diag_set(diag, -E2BIG,
+					"the values or the condition of a function make too large a program");
 	ret = bpf_verify(&(struct bpf_verify){.machine = &fetch_machine, .insns = fetch->insns, .count = fetch->count},
 			 diag);
 	if (ret)

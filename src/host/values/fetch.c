@@ -5,18 +5,10 @@
  * r6 is the context, r7 collects faults, r8 is the value at hand.
  */
 #include <stddef.h>
-#include <string.h>
 
-#include <calltap/abi/program.h>
-
+#include "decide.h"
+#include "emit.h"
 #include "fetch.h"
-
-#define CONTEXT BPF_REG_6
-#define FAULTS	BPF_REG_7
-#define VALUE	BPF_REG_8
-#define BLOCK	144 /* bytes of the fixed part at the most: 8, and 16 fields of 8 */
-
-_Static_assert(FETCH_FIRST + 8 * SPEC_FIELDS <= BLOCK, "all fields have room");
 
 static const struct bpf_helper helpers[CALLTAP_HELPERS] = {
 	[CALLTAP_HELPER_READ] = {.name = "read",
@@ -25,6 +17,8 @@ static const struct bpf_helper helpers[CALLTAP_HELPERS] = {
 				 .arguments = {BPF_ARGUMENT_CONTEXT, BPF_ARGUMENT_VALUE, BPF_ARGUMENT_VALUE}},
 	[CALLTAP_HELPER_WRITE] = {.name = "write",
 				  .arguments = {BPF_ARGUMENT_CONTEXT, BPF_ARGUMENT_READ, BPF_ARGUMENT_SIZE}},
+	[CALLTAP_HELPER_MATCH] = {.name = "match",
+				  .arguments = {BPF_ARGUMENT_VALUE, BPF_ARGUMENT_READ, BPF_ARGUMENT_SIZE}},
 };
 
 const struct bpf_machine fetch_machine = {
@@ -33,90 +27,17 @@ const struct bpf_machine fetch_machine = {
 	.helper_count = CALLTAP_HELPERS,
 };
 
-static void put(struct fetch *out, struct bpf_insn in)
-{
-	out->insns[out->count++] = in;
-}
-
-static void put_move(struct fetch *out, uint8_t to, uint8_t from)
-{
-	put(out, (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = to, .src_reg = from});
-}
-
-static void put_alu(struct fetch *out, uint8_t operation, uint8_t to, int32_t number)
-{
-	put(out, (struct bpf_insn){.code = (uint8_t)(BPF_ALU64 | BPF_K | operation), .dst_reg = to, .imm = number});
-}
-
-static void put_number(struct fetch *out, uint8_t to, int32_t number)
-{
-	put(out, (struct bpf_insn){.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = to, .imm = number});
-}
-
-static void put_add(struct fetch *out, uint8_t to, int32_t number)
-{
-	if (number)
-		put_alu(out, BPF_ADD, to, number);
-}
-
-static void put_call(struct fetch *out, enum calltap_helper helper)
-{
-	put(out, (struct bpf_insn){.code = BPF_JMP | BPF_CALL, .imm = helper});
-}
-
-static uint8_t width(uint32_t size)
-{
-	return size == 1 ? BPF_B : size == 2 ? BPF_H : size == 4 ? BPF_W : BPF_DW;
-}
-
-static void put_load(struct fetch *out, uint8_t to, uint8_t base, size_t offset, uint32_t size)
-{
-	put(out,
-	    (struct bpf_insn){
-		    .code = BPF_LDX | BPF_MEM | width(size), .dst_reg = to, .src_reg = base, .off = (int16_t)offset});
-}
-
-/* Store a register in the event's fixed part. */
-static void put_store(struct fetch *out, uint32_t place, uint8_t from, uint32_t size)
-{
-	put(out, (struct bpf_insn){.code = BPF_STX | BPF_MEM | width(size),
-				   .dst_reg = BPF_FRAME,
-				   .src_reg = from,
-				   .off = (int16_t)(place - BLOCK)});
-}
-
 /*
  * Read `size` bytes at the address VALUE + offset into VALUE.  What is not there is 0, and the helper's result
  * negative: its sign is the field's bit.  No jump: the verifier would follow all ways through all fields.
  */
 static void put_read(struct fetch *out, int32_t offset, uint32_t size, uint32_t index)
 {
-	put_add(out, VALUE, offset);
-	put_move(out, BPF_REG_1, BPF_FRAME);
-	put_add(out, BPF_REG_1, -BLOCK - 8);
-	put_number(out, BPF_REG_2, (int32_t)size);
-	put_move(out, BPF_REG_3, VALUE);
-	put_call(out, CALLTAP_HELPER_READ);
+	put_read_call(out, offset, size);
 	put_alu(out, BPF_RSH, BPF_REG_0, 63);
 	put_alu(out, BPF_LSH, BPF_REG_0, (int32_t)index);
 	put(out, (struct bpf_insn){.code = BPF_ALU64 | BPF_OR | BPF_X, .dst_reg = FAULTS, .src_reg = BPF_REG_0});
 	put_load(out, VALUE, BPF_FRAME, (size_t) - (BLOCK + 8), size);
-}
-
-static bool is_on_stack(const struct spec_field *field, uint32_t registers)
-{
-	return field->argument > registers;
-}
-
-static void put_base(struct fetch *out, const struct spec_field *field, uint32_t registers)
-{
-	size_t at = offsetof(struct calltap_program_context, result);
-
-	if (is_on_stack(field, registers))
-		at = offsetof(struct calltap_program_context, stack);
-	else if (field->argument)
-		at = offsetof(struct calltap_program_context, arguments) + 8 * (size_t)(field->argument - 1);
-	put_load(out, VALUE, CONTEXT, at, 8);
 }
 
 static void put_text(struct fetch *out, const struct spec_field *field)
@@ -160,12 +81,8 @@ static void lay_out(struct fetch *out, const struct spec *spec)
 	}
 }
 
-void fetch_compile(struct fetch *out, const struct spec *spec, uint32_t registers)
+static void put_event(struct fetch *out, const struct spec *spec, uint32_t registers)
 {
-	*out = (struct fetch){0};
-	lay_out(out, spec);
-	put_move(out, CONTEXT, BPF_REG_1);
-	put_number(out, FAULTS, 0);
 	for (uint32_t at = 0; at < out->size; at += 8)
 		put(out, (struct bpf_insn){.code = BPF_ST | BPF_MEM | BPF_DW,
 					   .dst_reg = BPF_FRAME,
@@ -180,6 +97,25 @@ void fetch_compile(struct fetch *out, const struct spec *spec, uint32_t register
 	put_add(out, BPF_REG_2, -BLOCK);
 	put_number(out, BPF_REG_3, (int32_t)out->size);
 	put_call(out, CALLTAP_HELPER_WRITE);
-	put_number(out, BPF_REG_0, 1);
+}
+
+void fetch_compile_if(struct fetch *out, const struct spec *spec, uint32_t registers, const struct condition *condition,
+		      enum calltap_verdict otherwise)
+{
+	*out = (struct fetch){0};
+	put_move(out, CONTEXT, BPF_REG_1);
+	put_number(out, FAULTS, 0);
+	if (condition)
+		decide_compile(out, condition, registers, (int32_t)otherwise);
+	if (spec) {
+		lay_out(out, spec);
+		put_event(out, spec, registers);
+	}
+	put_number(out, BPF_REG_0, CALLTAP_VERDICT_RECORD);
 	put(out, (struct bpf_insn){.code = BPF_JMP | BPF_EXIT});
+}
+
+void fetch_compile(struct fetch *out, const struct spec *spec, uint32_t registers)
+{
+	fetch_compile_if(out, spec, registers, NULL, CALLTAP_VERDICT_RECORD);
 }

@@ -14,13 +14,7 @@
 #define BLANKS	   " \t"
 #define OFFSET_MAX (1 << 30)
 
-/* A text that is being read.  `wrong` is where it stops being one, `why` what is wrong there. */
-struct reader {
-	const char *at, *wrong;
-	const char *why;
-};
-
-static bool refuse(struct reader *reader, const char *why)
+bool spec_refuse(struct spec_reader *reader, const char *why)
 {
 	/* The first reason is the one of the place that was got to. */
 	if (!reader->why || reader->at > reader->wrong) {
@@ -30,7 +24,7 @@ static bool refuse(struct reader *reader, const char *why)
 	return false;
 }
 
-static bool take(struct reader *reader, const char *word)
+static bool take(struct spec_reader *reader, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -41,15 +35,15 @@ static bool take(struct reader *reader, const char *word)
 }
 
 /* Take a number without a sign that is not above `most`. */
-static bool take_number(struct reader *reader, unsigned long most, unsigned long *number)
+static bool take_number(struct spec_reader *reader, unsigned long most, unsigned long *number)
 {
 	char *end;
 
 	if (!isdigit((unsigned char)*reader->at))
-		return refuse(reader, "a number is missing");
+		return spec_refuse(reader, "a number is missing");
 	*number = strtoul(reader->at, &end, 0);
 	if (*number > most)
-		return refuse(reader, "the number is too large");
+		return spec_refuse(reader, "the number is too large");
 	reader->at = end;
 	return true;
 }
@@ -59,7 +53,7 @@ static bool is_word(char letter)
 	return isalnum((unsigned char)letter) || letter == '_';
 }
 
-static void take_name(struct reader *reader, struct spec_field *field)
+static void take_name(struct spec_reader *reader, struct spec_field *field)
 {
 	size_t length = 0;
 
@@ -73,7 +67,7 @@ static void take_name(struct reader *reader, struct spec_field *field)
 }
 
 /* Take "arg1" or "ret", the innermost part of a FETCH. */
-static bool take_base(struct reader *reader, struct spec_field *field, bool result)
+static bool take_base(struct spec_reader *reader, struct spec_field *field, bool result)
 {
 	const char *start = reader->at;
 	unsigned long number = 0;
@@ -83,24 +77,24 @@ static bool take_base(struct reader *reader, struct spec_field *field, bool resu
 		if (result && !is_word(*reader->at))
 			return true;
 		reader->at = start;
-		return refuse(reader,
-			      result ? "this is no value" : "the result is known at the return alone: --result");
+		return spec_refuse(reader,
+				   result ? "this is no value" : "the result is known at the return alone: --result");
 	}
 	if (!take(reader, "arg")) {
 		reader->at = start;
-		return refuse(reader, "a value is arg1, arg2, ..., ret, or +OFFSET(VALUE)");
+		return spec_refuse(reader, "a value is arg1, arg2, ..., ret, or +OFFSET(VALUE)");
 	}
 	if (result) {
 		reader->at = start;
-		return refuse(reader, "arguments are known at the call alone: --args");
+		return spec_refuse(reader, "arguments are known at the call alone: --args");
 	}
 	if (!take_number(reader, SPEC_ARGUMENTS, &number) || !number || is_word(*reader->at))
-		return refuse(reader, "arguments are arg1 to arg24");
+		return spec_refuse(reader, "arguments are arg1 to arg24");
 	field->argument = (uint8_t)number;
 	return true;
 }
 
-static bool take_fetch(struct reader *reader, struct spec_field *field, bool result)
+static bool take_fetch(struct spec_reader *reader, struct spec_field *field, bool result)
 {
 	int32_t outer[SPEC_OFFSETS] = {0};
 	uint8_t count = 0;
@@ -112,9 +106,9 @@ static bool take_fetch(struct reader *reader, struct spec_field *field, bool res
 		if (!take_number(reader, OFFSET_MAX, &number))
 			return false;
 		if (!take(reader, "("))
-			return refuse(reader, "'(' is missing");
+			return spec_refuse(reader, "'(' is missing");
 		if (count == SPEC_OFFSETS)
-			return refuse(reader, "too many offsets");
+			return spec_refuse(reader, "too many offsets");
 		outer[count++] = minus ? -(int32_t)number : (int32_t)number;
 	}
 	if (!take_base(reader, field, result))
@@ -123,29 +117,29 @@ static bool take_fetch(struct reader *reader, struct spec_field *field, bool res
 	for (uint8_t i = 0; i < count; i++) {
 		field->offsets[i] = outer[count - 1 - i];
 		if (!take(reader, ")"))
-			return refuse(reader, "')' is missing");
+			return spec_refuse(reader, "')' is missing");
 	}
 	return true;
 }
 
-static bool take_string(struct reader *reader, struct spec_field *field)
+static bool take_string(struct spec_reader *reader, struct spec_field *field)
 {
 	unsigned long size = SPEC_TEXT;
 
 	if (take(reader, "[") && (!take_number(reader, CALLTAP_PROGRAM_TEXT, &size) || !size || !take(reader, "]")))
-		return refuse(reader, "a string has 1 to 256 bytes, as in string[100]");
+		return spec_refuse(reader, "a string has 1 to 256 bytes, as in string[100]");
 	field->type = SPEC_STRING;
 	field->size = (uint16_t)size;
 	return true;
 }
 
-static bool take_type(struct reader *reader, struct spec_field *field)
+static bool take_type(struct spec_reader *reader, struct spec_field *field, enum spec_type usual)
 {
 	static const char letters[] = {[SPEC_UNSIGNED] = 'u', [SPEC_SIGNED] = 's', [SPEC_HEX] = 'x'};
 	unsigned long bits = 0;
 	const char *start;
 
-	field->type = SPEC_HEX;
+	field->type = (uint8_t)usual;
 	field->size = 8;
 	if (!take(reader, ":"))
 		return true;
@@ -164,18 +158,24 @@ static bool take_type(struct reader *reader, struct spec_field *field)
 		break;
 	}
 	reader->at = start;
-	return refuse(reader, "types are u8 to u64, s8 to s64, x8 to x64 and string");
+	return spec_refuse(reader, "types are u8 to u64, s8 to s64, x8 to x64 and string");
+}
+
+bool spec_take_fetch(struct spec_reader *reader, struct spec_field *field, bool result, enum spec_type usual)
+{
+	*field = (struct spec_field){0};
+	return take_fetch(reader, field, result) && take_type(reader, field, usual);
 }
 
 /* Take a field, behind which there is a blank or nothing. */
-static bool take_field(struct reader *reader, struct spec_field *field, bool result)
+static bool take_field(struct spec_reader *reader, struct spec_field *field, bool result)
 {
 	*field = (struct spec_field){0};
 	take_name(reader, field);
-	if (!take_fetch(reader, field, result) || !take_type(reader, field))
+	if (!take_fetch(reader, field, result) || !take_type(reader, field, SPEC_HEX))
 		return false;
 	if (*reader->at && !strchr(BLANKS, *reader->at))
-		return refuse(reader, "a blank is missing behind the value");
+		return spec_refuse(reader, "a blank is missing behind the value");
 	if (!field->name[0] && field->argument)
 		snprintf(field->name, sizeof(field->name), "arg%u", field->argument);
 	else if (!field->name[0])
@@ -184,7 +184,7 @@ static bool take_field(struct reader *reader, struct spec_field *field, bool res
 }
 
 /* The first field may stand behind the function's name and a colon; names have colons, too. */
-static bool take_first(struct reader *reader, struct spec *out, size_t *function, bool result)
+static bool take_first(struct spec_reader *reader, struct spec *out, size_t *function, bool result)
 {
 	const char *start = reader->at, *end = start + strcspn(start, BLANKS);
 
@@ -203,14 +203,14 @@ static bool take_first(struct reader *reader, struct spec *out, size_t *function
 
 int spec_parse(struct spec *out, size_t *function, const char *text, bool result, struct calltap_diag *diag)
 {
-	struct reader reader = {.at = text};
+	struct spec_reader reader = {.at = text};
 	bool good = true;
 
 	*out = (struct spec){0};
 	(void)take_first(&reader, out, function, result);
 	for (reader.at += strspn(reader.at, BLANKS); good && *reader.at; reader.at += strspn(reader.at, BLANKS)) {
 		good = out->count < SPEC_FIELDS ? take_field(&reader, &out->fields[out->count], result)
-						: refuse(&reader, "there are more than 16 values");
+						: spec_refuse(&reader, "there are more than 16 values");
 		out->count += good;
 	}
 	if (good && out->count && *function)

@@ -44,6 +44,18 @@ struct spec {
 	uint32_t count;
 };
 
+/* A text that is being read.  The first reason for a refusal at the farthest place counts. */
+struct spec_reader {
+	const char *at;	   /* what comes next */
+	const char *wrong; /* where the text stops making sense */
+	const char *why;   /* what is wrong there, NULL = nothing so far */
+};
+
+/* Note the reason, if it is of the farthest place so far; returns false. */
+bool spec_refuse(struct spec_reader *reader, const char *why);
+/* Take FETCH [":" TYPE]; usual: the type where there is none.  False: the reader has the reason. */
+bool spec_take_fetch(struct spec_reader *reader, struct spec_field *field, bool result, enum spec_type usual);
+
 /*
  * Take "FUNCTION:SPEC" or "FUNCTION SPEC" apart: *function is the number of bytes of FUNCTION, a filter's text, which
  * is not looked at.  result: it is for the return, so there are no arguments; else no result.  -EINVAL, with the place.

@@ -1,0 +1,390 @@
+/*
+ * From a condition's tree to instructions (decide.h).  Context: host.
+ *
+ * Truths are places in the program, as compilers do it: a comparison jumps, or goes on.  A number is computed into r8;
+ * what waits for its other operand lies in slots of the stack.  There are no loops, so each jump leads forward.
+ *
+ * Where ways of || and && meet again, registers that nobody needs hold what the way has left.  To the verifier these
+ * are different states, each of which it would follow to the end.  So they are set to 0 there, in front of an
+ * instruction to which two jumps lead: it follows one of the ways from there.
+ */
+#include "decide.h"
+#include "emit.h"
+
+#define OTHER	  BPF_REG_9
+#define SLOTS	  16 /* of numbers that wait */
+#define WORD_AT	  (-BLOCK - 8)
+#define SLOTS_AT  (WORD_AT - 8 * SLOTS)
+#define TEXT_AT	  (SLOTS_AT - 128)
+#define LAST_BITS 63
+
+_Static_assert(CONDITION_PATTERN <= 128 && -TEXT_AT <= (int)BPF_STACK_SIZE, "a pattern has room");
+
+/* Jumps to a place that is not known yet: each has the number of the one before, + 1, as its distance. */
+struct label {
+	uint32_t last;
+};
+
+struct maker {
+	struct fetch *out;
+	const struct condition *condition;
+	uint32_t registers;
+	unsigned waiting; /* slots in use */
+	bool reads;	  /* some value is in memory */
+	struct label no;  /* the condition is false */
+};
+
+static void put_value(struct maker *maker, const struct condition_node *node);
+static void put_branch(struct maker *maker, const struct condition_node *node, bool sense, struct label *label);
+
+static const struct condition_node *node_at(const struct maker *maker, uint8_t node)
+{
+	return &maker->condition->nodes[node];
+}
+
+static void put_jump(struct maker *maker, struct label *label, struct bpf_insn in)
+{
+	in.off = (int16_t)label->last;
+	put(maker->out, in);
+	label->last = maker->out->count;
+}
+
+static void put_always(struct maker *maker, struct label *label)
+{
+	put_jump(maker, label, (struct bpf_insn){.code = BPF_JMP | BPF_JA});
+}
+
+static void put_jump_if(struct maker *maker, struct label *label, uint8_t operation, uint8_t left, int32_t number)
+{
+	put_jump(maker, label,
+		 (struct bpf_insn){.code = (uint8_t)(BPF_JMP | BPF_K | operation), .dst_reg = left, .imm = number});
+}
+
+/* The label's jumps lead to the next instruction. */
+static void place(struct maker *maker, const struct label *label)
+{
+	struct fetch *out = maker->out;
+
+	if (out->count > FETCH_INSNS)
+		return; /* it is refused */
+	for (uint32_t at = label->last; at;) {
+		struct bpf_insn *in = &out->insns[at - 1];
+		uint32_t before = (uint32_t)in->off;
+
+		in->off = (int16_t)(out->count - at);
+		at = before;
+	}
+}
+
+/* As place(), where the way from above comes, too. */
+static void place_where_ways_meet(struct maker *maker, const struct label *label)
+{
+	static const uint8_t left[] = {BPF_REG_0, VALUE, OTHER, BPF_REG_1, BPF_REG_2, BPF_REG_3};
+
+	if (!label->last)
+		return;
+	place(maker, label);
+	for (unsigned i = 0; i < (maker->reads ? sizeof(left) : 3); i++)
+		put_number(maker->out, left[i], 0);
+	if (maker->reads)
+		put(maker->out,
+		    (struct bpf_insn){.code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = BPF_FRAME, .off = WORD_AT});
+	put(maker->out, (struct bpf_insn){.code = BPF_JMP | BPF_K | BPF_JEQ, .dst_reg = VALUE});
+}
+
+static void put_constant(struct maker *maker, uint8_t to, uint64_t number)
+{
+	if (number + (1u << 31) <= UINT32_MAX) {
+		put_number(maker->out, to, (int32_t)number);
+		return;
+	}
+	put(maker->out, (struct bpf_insn){.code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = to, .imm = (int32_t)number});
+	put(maker->out, (struct bpf_insn){.imm = (int32_t)(number >> 32)});
+}
+
+/* Read into VALUE; what is not there makes the condition false. */
+static void put_sure_read(struct maker *maker, int32_t offset, uint32_t size)
+{
+	put_read_call(maker->out, offset, size);
+	put_jump_if(maker, &maker->no, BPF_JSLT, BPF_REG_0, 0);
+	put_load(maker->out, VALUE, BPF_FRAME, (size_t)WORD_AT, size);
+}
+
+/* Get the field, or the address of its text, into VALUE; true: its upper bits are 0. */
+static bool put_field(struct maker *maker, const struct spec_field *field)
+{
+	bool text = field->type == SPEC_STRING, stack = is_on_stack(field, maker->registers);
+	uint8_t loads = field->offset_count;
+
+	put_base(maker->out, field, maker->registers);
+	if (stack)
+		put_sure_read(maker, 8 * (int32_t)(field->argument - maker->registers - 1),
+			      loads || text ? 8 : field->size);
+	for (uint8_t i = 0; i + 1 < loads; i++)
+		put_sure_read(maker, field->offsets[i], 8);
+	if (loads && text)
+		put_add(maker->out, VALUE, field->offsets[loads - 1]);
+	else if (loads)
+		put_sure_read(maker, field->offsets[loads - 1], field->size);
+	return stack || loads;
+}
+
+static void put_number_field(struct maker *maker, const struct spec_field *field)
+{
+	bool is_short = put_field(maker, field);
+	int32_t bits = 64 - 8 * field->size;
+
+	if (!bits || (is_short && field->type != SPEC_SIGNED))
+		return;
+	put_alu(maker->out, BPF_LSH, VALUE, bits);
+	put_alu(maker->out, field->type == SPEC_SIGNED ? BPF_ARSH : BPF_RSH, VALUE, bits);
+}
+
+static bool is_small(const struct condition_node *node)
+{
+	return node->kind == CONDITION_NUMBER && node->number + (1u << 31) <= UINT32_MAX;
+}
+
+/* True if the node's value takes nothing but VALUE. */
+static bool is_plain(const struct maker *maker, const struct condition_node *node)
+{
+	const struct spec_field *field = &maker->condition->fields[node->left];
+
+	return node->kind == CONDITION_NUMBER ||
+	       (node->kind == CONDITION_FIELD && !field->offset_count && !is_on_stack(field, maker->registers));
+}
+
+/* Compute both operands: the left one into OTHER, the right one into VALUE. */
+static void put_operands(struct maker *maker, const struct condition_node *node)
+{
+	const struct condition_node *right = node_at(maker, node->right);
+	int32_t slot = SLOTS_AT + 8 * (int32_t)maker->waiting;
+
+	put_value(maker, node_at(maker, node->left));
+	if (is_plain(maker, right)) {
+		put_move(maker->out, OTHER, VALUE);
+		put_value(maker, right);
+		return;
+	}
+	if (maker->waiting == SLOTS) {
+		maker->out->count = FETCH_INSNS + 1;
+		return;
+	}
+	put(maker->out,
+	    (struct bpf_insn){
+		    .code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_FRAME, .src_reg = VALUE, .off = (int16_t)slot});
+	maker->waiting++;
+	put_value(maker, right);
+	maker->waiting--;
+	put_load(maker->out, OTHER, BPF_FRAME, (size_t)slot, 8);
+}
+
+/* The instruction for the operation, and whether numbers with a sign need its other form. */
+static uint8_t operation_of(const struct condition_node *node)
+{
+	static const uint8_t operations[] = {
+		[CONDITION_BIT_OR] = BPF_OR,	[CONDITION_BIT_XOR] = BPF_XOR,	[CONDITION_BIT_AND] = BPF_AND,
+		[CONDITION_LEFT] = BPF_LSH,	[CONDITION_RIGHT] = BPF_ARSH,	[CONDITION_ADD] = BPF_ADD,
+		[CONDITION_SUBTRACT] = BPF_SUB, [CONDITION_MULTIPLY] = BPF_MUL, [CONDITION_DIVIDE] = BPF_DIV,
+		[CONDITION_REST] = BPF_MOD,
+	};
+
+	return node->kind == CONDITION_RIGHT && node->is_unsigned ? BPF_RSH : operations[node->kind];
+}
+
+static void put_operation(struct maker *maker, const struct condition_node *node)
+{
+	const struct condition_node *right = node_at(maker, node->right);
+	bool divides = node->kind == CONDITION_DIVIDE || node->kind == CONDITION_REST;
+	bool shifts = node->kind == CONDITION_LEFT || node->kind == CONDITION_RIGHT;
+	struct bpf_insn in = {.code = BPF_ALU64 | operation_of(node), .dst_reg = VALUE};
+
+	in.off = divides && !node->is_unsigned ? BPF_SIGNED : 0;
+	if (is_small(right) && (!divides || right->number)) {
+		put_value(maker, node_at(maker, node->left));
+		in.imm = (int32_t)(shifts ? right->number & LAST_BITS : right->number);
+		put(maker->out, in);
+		return;
+	}
+	put_operands(maker, node);
+	if (shifts)
+		put_alu(maker->out, BPF_AND, VALUE, LAST_BITS);
+	in.code |= BPF_X;
+	in.dst_reg = OTHER;
+	in.src_reg = VALUE;
+	put(maker->out, in);
+	put_move(maker->out, VALUE, OTHER);
+}
+
+/* A truth as a number. */
+static void put_truth(struct maker *maker, const struct condition_node *node)
+{
+	struct label yes = {0}, end = {0};
+
+	put_branch(maker, node, true, &yes);
+	put_number(maker->out, VALUE, 0);
+	put_always(maker, &end);
+	place(maker, &yes);
+	put_number(maker->out, VALUE, 1);
+	place(maker, &end);
+}
+
+static void put_value(struct maker *maker, const struct condition_node *node)
+{
+	switch (node->kind) {
+	case CONDITION_NUMBER:
+		put_constant(maker, VALUE, node->number);
+		break;
+	case CONDITION_FIELD:
+		put_number_field(maker, &maker->condition->fields[node->left]);
+		break;
+	case CONDITION_NEGATE:
+		put_value(maker, node_at(maker, node->left));
+		put(maker->out, (struct bpf_insn){.code = BPF_ALU64 | BPF_NEG, .dst_reg = VALUE});
+		break;
+	case CONDITION_INVERT:
+		put_value(maker, node_at(maker, node->left));
+		put_alu(maker->out, BPF_XOR, VALUE, -1);
+		break;
+	case CONDITION_BIT_OR:
+	case CONDITION_BIT_XOR:
+	case CONDITION_BIT_AND:
+	case CONDITION_LEFT:
+	case CONDITION_RIGHT:
+	case CONDITION_ADD:
+	case CONDITION_SUBTRACT:
+	case CONDITION_MULTIPLY:
+	case CONDITION_DIVIDE:
+	case CONDITION_REST:
+		put_operation(maker, node);
+		break;
+	default:
+		put_truth(maker, node);
+	}
+}
+
+/* The jump that is taken where the comparison is `sense`. */
+static uint8_t comparison_of(const struct condition_node *node, bool has_no_sign, bool sense)
+{
+	static const uint8_t with_sign[] = {BPF_JSLT, BPF_JSLE, BPF_JSGT, BPF_JSGE};
+	static const uint8_t without[] = {BPF_JLT, BPF_JLE, BPF_JGT, BPF_JGE};
+	unsigned which = node->kind - CONDITION_LESS;
+
+	if (node->kind == CONDITION_EQUAL || node->kind == CONDITION_UNEQUAL)
+		return (node->kind == CONDITION_EQUAL) == sense ? BPF_JEQ : BPF_JNE;
+	/* Not less is greater or equal: the opposites are at both ends of the list. */
+	which = sense ? which : 3 - which;
+	return has_no_sign ? without[which] : with_sign[which];
+}
+
+static void put_comparison(struct maker *maker, const struct condition_node *node, bool sense, struct label *label)
+{
+	const struct condition_node *right = node_at(maker, node->right);
+	uint8_t operation = comparison_of(node, condition_has_no_sign(maker->condition, node), sense);
+
+	if (is_small(right)) {
+		put_value(maker, node_at(maker, node->left));
+		put_jump_if(maker, label, operation, VALUE, (int32_t)right->number);
+		return;
+	}
+	put_operands(maker, node);
+	put_jump(maker, label,
+		 (struct bpf_insn){.code = (uint8_t)(BPF_JMP | BPF_X | operation), .dst_reg = OTHER, .src_reg = VALUE});
+}
+
+static void put_match(struct maker *maker, const struct condition_node *node, bool sense, struct label *label)
+{
+	const struct condition_node *string = node_at(maker, node->left);
+	int32_t size = (node->size + 3) / 4 * 4;
+
+	(void)put_field(maker, &maker->condition->fields[string->left]);
+	for (int32_t at = 0; at < size; at += 4) {
+		uint32_t bytes = 0;
+
+		for (int32_t i = 0; i < 4 && at + i < node->size; i++)
+			bytes |= (uint32_t)(unsigned char)maker->condition->texts[node->at + at + i] << 8 * i;
+		put(maker->out, (struct bpf_insn){.code = BPF_ST | BPF_MEM | BPF_W,
+						  .dst_reg = BPF_FRAME,
+						  .off = (int16_t)(TEXT_AT + at),
+						  .imm = (int32_t)bytes});
+	}
+	put_move(maker->out, BPF_REG_1, VALUE);
+	put_move(maker->out, BPF_REG_2, BPF_FRAME);
+	put_add(maker->out, BPF_REG_2, TEXT_AT);
+	put_number(maker->out, BPF_REG_3, size);
+	put_call(maker->out, CALLTAP_HELPER_MATCH);
+	put_jump_if(maker, &maker->no, BPF_JSLT, BPF_REG_0, 0);
+	put_jump_if(maker, label, sense ? BPF_JNE : BPF_JEQ, BPF_REG_0, 0);
+}
+
+/* Jump to the label if the truth of both is `sense`, where `either` of them decides. */
+static void put_both(struct maker *maker, const struct condition_node *node, bool sense, struct label *label)
+{
+	const struct condition_node *left = node_at(maker, node->left), *right = node_at(maker, node->right);
+	bool either = node->kind == CONDITION_OR; /* the left operand's truth that is the whole's */
+	struct label past = {0};
+
+	if (sense == either) {
+		put_branch(maker, left, sense, label);
+		put_branch(maker, right, sense, label);
+		return;
+	}
+	put_branch(maker, left, either, &past);
+	put_branch(maker, right, sense, label);
+	place_where_ways_meet(maker, &past);
+}
+
+/* Jump to the label if the node's truth is `sense`; else go on. */
+static void put_branch(struct maker *maker, const struct condition_node *node, bool sense, struct label *label)
+{
+	switch (node->kind) {
+	case CONDITION_NOT:
+		put_branch(maker, node_at(maker, node->left), !sense, label);
+		break;
+	case CONDITION_AND:
+	case CONDITION_OR:
+		put_both(maker, node, sense, label);
+		break;
+	case CONDITION_MATCH:
+		put_match(maker, node, sense, label);
+		break;
+	case CONDITION_EQUAL:
+	case CONDITION_UNEQUAL:
+	case CONDITION_LESS:
+	case CONDITION_LESS_EQUAL:
+	case CONDITION_GREATER:
+	case CONDITION_GREATER_EQUAL:
+		put_comparison(maker, node, sense, label);
+		break;
+	default:
+		put_value(maker, node);
+		put_jump_if(maker, label, sense ? BPF_JNE : BPF_JEQ, VALUE, 0);
+	}
+}
+
+static bool is_in_memory(const struct condition *condition, uint32_t registers)
+{
+	for (uint32_t i = 0; i < condition->field_count; i++) {
+		const struct spec_field *field = &condition->fields[i];
+
+		if (field->offset_count || field->type == SPEC_STRING || is_on_stack(field, registers))
+			return true;
+	}
+	return false;
+}
+
+void decide_compile(struct fetch *out, const struct condition *condition, uint32_t registers, int32_t otherwise)
+{
+	struct maker maker = {.out = out,
+			      .condition = condition,
+			      .registers = registers,
+			      .reads = is_in_memory(condition, registers)};
+	struct label yes = {0};
+
+	put_branch(&maker, &condition->nodes[condition->root], false, &maker.no);
+	put_always(&maker, &yes);
+	place(&maker, &maker.no);
+	put_number(out, BPF_REG_0, otherwise);
+	put(out, (struct bpf_insn){.code = BPF_JMP | BPF_EXIT});
+	place(&maker, &yes);
+}
