@@ -60,7 +60,7 @@ int instance_check(const struct recording *recording)
 	if (options->no_fork)
 		return refuse_option("--no-fork");
 	if (options->values)
-		return refuse_option("--args or --result");
+		return refuse_option("--args, --result, --if or --only-if");
 	return 0;
 }
 

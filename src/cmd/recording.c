@@ -70,6 +70,7 @@ enum take {
 	TAKE_COUNT,   /* in the uint32_t at `at` */
 	TAKE_STOCK,   /* as enum stock_choice */
 	TAKE_CALLS,   /* none: `at` is the enum libcalls_choice */
+	TAKE_CHOICE,  /* as a condition for a function's calls, which hides what they call (`at` 1) or not (0) */
 	TAKE_VALUES,  /* as what a function tells at its call (`at` 0) or its return (1) */
 	TAKE_TRIGGER, /* as the condition of the trigger action `at` */
 };
@@ -121,6 +122,11 @@ static const struct row rows[] = {
 	 TAKE_VALUES, 0},
 	{R | A, 'R', "result", "'FUNCTION:VALUES'", "show their results, as in 'opendir:ret'; may be repeated",
 	 TAKE_VALUES, 1},
+	{R | A, OPT_IF, "if", "'FUNCTION: EXPR'",
+	 "record only those of the functions' calls for which this is true,\n"
+	 "as in 'write: arg1:s32 == 2'; may be repeated",
+	 TAKE_CHOICE, 0},
+	{R | A, OPT_ONLY_IF, "only-if", "'FUNCTION: EXPR'", "and what they call only then, too", TAKE_CHOICE, 1},
 	{R | A | T | L, OPT_MAX_DEPTH, "max-depth", "N", "record at most N traced calls deep", TAKE_SETTING, 0},
 	{R | A | L, 't', "threshold", "TIME", "leave out finished calls shorter than TIME (10us, 1ms, ...)",
 	 TAKE_SETTING, 0},
@@ -290,6 +296,19 @@ static int take_values(struct recording *recording, bool result, const char *tex
 	return EXIT_USAGE;
 }
 
+static int take_choice(struct recording *recording, bool hides, const char *text)
+{
+	struct values **values = &recording->settings.options.values;
+	struct calltap_diag diag = {.column = -1};
+
+	if (!*values && values_create(values))
+		return EXIT_USAGE;
+	if (!values_choose_by(*values, text, hides, &diag))
+		return 0;
+	calltap_diag_print(&diag, stderr);
+	return EXIT_USAGE;
+}
+
 static int take_time(uint64_t *ns, const char *value)
 {
 	if (setting_parse_time(value, ns))
@@ -351,6 +370,8 @@ static int take_row(struct recording *recording, const struct row *row, const ch
 		return take_time(at, value);
 	case TAKE_VALUES:
 		return take_values(recording, row->at, value);
+	case TAKE_CHOICE:
+		return take_choice(recording, row->at, value);
 	case TAKE_COUNT:
 		return take_count(at, value);
 	case TAKE_CALLS:

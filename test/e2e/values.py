@@ -85,6 +85,75 @@ def busy(*options):
     return test
 
 
+PICKED = ["-A", "picked:n=arg1:s32 s=arg2:string number=+0(arg3):s32 name=+0(+8(arg3)):string"]
+FAULT = "(fault)"
+CONDITIONS = {
+    "n == 3": lambda n, s, number, name: n == 3,
+    "n < 0 && (n & 1) || n > 40": lambda n, s, number, name: n < 0 and n & 1 or n > 40,
+    "!(n % 4) && s != \"apple\"": lambda n, s, number, name: n % 4 == 0 and s not in ("apple", FAULT),
+    "s ~ \"*o*\"": lambda n, s, number, name: "o" in s and s != FAULT,
+    "n > 0 || s == \"\"": lambda n, s, number, name: n > 0 or s == "",
+    "number > 5 || name == \"lib.so\"": lambda n, s, number, name: name != FAULT and (number > 5 or name == "lib.so"),
+    "arg1:u8 > 200": lambda n, s, number, name: (n & 255) > 200,
+    "1": lambda n, s, number, name: True,
+    "0": lambda n, s, number, name: False,
+}
+
+
+def chosen(*flags, conditions=CONDITIONS):
+    """Of the calls that the program says it makes, those are recorded that the condition is true of, and of callees so."""
+    def test(case):
+        need(case)
+        program = case.program("tells.c")
+        for option in ("--if", "--only-if"):
+            for condition, check in conditions.items():
+                done = case.record([program, "chosen"], [*flags, *PICKED, option, f"picked: {condition}"], log=False)
+                expect(done.status == 0, f"{option} {condition}: {done.status}: {done.stderr}")
+                rows = [re.fullmatch(r"(-?\d+) (.*)\|(-?\d+) (.*)", line).groups() for line in done.stdout.splitlines()]
+                rows = [(int(n), s, int(number), name) for n, s, number, name in rows]
+                wanted = [row[0] for row in rows if check(*row)]
+                replay = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+                found = [int(n) for n in re.findall(r"picked\(n=(-?\d+), ", replay)]
+                expect(found == wanted, f"{option} {condition}: {found}, not {wanted}")
+                inner = wanted if option == "--only-if" else rows
+                expect(replay.count("within()") == len(inner), f"{option} {condition}: {replay.count('within()')} callees, not {len(inner)}")
+                case.readable()
+    return test
+
+
+def chosen_busy(option):
+    """Threads, signals and children, of whose calls every second one is left out."""
+    def test(case):
+        need(case)
+        done = case.record([case.program("tells.c"), "busy", "400"], [*TWICE, option, "twice: n & 1 && s ~ \"t*\""], log=False)
+        expect(done.status == 0 and done.stdout.endswith("all right\n"), f"{done.status}: {done.stdout} {done.stderr}")
+        pairs = values_of(case)
+        check_pairs(pairs)
+        for arguments, _ in pairs:
+            expect(re.match(r'n=-?\d*[13579], s="t', arguments), f"{arguments} was recorded")
+        case.readable()
+    return test
+
+
+def chosen_everywhere(source, option):
+    """Calls of all functions are chosen by a number that is there by chance: the program prints and ends as ever."""
+    def test(case):
+        need(case)
+        case.same_as_plain([case.program(source)], [option, "*: arg1 & 1 || arg2:string ~ \"*a*\"", "-A", "*:arg1"])
+        case.readable()
+    return test
+
+
+def chosen_trees(case):
+    """-g with --if: the trees of those calls alone."""
+    need(case)
+    done = case.record([case.program("tells.c"), "chosen"], ["-g", "picked", "--if", "picked: arg1:s32 > 45"], log=False)
+    expect(done.status == 0, done.stderr)
+    replay = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    expect(replay.count("picked()") == replay.count("within()") == 4 or replay.count("picked() {") == 4 and replay.count("within()") == 4, replay)
+    expect("main" not in replay, replay)
+
+
 def wild(case):
     """Addresses that lead nowhere, or to pages that come and go, harm nobody, also where all signals are blocked."""
     need(case)
@@ -174,7 +243,10 @@ def refused(case):
     program = case.program("tells.c")
     for options, why in ((["-A", "twice"], "says not what to show"), (["-A", "nobody:arg1"], "no function that can be traced matches 'nobody'"),
                          (["-R", "twice:arg1"], "--args"), (["-A", "twice:arg1", "-p", "function"], "function_graph"),
-                         (["-A", "twice:arg1", "-t", "1us"], "--threshold")):
+                         (["-A", "twice:arg1", "-t", "1us"], "--threshold"), (["--if", "twice: n == 3"], "this is no value"),
+                         (["--if", "twice: ret == 3"], "result is known"), (["--only-if", "nobody: arg1"], "matches 'nobody'"),
+                         (["--if", "twice: arg1", "--only-if", "twice: arg2"], "two conditions"),
+                         (["--if", "twice: 1", "-p", "function"], "function_graph")):
         done = case.run([case.tool, "record", "-o", case.trace_path, *options, "--", program])
         expect(done.status == 125 or done.status in (1, 2), f"{options}: exit status {done.status}")
         expect(why in done.stderr and "numbers(" not in done.stdout, f"{options}: {done.stderr}")
@@ -197,6 +269,11 @@ SINGLE = {
     "values-busy": busy(),
     "values-wait-for-room": busy("-b", "8K"),
     "values-in-a-flight-recorder": busy("--mode", "overwrite", "-b", "16M"),
+    "values-chosen": chosen(),
+    "values-chosen-in-a-flight-recorder": chosen("--mode", "overwrite", conditions=dict(list(CONDITIONS.items())[3:4])),
+    "values-chosen-busy": chosen_busy("--if"),
+    "values-chosen-busy-hiding": chosen_busy("--only-if"),
+    "values-chosen-trees": chosen_trees,
     "values-wild": wild,
     "values-attached": attached,
     "values-tool-killed": killed,
@@ -208,5 +285,8 @@ SINGLE = {
     **{f"values-everywhere-{source.split('.')[0]}": everywhere(source)
        for source in ("calls.c", "classes.cc", "exceptions.cc", "forks.c", "jumps.c", "longjumps.c", "nested.c", "ownstacks.c", "routines.c",
                       "signals.c", "altstacks.c", "layout.c")},
+    **{f"values-chosen-everywhere-{source.split('.')[0]}": chosen_everywhere(source, option)
+       for source, option in (("exceptions.cc", "--only-if"), ("jumps.c", "--only-if"), ("longjumps.c", "--if"), ("ownstacks.c", "--only-if"),
+                              ("signals.c", "--only-if"), ("tails.c", "--if"))},
     "values-everywhere-tails": everywhere("tails.c", how={"only_entries": True}),
 }

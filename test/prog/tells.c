@@ -4,10 +4,12 @@
  *     shown          a call of each kind, after a line that says how it should be told
  *     busy MS        threads with a timer's signals and forked children, each of which checks its own results; SIGTERM
  *                    ends it early
+ *     chosen         calls of picked(), each of which calls within(), after a line that says with what
  *     wild           pointers that lead nowhere, also from threads that block all signals, to pages that come and go
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +119,32 @@ static void shown(void)
 	thing(&one);
 	free(heap);
 	free(long_text);
+}
+
+TOLD int within(int n)
+{
+	__asm__ volatile("");
+	return n;
+}
+
+TOLD int picked(int n, const char *s, const struct thing *thing)
+{
+	return within(n) + 1;
+}
+
+static void chosen(void)
+{
+	static const char *const texts[] = {"apple", "lib.so", "", "a longer text than the others"};
+
+	for (int i = -50; i < 50; i++) {
+		const struct thing thing = {i / 3, texts[(i + 51) % 4], ""};
+		const char *text = i % 7 ? texts[(i + 52) % 4] : NULL;
+		bool wild = i % 5 == 0;
+
+		printf("%d %s|%d %s\n", i, text ? text : "(fault)", thing.number, wild ? "(fault)" : thing.name);
+		if (picked(i, text, wild ? NULL : &thing) != i + 1)
+			_exit(8);
+	}
 }
 
 static void wait_ms(long ms)
@@ -250,6 +278,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "busy"))
 		busy(argc > 2 ? atol(argv[2]) : 1000);
+	else if (!strcmp(what, "chosen"))
+		chosen();
 	else if (!strcmp(what, "wild"))
 		wild();
 	else

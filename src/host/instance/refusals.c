@@ -10,6 +10,7 @@
 #include <calltap/abi/profile.h>
 #include <host/elf/filter.h>
 #include <host/hook/triggers.h>
+#include <host/values/values.h>
 #include <tracers/tracer.h>
 
 #include "settings.h"
@@ -25,8 +26,9 @@ enum feature {
 	RECORDS = 64,	  /* the buffers are for records */
 	NO_HISTORY = 128, /* the buffers do not keep the newest records until somebody wants them */
 	EMULATED = 256,	  /* the programs run in an emulator */
-	VALUES = 512,	  /* functions tell values */
+	VALUES = 512,	  /* functions tell values, or are chosen by them */
 	THRESHOLD = 1024, /* short calls are left out */
+	TELLING = 2048,	  /* functions tell values */
 };
 
 static const struct {
@@ -41,8 +43,9 @@ static const struct {
 	{TRIGGERS, NO_EXITS | COUNTERS, -EINVAL, "triggers need the tracer function_graph"},
 	{SNAPSHOTS, NO_HISTORY, -EINVAL, "a snapshot is of a flight recorder: add --mode overwrite"},
 	{FILES, NO_HISTORY, -EINVAL, "--buffer-dir goes with --mode overwrite"},
-	{VALUES, NO_EXITS | COUNTERS, -EINVAL, "values (--args, --result) need the tracer function_graph"},
-	{VALUES, THRESHOLD, -EINVAL,
+	{VALUES, NO_EXITS | COUNTERS, -EINVAL,
+	 "values (--args, --result, --if, --only-if) need the tracer function_graph"},
+	{TELLING, THRESHOLD, -EINVAL,
 	 "a call's values lie in the trace before it is known how long it takes: leave --threshold out, and give --min "
 	 "to "
 	 "replay"},
@@ -61,7 +64,8 @@ static unsigned features_of(const struct record_options *options, bool emulated)
 	       (options->buffer_dir ? FILES : 0) | (options->tracer->has_exit ? 0 : NO_EXITS) |
 	       (options->tracer->counts ? COUNTERS : 0) | (options->mode != CALLTAP_MODE_PROFILE ? RECORDS : 0) |
 	       (options->mode != CALLTAP_MODE_OVERWRITE ? NO_HISTORY : 0) | (emulated ? EMULATED : 0) |
-	       (options->values ? VALUES : 0) | (options->threshold_ns ? THRESHOLD : 0);
+	       (options->values ? VALUES : 0) | (values_tell(options->values) ? TELLING : 0) |
+	       (options->threshold_ns ? THRESHOLD : 0);
 }
 
 int settings_refuse(const struct record_options *options, bool emulated, struct calltap_diag *diag)

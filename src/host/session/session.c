@@ -97,7 +97,8 @@ static int check_values(const struct session *session, struct calltap_diag *diag
 {
 	if (!session->options->values || session->machine->id == EM_X86_64)
 		return 0;
-	return calltap_diag_set(diag, -ENOTSUP, "values (--args, --result) are fetched on x86-64 only so far");
+	return calltap_diag_set(diag, -ENOTSUP,
+				"values (--args, --result, --if, --only-if) are fetched on x86-64 only so far");
 }
 
 static int prepare_session(struct session *session, struct calltap_diag *diag)

@@ -14,6 +14,7 @@
 
 #include <host/hook/handlers.h>
 #include <host/session/session.h>
+#include <host/values/values.h>
 
 /* The decision on an image's sites. */
 struct change {
@@ -38,7 +39,7 @@ void apply_take(struct session *session, const struct settings *settings)
 	session->images.filters = options->filters;
 	session->images.needs = (struct tracer_needs){
 		.tree_filter = filter_set_has(options->filters, FILTER_GRAPH),
-		.notree = filter_set_has(options->filters, FILTER_NOGRAPH),
+		.notree = filter_set_has(options->filters, FILTER_NOGRAPH) || values_hide(session->options->values),
 		.depth = options->depth_max != 0,
 		.threshold = options->threshold_ns != 0,
 	};

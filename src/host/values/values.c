@@ -18,11 +18,13 @@
 #include <host/trace/writer.h>
 
 #include "code.h"
+#include "condition.h"
 #include "fetch.h"
 #include "spec.h"
 #include "values.h"
 
-#define X86_REGISTERS 6	 /* integer arguments in registers */
+#define X86_REGISTERS 6 /* integer arguments in registers */
+#define CHOICES_MAX   4096
 #define TYPE_TEXT     16 /* bytes of a type's name, with its NUL */
 
 struct entry {
@@ -34,9 +36,19 @@ struct entry {
 	uint32_t type; /* of its events */
 };
 
+/* A condition for a function's calls. */
+struct choice {
+	struct filter_set *filters;
+	char *text, *function; /* function: NULL until values_begin() */
+	struct condition condition;
+	enum calltap_verdict otherwise;
+};
+
 struct values {
 	struct entry *list;
 	uint16_t count;
+	struct choice *choices;
+	uint16_t choice_count;
 	int fd;	      /* for targets: read only; -1 = values_begin() has not made it */
 	char *memory; /* CALLTAP_PROGRAMS_SIZE bytes */
 	struct code code;
@@ -57,13 +69,23 @@ static void clear_entry(struct entry *entry)
 	free(entry->function);
 }
 
+static void clear_choice(struct choice *choice)
+{
+	filter_set_destroy(choice->filters);
+	free(choice->function);
+	free(choice->text);
+}
+
 void values_destroy(struct values *values)
 {
 	if (!values)
 		return;
 	for (uint16_t i = 0; i < values->count; i++)
 		clear_entry(&values->list[i]);
+	for (uint16_t i = 0; i < values->choice_count; i++)
+		clear_choice(&values->choices[i]);
 	free(values->list);
+	free(values->choices);
 	if (values->memory)
 		munmap(values->memory, CALLTAP_PROGRAMS_SIZE);
 	if (values->fd >= 0)
@@ -103,11 +125,118 @@ int values_add(struct values *values, const char *text, bool result, struct call
 	return ret;
 }
 
+int values_choose_by(struct values *values, const char *text, bool hides, struct calltap_diag *diag)
+{
+	struct choice *list = reallocarray(values->choices, values->choice_count + 1u, sizeof(*list));
+	struct choice *choice;
+
+	if (list)
+		values->choices = list;
+	if (!list || values->choice_count == CHOICES_MAX)
+		return calltap_diag_set(diag, -ENOMEM, "there are too many conditions");
+	choice = &list[values->choice_count];
+	*choice = (struct choice){.otherwise = hides ? CALLTAP_VERDICT_HIDE : CALLTAP_VERDICT_LEAVE_OUT};
+	choice->text = strdup(text);
+	if (!choice->text)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	values->choice_count++;
+	return 0;
+}
+
+bool values_hide(const struct values *values)
+{
+	for (uint16_t i = 0; values && i < values->choice_count; i++)
+		if (values->choices[i].otherwise == CALLTAP_VERDICT_HIDE)
+			return true;
+	return false;
+}
+
+bool values_tell(const struct values *values)
+{
+	return values && values->count;
+}
+
+/* The values of calls that an entry names for just this text. */
+static const struct spec *names_of(const void *arg, const char *function, size_t length)
+{
+	const struct values *values = arg;
+
+	for (uint16_t i = 0; i < values->count; i++) {
+		const struct entry *entry = &values->list[i];
+
+		if (!entry->result && strlen(entry->function) == length && !strncmp(entry->function, function, length))
+			return &entry->spec;
+	}
+	return NULL;
+}
+
+static int read_choice(const struct values *values, struct choice *choice, struct calltap_diag *diag)
+{
+	size_t length;
+	int ret = condition_parse(&choice->condition, &length, choice->text, names_of, values, diag);
+
+	if (ret)
+		return ret;
+	choice->function = strndup(choice->text, length);
+	if (!choice->function || filter_set_create(&choice->filters))
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	for (const struct choice *other = values->choices; other != choice; other++)
+		if (!strcmp(other->function, choice->function))
+			return calltap_diag_set(diag, -EINVAL, "'%s' has two conditions; join them by && or || in one",
+						choice->function);
+	return filter_set_add(choice->filters, FILTER_TRACE, choice->function, diag);
+}
+
+/* Programs with a condition have numbers behind the others: for each one the program without values, then with each. */
+static uint16_t number_of(const struct values *values, uint16_t choice, uint16_t entry)
+{
+	return (uint16_t)(1u + values->count + choice * (values->count + 1u) + entry);
+}
+
 static int make_program(struct values *values, struct entry *entry, uint16_t number, struct calltap_diag *diag)
 {
 	entry->type = CALLTAP_EVENT_VALUES + number - 1u;
 	fetch_compile(&entry->fetch, &entry->spec, X86_REGISTERS);
 	return code_put(&values->code, number, entry->type, &entry->fetch, diag);
+}
+
+/* Compile a condition, alone and in front of the values of each entry for calls. */
+static int make_choice(struct values *values, uint16_t number, struct fetch *fetch, struct calltap_diag *diag)
+{
+	const struct choice *choice = &values->choices[number];
+	int ret = 0;
+
+	for (uint16_t i = 0; i <= values->count && !ret; i++) {
+		const struct entry *entry = i ? &values->list[i - 1] : NULL;
+
+		if (entry && entry->result)
+			continue;
+		fetch_compile_if(fetch, entry ? &entry->spec : NULL, X86_REGISTERS, &choice->condition,
+				 choice->otherwise);
+		ret = code_put(&values->code, number_of(values, number, i), entry ? entry->type : 0, fetch, diag);
+	}
+	if (ret == -E2BIG && diag)
+		(void)calltap_diag_set(diag, ret, "condition '%.200s': it is too complex", choice->text);
+	return ret;
+}
+
+static int make_choices(struct values *values, struct calltap_diag *diag)
+{
+	struct fetch *fetch = malloc(sizeof(*fetch));
+	int ret = 0;
+
+	if (!fetch)
+		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
+	if (values->choice_count * (values->count + 1u) + values->count > CALLTAP_PROGRAMS_MAX - 1)
+		ret = calltap_diag_set(diag, -E2BIG,
+				       "there are more values and conditions than programs have room for");
+	for (uint16_t i = 0; i < values->choice_count && !ret; i++) {
+		ret = read_choice(values, &values->choices[i], diag);
+		if (!ret)
+			ret = make_choice(values, i, fetch, diag);
+	}
+	free(fetch);
+	return ret;
 }
 
 /* Targets get a descriptor that cannot write. */
@@ -136,13 +265,14 @@ int values_begin(struct values *values, struct calltap_diag *diag)
 	code_begin(&values->code, values->memory);
 	for (uint16_t i = 0; i < values->count && !ret; i++)
 		ret = make_program(values, &values->list[i], (uint16_t)(i + 1), diag);
-	return ret;
+	return ret ? ret : make_choices(values, diag);
 }
 
 struct values_choice values_choose(const struct values *values, const struct image *image,
 				   const struct object_site *source)
 {
 	struct values_choice choice = {0};
+	uint16_t condition = CHOICES_MAX;
 
 	for (uint16_t i = 0; values && i < values->count; i++) {
 		const struct entry *entry = &values->list[i];
@@ -152,6 +282,12 @@ struct values_choice values_choose(const struct values *values, const struct ima
 		if (filter_set_names_site(entry->filters, image->object, source) && !*number)
 			*number = (uint16_t)(i + 1);
 	}
+	for (uint16_t i = 0; values && i < values->choice_count; i++)
+		if (filter_set_names_site(values->choices[i].filters, image->object, source) &&
+		    condition == CHOICES_MAX)
+			condition = i;
+	if (condition != CHOICES_MAX)
+		choice.entry = number_of(values, condition, choice.entry);
 	return choice;
 }
 
@@ -172,6 +308,9 @@ const char *values_unmatched(const struct values *values)
 	for (uint16_t i = 0; values && i < values->count; i++)
 		if (filter_set_unmatched(values->list[i].filters))
 			return values->list[i].function;
+	for (uint16_t i = 0; values && i < values->choice_count; i++)
+		if (filter_set_unmatched(values->choices[i].filters))
+			return values->choices[i].function;
 	return NULL;
 }
 

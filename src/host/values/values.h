@@ -34,7 +34,17 @@ void values_destroy(struct values *values); /* NULL: nothing is done */
 int values_add(struct values *values, const char *text, bool result, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 
-/* Verify and compile all; before any function is looked at. */
+/*
+ * Add a condition, "FUNCTION: EXPR" (condition.h): calls of which it is false are not recorded; hides: nor what they
+ * call.  values_begin() reads it, for entries may come later.  A function takes the first condition that names it.
+ */
+int values_choose_by(struct values *values, const char *text, bool hides, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
+/* Is there a condition that hides what calls call?  Are there entries?  values may be NULL. */
+bool values_hide(const struct values *values);
+bool values_tell(const struct values *values);
+
+/* Read the conditions; verify and compile all; before any function is looked at. */
 int values_begin(struct values *values, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* Say in the trace what the events hold. */
 int values_describe(const struct values *values, struct trace_writer *writer) __attribute__((warn_unused_result));
