@@ -135,11 +135,36 @@ static uint64_t help_text(struct calltap_program_context *context, uint64_t addr
 	return at | (got | flags) << 16;
 }
 
+/*
+ * Make the words of an event of its bytes: from the end, for in place a word takes more room than its bytes.  Up to 7
+ * bytes behind the last one are read, and are of no meaning.
+ */
+static uint32_t pack(uint64_t *words, const unsigned char *bytes, uint32_t used)
+{
+	const uint64_t all = ~(uint64_t)0 >> 8;
+	uint32_t count = (used + CALLTAP_EVENT_WORD_BYTES - 1) / CALLTAP_EVENT_WORD_BYTES;
+	uint64_t mask = ~(uint64_t)0 >> (64 - 8 * (used - (count - 1) * CALLTAP_EVENT_WORD_BYTES));
+
+	for (uint32_t i = count; i-- > 0; mask = all) {
+		uint64_t word;
+
+		__builtin_memcpy(&word, bytes + (uint64_t)i * CALLTAP_EVENT_WORD_BYTES, sizeof(word));
+		words[i] = word & mask;
+	}
+	return count;
+}
+
+/*
+ * Without texts the event is this alone: it becomes words at once, for each copy waits for the last one's stores, of
+ * which it takes two at a time.
+ */
 static uint64_t help_write(struct calltap_program_context *context, const void *from, uint64_t size)
 {
 	struct probe_run *run = (struct probe_run *)context;
 
-	if (size <= run->used)
+	if (size && size == run->used)
+		run->count = pack(run->words, from, (uint32_t)size);
+	else if (size < run->used)
 		memcpy(run->bytes, from, size);
 	return 0;
 }
@@ -181,29 +206,20 @@ static void fill_context(struct calltap_program_context *context, const struct p
 	static const uint8_t places[] = {CALLTAP_CALL_ARGUMENTS};
 	const uint64_t *registers = (const uint64_t *)call->registers;
 
-	for (uint32_t i = 0; i < CALLTAP_PROGRAM_ARGUMENTS; i++)
-		context->arguments[i] = !call->exit && i < sizeof(places) ? registers[places[i]] : 0;
-	context->result = call->exit ? registers[CALLTAP_CALL_RESULT] : 0;
-	context->stack = call->exit ? 0 : arch_entry_sp(call->slot) + CALLTAP_CALL_STACK_WORDS * sizeof(uint64_t);
+	if (call->exit) {
+		for (uint32_t i = 0; i < CALLTAP_PROGRAM_ARGUMENTS; i++)
+			context->arguments[i] = 0;
+		context->result = registers[CALLTAP_CALL_RESULT];
+		context->stack = 0;
+	} else {
+#pragma GCC unroll 8
+		for (uint32_t i = 0; i < CALLTAP_PROGRAM_ARGUMENTS; i++)
+			context->arguments[i] = i < sizeof(places) ? registers[places[i]] : 0;
+		context->result = 0;
+		context->stack = arch_entry_sp(call->slot) + CALLTAP_CALL_STACK_WORDS * sizeof(uint64_t);
+	}
 	context->caller = call->caller;
 	context->function = call->id;
-}
-
-/* Make the words of an event of its bytes, in place: from the end, for a word takes more room than its bytes. */
-static void pack(struct probe_run *run)
-{
-	const uint64_t mask = ~(uint64_t)0 >> 8;
-	uint32_t count = (run->used + CALLTAP_EVENT_WORD_BYTES - 1) / CALLTAP_EVENT_WORD_BYTES;
-
-	for (uint32_t at = run->used; at < count * CALLTAP_EVENT_WORD_BYTES; at++)
-		run->bytes[at] = 0;
-	for (uint32_t i = count; i-- > 0;) {
-		uint64_t word;
-
-		__builtin_memcpy(&word, run->bytes + (uint64_t)i * CALLTAP_EVENT_WORD_BYTES, sizeof(word));
-		run->words[i] = word & mask;
-	}
-	run->count = count;
 }
 
 enum calltap_verdict probe_program_run(struct probe_run *run, const struct probe_call_state *call)
@@ -218,12 +234,20 @@ enum calltap_verdict probe_program_run(struct probe_run *run, const struct probe
 	fill_context(&run->context, call);
 	run->used = program->fixed;
 	run->type = program->type;
+	run->count = 0;
 	verdict = arch_program_call(&run->context, all->code + program->code);
 	if (verdict != CALLTAP_VERDICT_LEAVE_OUT && verdict != CALLTAP_VERDICT_HIDE)
 		verdict = CALLTAP_VERDICT_RECORD;
-	if (run->type && verdict == CALLTAP_VERDICT_RECORD)
-		pack(run);
+	if (run->type && !run->count && verdict == CALLTAP_VERDICT_RECORD)
+		run->count = pack(run->words, run->bytes, run->used);
 	return (enum calltap_verdict)verdict;
+}
+
+static inline void put_event(uint64_t *slot, const struct probe_run *run, uint64_t now)
+{
+	ring_put_all(slot,
+		     calltap_record_make(CALLTAP_REC_EVENT, calltap_event_id(run->type, 1 + run->count), (uint32_t)now),
+		     run->words, run->count);
 }
 
 bool probe_program_put(const struct probe_thread *thread, const struct probe_run *run, uint64_t now)
@@ -232,11 +256,27 @@ bool probe_program_put(const struct probe_thread *thread, const struct probe_run
 	uint64_t *slot = writer->time_hi == now >> 32 ? ring_take(writer, 1 + run->count) : NULL;
 
 	if (slot)
-		ring_put_all(slot,
-			     calltap_record_make(CALLTAP_REC_EVENT, calltap_event_id(run->type, 1 + run->count),
-						 (uint32_t)now),
-			     run->words, run->count);
+		put_event(slot, run, now);
 	return slot != NULL;
+}
+
+bool probe_program_put_entry(const struct probe_thread *thread, const struct probe_run *run, uint32_t id, uint64_t now)
+{
+	struct ring_writer *writer = thread->writer;
+	uint64_t *slot = writer->time_hi == now >> 32 ? ring_take(writer, 2 + run->count) : NULL;
+
+	if (!slot)
+		return false;
+	ring_put(slot, calltap_record_make(CALLTAP_REC_ENTRY, id, (uint32_t)now));
+	put_event(slot + 1, run, now);
+	return true;
+}
+
+bool probe_program_waits(uint32_t id)
+{
+	const struct probe_programs *all = __atomic_load_n(&programs, __ATOMIC_ACQUIRE); /* as above */
+
+	return program_of(all, id, true) != NULL;
 }
 
 void probe_program_record(struct probe_thread *thread, const struct probe_run *run)

@@ -31,7 +31,7 @@ struct probe_run {
 	struct calltap_program_context context; /* helpers are handed its address */
 	uint32_t type;				/* of the event, 0 = nothing is to be recorded */
 	uint32_t used;				/* bytes of the event, while the program runs */
-	uint32_t count;				/* words of the event, when it has ended */
+	uint32_t count;				/* words of the event, 0 = they are not made yet */
 	union {
 		unsigned char bytes[CALLTAP_PROGRAM_BYTES];
 		uint64_t words[PROBE_PROGRAM_WORDS]; /* longer than `bytes` */
@@ -52,6 +52,11 @@ enum calltap_verdict probe_program_run(struct probe_run *run, const struct probe
 void probe_program_record(struct probe_thread *thread, const struct probe_run *run);
 /* The same with the time `now`, where the ring has room as it is.  False: nothing was done. */
 bool probe_program_put(const struct probe_thread *thread, const struct probe_run *run, uint64_t now);
+
+/* The same of an event at a call, with the function's ENTRY in front of it. */
+bool probe_program_put_entry(const struct probe_thread *thread, const struct probe_run *run, uint32_t id, uint64_t now);
+/* Has the function a program for its return? */
+bool probe_program_waits(uint32_t id);
 
 /*
  * usual.c: by the dispatcher, for calls of functions with values that the first instance records without filters or

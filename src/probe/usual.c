@@ -293,11 +293,11 @@ int probe_values_entered(uint64_t slot, uint32_t id, uint64_t row, const uint64_
 		return 1;
 	now = arch_clock();
 	if (__builtin_expect(verdict != CALLTAP_VERDICT_RECORD || !usual, 0) ||
-	    !probe_put_usual(thread->writer, CALLTAP_REC_ENTRY, id, now))
+	    !(run.type ? probe_program_put_entry(thread, &run, id, now)
+		       : probe_put_usual(thread->writer, CALLTAP_REC_ENTRY, id, now)))
 		return enter_values_anew(slot, id, ret, &run, verdict);
-	push(thread->stack, slot, 0, OWN | VALUES, now, ret);
-	if (run.type && !probe_program_put(thread, &run, now))
-		probe_program_record(thread, &run);
+	/* A return without a program comes as that of a function without values. */
+	push(thread->stack, slot, 0, probe_program_waits(id) ? OWN | VALUES : OWN, now, ret);
 	return 0;
 }
 
