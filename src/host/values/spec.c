@@ -176,10 +176,6 @@ static bool take_field(struct spec_reader *reader, struct spec_field *field, boo
 		return false;
 	if (*reader->at && !strchr(BLANKS, *reader->at))
 		return spec_refuse(reader, "a blank is missing behind the value");
-	if (!field->name[0] && field->argument)
-		snprintf(field->name, sizeof(field->name), "arg%u", field->argument);
-	else if (!field->name[0])
-		memcpy(field->name, "ret", sizeof("ret"));
 	return true;
 }
 
@@ -201,20 +197,74 @@ static bool take_first(struct spec_reader *reader, struct spec *out, size_t *fun
 	return false;
 }
 
+static bool take_more(struct spec_reader *reader, struct spec *out, bool result)
+{
+	bool good = true;
+
+	for (reader->at += strspn(reader->at, BLANKS); good && *reader->at; reader->at += strspn(reader->at, BLANKS)) {
+		good = out->count < SPEC_FIELDS ? take_field(reader, &out->fields[out->count], result)
+						: spec_refuse(reader, "there are more than 16 values");
+		out->count += good;
+	}
+	return good && out->count;
+}
+
+/* Names of C++ have blanks, as in "operator new(unsigned long):arg1": the values stand behind a colon then. */
+static bool take_behind_blanks(struct spec_reader *reader, struct spec *out, size_t *function, const char *text,
+			       bool result)
+{
+	const char *colon = text + strcspn(text, BLANKS);
+
+	while ((colon = strchr(colon, ':'))) {
+		*out = (struct spec){0};
+		*function = (size_t)(colon - text);
+		reader->at = ++colon;
+		if (take_more(reader, out, result))
+			return true;
+	}
+	return false;
+}
+
+static bool is_taken(const struct spec *spec, const struct spec_field *field, const char *name)
+{
+	for (uint32_t i = 0; i < spec->count; i++)
+		if (&spec->fields[i] != field && !strcmp(spec->fields[i].name, name))
+			return true;
+	return false;
+}
+
+/* A value without a name is called by what it begins with: "arg1", or "arg1_2" where another one is. */
+static void name_fields(struct spec *spec)
+{
+	for (uint32_t i = 0; i < spec->count; i++) {
+		struct spec_field *field = &spec->fields[i];
+		char name[SPEC_NAME] = "ret";
+		size_t length;
+
+		if (field->name[0])
+			continue;
+		if (field->argument)
+			snprintf(name, sizeof(name), "arg%u", field->argument);
+		length = strlen(name);
+		for (unsigned number = 2; is_taken(spec, field, name); number++)
+			snprintf(name + length, sizeof(name) - length, "_%u", number);
+		memcpy(field->name, name, sizeof(field->name));
+	}
+}
+
 int spec_parse(struct spec *out, size_t *function, const char *text, bool result, struct calltap_diag *diag)
 {
 	struct spec_reader reader = {.at = text};
-	bool good = true;
+	bool good;
 
 	*out = (struct spec){0};
 	(void)take_first(&reader, out, function, result);
-	for (reader.at += strspn(reader.at, BLANKS); good && *reader.at; reader.at += strspn(reader.at, BLANKS)) {
-		good = out->count < SPEC_FIELDS ? take_field(&reader, &out->fields[out->count], result)
-						: spec_refuse(&reader, "there are more than 16 values");
-		out->count += good;
-	}
-	if (good && out->count && *function)
+	good = (take_more(&reader, out, result) && *function) ||
+	       take_behind_blanks(&reader, out, function, text, result);
+	if (good) {
+		name_fields(out);
 		return 0;
+	}
 	if (!reader.why || !*function) {
 		reader.wrong = text + strlen(text);
 		reader.why = result ? "it says not what to show; as in 'read:ret:s64'"

@@ -69,6 +69,29 @@ static void names_have_colons(void **state)
 	parse("/^ab:c$/:arg1:u8", false, "/^ab:c$/");
 }
 
+static void names_have_blanks(void **state)
+{
+	parse("operator new(unsigned long):size=arg1:u64", false, "operator new(unsigned long)");
+	expect_field(0, "size", 1, SPEC_UNSIGNED, 8, 0);
+	parse("std::map<int, long>::at(int const&): arg1 arg2:s32", false, "std::map<int, long>::at(int const&)");
+	assert_int_equal(spec.count, 2);
+	parse("operator new(unsigned long):ret", true, "operator new(unsigned long)");
+}
+
+static void values_have_names_of_their_own(void **state)
+{
+	parse("f arg1 +0(arg1):u8 +8(arg1):u8 arg2 arg2_2=arg3 +0(arg2)", false, "f");
+	expect_field(0, "arg1", 1, SPEC_HEX, 8, 0);
+	expect_field(1, "arg1_2", 1, SPEC_UNSIGNED, 1, 1);
+	expect_field(2, "arg1_3", 1, SPEC_UNSIGNED, 1, 1);
+	expect_field(3, "arg2", 2, SPEC_HEX, 8, 0);
+	expect_field(4, "arg2_2", 3, SPEC_HEX, 8, 0);
+	expect_field(5, "arg2_3", 2, SPEC_HEX, 8, 1);
+	parse("f:ret text=ret:string +0(ret):u8", true, "f");
+	expect_field(0, "ret", 0, SPEC_HEX, 8, 0);
+	expect_field(2, "ret_2", 0, SPEC_UNSIGNED, 1, 1);
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
 	static const struct {
@@ -116,6 +139,8 @@ int main(void)
 		cmocka_unit_test(fields_are_understood),
 		cmocka_unit_test(offsets_are_from_the_inside),
 		cmocka_unit_test(names_have_colons),
+		cmocka_unit_test(names_have_blanks),
+		cmocka_unit_test(values_have_names_of_their_own),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 	};
 
