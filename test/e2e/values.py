@@ -40,7 +40,24 @@ def shown(case):
     expect("} = 199 /* numbers(a=-1, b=200, c=0xffffffffffffffff, d=4294967295) */" in by_end, by_end)
     lines = [json.loads(line) for line in case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout.splitlines()]
     expect(sum(line["ev"] in ("arguments", "result") for line in lines) == 2 * len(wanted), "the JSON has other values")
+    exported(case, wanted)
     case.readable()
+
+
+def exported(case, wanted):
+    """Each call's slice has its values as its arguments."""
+    text = case.run([case.tool, "export", "--format", "chrome", "-i", case.trace_path, "-o", "-"]).stdout
+    slices = sorted((event for event in json.loads(text)["traceEvents"] if "arguments" in event.get("args", ())), key=lambda event: event["ts"])
+    said = [f"{event['name']}({event['args']['arguments']}) = {event['args']['result']}" for event in slices]
+    expect(said == wanted, f"{said} in chrome's format, not {wanted}")
+    path = os.path.join(case.folder, "perfetto")
+    case.run([case.tool, "export", "--format", "perfetto", "-i", case.trace_path, "-o", path])
+    with open(path, "rb") as file:
+        data = file.read()
+    for line in wanted[:2]:
+        arguments = line[line.index("(") + 1:line.rindex(")")].encode()
+        # An annotation: a name, and a text, each with its size in front; not the text of an instant.
+        expect(b"arguments" + b"2" + bytes([len(arguments)]) + arguments in data, f"{arguments} is not in perfetto's format")
 
 
 def values_of(case):

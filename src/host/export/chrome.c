@@ -13,6 +13,7 @@
 #include "../view/json.h"
 #include "../view/names.h"
 #include "export.h"
+#include "told.h"
 
 #define TIDS 4194304u /* the kernel's thread ids are below this */
 
@@ -23,6 +24,7 @@ struct chrome {
 	bool any;    /* an event was written: a comma is due before the next one */
 	bool *named; /* per stack that is no thread's first: its name was written */
 	uint32_t named_room;
+	struct told_table told;
 };
 
 static void begin_event(struct chrome *chrome)
@@ -77,28 +79,32 @@ static uint32_t name_stack(struct chrome *chrome, struct walk *walk, uint32_t th
 	return chain;
 }
 
-static void put_args(struct out *out, const struct call_frame *frame, const char *end)
+/* Write an argument of a slice; *any: one was written before. */
+static void put_arg(struct out *out, bool *any, const char *name, const char *text)
 {
-	const char *entered = walk_entered_text(frame);
-
-	if (!end && !entered)
+	if (!text)
 		return;
-	out_text(out, ",\"args\":{");
-	if (end) {
-		out_text(out, "\"end\":\"");
-		out_text(out, end);
-		out_text(out, entered ? "\"," : "\"");
-	}
-	if (entered) {
-		out_text(out, "\"entered\":\"");
-		out_text(out, entered);
-		out_char(out, '"');
-	}
-	out_char(out, '}');
+	out_text(out, *any ? ",\"" : ",\"args\":{\"");
+	*any = true;
+	out_text(out, name);
+	out_text(out, "\":");
+	json_escape(out, text);
+}
+
+static void put_args(struct out *out, const struct call_frame *frame, const char *end, const struct told *told)
+{
+	bool any = false;
+
+	put_arg(out, &any, "end", end);
+	put_arg(out, &any, "entered", walk_entered_text(frame));
+	put_arg(out, &any, "arguments", told->arguments);
+	put_arg(out, &any, "result", told->result);
+	if (any)
+		out_char(out, '}');
 }
 
 static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread, const struct call_frame *frame,
-		      uint64_t end_ticks, const char *end)
+		      uint64_t end_ticks, const char *end, const struct told *told)
 {
 	uint32_t chain = name_stack(chrome, walk, thread);
 	struct names_text name = names_function_json(chrome->names, frame->function);
@@ -114,7 +120,7 @@ static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread,
 	out_milli(chrome->out, to > from ? to - from : 0);
 	out_char(chrome->out, ',');
 	put_ids(chrome, thread, chain);
-	put_args(chrome->out, frame, end);
+	put_args(chrome->out, frame, end, told);
 	out_char(chrome->out, '}');
 	if (chrome->out->error)
 		walk->error = chrome->out->error;
@@ -122,9 +128,13 @@ static void put_slice(struct chrome *chrome, struct walk *walk, uint32_t thread,
 
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
+	struct chrome *chrome = ctx;
+	struct told told = told_take(&chrome->told, closed->frame);
+
 	if (closed->frame->enter_known || closed->frame->before)
-		put_slice(ctx, walk, closed->thread, closed->frame, closed->exit_ticks,
-			  closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how));
+		put_slice(chrome, walk, closed->thread, closed->frame, closed->exit_ticks,
+			  closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how), &told);
+	told_drop(&told);
 }
 
 /* Write an instant event for a call without a duration, a loss or a wait. */
@@ -165,8 +175,11 @@ static void put_message(void *ctx, struct walk *walk, const struct trace_event *
 			const struct walk_message *message)
 {
 	struct chrome *chrome = ctx;
-	uint32_t chain = name_stack(chrome, walk, event->thread);
+	uint32_t chain;
 
+	if (told_keep(&chrome->told, walk, event->thread, message))
+		return;
+	chain = name_stack(chrome, walk, event->thread);
 	begin_event(chrome);
 	out_text(chrome->out, "{\"ph\":\"i\",\"s\":\"t\",\"cat\":");
 	json_escape(chrome->out, message->name);
@@ -212,6 +225,7 @@ static int write_chrome(const struct trace *trace, const struct view_filter *fil
 	err = walk_run(walk, trace, filter, &ops, &chrome, diag);
 	out_text(out, "\n]}\n");
 	names_destroy(chrome.names);
+	told_clear(&chrome.told);
 	free(chrome.named);
 	return err;
 }

@@ -15,6 +15,7 @@
 #include "../view/names.h"
 #include "export.h"
 #include "protobuf.h"
+#include "told.h"
 
 enum file_field { TRACE_PACKET = 1 };
 
@@ -65,6 +66,7 @@ struct perfetto {
 	size_t size;
 	bool *named; /* per stack that is no thread's first: its track was written */
 	uint32_t named_room;
+	struct told_table told;
 };
 
 static uint64_t thread_track(uint32_t thread)
@@ -259,11 +261,14 @@ static void end_packet(struct perfetto *perfetto, struct walk *walk, struct prot
 		walk->error = perfetto->out->error;
 }
 
+/* Put an argument of a slice; text: NULL = none. */
 static void put_annotation(struct protobuf *event, const char *name, const char *text)
 {
-	uint8_t bytes[64];
+	uint8_t bytes[TRACE_EVENT_TEXT + 64];
 	struct protobuf note;
 
+	if (!text)
+		return;
 	protobuf_begin(&note, bytes, sizeof(bytes));
 	protobuf_text(&note, ANNOTATION_NAME, name);
 	protobuf_text(&note, ANNOTATION_STRING, text);
@@ -284,15 +289,26 @@ static void put_begin(struct perfetto *perfetto, struct walk *walk, uint32_t thr
 	protobuf_u64(&event, EVENT_TYPE, type);
 	protobuf_u64(&event, EVENT_NAME_REF, iid);
 	protobuf_u64(&event, EVENT_TRACK, track);
-	if (entered)
-		put_annotation(&event, "entered", entered);
+	put_annotation(&event, "entered", entered);
 	end_packet(perfetto, walk, &packet, &event);
 }
 
-/* End a slice; end: text of its "end" argument, NULL = the call returned. */
-static void put_end(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint64_t ticks, const char *end)
+/* Put a text that a program may have made. */
+static void put_told(struct protobuf *event, const char *name, const char *told)
 {
-	uint8_t bytes[EVENT_MAX];
+	char text[TRACE_EVENT_TEXT];
+
+	if (!told)
+		return;
+	text_clean(text, sizeof(text), told);
+	put_annotation(event, name, text);
+}
+
+/* End a slice; end: text of its "end" argument, NULL = the call returned.  Arguments at its end are the slice's. */
+static void put_end(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint64_t ticks, const char *end,
+		    const struct told *told)
+{
+	uint8_t bytes[EVENT_MAX + 2 * (TRACE_EVENT_TEXT + 64)];
 	uint64_t track = stack_track(perfetto, walk, thread);
 	struct protobuf packet, event;
 
@@ -300,12 +316,32 @@ static void put_end(struct perfetto *perfetto, struct walk *walk, uint32_t threa
 	protobuf_begin(&event, bytes, sizeof(bytes));
 	protobuf_u64(&event, EVENT_TYPE, EVENT_SLICE_END);
 	protobuf_u64(&event, EVENT_TRACK, track);
-	if (end)
-		put_annotation(&event, "end", end);
+	put_annotation(&event, "end", end);
+	put_told(&event, "arguments", told->arguments);
+	put_told(&event, "result", told->result);
 	end_packet(perfetto, walk, &packet, &event);
 }
 
-/* A frame's user word: whether a slice was begun for the call. */
+static void put_text(struct perfetto *perfetto, struct walk *walk, uint32_t thread, uint64_t ticks,
+		     const char *category, const char *name)
+{
+	uint64_t track = stack_track(perfetto, walk, thread);
+	uint8_t bytes[TRACE_EVENT_TEXT + EVENT_MAX];
+	char text[TRACE_EVENT_TEXT], kind[64];
+	struct protobuf packet, out;
+
+	text_clean(text, sizeof(text), name);
+	text_clean(kind, sizeof(kind), category);
+	begin_packet(perfetto, walk, &packet, ticks);
+	protobuf_begin(&out, bytes, sizeof(bytes));
+	protobuf_u64(&out, EVENT_TYPE, EVENT_INSTANT);
+	protobuf_text(&out, EVENT_CATEGORIES, kind);
+	protobuf_text(&out, EVENT_NAME_TEXT, text);
+	protobuf_u64(&out, EVENT_TRACK, track);
+	end_packet(perfetto, walk, &packet, &out);
+}
+
+/* A frame's user word, with told.h: whether a slice was begun for the call. */
 enum slice { SLICE_NONE, SLICE_RUNS };
 
 static void begin_slice(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
@@ -316,9 +352,15 @@ static void begin_slice(void *ctx, struct walk *walk, uint32_t thread, struct ca
 
 static void close_call(void *ctx, struct walk *walk, const struct call_closed *closed)
 {
-	if (closed->frame->user == SLICE_RUNS && closed->how != CALL_OPEN)
-		put_end(ctx, walk, closed->thread, closed->exit_ticks,
-			closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how));
+	struct perfetto *perfetto = ctx;
+	struct told told = told_take(&perfetto->told, closed->frame);
+
+	if (closed->frame->user & SLICE_RUNS && closed->how != CALL_OPEN)
+		put_end(perfetto, walk, closed->thread, closed->exit_ticks,
+			closed->how == CALL_RETURNED ? NULL : walk_end_text(closed->how), &told);
+	else if (told.arguments) /* a slice without an end has no place for them */
+		put_text(perfetto, walk, closed->thread, closed->exit_ticks, "arguments", told.arguments);
+	told_drop(&told);
 }
 
 static void put_note(struct perfetto *perfetto, struct walk *walk, const struct trace_event *event)
@@ -355,20 +397,9 @@ static void put_message(void *ctx, struct walk *walk, const struct trace_event *
 			const struct walk_message *message)
 {
 	struct perfetto *perfetto = ctx;
-	uint64_t track = stack_track(perfetto, walk, event->thread);
-	uint8_t bytes[TRACE_EVENT_TEXT + EVENT_MAX];
-	struct protobuf packet, out;
-	char text[TRACE_EVENT_TEXT], name[64];
 
-	text_clean(text, sizeof(text), message->text);
-	text_clean(name, sizeof(name), message->name);
-	begin_packet(perfetto, walk, &packet, event->ticks);
-	protobuf_begin(&out, bytes, sizeof(bytes));
-	protobuf_u64(&out, EVENT_TYPE, EVENT_INSTANT);
-	protobuf_text(&out, EVENT_CATEGORIES, name);
-	protobuf_text(&out, EVENT_NAME_TEXT, text);
-	protobuf_u64(&out, EVENT_TRACK, track);
-	end_packet(perfetto, walk, &packet, &out);
+	if (!told_keep(&perfetto->told, walk, event->thread, message))
+		put_text(perfetto, walk, event->thread, event->ticks, message->name, message->text);
 }
 
 static const struct walk_ops ops = {
@@ -384,7 +415,7 @@ static int write_perfetto(const struct trace *trace, const struct view_filter *f
 				    .untraced = trace_untraced_count(trace)};
 	int err = names_create(&perfetto.names, trace);
 
-	perfetto.size = NAME_MAX_BYTES + 1024;
+	perfetto.size = NAME_MAX_BYTES + 1024 + 2 * TRACE_EVENT_TEXT;
 	perfetto.bytes = malloc(perfetto.size);
 	perfetto.interned = calloc((size_t)perfetto.functions / 8 + 1, 1);
 	if (err || !perfetto.bytes || !perfetto.interned) {
@@ -397,6 +428,7 @@ static int write_perfetto(const struct trace *trace, const struct view_filter *f
 	free(perfetto.bytes);
 	free(perfetto.interned);
 	free(perfetto.named);
+	told_clear(&perfetto.told);
 	names_destroy(perfetto.names);
 	return err;
 }
