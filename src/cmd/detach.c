@@ -1,9 +1,9 @@
 /*
  * `calltap detach`: the session of a process ends, and the process runs on as it was.
  *
- * The tool that traces the process does that and says what became of it; without a session there is nothing to do.  The
- * session may have much to write before it has ended; this waits as long as the session's file grows.  Caller: main.
- * Context: host.
+ * The tool that traces the process does that and says what became of it; what a tool that was killed has left is taken
+ * away by this one (clearing.h).  The session may have much to write before it has ended; this waits as long as the
+ * session's file grows.  Caller: main. Context: host.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,19 +13,20 @@
 #include <host/now.h>
 #include <host/text.h>
 
+#include "clearing.h"
 #include "cmd.h"
 #include "steering.h"
 
 #define LOOK_MS	    2000  /* between two looks whether the session goes on */
 #define PATIENCE_MS 60000 /* without anything new: then this gives up */
 
-static const char help[] =
-	"usage: calltap detach PID [--instance NAME]\n"
-	"End the session that traces PID.  The process runs on: its functions get the bytes of\n"
-	"their files back, and its trace is completed.  Other processes of the session are let\n"
-	"go of, too, and further instances end with it; one of those ends alone when it is named.\n\n"
-	"      --instance NAME   only this instance (`calltap status PID` lists them)\n"
-	"  -h, --help            this text\n";
+static const char help[] = "usage: calltap detach PID [--instance NAME]\n"
+			   "End the session that traces PID.  The process runs on: its functions get the bytes of\n"
+			   "their files back, and its trace is completed.  Other processes of the session are let\n"
+			   "go of, too, and further instances end with it; one of those ends alone when it is named.\n"
+			   "Of a process whose calltap was killed, what that has left is taken away.\n\n"
+			   "      --instance NAME   only this instance (`calltap status PID` lists them)\n"
+			   "  -h, --help            this text\n";
 
 /* Ask how large the session's file is by now; false: the session does not tell. */
 static bool ask_bytes(pid_t pid, uint64_t *bytes)
@@ -111,6 +112,8 @@ int cmd_detach(int argc, char **argv)
 		err = steering_no_more(&steering, argc, argv);
 	if (!err && !steering.done)
 		err = ask_to_end(&steering, pid, &answer);
+	if (err == -ESRCH && pid && !steering.instance)
+		err = clearing_run(pid, argv, &steering.diag);
 	if (answer)
 		steering_print(answer);
 	free(answer);

@@ -14,6 +14,7 @@
 #include "host/counted.h"
 #include "host/text.h"
 #include "host/view/json.h"
+#include "clearing.h"
 #include "cmd.h"
 #include "steering.h"
 
@@ -296,8 +297,7 @@ static int show_status(struct steering *steering, pid_t pid, bool *all)
 	if (err)
 		return err;
 	if (pid && !count)
-		return calltap_diag_set(&steering->diag, -ESRCH,
-					"process %d is not traced by you; `calltap status` lists what is", (int)pid);
+		return clearing_refuse(pid, &steering->diag);
 	rows.list = calloc(ROWS_MAX, sizeof(*rows.list));
 	if (rows.list) {
 		*all = !count || ask_all(sessions, &rows, count, pid != 0);

@@ -24,6 +24,7 @@ import attach
 import attached_static
 import beside
 import builds
+import cleared
 import cpus
 import crowds
 import emptied
@@ -74,7 +75,7 @@ from tracefile import BadTrace
 # Each may have CASES (run in every build), SINGLE (in one), LONG (in one, only with --long): {name: test}.
 # ALIKE are those of SINGLE that try code which is the same for all CPUs: emulated programs run them only with --long.
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
-           emulators, attach, unfinished, several, steer, later, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
+           emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
            peers, instrumented, loaderless, attached_static, emptied, values)
 

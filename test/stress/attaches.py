@@ -5,8 +5,8 @@
 
 The programs are those of campaigns.py.  Each round draws a session (tracers, filters, modes, `calltap top`, triggers),
 a moment, and an end: by its duration, `calltap detach`, SIGTERM, kill -9; or `calltap set` with random settings before
-that.  Afterwards the program must have found each of its results right and end with its own
-status, its text must be the files' (looked at here, and said by `attach -v`), and nothing may have grown beyond the
+that.  What a killed tool has left is taken away by `calltap detach`, or by the next session.  Afterwards the program
+must have found each of its results right and end with its own status, its text must be the files' (looked at here, and said by `attach -v`), and nothing may have grown beyond the
 first rounds: memory, mappings, descriptors, threads.  Programs that take rights from themselves while they are traced
 can be attached to once only and have a campaign of their own, with a program for each round.
 With --clean the tool is never killed. A failure prints what --seed and --only repeat it, as far as time lets it.
@@ -49,6 +49,10 @@ STOCK_SETTINGS = ("trace=libc.so*:*", "trace=libc.so*:nanosleep,*:read", "trace=
 # on a busy machine that may be so.
 STAYS = re.compile("(the agent stays in process|still has what an earlier session left).*(sleeps in the kernel|in a signal handler)")
 STAYS_MAX = 10  # of so many sessions, one may leave the agent in the process
+CLEARED = "what a calltap that was killed had left"
+DIFFER_NOW = re.compile("([0-9]+) bytes? of its text differs?")
+# Nothing was left, the agent had not come yet, or it has to stay.
+CLEARS_NOT = re.compile("is not traced by you(; `calltap status`|, and no calltap has left)|still has what an earlier session left.*(sleeps in the kernel|in a signal handler)")
 EARLY = re.compile("nothing was recorded|was not recorded")  # told to end before it had begun
 LATE_CHILD = re.compile("the recording ended before process [0-9]+ was set up")  # a child that was forked at the end
 ENDS = ("duration", "duration", "kill", "kill", "detach", "terminate")
@@ -142,7 +146,9 @@ class Round:
             elif self.end == "terminate":
                 tool.terminate()
             elif self.end == "detach":
-                while tool.poll() is None and self.run("detach", str(self.victim.pid)).returncode:
+                # One that comes before the session does may take away what a killed tool had left instead.
+                while tool.poll() is None and (done := self.run("detach", str(self.victim.pid))) and (
+                        done.returncode or CLEARED in done.stdout):
                     time.sleep(0.02)
             status = tool.wait(PATIENCE)
         except subprocess.TimeoutExpired as late:
@@ -152,6 +158,18 @@ class Round:
                 tool.kill()
                 tool.wait()
         return status, read(said)
+
+    def clear(self):
+        """Take away what killed tools have left; true: all text is as in the files, as far as the tool saw."""
+        done = self.run("detach", str(self.victim.pid))
+        self.victim.well()
+        differ = DIFFER_NOW.search(done.stdout)
+        if done.returncode == 0 and not differ:
+            expect("text are as in its files" in done.stdout, f"detach: {done.stdout!r}")
+            return True
+        expect(CLEARS_NOT.search(done.stdout) or (differ and int(differ[1]) <= self.victim.waiting() * SLACK),
+               f"detach: {done.returncode}, {done.stdout!r}")
+        return False
 
     def go_when_free(self):
         """The agent of a tool that was killed takes a moment to give the text back."""
@@ -247,6 +265,8 @@ class Attached(campaigns.Campaign):
             kept = turn.keeps() or (kept and (turn.end != "duration" or status != 0))
             expect(self.victim.stays <= 1 + self.number / STAYS_MAX, f"{self.victim.stays} of {self.number + 1} sessions left "
                    "the agent")
+            if turn.end == "kill" and self.chance.random() < 0.5:
+                kept = not turn.clear()
             if self.chance.random() < 0.3 and not kept and not STAYS.search(said):
                 same_text(self.victim)
         self.what = "at the end"

@@ -99,6 +99,9 @@ int attach_inject(pid_t pid, const struct attach_options *options, struct attach
 int attach_load(pid_t pid, const char *library, uint32_t patience_ms, struct attach_result *result,
 		struct calltap_diag *diag) __attribute__((warn_unused_result));
 
+/* Whether the process has an agent, in use or left there by a session that is over. */
+bool attach_has_agent(pid_t pid);
+
 /*
  * Find the agent that an attach has mapped into a static program: copy struct calltap_start, which lies at *at, as the
  * target has it.  -ENOENT: there is none. -EPROTO: it is of another build. -EEXIST: it came at the program's start.

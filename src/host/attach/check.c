@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <calltap/abi/start.h>
 #include <host/yama.h>
 #include <native.h>
 
@@ -120,6 +121,23 @@ bool agent_serves(pid_t pid)
 	}
 	free(tids);
 	return named;
+}
+
+bool attach_has_agent(pid_t pid)
+{
+	const pid_t alive = proc_alive(pid);
+	struct calltap_start start;
+	struct space space;
+	bool has = false;
+	uint64_t at;
+
+	if (!alive || space_read(&space, alive))
+		return false;
+	for (size_t i = 0; !has && i < space.count; i++)
+		has = strstr(space.maps[i].path, "libcalltap-agent") != NULL;
+	has = has || attach_find_placed(alive, &space, &at, &start) != -ENOENT;
+	space_free(&space);
+	return has;
 }
 
 static bool has_tracer(void *context)

@@ -236,7 +236,7 @@ static void await_agent(struct session *session, struct attachee *attachee)
 {
 	attachee->state = ATTACHEE_AWAITED;
 	session->result->ran = true;
-	if (!session->options->serves && !session->ending.letting_go)
+	if (!session->options->serves && !session->options->clears && !session->ending.letting_go)
 		steer_try(session, attachee->told->pid);
 	session->ending.awaited_ns = clock_now_ns() + ARRIVE_NS;
 	session_forget_ending(session);
@@ -312,6 +312,10 @@ static void give_up(struct session *session, struct attachee *attachee)
 		leave_out(session, attachee);
 		return;
 	}
+	if (attachee->told->let_go) { /* there was only something to take away */
+		attachee->state = ATTACHEE_LEFT_OUT;
+		return;
+	}
 	if (!why.code && is_told_to_end(session))
 		(void)calltap_diag_set(&why, -EIO,
 				       "nothing was recorded: calltap was told to end before the agent in process %d "
@@ -330,7 +334,7 @@ static void give_up(struct session *session, struct attachee *attachee)
 static void forget_attachee(struct session *session, struct attachee *attachee)
 {
 	attachee->forgotten = true;
-	if (!session->options->serves)
+	if (!session->options->serves && !session->options->clears)
 		steer_forget(session, attachee->told->pid);
 }
 
@@ -370,6 +374,8 @@ static void clean_up(struct session *session)
 		if (attachee->code_left)
 			session->result->cut_short += attach_slack_clean(attachee->told->pid);
 		attachee->code_left = false;
+		if (session->options->clears && attachee->told->let_go)
+			verify_text(session, attachee->target);
 	}
 }
 

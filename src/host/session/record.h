@@ -25,6 +25,7 @@ struct record_attached {
 	pid_t pid;
 	bool attached;		     /* its sites were written */
 	bool replaced;		     /* it has executed another program, which runs untraced */
+	bool had_leftovers;	     /* a tool that was killed had left something in it */
 	bool let_go;		     /* it runs on, and nothing of ours is left to do in it */
 	uint32_t threads;	     /* that were stopped at the attach */
 	uint64_t attach_stop_ns;     /* how long all its threads were stopped at the attach, over all tries */
@@ -67,6 +68,7 @@ struct record_options {
 	const char *options_text; /* as typed, for the file */
 	const char *agent_path;	  /* of libcalltap-agent.so for this CPU; others lie in folders beside it */
 	const char *emulator;	  /* command that runs the program, with its options; NULL: QEMU, where one is needed */
+	bool clears;		  /* with pids: what a killed tool left in them is taken away, nothing is traced */
 	bool serves;		  /* with a pid and the tracer nop: stubs are made for handlers of the program's own */
 	/* Called when it is known that a process of `pids` is not traced, `trouble` says why; or NULL. */
 	void (*left_out)(void *ctx, const struct record_attached *process);

@@ -262,6 +262,24 @@ static void set_threshold(struct session *session, const struct target *target)
 				 (int)target->pid);
 }
 
+/*
+ * What an earlier session has left is taken away before anything else.  A session that only clears ends there: the
+ * agent gets no SETUP, and is idle as after any detach.
+ */
+static int take_leftovers(struct session *session, struct target *target, const struct calltap_msg_hello *hello)
+{
+	struct record_attached *told = target->attachee->told;
+
+	told->had_leftovers = hello->flags & CALLTAP_HELLO_LEFTOVERS;
+	if (told->had_leftovers && attached_let_go(session, target))
+		return -EBUSY;
+	if (!session->options->clears)
+		return 0;
+	told->let_go = true;
+	target->dormant = true;
+	return -ECANCELED;
+}
+
 /* The second half of a greeting, when all is known that SETUP takes. */
 static int welcome_target(struct session *session, struct target *target)
 {
@@ -273,8 +291,9 @@ static int welcome_target(struct session *session, struct target *target)
 	int ret;
 
 	target->welcome = true;
-	if (target->attachee && hello->flags & CALLTAP_HELLO_LEFTOVERS && attached_let_go(session, target))
-		return -EBUSY;
+	ret = target->attachee ? take_leftovers(session, target, hello) : 0;
+	if (ret)
+		return ret;
 	if (wanted) {
 		number_process(session, target, hello, origin);
 		ret = inherit_maps(target, origin);

@@ -1,0 +1,94 @@
+/*
+ * What a calltap that was killed has left; see clearing.h.
+ *
+ * The agent gives compiled sites their bytes back by itself.  Heads of functions that nobody had prepared take a stop
+ * of all threads, which only a tool can make: so a session comes into the process for that alone (doc/design/stock.md,
+ * "Why a killed tool leaves heads led").  Context: host.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <host/attach/attach.h>
+#include <host/compare.h>
+#include <host/counted.h>
+#include <host/text.h>
+#include <tracers/tracer.h>
+
+#include "clearing.h"
+#include "recording.h"
+
+#define BUFFER_BYTES (64u << 10) /* nothing is recorded */
+
+int clearing_refuse(pid_t pid, struct calltap_diag *diag)
+{
+	struct compare_result text = {0};
+
+	if (attach_has_agent(pid))
+		text = compare_text(pid, NULL, NULL);
+	if (!text.differing)
+		return calltap_diag_set(diag, -ESRCH, "process %d is not traced by you; `calltap status` lists what is",
+					(int)pid);
+	return calltap_diag_set(diag, -ESRCH,
+				"process %d is not traced by you; %llu %s from its files: if a calltap that was killed "
+				"has left that, `calltap detach %d` takes it away",
+				(int)pid, (unsigned long long)text.differing,
+				counted(text.differing, "byte of its text differs", "bytes of its text differ"),
+				(int)pid);
+}
+
+static void tell(const struct record_attached *told)
+{
+	char size[TIMETEXT_MAX];
+
+	printf("what a calltap that was killed had left in process %d is taken away, its threads were stopped for "
+	       "%.2f ms",
+	       (int)told->pid, (double)told->detach_stop_ns / 1e6);
+	if (told->differing)
+		printf("; %llu %s from its files, which is somebody else's\n", (unsigned long long)told->differing,
+		       counted(told->differing, "byte of its text differs", "bytes of its text differ"));
+	else
+		printf("; all %s of its text are as in its files\n", sizetext(told->verified, size));
+}
+
+int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
+{
+	char *command[] = {(char *)"?", NULL};
+	struct record_result result = {0};
+	struct recording recording;
+	struct record_options *options = &recording.settings.options;
+	int ret;
+
+	if (!attach_has_agent(pid))
+		return clearing_refuse(pid, diag);
+	ret = recording_init(&recording, argv);
+	options->command = command;
+	options->pids = &pid;
+	options->pid_count = 1;
+	options->output = NULL;
+	options->tracer = tracer_find("nop");
+	options->mode = CALLTAP_MODE_DROP;
+	options->buffer_bytes = BUFFER_BYTES;
+	options->stock = STOCK_NEVER;
+	options->libcalls = LIBCALLS_NEVER;
+	options->clears = true;
+	options->allow_no_sites = true;
+	options->allow_no_match = true;
+	recording.quiet = true;
+	if (!ret)
+		ret = recording_check(&recording, 0, argv, 0);
+	if (ret)
+		ret = calltap_diag_set(diag, -EIO, "process %d is left as it is", (int)pid);
+	else
+		ret = record_run(options, &result, diag);
+	if (!ret && (!result.attached || !result.attached->had_leftovers))
+		ret = calltap_diag_set(diag, -ESRCH,
+				       "process %d is not traced by you, and no calltap has left anything in it",
+				       (int)pid);
+	else if (!ret)
+		tell(result.attached);
+	options->command = NULL;
+	record_result_clear(&result);
+	recording_clear(&recording);
+	return ret;
+}

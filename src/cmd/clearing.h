@@ -1,0 +1,21 @@
+/*
+ * What a calltap that was killed has left in a process: telling of it, and having it taken away.
+ *
+ * Callers: detach.c, status.c.  Context: host.
+ */
+#ifndef CMD_CLEARING_H
+#define CMD_CLEARING_H
+
+#include <sys/types.h>
+
+#include <calltap/diag.h>
+
+/*
+ * Take away what is left in a process that no session of the user's traces, and print what became of it.  argv: the
+ * verb's.  -ESRCH with diag: there is no agent in it, so nothing can be left.
+ */
+int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The error of a process that is not traced: what may be left in it is said there. */
+int clearing_refuse(pid_t pid, struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+#endif

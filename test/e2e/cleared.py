@@ -1,0 +1,94 @@
+"""What a tool that was killed has left in a process, and `calltap detach`, which takes it away."""
+import os
+import re
+import signal
+import time
+
+import builds
+import live
+from endings import finish
+from harness import expect
+from later import Recorded
+from loaderless import built
+from steer import calltap
+from steering import Program, Tool, left_alone, threads, until
+
+AS_FILED = re.compile("all [0-9.]+ [KMG]?i?B of its text are as in its files\n$")
+NOT_TRACED = "is not traced by you; `calltap status` lists what is"
+
+
+def cleared(case, pid):
+    """Detach; afterwards the text is that of the files, and the agent has no thread."""
+    said = calltap(case, "detach", pid)
+    expect(said.startswith("what a calltap that was killed had left") and AS_FILED.search(said), f"detach says {said!r}")
+    is_clear(pid)
+
+
+def is_clear(pid):
+    different = live.differing(pid)
+    expect(not different, f"text differs: {list(different.items())[:5]}")
+    until("the agent's thread to end", lambda: "calltap" not in [name_of(pid, thread) for thread in threads(pid)], 5)
+
+
+def name_of(pid, thread):
+    try:
+        with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as file:
+            return file.read().rstrip("\n")
+    except FileNotFoundError:
+        return ""
+
+
+def attached(case):
+    """A tool that traces is killed: heads stay led, which `status` tells, and `detach` gives them back."""
+    case.need_native("attaching")
+    with Program(case, sites=False) as program, left_alone(program):
+        expect(NOT_TRACED in calltap(case, "detach", program.pid, status=1), "nothing had been there")
+        for options in (("--mode", "block"), ("--mode", "overwrite"), ("-l", "*:*", "--mode", "drop")):
+            with Tool(case, program, *options, says=()) as tool:
+                tool.records(500)
+                os.kill(tool.process.pid, signal.SIGKILL)
+                finish(tool.process)
+            said = calltap(case, "status", program.pid, status=1)
+            expect(re.search(r"[0-9]+ bytes of its text differ from its files.*`calltap detach", said), said)
+            cleared(case, program.pid)
+            said = calltap(case, "status", program.pid, status=1)
+            expect(NOT_TRACED in said, f"status says {said!r}")
+        said = calltap(case, "detach", program.pid, status=1)
+        expect("no calltap has left anything in it" in said, f"a second detach says {said!r}")
+
+
+def at_any_time(case):
+    """Killed between the attach's steps, while it records, and while it ends: the text is the file's afterwards."""
+    case.need_native("attaching")
+    with Program(case, sites=False) as program, left_alone(program):
+        for delay in (0.002, 0.01, 0.02, 0.03, 0.04, 0.06, 0.09):
+            with Tool(case, program, "-l", "*:*", "--mode", "drop", "--duration", "40ms", wait=False, says=()) as tool:
+                time.sleep(delay)
+                os.kill(tool.process.pid, signal.SIGKILL)
+                finish(tool.process)
+            done = case.run([case.tool, "detach", str(program.pid)])
+            # Killed before the agent was in, or once all was given back.
+            expect(done.status == 0 or "is not traced by you" in done.stderr, f"detach: {done.status}, {done.stderr!r}")
+            is_clear(program.pid)
+
+
+def recorded(case):
+    """The tool of a command that it started itself."""
+    case.need_native("attaching")
+    with Recorded(case, False, "--mode", "drop") as program:
+        program.records()
+        os.kill(program.process.pid, signal.SIGKILL)
+        program.process.wait()
+        try:
+            cleared(case, program.pid)
+        finally:
+            os.kill(program.pid, signal.SIGTERM)
+
+
+CASES = {}
+SINGLE = {
+    "cleared-attached": attached,
+    "cleared-static": built(builds.STATIC["static"], attached),
+    "cleared-at-any-time": at_any_time,
+    "cleared-recorded": recorded,
+}
