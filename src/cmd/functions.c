@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@
 
 static const char help[] = "usage: calltap functions [OPTION...] PROGRAM|PID [FILTER...]\n\n"
 			   "Lists the functions of a program or library, and why one cannot be traced.\n"
-			   "Of a process: of its program, and of libraries that it has mapped now.\n"
+			   "Of a process: of its program, and of libraries that it has mapped now ('*:*': of all).\n"
 			   "FILTER is a glob, /regex/, object:pattern, or @FILE with a list of them.\n\n"
 			   "      --debuginfod      first fetch the debug file from the servers of DEBUGINFOD_URLS\n"
 			   "      --json            one JSON object instead of text\n"
@@ -174,6 +175,44 @@ static void print_hint(struct out *out, const struct listing *listing)
 			   nameless, counted(nameless, "function has", "functions have"));
 }
 
+static void describe_note(char *text, size_t size, const struct listed_note *note)
+{
+	if (!note->error)
+		snprintf(text, size, "%s was deleted or replaced; this is what the process has mapped", note->path);
+	else if (note->error == -ESTALE || note->error == -ENOENT)
+		snprintf(text, size,
+			 "%s was deleted or replaced, and only root may read what the process has mapped: nothing of "
+			 "it is listed",
+			 note->path);
+	else
+		snprintf(text, size, "%s cannot be read: %s; nothing of it is listed", note->path,
+			 strerror(-note->error));
+}
+
+/* The first file that cannot be read; "" = none. */
+static void describe_unread(char *text, size_t size, const struct listed *listed)
+{
+	text[0] = 0;
+	for (size_t i = 0; i < listed->note_count && !text[0]; i++)
+		if (listed->notes[i].error)
+			describe_note(text, size, &listed->notes[i]);
+}
+
+/* What is to be said of a process' files. */
+static void print_notes(struct out *out, const struct listed *listed)
+{
+	char text[PATH_MAX + 200];
+
+	for (size_t i = 0; i < listed->note_count; i++) {
+		describe_note(text, sizeof(text), &listed->notes[i]);
+		out_format(out, "%s\n", text);
+	}
+	if (listed->others)
+		out_format(out, "%zu %s mapped as well; the filter '*:*' lists %s functions, too\n", listed->others,
+			   counted(listed->others, "library is", "libraries are"),
+			   counted(listed->others, "its", "their"));
+}
+
 static void print_summary(struct out *out, const struct listing *listing)
 {
 	const char *separator = "; ";
@@ -193,6 +232,7 @@ static void print_summary(struct out *out, const struct listing *listing)
 		out_format(out, "%s", advice);
 	}
 	print_hint(out, listing);
+	print_notes(out, &listing->listed);
 }
 
 static void print_text(struct out *out, const struct listing *listing)
@@ -231,6 +271,18 @@ static void print_json_item(struct json *json, const struct listing *listing, co
 	json_object_end(json);
 }
 
+static void print_json_notes(struct json *json, const struct listed *listed)
+{
+	for (int unread = 0; unread < 2; unread++) {
+		json_key(json, unread ? "unread" : "replaced");
+		json_array(json);
+		for (size_t i = 0; i < listed->note_count; i++)
+			if (!listed->notes[i].error == !unread)
+				json_string(json, listed->notes[i].path);
+		json_array_end(json);
+	}
+}
+
 static void print_json(struct out *out, const struct listing *listing)
 {
 	struct json json;
@@ -252,6 +304,7 @@ static void print_json(struct out *out, const struct listing *listing)
 			json_key_u64(&json, site_verdict_text(verdict), listing->reasons[verdict]);
 	}
 	json_object_end(&json);
+	print_json_notes(&json, &listing->listed);
 	json_object_end(&json);
 	out_char(out, '\n');
 }
@@ -263,8 +316,10 @@ static int check_filters(const struct listing *listing, struct calltap_diag *dia
 	enum filter_kind kind;
 	unsigned long matches;
 	char names[200] = "";
+	char unread[300];
 	size_t count, at = 0;
 
+	describe_unread(unread, sizeof(unread), &listing->listed);
 	for (size_t i = 0; filter_set_item(listing->filters, i, &text, &kind, &matches); i++) {
 		if (matches)
 			continue;
@@ -272,8 +327,9 @@ static int check_filters(const struct listing *listing, struct calltap_diag *dia
 		for (size_t j = 0; j < count && at < sizeof(names); j++)
 			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%.60s", j ? ", " : "; did you mean ",
 					       near[j]);
-		return calltap_diag_set(diag, -ENOENT, "filter \"%.100s\" matches no function of %.120s%s%s", text,
-					object_path(listing->listed.objects[0]), names, count ? "?" : "");
+		return calltap_diag_set(diag, -ENOENT, "filter \"%.100s\" matches no function of %.120s%s%s%s%.300s",
+					text, object_path(listing->listed.objects[0]), names, count ? "?" : "",
+					unread[0] ? "; " : "", unread);
 	}
 	return 0;
 }

@@ -148,6 +148,44 @@ static const struct map *map_of_program(const struct space *space, pid_t pid)
 	return NULL;
 }
 
+static int add_note(struct listed *listed, const char *path, int reason)
+{
+	struct listed_note *notes = reallocarray(listed->notes, listed->note_count + 1, sizeof(*notes));
+
+	if (!notes)
+		return -ENOMEM;
+	listed->notes = notes;
+	notes[listed->note_count] = (struct listed_note){strdup(path), reason};
+	if (!notes[listed->note_count].path)
+		return -ENOMEM;
+	listed->note_count++;
+	return 0;
+}
+
+static int add_library(struct listed *listed, const struct space *space, const struct map *map,
+		       const struct filter_set *filters)
+{
+	int fd = space_open(space->alive, map), error = 0;
+	size_t before = listed->count;
+
+	if (fd < 0 && filter_set_names_file(filters, map->path, -1))
+		return add_note(listed, map->path, fd);
+	if (fd >= 0)
+		error = add_if_named(listed, filters, fd, map->path);
+	if (fd >= 0)
+		close(fd);
+	listed->others += listed->count == before;
+	if (!error && listed->count > before && map->bits & MAP_DELETED)
+		error = add_note(listed, map->path, 0);
+	return error;
+}
+
+/* What compilers within programs make lies in files without a name of their own, and the agent is nobody's to trace. */
+static bool is_library(const struct map *map)
+{
+	return !strstr(map->path, "/memfd:") && !strstr(map->path, "libcalltap-agent");
+}
+
 static int add_libraries(struct listed *listed, const struct space *space, const struct map *program,
 			 const struct filter_set *filters)
 {
@@ -155,12 +193,9 @@ static int add_libraries(struct listed *listed, const struct space *space, const
 
 	for (size_t i = 0; i < space->count && !error; i++) {
 		const struct map *map = first_of_file(space, &space->maps[i]);
-		int fd = map && !is_same_file(map, program) ? space_open(space->alive, map) : -1;
 
-		if (fd < 0)
-			continue;
-		error = add_if_named(listed, filters, fd, map->path);
-		close(fd);
+		if (map && !is_same_file(map, program) && is_library(map))
+			error = add_library(listed, space, map, filters);
 	}
 	return error;
 }
@@ -184,7 +219,9 @@ static int open_process(struct listed *listed, pid_t pid, const struct filter_se
 		if (fd >= 0)
 			close(fd);
 	}
-	if (!error && program && filter_set_chooses_objects(filters))
+	if (!error && program && program->bits & MAP_DELETED)
+		error = add_note(listed, program->path, 0);
+	if (!error && program)
 		error = add_libraries(listed, &space, program, filters);
 	space_free(&space);
 	return error;
@@ -216,4 +253,7 @@ void listed_close(struct listed *listed)
 	for (size_t i = 0; i < listed->count; i++)
 		object_close(listed->objects[i]);
 	free(listed->objects);
+	for (size_t i = 0; i < listed->note_count; i++)
+		free(listed->notes[i].path);
+	free(listed->notes);
 }

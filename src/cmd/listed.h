@@ -14,9 +14,19 @@
 struct filter_set;
 struct object;
 
+/* A file that a process has mapped, of which there is something to say. */
+struct listed_note {
+	char *path;
+	int error; /* why it cannot be read, and nothing of it is listed; 0: it is listed, and was deleted or replaced
+		    */
+};
+
 struct listed {
 	struct object **objects; /* the program's first, then libraries that a filter names */
 	size_t count;
+	struct listed_note *notes;
+	size_t note_count;
+	size_t others; /* objects of a process that no filter names */
 };
 
 /*

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 
-from harness import Process, expect, stop
+from harness import Process, Skip, expect, stop
 
 LIBRARY = "libc.so.6:mem*"
 
@@ -58,4 +58,45 @@ def of_process(case):
     expect(f"there is no process {running.pid}" in said, f"of a process that has ended it says {said!r}")
 
 
-SINGLE = {"functions-of-process": of_process}
+# Loads a library that is then deleted.
+LOADS = "import ctypes, os, sys, time; ctypes.CDLL(sys.argv[1]); os.unlink(sys.argv[1]); print('ready', flush=True); time.sleep(100)"
+
+
+def of_libraries(case):
+    """A library that a process has loaded later, and that was deleted since, is read as the process has it, which is told;
+    where only root may read that, it is told that nothing of it is listed.  Libraries that no filter names are counted."""
+    case.need_native("programs as distributed")
+    folder = os.path.join(case.folder, "shared")
+    os.mkdir(folder, 0o777)
+    os.chmod(folder, 0o777)
+    library, where = os.path.join(folder, "libplugin.so.1"), os.path.realpath("/lib/x86_64-linux-gnu/libm.so.6")
+    if not os.path.exists(where):
+        raise Skip("libm is elsewhere here")
+    for drop in ([], ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]):
+        shutil.copy(where, library)
+        os.chmod(library, 0o644)
+        if drop and (os.geteuid() or case.run([*drop, case.tool, "--version"]).status):
+            raise Skip("another user cannot run the tool here")
+        with subprocess.Popen([*drop, "/usr/bin/python3", "-I", "-c", LOADS, library], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
+            try:
+                if running.stdout.readline() != "ready\n":
+                    raise Skip("python3 cannot load it")
+                listed = [*drop, case.tool, "functions", "--no-pager"]
+                text = case.run([*listed, str(running.pid), "libplugin*:*"])
+                data = case.run([*listed, "--json", str(running.pid), "libplugin*:*"])
+                plain = case.run([*listed, str(running.pid)])
+            finally:
+                running.kill()
+        expect("libraries are mapped as well" in plain.stdout and "libplugin" not in plain.stdout, plain.stdout[-400:])
+        if drop:
+            expect(text.status == 1 and "libplugin*:* matches no function" in text.stderr.replace('"', ""), f"{text}")
+            expect(f"{library} was deleted or replaced, and only root may read" in text.stderr, f"it says {text.stderr!r}")
+            continue
+        expect(f"{library} was deleted or replaced; this is" in text.stdout, f"it says {text.stdout[-400:]!r}")
+        expect(json.loads(data.stdout)["replaced"] == [library], f"{data.stdout[-400:]!r}")
+        found = {function["name"] for function in json.loads(data.stdout)["functions"] if function["object"] == library}
+        expect({"cbrt", "lgamma"} <= found, f"of the deleted library: {sorted(found)[:9]}")
+
+
+SINGLE = {"functions-of-process": of_process, "functions-of-libraries": of_libraries}

@@ -244,7 +244,7 @@ bool filter_set_names_file(const struct filter_set *set, const char *path, int f
 
 	for (size_t i = 0; i < set->count && !found; i++)
 		found = chooses_objects(&set->items[i]) && path_matches(&set->items[i], path);
-	if (found || !filter_set_chooses_objects(set))
+	if (found || fd < 0 || !filter_set_chooses_objects(set))
 		return found;
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);

@@ -45,7 +45,7 @@ int filter_set_add(struct filter_set *set, enum filter_kind kind, const char *te
 bool filter_set_chooses_objects(const struct filter_set *set);
 /*
  * True if a filter with an object glob asks for functions of the object (FILTER_TRACE, FILTER_GRAPH); the same of an
- * open file that was not read yet.
+ * open file that was not read yet.  fd -1: one that cannot be opened, which is known by its path alone.
  */
 bool filter_set_names_object(const struct filter_set *set, const struct object *object);
 bool filter_set_names_file(const struct filter_set *set, const char *path, int fd);
