@@ -79,20 +79,35 @@ static int await_stop(struct attach_launch *launch, int *status)
 /* Let the program run until it stops for the tool; *status as of waitpid(). -ESRCH: it has ended, and is not reaped. */
 static int run_on(struct attach_launch *launch, enum __ptrace_request how, int *status)
 {
+	enum __ptrace_request next = how;
+	int signal = 0;
+
 	*status = 0;
 	for (;;) {
 		int ret;
 
-		if (ptrace(how, launch->pid, 0, 0) && errno != ESRCH)
+		if (ptrace(next, launch->pid, 0, (void *)(uintptr_t)signal) && errno != ESRCH)
 			return -errno;
 		ret = await_stop(launch, status);
+		if (ret == -ETIMEDOUT && launch->guest && !(*status >> 16) && WSTOPSIG(*status) < SIGRTMAX + 1 &&
+		    WSTOPSIG(*status) != SIGTRAP)
+			launch->pending = WSTOPSIG(*status);
 		if (ret)
 			return ret;
-		if (*status >> 16 == PTRACE_EVENT_STOP)
-			continue; /* stopped together with its group: it has nothing to show yet */
+		next = how;
+		signal = 0;
+		if (*status >> 16 == PTRACE_EVENT_STOP) {
+			/* Stopped together with its group: it has nothing to show yet.  A guest stays stopped. */
+			if (launch->guest && WSTOPSIG(*status) != SIGTRAP)
+				next = PTRACE_LISTEN;
+			continue;
+		}
 		if (*status >> 16 || WSTOPSIG(*status) == SIGTRAP || WSTOPSIG(*status) == (SIGTRAP | 0x80))
 			return 0;
-		keep_signal(launch, WSTOPSIG(*status));
+		if (launch->guest)
+			signal = WSTOPSIG(*status); /* at once: nobody would send it again if the tool died */
+		else
+			keep_signal(launch, WSTOPSIG(*status));
 	}
 }
 
@@ -133,6 +148,8 @@ static int read_facts(struct attach_launch *launch, struct calltap_diag *diag)
 			launch->headers = auxv[i + 1];
 		else if (auxv[i] == AT_ENTRY)
 			launch->entry = auxv[i + 1];
+		else if (auxv[i] == AT_BASE && auxv[i + 1])
+			return calltap_diag_set(diag, -ENODATA, "it has a loader");
 		else if (auxv[i] == AT_SECURE && auxv[i + 1])
 			return calltap_diag_set(diag, -ENOTSUP, "it runs with other rights");
 	}
@@ -172,6 +189,26 @@ static int64_t find_note(const uint32_t before[BLOCK_WORDS], const uint32_t now[
 	for (unsigned i = 0; i < BLOCK_WORDS; i++)
 		if (now[i] == id && before[i] != id)
 			return (int64_t)(i * sizeof(now[0]));
+	return 0;
+}
+
+/* Where libc will note the id, by its next instruction: a guest that is being stepped would be killed by its trap if
+ * the tracer died.
+ */
+static int find_note_ahead(struct attach_launch *launch, struct calltap_diag *diag)
+{
+	uint64_t pointer = native_thread_pointer(&launch->regs), at;
+	unsigned char next[NATIVE_STORE_MAX];
+
+	if (attach_launch_read(launch, native_pc(&launch->regs), next, sizeof(next)))
+		return -ESRCH;
+	at = native_call_stores(&launch->regs, next);
+	launch->musl = native_call_argument(&launch->regs) != at;
+	if (at - pointer >= BLOCK_WORDS * sizeof(uint32_t) || at == pointer)
+		return calltap_diag_set(diag, -ENOTSUP, "where its C library notes a thread's id is not known");
+	launch->id_offset = (int64_t)(at - pointer);
+	if (!launch->musl && launch->id_offset < OLD_MUSL)
+		return calltap_diag_set(diag, -ENOTSUP, "it has a musl libc older than 1.1.22");
 	return 0;
 }
 
@@ -268,7 +305,7 @@ int attach_launch_write(const struct attach_launch *launch, uint64_t at, const v
 /* Let go, and give the program the signals that have come. */
 static int detach(struct attach_launch *launch)
 {
-	int ret = ptrace(PTRACE_DETACH, launch->pid, 0, 0) ? -errno : 0;
+	int ret = ptrace(PTRACE_DETACH, launch->pid, 0, (void *)(uintptr_t)launch->pending) ? -errno : 0;
 
 	for (unsigned i = 0; i < launch->signal_count; i++)
 		kill(launch->pid, launch->signals[i]);
@@ -294,4 +331,44 @@ void attach_launch_leave(struct attach_launch *launch)
 	if (launch->call_at)
 		(void)set_regs(launch, &launch->regs);
 	(void)detach(launch);
+}
+
+int attach_launch_seize_guest(struct attach_launch *launch, pid_t pid)
+{
+	*launch = (struct attach_launch){.pid = pid, .memory = -1, .guest = true};
+	return ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD) ? -errno : 0;
+}
+
+int attach_launch_await_exec(struct attach_launch *launch, bool (*goes_on)(void *context), void *context)
+{
+	const struct timespec step = {0, STEP_NS};
+
+	for (;;) {
+		int status = 0;
+		pid_t got = waitpid(launch->pid, &status, __WALL | WNOHANG);
+		bool stopped;
+
+		if (got < 0 || (got && !WIFSTOPPED(status)))
+			return -ESRCH;
+		if (!got && !goes_on(context))
+			return -EAGAIN;
+		if (!got)
+			nanosleep(&step, NULL);
+		if (!got)
+			continue;
+		if (status >> 16 == PTRACE_EVENT_EXEC)
+			return 0;
+		stopped = status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP;
+		ptrace(stopped ? PTRACE_LISTEN : PTRACE_CONT, launch->pid, 0,
+		       (void *)(uintptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
+	}
+}
+
+int attach_launch_reach_guest(struct attach_launch *launch, struct calltap_diag *diag)
+{
+	int ret = read_facts(launch, diag);
+
+	if (!ret)
+		ret = reach_call(launch, diag);
+	return ret ? ret : find_note_ahead(launch, diag);
 }

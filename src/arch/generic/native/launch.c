@@ -26,6 +26,13 @@ long native_call_result(const struct native_regs *regs)
 	return -1;
 }
 
+uint64_t native_call_stores(const struct native_regs *regs, const unsigned char bytes[NATIVE_STORE_MAX])
+{
+	(void)regs;
+	(void)bytes;
+	return 0;
+}
+
 void native_call_make(struct native_regs *regs, uint64_t pc, long number, const uint64_t arguments[6])
 {
 	(void)regs;

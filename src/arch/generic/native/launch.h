@@ -21,6 +21,12 @@ const char *native_launch_refusal(void);
 long native_call_number(const struct native_regs *regs);
 uint64_t native_call_argument(const struct native_regs *regs);
 long native_call_result(const struct native_regs *regs);
+/*
+ * The next instruction, of which these are the first bytes, stores the call's result as 4 bytes: where; 0: it does
+ * something else.
+ */
+#define NATIVE_STORE_MAX 9
+uint64_t native_call_stores(const struct native_regs *regs, const unsigned char bytes[NATIVE_STORE_MAX]);
 /* Have the thread make a system call by the instruction at pc. */
 void native_call_make(struct native_regs *regs, uint64_t pc, long number, const uint64_t arguments[6]);
 

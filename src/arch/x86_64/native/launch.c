@@ -43,6 +43,43 @@ long native_call_result(const struct native_regs *regs)
 	return (long)REG(regs, rax);
 }
 
+/* A general register by its number in an instruction. */
+static uint64_t register_of(const struct native_regs *regs, unsigned number)
+{
+	const uint64_t values[16] = {
+		REG(regs, rax), REG(regs, rcx), REG(regs, rdx), REG(regs, rbx), REG(regs, rsp), REG(regs, rbp),
+		REG(regs, rsi), REG(regs, rdi), REG(regs, r8),	REG(regs, r9),	REG(regs, r10), REG(regs, r11),
+		REG(regs, r12), REG(regs, r13), REG(regs, r14), REG(regs, r15),
+	};
+
+	return values[number];
+}
+
+/* mov %eax,disp(%base) and mov %eax,%fs:disp: the forms that compilers make for a member of libc's block. */
+uint64_t native_call_stores(const struct native_regs *regs, const unsigned char bytes[NATIVE_STORE_MAX])
+{
+	bool fs = bytes[0] == 0x64;
+	const unsigned char *at = bytes + fs;
+	unsigned base = at[0] == 0x41 ? 8 : 0, mode, low;
+	int32_t far;
+
+	at += base != 0;
+	if (at[0] != 0x89 || at[1] >> 3 & 7)
+		return 0;
+	mode = at[1] >> 6;
+	low = at[1] & 7;
+	if (fs && !base && !mode && low == 4 && at[2] == 0x25) { /* no base, no index */
+		memcpy(&far, at + 3, sizeof(far));
+		return REG(regs, fs_base) + (uint64_t)(int64_t)far;
+	}
+	if (fs || low == 4)
+		return 0;
+	memcpy(&far, at + 2, sizeof(far));
+	return mode == 1   ? register_of(regs, base + low) + (uint64_t)(int64_t)(int8_t)at[2]
+	       : mode == 2 ? register_of(regs, base + low) + (uint64_t)(int64_t)far
+			   : 0;
+}
+
 void native_call_make(struct native_regs *regs, uint64_t pc, long number, const uint64_t arguments[6])
 {
 	REG(regs, orig_rax) = NO_CALL;
