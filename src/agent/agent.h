@@ -299,6 +299,8 @@ int agent_fronts_lead(void) __attribute__((warn_unused_result));
 void agent_fronts_restore(void);
 /* A new program image: begin a session, if the environment asks for one.  Waits for the tool, bounded. */
 void agent_image_begin(char *const *environment);
+/* The same in a static program that a traced one has executed: its environment need not show the session. */
+void agent_executed_begin(char *const *environment, const char *session, uint32_t filters);
 /* What a process needs once before it can have a session. */
 int agent_process_init(void) __attribute__((warn_unused_result));
 uint64_t agent_random_id(void);

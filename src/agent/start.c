@@ -124,26 +124,11 @@ void agent_fronts_init(void)
 	agent_marks_init();
 }
 
-void agent_image_begin(char *const *environment)
+/* The session is known. */
+static void begin(char *const *environment)
 {
-	const char *session, *filters;
-	uint32_t filter_count;
 	uint64_t signals;
-	bool foreign;
 
-	session = environment_value(environment, CALLTAP_ENV_SESSION);
-	if (!session || !*session || base_strlen(session) >= sizeof(agent.session))
-		return;
-	filters = environment_value(environment, CALLTAP_ENV_FILTERS);
-	filter_count = number(filters);
-	exec_variables_note(session, filters);
-	base_copy_text(agent.session, sizeof(agent.session), session);
-	foreign = sandbox_is_foreign(filter_count);
-	exec_environment_clean((char **)environment, !foreign);
-	if (foreign) {
-		agent.session[0] = 0;
-		return;
-	}
 	agent.image_id = agent_random_id();
 	if (has_other_pages(environment)) {
 		agent_conversation_decline(-ENOTSUP,
@@ -172,4 +157,33 @@ void agent_image_begin(char *const *environment)
 	if (agent.emulated)
 		agent_forks_watch();
 	sys_signals_restore(&signals);
+}
+
+void agent_image_begin(char *const *environment)
+{
+	const char *session = environment_value(environment, CALLTAP_ENV_SESSION), *filters;
+	uint32_t filter_count;
+	bool foreign;
+
+	if (!session || !*session || base_strlen(session) >= sizeof(agent.session))
+		return;
+	filters = environment_value(environment, CALLTAP_ENV_FILTERS);
+	filter_count = number(filters);
+	exec_variables_note(session, filters);
+	base_copy_text(agent.session, sizeof(agent.session), session);
+	foreign = sandbox_is_foreign(filter_count);
+	exec_environment_clean((char **)environment, !foreign);
+	if (foreign)
+		agent.session[0] = 0;
+	else
+		begin(environment);
+}
+
+void agent_executed_begin(char *const *environment, const char *session, uint32_t filters)
+{
+	if (!*session || base_strlen(session) >= sizeof(agent.session) || sandbox_is_foreign(filters))
+		return;
+	base_copy_text(agent.session, sizeof(agent.session), session);
+	agent.put_back = !environment_value(environment, CALLTAP_ENV_SESSION);
+	begin(environment);
 }

@@ -13,7 +13,7 @@
 #define CALLTAP_START_FUNCTIONS 24u
 
 #define CALLTAP_START_MAGIC   0x2e1acedca117a900ull
-#define CALLTAP_START_VERSION 2u
+#define CALLTAP_START_VERSION 3u
 
 /*
  * A function of the program whose first bytes lead to the agent's function of that name.  In a program that ran before
@@ -35,7 +35,7 @@ struct calltap_start {
 	uint32_t libgcc;  /* what unwinds stacks in the program is libgcc */
 	uint32_t function_count;
 	uint64_t entry;	      /* address of calltap_agent_place(); 0: the agent came at the program's start */
-	uint64_t environment; /* address of the environment's pointers; 0 after an attach */
+	uint64_t environment; /* address of the environment's pointers; 0: the agent comes when the program has run */
 	uint64_t base;	      /* where the program's ELF address 0 lies */
 	uint64_t within;      /* an address within the program's file */
 	int64_t id_offset;    /* from the thread pointer to where libc notes a thread's id (uint32_t) */

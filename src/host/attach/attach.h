@@ -93,6 +93,27 @@ int attach_inject(pid_t pid, const struct attach_options *options, struct attach
 		  struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
+ * A process that asks to be held while it executes a static program, and is let go of on its way to the agent
+ * (doc/design/loaderless.md).  All is called by the tracer, except where said.
+ */
+struct attach_launch;
+struct attach_guest {
+	bool (*held)(void *context);	/* it is: false: it does not execute any more, and is let go of */
+	bool (*goes_on)(void *context); /* asked again and again until it has executed; false: as above */
+	void (*over)(void *context);	/* it has executed, or will not, and is not held then */
+	/* It is held at its start (attach_launch_reach_guest()): set options->placed, or refuse with diag. */
+	int (*prepare)(void *context, const struct attach_launch *launch, struct attach_options *options,
+		       struct calltap_diag *diag);
+	void *context;
+};
+/*
+ * Put the agent into the program that the process is about to execute.  0: it is in, and the program runs. -ESRCH,
+ * -EAGAIN, -EPERM: it executed none, or cannot be held.  Other errors, with diag: the program runs untraced.
+ */
+int attach_inject_guest(pid_t pid, const struct attach_options *options, const struct attach_guest *guest,
+			struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+/*
  * Load any library into the process as attach_inject() loads the agent. library: its path, as the tool sees it.  It
  * stays there. patience_ms: 0 = 5 s. -ELIBACC: the loader refuses, with its words in diag.
  */

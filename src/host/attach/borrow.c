@@ -120,38 +120,37 @@ static uint64_t signals_to_block(const struct borrow *borrow, pid_t tid)
 }
 
 /* After the one PTRACE_SETREGSET all is in the target: the tool may be killed before and behind each line. */
-static bool send_away(struct attempt *attempt)
+bool borrow_send(struct borrow *borrow, struct held *held)
 {
-	struct borrow *borrow = attempt->borrow;
-	struct native_regs regs = attempt->held.regs;
+	struct native_regs regs = held->regs;
 	struct iovec registers = {&regs, sizeof(regs)};
 	unsigned char code[NATIVE_CODE_MAX];
 
-	if (ptrace((enum __ptrace_request)PTRACE_GETSIGMASK, attempt->tid, (void *)8, &borrow->errand.signal_mask))
+	if (ptrace((enum __ptrace_request)PTRACE_GETSIGMASK, held->tid, (void *)8, &borrow->errand.signal_mask))
 		return false;
 	/* The thread is in the signal's handler, and has not answered yet. */
 	if (borrow->errand.signal_mask & internal_signal(borrow)) {
 		borrow->why = "libc has all its threads do something just now";
 		return false;
 	}
-	if (!slack_is_free(attempt->tid, &borrow->slack)) {
+	if (!slack_is_free(held->tid, &borrow->slack)) {
 		borrow->why = "another tool is attaching to it";
 		return false;
 	}
 	native_code_make(code, borrow->slack.address, &borrow->errand, &regs);
-	if (hold_poke(&attempt->held, borrow->slack.address, code, borrow->slack.size, false))
+	if (hold_poke(held, borrow->slack.address, code, borrow->slack.size, false))
 		return false;
-	if (!ptrace(PTRACE_SETREGSET, attempt->tid, NT_PRSTATUS, &registers)) {
+	if (!ptrace(PTRACE_SETREGSET, held->tid, NT_PRSTATUS, &registers)) {
 		/*
 		 * A signal that came during the stop is to find the thread in its call, not in the errand, whose end
 		 * undoes this.
 		 */
-		ptrace((enum __ptrace_request)PTRACE_SETSIGMASK, attempt->tid, (void *)sizeof(borrow->errand.blocked),
+		ptrace((enum __ptrace_request)PTRACE_SETSIGMASK, held->tid, (void *)sizeof(borrow->errand.blocked),
 		       &borrow->errand.blocked);
 		return true;
 	}
 	/* The thread was killed, most likely. */
-	if (hold_poke(&attempt->held, borrow->slack.address, borrow->slack.original, borrow->slack.size, true))
+	if (hold_poke(held, borrow->slack.address, borrow->slack.original, borrow->slack.size, true))
 		return false;
 	return false;
 }
@@ -177,7 +176,7 @@ static int try_thread(void *context)
 		/* The thread may have entered a sandbox since it was chosen, which forbids the errand's calls. */
 		if (attempt->send && !tracer_is_alone() && !sandbox_has(attempt->tid)) {
 			attempt->copy.alive = attempt->tid;
-			attempt->sent = is_safe(attempt) && send_away(attempt);
+			attempt->sent = is_safe(attempt) && borrow_send(attempt->borrow, &attempt->held);
 		}
 	}
 	hold_end(held, 1);

@@ -28,11 +28,18 @@ struct borrow {
 	uint64_t stop_ns;
 	uint64_t spare_until_ns; /* threads in a transfer are not stopped before */
 	uint32_t cut_short;	 /* transfers that ended early because they were, after that */
+	bool guest;		 /* the thread has just executed the program: there is no session of an attach's */
 	const char *why;	 /* why the last thread could not be had */
 };
 
 /* Send a thread on its errand; it runs when this returns.  -EAGAIN: none could be had within the patience. */
 int borrow_thread(struct borrow *borrow, uint32_t patience_ms, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+
+/*
+ * Tracer: send a stopped thread on its errand, once it is let go of.  False: it was not, and is as it was; `why` says
+ * why.
+ */
+bool borrow_send(struct borrow *borrow, struct held *held) __attribute__((warn_unused_result));
 
 #endif

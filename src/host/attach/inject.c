@@ -23,6 +23,7 @@
 #include <host/elf/program.h>
 
 #include "borrow.h"
+#include "launch.h"
 
 #define PATIENCE_MS   5000u
 #define READY_NS      5000000000u  /* for the thread to map the memory */
@@ -526,7 +527,8 @@ static int converse_with_thread(struct borrow *borrow, const struct attach_optio
 		ret = await_answer(borrow, &said, diag);
 	if (ret)
 		return ret;
-	if (said.state == CALLTAP_ATTACH_LOADED && borrow->library && said.result == CALLTAP_ATTACH_ALONE)
+	if (said.state == CALLTAP_ATTACH_LOADED && (borrow->library || borrow->guest) &&
+	    said.result == CALLTAP_ATTACH_ALONE)
 		ret = let_go(borrow, diag);
 	else if (said.state == CALLTAP_ATTACH_FAILED || said.result)
 		ret = explain_refusal(borrow, &said, diag);
@@ -634,6 +636,94 @@ int attach_inject(pid_t pid, const struct attach_options *options, struct attach
 		  struct calltap_diag *diag)
 {
 	return bring_in(pid, options, false, result, diag);
+}
+
+/* A process that executes, and what its tracer takes along. */
+struct hold {
+	struct borrow *borrow;
+	struct attach_options options;
+	const struct attach_guest *guest;
+	struct attach_launch launch;
+	struct calltap_diag *diag;
+};
+
+/* The tool is gone: so is who would put the agent in. */
+static bool goes_on(void *context)
+{
+	const struct hold *hold = context;
+
+	return !tracer_is_alone() && hold->guest->goes_on(hold->guest->context);
+}
+
+/* Tracer: set the held program's one thread on its errand. */
+static int send_guest(struct hold *hold)
+{
+	struct borrow *borrow = hold->borrow;
+	struct held held = {.tid = borrow->pid, .state = HELD_STOPPED, .regs = hold->launch.regs};
+	int ret = space_read(&borrow->space, borrow->pid);
+
+	if (ret)
+		return ret;
+	ret = take_placed(borrow, hold->options.placed, hold->diag);
+	if (ret)
+		return ret;
+	borrow->main_thread = native_thread_pointer(&held.regs);
+	borrow->errand.blocked = ~0ull;
+	borrow->errand.memory = choose_memory(&borrow->space);
+	ret = slack_find(&borrow->slack, borrow->pid, &borrow->space, &borrow->libs);
+	if (ret || !borrow->errand.memory)
+		return calltap_diag_set(hold->diag, -ENOSPC, "it has no room for what brings the agent in");
+	borrow->why = "it has ended";
+	if (tracer_is_alone() || !borrow_send(borrow, &held))
+		return calltap_diag_set(hold->diag, -EAGAIN, "%s", borrow->why);
+	return 0;
+}
+
+/* Tracer: hold the process until it has executed, and its libc knows its first thread. */
+static int hold_guest(void *context)
+{
+	struct hold *hold = context;
+	const struct attach_guest *guest = hold->guest;
+	int ret = attach_launch_seize_guest(&hold->launch, hold->borrow->pid);
+
+	if (ret)
+		return ret;
+	ret = guest->held(guest->context) ? attach_launch_await_exec(&hold->launch, goes_on, hold) : -EAGAIN;
+	if (ret != -EAGAIN) {
+		guest->over(guest->context);
+		if (!ret)
+			ret = attach_launch_reach_guest(&hold->launch, hold->diag);
+		if (!ret)
+			ret = guest->prepare(guest->context, &hold->launch, &hold->options, hold->diag);
+		if (!ret)
+			ret = send_guest(hold);
+	}
+	attach_launch_leave(&hold->launch);
+	return ret; /* what is still held, as it ran on, is let go of by the kernel when the tracer ends */
+}
+
+int attach_inject_guest(pid_t pid, const struct attach_options *options, const struct attach_guest *guest,
+			struct calltap_diag *diag)
+{
+	struct borrow *borrow = calloc(1, sizeof(*borrow));
+	struct hold hold = {.borrow = borrow, .options = *options, .guest = guest, .diag = diag};
+	int locked = borrow ? lock_process(pid) : -ENOMEM, ret;
+
+	if (locked < 0) {
+		free(borrow);
+		return locked;
+	}
+	*borrow = (struct borrow){.pid = pid, .alive = pid, .tid = pid, .guest = true, .what = "the agent"};
+	ret = tracer_run(hold_guest, &hold);
+	if (!ret) {
+		ret = converse_with_thread(borrow, &hold.options, diag);
+		(void)attach_slack_clean(pid);
+	}
+	close(locked);
+	libs_free(&borrow->libs);
+	space_free(&borrow->space);
+	free(borrow);
+	return ret;
 }
 
 int attach_load(pid_t pid, const char *library, uint32_t patience_ms, struct attach_result *result,

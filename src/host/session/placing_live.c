@@ -218,7 +218,7 @@ static int make_all(struct placing_live *live, struct placing_made *made, struct
 	made->start.magic = CALLTAP_START_MAGIC;
 	made->start.version = CALLTAP_START_VERSION;
 	made->start.musl = live->placed.musl;
-	made->start.entry = made->at + entry;
+	made->start.entry = made->start.environment ? 0 : made->at + entry;
 	live->placed.entry_offset = entry;
 	if (!ret)
 		ret = collect(live, made, placing);
@@ -294,6 +294,29 @@ int placing_prepare_live(struct placing_live *live, struct placing *placing, pid
 	ret = find_resident(live, &made, &space, pid, diag);
 	if (ret == -ENOENT)
 		ret = prepare_first(live, &made, placing, &space, pid, diag);
+	space_free(&space);
+	return ret;
+}
+
+int placing_prepare_guest(struct placing_live *live, struct placing *placing, const struct attach_launch *launch,
+			  struct calltap_diag *diag)
+{
+	struct placing_made made = {
+		.base = launch->entry - placing->entry,
+		.start = {.within = launch->headers,
+			  .environment = launch->environment,
+			  .id_offset = launch->id_offset},
+	};
+	struct space space;
+	int ret;
+
+	*live = (struct placing_live){.placed.musl = launch->musl};
+	if (!heads_are_known(&made, placing, launch->pid))
+		return calltap_diag_set(diag, -ESTALE, "its file was replaced");
+	if (space_read(&space, launch->pid))
+		return -ESRCH;
+	ret = make_all(live, &made, placing, &space, launch->pid, diag);
+	free(made.region_bytes);
 	space_free(&space);
 	return ret;
 }
