@@ -121,7 +121,8 @@ static bool may_put_back(void)
 /* True if the file at the path is to be executed with `made`. */
 static bool put_back(struct made *made, const char *path, char *const *environment)
 {
-	return may_put_back() && make(made, environment) && exec_file_takes(path) && exec_file_opens(agent_path());
+	return may_put_back() && make(made, environment) && exec_file_kind(path) == EXEC_LOADER &&
+	       exec_file_opens(agent_path());
 }
 
 /* libc looks for programs in the folders of its own environment's PATH. */
@@ -157,25 +158,29 @@ static bool has_slash(const char *file)
 	return *file == '/';
 }
 
-/* put_back() for a file that libc looks for. */
-static bool put_back_found(struct made *made, const char *file, char *const *environment)
+/* The file that libc finds, which looks in folders for one without a slash; NULL: none. */
+static const char *find(char path[PATH_BYTES], const char *file)
 {
-	char path[PATH_BYTES];
-
 	if (has_slash(file))
-		return put_back(made, file, environment);
+		return file;
 	if (!*file || !may_put_back())
-		return false;
+		return NULL;
 	for (const char *folders = search_path();; folders++) {
 		if (!join(path, folders, file))
-			return false;
+			return NULL;
 		if (!sys_failed(SYS(faccessat, -100 /* AT_FDCWD */, path, 1 /* X_OK */, 0, 0, 0)))
-			return put_back(made, path, environment);
+			return path;
 		while (*folders && *folders != ':')
 			folders++;
 		if (!*folders)
-			return false;
+			return NULL;
 	}
+}
+
+/* True if the tool holds this process, which is about to execute a static program. */
+static bool ask(const char *path)
+{
+	return path && may_put_back() && exec_static_ask(path);
 }
 
 /*
@@ -185,45 +190,75 @@ static bool put_back_found(struct made *made, const char *file, char *const *env
 int execve(const char *path, char *const *arguments, char *const *environment)
 {
 	struct made made;
+	bool held;
+	int ret;
 
 	if (!agent.next_execve)
 		return -1;
 	if (put_back(&made, path, environment))
 		(void)agent.next_execve(path, arguments, made.list);
-	return agent.next_execve(path, arguments, environment);
+	held = ask(path);
+	ret = agent.next_execve(path, arguments, environment);
+	if (held)
+		exec_static_failed();
+	return ret;
 }
 
 int execv(const char *path, char *const *arguments)
 {
 	struct made made;
+	bool held;
+	int ret;
 
 	if (!agent.next_execv)
 		return -1;
 	if (agent.next_execve && &environ && put_back(&made, path, environ))
 		(void)agent.next_execve(path, arguments, made.list);
-	return agent.next_execv(path, arguments);
+	held = ask(path);
+	ret = agent.next_execv(path, arguments);
+	if (held)
+		exec_static_failed();
+	return ret;
 }
 
 int execvpe(const char *file, char *const *arguments, char *const *environment)
 {
+	char found[PATH_BYTES];
+	const char *path;
 	struct made made;
+	bool held;
+	int ret;
 
 	if (!agent.next_execvpe)
 		return -1;
-	if (put_back_found(&made, file, environment))
+	path = find(found, file);
+	if (path && put_back(&made, path, environment))
 		(void)agent.next_execvpe(file, arguments, made.list);
-	return agent.next_execvpe(file, arguments, environment);
+	held = ask(path);
+	ret = agent.next_execvpe(file, arguments, environment);
+	if (held)
+		exec_static_failed();
+	return ret;
 }
 
 int execvp(const char *file, char *const *arguments)
 {
+	char found[PATH_BYTES];
+	const char *path;
 	struct made made;
+	bool held;
+	int ret;
 
 	if (!agent.next_execvp)
 		return -1;
-	if (agent.next_execvpe && &environ && put_back_found(&made, file, environ))
+	path = find(found, file);
+	if (path && agent.next_execvpe && &environ && put_back(&made, path, environ))
 		(void)agent.next_execvpe(file, arguments, made.list);
-	return agent.next_execvp(file, arguments);
+	held = ask(path);
+	ret = agent.next_execvp(file, arguments);
+	if (held)
+		exec_static_failed();
+	return ret;
 }
 
 /* The number of arguments behind the first, as libc counts them. */
@@ -315,12 +350,15 @@ int posix_spawn(int *pid, const char *path, const void *actions, const void *att
 int posix_spawnp(int *pid, const char *file, const void *actions, const void *attributes, char *const *arguments,
 		 char *const *environment)
 {
-	struct made made;
+	char found[PATH_BYTES];
 	int error = SPAWN_E2BIG;
+	const char *path;
+	struct made made;
 
 	if (!agent.next_spawnp)
 		return SPAWN_ENOSYS;
-	if ((!actions || *file == '/' || !has_slash(file)) && put_back_found(&made, file, environment))
+	path = !actions || *file == '/' || !has_slash(file) ? find(found, file) : NULL;
+	if (path && put_back(&made, path, environment))
 		error = agent.next_spawnp(pid, file, actions, attributes, arguments, made.list);
 	return error == SPAWN_E2BIG ? agent.next_spawnp(pid, file, actions, attributes, arguments, environment) : error;
 }

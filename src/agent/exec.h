@@ -18,11 +18,23 @@ struct exec_variables {
 	char texts[EXEC_OWN][EXEC_TEXT_MAX];
 };
 
-/* exec_file.c: the file is, or is a script for, a program whose loader takes the agent.  Opens the file for a moment.
- */
-bool exec_file_takes(const char *path);
+enum exec_kind {
+	EXEC_OTHER,  /* is left alone */
+	EXEC_LOADER, /* its loader takes the agent */
+	EXEC_STATIC, /* has no loader */
+};
+
+/* exec_file.c: what program the file is, or is a script for.  Opens the file for a moment. */
+enum exec_kind exec_file_kind(const char *path);
 /* The file can be opened for reading. */
 bool exec_file_opens(const char *path);
+
+/*
+ * exec_static.c: the file is about to be executed.  If it is a static program and the tool takes hold of this process
+ * for that: true, and exec_static_failed() is to be called if the process goes on after all.
+ */
+bool exec_static_ask(const char *path);
+void exec_static_failed(void);
 
 /* exec.c: note the agent's variables, whose values the environment has. */
 void exec_variables_note(const char *session, const char *filters);

@@ -132,22 +132,34 @@ static bool is_of_this_cpu(const Elf64_Ehdr *header)
 	       header->e_phnum <= SEGMENTS_MAX;
 }
 
-/* A program for this CPU that a loader starts. */
-static bool has_loader(int fd, const Elf64_Ehdr *header)
+/* A library that can be executed: the loader is one. */
+static bool has_name(int fd, const Elf64_Phdr *dynamic)
 {
-	bool loader = false, plain = false;
-	Elf64_Phdr segment;
+	Elf64_Dyn entry;
+
+	for (uint64_t i = 0; next_entry(fd, dynamic, &entry, &i);)
+		if (entry.d_tag == DT_SONAME)
+			return true;
+	return false;
+}
+
+static enum exec_kind kind_of(int fd, const Elf64_Ehdr *header)
+{
+	Elf64_Phdr segment, dynamic = {.p_type = PT_NULL};
+	bool loader = false;
 
 	if (!is_of_this_cpu(header))
-		return false;
+		return EXEC_OTHER;
 	for (unsigned i = 0; i < header->e_phnum; i++) {
 		if (!read_at(fd, &segment, sizeof(segment), header->e_phoff + i * sizeof(segment)))
-			return false;
+			return EXEC_OTHER;
 		loader |= segment.p_type == PT_INTERP;
 		if (segment.p_type == PT_DYNAMIC)
-			plain = is_plain(fd, header, &segment);
+			dynamic = segment;
 	}
-	return loader && plain;
+	if (!loader)
+		return dynamic.p_type == PT_DYNAMIC && has_name(fd, &dynamic) ? EXEC_OTHER : EXEC_STATIC;
+	return dynamic.p_type == PT_DYNAMIC && is_plain(fd, header, &dynamic) ? EXEC_LOADER : EXEC_OTHER;
 }
 
 /* Started with other rights it takes nothing from the environment. */
@@ -184,10 +196,10 @@ static bool take_interpreter(char line[LINE_BYTES])
 	return true;
 }
 
-bool exec_file_takes(const char *path)
+enum exec_kind exec_file_kind(const char *path)
 {
+	enum exec_kind kind = EXEC_OTHER;
 	char line[LINE_BYTES];
-	bool takes = false;
 
 	for (unsigned scripts = 0; scripts <= SCRIPTS_MAX; scripts++) {
 		bool script = false;
@@ -196,19 +208,19 @@ bool exec_file_takes(const char *path)
 		int fd = open_program(path, &file);
 
 		if (fd < 0)
-			return false;
+			return EXEC_OTHER;
 		memset(line, 0, sizeof(line));
 		if (SYS(pread64, fd, line, sizeof(line), 0, 0, 0) >= (long)sizeof(header)) {
 			memcpy(&header, line, sizeof(header));
-			takes = !has_rights(fd, &file) && has_loader(fd, &header);
+			kind = has_rights(fd, &file) ? EXEC_OTHER : kind_of(fd, &header);
 		}
 		script = line[0] == '#' && line[1] == '!';
 		sys_close(fd);
 		if (!script || !take_interpreter(line))
-			return takes;
+			return kind;
 		path = line;
 	}
-	return false;
+	return EXEC_OTHER;
 }
 
 bool exec_file_opens(const char *path)

@@ -511,6 +511,10 @@ static void tell_relatives(const struct record_result *result)
 			(int)result->parent, result->children,
 			counted(result->children, "child that runs", "children that run"), result->child_name,
 			counted(result->children, "that", "those"), (int)result->child);
+	if (result->unplaced)
+		fprintf(stderr, "calltap: %u static %s executed, and %s not in the trace: %s\n", result->unplaced,
+			counted(result->unplaced, "program was", "programs were"),
+			counted(result->unplaced, "is", "are"), result->unplaced_why);
 	if (result->strangers)
 		fprintf(stderr,
 			"calltap: %u %s (%s, %d%s) %s not in the trace, for %s started without the environment that "

@@ -58,11 +58,6 @@ def others(user):
     return made
 
 
-def static(case):
-    case.need_flags("-static")
-    return case.program("emptied.c", variant="-static", flags=["-static", "-fno-pie", "-no-pie"])
-
-
 def sanitized(case):
     """AddressSanitizer's shared runtime would end a program where another library comes first."""
     case.need_flags("-fsanitize=address")
@@ -174,7 +169,6 @@ SINGLE |= {
     "emptied-longest": left("longest"),
     "emptied-sandbox": left("sandbox"),
     "emptied-set-uid": left("execve", others(65534)),
-    "emptied-static": left("execve", static),
     "emptied-asan": left("execve", sanitized),
     "emptied-tsan": left("execve", greedy),
     "emptied-script": by_script,

@@ -28,6 +28,7 @@ import cleared
 import cpus
 import crowds
 import emptied
+import executed_static
 import emulators
 import endings
 import environment
@@ -77,7 +78,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, attached_static, emptied, values)
+           peers, instrumented, loaderless, attached_static, emptied, executed_static, values)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

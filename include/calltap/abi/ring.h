@@ -129,6 +129,19 @@ struct calltap_arena {
 	uint64_t untraced_further[CALLTAP_INSTANCES - 1];
 };
 
+/*
+ * A process is about to execute a static program, and asks the tool to hold it: calltap_board.executing is its pid * 8
+ * + one of these, or 0.  The process makes 0 ASKED, and waits; it makes ASKED 0 again, or TAKEN and HELD WITHDRAWN,
+ * when it has waited for too long or could not execute the program.  All other changes are the tool's; each is a
+ * compare-and-swap.  A process goes on as soon as the word is HELD, or is not its own.  doc/design/loaderless.md.
+ */
+enum calltap_executing {
+	CALLTAP_EXECUTING_ASKED = 1,	 /* by the process */
+	CALLTAP_EXECUTING_TAKEN = 2,	 /* by the tool: it is about to take hold */
+	CALLTAP_EXECUTING_HELD = 3,	 /* by the tool: the process runs, and will stop when it has executed */
+	CALLTAP_EXECUTING_WITHDRAWN = 4, /* by the process: the tool is to let go; it makes the word 0 then */
+};
+
 /* One per session, mapped by every process in it. */
 struct calltap_board {
 	uint32_t magic;
@@ -137,7 +150,9 @@ struct calltap_board {
 	uint32_t reader_gone;	/* set by the tool before it leaves on purpose */
 	uint64_t heartbeat;	/* counted up by the tool at each round */
 	uint32_t unreached;	/* forked children that could not reach the tool */
-	uint32_t reserved[9];
+	uint32_t holds;		/* the tool answers those who ask; who gets no answer clears it */
+	uint64_t executing;	/* enum calltap_executing */
+	uint32_t reserved[6];
 };
 
 _Static_assert(sizeof(struct calltap_subbuf) == 48, "ABI");

@@ -611,6 +611,7 @@ static void *drain_main(void *arg)
 
 		stop = __atomic_load_n(&session->drainer.stop, __ATOMIC_ACQUIRE);
 		attend_session(session, &next_look_ns);
+		guests_look(session);
 		if (!round_of_all(drainers, session) && !stop)
 			rest_until_rung(session->board, seen);
 	} while (!stop);

@@ -413,8 +413,8 @@ void family_look(struct session *session)
 		const struct known *met = find_known(&known, member);
 
 		if ((met || member->pid != session->command) && !(met && met->followed) &&
-		    is_of_family(session, &known, &all, member) && !is_noted(session->family, member) &&
-		    is_stranger(session, member->pid, environment) &&
+		    !guests_has(session, member->pid) && is_of_family(session, &known, &all, member) &&
+		    !is_noted(session->family, member) && is_stranger(session, member->pid, environment) &&
 		    /* What was seen of a program that was just being executed says nothing. */
 		    has_environment(member->pid) && is_stranger(session, member->pid, environment) &&
 		    has_environment(member->pid))

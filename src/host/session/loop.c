@@ -121,7 +121,7 @@ void session_serve(struct session *session)
 		targets_end_silent(session);
 		additions_go_on(session);
 		attachees_go_on(session);
-		more = session->command || attachees_are_due(session) || targets_left(session) ||
+		more = session->command || attachees_are_due(session) || targets_left(session) || guests_any(session) ||
 		       strays_may_come(session);
 		if (n <= 0) {
 			progress_show(session, false);

@@ -91,18 +91,20 @@ struct record_result {
 	bool ours;	 /* nothing was done, for the sake of an option or of the trace file, not of the program */
 	bool left;	 /* and runs on: the user ended the recording first */
 	uint64_t records, lost;
-	uint64_t untraced;   /* calls that no thread's buffer or no stack's mirror could take */
-	uint32_t shut_in;    /* processes that shut themselves in (seccomp) where tracing cannot follow all of it */
-	uint32_t moves;	     /* processes that copy parts of their stacks, and are recorded up to there */
-	uint32_t executed;   /* programs executed in a sandbox, where the agent stays out */
-	uint32_t spaces;     /* processes with objects in a name space of dlmopen() */
-	uint32_t strays;     /* processes that live on, and made no traced call while it was recorded */
-	uint32_t foreign;    /* programs for another CPU than the command's, which ran untraced */
-	uint32_t children;   /* of a process that was attached to and recorded little: they run the same program */
-	pid_t parent, child; /* that process, and one of them */
-	char child_name[32]; /* that program */
-	uint32_t strangers;  /* processes that were started without the environment that brings the agent in */
-	pid_t stranger;	     /* the first of them */
+	uint64_t untraced;	/* calls that no thread's buffer or no stack's mirror could take */
+	uint32_t shut_in;	/* processes that shut themselves in (seccomp) where tracing cannot follow all of it */
+	uint32_t moves;		/* processes that copy parts of their stacks, and are recorded up to there */
+	uint32_t executed;	/* programs executed in a sandbox, where the agent stays out */
+	uint32_t spaces;	/* processes with objects in a name space of dlmopen() */
+	uint32_t strays;	/* processes that live on, and made no traced call while it was recorded */
+	uint32_t foreign;	/* programs for another CPU than the command's, which ran untraced */
+	uint32_t children;	/* of a process that was attached to and recorded little: they run the same program */
+	pid_t parent, child;	/* that process, and one of them */
+	char child_name[32];	/* that program */
+	uint32_t unplaced;	/* static programs that were executed, and run untraced */
+	char unplaced_why[480]; /* of the first of them: why, in one sentence */
+	uint32_t strangers;	/* processes that were started without the environment that brings the agent in */
+	pid_t stranger;		/* the first of them */
 	char stranger_name[32];
 	uint32_t unread;       /* objects whose files were deleted or replaced, and cannot be read by this user */
 	char unread_path[200]; /* the first of them */

@@ -262,6 +262,7 @@ static int run_session(struct session *session, struct calltap_diag *diag)
 	result->ours = ret != 0;
 	if (ret)
 		return ret;
+	guests_begin(session);
 	ret = drain_start(session);
 	if (ret)
 		return calltap_diag_set(diag, ret, "cannot start a thread: %s", strerror(-ret));
@@ -319,6 +320,9 @@ static void tear_down(struct session *session)
 {
 	watch_end(session->images.watch);
 	drain_stop(session);
+	if (session->endpoint.listener >= 0)
+		close(session->endpoint.listener);
+	guests_end(session);
 	steer_end(session);
 	while (session->targets) {
 		struct target *target = session->targets;
@@ -342,8 +346,6 @@ static void tear_down(struct session *session)
 		munmap(session->board, CALLTAP_PAGE);
 	if (session->board_fd >= 0)
 		close(session->board_fd);
-	if (session->endpoint.listener >= 0)
-		close(session->endpoint.listener);
 	session_forget_ending(session);
 	attachees_destroy(session);
 	if (session->endpoint.epoll >= 0)

@@ -75,6 +75,7 @@ struct attachees {
 struct remote;
 struct unread;
 struct family;
+struct guest;
 
 /* Where targets call in, and what wakes the server thread. */
 struct endpoint {
@@ -158,6 +159,7 @@ struct session {
 	char *program;		       /* path of the command's file */
 	char *agent; /* path of the agent for that CPU; NULL: the command is no program that the tool can read */
 	struct emulator emulator;
+	struct guest *guests;	 /* processes that execute static programs (guests.c) */
 	struct placing *placing; /* the command is a static program: how the agent gets into it; else NULL */
 	bool emulated;		 /* the tool cannot read the targets' counter */
 	pid_t command;		 /* the command's pid, 0 = reaped */
@@ -312,6 +314,19 @@ void signals_give_back(const struct session *session); /* in the command, before
 bool signals_ask_end(void);			       /* the command is to end */
 bool signals_any(void);				       /* there was a signal that ends a recording of no command's */
 bool signals_insist(void);			       /* so is the recording, whatever goes on */
+
+/* guests.c: processes that ask to be held while they execute static programs. */
+void guests_begin(struct session *session);
+/* Take in who asks; by the drainer, without the lock. */
+void guests_look(struct session *session);
+/* The agent is being put into some; with the lock. */
+bool guests_any(const struct session *session) __attribute__((warn_unused_result));
+/* The agent is or was just being put into this process' program; with the lock. */
+bool guests_has(const struct session *session, pid_t pid) __attribute__((warn_unused_result));
+/* Wait until all are let go of.  The drainer has ended, and nobody can call in any more. */
+void guests_end(struct session *session);
+/* strays.c: the process has the session's board, from the process that it was forked from. */
+bool strays_has_board(const struct session *session, pid_t pid) __attribute__((warn_unused_result));
 
 /* spawn.c */
 uint64_t spawn_filters(void); /* seccomp filters that the tool itself is under */

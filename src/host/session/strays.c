@@ -39,15 +39,13 @@ static bool is_of_session(const struct session *session, const char *pid, char *
 	return got > 0 && memmem(environment, (size_t)got, wanted, strlen(wanted));
 }
 
-/* It has the session's board, from the process that it was forked from. */
-static bool has_board(const struct session *session, const char *pid)
+bool strays_has_board(const struct session *session, pid_t pid)
 {
-	pid_t number = (pid_t)strtol(pid, NULL, 10);
 	struct space space;
 	struct stat board;
 	bool found = false;
 
-	if (number == getpid() || fstat(session->board_fd, &board) || space_read(&space, number))
+	if (pid == getpid() || fstat(session->board_fd, &board) || space_read(&space, pid))
 		return false;
 	for (size_t i = 0; i < space.count; i++)
 		found |= space.maps[i].inode == board.st_ino && strstr(space.maps[i].path, "/memfd:calltap-board");
@@ -74,7 +72,7 @@ static uint32_t count_strays(const struct session *session)
 		count += isdigit((unsigned char)entry->d_name[0]) &&
 			 !is_known(session, (pid_t)strtol(entry->d_name, NULL, 10)) &&
 			 (is_of_session(session, entry->d_name, environment) ||
-			  (session->cleaned && has_board(session, entry->d_name)));
+			  (session->cleaned && strays_has_board(session, (pid_t)strtol(entry->d_name, NULL, 10))));
 	if (folder)
 		closedir(folder);
 	free(environment);

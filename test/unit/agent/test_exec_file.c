@@ -69,32 +69,32 @@ static int teardown(void **state)
 static void takes_itself(void **state)
 {
 	(void)state;
-	assert_true(exec_file_takes("/proc/self/exe"));
-	assert_true(exec_file_takes(write_file("copy", bytes, size, 0755)));
-	assert_true(exec_file_takes("/bin/sh"));
+	assert_true(exec_file_kind("/proc/self/exe") == EXEC_LOADER);
+	assert_true(exec_file_kind(write_file("copy", bytes, size, 0755)) == EXEC_LOADER);
+	assert_true(exec_file_kind("/bin/sh") == EXEC_LOADER);
 }
 
 static void leaves_others(void **state)
 {
 	(void)state;
-	assert_false(exec_file_takes(NULL));
-	assert_false(exec_file_takes((const char *)8));
-	assert_false(exec_file_takes(""));
-	assert_false(exec_file_takes("/nowhere/at-all"));
-	assert_false(exec_file_takes("/"));
-	assert_false(exec_file_takes("/dev/null"));
+	assert_true(exec_file_kind(NULL) == EXEC_OTHER);
+	assert_true(exec_file_kind((const char *)8) == EXEC_OTHER);
+	assert_true(exec_file_kind("") == EXEC_OTHER);
+	assert_true(exec_file_kind("/nowhere/at-all") == EXEC_OTHER);
+	assert_true(exec_file_kind("/") == EXEC_OTHER);
+	assert_true(exec_file_kind("/dev/null") == EXEC_OTHER);
 	assert_int_equal(mkfifo(path_of("fifo"), 0755), 0);
-	assert_false(exec_file_takes(path_of("fifo")));
-	assert_false(exec_file_takes(write_file("empty", "", 0, 0755)));
-	assert_false(exec_file_takes(write_file("text", "echo\n", 5, 0755)));
-	assert_false(exec_file_takes(write_file("copy", bytes, size, 0644)));
-	assert_false(exec_file_takes(write_file("copy", bytes, size, 04755)));
-	assert_false(exec_file_takes(write_file("copy", bytes, size, 02755)));
+	assert_true(exec_file_kind(path_of("fifo")) == EXEC_OTHER);
+	assert_true(exec_file_kind(write_file("empty", "", 0, 0755)) == EXEC_OTHER);
+	assert_true(exec_file_kind(write_file("text", "echo\n", 5, 0755)) == EXEC_OTHER);
+	assert_true(exec_file_kind(write_file("copy", bytes, size, 0644)) == EXEC_OTHER);
+	assert_true(exec_file_kind(write_file("copy", bytes, size, 04755)) == EXEC_OTHER);
+	assert_true(exec_file_kind(write_file("copy", bytes, size, 02755)) == EXEC_OTHER);
 }
 
 static bool takes_script(const char *line)
 {
-	return exec_file_takes(write_file("script", line, strlen(line), 0755));
+	return exec_file_kind(write_file("script", line, strlen(line), 0755)) == EXEC_LOADER;
 }
 
 static void follows_scripts(void **state)
@@ -127,7 +127,7 @@ static bool takes_with(size_t at, const void *word, size_t length)
 
 	memcpy(old, bytes + at, length);
 	memcpy(bytes + at, word, length);
-	takes = exec_file_takes(write_file("changed", bytes, size, 0755));
+	takes = exec_file_kind(write_file("changed", bytes, size, 0755)) == EXEC_LOADER;
 	memcpy(bytes + at, old, length);
 	return takes;
 }
@@ -184,7 +184,7 @@ static void stands_damage(void **state)
 
 			fd = open(path, O_WRONLY);
 			assert_int_equal(pwrite(fd, &other, 1, (off_t)at), 1);
-			takes = exec_file_takes(path);
+			takes = exec_file_kind(path) == EXEC_LOADER;
 			taken += takes;
 			left += !takes;
 			assert_int_equal(pwrite(fd, &bytes[at], 1, (off_t)at), 1);
@@ -193,7 +193,7 @@ static void stands_damage(void **state)
 	}
 	assert_true(taken && left);
 	assert_true(time(NULL) - began < 30);
-	assert_true(exec_file_takes(path));
+	assert_true(exec_file_kind(path) == EXEC_LOADER);
 }
 
 int main(void)

@@ -1,0 +1,103 @@
+/*
+ * Static programs that the program executes: no loader brings the agent in, so the tool is asked to hold this process,
+ * and puts the agent into the new program before that runs (doc/design/loaderless.md).
+ *
+ * Called by exec.c, on the program's thread, also between vfork and exec and in signal handlers: raw system calls,
+ * bounded waits, nothing written but on the stack and to the session's board.  Context: control.
+ */
+#include <agent/agent.h>
+#include <agent/exec.h>
+#include <base/sys.h>
+#include <ring/writer.h>
+
+#define NAP_NS	  200000u
+#define WAIT_NAPS 4000u /* for the tool: about a second */
+#define LEFT_NAPS 8000u /* for the tool to let go of a process that goes on after all */
+#define STATES	  8u
+
+static uint64_t word_of(uint64_t pid, enum calltap_executing state)
+{
+	return pid * STATES + state;
+}
+
+/* Pairs with the tool's changes of the word. */
+static bool change(struct calltap_board *board, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(&board->executing, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void nap(void)
+{
+	const struct sys_timespec step = {0, NAP_NS};
+
+	SYS(nanosleep, &step, NULL, 0, 0, 0, 0);
+}
+
+/* Wait while the word is this process' and the state is one of those in front of HELD: the state, 0 = it is another's.
+ */
+static uint64_t await_hold(const struct calltap_board *board, uint64_t pid)
+{
+	uint64_t word = 0;
+
+	for (unsigned i = 0; i < WAIT_NAPS; i++) {
+		word = __atomic_load_n(&board->executing, __ATOMIC_SEQ_CST);
+		if (word / STATES != pid)
+			return 0;
+		if (word % STATES == CALLTAP_EXECUTING_HELD)
+			break;
+		nap();
+	}
+	return word % STATES;
+}
+
+/* The tool is to let go of this process, which goes on as soon as it has. */
+static void withdraw(struct calltap_board *board, uint64_t pid)
+{
+	if (change(board, word_of(pid, CALLTAP_EXECUTING_ASKED), 0) ||
+	    (!change(board, word_of(pid, CALLTAP_EXECUTING_TAKEN), word_of(pid, CALLTAP_EXECUTING_WITHDRAWN)) &&
+	     !change(board, word_of(pid, CALLTAP_EXECUTING_HELD), word_of(pid, CALLTAP_EXECUTING_WITHDRAWN))))
+		return;
+	for (unsigned i = 0; i < LEFT_NAPS; i++) {
+		if (__atomic_load_n(&board->executing, __ATOMIC_SEQ_CST) / STATES != pid)
+			return;
+		nap();
+	}
+	__atomic_store_n(&board->holds, 0, __ATOMIC_RELAXED); /* it does not answer: nobody else need wait */
+}
+
+/* True if the tool may be asked by this thread: the kernel gives a program to the initial one. */
+static bool may_ask(const struct calltap_board *board)
+{
+	return board && __atomic_load_n(&board->holds, __ATOMIC_RELAXED) && !board->reader_gone &&
+	       sys_gettid() == sys_getpid();
+}
+
+bool exec_static_ask(const char *path)
+{
+	struct calltap_board *board = probe_context.shared.board;
+	uint64_t pid = (uint64_t)sys_getpid(), state;
+	bool mine = false;
+
+	if (!may_ask(board) || exec_file_kind(path) != EXEC_STATIC)
+		return false;
+	for (unsigned i = 0; i < WAIT_NAPS && !mine; i++) {
+		mine = change(board, 0, word_of(pid, CALLTAP_EXECUTING_ASKED));
+		if (!mine)
+			nap();
+	}
+	if (mine) {
+		ring_bell(board);
+		state = await_hold(board, pid);
+		if (!state || state == CALLTAP_EXECUTING_HELD)
+			return state != 0;
+	}
+	__atomic_store_n(&board->holds, 0, __ATOMIC_RELAXED); /* nobody else need wait for so long */
+	if (mine)
+		withdraw(board, pid);
+	return false;
+}
+
+void exec_static_failed(void)
+{
+	withdraw(probe_context.shared.board, (uint64_t)sys_getpid());
+}

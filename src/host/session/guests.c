@@ -1,0 +1,241 @@
+/*
+ * Static programs that the session's processes execute: no loader brings the agent in, so their agents ask the tool by
+ * a word of the board (enum calltap_executing) to hold the process, and a thread of the tool's puts the agent into the
+ * new program (attach/inject.c, placing_live.c; doc/design/loaderless.md).
+ *
+ * Called by the drainer, whom the bell wakes, and by the server thread.  Context: host.  Any process of the session may
+ * write anything to the board: only a process that has the board itself is held.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <host/elf/object.h>
+#include <host/proc.h>
+#include <host/thread.h>
+
+#include "session.h"
+
+#define STATES	    8u
+#define GUESTS_MAX  16u		/* at a time; further ones run untraced */
+#define PATIENCE_NS 2000000000u /* between the hold and the exec, which is the process' next call */
+
+/* A process, and the thread that puts the agent into what it executes. */
+struct guest {
+	struct guest *next;
+	struct session *session;
+	pthread_t thread;
+	pid_t pid;
+	uint64_t until_ns;
+	struct placing *placing;
+	struct placing_live live;
+	char exe[PATH_MAX];
+	bool done; /* atomic: the thread is about to end */
+};
+
+static uint64_t word_of(pid_t pid, enum calltap_executing state)
+{
+	return (uint64_t)pid * STATES + state;
+}
+
+/* Pairs with the agents' changes of the word (agent/exec_static.c). */
+static bool change(const struct guest *guest, enum calltap_executing from, uint64_t to)
+{
+	uint64_t old = word_of(guest->pid, from);
+
+	return __atomic_compare_exchange_n(&guest->session->board->executing, &old, to, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+}
+
+/* The word is free for the next process, unless it is another's already. */
+static void free_word(void *context)
+{
+	const struct guest *guest = context;
+
+	for (unsigned state = CALLTAP_EXECUTING_TAKEN; state <= CALLTAP_EXECUTING_WITHDRAWN; state++)
+		if (change(guest, state, 0))
+			return;
+}
+
+static bool is_held(void *context)
+{
+	struct guest *guest = context;
+
+	guest->until_ns = clock_now_ns() + PATIENCE_NS;
+	return change(guest, CALLTAP_EXECUTING_TAKEN, word_of(guest->pid, CALLTAP_EXECUTING_HELD));
+}
+
+static bool goes_on(void *context)
+{
+	const struct guest *guest = context;
+
+	return __atomic_load_n(&guest->session->board->executing, __ATOMIC_SEQ_CST) ==
+		       word_of(guest->pid, CALLTAP_EXECUTING_HELD) &&
+	       clock_now_ns() < guest->until_ns;
+}
+
+/* Called by the tracer, with the program held: the file that is executed is looked at, whatever was asked for. */
+static int prepare(void *context, const struct attach_launch *launch, struct attach_options *options,
+		   struct calltap_diag *diag)
+{
+	struct guest *guest = context;
+	char path[64];
+	ssize_t length;
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)guest->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -ESRCH;
+	length = readlink(path, guest->exe, sizeof(guest->exe) - 1);
+	guest->exe[length < 0 ? 0 : length] = 0;
+	ret = placing_create(&guest->placing, fd, guest->exe, guest->session->options->agent_path, diag);
+	close(fd);
+	if (!ret)
+		ret = placing_prepare_guest(&guest->live, guest->placing, launch, diag);
+	options->placed = &guest->live.placed;
+	return ret;
+}
+
+static int bring_in(struct guest *guest, struct calltap_diag *diag)
+{
+	const struct session *session = guest->session;
+	const struct attach_guest how = {is_held, goes_on, free_word, prepare, guest};
+	char name[sizeof(session->endpoint.name) + 24];
+	const struct attach_options options = {
+		.size = sizeof(options),
+		.agent_path = session->options->agent_path,
+		.session = name,
+		.filters = spawn_filters(),
+	};
+
+	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
+	return strays_has_board(session, guest->pid) ? attach_inject_guest(guest->pid, &options, &how, diag) : -ESRCH;
+}
+
+static void *serve(void *argument)
+{
+	struct guest *guest = argument;
+	struct session *session = guest->session;
+	struct calltap_diag why = {.column = -1};
+	int ret = bring_in(guest, &why);
+
+	free_word(guest);
+	placing_live_free(&guest->live);
+	placing_destroy(guest->placing);
+	if (ret && ret != -ESRCH && why.text[0]) {
+		session_lock(session);
+		if (!session->result->unplaced++)
+			snprintf(session->result->unplaced_why, sizeof(session->result->unplaced_why), "%s", why.text);
+		session_unlock(session);
+	}
+	__atomic_store_n(&guest->done, true, __ATOMIC_RELEASE); /* pairs with forget_done() */
+	eventfd_write(session->endpoint.drained_fd, 1);		/* wakes the server thread */
+	return NULL;
+}
+
+/* With the lock: how many are left. */
+static unsigned forget_done(struct session *session)
+{
+	struct guest **link = &session->guests;
+	unsigned count = 0;
+
+	while (*link) {
+		struct guest *guest = *link;
+
+		if (!__atomic_load_n(&guest->done, __ATOMIC_ACQUIRE)) {
+			link = &guest->next;
+			count++;
+			continue;
+		}
+		*link = guest->next;
+		pthread_join(guest->thread, NULL);
+		free(guest);
+	}
+	return count;
+}
+
+static void take_in(struct session *session, pid_t pid)
+{
+	struct guest *guest = calloc(1, sizeof(*guest));
+	bool full;
+
+	if (!guest)
+		return;
+	*guest = (struct guest){.session = session, .pid = pid};
+	if (!change(guest, CALLTAP_EXECUTING_ASKED, word_of(pid, CALLTAP_EXECUTING_TAKEN))) {
+		free(guest); /* it has not waited */
+		return;
+	}
+	session_lock(session);
+	full = forget_done(session) >= GUESTS_MAX || thread_start(&guest->thread, serve, guest);
+	if (!full) {
+		guest->next = session->guests;
+		session->guests = guest;
+	}
+	session_unlock(session);
+	if (full) {
+		free_word(guest);
+		free(guest);
+	}
+}
+
+static bool takes(const struct session *session)
+{
+	return !session->options->pid_count && !session->emulated && !session->options->no_exec &&
+	       !session->options->no_fork && !native_launch_refusal();
+}
+
+void guests_begin(struct session *session)
+{
+	__atomic_store_n(&session->board->holds, takes(session), __ATOMIC_RELAXED);
+}
+
+void guests_look(struct session *session)
+{
+	uint64_t word = __atomic_load_n(&session->board->executing, __ATOMIC_SEQ_CST);
+
+	if (!takes(session))
+		return;
+	/* A process that had no answer has cleared it: the tool was stopped, or very slow. */
+	if (!__atomic_load_n(&session->board->holds, __ATOMIC_RELAXED))
+		guests_begin(session);
+	if (word % STATES == CALLTAP_EXECUTING_ASKED && word / STATES <= INT_MAX)
+		take_in(session, (pid_t)(word / STATES));
+}
+
+bool guests_has(const struct session *session, pid_t pid)
+{
+	const struct guest *guest = session->guests;
+
+	while (guest && guest->pid != pid)
+		guest = guest->next;
+	return guest != NULL;
+}
+
+bool guests_any(const struct session *session)
+{
+	for (const struct guest *guest = session->guests; guest; guest = guest->next)
+		if (!__atomic_load_n(&guest->done, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+void guests_end(struct session *session)
+{
+	if (session->board)
+		__atomic_store_n(&session->board->holds, 0, __ATOMIC_RELAXED);
+	while (session->guests) {
+		struct guest *guest = session->guests;
+
+		session->guests = guest->next;
+		pthread_join(guest->thread, NULL); /* bounded: by the patience of each step */
+		free(guest);
+	}
+}

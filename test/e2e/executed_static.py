@@ -1,0 +1,131 @@
+"""Static programs that a traced program executes: they are in the trace from their start, and do what they do untraced."""
+import os
+import random
+import subprocess
+import time
+
+import builds
+from emptied import TIMES, same
+from endings import wait_for
+from harness import Process, expect, stop
+
+AS_IT_IS = True  # what is executed by system programs, too
+WAYS = ("execve", "null", "execle", "execvpe", "execv", "execl", "execlp", "vfork", "handler")
+MAKERS = {"static": ("-static", "-fno-pie", "-no-pie"), "static-pie": ("-static-pie", "-fPIE"), "static-musl": ("-static",)}
+
+
+def executed(case, libc, source="emptied.c"):
+    """Path of the static program."""
+    case.need_native("static programs")
+    build = case.build
+    if libc == "static-musl":
+        case.built_by(builds.STATIC["static-musl"])
+        path = case.program(source)
+        case.built_by(build)
+        return path
+    case.need_flags(MAKERS[libc][0])
+    return case.program(source, variant="-" + libc, flags=MAKERS[libc])
+
+
+def in_each_way(libc):
+    def test(case):
+        program = executed(case, libc)
+        for way in WAYS:
+            shown, outcome = same(case, [case.program("emptied.c"), way, program])
+            expect(shown == 3 * TIMES and "not in the trace" not in outcome.stderr, f"{way}: {shown} calls; {outcome.stderr}")
+    return test
+
+
+def spawned(case):
+    """posix_spawn() executes within libc: untraced, as before, and none the worse."""
+    shown, outcome = same(case, [case.program("emptied.c"), "posix_spawn", executed(case, "static")])
+    expect(not shown, f"{shown} calls; {outcome.stderr}")
+
+
+def does(way, count, libc="static"):
+    """test/prog/executes_static.c does the same, and so often the program is in the trace."""
+    def test(case):
+        program = executed(case, libc)
+        command = [case.program("executes_static.c", flags=["-pthread"]), way, program, "shows"]
+        plain = case.run(command)
+        traced = case.record(command, ["--stock", "never", "--allow-no-sites"], log=False)
+        lines = [sorted(outcome.stdout.splitlines()) for outcome in (plain, traced)]
+        expect(plain.status == traced.status and lines[1] == lines[0], f"{lines[1]}, plain {lines[0]}")
+        shown = case.trace().called().get("shown", 0)
+        expect(shown == 3 * count, f"{shown} calls; {traced.stderr}")
+        case.readable()
+    return test
+
+
+def fails(case):
+    """What cannot be executed: the tool has taken hold of the process, and lets go of it; the error is the same."""
+    program = os.path.join(case.folder, "busy")
+    with open(executed(case, "static"), "rb") as file:
+        data = file.read()
+    with open(program, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.chmod(program, 0o755)
+        began = time.monotonic()
+        outcome = case.same_as_plain([case.program("executes_static.c", flags=["-pthread"]), "fails", program],
+                                     ["--stock", "never", "--allow-no-sites"], log=False)
+        expect(outcome.stdout.count("Text file busy") == 3, outcome.stdout)
+        expect(time.monotonic() - began < 10, "it was held for long")
+
+
+def stripped(case):
+    """Refused, and told; it runs as ever."""
+    program = os.path.join(case.folder, "stripped")
+    done = case.run(["strip", "-o", program, executed(case, "static")])
+    expect(not done.status, done.stderr)
+    shown, outcome = same(case, [case.program("emptied.c"), "execv", program])
+    expect(not shown and "static programs were executed, and are not in the trace" in outcome.stderr, outcome.stderr)
+
+
+def tool_killed(libc):
+    """The tool is killed while programs are executed: all of them run, and to their ends."""
+    def test(case):
+        command = [case.program("executes_static.c", flags=["-pthread"]), "many", executed(case, libc), "shows"]
+        plain = case.run(command)
+        wanted = sorted(plain.stdout.splitlines())
+        began = time.monotonic()
+        case.record(command, ["--stock", "never", "--allow-no-sites"], log=False)
+        lasts = time.monotonic() - began
+        output = os.path.join(case.folder, "output")
+        met = 0
+        for _ in range(25):
+            with open(output, "wb") as file:
+                tool = Process(case.record_command(["sh", "-c", '"$@"; echo ended', "sh", *command],
+                                                   ["--stock", "never", "--allow-no-sites"]), cwd=case.folder,
+                               env=case.environment(False), stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL,
+                               start_new_session=True)
+            try:
+                time.sleep(lasts * random.uniform(0.2, 1))
+                tool.kill()
+                tool.wait()
+                if os.path.getsize(output):
+                    wait_for(output, "ended")
+                    with open(output, encoding="utf-8") as file:
+                        lines = sorted(file.read().splitlines())
+                    expect(lines == sorted([*wanted, "ended"]), f"{lines}, plain {wanted}")
+                    met += 1
+            finally:
+                stop(tool)
+        expect(met, "no moment of the programs' starts was met")
+    return test
+
+
+CASES = {}
+SINGLE = {f"executed-{libc}": in_each_way(libc) for libc in MAKERS}
+SINGLE |= {
+    "executed-static-spawned": spawned,
+    "executed-static-many": does("many", 4),
+    "executed-static-musl-many": does("many", 4, "static-musl"),
+    "executed-static-stops": does("stops", 12),
+    "executed-static-thread": does("thread", 0),
+    "executed-static-traces": does("traces", 0),
+    "executed-static-fails": fails,
+    "executed-static-stripped": stripped,
+    "executed-static-tool-killed": tool_killed("static"),
+    "executed-static-musl-tool-killed": tool_killed("static-musl"),
+}
