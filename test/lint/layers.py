@@ -28,13 +28,14 @@ HOST_PARTS = {
     "elf": {"stock"},
     "remote": set(),
     "attach": {"elf"},
+    "types": {"elf"},
     "core": {"trace"},
     "view": {"trace"},
     "export": {"trace", "view"},
 }
 # The rooms of a session use each other: a session has targets, instances and hooks, and each of these knows its session.
 SESSION_ROOMS = {"session", "target", "instance", "hook", "values"}
-HOST_PARTS.update({room: SESSION_ROOMS | {"trace", "elf", "stock", "attach", "core", "remote"} for room in SESSION_ROOMS})
+HOST_PARTS.update({room: SESSION_ROOMS | {"trace", "elf", "stock", "types", "attach", "core", "remote"} for room in SESSION_ROOMS})
 # What others may include from the rooms of a session.
 SESSION_HEADERS = {"session/record.h", "session/choose.h", "instance/settings.h", "hook/profile.h", "hook/triggers.h",
                    "hook/actor.h", "values/values.h"}

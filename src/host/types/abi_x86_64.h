@@ -1,0 +1,53 @@
+/*
+ * Where arguments lie by the calling convention of x86-64.
+ * Source: System V Application Binary Interface, AMD64 Architecture Processor Supplement 1.0, 3.2.3.
+ *
+ * Callers: function.c, tests.  Context: host.  Pure.
+ */
+#ifndef HOST_TYPES_ABI_X86_64_H
+#define HOST_TYPES_ABI_X86_64_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ABI_INTEGERS 6u /* registers of integer arguments */
+#define ABI_VECTORS  8u
+
+enum abi_class {
+	ABI_NOTHING, /* no argument at all */
+	ABI_INTEGER,
+	ABI_VECTOR,
+	ABI_MEMORY,
+	ABI_UNKNOWN /* not classified here: where it and what comes behind it lies is not known */
+};
+
+/* A type as the convention sees it. */
+struct abi_type {
+	uint8_t halves[2]; /* enum abi_class of each 8 bytes; ABI_MEMORY and ABI_UNKNOWN are of the whole */
+	uint64_t size;
+	uint32_t align;
+};
+
+enum abi_at { ABI_AT_UNKNOWN, ABI_AT_REGISTERS, ABI_AT_STACK, ABI_AT_NOTHING };
+
+struct abi_place {
+	uint8_t at;	  /* enum abi_at */
+	uint8_t integer;  /* ABI_AT_REGISTERS: the first integer register, from 0 on */
+	uint8_t integers; /* and how many */
+	uint8_t vectors;  /* vector registers */
+	uint32_t offset;  /* ABI_AT_STACK: bytes behind the first word of arguments */
+};
+
+struct abi_walk {
+	uint32_t integers, vectors; /* registers that are taken */
+	uint64_t stack;
+	bool lost; /* a type that is not known was met */
+};
+
+/* Begin with the first argument of a function with this result; NULL = none. */
+void abi_begin(struct abi_walk *walk, const struct abi_type *result);
+struct abi_place abi_next(struct abi_walk *walk, const struct abi_type *type);
+/* True if the value is of 8 bytes at most, in an integer register. */
+bool abi_is_integer(const struct abi_type *type);
+
+#endif

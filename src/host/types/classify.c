@@ -1,0 +1,279 @@
+/*
+ * How the calling convention sees a type of DWARF: the class of each half (System V ABI, AMD64, 3.2.3).
+ *
+ * What is not known for sure is ABI_UNKNOWN: vectors, whose place depends on how the caller was compiled; classes of
+ * C++ of which DWARF does not say whether they go by a hidden address; packed fields.
+ *
+ * Callers: function.c.  Context: host.
+ */
+#include <dwarf.h>
+#include <string.h>
+
+#include "impl.h"
+
+#define ELEMENTS_MAX 16u /* of an array within a value of 16 bytes */
+
+bool type_of(Dwarf_Die *out, Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr_integrate(die, DW_AT_type, &attribute) && dwarf_formref_die(&attribute, out);
+}
+
+static bool is_wrapper(int tag)
+{
+	switch (tag) {
+	case DW_TAG_typedef:
+	case DW_TAG_const_type:
+	case DW_TAG_volatile_type:
+	case DW_TAG_restrict_type:
+	case DW_TAG_atomic_type:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool type_peeled(Dwarf_Die *out, Dwarf_Die *die)
+{
+	*out = *die;
+	for (uint32_t depth = 0; is_wrapper(dwarf_tag(out)); depth++) {
+		Dwarf_Die inner;
+
+		if (depth == TYPE_DEPTH || !type_of(&inner, out))
+			return false;
+		*out = inner;
+	}
+	return true;
+}
+
+static bool get_number(Dwarf_Word *number, Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr_integrate(die, name, &attribute) && !dwarf_formudata(&attribute, number);
+}
+
+/* A type that is being taken apart. */
+struct walk {
+	struct abi_type type;
+	bool cxx;
+	bool unknown;
+};
+
+static void add_class(struct walk *walk, uint64_t offset, uint64_t size, enum abi_class class)
+{
+	for (uint64_t at = offset / 8; size && at <= (offset + size - 1) / 8 && at < 2; at++)
+		if (walk->type.halves[at] != ABI_INTEGER)
+			walk->type.halves[at] = (uint8_t) class;
+}
+
+static void add_simple(struct walk *walk, uint64_t offset, uint64_t size, uint32_t align, enum abi_class class)
+{
+	if (align > walk->type.align)
+		walk->type.align = align;
+	/* A field that is not aligned sends all of it to memory; the convention says so, compilers differ in details.
+	 */
+	walk->unknown |= !align || offset % align != 0;
+	add_class(walk, offset, size, class);
+}
+
+static void add_base(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t size)
+{
+	const char *name = dwarf_diename(type);
+	Dwarf_Word encoding = 0;
+
+	(void)get_number(&encoding, type, DW_AT_encoding);
+	switch (encoding) {
+	case DW_ATE_boolean:
+	case DW_ATE_signed:
+	case DW_ATE_signed_char:
+	case DW_ATE_unsigned:
+	case DW_ATE_unsigned_char:
+	case DW_ATE_UTF:
+		if (size == 1 || size == 2 || size == 4 || size == 8 || size == 16)
+			add_simple(walk, offset, size, (uint32_t)size, ABI_INTEGER);
+		else
+			walk->unknown = true;
+		return;
+	case DW_ATE_float:
+		if (size == 4 || size == 8)
+			add_simple(walk, offset, size, (uint32_t)size, ABI_VECTOR);
+		else if (size == 16 && name && !strcmp(name, "long double"))
+			add_simple(walk, offset, size, 16, ABI_MEMORY);
+		else
+			walk->unknown = true;
+		return;
+	default:
+		walk->unknown = true;
+	}
+}
+
+static void add_type(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint32_t depth);
+
+static void add_array(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint32_t depth)
+{
+	Dwarf_Word size, one;
+	Dwarf_Die element, peeled;
+
+	if (dwarf_hasattr_integrate(type, DW_AT_GNU_vector) || !type_of(&element, type) ||
+	    !type_peeled(&peeled, &element) || dwarf_aggregate_size(type, &size) ||
+	    dwarf_aggregate_size(&peeled, &one) || !one || size % one != 0) {
+		walk->unknown = true;
+		return;
+	}
+	/* An array of more goes to memory: its first elements tell how it is aligned. */
+	for (uint64_t i = 0; i < size / one && i < ELEMENTS_MAX && !walk->unknown; i++)
+		add_type(walk, &peeled, offset + i * one, depth + 1);
+}
+
+/* Where the bits of a field begin: from the aggregate's first one on. */
+static bool bits_at(Dwarf_Word *at, Dwarf_Die *member, Dwarf_Word bits, Dwarf_Word size)
+{
+	Dwarf_Word from_end, place = 0;
+
+	if (get_number(at, member, DW_AT_data_bit_offset))
+		return true;
+	/* DWARF 2 and 3 count from the high end of a word that lies somewhere. */
+	if (!get_number(&from_end, member, DW_AT_bit_offset))
+		return false;
+	(void)get_number(&place, member, DW_AT_data_member_location);
+	(void)get_number(&size, member, DW_AT_byte_size);
+	*at = 8 * place + 8 * size - from_end - bits;
+	return size && size <= 8 && from_end + bits <= 8 * size && place <= UINT32_MAX;
+}
+
+static void add_bits(struct walk *walk, Dwarf_Die *member, Dwarf_Die *type, uint64_t offset, Dwarf_Word bits)
+{
+	Dwarf_Word at, size = 0;
+
+	if (dwarf_aggregate_size(type, &size) || !bits || bits > 64 || !size || size > 8 ||
+	    !bits_at(&at, member, bits, size)) {
+		walk->unknown = true;
+		return;
+	}
+	if (size > walk->type.align)
+		walk->type.align = (uint32_t)size;
+	add_class(walk, offset + at / 8, (at % 8 + bits + 7) / 8, ABI_INTEGER);
+}
+
+static void add_member(struct walk *walk, Dwarf_Die *member, uint64_t offset, uint32_t depth)
+{
+	Dwarf_Word at = 0, bits;
+	Dwarf_Attribute place;
+	Dwarf_Die type, peeled;
+
+	if (dwarf_hasattr_integrate(member, DW_AT_external) || dwarf_hasattr_integrate(member, DW_AT_declaration))
+		return; /* a static member */
+	if (!type_of(&type, member) || !type_peeled(&peeled, &type)) {
+		walk->unknown = true;
+		return;
+	}
+	if (dwarf_attr_integrate(member, DW_AT_bit_size, &place)) {
+		if (dwarf_formudata(&place, &bits))
+			walk->unknown = true;
+		else
+			add_bits(walk, member, &peeled, offset, bits);
+		return;
+	}
+	if (dwarf_attr_integrate(member, DW_AT_data_member_location, &place) && dwarf_formudata(&place, &at)) {
+		walk->unknown = true;
+		return;
+	}
+	add_type(walk, &peeled, offset + at, depth + 1);
+}
+
+static void add_members(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint32_t depth)
+{
+	Dwarf_Word how = 0, align = 0;
+	Dwarf_Die member;
+
+	/* C++ passes by a hidden address what has a copy constructor or a destructor of its own; DWARF 5 says so. */
+	if (walk->cxx && (!get_number(&how, type, DW_AT_calling_convention) || how != DW_CC_pass_by_value)) {
+		walk->unknown = true;
+		return;
+	}
+	if (get_number(&align, type, DW_AT_alignment) && align > walk->type.align && align <= UINT32_MAX)
+		walk->type.align = (uint32_t)align;
+	if (dwarf_child(type, &member))
+		return;
+	do {
+		int tag = dwarf_tag(&member);
+
+		if (tag == DW_TAG_member || tag == DW_TAG_inheritance)
+			add_member(walk, &member, offset, depth);
+	} while (!walk->unknown && !dwarf_siblingof(&member, &member));
+}
+
+static void add_type(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint32_t depth)
+{
+	Dwarf_Word size = 8;
+	int tag = dwarf_tag(type);
+
+	if (depth > TYPE_DEPTH || offset > UINT32_MAX) {
+		walk->unknown = true;
+		return;
+	}
+	switch (tag) {
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+		add_simple(walk, offset, 8, 8, ABI_INTEGER);
+		return;
+	case DW_TAG_base_type:
+	case DW_TAG_enumeration_type:
+		if (!get_number(&size, type, DW_AT_byte_size) || !size || size > 32)
+			walk->unknown = true;
+		else if (tag == DW_TAG_base_type)
+			add_base(walk, type, offset, size);
+		else
+			add_simple(walk, offset, size, (uint32_t)size, ABI_INTEGER);
+		return;
+	case DW_TAG_array_type:
+		add_array(walk, type, offset, depth);
+		return;
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+		add_members(walk, type, offset, depth);
+		return;
+	case DW_TAG_unspecified_type: /* std::nullptr_t */
+	default:
+		walk->unknown = true;
+	}
+}
+
+static bool is_by_reference(Dwarf_Die *type)
+{
+	Dwarf_Word how = 0;
+
+	return get_number(&how, type, DW_AT_calling_convention) && how == DW_CC_pass_by_reference;
+}
+
+struct abi_type type_classify(Dwarf_Die *type, bool cxx)
+{
+	const struct abi_type unknown = {.halves = {ABI_UNKNOWN}}, hidden = {.halves = {ABI_MEMORY}, .align = 8};
+	struct walk walk = {.cxx = cxx};
+	Dwarf_Die peeled;
+	Dwarf_Word size = 0;
+
+	if (!type_peeled(&peeled, type))
+		return unknown;
+	if (is_by_reference(&peeled))
+		return hidden;
+	add_type(&walk, &peeled, 0, 0);
+	if (dwarf_tag(&peeled) == DW_TAG_pointer_type || dwarf_tag(&peeled) == DW_TAG_reference_type ||
+	    dwarf_tag(&peeled) == DW_TAG_rvalue_reference_type)
+		size = 8;
+	else if (dwarf_aggregate_size(&peeled, &size))
+		return unknown;
+	walk.type.size = size;
+	/* An empty class of C++ has a byte, and is passed or not as the compiler's version will have it. */
+	if (walk.unknown || (size && walk.type.halves[0] == ABI_NOTHING))
+		return unknown;
+	if (size > 8 && size <= 16 && walk.type.halves[1] == ABI_NOTHING && walk.type.halves[0] != ABI_MEMORY)
+		return unknown;
+	if (size > 16 || walk.type.halves[0] == ABI_MEMORY || walk.type.halves[1] == ABI_MEMORY)
+		walk.type.halves[0] = ABI_MEMORY, walk.type.halves[1] = ABI_NOTHING;
+	return walk.type;
+}

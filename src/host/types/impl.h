@@ -1,0 +1,51 @@
+/*
+ * What the files of this room share (types.h).  Context: host.
+ */
+#ifndef HOST_TYPES_IMPL_H
+#define HOST_TYPES_IMPL_H
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi_x86_64.h"
+#include "types.h"
+
+#define TYPE_DEPTH 32u /* types within types */
+
+/* The type that a DIE's DW_AT_type names, also by way of what it was made from; false: none. */
+bool type_of(Dwarf_Die *out, Dwarf_Die *die);
+/* The same less its typedefs and qualifiers. */
+bool type_peeled(Dwarf_Die *out, Dwarf_Die *die);
+
+/* How the calling convention sees the type of a parameter or a result (classify.c). */
+struct abi_type type_classify(Dwarf_Die *type, bool cxx);
+
+/* How values of a type are shown (show.c); -ENOMEM.  names are for free(), whatever is returned. */
+int type_look(struct type_look *out, Dwarf_Die *type) __attribute__((warn_unused_result));
+
+/* Where the compiler says that a parameter is, at the function's first instruction (place.c). */
+enum place_at {
+	PLACE_NONE,	/* it says nothing: there is no parameter any more */
+	PLACE_REGISTER, /* an integer register of arguments */
+	PLACE_STACK,	/* a word of arguments on the stack */
+	PLACE_HOME,	/* where the function will store it: nothing about where it comes from */
+	PLACE_OTHER	/* elsewhere, or in pieces, or a number that is known */
+};
+struct place {
+	uint8_t at; /* enum place_at */
+	uint8_t integer;
+	uint32_t offset;
+};
+struct place place_find(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t address);
+
+/* What is known of a function besides its DIE. */
+struct function_about {
+	uint64_t address, code; /* of the first instruction, of the first one of its own */
+	const char *symbol;
+	bool is_global; /* others may call it, so no compiler changes how it is called */
+};
+int function_read(struct type_function *out, Dwarf_Die *function, const struct function_about *about)
+	__attribute__((warn_unused_result));
+
+#endif

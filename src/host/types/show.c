@@ -1,0 +1,270 @@
+/*
+ * How values of a type are shown: what kind they are, the type as C writes it, the names of an enumeration.
+ *
+ * Callers: function.c.  Context: host.
+ */
+#include <dwarf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "impl.h"
+
+#define NAMES_MAX 16384u /* bytes of an enumeration's names; values of what is beyond are shown as numbers */
+
+static void append(char text[TYPES_NAME_MAX], const char *more)
+{
+	size_t used = strlen(text);
+
+	(void)snprintf(text + used, TYPES_NAME_MAX - used, "%s%s",
+		       used && text[used - 1] != '*' && text[used - 1] != ' ' && more[0] != '(' ? " " : "", more);
+}
+
+static const char *word_of(int tag)
+{
+	switch (tag) {
+	case DW_TAG_const_type:
+		return "const";
+	case DW_TAG_volatile_type:
+		return "volatile";
+	case DW_TAG_restrict_type:
+		return "restrict";
+	case DW_TAG_atomic_type:
+		return "_Atomic";
+	case DW_TAG_structure_type:
+		return "struct";
+	case DW_TAG_union_type:
+		return "union";
+	case DW_TAG_enumeration_type:
+		return "enum";
+	case DW_TAG_pointer_type:
+		return "*";
+	case DW_TAG_reference_type:
+		return "&";
+	case DW_TAG_rvalue_reference_type:
+		return "&&";
+	default:
+		return NULL;
+	}
+}
+
+/* What stands in front of the stars, or a name. */
+static void write_name(char text[TYPES_NAME_MAX], Dwarf_Die *type)
+{
+	int tag = dwarf_tag(type);
+	const char *name = dwarf_diename(type), *word = word_of(tag);
+
+	if (tag == DW_TAG_subroutine_type) {
+		append(text, "function");
+		return;
+	}
+	if (word)
+		append(text, word);
+	append(text, name ? name : tag == DW_TAG_array_type ? "array" : "{...}");
+}
+
+/* type == NULL: void. */
+static void write_type(char text[TYPES_NAME_MAX], Dwarf_Die *type, uint32_t depth)
+{
+	int tag = type ? dwarf_tag(type) : 0;
+	Dwarf_Die inner;
+	bool more;
+
+	if (!type) {
+		append(text, "void");
+		return;
+	}
+	if (depth == TYPE_DEPTH)
+		return;
+	switch (tag) {
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+		more = type_of(&inner, type);
+		write_type(text, more ? &inner : NULL, depth + 1);
+		append(text, word_of(tag));
+		return;
+	case DW_TAG_const_type:
+	case DW_TAG_volatile_type:
+	case DW_TAG_restrict_type:
+	case DW_TAG_atomic_type:
+		more = type_of(&inner, type);
+		if (more && dwarf_tag(&inner) == DW_TAG_pointer_type) {
+			write_type(text, &inner, depth + 1);
+			append(text, word_of(tag));
+		} else {
+			append(text, word_of(tag));
+			write_type(text, more ? &inner : NULL, depth + 1);
+		}
+		return;
+	default:
+		write_name(text, type);
+	}
+}
+
+static bool get_number(uint64_t *number, Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word value;
+
+	if (!dwarf_attr_integrate(die, name, &attribute) || dwarf_formudata(&attribute, &value))
+		return false;
+	*number = value;
+	return true;
+}
+
+static bool is_number_size(uint64_t size)
+{
+	return size == 1 || size == 2 || size == 4 || size == 8;
+}
+
+static void look_at_base(struct type_look *look, Dwarf_Die *type, uint64_t size)
+{
+	uint64_t encoding = 0;
+
+	(void)get_number(&encoding, type, DW_AT_encoding);
+	look->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+	look->kind = look->is_signed ? TYPE_SIGNED : TYPE_UNSIGNED;
+	switch (encoding) {
+	case DW_ATE_boolean:
+		look->kind = TYPE_BOOL;
+		break;
+	case DW_ATE_signed_char:
+	case DW_ATE_unsigned_char:
+		/* int8_t and uint8_t are typedefs of the other two types of C that have a byte. */
+		if (dwarf_diename(type) && !strcmp(dwarf_diename(type), "char"))
+			look->kind = TYPE_CHAR;
+		break;
+	case DW_ATE_signed:
+	case DW_ATE_unsigned:
+	case DW_ATE_UTF:
+		break;
+	default:
+		look->kind = TYPE_OTHER;
+		look->why = encoding == DW_ATE_float ? "float" : "type";
+		return;
+	}
+	if (!is_number_size(size)) {
+		look->kind = TYPE_OTHER;
+		look->why = "large";
+	}
+}
+
+/* The enumerator's value in the type's bytes. */
+static bool value_of(uint64_t *value, Dwarf_Die *enumerator, uint8_t size)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Sword number;
+	Dwarf_Word word;
+	int form;
+
+	if (!dwarf_attr(enumerator, DW_AT_const_value, &attribute))
+		return false;
+	form = dwarf_whatform(&attribute);
+	if (form == DW_FORM_sdata || form == DW_FORM_implicit_const) {
+		if (dwarf_formsdata(&attribute, &number))
+			return false;
+		*value = (uint64_t)number;
+	} else {
+		if (dwarf_formudata(&attribute, &word))
+			return false;
+		*value = word;
+	}
+	if (size < 8)
+		*value &= (UINT64_C(1) << 8 * size) - 1;
+	return true;
+}
+
+static int look_at_names(struct type_look *look, Dwarf_Die *type)
+{
+	size_t used = 0;
+	Dwarf_Die child;
+
+	look->names = calloc(1, NAMES_MAX);
+	if (!look->names)
+		return -ENOMEM;
+	if (dwarf_child(type, &child))
+		return 0;
+	do {
+		const char *name = dwarf_diename(&child);
+		uint64_t value;
+		int length;
+
+		if (dwarf_tag(&child) != DW_TAG_enumerator || !name || !name[0] || strpbrk(name, ",=") ||
+		    !value_of(&value, &child, look->size))
+			continue;
+		look->is_signed |= (value >> (8 * look->size - 1) & 1) != 0;
+		length = snprintf(look->names + used, NAMES_MAX - used, "%s%s=%" PRIx64, used ? "," : "", name, value);
+		if (length < 0 || (size_t)length >= NAMES_MAX - used) {
+			look->names[used] = 0;
+			break;
+		}
+		used += (size_t)length;
+	} while (!dwarf_siblingof(&child, &child));
+	return 0;
+}
+
+/* True for the type `char`: an address of it is taken for a text's. */
+static bool is_char(Dwarf_Die *type)
+{
+	const char *name;
+	uint64_t size = 0;
+
+	if (dwarf_tag(type) != DW_TAG_base_type || !get_number(&size, type, DW_AT_byte_size) || size != 1)
+		return false;
+	name = dwarf_diename(type);
+	return name && !strcmp(name, "char");
+}
+
+static void look_at_pointer(struct type_look *look, Dwarf_Die *type)
+{
+	Dwarf_Die inner, peeled;
+
+	look->size = 8;
+	look->kind = TYPE_POINTER;
+	if (dwarf_tag(type) == DW_TAG_pointer_type && type_of(&inner, type) && type_peeled(&peeled, &inner) &&
+	    is_char(&peeled))
+		look->kind = TYPE_TEXT;
+}
+
+int type_look(struct type_look *out, Dwarf_Die *type)
+{
+	Dwarf_Die peeled;
+	uint64_t size = 0;
+
+	*out = (struct type_look){.kind = TYPE_OTHER, .why = "type"};
+	write_type(out->type, type, 0);
+	if (!type_peeled(&peeled, type))
+		return 0;
+	(void)get_number(&size, &peeled, DW_AT_byte_size);
+	out->size = (uint8_t)(is_number_size(size) ? size : 0);
+	switch (dwarf_tag(&peeled)) {
+	case DW_TAG_base_type:
+		out->why = NULL;
+		look_at_base(out, &peeled, size);
+		return 0;
+	case DW_TAG_enumeration_type:
+		if (!out->size)
+			return 0;
+		out->kind = TYPE_ENUM;
+		out->why = NULL;
+		return look_at_names(out, &peeled);
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+		out->why = NULL;
+		look_at_pointer(out, &peeled);
+		return 0;
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+		out->why = "struct";
+		return 0;
+	case DW_TAG_union_type:
+		out->why = "union";
+		return 0;
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,199 @@
+/*
+ * Finding a function in DWARF by its first instruction (types.h).
+ *
+ * All functions of all units are listed once, when the first is asked for; and which of the symbols others may call.
+ * Context: host.
+ */
+#include <dwarf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <host/elf/dwarf.h>
+
+#include "impl.h"
+
+struct row {
+	uint64_t address;
+	Dwarf_Off die;
+};
+
+/* Addresses, in order once all are there. */
+struct list {
+	struct row *rows;
+	size_t count, room;
+};
+
+struct types {
+	struct object_dwarf source;
+	struct list functions;
+	struct list globals; /* functions' symbols that others may call */
+};
+
+static int add(struct list *list, uint64_t address, Dwarf_Off die)
+{
+	if (list->count == list->room) {
+		size_t room = list->room ? 2 * list->room : 256;
+		struct row *rows = reallocarray(list->rows, room, sizeof(*rows));
+
+		if (!rows)
+			return -ENOMEM;
+		list->rows = rows;
+		list->room = room;
+	}
+	if (list->count == INT32_MAX)
+		return -ENOMEM;
+	list->rows[list->count++] = (struct row){address, die};
+	return 0;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	uint64_t left = ((const struct row *)a)->address, right = ((const struct row *)b)->address;
+
+	return (left > right) - (left < right);
+}
+
+static void sort(struct list *list)
+{
+	if (list->count)
+		qsort(list->rows, list->count, sizeof(*list->rows), compare_rows);
+}
+
+static const struct row *find(const struct list *list, uint64_t address)
+{
+	const struct row key = {.address = address};
+
+	return list->count ? bsearch(&key, list->rows, list->count, sizeof(key), compare_rows) : NULL;
+}
+
+/* The function's first instruction: of several ranges the first one has it. */
+static bool entry_of(Dwarf_Die *die, uint64_t *address)
+{
+	Dwarf_Addr entry, end, base;
+
+	if (dwarf_entrypc(die, &entry) && dwarf_ranges(die, 0, &base, &entry, &end) <= 0)
+		return false;
+	*address = entry;
+	return entry != 0;
+}
+
+struct visit {
+	struct types *types;
+	int error;
+};
+
+static int see_function(Dwarf_Die *die, void *ctx)
+{
+	struct visit *visit = ctx;
+	uint64_t address;
+
+	if (entry_of(die, &address))
+		visit->error = add(&visit->types->functions, address, dwarf_dieoffset(die));
+	return visit->error ? DWARF_CB_ABORT : DWARF_CB_OK;
+}
+
+static int list_functions(struct types *types)
+{
+	struct visit visit = {.types = types};
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die;
+	uint8_t kind;
+
+	while (!visit.error && !dwarf_get_units(types->source.dwarf, unit, &unit, NULL, &kind, &die, NULL))
+		if (kind == DW_UT_compile || kind == DW_UT_partial)
+			(void)dwarf_getfuncs(&die, see_function, &visit, 0);
+	sort(&types->functions);
+	return visit.error;
+}
+
+static int list_symbols(struct types *types, Elf_Data *data, size_t size)
+{
+	int ret = 0;
+
+	for (int i = 0; data && size && i < (int)(data->d_size / size) && !ret; i++) {
+		GElf_Sym symbol;
+
+		if (gelf_getsym(data, i, &symbol) && GELF_ST_TYPE(symbol.st_info) == STT_FUNC &&
+		    GELF_ST_BIND(symbol.st_info) != STB_LOCAL && symbol.st_shndx != SHN_UNDEF)
+			ret = add(&types->globals, symbol.st_value, 0);
+	}
+	return ret;
+}
+
+static int list_globals(struct types *types)
+{
+	Elf *elf = dwarf_getelf(types->source.dwarf);
+	Elf_Scn *section = NULL;
+	int ret = 0;
+
+	while (!ret && (section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+
+		if (gelf_getshdr(section, &header) && (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+			ret = list_symbols(types, elf_getdata(section, NULL), (size_t)header.sh_entsize);
+	}
+	sort(&types->globals);
+	return ret;
+}
+
+int types_open(struct types **out, const struct object *object, int fd)
+{
+	struct types *types = calloc(1, sizeof(*types));
+	int ret;
+
+	*out = NULL;
+	if (!types)
+		return -ENOMEM;
+	ret = object_dwarf_open(&types->source, object, fd);
+	if (!ret)
+		ret = list_functions(types);
+	if (!ret)
+		ret = list_globals(types);
+	if (ret) {
+		types_close(types);
+		return ret;
+	}
+	*out = types;
+	return 0;
+}
+
+void types_close(struct types *types)
+{
+	if (!types)
+		return;
+	object_dwarf_close(&types->source);
+	free(types->functions.rows);
+	free(types->globals.rows);
+	free(types);
+}
+
+uint32_t types_count(const struct types *types)
+{
+	return (uint32_t)types->functions.count;
+}
+
+int64_t types_find(const struct types *types, uint64_t address)
+{
+	const struct row *row = find(&types->functions, address);
+
+	return row ? row - types->functions.rows : -1;
+}
+
+int types_read(struct type_function *out, const struct types *types, uint32_t place, const char *symbol, uint64_t code)
+{
+	const struct row *row = &types->functions.rows[place];
+	const struct function_about about = {
+		.address = row->address,
+		.code = code,
+		.symbol = symbol,
+		.is_global = find(&types->globals, row->address),
+	};
+	Dwarf_Die die;
+
+	*out = (struct type_function){0};
+	if (!dwarf_offdie(types->source.dwarf, row->die, &die))
+		return -ENOENT;
+	return function_read(out, &die, &about);
+}

@@ -1,0 +1,78 @@
+/*
+ * Types of functions' arguments and results, from DWARF: what each is called, how it is to be shown, and where it lies
+ * when the function is called or returns.
+ *
+ * Where a value lies follows from its type by the CPU's calling convention, and has to be where the compiler says that
+ * it is at the function's first instruction.  Where the two differ, or the compiler says nothing, the value is told as
+ * not available: nothing is guessed.  x86-64 (System V) and the languages C and C++ so far.
+ *
+ * Callers: the values room under the session's lock, tests.  Context: host.  DWARF is untrusted.
+ */
+#ifndef HOST_TYPES_TYPES_H
+#define HOST_TYPES_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct object;
+struct types;
+
+#define TYPES_VALUES   64u /* parameters of a function that are looked at */
+#define TYPES_NAME_MAX 96u /* bytes of a type's text, with its NUL */
+
+enum type_kind {
+	TYPE_UNSIGNED,
+	TYPE_SIGNED,
+	TYPE_BOOL,
+	TYPE_CHAR,
+	TYPE_ENUM,
+	TYPE_POINTER,
+	TYPE_TEXT, /* the address of a char: what lies there up to its NUL */
+	TYPE_OTHER /* cannot be shown */
+};
+
+/* How values of a type are shown. */
+struct type_look {
+	uint8_t kind; /* enum type_kind */
+	bool is_signed;
+	uint8_t size;		   /* bytes of the number: 1, 2, 4 or 8 */
+	char type[TYPES_NAME_MAX]; /* as C writes it */
+	char *names;		   /* TYPE_ENUM: "NAME=1f" and others behind commas, values in base 16; else NULL */
+	const char *why;	   /* TYPE_OTHER: in a word */
+};
+
+struct type_value {
+	char *name; /* "" = it has none */
+	struct type_look look;
+	const char *missing; /* why it is not available, in a word or two; NULL = it is */
+	/* Where it lies: the register of the integer argument with that number, from 1 on; 0 = the word below. */
+	uint8_t in_register;
+	uint32_t on_stack; /* bytes behind the first word of arguments on the stack */
+};
+
+struct type_function {
+	struct type_value *arguments;
+	uint32_t count;
+	uint32_t more; /* parameters that were not looked at */
+	bool has_result;
+	struct type_value result; /* in the register of an integer result */
+};
+
+/* The DWARF of an object, its own or its debug file's; fd: its file, which stays its caller's.  -ENODATA: it has none.
+ */
+int types_open(struct types **out, const struct object *object, int fd) __attribute__((warn_unused_result));
+void types_close(struct types *types); /* NULL: nothing is done */
+/* The functions of the DWARF, and the place of the one whose first instruction is at this ELF address; -1: it is not
+ * there. */
+uint32_t types_count(const struct types *types);
+int64_t types_find(const struct types *types, uint64_t address);
+/*
+ * Read the function at a place; symbol: its name in the object's table; code: ELF address of its own first instruction,
+ * behind what was put there for tracers, which changes no register.  -ENOENT: its language is not known here.  For
+ * type_function_clear(), whatever is returned.
+ */
+int types_read(struct type_function *out, const struct types *types, uint32_t place, const char *symbol, uint64_t code)
+	__attribute__((warn_unused_result));
+void type_function_clear(struct type_function *function);
+
+#endif

@@ -1,0 +1,148 @@
+/* The types of this program's own functions, from its DWARF. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host/elf/object.h"
+#include "host/types/types.h"
+
+enum level { LOW, HIGH = 200, LOWEST = -1 };
+struct pair {
+	double d;
+	int i;
+};
+struct large {
+	char bytes[24];
+};
+typedef unsigned short port;
+
+bool types_test_all(signed char a, port b, const char *c, enum level d, struct pair e, const struct large *f,
+		    struct large g, double h, bool i, int j);
+bool types_test_all(signed char a, port b, const char *c, enum level d, struct pair e, const struct large *f,
+		    struct large g, double h, bool i, int j)
+{
+	return a + b + *c + d + e.i + f->bytes[0] + g.bytes[1] + (int)h + i + j;
+}
+
+struct large types_test_hidden(int a);
+struct large types_test_hidden(int a)
+{
+	return (struct large){.bytes = {(char)a}};
+}
+
+static struct object *object;
+static struct types *types;
+static struct type_function function;
+
+static void read_function(const char *name)
+{
+	const struct object_symbol *symbols;
+	size_t count = object_symbols(object, &symbols), i = 0;
+	int64_t place;
+
+	while (i < count && strcmp(symbols[i].symbol, name) != 0)
+		i++;
+	assert_true(i < count);
+	place = types_find(types, symbols[i].address);
+	assert_true(place >= 0 && place < types_count(types));
+	type_function_clear(&function);
+	assert_int_equal(types_read(&function, types, (uint32_t)place, name, symbols[i].address), 0);
+}
+
+static int begin(void **state)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), ret;
+
+	ret = object_open(&object, fd, "/proc/self/exe", NULL);
+	if (!ret)
+		ret = types_open(&types, object, fd);
+	close(fd); /* it is not needed any more */
+	return ret;
+}
+
+static int end(void **state)
+{
+	type_function_clear(&function);
+	types_close(types);
+	object_close(object);
+	return 0;
+}
+
+static void arguments_have_types_and_places(void **state)
+{
+	static const struct {
+		const char *name, *type, *missing;
+		uint8_t kind, size, in_register;
+		uint32_t on_stack;
+	} wanted[] = {
+		{"a", "signed char", NULL, TYPE_SIGNED, 1, 1, 0},
+		{"b", "port", NULL, TYPE_UNSIGNED, 2, 2, 0},
+		{"c", "const char *", NULL, TYPE_TEXT, 8, 3, 0},
+		{"d", "enum level", NULL, TYPE_ENUM, 4, 4, 0},
+		{"e", "struct pair", "struct", TYPE_OTHER, 0, 0, 0}, /* xmm0 and r8 */
+		{"f", "const struct large *", NULL, TYPE_POINTER, 8, 6, 0},
+		{"g", "struct large", "struct", TYPE_OTHER, 0, 0, 0},
+		{"h", "double", "float", TYPE_OTHER, 8, 0, 0},
+		{"i", "_Bool", NULL, TYPE_BOOL, 1, 0, 24},
+		{"j", "int", NULL, TYPE_SIGNED, 4, 0, 32},
+	};
+
+	read_function("types_test_all");
+	assert_int_equal(function.count, sizeof(wanted) / sizeof(wanted[0]));
+	for (uint32_t i = 0; i < function.count; i++) {
+		const struct type_value *value = &function.arguments[i];
+
+		assert_string_equal(value->name, wanted[i].name);
+		assert_string_equal(value->look.type, wanted[i].type);
+		assert_int_equal(value->look.kind, wanted[i].kind);
+		if (wanted[i].missing) {
+			assert_string_equal(value->missing, wanted[i].missing);
+			continue;
+		}
+		assert_null(value->missing);
+		assert_int_equal(value->look.size, wanted[i].size);
+		assert_int_equal(value->in_register, wanted[i].in_register);
+		assert_int_equal(value->on_stack, wanted[i].on_stack);
+	}
+	assert_string_equal(function.arguments[3].look.names, "LOW=0,HIGH=c8,LOWEST=ffffffff");
+	assert_true(function.arguments[3].look.is_signed);
+	assert_true(function.has_result);
+	assert_null(function.result.missing);
+	assert_int_equal(function.result.look.kind, TYPE_BOOL);
+}
+
+static void a_result_in_memory_moves_the_arguments(void **state)
+{
+	read_function("types_test_hidden");
+	assert_int_equal(function.count, 1);
+	assert_int_equal(function.arguments[0].in_register, 2);
+	assert_string_equal(function.result.missing, "struct");
+}
+
+static void addresses_within_are_no_functions(void **state)
+{
+	const struct object_symbol *symbols;
+	size_t count = object_symbols(object, &symbols);
+
+	assert_true(count > 0);
+	assert_int_equal(types_find(types, symbols[0].address + 1), -1);
+	assert_int_equal(types_find(types, UINT64_MAX), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arguments_have_types_and_places),
+		cmocka_unit_test(a_result_in_memory_moves_the_arguments),
+		cmocka_unit_test(addresses_within_are_no_functions),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
