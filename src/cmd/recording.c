@@ -72,6 +72,7 @@ enum take {
 	TAKE_CALLS,   /* none: `at` is the enum libcalls_choice */
 	TAKE_CHOICE,  /* as a condition for a function's calls, which hides what they call (`at` 1) or not (0) */
 	TAKE_VALUES,  /* as what a function tells at its call (`at` 0) or its return (1) */
+	TAKE_AUTO,    /* what types tell of all functions */
 	TAKE_TRIGGER, /* as the condition of the trigger action `at` */
 };
 
@@ -116,12 +117,15 @@ static const struct row rows[] = {
 	{R | A | T | L, OPT_NO_LIBCALLS, "no-libcalls", NULL, "do not", TAKE_CALLS, LIBCALLS_NEVER},
 	{R | A | T | L, OPT_MIN_SIZE, "min-size", "BYTES", "leave out functions smaller than that", TAKE_COUNT,
 	 OPTION(size_min)},
-	{R | A, 'A', "args", "'FUNCTION:VALUES'",
-	 "show arguments of these functions' calls, as in\n"
-	 "'opendir:path=arg1:string' (see calltap-record(1)); may be repeated",
+	{R | A, 'A', "args", "'FUNCTION[:VALUES]'",
+	 "show arguments of these functions' calls: those that debug\n"
+	 "information tells, or as in 'opendir:path=arg1:string' (see\n"
+	 "calltap-record(1)); may be repeated",
 	 TAKE_VALUES, 0},
-	{R | A, 'R', "result", "'FUNCTION:VALUES'", "show their results, as in 'opendir:ret'; may be repeated",
+	{R | A, 'R', "result", "'FUNCTION[:VALUES]'", "show their results, as in 'opendir:ret'; may be repeated",
 	 TAKE_VALUES, 1},
+	{R | A, 'a', "auto-args", NULL, "show arguments and results of all, as debug information tells them", TAKE_AUTO,
+	 0},
 	{R | A, OPT_IF, "if", "'FUNCTION: EXPR'",
 	 "record only those of the functions' calls for which this is true,\n"
 	 "as in 'write: arg1:s32 == 2'; may be repeated",
@@ -283,6 +287,7 @@ static int take_trigger(struct recording *recording, enum trigger_action action,
 	return EXIT_USAGE;
 }
 
+/* text: NULL = what types tell of all functions. */
 static int take_values(struct recording *recording, bool result, const char *text)
 {
 	struct values **values = &recording->settings.options.values;
@@ -290,7 +295,9 @@ static int take_values(struct recording *recording, bool result, const char *tex
 
 	if (!*values && values_create(values))
 		return EXIT_USAGE;
-	if (!values_add(*values, text, result, &diag))
+	if (!text)
+		values_add_all(*values);
+	if (!text || !values_add(*values, text, result, &diag))
 		return 0;
 	calltap_diag_print(&diag, stderr);
 	return EXIT_USAGE;
@@ -374,6 +381,8 @@ static int take_row(struct recording *recording, const struct row *row, const ch
 		return take_choice(recording, row->at, value);
 	case TAKE_COUNT:
 		return take_count(at, value);
+	case TAKE_AUTO:
+		return take_values(recording, false, NULL);
 	case TAKE_CALLS:
 		recording->settings.options.libcalls = (enum libcalls_choice)row->at;
 		return 0;

@@ -66,6 +66,7 @@ import stock
 import tools
 import triggers
 import trust
+import typed
 import undone
 import unfinished
 import values
@@ -78,7 +79,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, attached_static, emptied, executed_static, values)
+           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

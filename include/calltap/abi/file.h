@@ -200,6 +200,16 @@ struct calltap_file_data {
 /* No values, and not shown: the id of the function whose call it is, and a bit for each field that was not read. */
 #define CALLTAP_FIELD_FUNCTION 64u
 #define CALLTAP_FIELD_FAULTS   128u
+/* How a number is shown; readers that do not know these show it as a number. */
+#define CALLTAP_FIELD_BOOL 256u
+#define CALLTAP_FIELD_CHAR 512u
+/*
+ * A number that has names: `more` is "NAME=1f" and others behind commas, with values in base 16 of the number's size.
+ * A value that has no name itself is shown as names of bits, if all names together are made of single bits.
+ */
+#define CALLTAP_FIELD_ENUM 1024u
+/* With TEXT, behind the event's bytes: a value that is not available; `more` says why. */
+#define CALLTAP_FIELD_MISSING 2048u
 
 /*
  * A row of a FORMATS chunk: one field of a type of events (record.h).  The rows of a type follow each other and have
@@ -214,7 +224,7 @@ struct calltap_file_field {
 	uint32_t offset; /* in the event's bytes */
 	uint32_t size;	 /* bytes, 0 = up to the event's end */
 	uint32_t flags;	 /* CALLTAP_FIELD_* */
-	uint32_t reserved;
+	uint32_t more;	 /* with ENUM and MISSING: offset in the strings; else 0 */
 };
 
 struct calltap_file_formats {

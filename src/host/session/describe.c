@@ -126,8 +126,6 @@ int describe_start(struct instance *instance)
 		ret = describe_emulator(instance);
 	if (!ret)
 		ret = trace_writer_formats(instance->writer);
-	if (!ret)
-		ret = values_describe(instance->options->values, instance->writer);
 	return ret ? ret : trace_writer_flush(instance->writer);
 }
 
@@ -348,6 +346,8 @@ int describe_end(struct instance *instance)
 
 	session_lock(session);
 	ret = marks_write_kept(instance);
+	if (!ret && instance == session_first(session))
+		ret = values_describe(session->images.values, session);
 	if (!ret)
 		ret = write_threads(instance);
 	sample = timing_now(session);

@@ -200,7 +200,7 @@ int found_match(const struct found *found, const struct session *session, const 
 	if (!found->wanted)
 		return calltap_diag_set(diag, -ENODATA,
 					"the filters together leave no function to trace; loosen -l, -n or -g");
-	return 0;
+	return values_check(session->options->values, diag);
 }
 
 int found_add(struct found *all, const struct found *found)

@@ -16,6 +16,7 @@
 #include <host/proc.h>
 #include <host/session/session.h>
 #include <host/space.h>
+#include <host/values/values.h>
 
 /* Where the program runs on, another object may have come to the place of one that it has told. */
 static int image_at(struct session *session, struct target *target, const struct space *space,
@@ -83,6 +84,8 @@ int plan_write_map(struct session *session, struct target *target, const struct 
 		if (target->shares[i] && !map->image->base)
 			instance_write_map(instance, target, map);
 	}
+	if (!ret)
+		ret = values_describe(session->images.values, session);
 	return ret == -ENOMEM ? ret : 0; /* errors of a file are kept by its writer */
 }
 

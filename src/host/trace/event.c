@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "reader.h"
@@ -35,8 +36,9 @@ static bool is_number(uint32_t size)
 static bool can_be(const struct calltap_file_field *field, uint32_t strings_size)
 {
 	return field->type <= CALLTAP_EVENT_TYPE_MAX && field->name < strings_size && field->field < strings_size &&
-	       field->c_type < strings_size && field->offset <= CALLTAP_EVENT_BYTES_MAX &&
-	       field->size <= CALLTAP_EVENT_BYTES_MAX - field->offset &&
+	       field->c_type < strings_size &&
+	       (!(field->flags & (CALLTAP_FIELD_ENUM | CALLTAP_FIELD_MISSING)) || field->more < strings_size) &&
+	       field->offset <= CALLTAP_EVENT_BYTES_MAX && field->size <= CALLTAP_EVENT_BYTES_MAX - field->offset &&
 	       (!(field->flags & CALLTAP_FIELD_PLACED) || field->size == sizeof(struct calltap_event_place)) &&
 	       (field->flags & CALLTAP_FIELD_TEXT || is_number(field->size));
 }
@@ -67,7 +69,13 @@ int formats_take(struct trace *trace, const char *payload, size_t size)
 		type = from.type;
 		entry->count++;
 		*TABLE_ITEM(trace->fields, struct trace_field, trace->fields.count - 1) = (struct trace_field){
-			strings + from.field, strings + from.c_type, from.offset, from.size, from.flags};
+			strings + from.field,
+			strings + from.c_type,
+			from.offset,
+			from.size,
+			from.flags,
+			from.flags & (CALLTAP_FIELD_ENUM | CALLTAP_FIELD_MISSING) ? strings + from.more : "",
+		};
 	}
 	return err;
 }
@@ -177,35 +185,113 @@ static void put(struct output *out, const char *format, ...)
 		out->at += (size_t)length < room ? (size_t)length : room - 1;
 }
 
+/* Print a character of a text between quotes of this kind as C's source would have it. */
+static void put_letter(struct output *out, unsigned char letter, char quote)
+{
+	static const char plain[] = "abtnvfr"; /* 7 to 13 */
+
+	if (letter == quote || letter == '\\')
+		put(out, "\\%c", letter);
+	else if (letter >= 7 && letter <= 13)
+		put(out, "\\%c", plain[letter - 7]);
+	else if (letter < 32 || letter == 127)
+		put(out, "\\%03o", letter);
+	else
+		put(out, "%c", letter);
+}
+
+/* Print a text as C's source would have it. */
+static void put_quoted(struct output *out, const unsigned char *text, size_t length)
+{
+	put(out, "\"");
+	for (size_t i = 0; i < length; i++)
+		put_letter(out, text[i], '"');
+	put(out, "\"");
+}
+
+/* A name of an enumeration, "NAME=1f", and what is behind it. */
+struct enum_name {
+	const char *name;
+	int length;
+	uint64_t value;
+};
+
+/* Take the next name; false: there is none, or the list makes no sense. */
+static bool take_name(struct enum_name *name, const char **list)
+{
+	const char *equals = strchr(*list, '=');
+	char *end;
+
+	if (!equals || equals - *list > TRACE_EVENT_TEXT)
+		return false;
+	name->name = *list;
+	name->length = (int)(equals - *list);
+	name->value = strtoull(equals + 1, &end, 16);
+	*list = *end == ',' ? end + 1 : end;
+	return end > equals + 1 && (!*end || *end == ',');
+}
+
+static bool is_bit(uint64_t value)
+{
+	return value && !(value & (value - 1));
+}
+
+/* Are the names those of bits?  *bits: all that have one of their own. */
+static bool names_bits(const char *list, uint64_t *bits)
+{
+	struct enum_name name;
+	uint64_t all = 0;
+
+	*bits = 0;
+	for (const char *at = list; take_name(&name, &at); all |= name.value)
+		if (is_bit(name.value))
+			*bits |= name.value;
+	/* One and two are as well the first of many. */
+	return (all & ~*bits) == 0 && *bits > 3;
+}
+
+/* Print a number by its names; false: it has none. */
+static bool put_names(struct output *out, const char *list, uint64_t value)
+{
+	struct enum_name name;
+	uint64_t bits, left = value;
+
+	for (const char *at = list; take_name(&name, &at);)
+		if (name.value == value) {
+			put(out, "%.*s", name.length, name.name);
+			return true;
+		}
+	if (!names_bits(list, &bits) || !(value & bits))
+		return false;
+	for (const char *at = list; take_name(&name, &at);)
+		if (is_bit(name.value) && left & name.value) {
+			put(out, "%s%.*s", left == value ? "" : "|", name.length, name.name);
+			left &= ~name.value;
+		}
+	if (left)
+		put(out, "|0x%" PRIx64, left);
+	return true;
+}
+
 /* Print the number of a field that lies within the event's bytes. */
 static void put_number(struct output *out, const struct trace_field *field, const unsigned char *bytes)
 {
 	unsigned unused = (8 - field->size) % 8 * 8; /* high bits of value that the field does not fill */
 	uint64_t value = number_of(field, bytes);
 
-	if (field->flags & CALLTAP_FIELD_SIGNED)
+	if (field->flags & CALLTAP_FIELD_ENUM && put_names(out, field->more, value))
+		return;
+	if (field->flags & CALLTAP_FIELD_BOOL && value <= 1) {
+		put(out, value ? "true" : "false");
+	} else if (field->flags & CALLTAP_FIELD_CHAR && value && value < 0x7f) {
+		put(out, "'");
+		put_letter(out, (unsigned char)value, '\'');
+		put(out, "'");
+	} else if (field->flags & CALLTAP_FIELD_SIGNED) {
 		put(out, "%" PRId64, (int64_t)(value << unused) >> unused);
-	else
+	} else {
 		put(out, field->flags & CALLTAP_FIELD_HEX ? "0x%" PRIx64 : "%" PRIu64, value);
-}
-
-/* Print a text as C's source would have it. */
-static void put_quoted(struct output *out, const unsigned char *text, size_t length)
-{
-	static const char plain[] = "abtnvfr"; /* 7 to 13 */
-
-	put(out, "\"");
-	for (size_t i = 0; i < length; i++) {
-		if (text[i] == '"' || text[i] == '\\')
-			put(out, "\\%c", text[i]);
-		else if (text[i] >= 7 && text[i] <= 13)
-			put(out, "\\%c", plain[text[i] - 7]);
-		else if (text[i] < 32 || text[i] == 127)
-			put(out, "\\%03o", text[i]);
-		else
-			put(out, "%c", text[i]);
 	}
-	put(out, "\"");
 }
 
 /* Print the text at a place that the event itself names. */
@@ -232,7 +318,9 @@ static void put_value(struct output *out, const struct trace_field *field, const
 {
 	size_t left = field->offset < used ? used - field->offset : 0;
 
-	if (!(field->flags & CALLTAP_FIELD_TEXT)) {
+	if (field->flags & CALLTAP_FIELD_MISSING) {
+		put(out, "(%s)", field->more);
+	} else if (!(field->flags & CALLTAP_FIELD_TEXT)) {
 		if (field->size <= left)
 			put_number(out, field, bytes);
 	} else if (field->flags & CALLTAP_FIELD_PLACED) {

@@ -162,6 +162,7 @@ struct trace_field {
 	const char *name, *c_type;
 	uint32_t offset, size; /* size 0: up to the event's end */
 	uint32_t flags;	       /* CALLTAP_FIELD_* */
+	const char *more;      /* the names of CALLTAP_FIELD_ENUM, why a value is CALLTAP_FIELD_MISSING; else "" */
 };
 
 /* The name of a type of events, NULL = nothing in the trace describes it. */

@@ -75,6 +75,8 @@ static void lay_out(struct fetch *out, const struct spec *spec)
 	for (uint32_t i = 0; i < spec->count; i++) {
 		uint32_t size = spec->fields[i].type == SPEC_STRING ? 4 : spec->fields[i].size;
 
+		if (spec->fields[i].type == SPEC_MISSING)
+			continue;
 		out->size = (out->size + size - 1) / size * size;
 		out->places[i] = out->size;
 		out->size += size;
@@ -88,7 +90,8 @@ static void put_event(struct fetch *out, const struct spec *spec, uint32_t regis
 					   .dst_reg = BPF_FRAME,
 					   .off = (int16_t)(at - BLOCK)});
 	for (uint32_t i = 0; i < spec->count; i++)
-		put_field(out, &spec->fields[i], i, registers);
+		if (spec->fields[i].type != SPEC_MISSING)
+			put_field(out, &spec->fields[i], i, registers);
 	put_load(out, VALUE, CONTEXT, offsetof(struct calltap_program_context, function), 8);
 	put_store(out, 0, VALUE, 4);
 	put_store(out, FETCH_FAULTS, FAULTS, 4);

@@ -275,3 +275,60 @@ int spec_parse(struct spec *out, size_t *function, const char *text, bool result
 		diag->column = (int)(reader.wrong - text);
 	return -EINVAL;
 }
+
+/* True if this is how a FIELD begins. */
+static bool is_field(const char *text)
+{
+	struct spec_reader reader = {.at = text};
+	size_t length = 0;
+
+	while (is_word(text[length]))
+		length++;
+	if (length && text[length] == '=' && text[length + 1] != '=')
+		return true;
+	if (!*text || strchr("+-$", *text) || (take(&reader, "arg") && isdigit((unsigned char)*reader.at)))
+		return true;
+	reader.at = text;
+	return (take(&reader, "retval") || take(&reader, "ret")) && !is_word(*reader.at);
+}
+
+bool spec_is_function(const char *text)
+{
+	if (!*text || strpbrk(text, BLANKS))
+		return false;
+	for (const char *colon = text; (colon = strchr(colon, ':')); colon++)
+		if (is_field(colon + 1))
+			return false;
+	return true;
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+bool spec_equal(const struct spec *a, const struct spec *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (uint32_t i = 0; i < a->count; i++) {
+		const struct spec_field *one = &a->fields[i], *other = &b->fields[i];
+
+		if (one->argument != other->argument || one->type != other->type || one->size != other->size ||
+		    one->is_signed != other->is_signed || one->offset_count != other->offset_count ||
+		    memcmp(one->offsets, other->offsets, sizeof(one->offsets)) != 0 ||
+		    strcmp(one->name, other->name) != 0 || !is_same_text(one->c_type, other->c_type) ||
+		    !is_same_text(one->more, other->more))
+			return false;
+	}
+	return true;
+}
+
+void spec_clear(struct spec *spec)
+{
+	for (uint32_t i = 0; i < spec->count; i++) {
+		free(spec->fields[i].c_type);
+		free(spec->fields[i].more);
+	}
+	*spec = (struct spec){0};
+}

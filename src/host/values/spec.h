@@ -28,7 +28,8 @@
 #define SPEC_NAME      32u /* bytes of a NAME, with its NUL */
 #define SPEC_TEXT      64u /* bytes of a string that has no bound of its own */
 
-enum spec_type { SPEC_UNSIGNED, SPEC_SIGNED, SPEC_HEX, SPEC_STRING };
+/* Those behind SPEC_STRING are of fields whose types come from elsewhere (typed.h). */
+enum spec_type { SPEC_UNSIGNED, SPEC_SIGNED, SPEC_HEX, SPEC_STRING, SPEC_BOOL, SPEC_CHAR, SPEC_ENUM, SPEC_MISSING };
 
 struct spec_field {
 	char name[SPEC_NAME];
@@ -37,6 +38,9 @@ struct spec_field {
 	uint16_t size;	  /* bytes: of the number, or of the string at the most */
 	uint8_t offset_count;
 	int32_t offsets[SPEC_OFFSETS]; /* the innermost first */
+	bool is_signed;		       /* SPEC_ENUM: what has no name has a sign */
+	char *c_type;		       /* as C writes it, for spec_clear(); NULL: of `type` */
+	char *more;		       /* SPEC_ENUM: the names (abi/file.h); SPEC_MISSING: why; for spec_clear() */
 };
 
 struct spec {
@@ -62,5 +66,11 @@ bool spec_take_fetch(struct spec_reader *reader, struct spec_field *field, bool 
  */
 int spec_parse(struct spec *out, size_t *function, const char *text, bool result, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
+
+/* True if the text is a FUNCTION alone, whose values are those that its types tell. */
+bool spec_is_function(const char *text);
+/* True if both fetch the same, and show it alike. */
+bool spec_equal(const struct spec *a, const struct spec *b);
+void spec_clear(struct spec *spec);
 
 #endif

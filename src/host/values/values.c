@@ -10,30 +10,31 @@
 #include <unistd.h>
 
 #include <calltap/abi/control.h>
-#include <calltap/abi/file.h>
 #include <calltap/abi/program.h>
 #include <host/elf/filter.h>
 #include <host/sealed.h>
 #include <host/session/session.h>
-#include <host/trace/writer.h>
 
 #include "code.h"
 #include "condition.h"
 #include "fetch.h"
+#include "formats.h"
 #include "spec.h"
+#include "typed.h"
 #include "values.h"
 
 #define X86_REGISTERS 6 /* integer arguments in registers */
 #define CHOICES_MAX   4096
-#define TYPE_TEXT     16 /* bytes of a type's name, with its NUL */
 
 struct entry {
 	struct filter_set *filters;
 	char *function;
-	struct spec spec;
-	struct fetch fetch;
+	struct spec spec; /* of no fields: what the function's types tell */
 	bool result;
-	uint32_t type; /* of its events */
+	uint16_t number; /* of its program, if it has a SPEC */
+	bool known;	 /* without SPEC: a function that it names has types */
+	/* Without SPEC: the first function that it names and that has none, and its file; "" = there is none. */
+	char unknown[128], object[128];
 };
 
 /* A condition for a function's calls. */
@@ -49,6 +50,15 @@ struct values {
 	uint16_t count;
 	struct choice *choices;
 	uint16_t choice_count;
+	struct entry all[2]; /* for functions that none of these names: what types tell of calls, of returns */
+	bool has_all;
+	struct format *programs; /* by their number - 1 */
+	uint16_t program_count;
+	uint16_t next;	    /* number of a program that what types tell needs */
+	uint16_t described; /* of these, in the trace */
+	bool full;	    /* a program had no room */
+	bool told_full;	    /* and that was said */
+	struct typed *typed;
 	int fd;	      /* for targets: read only; -1 = values_begin() has not made it */
 	char *memory; /* CALLTAP_PROGRAMS_SIZE bytes */
 	struct code code;
@@ -60,13 +70,14 @@ int values_create(struct values **out)
 	if (!*out)
 		return -ENOMEM;
 	(*out)->fd = -1;
-	return 0;
+	return typed_create(&(*out)->typed);
 }
 
 static void clear_entry(struct entry *entry)
 {
 	filter_set_destroy(entry->filters);
 	free(entry->function);
+	spec_clear(&entry->spec);
 }
 
 static void clear_choice(struct choice *choice)
@@ -86,6 +97,10 @@ void values_destroy(struct values *values)
 		clear_choice(&values->choices[i]);
 	free(values->list);
 	free(values->choices);
+	for (uint16_t i = 0; i < values->program_count; i++)
+		spec_clear(&values->programs[i].spec);
+	free(values->programs);
+	typed_destroy(values->typed);
 	if (values->memory)
 		munmap(values->memory, CALLTAP_PROGRAMS_SIZE);
 	if (values->fd >= 0)
@@ -95,11 +110,12 @@ void values_destroy(struct values *values)
 
 static int fill_entry(struct entry *entry, const char *text, bool result, struct calltap_diag *diag)
 {
-	size_t length;
-	int ret;
+	size_t length = strlen(text);
+	int ret = 0;
 
 	*entry = (struct entry){.result = result};
-	ret = spec_parse(&entry->spec, &length, text, result, diag);
+	if (!spec_is_function(text))
+		ret = spec_parse(&entry->spec, &length, text, result, diag);
 	if (ret)
 		return ret;
 	entry->function = strndup(text, length);
@@ -153,7 +169,7 @@ bool values_hide(const struct values *values)
 
 bool values_tell(const struct values *values)
 {
-	return values && values->count;
+	return values && (values->count || values->has_all);
 }
 
 /* The values of calls that an entry names for just this text. */
@@ -193,11 +209,37 @@ static uint16_t number_of(const struct values *values, uint16_t choice, uint16_t
 	return (uint16_t)(1u + values->count + choice * (values->count + 1u) + entry);
 }
 
-static int make_program(struct values *values, struct entry *entry, uint16_t number, struct calltap_diag *diag)
+void values_add_all(struct values *values)
 {
-	entry->type = CALLTAP_EVENT_VALUES + number - 1u;
-	fetch_compile(&entry->fetch, &entry->spec, X86_REGISTERS);
-	return code_put(&values->code, number, entry->type, &entry->fetch, diag);
+	values->has_all = true;
+	values->all[1].result = true;
+}
+
+/* Compile a program for the spec, which is the program's from then on. */
+static int make_program(struct values *values, const struct spec *spec, bool result, uint16_t number,
+			struct calltap_diag *diag)
+{
+	struct format *programs = reallocarray(values->programs, values->program_count + 1u, sizeof(*programs));
+	struct fetch *fetch = malloc(sizeof(*fetch));
+	struct format *format;
+	int ret = -ENOMEM;
+
+	if (programs)
+		values->programs = programs;
+	if (programs && fetch && number <= UINT16_MAX - CALLTAP_EVENT_VALUES) {
+		format = &programs[values->program_count];
+		*format =
+			(struct format){.result = result, .number = number, .type = CALLTAP_EVENT_VALUES + number - 1u};
+		fetch_compile(fetch, spec, X86_REGISTERS);
+		memcpy(format->places, fetch->places, sizeof(format->places));
+		ret = code_put(&values->code, number, format->type, fetch, diag);
+	}
+	free(fetch);
+	if (ret)
+		return ret;
+	format->spec = *spec;
+	values->program_count++;
+	return 0;
 }
 
 /* Compile a condition, alone and in front of the values of each entry for calls. */
@@ -209,15 +251,26 @@ static int make_choice(struct values *values, uint16_t number, struct fetch *fet
 	for (uint16_t i = 0; i <= values->count && !ret; i++) {
 		const struct entry *entry = i ? &values->list[i - 1] : NULL;
 
-		if (entry && entry->result)
+		if (entry && (entry->result || !entry->number))
 			continue;
 		fetch_compile_if(fetch, entry ? &entry->spec : NULL, X86_REGISTERS, &choice->condition,
 				 choice->otherwise);
-		ret = code_put(&values->code, number_of(values, number, i), entry ? entry->type : 0, fetch, diag);
+		ret = code_put(&values->code, number_of(values, number, i), entry ? CALLTAP_EVENT_VALUES + i - 1u : 0,
+			       fetch, diag);
 	}
 	if (ret == -E2BIG && diag)
 		(void)calltap_diag_set(diag, ret, "condition '%.200s': it is too complex", choice->text);
 	return ret;
+}
+
+/* True if types tell what is shown of some function's calls. */
+static bool tells_types(const struct values *values)
+{
+	bool any = values->has_all;
+
+	for (uint16_t i = 0; i < values->count; i++)
+		any |= !values->list[i].result && !values->list[i].number;
+	return any;
 }
 
 static int make_choices(struct values *values, struct calltap_diag *diag)
@@ -227,7 +280,12 @@ static int make_choices(struct values *values, struct calltap_diag *diag)
 
 	if (!fetch)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
-	if (values->choice_count * (values->count + 1u) + values->count > CALLTAP_PROGRAMS_MAX - 1)
+	if (values->choice_count && tells_types(values))
+		ret = calltap_diag_set(
+			diag, -EINVAL,
+			"--if and --only-if do not go with arguments that debug information tells so far; say "
+			"in --args what to show");
+	else if (values->choice_count * (values->count + 1u) + values->count > CALLTAP_PROGRAMS_MAX - 1)
 		ret = calltap_diag_set(diag, -E2BIG,
 				       "there are more values and conditions than programs have room for");
 	for (uint16_t i = 0; i < values->choice_count && !ret; i++) {
@@ -263,25 +321,92 @@ int values_begin(struct values *values, struct calltap_diag *diag)
 	if (ret)
 		return calltap_diag_set(diag, ret, "there is no memory for values: %s", strerror(-ret));
 	code_begin(&values->code, values->memory);
-	for (uint16_t i = 0; i < values->count && !ret; i++)
-		ret = make_program(values, &values->list[i], (uint16_t)(i + 1), diag);
+	for (uint16_t i = 0; i < values->count && !ret; i++) {
+		struct entry *entry = &values->list[i];
+
+		entry->number = entry->spec.count ? (uint16_t)(i + 1) : 0;
+		if (entry->number)
+			ret = make_program(values, &entry->spec, entry->result, entry->number, diag);
+	}
+	values->next = number_of(values, values->choice_count, 0);
 	return ret ? ret : make_choices(values, diag);
 }
 
-struct values_choice values_choose(const struct values *values, const struct image *image,
-				   const struct object_site *source)
+/* The program that fetches the same, 0 = there is none. */
+static uint16_t find_program(const struct values *values, const struct spec *spec, bool result)
+{
+	for (uint16_t i = values->program_count; i > 0; i--)
+		if (values->programs[i - 1].result == result && spec_equal(&values->programs[i - 1].spec, spec))
+			return values->programs[i - 1].number;
+	return 0;
+}
+
+/* Make the program of what a function's types tell, or find it: its number, or TYPED_NONE. */
+static uint16_t program_by_types(struct values *values, const struct image *image, const struct object_site *source,
+				 bool result)
+{
+	struct spec spec;
+	uint16_t number = TYPED_NONE;
+	int ret = typed_spec(&spec, values->typed, image, source, result);
+
+	if (!ret && spec.count)
+		number = find_program(values, &spec, result);
+	if (!ret && spec.count && !number)
+		ret = make_program(values, &spec, result, values->next, NULL);
+	if (!ret && spec.count && !number) {
+		spec = (struct spec){0};
+		number = values->next++;
+	}
+	values->full |= ret == -E2BIG || ret == -ENOMEM;
+	spec_clear(&spec);
+	return number;
+}
+
+static void note_unknown(struct entry *entry, const struct image *image, const struct object_site *source)
+{
+	const char *slash = strrchr(image->path, '/');
+
+	if (entry->unknown[0])
+		return;
+	snprintf(entry->unknown, sizeof(entry->unknown), "%s", object_site_short_name(image->object, source));
+	snprintf(entry->object, sizeof(entry->object), "%s", slash ? slash + 1 : image->path);
+}
+
+static uint16_t number_by_types(struct values *values, struct entry *entry, const struct image *image,
+				const struct object_site *source)
+{
+	uint16_t *number = typed_number(values->typed, image, source, entry->result);
+
+	if (!number) {
+		note_unknown(entry, image, source);
+		return 0;
+	}
+	entry->known = true;
+	if (*number == TYPED_UNSET)
+		*number = program_by_types(values, image, source, entry->result);
+	return *number;
+}
+
+static void choose(struct values *values, struct values_choice *choice, struct entry *entry, const struct image *image,
+		   const struct object_site *source)
+{
+	uint16_t *number = entry->result ? &choice->exit : &choice->entry;
+
+	if (!*number)
+		*number = entry->number ? entry->number : number_by_types(values, entry, image, source);
+}
+
+struct values_choice values_choose(struct values *values, const struct image *image, const struct object_site *source)
 {
 	struct values_choice choice = {0};
 	uint16_t condition = CHOICES_MAX;
 
-	for (uint16_t i = 0; values && i < values->count; i++) {
-		const struct entry *entry = &values->list[i];
-		uint16_t *number = entry->result ? &choice.exit : &choice.entry;
-
-		/* Asked in any case: a filter that matches is not one that has matched nothing. */
-		if (filter_set_names_site(entry->filters, image->object, source) && !*number)
-			*number = (uint16_t)(i + 1);
-	}
+	/* Each filter is asked in any case: one that matches is not one that has matched nothing. */
+	for (uint16_t i = 0; values && i < values->count; i++)
+		if (filter_set_names_site(values->list[i].filters, image->object, source))
+			choose(values, &choice, &values->list[i], image, source);
+	for (unsigned i = 0; values && values->has_all && i < 2; i++)
+		choose(values, &choice, &values->all[i], image, source);
 	for (uint16_t i = 0; values && i < values->choice_count; i++)
 		if (filter_set_names_site(values->choices[i].filters, image->object, source) &&
 		    condition == CHOICES_MAX)
@@ -314,115 +439,49 @@ const char *values_unmatched(const struct values *values)
 	return NULL;
 }
 
-/* The rows and strings of a FORMATS chunk that are being made. */
-struct rows {
-	struct calltap_file_field *list;
-	uint32_t count;
-	char *strings;
-	uint32_t used;
-};
-
-static uint32_t put_string(struct rows *rows, const char *text)
+static bool is_unknown(const struct entry *entry)
 {
-	uint32_t at = rows->used;
-
-	memcpy(rows->strings + at, text, strlen(text) + 1);
-	rows->used += (uint32_t)strlen(text) + 1;
-	return at;
+	return !entry->number && !entry->known && entry->unknown[0];
 }
 
-static uint32_t flags_of(const struct spec_field *field)
+int values_check(const struct values *values, struct calltap_diag *diag)
 {
-	static const uint32_t flags[] = {
-		[SPEC_SIGNED] = CALLTAP_FIELD_SIGNED,
-		[SPEC_HEX] = CALLTAP_FIELD_HEX,
-		[SPEC_STRING] = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_PLACED,
-	};
+	for (uint16_t i = 0; values && i < values->count; i++) {
+		const struct entry *entry = &values->list[i];
 
-	return flags[field->type];
-}
-
-/* A field's type, as the user would write it. */
-static void name_type(char text[TYPE_TEXT], const struct spec_field *field)
-{
-	static const char letters[] = {'u', 's', 'x'};
-
-	if (field->type == SPEC_STRING)
-		snprintf(text, TYPE_TEXT, "string[%u]", field->size);
-	else
-		snprintf(text, TYPE_TEXT, "%c%u", letters[field->type], field->size * 8u);
-}
-
-static void put_row(struct rows *rows, const struct entry *entry, uint32_t name, struct calltap_file_field row)
-{
-	row.type = entry->type;
-	row.name = name;
-	row.flags |= entry->result ? CALLTAP_FIELD_RESULT : CALLTAP_FIELD_ARGUMENT;
-	rows->list[rows->count++] = row;
-}
-
-static void put_entry(struct rows *rows, const struct entry *entry)
-{
-	uint32_t name = put_string(rows, entry->result ? "result" : "arguments"), number = put_string(rows, "u32");
-
-	put_row(rows, entry, name,
-		(struct calltap_file_field){.field = put_string(rows, "function"),
-					    .c_type = number,
-					    .size = 4,
-					    .flags = CALLTAP_FIELD_FUNCTION});
-	put_row(rows, entry, name,
-		(struct calltap_file_field){.field = put_string(rows, "faults"),
-					    .c_type = number,
-					    .offset = FETCH_FAULTS,
-					    .size = 4,
-					    .flags = CALLTAP_FIELD_FAULTS});
-	for (uint32_t i = 0; i < entry->spec.count; i++) {
-		const struct spec_field *field = &entry->spec.fields[i];
-		char type[TYPE_TEXT];
-
-		name_type(type, field);
-		put_row(rows, entry, name,
-			(struct calltap_file_field){.field = put_string(rows, field->name),
-						    .c_type = put_string(rows, type),
-						    .offset = entry->fetch.places[i],
-						    .size = field->type == SPEC_STRING ? 4 : field->size,
-						    .flags = flags_of(field)});
+		if (is_unknown(entry))
+			return calltap_diag_set(diag, -ENODATA,
+						"%s has no debug information of '%s', so it says not what to show; "
+						"build with -g, or say it, as in '%s:%s'",
+						entry->object, entry->unknown, entry->function,
+						entry->result ? "ret" : "arg1");
 	}
+	if (values && is_unknown(&values->all[0]))
+		return calltap_diag_set(diag, -ENODATA,
+					"--auto-args: none of the functions that are traced has debug information, "
+					"as %s of %s; build with -g, or say what to show by --args",
+					values->all[0].unknown, values->all[0].object);
+	return 0;
 }
 
-static int write_rows(const struct rows *rows, struct trace_writer *writer)
+int values_describe(struct values *values, struct session *session)
 {
-	struct calltap_file_formats head = {rows->count, rows->used};
-	size_t list = rows->count * sizeof(*rows->list), size = sizeof(head) + list + rows->used;
-	char *chunk = malloc(size);
+	struct instance *first = session_first(session);
 	int ret;
 
-	if (!chunk)
-		return -ENOMEM;
-	memcpy(chunk, &head, sizeof(head));
-	memcpy(chunk + sizeof(head), rows->list, list);
-	memcpy(chunk + sizeof(head) + list, rows->strings, rows->used);
-	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_FORMATS, chunk, size);
-	free(chunk);
-	return ret;
-}
-
-int values_describe(const struct values *values, struct trace_writer *writer)
-{
-	const size_t fields = SPEC_FIELDS + 2;
-	struct rows rows = {0};
-	int ret = -ENOMEM;
-
-	if (!values || !values->count)
+	if (!values || !first)
 		return 0;
-	rows.list = calloc(values->count * fields, sizeof(*rows.list));
-	rows.strings = malloc(values->count * (fields + 1) * (SPEC_NAME + TYPE_TEXT));
-	for (uint16_t i = 0; rows.list && rows.strings && i < values->count; i++)
-		put_entry(&rows, &values->list[i]);
-	if (rows.list && rows.strings)
-		ret = write_rows(&rows, writer);
-	free(rows.list);
-	free(rows.strings);
+	if (values->full && !values->told_full) {
+		values->told_full = true;
+		session_diagnose(session, "there are more kinds of values than programs have room for: some functions "
+					  "show none");
+	}
+	if (values->described == values->program_count)
+		return 0;
+	ret = formats_write(first->writer, values->programs + values->described,
+			    values->program_count - values->described);
+	if (!ret)
+		values->described = values->program_count;
 	return ret;
 }
 

@@ -133,6 +133,22 @@ static void what_makes_no_sense_is_refused(void **state)
 	}
 }
 
+/* What stands alone is a function, unless it begins as a value does: that one is then wrong. */
+static void a_function_may_stand_alone(void **state)
+{
+	static const char *const functions[] = {
+		"f", "ns::f", "libx.so.1:f", "/regex/", "ns::operator==", "a:argue", "a:return_it"};
+	static const char *const others[] = {"",	 "f:",	  "f arg1",	   "f:arg1",	"f:arg1:s32",
+					     "f:n=arg1", "f:ret", "f:$retval:s32", "f:+8(arg1)"};
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (!spec_is_function(functions[i]))
+			fail_msg("%s", functions[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (spec_is_function(others[i]))
+			fail_msg("%s", others[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +158,7 @@ int main(void)
 		cmocka_unit_test(names_have_blanks),
 		cmocka_unit_test(values_have_names_of_their_own),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(a_function_may_stand_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

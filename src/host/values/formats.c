@@ -1,0 +1,168 @@
+/*
+ * FORMATS of values (formats.h).  Context: host.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <calltap/abi/file.h>
+#include <calltap/abi/record.h>
+#include <host/trace/writer.h>
+
+#include "fetch.h"
+#include "formats.h"
+
+#define TYPE_TEXT   16	       /* bytes of a type's name, with its NUL */
+#define STRINGS_MAX (1u << 20) /* of a chunk, at about */
+#define FORMATS_MAX 4096u      /* in a chunk */
+#define FORMAT_ROWS (SPEC_FIELDS + 2)
+
+/* The rows and strings of a FORMATS chunk that are being made. */
+struct rows {
+	struct calltap_file_field *list;
+	uint32_t count;
+	char *strings;
+	uint32_t used, room;
+	bool failed; /* no memory */
+};
+
+/* Where the text begins in the strings.  Without memory it is left out, and the chunk not written. */
+static uint32_t put_string(struct rows *rows, const char *text)
+{
+	uint32_t at = rows->used;
+	size_t size = strlen(text) + 1;
+
+	if (rows->room - rows->used < size) {
+		uint32_t room = 2 * rows->room + (uint32_t)size + 4096;
+		char *strings = realloc(rows->strings, room);
+
+		if (!strings) {
+			rows->failed = true;
+			return 0;
+		}
+		rows->strings = strings;
+		rows->room = room;
+	}
+	memcpy(rows->strings + at, text, size);
+	rows->used += (uint32_t)size;
+	return at;
+}
+
+static uint32_t flags_of(const struct spec_field *field)
+{
+	static const uint32_t flags[] = {
+		[SPEC_SIGNED] = CALLTAP_FIELD_SIGNED,
+		[SPEC_HEX] = CALLTAP_FIELD_HEX,
+		[SPEC_STRING] = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_PLACED,
+		[SPEC_BOOL] = CALLTAP_FIELD_BOOL,
+		[SPEC_CHAR] = CALLTAP_FIELD_CHAR,
+		[SPEC_ENUM] = CALLTAP_FIELD_ENUM,
+		[SPEC_MISSING] = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING,
+	};
+
+	return flags[field->type] | (field->is_signed ? CALLTAP_FIELD_SIGNED : 0);
+}
+
+/* A field's type, as the user would write it. */
+static void name_type(char text[TYPE_TEXT], const struct spec_field *field)
+{
+	static const char letters[] = {'u', 's', 'x'};
+
+	if (field->type == SPEC_STRING)
+		snprintf(text, TYPE_TEXT, "string[%u]", field->size);
+	else
+		snprintf(text, TYPE_TEXT, "%c%u", letters[field->type], field->size * 8u);
+}
+
+static void put_row(struct rows *rows, const struct format *format, uint32_t name, struct calltap_file_field row)
+{
+	row.type = format->type;
+	row.name = name;
+	row.flags |= format->result ? CALLTAP_FIELD_RESULT : CALLTAP_FIELD_ARGUMENT;
+	rows->list[rows->count++] = row;
+}
+
+static void put_field(struct rows *rows, const struct format *format, uint32_t name, uint32_t i)
+{
+	const struct spec_field *field = &format->spec.fields[i];
+	char type[TYPE_TEXT];
+	struct calltap_file_field row = {.field = put_string(rows, field->name),
+					 .offset = format->places[i],
+					 .size = field->type == SPEC_STRING ? 4 : field->size,
+					 .flags = flags_of(field)};
+
+	if (!field->c_type)
+		name_type(type, field);
+	row.c_type = put_string(rows, field->c_type ? field->c_type : type);
+	if (field->more)
+		row.more = put_string(rows, field->more);
+	if (field->type == SPEC_MISSING) {
+		row.offset = CALLTAP_EVENT_BYTES_MAX;
+		row.size = 0;
+	}
+	put_row(rows, format, name, row);
+}
+
+static void put_format(struct rows *rows, const struct format *format)
+{
+	uint32_t name = put_string(rows, format->result ? "result" : "arguments"), number = put_string(rows, "u32");
+
+	put_row(rows, format, name,
+		(struct calltap_file_field){.field = put_string(rows, "function"),
+					    .c_type = number,
+					    .size = 4,
+					    .flags = CALLTAP_FIELD_FUNCTION});
+	put_row(rows, format, name,
+		(struct calltap_file_field){.field = put_string(rows, "faults"),
+					    .c_type = number,
+					    .offset = FETCH_FAULTS,
+					    .size = 4,
+					    .flags = CALLTAP_FIELD_FAULTS});
+	for (uint32_t i = 0; i < format->spec.count; i++)
+		put_field(rows, format, name, i);
+}
+
+static int write_rows(const struct rows *rows, struct trace_writer *writer)
+{
+	struct calltap_file_formats head = {rows->count, rows->used};
+	size_t list = rows->count * sizeof(*rows->list), size = sizeof(head) + list + rows->used;
+	char *chunk = malloc(size);
+	int ret;
+
+	if (!chunk)
+		return -ENOMEM;
+	memcpy(chunk, &head, sizeof(head));
+	memcpy(chunk + sizeof(head), rows->list, list);
+	memcpy(chunk + sizeof(head) + list, rows->strings, rows->used);
+	ret = trace_writer_chunk(writer, CALLTAP_CHUNK_FORMATS, chunk, size);
+	free(chunk);
+	return ret;
+}
+
+static int write_some(struct trace_writer *writer, const struct format *formats, uint32_t count, uint32_t *written)
+{
+	struct rows rows = {0};
+	uint32_t at = *written;
+	int ret = -ENOMEM;
+
+	rows.list = calloc((count - at < FORMATS_MAX ? count - at : FORMATS_MAX) * FORMAT_ROWS, sizeof(*rows.list));
+	while (rows.list && at < count && at - *written < FORMATS_MAX && rows.used < STRINGS_MAX)
+		put_format(&rows, &formats[at++]);
+	if (rows.list && !rows.failed)
+		ret = write_rows(&rows, writer);
+	*written = at;
+	free(rows.list);
+	free(rows.strings);
+	return ret;
+}
+
+int formats_write(struct trace_writer *writer, const struct format *formats, uint32_t count)
+{
+	uint32_t written = 0;
+	int ret = 0;
+
+	while (written < count && !ret)
+		ret = write_some(writer, formats, count, &written);
+	return ret;
+}

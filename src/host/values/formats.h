@@ -1,0 +1,28 @@
+/*
+ * What programs of values write, as the trace tells it: FORMATS chunks (abi/file.h).
+ *
+ * Callers: values.c.  Context: host.
+ */
+#ifndef HOST_VALUES_FORMATS_H
+#define HOST_VALUES_FORMATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spec.h"
+
+struct trace_writer;
+
+/* A program, and what its events hold. */
+struct format {
+	struct spec spec;
+	uint32_t places[SPEC_FIELDS]; /* of the fields in the event's bytes */
+	uint32_t type;		      /* of the events */
+	uint16_t number;
+	bool result;
+};
+
+int formats_write(struct trace_writer *writer, const struct format *formats, uint32_t count)
+	__attribute__((warn_unused_result));
+
+#endif

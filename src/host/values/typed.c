@@ -1,0 +1,200 @@
+/*
+ * From types to what is to be fetched (typed.h).  Context: host.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <host/session/session.h>
+#include <host/types/types.h>
+
+#include "typed.h"
+
+#define REGISTERS 6u /* of integer arguments, x86-64 */
+
+/* An object that was asked for. */
+struct row {
+	const struct object *object;
+	struct types *types;	/* NULL: it has none */
+	uint16_t (*numbers)[2]; /* by the function's place: of its call, of its return */
+};
+
+struct typed {
+	struct row *rows;
+	uint32_t count;
+};
+
+int typed_create(struct typed **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void typed_destroy(struct typed *typed)
+{
+	for (uint32_t i = 0; typed && i < typed->count; i++) {
+		types_close(typed->rows[i].types);
+		free(typed->rows[i].numbers);
+	}
+	if (typed)
+		free(typed->rows);
+	free(typed);
+}
+
+/* True if the file is the one that was read: what was written over it since may be another program's. */
+static bool is_unchanged(const struct image *image)
+{
+	struct stat st;
+
+	return image->fd >= 0 && !fstat(image->fd, &st) && st.st_mtim.tv_sec == image->mtime.tv_sec &&
+	       st.st_mtim.tv_nsec == image->mtime.tv_nsec;
+}
+
+static void fill(struct row *row, const struct image *image)
+{
+	uint32_t count;
+
+	*row = (struct row){.object = image->object};
+	if (!is_unchanged(image) || types_open(&row->types, image->object, image->fd))
+		return;
+	count = types_count(row->types);
+	row->numbers = calloc(count ? count : 1, sizeof(*row->numbers));
+	if (!row->numbers) {
+		types_close(row->types);
+		row->types = NULL;
+		return;
+	}
+	memset(row->numbers, 0xff, count * sizeof(*row->numbers));
+	_Static_assert(TYPED_UNSET == 0xffff, "all bits");
+}
+
+/* NULL: no memory. */
+static struct row *row_of(struct typed *typed, const struct image *image)
+{
+	struct row *rows;
+
+	for (uint32_t i = typed->count; i-- > 0;)
+		if (typed->rows[i].object == image->object)
+			return &typed->rows[i];
+	rows = reallocarray(typed->rows, typed->count + 1u, sizeof(*rows));
+	if (!rows)
+		return NULL;
+	typed->rows = rows;
+	fill(&rows[typed->count], image);
+	return &rows[typed->count++];
+}
+
+/* The function's place in its object's types; -1 = it has none. */
+static int64_t find(struct row **row, struct typed *typed, const struct image *image, const struct object_site *source)
+{
+	*row = row_of(typed, image);
+	return *row && (*row)->types && source->kind != SITE_LIBCALL ? types_find((*row)->types, source->function) : -1;
+}
+
+uint16_t *typed_number(struct typed *typed, const struct image *image, const struct object_site *source, bool result)
+{
+	struct row *row;
+	int64_t place = find(&row, typed, image, source);
+
+	return place < 0 ? NULL : &row->numbers[place][result];
+}
+
+static int put_missing(struct spec_field *field, const char *why)
+{
+	field->type = SPEC_MISSING;
+	field->size = 1;
+	free(field->more);
+	field->more = strdup(why);
+	return field->more ? 0 : -ENOMEM;
+}
+
+static int put_field(struct spec_field *field, const struct type_value *value, uint32_t registers)
+{
+	static const uint8_t types[] = {
+		[TYPE_UNSIGNED] = SPEC_UNSIGNED, [TYPE_SIGNED] = SPEC_SIGNED, [TYPE_BOOL] = SPEC_BOOL,
+		[TYPE_CHAR] = SPEC_CHAR,	 [TYPE_ENUM] = SPEC_ENUM,     [TYPE_POINTER] = SPEC_HEX,
+		[TYPE_TEXT] = SPEC_STRING,	 [TYPE_OTHER] = SPEC_MISSING,
+	};
+	uint64_t argument = value->in_register ? value->in_register : registers + 1u + value->on_stack / 8;
+
+	field->c_type = strdup(value->look.type);
+	if (!field->c_type)
+		return -ENOMEM;
+	if (value->missing)
+		return put_missing(field, value->missing);
+	if (argument > SPEC_ARGUMENTS || value->on_stack % 8)
+		return put_missing(field, "far");
+	field->type = types[value->look.kind];
+	field->size = value->look.kind == TYPE_TEXT ? SPEC_TEXT : value->look.size;
+	field->is_signed = value->look.is_signed;
+	field->argument = (uint8_t)argument;
+	if (value->look.kind != TYPE_ENUM)
+		return 0;
+	field->more = strdup(value->look.names);
+	return field->more ? 0 : -ENOMEM;
+}
+
+/* The last field, if not all of them have room. */
+static int put_rest(struct spec *out, uint32_t rest)
+{
+	struct spec_field *field = &out->fields[out->count++];
+	char why[32];
+
+	snprintf(field->name, sizeof(field->name), "more");
+	snprintf(why, sizeof(why), "%u", rest);
+	return put_missing(field, why);
+}
+
+int typed_translate(struct spec *out, const struct type_function *function, bool result, uint32_t registers)
+{
+	uint32_t all = function->count + function->more;
+	uint32_t shown = all > SPEC_FIELDS ? SPEC_FIELDS - 1 : all;
+	int ret = 0;
+
+	*out = (struct spec){0};
+	if (result) {
+		if (!function->has_result)
+			return 0;
+		memcpy(out->fields[out->count++].name, "ret", sizeof("ret"));
+		ret = put_field(&out->fields[0], &function->result, registers);
+		out->fields[0].argument = 0;
+		return ret;
+	}
+	for (uint32_t i = 0; i < shown && !ret; i++) {
+		struct spec_field *field = &out->fields[out->count++];
+		const struct type_value *value = &function->arguments[i];
+
+		if (value->name[0])
+			snprintf(field->name, sizeof(field->name), "%s", value->name);
+		else
+			snprintf(field->name, sizeof(field->name), "arg%u", i + 1);
+		ret = put_field(field, value, registers);
+	}
+	return !ret && shown < all ? put_rest(out, all - shown) : ret;
+}
+
+/* The first instruction that is the function's own: no-ops and a call of the profiler's are not. */
+static uint64_t code_of(const struct object_site *source)
+{
+	return site_has_block(source) ? source->function : source->address + source->code_off;
+}
+
+int typed_spec(struct spec *out, struct typed *typed, const struct image *image, const struct object_site *source,
+	       bool result)
+{
+	struct type_function function;
+	struct row *row;
+	int64_t place = find(&row, typed, image, source);
+	int ret;
+
+	*out = (struct spec){0};
+	if (place < 0)
+		return -ENOENT;
+	ret = types_read(&function, row->types, (uint32_t)place, source->symbol, code_of(source));
+	if (!ret)
+		ret = typed_translate(out, &function, result, REGISTERS);
+	type_function_clear(&function);
+	return ret;
+}

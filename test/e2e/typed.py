@@ -1,0 +1,261 @@
+"""Values by types: programs with functions of random signatures, whose arguments and results are known; what is recorded
+by debug information alone equals them, or is told as not available."""
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+
+from harness import Skip, expect
+from values import need
+
+HEAD = """#include <stdbool.h>
+#include <stdio.h>
+enum color { RED, GREEN = 3, BLUE, DARK = -7 };
+enum flag { READ = 1, WRITE = 2, CREATE = 0x40, TRUNCATE = 0x200 };
+enum __attribute__((packed)) small { NONE, MOST = 200 };
+typedef unsigned short port;
+typedef const char *text;
+struct pair { int a, b; };
+struct mixed { double d; int i; };
+struct floats { float f[4]; };
+struct large { long a[5]; };
+struct bits { unsigned a : 3, b : 20; long c : 40; };
+union either { long a; float b; };
+"""
+COLORS = {0: "RED", 3: "GREEN", 4: "BLUE", -7: "DARK"}
+FLAGS = {1: "READ", 2: "WRITE", 0x40: "CREATE", 0x200: "TRUNCATE"}
+TEXTS = ["", "a", "path/to/it", 'say "so"', "back\\slash", "tab\there", "x" * 63, "line\nend"]
+
+
+def number(low, high):
+    """A number, often one at the end of what its type holds."""
+    return lambda odd: odd.choice([low, high, 0, 1, odd.randint(low, high), odd.randint(low, high)])
+
+
+def quoted(value):
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t") + '"'
+
+
+def char(value):
+    if not 0 < value < 127:
+        return str(value)
+    if value < 32:
+        return f"'\\{'abtnvfr'[value - 7]}'" if 7 <= value <= 13 else f"'\\{value:03o}'"
+    return f"'\\{chr(value)}'" if chr(value) in "'\\" else f"'{chr(value)}'"
+
+
+def flags(value):
+    names = "|".join(name for bit, name in FLAGS.items() if value & bit)
+    rest = value & ~sum(FLAGS)
+    return str(value) if not names else names if not rest else f"{names}|0x{rest:x}"
+
+
+def signed(bits):
+    return number(-1 << bits - 1, (1 << bits - 1) - 1), str
+
+
+def unsigned(bits):
+    return number(0, (1 << bits) - 1), str
+
+
+# C's type: how a value is drawn, how it is shown; None: it is told as not available.
+TYPES = {
+    "signed char": signed(8), "short": signed(16), "int": signed(32), "long": signed(64), "long long": signed(64),
+    "unsigned char": unsigned(8), "port": unsigned(16), "unsigned": unsigned(32), "unsigned long": unsigned(64),
+    "_Bool": (number(0, 1), lambda value: ["false", "true"][value]),
+    "char": (number(-128, 127), char),
+    "enum color": (lambda odd: odd.choice([0, 3, 4, -7, 2, 99]), lambda value: COLORS.get(value, str(value))),
+    "enum flag": (lambda odd: odd.choice([0, 1, 3, 0x241, 0x242, 8, 0x48]), flags),
+    "enum small": (lambda odd: odd.choice([0, 200, 17]), lambda value: {0: "NONE", 200: "MOST"}.get(value, str(value))),
+    "void *": (number(0, (1 << 47) - 1), hex), "struct large *": (number(0, (1 << 47) - 1), hex),
+    "text": (lambda odd: odd.choice(TEXTS), quoted), "char *": (lambda odd: odd.choice(TEXTS), quoted),
+    "float": None, "double": None, "long double": None, "__int128": None, "struct pair": None, "struct mixed": None,
+    "struct floats": None, "struct large": None, "struct bits": None, "union either": None,
+}
+PLAIN = [name for name, how in TYPES.items() if how]
+OTHERS = [name for name, how in TYPES.items() if not how]
+
+
+def literal(kind, value):
+    if kind in ("text", "char *"):
+        return f"({kind})" + quoted(value)
+    return f"({kind})0x{value & (1 << 64) - 1:x}ull"
+
+
+class Function:
+    def __init__(self, odd, index):
+        self.name, self.index = f"function_{index}", index
+        self.static = odd.random() < 0.4
+        self.kinds = [odd.choice(PLAIN if odd.random() < 0.7 else OTHERS) for _ in range(odd.choice([0, 1, 2, 3, 4, 6, 8, 11]))]
+        self.result = odd.choice([*PLAIN, *PLAIN, "void", "double", "struct large", "struct pair"])
+        self.used = [odd.random() < 0.85 for _ in self.kinds]
+        self.calls = [self.draw(odd) for _ in range(2)]
+
+    def draw(self, odd):
+        values = [TYPES[kind][0](odd) if TYPES[kind] else None for kind in self.kinds]
+        return values, TYPES[self.result][0](odd) if TYPES.get(self.result) else None
+
+    def code(self):
+        """The function logs what it uses, then gives what is wanted of it."""
+        parameters = ", ".join(f"{kind} a{i}" for i, kind in enumerate(self.kinds)) or "void"
+        lines = [f"{'static ' if self.static else ''}__attribute__((noinline)) {self.result} {self.name}({parameters})", "{",
+                 f'\tprintf("{self.index}");']
+        for i, kind in enumerate(self.kinds):
+            if not self.used[i]:
+                continue
+            if kind in ("text", "char *"):
+                lines.append(f'\tprintf(" %zu", __builtin_strlen(a{i}));')
+            elif TYPES[kind]:
+                lines.append(f'\tprintf(" %llx", (unsigned long long)a{i});')
+            else:
+                lines.append(f'\tprintf(" %x", *(unsigned char *)&a{i});')
+        lines.append('\tputs("");')
+        if self.result != "void":
+            lines.append(f"\treturn result_{self.index};")
+        return "\n".join([*([f"static {self.result} result_{self.index};"] if self.result != "void" else []), *lines, "}"])
+
+    def call(self, number_of_call):
+        values, result = self.calls[number_of_call]
+        lines = []
+        for i, (kind, value) in enumerate(zip(self.kinds, values)):
+            lines.append(f"\t\tstatic volatile {kind} v{i}{f' = {literal(kind, value)}' if value is not None else ''};"
+                         if kind != "text" else f"\t\tstatic text volatile v{i} = {literal(kind, value)};")
+        if result is not None:
+            lines.append(f"\t\tresult_{self.index} = {literal(self.result, result)};")
+        arguments = ", ".join(f"v{i}" for i in range(len(self.kinds)))
+        return "\n".join(["\t{", *lines, f"\t\t{self.name}({arguments});", "\t}"])
+
+
+def source(functions):
+    calls = "\n".join(function.call(turn) for turn in range(2) for function in functions)
+    return "\n".join([HEAD, *(function.code() for function in functions), "int main(void)", "{", calls, "\treturn 0;", "}", ""])
+
+
+def check_log(functions, text):
+    """What the functions say themselves of their arguments is what was drawn."""
+    lines = iter(text.splitlines())
+    for turn in range(2):
+        for function in functions:
+            words = next(lines).split(" ")
+            expect(words.pop(0) == str(function.index), f"the log has another function: {words}")
+            for kind, used, value in zip(function.kinds, function.used, function.calls[turn][0]):
+                if not used:
+                    continue
+                word = words.pop(0)
+                wanted = None if value is None else f"{len(value):d}" if isinstance(value, str) else f"{value & (1 << 64) - 1:x}"
+                expect(value is None or word == wanted, f"{function.name}: the log has {word}, drawn was {wanted} ({kind})")
+
+
+class Tally:
+    def __init__(self):
+        self.shown, self.missing, self.untyped = 0, 0, 0
+
+    def compare(self, where, kind, value, text, must=False):
+        """A value that can be shown is, or is told as not available; one that cannot is never."""
+        told = re.fullmatch(r"\([a-z ]+\)", text)
+        expect(TYPES.get(kind) or told, f"{where}: {kind} is shown as {text}")
+        if not TYPES.get(kind):
+            self.untyped += 1
+        elif told:
+            expect(not must, f"{where}: {kind} is not available: {text}")
+            self.missing += 1
+        else:
+            wanted = TYPES[kind][1](value)
+            expect(text == wanted, f"{where}: {kind} is shown as {text}, and is {wanted}")
+            self.shown += 1
+
+
+def recorded(case):
+    """{function: ([arguments' text], [results' text], names of copies)}, in the order of its calls."""
+    text = case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout
+    values = {}
+    for line in map(json.loads, text.splitlines()):
+        if line["ev"] in ("arguments", "result"):
+            name = line["fn"].split(".")[0]
+            mine = values.setdefault(name, ([], [], set()))
+            mine[line["ev"] == "result"].append(line["text"])
+            mine[2].update({line["fn"]} - {name})
+    return values
+
+
+def compare(case, functions, unoptimized, tally):
+    values = recorded(case)
+    for function in functions:
+        arguments, results, copies = values.get(function.name, ([], [], set()))
+        where = f"{function.name} of {case.trace_path}"
+        if function.kinds and (unoptimized or not function.static):
+            expect(len(arguments) == 2, f"{where}: {len(arguments)} calls have arguments")
+        pattern = ", ".join(rf"a{i}=(.*)" for i in range(len(function.kinds)))
+        for (drawn, result), text in zip(function.calls, arguments):
+            match = re.fullmatch(pattern, text)
+            expect(match, f"{where}: the arguments are {text}")
+            for i, (kind, value) in enumerate(zip(function.kinds, drawn)):
+                # Compilers differ in where an __int128 lies on the stack, and so in where all behind it lie.
+                lost = "__int128" in function.kinds[:i] and match.group(i + 1) == "(place)"
+                tally.compare(f"{where}, a{i}", kind, value, match.group(i + 1), unoptimized and not lost)
+        for (drawn, result), text in zip(function.calls, results):
+            tally.compare(f"{where}, result", function.result, result, text, not function.static and not copies)
+
+
+def random_signatures(seed, builds, count=40):
+    def test(case):
+        need(case)
+        case.as_it_is = True
+        for compiler, level, more in builds:
+            if not shutil.which(compiler):
+                continue
+            odd = random.Random(f"{seed} {compiler} {level} {more}")
+            functions = [Function(odd, i) for i in range(count)]
+            program = os.path.join(case.folder, f"typed-{seed}-{compiler}{level}{len(more)}")
+            with open(program + ".c", "w") as file:
+                file.write(source(functions))
+            subprocess.run([compiler, level, "-g", "-w", *more, "-o", program, program + ".c"], check=True, timeout=60)
+            done = case.record([program], ["-a"], log=False)
+            expect(done.status == 0, f"{done.status}: {done.stderr}")
+            check_log(functions, done.stdout)
+            tally = Tally()
+            # Of Clang's DWARF before 5 nobody can tell that it has not optimized.
+            compare(case, functions, level == "-O0" and (compiler == "gcc" or "-gdwarf-4" not in more), tally)
+            all_shown = tally.shown + tally.missing
+            expect(tally.shown > all_shown / 2, f"{compiler} {level}: of {all_shown} values {tally.shown} are available")
+            if os.environ.get("TYPED_SHARES"):
+                print(f"{compiler} {level} {' '.join(more)}: {tally.shown} of {all_shown} values, and {tally.untyped} of other types")
+    return test
+
+
+def debug_file(case):
+    """A stripped program whose debug file lies elsewhere tells as much; one without says so before it runs."""
+    need(case)
+    case.as_it_is = True
+    if not shutil.which("objcopy"):
+        raise Skip("objcopy is not there")
+    odd = random.Random(4711)
+    functions = [Function(odd, i) for i in range(6)]
+    program = os.path.join(case.folder, "typed-stripped")
+    with open(program + ".c", "w") as file:
+        file.write(source(functions))
+    subprocess.run(["cc", "-O1", "-g", "-w", "-fpatchable-function-entry=5", "-Wl,-E", "-o", program, program + ".c"], check=True, timeout=60)
+    subprocess.run(["objcopy", "--only-keep-debug", program, program + ".debug"], check=True, timeout=60)
+    subprocess.run(["strip", program], check=True, timeout=60)
+    done = case.run([case.tool, "record", "-o", case.trace_path, "-a", "--", program])
+    expect(done.status and "debug information" in done.stderr and not done.stdout, f"{done.status}: {done.stderr}")
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={program}.debug", program], check=True, timeout=60)
+    done = case.record([program], ["-a"], log=False)
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    tally = Tally()
+    compare(case, [function for function in functions if not function.static], False, tally)
+    expect(tally.shown, "no value is shown")
+
+
+FEW = (("gcc", "-O2", ()), ("clang", "-O1", ("-fpatchable-function-entry=5",)))
+MANY = [(compiler, level, more) for compiler in ("gcc", "clang") for level in ("-O0", "-O1", "-O2", "-O3", "-Os")
+        for more in ((), ("-fpatchable-function-entry=5",), ("-gdwarf-4",))]
+
+SINGLE = {
+    "typed-unoptimized": random_signatures(1, (("gcc", "-O0", ()), ("clang", "-O0", ()))),
+    "typed-optimized": random_signatures(2, FEW),
+    "typed-debug-file": debug_file,
+}
+LONG = {f"typed-many-{seed}": random_signatures(seed, MANY) for seed in range(10, 15)}
