@@ -15,6 +15,7 @@ import handling
 import programs
 import sources
 import stock
+import stock_peers
 from measure import BenchError, Row, Variant, median, rounds, run, smallest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -278,6 +279,7 @@ SUITES = {
     "stock": (stock.leaf, "a tiny function in a tight loop, which nobody prepared"),
     "stock-start": (stock.start, "starting a program with large libraries, which nobody prepared"),
     "stock-attach": (stock.attach, "attaching to python3, which nobody prepared: ms, smallest / median"),
+    "stock-peers": (stock_peers.peers, "python3, sqlite3 and redis-server as Debian ships them, under each tool"),
     "programs": (programs.programs, "compiled eBPF programs"),
     "memory": (memory, "memory of the agent"),
     "size": (size, "bytes a call"),

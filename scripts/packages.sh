@@ -17,7 +17,7 @@ done
 case ${1:-} in
 check) list="$build python3 clang clang-format clang-tidy binutils mandoc tmux libc++1 libc++abi1 musl-tools python3-greenlet $tools $others" ;;
 demo) list="$build $sources python3" ;;
-bench) list="$build $sources python3 clang libclang-rt-14-dev uftrace lttng-tools liblttng-ust-dev time $others" ;;
+bench) list="$build $sources python3 clang libclang-rt-14-dev uftrace lttng-tools liblttng-ust-dev bpftrace linux-perf gdb sqlite3 redis-server time $others" ;;
 *)
 	echo "usage: packages.sh check|demo|bench" >&2
 	exit 2
