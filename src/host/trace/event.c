@@ -186,7 +186,7 @@ static void put(struct output *out, const char *format, ...)
 }
 
 /* Print a character of a text between quotes of this kind as C's source would have it. */
-static void put_letter(struct output *out, unsigned char letter, char quote)
+static void put_letter(struct output *out, unsigned char letter, unsigned char quote)
 {
 	static const char plain[] = "abtnvfr"; /* 7 to 13 */
 
