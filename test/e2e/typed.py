@@ -249,6 +249,24 @@ def debug_file(case):
     expect(tally.shown, "no value is shown")
 
 
+def cpp_names(case):
+    """Arguments stand in place of a C++ name's own parameter list, which is not the first of its parentheses."""
+    need(case)
+    case.as_it_is = True
+    program = os.path.join(case.folder, "typed-names")
+    with open(program + ".cc", "w") as file:
+        file.write("struct C { int operator()(int q) { return q + 1; } };\n"
+                   "namespace { __attribute__((noinline)) int hidden(int a) { return a * 2; } }\n"
+                   "int main() { C c; auto l = [](int k) { return k + 1; }; return c(1) + hidden(4) + l(2) != 13; }\n")
+    subprocess.run(["g++", "-O0", "-g", "-o", program, program + ".cc"], check=True, timeout=60)
+    done = case.record([program], ["-a", "--no-libcalls"], log=False)
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    for line in (r"C::operator\(\)\(this=0x[0-9a-f]+, q=1\) = 2;", r"\(anonymous namespace\)::hidden\(a=4\) = 8;",
+                 r"main::\{lambda\(int\)#1\}::operator\(\)\(.*k=2\) = 3;"):
+        expect(re.search(line, shown), f"no {line} in {shown}")
+
+
 FEW = (("gcc", "-O2", ()), ("clang", "-O1", ("-fpatchable-function-entry=5",)))
 MANY = [(compiler, level, more) for compiler in ("gcc", "clang") for level in ("-O0", "-O1", "-O2", "-O3", "-Os")
         for more in ((), ("-fpatchable-function-entry=5",), ("-gdwarf-4",))]
@@ -257,5 +275,6 @@ SINGLE = {
     "typed-unoptimized": random_signatures(1, (("gcc", "-O0", ()), ("clang", "-O0", ()))),
     "typed-optimized": random_signatures(2, FEW),
     "typed-debug-file": debug_file,
+    "typed-cpp-names": cpp_names,
 }
 LONG = {f"typed-many-{seed}": random_signatures(seed, MANY) for seed in range(10, 15)}

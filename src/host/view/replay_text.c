@@ -289,16 +289,37 @@ static void print_text(struct out *out, const char *text)
 	out_text(out, clean);
 }
 
-/* A demangled C++ name brings its own parameter list, in whose place the arguments come. */
+/*
+ * Bytes of a name in front of the parameter list that a demangled C++ name ends with: the last parentheses, if nothing
+ * but qualifiers follow.  "operator()", "{lambda(int)#1}" and "(anonymous namespace)::f" have none.
+ */
+static size_t without_parameters(struct names_text name)
+{
+	static const char word[] = "operator";
+	size_t end = name.length, at, depth = 0;
+
+	while (end && name.text[end - 1] != ')' && !strchr("}>:#", name.text[end - 1]))
+		end--;
+	if (!end || name.text[end - 1] != ')')
+		return name.length;
+	for (at = end; at > 0; at--) {
+		depth += name.text[at - 1] == ')';
+		if (name.text[at - 1] == '(' && --depth == 0)
+			break;
+	}
+	if (at <= 1 || (at >= sizeof(word) && !memcmp(name.text + at - sizeof(word), word, sizeof(word) - 1)))
+		return name.length;
+	return at - 1;
+}
+
+/* The arguments come in place of the parameter list. */
 static void print_name(struct out *out, struct names_text name, const char *arguments)
 {
-	const char *list = memchr(name.text, '(', name.length);
-
-	if (list && !arguments) {
+	if (!arguments && memchr(name.text, '(', name.length)) {
 		out_bytes(out, name.text, name.length);
 		return;
 	}
-	out_bytes(out, name.text, list && list > name.text ? (size_t)(list - name.text) : name.length);
+	out_bytes(out, name.text, arguments ? without_parameters(name) : name.length);
 	out_char(out, '(');
 	if (arguments)
 		print_text(out, arguments);
