@@ -33,7 +33,7 @@ class Ways:
         self.first = first  # the build of --quick and of cases that use one build
         self.also = also  # the odd ones of the normal run
         self.always = []  # builds of which each program has all
-        self.turns = 2  # number of builds that take turns: one per level, or per compiler
+        self.turns = 2  # number of builds of which a program has one, the next program the next
         self.impossible = impossible
 
     def possible(self, compiler, sites, extra):
@@ -66,6 +66,7 @@ class WaysX86(Ways):
     def __init__(self, *arguments, **more):
         super().__init__(*arguments, **more)
         self.always = self.also
+        self.turns = 4
 
     def usual(self):
         """Each compiler's every way of instrumentation, at each level by turns; what else there is to vary goes round."""

@@ -243,9 +243,8 @@ def native(name, test):
     return only if name in NATIVE else test
 
 
-# Half of the campaigns with programs that are prepared, half with stock ones; the long run has all of both.
-STRESSED = ("throws", "signals", "threads", "loads", "forks", "stock-stacks", "stock-deep", "stock-crowd", "stock-unshares",
-            "stock-mixture")
+# Some campaigns with programs that are prepared, some with stock ones; the long run has all of both.
+STRESSED = ("throws", "threads", "forks", "stock-stacks", "stock-crowd", "stock-mixture")
 CASES = {"handlers": in_every_build}
 SINGLE = {
     **cases_of("handled.c", ("eight-threads", "eight-threads-vectors", "several", "in-order", "refusing", "data", "guard",
