@@ -21,14 +21,13 @@ struct parser {
 	unsigned depth;
 };
 
-struct operator
-{
+struct infix {
 	const char *text;
 	uint8_t kind, level; /* enum condition_kind; higher levels bind closer, as in C */
 };
 
 /* Longer ones first. */
-static const struct operator operators[] = {
+static const struct infix operators[] = {
 	{"||", CONDITION_OR, 1},      {"&&", CONDITION_AND, 2},	       {"==", CONDITION_EQUAL, 6},
 	{"!=", CONDITION_UNEQUAL, 6}, {"<=", CONDITION_LESS_EQUAL, 7}, {">=", CONDITION_GREATER_EQUAL, 7},
 	{"<<", CONDITION_LEFT, 8},    {">>", CONDITION_RIGHT, 8},      {"|", CONDITION_BIT_OR, 3},
@@ -300,7 +299,7 @@ static unsigned take_unary(struct parser *parser)
 	return node;
 }
 
-static const struct operator* find_operator(const char *at)
+static const struct infix *find_infix(const char *at)
 {
 	for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
 		if (!strncmp(at, operators[i].text, strlen(operators[i].text)))
@@ -309,26 +308,25 @@ static const struct operator* find_operator(const char *at)
 }
 
 /* The comparison of a text, of which the left side was read and the operator stands at `start`. */
-static unsigned take_match(struct parser *parser, const struct operator* operator, const char * start, unsigned left)
+static unsigned take_match(struct parser *parser, const struct infix *infix, const char *start, unsigned left)
 {
 	unsigned right, node;
 
-	if (operator->kind != CONDITION_EQUAL && operator->kind != CONDITION_UNEQUAL && operator->kind !=
-	    CONDITION_LIKE)
+	if (infix->kind != CONDITION_EQUAL && infix->kind != CONDITION_UNEQUAL && infix->kind != CONDITION_LIKE)
 		return refuse(parser, start, "a text is compared by ==, != or ~");
 	if (parser->out->nodes[left].kind != CONDITION_STRING)
 		return refuse(parser, start, "~ compares a value of type string, as in 'arg1:string ~ \"*.so\"'");
 	skip_blanks(parser);
 	if (*parser->reader.at != '"')
 		return refuse(parser, parser->reader.at, "a text in quotes is missing, as in 'path == \"/etc\"'");
-	right = take_text(parser, operator->kind == CONDITION_LIKE);
+	right = take_text(parser, infix->kind == CONDITION_LIKE);
 	if (right == NO_NODE)
 		return NO_NODE;
 	/* The quoted text's node becomes the comparison, and the string's is its field. */
 	parser->out->nodes[right].kind = CONDITION_MATCH;
 	parser->out->nodes[right].left = (uint8_t)left;
 	node = right;
-	if (operator->kind == CONDITION_UNEQUAL)
+	if (infix->kind == CONDITION_UNEQUAL)
 		node = add(parser, (struct condition_node){.kind = CONDITION_NOT, .left = (uint8_t)right});
 	return node;
 }
@@ -362,18 +360,18 @@ static bool has_no_sign(const struct parser *parser, uint8_t kind, unsigned left
 	return false; /* it is 0 or 1 */
 }
 
-static unsigned add_operation(struct parser *parser, const struct operator* operator, const char * start, unsigned left,
+static unsigned add_operation(struct parser *parser, const struct infix *infix, const char *start, unsigned left,
 			      unsigned right)
 {
 	if (!is_number(parser, right))
 		return refuse(parser, start, "a text is compared with a text in quotes, which stands on the right");
-	if (is_never(parser, operator->kind, left, right))
+	if (is_never(parser, infix->kind, left, right))
 		return refuse(parser, start,
 			      "a value of type u64 or x64 is never below 0: give it one with a sign, such as s32");
-	return add(parser, (struct condition_node){.kind = operator->kind,
+	return add(parser, (struct condition_node){.kind = infix->kind,
 						   .left = (uint8_t)left,
 						   .right = (uint8_t)right,
-						   .is_unsigned = has_no_sign(parser, operator->kind, left, right)});
+						   .is_unsigned = has_no_sign(parser, infix->kind, left, right)});
 }
 
 /* Take operands and operators that bind at least as closely as the level. */
@@ -385,21 +383,21 @@ static unsigned take_binary(struct parser *parser, unsigned level)
 		return refuse(parser, parser->reader.at, "the expression is nested too deeply");
 	left = take_unary(parser);
 	while (left != NO_NODE) {
-		const struct operator* operator;
+		const struct infix *infix;
 		const char *start;
 
 		skip_blanks(parser);
 		start = parser->reader.at;
-		operator= find_operator(start);
-		if (!operator|| operator->level<level)
+		infix = find_infix(start);
+		if (!infix || infix->level < level)
 			break;
-		parser->reader.at += strlen(operator->text);
-		if (!is_number(parser, left) || operator->kind == CONDITION_LIKE) {
-			left = take_match(parser, operator, start, left);
+		parser->reader.at += strlen(infix->text);
+		if (!is_number(parser, left) || infix->kind == CONDITION_LIKE) {
+			left = take_match(parser, infix, start, left);
 			continue;
 		}
-		right = take_binary(parser, operator->level + 1u);
-		left = right == NO_NODE ? NO_NODE : add_operation(parser, operator, start, left, right);
+		right = take_binary(parser, infix->level + 1u);
+		left = right == NO_NODE ? NO_NODE : add_operation(parser, infix, start, left, right);
 	}
 	parser->depth--;
 	return left;

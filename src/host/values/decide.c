@@ -13,7 +13,6 @@
 
 #define OTHER	  BPF_REG_9
 #define SLOTS	  16 /* of numbers that wait */
-#define WORD_AT	  (-BLOCK - 8)
 #define SLOTS_AT  (WORD_AT - 8 * SLOTS)
 #define TEXT_AT	  (SLOTS_AT - 128)
 #define LAST_BITS 63
@@ -103,8 +102,10 @@ static void put_constant(struct maker *maker, uint8_t to, uint64_t number)
 }
 
 /* Read into VALUE; what is not there makes the condition false. */
-static void put_sure_read(struct maker *maker, int32_t offset, uint32_t size)
+static void put_sure_read(void *ctx, int32_t offset, uint32_t size)
 {
+	struct maker *maker = ctx;
+
 	put_read_call(maker->out, offset, size);
 	put_jump_if(maker, &maker->no, BPF_JSLT, BPF_REG_0, 0);
 	put_load(maker->out, VALUE, BPF_FRAME, (size_t)WORD_AT, size);
@@ -113,20 +114,8 @@ static void put_sure_read(struct maker *maker, int32_t offset, uint32_t size)
 /* Get the field, or the address of its text, into VALUE; true: its upper bits are 0. */
 static bool put_field(struct maker *maker, const struct spec_field *field)
 {
-	bool text = field->type == SPEC_STRING, stack = is_on_stack(field, maker->registers);
-	uint8_t loads = field->offset_count;
-
-	put_base(maker->out, field, maker->registers);
-	if (stack)
-		put_sure_read(maker, 8 * (int32_t)(field->argument - maker->registers - 1),
-			      loads || text ? 8 : field->size);
-	for (uint8_t i = 0; i + 1 < loads; i++)
-		put_sure_read(maker, field->offsets[i], 8);
-	if (loads && text)
-		put_add(maker->out, VALUE, field->offsets[loads - 1]);
-	else if (loads)
-		put_sure_read(maker, field->offsets[loads - 1], field->size);
-	return stack || loads;
+	put_fetch(maker->out, field, maker->registers, put_sure_read, maker);
+	return field->offset_count || is_on_stack(field, maker->registers);
 }
 
 static void put_number_field(struct maker *maker, const struct spec_field *field)

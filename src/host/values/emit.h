@@ -1,7 +1,7 @@
 /*
  * Instructions of the programs that fetch values and decide on calls, one function each.
  *
- * The program makes the event's fixed part on its stack, below r10; below that it has a word for what it reads.
+ * The program makes the event's fixed part on its stack, below r10; the word below that (WORD_AT) takes what it reads.
  * Callers: fetch.c, decide.c.  Context: host.  Pure.
  */
 #ifndef HOST_VALUES_EMIT_H
@@ -19,6 +19,7 @@
 #define FAULTS	BPF_REG_7 /* a bit for each field that could not be read */
 #define VALUE	BPF_REG_8 /* the value at hand */
 #define BLOCK	144	  /* bytes of the fixed part at the most: 8, and 16 fields of 8 */
+#define WORD_AT (-BLOCK - 8)
 
 _Static_assert(FETCH_FIRST + 8 * SPEC_FIELDS <= BLOCK, "all fields have room");
 
@@ -82,7 +83,7 @@ static inline void put_read_call(struct fetch *out, int32_t offset, uint32_t siz
 {
 	put_add(out, VALUE, offset);
 	put_move(out, BPF_REG_1, BPF_FRAME);
-	put_add(out, BPF_REG_1, -BLOCK - 8);
+	put_add(out, BPF_REG_1, WORD_AT);
 	put_number(out, BPF_REG_2, (int32_t)size);
 	put_move(out, BPF_REG_3, VALUE);
 	put_call(out, CALLTAP_HELPER_READ);
@@ -102,6 +103,28 @@ static inline void put_base(struct fetch *out, const struct spec_field *field, u
 	else if (field->argument)
 		at = offsetof(struct calltap_program_context, arguments) + 8 * (size_t)(field->argument - 1);
 	put_load(out, VALUE, CONTEXT, at, 8);
+}
+
+/*
+ * Get a field, or the address of its text, into VALUE.  read: puts the instructions that read `size` bytes at VALUE +
+ * offset into VALUE; ctx is its own.
+ */
+static inline void put_fetch(struct fetch *out, const struct spec_field *field, uint32_t registers,
+			     void (*read)(void *ctx, int32_t offset, uint32_t size), void *ctx)
+{
+	bool text = field->type == SPEC_STRING;
+	uint8_t loads = field->offset_count;
+
+	put_base(out, field, registers);
+	if (is_on_stack(field, registers))
+		read(ctx, 8 * (int32_t)(field->argument - registers - 1), loads || text ? 8 : field->size);
+	for (uint8_t i = 0; i + 1 < loads; i++)
+		read(ctx, field->offsets[i], 8);
+	/* The outermost offset of a string leads to the text itself. */
+	if (loads && text)
+		put_add(out, VALUE, field->offsets[loads - 1]);
+	else if (loads)
+		read(ctx, field->offsets[loads - 1], field->size);
 }
 
 #endif

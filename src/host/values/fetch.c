@@ -1,8 +1,5 @@
 /*
  * From a SPEC to a program (fetch.h).  Context: host.
- *
- * The program makes the event's fixed part on its stack, below r10, and below that has a word for what it reads.
- * r6 is the context, r7 collects faults, r8 is the value at hand.
  */
 #include <stddef.h>
 
@@ -27,17 +24,26 @@ const struct bpf_machine fetch_machine = {
 	.helper_count = CALLTAP_HELPERS,
 };
 
+/* The field that is being fetched. */
+struct fetched {
+	struct fetch *out;
+	uint32_t index;
+};
+
 /*
  * Read `size` bytes at the address VALUE + offset into VALUE.  What is not there is 0, and the helper's result
  * negative: its sign is the field's bit.  No jump: the verifier would follow all ways through all fields.
  */
-static void put_read(struct fetch *out, int32_t offset, uint32_t size, uint32_t index)
+static void put_read(void *ctx, int32_t offset, uint32_t size)
 {
+	const struct fetched *field = ctx;
+	struct fetch *out = field->out;
+
 	put_read_call(out, offset, size);
 	put_alu(out, BPF_RSH, BPF_REG_0, 63);
-	put_alu(out, BPF_LSH, BPF_REG_0, (int32_t)index);
+	put_alu(out, BPF_LSH, BPF_REG_0, (int32_t)field->index);
 	put(out, (struct bpf_insn){.code = BPF_ALU64 | BPF_OR | BPF_X, .dst_reg = FAULTS, .src_reg = BPF_REG_0});
-	put_load(out, VALUE, BPF_FRAME, (size_t) - (BLOCK + 8), size);
+	put_load(out, VALUE, BPF_FRAME, (size_t)WORD_AT, size);
 }
 
 static void put_text(struct fetch *out, const struct spec_field *field)
@@ -51,19 +57,10 @@ static void put_text(struct fetch *out, const struct spec_field *field)
 
 static void put_field(struct fetch *out, const struct spec_field *field, uint32_t index, uint32_t registers)
 {
+	struct fetched fetched = {out, index};
 	bool text = field->type == SPEC_STRING;
-	uint8_t loads = field->offset_count;
 
-	put_base(out, field, registers);
-	if (is_on_stack(field, registers))
-		put_read(out, 8 * (int32_t)(field->argument - registers - 1), loads || text ? 8 : field->size, index);
-	for (uint8_t i = 0; i + 1 < loads; i++)
-		put_read(out, field->offsets[i], 8, index);
-	/* The outermost offset of a string leads to the text itself. */
-	if (loads && text)
-		put_add(out, VALUE, field->offsets[loads - 1]);
-	else if (loads)
-		put_read(out, field->offsets[loads - 1], field->size, index);
+	put_fetch(out, field, registers, put_read, &fetched);
 	if (text)
 		put_text(out, field);
 	put_store(out, out->places[index], VALUE, text ? 4 : field->size);

@@ -17,9 +17,10 @@
 #include "condition.h"
 #include "spec.h"
 
-#define FETCH_INSNS  3072u /* instructions of a program at the most: half of them 16 fields of six offsets each */
-#define FETCH_FIRST  8u	   /* bytes of the event before the first field */
-#define FETCH_FAULTS 4u	   /* where the word of faults is: a bit for each field whose memory was not there */
+#define FETCH_INSNS	       3072u /* instructions of a program at the most: half of them 16 fields of six offsets each */
+#define FETCH_FIRST	       8u /* bytes of the event before the first field */
+#define FETCH_REGISTERS_X86_64 6u /* of integer arguments */
+#define FETCH_FAULTS	       4u /* where the word of faults is: a bit for each field whose memory was not there */
 
 struct fetch {
 	struct bpf_insn insns[FETCH_INSNS];

@@ -10,9 +10,8 @@
 #include <host/session/session.h>
 #include <host/types/types.h>
 
+#include "fetch.h"
 #include "typed.h"
-
-#define REGISTERS 6u /* of integer arguments, x86-64 */
 
 /* An object that was asked for. */
 struct row {
@@ -194,7 +193,7 @@ int typed_spec(struct spec *out, struct typed *typed, const struct image *image,
 		return -ENOENT;
 	ret = types_read(&function, row->types, (uint32_t)place, source->symbol, code_of(source));
 	if (!ret)
-		ret = typed_translate(out, &function, result, REGISTERS);
+		ret = typed_translate(out, &function, result, FETCH_REGISTERS_X86_64);
 	type_function_clear(&function);
 	return ret;
 }

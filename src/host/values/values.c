@@ -23,8 +23,7 @@
 #include "typed.h"
 #include "values.h"
 
-#define X86_REGISTERS 6 /* integer arguments in registers */
-#define CHOICES_MAX   4096
+#define CHOICES_MAX 4096
 
 struct entry {
 	struct filter_set *filters;
@@ -230,7 +229,7 @@ static int make_program(struct values *values, const struct spec *spec, bool res
 		format = &programs[values->program_count];
 		*format =
 			(struct format){.result = result, .number = number, .type = CALLTAP_EVENT_VALUES + number - 1u};
-		fetch_compile(fetch, spec, X86_REGISTERS);
+		fetch_compile(fetch, spec, FETCH_REGISTERS_X86_64);
 		memcpy(format->places, fetch->places, sizeof(format->places));
 		ret = code_put(&values->code, number, format->type, fetch, diag);
 	}
@@ -253,7 +252,7 @@ static int make_choice(struct values *values, uint16_t number, struct fetch *fet
 
 		if (entry && (entry->result || !entry->number))
 			continue;
-		fetch_compile_if(fetch, entry ? &entry->spec : NULL, X86_REGISTERS, &choice->condition,
+		fetch_compile_if(fetch, entry ? &entry->spec : NULL, FETCH_REGISTERS_X86_64, &choice->condition,
 				 choice->otherwise);
 		ret = code_put(&values->code, number_of(values, number, i), entry ? CALLTAP_EVENT_VALUES + i - 1u : 0,
 			       fetch, diag);

@@ -19,25 +19,13 @@
 #include <host/values/fetch.h>
 #include <probe/match.h>
 
-#define REGISTERS 6
-#define NOWHERE	  4096u /* addresses below are not there */
+#include "memory.h"
 
 static struct bpf_helper helpers[CALLTAP_HELPERS];
 static struct bpf_machine machine;
 static struct spec names;
 static struct condition condition;
 static struct fetch fetch;
-
-static uint64_t run_read(void *data, const uint64_t arguments[BPF_ARGUMENTS])
-{
-	bool there = arguments[2] >= NOWHERE;
-
-	if (there)
-		memcpy((void *)arguments[0], (const void *)arguments[2], arguments[1]);
-	else
-		memset((void *)arguments[0], 0, arguments[1]);
-	return there ? 0 : (uint64_t)-EFAULT;
-}
 
 /* As the target's helper, which looks at the memory first. */
 static uint64_t run_match(void *data, const uint64_t arguments[BPF_ARGUMENTS])

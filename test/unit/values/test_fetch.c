@@ -17,24 +17,12 @@
 #include <calltap/abi/record.h>
 #include <host/values/fetch.h>
 
-#define REGISTERS 6
-#define NOWHERE	  4096u /* addresses below are not there */
+#include "memory.h"
 
 static unsigned char written[CALLTAP_PROGRAM_BYTES];
 static uint64_t written_size, text_used;
 static struct bpf_helper helpers[CALLTAP_HELPERS];
 static struct bpf_machine machine;
-
-static uint64_t run_read(void *data, const uint64_t arguments[BPF_ARGUMENTS])
-{
-	bool there = arguments[2] >= NOWHERE;
-
-	if (there)
-		memcpy((void *)arguments[0], (const void *)arguments[2], arguments[1]);
-	else
-		memset((void *)arguments[0], 0, arguments[1]);
-	return there ? 0 : (uint64_t)-EFAULT;
-}
 
 static uint64_t run_text(void *data, const uint64_t arguments[BPF_ARGUMENTS])
 {
