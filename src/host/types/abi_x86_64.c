@@ -63,3 +63,13 @@ bool abi_is_integer(const struct abi_type *type)
 {
 	return type->halves[0] == ABI_INTEGER && type->halves[1] == ABI_NOTHING && type->size && type->size <= 8;
 }
+
+int abi_integer_of(uint64_t dwarf_number)
+{
+	static const uint8_t numbers[ABI_INTEGERS] = {5, 4, 1, 2, 8, 9}; /* rdi rsi rdx rcx r8 r9 */
+
+	for (int i = 0; i < (int)ABI_INTEGERS; i++)
+		if (numbers[i] == dwarf_number)
+			return i;
+	return -1;
+}

@@ -1,6 +1,6 @@
 /*
- * Where arguments lie by the calling convention of x86-64.
- * Source: System V Application Binary Interface, AMD64 Architecture Processor Supplement 1.0, 3.2.3.
+ * Where arguments lie by the calling convention of x86-64, and DWARF's numbers of its registers.
+ * Source: System V Application Binary Interface, AMD64 Architecture Processor Supplement 1.0, 3.2.3 and 3.6.2.
  *
  * Callers: function.c, tests.  Context: host.  Pure.
  */
@@ -12,6 +12,9 @@
 
 #define ABI_INTEGERS 6u /* registers of integer arguments */
 #define ABI_VECTORS  8u
+
+#define ABI_DWARF_FRAME 6u /* rbp */
+#define ABI_DWARF_STACK 7u /* rsp */
 
 enum abi_class {
 	ABI_NOTHING, /* no argument at all */
@@ -49,5 +52,7 @@ void abi_begin(struct abi_walk *walk, const struct abi_type *result);
 struct abi_place abi_next(struct abi_walk *walk, const struct abi_type *type);
 /* True if the value is of 8 bytes at most, in an integer register. */
 bool abi_is_integer(const struct abi_type *type);
+/* Which register of integer arguments, from 0 on, DWARF gives this number; -1: none. */
+int abi_integer_of(uint64_t dwarf_number);
 
 #endif

@@ -47,11 +47,15 @@ bool type_peeled(Dwarf_Die *out, Dwarf_Die *die)
 	return true;
 }
 
-static bool get_number(Dwarf_Word *number, Dwarf_Die *die, unsigned name)
+bool type_number(uint64_t *number, Dwarf_Die *die, unsigned name)
 {
 	Dwarf_Attribute attribute;
+	Dwarf_Word value;
 
-	return dwarf_attr_integrate(die, name, &attribute) && !dwarf_formudata(&attribute, number);
+	if (!dwarf_attr_integrate(die, name, &attribute) || dwarf_formudata(&attribute, &value))
+		return false;
+	*number = value;
+	return true;
 }
 
 /* A type that is being taken apart. */
@@ -83,7 +87,7 @@ static void add_base(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64
 	const char *name = dwarf_diename(type);
 	Dwarf_Word encoding = 0;
 
-	(void)get_number(&encoding, type, DW_AT_encoding);
+	(void)type_number(&encoding, type, DW_AT_encoding);
 	switch (encoding) {
 	case DW_ATE_boolean:
 	case DW_ATE_signed:
@@ -132,13 +136,13 @@ static bool bits_at(Dwarf_Word *at, Dwarf_Die *member, Dwarf_Word bits, Dwarf_Wo
 {
 	Dwarf_Word from_end, place = 0;
 
-	if (get_number(at, member, DW_AT_data_bit_offset))
+	if (type_number(at, member, DW_AT_data_bit_offset))
 		return true;
 	/* DWARF 2 and 3 count from the high end of a word that lies somewhere. */
-	if (!get_number(&from_end, member, DW_AT_bit_offset))
+	if (!type_number(&from_end, member, DW_AT_bit_offset))
 		return false;
-	(void)get_number(&place, member, DW_AT_data_member_location);
-	(void)get_number(&size, member, DW_AT_byte_size);
+	(void)type_number(&place, member, DW_AT_data_member_location);
+	(void)type_number(&size, member, DW_AT_byte_size);
 	*at = 8 * place + 8 * size - from_end - bits;
 	return size && size <= 8 && from_end + bits <= 8 * size && place <= UINT32_MAX;
 }
@@ -189,11 +193,11 @@ static void add_members(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 	Dwarf_Die member;
 
 	/* C++ passes by a hidden address what has a copy constructor or a destructor of its own; DWARF 5 says so. */
-	if (walk->cxx && (!get_number(&how, type, DW_AT_calling_convention) || how != DW_CC_pass_by_value)) {
+	if (walk->cxx && (!type_number(&how, type, DW_AT_calling_convention) || how != DW_CC_pass_by_value)) {
 		walk->unknown = true;
 		return;
 	}
-	if (get_number(&align, type, DW_AT_alignment) && align > walk->type.align && align <= UINT32_MAX)
+	if (type_number(&align, type, DW_AT_alignment) && align > walk->type.align && align <= UINT32_MAX)
 		walk->type.align = (uint32_t)align;
 	if (dwarf_child(type, &member))
 		return;
@@ -222,7 +226,7 @@ static void add_type(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint32
 		return;
 	case DW_TAG_base_type:
 	case DW_TAG_enumeration_type:
-		if (!get_number(&size, type, DW_AT_byte_size) || !size || size > 32)
+		if (!type_number(&size, type, DW_AT_byte_size) || !size || size > 32)
 			walk->unknown = true;
 		else if (tag == DW_TAG_base_type)
 			add_base(walk, type, offset, size);
@@ -247,7 +251,7 @@ static bool is_by_reference(Dwarf_Die *type)
 {
 	Dwarf_Word how = 0;
 
-	return get_number(&how, type, DW_AT_calling_convention) && how == DW_CC_pass_by_reference;
+	return type_number(&how, type, DW_AT_calling_convention) && how == DW_CC_pass_by_reference;
 }
 
 struct abi_type type_classify(Dwarf_Die *type, bool cxx)

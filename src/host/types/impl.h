@@ -18,6 +18,9 @@ bool type_of(Dwarf_Die *out, Dwarf_Die *die);
 /* The same less its typedefs and qualifiers. */
 bool type_peeled(Dwarf_Die *out, Dwarf_Die *die);
 
+/* A number that the DIE has under this name, also by way of what it was made from; false: none. */
+bool type_number(uint64_t *number, Dwarf_Die *die, unsigned name);
+
 /* How the calling convention sees the type of a parameter or a result (classify.c). */
 struct abi_type type_classify(Dwarf_Die *type, bool cxx);
 

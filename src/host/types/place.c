@@ -1,6 +1,6 @@
 /*
  * Where the compiler says that a parameter is at its function's first instruction.
- * Sources: DWARF 5, 2.6; System V ABI, AMD64, 3.6.2 (numbers of registers).
+ * Source: DWARF 5, 2.6.
  *
  * Callers: function.c.  Context: host.
  */
@@ -8,20 +8,14 @@
 
 #include "impl.h"
 
-#define RBP 6u
-#define RSP 7u
-
 static const struct place other = {.at = PLACE_OTHER};
 
 /* The register of integer arguments that DWARF gives this number. */
 static struct place in_register(uint64_t number)
 {
-	static const uint8_t numbers[ABI_INTEGERS] = {5, 4, 1, 2, 8, 9}; /* rdi rsi rdx rcx r8 r9 */
+	int integer = abi_integer_of(number);
 
-	for (uint8_t i = 0; i < ABI_INTEGERS; i++)
-		if (numbers[i] == number)
-			return (struct place){.at = PLACE_REGISTER, .integer = i};
-	return other;
+	return integer < 0 ? other : (struct place){.at = PLACE_REGISTER, .integer = (uint8_t)integer};
 }
 
 /* Bytes behind the call frame's address, which is where the first argument on the stack lies. */
@@ -68,11 +62,11 @@ static struct place of_one(Dwarf_Die *function, const Dwarf_Op *op, bool all)
 			return on_stack(offset);
 		return all ? (struct place){.at = PLACE_HOME} : other;
 	}
-	if (op->atom == DW_OP_breg0 + RSP) {
-		/* The return address is where rsp points to. */
+	if (op->atom == DW_OP_breg0 + ABI_DWARF_STACK) {
+		/* The return address is where the stack pointer leads to. */
 		return all ? (struct place){.at = PLACE_HOME} : on_stack((int64_t)op->number - 8);
 	}
-	return op->atom == DW_OP_breg0 + RBP && all ? (struct place){.at = PLACE_HOME} : other;
+	return op->atom == DW_OP_breg0 + ABI_DWARF_FRAME && all ? (struct place){.at = PLACE_HOME} : other;
 }
 
 /* The register's value at the function's entry, as a value. */

@@ -104,17 +104,6 @@ static void write_type(char text[TYPES_NAME_MAX], Dwarf_Die *type, uint32_t dept
 	}
 }
 
-static bool get_number(uint64_t *number, Dwarf_Die *die, unsigned name)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Word value;
-
-	if (!dwarf_attr_integrate(die, name, &attribute) || dwarf_formudata(&attribute, &value))
-		return false;
-	*number = value;
-	return true;
-}
-
 static bool is_number_size(uint64_t size)
 {
 	return size == 1 || size == 2 || size == 4 || size == 8;
@@ -124,7 +113,7 @@ static void look_at_base(struct type_look *look, Dwarf_Die *type, uint64_t size)
 {
 	uint64_t encoding = 0;
 
-	(void)get_number(&encoding, type, DW_AT_encoding);
+	(void)type_number(&encoding, type, DW_AT_encoding);
 	look->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
 	look->kind = look->is_signed ? TYPE_SIGNED : TYPE_UNSIGNED;
 	switch (encoding) {
@@ -212,7 +201,7 @@ static bool is_char(Dwarf_Die *type)
 	const char *name;
 	uint64_t size = 0;
 
-	if (dwarf_tag(type) != DW_TAG_base_type || !get_number(&size, type, DW_AT_byte_size) || size != 1)
+	if (dwarf_tag(type) != DW_TAG_base_type || !type_number(&size, type, DW_AT_byte_size) || size != 1)
 		return false;
 	name = dwarf_diename(type);
 	return name && !strcmp(name, "char");
@@ -238,7 +227,7 @@ int type_look(struct type_look *out, Dwarf_Die *type)
 	write_type(out->type, type, 0);
 	if (!type_peeled(&peeled, type))
 		return 0;
-	(void)get_number(&size, &peeled, DW_AT_byte_size);
+	(void)type_number(&size, &peeled, DW_AT_byte_size);
 	out->size = (uint8_t)(is_number_size(size) ? size : 0);
 	switch (dwarf_tag(&peeled)) {
 	case DW_TAG_base_type:
