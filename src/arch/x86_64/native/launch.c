@@ -6,6 +6,7 @@
 #include <sys/user.h>
 
 #include "../../generic/native/launch.h"
+#include "arch/x86_64/isa/layout.h"
 
 #define RED_ZONE      128u
 #define STACK_ALIGN   16u
@@ -59,25 +60,22 @@ static uint64_t register_of(const struct native_regs *regs, unsigned number)
 uint64_t native_call_stores(const struct native_regs *regs, const unsigned char bytes[NATIVE_STORE_MAX])
 {
 	bool fs = bytes[0] == 0x64;
-	const unsigned char *at = bytes + fs;
-	unsigned base = at[0] == 0x41 ? 8 : 0, mode, low;
-	int32_t far;
+	struct x86_layout in;
+	unsigned mode, low;
+	int32_t far = 0;
 
-	at += base != 0;
-	if (at[0] != 0x89 || at[1] >> 3 & 7)
+	if (x86_parse(&in, bytes, NATIVE_STORE_MAX) < 0 || in.map != X86_MAP_ONE || in.opcode != 0x89 ||
+	    in.prefixes != fs || (in.rex && (fs || in.rex != 0x41)) || x86_reg_field(&in) || x86_is_register(&in))
 		return 0;
-	mode = at[1] >> 6;
-	low = at[1] & 7;
-	if (fs && !base && !mode && low == 4 && at[2] == 0x25) { /* no base, no index */
-		memcpy(&far, at + 3, sizeof(far));
-		return REG(regs, fs_base) + (uint64_t)(int64_t)far;
-	}
-	if (fs || low == 4)
+	mode = in.modrm >> 6;
+	low = in.modrm & 7;
+	memcpy(&far, bytes + in.displacement_at, in.displacement_size);
+	if (fs) /* no base, no index */
+		return !mode && low == 4 && bytes[in.modrm_at + 1] == 0x25 ? REG(regs, fs_base) + (uint64_t)(int64_t)far
+									   : 0;
+	if (low == 4 || !mode)
 		return 0;
-	memcpy(&far, at + 2, sizeof(far));
-	return mode == 1   ? register_of(regs, base + low) + (uint64_t)(int64_t)(int8_t)at[2]
-	       : mode == 2 ? register_of(regs, base + low) + (uint64_t)(int64_t)far
-			   : 0;
+	return register_of(regs, (in.rex ? 8 : 0) + low) + (uint64_t)(int64_t)(mode == 1 ? (int8_t)far : far);
 }
 
 void native_call_make(struct native_regs *regs, uint64_t pc, long number, const uint64_t arguments[6])
