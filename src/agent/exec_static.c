@@ -13,12 +13,6 @@
 #define NAP_NS	  200000u
 #define WAIT_NAPS 4000u /* for the tool: about a second */
 #define LEFT_NAPS 8000u /* for the tool to let go of a process that goes on after all */
-#define STATES	  8u
-
-static uint64_t word_of(uint64_t pid, enum calltap_executing state)
-{
-	return pid * STATES + state;
-}
 
 /* Pairs with the tool's changes of the word. */
 static bool change(struct calltap_board *board, uint64_t from, uint64_t to)
@@ -41,24 +35,26 @@ static uint64_t await_hold(const struct calltap_board *board, uint64_t pid)
 
 	for (unsigned i = 0; i < WAIT_NAPS; i++) {
 		word = __atomic_load_n(&board->executing, __ATOMIC_SEQ_CST);
-		if (word / STATES != pid)
+		if (word / CALLTAP_EXECUTING_STATES != pid)
 			return 0;
-		if (word % STATES == CALLTAP_EXECUTING_HELD)
+		if (word % CALLTAP_EXECUTING_STATES == CALLTAP_EXECUTING_HELD)
 			break;
 		nap();
 	}
-	return word % STATES;
+	return word % CALLTAP_EXECUTING_STATES;
 }
 
 /* The tool is to let go of this process, which goes on as soon as it has. */
 static void withdraw(struct calltap_board *board, uint64_t pid)
 {
-	if (change(board, word_of(pid, CALLTAP_EXECUTING_ASKED), 0) ||
-	    (!change(board, word_of(pid, CALLTAP_EXECUTING_TAKEN), word_of(pid, CALLTAP_EXECUTING_WITHDRAWN)) &&
-	     !change(board, word_of(pid, CALLTAP_EXECUTING_HELD), word_of(pid, CALLTAP_EXECUTING_WITHDRAWN))))
+	if (change(board, calltap_executing_word(pid, CALLTAP_EXECUTING_ASKED), 0) ||
+	    (!change(board, calltap_executing_word(pid, CALLTAP_EXECUTING_TAKEN),
+		     calltap_executing_word(pid, CALLTAP_EXECUTING_WITHDRAWN)) &&
+	     !change(board, calltap_executing_word(pid, CALLTAP_EXECUTING_HELD),
+		     calltap_executing_word(pid, CALLTAP_EXECUTING_WITHDRAWN))))
 		return;
 	for (unsigned i = 0; i < LEFT_NAPS; i++) {
-		if (__atomic_load_n(&board->executing, __ATOMIC_SEQ_CST) / STATES != pid)
+		if (__atomic_load_n(&board->executing, __ATOMIC_SEQ_CST) / CALLTAP_EXECUTING_STATES != pid)
 			return;
 		nap();
 	}
@@ -81,7 +77,7 @@ bool exec_static_ask(const char *path)
 	if (!may_ask(board) || exec_file_kind(path) != EXEC_STATIC)
 		return false;
 	for (unsigned i = 0; i < WAIT_NAPS && !mine; i++) {
-		mine = change(board, 0, word_of(pid, CALLTAP_EXECUTING_ASKED));
+		mine = change(board, 0, calltap_executing_word(pid, CALLTAP_EXECUTING_ASKED));
 		if (!mine)
 			nap();
 	}

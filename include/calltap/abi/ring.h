@@ -130,10 +130,11 @@ struct calltap_arena {
 };
 
 /*
- * A process is about to execute a static program, and asks the tool to hold it: calltap_board.executing is its pid * 8
- * + one of these, or 0.  The process makes 0 ASKED, and waits; it makes ASKED 0 again, or TAKEN and HELD WITHDRAWN,
- * when it has waited for too long or could not execute the program.  All other changes are the tool's; each is a
- * compare-and-swap.  A process goes on as soon as the word is HELD, or is not its own.  doc/design/loaderless.md.
+ * A process is about to execute a static program, and asks the tool to hold it: calltap_board.executing is
+ * calltap_executing_word() of its pid and one of these, or 0.  The process makes 0 ASKED, and waits; it makes ASKED 0
+ * again, or TAKEN and HELD WITHDRAWN, when it has waited for too long or could not execute the program.  All other
+ * changes are the tool's; each is a compare-and-swap.  A process goes on as soon as the word is HELD, or is not its
+ * own.  doc/design/loaderless.md.
  */
 enum calltap_executing {
 	CALLTAP_EXECUTING_ASKED = 1,	 /* by the process */
@@ -141,6 +142,12 @@ enum calltap_executing {
 	CALLTAP_EXECUTING_HELD = 3,	 /* by the tool: the process runs, and will stop when it has executed */
 	CALLTAP_EXECUTING_WITHDRAWN = 4, /* by the process: the tool is to let go; it makes the word 0 then */
 };
+#define CALLTAP_EXECUTING_STATES 8u
+
+static inline uint64_t calltap_executing_word(uint64_t pid, enum calltap_executing state)
+{
+	return pid * CALLTAP_EXECUTING_STATES + state;
+}
 
 /* One per session, mapped by every process in it. */
 struct calltap_board {

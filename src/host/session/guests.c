@@ -22,7 +22,6 @@
 
 #include "session.h"
 
-#define STATES	    8u
 #define GUESTS_MAX  16u		/* at a time; further ones run untraced */
 #define PATIENCE_NS 2000000000u /* between the hold and the exec, which is the process' next call */
 
@@ -39,15 +38,10 @@ struct guest {
 	bool done; /* atomic: the thread is about to end */
 };
 
-static uint64_t word_of(pid_t pid, enum calltap_executing state)
-{
-	return (uint64_t)pid * STATES + state;
-}
-
 /* Pairs with the agents' changes of the word (agent/exec_static.c). */
 static bool change(const struct guest *guest, enum calltap_executing from, uint64_t to)
 {
-	uint64_t old = word_of(guest->pid, from);
+	uint64_t old = calltap_executing_word((uint64_t)guest->pid, from);
 
 	return __atomic_compare_exchange_n(&guest->session->board->executing, &old, to, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_SEQ_CST);
@@ -68,7 +62,8 @@ static bool is_held(void *context)
 	struct guest *guest = context;
 
 	guest->until_ns = clock_now_ns() + PATIENCE_NS;
-	return change(guest, CALLTAP_EXECUTING_TAKEN, word_of(guest->pid, CALLTAP_EXECUTING_HELD));
+	return change(guest, CALLTAP_EXECUTING_TAKEN,
+		      calltap_executing_word((uint64_t)guest->pid, CALLTAP_EXECUTING_HELD));
 }
 
 static bool goes_on(void *context)
@@ -76,7 +71,7 @@ static bool goes_on(void *context)
 	const struct guest *guest = context;
 
 	return __atomic_load_n(&guest->session->board->executing, __ATOMIC_SEQ_CST) ==
-		       word_of(guest->pid, CALLTAP_EXECUTING_HELD) &&
+		       calltap_executing_word((uint64_t)guest->pid, CALLTAP_EXECUTING_HELD) &&
 	       clock_now_ns() < guest->until_ns;
 }
 
@@ -169,7 +164,7 @@ static void take_in(struct session *session, pid_t pid)
 	if (!guest)
 		return;
 	*guest = (struct guest){.session = session, .pid = pid};
-	if (!change(guest, CALLTAP_EXECUTING_ASKED, word_of(pid, CALLTAP_EXECUTING_TAKEN))) {
+	if (!change(guest, CALLTAP_EXECUTING_ASKED, calltap_executing_word((uint64_t)pid, CALLTAP_EXECUTING_TAKEN))) {
 		free(guest); /* it has not waited */
 		return;
 	}
@@ -206,8 +201,8 @@ void guests_look(struct session *session)
 	/* A process that had no answer has cleared it: the tool was stopped, or very slow. */
 	if (!__atomic_load_n(&session->board->holds, __ATOMIC_RELAXED))
 		guests_begin(session);
-	if (word % STATES == CALLTAP_EXECUTING_ASKED && word / STATES <= INT_MAX)
-		take_in(session, (pid_t)(word / STATES));
+	if (word % CALLTAP_EXECUTING_STATES == CALLTAP_EXECUTING_ASKED && word / CALLTAP_EXECUTING_STATES <= INT_MAX)
+		take_in(session, (pid_t)(word / CALLTAP_EXECUTING_STATES));
 }
 
 bool guests_has(const struct session *session, pid_t pid)
