@@ -183,6 +183,14 @@ static bool ask(const char *path)
 	return path && may_put_back() && exec_static_ask(path);
 }
 
+/* A call of libc's that executes a program has come back, so it has failed: a tool that holds the process lets go. */
+static int come_back(bool held, int ret)
+{
+	if (held)
+		exec_static_failed();
+	return ret;
+}
+
 /*
  * Each function below tries with the agent's variables where they are to be put back.  A program that runs comes not
  * back. One that does not is left to libc as the caller wanted it, whose error the caller gets.
@@ -191,34 +199,26 @@ int execve(const char *path, char *const *arguments, char *const *environment)
 {
 	struct made made;
 	bool held;
-	int ret;
 
 	if (!agent.next_execve)
 		return -1;
 	if (put_back(&made, path, environment))
 		(void)agent.next_execve(path, arguments, made.list);
 	held = ask(path);
-	ret = agent.next_execve(path, arguments, environment);
-	if (held)
-		exec_static_failed();
-	return ret;
+	return come_back(held, agent.next_execve(path, arguments, environment));
 }
 
 int execv(const char *path, char *const *arguments)
 {
 	struct made made;
 	bool held;
-	int ret;
 
 	if (!agent.next_execv)
 		return -1;
 	if (agent.next_execve && &environ && put_back(&made, path, environ))
 		(void)agent.next_execve(path, arguments, made.list);
 	held = ask(path);
-	ret = agent.next_execv(path, arguments);
-	if (held)
-		exec_static_failed();
-	return ret;
+	return come_back(held, agent.next_execv(path, arguments));
 }
 
 int execvpe(const char *file, char *const *arguments, char *const *environment)
@@ -227,7 +227,6 @@ int execvpe(const char *file, char *const *arguments, char *const *environment)
 	const char *path;
 	struct made made;
 	bool held;
-	int ret;
 
 	if (!agent.next_execvpe)
 		return -1;
@@ -235,10 +234,7 @@ int execvpe(const char *file, char *const *arguments, char *const *environment)
 	if (path && put_back(&made, path, environment))
 		(void)agent.next_execvpe(file, arguments, made.list);
 	held = ask(path);
-	ret = agent.next_execvpe(file, arguments, environment);
-	if (held)
-		exec_static_failed();
-	return ret;
+	return come_back(held, agent.next_execvpe(file, arguments, environment));
 }
 
 int execvp(const char *file, char *const *arguments)
@@ -247,7 +243,6 @@ int execvp(const char *file, char *const *arguments)
 	const char *path;
 	struct made made;
 	bool held;
-	int ret;
 
 	if (!agent.next_execvp)
 		return -1;
@@ -255,10 +250,7 @@ int execvp(const char *file, char *const *arguments)
 	if (path && agent.next_execvpe && &environ && put_back(&made, path, environ))
 		(void)agent.next_execvpe(file, arguments, made.list);
 	held = ask(path);
-	ret = agent.next_execvp(file, arguments);
-	if (held)
-		exec_static_failed();
-	return ret;
+	return come_back(held, agent.next_execvp(file, arguments));
 }
 
 /* The number of arguments behind the first, as libc counts them. */
