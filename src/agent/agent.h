@@ -168,15 +168,15 @@ struct agent {
 	uint32_t alien_threads; /* of this process that are not the program's: an emulator's */
 	uint32_t sending;	/* 1 while a control thread is sent away, until there is another */
 	uint32_t is_successor;
-	uint32_t no_children; /* a sandbox forbids what a forked child's start takes */
-	uint32_t filtered;    /* a thread of the process has asked for a filter of system calls */
-	void (*end_recording)(
-		void);	     /* agent_clock_lost(): recording ends, and this thread's frames return by themselves */
-	uint32_t moves;	     /* recording ended, as an object copies parts of stacks; the tool tells it */
-	uint32_t blind;	     /* a sandbox forbids reading another sandbox's filter */
-	uint32_t no_giving;  /* a sandbox forbids to give the rings' memory back */
-	uint32_t no_handled; /* a sandbox forbids what handled functions take, and there were none before */
+	uint32_t no_children;	      /* a sandbox forbids what a forked child's start takes */
+	uint32_t filtered;	      /* a thread of the process has asked for a filter of system calls */
+	uint32_t moves;		      /* recording ended, as an object copies parts of stacks; the tool tells it */
+	uint32_t blind;		      /* a sandbox forbids reading another sandbox's filter */
+	uint32_t no_giving;	      /* a sandbox forbids to give the rings' memory back */
+	uint32_t no_handled;	      /* a sandbox forbids what handled functions take, and there were none before */
 	uint32_t no_handled_children; /* no_handled of processes that are forked from here on */
+	/* agent_clock_lost(): recording ends, and this thread's frames return by themselves. */
+	void (*end_recording)(void);
 	int attaching;	   /* the process where an attach has begun, and its control thread has not; else 0 */
 	uint32_t attached; /* the session began in a process that ran already */
 	uint32_t late;	   /* the agent came by dlopen: the loader finds libc's functions before its own */
@@ -299,7 +299,10 @@ int agent_fronts_lead(void) __attribute__((warn_unused_result));
 void agent_fronts_restore(void);
 /* A new program image: begin a session, if the environment asks for one.  Waits for the tool, bounded. */
 void agent_image_begin(char *const *environment);
-/* The same in a static program that a traced one has executed: its environment need not show the session. */
+/*
+ * As agent_image_begin(), in a static program that a traced one has executed: the session is the caller's, for the
+ * environment may not show it.
+ */
 void agent_executed_begin(char *const *environment, const char *session, uint32_t filters);
 /* What a process needs once before it can have a session. */
 int agent_process_init(void) __attribute__((warn_unused_result));

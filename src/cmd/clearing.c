@@ -1,5 +1,5 @@
 /*
- * What a calltap that was killed has left; see clearing.h.
+ * Clearing a process of the remains of a killed calltap; see clearing.h.
  *
  * The agent gives compiled sites their bytes back by itself.  Heads of functions that nobody had prepared take a stop
  * of all threads, which only a tool can make: so a session comes into the process for that alone (doc/design/stock.md,

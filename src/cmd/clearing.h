@@ -1,5 +1,5 @@
 /*
- * What a calltap that was killed has left in a process: telling of it, and having it taken away.
+ * The remains of a killed calltap in a process: this tells of them, and has them taken away.
  *
  * Callers: detach.c, status.c.  Context: host.
  */

@@ -198,7 +198,7 @@ static void describe_unread(char *text, size_t size, const struct listed *listed
 			describe_note(text, size, &listed->notes[i]);
 }
 
-/* What is to be said of a process' files. */
+/* Print a line for each file of the process that was replaced or cannot be read, and one for those not listed. */
 static void print_notes(struct out *out, const struct listed *listed)
 {
 	char text[PATH_MAX + 200];

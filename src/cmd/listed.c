@@ -180,7 +180,8 @@ static int add_library(struct listed *listed, const struct space *space, const s
 	return error;
 }
 
-/* What compilers within programs make lies in files without a name of their own, and the agent is nobody's to trace. */
+/* False for code that the program has made at run time, which lies in files without a name, and for the agent itself.
+ */
 static bool is_library(const struct map *map)
 {
 	return !strstr(map->path, "/memfd:") && !strstr(map->path, "libcalltap-agent");

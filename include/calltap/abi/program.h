@@ -61,7 +61,7 @@ enum calltap_match {
 	CALLTAP_MATCH_ONE, /* any one byte */
 };
 
-/* What a program returns at a call.  At the return it is of no meaning. */
+/* The number that a program returns at a call is its verdict on the call.  At a return the number is ignored. */
 enum calltap_verdict {
 	CALLTAP_VERDICT_LEAVE_OUT, /* the call is not recorded, what it calls may be */
 	CALLTAP_VERDICT_RECORD,

@@ -101,7 +101,8 @@ struct attach_guest {
 	bool (*held)(void *context);	/* it is: false: it does not execute any more, and is let go of */
 	bool (*goes_on)(void *context); /* asked again and again until it has executed; false: as above */
 	void (*over)(void *context);	/* it has executed, or will not, and is not held then */
-	/* It is held at its start (attach_launch_reach_guest()): set options->placed, or refuse with diag. */
+	/* Called with the program held at its start (attach_launch_reach_guest()): set options->placed, or refuse with
+	 * diag. */
 	int (*prepare)(void *context, const struct attach_launch *launch, struct attach_options *options,
 		       struct calltap_diag *diag);
 	void *context;

@@ -1,5 +1,5 @@
 /*
- * What calls tell (told.h).  Context: host.
+ * Texts of calls' arguments and results (told.h).  Context: host.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * What calls tell, their arguments and results as texts, kept until the calls' slices are written.
+ * Texts of calls' arguments and results, kept until the calls' slices are written.
  *
  * Callers: chrome.c, perfetto.c.  Context: host.  The upper bits of a frame's user word are the place here; bit 0 is
  * the exporter's.

@@ -80,7 +80,7 @@ struct placing_live {
  */
 int placing_prepare_live(struct placing_live *live, struct placing *placing, pid_t pid, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
-/* The same for a guest that is held at its start: the agent leads the heads before the program goes on. */
+/* As placing_prepare_live(), for a guest that is held at its start: the agent leads the heads before it goes on. */
 int placing_prepare_guest(struct placing_live *live, struct placing *placing, const struct attach_launch *launch,
 			  struct calltap_diag *diag) __attribute__((warn_unused_result));
 void placing_live_free(struct placing_live *live);

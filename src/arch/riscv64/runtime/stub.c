@@ -150,7 +150,7 @@ uint8_t arch_island_lead_bytes(int64_t distance)
 	return distance && rv_jal_reaches(distance) ? SHORT_BYTES : 0;
 }
 
-/* By t3: t1 is what the head has left. */
+/* The island jumps by way of t3, as t1 holds the address that the head's jump has left, which names the head. */
 uint8_t arch_island_make(uint8_t *code, uint64_t address, uint64_t target)
 {
 	uint32_t words[2];
