@@ -8,6 +8,7 @@ import time
 import tracefile as tf
 from endings import finish, start, wait_for
 from harness import Skip, expect, stop
+from steering import until
 
 RUN_MS = "20000"  # milliseconds, of programs that the test ends earlier
 # A site's length, and the breakpoint that a debugger writes.
@@ -214,12 +215,18 @@ def led_and_killed(case):
     expect({tf.ENTRY, tf.CALL} <= kinds, f"records of kinds {kinds}: functions lead to their first stubs still")
 
 
+def is_pending(pid, number):
+    """True while a signal waits for the process: a second one of that number would become one with it."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        return int(re.search(r"ShdPnd:\s*(\w+)", status.read())[1], 16) >> (number - 1) & 1
+
+
 def interrupted_twice(case):
     """^C twice: the tool ends, and all text is restored before it does."""
     with Running(case) as running:
-        for _ in range(2):
-            os.kill(running.tool.pid, signal.SIGINT)  # to the tool alone; the program would end
-            time.sleep(0.1)
+        os.kill(running.tool.pid, signal.SIGINT)  # to the tool alone; the program would end
+        until("the tool to take the first signal", lambda: not is_pending(running.tool.pid, signal.SIGINT))
+        os.kill(running.tool.pid, signal.SIGINT)
         finish(running.tool)
         wait_restored(running.pid, seconds=0)
         with open(running.output, encoding="utf-8") as output:
