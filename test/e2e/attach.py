@@ -13,8 +13,8 @@ import time
 import live
 import tracefile as tf
 from endings import finish, wait_for
-from harness import Process, Skip, expect, stop
-from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost, until
+from harness import Process, Skip, expect, stop, until
+from steering import Program, Tool, clean, left_alone, listing, look, mappings, memory_kb, nothing_lost
 
 TRIES = 60
 LATEST = 0.06  # seconds from the tool's start to the end of the process

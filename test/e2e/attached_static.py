@@ -7,9 +7,9 @@ import time
 import attach
 import builds
 from endings import wait_for
-from harness import Process, expect, stop
+from harness import Process, expect, stop, until
 from loaderless import built
-from steering import Program, Tool, left_alone, listing, look, nothing_lost, until
+from steering import Program, Tool, left_alone, listing, look, nothing_lost
 
 AGAIN = 20  # attaches of one program
 

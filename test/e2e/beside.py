@@ -12,10 +12,10 @@ import profiling
 import triggers
 import watch
 from endings import finish
-from harness import Process, expect, stop
+from harness import Process, expect, stop, until
 from instances import Instance, called, rows
 from steer import calltap, own_place
-from steering import Program, Tool, left_alone, nothing_lost, until
+from steering import Program, Tool, left_alone, nothing_lost
 
 
 def with_instances(case, options, words):

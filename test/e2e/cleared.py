@@ -7,11 +7,11 @@ import time
 import builds
 import live
 from endings import finish
-from harness import expect
+from harness import expect, until
 from later import Recorded
 from loaderless import built
 from steer import calltap
-from steering import Program, Tool, left_alone, threads, until
+from steering import Program, Tool, left_alone, threads
 
 AS_FILED = re.compile("all [0-9.]+ [KMG]?i?B of its text are as in its files\n$")
 NOT_TRACED = "is not traced by you; `calltap status` lists what is"

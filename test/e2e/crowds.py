@@ -2,9 +2,9 @@
 import os
 import signal
 
-from harness import expect
+from harness import expect, until
 from instances import Instance
-from steering import Program, Tool, until
+from steering import Program, Tool
 
 CALLS = 20  # calls of each thread of throng.c
 

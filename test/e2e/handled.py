@@ -11,8 +11,8 @@ import time
 import live
 from endings import finish
 from handlers import is_served, library_folder, linking, no_tool_is_left, program, serving, with_handlers
-from harness import Failure, Process, Skip, expect
-from steering import STATUS, Program, Tool, clean, descriptors, listing, look, mappings, until
+from harness import Failure, Process, Skip, expect, until
+from steering import STATUS, Program, Tool, clean, descriptors, listing, look, mappings
 
 TURNS = 2000
 GENERAL = 1  # CALLTAP_HANDLER_GENERAL_REGS

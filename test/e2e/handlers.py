@@ -7,8 +7,8 @@ import signal
 import time
 
 import live
-from harness import Skip, expect
-from steering import Program, clean, look, until
+from harness import Skip, expect, until
+from steering import Program, clean, look
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LARGE = 1 << 20  # bytes of a trace

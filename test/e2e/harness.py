@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import builds
 import emulation
@@ -23,6 +24,7 @@ BUILDING = collections.defaultdict(threading.Lock)
 
 
 CURRENT = threading.local()  # .processes: what the thread's case has started
+PATIENCE = 30  # seconds to wait for what another process does
 SHOWN = 8  # processes that a failure tells of
 
 
@@ -81,6 +83,18 @@ class Outcome:
 def expect(condition, text):
     if not condition:
         raise Failure(text)
+
+
+def until(what, test, seconds=PATIENCE):
+    """Wait until the test returns something true, which is returned."""
+    end = time.monotonic() + seconds
+    while True:
+        found = test()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise Failure(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
 
 
 class Case:

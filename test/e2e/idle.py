@@ -3,8 +3,8 @@ import os
 import re
 import time
 
-from harness import expect
-from steering import Program, Tool, until
+from harness import expect, until
+from steering import Program, Tool
 
 SETTLED = 1.5  # seconds: the agent's thread looks around ever more rarely, down to once a second
 WATCHED = 2.0  # seconds

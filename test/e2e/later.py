@@ -7,9 +7,9 @@ import subprocess
 import time
 
 from endings import finish
-from harness import Process, expect
+from harness import Process, expect, until
 from steer import calltap
-from steering import Program, Session, Tool, left_alone, until
+from steering import Program, Session, Tool, left_alone
 
 
 def names(case, path=None):

@@ -7,8 +7,7 @@ import time
 
 import tracefile as tf
 from endings import finish, start, wait_for
-from harness import Skip, expect, stop
-from steering import until
+from harness import Skip, expect, stop, until
 
 RUN_MS = "20000"  # milliseconds, of programs that the test ends earlier
 # A site's length, and the breakpoint that a debugger writes.

@@ -10,9 +10,9 @@ import tempfile
 import live
 import tools
 from endings import finish, start, wait_for
-from harness import Skip, expect
+from harness import Skip, expect, until
 from mcount import in_build
-from steering import Program, Tool, left_alone, until
+from steering import Program, Tool, left_alone
 
 STOCK = {"gcc": ("gcc", "stock", "-O2", "pie"), "gcc-O0": ("gcc", "stock", "-O0", "nopie")}
 # clang's programs are left out: gdb puts breakpoints where clang says that prologues end, which may be within a jump.

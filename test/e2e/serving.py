@@ -6,9 +6,9 @@ import subprocess
 import time
 
 from endings import finish
-from harness import Process, expect, stop
+from harness import PATIENCE, Process, expect, stop, until
 from steer import calltap, own_place
-from steering import PATIENCE, Program, Session, clean, left_alone, listing, look, memory_kb, until
+from steering import Program, Session, clean, left_alone, listing, look, memory_kb
 
 
 class Server:

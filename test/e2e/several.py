@@ -13,8 +13,8 @@ import attach
 import live
 import steer
 from endings import finish
-from harness import Process, expect, stop
-from steering import Program, Session, Tool, clean, left_alone, look, nothing_lost, sockets, threads, until
+from harness import Process, expect, stop, until
+from steering import Program, Session, Tool, clean, left_alone, look, nothing_lost, sockets, threads
 
 KILLS, LATEST = 25, 0.25  # seconds from the tool's start, in which it attaches to all
 TURNS = 200

@@ -8,8 +8,8 @@ import time
 
 import tracefile as tf
 from endings import finish, wait_for
-from harness import Skip, expect, stop
-from steering import Program, Session, Tool, clean, connect, folder_of, left_alone, look, nothing_lost, sockets, until
+from harness import Skip, expect, stop, until
+from steering import Program, Session, Tool, clean, connect, folder_of, left_alone, look, nothing_lost, sockets
 
 SETTINGS = ["tracing", "tracer", "mode", "buffer", "max-depth", "threshold", "trace", "notrace", "graph", "no-graph"]
 

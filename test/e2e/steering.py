@@ -13,22 +13,9 @@ import time
 
 import live
 from endings import finish, wait_for
-from harness import Failure, Process, expect, stop
+from harness import PATIENCE, Failure, Process, expect, stop, until
 
-PATIENCE = 30  # seconds
 STATUS = 42  # functions of attachee.c
-
-
-def until(what, test, seconds=PATIENCE):
-    """Wait until the test returns something true, which is returned."""
-    end = time.monotonic() + seconds
-    while True:
-        found = test()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise Failure(f"not within {seconds} s: {what}")
-        time.sleep(0.01)
 
 
 class Program:

@@ -6,9 +6,9 @@ import signal
 
 import tracefile as tf
 from endings import finish
-from harness import expect
+from harness import expect, until
 from steer import own_place
-from steering import Program, Tool, until
+from steering import Program, Tool
 
 STATUS = 7  # exit status of triggered.cc
 NO_GAP = ["--trigger-gap", "0"]

@@ -7,8 +7,7 @@ import signal
 import time
 
 from endings import finish, start, wait_for
-from harness import Process, Skip, expect, stop
-from steering import until
+from harness import Process, Skip, expect, stop, until
 
 SHOWN = ["-A", "numbers:a=arg1:s32 b=arg2:u8 c=arg3:x64 d=arg4:u32", "-R", "numbers:ret:s32",
          "-A", "many arg6:u64 arg7:u64 h=arg8:s32 i=arg9:string", "-R", "many:$retval:u64",

@@ -2,7 +2,9 @@
 """Gate: in no room do more than LARGEST files need each other in a circle, by the symbols of their objects.
 
 A circle of two or three files is one thought in parts; in a circle of thirty none can be read, tested or moved alone.
+Modules of Python need each other in no circle at all: which of them is imported first decides whether it works.
 `--build DIR` names the build directory (default: build)."""
+import ast
 import collections
 import glob
 import json
@@ -90,8 +92,32 @@ def largest_circle(needs):
     return sorted(max(circles, key=len))
 
 
+def imported(text):
+    """The modules that a Python file imports when it is imported itself."""
+    found = set()
+    todo = list(ast.parse(text).body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module)
+        elif not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            todo += ast.iter_child_nodes(node)
+    return found
+
+
+def python_circles(root):
+    """The circles of imports; a module is known by its file's name, as in the project's search path."""
+    paths = {os.path.basename(path)[:-len(".py")]: path for path in lint.files(root, ".py")}
+    needs = {name: (imported(lint.read(root, path)) & set(paths)) - {name} for name, path in paths.items()}
+    reach = {name: reached(needs, name) for name in needs}
+    circles = {tuple(sorted(other for other in reach[name] if name in reach[other])) for name in needs}
+    return [f"{paths[circle[0]]}:1: modules import each other: {' '.join(circle)}" for circle in sorted(circles) if circle]
+
+
 def check(root):
-    findings = []
+    findings = python_circles(root)
     for room, needs in sorted(needs_of(build_objects(root) if root == lint.ROOT else own_objects(root)).items()):
         circle = largest_circle(needs)
         names = " ".join(os.path.basename(source) for source in circle)
@@ -106,9 +132,11 @@ def ring(folder, count):
             for i in range(count)}
 
 
-BAD = {"seven files": ring("probe", LARGEST + 1), "in a room of the host": ring("host/view", LARGEST + 1)}
-GOOD = {"six files": ring("probe", LARGEST), "a chain": {f"src/probe/f{i}.c": f"void f{i + 1}(void);\nvoid f{i}(void) {{ f{i + 1}(); }}\n"
-                                                         for i in range(20)}}
+BAD = {"seven files": ring("probe", LARGEST + 1), "in a room of the host": ring("host/view", LARGEST + 1),
+       "two modules": {"test/a.py": "import b\n", "test/b.py": "try:\n    from a import c\nexcept ImportError:\n    pass\n"}}
+GOOD = {"six files": ring("probe", LARGEST),
+        "a chain": {f"src/probe/f{i}.c": f"void f{i + 1}(void);\nvoid f{i}(void) {{ f{i + 1}(); }}\n" for i in range(20)},
+        "modules in a row": {"test/a.py": "import b\nimport os\n", "test/b.py": "def f():\n    import a\n    a.g()\n"}}
 
 if __name__ == "__main__":
     lint.main(check, BAD, GOOD)
