@@ -72,12 +72,18 @@ static bool may_block_none(uint64_t blocked)
 
 /*
  * True if the context is that of a signal's handler that has interrupted code below `end` and still runs, with those
- * signals blocked.  A handler that has ended may have left its whole frame in memory that nobody has written since; but
- * only a running handler has its own signal blocked, beside those that its frame has saved.
+ * signals blocked.  A handler that has ended may have left its whole frame in memory that nobody has written since, or
+ * most of it; but only a running handler has its own signal blocked, beside those that its frame has saved.  (A handler
+ * that has unblocked one of these itself is not seen.)
  */
 static bool is_signal_frame(const ucontext_t *context, uint64_t end, uint64_t blocked)
 {
-	return agent_context_is_kernels(context, end) && (mask_of(context) != blocked || may_block_none(blocked));
+	uint64_t saved;
+
+	if (!agent_context_is_kernels(context, end))
+		return false;
+	saved = mask_of(context);
+	return !(saved & ~blocked) && (saved != blocked || may_block_none(blocked));
 }
 
 /*

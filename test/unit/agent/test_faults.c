@@ -297,8 +297,11 @@ static __attribute__((noinline)) void fault_above(void)
 	fault(SIGSEGV, false);
 }
 
-static void do_nothing(int number)
+static ucontext_t *left; /* the frame of the last signal, of which only remains are there later */
+
+static void leave_frame(int number, siginfo_t *info, void *context)
 {
+	left = context;
 }
 
 /* A handler that is interrupted at the first call, and faults at the second, above the remains of the signal's frame.
@@ -309,6 +312,14 @@ static int late_entry(struct calltap_call *call, void *context)
 		fault_above();
 	be_interrupted();
 	return 0;
+}
+
+/* The same, and other code has written over the signals that were blocked. */
+static int spoiled_entry(struct calltap_call *call, void *context)
+{
+	if (entries)
+		sigaddset(&left->uc_sigmask, SIGUSR2);
+	return late_entry(call, context);
 }
 
 /* Leave of such a frame only the words that other code would leave when it writes over the frame. */
@@ -324,15 +335,20 @@ static int pieced_entry(struct calltap_call *call, void *context)
 
 static void what_a_signal_has_left_is_no_frame(void **state)
 {
-	signal(SIGUSR1, do_nothing);
+	const struct sigaction leaving = {.sa_sigaction = leave_frame, .sa_flags = SA_SIGINFO};
+	int (*const late[])(struct calltap_call *, void *) = {late_entry, spoiled_entry};
+
+	sigaction(SIGUSR1, &leaving, NULL);
 	agent_faults_take();
 	handled_want(LEAF, 1, 0);
 	for (uint32_t flags = 0; flags < 2; flags++) {
-		entries = 0;
-		handled_register(0, late_entry, NULL, flags, NULL);
-		leaf(1);
-		leaf(1);
-		check_disabled(0, SIGSEGV);
+		for (unsigned i = 0; i < 2; i++) {
+			entries = 0;
+			handled_register(0, late[i], NULL, flags, NULL);
+			leaf(1);
+			leaf(1);
+			check_disabled(0, SIGSEGV);
+		}
 		handled_register(0, pieced_entry, NULL, flags, NULL);
 		leaf(1);
 		check_disabled(0, SIGSEGV);
