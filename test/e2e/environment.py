@@ -309,7 +309,15 @@ def no_room(case):
     if outcome.status != 5:
         raise Skip(f"it does not run so: {outcome.stderr.strip()[-200:]}")
     outcome = case.same_outcome(outcome, case.run(traced))
-    expect("runs on untraced" in outcome.stderr, f"stderr says {outcome.stderr!r}")
+    expect("is not traced" in outcome.stderr, f"stderr says {outcome.stderr!r}")
+
+
+def little_room(case):
+    """Address space for a program with four threads, and somewhat more: buffers take but a part of that."""
+    plain, traced = case.under("ulimit -v 80000 || exit 77", [case.program("crowd.c"), "4", "4", "8192"])
+    case.same_outcome(case.run(plain), case.run(traced))
+    called = case.trace().called()
+    expect(called.get("member"), f"the trace has {called}")
 
 
 def changed(script, how="nothing", start="exec"):
@@ -394,6 +402,7 @@ SINGLE = {
     "no-proc": without_proc,
     "setns-at-once": setns_at_once,
     "no-room": no_room,
+    "little-room": on_own_cpu(little_room),
     "changed-no-proc": changed("true", how="no-proc"),
     "changed-umount": changed("mkdir -p $FOLDER/mounted; export MOUNTED=$FOLDER/mounted; mount -t tmpfs none $MOUNTED",
                               how="umount", start="cd $MOUNTED && exec"),

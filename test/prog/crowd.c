@@ -1,12 +1,12 @@
 /*
  * A crowd: many threads at once, all in traced functions at the same time, then others in their place; the arguments
- * say how many in all and how many together.  Their stacks lie side by side.
+ * say how many in all, how many together, and how many KiB their stacks have.  These lie side by side.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CALLS = 20, STACK = 64 << 10 };
+enum { CALLS = 20 };
 
 static pthread_barrier_t all_here;
 
@@ -30,12 +30,13 @@ void *member(void *unused)
 int main(int argc, char **argv)
 {
 	int members = argc > 1 ? atoi(argv[1]) : 1000, together = argc > 2 ? atoi(argv[2]) : 500;
+	size_t stack = (argc > 3 ? strtoul(argv[3], NULL, 10) : 64) << 10;
 	pthread_t *threads = calloc((size_t)together, sizeof(*threads));
 	pthread_attr_t small;
 	long total = 0;
 
 	pthread_attr_init(&small);
-	pthread_attr_setstacksize(&small, STACK);
+	pthread_attr_setstacksize(&small, stack);
 	pthread_barrier_init(&all_here, NULL, (unsigned)together);
 	for (int done = 0; done < members; done += together) {
 		for (int i = 0; i < together; i++)

@@ -136,13 +136,14 @@ int further_add(struct instance *instance, struct target *target)
 					       .flags = further_flags(instance, &instance->settings),
 					       .depth_max = instance->settings.options.depth_max,
 					       .threshold_ticks = instance->threshold_ticks};
+	uint32_t rings = rings_room(instance, target->pid, INSTANCE_FIRST_RINGS);
 	struct share *share;
 	int fd, ret = instance_take(&share, instance, target);
 
 	if (!ret && further_triggers(instance))
 		ret = watch_tell(instance->session->images.watch, target);
 	if (!ret)
-		ret = arena_add(share, INSTANCE_FIRST_RINGS, &fd);
+		ret = arena_add(share, rings ? rings : 1, &fd);
 	if (ret)
 		return ret;
 	message.arena_size = share->arenas[0].size;

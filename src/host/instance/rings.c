@@ -17,7 +17,8 @@
 #define RESERVE_MAX 512u /* at two megabytes of memory */
 #define GROWTH	    16u	 /* the next arena has so many times the rings of the one before */
 #define FILE_GROWTH 2u	 /* where each ring takes its memory at once */
-#define SPACE_SHARE 4u	 /* part of the address space left to the program that may be taken unasked */
+#define SPACE_SHARE                                                                                                    \
+	4u /* a limit of address space is there for the program: the part of what is left that rings may take */
 
 uint32_t rings_count(const struct share *share, bool retired, bool claimed)
 {
@@ -50,23 +51,17 @@ static uint32_t reserve_of(const struct share *share, uint32_t claimed)
 	return reserve == RESERVE_MIN && half < reserve ? half : reserve;
 }
 
-/* How many rings may be sent unasked: a limit of the program's address space is there for the program. */
-static uint32_t room_for(const struct share *share)
+uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted)
 {
-	const struct instance *instance = share->instance;
 	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count, room;
 	unsigned long long pages = 0;
 	struct rlimit limit;
 	char path[64];
 	FILE *file;
 
-	if (instance->buffers.path)
-		return 0; /* a ring takes all its memory at once: not before somebody asks for it */
-	if (prlimit(share->target->pid, RLIMIT_AS, NULL, &limit))
-		return 0;
-	if (limit.rlim_cur == RLIM_INFINITY)
-		return UINT32_MAX;
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)share->target->pid);
+	if (prlimit(pid, RLIMIT_AS, NULL, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return wanted; /* also of a process that is gone */
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
 	file = fopen(path, "re");
 	if (!file || fscanf(file, "%llu", &pages) != 1)
 		pages = limit.rlim_cur / CALLTAP_PAGE;
@@ -74,7 +69,15 @@ static uint32_t room_for(const struct share *share)
 		fclose(file);
 	room = limit.rlim_cur / CALLTAP_PAGE > pages ? limit.rlim_cur - pages * CALLTAP_PAGE : 0;
 	room /= SPACE_SHARE * stride;
-	return room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
+	return room < wanted ? (uint32_t)room : wanted;
+}
+
+/* How many rings may be sent unasked. */
+static uint32_t room_for(const struct share *share, uint32_t wanted)
+{
+	if (share->instance->buffers.path)
+		return 0; /* a ring takes all its memory at once: not before somebody asks for it */
+	return rings_room(share->instance, share->target->pid, wanted);
 }
 
 /* An arena more; *sent: it went out, or failed to.  -errno of what came first. */
@@ -97,7 +100,7 @@ static int send_arena(struct share *share, uint32_t rings, bool *sent)
 int rings_prepare(struct share *share, uint32_t threads)
 {
 	uint32_t wanted = threads + reserve_for(threads), there = rings_count(share, false, false), rings;
-	uint32_t room = threads > there ? room_for(share) : 0;
+	uint32_t room = threads > there ? room_for(share, UINT32_MAX) : 0;
 	bool sent = true;
 	int ret = 0;
 
@@ -123,12 +126,15 @@ static uint32_t next_rings(const struct share *share)
 /* Each thread that waits asks again: what was sent may not have been mapped or taken yet. */
 static int answer_starved(struct share *share)
 {
+	uint32_t rings;
 	bool sent;
 	int ret;
 
 	if (rings_count(share, false, false))
 		return 0;
-	ret = send_arena(share, next_rings(share), &sent);
+	rings = rings_room(share->instance, share->target->pid, next_rings(share));
+	sent = rings;
+	ret = rings ? send_arena(share, rings, &sent) : 0;
 	if (sent)
 		return ret;
 	instance_diagnose(share->instance, "process %d has more threads than there are buffers; some were not recorded",
@@ -139,7 +145,7 @@ static int answer_starved(struct share *share)
 int rings_supply(struct share *share)
 {
 	struct calltap_arena *arena = share->arenas[0].arena;
-	uint32_t starved = __atomic_load_n(&arena->starved, __ATOMIC_RELAXED), rings, room;
+	uint32_t starved = __atomic_load_n(&arena->starved, __ATOMIC_RELAXED), rings;
 	bool sent;
 	int ret;
 
@@ -151,8 +157,7 @@ int rings_supply(struct share *share)
 	}
 	if (share->no_reserve || rings_count(share, false, false) >= reserve_of(share, rings_count(share, false, true)))
 		return 0;
-	room = room_for(share);
-	rings = next_rings(share) < room ? next_rings(share) : room;
+	rings = room_for(share, next_rings(share));
 	ret = rings ? send_arena(share, rings, &sent) : -ENOSPC;
 	share->no_reserve = !rings || !sent;
 	return share->no_reserve ? 0 : ret;

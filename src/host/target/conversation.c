@@ -152,7 +152,27 @@ static bool is_wanted(const struct session *session, const struct target *target
 	return !session->options->no_exec && !session->options->no_fork;
 }
 
-static int send_setup(struct session *session, struct target *target, bool wanted)
+/* The rings that a target begins with.  None: it is not to be traced, or its address space has no room, which is told.
+ */
+static uint32_t first_rings(struct session *session, const struct target *target)
+{
+	const struct calltap_msg_hello *hello = &target->hello;
+	uint32_t wanted = hello->flags & CALLTAP_HELLO_FORKED ? CHILD_RINGS : INSTANCE_FIRST_RINGS, rings;
+
+	if (target->foreign || !is_wanted(session, target, hello))
+		return 0;
+	rings = rings_room(session_first(session), target->pid, wanted);
+	if (!rings)
+		session_diagnose(
+			session,
+			"process %d is not traced: its address space is limited (ulimit -v), and one buffer would "
+			"take more than a quarter of what is left; a smaller one (-b) takes less",
+			(int)target->pid);
+	return rings;
+}
+
+/* rings: of its first arena; none: it is not traced. */
+static int send_setup(struct session *session, struct target *target, uint32_t rings)
 {
 	const struct instance *first = session_first(session);
 	struct calltap_msg_setup setup = {
@@ -162,7 +182,7 @@ static int send_setup(struct session *session, struct target *target, bool wante
 		.threshold_ticks = first->threshold_ticks,
 		.tree_filter = session->images.needs.tree_filter,
 		.wait_max_ms = session->options->wait_max_ms,
-		.dormant = !wanted,
+		.dormant = !rings,
 		.emulated = session->emulated ? CALLTAP_EMULATED : 0,
 		.flags = tables_flags(first),
 	};
@@ -171,11 +191,10 @@ static int send_setup(struct session *session, struct target *target, bool wante
 
 	if (session->emulator.kills_forks)
 		setup.emulated |= CALLTAP_EMULATED_NO_FORKS;
-	target->dormant = !wanted;
-	if (!wanted)
+	target->dormant = !rings;
+	if (!rings)
 		return channel_send(target->socket, &setup, sizeof(setup), NULL, 0);
-	ret = arena_add(target->shares[0], target->row.start == CALLTAP_START_FORK ? CHILD_RINGS : INSTANCE_FIRST_RINGS,
-			&fds[1]);
+	ret = arena_add(target->shares[0], rings, &fds[1]);
 	if (ret)
 		return ret;
 	setup.arena_size = target->shares[0]->arenas[0].size;
@@ -286,14 +305,17 @@ static int welcome_target(struct session *session, struct target *target)
 	const struct calltap_msg_hello *hello = &target->hello;
 	bool forked = hello->flags & CALLTAP_HELLO_FORKED;
 	const struct target *origin = forked ? forked_from(session, target, hello) : NULL;
-	bool wanted = !target->foreign && is_wanted(session, target, hello);
 	struct share *share;
+	uint32_t rings;
+	bool wanted;
 	int ret;
 
 	target->welcome = true;
 	ret = target->attachee ? take_leftovers(session, target, hello) : 0;
 	if (ret)
 		return ret;
+	rings = first_rings(session, target);
+	wanted = rings != 0;
 	if (wanted) {
 		number_process(session, target, hello, origin);
 		ret = inherit_maps(target, origin);
@@ -304,7 +326,7 @@ static int welcome_target(struct session *session, struct target *target)
 	}
 	if (session->emulated && wanted)
 		set_threshold(session, target);
-	ret = send_setup(session, target, wanted);
+	ret = send_setup(session, target, wanted ? rings : 0);
 	if (!ret && wanted)
 		ret = watch_tell(session->images.watch, target);
 	if (!ret && wanted)
