@@ -57,6 +57,7 @@ import options
 import peers
 import profiling
 import programs
+import prototypes
 import refusals
 import replaced
 import serving
@@ -79,7 +80,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed)
+           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, prototypes)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

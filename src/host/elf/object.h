@@ -63,6 +63,7 @@ struct object_site {
 	uint8_t old[16];   /* bytes at address in the file, as the process will have them */
 	uint8_t tramp_old[8];
 	struct stock_need need; /* of its block, if it has one */
+	bool calls_libc;	/* SITE_LIBCALL: what it calls is the C library's, by its version */
 	uint32_t named;		/* 1 + the place of its symbol in the object's list; 0 = it has none */
 	/* Name in the symbol table, or of what is called; without version; "" when there is none. */
 	const char *symbol;

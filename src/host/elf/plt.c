@@ -14,7 +14,9 @@
 #include <string.h>
 
 #include "arch/generic/isa/recognise.h"
+#include "libc_files.h"
 #include "stock_impl.h"
+#include "versions.h"
 
 #define ENTRY_ALIGN 8u	/* each entry begins at such a multiple from its section's start */
 #define ENTRY_SIZE  16u /* where no further entry follows sooner */
@@ -23,11 +25,13 @@
 struct import_slot {
 	uint64_t address;
 	const char *name;
+	bool libc; /* the function is the C library's */
 };
 
 struct import_slots {
 	struct import_slot *items;
 	size_t count, capacity;
+	struct versions versions;
 };
 
 static int add_slot(struct object *object, const struct object_reloc *reloc, void *ctx)
@@ -48,7 +52,9 @@ static int add_slot(struct object *object, const struct object_reloc *reloc, voi
 		slots->items = items;
 		slots->capacity = capacity;
 	}
-	slots->items[slots->count++] = (struct import_slot){reloc->rela->r_offset, reloc->name};
+	slots->items[slots->count++] = (struct import_slot){
+		reloc->rela->r_offset, reloc->name,
+		libc_has_file(versions_file_of(&slots->versions, (uint32_t)ELF64_R_SYM(reloc->rela->r_info)))};
 	return 0;
 }
 
@@ -61,7 +67,7 @@ static int compare_slots(const void *a, const void *b)
 
 /* Make the site of an entry. */
 static int add_entry(struct object *object, const struct object_code *plt, size_t at, const struct isa_plt_entry *entry,
-		     const char *name)
+		     const struct import_slot *slot)
 {
 	struct isa_plt_entry next;
 	size_t rest = plt->size - at;
@@ -70,12 +76,13 @@ static int add_entry(struct object *object, const struct object_code *plt, size_
 		.address = plt->address + at + entry->head,
 		.function = plt->address + at,
 		.kind = SITE_LIBCALL,
-		.verdict = (uint8_t)(object->view->own ? SITE_OWN : site_verdict_of_call(name)),
+		.verdict = (uint8_t)(object->view->own ? SITE_OWN : site_verdict_of_call(slot->name)),
 		.length = object->cpu->jump_bytes,
 		.span = entry->length,
 		.body_off = entry->length,
 		.code_off = entry->length,
-		.symbol = name,
+		.symbol = slot->name,
+		.calls_libc = slot->libc,
 	};
 	struct stock_block block = {.head = site.address, .length = site.span};
 	int error;
@@ -106,7 +113,7 @@ static int add_entries(struct object *object, const struct object_code *plt, con
 		wanted.address = entry.slot;
 		slot = bsearch(&wanted, slots->items, slots->count, sizeof(wanted), compare_slots);
 		if (slot)
-			error = add_entry(object, plt, at, &entry, slot->name);
+			error = add_entry(object, plt, at, &entry, slot);
 	}
 	return error;
 }
@@ -119,6 +126,7 @@ int object_find_libcalls(struct object *object)
 
 	if (!object->cpu->plt_entry || !object->view || object->view->refused)
 		return 0;
+	versions_find(&slots.versions, object->elf);
 	error = object_visit_relocs(object, add_slot, &slots);
 	if (slots.count)
 		qsort(slots.items, slots.count, sizeof(*slots.items), compare_slots);

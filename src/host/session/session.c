@@ -89,7 +89,7 @@ static int begin_values(struct session *session, struct calltap_diag *diag)
 	ret = handlers_create(&session->images.handlers);
 	if (ret)
 		return calltap_diag_set(diag, ret, "there is no memory for values: %s", strerror(-ret));
-	return values_begin(values, diag);
+	return values_begin(values, session->options->agent_path, diag);
 }
 
 /* Known when the programs are. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <gelf.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <host/elf/dwarf.h>
@@ -25,10 +26,18 @@ struct list {
 	size_t count, room;
 };
 
+/* A symbol that others may call; the name lies in the ELF file's memory. */
+struct named {
+	const char *name;
+	uint64_t address;
+};
+
 struct types {
 	struct object_dwarf source;
 	struct list functions;
 	struct list globals; /* functions' symbols that others may call */
+	struct named *names; /* the same by their names, in order; NULL = nobody has asked */
+	size_t name_count;
 };
 
 static int add(struct list *list, uint64_t address, Dwarf_Off die)
@@ -53,6 +62,11 @@ static int compare_rows(const void *a, const void *b)
 	uint64_t left = ((const struct row *)a)->address, right = ((const struct row *)b)->address;
 
 	return (left > right) - (left < right);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
 static void sort(struct list *list)
@@ -159,10 +173,53 @@ int types_open(struct types **out, const struct object *object, int fd)
 	return 0;
 }
 
+/* The dynamic symbols' names; types->names stays NULL where there is no memory, or nothing to list. */
+static void list_names(struct types *types)
+{
+	Elf *elf = dwarf_getelf(types->source.dwarf);
+	Elf_Scn *section = NULL;
+	GElf_Shdr header = {0};
+	Elf_Data *data;
+	GElf_Sym symbol;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_DYNSYM)
+			break;
+	data = section ? elf_getdata(section, NULL) : NULL;
+	if (data && header.sh_entsize)
+		types->names = calloc(data->d_size / header.sh_entsize + 1, sizeof(*types->names));
+	for (int i = 0; types->names && i < (int)(data->d_size / header.sh_entsize); i++) {
+		const char *name = gelf_getsym(data, i, &symbol) && symbol.st_shndx != SHN_UNDEF
+					   ? elf_strptr(elf, header.sh_link, symbol.st_name)
+					   : NULL;
+
+		if (name)
+			types->names[types->name_count++] = (struct named){name, symbol.st_value};
+	}
+	if (types->name_count)
+		qsort(types->names, types->name_count, sizeof(*types->names), compare_names);
+}
+
+int64_t types_find_symbol(struct types *types, const char *symbol)
+{
+	const struct named key = {.name = symbol}, *found;
+
+	if (!types->names)
+		list_names(types);
+	found = types->name_count ? bsearch(&key, types->names, types->name_count, sizeof(key), compare_names) : NULL;
+	return found ? types_find(types, found->address) : -1;
+}
+
+uint64_t types_address(const struct types *types, uint32_t place)
+{
+	return types->functions.rows[place].address;
+}
+
 void types_close(struct types *types)
 {
 	if (!types)
 		return;
+	free(types->names);
 	object_dwarf_close(&types->source);
 	free(types->functions.rows);
 	free(types->globals.rows);

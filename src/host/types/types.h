@@ -66,6 +66,9 @@ void types_close(struct types *types); /* NULL: nothing is done */
  * there. */
 uint32_t types_count(const struct types *types);
 int64_t types_find(const struct types *types, uint64_t address);
+/* The place of the one that others may call by this symbol; -1: there is none. */
+int64_t types_find_symbol(struct types *types, const char *symbol);
+uint64_t types_address(const struct types *types, uint32_t place); /* of its first instruction */
 /*
  * Read the function at a place; symbol: its name in the object's table; code: ELF address of its own first instruction,
  * behind what was put there for tracers, which changes no register.  -ENOENT: its language is not known here.  For

@@ -11,6 +11,7 @@
 #include <host/types/types.h>
 
 #include "fetch.h"
+#include "prototypes.h"
 #include "typed.h"
 
 /* An object that was asked for. */
@@ -23,12 +24,36 @@ struct row {
 struct typed {
 	struct row *rows;
 	uint32_t count;
+	struct prototypes *prototypes; /* of the C library; NULL: there are none */
+	uint16_t (*numbers)[2];	       /* by the prototype's place, as a row's */
 };
 
-int typed_create(struct typed **out)
+/* A function's place in its object's types, or among the prototypes. */
+struct found {
+	struct row *row;
+	int64_t place; /* -1 = it has none */
+	bool prototype;
+};
+
+/* Numbers that nobody has asked for. */
+static uint16_t (*unset_numbers(uint32_t count))[2]
+{
+	uint16_t(*numbers)[2] = calloc(count ? count : 1, sizeof(*numbers));
+
+	if (numbers)
+		memset(numbers, 0xff, count * sizeof(*numbers));
+	_Static_assert(TYPED_UNSET == 0xffff, "all bits");
+	return numbers;
+}
+
+int typed_create(struct typed **out, const char *agent_path)
 {
 	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	if (!*out)
+		return -ENOMEM;
+	(*out)->prototypes = prototypes_open(agent_path);
+	(*out)->numbers = unset_numbers((*out)->prototypes ? prototypes_count((*out)->prototypes) : 0);
+	return (*out)->numbers ? 0 : -ENOMEM;
 }
 
 void typed_destroy(struct typed *typed)
@@ -37,8 +62,11 @@ void typed_destroy(struct typed *typed)
 		types_close(typed->rows[i].types);
 		free(typed->rows[i].numbers);
 	}
-	if (typed)
+	if (typed) {
+		prototypes_close(typed->prototypes);
+		free(typed->numbers);
 		free(typed->rows);
+	}
 	free(typed);
 }
 
@@ -53,20 +81,14 @@ static bool is_unchanged(const struct image *image)
 
 static void fill(struct row *row, const struct image *image)
 {
-	uint32_t count;
-
 	*row = (struct row){.object = image->object};
 	if (!is_unchanged(image) || types_open(&row->types, image->object, image->fd))
 		return;
-	count = types_count(row->types);
-	row->numbers = calloc(count ? count : 1, sizeof(*row->numbers));
+	row->numbers = unset_numbers(types_count(row->types));
 	if (!row->numbers) {
 		types_close(row->types);
 		row->types = NULL;
-		return;
 	}
-	memset(row->numbers, 0xff, count * sizeof(*row->numbers));
-	_Static_assert(TYPED_UNSET == 0xffff, "all bits");
 }
 
 /* NULL: no memory. */
@@ -85,19 +107,30 @@ static struct row *row_of(struct typed *typed, const struct image *image)
 	return &rows[typed->count++];
 }
 
-/* The function's place in its object's types; -1 = it has none. */
-static int64_t find(struct row **row, struct typed *typed, const struct image *image, const struct object_site *source)
+/* Headers say more of the C library's functions than its own DWARF: names for flags. */
+static struct found find(struct typed *typed, const struct image *image, const struct object_site *source)
 {
-	*row = row_of(typed, image);
-	return *row && (*row)->types && source->kind != SITE_LIBCALL ? types_find((*row)->types, source->function) : -1;
+	struct found found = {.place = prototypes_find(typed->prototypes, image, source), .prototype = true};
+	struct row *row;
+
+	if (found.place >= 0)
+		return found;
+	row = row_of(typed, image);
+	if (row && row->types && source->kind != SITE_LIBCALL)
+		found = (struct found){.row = row, .place = types_find(row->types, source->function)};
+	if (found.place < 0)
+		found = (struct found){.place = prototypes_find_own(typed->prototypes, image, source),
+				       .prototype = true};
+	return found;
 }
 
 uint16_t *typed_number(struct typed *typed, const struct image *image, const struct object_site *source, bool result)
 {
-	struct row *row;
-	int64_t place = find(&row, typed, image, source);
+	struct found found = find(typed, image, source);
 
-	return place < 0 ? NULL : &row->numbers[place][result];
+	if (found.place < 0)
+		return NULL;
+	return found.prototype ? &typed->numbers[found.place][result] : &found.row->numbers[found.place][result];
 }
 
 static int put_missing(struct spec_field *field, const char *why)
@@ -184,14 +217,15 @@ int typed_spec(struct spec *out, struct typed *typed, const struct image *image,
 	       bool result)
 {
 	struct type_function function;
-	struct row *row;
-	int64_t place = find(&row, typed, image, source);
+	struct found found = find(typed, image, source);
 	int ret;
 
 	*out = (struct spec){0};
-	if (place < 0)
+	if (found.place < 0)
 		return -ENOENT;
-	ret = types_read(&function, row->types, (uint32_t)place, source->symbol, code_of(source));
+	ret = found.prototype
+		      ? prototypes_read(&function, typed->prototypes, (uint32_t)found.place)
+		      : types_read(&function, found.row->types, (uint32_t)found.place, source->symbol, code_of(source));
 	if (!ret)
 		ret = typed_translate(out, &function, result, FETCH_REGISTERS_X86_64);
 	type_function_clear(&function);

@@ -21,7 +21,8 @@ struct typed;
 #define TYPED_NONE  0	       /* the function has no values */
 #define TYPED_UNSET UINT16_MAX /* nobody has asked */
 
-int typed_create(struct typed **out) __attribute__((warn_unused_result));
+/* agent_path: of the agent, beside which the C library's prototypes lie. */
+int typed_create(struct typed **out, const char *agent_path) __attribute__((warn_unused_result));
 void typed_destroy(struct typed *typed); /* NULL: nothing is done */
 /*
  * The number that the caller keeps for a function's call or return, TYPED_UNSET at first; NULL: it has no types.

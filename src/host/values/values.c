@@ -69,7 +69,7 @@ int values_create(struct values **out)
 	if (!*out)
 		return -ENOMEM;
 	(*out)->fd = -1;
-	return typed_create(&(*out)->typed);
+	return 0;
 }
 
 static void clear_entry(struct entry *entry)
@@ -313,10 +313,12 @@ static int make_memory(struct values *values)
 	return ret;
 }
 
-int values_begin(struct values *values, struct calltap_diag *diag)
+int values_begin(struct values *values, const char *agent_path, struct calltap_diag *diag)
 {
 	int ret = make_memory(values);
 
+	if (!ret)
+		ret = typed_create(&values->typed, agent_path);
 	if (ret)
 		return calltap_diag_set(diag, ret, "there is no memory for values: %s", strerror(-ret));
 	code_begin(&values->code, values->memory);

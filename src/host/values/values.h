@@ -50,8 +50,12 @@ int values_choose_by(struct values *values, const char *text, bool hides, struct
 bool values_hide(const struct values *values);
 bool values_tell(const struct values *values);
 
-/* Read the conditions; verify and compile all; before any function is looked at. */
-int values_begin(struct values *values, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/*
+ * Read the conditions; verify and compile all; before any function is looked at. agent_path: of the agent, beside which
+ * the C library's prototypes lie.
+ */
+int values_begin(struct values *values, const char *agent_path, struct calltap_diag *diag)
+	__attribute__((warn_unused_result));
 /* Say in the first instance's trace what events hold, of those that it was not said of before.  values may be NULL. */
 int values_describe(struct values *values, struct session *session) __attribute__((warn_unused_result));
 /* What the function tells.  values may be NULL. */

@@ -1,0 +1,59 @@
+"""What libc's functions take is known without anybody's debug information."""
+import os
+import re
+import shutil
+import subprocess
+
+import builds
+from harness import Skip, expect
+from values import need
+
+OWN = "double hcreate(double x)\n{\n\treturn x + 1;\n}\n"
+BUILDS = (["gcc", "-O2"], ["gcc", "-O0", "-Wl,-z,now"], ["clang", "-O1"])
+
+
+def built(case, compiler):
+    """The program, stripped, and with a library that defines a function under the name of one of libc's."""
+    program, library = os.path.join(case.folder, "asks"), os.path.join(case.folder, "libown.so")
+    with open(library + ".c", "w", encoding="utf-8") as file:
+        file.write(OWN)
+    for command in ([compiler[0], "-O1", "-s", "-shared", "-fPIC", "-fno-builtin", "-o", library, library + ".c"],
+                    [*compiler, "-fno-builtin", "-U_FORTIFY_SOURCE", "-s", "-w", "-o", program, os.path.join(builds.PROGRAMS, "asks_libc.c"),
+                     library, f"-Wl,-rpath,{case.folder}"]):
+        subprocess.run(command, check=True, timeout=60)
+    return program
+
+
+def told(compiler):
+    def test(case):
+        need(case)
+        if not shutil.which(compiler[0]):
+            raise Skip(f"{compiler[0]} is not there")
+        case.as_it_is = True
+        names = "open lseek openat mmap madvise close getenv strdup strtol free socketpair getpid kill clock_gettime access hcreate".split()
+        chosen = [word for name in names for word in ("-l", name)]
+        done = case.record([built(case, compiler), "/etc/passwd"], ["-a", *chosen], log=False)
+        expect(done.status == 0, f"{done.status}: {done.stderr}")
+        replay = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+        shown = set(re.findall(r"\|\s+(\w+\(.*);", replay))
+        wanted = done.stdout.splitlines()
+        expect(len(wanted) == 16, f"the program says {wanted}")
+        for line in wanted:
+            expect(line in shown, f"{line!r} is not shown: {replay}")
+    return test
+
+
+def library(case):
+    """Within libc, too, whatever it calls the function itself."""
+    need(case)
+    case.as_it_is = True
+    done = case.record(["/bin/cat", "/etc/hostname"], ["-a", "-l", "libc.so.6:open", "-l", "libc.so.6:read"], log=False)
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    replay = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    opened = re.search(r'open\w*\(file="/etc/hostname", oflag=O_RDONLY\) = (\d+);', replay)
+    expect(opened, replay)
+    expect(re.search(rf"read\(fd={opened.group(1)}, buf=0x\w+, n?bytes=\d+\) = \d+;", replay), replay)
+
+
+SINGLE = {f"prototypes-{i}": told(compiler) for i, compiler in enumerate(BUILDS)}
+SINGLE["prototypes-library"] = library
