@@ -1,5 +1,5 @@
 /*
- * `calltap report`: calls and times by function, object or thread.
+ * `calltap report`: calls and times by function, object, thread, or a value of calls.
  *
  * Caller: main.  Context: host.
  */
@@ -12,7 +12,8 @@
 
 static const char help[] = "usage: calltap report [OPTION...] [FILE]\n"
 			   "Show calls, times and percentiles of a trace.\n\n"
-			   "      --by WHAT         function (default), object or thread\n"
+			   "      --by WHAT         function (default), object, thread, 'FUNCTION(ARGUMENT)'\n"
+			   "                        or 'FUNCTION:=', its result\n"
 			   "      --sort COLUMN     calls, total (default), self, min, avg, p50, p99, max or name\n"
 			   "      --limit N         only the first N rows\n"
 			   "      --source          source file and line of each function\n"
@@ -38,7 +39,7 @@ static int read_options(struct reading *reading, struct report_options *report, 
 	while (!err && !reading->done && (option = getopt_long(argc, argv, READING_SHORT "f:", options, NULL)) != -1) {
 		switch (option) {
 		case OPTION_BY:
-			err = report_parse_by(&report->by, optarg, &reading->diag);
+			err = report_parse_by(&report->by, &report->value, optarg, &reading->diag);
 			break;
 		case OPTION_SORT:
 			err = report_parse_sort(&report->sort, optarg, &reading->diag);
@@ -68,8 +69,10 @@ int cmd_report(int argc, char **argv)
 
 	reading_init(&reading, "report", help);
 	err = read_options(&reading, &options, argc, argv);
-	if (err || reading.done)
+	if (err || reading.done) {
+		by_value_destroy(options.value);
 		return reading_close(&reading, err);
+	}
 	err = reading_open(&reading);
 	if (!err)
 		err = report_run(&report, reading.trace, &reading.filter, &options, &reading.diag);
@@ -82,5 +85,6 @@ int cmd_report(int argc, char **argv)
 	reading.walk.damages = report.damages;
 	reading.walk.damage = report.damage;
 	report_clear(&report);
+	by_value_destroy(options.value);
 	return reading_close(&reading, err);
 }

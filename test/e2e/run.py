@@ -23,6 +23,7 @@ import traceback
 import attach
 import attached_static
 import beside
+import by_value
 import builds
 import cleared
 import cpus
@@ -80,7 +81,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, prototypes)
+           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, prototypes, by_value)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

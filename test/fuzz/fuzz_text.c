@@ -95,15 +95,17 @@ static void try_values(const char *text)
 	enum term_color color;
 	uint64_t value, to;
 	enum report_by by;
+	struct by_value *by_value = NULL;
 
 	if (!parse_number(&value, text, 1000, "--number", &diag))
 		fuzz_expect(value <= 1000, "a number is within its bound");
 	if (!parse_time_range(&value, &to, text, &diag))
 		fuzz_expect(value <= to, "a range is not turned round");
-	if (parse_duration(&value, text, &diag) && report_parse_by(&by, text, &diag) &&
+	if (parse_duration(&value, text, &diag) && report_parse_by(&by, &by_value, text, &diag) &&
 	    report_parse_sort(&column, text, &diag) && term_parse_color(&color, text, &diag) &&
 	    export_find(&format, text, &diag))
 		fuzz_expect(diag.text[0] != 0, "an error is told");
+	by_value_destroy(by_value);
 }
 
 static void try_addresses(const uint8_t *data, size_t size)

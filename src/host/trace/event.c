@@ -333,29 +333,71 @@ static void put_value(struct output *out, const struct trace_field *field, const
 	}
 }
 
+/* True if nobody but a reader wants the field. */
+static bool is_hidden(const struct trace_field *field)
+{
+	return field->flags & (CALLTAP_FIELD_FUNCTION | CALLTAP_FIELD_FAULTS);
+}
+
+/* Print the value of a call with that number; missing: a bit for each one that could not be read. */
+static void put_told(struct output *out, const struct trace_field *field, uint32_t number, uint64_t missing,
+		     const unsigned char *bytes, size_t used)
+{
+	if (number < 64 && missing >> number & 1)
+		put(out, "(fault)");
+	else
+		put_value(out, field, bytes, used);
+}
+
+static uint64_t missing_of(const struct trace *trace, const struct format_entry *format, const unsigned char *bytes,
+			   size_t used)
+{
+	const struct trace_field *faults = find_field(trace, format, CALLTAP_FIELD_FAULTS, used);
+
+	return faults ? number_of(faults, bytes) : 0;
+}
+
 /* Print the values of a call: all fields but the two that are for readers. */
 static void put_values(struct output *out, const struct trace *trace, const struct format_entry *format,
 		       const unsigned char *bytes, size_t used)
 {
-	const uint32_t hidden = CALLTAP_FIELD_FUNCTION | CALLTAP_FIELD_FAULTS;
-	const struct trace_field *faults = find_field(trace, format, CALLTAP_FIELD_FAULTS, used);
-	uint64_t missing = faults ? number_of(faults, bytes) : 0;
+	uint64_t missing = missing_of(trace, format, bytes, used);
 	uint32_t shown = 0;
 
 	for (uint32_t i = 0; i < format->count; i++) {
 		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
 
-		if (field->flags & hidden)
+		if (is_hidden(field))
 			continue;
 		put(out, "%s", shown ? ", " : "");
 		if (role_of(trace, format) != TRACE_RESULT || strcmp(field->name, "ret") != 0)
 			put(out, "%s=", field->name);
-		if (shown < 64 && missing >> shown & 1)
-			put(out, "(fault)");
-		else
-			put_value(out, field, bytes, used);
-		shown++;
+		put_told(out, field, shown++, missing, bytes, used);
 	}
+}
+
+bool trace_event_value(const struct trace *trace, const struct trace_event *event, const char *name,
+		       char text[TRACE_EVENT_TEXT])
+{
+	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
+	struct output out = {text, 0, TRACE_EVENT_TEXT};
+	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
+	size_t used = trace_event_bytes(event, bytes);
+	uint32_t number = 0;
+
+	text[0] = 0;
+	for (uint32_t i = 0; format && i < format->count; i++) {
+		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
+
+		if (is_hidden(field))
+			continue;
+		if (strcmp(field->name, name) == 0) {
+			put_told(&out, field, number, missing_of(trace, format, bytes, used), bytes, used);
+			return true;
+		}
+		number++;
+	}
+	return false;
 }
 
 const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT])

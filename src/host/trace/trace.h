@@ -184,6 +184,9 @@ uint32_t trace_event_function(const struct trace *trace, const struct trace_even
  */
 #define TRACE_EVENT_TEXT 4096
 const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT]);
+/* The text of one value of a call, by its name; false: the event has none of that name. */
+bool trace_event_value(const struct trace *trace, const struct trace_event *event, const char *name,
+		       char text[TRACE_EVENT_TEXT]);
 
 /*
  * Cursors: one pass over events in time order (ties: by thread, then order).  Where chunks of a thread are missing or

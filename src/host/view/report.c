@@ -23,15 +23,22 @@ static const struct {
 
 struct counter {
 	struct report *report;
-	struct report_row *rows; /* one per key, and a last one for keys beyond the trace's table */
-	uint32_t keys;
+	struct report_row *rows; /* one per key, and a last one for keys beyond the trace's table, but of values */
+	uint32_t keys;		 /* by value: so many rows there are so far */
+	uint32_t room;		 /* by value: and so many there is memory for */
 	struct active active;
 	uint64_t calls_untimed; /* CALL events */
 	uint64_t calls_timed;
 };
 
-int report_parse_by(enum report_by *by, const char *text, struct calltap_diag *diag)
+int report_parse_by(enum report_by *by, struct by_value **value, const char *text, struct calltap_diag *diag)
 {
+	by_value_destroy(*value);
+	*value = NULL;
+	if (by_value_is(text)) {
+		*by = REPORT_BY_VALUE;
+		return by_value_create(value, text, diag);
+	}
 	if (strcmp(text, "function") == 0)
 		*by = REPORT_BY_FUNCTION;
 	else if (strcmp(text, "object") == 0)
@@ -39,7 +46,9 @@ int report_parse_by(enum report_by *by, const char *text, struct calltap_diag *d
 	else if (strcmp(text, "thread") == 0)
 		*by = REPORT_BY_THREAD;
 	else
-		return calltap_diag_set(diag, -EINVAL, "'%s' is no value for --by: give function, object or thread",
+		return calltap_diag_set(diag, -EINVAL,
+					"'%s' is no value for --by: give function, object, thread, "
+					"'FUNCTION(ARGUMENT)' or 'FUNCTION:='",
 					text);
 	return 0;
 }
@@ -104,20 +113,13 @@ static void pop_frame(void *ctx, struct walk *walk, const struct call_closed *cl
 			     key_of(counter, closed->thread, closed->frame->function));
 }
 
-static void add_call(void *ctx, struct walk *walk, const struct call_closed *closed)
+/* Add a call to a row; outermost: no call of the row is around it. */
+static void add_to_row(struct report_row *row, struct walk *walk, const struct call_closed *closed, bool outermost)
 {
-	struct counter *counter = ctx;
-	struct report_row *row = &counter->rows[key_of(counter, closed->thread, closed->frame->function)];
-	uint64_t ns;
+	uint64_t ns = walk_running_ns(walk, closed);
 
-	if (closed->frame->before) {
-		counter->report->before++;
-		return;
-	}
-	counter->calls_timed++;
-	ns = walk_running_ns(walk, closed);
 	row->self_ns += walk_self_ns(walk, closed);
-	if (closed->frame->user == 1)
+	if (outermost)
 		row->total_ns += ns;
 	if (!closed->frame->enter_known || closed->how == CALL_OPEN || closed->how == CALL_LOST) {
 		row->unfinished++;
@@ -131,6 +133,19 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 		row->max_ns = ns;
 	if (histogram_add(&row->histogram, ns))
 		walk->error = -ENOMEM;
+}
+
+static void add_call(void *ctx, struct walk *walk, const struct call_closed *closed)
+{
+	struct counter *counter = ctx;
+	struct report_row *row = &counter->rows[key_of(counter, closed->thread, closed->frame->function)];
+
+	if (closed->frame->before) {
+		counter->report->before++;
+		return;
+	}
+	counter->calls_timed++;
+	add_to_row(row, walk, closed, closed->frame->user == 1);
 }
 
 static void add_event(void *ctx, struct walk *walk, const struct trace_event *event)
@@ -149,6 +164,91 @@ static void add_event(void *ctx, struct walk *walk, const struct trace_event *ev
 
 static const struct walk_ops counting = {
 	.on_push = push_frame, .on_pop = pop_frame, .on_close = add_call, .on_event = add_event};
+
+/*
+ * By value. A frame's user word: the row's key + 1 in its upper half once the value is told, and in the lower half how
+ * many calls of that row are open then.  A result is told at the end, so calls within calls of its row count as well.
+ */
+#define KEY_AT 32u
+
+/* Make the rows for new keys. */
+static int grow_rows(struct counter *counter)
+{
+	uint32_t wanted = counter->report->value->count;
+
+	if (wanted > counter->room) {
+		uint32_t room = wanted > UINT32_MAX / 2 ? wanted : 2 * wanted;
+		struct report_row *rows = reallocarray(counter->rows, (size_t)room + 1, sizeof(*rows));
+
+		if (!rows)
+			return -ENOMEM;
+		memset(rows + counter->room + 1, 0, (room - counter->room) * sizeof(*rows));
+		counter->rows = rows;
+		counter->room = room;
+	}
+	counter->keys = wanted;
+	return 0;
+}
+
+static const char *function_name(const struct counter *counter, uint32_t function)
+{
+	return names_function(counter->report->names, function).text;
+}
+
+static void take_value(void *ctx, struct walk *walk, const struct trace_event *event,
+		       const struct walk_message *message)
+{
+	struct counter *counter = ctx;
+	struct by_value *by = counter->report->value;
+	uint32_t depth = callstack_depth(walk->stack, event->thread), key, count = 0;
+	struct call_frame *frame = depth ? callstack_frame(walk->stack, event->thread, depth - 1) : NULL;
+	int err;
+
+	if (!frame || frame->before || frame->function != message->function)
+		return;
+	err = by_value_key(&key, by, walk->trace, event, function_name(counter, frame->function));
+	if (!err && key == BY_VALUE_NONE)
+		return;
+	if (!err)
+		err = grow_rows(counter);
+	if (!err && !by->result)
+		err = active_enter(&counter->active, callstack_chain(walk->stack, event->thread), key, &count);
+	walk->error = err ? err : walk->error;
+	frame->user = err ? 0 : (uint64_t)(key + 1) << KEY_AT | count;
+}
+
+static void drop_value(void *ctx, struct walk *walk, const struct call_closed *closed)
+{
+	struct counter *counter = ctx;
+
+	if (closed->frame->user & UINT32_MAX)
+		active_leave(&counter->active, callstack_chain(walk->stack, closed->thread),
+			     (uint32_t)(closed->frame->user >> KEY_AT) - 1);
+}
+
+static void add_valued(void *ctx, struct walk *walk, const struct call_closed *closed)
+{
+	struct counter *counter = ctx;
+	const struct call_frame *frame = closed->frame;
+	uint32_t key = (uint32_t)(frame->user >> KEY_AT);
+	int err = 0;
+
+	if (frame->before) {
+		counter->report->before++;
+		return;
+	}
+	if (!key--)
+		err = by_value_untold(&key, counter->report->value, frame->function,
+				      function_name(counter, frame->function));
+	if (!err)
+		err = grow_rows(counter);
+	walk->error = err ? err : walk->error;
+	counter->calls_timed++;
+	if (!err)
+		add_to_row(&counter->rows[key], walk, closed, (frame->user & UINT32_MAX) <= 1);
+}
+
+static const struct walk_ops valuing = {.on_message = take_value, .on_pop = drop_value, .on_close = add_valued};
 
 uint64_t report_value(const struct report_row *row, enum report_column column)
 {
@@ -224,6 +324,8 @@ static void keep_called(struct report *report, struct counter *counter, enum rep
 
 static uint32_t key_count(const struct trace *trace, enum report_by by)
 {
+	if (by == REPORT_BY_VALUE)
+		return 0;
 	if (by == REPORT_BY_OBJECT)
 		return trace_object_count(trace);
 	return by == REPORT_BY_THREAD ? trace_thread_count(trace) : trace_function_count(trace);
@@ -233,19 +335,32 @@ int report_run(struct report *report, const struct trace *trace, const struct vi
 	       const struct report_options *options, struct calltap_diag *diag)
 {
 	struct counter counter = {.report = report, .keys = key_count(trace, options->by)};
+	const bool valued = options->by == REPORT_BY_VALUE;
+	struct view_filter of_function = *filter;
 	struct walk walk;
 	int err;
 
 	memset(report, 0, sizeof(*report));
 	report->trace = trace;
 	report->by = options->by;
+	report->value = options->value;
+	if (valued && filter->function)
+		return calltap_diag_set(diag, -EINVAL, "--by '%s...' chooses the function already; leave -f out",
+					report->value->function);
+	if (valued)
+		of_function.function = report->value->function;
 	err = names_create(&report->names, trace);
 	counter.rows = calloc((size_t)counter.keys + 1, sizeof(*counter.rows));
 	if (err || !counter.rows) {
 		free(counter.rows);
 		return calltap_diag_set(diag, -ENOMEM, "out of memory for the table of functions");
 	}
-	err = walk_run(&walk, trace, filter, &counting, &counter, diag);
+	err = walk_run(&walk, trace, &of_function, valued ? &valuing : &counting, &counter, diag);
+	if (!err && valued && !report->value->told)
+		err = calltap_diag_set(diag, -ENODATA,
+				       "no call of '%s' tells '%s': 'calltap replay -f %s' shows what is told, and "
+				       "'calltap record -a' has more told",
+				       report->value->function, report->value->name, report->value->function);
 	active_clear(&counter.active);
 	keep_called(report, &counter, options->sort);
 	report->timed = counter.calls_timed || !counter.calls_untimed;
@@ -267,6 +382,8 @@ const char *report_row_name(const struct report *report, const struct report_row
 {
 	const struct trace_object *object;
 
+	if (report->by == REPORT_BY_VALUE)
+		return row->key < report->value->count ? report->value->rows[row->key]->text : "?";
 	if (report->by == REPORT_BY_THREAD)
 		return names_thread(report->names, row->key).text;
 	if (report->by == REPORT_BY_FUNCTION)

@@ -1,17 +1,18 @@
 /*
- * Statistics of a trace: calls and times by function, object or thread.
+ * Statistics of a trace: calls and times by function, object or thread, or of one function by a value of its calls.
  *
  * Caller: the command `report`.  Context: host.  report.c counts, report_text.c prints.
  */
 #ifndef HOST_VIEW_REPORT_H
 #define HOST_VIEW_REPORT_H
 
+#include "by_value.h"
 #include "histogram.h"
 #include "names.h"
 #include "out.h"
 #include "walk.h"
 
-enum report_by { REPORT_BY_FUNCTION, REPORT_BY_OBJECT, REPORT_BY_THREAD };
+enum report_by { REPORT_BY_FUNCTION, REPORT_BY_OBJECT, REPORT_BY_THREAD, REPORT_BY_VALUE };
 
 enum report_column {
 	REPORT_CALLS,
@@ -29,6 +30,7 @@ enum report_column {
 struct report_options {
 	size_t size; /* sizeof(struct report_options) */
 	enum report_by by;
+	struct by_value *value; /* REPORT_BY_VALUE: the report fills in its rows, and the caller keeps it as long */
 	enum report_column sort;
 	uint64_t limit; /* rows, 0 = all */
 	bool json;
@@ -38,7 +40,7 @@ struct report_options {
 };
 
 struct report_row {
-	uint32_t key;	   /* function, object or thread */
+	uint32_t key;	   /* function, object, thread, or a row of values */
 	uint64_t calls;	   /* finished calls */
 	uint64_t total_ns; /* of outermost calls, so that recursion counts once; open calls count up to the end */
 	uint64_t sum_ns;   /* of all finished calls, for the average */
@@ -53,8 +55,9 @@ struct report {
 	const struct trace *trace;
 	struct names *names;
 	enum report_by by;
+	struct by_value *value;
 	uint32_t row_count;
-	struct report_row *rows; /* of functions, objects or threads with calls, in the order asked for */
+	struct report_row *rows; /* those with calls, in the order asked for */
 	bool timed;		 /* false: the trace has calls without durations (tracer "function") */
 	uint64_t lost;
 	uint64_t wait_ns;
@@ -64,7 +67,8 @@ struct report {
 	struct calltap_diag damage;
 };
 
-int report_parse_by(enum report_by *by, const char *text, struct calltap_diag *diag)
+/* *value: for by_value_destroy(), whatever is returned. */
+int report_parse_by(enum report_by *by, struct by_value **value, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
 int report_parse_sort(enum report_column *column, const char *text, struct calltap_diag *diag)
 	__attribute__((warn_unused_result));
@@ -78,7 +82,7 @@ void report_clear(struct report *report);
 uint64_t report_avg_ns(const struct report_row *row);
 /* A row's value in a column: calls, or nanoseconds. */
 uint64_t report_value(const struct report_row *row, enum report_column column);
-/* A row's name: that of its function, object or thread. */
+/* A row's name: that of its function, object or thread, or the call with its value. */
 const char *report_row_name(const struct report *report, const struct report_row *row);
 void report_print(const struct report *report, const struct report_options *options, struct out *out);
 

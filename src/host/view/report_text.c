@@ -90,7 +90,7 @@ static struct shape shape_of(const struct report *report, const struct report_op
 static void print_heading(const struct report *report, const struct report_options *options, const struct shape *shape,
 			  struct out *out)
 {
-	static const char *const titles[] = {"Function", "Object", "Thread"};
+	static const char *const titles[] = {"Function", "Object", "Thread", "Call"};
 
 	if (options->color)
 		out_text(out, TERM_BOLD);
@@ -198,7 +198,7 @@ static void print_table(const struct report *report, const struct report_options
 
 static void row_json(const struct report *report, const struct report_row *row, struct json *json)
 {
-	static const char *const keys[] = {"function", "object", "thread"};
+	static const char *const keys[] = {"function", "object", "thread", "call"};
 	const struct trace_function *source = source_of(report, row);
 	const struct trace_function *function =
 		report->by == REPORT_BY_FUNCTION ? trace_function(report->trace, row->key) : NULL;
@@ -206,6 +206,13 @@ static void row_json(const struct report *report, const struct report_row *row, 
 
 	json_object(json);
 	json_key_string(json, keys[report->by], function ? function->name : report_row_name(report, row));
+	if (report->by == REPORT_BY_VALUE) {
+		const struct by_value_row *value = report->value->rows[row->key];
+
+		function = trace_function(report->trace, value->function);
+		json_key_string(json, "function", function ? function->name : NULL);
+		json_key_string(json, "value", value->value);
+	}
 	if (report->by == REPORT_BY_FUNCTION) {
 		json_key_string(json, "symbol", function ? function->symbol : NULL);
 		json_key_string(json, "object", object ? object->path : NULL);
@@ -228,7 +235,7 @@ static void row_json(const struct report *report, const struct report_row *row, 
 
 static void print_json(const struct report *report, uint32_t rows, struct out *out)
 {
-	static const char *const by[] = {"function", "object", "thread"};
+	static const char *const by[] = {"function", "object", "thread", "value"};
 	struct json json;
 
 	json_begin(&json, out);
