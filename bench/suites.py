@@ -16,6 +16,7 @@ import programs
 import sources
 import stock
 import stock_peers
+import valuing
 from measure import BenchError, Row, Variant, median, rounds, run, smallest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -275,6 +276,7 @@ SUITES = {
     "attach": (attaching.attach, "attaching to a program that runs, and leaving it: smallest / median"),
     "stalls": (attaching.stalls, "how long all threads are stopped at most at a time, attaching and detaching: median / worst"),
     "handlers": (handling.handlers, "handlers of a program's own, in a tight loop around a tiny function"),
+    "values": (valuing.values, "a tiny function in a tight loop, whose arguments and results are told"),
     "instances": (beside.instances, "a tiny function in a tight loop, recorded by a session, a further instance of it, or both"),
     "stock": (stock.leaf, "a tiny function in a tight loop, which nobody prepared"),
     "stock-start": (stock.start, "starting a program with large libraries, which nobody prepared"),

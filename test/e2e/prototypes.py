@@ -55,5 +55,22 @@ def library(case):
     expect(re.search(rf"read\(fd={opened.group(1)}, buf=0x\w+, n?bytes=\d+\) = \d+;", replay), replay)
 
 
+def live(case):
+    """As they happen, and only those that are asked for."""
+    need(case)
+    case.as_it_is = True
+    program = built(case, ["gcc", "-O1"])
+    done = case.run([case.tool, "live", "-a", "-l", "open*", "-l", "lseek", "-o", "text", "--", program, "/etc/passwd"])
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    with open(os.path.join(case.folder, "text"), encoding="utf-8") as file:
+        shown = re.findall(r"\|\s+(\w+\(.*);", file.read())
+    wanted = [line for line in done.stdout.splitlines() if line.startswith(("open", "lseek"))]
+    expect(len(wanted) == 3 and shown == wanted, f"{shown}, not {wanted}")
+    done = case.run([case.tool, "live", "-A", "lseek:offset=arg2:s64", "--if", "lseek: offset > 2", "-l", "lseek", "-o", "text", "--", program, "/etc/passwd"])
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    with open(os.path.join(case.folder, "text"), encoding="utf-8") as file:
+        expect("lseek(" not in file.read(), "a call is shown of which the condition is false")
+
+
 SINGLE = {f"prototypes-{i}": told(compiler) for i, compiler in enumerate(BUILDS)}
-SINGLE["prototypes-library"] = library
+SINGLE |= {"prototypes-library": library, "prototypes-live": live}

@@ -1,0 +1,134 @@
+/*
+ * What one call of a tiny function costs whose arguments or result are told, beside two clock reads of the same process.
+ *
+ * Prints "NAME NS" for each function and for "clock2": the smallest of many short batches, per call.  The loops carry no
+ * site.  The texts have 20 bytes: on the stack, in the program's data, and each time on a page that was not read before.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <native.h>
+
+#define UNTRACED __attribute__((noinline, no_instrument_function))
+#define NO_SITE	 __attribute__((patchable_function_entry(0, 0)))
+#define TEXT	 "twenty bytes of text"
+
+enum { PAGE = 4096, BATCH = 250, PAGES = 1 << 14 };
+
+static volatile uint64_t sink;
+static char data[] = TEXT;
+static char *pages;
+
+__attribute__((noinline)) int numbers(int a, long b)
+{
+	__asm__ volatile("" : "+r"(a));
+	return a + (int)b;
+}
+
+__attribute__((noinline)) int stacked(const char *text)
+{
+	__asm__ volatile("" : "+r"(text));
+	return *text;
+}
+
+__attribute__((noinline)) int placed(const char *text)
+{
+	__asm__ volatile("" : "+r"(text));
+	return *text;
+}
+
+__attribute__((noinline)) int fresh(const char *text)
+{
+	__asm__ volatile("" : "+r"(text));
+	return *text;
+}
+
+UNTRACED NO_SITE static void run_numbers(long calls)
+{
+	int x = 0;
+
+	while (calls--)
+		x = numbers(x, calls);
+	sink += x;
+}
+
+UNTRACED NO_SITE static void run_stacked(long calls)
+{
+	char text[] = TEXT;
+	int x = 0;
+
+	while (calls--)
+		x += stacked(text);
+	sink += x;
+}
+
+UNTRACED NO_SITE static void run_placed(long calls)
+{
+	int x = 0;
+
+	while (calls--)
+		x += placed(data);
+	sink += x;
+}
+
+UNTRACED NO_SITE static void run_fresh(long calls)
+{
+	static long at;
+	int x = 0;
+
+	while (calls--)
+		x += fresh(pages + at++ % PAGES * PAGE);
+	sink += x;
+}
+
+UNTRACED NO_SITE static void run_clock2(long calls)
+{
+	uint64_t total = 0;
+
+	while (calls--) {
+		total += native_clock();
+		total += native_clock();
+	}
+	sink += total;
+}
+
+UNTRACED NO_SITE static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+UNTRACED NO_SITE static void measure(const char *name, void (*loop)(long), long batches)
+{
+	double best = 1e18;
+
+	while (batches--) {
+		double start = now_ns(), spent;
+
+		loop(BATCH);
+		spent = now_ns() - start;
+		best = spent < best ? spent : best;
+	}
+	printf("%s %.3f\n", name, best / BATCH);
+}
+
+UNTRACED NO_SITE int main(int argc, char **argv)
+{
+	long batches = argc > 1 ? atol(argv[1]) : 4000;
+
+	pages = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (long i = 0; i < PAGES; i++)
+		memcpy(pages + i * PAGE, TEXT, sizeof(TEXT));
+	measure("clock2", run_clock2, batches);
+	measure("numbers", run_numbers, batches);
+	measure("stacked", run_stacked, batches);
+	measure("placed", run_placed, batches);
+	measure("fresh", run_fresh, batches < PAGES / BATCH ? batches : PAGES / BATCH);
+	return 0;
+}
