@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The demo behind ./demo: Debian's own bash as it is, then SQLite (C, one thread) and LevelDB (C++, several threads) built
+"""The demo behind ./demo: Debian's own bash and ls as they are, then SQLite (C, one thread) and LevelDB (C++, several threads) built
 for tracing; recorded and shown.
 
 Each program's output under trace is compared with its plain run; the demo fails when they differ.
@@ -138,6 +138,11 @@ def main():
     view(trace, "report", "--sort", "self")
     say("The same bash once more, with every function of every library: libc and the loader, too")
     record("everything", "/bin/bash", ["-c", SCRIPT], str.splitlines, "-l", "*:*")
+    say("What the calls of stock programs were given, and what they gave")
+    trace = record("values", "/bin/ls", ["-R", "/etc/apt", "/usr/share/bash-completion"], str.splitlines, "-a", "-l", "opendir", "-l", "readdir",
+                   "-l", "malloc", "-l", "setlocale")
+    view(trace, "replay", "-f", "[os]*")
+    view(trace, "report", "--by", "malloc(size)", "--limit", "5")
     say("A bash that runs already")
     attach("attached-bash", "/bin/bash", ["-c", "while :; do :; done"])
 
@@ -154,6 +159,13 @@ def main():
     view(trace, "report")
     view(trace, "graph")
     exported = [perfetto(trace)]
+
+    say("Which SQL takes how long: calls by their argument's text")
+    functions = ("sqlite3_exec", "sqlite3_prepare_v2")
+    trace = record("sql", sqlite, ["--size", "1", ":memory:"], untimed,
+                   *(word for name in functions for word in ("-l", name, "-A", f"{name}:sql=arg2:string")))
+    view(trace, "replay")
+    view(trace, "report", "--by", "sqlite3_exec(sql)", "--limit", "10")
 
     say("LevelDB with four threads: C++, built with g++ -pg -mfentry")
     trace = record("leveldb", leveldb, ["database", "4", "1000"], str.splitlines)
