@@ -1,8 +1,10 @@
 /*
- * What one call of a tiny function costs whose arguments or result are told, beside two clock reads of the same process.
+ * What one call of a tiny function costs whose arguments or result are told, beside two clock reads of the same
+ * process.
  *
- * Prints "NAME NS" for each function and for "clock2": the smallest of many short batches, per call.  The loops carry no
- * site.  The texts have 20 bytes: on the stack, in the program's data, and each time on a page that was not read before.
+ * Prints "NAME NS" for each function and for "clock2": the smallest of many short batches, per call.  The loops carry
+ * no site.  The texts have 20 bytes: on the stack, in the program's data, in its constants, and each time on a page
+ * that was not read before.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +24,7 @@ enum { PAGE = 4096, BATCH = 250, PAGES = 1 << 14 };
 static volatile uint64_t sink;
 static char data[] = TEXT;
 static char *pages;
+static const char constant[] = TEXT;
 
 __attribute__((noinline)) int numbers(int a, long b)
 {
@@ -36,6 +39,12 @@ __attribute__((noinline)) int stacked(const char *text)
 }
 
 __attribute__((noinline)) int placed(const char *text)
+{
+	__asm__ volatile("" : "+r"(text));
+	return *text;
+}
+
+__attribute__((noinline)) int fixed(const char *text)
 {
 	__asm__ volatile("" : "+r"(text));
 	return *text;
@@ -72,6 +81,15 @@ UNTRACED NO_SITE static void run_placed(long calls)
 
 	while (calls--)
 		x += placed(data);
+	sink += x;
+}
+
+UNTRACED NO_SITE static void run_fixed(long calls)
+{
+	int x = 0;
+
+	while (calls--)
+		x += fixed(constant);
 	sink += x;
 }
 
@@ -129,6 +147,7 @@ UNTRACED NO_SITE int main(int argc, char **argv)
 	measure("numbers", run_numbers, batches);
 	measure("stacked", run_stacked, batches);
 	measure("placed", run_placed, batches);
+	measure("fixed", run_fixed, batches);
 	measure("fresh", run_fresh, batches < PAGES / BATCH ? batches : PAGES / BATCH);
 	return 0;
 }

@@ -1,4 +1,4 @@
-"""What values of a call cost: two arguments in registers, a filter that says no, texts of twenty bytes in three places."""
+"""What values of a call cost: two arguments in registers, a filter that says no, texts of twenty bytes in four places."""
 import shutil
 
 import sources
@@ -11,11 +11,11 @@ ASKED = {
     "the result": ["-R", "numbers:ret:s32"],
     "a filter that says no": ["-A", "numbers:a=arg1:s32", "--if", "numbers: a == 123456789"],
     "a filter that says yes": ["-A", "numbers:a=arg1:s32", "--if", "numbers: a != 123456789"],
-    "texts": ["-A", "stacked:arg1:string", "-A", "placed:arg1:string", "-A", "fresh:arg1:string"],
+    "texts": ["-A", "stacked:arg1:string", "-A", "placed:arg1:string", "-A", "fixed:arg1:string", "-A", "fresh:arg1:string"],
 }
 ROWS = (("two arguments", "numbers", 12), ("the result", "numbers", None), ("a filter that says no", "numbers", None),
         ("a filter that says yes", "numbers", None), ("a text on the stack", "stacked", 30), ("a text in the data", "placed", 30),
-        ("a text on a new page", "fresh", 250))
+        ("a text among constants", "fixed", 30), ("a text on a new page", "fresh", 250))
 
 
 def figures(run):
@@ -24,7 +24,7 @@ def figures(run):
 
 def uftrace(program):
     """Its grammar for the same values."""
-    return Variant("uftrace", ["uftrace", "record", "--no-libcall", "-A", "numbers@arg1/i32,arg2/i64", "-A", "stacked@arg1/s", "-A", "placed@arg1/s",
+    return Variant("uftrace", ["uftrace", "record", "--no-libcall", "-A", "numbers@arg1/i32,arg2/i64", "-A", "stacked@arg1/s", "-A", "placed@arg1/s", "-A", "fixed@arg1/s",
                                "-A", "fresh@arg1/s", "-d", "data", program, *BATCHES])
 
 
@@ -32,7 +32,7 @@ def values(tools, count):
     """(m) One call of a tiny function whose values are told; the clock reads are measured in the same process."""
     if not tools.calltap:
         raise BenchError("calltap is not built")
-    few = ("--mode", "overwrite", "-l", "numbers", "-l", "stacked", "-l", "placed", "-l", "fresh")
+    few = ("--mode", "overwrite", "-l", "numbers", "-l", "stacked", "-l", "placed", "-l", "fixed", "-l", "fresh")
     variants = [tools.plain("valued", BATCHES, "sites", "plain"), tools.record("valued", BATCHES, "recorded", few)]
     variants += [tools.record("valued", BATCHES, name, (*few, *asked)) for name, asked in ASKED.items()]
     if shutil.which("uftrace"):
@@ -54,6 +54,6 @@ def values(tools, count):
         goal = (own - plain, limit, "ns beside a call without") if limit else None
         note = f"median {median([item[function] for item in found[of]]):.2f}" + ("" if limit else f", {own - plain:+.1f} ns beside a call without")
         rows.append(Row(name, own, "ns a call", own / clock2, "two clock reads", goal, note))
-    for function in ("numbers", "stacked", "placed", "fresh") if "uftrace" in found else ():
+    for function in ("numbers", "stacked", "placed", "fixed", "fresh") if "uftrace" in found else ():
         rows.append(Row(f"uftrace -A: {function}", best("uftrace", function), "ns a call", best("uftrace", function) / clock2, "two clock reads"))
     return rows, errors

@@ -201,8 +201,10 @@ struct agent {
 	uint32_t dlhook_tried;
 	uint32_t dlhook_count;
 	struct agent_dlhook dlhooks[CALLTAP_HOOKS_MAX];
-	int exit_status;		    /* of the control thread: counts when that is the process' last thread */
-	uint64_t objects_seen;		    /* digest of the link map at the last report */
+	int exit_status;       /* of the control thread: counts when that is the process' last thread */
+	uint64_t objects_seen; /* digest of the link map at the last report */
+	uint64_t headers;      /* the program's segments, as the kernel tells a new image; 0 = not known */
+	uint32_t header_count;
 	struct r_debug *loader;		    /* the loader's structure for debuggers, NULL = none */
 	const struct calltap_start *placed; /* what the tool has said where there is no loader, else NULL */
 	bool fronts_led; /* heads of a static program's functions lead to the agent, which is to give them back */
@@ -374,6 +376,9 @@ bool agent_handlers_run(void) __attribute__((warn_unused_result));
 void agent_handlers_end(void);
 /* Unmap all tables: no thread is in the dispatcher. */
 void agent_handlers_release(void);
+
+/* constants.c: memory that stays readable.  Before the program's own code runs, or there is none. */
+const struct probe_constants *agent_constants_find(void);
 
 /* programs.c: answer a PROGRAMS; -EPROTO when the size is wrong. */
 int agent_programs_take(const struct calltap_msg_programs *message, int fd) __attribute__((warn_unused_result));

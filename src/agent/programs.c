@@ -54,6 +54,7 @@ static int use(int fd)
 	}
 	tables = made;
 	programs = (struct probe_programs){
+		.constants = agent_constants_find(),
 		.rows = made,
 		.list = (const struct calltap_program *)((const char *)made + CALLTAP_PROGRAMS_AT),
 		.code = code,

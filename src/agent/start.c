@@ -98,18 +98,23 @@ static void note_main_thread(char *const *environment)
 	probe_context.main_thread = __builtin_thread_pointer();
 }
 
-/* Planes, regions and rings are laid out in pages of CALLTAP_PAGE bytes. */
-static bool has_other_pages(char *const *environment)
+/* What the kernel tells a program behind the environment, which no constructor has moved before the agent's. */
+static uint64_t told_at_start(char *const *environment, uint64_t type, uint64_t otherwise)
 {
 	const ElfW(auxv_t) * entry;
 
-	/* The kernel tells it behind the environment, which no constructor has moved before the agent's. */
 	while (*environment)
 		environment++;
 	for (entry = (const void *)(environment + 1); entry->a_type != AT_NULL; entry++)
-		if (entry->a_type == AT_PAGESZ)
-			return entry->a_un.a_val != CALLTAP_PAGE;
-	return false;
+		if (entry->a_type == type)
+			return entry->a_un.a_val;
+	return otherwise;
+}
+
+/* Planes, regions and rings are laid out in pages of CALLTAP_PAGE bytes. */
+static bool has_other_pages(char *const *environment)
+{
+	return told_at_start(environment, AT_PAGESZ, CALLTAP_PAGE) != CALLTAP_PAGE;
 }
 
 void agent_fronts_init(void)
@@ -137,6 +142,8 @@ static void begin(char *const *environment)
 	}
 	if (agent_process_init())
 		return;
+	agent.headers = told_at_start(environment, AT_PHDR, 0);
+	agent.header_count = (uint32_t)told_at_start(environment, AT_PHNUM, 0);
 	note_main_thread(environment);
 	agent_tid_find();
 	/*

@@ -4,8 +4,8 @@
  * Called by handlers.c on the program's thread.  Context: probe, slow path: helpers may make a system call.
  *
  * How an address is read that may be anything: what is surely mapped is read at once, which is the page of the call's
- * slot, and the rest of a stack whose end is known for sure.  All else is copied by the kernel, which says when it
- * cannot. Nobody looks first and reads then: another thread may unmap it in between.
+ * slot, the rest of a stack whose end is known for sure, and constants of objects that stay.  All else is copied by the
+ * kernel, which says when it cannot. Nobody looks first and reads then: another thread may unmap it in between.
  */
 #include <asm/errno.h>
 
@@ -30,7 +30,25 @@ void probe_program_blind(bool is)
 	__atomic_store_n(&blind, is, __ATOMIC_SEQ_CST); /* pairs with copy_by_call() */
 }
 
-/* How many bytes from address on are surely mapped, for they are of the stack that the thread is on. */
+/* How many bytes from address on are constants. */
+static uint64_t constants_at(uint64_t address)
+{
+	const struct probe_programs *all = __atomic_load_n(&programs, __ATOMIC_ACQUIRE); /* with probe_program_set() */
+	const struct probe_constants *constants = all ? all->constants : NULL;
+	uint32_t lo = 0, hi = constants ? constants->count : 0;
+
+	while (lo < hi) {
+		uint32_t middle = (lo + hi) / 2;
+
+		if (constants->list[middle].lo <= address)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	return lo && address < constants->list[lo - 1].hi ? constants->list[lo - 1].hi - address : 0;
+}
+
+/* How many bytes from address on are surely mapped: of the stack that the thread is on, or constants. */
 static uint64_t readable_at(uint64_t address)
 {
 	const struct probe_stack *stack = probe_self()->stack;
@@ -39,7 +57,7 @@ static uint64_t readable_at(uint64_t address)
 	/* The ends of other stacks are guesses. */
 	if (stack->kind & (STACK_EXACT | STACK_MAIN) && here >= stack->lowest && here < stack->end)
 		end = stack->end;
-	return address >= here && address < end ? end - address : 0;
+	return address >= here && address < end ? end - address : constants_at(address);
 }
 
 /* Small numbers, NULL among them, and what no user address can be: no call is made for these. */

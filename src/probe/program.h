@@ -19,11 +19,22 @@
 
 #define PROBE_PROGRAM_WORDS (CALLTAP_PROGRAM_BYTES / CALLTAP_EVENT_WORD_BYTES)
 
+/* Ranges of memory that stay readable, in order. */
+#define PROBE_CONSTANTS 128u
+struct probe_range {
+	uint64_t lo, hi;
+};
+struct probe_constants {
+	uint32_t count;
+	struct probe_range list[PROBE_CONSTANTS];
+};
+
 /* All programs.  Never changed once threads may see it, but what the tool adds to the tables. */
 struct probe_programs {
 	const struct calltap_program_row *rows; /* by function id */
 	const struct calltap_program *list;	/* by number */
 	uint64_t code;				/* address of the first program's code */
+	const struct probe_constants *constants;
 };
 
 /* A run of a program, and what it has written. */
