@@ -177,17 +177,17 @@ static const char *find(char path[PATH_BYTES], const char *file)
 	}
 }
 
-/* True if the tool holds this process, which is about to execute a static program. */
-static bool ask(const char *path)
+/* True if the tool holds this thread, which is about to execute a static program, or to spawn one. */
+static bool ask(const char *path, bool spawns)
 {
-	return path && may_put_back() && exec_static_ask(path);
+	return path && may_put_back() && exec_static_ask(path, spawns);
 }
 
-/* A call of libc's that executes a program has come back, so it has failed: a tool that holds the process lets go. */
+/* A call of libc's has come back: a tool that still holds the thread, as it has executed nothing, lets go. */
 static int come_back(bool held, int ret)
 {
 	if (held)
-		exec_static_failed();
+		exec_static_over();
 	return ret;
 }
 
@@ -204,7 +204,7 @@ int execve(const char *path, char *const *arguments, char *const *environment)
 		return -1;
 	if (put_back(&made, path, environment))
 		(void)agent.next_execve(path, arguments, made.list);
-	held = ask(path);
+	held = ask(path, false);
 	return come_back(held, agent.next_execve(path, arguments, environment));
 }
 
@@ -217,7 +217,7 @@ int execv(const char *path, char *const *arguments)
 		return -1;
 	if (agent.next_execve && &environ && put_back(&made, path, environ))
 		(void)agent.next_execve(path, arguments, made.list);
-	held = ask(path);
+	held = ask(path, false);
 	return come_back(held, agent.next_execv(path, arguments));
 }
 
@@ -233,7 +233,7 @@ int execvpe(const char *file, char *const *arguments, char *const *environment)
 	path = find(found, file);
 	if (path && put_back(&made, path, environment))
 		(void)agent.next_execvpe(file, arguments, made.list);
-	held = ask(path);
+	held = ask(path, false);
 	return come_back(held, agent.next_execvpe(file, arguments, environment));
 }
 
@@ -249,7 +249,7 @@ int execvp(const char *file, char *const *arguments)
 	path = find(found, file);
 	if (path && agent.next_execvpe && &environ && put_back(&made, path, environ))
 		(void)agent.next_execvpe(file, arguments, made.list);
-	held = ask(path);
+	held = ask(path, false);
 	return come_back(held, agent.next_execvp(file, arguments));
 }
 
@@ -321,6 +321,12 @@ int execle(const char *path, const char *first, ...)
 	return execve(path, arguments, environment);
 }
 
+/* An action may change the working directory, from which the path is looked for then. */
+static bool may_move(const void *actions, const char *path)
+{
+	return actions && *path != '/' && has_slash(path);
+}
+
 /*
  * The file was found, so what is wrong with the agent's variables can only be their size.  Any other error is the
  * program's: its file actions must not be done twice.
@@ -330,13 +336,16 @@ int posix_spawn(int *pid, const char *path, const void *actions, const void *att
 {
 	struct made made;
 	int error = SPAWN_E2BIG;
+	bool held;
 
 	if (!agent.next_spawn)
 		return SPAWN_ENOSYS;
-	/* An action may change the working directory. */
 	if ((!actions || *path == '/') && put_back(&made, path, environment))
 		error = agent.next_spawn(pid, path, actions, attributes, arguments, made.list);
-	return error == SPAWN_E2BIG ? agent.next_spawn(pid, path, actions, attributes, arguments, environment) : error;
+	if (error != SPAWN_E2BIG)
+		return error;
+	held = ask(path, true);
+	return come_back(held, agent.next_spawn(pid, path, actions, attributes, arguments, environment));
 }
 
 int posix_spawnp(int *pid, const char *file, const void *actions, const void *attributes, char *const *arguments,
@@ -346,13 +355,17 @@ int posix_spawnp(int *pid, const char *file, const void *actions, const void *at
 	int error = SPAWN_E2BIG;
 	const char *path;
 	struct made made;
+	bool held;
 
 	if (!agent.next_spawnp)
 		return SPAWN_ENOSYS;
-	path = !actions || *file == '/' || !has_slash(file) ? find(found, file) : NULL;
-	if (path && put_back(&made, path, environment))
+	path = find(found, file);
+	if (path && !may_move(actions, file) && put_back(&made, path, environment))
 		error = agent.next_spawnp(pid, file, actions, attributes, arguments, made.list);
-	return error == SPAWN_E2BIG ? agent.next_spawnp(pid, file, actions, attributes, arguments, environment) : error;
+	if (error != SPAWN_E2BIG)
+		return error;
+	held = ask(path, true);
+	return come_back(held, agent.next_spawnp(pid, file, actions, attributes, arguments, environment));
 }
 
 /* The path by which the loader has found the agent. */

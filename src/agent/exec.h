@@ -30,11 +30,12 @@ enum exec_kind exec_file_kind(const char *path);
 bool exec_file_opens(const char *path);
 
 /*
- * exec_static.c: the file is about to be executed.  If it is a static program and the tool takes hold of this process
- * for that: true, and exec_static_failed() is to be called if the process goes on after all.
+ * exec_static.c: the file is about to be executed, by this process or, spawns, by a child that libc makes.  If it is a
+ * static program and the tool takes hold of this thread for that: true, and exec_static_over() is to be called when
+ * libc's function has come back.
  */
-bool exec_static_ask(const char *path);
-void exec_static_failed(void);
+bool exec_static_ask(const char *path, bool spawns);
+void exec_static_over(void);
 
 /* exec.c: note the agent's variables, whose values the environment has. */
 void exec_variables_note(const char *session, const char *filters);

@@ -1,6 +1,7 @@
 /*
- * Static programs that the program executes: no loader brings the agent in, so the tool is asked to hold this process,
- * and puts the agent into the new program before that runs (doc/design/loaderless.md).
+ * Static programs that the program executes: no loader brings the agent in, so the tool is asked to hold this thread,
+ * or the child that it is about to make, and puts the agent into the new program before that runs
+ * (doc/design/loaderless.md).
  *
  * Called by exec.c, on the program's thread, also between vfork and exec and in signal handlers: raw system calls,
  * bounded waits, nothing written but on the stack and to the session's board.  Context: control.
@@ -27,15 +28,15 @@ static void nap(void)
 	SYS(nanosleep, &step, NULL, 0, 0, 0, 0);
 }
 
-/* Wait while the word is this process' and the state is one of those in front of HELD: the state, 0 = it is another's.
+/* Wait while the word is this thread's and the state is one of those in front of HELD: the state, 0 = it is another's.
  */
-static uint64_t await_hold(const struct calltap_board *board, uint64_t pid)
+static uint64_t await_hold(const struct calltap_board *board, uint64_t tid)
 {
 	uint64_t word = 0;
 
 	for (unsigned i = 0; i < WAIT_NAPS; i++) {
 		word = __atomic_load_n(&board->executing, __ATOMIC_SEQ_CST);
-		if (word / CALLTAP_EXECUTING_STATES != pid)
+		if (word / CALLTAP_EXECUTING_STATES != tid)
 			return 0;
 		if (word % CALLTAP_EXECUTING_STATES == CALLTAP_EXECUTING_HELD)
 			break;
@@ -44,17 +45,18 @@ static uint64_t await_hold(const struct calltap_board *board, uint64_t pid)
 	return word % CALLTAP_EXECUTING_STATES;
 }
 
-/* The tool is to let go of this process, which goes on as soon as it has. */
-static void withdraw(struct calltap_board *board, uint64_t pid)
+/* The tool is to let go of this thread, if it has not yet, which goes on as soon as it has. */
+static void withdraw(struct calltap_board *board, uint64_t tid)
 {
-	if (change(board, calltap_executing_word(pid, CALLTAP_EXECUTING_ASKED), 0) ||
-	    (!change(board, calltap_executing_word(pid, CALLTAP_EXECUTING_TAKEN),
-		     calltap_executing_word(pid, CALLTAP_EXECUTING_WITHDRAWN)) &&
-	     !change(board, calltap_executing_word(pid, CALLTAP_EXECUTING_HELD),
-		     calltap_executing_word(pid, CALLTAP_EXECUTING_WITHDRAWN))))
+	const uint64_t withdrawn = calltap_executing_word(tid, CALLTAP_EXECUTING_WITHDRAWN);
+
+	if (change(board, calltap_executing_word(tid, CALLTAP_EXECUTING_ASKED), 0) ||
+	    change(board, calltap_executing_word(tid, CALLTAP_EXECUTING_SPAWNS), 0) ||
+	    (!change(board, calltap_executing_word(tid, CALLTAP_EXECUTING_TAKEN), withdrawn) &&
+	     !change(board, calltap_executing_word(tid, CALLTAP_EXECUTING_HELD), withdrawn)))
 		return;
 	for (unsigned i = 0; i < LEFT_NAPS; i++) {
-		if (__atomic_load_n(&board->executing, __ATOMIC_SEQ_CST) / CALLTAP_EXECUTING_STATES != pid)
+		if (__atomic_load_n(&board->executing, __ATOMIC_SEQ_CST) / CALLTAP_EXECUTING_STATES != tid)
 			return;
 		nap();
 	}
@@ -62,38 +64,42 @@ static void withdraw(struct calltap_board *board, uint64_t pid)
 }
 
 /* True if the tool may be asked by this thread: the kernel gives a program to the initial one. */
-static bool may_ask(const struct calltap_board *board)
+static bool may_ask(const struct calltap_board *board, bool spawns)
 {
 	return board && __atomic_load_n(&board->holds, __ATOMIC_RELAXED) && !board->reader_gone &&
-	       sys_gettid() == sys_getpid();
+	       (spawns || sys_gettid() == sys_getpid()) &&
+	       /* A handler that came in front of this thread's call has the hold that the thread has asked for. */
+	       __atomic_load_n(&board->executing, __ATOMIC_SEQ_CST) / CALLTAP_EXECUTING_STATES !=
+		       (uint64_t)sys_gettid();
 }
 
-bool exec_static_ask(const char *path)
+bool exec_static_ask(const char *path, bool spawns)
 {
 	struct calltap_board *board = probe_context.shared.board;
-	uint64_t pid = (uint64_t)sys_getpid(), state;
+	uint64_t tid = (uint64_t)sys_gettid(), state;
 	bool mine = false;
 
-	if (!may_ask(board) || exec_file_kind(path) != EXEC_STATIC)
+	if (!may_ask(board, spawns) || exec_file_kind(path) != EXEC_STATIC)
 		return false;
 	for (unsigned i = 0; i < WAIT_NAPS && !mine; i++) {
-		mine = change(board, 0, calltap_executing_word(pid, CALLTAP_EXECUTING_ASKED));
+		mine = change(board, 0,
+			      calltap_executing_word(tid, spawns ? CALLTAP_EXECUTING_SPAWNS : CALLTAP_EXECUTING_ASKED));
 		if (!mine)
 			nap();
 	}
 	if (mine) {
 		ring_bell(board);
-		state = await_hold(board, pid);
+		state = await_hold(board, tid);
 		if (!state || state == CALLTAP_EXECUTING_HELD)
 			return state != 0;
 	}
 	__atomic_store_n(&board->holds, 0, __ATOMIC_RELAXED); /* nobody else need wait for so long */
 	if (mine)
-		withdraw(board, pid);
+		withdraw(board, tid);
 	return false;
 }
 
-void exec_static_failed(void)
+void exec_static_over(void)
 {
-	withdraw(probe_context.shared.board, (uint64_t)sys_getpid());
+	withdraw(probe_context.shared.board, (uint64_t)sys_gettid());
 }

@@ -10,7 +10,7 @@ from endings import wait_for
 from harness import Process, expect, stop
 
 AS_IT_IS = True  # what is executed by system programs, too
-WAYS = ("execve", "null", "execle", "execvpe", "execv", "execl", "execlp", "vfork", "handler")
+WAYS = ("execve", "null", "execle", "execvpe", "execv", "execl", "execlp", "vfork", "handler", "posix_spawn")
 MAKERS = {"static": ("-static", "-fno-pie", "-no-pie"), "static-pie": ("-static-pie", "-fPIE"), "static-musl": ("-static",)}
 
 
@@ -36,10 +36,28 @@ def in_each_way(libc):
     return test
 
 
-def spawned(case):
-    """posix_spawn() executes within libc: untraced, as before, and none the worse."""
-    shown, outcome = same(case, [case.program("emptied.c"), "posix_spawn", executed(case, "static")])
-    expect(not shown, f"{shown} calls; {outcome.stderr}")
+def found_in_path(libc):
+    """posix_spawnp() finds the program in the second folder of its PATH."""
+    def test(case):
+        program = executed(case, libc)
+        os.symlink(program, os.path.join(case.folder, os.path.basename(program)))
+        shown, outcome = same(case, [case.program("emptied.c"), "posix_spawnp", program])
+        expect(shown == 3 * TIMES and "not in the trace" not in outcome.stderr, f"{shown} calls; {outcome.stderr}")
+    return test
+
+
+def moves(here, there, count):
+    """A name that an action has looked for in another folder: what runs counts, not what has that name here."""
+    def test(case):
+        programs = {"static": executed(case, "static"), "dynamic": case.program("emptied.c")}
+        folder = os.path.join(case.folder, "there")
+        os.mkdir(folder)
+        os.symlink(programs[here], os.path.join(case.folder, "program"))
+        os.symlink(programs[there], os.path.join(folder, "program"))
+        command = [case.program("executes_static.c", flags=["-pthread"]), "spawn-moves", os.path.join(folder, "program"), "shows"]
+        shown, outcome = same(case, command)
+        expect(shown == 3 * count, f"{shown} calls; {outcome.stderr}")
+    return test
 
 
 def does(way, count, libc="static"):
@@ -57,20 +75,29 @@ def does(way, count, libc="static"):
     return test
 
 
-def fails(case):
+def fails(way):
     """What cannot be executed: the tool has taken hold of the process, and lets go of it; the error is the same."""
-    program = os.path.join(case.folder, "busy")
-    with open(executed(case, "static"), "rb") as file:
-        data = file.read()
-    with open(program, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.chmod(program, 0o755)
-        began = time.monotonic()
-        outcome = case.same_as_plain([case.program("executes_static.c", flags=["-pthread"]), "fails", program],
-                                     ["--stock", "never", "--allow-no-sites"], log=False)
-        expect(outcome.stdout.count("Text file busy") == 3, outcome.stdout)
-        expect(time.monotonic() - began < 10, "it was held for long")
+    def test(case):
+        program = os.path.join(case.folder, "busy")
+        with open(executed(case, "static"), "rb") as file:
+            data = file.read()
+        with open(program, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.chmod(program, 0o755)
+            began = time.monotonic()
+            outcome = case.same_as_plain([case.program("executes_static.c", flags=["-pthread"]), way, program],
+                                         ["--stock", "never", "--allow-no-sites"], log=False)
+            expect(outcome.stdout.count("Text file busy") == 3, outcome.stdout)
+            expect(time.monotonic() - began < 10, "it was held for long")
+    return test
+
+
+def under_signals(case):
+    """Handlers make children, too: one of these may be taken for the spawned one, which runs untraced then."""
+    command = [case.program("executes_static.c", flags=["-pthread"]), "spawn-signals", executed(case, "static"), "shows"]
+    shown, outcome = same(case, command)
+    expect(shown and not shown % 3, f"{shown} calls; {outcome.stderr}")
 
 
 def stripped(case):
@@ -82,10 +109,10 @@ def stripped(case):
     expect(not shown and "static programs were executed, and are not in the trace" in outcome.stderr, outcome.stderr)
 
 
-def tool_killed(libc):
+def tool_killed(libc, way="many"):
     """The tool is killed while programs are executed: all of them run, and to their ends."""
     def test(case):
-        command = [case.program("executes_static.c", flags=["-pthread"]), "many", executed(case, libc), "shows"]
+        command = [case.program("executes_static.c", flags=["-pthread"]), way, executed(case, libc), "shows"]
         plain = case.run(command)
         wanted = sorted(plain.stdout.splitlines())
         began = time.monotonic()
@@ -118,13 +145,23 @@ def tool_killed(libc):
 CASES = {}
 SINGLE = {f"executed-{libc}": in_each_way(libc) for libc in MAKERS}
 SINGLE |= {
-    "executed-static-spawned": spawned,
+    "executed-spawned": does("spawns", 7),
+    "executed-spawned-musl": does("spawns", 7, "static-musl"),
+    "executed-spawned-path": found_in_path("static"),
+    "executed-spawned-moves": moves("static", "static", 1),
+    "executed-spawned-moves-away": moves("static", "dynamic", 0),
+    "executed-spawned-many": does("spawn-many", 4),
+    "executed-spawned-stops": does("spawn-stops", 12),
+    "executed-spawned-signals": under_signals,
+    "executed-spawned-fails": fails("spawn-fails"),
+    "executed-spawned-tool-killed": tool_killed("static", "spawn-many"),
+    "executed-spawned-musl-tool-killed": tool_killed("static-musl", "spawn-many"),
     "executed-static-many": does("many", 4),
     "executed-static-musl-many": does("many", 4, "static-musl"),
     "executed-static-stops": does("stops", 12),
     "executed-static-thread": does("thread", 0),
     "executed-static-traces": does("traces", 0),
-    "executed-static-fails": fails,
+    "executed-static-fails": fails("fails"),
     "executed-static-stripped": stripped,
     "executed-static-tool-killed": tool_killed("static"),
     "executed-static-musl-tool-killed": tool_killed("static-musl"),

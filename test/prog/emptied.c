@@ -45,6 +45,20 @@ UNTRACED static void show_behind(void)
 			printf("auxv %d %d\n", (int)entry->a_type, (int)entry->a_un.a_val);
 }
 
+UNTRACED static void show_signals(void)
+{
+	struct sigaction action;
+	sigset_t blocked;
+
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	for (int number = 1; number < SIGRTMAX; number++) {
+		if (sigismember(&blocked, number) > 0)
+			printf("blocked %d\n", number);
+		if (!sigaction(number, NULL, &action) && action.sa_handler != SIG_DFL)
+			printf("not as by default %d\n", number);
+	}
+}
+
 UNTRACED static int show(void)
 {
 	char text[4096];
@@ -55,6 +69,7 @@ UNTRACED static int show(void)
 		printf("has %s\n", *at);
 	printf("/proc/self/environ has %d bytes\n", (int)size);
 	show_behind();
+	show_signals();
 	for (int i = 0; i < 3; i++)
 		shown(i);
 	return 7;

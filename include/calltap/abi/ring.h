@@ -130,23 +130,24 @@ struct calltap_arena {
 };
 
 /*
- * A process is about to execute a static program, and asks the tool to hold it: calltap_board.executing is
- * calltap_executing_word() of its pid and one of these, or 0.  The process makes 0 ASKED, and waits; it makes ASKED 0
- * again, or TAKEN and HELD WITHDRAWN, when it has waited for too long or could not execute the program.  All other
- * changes are the tool's; each is a compare-and-swap.  A process goes on as soon as the word is HELD, or is not its
- * own.  doc/design/loaderless.md.
+ * A thread is about to execute a static program, or to make a child by posix_spawn() that does, and asks the tool to
+ * hold it: calltap_board.executing is calltap_executing_word() of its id and one of these, or 0.  The thread makes 0
+ * ASKED or SPAWNS, and waits; it makes these 0 again, or TAKEN and HELD WITHDRAWN, when it has waited for too long or
+ * could not execute the program.  All other changes are the tool's; each is a compare-and-swap.  A thread goes on as
+ * soon as the word is HELD, or is not its own.  doc/design/loaderless.md.
  */
 enum calltap_executing {
-	CALLTAP_EXECUTING_ASKED = 1,	 /* by the process */
-	CALLTAP_EXECUTING_TAKEN = 2,	 /* by the tool: it is about to take hold */
-	CALLTAP_EXECUTING_HELD = 3,	 /* by the tool: the process runs, and will stop when it has executed */
-	CALLTAP_EXECUTING_WITHDRAWN = 4, /* by the process: the tool is to let go; it makes the word 0 then */
+	CALLTAP_EXECUTING_ASKED = 1, /* by the thread, the initial one of its process */
+	CALLTAP_EXECUTING_TAKEN = 2, /* by the tool: it is about to take hold */
+	CALLTAP_EXECUTING_HELD = 3,  /* by the tool: the thread runs, and it or its child will stop with the program */
+	CALLTAP_EXECUTING_WITHDRAWN = 4, /* by the thread: the tool is to let go; it makes the word 0 then */
+	CALLTAP_EXECUTING_SPAWNS = 5,	 /* by the thread, for the next child that it makes by vfork */
 };
 #define CALLTAP_EXECUTING_STATES 8u
 
-static inline uint64_t calltap_executing_word(uint64_t pid, enum calltap_executing state)
+static inline uint64_t calltap_executing_word(uint64_t tid, enum calltap_executing state)
 {
-	return pid * CALLTAP_EXECUTING_STATES + state;
+	return tid * CALLTAP_EXECUTING_STATES + state;
 }
 
 /* One per session, mapped by every process in it. */

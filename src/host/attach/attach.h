@@ -93,14 +93,16 @@ int attach_inject(pid_t pid, const struct attach_options *options, struct attach
 		  struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*
- * A process that asks to be held while it executes a static program, and is let go of on its way to the agent
- * (doc/design/loaderless.md).  All is called by the tracer, except where said.
+ * A thread that asks to be held while it executes a static program, or makes a child that does, which is let go of on
+ * its way to the agent (doc/design/loaderless.md).  All is called by the tracer, except where said.
  */
 struct attach_launch;
 struct attach_guest {
-	bool (*held)(void *context);	/* it is: false: it does not execute any more, and is let go of */
-	bool (*goes_on)(void *context); /* asked again and again until it has executed; false: as above */
-	void (*over)(void *context);	/* it has executed, or will not, and is not held then */
+	bool spawns;				  /* its child, made by vfork, executes */
+	bool (*held)(void *context);		  /* it is: false: it does not execute any more, and is let go of */
+	void (*made)(void *context, pid_t child); /* it has made the child, which is held instead */
+	bool (*goes_on)(void *context);		  /* asked again and again until it has executed; false: as above */
+	void (*over)(void *context);		  /* it has executed, or will not, and is not held then */
 	/* Called with the program held at its start (attach_launch_reach_guest()): set options->placed, or refuse with
 	 * diag. */
 	int (*prepare)(void *context, const struct attach_launch *launch, struct attach_options *options,
@@ -108,10 +110,10 @@ struct attach_guest {
 	void *context;
 };
 /*
- * Put the agent into the program that the process is about to execute.  0: it is in, and the program runs. -ESRCH,
- * -EAGAIN, -EPERM: it executed none, or cannot be held.  Other errors, with diag: the program runs untraced.
+ * Put the agent into the program that the thread is about to execute, or its child.  0: it is in, and the program runs.
+ * -ESRCH, -EAGAIN, -EPERM: it executed none, or cannot be held.  Other errors, with diag: the program runs untraced.
  */
-int attach_inject_guest(pid_t pid, const struct attach_options *options, const struct attach_guest *guest,
+int attach_inject_guest(pid_t tid, const struct attach_options *options, const struct attach_guest *guest,
 			struct calltap_diag *diag) __attribute__((warn_unused_result));
 
 /*

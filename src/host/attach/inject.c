@@ -644,6 +644,7 @@ struct hold {
 	struct attach_options options;
 	const struct attach_guest *guest;
 	struct attach_launch launch;
+	int locked;
 	struct calltap_diag *diag;
 };
 
@@ -679,16 +680,43 @@ static int send_guest(struct hold *hold)
 	return 0;
 }
 
+/* From here on nobody else brings anything into the process. */
+static int take_process(struct hold *hold, pid_t pid)
+{
+	hold->locked = lock_process(pid);
+	hold->borrow->pid = hold->borrow->alive = hold->borrow->tid = pid;
+	return hold->locked < 0 ? hold->locked : 0;
+}
+
+/* Tracer: the thread makes the child that executes. The child has asked for nothing: its parent is let go of at once.
+ */
+static int await_child(struct hold *hold)
+{
+	const struct attach_guest *guest = hold->guest;
+	pid_t child;
+	int ret = attach_launch_await_child(&hold->launch, &child, goes_on, hold);
+
+	if (ret)
+		return ret;
+	guest->made(guest->context, child);
+	attach_launch_follow(&hold->launch, child);
+	return take_process(hold, child);
+}
+
 /* Tracer: hold the process until it has executed, and its libc knows its first thread. */
 static int hold_guest(void *context)
 {
 	struct hold *hold = context;
 	const struct attach_guest *guest = hold->guest;
-	int ret = attach_launch_seize_guest(&hold->launch, hold->borrow->pid);
+	int ret = attach_launch_seize_guest(&hold->launch, hold->borrow->pid, guest->spawns);
 
 	if (ret)
 		return ret;
-	ret = guest->held(guest->context) ? attach_launch_await_exec(&hold->launch, goes_on, hold) : -EAGAIN;
+	ret = guest->held(guest->context) ? 0 : -EAGAIN;
+	if (!ret && guest->spawns)
+		ret = await_child(hold);
+	if (!ret)
+		ret = attach_launch_await_exec(&hold->launch, goes_on, hold);
 	if (ret != -EAGAIN) {
 		guest->over(guest->context);
 		if (!ret)
@@ -702,24 +730,25 @@ static int hold_guest(void *context)
 	return ret; /* what is still held, as it ran on, is let go of by the kernel when the tracer ends */
 }
 
-int attach_inject_guest(pid_t pid, const struct attach_options *options, const struct attach_guest *guest,
+int attach_inject_guest(pid_t tid, const struct attach_options *options, const struct attach_guest *guest,
 			struct calltap_diag *diag)
 {
 	struct borrow *borrow = calloc(1, sizeof(*borrow));
-	struct hold hold = {.borrow = borrow, .options = *options, .guest = guest, .diag = diag};
-	int locked = borrow ? lock_process(pid) : -ENOMEM, ret;
+	struct hold hold = {.borrow = borrow, .options = *options, .guest = guest, .locked = -1, .diag = diag};
+	int ret;
 
-	if (locked < 0) {
-		free(borrow);
-		return locked;
-	}
-	*borrow = (struct borrow){.pid = pid, .alive = pid, .tid = pid, .guest = true, .what = "the agent"};
-	ret = tracer_run(hold_guest, &hold);
+	if (!borrow)
+		return -ENOMEM;
+	*borrow = (struct borrow){.pid = tid, .alive = tid, .tid = tid, .guest = true, .what = "the agent"};
+	ret = guest->spawns ? 0 : take_process(&hold, tid);
+	if (!ret)
+		ret = tracer_run(hold_guest, &hold);
 	if (!ret) {
 		ret = converse_with_thread(borrow, &hold.options, diag);
-		(void)attach_slack_clean(pid);
+		(void)attach_slack_clean(borrow->pid);
 	}
-	close(locked);
+	if (hold.locked >= 0)
+		close(hold.locked);
 	libs_free(&borrow->libs);
 	space_free(&borrow->space);
 	free(borrow);

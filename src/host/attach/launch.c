@@ -26,6 +26,8 @@
 #define STEP_NS	    20000
 #define AUXV_MAX    64u
 
+#define GUEST_OPTIONS (PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)
+
 static int64_t get_regs(const struct attach_launch *launch, struct native_regs *regs)
 {
 	struct iovec part = {regs->set, sizeof(regs->set)};
@@ -333,13 +335,14 @@ void attach_launch_leave(struct attach_launch *launch)
 	(void)detach(launch);
 }
 
-int attach_launch_seize_guest(struct attach_launch *launch, pid_t pid)
+int attach_launch_seize_guest(struct attach_launch *launch, pid_t tid, bool spawns)
 {
-	*launch = (struct attach_launch){.pid = pid, .memory = -1, .guest = true};
-	return ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD) ? -errno : 0;
+	*launch = (struct attach_launch){.pid = tid, .memory = -1, .guest = true};
+	return ptrace(PTRACE_SEIZE, tid, 0, GUEST_OPTIONS | (spawns ? PTRACE_O_TRACEVFORK : 0)) ? -errno : 0;
 }
 
-int attach_launch_await_exec(struct attach_launch *launch, bool (*goes_on)(void *context), void *context)
+/* Wait for the event; errors as of attach_launch_await_exec(). */
+static int await_event(struct attach_launch *launch, int event, bool (*goes_on)(void *context), void *context)
 {
 	const struct timespec step = {0, STEP_NS};
 
@@ -356,12 +359,40 @@ int attach_launch_await_exec(struct attach_launch *launch, bool (*goes_on)(void 
 			nanosleep(&step, NULL);
 		if (!got)
 			continue;
-		if (status >> 16 == PTRACE_EVENT_EXEC)
+		if (status >> 16 == event)
 			return 0;
+		/* It executes in front of the call that was told of, in a handler. */
+		if (status >> 16 == PTRACE_EVENT_EXEC)
+			return -ESRCH;
+		/* A child has its parent's options at its first stop: what it makes is not followed. */
+		if (event == PTRACE_EVENT_EXEC)
+			ptrace(PTRACE_SETOPTIONS, launch->pid, 0, GUEST_OPTIONS);
 		stopped = status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP;
 		ptrace(stopped ? PTRACE_LISTEN : PTRACE_CONT, launch->pid, 0,
 		       (void *)(uintptr_t)(status >> 16 ? 0 : WSTOPSIG(status)));
 	}
+}
+
+int attach_launch_await_exec(struct attach_launch *launch, bool (*goes_on)(void *context), void *context)
+{
+	return await_event(launch, PTRACE_EVENT_EXEC, goes_on, context);
+}
+
+int attach_launch_await_child(struct attach_launch *launch, pid_t *child, bool (*goes_on)(void *context), void *context)
+{
+	int ret = await_event(launch, PTRACE_EVENT_VFORK, goes_on, context);
+	unsigned long pid = 0;
+
+	if (!ret && (ptrace(PTRACE_GETEVENTMSG, launch->pid, 0, &pid) || !pid))
+		ret = -ESRCH;
+	*child = (pid_t)pid;
+	return ret;
+}
+
+void attach_launch_follow(struct attach_launch *launch, pid_t child)
+{
+	ptrace(PTRACE_DETACH, launch->pid, 0, 0);
+	launch->pid = child;
 }
 
 int attach_launch_reach_guest(struct attach_launch *launch, struct calltap_diag *diag)

@@ -44,9 +44,18 @@ int attach_launch_seize(struct attach_launch *launch, pid_t pid, struct calltap_
  */
 int attach_launch_reach(struct attach_launch *launch, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /*
- * Take hold of a process that is about to execute a program.  -EPERM: another tracer has, or rights lack.  It runs on.
+ * Take hold of a thread that is about to execute a program, or, spawns, to make a child by vfork that does.  -EPERM:
+ * another tracer has, or rights lack.  It runs on.
  */
-int attach_launch_seize_guest(struct attach_launch *launch, pid_t pid) __attribute__((warn_unused_result));
+int attach_launch_seize_guest(struct attach_launch *launch, pid_t tid, bool spawns) __attribute__((warn_unused_result));
+/*
+ * Wait until the thread has made a child: *child, which is held before its first instruction; so is the thread.  Errors
+ * as of attach_launch_await_exec().
+ */
+int attach_launch_await_child(struct attach_launch *launch, pid_t *child, bool (*goes_on)(void *context), void *context)
+	__attribute__((warn_unused_result));
+/* Let go of the thread: its child is the guest now. */
+void attach_launch_follow(struct attach_launch *launch, pid_t child);
 /*
  * Wait until a guest has executed a program, and hold it there.  -ESRCH: it has ended. -EAGAIN: goes_on() has said that
  * it does not any more, and it runs.

@@ -1,7 +1,7 @@
 /*
  * Static programs that the session's processes execute: no loader brings the agent in, so their agents ask the tool by
- * a word of the board (enum calltap_executing) to hold the process, and a thread of the tool's puts the agent into the
- * new program (attach/inject.c, placing_live.c; doc/design/loaderless.md).
+ * a word of the board (enum calltap_executing) to hold the process, or the child that is about to be made, and a thread
+ * of the tool's puts the agent into the new program (attach/inject.c, placing_live.c; doc/design/loaderless.md).
  *
  * Called by the drainer, whom the bell wakes, and by the server thread.  Context: host.  Any process of the session may
  * write anything to the board: only a process that has the board itself is held.
@@ -30,7 +30,10 @@ struct guest {
 	struct guest *next;
 	struct session *session;
 	pthread_t thread;
-	pid_t pid;
+	pid_t asker; /* the thread that has asked: the number in the word */
+	pid_t pid;   /* atomic: of the process that executes: the asker, or its child as soon as that is there */
+	bool spawns; /* the asker makes a child that executes */
+	bool freed;  /* the word is: the asker may have asked for its next child since */
 	uint64_t until_ns;
 	struct placing *placing;
 	struct placing_live live;
@@ -41,7 +44,7 @@ struct guest {
 /* Pairs with the agents' changes of the word (agent/exec_static.c). */
 static bool change(const struct guest *guest, enum calltap_executing from, uint64_t to)
 {
-	uint64_t old = calltap_executing_word((uint64_t)guest->pid, from);
+	uint64_t old = calltap_executing_word((uint64_t)guest->asker, from);
 
 	return __atomic_compare_exchange_n(&guest->session->board->executing, &old, to, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_SEQ_CST);
@@ -50,11 +53,12 @@ static bool change(const struct guest *guest, enum calltap_executing from, uint6
 /* The word is free for the next process, unless it is another's already. */
 static void free_word(void *context)
 {
-	const struct guest *guest = context;
+	struct guest *guest = context;
 
-	for (unsigned state = CALLTAP_EXECUTING_TAKEN; state <= CALLTAP_EXECUTING_WITHDRAWN; state++)
-		if (change(guest, state, 0))
-			return;
+	for (enum calltap_executing state = CALLTAP_EXECUTING_TAKEN;
+	     !guest->freed && state <= CALLTAP_EXECUTING_WITHDRAWN; state++)
+		guest->freed = change(guest, state, 0);
+	guest->freed = true;
 }
 
 static bool is_held(void *context)
@@ -63,15 +67,24 @@ static bool is_held(void *context)
 
 	guest->until_ns = clock_now_ns() + PATIENCE_NS;
 	return change(guest, CALLTAP_EXECUTING_TAKEN,
-		      calltap_executing_word((uint64_t)guest->pid, CALLTAP_EXECUTING_HELD));
+		      calltap_executing_word((uint64_t)guest->asker, CALLTAP_EXECUTING_HELD));
+}
+
+static void has_made(void *context, pid_t child)
+{
+	struct guest *guest = context;
+
+	guest->until_ns = clock_now_ns() + PATIENCE_NS;
+	__atomic_store_n(&guest->pid, child, __ATOMIC_RELAXED);
+	free_word(guest);
 }
 
 static bool goes_on(void *context)
 {
 	const struct guest *guest = context;
 
-	return __atomic_load_n(&guest->session->board->executing, __ATOMIC_SEQ_CST) ==
-		       calltap_executing_word((uint64_t)guest->pid, CALLTAP_EXECUTING_HELD) &&
+	return (guest->freed || __atomic_load_n(&guest->session->board->executing, __ATOMIC_SEQ_CST) ==
+					calltap_executing_word((uint64_t)guest->asker, CALLTAP_EXECUTING_HELD)) &&
 	       clock_now_ns() < guest->until_ns;
 }
 
@@ -101,7 +114,15 @@ static int prepare(void *context, const struct attach_launch *launch, struct att
 static int bring_in(struct guest *guest, struct calltap_diag *diag)
 {
 	const struct session *session = guest->session;
-	const struct attach_guest how = {is_held, goes_on, free_word, prepare, guest};
+	const struct attach_guest how = {
+		.spawns = guest->spawns,
+		.held = is_held,
+		.made = has_made,
+		.goes_on = goes_on,
+		.over = free_word,
+		.prepare = prepare,
+		.context = guest,
+	};
 	char name[sizeof(session->endpoint.name) + 24];
 	const struct attach_options options = {
 		.size = sizeof(options),
@@ -111,7 +132,8 @@ static int bring_in(struct guest *guest, struct calltap_diag *diag)
 	};
 
 	snprintf(name, sizeof(name), "%s:%016llx", session->endpoint.name, (unsigned long long)session->endpoint.key);
-	return strays_has_board(session, guest->pid) ? attach_inject_guest(guest->pid, &options, &how, diag) : -ESRCH;
+	return strays_has_board(session, guest->asker) ? attach_inject_guest(guest->asker, &options, &how, diag)
+						       : -ESRCH;
 }
 
 static void *serve(void *argument)
@@ -156,15 +178,16 @@ static unsigned forget_done(struct session *session)
 	return count;
 }
 
-static void take_in(struct session *session, pid_t pid)
+static void take_in(struct session *session, pid_t asker, enum calltap_executing how)
 {
 	struct guest *guest = calloc(1, sizeof(*guest));
 	bool full;
 
 	if (!guest)
 		return;
-	*guest = (struct guest){.session = session, .pid = pid};
-	if (!change(guest, CALLTAP_EXECUTING_ASKED, calltap_executing_word((uint64_t)pid, CALLTAP_EXECUTING_TAKEN))) {
+	*guest = (struct guest){
+		.session = session, .asker = asker, .pid = asker, .spawns = how == CALLTAP_EXECUTING_SPAWNS};
+	if (!change(guest, how, calltap_executing_word((uint64_t)asker, CALLTAP_EXECUTING_TAKEN))) {
 		free(guest); /* it has not waited */
 		return;
 	}
@@ -195,21 +218,23 @@ void guests_begin(struct session *session)
 void guests_look(struct session *session)
 {
 	uint64_t word = __atomic_load_n(&session->board->executing, __ATOMIC_SEQ_CST);
+	enum calltap_executing how = word % CALLTAP_EXECUTING_STATES;
 
 	if (!takes(session))
 		return;
 	/* A process that had no answer has cleared it: the tool was stopped, or very slow. */
 	if (!__atomic_load_n(&session->board->holds, __ATOMIC_RELAXED))
 		guests_begin(session);
-	if (word % CALLTAP_EXECUTING_STATES == CALLTAP_EXECUTING_ASKED && word / CALLTAP_EXECUTING_STATES <= INT_MAX)
-		take_in(session, (pid_t)(word / CALLTAP_EXECUTING_STATES));
+	if ((how == CALLTAP_EXECUTING_ASKED || how == CALLTAP_EXECUTING_SPAWNS) &&
+	    word / CALLTAP_EXECUTING_STATES <= INT_MAX)
+		take_in(session, (pid_t)(word / CALLTAP_EXECUTING_STATES), how);
 }
 
 bool guests_has(const struct session *session, pid_t pid)
 {
 	const struct guest *guest = session->guests;
 
-	while (guest && guest->pid != pid)
+	while (guest && __atomic_load_n(&guest->pid, __ATOMIC_RELAXED) != pid)
 		guest = guest->next;
 	return guest != NULL;
 }
