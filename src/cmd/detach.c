@@ -112,7 +112,8 @@ int cmd_detach(int argc, char **argv)
 		err = steering_no_more(&steering, argc, argv);
 	if (!err && !steering.done)
 		err = ask_to_end(&steering, pid, &answer);
-	if (err == -ESRCH && pid && !steering.instance)
+	/* There is no session, or its tool was killed before it answered. */
+	if ((err == -ESRCH || err == -EPIPE) && pid && !steering.instance)
 		err = clearing_run(pid, argv, &steering.diag);
 	if (answer)
 		steering_print(answer);

@@ -40,7 +40,7 @@ struct rows {
 };
 
 /* Take one reading.  False: the session did not answer, which was told. */
-static bool ask_row(struct row *row, const char *instance, bool again, bool alone)
+static bool ask_row(struct row *row, const char *instance, bool again)
 {
 	struct calltap_diag diag = {0};
 	uint64_t before = row->status.records, before_ns = row->status.counted_ns;
@@ -49,8 +49,8 @@ static bool ask_row(struct row *row, const char *instance, bool again, bool alon
 	row->known = !err;
 	if (again && row->status.records > before && row->status.counted_ns > before_ns)
 		row->rate = (double)(row->status.records - before) * 1e9 / (double)(row->status.counted_ns - before_ns);
-	if (!err || (err == -EPIPE && !alone) || (err == -ENOENT && instance))
-		return true; /* one of many sessions may end meanwhile */
+	if (!err || err == -EPIPE || (err == -ENOENT && instance))
+		return true; /* it may end meanwhile */
 	fprintf(stderr, "calltap: process %d: %s\n", (int)row->session->pid, diag.text);
 	return false;
 }
@@ -69,14 +69,14 @@ static bool ask_instances(struct rows *rows, const struct row *of)
 		if (!*name || rows->count + 1 >= ROWS_MAX)
 			continue;
 		row->session = session;
-		all &= ask_row(row, name, false, false);
+		all &= ask_row(row, name, false);
 		rows->count += row->known;
 	}
 	return all;
 }
 
-/* Take both readings.  False: a session did not answer, which was told. alone: the user has named it. */
-static bool ask_all(const struct remote_session *sessions, struct rows *rows, size_t count, bool alone)
+/* Take both readings.  False: a session did not answer, which was told. */
+static bool ask_all(const struct remote_session *sessions, struct rows *rows, size_t count)
 {
 	const struct timespec pause = {.tv_nsec = BETWEEN_MS * 1000000};
 	bool all = true;
@@ -85,7 +85,7 @@ static bool ask_all(const struct remote_session *sessions, struct rows *rows, si
 		struct row *row = &rows->list[rows->count];
 
 		row->session = &sessions[i];
-		all &= ask_row(row, NULL, false, alone);
+		all &= ask_row(row, NULL, false);
 		rows->count += row->known;
 		if (row->known)
 			all &= ask_instances(rows, row);
@@ -96,7 +96,7 @@ static bool ask_all(const struct remote_session *sessions, struct rows *rows, si
 		char name[sizeof(row->status.instance)];
 
 		memcpy(name, row->status.instance, sizeof(name));
-		all &= ask_row(row, i && row[-1].session == row->session ? name : NULL, true, alone);
+		all &= ask_row(row, i && row[-1].session == row->session ? name : NULL, true);
 	}
 	return all;
 }
@@ -287,6 +287,15 @@ static int print_rows(const struct rows *all, bool one, bool json, struct callta
 	return err && err != -EPIPE ? calltap_diag_set(diag, err, "cannot write the output: %s", strerror(-err)) : 0;
 }
 
+static bool is_any_known(const struct rows *rows)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < rows->count; i++)
+		known |= rows->list[i].known;
+	return known;
+}
+
 static int show_status(struct steering *steering, pid_t pid, bool *all)
 {
 	struct remote_session *sessions;
@@ -300,8 +309,11 @@ static int show_status(struct steering *steering, pid_t pid, bool *all)
 		return clearing_refuse(pid, &steering->diag);
 	rows.list = calloc(ROWS_MAX, sizeof(*rows.list));
 	if (rows.list) {
-		*all = !count || ask_all(sessions, &rows, count, pid != 0);
-		err = print_rows(&rows, pid != 0, steering->json, &steering->diag);
+		*all = !count || ask_all(sessions, &rows, count);
+		/* The session that the user has named has ended while it was asked: its tool may have been killed. */
+		err = pid && *all && !is_any_known(&rows)
+			      ? clearing_refuse(pid, &steering->diag)
+			      : print_rows(&rows, pid != 0, steering->json, &steering->diag);
 	} else {
 		err = calltap_diag_set(&steering->diag, -ENOMEM, "not enough memory");
 	}

@@ -2,12 +2,13 @@
 import os
 import re
 import signal
+import subprocess
 import time
 
 import builds
 import live
 from endings import finish
-from harness import expect, until
+from harness import Process, expect, until
 from later import Recorded
 from loaderless import built
 from steer import calltap
@@ -85,10 +86,64 @@ def recorded(case):
             os.kill(program.pid, signal.SIGTERM)
 
 
+def has_socket(process):
+    try:
+        return any(os.readlink(f"/proc/{process.pid}/fd/{fd}").startswith("socket:") for fd in os.listdir(f"/proc/{process.pid}/fd"))
+    except FileNotFoundError:
+        return False
+
+
+def asked_and_killed(case, tool, verb, pid):
+    """The tool is killed when it has been asked, and has not answered.  Returns the verb's process."""
+    os.kill(tool.process.pid, signal.SIGSTOP)
+    process = Process([case.tool, verb, str(pid)], cwd=case.folder, env=case.environment(False), stdin=subprocess.DEVNULL,
+                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    until(f"{verb} to ask", lambda: has_socket(process))
+    os.kill(tool.process.pid, signal.SIGKILL)
+    finish(tool.process)
+    said = process.communicate(timeout=60)[0]
+    return process.returncode, said
+
+
+def while_asked(case):
+    """The tool is killed while `status` waits for its answer: that names `detach`; which does it, whenever it was begun."""
+    case.need_native("attaching")
+    with Program(case, sites=False) as program, left_alone(program):
+        for verb in ("status", "detach"):
+            with Tool(case, program, "--mode", "drop", says=()) as tool:
+                tool.records(100)
+                status, said = asked_and_killed(case, tool, verb, program.pid)
+            if verb == "status":
+                expect(status == 1 and f"`calltap detach {program.pid}` takes it away" in said, f"status says {status}, {said!r}")
+                cleared(case, program.pid)
+            else:
+                expect(not status and said.startswith("what a calltap that was killed had left"), f"detach says {said!r}")
+                is_clear(program.pid)
+
+
+def recorded_static(case):
+    """A static program keeps the agent that it was started with: `status` says so, and advises nothing that is refused."""
+    with Recorded(case, False, "--mode", "drop") as program:
+        program.records()
+        os.kill(program.process.pid, signal.SIGKILL)
+        program.process.wait()
+        try:
+            for verb in ("status", "detach"):
+                said = calltap(case, verb, program.pid, status=1)
+                expect("its agent stays in a static program" in said and "start it anew" in said and "calltap detach" not in said,
+                       f"{verb} says {said!r}")
+            said = calltap(case, "attach", program.pid, status=2)
+            expect("start it anew" in said, f"attach says {said!r}")
+        finally:
+            os.kill(program.pid, signal.SIGTERM)
+
+
 CASES = {}
 SINGLE = {
     "cleared-attached": attached,
     "cleared-static": built(builds.STATIC["static"], attached),
     "cleared-at-any-time": at_any_time,
     "cleared-recorded": recorded,
+    "cleared-recorded-static": built(builds.STATIC["static"], recorded_static),
+    "cleared-while-asked": while_asked,
 }
