@@ -387,6 +387,8 @@ void agent_programs_release(void);
 
 /* <cpu>/vectors.c: how the CPU's vector registers are kept around handlers. */
 void agent_vectors_find(struct probe_handled_table *table);
+/* The address of helper VECTOR (abi/program.h); 0 = there is none. */
+uint64_t agent_vectors_helper(void);
 /* <cpu>/faults.c: take the signals of faults; give them back, unless the program has set something else. */
 void agent_faults_take(void);
 void agent_faults_give_back(void);

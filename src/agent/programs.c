@@ -21,14 +21,15 @@ static void *tables; /* the whole file, NULL = there is none */
 static long map_code(int fd)
 {
 	uint64_t size = CALLTAP_PAGE + CALLTAP_PROGRAM_CODE;
-	char *page = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *page = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	void *code;
 
 	if (sys_failed((long)page))
 		return (long)page;
 	memcpy(page, probe_program_helpers, sizeof(probe_program_helpers));
-	code = sys_mmap(page + CALLTAP_PAGE, CALLTAP_PROGRAM_CODE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, fd,
-			CALLTAP_PROGRAM_CODE_AT);
+	((uint64_t *)page)[CALLTAP_HELPER_VECTOR] = agent_vectors_helper();
+	code = sys_mmap((char *)page + CALLTAP_PAGE, CALLTAP_PROGRAM_CODE, PROT_READ | PROT_EXEC,
+			MAP_SHARED | MAP_FIXED, fd, CALLTAP_PROGRAM_CODE_AT);
 	if (!sys_failed((long)code) && !sys_failed(SYS(mprotect, page, CALLTAP_PAGE, PROT_READ, 0, 0, 0)))
 		return (long)page;
 	sys_munmap(page, size);

@@ -8,6 +8,12 @@
 #include <agent/vectors.h>
 #include <probe/handlers.h>
 
+/* These CPUs run no programs yet. */
+uint64_t agent_vectors_helper(void)
+{
+	return 0;
+}
+
 void agent_vectors_find(struct probe_handled_table *table)
 {
 	table->area = ARCH_VECTORS_BYTES;

@@ -197,6 +197,7 @@ static uint64_t help_match(uint64_t address, const unsigned char *pattern, uint6
 	return match_follows(text, length, pattern, size);
 }
 
+/* VECTOR is the agent's (agent/programs.c): this room touches no vector register. */
 const uint64_t probe_program_helpers[CALLTAP_HELPERS] = {
 	[CALLTAP_HELPER_READ] = (uint64_t)help_read,
 	[CALLTAP_HELPER_TEXT] = (uint64_t)help_text,

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shutil
+import struct
 import subprocess
 
 from harness import Skip, expect
@@ -60,6 +61,38 @@ def unsigned(bits):
     return number(0, (1 << bits) - 1), str
 
 
+def single(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def real(code):
+    """A float ("f") or a double ("d"), also an odd one, and the shortest decimal number that reads back as it."""
+    kept, sure, least = (single, 6, 2.0 ** -126) if code == "f" else (float, 15, 2.0 ** -1022)
+    words = {"f": "<I", "d": "<Q"}
+
+    def draw(odd):
+        bits = struct.pack(words[code], odd.getrandbits(8 * struct.calcsize(code)))
+        plain = [0.0, -0.0, 1.0, -2.5, 0.1, 1e15, 123456789.0, 1e23, 3e-5, 5e-324, 1e-40, float("inf"), float("-inf"), float("nan")]
+        value = odd.choice([odd.choice(plain), odd.uniform(-1000, 1000), struct.unpack("<" + code, bits)[0]])
+        return float("nan") if value != value else kept(value)
+
+    def show(value):
+        if value != value or value in (float("inf"), float("-inf")):
+            return str(value)
+        digits = next(n for n in range(1, 18) if kept(float(f"{value:.{n}g}")) == value)
+        text = f"{value:.{max(digits, sure if abs(value) >= least else 1)}g}"
+        return text if set(text) & set(".e") else text + ".0"
+    return draw, show
+
+
+def bits_of(kind, value):
+    """A number as its type has it in memory."""
+    if kind in ("float", "double"):
+        code = kind[0]
+        return struct.unpack({"f": "<I", "d": "<Q"}[code], struct.pack("<" + code, value))[0]
+    return value & (1 << 64) - 1
+
+
 # C's type: how a value is drawn, how it is shown; None: it is told as not available.
 TYPES = {
     "signed char": signed(8), "short": signed(16), "int": signed(32), "long": signed(64), "long long": signed(64),
@@ -71,7 +104,7 @@ TYPES = {
     "enum small": (lambda odd: odd.choice([0, 200, 17]), lambda value: {0: "NONE", 200: "MOST"}.get(value, str(value))),
     "void *": (number(0, (1 << 47) - 1), hex), "struct large *": (number(0, (1 << 47) - 1), hex),
     "text": (lambda odd: odd.choice(TEXTS), quoted), "char *": (lambda odd: odd.choice(TEXTS), quoted),
-    "float": None, "double": None, "long double": None, "__int128": None, "struct pair": None, "struct mixed": None,
+    "float": real("f"), "double": real("d"), "long double": None, "__int128": None, "struct pair": None, "struct mixed": None,
     "struct floats": None, "struct large": None, "struct bits": None, "union either": None,
 }
 PLAIN = [name for name, how in TYPES.items() if how]
@@ -81,6 +114,9 @@ OTHERS = [name for name, how in TYPES.items() if not how]
 def literal(kind, value):
     if kind in ("text", "char *"):
         return f"({kind})" + quoted(value)
+    if kind in ("float", "double"):
+        return "__builtin_nan(\"\")" if value != value else str(value).replace("inf", "__builtin_inf()") if value in (
+            float("inf"), float("-inf")) else value.hex()
     return f"({kind})0x{value & (1 << 64) - 1:x}ull"
 
 
@@ -89,7 +125,7 @@ class Function:
         self.name, self.index = f"function_{index}", index
         self.static = odd.random() < 0.4
         self.kinds = [odd.choice(PLAIN if odd.random() < 0.7 else OTHERS) for _ in range(odd.choice([0, 1, 2, 3, 4, 6, 8, 11]))]
-        self.result = odd.choice([*PLAIN, *PLAIN, "void", "double", "struct large", "struct pair"])
+        self.result = odd.choice([*PLAIN, *PLAIN, "void", "long double", "struct large", "struct pair"])
         self.used = [odd.random() < 0.85 for _ in self.kinds]
         self.calls = [self.draw(odd) for _ in range(2)]
 
@@ -107,6 +143,9 @@ class Function:
                 continue
             if kind in ("text", "char *"):
                 lines.append(f'\tprintf(" %zu", __builtin_strlen(a{i}));')
+            elif kind in ("float", "double"):
+                word = "unsigned" if kind == "float" else "unsigned long"
+                lines.append(f'\t{{ {word} w; __builtin_memcpy(&w, &a{i}, sizeof(w)); printf(" %lx", (unsigned long)w); }}')
             elif TYPES[kind]:
                 lines.append(f'\tprintf(" %llx", (unsigned long long)a{i});')
             else:
@@ -144,7 +183,7 @@ def check_log(functions, text):
                 if not used:
                     continue
                 word = words.pop(0)
-                wanted = None if value is None else f"{len(value):d}" if isinstance(value, str) else f"{value & (1 << 64) - 1:x}"
+                wanted = None if value is None else f"{len(value):d}" if isinstance(value, str) else f"{bits_of(kind, value):x}"
                 expect(value is None or word == wanted, f"{function.name}: the log has {word}, drawn was {wanted} ({kind})")
 
 
@@ -199,7 +238,7 @@ def compare(case, functions, unoptimized, tally):
             tally.compare(f"{where}, result", function.result, result, text, not function.static and not copies)
 
 
-def random_signatures(seed, builds, count=40):
+def random_signatures(seed, builds, count=40, options=()):
     def test(case):
         need(case)
         case.as_it_is = True
@@ -212,7 +251,7 @@ def random_signatures(seed, builds, count=40):
             with open(program + ".c", "w") as file:
                 file.write(source(functions))
             subprocess.run([compiler, level, "-g", "-w", *more, "-o", program, program + ".c"], check=True, timeout=60)
-            done = case.record([program], ["-a"], log=False)
+            done = case.record([program], ["-a", *options], log=False)
             expect(done.status == 0, f"{done.status}: {done.stderr}")
             check_log(functions, done.stdout)
             tally = Tally()
@@ -267,6 +306,24 @@ def cpp_names(case):
         expect(re.search(line, shown), f"no {line} in {shown}")
 
 
+def floats_said(case):
+    """Floating-point values that VALUES name, of which some lie on the stack and in memory."""
+    need(case)
+    case.as_it_is = True
+    program = os.path.join(case.folder, "typed-floats")
+    with open(program + ".c", "w") as file:
+        file.write("struct point { float x; double y; };\n"
+                   "__attribute__((noinline)) double many(int n, double a, double b, float c, double d, double e, double f, double g,\n"
+                   "    double h, double i, struct point *p) { return n + a + b + c + d + e + f + g + h + i + p->x + p->y; }\n"
+                   "int main(void) { struct point p = {0.5f, -1e300}; return many(3, 0.1, 1, 0.1f, 2, 3, 4, 5, 6, 7.25, &p) > 0; }\n")
+    subprocess.run(["cc", "-O1", "-o", program, program + ".c"], check=True, timeout=60)
+    values = ["-A", "many:n=arg1:s32 a=%xmm0 c=%xmm2:f32 last=%xmm7:f64 i=arg7:f64 x=+0(arg2):f32 y=+8(arg2):f64", "-R", "many:ret:f64"]
+    for options in ((), ("-g", "main"), ("--max-depth", "5")):
+        case.same_as_plain([program], [*values, *options], log=False)
+        shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+        expect("many(n=3, a=0.1, c=0.1, last=6.0, i=7.25, x=0.5, y=-1e+300) = -1e+300;" in shown, shown)
+
+
 FEW = (("gcc", "-O2", ()), ("clang", "-O1", ("-fpatchable-function-entry=5",)))
 MANY = [(compiler, level, more) for compiler in ("gcc", "clang") for level in ("-O0", "-O1", "-O2", "-O3", "-Os")
         for more in ((), ("-fpatchable-function-entry=5",), ("-gdwarf-4",))]
@@ -274,6 +331,8 @@ MANY = [(compiler, level, more) for compiler in ("gcc", "clang") for level in ("
 SINGLE = {
     "typed-unoptimized": random_signatures(1, (("gcc", "-O0", ()), ("clang", "-O0", ()))),
     "typed-optimized": random_signatures(2, FEW),
+    "typed-in-trees": random_signatures(3, (("gcc", "-O1", ()),), options=("-g", "main")),
+    "typed-floats-said": floats_said,
     "typed-debug-file": debug_file,
     "typed-cpp-names": cpp_names,
 }

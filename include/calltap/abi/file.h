@@ -210,6 +210,7 @@ struct calltap_file_data {
 #define CALLTAP_FIELD_ENUM 1024u
 /* With TEXT, behind the event's bytes: a value that is not available; `more` says why. */
 #define CALLTAP_FIELD_MISSING 2048u
+#define CALLTAP_FIELD_FLOAT   4096u /* a number of 4 or 8 bytes is a float or a double (IEEE 754) */
 
 /*
  * A row of a FORMATS chunk: one field of a type of events (record.h).  The rows of a type follow each other and have

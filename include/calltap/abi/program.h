@@ -51,6 +51,11 @@ enum calltap_helper {
 	 * pattern says; else 0.  -EFAULT: the text could not be read.
 	 */
 	CALLTAP_HELPER_MATCH,
+	/*
+	 * (number): the lower 8 bytes of a register that hands over floating-point numbers, as the thread has it at the
+	 * call or at the return: xmm0 to xmm7 for 0 to 7.  0: there is no such register.
+	 */
+	CALLTAP_HELPER_VECTOR,
 	CALLTAP_HELPERS
 };
 
@@ -81,6 +86,7 @@ struct calltap_program {
 };
 
 #define CALLTAP_PROGRAM_BYTES	504u /* of an event that a program writes, at the most */
+#define CALLTAP_PROGRAM_VECTORS 8u   /* registers of floating-point arguments at the most */
 #define CALLTAP_PROGRAM_TEXT	256u /* bytes of one text at the most */
 #define CALLTAP_PROGRAMS_MAX	0xffffu
 #define CALLTAP_PROGRAMS_AT	((uint64_t)CALLTAP_HANDLED_MAX * sizeof(struct calltap_program_row))

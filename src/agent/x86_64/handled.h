@@ -15,6 +15,7 @@ void agent_vectors_xsave(void *area);
 void agent_vectors_xrstor(const void *area);
 void agent_vectors_fxsave(void *area);
 void agent_vectors_fxrstor(const void *area);
+uint64_t agent_vectors_low(uint64_t number);
 void agent_sigreturn(void);
 
 #endif

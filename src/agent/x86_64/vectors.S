@@ -56,6 +56,21 @@
 	ret
 	function_end agent_vectors_fxrstor
 
+/*
+ * uint64_t agent_vectors_low(uint64_t number): helper VECTOR (abi/program.h).  The dispatcher changes no vector register,
+ * so they are as the call or the return has them; rdi and rax are changed.
+ */
+	function agent_vectors_low
+	endbr64
+	.irp	number, 0, 1, 2, 3, 4, 5, 6, 7
+	movq	%xmm\number, %rax
+	sub	$1, %rdi
+	jc	1f
+	.endr
+	xor	%eax, %eax
+1:	ret
+	function_end agent_vectors_low
+
 /* Signal handlers return to this, and unwinders know them by it; so no unwind rule of the agent's may cover it. */
 	nop
 	.p2align 4

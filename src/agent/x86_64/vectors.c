@@ -59,6 +59,11 @@ static uint64_t area_bytes(bool compacted)
 	return bytes;
 }
 
+uint64_t agent_vectors_helper(void)
+{
+	return (uint64_t)agent_vectors_low;
+}
+
 void agent_vectors_find(struct probe_handled_table *table)
 {
 	bool compacted;

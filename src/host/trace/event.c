@@ -6,7 +6,9 @@
  * as far as the event's bytes go.
  */
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,6 +275,33 @@ static bool put_names(struct output *out, const char *list, uint64_t value)
 	return true;
 }
 
+/*
+ * Print the shortest number that reads back as this one: of a decimal number with so few digits as the first try has,
+ * each is a number of its own in the type, so that try prints it as it is; but of those next to 0.  Sources: IEEE
+ * 754 5.12.2; C11 5.2.4.2.2.
+ */
+static void put_float(struct output *out, uint64_t bits, uint32_t size)
+{
+	int digits = size == 4 ? FLT_DIG : DBL_DIG, most = size == 4 ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
+	uint32_t low = (uint32_t)bits;
+	char text[40];
+	double value;
+	float single;
+	bool same;
+
+	memcpy(&single, &low, sizeof(single));
+	memcpy(&value, &bits, sizeof(value));
+	value = size == 4 ? (double)single : value;
+	if (fabs(value) < (size == 4 ? (double)FLT_MIN : DBL_MIN))
+		digits = 1;
+	do {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		same = size == 4 ? strtof(text, NULL) == single : strtod(text, NULL) == value;
+	} while (!same && digits++ < most);
+	/* A number without a point or an exponent would look like an integer. */
+	put(out, "%s%s", text, strpbrk(text, ".ein") ? "" : ".0");
+}
+
 /* Print the number of a field that lies within the event's bytes. */
 static void put_number(struct output *out, const struct trace_field *field, const unsigned char *bytes)
 {
@@ -281,6 +310,10 @@ static void put_number(struct output *out, const struct trace_field *field, cons
 
 	if (field->flags & CALLTAP_FIELD_ENUM && put_names(out, field->more, value))
 		return;
+	if (field->flags & CALLTAP_FIELD_FLOAT && field->size >= 4) {
+		put_float(out, value, field->size);
+		return;
+	}
 	if (field->flags & CALLTAP_FIELD_BOOL && value <= 1) {
 		put(out, value ? "true" : "false");
 	} else if (field->flags & CALLTAP_FIELD_CHAR && value && value < 0x7f) {

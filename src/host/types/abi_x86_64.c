@@ -3,6 +3,7 @@
  */
 #include "abi_x86_64.h"
 
+#define XMM0	  17u		      /* DWARF's number */
 #define STACK_MAX (UINT64_C(1) << 20) /* bytes of arguments; beyond, nothing is known */
 
 static uint8_t count_of(const struct abi_type *type, enum abi_class class)
@@ -16,7 +17,7 @@ void abi_begin(struct abi_walk *walk, const struct abi_type *result)
 	if (!result)
 		return;
 	/* The address of a result in memory is a hidden first argument. */
-	walk->integers = result->halves[0] == ABI_MEMORY;
+	walk->integers = result->halves[0] == ABI_MEMORY && !result->x87;
 	walk->lost = result->halves[0] == ABI_UNKNOWN;
 }
 
@@ -54,6 +55,7 @@ struct abi_place abi_next(struct abi_walk *walk, const struct abi_type *type)
 	if (walk->integers + integers > ABI_INTEGERS || walk->vectors + vectors > ABI_VECTORS)
 		return on_stack(walk, type);
 	place.integer = (uint8_t)walk->integers;
+	place.vector = (uint8_t)walk->vectors;
 	walk->integers += integers;
 	walk->vectors += vectors;
 	return place;
@@ -62,6 +64,16 @@ struct abi_place abi_next(struct abi_walk *walk, const struct abi_type *type)
 bool abi_is_integer(const struct abi_type *type)
 {
 	return type->halves[0] == ABI_INTEGER && type->halves[1] == ABI_NOTHING && type->size && type->size <= 8;
+}
+
+bool abi_is_vector(const struct abi_type *type)
+{
+	return type->halves[0] == ABI_VECTOR && type->halves[1] == ABI_NOTHING && type->size && type->size <= 8;
+}
+
+int abi_vector_of(uint64_t dwarf_number)
+{
+	return dwarf_number >= XMM0 && dwarf_number < XMM0 + ABI_VECTORS ? (int)(dwarf_number - XMM0) : -1;
 }
 
 int abi_integer_of(uint64_t dwarf_number)

@@ -29,6 +29,7 @@ struct abi_type {
 	uint8_t halves[2]; /* enum abi_class of each 8 bytes; ABI_MEMORY and ABI_UNKNOWN are of the whole */
 	uint64_t size;
 	uint32_t align;
+	bool x87; /* ABI_MEMORY: a long double and nothing else, which as a result is in st0 */
 };
 
 enum abi_at { ABI_AT_UNKNOWN, ABI_AT_REGISTERS, ABI_AT_STACK, ABI_AT_NOTHING };
@@ -37,8 +38,9 @@ struct abi_place {
 	uint8_t at;	  /* enum abi_at */
 	uint8_t integer;  /* ABI_AT_REGISTERS: the first integer register, from 0 on */
 	uint8_t integers; /* and how many */
-	uint8_t vectors;  /* vector registers */
-	uint32_t offset;  /* ABI_AT_STACK: bytes behind the first word of arguments */
+	uint8_t vector;	  /* the same of vector registers */
+	uint8_t vectors;
+	uint32_t offset; /* ABI_AT_STACK: bytes behind the first word of arguments */
 };
 
 struct abi_walk {
@@ -52,7 +54,11 @@ void abi_begin(struct abi_walk *walk, const struct abi_type *result);
 struct abi_place abi_next(struct abi_walk *walk, const struct abi_type *type);
 /* True if the value is of 8 bytes at most, in an integer register. */
 bool abi_is_integer(const struct abi_type *type);
+/* The same in a vector register. */
+bool abi_is_vector(const struct abi_type *type);
 /* Which register of integer arguments, from 0 on, DWARF gives this number; -1: none. */
 int abi_integer_of(uint64_t dwarf_number);
+/* The same of vector registers. */
+int abi_vector_of(uint64_t dwarf_number);
 
 #endif

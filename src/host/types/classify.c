@@ -63,10 +63,13 @@ struct walk {
 	struct abi_type type;
 	bool cxx;
 	bool unknown;
+	bool others; /* there is something beside a long double */
 };
 
 static void add_class(struct walk *walk, uint64_t offset, uint64_t size, enum abi_class class)
 {
+	walk->type.x87 |= class == ABI_MEMORY; /* nothing else is of this class by itself */
+	walk->others |= class != ABI_MEMORY;
 	for (uint64_t at = offset / 8; size && at <= (offset + size - 1) / 8 && at < 2; at++)
 		if (walk->type.halves[at] != ABI_INTEGER)
 			walk->type.halves[at] = (uint8_t) class;
@@ -279,5 +282,6 @@ struct abi_type type_classify(Dwarf_Die *type, bool cxx)
 		return unknown;
 	if (size > 16 || walk.type.halves[0] == ABI_MEMORY || walk.type.halves[1] == ABI_MEMORY)
 		walk.type.halves[0] = ABI_MEMORY, walk.type.halves[1] = ABI_NOTHING;
+	walk.type.x87 &= !walk.others && size == 16;
 	return walk.type;
 }

@@ -95,6 +95,7 @@ static const char *compare(struct reading *reading, struct type_value *value, co
 			   const struct place *place)
 {
 	bool in_register = abi->at == ABI_AT_REGISTERS && abi->integers == 1 && !abi->vectors;
+	bool in_vector = abi->at == ABI_AT_REGISTERS && abi->vectors == 1 && !abi->integers;
 
 	if (place->at == PLACE_NONE) {
 		reading->changed = true;
@@ -102,7 +103,8 @@ static const char *compare(struct reading *reading, struct type_value *value, co
 	}
 	if (abi->at == ABI_AT_UNKNOWN)
 		return "place";
-	if ((place->at == PLACE_REGISTER && (!in_register || abi->integer != place->integer)) ||
+	if ((place->at == PLACE_REGISTER && (!in_register || abi->integer != place->number)) ||
+	    (place->at == PLACE_VECTOR && (!in_vector || abi->vector != place->number)) ||
 	    (place->at == PLACE_STACK && (abi->at != ABI_AT_STACK || abi->offset != place->offset)) ||
 	    place->at == PLACE_OTHER) {
 		reading->changed = true;
@@ -110,8 +112,10 @@ static const char *compare(struct reading *reading, struct type_value *value, co
 	}
 	if (in_register)
 		value->in_register = (uint8_t)(abi->integer + 1);
+	if (in_vector)
+		value->in_vector = (uint8_t)(abi->vector + 1);
 	value->on_stack = abi->offset;
-	return abi->at == ABI_AT_REGISTERS && !in_register ? "registers" : NULL;
+	return abi->at == ABI_AT_REGISTERS && !in_register && !in_vector ? "registers" : NULL;
 }
 
 /* declared: the parameter; place: where its location is told, NULL = nowhere. */
@@ -205,7 +209,9 @@ static int read_result(struct reading *reading)
 	abi_begin(&reading->walk, &type);
 	result->missing = result->look.kind == TYPE_OTHER ? result->look.why
 			  : abi_is_integer(&type)	  ? NULL
+			  : abi_is_vector(&type)	  ? NULL
 							  : "registers";
+	result->in_vector = abi_is_vector(&type);
 	return ret;
 }
 

@@ -31,13 +31,14 @@ int type_look(struct type_look *out, Dwarf_Die *type) __attribute__((warn_unused
 enum place_at {
 	PLACE_NONE,	/* it says nothing: there is no parameter any more */
 	PLACE_REGISTER, /* an integer register of arguments */
+	PLACE_VECTOR,	/* a vector register of arguments */
 	PLACE_STACK,	/* a word of arguments on the stack */
 	PLACE_HOME,	/* where the function will store it: nothing about where it comes from */
 	PLACE_OTHER	/* elsewhere, or in pieces, or a number that is known */
 };
 struct place {
-	uint8_t at; /* enum place_at */
-	uint8_t integer;
+	uint8_t at;	/* enum place_at */
+	uint8_t number; /* of the register, from 0 on */
 	uint32_t offset;
 };
 struct place place_find(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t address);

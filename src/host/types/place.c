@@ -10,12 +10,14 @@
 
 static const struct place other = {.at = PLACE_OTHER};
 
-/* The register of integer arguments that DWARF gives this number. */
+/* The register of arguments that DWARF gives this number. */
 static struct place in_register(uint64_t number)
 {
-	int integer = abi_integer_of(number);
+	int integer = abi_integer_of(number), vector = abi_vector_of(number);
 
-	return integer < 0 ? other : (struct place){.at = PLACE_REGISTER, .integer = (uint8_t)integer};
+	if (integer >= 0)
+		return (struct place){.at = PLACE_REGISTER, .number = (uint8_t)integer};
+	return vector >= 0 ? (struct place){.at = PLACE_VECTOR, .number = (uint8_t)vector} : other;
 }
 
 /* Bytes behind the call frame's address, which is where the first argument on the stack lies. */

@@ -109,6 +109,16 @@ static bool is_number_size(uint64_t size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
+/* A long double is in no register that is seen. */
+static void look_at_float(struct type_look *look, Dwarf_Die *type, uint64_t size)
+{
+	const char *name = dwarf_diename(type);
+
+	look->kind = size == 4 || size == 8 ? TYPE_FLOAT : TYPE_OTHER;
+	if (look->kind == TYPE_OTHER)
+		look->why = name && !strcmp(name, "long double") ? "long double" : "float";
+}
+
 static void look_at_base(struct type_look *look, Dwarf_Die *type, uint64_t size)
 {
 	uint64_t encoding = 0;
@@ -130,9 +140,12 @@ static void look_at_base(struct type_look *look, Dwarf_Die *type, uint64_t size)
 	case DW_ATE_unsigned:
 	case DW_ATE_UTF:
 		break;
+	case DW_ATE_float:
+		look_at_float(look, type, size);
+		return;
 	default:
 		look->kind = TYPE_OTHER;
-		look->why = encoding == DW_ATE_float ? "float" : "type";
+		look->why = encoding == DW_ATE_complex_float ? "complex" : "type";
 		return;
 	}
 	if (!is_number_size(size)) {

@@ -27,8 +27,9 @@ enum type_kind {
 	TYPE_CHAR,
 	TYPE_ENUM,
 	TYPE_POINTER,
-	TYPE_TEXT, /* the address of a char: what lies there up to its NUL */
-	TYPE_OTHER /* cannot be shown */
+	TYPE_FLOAT, /* a float or a double */
+	TYPE_TEXT,  /* the address of a char: what lies there up to its NUL */
+	TYPE_OTHER  /* cannot be shown */
 };
 
 /* How values of a type are shown. */
@@ -45,8 +46,9 @@ struct type_value {
 	char *name; /* "" = it has none */
 	struct type_look look;
 	const char *missing; /* why it is not available, in a word or two; NULL = it is */
-	/* Where it lies: the register of the integer argument with that number, from 1 on; 0 = the word below. */
+	/* Where it lies: the register of the integer argument with that number, from 1 on; 0 = as below. */
 	uint8_t in_register;
+	uint8_t in_vector; /* the same of floating-point arguments; 0 = the word below */
 	uint32_t on_stack; /* bytes behind the first word of arguments on the stack */
 };
 
@@ -55,7 +57,7 @@ struct type_function {
 	uint32_t count;
 	uint32_t more; /* parameters that were not looked at */
 	bool has_result;
-	struct type_value result; /* in the register of an integer result */
+	struct type_value result; /* in the register of an integer result, or of a floating-point result */
 };
 
 /* The DWARF of an object, its own or its debug file's; fd: its file, which stays its caller's.  -ENODATA: it has none.

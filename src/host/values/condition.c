@@ -70,11 +70,15 @@ static unsigned add_field(struct parser *parser, const struct spec_field *field)
 {
 	bool text = field->type == SPEC_STRING;
 	uint32_t i = parser->out->field_count;
-	unsigned node = add(parser, (struct condition_node){
-					    .kind = text ? CONDITION_STRING : CONDITION_FIELD,
-					    .is_unsigned = !text && field->size == 8 && field->type != SPEC_SIGNED,
-					    .left = (uint8_t)i,
-				    });
+	unsigned node;
+
+	if (field->type == SPEC_FLOAT)
+		return refuse(parser, parser->reader.at, "a floating-point value is recorded, but not compared so far");
+	node = add(parser, (struct condition_node){
+				   .kind = text ? CONDITION_STRING : CONDITION_FIELD,
+				   .is_unsigned = !text && field->size == 8 && field->type != SPEC_SIGNED,
+				   .left = (uint8_t)i,
+			   });
 
 	/* There are no more fields than nodes. */
 	if (node == NO_NODE)
@@ -267,6 +271,8 @@ static unsigned take_operand(struct parser *parser)
 	if (is_word(first) || first == '$')
 		return take_name(parser);
 	if (is_memory(parser->reader.at))
+		return take_fetch(parser);
+	if (first == '%')
 		return take_fetch(parser);
 	if (first == '(')
 		return take_brackets(parser);

@@ -98,6 +98,12 @@ static inline void put_base(struct fetch *out, const struct spec_field *field, u
 {
 	size_t at = offsetof(struct calltap_program_context, result);
 
+	if (field->vector) {
+		put_number(out, BPF_REG_1, field->vector - 1);
+		put_call(out, CALLTAP_HELPER_VECTOR);
+		put_move(out, VALUE, BPF_REG_0);
+		return;
+	}
 	if (is_on_stack(field, registers))
 		at = offsetof(struct calltap_program_context, stack);
 	else if (field->argument)

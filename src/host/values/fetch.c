@@ -16,6 +16,7 @@ static const struct bpf_helper helpers[CALLTAP_HELPERS] = {
 				  .arguments = {BPF_ARGUMENT_CONTEXT, BPF_ARGUMENT_READ, BPF_ARGUMENT_SIZE}},
 	[CALLTAP_HELPER_MATCH] = {.name = "match",
 				  .arguments = {BPF_ARGUMENT_VALUE, BPF_ARGUMENT_READ, BPF_ARGUMENT_SIZE}},
+	[CALLTAP_HELPER_VECTOR] = {.name = "vector", .arguments = {BPF_ARGUMENT_VALUE}},
 };
 
 const struct bpf_machine fetch_machine = {

@@ -58,6 +58,7 @@ static uint32_t flags_of(const struct spec_field *field)
 		[SPEC_BOOL] = CALLTAP_FIELD_BOOL,
 		[SPEC_CHAR] = CALLTAP_FIELD_CHAR,
 		[SPEC_ENUM] = CALLTAP_FIELD_ENUM,
+		[SPEC_FLOAT] = CALLTAP_FIELD_FLOAT,
 		[SPEC_MISSING] = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING,
 	};
 
@@ -67,7 +68,8 @@ static uint32_t flags_of(const struct spec_field *field)
 /* A field's type, as the user would write it. */
 static void name_type(char text[TYPE_TEXT], const struct spec_field *field)
 {
-	static const char letters[] = {'u', 's', 'x'};
+	static const char letters[] = {
+		[SPEC_UNSIGNED] = 'u', [SPEC_SIGNED] = 's', [SPEC_HEX] = 'x', [SPEC_FLOAT] = 'f'};
 
 	if (field->type == SPEC_STRING)
 		snprintf(text, TYPE_TEXT, "string[%u]", field->size);

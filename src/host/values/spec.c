@@ -66,12 +66,30 @@ static void take_name(struct spec_reader *reader, struct spec_field *field)
 	reader->at += length + 1;
 }
 
+/* Take "xmm0", which is there at the call and at the return. */
+static bool take_vector(struct spec_reader *reader, struct spec_field *field)
+{
+	const char *start = reader->at;
+	unsigned long number = 0;
+
+	if (!take(reader, "xmm"))
+		return spec_refuse(reader, "the registers that can be named are %xmm0 to %xmm7");
+	if (!take_number(reader, CALLTAP_PROGRAM_VECTORS - 1, &number) || is_word(*reader->at)) {
+		reader->at = start;
+		return spec_refuse(reader, "the registers that can be named are %xmm0 to %xmm7");
+	}
+	field->vector = (uint8_t)(number + 1);
+	return true;
+}
+
 /* Take "arg1" or "ret", the innermost part of a FETCH. */
 static bool take_base(struct spec_reader *reader, struct spec_field *field, bool result)
 {
 	const char *start = reader->at;
 	unsigned long number = 0;
 
+	if (take(reader, "%"))
+		return take_vector(reader, field);
 	(void)take(reader, "$");
 	if (take(reader, "retval") || take(reader, "ret")) {
 		if (result && !is_word(*reader->at))
@@ -82,7 +100,7 @@ static bool take_base(struct spec_reader *reader, struct spec_field *field, bool
 	}
 	if (!take(reader, "arg")) {
 		reader->at = start;
-		return spec_refuse(reader, "a value is arg1, arg2, ..., ret, or +OFFSET(VALUE)");
+		return spec_refuse(reader, "a value is arg1, arg2, ..., ret, %xmm0, or +OFFSET(VALUE)");
 	}
 	if (result) {
 		reader->at = start;
@@ -113,6 +131,8 @@ static bool take_fetch(struct spec_reader *reader, struct spec_field *field, boo
 	}
 	if (!take_base(reader, field, result))
 		return false;
+	if (count && field->vector)
+		return spec_refuse(reader, "a register of floating-point numbers holds no address");
 	field->offset_count = count;
 	for (uint8_t i = 0; i < count; i++) {
 		field->offsets[i] = outer[count - 1 - i];
@@ -133,32 +153,51 @@ static bool take_string(struct spec_reader *reader, struct spec_field *field)
 	return true;
 }
 
+/* The type was read.  A floating-point result has a register of its own, arguments have others than integers. */
+static bool take_float(struct spec_reader *reader, struct spec_field *field, const char *start)
+{
+	if (field->type != SPEC_FLOAT || field->vector || field->offset_count || field->argument > SPEC_REGISTERS)
+		return true;
+	if (!field->argument) {
+		field->vector = 1;
+		return true;
+	}
+	reader->at = start;
+	return spec_refuse(reader,
+			   "arg1 to arg6 are integers; floating-point arguments are %xmm0 to %xmm7, counted apart");
+}
+
 static bool take_type(struct spec_reader *reader, struct spec_field *field, enum spec_type usual)
 {
-	static const char letters[] = {[SPEC_UNSIGNED] = 'u', [SPEC_SIGNED] = 's', [SPEC_HEX] = 'x'};
+	static const struct {
+		char letter;
+		uint8_t type, least; /* bytes */
+	} letters[] = {{'u', SPEC_UNSIGNED, 1}, {'s', SPEC_SIGNED, 1}, {'x', SPEC_HEX, 1}, {'f', SPEC_FLOAT, 4}};
 	unsigned long bits = 0;
 	const char *start;
 
-	field->type = (uint8_t)usual;
+	field->type = (uint8_t)(field->vector ? SPEC_FLOAT : usual);
 	field->size = 8;
 	if (!take(reader, ":"))
 		return true;
-	if (take(reader, "ustring") || take(reader, "string"))
+	if (!field->vector && (take(reader, "ustring") || take(reader, "string")))
 		return take_string(reader, field);
 	start = reader->at;
-	for (unsigned type = 0; type < sizeof(letters); type++) {
-		if (*reader->at != letters[type])
+	for (unsigned i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
+		if (*reader->at != letters[i].letter)
 			continue;
 		reader->at++;
-		field->type = (uint8_t)type;
-		if (take_number(reader, 64, &bits) && (bits == 8 || bits == 16 || bits == 32 || bits == 64)) {
+		field->type = letters[i].type;
+		if (take_number(reader, 64, &bits) && bits >= 8ul * letters[i].least &&
+		    (bits == 8 || bits == 16 || bits == 32 || bits == 64)) {
 			field->size = (uint16_t)(bits / 8);
-			return true;
+			return take_float(reader, field, start);
 		}
 		break;
 	}
 	reader->at = start;
-	return spec_refuse(reader, "types are u8 to u64, s8 to s64, x8 to x64 and string");
+	return spec_refuse(reader, field->vector ? "types of %xmm0 are f32, f64, u8 to u64, s8 to s64 and x8 to x64"
+						 : "types are u8 to u64, s8 to s64, x8 to x64, f32, f64 and string");
 }
 
 bool spec_take_fetch(struct spec_reader *reader, struct spec_field *field, bool result, enum spec_type usual)
@@ -234,7 +273,7 @@ static bool is_taken(const struct spec *spec, const struct spec_field *field, co
 }
 
 /* A value without a name is called by what it begins with: "arg1", or "arg1_2" where another one is. */
-static void name_fields(struct spec *spec)
+static void name_fields(struct spec *spec, bool result)
 {
 	for (uint32_t i = 0; i < spec->count; i++) {
 		struct spec_field *field = &spec->fields[i];
@@ -245,6 +284,8 @@ static void name_fields(struct spec *spec)
 			continue;
 		if (field->argument)
 			snprintf(name, sizeof(name), "arg%u", field->argument);
+		else if (field->vector > (field->type == SPEC_FLOAT && result))
+			snprintf(name, sizeof(name), "xmm%u", field->vector - 1u);
 		length = strlen(name);
 		for (unsigned number = 2; is_taken(spec, field, name); number++)
 			snprintf(name + length, sizeof(name) - length, "_%u", number);
@@ -262,7 +303,7 @@ int spec_parse(struct spec *out, size_t *function, const char *text, bool result
 	good = (take_more(&reader, out, result) && *function) ||
 	       take_behind_blanks(&reader, out, function, text, result);
 	if (good) {
-		name_fields(out);
+		name_fields(out, result);
 		return 0;
 	}
 	if (!reader.why || !*function) {
@@ -286,7 +327,7 @@ static bool is_field(const char *text)
 		length++;
 	if (length && text[length] == '=' && text[length + 1] != '=')
 		return true;
-	if (!*text || strchr("+-$", *text) || (take(&reader, "arg") && isdigit((unsigned char)*reader.at)))
+	if (!*text || strchr("+-$%", *text) || (take(&reader, "arg") && isdigit((unsigned char)*reader.at)))
 		return true;
 	reader.at = text;
 	return (take(&reader, "retval") || take(&reader, "ret")) && !is_word(*reader.at);
@@ -314,8 +355,9 @@ bool spec_equal(const struct spec *a, const struct spec *b)
 	for (uint32_t i = 0; i < a->count; i++) {
 		const struct spec_field *one = &a->fields[i], *other = &b->fields[i];
 
-		if (one->argument != other->argument || one->type != other->type || one->size != other->size ||
-		    one->is_signed != other->is_signed || one->offset_count != other->offset_count ||
+		if (one->argument != other->argument || one->vector != other->vector || one->type != other->type ||
+		    one->size != other->size || one->is_signed != other->is_signed ||
+		    one->offset_count != other->offset_count ||
 		    memcmp(one->offsets, other->offsets, sizeof(one->offsets)) != 0 ||
 		    strcmp(one->name, other->name) != 0 || !is_same_text(one->c_type, other->c_type) ||
 		    !is_same_text(one->more, other->more))

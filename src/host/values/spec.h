@@ -3,12 +3,14 @@
  *
  *     SPEC   = FIELD, and others behind blanks
  *     FIELD  = [NAME "="] FETCH [":" TYPE]
- *     FETCH  = "arg" N | "ret" | "+" OFFSET "(" FETCH ")" | "-" OFFSET "(" FETCH ")"
- *     TYPE   = ("u" | "s" | "x") (8 | 16 | 32 | 64) | "string" ["[" BYTES "]"]
+ *     FETCH  = "arg" N | "ret" | "%xmm" N | "+" OFFSET "(" FETCH ")" | "-" OFFSET "(" FETCH ")"
+ *     TYPE   = ("u" | "s" | "x") (8 | 16 | 32 | 64) | "f" (32 | 64) | "string" ["[" BYTES "]"]
  *
  * The words are those of the kernel's fetch arguments (Documentation/trace/kprobetrace.rst); "$" in front of "arg",
  * "retval" for "ret", and "ustring" are taken, too.  "arg1" is the first integer argument of the CPU's calling
  * convention.
+ * "%xmm0" is the first register of floating-point arguments, which are counted apart; without a TYPE it is f64, a
+ * double.  "ret:f64" is %xmm0, too.  The kernel has no such registers.
  * "+8(arg2)" is what lies at the address arg2 + 8.  A string is the text at the address that FETCH gives, or for
  * "+8(arg2):string" the text at arg2 + 8, as in the kernel.  Without a TYPE it is x64, 64 bits in base 16.
  *
@@ -25,15 +27,27 @@
 #define SPEC_FIELDS    16u /* of a SPEC */
 #define SPEC_OFFSETS   6u  /* of a FETCH */
 #define SPEC_ARGUMENTS 24u /* N at the most */
+#define SPEC_REGISTERS 6u  /* arguments up to this N are in integer registers */
 #define SPEC_NAME      32u /* bytes of a NAME, with its NUL */
 #define SPEC_TEXT      64u /* bytes of a string that has no bound of its own */
 
 /* Those behind SPEC_STRING are of fields whose types come from elsewhere (typed.h). */
-enum spec_type { SPEC_UNSIGNED, SPEC_SIGNED, SPEC_HEX, SPEC_STRING, SPEC_BOOL, SPEC_CHAR, SPEC_ENUM, SPEC_MISSING };
+enum spec_type {
+	SPEC_UNSIGNED,
+	SPEC_SIGNED,
+	SPEC_HEX,
+	SPEC_STRING,
+	SPEC_BOOL,
+	SPEC_CHAR,
+	SPEC_ENUM,
+	SPEC_FLOAT,
+	SPEC_MISSING
+};
 
 struct spec_field {
 	char name[SPEC_NAME];
 	uint8_t argument; /* N, 0 = the result */
+	uint8_t vector;	  /* 0, or N + 1 of %xmmN, which is it in place of `argument` */
 	uint8_t type;	  /* enum spec_type */
 	uint16_t size;	  /* bytes: of the number, or of the string at the most */
 	uint8_t offset_count;

@@ -147,7 +147,7 @@ static int put_field(struct spec_field *field, const struct type_value *value, u
 	static const uint8_t types[] = {
 		[TYPE_UNSIGNED] = SPEC_UNSIGNED, [TYPE_SIGNED] = SPEC_SIGNED, [TYPE_BOOL] = SPEC_BOOL,
 		[TYPE_CHAR] = SPEC_CHAR,	 [TYPE_ENUM] = SPEC_ENUM,     [TYPE_POINTER] = SPEC_HEX,
-		[TYPE_TEXT] = SPEC_STRING,	 [TYPE_OTHER] = SPEC_MISSING,
+		[TYPE_TEXT] = SPEC_STRING,	 [TYPE_FLOAT] = SPEC_FLOAT,   [TYPE_OTHER] = SPEC_MISSING,
 	};
 	uint64_t argument = value->in_register ? value->in_register : registers + 1u + value->on_stack / 8;
 
@@ -156,12 +156,13 @@ static int put_field(struct spec_field *field, const struct type_value *value, u
 		return -ENOMEM;
 	if (value->missing)
 		return put_missing(field, value->missing);
-	if (argument > SPEC_ARGUMENTS || value->on_stack % 8)
+	if (!value->in_vector && (argument > SPEC_ARGUMENTS || value->on_stack % 8))
 		return put_missing(field, "far");
 	field->type = types[value->look.kind];
 	field->size = value->look.kind == TYPE_TEXT ? SPEC_TEXT : value->look.size;
 	field->is_signed = value->look.is_signed;
-	field->argument = (uint8_t)argument;
+	field->argument = (uint8_t)(value->in_vector ? 0 : argument);
+	field->vector = value->in_vector;
 	if (value->look.kind != TYPE_ENUM)
 		return 0;
 	field->more = strdup(value->look.names);

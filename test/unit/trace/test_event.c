@@ -122,6 +122,60 @@ static void events_have_a_text(void **state)
 	maker_remove(&maker);
 }
 
+/* The shortest number that reads back. */
+static void floating_point_has_a_text(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t size;
+		uint64_t bits;
+	} cases[] = {
+		{"0.0", 8, 0},
+		{"-0.0", 4, 0x80000000},
+		{"1.0", 4, 0x3f800000},
+		{"0.1", 4, 0x3dcccccd},
+		{"0.1", 8, 0x3fb999999999999a},
+		{"0.30000000000000004", 8, 0x3fd3333333333334},
+		{"16777216.0", 4, 0x4b800000},
+		{"1e+23", 8, 0x44b52d02c7e14af6},
+		{"5e-324", 8, 1},
+		{"1e-45", 4, 1},
+		{"3.4028235e+38", 4, 0x7f7fffff},
+		{"1.7976931348623157e+308", 8, 0x7fefffffffffffff},
+		{"inf", 4, 0x7f800000},
+		{"-inf", 8, 0xfff0000000000000},
+		{"nan", 8, 0x7ff8000000000000},
+	};
+	struct formats formats = some_formats();
+	struct trace_cursor *cursor;
+	struct maker maker;
+	struct trace *trace;
+
+	formats.rows[0].flags = formats.rows[1].flags = CALLTAP_FIELD_FLOAT;
+	formats.rows[0].size = 8;
+	formats.rows[1].type = POINT + 1;
+	formats.rows[1].offset = 0;
+	formats.rows[1].size = 4;
+	formats.rows[2].type = POINT + 2;
+	begin(&maker);
+	assert_int_equal(trace_writer_chunk(maker.writer, CALLTAP_CHUNK_FORMATS, &formats, sizeof(formats)), 0);
+	for (uint64_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		put_event(&maker, i, POINT + (cases[i].size == 4), &cases[i].bits, cases[i].size);
+	maker_end(&maker, 99);
+	maker_close(&maker);
+	assert_int_equal(trace_open(&trace, maker.path, NULL), 0);
+	assert_int_equal(trace_cursor_open(&cursor, trace, NULL, NULL), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%c=%s", cases[i].size == 4 ? 'y' : 'x', cases[i].text);
+		expect_next(trace, cursor, "point", text);
+	}
+	trace_cursor_close(cursor);
+	trace_close(trace);
+	maker_remove(&maker);
+}
+
 /* Rows that are in no event are damage; what else is in the file is read. */
 static void broken_formats_are_damage(void **state)
 {
@@ -234,6 +288,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_have_a_text),
+		cmocka_unit_test(floating_point_has_a_text),
 		cmocka_unit_test(broken_formats_are_damage),
 		cmocka_unit_test(a_later_description_replaces_the_earlier),
 		cmocka_unit_test(a_followed_event_stays_until_the_next),

@@ -8,11 +8,21 @@
 
 #include "host/types/abi_x86_64.h"
 
-static const struct abi_type number = {{ABI_INTEGER}, 4, 4}, real = {{ABI_VECTOR}, 8, 8};
-static const struct abi_type two = {{ABI_INTEGER, ABI_INTEGER}, 16, 8}, mixed = {{ABI_VECTOR, ABI_INTEGER}, 16, 8};
-static const struct abi_type large = {{ABI_MEMORY}, 40, 8}, wide = {{ABI_MEMORY}, 16, 16};
+static const struct abi_type number = {{ABI_INTEGER}, 4, 4, false}, real = {{ABI_VECTOR}, 8, 8, false};
+static const struct abi_type two = {{ABI_INTEGER, ABI_INTEGER}, 16, 8, false},
+			     mixed = {{ABI_VECTOR, ABI_INTEGER}, 16, 8, false};
+static const struct abi_type large = {{ABI_MEMORY}, 40, 8, false}, wide = {{ABI_MEMORY}, 16, 16, true};
 static const struct abi_type unknown = {.halves = {ABI_UNKNOWN}}, nothing = {.halves = {ABI_NOTHING}};
-static const struct abi_type int128 = {{ABI_INTEGER, ABI_INTEGER}, 16, 16};
+static const struct abi_type int128 = {{ABI_INTEGER, ABI_INTEGER}, 16, 16, false};
+
+static void in_vector(struct abi_walk *walk, const struct abi_type *type, unsigned vector)
+{
+	struct abi_place place = abi_next(walk, type);
+
+	assert_int_equal(place.at, ABI_AT_REGISTERS);
+	assert_int_equal(place.vectors, 1);
+	assert_int_equal(place.vector, vector);
+}
 
 static void in_register(struct abi_walk *walk, const struct abi_type *type, unsigned integer)
 {
@@ -47,8 +57,8 @@ static void the_example_of_the_convention(void **state)
 	in_register(&walk, &number, 3);
 	in_register(&walk, &number, 4);
 	on_stack(&walk, &wide, 0);
-	assert_int_equal(abi_next(&walk, &real).vectors, 1);
-	assert_int_equal(abi_next(&walk, &real).vectors, 1);
+	in_vector(&walk, &real, 1);
+	in_vector(&walk, &real, 2);
 	in_register(&walk, &number, 5);
 	on_stack(&walk, &number, 16);
 	on_stack(&walk, &number, 24);
@@ -75,7 +85,7 @@ static void vectors_end_likewise(void **state)
 
 	abi_begin(&walk, NULL);
 	for (unsigned i = 0; i < ABI_VECTORS; i++)
-		assert_int_equal(abi_next(&walk, &real).at, ABI_AT_REGISTERS);
+		in_vector(&walk, &real, i);
 	on_stack(&walk, &real, 0);
 	on_stack(&walk, &mixed, 8);
 	in_register(&walk, &number, 0);
@@ -122,7 +132,7 @@ static void an_int128_on_the_stack_is_not_known(void **state)
 
 static void aligned_by_more_is_not_known(void **state)
 {
-	const struct abi_type aligned = {{ABI_MEMORY}, 64, 64}, endless = {{ABI_MEMORY}, UINT64_MAX, 8};
+	const struct abi_type aligned = {{ABI_MEMORY}, 64, 64, false}, endless = {{ABI_MEMORY}, UINT64_MAX, 8, false};
 	struct abi_walk walk;
 
 	abi_begin(&walk, NULL);

@@ -37,6 +37,21 @@ struct large types_test_hidden(int a)
 	return (struct large){.bytes = {(char)a}};
 }
 
+struct wrapped {
+	long double x;
+};
+long double types_test_x87(int a);
+long double types_test_x87(int a)
+{
+	return a;
+}
+
+struct wrapped types_test_wrapped(int a);
+struct wrapped types_test_wrapped(int a)
+{
+	return (struct wrapped){a};
+}
+
 static struct object *object;
 static struct types *types;
 static struct type_function function;
@@ -81,6 +96,7 @@ static void arguments_have_types_and_places(void **state)
 		const char *name, *type, *missing;
 		uint8_t kind, size, in_register;
 		uint32_t on_stack;
+		uint8_t in_vector;
 	} wanted[] = {
 		{"a", "signed char", NULL, TYPE_SIGNED, 1, 1, 0},
 		{"b", "port", NULL, TYPE_UNSIGNED, 2, 2, 0},
@@ -89,7 +105,7 @@ static void arguments_have_types_and_places(void **state)
 		{"e", "struct pair", "struct", TYPE_OTHER, 0, 0, 0}, /* xmm0 and r8 */
 		{"f", "const struct large *", NULL, TYPE_POINTER, 8, 6, 0},
 		{"g", "struct large", "struct", TYPE_OTHER, 0, 0, 0},
-		{"h", "double", "float", TYPE_OTHER, 8, 0, 0},
+		{"h", "double", NULL, TYPE_FLOAT, 8, 0, 0, 2},
 		{"i", "_Bool", NULL, TYPE_BOOL, 1, 0, 24},
 		{"j", "int", NULL, TYPE_SIGNED, 4, 0, 32},
 	};
@@ -109,6 +125,7 @@ static void arguments_have_types_and_places(void **state)
 		assert_null(value->missing);
 		assert_int_equal(value->look.size, wanted[i].size);
 		assert_int_equal(value->in_register, wanted[i].in_register);
+		assert_int_equal(value->in_vector, wanted[i].in_vector);
 		assert_int_equal(value->on_stack, wanted[i].on_stack);
 	}
 	assert_string_equal(function.arguments[3].look.names, "LOW=0,HIGH=c8,LOWEST=ffffffff");
@@ -126,6 +143,16 @@ static void a_result_in_memory_moves_the_arguments(void **state)
 	assert_string_equal(function.result.missing, "struct");
 }
 
+/* So there is no hidden address. */
+static void a_long_double_is_no_result_in_memory(void **state)
+{
+	read_function("types_test_x87");
+	assert_int_equal(function.arguments[0].in_register, 1);
+	assert_string_equal(function.result.missing, "long double");
+	read_function("types_test_wrapped");
+	assert_int_equal(function.arguments[0].in_register, 1);
+}
+
 static void addresses_within_are_no_functions(void **state)
 {
 	const struct object_symbol *symbols;
@@ -141,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arguments_have_types_and_places),
 		cmocka_unit_test(a_result_in_memory_moves_the_arguments),
+		cmocka_unit_test(a_long_double_is_no_result_in_memory),
 		cmocka_unit_test(addresses_within_are_no_functions),
 	};
 

@@ -44,6 +44,11 @@ static uint64_t run_write(void *data, const uint64_t arguments[BPF_ARGUMENTS])
 	return 0;
 }
 
+static uint64_t run_vector(void *data, const uint64_t arguments[BPF_ARGUMENTS])
+{
+	return arguments[0] < CALLTAP_PROGRAM_VECTORS ? 0x4000000040800000 + arguments[0] : 0;
+}
+
 static struct fetch fetch;
 
 /* Compile, verify and run; the event's fixed part is in `written`. */
@@ -101,6 +106,7 @@ static int setup(void **state)
 	helpers[CALLTAP_HELPER_READ].run = run_read;
 	helpers[CALLTAP_HELPER_TEXT].run = run_text;
 	helpers[CALLTAP_HELPER_WRITE].run = run_write;
+	helpers[CALLTAP_HELPER_VECTOR].run = run_vector;
 	machine = fetch_machine;
 	machine.helpers = helpers;
 	return 0;
@@ -121,6 +127,22 @@ static void registers_and_results(void **state)
 	context.result = 42;
 	run("f:ret", true, &context);
 	assert_int_equal(number(0, 8), 42);
+}
+
+static void floating_point(void **state)
+{
+	double stack[2] = {70.5, -1};
+	struct calltap_program_context context = {.stack = (uint64_t)stack, .arguments = {9}};
+
+	run("f %xmm0 %xmm7:f32 arg1:u8 %xmm1 arg7:f64 arg8:x64", false, &context);
+	assert_int_equal(number(0, 8), 0x4000000040800000);
+	assert_int_equal(number(1, 4), 0x40800007);
+	assert_int_equal(number(2, 1), 9);
+	assert_int_equal(number(3, 8), 0x4000000040800001);
+	assert_int_equal(number(4, 8), 0x4051a00000000000);
+	assert_int_equal(number(5, 8), 0xbff0000000000000);
+	run("f:ret:f32", true, &context);
+	assert_int_equal(number(0, 4), 0x40800000);
 }
 
 static void arguments_on_the_stack(void **state)
@@ -182,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registers_and_results),
+		cmocka_unit_test(floating_point),
 		cmocka_unit_test(arguments_on_the_stack),
 		cmocka_unit_test(memory_and_faults),
 		cmocka_unit_test(the_largest),

@@ -52,6 +52,27 @@ static void fields_are_understood(void **state)
 	expect_field(0, "got", 0, SPEC_HEX, 8, 0);
 }
 
+static void expect_vector(uint32_t i, const char *name, uint8_t vector, enum spec_type type, uint16_t size)
+{
+	expect_field(i, name, 0, type, size, 0);
+	assert_int_equal(spec.fields[i].vector, vector);
+}
+
+static void floating_point_has_registers_of_its_own(void **state)
+{
+	parse("f %xmm0 x=%xmm7:f32 %xmm1:x64 arg7:f64 +8(arg1):f32", false, "f");
+	expect_vector(0, "xmm0", 1, SPEC_FLOAT, 8);
+	expect_vector(1, "x", 8, SPEC_FLOAT, 4);
+	expect_vector(2, "xmm1", 2, SPEC_HEX, 8);
+	expect_field(3, "arg7", 7, SPEC_FLOAT, 8, 0);
+	expect_field(4, "arg1", 1, SPEC_FLOAT, 4, 1);
+	parse("f:ret:f32 %xmm0 %xmm1 ret", true, "f");
+	expect_vector(0, "ret", 1, SPEC_FLOAT, 4);
+	expect_vector(1, "ret_2", 1, SPEC_FLOAT, 8);
+	expect_vector(2, "xmm1", 2, SPEC_FLOAT, 8);
+	expect_vector(3, "ret_3", 0, SPEC_HEX, 8);
+}
+
 static void offsets_are_from_the_inside(void **state)
 {
 	parse("f:x=+8(-0x10(arg2)):u32 +0(arg1):ustring[200]", false, "f");
@@ -115,6 +136,13 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"f +8(arg1", false, 9, "')' is missing"},
 		{"f +8arg1", false, 4, "'(' is missing"},
 		{"f +(arg1)", false, 3, "a number"},
+		{"f %xmm8", false, 6, "too large"},
+		{"f %rax", false, 3, "%xmm0 to %xmm7"},
+		{"f %xmm1x", false, 3, "%xmm0 to %xmm7"},
+		{"f +0(%xmm1)", false, 10, "holds no address"},
+		{"f %xmm1:text", false, 8, "types of %xmm0"},
+		{"f arg1:f64", false, 7, "counted apart"},
+		{"f arg7:f16", false, 7, "types are"},
 		{"f arg1 nonsense", false, 7, "a value is"},
 		{"f arg1,arg2", false, 6, "a blank"},
 		{"f +1(+1(+1(+1(+1(+1(+1(arg1)))))))", false, 23, "too many offsets"},
@@ -138,8 +166,8 @@ static void a_function_may_stand_alone(void **state)
 {
 	static const char *const functions[] = {
 		"f", "ns::f", "libx.so.1:f", "/regex/", "ns::operator==", "a:argue", "a:return_it"};
-	static const char *const others[] = {"",	 "f:",	  "f arg1",	   "f:arg1",	"f:arg1:s32",
-					     "f:n=arg1", "f:ret", "f:$retval:s32", "f:+8(arg1)"};
+	static const char *const others[] = {"",	 "f:",	  "f arg1",	   "f:arg1",	 "f:arg1:s32",
+					     "f:n=arg1", "f:ret", "f:$retval:s32", "f:+8(arg1)", "f:%xmm0"};
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (!spec_is_function(functions[i]))
@@ -153,6 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fields_are_understood),
+		cmocka_unit_test(floating_point_has_registers_of_its_own),
 		cmocka_unit_test(offsets_are_from_the_inside),
 		cmocka_unit_test(names_have_colons),
 		cmocka_unit_test(names_have_blanks),
