@@ -189,7 +189,7 @@ def check_log(functions, text):
 
 class Tally:
     def __init__(self):
-        self.shown, self.missing, self.untyped = 0, 0, 0
+        self.shown, self.missing, self.untyped, self.uncertain = 0, 0, 0, 0
 
     def compare(self, where, kind, value, text, must=False):
         """A value that can be shown is, or is told as not available; one that cannot is never."""
@@ -200,6 +200,7 @@ class Tally:
         elif told:
             expect(not must, f"{where}: {kind} is not available: {text}")
             self.missing += 1
+            self.uncertain += text == "(uncertain)"
         else:
             wanted = TYPES[kind][1](value)
             expect(text == wanted, f"{where}: {kind} is shown as {text}, and is {wanted}")
@@ -258,7 +259,8 @@ def random_signatures(seed, builds, count=40, options=()):
             # Of Clang's DWARF before 5 nobody can tell that it has not optimized.
             compare(case, functions, level == "-O0" and (compiler == "gcc" or "-gdwarf-4" not in more), tally)
             all_shown = tally.shown + tally.missing
-            expect(tally.shown > all_shown / 2, f"{compiler} {level}: of {all_shown} values {tally.shown} are available")
+            # How many functions are static is drawn, too: of Clang's with DWARF 4 nobody can tell anything.
+            expect(tally.shown > (all_shown - tally.uncertain) / 2, f"{compiler} {level}: of {all_shown} values {tally.shown} are available")
             if os.environ.get("TYPED_SHARES"):
                 print(f"{compiler} {level} {' '.join(more)}: {tally.shown} of {all_shown} values, and {tally.untyped} of other types")
     return test
