@@ -308,6 +308,29 @@ def cpp_names(case):
         expect(re.search(line, shown), f"no {line} in {shown}")
 
 
+def cpp_by_address(case):
+    """A class with a destructor of its own goes by its address, which takes a register in front of the next arguments."""
+    need(case)
+    case.as_it_is = True
+    program = os.path.join(case.folder, "typed-by-address")
+    with open(program + ".cc", "w") as file:
+        file.write("struct S { int a; S(int n) : a(n) {} S(const S &s) : a(s.a) {} ~S() { a = 0; } };\n"
+                   "__attribute__((noinline)) int take(S s, int x, int y) { return s.a + x + y; }\n"
+                   "__attribute__((noinline)) S give(int x) { return S(x); }\n"
+                   "int main() { return take(S(3), 4, 5) + give(6).a != 18; }\n")
+    for compiler in ("g++", "clang++"):
+        if not shutil.which(compiler):
+            continue
+        subprocess.run([compiler, "-O0", "-g", "-o", program, program + ".cc"], check=True, timeout=60)
+        done = case.record([program], ["-a", "--no-libcalls"], log=False)
+        expect(done.status == 0, f"{done.status}: {done.stderr}")
+        shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+        for line in (r"take\(s=.*, x=(4|\(place\)), y=(5|\(place\))\)", r"give\(x=(6|\(place\))\)"):
+            expect(re.search(line, shown), f"{compiler}: no {line} in {shown}")
+        if compiler == "clang++":
+            expect("x=4, y=5" in shown and "give(x=6)" in shown, shown)
+
+
 def floats_said(case):
     """Floating-point values that VALUES name, of which some lie on the stack and in memory."""
     need(case)
@@ -337,5 +360,6 @@ SINGLE = {
     "typed-floats-said": floats_said,
     "typed-debug-file": debug_file,
     "typed-cpp-names": cpp_names,
+    "typed-cpp-by-address": cpp_by_address,
 }
 LONG = {f"typed-many-{seed}": random_signatures(seed, MANY) for seed in range(10, 15)}

@@ -17,7 +17,7 @@ void abi_begin(struct abi_walk *walk, const struct abi_type *result)
 	if (!result)
 		return;
 	/* The address of a result in memory is a hidden first argument. */
-	walk->integers = result->halves[0] == ABI_MEMORY && !result->x87;
+	walk->integers = result->by_address || (result->halves[0] == ABI_MEMORY && !result->x87);
 	walk->lost = result->halves[0] == ABI_UNKNOWN;
 }
 

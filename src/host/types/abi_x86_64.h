@@ -29,7 +29,8 @@ struct abi_type {
 	uint8_t halves[2]; /* enum abi_class of each 8 bytes; ABI_MEMORY and ABI_UNKNOWN are of the whole */
 	uint64_t size;
 	uint32_t align;
-	bool x87; /* ABI_MEMORY: a long double and nothing else, which as a result is in st0 */
+	bool by_address; /* ABI_INTEGER: its address goes in its place; of a result it is a hidden argument */
+	bool x87;	 /* ABI_MEMORY: a long double and nothing else, which as a result is in st0 */
 };
 
 enum abi_at { ABI_AT_UNKNOWN, ABI_AT_REGISTERS, ABI_AT_STACK, ABI_AT_NOTHING };

@@ -259,7 +259,8 @@ static bool is_by_reference(Dwarf_Die *type)
 
 struct abi_type type_classify(Dwarf_Die *type, bool cxx)
 {
-	const struct abi_type unknown = {.halves = {ABI_UNKNOWN}}, hidden = {.halves = {ABI_MEMORY}, .align = 8};
+	const struct abi_type unknown = {.halves = {ABI_UNKNOWN}},
+			      hidden = {.halves = {ABI_INTEGER}, .size = 8, .align = 8, .by_address = true};
 	struct walk walk = {.cxx = cxx};
 	Dwarf_Die peeled;
 	Dwarf_Word size = 0;

@@ -8,12 +8,12 @@
 
 #include "host/types/abi_x86_64.h"
 
-static const struct abi_type number = {{ABI_INTEGER}, 4, 4, false}, real = {{ABI_VECTOR}, 8, 8, false};
-static const struct abi_type two = {{ABI_INTEGER, ABI_INTEGER}, 16, 8, false},
-			     mixed = {{ABI_VECTOR, ABI_INTEGER}, 16, 8, false};
-static const struct abi_type large = {{ABI_MEMORY}, 40, 8, false}, wide = {{ABI_MEMORY}, 16, 16, true};
+static const struct abi_type number = {{ABI_INTEGER}, 4, 4, false, false}, real = {{ABI_VECTOR}, 8, 8, false, false};
+static const struct abi_type two = {{ABI_INTEGER, ABI_INTEGER}, 16, 8, false, false},
+			     mixed = {{ABI_VECTOR, ABI_INTEGER}, 16, 8, false, false};
+static const struct abi_type large = {{ABI_MEMORY}, 40, 8, false, false}, wide = {{ABI_MEMORY}, 16, 16, false, true};
 static const struct abi_type unknown = {.halves = {ABI_UNKNOWN}}, nothing = {.halves = {ABI_NOTHING}};
-static const struct abi_type int128 = {{ABI_INTEGER, ABI_INTEGER}, 16, 16, false};
+static const struct abi_type int128 = {{ABI_INTEGER, ABI_INTEGER}, 16, 16, false, false};
 
 static void in_vector(struct abi_walk *walk, const struct abi_type *type, unsigned vector)
 {
@@ -91,6 +91,17 @@ static void vectors_end_likewise(void **state)
 	in_register(&walk, &number, 0);
 }
 
+/* A class of C++ with a destructor of its own. */
+static void an_address_goes_as_a_number(void **state)
+{
+	const struct abi_type class = {.halves = {ABI_INTEGER}, .size = 8, .align = 8, .by_address = true};
+	struct abi_walk walk;
+
+	abi_begin(&walk, &class);
+	in_register(&walk, &class, 1);
+	in_register(&walk, &number, 2);
+}
+
 static void results_may_take_a_register(void **state)
 {
 	struct abi_walk walk;
@@ -132,7 +143,8 @@ static void an_int128_on_the_stack_is_not_known(void **state)
 
 static void aligned_by_more_is_not_known(void **state)
 {
-	const struct abi_type aligned = {{ABI_MEMORY}, 64, 64, false}, endless = {{ABI_MEMORY}, UINT64_MAX, 8, false};
+	const struct abi_type aligned = {{ABI_MEMORY}, 64, 64, false, false},
+			      endless = {{ABI_MEMORY}, UINT64_MAX, 8, false, false};
 	struct abi_walk walk;
 
 	abi_begin(&walk, NULL);
@@ -148,6 +160,7 @@ int main(void)
 		cmocka_unit_test(the_example_of_the_convention),
 		cmocka_unit_test(values_are_not_split),
 		cmocka_unit_test(vectors_end_likewise),
+		cmocka_unit_test(an_address_goes_as_a_number),
 		cmocka_unit_test(results_may_take_a_register),
 		cmocka_unit_test(what_is_not_known_hides_the_rest),
 		cmocka_unit_test(an_int128_on_the_stack_is_not_known),
