@@ -60,9 +60,13 @@ static int add_program(struct listed *listed, int fd, const char *path, bool fet
 		object = NULL;
 		error = object_open(&object, fd, path, diag);
 	}
+	if (error) {
+		object_close(object);
+		return error;
+	}
+	error = add_object(listed, object);
 	if (!error)
-		return add_object(listed, object);
-	object_close(object);
+		object_be_own(object);
 	return error;
 }
 

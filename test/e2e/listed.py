@@ -99,4 +99,16 @@ def of_libraries(case):
         expect({"cbrt", "lgamma"} <= found, f"of the deleted library: {sorted(found)[:9]}")
 
 
-SINGLE = {"functions-of-process": of_process, "functions-of-libraries": of_libraries}
+def of_named_library(case):
+    """A filter without an object is for the functions of the file that was named, also of one that programs share."""
+    if not case.cpu.native:
+        raise Skip("the system's own library")
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        libc = next(line.split()[-1] for line in maps if line.rstrip().endswith("/libc.so.6"))
+    wanted = {(name, address) for name, address in files(case, libc)[os.path.realpath(libc)] if name.startswith("open")}
+    expect(len(wanted) > 3, f"{wanted} of all functions begin with open")
+    found = files(case, libc, "open*")
+    expect(set(found) == {os.path.realpath(libc)} and found[os.path.realpath(libc)] >= wanted, f"{found}, not {wanted}")
+
+
+SINGLE = {"functions-of-named-library": of_named_library, "functions-of-process": of_process, "functions-of-libraries": of_libraries}

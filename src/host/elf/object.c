@@ -69,7 +69,12 @@ bool object_is_program(const struct object *object)
 
 bool object_is_own(const struct object *object)
 {
-	return object_is_program(object) || stock_is_own_library(object->path);
+	return object->own || object_is_program(object) || stock_is_own_library(object->path);
+}
+
+void object_be_own(struct object *object)
+{
+	object->own = true;
 }
 
 const char *object_interpreter(const struct object *object)

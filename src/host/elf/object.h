@@ -107,6 +107,8 @@ bool object_is_static(const struct object *object);	/* an executable without PT_
 bool object_is_executable(const struct object *object); /* may be run: ET_EXEC, or ET_DYN with PT_INTERP */
 bool object_is_program(const struct object *object);	/* executable, and no library that can be run (libc) */
 bool object_is_own(const struct object *object); /* a program, or a library of a program's own (stock/choice.h) */
+/* The user has named this file itself: filters without an object are for its functions. */
+void object_be_own(struct object *object);
 const char *object_interpreter(const struct object *object); /* PT_INTERP, NULL = none */
 size_t object_build_id(const struct object *object, uint8_t id[32]);
 /* Extent of the loaded segments, ELF addresses: [*lo, *hi). */

@@ -76,6 +76,7 @@ struct object {
 	uint16_t type; /* ET_* */
 	bool pie;      /* marked DF_1_PIE */
 	bool named;    /* has a DT_SONAME: a library, even one that can be run, such as libc */
+	bool own;      /* object_be_own() */
 	char *interpreter;
 	uint8_t build_id[32];
 	size_t build_id_size;
