@@ -12,19 +12,29 @@
 #include <base/sys.h>
 
 #define FEW_FRAMES 128 /* frames that may lie on the caller's stack */
-#define OWN_FRAMES 8   /* the agent's own, at most: this function's, and a recorder's below a signal handler */
+#define CUT	   (-1)
+#define OWN_FRAMES 8 /* the agent's own, at most: this function's, and a recorder's below a signal handler */
+
+static bool is_own(const void *address)
+{
+	return (uint64_t)address >= (uint64_t)own_begin && (uint64_t)address < (uint64_t)own_end;
+}
 
 static bool is_ours(const void *address)
 {
-	return ((uint64_t)address >= (uint64_t)own_begin && (uint64_t)address < (uint64_t)own_end) ||
-	       probe_region_of((uint64_t)address);
+	return is_own(address) || probe_region_of((uint64_t)address);
 }
 
-/* Ask for up to max frames, of which the program gets up to size. */
+/*
+ * Ask for up to max frames, of which the program gets up to size.  CUT: the unwinder came no further than to the
+ * agent's own code.
+ */
 static int collect(void **frames, int size, void **all, int max)
 {
 	int found = agent.next_backtrace(all, max), kept = 0;
 
+	if (found > 0 && found < max && is_own(all[found - 1]))
+		return CUT;
 	for (int i = 0; i < found && kept < size; i++)
 		if (!is_ours(all[i]))
 			frames[kept++] = all[i];
@@ -44,17 +54,31 @@ static int collect_many(void **frames, int size)
 	return kept;
 }
 
-int backtrace(void **frames, int size)
+static __attribute__((noinline)) int collect_shown(void **frames, int size)
 {
 	void *all[FEW_FRAMES];
 
-	if (!agent.next_backtrace || size <= 0)
-		return 0;
 	if (2 * (int64_t)size + OWN_FRAMES <= FEW_FRAMES)
 		return collect(frames, size, all, 2 * size + OWN_FRAMES);
 	if (probe_context.shared.quiet) /* no system call: a few frames less */
 		return collect(frames, size, frames, size);
 	return collect_many(frames, size);
+}
+
+/*
+ * In a static program the unwinder knows of the agent's code by the agent's answers alone (unwind.c).  A session may be
+ * let go of while the thread is in libc's function below: from then on nobody asks the agent, and the unwinder ends at
+ * the agent's frame.  The stack has no address of a stub by then.  So libc's function is called again without a frame
+ * of the agent's, by a jump: nothing of this function's is on the stack, and its address is handed to nobody.
+ */
+int backtrace(void **frames, int size)
+{
+	int kept;
+
+	if (!agent.next_backtrace || size <= 0)
+		return 0;
+	kept = collect_shown(frames, size);
+	return kept == CUT ? agent.next_backtrace(frames, size) : kept;
 }
 
 void agent_backtrace_init(void)

@@ -12,6 +12,7 @@ from loaderless import built
 from steering import Program, Tool, left_alone, listing, look, nothing_lost
 
 AGAIN = 20  # attaches of one program
+WALKED = 6  # attaches of each kind; by the second one some thread had been in the way
 
 
 def stripped(case):
@@ -96,6 +97,16 @@ def killed_everywhere(case):
             tool.detach()
 
 
+def walks(case):
+    """A thread is in libc's backtrace(), which the agent's has called, when a session is let go of: none asks the agent for
+    tables any more, and the program gets its frames all the same. With nothing of the thread's calls traced, and with all."""
+    with attach.Struck(case, "walks", "walks") as program, left_alone(program):
+        for _ in range(WALKED):
+            for options in (("-l", "leaf"), ("--stock", "always")):
+                done = attach.attach_for(case, program, 0.03, *options)
+                expect(not done.status, f"status {done.status}: {done.stderr!r}")
+
+
 CHOSEN = ("attach", "attach-interrupted", "attach-terminated", "attach-program-ends", "attach-program-killed",
           "attach-program-executes", "attach-tool-killed", "attach-tool-killed-early", "attach-tool-killed-with-its-group",
           "attach-tool-stopped", "attach-many-times",
@@ -120,4 +131,6 @@ for way in ("static", "static-musl"):
         f"attach-{way}-everything": built(builds.STATIC[way], everything),
         f"attach-{way}-killed-everywhere": built(builds.STATIC[way], killed_everywhere),
     }
+for way in ("static", "static-pie", "static-stock"):
+    SINGLE[f"attach-{way}-walks"] = built(builds.STATIC[way], walks)
 SINGLE["attach-static-without-libc"] = built(builds.STATIC["static"], without_libc)

@@ -200,6 +200,14 @@ TRACED static void works()
 	calls(20 + chance(20));
 }
 
+/* Nearly all of its time it is in backtrace(), so that is what is struck. */
+TRACED static void walks()
+{
+	void *frames[64];
+
+	CHECK(backtrace(frames, 64) > 1, "a walk", strikes);
+}
+
 TRACED static void is_deep()
 {
 	CHECK(sinks(700) == 700, "a recursion", 0);
@@ -594,6 +602,7 @@ static const struct Kind {
 	 },
 	 is_deep},
 	{"profiled", [] { struck_by(profiles, 0); }, works},
+	{"walks", [] { struck_by(sleeps_unseen, 0); }, walks},
 	{"nests", [] { nests_begin(0, 0); }, works},
 	{"nests-alternate",
 	 [] {

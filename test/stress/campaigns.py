@@ -44,7 +44,7 @@ CAMPAIGNS = {
 }
 # The same with struck.cc.
 STRUCK = {
-    "struck": ("sleeps", "unseen", "sinks", "profiled", "raw"),
+    "struck": ("sleeps", "unseen", "sinks", "profiled", "walks", "raw"),
     "struck-alternate": ("alternate", "deep-alternate", "throws-alternate", "jumps-alternate"),
     "struck-nested": ("nests", "nests-alternate", "alternate-nests", "contexts"),
     "struck-deep": ("deep", "jumps", "throws", "vforks"),
