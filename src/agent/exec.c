@@ -109,13 +109,18 @@ static const char *agent_path(void)
 }
 
 /* True if a program that this process executes may have the agent. */
-static bool may_put_back(void)
+static bool may_follow(void)
 {
 	/* Under a filter of its own any call may be the program's end; with other rights its loader is on its guard. */
-	return agent.variables.known && probe_context.enabled && !agent.attached && !agent.emulated &&
-	       !agent.filtered && !probe_context.shared.quiet &&
-	       SYS(getuid, 0, 0, 0, 0, 0, 0) == SYS(geteuid, 0, 0, 0, 0, 0, 0) &&
+	return probe_context.enabled && !agent.attached && !agent.emulated && !agent.filtered &&
+	       !probe_context.shared.quiet && SYS(getuid, 0, 0, 0, 0, 0, 0) == SYS(geteuid, 0, 0, 0, 0, 0, 0) &&
 	       SYS(getgid, 0, 0, 0, 0, 0, 0) == SYS(getegid, 0, 0, 0, 0, 0, 0);
+}
+
+/* True if the agent may come by the environment. */
+static bool may_put_back(void)
+{
+	return agent.variables.known && may_follow();
 }
 
 /* True if the file at the path is to be executed with `made`. */
@@ -180,7 +185,7 @@ static const char *find(char path[PATH_BYTES], const char *file)
 /* True if the tool holds this thread, which is about to execute a static program, or to spawn one. */
 static bool ask(const char *path, bool spawns)
 {
-	return path && may_put_back() && exec_static_ask(path, spawns);
+	return path && may_follow() && exec_static_ask(path, spawns);
 }
 
 /* A call of libc's has come back: a tool that still holds the thread, as it has executed nothing, lets go. */

@@ -5,7 +5,7 @@ import subprocess
 import time
 
 import builds
-from emptied import TIMES, same
+from emptied import IN_PATH, TIMES, same
 from endings import wait_for
 from harness import Process, expect, stop
 
@@ -54,17 +54,22 @@ def moves(here, there, count):
         os.mkdir(folder)
         os.symlink(programs[here], os.path.join(case.folder, "program"))
         os.symlink(programs[there], os.path.join(folder, "program"))
-        command = [case.program("executes_static.c", flags=["-pthread"]), "spawn-moves", os.path.join(folder, "program"), "shows"]
-        shown, outcome = same(case, command)
+        shown, outcome = same(case, executing(case, "spawn-moves", os.path.join(folder, "program")))
         expect(shown == 3 * count, f"{shown} calls; {outcome.stderr}")
     return test
 
 
-def does(way, count, libc="static"):
-    """test/prog/executes_static.c does the same, and so often the program is in the trace."""
+def executing(case, way, program, by="dynamic"):
+    """test/prog/executes_static.c, built so, executes the program in that way."""
+    linked = by == "dynamic"
+    return [case.program("executes_static.c", variant="" if linked else "-" + by,
+                         flags=["-pthread"] if linked else ["-pthread", *MAKERS[by]]), way, program, "shows"]
+
+
+def does(way, count, libc="static", by="dynamic"):
+    """The same becomes of all, and so often the program is in the trace."""
     def test(case):
-        program = executed(case, libc)
-        command = [case.program("executes_static.c", flags=["-pthread"]), way, program, "shows"]
+        command = executing(case, way, executed(case, libc), by)
         plain = case.run(command)
         traced = case.record(command, ["--stock", "never", "--allow-no-sites"], log=False)
         lines = [sorted(outcome.stdout.splitlines()) for outcome in (plain, traced)]
@@ -75,7 +80,7 @@ def does(way, count, libc="static"):
     return test
 
 
-def fails(way):
+def fails(way, by="dynamic"):
     """What cannot be executed: the tool has taken hold of the process, and lets go of it; the error is the same."""
     def test(case):
         program = os.path.join(case.folder, "busy")
@@ -86,8 +91,7 @@ def fails(way):
             file.flush()
             os.chmod(program, 0o755)
             began = time.monotonic()
-            outcome = case.same_as_plain([case.program("executes_static.c", flags=["-pthread"]), way, program],
-                                         ["--stock", "never", "--allow-no-sites"], log=False)
+            outcome = case.same_as_plain(executing(case, way, program, by), ["--stock", "never", "--allow-no-sites"], log=False)
             expect(outcome.stdout.count("Text file busy") == 3, outcome.stdout)
             expect(time.monotonic() - began < 10, "it was held for long")
     return test
@@ -95,8 +99,7 @@ def fails(way):
 
 def under_signals(case):
     """Handlers make children, too: one of these may be taken for the spawned one, which runs untraced then."""
-    command = [case.program("executes_static.c", flags=["-pthread"]), "spawn-signals", executed(case, "static"), "shows"]
-    shown, outcome = same(case, command)
+    shown, outcome = same(case, executing(case, "spawn-signals", executed(case, "static")))
     expect(shown and not shown % 3, f"{shown} calls; {outcome.stderr}")
 
 
@@ -109,10 +112,29 @@ def stripped(case):
     expect(not shown and "static programs were executed, and are not in the trace" in outcome.stderr, outcome.stderr)
 
 
-def tool_killed(libc, way="many"):
+def by_static(libc):
+    """A static program executes another one, or itself, in each way: glibc's functions all come to its execve()."""
+    def test(case):
+        program = executed(case, libc)
+        # What is looked for lies in the working directory, which is the second folder of its PATH.
+        os.symlink(program, os.path.join(case.folder, os.path.basename(program)))
+        for way in (*WAYS, *IN_PATH):
+            shown, outcome = same(case, [program, way])
+            expect(shown == 3 * TIMES and "not in the trace" not in outcome.stderr, f"{way}: {shown} calls; {outcome.stderr}")
+    return test
+
+
+def by_static_musl(case):
+    """There is no room on the stack of its posix_spawn() for the agent: what musl's execve() executes runs untraced."""
+    for way in ("execve", "posix_spawn"):
+        shown, outcome = same(case, [executed(case, "static-musl"), way])
+        expect(not shown, f"{way}: {shown} calls; {outcome.stderr}")
+
+
+def tool_killed(libc, way="many", by="dynamic"):
     """The tool is killed while programs are executed: all of them run, and to their ends."""
     def test(case):
-        command = [case.program("executes_static.c", flags=["-pthread"]), way, executed(case, libc), "shows"]
+        command = executing(case, way, executed(case, libc), by)
         plain = case.run(command)
         wanted = sorted(plain.stdout.splitlines())
         began = time.monotonic()
@@ -164,5 +186,18 @@ SINGLE |= {
     "executed-static-fails": fails("fails"),
     "executed-static-stripped": stripped,
     "executed-static-tool-killed": tool_killed("static"),
+    "executed-by-static": by_static("static"),
+    "executed-by-static-pie": by_static("static-pie"),
+    "executed-by-static-musl": by_static_musl,
+    "executed-by-static-many": does("many", 4, by="static"),
+    "executed-by-static-stops": does("stops", 12, by="static"),
+    "executed-by-static-thread": does("thread", 0, by="static"),
+    "executed-by-static-fails": fails("fails", "static"),
+    "executed-by-static-spawns": does("spawns", 7, by="static"),
+    "executed-by-static-spawns-many": does("spawn-many", 4, by="static"),
+    "executed-by-static-spawns-signals": does("spawn-signals", 12, by="static"),
+    "executed-by-static-spawns-fails": fails("spawn-fails", "static"),
+    "executed-by-static-tool-killed": tool_killed("static", "many", "static"),
+    "executed-by-static-spawns-tool-killed": tool_killed("static-pie", "spawn-many", "static"),
     "executed-static-musl-tool-killed": tool_killed("static-musl"),
 }

@@ -10,7 +10,12 @@
 #include "imports.h"
 #include "stock_impl.h"
 
-_Static_assert(CALLTAP_POINTERS_TO <= FRONTS_MAX, "all of them have room");
+_Static_assert(FRONT_NAMES <= FRONTS_MAX, "all of them have room");
+
+const char *front_name(uint32_t i)
+{
+	return i == FRONT_EXECVE ? "execve" : i < CALLTAP_POINTER_MARK ? imports_names()[i] : NULL;
+}
 
 /* Without these the program would go another way: it would be killed in a sandbox, or an exception would end it. */
 static bool is_needed(uint32_t name)
@@ -29,10 +34,16 @@ static bool is_needed(uint32_t name)
 	}
 }
 
+/* musl's posix_spawn() executes on a stack of 5 KiB, most of which its own execvpe() may take. */
+static uint64_t address_of(const struct front_notes *notes, uint32_t i)
+{
+	return i == FRONT_EXECVE && !notes->glibc ? 0 : notes->addresses[i];
+}
+
 static bool is_front(const struct front_notes *notes, uint64_t address)
 {
-	for (uint32_t i = 0; i < CALLTAP_POINTERS_TO; i++)
-		if (notes->addresses[i] == address)
+	for (uint32_t i = 0; i < FRONT_NAMES; i++)
+		if (address_of(notes, i) == address)
 			return true;
 	return false;
 }
@@ -74,9 +85,9 @@ static int compare_fronts(const void *a, const void *b)
 static int take_heads(struct fronts *out, const struct object *object, const struct stock_list *list,
 		      struct calltap_diag *diag)
 {
-	for (uint32_t i = 0; i < CALLTAP_POINTERS_TO; i++) {
-		const char *name = imports_names()[i];
-		uint64_t address = object->fronts.addresses[i];
+	for (uint32_t i = 0; i < FRONT_NAMES; i++) {
+		const char *name = front_name(i);
+		uint64_t address = address_of(&object->fronts, i);
 		const struct stock_function *function = address ? find_function(list, address) : NULL;
 		size_t size = 0;
 		const uint8_t *code = function ? object_code_at(object, function->head, &size) : NULL;

@@ -11,9 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <calltap/abi/control.h>
 #include <calltap/diag.h>
 
 #define FRONTS_MAX 20u
+
+/* enum calltap_pointer_to, and what is led in static programs alone: elsewhere the loader binds it. */
+enum { FRONT_EXECVE = CALLTAP_POINTERS_TO, FRONT_NAMES };
+
+/* A function's name; NULL: none of a static program. */
+const char *front_name(uint32_t i);
 
 struct front {
 	const char *name;

@@ -17,6 +17,7 @@
 
 #include "aliases.h"
 #include "cpu.h"
+#include "fronts.h"
 #include "object.h"
 
 /* A growing list of addresses. */
@@ -55,11 +56,11 @@ struct object_view;
 
 /* What its symbols tell of a static program (fronts.h). */
 struct front_notes {
-	bool named;		  /* there is a full symbol table */
-	bool unwinds, libgcc;	  /* the program unwinds stacks; by libgcc */
-	bool glibc, musl;	  /* its libc */
-	bool synccall, list_lock; /* musl: has all threads do something; has a lock for its list of threads */
-	uint64_t addresses[CALLTAP_POINTERS_TO]; /* of the functions that the agent stands in front of, 0 = none */
+	bool named;			 /* there is a full symbol table */
+	bool unwinds, libgcc;		 /* the program unwinds stacks; by libgcc */
+	bool glibc, musl;		 /* its libc */
+	bool synccall, list_lock;	 /* musl: has all threads do something; has a lock for its list of threads */
+	uint64_t addresses[FRONT_NAMES]; /* of the functions that the agent stands in front of, 0 = none */
 };
 
 struct object {

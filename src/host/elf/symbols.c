@@ -78,8 +78,8 @@ static bool note_front(struct object *object, const Elf64_Sym *symbol, const cha
 	notes->list_lock |= !strcmp(name, "__tl_lock");
 	if (ELF64_ST_BIND(symbol->st_info) == STB_LOCAL)
 		return false;
-	for (uint32_t i = 0; i < CALLTAP_POINTER_MARK; i++) {
-		if (strcmp(name, imports_names()[i]) != 0)
+	for (uint32_t i = 0; i < FRONT_NAMES; i++) {
+		if (!front_name(i) || strcmp(name, front_name(i)) != 0)
 			continue;
 		notes->addresses[i] = symbol->st_value;
 		return true;
