@@ -156,8 +156,8 @@ def main():
     parser.add_argument("--long", action="store_true", help="every possible build")
     parser.add_argument("--keep", action="store_true", help="keep the folders of cases that passed")
     parser.add_argument("--work", type=os.path.abspath, help="folder of the cases and their programs (default: in the build)")
-    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 2) + 2,
-                        help="cases at a time (default: two more than there are CPUs, as cases also wait)")
+    parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 2),
+                        help="cases at a time (default: three for each CPU, as cases mostly wait)")
     parser.add_argument("--summary", help="write the results to this file as JSON")
     parser.add_argument("--list", action="store_true", help="only list the cases")
     parser.add_argument("names", nargs="*", metavar="NAME")
