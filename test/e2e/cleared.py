@@ -138,6 +138,34 @@ def recorded_static(case):
             os.kill(program.pid, signal.SIGTERM)
 
 
+class Executed(Recorded):
+    """attachee.c, which a program under record executes."""
+
+    def __init__(self, case, *options):  # pylint: disable=super-init-not-called
+        self.start(case, case.record_command(["sh", "-c", 'exec "$0"', case.program("attachee.c", sites=False)],
+                                             ["--stock", "auto", *options]))
+
+
+def executed_static(case):
+    """A static program that a traced one has executed: it can be cleared, and attached to, as any other."""
+    with Executed(case, "--mode", "drop") as program:
+        program.records()
+        os.kill(program.process.pid, signal.SIGKILL)
+        program.process.wait()
+        try:
+            said = calltap(case, "status", program.pid, status=1)
+            expect(f"`calltap detach {program.pid}` takes it away" in said, f"status says {said!r}")
+            cleared(case, program.pid)
+            for _ in range(2):
+                with Tool(case, program, says=()) as tool:
+                    tool.records(500)
+                    tool.detach()
+                is_clear(program.pid)
+            case.readable()
+        finally:
+            os.kill(program.pid, signal.SIGTERM)
+
+
 CASES = {}
 SINGLE = {
     "cleared-attached": attached,
@@ -145,5 +173,7 @@ SINGLE = {
     "cleared-at-any-time": at_any_time,
     "cleared-recorded": recorded,
     "cleared-recorded-static": built(builds.STATIC["static"], recorded_static),
+    "cleared-executed-static": built(builds.STATIC["static"], executed_static),
+    "cleared-executed-static-musl": built(builds.STATIC["static-musl"], executed_static),
     "cleared-while-asked": while_asked,
 }

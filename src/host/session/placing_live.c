@@ -218,7 +218,7 @@ static int make_all(struct placing_live *live, struct placing_made *made, struct
 	made->start.magic = CALLTAP_START_MAGIC;
 	made->start.version = CALLTAP_START_VERSION;
 	made->start.musl = live->placed.musl;
-	made->start.entry = made->start.environment ? 0 : made->at + entry;
+	made->start.entry = made->at + entry;
 	live->placed.entry_offset = entry;
 	if (!ret)
 		ret = collect(live, made, placing);
