@@ -1,4 +1,5 @@
 """What libc's functions take is known without anybody's debug information."""
+import json
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ def built(case, compiler):
         file.write(OWN)
     for command in ([compiler[0], "-O1", "-s", "-shared", "-fPIC", "-fno-builtin", "-o", library, library + ".c"],
                     [*compiler, "-fno-builtin", "-U_FORTIFY_SOURCE", "-s", "-w", "-o", program, os.path.join(builds.PROGRAMS, "asks_libc.c"),
-                     library, f"-Wl,-rpath,{case.folder}"]):
+                     library, "-lm", f"-Wl,-rpath,{case.folder}"]):
         subprocess.run(command, check=True, timeout=60)
     return program
 
@@ -30,17 +31,33 @@ def told(compiler):
         if not shutil.which(compiler[0]):
             raise Skip(f"{compiler[0]} is not there")
         case.as_it_is = True
-        names = "open lseek openat mmap madvise close getenv strdup strtol free socketpair getpid kill clock_gettime access hcreate".split()
+        names = "open lseek openat mmap madvise close getenv strdup strtol free socketpair getpid kill clock_gettime access ldexp hcreate".split()
         chosen = [word for name in names for word in ("-l", name)]
         done = case.record([built(case, compiler), "/etc/passwd"], ["-a", *chosen], log=False)
         expect(done.status == 0, f"{done.status}: {done.stderr}")
         replay = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
         shown = set(re.findall(r"\|\s+(\w+\(.*);", replay))
         wanted = done.stdout.splitlines()
-        expect(len(wanted) == 16, f"the program says {wanted}")
+        expect(len(wanted) == 17, f"the program says {wanted}")
         for line in wanted:
             expect(line in shown, f"{line!r} is not shown: {replay}")
     return test
+
+
+def told_to_programs(case):
+    """JSON has each value by its name and in its type."""
+    need(case)
+    case.as_it_is = True
+    done = case.record([built(case, ["gcc", "-O1"]), "/etc/passwd"], ["-a", "-l", "open", "-l", "strtol", "-l", "mmap", "-l", "getenv", "-l", "ldexp"], log=False)
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    lines = [json.loads(line) for line in case.run([case.tool, "export", "--format", "json", "-i", case.trace_path, "-o", "-"]).stdout.splitlines()]
+    found = {(line["fn"], line["ev"]): line["values"] for line in lines if "values" in line}
+    expect(found["open", "arguments"] == {"file": "/etc/passwd", "oflag": "O_CLOEXEC"}, f"{found}")
+    expect(isinstance(found["open", "result"]["ret"], int) and found["strtol", "result"] == {"ret": 63}, f"{found}")
+    expect(found["strtol", "arguments"].items() >= {"nptr": "77 and more", "base": 8}.items(), f"{found}")
+    expect(found["mmap", "arguments"].items() >= {"addr": "0x0", "len": 4096, "prot": "PROT_READ|PROT_WRITE", "fd": -1}.items(), f"{found}")
+    expect(found["getenv", "result"] == {"ret": "a text"}, f"{found}")
+    expect(found["ldexp", "arguments"] == {"x": 2.5, "exponent": 3} and found["ldexp", "result"] == {"ret": 20.0}, f"{found}")
 
 
 def library(case):
@@ -73,4 +90,4 @@ def live(case):
 
 
 SINGLE = {f"prototypes-{i}": told(compiler) for i, compiler in enumerate(BUILDS)}
-SINGLE |= {"prototypes-library": library, "prototypes-live": live}
+SINGLE |= {"prototypes-library": library, "prototypes-live": live, "prototypes-json": told_to_programs}

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -65,7 +66,7 @@ static void texts(void)
 	say("free(ptr=%p)\n", (void *)copy);
 }
 
-static void others(void)
+static void others(int argc)
 {
 	int pair[2], ret = socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
 	struct timespec now;
@@ -78,6 +79,7 @@ static void others(void)
 	say("clock_gettime(clock_id=CLOCK_MONOTONIC, tp=%p) = %d\n", (void *)&now, ret);
 	ret = access("/", R_OK | X_OK);
 	say("access(name=\"/\", type=R_OK|X_OK) = %d\n", ret);
+	say("ldexp(x=2.5, exponent=3) = %.1f\n", ldexp(2.5, argc + 2));
 	ret = (int)hcreate(0.5);
 	say("hcreate()\n");
 }
@@ -87,7 +89,7 @@ int main(int argc, char **argv)
 	setenv("TEXT", "a text", 1);
 	files(argv[argc - 1]);
 	texts();
-	others();
+	others(argc - 1);
 	fwrite(said, 1, used, stdout);
 	return 0;
 }

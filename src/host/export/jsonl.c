@@ -123,6 +123,26 @@ static void put_event(void *ctx, struct walk *walk, const struct trace_event *ev
 	finish_line(jsonl, walk);
 }
 
+/* The values of a call by their names; what is not available is null. */
+static void put_values(struct out *out, const struct trace *trace, const struct trace_event *event)
+{
+	struct trace_value value;
+
+	out_text(out, ",\"values\":{");
+	for (uint32_t i = 0; trace_event_value_at(trace, event, i, &value); i++) {
+		out_text(out, i ? "," : "");
+		json_escape(out, value.name);
+		out_char(out, ':');
+		if (value.kind == TRACE_VALUE_NONE)
+			out_text(out, "null");
+		else if (value.kind == TRACE_VALUE_TEXT)
+			json_escape(out, value.text);
+		else
+			out_text(out, value.text);
+	}
+	out_char(out, '}');
+}
+
 static void put_message(void *ctx, struct walk *walk, const struct trace_event *event,
 			const struct walk_message *message)
 {
@@ -143,6 +163,8 @@ static void put_message(void *ctx, struct walk *walk, const struct trace_event *
 	}
 	out_text(jsonl->out, ",\"text\":");
 	json_escape(jsonl->out, message->text);
+	if (message->role)
+		put_values(jsonl->out, walk->trace, event);
 	finish_line(jsonl, walk);
 }
 

@@ -409,6 +409,65 @@ static void put_values(struct output *out, const struct trace *trace, const stru
 	}
 }
 
+/* The bytes of a text, without quotes; false: it could not be read. */
+static bool put_bytes(struct output *out, const struct trace_field *field, const unsigned char *bytes, size_t used)
+{
+	struct calltap_event_place place;
+	size_t length;
+
+	if (field->offset + sizeof(place) > used)
+		return false;
+	memcpy(&place, bytes + field->offset, sizeof(place));
+	length = place.size & CALLTAP_PLACE_SIZE;
+	if (place.offset > used || (!length && place.size & CALLTAP_PLACE_FAULT))
+		return false;
+	length = length < used - place.offset ? length : used - place.offset;
+	put(out, "%.*s", (int)length, (const char *)bytes + place.offset);
+	return true;
+}
+
+static enum trace_value_kind kind_of(const struct trace_field *field, const char *text)
+{
+	const uint32_t words = CALLTAP_FIELD_ENUM | CALLTAP_FIELD_HEX | CALLTAP_FIELD_CHAR | CALLTAP_FIELD_FLOAT;
+
+	if (field->flags & CALLTAP_FIELD_BOOL && !strchr("0123456789", text[0]))
+		return TRACE_VALUE_BOOL;
+	/* An enumeration without a name for the number; a float that is no number. */
+	return !(field->flags & words) || (!text[strspn(text, "-+.e0123456789")] && !(field->flags & CALLTAP_FIELD_HEX))
+		       ? TRACE_VALUE_NUMBER
+		       : TRACE_VALUE_TEXT;
+}
+
+bool trace_event_value_at(const struct trace *trace, const struct trace_event *event, uint32_t i,
+			  struct trace_value *out)
+{
+	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
+	struct output text = {out->text, 0, sizeof(out->text)};
+	const struct trace_field *field = NULL;
+	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
+	size_t used = trace_event_bytes(event, bytes);
+	uint32_t number = 0;
+
+	for (uint32_t k = 0; format && k < format->count && number <= i; k++) {
+		field = TABLE_ITEM(trace->fields, struct trace_field, format->first + k);
+		number += !is_hidden(field);
+	}
+	out->text[0] = 0;
+	if (number <= i)
+		return false;
+	out->name = field->name;
+	out->kind = TRACE_VALUE_NONE;
+	if (field->flags & CALLTAP_FIELD_MISSING || (i < 64 && missing_of(trace, format, bytes, used) >> i & 1))
+		return true;
+	if (field->flags & CALLTAP_FIELD_PLACED) {
+		out->kind = put_bytes(&text, field, bytes, used) ? TRACE_VALUE_TEXT : TRACE_VALUE_NONE;
+	} else {
+		put_value(&text, field, bytes, used);
+		out->kind = out->text[0] ? kind_of(field, out->text) : TRACE_VALUE_NONE;
+	}
+	return true;
+}
+
 bool trace_event_value(const struct trace *trace, const struct trace_event *event, const char *name,
 		       char text[TRACE_EVENT_TEXT])
 {
