@@ -299,6 +299,8 @@ void agent_fronts_init(void);
  */
 int agent_fronts_lead(void) __attribute__((warn_unused_result));
 void agent_fronts_restore(void);
+/* At a program's start: the tool may have led them. */
+void agent_fronts_note(void);
 /* A new program image: begin a session, if the environment asks for one.  Waits for the tool, bounded. */
 void agent_image_begin(char *const *environment);
 /*

@@ -68,6 +68,12 @@ int agent_fronts_lead(void)
 	return ret;
 }
 
+void agent_fronts_note(void)
+{
+	for (uint32_t i = 0; i < count_heads(); i++)
+		agent.fronts_led |= agent.placed->functions[i].length != 0;
+}
+
 void agent_fronts_restore(void)
 {
 	if (agent.fronts_led)

@@ -31,6 +31,7 @@ int calltap_agent_start(const struct calltap_start *start)
 {
 	if (!take_start(start))
 		return -ENOMEM;
+	agent_fronts_note();
 	agent_image_begin((char *const *)start->environment);
 	return 0;
 }

@@ -29,13 +29,6 @@ int clearing_refuse(pid_t pid, struct calltap_diag *diag)
 	if (!text.differing)
 		return calltap_diag_set(diag, -ESRCH, "process %d is not traced by you; `calltap status` lists what is",
 					(int)pid);
-	if (attach_agent_stays(pid))
-		return calltap_diag_set(
-			diag, -ESRCH,
-			"process %d is not traced by you; 'calltap record' has started it, and its agent stays in a "
-			"static program, with %llu %s from the file; start it anew to be rid of that",
-			(int)pid, (unsigned long long)text.differing,
-			counted(text.differing, "byte of its text that differs", "bytes of its text that differ"));
 	return calltap_diag_set(diag, -ESRCH,
 				"process %d is not traced by you; %llu %s from its files: if a calltap that was killed "
 				"has left that, `calltap detach %d` takes it away",
@@ -66,7 +59,7 @@ int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)
 	struct record_options *options = &recording.settings.options;
 	int ret;
 
-	if (!attach_has_agent(pid) || attach_agent_stays(pid))
+	if (!attach_has_agent(pid))
 		return clearing_refuse(pid, diag);
 	ret = recording_init(&recording, argv);
 	options->command = command;

@@ -12,8 +12,7 @@
 
 /*
  * Take away what is left in a process that no session of the user's traces, and print what became of it.  argv: the
- * verb's.  -ESRCH with diag: there is no agent in it, so nothing can be left, or one that
- * stays.
+ * verb's.  -ESRCH with diag: there is no agent in it, so nothing can be left.
  */
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag) __attribute__((warn_unused_result));
 /* The error of a process that is not traced: what may be left in it is said there. */

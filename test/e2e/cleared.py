@@ -121,49 +121,38 @@ def while_asked(case):
                 is_clear(program.pid)
 
 
-def recorded_static(case):
-    """A static program keeps the agent that it was started with: `status` says so, and advises nothing that is refused."""
-    with Recorded(case, False, "--mode", "drop") as program:
-        program.records()
-        os.kill(program.process.pid, signal.SIGKILL)
-        program.process.wait()
-        try:
-            for verb in ("status", "detach"):
-                said = calltap(case, verb, program.pid, status=1)
-                expect("its agent stays in a static program" in said and "start it anew" in said and "calltap detach" not in said,
-                       f"{verb} says {said!r}")
-            said = calltap(case, "attach", program.pid, status=2)
-            expect("start it anew" in said, f"attach says {said!r}")
-        finally:
-            os.kill(program.pid, signal.SIGTERM)
-
-
 class Executed(Recorded):
     """attachee.c, which a program under record executes."""
 
-    def __init__(self, case, *options):  # pylint: disable=super-init-not-called
+    def __init__(self, case):  # pylint: disable=super-init-not-called
         self.start(case, case.record_command(["sh", "-c", 'exec "$0"', case.program("attachee.c", sites=False)],
-                                             ["--stock", "auto", *options]))
+                                             ["--stock", "auto", "--mode", "drop"]))
 
 
-def executed_static(case):
-    """A static program that a traced one has executed: it can be cleared, and attached to, as any other."""
-    with Executed(case, "--mode", "drop") as program:
-        program.records()
-        os.kill(program.process.pid, signal.SIGKILL)
-        program.process.wait()
-        try:
-            said = calltap(case, "status", program.pid, status=1)
-            expect(f"`calltap detach {program.pid}` takes it away" in said, f"status says {said!r}")
-            cleared(case, program.pid)
-            for _ in range(2):
-                with Tool(case, program, says=()) as tool:
-                    tool.records(500)
-                    tool.detach()
-                is_clear(program.pid)
-            case.readable()
-        finally:
-            os.kill(program.pid, signal.SIGTERM)
+def stays_usable(kind):
+    """A static program that was recorded, or that a recorded one has executed: it can be cleared, and attached to."""
+    def test(case):
+        with kind(case) as program:
+            program.records()
+            os.kill(program.process.pid, signal.SIGKILL)
+            program.process.wait()
+            try:
+                said = calltap(case, "status", program.pid, status=1)
+                expect(f"`calltap detach {program.pid}` takes it away" in said, f"status says {said!r}")
+                cleared(case, program.pid)
+                for _ in range(2):
+                    with Tool(case, program, says=()) as tool:
+                        tool.records(500)
+                        tool.detach()
+                    is_clear(program.pid)
+                case.readable()
+            finally:
+                os.kill(program.pid, signal.SIGTERM)
+    return test
+
+
+def recorded_static(case):
+    return Recorded(case, False, "--mode", "drop")
 
 
 CASES = {}
@@ -172,8 +161,10 @@ SINGLE = {
     "cleared-static": built(builds.STATIC["static"], attached),
     "cleared-at-any-time": at_any_time,
     "cleared-recorded": recorded,
-    "cleared-recorded-static": built(builds.STATIC["static"], recorded_static),
-    "cleared-executed-static": built(builds.STATIC["static"], executed_static),
-    "cleared-executed-static-musl": built(builds.STATIC["static-musl"], executed_static),
     "cleared-while-asked": while_asked,
+    "cleared-recorded-static": built(builds.STATIC["static"], stays_usable(recorded_static)),
+    "cleared-recorded-static-pie": built(builds.STATIC["static-pie"], stays_usable(recorded_static)),
+    "cleared-recorded-static-musl": built(builds.STATIC["static-musl"], stays_usable(recorded_static)),
+    "cleared-executed-static": built(builds.STATIC["static"], stays_usable(Executed)),
+    "cleared-executed-static-musl": built(builds.STATIC["static-musl"], stays_usable(Executed)),
 }

@@ -16,9 +16,9 @@
 #define CALLTAP_START_VERSION 3u
 
 /*
- * A function of the program whose first bytes lead to the agent's function of that name.  In a program that ran before
- * the agent came, the agent itself leads them there, and gives them back; `length` is 0 where the tool has led them for
- * good, and for a further name of one function.
+ * A function of the program whose first bytes lead to the agent's function of that name.  At a command's start the tool
+ * has led them there, else the agent does; it is the agent that gives them back.  `length` is 0 for a further name of
+ * one function.
  */
 struct calltap_start_function {
 	char name[24];
@@ -34,7 +34,7 @@ struct calltap_start {
 	uint32_t musl;	  /* libc is musl's */
 	uint32_t libgcc;  /* what unwinds stacks in the program is libgcc */
 	uint32_t function_count;
-	uint64_t entry;	      /* address of calltap_agent_place(); 0: the agent came at the program's start */
+	uint64_t entry;	      /* address of calltap_agent_place(), for a tool that comes later */
 	uint64_t environment; /* address of the environment's pointers; 0: the agent comes when the program has run */
 	uint64_t base;	      /* where the program's ELF address 0 lies */
 	uint64_t within;      /* an address within the program's file */

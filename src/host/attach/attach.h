@@ -125,12 +125,10 @@ int attach_load(pid_t pid, const char *library, uint32_t patience_ms, struct att
 
 /* Whether the process has an agent, in use or left there by a session that is over. */
 bool attach_has_agent(pid_t pid);
-/* Whether that is one of a static program's start, which stays: it can be neither called nor let go of. */
-bool attach_agent_stays(pid_t pid);
 
 /*
  * Find the agent that an attach has mapped into a static program: copy struct calltap_start, which lies at *at, as the
- * target has it.  -ENOENT: there is none. -EPROTO: it is of another build. -EEXIST: it came at the program's start.
+ * target has it.  -ENOENT: there is none. -EPROTO: it is of another build.
  */
 struct calltap_start;
 struct space;

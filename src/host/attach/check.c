@@ -140,21 +140,6 @@ bool attach_has_agent(pid_t pid)
 	return has;
 }
 
-bool attach_agent_stays(pid_t pid)
-{
-	const pid_t alive = proc_alive(pid);
-	struct calltap_start start;
-	struct space space;
-	uint64_t at;
-	bool stays;
-
-	if (!alive || space_read(&space, alive))
-		return false;
-	stays = attach_find_placed(alive, &space, &at, &start) == -EEXIST;
-	space_free(&space);
-	return stays;
-}
-
 static bool has_tracer(void *context)
 {
 	return proc_number(*(const pid_t *)context, "TracerPid") != 0;

@@ -21,12 +21,11 @@ int attach_find_placed(pid_t alive, const struct space *space, uint64_t *at, str
 	for (size_t i = 0; ret == -ENOENT && i < space->count; i++) {
 		const struct map *map = &space->maps[i];
 
-		/* At a program's start it is anonymous memory, else a file that the borrowed thread has made. */
-		if (!(map->bits & MAP_EXEC) || (map->path[0] && !strstr(map->path, "libcalltap-agent")) ||
+		if (!(map->bits & MAP_EXEC) || !strstr(map->path, "libcalltap-agent") ||
 		    memory_read(alive, map->lo, start, sizeof(*start)) || start->magic != CALLTAP_START_MAGIC)
 			continue;
 		*at = map->lo;
-		ret = start->version != CALLTAP_START_VERSION ? -EPROTO : start->entry ? 0 : -EEXIST;
+		ret = start->version != CALLTAP_START_VERSION ? -EPROTO : 0;
 	}
 	return ret;
 }

@@ -12,6 +12,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,13 @@
 #define BELOW	  (64ull << 20) /* from the agent's place to the program, at the least: for stubs and blocks */
 #define STEP	  (16ull << 20)
 #define TRIES	  16u
+
+#define FILE_NAME	"libcalltap-agent.so" /* as errand.S has it */
+#define FILE_NAME_BELOW 1024u		      /* of the stack pointer: nothing is there */
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10u
+#endif
 
 _Static_assert(sizeof(struct calltap_start) <= CODE_OFF && CODE_OFF + NATIVE_LAUNCH_MAX <= PAGE, "one page");
 _Static_assert(FRONTS_MAX <= CALLTAP_START_FUNCTIONS, "all of them have room");
@@ -152,15 +160,14 @@ static const struct stock_block *block_of(const struct placing_made *made, const
 	return NULL;
 }
 
-/* Map the memory where a jump from the program reaches it. */
-static int map_near(struct placing_made *made, const struct placing *placing, struct attach_launch *launch)
+/* Map the file where a jump from the program reaches it. */
+static int map_near(struct placing_made *made, const struct placing *placing, struct attach_launch *launch, int64_t fd)
 {
 	int64_t got = -ENOMEM;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		uint64_t arguments[] = {
-			0,     made->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
-			~0ull, 0};
+		uint64_t flags = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
+		uint64_t arguments[] = {0, made->size, PROT_READ | PROT_WRITE, flags, (uint64_t)fd, 0};
 
 		placing_candidate(&arguments[0], placing, made, i);
 		got = attach_launch_call(launch, SYS_mmap, arguments);
@@ -180,6 +187,48 @@ static int map_near(struct placing_made *made, const struct placing *placing, st
 		return (int)got;
 	made->at = (uint64_t)got;
 	return 0;
+}
+
+/* A file in memory of the name that the tool knows an agent by: the program's descriptor, or -errno. */
+static int64_t make_file(struct attach_launch *launch)
+{
+	const char name[] = FILE_NAME;
+	uint64_t at = native_sp(&launch->regs) - FILE_NAME_BELOW;
+	uint64_t make[6] = {at, MFD_CLOEXEC | MFD_EXEC};
+	char before[sizeof(name)];
+	int64_t fd;
+
+	if (attach_launch_read(launch, at, before, sizeof(before)) ||
+	    attach_launch_write(launch, at, name, sizeof(name)))
+		return -EFAULT;
+	fd = attach_launch_call(launch, SYS_memfd_create, make);
+	make[1] = MFD_CLOEXEC; /* before Linux 6.3 */
+	if (fd < 0)
+		fd = attach_launch_call(launch, SYS_memfd_create, make);
+	return attach_launch_write(launch, at, before, sizeof(before)) ? -EFAULT : fd;
+}
+
+/* Map memory for all pieces, of a file that is open here to be written. */
+static int map_pieces(struct placing_made *made, const struct placing *placing, struct attach_launch *launch)
+{
+	int64_t fd = make_file(launch), closed;
+	char path[64];
+	int ret;
+
+	if (fd < 0)
+		return (int)fd;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)launch->pid, (int)fd);
+	made->file = open(path, O_RDWR | O_CLOEXEC);
+	ret = made->file < 0 || ftruncate(made->file, (off_t)made->size) ? -errno : map_near(made, placing, launch, fd);
+	closed = attach_launch_call(launch, SYS_close, (const uint64_t[6]){(uint64_t)fd});
+	return ret ? ret : (int)closed;
+}
+
+static int write_piece(const struct placing_made *made, uint64_t at, const void *bytes, size_t size)
+{
+	ssize_t put = pwrite(made->file, bytes, size, (off_t)(at - made->at));
+
+	return put == (ssize_t)size ? 0 : put < 0 ? -errno : -ENOSPC;
 }
 
 /* Lead the block of a function to the agent's function of that name, and note what is behind. */
@@ -236,6 +285,7 @@ static int write_page(struct placing_made *made, const struct placing *placing, 
 {
 	unsigned char code[NATIVE_LAUNCH_MAX];
 	uint64_t entry = agent_image_symbol(&placing->image, "calltap_agent_start");
+	uint64_t place = agent_image_symbol(&placing->image, "calltap_agent_place");
 	size_t begin, size;
 	int ret;
 
@@ -245,12 +295,13 @@ static int write_page(struct placing_made *made, const struct placing *placing, 
 	made->start.environment = launch->environment;
 	made->start.within = launch->headers;
 	made->start.id_offset = launch->id_offset;
+	made->start.entry = made->at + place;
 	size = native_launch_code(code, sizeof(code), &launch->regs, made->at + entry, made->page, &begin);
-	if (!entry || !size)
+	if (!entry || !place || !size)
 		return -ENOEXEC;
 	*pc = made->page + CODE_OFF + begin;
-	ret = attach_launch_write(launch, made->page, &made->start, sizeof(made->start));
-	return ret ? ret : attach_launch_write(launch, made->page + CODE_OFF, code, size);
+	ret = write_piece(made, made->page, &made->start, sizeof(made->start));
+	return ret ? ret : write_piece(made, made->page + CODE_OFF, code, size);
 }
 
 static int protect(struct attach_launch *launch, uint64_t at, uint64_t size, int protection)
@@ -297,6 +348,29 @@ int placing_jump(uint8_t jump[16], const struct placing_made *made, const struct
 	return -ENOEXEC;
 }
 
+int placing_tell_heads(struct placing_made *made, const struct placing *placing)
+{
+	for (size_t i = 0; i < placing->fronts.count; i++) {
+		const struct front *front = &placing->fronts.list[i];
+		struct calltap_start_function *told = &made->start.functions[i];
+		uint8_t jump[16];
+		int length;
+
+		if (i && placing->fronts.list[i - 1].head == front->head)
+			continue;
+		length = placing_jump(jump, made, placing, front->head);
+		if (length < 0)
+			return length;
+		if ((size_t)length > sizeof(told->jump) || (unsigned)length > front->length)
+			return -ENOEXEC;
+		told->head = made->base + front->head;
+		told->length = (uint8_t)length;
+		memcpy(told->old, front->old, (size_t)length);
+		memcpy(told->jump, jump, (size_t)length);
+	}
+	return 0;
+}
+
 /* The last step but letting go: from here on the program's functions lead to the agent's. */
 static int lead_heads(const struct placing_made *made, const struct placing *placing,
 		      const struct attach_launch *launch)
@@ -326,13 +400,15 @@ static int put(struct placing_made *made, struct placing *placing, struct attach
 
 	made->base = launch->entry - placing->entry;
 	if (!ret)
-		ret = map_near(made, placing, launch);
+		ret = map_pieces(made, placing, launch);
 	if (!ret)
 		ret = placing_make(made, placing);
 	if (!ret)
-		ret = attach_launch_write(launch, made->at, placing->image.bytes, placing->image.size);
+		ret = placing_tell_heads(made, placing);
 	if (!ret)
-		ret = attach_launch_write(launch, made->region, made->region_bytes, made->layout.size);
+		ret = write_piece(made, made->at, placing->image.bytes, placing->image.size);
+	if (!ret)
+		ret = write_piece(made, made->region, made->region_bytes, made->layout.size);
 	if (!ret)
 		ret = write_page(made, placing, launch, pc);
 	if (!ret)
@@ -342,11 +418,13 @@ static int put(struct placing_made *made, struct placing *placing, struct attach
 
 int placing_put(struct placing *placing, struct attach_launch *launch, struct calltap_diag *diag)
 {
-	struct placing_made made = {0};
+	struct placing_made made = {.file = -1};
 	uint64_t pc;
 	int ret = put(&made, placing, launch, &pc);
 
 	free(made.region_bytes);
+	if (made.file >= 0)
+		close(made.file);
 	if (!ret)
 		return attach_launch_go(launch, pc);
 	/* Heads are led last, and all or none: a write that fails there is that of a process that is gone. */

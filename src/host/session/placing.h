@@ -46,6 +46,7 @@ int placing_put(struct placing *placing, struct attach_launch *launch, struct ca
 struct placing_made {
 	uint64_t base; /* of the program */
 	uint64_t at, size;
+	int file;	       /* that a new program's pieces are mapped from, -1 = none */
 	uint64_t page, region; /* addresses of struct calltap_start, and of the fronts' blocks */
 	struct stock_block blocks[FRONTS_MAX];
 	size_t block_count;
@@ -62,6 +63,9 @@ int placing_make(struct placing_made *made, struct placing *placing) __attribute
 /* The jump from a front's head, an ELF address, to its block: how many bytes; -errno. */
 int placing_jump(uint8_t jump[16], const struct placing_made *made, const struct placing *placing, uint64_t head)
 	__attribute__((warn_unused_result));
+
+/* Tell the agent of the heads, which it leads, or gives back.  Of two functions with one head the first has it. */
+int placing_tell_heads(struct placing_made *made, const struct placing *placing) __attribute__((warn_unused_result));
 
 /* The parts that an attach brings into a static program. */
 struct placing_live {

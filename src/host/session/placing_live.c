@@ -106,30 +106,6 @@ static int choose_place(struct placing_made *made, const struct placing *placing
 			       (int)pid);
 }
 
-/* The agent leads the heads itself: tell it of them.  Of two functions with one head the first has it. */
-static int tell_heads(struct placing_made *made, const struct placing *placing)
-{
-	for (size_t i = 0; i < placing->fronts.count; i++) {
-		const struct front *front = &placing->fronts.list[i];
-		struct calltap_start_function *told = &made->start.functions[i];
-		uint8_t jump[16];
-		int length;
-
-		if (i && placing->fronts.list[i - 1].head == front->head)
-			continue;
-		length = placing_jump(jump, made, placing, front->head);
-		if (length < 0)
-			return length;
-		if ((size_t)length > sizeof(told->jump) || (unsigned)length > front->length)
-			return -ENOEXEC;
-		told->head = made->base + front->head;
-		told->length = (uint8_t)length;
-		memcpy(told->old, front->old, (size_t)length);
-		memcpy(told->jump, jump, (size_t)length);
-	}
-	return 0;
-}
-
 /* Threads are not to be within the jumps when these are written. */
 static void note_jumps(struct placing_live *live, const struct calltap_start *start)
 {
@@ -214,7 +190,7 @@ static int make_all(struct placing_live *live, struct placing_made *made, struct
 		ret = placing_make(made, placing);
 	}
 	if (!ret)
-		ret = tell_heads(made, placing);
+		ret = placing_tell_heads(made, placing);
 	made->start.magic = CALLTAP_START_MAGIC;
 	made->start.version = CALLTAP_START_VERSION;
 	made->start.musl = live->placed.musl;
@@ -236,12 +212,6 @@ static int find_resident(struct placing_live *live, const struct placing_made *m
 
 	if (ret == -ENOENT)
 		return ret;
-	if (ret == -EEXIST)
-		return calltap_diag_set(
-			diag, ret,
-			"process %d was started under 'calltap record', and still has the agent of that; "
-			"start it anew",
-			(int)pid);
 	if (ret || start.base != made->base || start.within != made->start.within)
 		return calltap_diag_set(
 			diag, -ENOTSUP,
