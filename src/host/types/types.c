@@ -196,7 +196,7 @@ static void list_names(struct types *types)
 		if (name)
 			types->names[types->name_count++] = (struct named){name, symbol.st_value};
 	}
-	if (types->name_count)
+	if (types->names && types->name_count)
 		qsort(types->names, types->name_count, sizeof(*types->names), compare_names);
 }
 
@@ -206,7 +206,9 @@ int64_t types_find_symbol(struct types *types, const char *symbol)
 
 	if (!types->names)
 		list_names(types);
-	found = types->name_count ? bsearch(&key, types->names, types->name_count, sizeof(key), compare_names) : NULL;
+	found = types->names && types->name_count
+			? bsearch(&key, types->names, types->name_count, sizeof(key), compare_names)
+			: NULL;
 	return found ? types_find(types, found->address) : -1;
 }
 
