@@ -16,6 +16,7 @@
  *
  * CALLTAP_CALL_ARGUMENTS       indices of the words with the integer arguments, in order
  * CALLTAP_CALL_RESULT          index of the word with the result
+ * CALLTAP_CALL_RESULT_SECOND   index of the word with its upper half, if it takes two
  * CALLTAP_CALL_STACK_WORDS     words from calltap_call.stack to the first argument on the stack
  * CALLTAP_CALL_VECTORS_FLOATS  bytes in calltap_call.vectors before the first argument of type double, and the result
  * CALLTAP_CALL_VECTORS_STEP    bytes from there to the next
@@ -28,6 +29,7 @@ struct calltap_registers {
 };
 #define CALLTAP_CALL_ARGUMENTS	    0, 1, 2, 3, 4, 5, 6, 7
 #define CALLTAP_CALL_RESULT	    0
+#define CALLTAP_CALL_RESULT_SECOND  1
 #define CALLTAP_CALL_STACK_WORDS    0
 #define CALLTAP_CALL_VECTORS_FLOATS 0u /* v0, 16 bytes each up to v31 */
 #define CALLTAP_CALL_VECTORS_STEP   16u
@@ -44,6 +46,7 @@ struct calltap_registers {
 };
 #define CALLTAP_CALL_ARGUMENTS	    10, 11, 12, 13, 14, 15, 16, 17
 #define CALLTAP_CALL_RESULT	    10
+#define CALLTAP_CALL_RESULT_SECOND  11
 #define CALLTAP_CALL_STACK_WORDS    0
 #define CALLTAP_CALL_VECTORS_FLOATS 80u /* fa0, which is f10: 8 bytes each from f0 to f31 */
 #define CALLTAP_CALL_VECTORS_STEP   8u
@@ -57,6 +60,7 @@ struct calltap_registers {
 };
 #define CALLTAP_CALL_ARGUMENTS	    14, 13, 12, 11, 9, 8
 #define CALLTAP_CALL_RESULT	    10
+#define CALLTAP_CALL_RESULT_SECOND  12
 #define CALLTAP_CALL_STACK_WORDS    1
 #define CALLTAP_CALL_VECTORS_FLOATS CALLTAP_CALL_VECTORS_XMM
 #define CALLTAP_CALL_VECTORS_STEP   16u

@@ -149,6 +149,8 @@ static uint64_t help_text(struct calltap_program_context *context, uint64_t addr
 	most = most < CALLTAP_PROGRAM_TEXT ? most : CALLTAP_PROGRAM_TEXT;
 	most = most < room ? most : room;
 	got = copy_text(run->bytes + at, address, most, &flags);
+	if (!address)
+		flags = CALLTAP_PLACE_NULL;
 	run->used = (uint32_t)(at + got);
 	return at | (got | flags) << 16;
 }
@@ -229,12 +231,13 @@ static void fill_context(struct calltap_program_context *context, const struct p
 		for (uint32_t i = 0; i < CALLTAP_PROGRAM_ARGUMENTS; i++)
 			context->arguments[i] = 0;
 		context->result = registers[CALLTAP_CALL_RESULT];
+		context->second = registers[CALLTAP_CALL_RESULT_SECOND];
 		context->stack = 0;
 	} else {
 #pragma GCC unroll 8
 		for (uint32_t i = 0; i < CALLTAP_PROGRAM_ARGUMENTS; i++)
 			context->arguments[i] = i < sizeof(places) ? registers[places[i]] : 0;
-		context->result = 0;
+		context->result = context->second = 0;
 		context->stack = arch_entry_sp(call->slot) + CALLTAP_CALL_STACK_WORDS * sizeof(uint64_t);
 	}
 	context->caller = call->caller;

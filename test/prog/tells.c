@@ -113,7 +113,7 @@ static void shown(void)
 	text("quote \" back \\ tab \t nl \n bell \a esc \033[1m");
 	expect("text(s=\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"..., first=120) = \"xxxxxxxxxxxxxxx\"...");
 	text(long_text);
-	expect("text(s=(fault), first=(fault)) = (fault)");
+	expect("text(s=NULL, first=(fault)) = NULL");
 	text(NULL);
 	expect("thing(number=7, name=\"seven\", within=\"inside\") = 7");
 	thing(&one);

@@ -211,6 +211,17 @@ struct calltap_file_data {
 /* With TEXT, behind the event's bytes: a value that is not available; `more` says why. */
 #define CALLTAP_FIELD_MISSING 2048u
 #define CALLTAP_FIELD_FLOAT   4096u /* a number of 4 or 8 bytes is a float or a double (IEEE 754) */
+/*
+ * A structure: the fields behind it whose names begin with its own and a point are its members; a name with two points
+ * is of a structure within.  As a number it is the address that the structure was read from, and its bit of FAULTS says
+ * that there was none; else it is MISSING for readers that do not know GROUP.
+ */
+#define CALLTAP_FIELD_GROUP   8192u
+#define CALLTAP_FIELD_CUT     16384u /* with GROUP: it has more members */
+#define CALLTAP_FIELD_POINTER 32768u /* an address: 0 is NULL */
+/* A number's bits that are the field: the first one, and how many, each a number of 6 bits; 0 bits: all of them. */
+#define CALLTAP_FIELD_BIT_AT  20
+#define CALLTAP_FIELD_BITS_AT 26
 
 /*
  * A row of a FORMATS chunk: one field of a type of events (record.h).  The rows of a type follow each other and have

@@ -33,6 +33,7 @@ struct calltap_program_context {
 	uint64_t stack;	   /* at the call: address of the first argument on the stack; else 0 */
 	uint64_t caller;   /* the call's return address */
 	uint64_t function; /* its id */
+	uint64_t second;   /* at the return: the second register of an integer result; else 0 */
 };
 
 enum calltap_helper {
@@ -97,7 +98,7 @@ struct calltap_program {
 #define CALLTAP_PROGRAMS_SIZE	(CALLTAP_PROGRAM_CODE_AT + CALLTAP_PROGRAM_CODE)
 
 _Static_assert(sizeof(struct calltap_program_row) == 8 && sizeof(struct calltap_program) == 16, "ABI");
-_Static_assert(sizeof(struct calltap_program_context) == 96, "ABI");
+_Static_assert(sizeof(struct calltap_program_context) == 104, "ABI");
 _Static_assert(CALLTAP_PROGRAMS_AT % CALLTAP_PAGE == 0 && CALLTAP_PROGRAM_CODE_AT % CALLTAP_PAGE == 0, "pages");
 
 #endif

@@ -92,6 +92,7 @@ struct calltap_event_place {
 #define CALLTAP_PLACE_SIZE  0x3fffu
 #define CALLTAP_PLACE_CUT   0x4000u /* there is more of the text in the program */
 #define CALLTAP_PLACE_FAULT 0x8000u /* the rest of it could not be read */
+#define CALLTAP_PLACE_NULL  0xc000u /* both: there is no text, for its address was 0 */
 
 #define CALLTAP_RECORD_OPEN_MAX 64 /* frames that are told at the beginning of a sub-buffer */
 

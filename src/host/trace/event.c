@@ -127,6 +127,18 @@ static uint64_t number_of(const struct trace_field *field, const unsigned char *
 	return value;
 }
 
+/* Bits of the number that the field does not fill; *value: without them. */
+static unsigned take_bits(const struct trace_field *field, uint64_t *value)
+{
+	unsigned bits = field->flags >> CALLTAP_FIELD_BITS_AT & 63, at = field->flags >> CALLTAP_FIELD_BIT_AT & 63;
+	unsigned unused = (8 - field->size) % 8 * 8;
+
+	if (!bits)
+		return unused;
+	*value = *value >> at & (((uint64_t)1 << bits) - 1);
+	return 64 - bits;
+}
+
 /* The first field of the event's type that has the flag; NULL = none, or it is not within the event's bytes. */
 static const struct trace_field *find_field(const struct trace *trace, const struct format_entry *format, uint32_t flag,
 					    size_t used)
@@ -292,6 +304,10 @@ static void put_float(struct output *out, uint64_t bits, uint32_t size)
 	memcpy(&single, &low, sizeof(single));
 	memcpy(&value, &bits, sizeof(value));
 	value = size == 4 ? (double)single : value;
+	if (isnan(value)) {
+		put(out, "nan"); /* its sign says nothing */
+		return;
+	}
 	if (fabs(value) < (size == 4 ? (double)FLT_MIN : DBL_MIN))
 		digits = 1;
 	do {
@@ -302,14 +318,27 @@ static void put_float(struct output *out, uint64_t bits, uint32_t size)
 	put(out, "%s%s", text, strpbrk(text, ".ein") ? "" : ".0");
 }
 
+/* A number of fewer bits as one of the field's size. */
+static uint64_t whole_of(const struct trace_field *field, uint64_t value, unsigned unused)
+{
+	uint64_t all = ~(uint64_t)0 >> (64 - 8 * field->size);
+
+	return field->flags & CALLTAP_FIELD_SIGNED ? (uint64_t)((int64_t)(value << unused) >> unused) & all : value;
+}
+
 /* Print the number of a field that lies within the event's bytes. */
 static void put_number(struct output *out, const struct trace_field *field, const unsigned char *bytes)
 {
-	unsigned unused = (8 - field->size) % 8 * 8; /* high bits of value that the field does not fill */
 	uint64_t value = number_of(field, bytes);
+	unsigned unused = take_bits(field, &value);
 
-	if (field->flags & CALLTAP_FIELD_ENUM && put_names(out, field->more, value))
+	/* Names are of the whole type's values. */
+	if (field->flags & CALLTAP_FIELD_ENUM && put_names(out, field->more, whole_of(field, value, unused)))
 		return;
+	if (field->flags & CALLTAP_FIELD_POINTER && !value) {
+		put(out, "NULL");
+		return;
+	}
 	if (field->flags & CALLTAP_FIELD_FLOAT && field->size >= 4) {
 		put_float(out, value, field->size);
 		return;
@@ -337,6 +366,10 @@ static void put_placed(struct output *out, const struct trace_field *field, cons
 	length = place.size & CALLTAP_PLACE_SIZE;
 	if (place.offset > used)
 		return;
+	if ((place.size & CALLTAP_PLACE_NULL) == CALLTAP_PLACE_NULL) {
+		put(out, "NULL");
+		return;
+	}
 	length = length < used - place.offset ? length : used - place.offset;
 	if (length || !(place.size & CALLTAP_PLACE_FAULT))
 		put_quoted(out, bytes + place.offset, length);
@@ -372,16 +405,7 @@ static bool is_hidden(const struct trace_field *field)
 	return field->flags & (CALLTAP_FIELD_FUNCTION | CALLTAP_FIELD_FAULTS);
 }
 
-/* Print the value of a call with that number; missing: a bit for each one that could not be read. */
-static void put_told(struct output *out, const struct trace_field *field, uint32_t number, uint64_t missing,
-		     const unsigned char *bytes, size_t used)
-{
-	if (number < 64 && missing >> number & 1)
-		put(out, "(fault)");
-	else
-		put_value(out, field, bytes, used);
-}
-
+/* A bit for each value of a call that was not read. */
 static uint64_t missing_of(const struct trace *trace, const struct format_entry *format, const unsigned char *bytes,
 			   size_t used)
 {
@@ -390,22 +414,136 @@ static uint64_t missing_of(const struct trace *trace, const struct format_entry 
 	return faults ? number_of(faults, bytes) : 0;
 }
 
-/* Print the values of a call: all fields but the two that are for readers. */
+#define GROUP_DEPTH 8u /* structures within structures; what is farther in keeps its points */
+
+/* The values of a call that are being printed. */
+struct values_output {
+	struct output *out;
+	const struct trace *trace;
+	const struct format_entry *format;
+	const unsigned char *bytes;
+	size_t used;
+	uint64_t missing; /* a bit for each value that was not read */
+	uint32_t i;	  /* the next field */
+	uint32_t shown;	  /* its number among the values */
+};
+
+static const struct trace_field *next_field(const struct values_output *values)
+{
+	const struct trace_field *field;
+
+	if (values->i >= values->format->count)
+		return NULL;
+	field = TABLE_ITEM(values->trace->fields, struct trace_field, values->format->first + values->i);
+	return is_hidden(field) ? NULL : field;
+}
+
+static void pass_field(struct values_output *values)
+{
+	values->i++;
+	values->shown++;
+}
+
+/* Is the field called by this, a point, and more?  length: of the prefix. */
+static bool is_within(const struct trace_field *field, const char *prefix, size_t length)
+{
+	return !strncmp(field->name, prefix, length) && field->name[length] == '.';
+}
+
+static void put_simple(struct values_output *values, const struct trace_field *field)
+{
+	const unsigned char *text = values->bytes + field->offset;
+	bool plain =
+		field->flags & CALLTAP_FIELD_TEXT && !(field->flags & (CALLTAP_FIELD_PLACED | CALLTAP_FIELD_MISSING));
+
+	if (values->shown < 64 && values->missing >> values->shown & 1)
+		put(values->out, "(fault)");
+	else if (plain && field->size && field->size <= values->used && field->offset <= values->used - field->size)
+		put_quoted(values->out, text, strnlen((const char *)text, field->size));
+	else
+		put_value(values->out, field, values->bytes, values->used);
+	pass_field(values);
+}
+
+/* Print the members that are called by the first bytes of the name, a point, and more. */
+static void put_members(struct values_output *values, const char *prefix, size_t length, uint32_t depth)
+{
+	const struct trace_field *field;
+	bool any = false;
+
+	while ((field = next_field(values)) && is_within(field, prefix, length)) {
+		const char *name = field->name + length + 1, *point = strchr(name, '.');
+
+		put(values->out, "%s", any ? ", " : "");
+		any = true;
+		if (point && depth < GROUP_DEPTH) {
+			put(values->out, "%.*s={", (int)(point - name), name);
+			put_members(values, field->name, (size_t)(point - field->name), depth + 1);
+			put(values->out, "}");
+			continue;
+		}
+		put(values->out, "%s=", name);
+		put_simple(values, field);
+	}
+}
+
+/* Print a structure, or its address where it was not read. */
+static void put_group(struct values_output *values, const struct trace_field *group)
+{
+	size_t length = strlen(group->name);
+	bool has_address = !(group->flags & CALLTAP_FIELD_TEXT) && group->offset + group->size <= values->used;
+	bool missing = values->shown < 64 && values->missing >> values->shown & 1;
+	uint64_t address = has_address ? number_of(group, values->bytes) : 1;
+	const struct trace_field *field;
+
+	pass_field(values);
+	if (!missing && address) {
+		put(values->out, "{");
+		put_members(values, group->name, length, 0);
+		put(values->out, "%s}", group->flags & CALLTAP_FIELD_CUT ? ", ..." : "");
+		return;
+	}
+	if (!address)
+		put(values->out, "NULL");
+	else if (has_address)
+		put(values->out, "0x%" PRIx64 "(fault)", address);
+	else
+		put(values->out, "(fault)");
+	while ((field = next_field(values)) && is_within(field, group->name, length))
+		pass_field(values);
+}
+
+/* Print the next value, a structure with all its members. */
+static void put_next(struct values_output *values, const struct trace_field *field)
+{
+	if (field->flags & CALLTAP_FIELD_GROUP)
+		put_group(values, field);
+	else
+		put_simple(values, field);
+}
+
+/* Print the values of a call: all fields but those that are for readers. */
 static void put_values(struct output *out, const struct trace *trace, const struct format_entry *format,
 		       const unsigned char *bytes, size_t used)
 {
-	uint64_t missing = missing_of(trace, format, bytes, used);
-	uint32_t shown = 0;
+	struct values_output values = {.out = out,
+				       .trace = trace,
+				       .format = format,
+				       .bytes = bytes,
+				       .used = used,
+				       .missing = missing_of(trace, format, bytes, used)};
 
-	for (uint32_t i = 0; i < format->count; i++) {
-		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
+	for (; values.i < format->count;) {
+		const struct trace_field *field = next_field(&values);
 
-		if (is_hidden(field))
+		if (!field) {
+			values.i++;
 			continue;
-		put(out, "%s", shown ? ", " : "");
+		}
+		put(out, "%s", values.shown ? ", " : "");
 		if (role_of(trace, format) != TRACE_RESULT || strcmp(field->name, "ret") != 0)
 			put(out, "%s=", field->name);
-		put_told(out, field, shown++, missing, bytes, used);
+		put_next(&values, field);
 	}
 }
 
@@ -461,6 +599,9 @@ bool trace_event_value_at(const struct trace *trace, const struct trace_event *e
 		return true;
 	if (field->flags & CALLTAP_FIELD_PLACED) {
 		out->kind = put_bytes(&text, field, bytes, used) ? TRACE_VALUE_TEXT : TRACE_VALUE_NONE;
+	} else if (field->flags & CALLTAP_FIELD_TEXT) {
+		put_value(&text, field, bytes, used);
+		out->kind = field->flags & CALLTAP_FIELD_GROUP ? TRACE_VALUE_NONE : TRACE_VALUE_TEXT;
 	} else {
 		put_value(&text, field, bytes, used);
 		out->kind = out->text[0] ? kind_of(field, out->text) : TRACE_VALUE_NONE;
@@ -474,20 +615,20 @@ bool trace_event_value(const struct trace *trace, const struct trace_event *even
 	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
 	struct output out = {text, 0, TRACE_EVENT_TEXT};
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
-	size_t used = trace_event_bytes(event, bytes);
-	uint32_t number = 0;
+	struct values_output values = {.out = &out, .trace = trace, .format = format, .bytes = bytes};
 
 	text[0] = 0;
-	for (uint32_t i = 0; format && i < format->count; i++) {
-		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
+	values.used = trace_event_bytes(event, bytes);
+	values.missing = format ? missing_of(trace, format, bytes, values.used) : 0;
+	while (format && values.i < format->count) {
+		const struct trace_field *field = next_field(&values);
 
-		if (is_hidden(field))
-			continue;
-		if (strcmp(field->name, name) == 0) {
-			put_told(&out, field, number, missing_of(trace, format, bytes, used), bytes, used);
+		if (field && strcmp(field->name, name) == 0) {
+			put_next(&values, field);
 			return true;
 		}
-		number++;
+		values.i++;
+		values.shown += field != NULL;
 	}
 	return false;
 }

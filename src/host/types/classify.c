@@ -134,10 +134,9 @@ static void add_array(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint3
 		add_type(walk, &peeled, offset + i * one, depth + 1);
 }
 
-/* Where the bits of a field begin: from the aggregate's first one on. */
-static bool bits_at(Dwarf_Word *at, Dwarf_Die *member, Dwarf_Word bits, Dwarf_Word size)
+bool type_bits_at(uint64_t *at, Dwarf_Die *member, uint64_t bits, uint64_t size)
 {
-	Dwarf_Word from_end, place = 0;
+	uint64_t from_end, place = 0;
 
 	if (type_number(at, member, DW_AT_data_bit_offset))
 		return true;
@@ -155,7 +154,7 @@ static void add_bits(struct walk *walk, Dwarf_Die *member, Dwarf_Die *type, uint
 	Dwarf_Word at, size = 0;
 
 	if (dwarf_aggregate_size(type, &size) || !bits || bits > 64 || !size || size > 8 ||
-	    !bits_at(&at, member, bits, size)) {
+	    !type_bits_at(&at, member, bits, size)) {
 		walk->unknown = true;
 		return;
 	}

@@ -90,32 +90,93 @@ static bool keeps_convention(Dwarf_Die *function, const struct function_about *a
 	return about->symbol && !strchr(about->symbol, '.') && (about->is_global || names_changes(function));
 }
 
-/* Does the convention have it where the compiler says? */
-static const char *compare(struct reading *reading, struct type_value *value, const struct abi_place *abi,
-			   const struct place *place)
+/* The registers that a value is in, by its type's halves: their numbers from 1 on, 0 = none. */
+static void put_registers(struct type_value *value, const struct abi_type *type, uint8_t integer, uint8_t vector)
 {
-	bool in_register = abi->at == ABI_AT_REGISTERS && abi->integers == 1 && !abi->vectors;
-	bool in_vector = abi->at == ABI_AT_REGISTERS && abi->vectors == 1 && !abi->integers;
+	bool first_integer = type->halves[0] == ABI_INTEGER, first_vector = type->halves[0] == ABI_VECTOR;
 
+	value->in_register = first_integer ? (uint8_t)(integer + 1) : 0;
+	value->in_vector = first_vector ? (uint8_t)(vector + 1) : 0;
+	if (type->halves[1] == ABI_INTEGER)
+		value->second_register = (uint8_t)(integer + first_integer + 1);
+	if (type->halves[1] == ABI_VECTOR)
+		value->second_vector = (uint8_t)(vector + first_vector + 1);
+}
+
+static bool is_at(uint8_t at, uint8_t number, uint8_t in_register, uint8_t in_vector)
+{
+	if (in_register)
+		return at == PLACE_REGISTER && number + 1 == in_register;
+	return in_vector ? at == PLACE_VECTOR && number + 1 == in_vector : at == PLACE_NONE;
+}
+
+/* Does the convention have it in these registers, or in this word of the stack? */
+static bool is_there(const struct type_value *value, const struct abi_place *abi, const struct place *place)
+{
+	switch (place->at) {
+	case PLACE_HOME:
+		return true;
+	case PLACE_STACK:
+		return abi->at == ABI_AT_STACK && abi->offset == place->offset;
+	case PLACE_REGISTER:
+	case PLACE_VECTOR:
+		return abi->at == ABI_AT_REGISTERS &&
+		       is_at(place->at, place->number, value->in_register, value->in_vector) &&
+		       is_at(place->second_at, place->second_number, value->second_register, value->second_vector);
+	default:
+		return false;
+	}
+}
+
+/* Does the convention have it where the compiler says? */
+static const char *compare(struct reading *reading, struct type_value *value, const struct abi_type *type,
+			   const struct abi_place *abi, const struct place *place)
+{
 	if (place->at == PLACE_NONE) {
 		reading->changed = true;
 		return "dropped";
 	}
 	if (abi->at == ABI_AT_UNKNOWN)
 		return "place";
-	if ((place->at == PLACE_REGISTER && (!in_register || abi->integer != place->number)) ||
-	    (place->at == PLACE_VECTOR && (!in_vector || abi->vector != place->number)) ||
-	    (place->at == PLACE_STACK && (abi->at != ABI_AT_STACK || abi->offset != place->offset)) ||
-	    place->at == PLACE_OTHER) {
+	if (abi->at == ABI_AT_REGISTERS)
+		put_registers(value, type, abi->integer, abi->vector);
+	value->on_stack = abi->offset;
+	if (!is_there(value, abi, place)) {
 		reading->changed = true;
 		return "moved";
 	}
-	if (in_register)
-		value->in_register = (uint8_t)(abi->integer + 1);
-	if (in_vector)
-		value->in_vector = (uint8_t)(abi->vector + 1);
-	value->on_stack = abi->offset;
-	return abi->at == ABI_AT_REGISTERS && !in_register && !in_vector ? "registers" : NULL;
+	return NULL;
+}
+
+/* True of the object that a constructor is to make: nothing is there yet. */
+static bool is_unmade(Dwarf_Die *function, const struct type_value *value, Dwarf_Die *pointee)
+{
+	const char *name = dwarf_diename(function), *class = dwarf_diename(pointee);
+
+	/* A class made of a template has its arguments behind its name. */
+	return name && class && value->name && !strcmp(value->name, "this") && !strncmp(name, class, strlen(name)) &&
+	       (!class[strlen(name)] || class[strlen(name)] == '<');
+}
+
+/* What is shown of a structure, or of the one that an address leads to. */
+static int read_members(const struct reading *reading, struct type_value *value, Dwarf_Die *type,
+			const struct abi_type *abi)
+{
+	Dwarf_Die pointee, peeled;
+
+	value->at_address = value->look.kind == TYPE_POINTER || abi->by_address;
+	if (value->look.kind == TYPE_OTHER)
+		return type_members_read(&value->members, type);
+	if (value->look.kind != TYPE_POINTER || !type_pointee(&pointee, type) || !type_peeled(&peeled, &pointee) ||
+	    is_unmade(reading->function, value, &peeled))
+		return 0;
+	return type_members_read(&value->members, &peeled);
+}
+
+/* Why a value is not shown, NULL = it is; why: where it lies is not known. */
+static const char *missing_of(const struct type_value *value, const char *why)
+{
+	return value->look.kind == TYPE_OTHER && !value->members.size ? value->look.why : why;
 }
 
 /* declared: the parameter; place: where its location is told, NULL = nowhere. */
@@ -139,15 +200,18 @@ static int read_parameter(struct reading *reading, Dwarf_Die *declared, Dwarf_Di
 		if (ret)
 			return ret;
 		type = type_classify(&die, reading->cxx);
+		ret = read_members(reading, value, &die, &type);
+		if (ret)
+			return ret;
 	}
 	abi = abi_next(&reading->walk, &type);
 	if (placed)
-		place = place_find(reading->function, placed, reading->about->address);
+		place = place_find(reading->function, placed, reading->about->address, type.by_address);
 	/* Clang's places begin behind the no-ops. */
 	if (placed && place.at == PLACE_NONE)
-		place = place_find(reading->function, placed, reading->about->code);
-	why = compare(reading, value, &abi, &place);
-	value->missing = value->look.kind == TYPE_OTHER ? value->look.why : why;
+		place = place_find(reading->function, placed, reading->about->code, type.by_address);
+	why = compare(reading, value, &type, &abi, &place);
+	value->missing = missing_of(value, why);
 	reading->home[reading->out->count - 1] = place.at == PLACE_HOME;
 	return 0;
 }
@@ -207,11 +271,17 @@ static int read_result(struct reading *reading)
 	ret = type_look(&result->look, &die);
 	type = type_classify(&die, reading->cxx);
 	abi_begin(&reading->walk, &type);
-	result->missing = result->look.kind == TYPE_OTHER ? result->look.why
-			  : abi_is_integer(&type)	  ? NULL
-			  : abi_is_vector(&type)	  ? NULL
-							  : "registers";
-	result->in_vector = abi_is_vector(&type);
+	if (!ret)
+		ret = read_members(reading, result, &die, &type);
+	if (type.halves[0] == ABI_MEMORY && !type.x87) {
+		result->at_address = true; /* which the function returns */
+		result->in_register = 1;
+	} else if (type.halves[0] == ABI_UNKNOWN || type.halves[0] == ABI_MEMORY) {
+		result->missing = "registers";
+	} else {
+		put_registers(result, &type, 0, 0);
+	}
+	result->missing = missing_of(result, result->missing);
 	return ret;
 }
 
@@ -242,6 +312,7 @@ static void clear_value(struct type_value *value)
 {
 	free(value->name);
 	free(value->look.names);
+	type_members_clear(&value->members);
 }
 
 void type_function_clear(struct type_function *function)

@@ -101,7 +101,36 @@ static struct place of_converted(const Dwarf_Op *ops, size_t count)
 	return in_register(ops->atom - DW_OP_breg0);
 }
 
-struct place place_find(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t address)
+/* Two registers that have eight bytes each, or the second one less. */
+static struct place of_two(const Dwarf_Op *ops, size_t count)
+{
+	uint64_t first, second;
+	struct place place, rest;
+
+	if (count != 4 || !is_register(&ops[0], &first) || ops[1].atom != DW_OP_piece || ops[1].number != 8 ||
+	    !is_register(&ops[2], &second) || ops[3].atom != DW_OP_piece)
+		return other;
+	place = in_register(first);
+	rest = in_register(second);
+	if (place.at == PLACE_OTHER || rest.at == PLACE_OTHER)
+		return other;
+	place.second_at = rest.at;
+	place.second_number = rest.number;
+	return place;
+}
+
+/* The value lies where a register points, or where the function will store that address. */
+static struct place of_address(const Dwarf_Op *ops, size_t count)
+{
+	if (count == 1 && ops->atom >= DW_OP_breg0 && ops->atom <= DW_OP_breg31 && !ops->number)
+		return in_register(ops->atom - DW_OP_breg0);
+	if (count == 2 && ops[1].atom == DW_OP_deref &&
+	    (ops->atom == DW_OP_fbreg || ops->atom == DW_OP_breg0 + ABI_DWARF_FRAME))
+		return (struct place){.at = PLACE_HOME};
+	return other;
+}
+
+struct place place_find(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t address, bool by_address)
 {
 	const struct place none = {.at = PLACE_NONE};
 	Dwarf_Attribute attribute;
@@ -114,11 +143,13 @@ struct place place_find(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t addr
 	form = dwarf_whatform(&attribute);
 	if (dwarf_getlocation_addr(&attribute, address, &ops, &count, 1) != 1 || !count)
 		return none;
+	if (by_address)
+		return of_address(ops, count);
 	if (count == 1)
 		return of_one(function, ops,
 			      form == DW_FORM_exprloc || form == DW_FORM_block1 || form == DW_FORM_block);
 	if (count == 2 && ops[1].atom == DW_OP_stack_value &&
 	    (ops[0].atom == DW_OP_entry_value || ops[0].atom == DW_OP_GNU_entry_value))
 		return of_entry(&attribute, ops);
-	return ops[count - 1].atom == DW_OP_stack_value ? of_converted(ops, count) : other;
+	return ops[count - 1].atom == DW_OP_stack_value ? of_converted(ops, count) : of_two(ops, count);
 }

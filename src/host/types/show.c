@@ -208,8 +208,7 @@ static int look_at_names(struct type_look *look, Dwarf_Die *type)
 	return 0;
 }
 
-/* True for the type `char`: an address of it is taken for a text's. */
-static bool is_char(Dwarf_Die *type)
+bool type_is_char(Dwarf_Die *type)
 {
 	const char *name;
 	uint64_t size = 0;
@@ -227,7 +226,7 @@ static void look_at_pointer(struct type_look *look, Dwarf_Die *type)
 	look->size = 8;
 	look->kind = TYPE_POINTER;
 	if (dwarf_tag(type) == DW_TAG_pointer_type && type_of(&inner, type) && type_peeled(&peeled, &inner) &&
-	    is_char(&peeled))
+	    type_is_char(&peeled))
 		look->kind = TYPE_TEXT;
 }
 

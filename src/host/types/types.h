@@ -17,8 +17,12 @@
 struct object;
 struct types;
 
-#define TYPES_VALUES   64u /* parameters of a function that are looked at */
-#define TYPES_NAME_MAX 96u /* bytes of a type's text, with its NUL */
+#define TYPES_VALUES	   64u /* parameters of a function that are looked at */
+#define TYPES_MEMBERS	   12u /* members of a structure that are shown, */
+#define TYPES_BYTES	   96u /* which lie within its first bytes */
+#define TYPES_MEMBER_NAME  48u /* bytes of a member's name, with its NUL */
+#define TYPES_MEMBER_DEPTH 4u  /* structures within structures */
+#define TYPES_NAME_MAX	   96u /* bytes of a type's text, with its NUL */
 
 enum type_kind {
 	TYPE_UNSIGNED,
@@ -29,6 +33,7 @@ enum type_kind {
 	TYPE_POINTER,
 	TYPE_FLOAT, /* a float or a double */
 	TYPE_TEXT,  /* the address of a char: what lies there up to its NUL */
+	TYPE_CHARS, /* of members: an array of char, a text that ends with it or before */
 	TYPE_OTHER  /* cannot be shown */
 };
 
@@ -36,10 +41,25 @@ enum type_kind {
 struct type_look {
 	uint8_t kind; /* enum type_kind */
 	bool is_signed;
-	uint8_t size;		   /* bytes of the number: 1, 2, 4 or 8 */
+	uint8_t size;		   /* bytes of the number: 1, 2, 4 or 8; of TYPE_CHARS, up to TYPES_BYTES */
 	char type[TYPES_NAME_MAX]; /* as C writes it */
 	char *names;		   /* TYPE_ENUM: "NAME=1f" and others behind commas, values in base 16; else NULL */
 	const char *why;	   /* TYPE_OTHER: in a word */
+};
+
+struct type_member {
+	char name[TYPES_MEMBER_NAME]; /* "x", or "position.x" */
+	struct type_look look;
+	uint32_t offset;   /* of its bytes in the outermost structure */
+	uint8_t bit, bits; /* a field of so many bits from that bit of its bytes on; bits == 0: all of them */
+};
+
+/* What is shown of a structure, union or class. */
+struct type_members {
+	struct type_member *list;
+	uint32_t count;
+	uint32_t size; /* bytes that have them all; 0 = nothing is shown */
+	bool cut;      /* there are more */
 };
 
 struct type_value {
@@ -50,6 +70,12 @@ struct type_value {
 	uint8_t in_register;
 	uint8_t in_vector; /* the same of floating-point arguments; 0 = the word below */
 	uint32_t on_stack; /* bytes behind the first word of arguments on the stack */
+	/* members.size != 0: it is a structure, or the address of one (at_address). */
+	struct type_members members;
+	bool at_address;
+	/* Of a structure in registers: where its second 8 bytes are, as above; both 0: there are none, or on the stack.
+	 */
+	uint8_t second_register, second_vector;
 };
 
 struct type_function {
@@ -57,7 +83,8 @@ struct type_function {
 	uint32_t count;
 	uint32_t more; /* parameters that were not looked at */
 	bool has_result;
-	struct type_value result; /* in the register of an integer result, or of a floating-point result */
+	/* Its in_register and in_vector are 1 for the first register of results, 2 for the second. */
+	struct type_value result;
 };
 
 /* The DWARF of an object, its own or its debug file's; fd: its file, which stays its caller's.  -ENODATA: it has none.

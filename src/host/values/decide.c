@@ -12,12 +12,12 @@
 #include "emit.h"
 
 #define OTHER	  BPF_REG_9
-#define SLOTS	  16 /* of numbers that wait */
-#define SLOTS_AT  (WORD_AT - 8 * SLOTS)
+#define SLOTS	  16	       /* of numbers that wait */
+#define SLOTS_AT  (-8 * SLOTS) /* where the event will be, which is made when the condition is true */
 #define TEXT_AT	  (SLOTS_AT - 128)
 #define LAST_BITS 63
 
-_Static_assert(CONDITION_PATTERN <= 128 && -TEXT_AT <= (int)BPF_STACK_SIZE, "a pattern has room");
+_Static_assert(CONDITION_PATTERN <= 128 && TEXT_AT > WORD_AT, "a pattern has room");
 
 /* Jumps to a place that is not known yet: each has the number of the one before, + 1, as its distance. */
 struct label {

@@ -18,10 +18,13 @@
 #define CONTEXT BPF_REG_6
 #define FAULTS	BPF_REG_7 /* a bit for each field that could not be read */
 #define VALUE	BPF_REG_8 /* the value at hand */
-#define BLOCK	144	  /* bytes of the fixed part at the most: 8, and 16 fields of 8 */
+#define BLOCK	392	  /* bytes of the fixed part at the most */
 #define WORD_AT (-BLOCK - 8)
 
-_Static_assert(FETCH_FIRST + 8 * SPEC_FIELDS <= BLOCK, "all fields have room");
+/* 8 for each value, all structures, and 4 for each text in them. */
+_Static_assert(FETCH_FIRST + 8 * SPEC_FIELDS + SPEC_BYTES + 4 * (SPEC_ROWS - SPEC_FIELDS) <= BLOCK,
+	       "all fields have room");
+_Static_assert(BLOCK % 8 == 0 && -WORD_AT <= (int)BPF_STACK_SIZE && BLOCK <= CALLTAP_PROGRAM_BYTES, "so has the block");
 
 /* What does not fit is counted, and the program refused (code.c). */
 static inline void put(struct fetch *out, struct bpf_insn in)
@@ -91,7 +94,7 @@ static inline void put_read_call(struct fetch *out, int32_t offset, uint32_t siz
 
 static inline bool is_on_stack(const struct spec_field *field, uint32_t registers)
 {
-	return field->argument > registers;
+	return field->argument > registers && field->argument != SPEC_SECOND;
 }
 
 static inline void put_base(struct fetch *out, const struct spec_field *field, uint32_t registers)
@@ -106,6 +109,8 @@ static inline void put_base(struct fetch *out, const struct spec_field *field, u
 	}
 	if (is_on_stack(field, registers))
 		at = offsetof(struct calltap_program_context, stack);
+	else if (field->argument == SPEC_SECOND)
+		at = offsetof(struct calltap_program_context, second);
 	else if (field->argument)
 		at = offsetof(struct calltap_program_context, arguments) + 8 * (size_t)(field->argument - 1);
 	put_load(out, VALUE, CONTEXT, at, 8);

@@ -24,9 +24,9 @@
 
 struct fetch {
 	struct bpf_insn insns[FETCH_INSNS];
-	uint32_t count;		      /* more than FETCH_INSNS: the program is too large */
-	uint32_t places[SPEC_FIELDS]; /* of the fields in the event's bytes */
-	uint32_t size;		      /* of the event before the texts */
+	uint32_t count;		    /* more than FETCH_INSNS: the program is too large */
+	uint32_t places[SPEC_ROWS]; /* of the fields in the event's bytes; of a structure, its address or its bytes */
+	uint32_t size;		    /* of the event before the texts */
 };
 
 /* The machine that such programs are verified for. */

@@ -16,7 +16,7 @@
 #define TYPE_TEXT   16	       /* bytes of a type's name, with its NUL */
 #define STRINGS_MAX (1u << 20) /* of a chunk, at about */
 #define FORMATS_MAX 4096u      /* in a chunk */
-#define FORMAT_ROWS (SPEC_FIELDS + 2)
+#define FORMAT_ROWS (SPEC_ROWS + 2)
 
 /* The rows and strings of a FORMATS chunk that are being made. */
 struct rows {
@@ -59,10 +59,15 @@ static uint32_t flags_of(const struct spec_field *field)
 		[SPEC_CHAR] = CALLTAP_FIELD_CHAR,
 		[SPEC_ENUM] = CALLTAP_FIELD_ENUM,
 		[SPEC_FLOAT] = CALLTAP_FIELD_FLOAT,
+		[SPEC_POINTER] = CALLTAP_FIELD_HEX | CALLTAP_FIELD_POINTER,
+		[SPEC_CHARS] = CALLTAP_FIELD_TEXT,
+		[SPEC_GROUP] = CALLTAP_FIELD_GROUP,
 		[SPEC_MISSING] = CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING,
 	};
 
-	return flags[field->type] | (field->is_signed ? CALLTAP_FIELD_SIGNED : 0);
+	return flags[field->type] | (field->is_signed ? CALLTAP_FIELD_SIGNED : 0) |
+	       (field->cut ? CALLTAP_FIELD_CUT : 0) | (uint32_t)field->bit << CALLTAP_FIELD_BIT_AT |
+	       (uint32_t)field->bits << CALLTAP_FIELD_BITS_AT;
 }
 
 /* A field's type, as the user would write it. */
@@ -100,6 +105,15 @@ static void put_field(struct rows *rows, const struct format *format, uint32_t n
 	if (field->more)
 		row.more = put_string(rows, field->more);
 	if (field->type == SPEC_MISSING) {
+		row.offset = CALLTAP_EVENT_BYTES_MAX;
+		row.size = 0;
+	}
+	if (field->type == SPEC_GROUP && field->at_address) {
+		row.flags |= CALLTAP_FIELD_HEX;
+		row.size = 8;
+	} else if (field->type == SPEC_GROUP) {
+		row.flags |= CALLTAP_FIELD_TEXT | CALLTAP_FIELD_MISSING;
+		row.more = put_string(rows, "struct");
 		row.offset = CALLTAP_EVENT_BYTES_MAX;
 		row.size = 0;
 	}

@@ -16,8 +16,8 @@ struct trace_writer;
 /* A program, and what its events hold. */
 struct format {
 	struct spec spec;
-	uint32_t places[SPEC_FIELDS]; /* of the fields in the event's bytes */
-	uint32_t type;		      /* of the events */
+	uint32_t places[SPEC_ROWS]; /* of the fields in the event's bytes */
+	uint32_t type;		    /* of the events */
 	uint16_t number;
 	bool result;
 };

@@ -348,21 +348,30 @@ static bool is_same_text(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
+/* Do both take the same bytes? */
+static bool is_same_place(const struct spec_field *one, const struct spec_field *other)
+{
+	return one->argument == other->argument && one->vector == other->vector && one->size == other->size &&
+	       one->offset_count == other->offset_count &&
+	       !memcmp(one->offsets, other->offsets, sizeof(one->offsets)) && one->at_address == other->at_address &&
+	       one->second_argument == other->second_argument && one->second_vector == other->second_vector &&
+	       one->within == other->within && one->at == other->at;
+}
+
+static bool is_shown_alike(const struct spec_field *one, const struct spec_field *other)
+{
+	return one->type == other->type && one->is_signed == other->is_signed && one->cut == other->cut &&
+	       one->bit == other->bit && one->bits == other->bits && !strcmp(one->name, other->name) &&
+	       is_same_text(one->c_type, other->c_type) && is_same_text(one->more, other->more);
+}
+
 bool spec_equal(const struct spec *a, const struct spec *b)
 {
 	if (a->count != b->count)
 		return false;
-	for (uint32_t i = 0; i < a->count; i++) {
-		const struct spec_field *one = &a->fields[i], *other = &b->fields[i];
-
-		if (one->argument != other->argument || one->vector != other->vector || one->type != other->type ||
-		    one->size != other->size || one->is_signed != other->is_signed ||
-		    one->offset_count != other->offset_count ||
-		    memcmp(one->offsets, other->offsets, sizeof(one->offsets)) != 0 ||
-		    strcmp(one->name, other->name) != 0 || !is_same_text(one->c_type, other->c_type) ||
-		    !is_same_text(one->more, other->more))
+	for (uint32_t i = 0; i < a->count; i++)
+		if (!is_same_place(&a->fields[i], &b->fields[i]) || !is_shown_alike(&a->fields[i], &b->fields[i]))
 			return false;
-	}
 	return true;
 }
 

@@ -24,11 +24,14 @@
 
 #include <calltap/diag.h>
 
-#define SPEC_FIELDS    16u /* of a SPEC */
-#define SPEC_OFFSETS   6u  /* of a FETCH */
-#define SPEC_ARGUMENTS 24u /* N at the most */
+#define SPEC_FIELDS    16u  /* of a SPEC */
+#define SPEC_ROWS      32u  /* of a SPEC with the members of structures: a bit for each in the word of faults */
+#define SPEC_BYTES     192u /* of structures, in all */
+#define SPEC_OFFSETS   6u   /* of a FETCH */
+#define SPEC_ARGUMENTS 24u  /* N at the most */
+#define SPEC_SECOND    255u
 #define SPEC_REGISTERS 6u  /* arguments up to this N are in integer registers */
-#define SPEC_NAME      32u /* bytes of a NAME, with its NUL */
+#define SPEC_NAME      64u /* bytes of a NAME, with its NUL */
 #define SPEC_TEXT      64u /* bytes of a string that has no bound of its own */
 
 /* Those behind SPEC_STRING are of fields whose types come from elsewhere (typed.h). */
@@ -41,24 +44,36 @@ enum spec_type {
 	SPEC_CHAR,
 	SPEC_ENUM,
 	SPEC_FLOAT,
+	SPEC_POINTER,
+	SPEC_CHARS,
+	SPEC_GROUP,
 	SPEC_MISSING
 };
 
 struct spec_field {
 	char name[SPEC_NAME];
-	uint8_t argument; /* N, 0 = the result */
+	uint8_t argument; /* N, 0 = the result, SPEC_SECOND = its second register */
 	uint8_t vector;	  /* 0, or N + 1 of %xmmN, which is it in place of `argument` */
 	uint8_t type;	  /* enum spec_type */
 	uint16_t size;	  /* bytes: of the number, or of the string at the most */
 	uint8_t offset_count;
 	int32_t offsets[SPEC_OFFSETS]; /* the innermost first */
 	bool is_signed;		       /* SPEC_ENUM: what has no name has a sign */
-	char *c_type;		       /* as C writes it, for spec_clear(); NULL: of `type` */
-	char *more;		       /* SPEC_ENUM: the names (abi/file.h); SPEC_MISSING: why; for spec_clear() */
+	/*
+	 * SPEC_GROUP: a structure, of which `size` bytes are taken.  Its members follow it, and are called
+	 * "group.member". at_address: the value is its address; else it is in registers, or on the stack.
+	 */
+	bool at_address, cut;			/* cut: it has more members */
+	uint8_t second_argument, second_vector; /* in registers: of its second 8 bytes, as above */
+	/* A member: 1 + the place of its group in the spec, and its bytes there; its bits in these, bits == 0: all. */
+	uint8_t within, bit, bits;
+	uint16_t at;
+	char *c_type; /* as C writes it, for spec_clear(); NULL: of `type` */
+	char *more;   /* SPEC_ENUM: the names (abi/file.h); SPEC_MISSING: why; for spec_clear() */
 };
 
 struct spec {
-	struct spec_field fields[SPEC_FIELDS];
+	struct spec_field fields[SPEC_ROWS];
 	uint32_t count;
 };
 

@@ -142,31 +142,126 @@ static int put_missing(struct spec_field *field, const char *why)
 	return field->more ? 0 : -ENOMEM;
 }
 
+static const uint8_t spec_types[] = {
+	[TYPE_UNSIGNED] = SPEC_UNSIGNED, [TYPE_SIGNED] = SPEC_SIGNED, [TYPE_BOOL] = SPEC_BOOL,
+	[TYPE_CHAR] = SPEC_CHAR,	 [TYPE_ENUM] = SPEC_ENUM,     [TYPE_POINTER] = SPEC_POINTER,
+	[TYPE_TEXT] = SPEC_STRING,	 [TYPE_FLOAT] = SPEC_FLOAT,   [TYPE_CHARS] = SPEC_CHARS,
+	[TYPE_OTHER] = SPEC_MISSING,
+};
+
+/* How a value of the type is shown. */
+static int put_look(struct spec_field *field, const struct type_look *look)
+{
+	field->type = spec_types[look->kind];
+	field->size = look->kind == TYPE_TEXT ? SPEC_TEXT : look->size;
+	field->is_signed = look->is_signed;
+	if (look->kind != TYPE_ENUM)
+		return 0;
+	field->more = strdup(look->names);
+	return field->more ? 0 : -ENOMEM;
+}
+
+/* The number of an argument by its register or its word of the stack. */
+static uint64_t argument_of(const struct type_value *value, uint32_t registers)
+{
+	if (value->in_vector)
+		return 0;
+	return value->in_register ? value->in_register : registers + 1u + value->on_stack / 8;
+}
+
 static int put_field(struct spec_field *field, const struct type_value *value, uint32_t registers)
 {
-	static const uint8_t types[] = {
-		[TYPE_UNSIGNED] = SPEC_UNSIGNED, [TYPE_SIGNED] = SPEC_SIGNED, [TYPE_BOOL] = SPEC_BOOL,
-		[TYPE_CHAR] = SPEC_CHAR,	 [TYPE_ENUM] = SPEC_ENUM,     [TYPE_POINTER] = SPEC_HEX,
-		[TYPE_TEXT] = SPEC_STRING,	 [TYPE_FLOAT] = SPEC_FLOAT,   [TYPE_OTHER] = SPEC_MISSING,
-	};
-	uint64_t argument = value->in_register ? value->in_register : registers + 1u + value->on_stack / 8;
+	uint64_t argument = argument_of(value, registers);
 
 	field->c_type = strdup(value->look.type);
 	if (!field->c_type)
 		return -ENOMEM;
 	if (value->missing)
 		return put_missing(field, value->missing);
-	if (!value->in_vector && (argument > SPEC_ARGUMENTS || value->on_stack % 8))
+	if (argument >= SPEC_SECOND || (!value->in_vector && value->on_stack % 8))
 		return put_missing(field, "far");
-	field->type = types[value->look.kind];
-	field->size = value->look.kind == TYPE_TEXT ? SPEC_TEXT : value->look.size;
-	field->is_signed = value->look.is_signed;
-	field->argument = (uint8_t)(value->in_vector ? 0 : argument);
+	field->argument = (uint8_t)argument;
 	field->vector = value->in_vector;
-	if (value->look.kind != TYPE_ENUM)
-		return 0;
-	field->more = strdup(value->look.names);
-	return field->more ? 0 : -ENOMEM;
+	return put_look(field, &value->look);
+}
+
+/* A result's registers are called otherwise than an argument's. */
+static void place_result(struct spec_field *field, const struct type_value *value)
+{
+	field->argument = value->in_register == 2 ? SPEC_SECOND : 0;
+	field->vector = value->in_vector;
+	field->second_argument = value->second_register == 2 ? SPEC_SECOND : 0;
+	field->second_vector = value->second_vector;
+}
+
+/* What is left for structures. */
+struct room {
+	uint32_t rows, bytes;
+};
+
+/* Bytes that have the first members. */
+static uint32_t bytes_of(const struct type_members *members, uint32_t count)
+{
+	uint32_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (members->list[i].offset + members->list[i].look.size > bytes)
+			bytes = members->list[i].offset + members->list[i].look.size;
+	return bytes;
+}
+
+/* How many of the members have room. */
+static uint32_t fitting(const struct type_members *members, const struct room *room)
+{
+	uint32_t count = members->count < room->rows ? members->count : room->rows;
+
+	while (count && (bytes_of(members, count) + 7) / 8 * 8 > room->bytes)
+		count--;
+	return bytes_of(members, count) ? count : 0;
+}
+
+static int put_member(struct spec *out, const struct spec_field *group, uint32_t within,
+		      const struct type_member *member)
+{
+	struct spec_field *field = &out->fields[out->count++];
+	char prefix[SPEC_NAME];
+	int length;
+
+	memcpy(prefix, group->name, sizeof(prefix)); /* so nobody takes it for a part of what is written */
+	length = snprintf(field->name, sizeof(field->name), "%s.%s", prefix, member->name);
+	field->within = (uint8_t)(within + 1);
+	field->at = (uint16_t)member->offset;
+	field->bit = member->bit;
+	field->bits = member->bits;
+	field->c_type = strdup(member->look.type);
+	if (!field->c_type)
+		return -ENOMEM;
+	if (member->look.kind == TYPE_OTHER || length < 0 || (size_t)length >= sizeof(field->name))
+		return put_missing(field, member->look.why ? member->look.why : "name");
+	return put_look(field, &member->look);
+}
+
+/* A field of a structure's address, or of a structure, is to have the members behind it. */
+static int put_members(struct spec *out, const struct type_value *value, struct room *room)
+{
+	const struct type_members *members = &value->members;
+	uint32_t within = out->count - 1, count = fitting(members, room), bytes = bytes_of(members, count);
+	struct spec_field *group = &out->fields[within];
+	int ret = 0;
+
+	if (group->more)
+		return 0; /* where it lies is not known */
+	if (!count)
+		return group->type == SPEC_MISSING ? put_missing(group, value->look.why) : 0;
+	group->type = SPEC_GROUP;
+	group->size = (uint16_t)bytes;
+	group->at_address = value->at_address;
+	group->cut = members->cut || count < members->count;
+	room->rows -= count;
+	room->bytes -= (bytes + 7) / 8 * 8;
+	for (uint32_t i = 0; i < count && !ret; i++)
+		ret = put_member(out, group, within, &members->list[i]);
+	return ret;
 }
 
 /* The last field, if not all of them have room. */
@@ -180,31 +275,46 @@ static int put_rest(struct spec *out, uint32_t rest)
 	return put_missing(field, why);
 }
 
+static int put_result(struct spec *out, const struct type_value *value)
+{
+	struct room room = {SPEC_ROWS - 1, SPEC_BYTES};
+	struct spec_field *field = &out->fields[out->count++];
+	int ret;
+
+	memcpy(field->name, "ret", sizeof("ret"));
+	ret = put_field(field, value, 0);
+	place_result(field, value);
+	return ret ? ret : put_members(out, value, &room);
+}
+
+static int put_argument(struct spec *out, const struct type_value *value, uint32_t number, uint32_t registers,
+			struct room *room)
+{
+	struct spec_field *field = &out->fields[out->count++];
+	int ret;
+
+	if (value->name[0])
+		snprintf(field->name, sizeof(field->name), "%s", value->name);
+	else
+		snprintf(field->name, sizeof(field->name), "arg%u", number);
+	ret = put_field(field, value, registers);
+	field->second_argument = value->second_register;
+	field->second_vector = value->second_vector;
+	return ret ? ret : put_members(out, value, room);
+}
+
 int typed_translate(struct spec *out, const struct type_function *function, bool result, uint32_t registers)
 {
 	uint32_t all = function->count + function->more;
 	uint32_t shown = all > SPEC_FIELDS ? SPEC_FIELDS - 1 : all;
+	struct room room = {SPEC_ROWS - (shown < all ? shown + 1 : shown), SPEC_BYTES};
 	int ret = 0;
 
 	*out = (struct spec){0};
-	if (result) {
-		if (!function->has_result)
-			return 0;
-		memcpy(out->fields[out->count++].name, "ret", sizeof("ret"));
-		ret = put_field(&out->fields[0], &function->result, registers);
-		out->fields[0].argument = 0;
-		return ret;
-	}
-	for (uint32_t i = 0; i < shown && !ret; i++) {
-		struct spec_field *field = &out->fields[out->count++];
-		const struct type_value *value = &function->arguments[i];
-
-		if (value->name[0])
-			snprintf(field->name, sizeof(field->name), "%s", value->name);
-		else
-			snprintf(field->name, sizeof(field->name), "arg%u", i + 1);
-		ret = put_field(field, value, registers);
-	}
+	if (result)
+		return function->has_result ? put_result(out, &function->result) : 0;
+	for (uint32_t i = 0; i < shown && !ret; i++)
+		ret = put_argument(out, &function->arguments[i], i + 1, registers, &room);
 	return !ret && shown < all ? put_rest(out, all - shown) : ret;
 }
 

@@ -52,6 +52,33 @@ struct wrapped types_test_wrapped(int a)
 	return (struct wrapped){a};
 }
 
+struct nested {
+	const char *name;
+	struct {
+		short x;
+		unsigned char y;
+	} at;
+	union {
+		float inner;
+		unsigned word;
+	};
+	unsigned : 5;
+	int low : 3;
+	char tag[6];
+	int list[4];
+	struct nested *next;
+	enum level level;
+};
+struct unknown;
+struct long_one {
+	int a, b, c, d, e, f, g, h, i, j, k, l, m;
+};
+struct pair types_test_members(struct nested *a, const struct long_one *b, struct unknown *c);
+struct pair types_test_members(struct nested *a, const struct long_one *b, struct unknown *c)
+{
+	return (struct pair){1.5, 2};
+}
+
 static struct object *object;
 static struct types *types;
 static struct type_function function;
@@ -102,9 +129,9 @@ static void arguments_have_types_and_places(void **state)
 		{"b", "port", NULL, TYPE_UNSIGNED, 2, 2, 0},
 		{"c", "const char *", NULL, TYPE_TEXT, 8, 3, 0},
 		{"d", "enum level", NULL, TYPE_ENUM, 4, 4, 0},
-		{"e", "struct pair", "struct", TYPE_OTHER, 0, 0, 0}, /* xmm0 and r8 */
+		{"e", "struct pair", NULL, TYPE_OTHER, 0, 0, 0, 1}, /* xmm0 and r8 */
 		{"f", "const struct large *", NULL, TYPE_POINTER, 8, 6, 0},
-		{"g", "struct large", "struct", TYPE_OTHER, 0, 0, 0},
+		{"g", "struct large", NULL, TYPE_OTHER, 0, 0, 0},
 		{"h", "double", NULL, TYPE_FLOAT, 8, 0, 0, 2},
 		{"i", "_Bool", NULL, TYPE_BOOL, 1, 0, 24},
 		{"j", "int", NULL, TYPE_SIGNED, 4, 0, 32},
@@ -140,7 +167,53 @@ static void a_result_in_memory_moves_the_arguments(void **state)
 	read_function("types_test_hidden");
 	assert_int_equal(function.count, 1);
 	assert_int_equal(function.arguments[0].in_register, 2);
-	assert_string_equal(function.result.missing, "struct");
+	assert_null(function.result.missing);
+	assert_true(function.result.at_address);
+	assert_int_equal(function.result.members.list[0].look.kind, TYPE_CHARS);
+}
+
+static void expect_member(const struct type_members *members, uint32_t i, const char *name, uint8_t kind,
+			  uint32_t offset, uint8_t bits)
+{
+	assert_true(i < members->count);
+	assert_string_equal(members->list[i].name, name);
+	assert_int_equal(members->list[i].look.kind, kind);
+	if (kind != TYPE_OTHER)
+		assert_int_equal(members->list[i].offset, offset);
+	assert_int_equal(members->list[i].bits, bits);
+}
+
+static void structures_have_members(void **state)
+{
+	const struct type_members *members;
+
+	read_function("types_test_members");
+	members = &function.arguments[0].members;
+	assert_true(function.arguments[0].at_address);
+	assert_int_equal(members->count, 10);
+	expect_member(members, 0, "name", TYPE_TEXT, 0, 0);
+	expect_member(members, 1, "at.x", TYPE_SIGNED, 8, 0);
+	expect_member(members, 2, "at.y", TYPE_UNSIGNED, 10, 0);
+	expect_member(members, 3, "inner", TYPE_FLOAT, 12, 0); /* of a union without a name */
+	expect_member(members, 4, "word", TYPE_UNSIGNED, 12, 0);
+	expect_member(members, 5, "low", TYPE_SIGNED, 16, 3);
+	assert_int_equal(members->list[5].bit, 5);
+	expect_member(members, 6, "tag", TYPE_CHARS, 17, 0);
+	expect_member(members, 7, "list", TYPE_OTHER, 0, 0);
+	expect_member(members, 8, "next", TYPE_POINTER, 40, 0);
+	assert_false(function.arguments[0].members.list[8].look.size != 8);
+	expect_member(members, 9, "level", TYPE_ENUM, 48, 0);
+	assert_int_equal(members->size, 52);
+	assert_false(members->cut);
+	/* Of what is larger the beginning; what is only declared has none. */
+	assert_int_equal(function.arguments[1].members.count, TYPES_MEMBERS);
+	assert_true(function.arguments[1].members.cut);
+	assert_int_equal(function.arguments[2].members.count, 0);
+	assert_null(function.arguments[2].missing);
+	assert_int_equal(function.arguments[2].look.kind, TYPE_POINTER);
+	assert_int_equal(function.result.members.count, 2);
+	assert_int_equal(function.result.in_vector, 1);
+	assert_int_equal(function.result.second_register, 1);
 }
 
 /* So there is no hidden address. */
@@ -168,6 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arguments_have_types_and_places),
 		cmocka_unit_test(a_result_in_memory_moves_the_arguments),
+		cmocka_unit_test(structures_have_members),
 		cmocka_unit_test(a_long_double_is_no_result_in_memory),
 		cmocka_unit_test(addresses_within_are_no_functions),
 	};
