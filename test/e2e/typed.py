@@ -490,6 +490,66 @@ def wild_structures(case):
     expect(set(shown[7:]) <= {"n=ADDRESS(fault)", "n={number=0, name=NULL, next=NULL}"} and len(shown) == 3007, f"{set(shown[7:])}")
 
 
+CHOSEN = r'''#include <stdio.h>
+enum color { RED, GREEN = -3 };
+struct inner { long id; const char *name; };
+struct request { const char *who; struct inner in; int n; struct request *next; char c; double d; unsigned low : 4; };
+__attribute__((noinline)) int handle(struct request *r, int n, unsigned char small, enum color color, const char *s)
+{
+	printf("%d %d %ld %d %d %d %s %s\n", n, r != 0, r ? r->in.id : 0, r ? r->n : 0, small, color, s ? s : "-", r ? r->in.name : "-");
+	return n;
+}
+__attribute__((noinline)) int other(int n) { return n + printf("%s", ""); }
+int main(void)
+{
+	struct request r[3] = {{"a", {1, "x"}, 3}, {"b", {4711, "yes"}, -4}, {"c", {-3, "you"}, 5}};
+	int sum = 0;
+	for (int i = 0; i < 12; i++)
+		sum += handle(i % 4 < 3 ? &r[i % 4] : 0, i - 5, (unsigned char)(i * 25), i & 1 ? GREEN : RED, i % 5 ? "text" : 0) + other(i);
+	return sum == 1000;
+}
+'''
+# EXPR: what it is of the log's numbers.  Of what cannot be read it is false.
+TOLD = {
+    "n < 0": lambda n, there, number, inner, small, color, s, name: n < 0,
+    "r->in.id == 4711 && n > -100": lambda n, there, number, inner, small, color, s, name: there and number == 4711,
+    "!(r->n < 0)": lambda n, there, number, inner, small, color, s, name: there and inner >= 0,
+    "r == 0 || r->in.id < 0": lambda n, there, number, inner, small, color, s, name: not there or number < 0,
+    "small > 200 || color == -3 && n & 1": lambda n, there, number, inner, small, color, s, name: small > 200 or color == -3 and n & 1,
+    's == "text" && r->in.name ~ "y*"': lambda n, there, number, inner, small, color, s, name: s == "text" and there and name[0] == "y",
+}
+
+
+def chosen_by_types(case):
+    """--if by the names of arguments and of members that they lead to, which debug information tells."""
+    need(case)
+    case.as_it_is = True
+    program = os.path.join(case.folder, "typed-chosen")
+    with open(program + ".c", "w") as file:
+        file.write(CHOSEN)
+    for level in ("-O0", "-O2"):
+        subprocess.run(["cc", level, "-g", "-o", program, program + ".c"], check=True, timeout=60)
+        for condition, check in TOLD.items():
+            for options in ((), ("-a",), ("-A", "handle"), ("-A", "handle:n=arg2:s32 arg1") if condition == "n < 0" else ("-R", "handle")):
+                done = case.record([program], [*options, "--no-libcalls", "--if", f"handle: {condition}"], log=False)
+                expect(done.status == 0, f"{condition}: {done.status}: {done.stderr}")
+                rows = [line.split(" ") for line in done.stdout.splitlines()]
+                wanted = [int(row[0]) for row in rows if check(*map(int, row[:6]), *row[6:])]
+                shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+                expect(len(re.findall(r"\bhandle\(", shown)) == len(wanted) and len(re.findall(r"\bother\(", shown)) == 12,
+                       f"{level} {options} {condition}: {shown}, not {wanted}")
+                found = [int(n) for n in re.findall(r"handle\(.*?, n=(-?\d+), small", shown)]
+                expect(not found or found == wanted, f"{level} {options} {condition}: {found}, not {wanted}")
+    for condition, why in (("nothing == 3", "no value"), ("r->nothing == 3", "no value"), ("r->d > 1", "floating-point"),
+                           ("r->low == 1", "fields of bits"), ("n == 3 4", "operator is missing"), ("s > 3", "a text is compared")):
+        done = case.run([case.tool, "record", "-o", case.trace_path, "--if", f"handle: {condition}", "--", program])
+        expect(done.status in (1, 2, 125) and why in done.stderr and not done.stdout, f"{condition}: {done.status}: {done.stderr}")
+    # Functions of which nobody knows it are left out, and the user is told.
+    done = case.record([program], ["--no-libcalls", "--if", "*: small == 25"], log=False)
+    shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    expect("left out" in done.stderr and shown.count("handle(") == 1 and "other(" not in shown, f"{done.stderr} {shown}")
+
+
 def floats_said(case):
     """Floating-point values that VALUES name, of which some lie on the stack and in memory."""
     need(case)
@@ -517,6 +577,7 @@ SINGLE = {
     "typed-optimized": random_signatures(2, FEW),
     "typed-in-trees": random_signatures(3, (("gcc", "-O1", ()),), options=("-g", "main")),
     "typed-floats-said": floats_said,
+    "typed-chosen": chosen_by_types,
     "typed-wild": wild_structures,
     "typed-debug-file": debug_file,
     "typed-cpp-names": cpp_names,

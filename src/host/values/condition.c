@@ -21,6 +21,8 @@ struct parser {
 	unsigned depth;
 };
 
+const struct spec condition_later;
+
 struct infix {
 	const char *text;
 	uint8_t kind, level; /* enum condition_kind; higher levels bind closer, as in C */
@@ -177,6 +179,86 @@ static const struct spec_field *find_field(const struct parser *parser, const ch
 	return NULL;
 }
 
+/* The bytes of "->" or ".", behind which there is a member's name; 0: there is none. */
+static size_t step_at(const char *at)
+{
+	size_t length = *at == '.' ? 1 : !strncmp(at, "->", 2) ? 2 : 0;
+
+	return length && is_word(at[length]) && !isdigit((unsigned char)at[length]) ? length : 0;
+}
+
+/* Read "name->member.other" as "name.member.other"; the bytes it takes.  What is too long is no name of a value. */
+static size_t read_path(char path[SPEC_NAME], const char *at)
+{
+	size_t used = 0, length = 0;
+
+	for (size_t step = 0;; step = step_at(at + length)) {
+		if (step && used < SPEC_NAME - 1)
+			path[used++] = '.';
+		for (length += step; is_word(at[length]); length++)
+			if (used < SPEC_NAME - 1)
+				path[used++] = at[length];
+		if (!step_at(at + length))
+			break;
+	}
+	path[used] = 0;
+	return length;
+}
+
+/* A type that tells how a value is shown, as one by which it is compared. */
+static uint8_t compared_as(const struct spec_field *field)
+{
+	switch (field->type) {
+	case SPEC_BOOL:
+		return SPEC_UNSIGNED;
+	case SPEC_CHAR:
+	case SPEC_ENUM:
+		return field->is_signed ? SPEC_SIGNED : SPEC_UNSIGNED;
+	case SPEC_POINTER:
+	case SPEC_GROUP:
+		return SPEC_HEX;
+	default:
+		return field->type;
+	}
+}
+
+/* Why a value that types tell cannot be compared; NULL: it can. */
+static const char *refusal_of(const struct spec_field *field, const struct spec_field *group)
+{
+	if (field->type == SPEC_MISSING)
+		return "this value is not available: -a shows why";
+	if (field->type == SPEC_CHARS || field->bits)
+		return "arrays and fields of bits are recorded, but not compared so far";
+	if (field->type == SPEC_GROUP && !field->at_address)
+		return "a structure is no number; compare one of its members";
+	return group && !group->at_address ? "members of a structure that goes by value are not compared so far" : NULL;
+}
+
+/* Add what types tell: an argument, or what its address leads to. */
+static unsigned add_told(struct parser *parser, const struct spec_field *field, const char *start)
+{
+	const struct spec_field *group = field->within ? &parser->names->fields[field->within - 1] : NULL;
+	const struct spec_field *base = group ? group : field;
+	const char *why = refusal_of(field, group);
+	struct spec_field told = *field;
+
+	if (why)
+		return refuse(parser, start, why);
+	told.type = compared_as(field);
+	told.size = field->type == SPEC_GROUP ? 8 : field->size;
+	told.argument = base->argument;
+	told.vector = base->vector;
+	told.within = 0;
+	if (group) {
+		told.offset_count = 1;
+		told.offsets[0] = field->at;
+	}
+	/* An offset of a string leads to the text itself: the address that lies there is one more step away. */
+	if (group && told.type == SPEC_STRING)
+		told.offset_count = 2;
+	return add_field(parser, &told);
+}
+
 static unsigned take_fetch(struct parser *parser)
 {
 	struct spec_field field;
@@ -184,28 +266,55 @@ static unsigned take_fetch(struct parser *parser)
 	return spec_take_fetch(&parser->reader, &field, false, SPEC_SIGNED) ? add_field(parser, &field) : NO_NODE;
 }
 
+/* Take a name that --args or types tell; NO_NODE without a reason: it is none. */
+static unsigned take_known(struct parser *parser)
+{
+	const char *start = parser->reader.at;
+	char path[SPEC_NAME];
+	size_t length = read_path(path, start);
+	const struct spec_field *field = find_field(parser, path, strlen(path));
+
+	if (field && start[length] != ':') {
+		parser->reader.at = start + length;
+		return field->c_type ? add_told(parser, field, start) : add_field(parser, field);
+	}
+	if (parser->names != &condition_later || start[length] == ':')
+		return NO_NODE;
+	parser->reader.at = start + length;
+	parser->out->waits = true;
+	return add(parser, (struct condition_node){.kind = CONDITION_LATER});
+}
+
+/* Is there a value of that name alone? */
+static bool is_named(const struct parser *parser, const char *word, size_t length)
+{
+	return find_field(parser, word, length) && word[length] != ':';
+}
+
 static unsigned take_name(struct parser *parser)
 {
 	const char *start = parser->reader.at, *word = start + (*start == '$');
-	const struct spec_field *field;
 	size_t length = 0;
+	unsigned node;
 
 	while (is_word(word[length]))
 		length++;
-	field = word == start ? find_field(parser, word, length) : NULL;
-	if (field && word[length] != ':') {
-		parser->reader.at = word + length;
-		return add_field(parser, field);
-	}
+	node = word == start && is_named(parser, word, length) ? take_known(parser) : NO_NODE;
+	if (node != NO_NODE)
+		return node;
 	if ((length == 3 && !strncmp(word, "ret", 3)) || (length == 6 && !strncmp(word, "retval", 6)))
 		return refuse(parser, start,
 			      "a call's result is known when the call is in the trace already: record it by --result, "
 			      "and choose when you look");
 	if (!strncmp(word, "arg", 3) && isdigit((unsigned char)word[3]))
 		return take_fetch(parser);
+	node = word == start ? take_known(parser) : NO_NODE;
+	if (node != NO_NODE)
+		return node;
+	/* A reason that is there already stays. */
 	return refuse(parser, start,
-		      "this is no value: there are arg1, arg2, ..., +OFFSET(VALUE), and the names that --args gives to "
-		      "values of the same FUNCTION");
+		      "this is no value: there are arg1, arg2, ..., +OFFSET(VALUE), the names that --args gives to "
+		      "values of the same FUNCTION, and those of arguments that debug information tells");
 }
 
 /* "+8(arg1)" is memory; "+8" is a number. */
@@ -380,6 +489,13 @@ static unsigned add_operation(struct parser *parser, const struct infix *infix, 
 						   .is_unsigned = has_no_sign(parser, infix->kind, left, right)});
 }
 
+/* Is it a name that is not known yet, and a text stands on the right? */
+static bool is_later_text(const struct parser *parser, unsigned node)
+{
+	return parser->out->nodes[node].kind == CONDITION_LATER &&
+	       parser->reader.at[strspn(parser->reader.at, BLANKS)] == '"';
+}
+
 /* Take operands and operators that bind at least as closely as the level. */
 static unsigned take_binary(struct parser *parser, unsigned level)
 {
@@ -398,6 +514,8 @@ static unsigned take_binary(struct parser *parser, unsigned level)
 		if (!infix || infix->level < level)
 			break;
 		parser->reader.at += strlen(infix->text);
+		if (is_later_text(parser, left))
+			parser->out->nodes[left].kind = CONDITION_STRING;
 		if (!is_number(parser, left) || infix->kind == CONDITION_LIKE) {
 			left = take_match(parser, infix, start, left);
 			continue;

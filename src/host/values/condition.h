@@ -6,6 +6,8 @@
  *     VALUE     = a name that --args gives to a value of the same FUNCTION, or "arg" N, or FETCH [":" TYPE] (spec.h)
  *     EXPR      = also TEXT "==" "text", TEXT "!=" "text", TEXT "~" "glob", where TEXT is a VALUE of type string
  *
+ *     VALUE     = also the name of an argument, or ARGUMENT "->" MEMBER or ARGUMENT "." MEMBER, as types tell them
+ *
  * Numbers have 64 bits.  A value of less keeps its sign or has none, by its type.  As in C, an operation of which one
  * side is u64 or x64 is one without sign.  "arg" N without a type is s64.  A division by 0 gives 0, and a rest by 0 the
  * dividend.  "*" and "?" of a glob stand for any text and any byte; "\" takes the next byte literally, also in a
@@ -32,6 +34,7 @@
 enum condition_kind {
 	CONDITION_NUMBER,
 	CONDITION_FIELD,  /* a number */
+	CONDITION_LATER,  /* a name that types are to tell; condition->waits */
 	CONDITION_STRING, /* a field that is a text; only while it is read */
 	CONDITION_QUOTED, /* a text in quotes; only while it is read */
 	CONDITION_MATCH,  /* left: field; the pattern is at `at` */
@@ -75,10 +78,14 @@ struct condition {
 	struct condition_node nodes[CONDITION_NODES]; /* operands before operators */
 	uint32_t node_count;
 	uint8_t root;
+	bool waits; /* it has names that types are to tell: to be read again with those */
 	/* Patterns as the helper MATCH takes them (abi/program.h). */
 	char texts[CONDITION_TEXTS];
 	uint32_t texts_used;
 };
+
+/* What a condition_names returns for a function whose values types tell, which are not known yet. */
+extern const struct spec condition_later;
 
 /* The values that --args names for a function's text; NULL = it names none.  `arg` is condition_parse()'s. */
 typedef const struct spec *(*condition_names)(const void *arg, const char *function, size_t length);

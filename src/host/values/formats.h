@@ -20,6 +20,7 @@ struct format {
 	uint32_t type;		    /* of the events */
 	uint16_t number;
 	bool result;
+	bool chosen; /* there is a condition in front: the program is one function's */
 };
 
 int formats_write(struct trace_writer *writer, const struct format *formats, uint32_t count)

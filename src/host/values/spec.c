@@ -375,6 +375,25 @@ bool spec_equal(const struct spec *a, const struct spec *b)
 	return true;
 }
 
+int spec_copy(struct spec *out, const struct spec *spec)
+{
+	int ret = 0;
+
+	*out = *spec;
+	for (uint32_t i = 0; i < spec->count; i++) {
+		const struct spec_field *from = &spec->fields[i];
+		struct spec_field *field = &out->fields[i];
+
+		field->c_type = from->c_type ? strdup(from->c_type) : NULL;
+		field->more = from->more ? strdup(from->more) : NULL;
+		if ((from->c_type && !field->c_type) || (from->more && !field->more))
+			ret = -ENOMEM;
+	}
+	if (ret)
+		spec_clear(out);
+	return ret;
+}
+
 void spec_clear(struct spec *spec)
 {
 	for (uint32_t i = 0; i < spec->count; i++) {

@@ -100,6 +100,7 @@ int spec_parse(struct spec *out, size_t *function, const char *text, bool result
 bool spec_is_function(const char *text);
 /* True if both fetch the same, and show it alike. */
 bool spec_equal(const struct spec *a, const struct spec *b);
+int spec_copy(struct spec *out, const struct spec *spec) __attribute__((warn_unused_result)); /* -ENOMEM: nothing */
 void spec_clear(struct spec *spec);
 
 #endif

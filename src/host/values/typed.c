@@ -17,15 +17,15 @@
 /* An object that was asked for. */
 struct row {
 	const struct object *object;
-	struct types *types;	/* NULL: it has none */
-	uint16_t (*numbers)[2]; /* by the function's place: of its call, of its return */
+	struct types *types;	       /* NULL: it has none */
+	uint16_t (*numbers)[TYPED_OF]; /* by the function's place */
 };
 
 struct typed {
 	struct row *rows;
 	uint32_t count;
 	struct prototypes *prototypes; /* of the C library; NULL: there are none */
-	uint16_t (*numbers)[2];	       /* by the prototype's place, as a row's */
+	uint16_t (*numbers)[TYPED_OF]; /* by the prototype's place, as a row's */
 };
 
 /* A function's place in its object's types, or among the prototypes. */
@@ -36,9 +36,9 @@ struct found {
 };
 
 /* Numbers that nobody has asked for. */
-static uint16_t (*unset_numbers(uint32_t count))[2]
+static uint16_t (*unset_numbers(uint32_t count))[TYPED_OF]
 {
-	uint16_t(*numbers)[2] = calloc(count ? count : 1, sizeof(*numbers));
+	uint16_t(*numbers)[TYPED_OF] = calloc(count ? count : 1, sizeof(*numbers));
 
 	if (numbers)
 		memset(numbers, 0xff, count * sizeof(*numbers));
@@ -124,13 +124,14 @@ static struct found find(struct typed *typed, const struct image *image, const s
 	return found;
 }
 
-uint16_t *typed_number(struct typed *typed, const struct image *image, const struct object_site *source, bool result)
+uint16_t *typed_number(struct typed *typed, const struct image *image, const struct object_site *source,
+		       enum typed_of of)
 {
 	struct found found = find(typed, image, source);
 
 	if (found.place < 0)
 		return NULL;
-	return found.prototype ? &typed->numbers[found.place][result] : &found.row->numbers[found.place][result];
+	return found.prototype ? &typed->numbers[found.place][of] : &found.row->numbers[found.place][of];
 }
 
 static int put_missing(struct spec_field *field, const char *why)

@@ -21,14 +21,17 @@ struct typed;
 #define TYPED_NONE  0	       /* the function has no values */
 #define TYPED_UNSET UINT16_MAX /* nobody has asked */
 
+enum typed_of { TYPED_CALL, TYPED_RETURN, TYPED_CONDITION, TYPED_OF };
+
 /* agent_path: of the agent, beside which the C library's prototypes lie. */
 int typed_create(struct typed **out, const char *agent_path) __attribute__((warn_unused_result));
 void typed_destroy(struct typed *typed); /* NULL: nothing is done */
 /*
- * The number that the caller keeps for a function's call or return, TYPED_UNSET at first; NULL: it has no types.
- * Valid until the next call.
+ * The number that the caller keeps for a function's call, return, or call under a condition, TYPED_UNSET at first;
+ * NULL: it has no types. Valid until the next call.
  */
-uint16_t *typed_number(struct typed *typed, const struct image *image, const struct object_site *source, bool result);
+uint16_t *typed_number(struct typed *typed, const struct image *image, const struct object_site *source,
+		       enum typed_of of);
 /* What the types of a function that has a number tell; for spec_clear(), whatever is returned. */
 int typed_spec(struct spec *out, struct typed *typed, const struct image *image, const struct object_site *source,
 	       bool result) __attribute__((warn_unused_result));

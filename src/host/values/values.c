@@ -39,9 +39,13 @@ struct entry {
 /* A condition for a function's calls. */
 struct choice {
 	struct filter_set *filters;
-	char *text, *function; /* function: NULL until values_begin() */
-	struct condition condition;
+	char *text, *function;	    /* function: NULL until values_begin() */
+	struct condition condition; /* waits: it is read again for each function */
 	enum calltap_verdict otherwise;
+	bool known;	/* waits: types of a function have told it */
+	uint16_t never; /* waits: the number of the program that records no call; 0 = it is not made yet */
+	bool told;	/* and that those of another have not was said */
+	char why[768];	/* waits: why types of the first such function have not; "" = there is none */
 };
 
 struct values {
@@ -180,9 +184,9 @@ static const struct spec *names_of(const void *arg, const char *function, size_t
 		const struct entry *entry = &values->list[i];
 
 		if (!entry->result && strlen(entry->function) == length && !strncmp(entry->function, function, length))
-			return &entry->spec;
+			return entry->spec.count ? &entry->spec : &condition_later;
 	}
-	return NULL;
+	return &condition_later;
 }
 
 static int read_choice(const struct values *values, struct choice *choice, struct calltap_diag *diag)
@@ -214,31 +218,41 @@ void values_add_all(struct values *values)
 	values->all[1].result = true;
 }
 
-/* Compile a program for the spec, which is the program's from then on. */
-static int make_program(struct values *values, const struct spec *spec, bool result, uint16_t number,
-			struct calltap_diag *diag)
+/*
+ * Compile a program for the spec, which is the program's from then on; choice: in front of it, a condition that is
+ * false where it says otherwise, NULL = none.
+ */
+static int make_program_if(struct values *values, const struct spec *spec, bool result, uint16_t number,
+			   const struct choice *choice, struct calltap_diag *diag)
 {
 	struct format *programs = reallocarray(values->programs, values->program_count + 1u, sizeof(*programs));
 	struct fetch *fetch = malloc(sizeof(*fetch));
-	struct format *format;
+	uint32_t type = spec->count ? CALLTAP_EVENT_VALUES + number - 1u : 0;
 	int ret = -ENOMEM;
 
 	if (programs)
 		values->programs = programs;
 	if (programs && fetch && number <= UINT16_MAX - CALLTAP_EVENT_VALUES) {
-		format = &programs[values->program_count];
-		*format =
-			(struct format){.result = result, .number = number, .type = CALLTAP_EVENT_VALUES + number - 1u};
-		fetch_compile(fetch, spec, FETCH_REGISTERS_X86_64);
+		fetch_compile_if(fetch, spec->count ? spec : NULL, FETCH_REGISTERS_X86_64,
+				 choice ? &choice->condition : NULL,
+				 choice ? choice->otherwise : CALLTAP_VERDICT_RECORD);
+		ret = code_put(&values->code, number, type, fetch, diag);
+	}
+	if (!ret && spec->count) {
+		struct format *format = &programs[values->program_count++];
+
+		*format = (struct format){
+			.spec = *spec, .result = result, .number = number, .type = type, .chosen = choice != NULL};
 		memcpy(format->places, fetch->places, sizeof(format->places));
-		ret = code_put(&values->code, number, format->type, fetch, diag);
 	}
 	free(fetch);
-	if (ret)
-		return ret;
-	format->spec = *spec;
-	values->program_count++;
-	return 0;
+	return ret;
+}
+
+static int make_program(struct values *values, const struct spec *spec, bool result, uint16_t number,
+			struct calltap_diag *diag)
+{
+	return make_program_if(values, spec, result, number, NULL, diag);
 }
 
 /* Compile a condition, alone and in front of the values of each entry for calls. */
@@ -262,16 +276,6 @@ static int make_choice(struct values *values, uint16_t number, struct fetch *fet
 	return ret;
 }
 
-/* True if types tell what is shown of some function's calls. */
-static bool tells_types(const struct values *values)
-{
-	bool any = values->has_all;
-
-	for (uint16_t i = 0; i < values->count; i++)
-		any |= !values->list[i].result && !values->list[i].number;
-	return any;
-}
-
 static int make_choices(struct values *values, struct calltap_diag *diag)
 {
 	struct fetch *fetch = malloc(sizeof(*fetch));
@@ -279,17 +283,12 @@ static int make_choices(struct values *values, struct calltap_diag *diag)
 
 	if (!fetch)
 		return calltap_diag_set(diag, -ENOMEM, "not enough memory");
-	if (values->choice_count && tells_types(values))
-		ret = calltap_diag_set(
-			diag, -EINVAL,
-			"--if and --only-if do not go with arguments that debug information tells so far; say "
-			"in --args what to show");
-	else if (values->choice_count * (values->count + 1u) + values->count > CALLTAP_PROGRAMS_MAX - 1)
+	if (values->choice_count * (values->count + 1u) + values->count > CALLTAP_PROGRAMS_MAX - 1)
 		ret = calltap_diag_set(diag, -E2BIG,
 				       "there are more values and conditions than programs have room for");
 	for (uint16_t i = 0; i < values->choice_count && !ret; i++) {
 		ret = read_choice(values, &values->choices[i], diag);
-		if (!ret)
+		if (!ret && !values->choices[i].condition.waits)
 			ret = make_choice(values, i, fetch, diag);
 	}
 	free(fetch);
@@ -337,7 +336,8 @@ int values_begin(struct values *values, const char *agent_path, struct calltap_d
 static uint16_t find_program(const struct values *values, const struct spec *spec, bool result)
 {
 	for (uint16_t i = values->program_count; i > 0; i--)
-		if (values->programs[i - 1].result == result && spec_equal(&values->programs[i - 1].spec, spec))
+		if (values->programs[i - 1].result == result && !values->programs[i - 1].chosen &&
+		    spec_equal(&values->programs[i - 1].spec, spec))
 			return values->programs[i - 1].number;
 	return 0;
 }
@@ -376,7 +376,7 @@ static void note_unknown(struct entry *entry, const struct image *image, const s
 static uint16_t number_by_types(struct values *values, struct entry *entry, const struct image *image,
 				const struct object_site *source)
 {
-	uint16_t *number = typed_number(values->typed, image, source, entry->result);
+	uint16_t *number = typed_number(values->typed, image, source, entry->result ? TYPED_RETURN : TYPED_CALL);
 
 	if (!number) {
 		note_unknown(entry, image, source);
@@ -397,6 +397,113 @@ static void choose(struct values *values, struct values_choice *choice, struct e
 		*number = entry->number ? entry->number : number_by_types(values, entry, image, source);
 }
 
+static const struct spec *names_told(const void *arg, const char *function, size_t length)
+{
+	(void)function;
+	(void)length;
+	return arg;
+}
+
+/* No types tell what the condition is about: no call is recorded. */
+static void note_unread(struct choice *choice, const struct image *image, const struct object_site *source,
+			const char *why)
+{
+	const char *slash = strrchr(image->path, '/');
+
+	if (choice->why[0])
+		return;
+	if (why)
+		snprintf(choice->why, sizeof(choice->why), "%s", why);
+	else
+		snprintf(choice->why, sizeof(choice->why),
+			 "condition '%.200s': it names arguments, and %.100s has no debug information of '%.100s' that "
+			 "would tell them; build with -g, or give them names by --args",
+			 choice->text, slash ? slash + 1 : image->path, object_site_short_name(image->object, source));
+}
+
+/* The condition as the function's types have it; false: they do not tell all that it names. */
+static bool read_told(const struct values *values, struct choice *read, struct choice *choice,
+		      const struct image *image, const struct object_site *source)
+{
+	struct calltap_diag diag = {0};
+	struct spec names;
+	size_t length;
+	int ret;
+
+	*read = (struct choice){.otherwise = choice->otherwise};
+	ret = typed_spec(&names, values->typed, image, source, false);
+	if (!ret)
+		ret = condition_parse(&read->condition, &length, choice->text, names_told, &names, &diag);
+	spec_clear(&names);
+	if (ret)
+		note_unread(choice, image, source, diag.text[0] ? diag.text : NULL);
+	return !ret;
+}
+
+/* The program for functions of which nobody knows whether the condition is true: no call is recorded. */
+static uint16_t program_never(struct values *values, struct choice *choice)
+{
+	const struct choice never = {.otherwise = choice->otherwise, .condition = {.node_count = 1}}; /* the number 0 */
+	const struct spec none = {.count = 0};
+
+	if (!choice->never && !make_program_if(values, &none, false, values->next, &never, NULL))
+		choice->never = values->next++;
+	return choice->never;
+}
+
+/* What is shown of the function's calls, as a copy. */
+static int spec_of_entry(struct spec *out, struct values *values, uint16_t entry, const struct image *image,
+			 const struct object_site *source)
+{
+	if (entry && entry <= values->count)
+		return spec_copy(out, &values->list[entry - 1].spec);
+	*out = (struct spec){0};
+	return entry ? typed_spec(out, values->typed, image, source, false) : 0;
+}
+
+/* Make the program of a condition with what is shown of the function's calls, of which types tell either. */
+static uint16_t program_if(struct values *values, struct choice *choice, uint16_t entry, const struct image *image,
+			   const struct object_site *source)
+{
+	struct choice read = {.otherwise = choice->otherwise, .condition = choice->condition};
+	uint16_t number = values->next;
+	struct spec spec;
+	int ret;
+
+	if (choice->condition.waits && !read_told(values, &read, choice, image, source))
+		return program_never(values, choice);
+	choice->known = true;
+	ret = spec_of_entry(&spec, values, entry, image, source);
+	if (!ret)
+		ret = make_program_if(values, &spec, false, number, &read, NULL);
+	if (!ret) {
+		values->next++;
+		return number;
+	}
+	spec_clear(&spec);
+	values->full |= ret == -E2BIG || ret == -ENOMEM;
+	return program_never(values, choice);
+}
+
+/* The program of a function's calls with a condition; entry: the one without. */
+static uint16_t number_if(struct values *values, uint16_t condition, uint16_t entry, const struct image *image,
+			  const struct object_site *source)
+{
+	struct choice *choice = &values->choices[condition];
+	uint16_t *number;
+
+	if (!choice->condition.waits && entry <= values->count)
+		return number_of(values, condition, entry);
+	number = typed_number(values->typed, image, source, TYPED_CONDITION);
+	if (!number) {
+		note_unread(choice, image, source, NULL);
+		return program_never(values, choice);
+	}
+	if (*number == TYPED_UNSET)
+		*number = program_if(values, choice, entry, image, source);
+	return *number;
+}
+
 struct values_choice values_choose(struct values *values, const struct image *image, const struct object_site *source)
 {
 	struct values_choice choice = {0};
@@ -413,7 +520,7 @@ struct values_choice values_choose(struct values *values, const struct image *im
 		    condition == CHOICES_MAX)
 			condition = i;
 	if (condition != CHOICES_MAX)
-		choice.entry = number_of(values, condition, choice.entry);
+		choice.entry = number_if(values, condition, choice.entry, image, source);
 	return choice;
 }
 
@@ -453,16 +560,30 @@ int values_check(const struct values *values, struct calltap_diag *diag)
 		if (is_unknown(entry))
 			return calltap_diag_set(diag, -ENODATA,
 						"%s has no debug information of '%s', so it says not what to show; "
-						"build with -g, or say it, as in '%s:%s'",
+						"build with -g, or say it, as in '%s:%s'; --allow-no-match goes on "
+						"without",
 						entry->object, entry->unknown, entry->function,
 						entry->result ? "ret" : "arg1");
 	}
+	for (uint16_t i = 0; values && i < values->choice_count; i++)
+		if (values->choices[i].why[0] && !values->choices[i].known)
+			return calltap_diag_set(diag, -ENODATA, "%s", values->choices[i].why);
 	if (values && is_unknown(&values->all[0]))
 		return calltap_diag_set(diag, -ENODATA,
 					"--auto-args: none of the functions that are traced has debug information, "
-					"as %s of %s; build with -g, or say what to show by --args",
+					"as %s of %s; build with -g, or say what to show by --args; --allow-no-match "
+					"goes on without",
 					values->all[0].unknown, values->all[0].object);
 	return 0;
+}
+
+/* A condition that some functions' types tell, and others' do not. */
+static void tell_unread(struct choice *choice, struct session *session)
+{
+	if (!choice->why[0] || !choice->known || choice->told)
+		return;
+	choice->told = true;
+	session_diagnose(session, "calls of some functions are left out: %s", choice->why);
 }
 
 int values_describe(struct values *values, struct session *session)
@@ -477,6 +598,8 @@ int values_describe(struct values *values, struct session *session)
 		session_diagnose(session, "there are more kinds of values than programs have room for: some functions "
 					  "show none");
 	}
+	for (uint16_t i = 0; i < values->choice_count; i++)
+		tell_unread(&values->choices[i], session);
 	if (values->described == values->program_count)
 		return 0;
 	ret = formats_write(first->writer, values->programs + values->described,
