@@ -169,8 +169,9 @@ def definition(statement, values, reserved, number):
     for parameter in parameters_of(inner):
         # The union stands for the address of one of many types, in a register.
         parameter = parameter.replace("__CONST_SOCKADDR_ARG", "const struct sockaddr *").replace("__SOCKADDR_ARG", "struct sockaddr *")
-        # Room for a text says nothing when the function is called.
-        parameter = re.sub(r"^char\s*\*\s*(?=\w*$)", "void *", parameter)
+        # Room that the function is to fill says nothing when it is called, nor does a FILE.
+        if not re.search(r"\bconst\b", parameter):
+            parameter = re.sub(r"^[\w\s]+\*\s*(?=\w*$)", "void *", parameter)
         parameter, called = with_name(parameter, names)
         names.add(called)
         parameters.append(enumerated(symbol, parameter, called, values, ", ".join(parameters)))

@@ -43,7 +43,7 @@ static void files(const char *path)
 	other = openat(AT_FDCWD, "nothing here", O_WRONLY | O_DIRECTORY);
 	say("openat(fd=AT_FDCWD, file=\"nothing here\", oflag=O_WRONLY|O_DIRECTORY) = %d\n", other);
 	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	say("mmap(addr=0x0, len=4096, prot=PROT_READ|PROT_WRITE, flags=MAP_PRIVATE|MAP_ANONYMOUS, fd=-1, offset=0) = "
+	say("mmap(addr=NULL, len=4096, prot=PROT_READ|PROT_WRITE, flags=MAP_PRIVATE|MAP_ANONYMOUS, fd=-1, offset=0) = "
 	    "%p\n",
 	    (void *)memory);
 	other = madvise(memory, 4096, MADV_DONTNEED);

@@ -605,6 +605,8 @@ bool trace_event_value_at(const struct trace *trace, const struct trace_event *e
 	} else {
 		put_value(&text, field, bytes, used);
 		out->kind = out->text[0] ? kind_of(field, out->text) : TRACE_VALUE_NONE;
+		if (field->flags & CALLTAP_FIELD_HEX && strcmp(out->text, "NULL") == 0)
+			memcpy(out->text, "0x0", sizeof("0x0"));
 	}
 	return true;
 }
