@@ -31,14 +31,14 @@ def told(compiler):
         if not shutil.which(compiler[0]):
             raise Skip(f"{compiler[0]} is not there")
         case.as_it_is = True
-        names = "open lseek openat mmap madvise close getenv strdup strtol free socketpair getpid kill clock_gettime access ldexp hcreate".split()
+        names = "open lseek openat mmap madvise close getenv strdup strtol free socketpair getpid kill clock_gettime access ldexp opendir readdir hcreate".split()
         chosen = [word for name in names for word in ("-l", name)]
         done = case.record([built(case, compiler), "/etc/passwd"], ["-a", *chosen], log=False)
         expect(done.status == 0, f"{done.status}: {done.stderr}")
         replay = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
         shown = set(re.findall(r"\|\s+(\w+\(.*);", replay))
         wanted = done.stdout.splitlines()
-        expect(len(wanted) == 17, f"the program says {wanted}")
+        expect(len(wanted) == 22, f"the program says {wanted}")
         for line in wanted:
             expect(line in shown, f"{line!r} is not shown: {replay}")
     return test
@@ -82,7 +82,7 @@ def live(case):
     with open(os.path.join(case.folder, "text"), encoding="utf-8") as file:
         shown = re.findall(r"\|\s+(\w+\(.*);", file.read())
     wanted = [line for line in done.stdout.splitlines() if line.startswith(("open", "lseek"))]
-    expect(len(wanted) == 3 and shown == wanted, f"{shown}, not {wanted}")
+    expect(len(wanted) == 4 and shown == wanted, f"{shown}, not {wanted}")
     done = case.run([case.tool, "live", "-A", "lseek:offset=arg2:s64", "--if", "lseek: offset > 2", "-l", "lseek", "-o", "text", "--", program, "/etc/passwd"])
     expect(done.status == 0, f"{done.status}: {done.stderr}")
     with open(os.path.join(case.folder, "text"), encoding="utf-8") as file:

@@ -3,23 +3,29 @@
  * it; and of a library's own function that has the name of one of libc's, of which nothing is to be shown.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 /* The library's, in place of libc's (int, int). */
 double hcreate(double x);
 
-static char said[8192];
+/* Bytes of a name that a tracer shows: those within the first 96 of the structure. */
+#define SHOWN_NAME (96 - (int)offsetof(struct dirent, d_name))
+
+static char said[16384];
 static size_t used;
 
 static void say(const char *format, ...)
@@ -66,6 +72,29 @@ static void texts(void)
 	say("free(ptr=%p)\n", (void *)copy);
 }
 
+/* A folder with a short name and one that is longer than what is shown. */
+static void names(void)
+{
+	char letters[201] = {0}, path[256] = "names/";
+	struct dirent *entry;
+	DIR *folder;
+
+	memset(letters, 'l', sizeof(letters) - 1);
+	strcat(path, letters);
+	mkdir("names", 0700);
+	mkdir("names/short", 0700);
+	mkdir(path, 0700);
+	folder = opendir("names");
+	say("opendir(name=\"names\") = %p\n", (void *)folder);
+	while (folder && (entry = readdir(folder)))
+		say("readdir(dirp=%p) = {d_ino=%lu, d_off=%ld, d_reclen=%u, d_type=4, d_name=\"%.*s\"%s}\n",
+		    (void *)folder, entry->d_ino, entry->d_off, entry->d_reclen, SHOWN_NAME, entry->d_name,
+		    strlen(entry->d_name) < SHOWN_NAME ? "" : "...");
+	rmdir(path);
+	rmdir("names/short");
+	rmdir("names");
+}
+
 static void others(int argc)
 {
 	int pair[2], ret = socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
@@ -89,6 +118,7 @@ int main(int argc, char **argv)
 	setenv("TEXT", "a text", 1);
 	files(argv[argc - 1]);
 	texts();
+	names();
 	others(argc - 1);
 	fwrite(said, 1, used, stdout);
 	return 0;

@@ -217,7 +217,7 @@ struct calltap_file_data {
  * that there was none; else it is MISSING for readers that do not know GROUP.
  */
 #define CALLTAP_FIELD_GROUP   8192u
-#define CALLTAP_FIELD_CUT     16384u /* with GROUP: it has more members */
+#define CALLTAP_FIELD_CUT     16384u /* with GROUP: it has more members; with TEXT: it goes on if it has no NUL here */
 #define CALLTAP_FIELD_POINTER 32768u /* an address: 0 is NULL */
 /* A number's bits that are the field: the first one, and how many, each a number of 6 bits; 0 bits: all of them. */
 #define CALLTAP_FIELD_BIT_AT  20

@@ -456,12 +456,16 @@ static void put_simple(struct values_output *values, const struct trace_field *f
 	bool plain =
 		field->flags & CALLTAP_FIELD_TEXT && !(field->flags & (CALLTAP_FIELD_PLACED | CALLTAP_FIELD_MISSING));
 
-	if (values->shown < 64 && values->missing >> values->shown & 1)
+	if (values->shown < 64 && values->missing >> values->shown & 1) {
 		put(values->out, "(fault)");
-	else if (plain && field->size && field->size <= values->used && field->offset <= values->used - field->size)
-		put_quoted(values->out, text, strnlen((const char *)text, field->size));
-	else
+	} else if (plain && field->size && field->size <= values->used && field->offset <= values->used - field->size) {
+		size_t length = strnlen((const char *)text, field->size);
+
+		put_quoted(values->out, text, length);
+		put(values->out, "%s", length == field->size && field->flags & CALLTAP_FIELD_CUT ? "..." : "");
+	} else {
 		put_value(values->out, field, values->bytes, values->used);
+	}
 	pass_field(values);
 }
 

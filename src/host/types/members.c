@@ -37,19 +37,30 @@ static void leave_out(struct reader *reader)
 	reader->out->cut = true;
 }
 
-/* An array of char is a text that ends with it, or before. */
+/* An array of char is a text that ends with it, or before; of a long one the beginning counts. */
 static bool look_at_array(struct type_look *look, Dwarf_Die *type)
 {
 	Dwarf_Die element, peeled;
 	Dwarf_Word size;
 
 	if (dwarf_tag(type) != DW_TAG_array_type || !type_of(&element, type) || !type_peeled(&peeled, &element) ||
-	    !type_is_char(&peeled) || dwarf_aggregate_size(type, &size) || !size || size > TYPES_BYTES)
+	    !type_is_char(&peeled) || dwarf_aggregate_size(type, &size) || !size)
 		return false;
 	look->kind = TYPE_CHARS;
 	look->why = NULL;
-	look->size = (uint8_t)size;
+	look->cut = size > TYPES_BYTES;
+	look->size = (uint8_t)(look->cut ? TYPES_BYTES : size);
 	return true;
+}
+
+/* Of an array that goes on behind the bytes that are read, what lies before their end. */
+static void cut_array(struct type_member *member)
+{
+	if (member->look.kind != TYPE_CHARS || member->offset >= TYPES_BYTES ||
+	    member->offset + member->look.size <= TYPES_BYTES)
+		return;
+	member->look.size = (uint8_t)(TYPES_BYTES - member->offset);
+	member->look.cut = true;
 }
 
 /* Where the member's bits lie: in a number of its type's size that is aligned as such; false: in none. */
@@ -83,10 +94,13 @@ static bool place_member(struct type_member *member, Dwarf_Die *die, Dwarf_Die *
 	return offset + at < TYPES_BYTES;
 }
 
-static bool has_room(struct reader *reader, const struct type_member *member)
+static bool has_room(struct reader *reader, struct type_member *member)
 {
 	const struct type_members *out = reader->out;
-	uint32_t end = member->offset + member->look.size;
+	uint32_t end;
+
+	cut_array(member);
+	end = member->offset + member->look.size;
 
 	return out->count < TYPES_MEMBERS && end <= TYPES_BYTES;
 }

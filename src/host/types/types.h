@@ -41,6 +41,7 @@ enum type_kind {
 struct type_look {
 	uint8_t kind; /* enum type_kind */
 	bool is_signed;
+	bool cut;		   /* TYPE_CHARS: the array goes on */
 	uint8_t size;		   /* bytes of the number: 1, 2, 4 or 8; of TYPE_CHARS, up to TYPES_BYTES */
 	char type[TYPES_NAME_MAX]; /* as C writes it */
 	char *names;		   /* TYPE_ENUM: "NAME=1f" and others behind commas, values in base 16; else NULL */

@@ -63,7 +63,7 @@ struct spec_field {
 	 * SPEC_GROUP: a structure, of which `size` bytes are taken.  Its members follow it, and are called
 	 * "group.member". at_address: the value is its address; else it is in registers, or on the stack.
 	 */
-	bool at_address, cut;			/* cut: it has more members */
+	bool at_address, cut;			/* cut: it has more members, or SPEC_CHARS: more bytes */
 	uint8_t second_argument, second_vector; /* in registers: of its second 8 bytes, as above */
 	/* A member: 1 + the place of its group in the spec, and its bytes there; its bits in these, bits == 0: all. */
 	uint8_t within, bit, bits;

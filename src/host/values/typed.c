@@ -156,6 +156,7 @@ static int put_look(struct spec_field *field, const struct type_look *look)
 	field->type = spec_types[look->kind];
 	field->size = look->kind == TYPE_TEXT ? SPEC_TEXT : look->size;
 	field->is_signed = look->is_signed;
+	field->cut = look->cut;
 	if (look->kind != TYPE_ENUM)
 		return 0;
 	field->more = strdup(look->names);
