@@ -396,6 +396,22 @@ def debug_file(case):
     expect(tally.shown, "no value is shown")
 
 
+def split_debug(case):
+    """Debug information in files of its own (-gsplit-dwarf) is named as what is not read, also in a condition."""
+    need(case)
+    case.as_it_is = True
+    program = os.path.join(case.folder, "typed-split")
+    with open(program + ".c", "w") as file:
+        file.write("__attribute__((noinline)) int twice(int n) { return 2 * n; }\nint main(int count, char **words) { return twice(count) == 7; }\n")
+    subprocess.run(["cc", "-O1", "-g", "-gsplit-dwarf", "-o", program, program + ".c"], check=True, timeout=60, cwd=case.folder)
+    for options in (["-a"], ["-A", "twice"], ["-R", "twice"], ["--if", "twice: n == 1"]):
+        done = case.run([case.tool, "record", "-o", case.trace_path, *options, "--", program])
+        expect(done.status and re.search(r"-gsplit-dwarf.*\.dwo", done.stderr), f"{options}: {done.status}: {done.stderr}")
+        if options[0] != "--if":
+            expect("--allow-no-match" in done.stderr, done.stderr)
+            case.record([program], [*options, "--allow-no-match", "--no-libcalls"], log=False)
+
+
 def cpp_names(case):
     """Arguments stand in place of a C++ name's own parameter list, which is not the first of its parentheses."""
     need(case)
@@ -580,6 +596,7 @@ SINGLE = {
     "typed-chosen": chosen_by_types,
     "typed-wild": wild_structures,
     "typed-debug-file": debug_file,
+    "typed-split-debug": split_debug,
     "typed-cpp-names": cpp_names,
     "typed-cpp-by-address": cpp_by_address,
 }

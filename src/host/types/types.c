@@ -35,6 +35,7 @@ struct named {
 struct types {
 	struct object_dwarf source;
 	struct list functions;
+	const char *split;   /* types_split() */
 	struct list globals; /* functions' symbols that others may call */
 	struct named *names; /* the same by their names, in order; NULL = nobody has asked */
 	size_t name_count;
@@ -108,6 +109,16 @@ static int see_function(Dwarf_Die *die, void *ctx)
 	return visit->error ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
+/* The unit's functions are in another file. */
+static void note_split(struct types *types, Dwarf_Die *unit)
+{
+	Dwarf_Attribute attribute;
+
+	if (!types->split &&
+	    (dwarf_attr(unit, DW_AT_dwo_name, &attribute) || dwarf_attr(unit, DW_AT_GNU_dwo_name, &attribute)))
+		types->split = dwarf_formstring(&attribute);
+}
+
 static int list_functions(struct types *types)
 {
 	struct visit visit = {.types = types};
@@ -118,6 +129,8 @@ static int list_functions(struct types *types)
 	while (!visit.error && !dwarf_get_units(types->source.dwarf, unit, &unit, NULL, &kind, &die, NULL))
 		if (kind == DW_UT_compile || kind == DW_UT_partial)
 			(void)dwarf_getfuncs(&die, see_function, &visit, 0);
+		else if (kind == DW_UT_skeleton)
+			note_split(types, &die);
 	sort(&types->functions);
 	return visit.error;
 }
@@ -226,6 +239,11 @@ void types_close(struct types *types)
 	free(types->functions.rows);
 	free(types->globals.rows);
 	free(types);
+}
+
+const char *types_split(const struct types *types)
+{
+	return types->split;
 }
 
 uint32_t types_count(const struct types *types)

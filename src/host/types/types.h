@@ -94,6 +94,9 @@ int types_open(struct types **out, const struct object *object, int fd) __attrib
 void types_close(struct types *types); /* NULL: nothing is done */
 /* The functions of the DWARF, and the place of the one whose first instruction is at this ELF address; -1: it is not
  * there. */
+/* The name of a file beside the object (-gsplit-dwarf) that has the functions of some unit, and is not read; NULL:
+ * there is none. */
+const char *types_split(const struct types *types);
 uint32_t types_count(const struct types *types);
 int64_t types_find(const struct types *types, uint64_t address);
 /* The place of the one that others may call by this symbol; -1: there is none. */

@@ -134,6 +134,13 @@ uint16_t *typed_number(struct typed *typed, const struct image *image, const str
 	return found.prototype ? &typed->numbers[found.place][of] : &found.row->numbers[found.place][of];
 }
 
+const char *typed_split(struct typed *typed, const struct image *image)
+{
+	const struct row *row = row_of(typed, image);
+
+	return row && row->types ? types_split(row->types) : NULL;
+}
+
 static int put_missing(struct spec_field *field, const char *why)
 {
 	field->type = SPEC_MISSING;

@@ -32,6 +32,8 @@ void typed_destroy(struct typed *typed); /* NULL: nothing is done */
  */
 uint16_t *typed_number(struct typed *typed, const struct image *image, const struct object_site *source,
 		       enum typed_of of);
+/* The name of a file that has types of the image's functions, and is not read (-gsplit-dwarf); NULL: there is none. */
+const char *typed_split(struct typed *typed, const struct image *image);
 /* What the types of a function that has a number tell; for spec_clear(), whatever is returned. */
 int typed_spec(struct spec *out, struct typed *typed, const struct image *image, const struct object_site *source,
 	       bool result) __attribute__((warn_unused_result));

@@ -34,6 +34,7 @@ struct entry {
 	bool known;	 /* without SPEC: a function that it names has types */
 	/* Without SPEC: the first function that it names and that has none, and its file; "" = there is none. */
 	char unknown[128], object[128];
+	char split[128]; /* a file beside it that has its debug information, and is not read; "" = there is none */
 };
 
 /* A condition for a function's calls. */
@@ -363,14 +364,16 @@ static uint16_t program_by_types(struct values *values, const struct image *imag
 	return number;
 }
 
-static void note_unknown(struct entry *entry, const struct image *image, const struct object_site *source)
+static void note_unknown(struct values *values, struct entry *entry, const struct image *image,
+			 const struct object_site *source)
 {
-	const char *slash = strrchr(image->path, '/');
+	const char *slash = strrchr(image->path, '/'), *split = typed_split(values->typed, image);
 
 	if (entry->unknown[0])
 		return;
 	snprintf(entry->unknown, sizeof(entry->unknown), "%s", object_site_short_name(image->object, source));
 	snprintf(entry->object, sizeof(entry->object), "%s", slash ? slash + 1 : image->path);
+	snprintf(entry->split, sizeof(entry->split), "%s", split ? split : "");
 }
 
 static uint16_t number_by_types(struct values *values, struct entry *entry, const struct image *image,
@@ -379,7 +382,7 @@ static uint16_t number_by_types(struct values *values, struct entry *entry, cons
 	uint16_t *number = typed_number(values->typed, image, source, entry->result ? TYPED_RETURN : TYPED_CALL);
 
 	if (!number) {
-		note_unknown(entry, image, source);
+		note_unknown(values, entry, image, source);
 		return 0;
 	}
 	entry->known = true;
@@ -405,15 +408,22 @@ static const struct spec *names_told(const void *arg, const char *function, size
 }
 
 /* No types tell what the condition is about: no call is recorded. */
-static void note_unread(struct choice *choice, const struct image *image, const struct object_site *source,
-			const char *why)
+static void note_unread(struct values *values, struct choice *choice, const struct image *image,
+			const struct object_site *source, const char *why)
 {
-	const char *slash = strrchr(image->path, '/');
+	const char *slash = strrchr(image->path, '/'), *split = typed_split(values->typed, image);
 
 	if (choice->why[0])
 		return;
 	if (why)
 		snprintf(choice->why, sizeof(choice->why), "%s", why);
+	else if (split)
+		snprintf(choice->why, sizeof(choice->why),
+			 "condition '%.200s': it names arguments, and debug information that tells them is in files of "
+			 "its own "
+			 "(-gsplit-dwarf), as %.100s, which are not read; build without that, or give them names by "
+			 "--args",
+			 choice->text, split);
 	else
 		snprintf(choice->why, sizeof(choice->why),
 			 "condition '%.200s': it names arguments, and %.100s has no debug information of '%.100s' that "
@@ -422,8 +432,8 @@ static void note_unread(struct choice *choice, const struct image *image, const 
 }
 
 /* The condition as the function's types have it; false: they do not tell all that it names. */
-static bool read_told(const struct values *values, struct choice *read, struct choice *choice,
-		      const struct image *image, const struct object_site *source)
+static bool read_told(struct values *values, struct choice *read, struct choice *choice, const struct image *image,
+		      const struct object_site *source)
 {
 	struct calltap_diag diag = {0};
 	struct spec names;
@@ -436,7 +446,7 @@ static bool read_told(const struct values *values, struct choice *read, struct c
 		ret = condition_parse(&read->condition, &length, choice->text, names_told, &names, &diag);
 	spec_clear(&names);
 	if (ret)
-		note_unread(choice, image, source, diag.text[0] ? diag.text : NULL);
+		note_unread(values, choice, image, source, diag.text[0] ? diag.text : NULL);
 	return !ret;
 }
 
@@ -496,7 +506,7 @@ static uint16_t number_if(struct values *values, uint16_t condition, uint16_t en
 		return number_of(values, condition, entry);
 	number = typed_number(values->typed, image, source, TYPED_CONDITION);
 	if (!number) {
-		note_unread(choice, image, source, NULL);
+		note_unread(values, choice, image, source, NULL);
 		return program_never(values, choice);
 	}
 	if (*number == TYPED_UNSET)
@@ -552,11 +562,22 @@ static bool is_unknown(const struct entry *entry)
 	return !entry->number && !entry->known && entry->unknown[0];
 }
 
+static int refuse_split(const struct entry *entry, const char *option, struct calltap_diag *diag)
+{
+	return calltap_diag_set(
+		diag, -ENODATA,
+		"%sdebug information of %s in %s is in files of its own (-gsplit-dwarf), as %s, which are not "
+		"read; build without that, or say what to show by --args; --allow-no-match goes on without",
+		option, entry->unknown, entry->object, entry->split);
+}
+
 int values_check(const struct values *values, struct calltap_diag *diag)
 {
 	for (uint16_t i = 0; values && i < values->count; i++) {
 		const struct entry *entry = &values->list[i];
 
+		if (is_unknown(entry) && entry->split[0])
+			return refuse_split(entry, "", diag);
 		if (is_unknown(entry))
 			return calltap_diag_set(diag, -ENODATA,
 						"%s has no debug information of '%s', so it says not what to show; "
@@ -568,6 +589,8 @@ int values_check(const struct values *values, struct calltap_diag *diag)
 	for (uint16_t i = 0; values && i < values->choice_count; i++)
 		if (values->choices[i].why[0] && !values->choices[i].known)
 			return calltap_diag_set(diag, -ENODATA, "%s", values->choices[i].why);
+	if (values && is_unknown(&values->all[0]) && values->all[0].split[0])
+		return refuse_split(&values->all[0], "--auto-args: ", diag);
 	if (values && is_unknown(&values->all[0]))
 		return calltap_diag_set(diag, -ENODATA,
 					"--auto-args: none of the functions that are traced has debug information, "
