@@ -566,6 +566,24 @@ def chosen_by_types(case):
     expect("left out" in done.stderr and shown.count("handle(") == 1 and "other(" not in shown, f"{done.stderr} {shown}")
 
 
+def chosen_by_caller(case):
+    """Two objects call one function of the C library, whose headers tell its arguments, each under a condition of its own."""
+    need(case)
+    case.as_it_is = True
+    library, program = (os.path.join(case.folder, name) for name in ("libtwo.so", "typed-two"))
+    with open(library + ".c", "w") as file:
+        file.write("#include <stdlib.h>\nlong within(const char *s, int base) { return strtol(s, 0, base) + 1; }\n")
+    with open(program + ".c", "w") as file:
+        file.write("#include <stdlib.h>\nlong within(const char *s, int base);\nint main(void)\n{\n\tlong sum = 0;\n"
+                   "\tfor (int i = 2; i < 12; i++)\n\t\tsum += strtol(\"10\", 0, i) + within(\"10\", i);\n\treturn sum != 140;\n}\n")
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, library + ".c"], check=True, timeout=60)
+    subprocess.run(["cc", "-O1", "-o", program, program + ".c", library, f"-Wl,-rpath,{case.folder}"], check=True, timeout=60)
+    done = case.record([program], ["-a", "--if", "typed-two:strtol: base == 3", "--if", "libtwo.so:strtol: base == 5 || base == 7"], log=False)
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    found = re.findall(r"strtol\(.*base=(\d+)\)", case.run([case.tool, "replay", "-i", case.trace_path]).stdout)
+    expect(found == ["3", "5", "7"], f"{found}")
+
+
 def floats_said(case):
     """Floating-point values that VALUES name, of which some lie on the stack and in memory."""
     need(case)
@@ -594,6 +612,7 @@ SINGLE = {
     "typed-in-trees": random_signatures(3, (("gcc", "-O1", ()),), options=("-g", "main")),
     "typed-floats-said": floats_said,
     "typed-chosen": chosen_by_types,
+    "typed-chosen-by-caller": chosen_by_caller,
     "typed-wild": wild_structures,
     "typed-debug-file": debug_file,
     "typed-split-debug": split_debug,

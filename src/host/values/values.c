@@ -49,6 +49,11 @@ struct choice {
 	char why[768];	/* waits: why types of the first such function have not; "" = there is none */
 };
 
+/* What a program was made of, besides a function's types. */
+struct made {
+	uint16_t condition, entry;
+};
+
 struct values {
 	struct entry *list;
 	uint16_t count;
@@ -58,6 +63,9 @@ struct values {
 	bool has_all;
 	struct format *programs; /* by their number - 1 */
 	uint16_t program_count;
+	struct made *made; /* programs of conditions that types tell, by their number less `first` */
+	uint32_t made_count;
+	uint16_t first;
 	uint16_t next;	    /* number of a program that what types tell needs */
 	uint16_t described; /* of these, in the trace */
 	bool full;	    /* a program had no room */
@@ -104,6 +112,7 @@ void values_destroy(struct values *values)
 	for (uint16_t i = 0; i < values->program_count; i++)
 		spec_clear(&values->programs[i].spec);
 	free(values->programs);
+	free(values->made);
 	typed_destroy(values->typed);
 	if (values->memory)
 		munmap(values->memory, CALLTAP_PROGRAMS_SIZE);
@@ -329,7 +338,7 @@ int values_begin(struct values *values, const char *agent_path, struct calltap_d
 		if (entry->number)
 			ret = make_program(values, &entry->spec, entry->result, entry->number, diag);
 	}
-	values->next = number_of(values, values->choice_count, 0);
+	values->first = values->next = number_of(values, values->choice_count, 0);
 	return ret ? ret : make_choices(values, diag);
 }
 
@@ -495,6 +504,38 @@ static uint16_t program_if(struct values *values, struct choice *choice, uint16_
 	return program_never(values, choice);
 }
 
+/*
+ * A number that is kept for a function is of the condition and the entry that named it last: several may name what has
+ * one prototype, by the objects that call it.
+ */
+static bool is_made_of(const struct values *values, uint16_t number, uint16_t condition, uint16_t entry)
+{
+	uint32_t i = (uint32_t)number - values->first;
+
+	return number != TYPED_UNSET && number >= values->first && i < values->made_count &&
+	       values->made[i].condition == condition && values->made[i].entry == entry;
+}
+
+/* Without memory nothing is noted, and the program made again. */
+static void note_made(struct values *values, uint16_t number, uint16_t condition, uint16_t entry)
+{
+	uint32_t i = (uint32_t)number - values->first;
+	struct made *made;
+
+	if (number < values->first)
+		return;
+	if (i >= values->made_count) {
+		made = reallocarray(values->made, i + 1, sizeof(*made));
+		if (!made)
+			return;
+		/* Of a program that was made without a condition no function asks here. */
+		memset(made + values->made_count, 0xff, (i + 1 - values->made_count) * sizeof(*made));
+		values->made = made;
+		values->made_count = i + 1;
+	}
+	values->made[i] = (struct made){condition, entry};
+}
+
 /* The program of a function's calls with a condition; entry: the one without. */
 static uint16_t number_if(struct values *values, uint16_t condition, uint16_t entry, const struct image *image,
 			  const struct object_site *source)
@@ -509,8 +550,10 @@ static uint16_t number_if(struct values *values, uint16_t condition, uint16_t en
 		note_unread(values, choice, image, source, NULL);
 		return program_never(values, choice);
 	}
-	if (*number == TYPED_UNSET)
+	if (!is_made_of(values, *number, condition, entry)) {
 		*number = program_if(values, choice, entry, image, source);
+		note_made(values, *number, condition, entry);
+	}
 	return *number;
 }
 
