@@ -321,7 +321,7 @@ static void put_float(struct output *out, uint64_t bits, uint32_t size)
 /* A number of fewer bits as one of the field's size. */
 static uint64_t whole_of(const struct trace_field *field, uint64_t value, unsigned unused)
 {
-	uint64_t all = ~(uint64_t)0 >> (64 - 8 * field->size);
+	uint64_t all = field->size < 8 ? ((uint64_t)1 << 8 * field->size) - 1 : ~(uint64_t)0;
 
 	return field->flags & CALLTAP_FIELD_SIGNED ? (uint64_t)((int64_t)(value << unused) >> unused) & all : value;
 }
