@@ -403,7 +403,7 @@ def split_debug(case):
     program = os.path.join(case.folder, "typed-split")
     with open(program + ".c", "w") as file:
         file.write("__attribute__((noinline)) int twice(int n) { return 2 * n; }\nint main(int count, char **words) { return twice(count) == 7; }\n")
-    subprocess.run(["cc", "-O1", "-g", "-gsplit-dwarf", "-o", program, program + ".c"], check=True, timeout=60, cwd=case.folder)
+    subprocess.run(["cc", "-O1", "-g", "-gsplit-dwarf", "-fpatchable-function-entry=5", "-o", program, program + ".c"], check=True, timeout=60, cwd=case.folder)
     for options in (["-a"], ["-A", "twice"], ["-R", "twice"], ["--if", "twice: n == 1"]):
         done = case.run([case.tool, "record", "-o", case.trace_path, *options, "--", program])
         expect(done.status and re.search(r"-gsplit-dwarf.*\.dwo", done.stderr), f"{options}: {done.status}: {done.stderr}")
