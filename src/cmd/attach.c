@@ -128,16 +128,17 @@ static void summarize_detach(const struct record_attached *told, const char *whi
 {
 	char size[TIMETEXT_MAX];
 
-	if (told->let_go && told->differing)
-		fprintf(stderr, "%s%llu %s from its files; somebody else's, or: %s\n", which,
-			(unsigned long long)told->differing,
-			counted(told->differing, "byte of the process' text differs",
+	if (told->let_go && told->text.differing)
+		fprintf(stderr,
+			"%s%llu %s from its files (the first at offset 0x%llx of %s); somebody else's, or: %s\n", which,
+			(unsigned long long)told->text.differing,
+			counted(told->text.differing, "byte of the process' text differs",
 				"bytes of the process' text differ"),
-			"see `calltap-attach(1)`");
+			(unsigned long long)told->text.first, told->text.first_in, "see `calltap-attach(1)`");
 	else if (told->let_go && talks)
 		fprintf(stderr,
 			"%sdetached, its threads were stopped for %.2f ms; all %s of its text are as in its files\n",
-			which, (double)told->detach_stop_ns / 1e6, sizetext(told->verified, size));
+			which, (double)told->detach_stop_ns / 1e6, sizetext(told->text.verified, size));
 }
 
 static void summarize_all(const struct recording *recording, const struct record_result *result)

@@ -44,11 +44,13 @@ static void tell(const struct record_attached *told)
 	printf("what a calltap that was killed had left in process %d is taken away, its threads were stopped for "
 	       "%.2f ms",
 	       (int)told->pid, (double)told->detach_stop_ns / 1e6);
-	if (told->differing)
-		printf("; %llu %s from its files, which is somebody else's\n", (unsigned long long)told->differing,
-		       counted(told->differing, "byte of its text differs", "bytes of its text differ"));
+	if (told->text.differing)
+		printf("; %llu %s from its files (the first at offset 0x%llx of %s), which is somebody else's\n",
+		       (unsigned long long)told->text.differing,
+		       counted(told->text.differing, "byte of its text differs", "bytes of its text differ"),
+		       (unsigned long long)told->text.first, told->text.first_in);
 	else
-		printf("; all %s of its text are as in its files\n", sizetext(told->verified, size));
+		printf("; all %s of its text are as in its files\n", sizetext(told->text.verified, size));
 }
 
 int clearing_run(pid_t pid, char **argv, struct calltap_diag *diag)

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <host/proc.h>
 #include <host/space.h>
 
 #include "compare.h"
+#include "text.h"
 
 #define CHUNK (64u << 10)
 #define TRIES 5u /* of a comparison */
@@ -33,10 +35,16 @@ static struct compare_result compare_map(const struct comparison *comparison, in
 		if (got < 0 || had < 0)
 			break;
 		got = got < had ? got : had; /* the last page ends behind the file */
-		for (ssize_t i = 0; i < got; i++)
-			result.differing += comparison->there[i] != comparison->file[i];
+		for (ssize_t i = 0; i < got; i++) {
+			if (comparison->there[i] == comparison->file[i])
+				continue;
+			if (!result.differing++)
+				result.first = map->offset + (at - map->lo) + (uint64_t)i;
+		}
 		result.verified += (uint64_t)got;
 	}
+	if (result.differing)
+		text_clean(result.first_in, sizeof(result.first_in), text_base(map->path));
 	return result;
 }
 
@@ -70,6 +78,16 @@ static struct compare_result compare_until_sure(const struct comparison *compari
 	return result;
 }
 
+void compare_add(struct compare_result *all, const struct compare_result *more)
+{
+	if (!all->differing && more->differing) {
+		all->first = more->first;
+		memcpy(all->first_in, more->first_in, sizeof(all->first_in));
+	}
+	all->verified += more->verified;
+	all->differing += more->differing;
+}
+
 struct compare_result compare_text(pid_t pid, bool (*wants)(const void *context, int fd), const void *context)
 {
 	struct comparison comparison = {.alive = proc_alive(pid), .mem = -1};
@@ -93,8 +111,7 @@ struct compare_result compare_text(pid_t pid, bool (*wants)(const void *context,
 		if (!wants || wants(context, fd))
 			one = compare_until_sure(&comparison, fd, map);
 		close(fd);
-		all.verified += one.verified;
-		all.differing += one.differing;
+		compare_add(&all, &one);
 	}
 	space_free(&space);
 	free(comparison.there);

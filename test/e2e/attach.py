@@ -695,6 +695,17 @@ def address_of(program, path, symbol):
         return offset + min(int(line.split("-")[0], 16) for line in maps if path in line)
 
 
+def place_of(program, address):
+    """(offset in the file that is mapped there, its name)"""
+    with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+        for line in maps:
+            span, _, offset, _, _, *path = line.split()
+            low, high = (int(part, 16) for part in span.split("-"))
+            if low <= address < high:
+                return int(offset, 16) + address - low, os.path.basename(path[0])
+    return None
+
+
 def breakpoint_of_others(case):
     """A debugger's breakpoint over a site: the debugger will put the site's byte back, so the stubs stay until then."""
     case.need_native("attaching")
@@ -712,6 +723,8 @@ def breakpoint_of_others(case):
             os.kill(tool.process.pid, signal.SIGTERM)
             expect(finish(tool.process) == 1, f"the tool ended with {tool.process.returncode}: {tool.said()!r}")
             expect("not all functions could be given their own bytes back" in tool.said(), f"it said {tool.said()!r}")
+            said = re.search(r"differs? from its files \(the first at offset 0x([0-9a-f]+) of (\S+)\)", tool.said())
+            expect(said and (int(said[1], 16), said[2]) == place_of(program, site), f"it said {tool.said()!r}")
             done = attach_for(case, program, 0.1)
             expect(done.status == 2 and "own bytes back" in done.stderr, f"status {done.status}: {done.stderr!r}")
             memory.seek(site)

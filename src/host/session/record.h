@@ -13,6 +13,7 @@
 
 #include <calltap/abi/ring.h>
 #include <calltap/diag.h>
+#include <host/compare.h>
 #include <host/stock/choice.h>
 
 struct tracer;
@@ -32,8 +33,7 @@ struct record_attached {
 	uint64_t attach_borrow_ns;   /* how long one of them was away to load the agent */
 	uint32_t attach_cut_short;   /* its system calls that returned a part of their data because of that */
 	uint64_t detach_stop_ns;     /* how long all were stopped at the end, likewise */
-	uint64_t verified;	     /* bytes of text that were compared with their files then */
-	uint64_t differing;	     /* of those, that differ */
+	struct compare_result text;  /* what it was then, compared with its files */
 	struct calltap_diag trouble; /* why it was not traced, or what came in the way later; code 0 = nothing */
 };
 

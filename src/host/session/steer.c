@@ -355,8 +355,8 @@ static struct let_go count_let_go(const struct session *session)
 			continue;
 		all.count++;
 		all.pid = told->pid;
-		all.verified += told->verified;
-		all.differing += told->differing;
+		all.verified += told->text.verified;
+		all.differing += told->text.differing;
 		if (told->detach_stop_ns > all.stop_ns)
 			all.stop_ns = told->detach_stop_ns;
 	}

@@ -29,6 +29,5 @@ void verify_text(struct session *session, const struct target *target)
 {
 	struct compare_result result = compare_text(target->pid, session->options->clears ? NULL : was_patched, target);
 
-	target->attachee->told->verified += result.verified;
-	target->attachee->told->differing += result.differing;
+	compare_add(&target->attachee->told->text, &result);
 }
