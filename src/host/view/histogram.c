@@ -20,6 +20,14 @@ static unsigned bucket_of(uint64_t value, unsigned row)
 	return (unsigned)(row ? value >> (row - 1) : value) & (HISTOGRAM_SPLIT - 1);
 }
 
+/* The least value of a bucket; above the last row UINT64_MAX. */
+static uint64_t least_of(unsigned row, unsigned bucket)
+{
+	if (row > 64 - SPLIT_BITS)
+		return UINT64_MAX;
+	return row <= 1 ? row * HISTOGRAM_SPLIT + bucket : (uint64_t)(HISTOGRAM_SPLIT + bucket) << (row - 1);
+}
+
 static uint64_t middle_of(unsigned row, unsigned bucket)
 {
 	uint64_t low;
@@ -79,6 +87,34 @@ uint64_t histogram_percentile(const struct histogram *histogram, unsigned permil
 		rest -= histogram->counts[i];
 	}
 	return 0;
+}
+
+uint64_t histogram_floor(const struct histogram *histogram, uint64_t count)
+{
+	size_t at = (size_t)histogram->rows * HISTOGRAM_SPLIT;
+
+	if (histogram->total <= count)
+		return 0;
+	for (uint64_t above = 0; at; at--) {
+		above += histogram->counts[at - 1];
+		if (above > count)
+			break;
+	}
+	return least_of(histogram->first_row + (unsigned)(at / HISTOGRAM_SPLIT), (unsigned)(at % HISTOGRAM_SPLIT));
+}
+
+bool histogram_next(const struct histogram *histogram, uint32_t *at, uint64_t *least, uint64_t *count)
+{
+	uint32_t buckets = (uint32_t)histogram->rows * HISTOGRAM_SPLIT;
+
+	for (; *at < buckets; ++*at) {
+		if (!histogram->counts[*at])
+			continue;
+		*least = least_of(histogram->first_row + *at / HISTOGRAM_SPLIT, *at % HISTOGRAM_SPLIT);
+		*count = histogram->counts[(*at)++];
+		return true;
+	}
+	return false;
 }
 
 void histogram_clear(struct histogram *histogram)

@@ -174,19 +174,25 @@ void tree_sum(struct tree *tree)
 #define CALLED_BEFORE (UINT64_C(1) << 62)
 #define NODE(user)    ((uint32_t)((user) & ~(ABSORBED | CALLED_BEFORE)))
 
-struct builder {
-	struct tree *tree;
-	uint32_t depth_max;
-};
-
-static void push_frame(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+/* The node of a thread's outermost calls. */
+static uint32_t outermost(struct tree_builder *builder, uint32_t thread, int *err)
 {
-	struct builder *builder = ctx;
+	uint32_t node;
+
+	if (!builder->by_thread)
+		return TREE_ROOT;
+	node = tree_child(builder->tree, TREE_ROOT, TREE_THREAD | thread, err);
+	return node == TREE_NONE ? TREE_ROOT : node;
+}
+
+void tree_enter(struct tree_builder *builder, struct walk *walk, uint32_t thread, struct call_frame *frame)
+{
 	struct tree *tree = builder->tree;
 	const struct call_frame *caller = frame->depth ? callstack_frame(walk->stack, thread, frame->depth - 1) : NULL;
 	uint64_t above = caller ? caller->user : 0;
-	uint32_t parent = NODE(above) ? NODE(above) - 1 : TREE_ROOT, node = TREE_NONE;
+	uint32_t parent, node = TREE_NONE;
 
+	parent = NODE(above) ? NODE(above) - 1 : outermost(builder, thread, &walk->error);
 	if (!(above & ABSORBED) && (!builder->depth_max || frame->depth < builder->depth_max))
 		node = tree_child(tree, parent, frame->function, &walk->error);
 	frame->user = node != TREE_NONE ? (uint64_t)node + 1 : ((uint64_t)parent + 1) | ABSORBED;
@@ -206,9 +212,8 @@ static void add_to_callers(struct tree *tree, uint32_t caller, uint64_t ns)
 		tree->nodes[caller].total_ns += ns;
 }
 
-static void add_call(void *ctx, struct walk *walk, const struct call_closed *closed)
+void tree_leave(struct tree_builder *builder, struct walk *walk, const struct call_closed *closed)
 {
-	struct builder *builder = ctx;
 	struct tree *tree = builder->tree;
 	uint64_t user = closed->frame->user;
 	uint64_t duration_ns = walk_running_ns(walk, closed);
@@ -234,12 +239,22 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	node->total_ns += duration_ns;
 }
 
+static void push_frame(void *ctx, struct walk *walk, uint32_t thread, struct call_frame *frame)
+{
+	tree_enter(ctx, walk, thread, frame);
+}
+
+static void add_call(void *ctx, struct walk *walk, const struct call_closed *closed)
+{
+	tree_leave(ctx, walk, closed);
+}
+
 static const struct walk_ops building = {.on_push = push_frame, .on_close = add_call};
 
 int tree_build(struct tree *tree, const struct trace *trace, const struct view_filter *filter, uint32_t depth_max,
 	       struct walk *walk, struct calltap_diag *diag)
 {
-	struct builder builder = {tree, depth_max};
+	struct tree_builder builder = {.tree = tree, .depth_max = depth_max};
 	int err = walk_run(walk, trace, filter, &building, &builder, diag);
 
 	tree_sum(tree);

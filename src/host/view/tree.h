@@ -1,8 +1,9 @@
 /*
  * A merged call tree: all calls along the same path of callers are one node.
  *
- * Callers: graph.c and the folded exporter.  Context: host.  Memory is bounded by a limit on nodes: calls beyond it, or
- * deeper than a level, are counted into the node of the nearest caller that has one, and in `absorbed`.
+ * Callers: graph.c, the folded exporter and the page of `calltap html`.  Context: host.  Memory is bounded by a limit
+ * on nodes: calls beyond it, or deeper than a level, are counted into the node of the nearest caller that has one, and
+ * in `absorbed`.
  */
 #ifndef HOST_VIEW_TREE_H
 #define HOST_VIEW_TREE_H
@@ -49,6 +50,18 @@ uint32_t tree_next(const struct tree *tree, uint32_t node, bool skip_children, i
 /* Build the tree of a trace; calls below depth_max levels (0 = any) are absorbed. */
 int tree_build(struct tree *tree, const struct trace *trace, const struct view_filter *filter, uint32_t depth_max,
 	       struct walk *walk, struct calltap_diag *diag) __attribute__((warn_unused_result));
+/* The steps of tree_build(), for a consumer with a pass of its own; they take the frames' user words. */
+struct tree_builder {
+	struct tree *tree;
+	uint32_t depth_max; /* calls below so many levels are absorbed; 0 = none */
+	bool by_thread; /* the root's children are threads (function: TREE_THREAD | index), with the calls in them */
+};
+
+#define TREE_THREAD (1u << 31)
+
+/* For on_push and for on_close of struct walk_ops. */
+void tree_enter(struct tree_builder *builder, struct walk *walk, uint32_t thread, struct call_frame *frame);
+void tree_leave(struct tree_builder *builder, struct walk *walk, const struct call_closed *closed);
 /* Sum the calls and totals of the root's children into the root. */
 void tree_sum(struct tree *tree);
 

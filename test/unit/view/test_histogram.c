@@ -72,6 +72,39 @@ static void an_empty_histogram_answers_zero(void **state)
 	histogram_clear(&histogram);
 }
 
+/* The buckets in turn have all values, and the floor lets as many pass as it may, by whole buckets. */
+static void buckets_and_floors_match_a_sorted_list(void **state)
+{
+	enum { COUNT = 5000 };
+	struct histogram histogram = {0};
+	uint64_t values[COUNT], seed = 7, least, count, last = 0, sum = 0, above;
+
+	for (int i = 0; i < COUNT; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		values[i] = seed >> 20 >> (seed >> 58);
+		assert_int_equal(histogram_add(&histogram, values[i]), 0);
+	}
+	for (uint32_t at = 0; histogram_next(&histogram, &at, &least, &count); sum += count) {
+		assert_true(!sum || least > last);
+		last = least;
+	}
+	assert_int_equal(sum, COUNT);
+	for (uint64_t most = 0; most <= COUNT; most = most * 2 + 1) {
+		uint64_t floor = histogram_floor(&histogram, most);
+
+		above = 0;
+		for (int i = 0; i < COUNT; i++)
+			above += values[i] >= floor;
+		assert_true(above <= most);
+		above = 0; /* a value of the next lower bucket would be one too many */
+		for (int i = 0; i < COUNT; i++)
+			above += values[i] >= floor - floor / 32 - 1;
+		assert_true(!floor || above > most);
+	}
+	assert_int_equal(histogram_floor(&histogram, COUNT), 0);
+	histogram_clear(&histogram);
+}
+
 static void open_calls_are_counted_per_thread_and_row(void **state)
 {
 	enum { THREADS = 50, ROWS = 41 };
@@ -108,6 +141,7 @@ int main(void)
 		cmocka_unit_test(every_value_is_answered_within_two_percent),
 		cmocka_unit_test(percentiles_match_a_sorted_list),
 		cmocka_unit_test(an_empty_histogram_answers_zero),
+		cmocka_unit_test(buckets_and_floors_match_a_sorted_list),
 		cmocka_unit_test(open_calls_are_counted_per_thread_and_row),
 	};
 
