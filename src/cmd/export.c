@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/export/export.h"
@@ -86,42 +85,9 @@ static int read_options(struct reading *reading, struct export *export, int argc
 	return err || reading->done ? err : check_format(reading, export, &reading->diag);
 }
 
-static int cannot_create(const struct export *export, int err, struct calltap_diag *diag)
-{
-	return calltap_diag_set(diag, err, "cannot create '%s': %s", export->output, strerror(-err));
-}
-
-/* A new file has the rights that a shell would give it. */
-static int open_output(struct export *export, struct calltap_diag *diag)
-{
-	mode_t mask;
-	int err;
-
-	if (strcmp(export->output, "-") == 0) {
-		export->file.fd = STDOUT_FILENO;
-		return 0;
-	}
-	err = output_open(&export->file, export->output);
-	if (err)
-		return cannot_create(export, err, diag);
-	mask = umask(0);
-	umask(mask);
-	if (export->file.temporary[0] && fchmod(export->file.fd, 0666 & ~mask))
-		return cannot_create(export, -errno, diag);
-	return 0;
-}
-
-/* Give the file its name, or remove it after an error. */
-static int finish_output(struct export *export, int err, struct calltap_diag *diag)
-{
-	int finished = export->file.fd > STDERR_FILENO ? output_finish(&export->file, err) : err;
-
-	return finished == err ? err : cannot_create(export, finished, diag);
-}
-
 static int run_export(struct reading *reading, struct export *export)
 {
-	int err = open_output(export, &reading->diag), flushed;
+	int err = output_open_public(&export->file, export->output, &reading->diag), flushed;
 
 	if (!err)
 		err = out_create(&reading->out, export->file.fd);
@@ -132,7 +98,7 @@ static int run_export(struct reading *reading, struct export *export)
 		out_discard(reading->out);
 	flushed = out_destroy(reading->out);
 	reading->out = NULL;
-	return finish_output(export, err ? err : flushed, &reading->diag);
+	return output_finish_public(&export->file, err ? err : flushed, &reading->diag);
 }
 
 int cmd_export(int argc, char **argv)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,4 +54,36 @@ int output_finish(struct output *output, int err)
 	if (err)
 		output_remove(output);
 	return err;
+}
+
+static int cannot_create(const char *path, int err, struct calltap_diag *diag)
+{
+	return calltap_diag_set(diag, err, "cannot create '%s': %s", path, strerror(-err));
+}
+
+int output_open_public(struct output *output, const char *path, struct calltap_diag *diag)
+{
+	mode_t mask;
+	int err;
+
+	*output = (struct output){.path = path, .fd = STDOUT_FILENO};
+	if (strcmp(path, "-") == 0)
+		return 0;
+	err = output_open(output, path);
+	if (err)
+		return cannot_create(path, err, diag);
+	mask = umask(0);
+	umask(mask);
+	if (output->temporary[0] && fchmod(output->fd, 0666 & ~mask)) {
+		err = -errno;
+		return cannot_create(path, output_finish(output, err), diag);
+	}
+	return 0;
+}
+
+int output_finish_public(struct output *output, int err, struct calltap_diag *diag)
+{
+	int finished = output->fd > STDERR_FILENO ? output_finish(output, err) : err;
+
+	return finished == err ? err : cannot_create(output->path, finished, diag);
 }
