@@ -22,7 +22,7 @@ CACHE = os.path.abspath(os.environ.get("CALLTAP_CACHE") or os.path.join(ROOT, "b
 DEBIAN = {"aarch64": "arm64", "riscv64": "riscv64"}  # Debian's names of the CPUs
 RELEASE = "trixie"  # the first that has both
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
-PACKAGES = "libc6-dev libelf-dev libdw-dev libzstd-dev liblzma-dev libiberty-dev libcmocka-dev".split()
+PACKAGES = "libc6-dev libelf-dev libdw-dev libzstd-dev liblzma-dev zlib1g-dev libiberty-dev libcmocka-dev".split()
 
 # Debian's cross compilers look into the cross libc package first, whatever the sysroot is: hence -isystem, -B and -L.
 CROSS_FILE = """[constants]

@@ -6,7 +6,7 @@
 # says what it would have installed and goes on.
 set -eu
 
-build="gcc g++ libc6-dev meson ninja-build pkg-config libelf-dev libdw-dev libzstd-dev liblzma-dev libiberty-dev libcmocka-dev"
+build="gcc g++ libc6-dev meson ninja-build pkg-config libelf-dev libdw-dev libzstd-dev liblzma-dev zlib1g-dev libiberty-dev libcmocka-dev"
 sources="ca-certificates make tcl xz-utils"
 tools="gdb valgrind strace linux-perf libunwind-dev" # that the tests use beside the tracer
 # Programs for other CPUs are built and emulated; the libraries of the whole tool for them: scripts/cross.py.

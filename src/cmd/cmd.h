@@ -24,5 +24,6 @@ int cmd_graph(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_functions(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_html(int argc, char **argv);
 
 #endif

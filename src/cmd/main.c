@@ -31,6 +31,7 @@ static const struct verb verbs[] = {
 	{"info", cmd_info, "what a trace is of"},
 	{"functions", cmd_functions, "what can be traced in a program"},
 	{"export", cmd_export, "write a trace for Perfetto, Chrome, flame graphs or scripts"},
+	{"html", cmd_html, "a trace as one page for a browser: time line, flame graph, table"},
 };
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))

@@ -1,7 +1,7 @@
 /*
  * Options, opening and output of the verbs that read a trace.
  *
- * Callers: replay.c, report.c, graph.c, info.c, export.c.  Context: host.
+ * Callers: replay.c, report.c, graph.c, info.c, export.c, html.c.  Context: host.
  */
 #ifndef CMD_READING_H
 #define CMD_READING_H

@@ -54,6 +54,7 @@ import marks
 import mcount
 import musl
 import opened
+import page
 import options
 import peers
 import profiling
@@ -81,7 +82,7 @@ from tracefile import BadTrace
 MODULES = (programs, language, jumps, environment, tools, live, options, refusals, endings, hostile, faults, undone,
            emulators, attach, unfinished, several, steer, later, cleared, trust, flight, opened, profiling, watch, triggers, liars, libcalls,
            serving, idle, handlers, handled, marks, instances, beside, crowds, musl, replaced, family, stock, listed, mcount,
-           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, prototypes, by_value)
+           peers, instrumented, loaderless, attached_static, emptied, executed_static, values, typed, prototypes, by_value, page)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

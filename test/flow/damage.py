@@ -2,7 +2,7 @@
 import random
 
 VERBS = (["replay"], ["report"], ["report", "--json", "--by", "object"], ["graph"], ["graph", "*"], ["info"],
-         ["info", "--json"], ["export", "--format", "perfetto"], ["export", "--format", "chrome"],
+         ["info", "--json"], ["export", "--format", "perfetto"], ["export", "--format", "chrome"], ["html", "-o", "-"],
          ["export", "--format", "folded"], ["export", "--format", "json"])
 
 

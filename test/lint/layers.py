@@ -32,6 +32,7 @@ HOST_PARTS = {
     "core": {"trace"},
     "view": {"trace"},
     "export": {"trace", "view"},
+    "html": {"trace", "view", "export"},  # of export the texts of calls' values
 }
 # The rooms of a session use each other: a session has targets, instances and hooks, and each of these knows its session.
 SESSION_ROOMS = {"session", "target", "instance", "hook", "values"}

@@ -1,0 +1,16 @@
+/*
+ * A trace as one page of HTML: time line, flame graph and table, with nothing outside of it.
+ *
+ * Caller: the command `html`.  Context: host.  doc/design/html.md describes the page and its data.
+ */
+#ifndef HOST_HTML_HTML_H
+#define HOST_HTML_HTML_H
+
+#include "../view/out.h"
+#include "../view/walk.h"
+
+/* Write the page; *walk tells of damage in the trace. */
+int html_write(const struct trace *trace, const struct view_filter *filter, struct out *out, struct walk *walk,
+	       struct calltap_diag *diag) __attribute__((warn_unused_result));
+
+#endif
