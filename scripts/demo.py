@@ -123,6 +123,15 @@ def perfetto(trace):
     return output
 
 
+def page(trace):
+    output = trace.replace(".calltap", ".html")
+    command = [TOOL, "html", "-i", trace, "-o", output]
+    print(f"\n$ {shown(command)}", flush=True)
+    if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode:
+        fail("the page could not be made")
+    return output
+
+
 def untimed(text):
     """speedtest1's lines without the seconds at their end."""
     return [line.rsplit(None, 1)[0] for line in text.splitlines() if line.strip()]
@@ -158,7 +167,7 @@ def main():
     view(trace, "replay")
     view(trace, "report")
     view(trace, "graph")
-    exported = [perfetto(trace)]
+    exported, pages = [perfetto(trace)], [page(trace)]
 
     say("Which SQL takes how long: calls by their argument's text")
     functions = ("sqlite3_exec", "sqlite3_prepare_v2")
@@ -172,11 +181,15 @@ def main():
     view(trace, "report", "--by", "thread")
     view(trace, "report")
     exported.append(perfetto(trace))
+    pages.append(page(trace))
 
     say("SQLite's speedtest1 again, as a program that runs already: attached to for a second, then watched")
     attach("attached", sqlite, ["--size", "1000", ":memory:"])
 
-    say("Done. To look at the traces on a time line, open https://ui.perfetto.dev and choose 'Open trace file':")
+    say("Done. To look at the traces, open these pages in a browser: time line, flame graph and table")
+    for path in pages:
+        print(f"    {os.path.relpath(path, ROOT)}  ({os.path.getsize(path) / 1e6:.1f} MB)")
+    print("or open https://ui.perfetto.dev and choose 'Open trace file':")
     for path in exported:
         print(f"    {os.path.relpath(path, ROOT)}  ({os.path.getsize(path) / 1e6:.1f} MB)")
     print("Record any program:")
