@@ -115,6 +115,10 @@ function makeFlame(model, canvas) {
 		outline(context, hovered, colors.front);
 		outline(context, selected, colors.accent);
 		const share = foundShare();
+		if (tree.count === 1) {
+			said.textContent = "No call has a duration here.";
+			return;
+		}
 		said.textContent = focus ? `${cut(nameOf(focus), 60)}: ${timeText(tree.total[focus])}` :
 			found ? `${percentText(share, tree.total[0])} of the time is in what matches` : "";
 	}

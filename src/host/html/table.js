@@ -90,7 +90,7 @@ function makeTable(model, app) {
 		for (const column of TABLE_COLUMNS) {
 			const value = row[column.key];
 			const cell = make("td", column.key === "name" ? cut(value, 300) : column.count ? countText(value)
-				: row.calls || !column.finished ? timeText(value) : "\u2013");
+				: row.buckets.length || !column.finished && row.unfinished ? timeText(value) : "\u2013");
 			if (column.key === "name")
 				cell.title = cut(value, 1000);
 			element.append(cell);
@@ -156,8 +156,8 @@ function makeTable(model, app) {
 		aside.replaceChildren(make("h2", row.name), make("p", sourceOf(model, row.fn)),
 			make("p", `${counted(row.calls, "finished call", "finished calls")}` +
 				(row.unfinished ? `, ${countText(row.unfinished)} not finished in the trace` : "")),
-			make("p", `total ${timeText(row.total)}, self ${timeText(row.self)}` +
-				(row.calls ? `; average ${timeText(row.sum / row.calls)}` : "")),
+			make("p", !row.buckets.length && !row.unfinished ? "no durations were recorded"
+				: `total ${timeText(row.total)}, self ${timeText(row.self)}` + (row.calls ? `; average ${timeText(row.sum / row.calls)}` : "")),
 			...(row.buckets.length ? [make("p", `min ${timeText(row.min)}, p50 ${timeText(row.p50)}, p99 ${timeText(row.p99)}, ` +
 				`max ${timeText(row.max)}`)] : []),
 			longest, ...(row.buckets.length ? [make("h3", "Calls by duration"), make("canvas", "")] : []),
