@@ -50,7 +50,7 @@ def library(case):
 
 
 def recorded(case):
-    """A program that was recorded has the agent of its start, which no attach calls: refused, and it runs on."""
+    """A program that was recorded has the agent of its start, which attaches call again; and it is well to its end."""
     command = [case.program("attachee.c")]
     path = os.path.join(case.folder, "recorded")
     with open(path, "wb") as output:
@@ -62,8 +62,9 @@ def recorded(case):
         tool.wait()
         until("the agent's thread to end", lambda: all(
             open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8").read() != "calltap\n" for tid in listing(pid, "task")))
-        done = case.run([case.tool, "attach", str(pid)])
-        expect(done.status == 2 and "started under 'calltap record'" in done.stderr, f"status {done.status}: {done.stderr}")
+        for _ in range(AGAIN):
+            done = case.run([case.tool, "attach", "--mode", "drop", "--duration", "0.1s", "-o", case.trace_path, str(pid)])
+            expect(done.status == 0 and case.trace().called(), f"status {done.status}: {done.stderr}")
         os.kill(pid, signal.SIGTERM)
         until("the program to end", lambda: not os.path.exists(f"/proc/{pid}/stat") or
               open(f"/proc/{pid}/stat", encoding="utf-8").read().split()[2] == "Z")
