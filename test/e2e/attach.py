@@ -774,7 +774,8 @@ def cut_short(case):
         expect(done.status == 0, f"status {done.status}: {done.stderr!r}")
         found = re.search(r"^calltap: (\d) system calls? returned with a part of the data moved \(write, .*\): "
                           r"(it was|they were) interrupted when threads were stopped$", done.stderr, re.M)
-        expect(found and found[1] in "12", f"it said {done.stderr!r}")
+        # On a busy machine the thread is stopped again before it has gone on, and is seen at the same call's end.
+        expect(found and int(found[1]) >= 1, f"it said {done.stderr!r}")
         program.stdin.write("x")
         program.stdin.flush()
         said = program.stdout.readline()

@@ -13,7 +13,7 @@
 #define CALLTAP_START_FUNCTIONS 24u
 
 #define CALLTAP_START_MAGIC   0x2e1acedca117a900ull
-#define CALLTAP_START_VERSION 3u
+#define CALLTAP_START_VERSION 4u
 
 /*
  * A function of the program whose first bytes lead to the agent's function of that name.  At a command's start the tool

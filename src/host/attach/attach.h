@@ -75,11 +75,15 @@ struct attach_options {
 };
 
 struct attach_result {
-	pid_t tid;	    /* the borrowed thread */
-	bool resident;	    /* the agent was there already: nothing was loaded */
-	bool memfd;	    /* the agent came from a memfd: the process cannot open its path */
-	uint64_t stop_ns;   /* time for which ptrace held the thread */
-	uint32_t cut_short; /* system calls that returned a part of their data because of that */
+	pid_t tid;	  /* the borrowed thread */
+	bool resident;	  /* the agent was there already: nothing was loaded */
+	bool memfd;	  /* the agent came from a memfd: the process cannot open its path */
+	uint64_t stop_ns; /* time for which ptrace held the thread */
+	/*
+	 * System calls that returned a part of their data because of that, as stops see it: a thread that is stopped
+	 * again before it has gone on is at the same call's end.
+	 */
+	uint32_t cut_short;
 	uint64_t borrow_ns; /* time until the thread was back where it had been */
 	uint64_t entry;	    /* calltap_agent_attach() in the target, 0 = not known */
 };
