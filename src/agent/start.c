@@ -5,6 +5,7 @@
  * control on the program's thread; nothing here runs twice at a time.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 
 #include <agent/agent.h>
@@ -12,6 +13,11 @@
 #include <agent/sandbox.h>
 #include <base/mem.h>
 #include <base/sys.h>
+
+#define STATM_BYTES 128u
+#define OWN_SHARE   4u /* the agent's own memory is a part like this, or less, of what the program has left */
+#define LIMIT_DATA  2  /* RLIMIT_DATA */
+#define LIMIT_SIZE  9  /* RLIMIT_AS */
 
 static const char *environment_value(char *const *environment, const char *name)
 {
@@ -71,9 +77,57 @@ uint64_t agent_random_id(void)
 	return id;
 }
 
+/* A number of a text, and what comes behind it. */
+static uint64_t take_number(const char **text)
+{
+	uint64_t value = 0;
+
+	while (**text == ' ')
+		++*text;
+	for (; **text >= '0' && **text <= '9'; ++*text)
+		value = value * 10 + (uint64_t)(**text - '0');
+	return value;
+}
+
+/* How much memory the process has, as a field of /proc/self/statm tells it. */
+static uint64_t memory_used(unsigned field)
+{
+	char text[STATM_BYTES] = {0};
+	const char *at = text;
+	uint64_t pages = 0;
+	long fd = SYS(openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+
+	if (sys_failed(fd))
+		return 0;
+	if (sys_failed(SYS(read, fd, text, sizeof(text) - 1, 0, 0, 0)))
+		text[0] = 0;
+	sys_close((int)fd);
+	for (unsigned i = 0; i <= field; i++)
+		pages = take_number(&at);
+	return pages * CALLTAP_PAGE;
+}
+
+/* True if a limit leaves the program so little that the agent would take a good part of it. */
+static bool is_short_of_memory(void)
+{
+	static const struct {
+		int resource;
+		unsigned field;
+	} limits[] = {{LIMIT_SIZE, 0}, {LIMIT_DATA, 5}};
+	uint64_t limit[2];
+
+	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (sys_failed(SYS(prlimit64, 0, limits[i].resource, 0, limit, 0, 0)) || limit[0] == UINT64_MAX)
+			continue;
+		if (limit[0] < memory_used(limits[i].field) + OWN_SHARE * AGENT_WIPED_SIZE)
+			return true;
+	}
+	return false;
+}
+
 int agent_process_init(void)
 {
-	int ret = probe_context.wiped ? 0 : agent_memory_init();
+	int ret = probe_context.wiped ? 0 : is_short_of_memory() ? -ENOMEM : agent_memory_init();
 
 	if (ret)
 		return ret;
@@ -140,8 +194,11 @@ static void begin(char *const *environment)
 					   "has memory pages of another size than 4096 bytes and is not traced");
 		return;
 	}
-	if (agent_process_init())
+	if (agent_process_init()) {
+		agent_conversation_decline(-ENOMEM,
+					   "is not traced: a limit of its memory (ulimit -v or -d) leaves it little");
 		return;
+	}
 	agent.headers = told_at_start(environment, AT_PHDR, 0);
 	agent.header_count = (uint32_t)told_at_start(environment, AT_PHNUM, 0);
 	note_main_thread(environment);

@@ -119,13 +119,13 @@ static const struct row rows[] = {
 	 OPTION(size_min)},
 	{R | A | L, 'A', "args", "'FUNCTION[:VALUES]'",
 	 "show arguments of these functions' calls: those that debug\n"
-	 "information tells, or as in 'opendir:path=arg1:string' (see\n"
+	 "information or glibc's headers tell, or as in 'opendir:path=arg1:string' (see\n"
 	 "calltap-record(1)); may be repeated",
 	 TAKE_VALUES, 0},
 	{R | A | L, 'R', "result", "'FUNCTION[:VALUES]'", "show their results, as in 'opendir:ret'; may be repeated",
 	 TAKE_VALUES, 1},
-	{R | A | L, 'a', "auto-args", NULL, "show arguments and results of all, as debug information tells them",
-	 TAKE_AUTO, 0},
+	{R | A | L, 'a', "auto-args", NULL,
+	 "show arguments and results of all, as debug information and glibc's\nheaders tell them", TAKE_AUTO, 0},
 	{R | A | L, OPT_IF, "if", "'FUNCTION: EXPR'",
 	 "record only those of the functions' calls for which this is true,\n"
 	 "as in 'write: arg1:s32 == 2'; may be repeated",

@@ -51,4 +51,15 @@ def refused(case):
     expect(done.status != 0 and "leave -f out" in done.stderr, done.stderr)
 
 
-SINGLE = {"by-value": sorted_out}
+def losses(case):
+    """What is missing in the counts is said, as in every report."""
+    need(case)
+    done = case.record([case.program("tells.c"), "busy", "80"], ["--mode", "drop", "-b", "8K", "-l", "twice", "-A", "twice:n=arg1:s32"], log=False)
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    lost = [json.loads(case.run([case.tool, "report", "--json", *by, "-i", case.trace_path]).stdout)["lost"] for by in ([], ["--by", "twice(n)"])]
+    expect(lost[0] and lost[0] == lost[1], f"{lost} records lost, without and with --by")
+    said = case.run([case.tool, "report", "--by", "twice(n)", "--limit", "1", "-i", case.trace_path]).stdout
+    expect(f"records lost: {lost[0]}" in said, said)
+
+
+SINGLE = {"by-value": sorted_out, "by-value-losses": losses}

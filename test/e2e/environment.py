@@ -394,6 +394,16 @@ CASES = {
     "process-clones": processes("clones"),
     "libraries-loop": reloads("loop", 3),
 }
+def short_of_memory(kind, limits, *options):
+    """Under limits of many sizes the program has as much memory as without, and prints and ends alike."""
+    def test(case):
+        program = case.program("crowd.c")
+        for limit in limits:
+            plain, traced = case.under(f"ulimit -{kind} {limit} || exit 77", [program, "40", "4", "2048"], options)
+            case.same_outcome(case.run(plain), case.run(traced))
+    return test
+
+
 SINGLE = {
     # An emulator says what it has to say on the first three, which therefore are none of the agent's.
     "limited-n5": limited("-n 5", "-n 8"),
@@ -403,6 +413,9 @@ SINGLE = {
     "setns-at-once": setns_at_once,
     "no-room": no_room,
     "little-room": on_own_cpu(little_room),
+    "short-of-addresses": on_own_cpu(short_of_memory("v", (16000, 24000, 40000, 60000, 90000, 140000, 250000))),
+    "short-of-addresses-values": on_own_cpu(short_of_memory("v", (24000, 60000, 105000, 150000, 170000, 250000, 700000), "-A", "step:n=arg1")),
+    "short-of-data": on_own_cpu(short_of_memory("d", (2000, 20000, 60000, 150000), "-A", "step:n=arg1")),
     "changed-no-proc": changed("true", how="no-proc"),
     "changed-umount": changed("mkdir -p $FOLDER/mounted; export MOUNTED=$FOLDER/mounted; mount -t tmpfs none $MOUNTED",
                               how="umount", start="cd $MOUNTED && exec"),

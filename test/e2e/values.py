@@ -258,7 +258,7 @@ def refused(case):
     """What cannot be is said before anything runs."""
     need(case)
     program = case.program("tells.c")
-    for options, why in ((["-A", "twice:"], "a value is arg1"), (["-A", "nobody:arg1"], "no function that can be traced matches 'nobody'"),
+    for options, why in ((["-A", "twice:"], "a value is arg1"), (["-A", "nobody:arg1"], "no function that is recorded matches 'nobody'"),
                          (["-R", "twice:arg1"], "--args"), (["-A", "twice:arg1", "-p", "function"], "function_graph"),
                          (["-A", "twice:arg1", "-t", "1us"], "--threshold"), (["--if", "twice: n == 3 +"], "a value or a number is missing"), (["--if", "twice: nothing == 3"], "debug information"),
                          (["--if", "twice: ret == 3"], "result is known"), (["--only-if", "nobody: arg1"], "matches 'nobody'"),

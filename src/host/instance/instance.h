@@ -171,10 +171,12 @@ uint64_t rings_untraced(const struct share *share);
 /* The number of the process's threads, as the kernel lists them; more rather than fewer. */
 uint32_t rings_threads(const struct target *target);
 /*
- * How many rings of the wanted ones a process may have: fewer, or none, where its address space has a limit (ulimit
- * -v). What is left under the limit is there for the program.
+ * How many rings of the wanted ones a process may have: fewer, or none, where its memory has a limit (ulimit -v, -d),
+ * of which most of what is left is there for the program.  beside: bytes that come with them (rings_beside()).
  */
-uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted);
+uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted, uint64_t beside);
+/* Bytes of address space that values and handlers take in a target beside its rings. */
+uint64_t rings_beside(const struct session *session);
 /* Give the target rings for that many threads, and a reserve, in advance.  -errno: the target cannot be told. */
 int rings_prepare(struct share *share, uint32_t threads) __attribute__((warn_unused_result));
 /* Give the target more rings, if a thread has asked or the reserve is low. */

@@ -11,14 +11,22 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <calltap/abi/handlers.h>
+#include <calltap/abi/program.h>
 #include <host/session/session.h>
 
 #define RESERVE_MIN 8u	 /* half of what a process begins with */
 #define RESERVE_MAX 512u /* at two megabytes of memory */
 #define GROWTH	    16u	 /* the next arena has so many times the rings of the one before */
 #define FILE_GROWTH 2u	 /* where each ring takes its memory at once */
-#define SPACE_SHARE                                                                                                    \
-	4u /* a limit of address space is there for the program: the part of what is left that rings may take */
+#define STATM_SIZE  0u	 /* fields of /proc/PID/statm */
+#define STATM_DATA  5u
+/* A limit of memory is there for the program: of what is left under it, a part like this is taken at most. */
+#define SPACE_SHARE 4u
+/* What handled functions take, and programs for values: mapped in full size, and filled as they come. */
+#define HANDLED_SHARED	(CALLTAP_HANDLED_MAX * (sizeof(struct calltap_handled) + sizeof(struct calltap_roles)))
+#define HANDLED_PRIVATE (CALLTAP_HANDLED_MAX * sizeof(uint64_t))
+#define VALUES_SHARED	(CALLTAP_PROGRAMS_SIZE + CALLTAP_PAGE + CALLTAP_PROGRAM_CODE)
 
 uint32_t rings_count(const struct share *share, bool retired, bool claimed)
 {
@@ -51,24 +59,47 @@ static uint32_t reserve_of(const struct share *share, uint32_t claimed)
 	return reserve == RESERVE_MIN && half < reserve ? half : reserve;
 }
 
-uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted)
+/*
+ * The part of what a limit leaves the process that may be taken; UINT64_MAX: there is no limit, or no process any more.
+ * field: of /proc/PID/statm, what counts against the limit.
+ */
+static uint64_t share_of_limit(pid_t pid, __rlimit_resource_t resource, unsigned field)
 {
-	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count, room;
 	unsigned long long pages = 0;
 	struct rlimit limit;
 	char path[64];
 	FILE *file;
 
-	if (prlimit(pid, RLIMIT_AS, NULL, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return wanted; /* also of a process that is gone */
+	if (prlimit(pid, resource, NULL, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
 	file = fopen(path, "re");
-	if (!file || fscanf(file, "%llu", &pages) != 1)
+	for (unsigned i = 0; file && i <= field; i++)
+		if (fscanf(file, "%llu", &pages) != 1)
+			pages = limit.rlim_cur / CALLTAP_PAGE;
+	if (!file)
 		pages = limit.rlim_cur / CALLTAP_PAGE;
-	if (file)
+	else
 		fclose(file);
-	room = limit.rlim_cur / CALLTAP_PAGE > pages ? limit.rlim_cur - pages * CALLTAP_PAGE : 0;
-	room /= SPACE_SHARE * stride;
+	return limit.rlim_cur / CALLTAP_PAGE > pages ? (limit.rlim_cur - pages * CALLTAP_PAGE) / SPACE_SHARE : 0;
+}
+
+uint64_t rings_beside(const struct session *session)
+{
+	return (session->images.handlers ? HANDLED_SHARED + HANDLED_PRIVATE : 0) +
+	       (session->images.values ? VALUES_SHARED : 0);
+}
+
+uint32_t rings_room(const struct instance *instance, pid_t pid, uint32_t wanted, uint64_t beside)
+{
+	uint64_t stride = CALLTAP_PAGE + (uint64_t)instance->sub_size * instance->sub_count;
+	uint64_t space = share_of_limit(pid, RLIMIT_AS, STATM_SIZE), room;
+
+	if (beside && share_of_limit(pid, RLIMIT_DATA, STATM_DATA) < HANDLED_PRIVATE)
+		return 0;
+	if (space == UINT64_MAX)
+		return wanted;
+	room = space > beside ? (space - beside) / stride : 0;
 	return room < wanted ? (uint32_t)room : wanted;
 }
 
@@ -77,7 +108,7 @@ static uint32_t room_for(const struct share *share, uint32_t wanted)
 {
 	if (share->instance->buffers.path)
 		return 0; /* a ring takes all its memory at once: not before somebody asks for it */
-	return rings_room(share->instance, share->target->pid, wanted);
+	return rings_room(share->instance, share->target->pid, wanted, 0);
 }
 
 /* An arena more; *sent: it went out, or failed to.  -errno of what came first. */
@@ -132,7 +163,7 @@ static int answer_starved(struct share *share)
 
 	if (rings_count(share, false, false))
 		return 0;
-	rings = rings_room(share->instance, share->target->pid, next_rings(share));
+	rings = rings_room(share->instance, share->target->pid, next_rings(share), 0);
 	sent = rings;
 	ret = rings ? send_arena(share, rings, &sent) : 0;
 	if (sent)

@@ -193,10 +193,16 @@ int found_match(const struct found *found, const struct session *session, const 
 	text = filter_set_unmatched(session->options->filters);
 	if (!text)
 		text = triggers_unmatched(session->options->triggers);
-	if (!text)
-		text = values_unmatched(session->options->values);
 	if (text)
 		return refuse_unmatched(found, session, text, program, diag);
+	text = values_unmatched(session->options->values);
+	if (text)
+		return calltap_diag_set(
+			diag, -ENODATA,
+			"no function that is recorded matches '%s', of which values or a condition are "
+			"asked for: -l and -n choose what is recorded, `calltap functions %s` lists all; "
+			"--allow-no-match runs the program all the same",
+			text, program);
 	if (!found->wanted)
 		return calltap_diag_set(diag, -ENODATA,
 					"the filters together leave no function to trace; loosen -l, -n or -g");

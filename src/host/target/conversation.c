@@ -157,12 +157,21 @@ static bool is_wanted(const struct session *session, const struct target *target
 static uint32_t first_rings(struct session *session, const struct target *target)
 {
 	const struct calltap_msg_hello *hello = &target->hello;
-	uint32_t wanted = hello->flags & CALLTAP_HELLO_FORKED ? CHILD_RINGS : INSTANCE_FIRST_RINGS, rings;
+	/* A forked child has its parent's memory for all else. */
+	bool forked = hello->flags & CALLTAP_HELLO_FORKED;
+	uint64_t beside = forked ? 0 : rings_beside(session);
+	uint32_t rings;
 
 	if (target->foreign || !is_wanted(session, target, hello))
 		return 0;
-	rings = rings_room(session_first(session), target->pid, wanted);
-	if (!rings)
+	rings = rings_room(session_first(session), target->pid, forked ? CHILD_RINGS : INSTANCE_FIRST_RINGS, beside);
+	if (!rings && beside)
+		session_diagnose(
+			session,
+			"process %d is not traced: its memory is limited (ulimit -v or -d), and values and handlers "
+			"(-a, -A, -R, --if) would take more than a quarter of what is left: %llu MB",
+			(int)target->pid, (unsigned long long)beside >> 20);
+	else if (!rings)
 		session_diagnose(
 			session,
 			"process %d is not traced: its address space is limited (ulimit -v), and one buffer would "

@@ -148,7 +148,8 @@ static void add_call(void *ctx, struct walk *walk, const struct call_closed *clo
 	add_to_row(row, walk, closed, closed->frame->user == 1);
 }
 
-static void add_event(void *ctx, struct walk *walk, const struct trace_event *event)
+/* What makes counts too low, or times too long. */
+static void add_loss(void *ctx, struct walk *walk, const struct trace_event *event)
 {
 	struct counter *counter = ctx;
 
@@ -156,6 +157,13 @@ static void add_event(void *ctx, struct walk *walk, const struct trace_event *ev
 		counter->report->lost += event->extra;
 	if (event->kind == CALLTAP_REC_WAIT)
 		counter->report->wait_ns += trace_duration_ns(walk->trace, event->extra);
+}
+
+static void add_event(void *ctx, struct walk *walk, const struct trace_event *event)
+{
+	struct counter *counter = ctx;
+
+	add_loss(ctx, walk, event);
 	if (event->kind != CALLTAP_REC_CALL)
 		return;
 	counter->rows[key_of(counter, event->thread, event->id)].calls++;
@@ -248,7 +256,8 @@ static void add_valued(void *ctx, struct walk *walk, const struct call_closed *c
 		add_to_row(&counter->rows[key], walk, closed, (frame->user & UINT32_MAX) <= 1);
 }
 
-static const struct walk_ops valuing = {.on_message = take_value, .on_pop = drop_value, .on_close = add_valued};
+static const struct walk_ops valuing = {
+	.on_message = take_value, .on_pop = drop_value, .on_close = add_valued, .on_event = add_loss};
 
 uint64_t report_value(const struct report_row *row, enum report_column column)
 {
