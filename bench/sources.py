@@ -123,7 +123,7 @@ def leveldb_parts():
 
 PROGRAMS = {"sqlite": sqlite_parts, "lua": lua_parts, "leveldb": leveldb_parts,
             "leaf": lambda: ([os.path.join(HERE, "leaf.c")], [], []),
-            "valued": lambda: ([os.path.join(HERE, "valued.c")], [], []),
+            "valued": lambda: ([os.path.join(HERE, "valued.c")], ["-g"], []),
             "hello": lambda: ([os.path.join(HERE, "hello.c")], [], [])}
 
 

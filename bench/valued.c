@@ -21,7 +21,13 @@
 
 enum { PAGE = 4096, BATCH = 250, PAGES = 1 << 14 };
 
+struct pair {
+	int x, y;
+	double weight;
+};
+
 static volatile uint64_t sink;
+static struct pair kept = {1, 2, 0.5};
 static char data[] = TEXT;
 static char *pages;
 static const char constant[] = TEXT;
@@ -30,6 +36,24 @@ __attribute__((noinline)) int numbers(int a, long b)
 {
 	__asm__ volatile("" : "+r"(a));
 	return a + (int)b;
+}
+
+__attribute__((noinline)) double doubles(double a, double b)
+{
+	__asm__ volatile("" : "+x"(a));
+	return a + b;
+}
+
+__attribute__((noinline)) int near_pair(const struct pair *pair)
+{
+	__asm__ volatile("" : "+r"(pair));
+	return pair->x;
+}
+
+__attribute__((noinline)) int far_pair(const struct pair *pair)
+{
+	__asm__ volatile("" : "+r"(pair));
+	return pair->x;
 }
 
 __attribute__((noinline)) int stacked(const char *text)
@@ -62,6 +86,34 @@ UNTRACED NO_SITE static void run_numbers(long calls)
 
 	while (calls--)
 		x = numbers(x, calls);
+	sink += x;
+}
+
+UNTRACED NO_SITE static void run_doubles(long calls)
+{
+	double x = 0;
+
+	while (calls--)
+		x = doubles(x, 1.5);
+	sink += (uint64_t)x;
+}
+
+UNTRACED NO_SITE static void run_near_pair(long calls)
+{
+	struct pair pair = kept;
+	int x = 0;
+
+	while (calls--)
+		x += near_pair(&pair);
+	sink += x;
+}
+
+UNTRACED NO_SITE static void run_far_pair(long calls)
+{
+	int x = 0;
+
+	while (calls--)
+		x += far_pair(&kept);
 	sink += x;
 }
 
@@ -145,6 +197,9 @@ UNTRACED NO_SITE int main(int argc, char **argv)
 		memcpy(pages + i * PAGE, TEXT, sizeof(TEXT));
 	measure("clock2", run_clock2, batches);
 	measure("numbers", run_numbers, batches);
+	measure("doubles", run_doubles, batches);
+	measure("near_pair", run_near_pair, batches);
+	measure("far_pair", run_far_pair, batches);
 	measure("stacked", run_stacked, batches);
 	measure("placed", run_placed, batches);
 	measure("fixed", run_fixed, batches);

@@ -11,10 +11,12 @@ ASKED = {
     "the result": ["-R", "numbers:ret:s32"],
     "a filter that says no": ["-A", "numbers:a=arg1:s32", "--if", "numbers: a == 123456789"],
     "a filter that says yes": ["-A", "numbers:a=arg1:s32", "--if", "numbers: a != 123456789"],
+    "typed": ["-A", "doubles", "-A", "near_pair", "-A", "far_pair"],
     "texts": ["-A", "stacked:arg1:string", "-A", "placed:arg1:string", "-A", "fixed:arg1:string", "-A", "fresh:arg1:string"],
 }
 ROWS = (("two arguments", "numbers", 12), ("the result", "numbers", None), ("a filter that says no", "numbers", None),
-        ("a filter that says yes", "numbers", None), ("a text on the stack", "stacked", 30), ("a text in the data", "placed", 30),
+        ("a filter that says yes", "numbers", None), ("two doubles, by -a", "doubles", None), ("a structure on the stack", "near_pair", None),
+        ("a structure elsewhere", "far_pair", None), ("a text on the stack", "stacked", 30), ("a text in the data", "placed", 30),
         ("a text among constants", "fixed", 30), ("a text on a new page", "fresh", 250))
 
 
@@ -32,7 +34,7 @@ def values(tools, count):
     """(m) One call of a tiny function whose values are told; the clock reads are measured in the same process."""
     if not tools.calltap:
         raise BenchError("calltap is not built")
-    few = ("--mode", "overwrite", "-l", "numbers", "-l", "stacked", "-l", "placed", "-l", "fixed", "-l", "fresh")
+    few = ("--mode", "overwrite", "-l", "numbers", "-l", "doubles", "-l", "*_pair", "-l", "stacked", "-l", "placed", "-l", "fixed", "-l", "fresh")
     variants = [tools.plain("valued", BATCHES, "sites", "plain"), tools.record("valued", BATCHES, "recorded", few)]
     variants += [tools.record("valued", BATCHES, name, (*few, *asked)) for name, asked in ASKED.items()]
     if shutil.which("uftrace"):
@@ -47,7 +49,7 @@ def values(tools, count):
     clock2 = min(item["clock2"] for runs in found.values() for item in runs)
     rows = [Row("two clock reads", clock2, "ns"), Row("no values", best("recorded", "numbers"), "ns a call", best("recorded", "numbers") / clock2, "two clock reads")]
     for name, function, limit in ROWS:
-        of = "texts" if name.startswith("a text") else name
+        of = "texts" if name.startswith("a text") else "typed" if function.endswith(("doubles", "pair")) else name
         if of not in found:
             continue
         own, plain = best(of, function), best("recorded", function)
