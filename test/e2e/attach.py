@@ -223,6 +223,15 @@ def many_times(count, busy=True):
     return test
 
 
+def at_once_again(case):
+    """An attach right behind another one's end, while threads that run all the time leave the agent's hardly a turn."""
+    case.need_native("attaching")
+    with Program(case, "7", "busy") as program, left_alone(program):
+        for number in range(25):
+            done = attach_for(case, program, 0.005)
+            expect(done.status == 0, f"attach {number}: status {done.status}: {done.stderr!r}")
+
+
 def at_the_same_moment(case):
     """Two tools attach at once: one may be refused, and none leaves anything in the text."""
     case.need_native("attaching")
@@ -941,6 +950,7 @@ SINGLE = {
     "attach-comings": beside_comings,
     "attach-tool-stopped": tool_stopped_at_any_time,
     "attach-many-times": many_times(40),
+    "attach-at-once-again": at_once_again,
     "attach-busy-lossless": busy_and_lossless,
     "attach-busy-holes": waiting_and_whole,
     "attach-same-moment": at_the_same_moment,

@@ -31,6 +31,8 @@
 #define LOCK_NS	      5000000000u  /* for a killed tool's tracer to end, which may wait for a thread */
 #define LOADED_NS     20000000000u /* for the loader, and the agent */
 #define LEFT_NS	      2000000000u
+#define ENDED_NS      1000000000u /* for the agent of a session that has just ended to be ready for the next */
+#define ENDED_STEP_US 10000
 #define ABANDONED_NS  3000000000u /* for threads that killed tools have sent away to come back */
 #define ABANDONED_NAP 50	  /* ms between two stops that look whether they have */
 #define TRIES	      5u	  /* when this tool was too slow for the thread */
@@ -635,7 +637,18 @@ static int bring_in(pid_t pid, const struct attach_options *options, bool librar
 int attach_inject(pid_t pid, const struct attach_options *options, struct attach_result *result,
 		  struct calltap_diag *diag)
 {
-	return bring_in(pid, options, false, result, diag);
+	uint64_t until = now_ns() + ENDED_NS;
+	int ret = bring_in(pid, options, false, result, diag);
+	uint32_t cut_short = result->cut_short;
+
+	/* The agent's thread has said that its last session has ended, and has had no turn since to end itself. */
+	while (ret == -EBUSY && now_ns() < until) {
+		pause_us(ENDED_STEP_US);
+		ret = bring_in(pid, options, false, result, diag);
+		cut_short += result->cut_short;
+	}
+	result->cut_short = cut_short;
+	return ret;
 }
 
 /* A process that executes, and what its tracer takes along. */
