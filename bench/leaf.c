@@ -7,20 +7,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include <native.h>
-
-#define UNTRACED __attribute__((noinline, no_instrument_function))
-#if defined(__clang__)
-#define NO_SITE __attribute__((patchable_function_entry(0), xray_never_instrument))
-#else
-#define NO_SITE __attribute__((patchable_function_entry(0, 0)))
-#endif
+#include "clocks.h"
 
 enum { ROUNDS = 7 };
-
-static volatile uint64_t sink;
 
 __attribute__((noinline)) int leaf(int x)
 {
@@ -33,14 +23,6 @@ __attribute__((noinline)) int root(int x)
 	return leaf(x) + 1;
 }
 
-UNTRACED NO_SITE static double now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1e9 + now.tv_nsec;
-}
-
 UNTRACED NO_SITE static void run_leaf(long calls)
 {
 	int x = 0;
@@ -48,26 +30,6 @@ UNTRACED NO_SITE static void run_leaf(long calls)
 	while (calls--)
 		x = leaf(x);
 	sink += x;
-}
-
-UNTRACED NO_SITE static void run_clock1(long calls)
-{
-	uint64_t total = 0;
-
-	while (calls--)
-		total += native_clock();
-	sink += total;
-}
-
-UNTRACED NO_SITE static void run_clock2(long calls)
-{
-	uint64_t total = 0;
-
-	while (calls--) {
-		total += native_clock();
-		total += native_clock();
-	}
-	sink += total;
 }
 
 UNTRACED NO_SITE static double smallest(void (*loop)(long), long calls)

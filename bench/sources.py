@@ -131,7 +131,7 @@ def build(program, flavour="sites", level="-O2"):
     """Path of the program in the flavour; built if it is not there yet."""
     output = os.path.join(CACHE, "bin", f"{program}-{flavour.replace(', ', '-')}")
     files, flags, libraries = PROGRAMS[program]()
-    if os.path.exists(output) and os.path.getmtime(output) >= max(map(os.path.getmtime, files)):
+    if os.path.exists(output) and os.path.getmtime(output) >= max(map(os.path.getmtime, [*files, os.path.join(HERE, "clocks.h")])):
         return output
     compiler, compile_flags, link_flags = FLAVOUR_OF.get((program, flavour), FLAVOURS[flavour])
     if not shutil.which(compiler):

@@ -1,6 +1,6 @@
 /*
- * What one call of a tiny function costs whose arguments or result are told, beside two clock reads of the same
- * process.
+ * The cost of one call of a tiny function whose arguments or result the tracer records, beside two clock reads of the
+ * same process.
  *
  * Prints "NAME NS" for each function and for "clock2": the smallest of many short batches, per call.  The loops carry
  * no site.  The texts have 20 bytes: on the stack, in the program's data, in its constants, and each time on a page
@@ -11,13 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
-#include <native.h>
+#include "clocks.h"
 
-#define UNTRACED __attribute__((noinline, no_instrument_function))
-#define NO_SITE	 __attribute__((patchable_function_entry(0, 0)))
-#define TEXT	 "twenty bytes of text"
+#define TEXT "twenty bytes of text"
 
 enum { PAGE = 4096, BATCH = 250, PAGES = 1 << 14 };
 
@@ -26,7 +23,6 @@ struct pair {
 	double weight;
 };
 
-static volatile uint64_t sink;
 static struct pair kept = {1, 2, 0.5};
 static char data[] = TEXT;
 static char *pages;
@@ -153,25 +149,6 @@ UNTRACED NO_SITE static void run_fresh(long calls)
 	while (calls--)
 		x += fresh(pages + at++ % PAGES * PAGE);
 	sink += x;
-}
-
-UNTRACED NO_SITE static void run_clock2(long calls)
-{
-	uint64_t total = 0;
-
-	while (calls--) {
-		total += native_clock();
-		total += native_clock();
-	}
-	sink += total;
-}
-
-UNTRACED NO_SITE static double now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1e9 + now.tv_nsec;
 }
 
 UNTRACED NO_SITE static void measure(const char *name, void (*loop)(long), long batches)

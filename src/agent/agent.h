@@ -485,6 +485,8 @@ void agent_debugger_forget(void);
 
 /* status.c: read a small text file, at most size - 1 bytes of it; false = it cannot be had. */
 bool agent_read_text(const char *path, char *text, size_t size) __attribute__((warn_unused_result));
+/* The number in a field, from 0 on, of those that single blanks part; 0 = there is none. */
+uint64_t agent_field(const char *text, unsigned field);
 /* The number after a name at the start of a line other than the first; 0 when it is not there. */
 uint32_t agent_number_after(const char *text, const char *name);
 

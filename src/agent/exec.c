@@ -421,14 +421,7 @@ static void take_out(char **from)
 /* The number in the n-th field (from 1) of /proc/PID/stat, of which this is the part behind the name. */
 static uint64_t stat_field(const char *text, unsigned n)
 {
-	uint64_t value = 0;
-
-	for (unsigned field = 2; *text && field <= n; text++) {
-		field += *text == ' ';
-		if (field == n && *text >= '0' && *text <= '9')
-			value = value * 10 + (uint64_t)(*text - '0');
-	}
-	return value;
+	return agent_field(text, n - 2);
 }
 
 /*

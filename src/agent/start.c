@@ -5,7 +5,6 @@
  * control on the program's thread; nothing here runs twice at a time.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 
 #include <agent/agent.h>
@@ -77,34 +76,12 @@ uint64_t agent_random_id(void)
 	return id;
 }
 
-/* A number of a text, and what comes behind it. */
-static uint64_t take_number(const char **text)
-{
-	uint64_t value = 0;
-
-	while (**text == ' ')
-		++*text;
-	for (; **text >= '0' && **text <= '9'; ++*text)
-		value = value * 10 + (uint64_t)(**text - '0');
-	return value;
-}
-
 /* How much memory the process has, as a field of /proc/self/statm tells it. */
 static uint64_t memory_used(unsigned field)
 {
-	char text[STATM_BYTES] = {0};
-	const char *at = text;
-	uint64_t pages = 0;
-	long fd = SYS(openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	char text[STATM_BYTES];
 
-	if (sys_failed(fd))
-		return 0;
-	if (sys_failed(SYS(read, fd, text, sizeof(text) - 1, 0, 0, 0)))
-		text[0] = 0;
-	sys_close((int)fd);
-	for (unsigned i = 0; i <= field; i++)
-		pages = take_number(&at);
-	return pages * CALLTAP_PAGE;
+	return agent_read_text("/proc/self/statm", text, sizeof(text)) ? agent_field(text, field) * CALLTAP_PAGE : 0;
 }
 
 /* True if a limit leaves the program so little that the agent would take a good part of it. */
@@ -136,15 +113,6 @@ int agent_process_init(void)
 	return 0;
 }
 
-static uint32_t number(const char *text)
-{
-	uint32_t value = 0;
-
-	for (; text && *text >= '0' && *text <= '9'; text++)
-		value = value * 10 + (uint32_t)(*text - '0');
-	return value;
-}
-
 static void note_main_thread(char *const *environment)
 {
 	agent_main_stack_note(false);
@@ -152,7 +120,8 @@ static void note_main_thread(char *const *environment)
 	probe_context.main_thread = __builtin_thread_pointer();
 }
 
-/* What the kernel tells a program behind the environment, which no constructor has moved before the agent's. */
+/* A word of the auxiliary vector, which the kernel puts behind the environment; no constructor ran before the agent's
+ * and moved it. */
 static uint64_t told_at_start(char *const *environment, uint64_t type, uint64_t otherwise)
 {
 	const ElfW(auxv_t) * entry;
@@ -232,7 +201,7 @@ void agent_image_begin(char *const *environment)
 	if (!session || !*session || base_strlen(session) >= sizeof(agent.session))
 		return;
 	filters = environment_value(environment, CALLTAP_ENV_FILTERS);
-	filter_count = number(filters);
+	filter_count = filters ? (uint32_t)agent_field(filters, 0) : 0;
 	exec_variables_note(session, filters);
 	base_copy_text(agent.session, sizeof(agent.session), session);
 	foreign = sandbox_is_foreign(filter_count);

@@ -1,5 +1,6 @@
 /*
- * Reading files of /proc in which the kernel tells facts about the process, in lines of "Name: value".
+ * Reading files of /proc in which the kernel tells facts about the process: numbers in lines of "Name: value", or in a
+ * row behind blanks.
  *
  * Called by the agent's other files.  Context: control, on any thread.
  */
@@ -21,6 +22,18 @@ bool agent_read_text(const char *path, char *text, size_t size)
 		return false;
 	text[got] = 0;
 	return true;
+}
+
+uint64_t agent_field(const char *text, unsigned field)
+{
+	uint64_t value = 0;
+
+	for (unsigned at = 0; *text && at <= field; text++) {
+		at += *text == ' ';
+		if (at == field && *text >= '0' && *text <= '9')
+			value = value * 10 + (uint64_t)(*text - '0');
+	}
+	return value;
 }
 
 uint32_t agent_number_after(const char *text, const char *name)

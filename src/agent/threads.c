@@ -30,16 +30,9 @@ void agent_main_stack_note(bool emulated)
 }
 
 /* The number in the n-th field (from 1) of the file; state: the text from its 3rd field on. */
-static long stat_field(const char *state, int n)
+static long stat_field(const char *state, unsigned n)
 {
-	long value = 0;
-
-	for (int field = 3; *state; state++) {
-		field += *state == ' ';
-		if (field == n && *state >= '0' && *state <= '9')
-			value = value * 10 + *state - '0';
-	}
-	return value;
+	return (long)agent_field(state, n - 3);
 }
 
 /* Read /proc/PID/stat into text; returns its part from the state on, NULL = it cannot be had. */

@@ -8,7 +8,7 @@
 #include <agent/vectors.h>
 #include <probe/handlers.h>
 
-/* These CPUs run no programs yet. */
+/* Helper VECTOR; on the CPUs that this file is for, programs are not run yet. */
 uint64_t agent_vectors_helper(void)
 {
 	return 0;

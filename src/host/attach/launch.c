@@ -361,7 +361,8 @@ static int await_event(struct attach_launch *launch, int event, bool (*goes_on)(
 			continue;
 		if (status >> 16 == event)
 			return 0;
-		/* It executes in front of the call that was told of, in a handler. */
+		/* The thread was to make a child, and executes itself: a signal's handler that came in between does so.
+		 */
 		if (status >> 16 == PTRACE_EVENT_EXEC)
 			return -ESRCH;
 		/* A child has its parent's options at its first stop: what it makes is not followed. */

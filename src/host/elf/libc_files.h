@@ -1,5 +1,5 @@
 /*
- * Which files are glibc's, by the names that programs need them by.  Context: host.
+ * The names of glibc's files: DT_SONAME in these, DT_NEEDED in programs that use them.  Context: host.
  */
 #ifndef HOST_ELF_LIBC_FILES_H
 #define HOST_ELF_LIBC_FILES_H

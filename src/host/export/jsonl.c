@@ -123,24 +123,29 @@ static void put_event(void *ctx, struct walk *walk, const struct trace_event *ev
 	finish_line(jsonl, walk);
 }
 
+static void put_value(void *ctx, const struct trace_value *value)
+{
+	struct json *json = ctx;
+
+	json_key(json, value->name);
+	if (value->kind == TRACE_VALUE_NONE)
+		json_null(json);
+	else if (value->kind == TRACE_VALUE_TEXT)
+		json_string(json, value->text);
+	else
+		json_literal(json, value->text);
+}
+
 /* The values of a call by their names; what is not available is null. */
 static void put_values(struct out *out, const struct trace *trace, const struct trace_event *event)
 {
-	struct trace_value value;
+	struct json json;
 
-	out_text(out, ",\"values\":{");
-	for (uint32_t i = 0; trace_event_value_at(trace, event, i, &value); i++) {
-		out_text(out, i ? "," : "");
-		json_escape(out, value.name);
-		out_char(out, ':');
-		if (value.kind == TRACE_VALUE_NONE)
-			out_text(out, "null");
-		else if (value.kind == TRACE_VALUE_TEXT)
-			json_escape(out, value.text);
-		else
-			out_text(out, value.text);
-	}
-	out_char(out, '}');
+	out_text(out, ",\"values\":");
+	json_begin(&json, out);
+	json_object(&json);
+	trace_event_each_value(trace, event, put_value, &json);
+	json_object_end(&json);
 }
 
 static void put_message(void *ctx, struct walk *walk, const struct trace_event *event,

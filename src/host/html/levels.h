@@ -10,7 +10,8 @@
 
 /* All calls that are as long as the threshold are boxes of their own; the threshold lets so many pass. */
 #define LEVELS_KEPT 250000u
-/* Of each function the longest calls are boxes of their own, as many as LEVELS_EACH, all together LEVELS_LONGEST. */
+/* The longest calls of a function, LEVELS_EACH at most, have boxes of their own; LEVELS_LONGEST bounds those of all
+ * functions. */
 #define LEVELS_EACH    8u
 #define LEVELS_LONGEST 50000u
 /* A box of small calls is cut in two where it gets long or where nothing ran for long; so often at most. */

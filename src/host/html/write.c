@@ -166,7 +166,7 @@ static void write_threads(struct writer *writer, struct json *json)
 	json_array_end(json);
 }
 
-/* What the page has, and what it leaves out. */
+/* Counts of the boxes and paths that the page holds, and of the calls that it leaves out or sums. */
 static void write_levels(struct writer *writer, struct json *json)
 {
 	const struct boxes *boxes = &writer->boxes;

@@ -8,11 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <calltap/abi/handlers.h>
 #include <calltap/abi/program.h>
+#include <host/proc.h>
 #include <host/session/session.h>
 
 #define RESERVE_MIN 8u	 /* half of what a process begins with */
@@ -23,7 +25,8 @@
 #define STATM_DATA  5u
 /* A limit of memory is there for the program: of what is left under it, a part like this is taken at most. */
 #define SPACE_SHARE 4u
-/* What handled functions take, and programs for values: mapped in full size, and filled as they come. */
+/* Bytes of the tables of handled functions, and of values' programs: a target maps all of them, and they fill up later.
+ */
 #define HANDLED_SHARED	(CALLTAP_HANDLED_MAX * (sizeof(struct calltap_handled) + sizeof(struct calltap_roles)))
 #define HANDLED_PRIVATE (CALLTAP_HANDLED_MAX * sizeof(uint64_t))
 #define VALUES_SHARED	(CALLTAP_PROGRAMS_SIZE + CALLTAP_PAGE + CALLTAP_PROGRAM_CODE)
@@ -65,23 +68,18 @@ static uint32_t reserve_of(const struct share *share, uint32_t claimed)
  */
 static uint64_t share_of_limit(pid_t pid, __rlimit_resource_t resource, unsigned field)
 {
-	unsigned long long pages = 0;
 	struct rlimit limit;
-	char path[64];
-	FILE *file;
+	char text[128];
+	char *at = text;
+	uint64_t used = 0;
 
 	if (prlimit(pid, resource, NULL, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return UINT64_MAX;
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	file = fopen(path, "re");
-	for (unsigned i = 0; file && i <= field; i++)
-		if (fscanf(file, "%llu", &pages) != 1)
-			pages = limit.rlim_cur / CALLTAP_PAGE;
-	if (!file)
-		pages = limit.rlim_cur / CALLTAP_PAGE;
-	else
-		fclose(file);
-	return limit.rlim_cur / CALLTAP_PAGE > pages ? (limit.rlim_cur - pages * CALLTAP_PAGE) / SPACE_SHARE : 0;
+	if (proc_text(pid, "statm", text, sizeof(text)))
+		return 0;
+	for (unsigned i = 0; i <= field; i++)
+		used = strtoull(at, &at, 10) * CALLTAP_PAGE;
+	return limit.rlim_cur > used ? (limit.rlim_cur - used) / SPACE_SHARE : 0;
 }
 
 uint64_t rings_beside(const struct session *session)

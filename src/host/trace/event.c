@@ -580,39 +580,49 @@ static enum trace_value_kind kind_of(const struct trace_field *field, const char
 		       : TRACE_VALUE_TEXT;
 }
 
-bool trace_event_value_at(const struct trace *trace, const struct trace_event *event, uint32_t i,
-			  struct trace_value *out)
+/* Fill in a value from its field; missing: it was not read. */
+static void tell_value(struct trace_value *value, const struct trace_field *field, bool missing,
+		       const unsigned char *bytes, size_t used)
+{
+	struct output text = {value->text, 0, sizeof(value->text)};
+
+	value->name = field->name;
+	value->kind = TRACE_VALUE_NONE;
+	value->text[0] = 0;
+	if (field->flags & CALLTAP_FIELD_MISSING || missing)
+		return;
+	if (field->flags & CALLTAP_FIELD_PLACED) {
+		value->kind = put_bytes(&text, field, bytes, used) ? TRACE_VALUE_TEXT : TRACE_VALUE_NONE;
+		return;
+	}
+	put_value(&text, field, bytes, used);
+	if (field->flags & CALLTAP_FIELD_TEXT)
+		value->kind = field->flags & CALLTAP_FIELD_GROUP ? TRACE_VALUE_NONE : TRACE_VALUE_TEXT;
+	else if (value->text[0])
+		value->kind = kind_of(field, value->text);
+	if (field->flags & CALLTAP_FIELD_HEX && strcmp(value->text, "NULL") == 0)
+		memcpy(value->text, "0x0", sizeof("0x0"));
+}
+
+void trace_event_each_value(const struct trace *trace, const struct trace_event *event,
+			    void (*see)(void *ctx, const struct trace_value *value), void *ctx)
 {
 	const struct format_entry *format = format_of(trace, calltap_event_type(event->id));
-	struct output text = {out->text, 0, sizeof(out->text)};
-	const struct trace_field *field = NULL;
 	unsigned char bytes[CALLTAP_EVENT_BYTES_MAX];
 	size_t used = trace_event_bytes(event, bytes);
+	uint64_t missing = format ? missing_of(trace, format, bytes, used) : 0;
+	struct trace_value value;
 	uint32_t number = 0;
 
-	for (uint32_t k = 0; format && k < format->count && number <= i; k++) {
-		field = TABLE_ITEM(trace->fields, struct trace_field, format->first + k);
-		number += !is_hidden(field);
+	for (uint32_t i = 0; format && i < format->count; i++) {
+		const struct trace_field *field = TABLE_ITEM(trace->fields, struct trace_field, format->first + i);
+
+		if (is_hidden(field))
+			continue;
+		tell_value(&value, field, number < 64 && missing >> number & 1, bytes, used);
+		number++;
+		see(ctx, &value);
 	}
-	out->text[0] = 0;
-	if (number <= i)
-		return false;
-	out->name = field->name;
-	out->kind = TRACE_VALUE_NONE;
-	if (field->flags & CALLTAP_FIELD_MISSING || (i < 64 && missing_of(trace, format, bytes, used) >> i & 1))
-		return true;
-	if (field->flags & CALLTAP_FIELD_PLACED) {
-		out->kind = put_bytes(&text, field, bytes, used) ? TRACE_VALUE_TEXT : TRACE_VALUE_NONE;
-	} else if (field->flags & CALLTAP_FIELD_TEXT) {
-		put_value(&text, field, bytes, used);
-		out->kind = field->flags & CALLTAP_FIELD_GROUP ? TRACE_VALUE_NONE : TRACE_VALUE_TEXT;
-	} else {
-		put_value(&text, field, bytes, used);
-		out->kind = out->text[0] ? kind_of(field, out->text) : TRACE_VALUE_NONE;
-		if (field->flags & CALLTAP_FIELD_HEX && strcmp(out->text, "NULL") == 0)
-			memcpy(out->text, "0x0", sizeof("0x0"));
-	}
-	return true;
 }
 
 bool trace_event_value(const struct trace *trace, const struct trace_event *event, const char *name,

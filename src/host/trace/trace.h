@@ -184,7 +184,7 @@ uint32_t trace_event_function(const struct trace *trace, const struct trace_even
  */
 #define TRACE_EVENT_TEXT 4096
 const char *trace_event_text(const struct trace *trace, const struct trace_event *event, char text[TRACE_EVENT_TEXT]);
-/* What a value of a call is, for who writes it in another language than C. */
+/* The kind of a call's value, for writers of other languages than C, such as JSON. */
 enum trace_value_kind {
 	TRACE_VALUE_NONE,   /* it is not available, or could not be read; `text` is empty */
 	TRACE_VALUE_NUMBER, /* digits */
@@ -196,9 +196,9 @@ struct trace_value {
 	enum trace_value_kind kind;
 	char text[TRACE_EVENT_TEXT];
 };
-/* Value number i of a call's event; false: it has none of that number. */
-bool trace_event_value_at(const struct trace *trace, const struct trace_event *event, uint32_t i,
-			  struct trace_value *out);
+/* Show each value of a call's event, in order; a value is valid until `see` returns. */
+void trace_event_each_value(const struct trace *trace, const struct trace_event *event,
+			    void (*see)(void *ctx, const struct trace_value *value), void *ctx);
 /* The text of one value of a call, by its name; false: the event has none of that name. */
 bool trace_event_value(const struct trace *trace, const struct trace_event *event, const char *name,
 		       char text[TRACE_EVENT_TEXT]);

@@ -55,11 +55,11 @@ void abi_begin(struct abi_walk *walk, const struct abi_type *result);
 struct abi_place abi_next(struct abi_walk *walk, const struct abi_type *type);
 /* True if the value is of 8 bytes at most, in an integer register. */
 bool abi_is_integer(const struct abi_type *type);
-/* The same in a vector register. */
+/* True if the value is of 8 bytes at most, in a vector register. */
 bool abi_is_vector(const struct abi_type *type);
 /* Which register of integer arguments, from 0 on, DWARF gives this number; -1: none. */
 int abi_integer_of(uint64_t dwarf_number);
-/* The same of vector registers. */
+/* Which register of floating-point arguments, from 0 on, DWARF gives this number; -1: none. */
 int abi_vector_of(uint64_t dwarf_number);
 
 #endif

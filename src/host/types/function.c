@@ -158,7 +158,7 @@ static bool is_unmade(Dwarf_Die *function, const struct type_value *value, Dwarf
 	       (!class[strlen(name)] || class[strlen(name)] == '<');
 }
 
-/* What is shown of a structure, or of the one that an address leads to. */
+/* Read the members of the value's type, a structure, or of the structure that the value is the address of. */
 static int read_members(const struct reading *reading, struct type_value *value, Dwarf_Die *type,
 			const struct abi_type *abi)
 {

@@ -24,6 +24,8 @@ struct row {
 struct typed {
 	struct row *rows;
 	uint32_t count;
+	char *agent_path;
+	bool looked;		       /* for the prototypes, when the first function was asked for */
 	struct prototypes *prototypes; /* of the C library; NULL: there are none */
 	uint16_t (*numbers)[TYPED_OF]; /* by the prototype's place, as a row's */
 };
@@ -51,9 +53,23 @@ int typed_create(struct typed **out, const char *agent_path)
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return -ENOMEM;
-	(*out)->prototypes = prototypes_open(agent_path);
-	(*out)->numbers = unset_numbers((*out)->prototypes ? prototypes_count((*out)->prototypes) : 0);
-	return (*out)->numbers ? 0 : -ENOMEM;
+	(*out)->agent_path = strdup(agent_path);
+	return (*out)->agent_path ? 0 : -ENOMEM;
+}
+
+static struct prototypes *prototypes_of(struct typed *typed)
+{
+	if (typed->looked)
+		return typed->prototypes;
+	typed->looked = true;
+	typed->prototypes = prototypes_open(typed->agent_path);
+	if (typed->prototypes)
+		typed->numbers = unset_numbers(prototypes_count(typed->prototypes));
+	if (!typed->numbers) {
+		prototypes_close(typed->prototypes);
+		typed->prototypes = NULL;
+	}
+	return typed->prototypes;
 }
 
 void typed_destroy(struct typed *typed)
@@ -65,6 +81,7 @@ void typed_destroy(struct typed *typed)
 	if (typed) {
 		prototypes_close(typed->prototypes);
 		free(typed->numbers);
+		free(typed->agent_path);
 		free(typed->rows);
 	}
 	free(typed);
@@ -110,7 +127,8 @@ static struct row *row_of(struct typed *typed, const struct image *image)
 /* Headers say more of the C library's functions than its own DWARF: names for flags. */
 static struct found find(struct typed *typed, const struct image *image, const struct object_site *source)
 {
-	struct found found = {.place = prototypes_find(typed->prototypes, image, source), .prototype = true};
+	struct prototypes *prototypes = prototypes_of(typed);
+	struct found found = {.place = prototypes_find(prototypes, image, source), .prototype = true};
 	struct row *row;
 
 	if (found.place >= 0)
@@ -119,8 +137,7 @@ static struct found find(struct typed *typed, const struct image *image, const s
 	if (row && row->types && source->kind != SITE_LIBCALL)
 		found = (struct found){.row = row, .place = types_find(row->types, source->function)};
 	if (found.place < 0)
-		found = (struct found){.place = prototypes_find_own(typed->prototypes, image, source),
-				       .prototype = true};
+		found = (struct found){.place = prototypes_find_own(prototypes, image, source), .prototype = true};
 	return found;
 }
 

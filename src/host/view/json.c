@@ -103,10 +103,15 @@ void json_bool(struct json *json, bool value)
 	out_text(json->out, value ? "true" : "false");
 }
 
-void json_null(struct json *json)
+void json_literal(struct json *json, const char *text)
 {
 	begin_item(json);
-	out_text(json->out, "null");
+	out_text(json->out, text);
+}
+
+void json_null(struct json *json)
+{
+	json_literal(json, "null");
 }
 
 void json_key_string(struct json *json, const char *key, const char *text)

@@ -28,6 +28,7 @@ void json_i64(struct json *json, int64_t value);
 void json_milli(struct json *json, uint64_t thousandths);
 void json_bool(struct json *json, bool value);
 void json_null(struct json *json);
+void json_literal(struct json *json, const char *text); /* a number, true or false, which is in JSON's form already */
 
 void json_key_string(struct json *json, const char *key, const char *text);
 void json_key_u64(struct json *json, const char *key, uint64_t value);
