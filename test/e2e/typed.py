@@ -345,6 +345,22 @@ def compare(case, functions, unoptimized, tally):
             tally.compare(f"{where}, result", function.result, result, text, not function.static and not copies)
 
 
+def compiled(case, name, text, compiler, *flags, ending=".c"):
+    """Path of a program built from the text."""
+    program = os.path.join(case.folder, name)
+    with open(program + ending, "w") as file:
+        file.write(text)
+    subprocess.run([compiler, "-o", program, program + ending, *flags], check=True, timeout=60)
+    return program
+
+
+def replayed(case, program, *options):
+    """What replay shows of a recording of the program, which ends well."""
+    done = case.record([program], options, log=False)
+    expect(done.status == 0, f"{done.status}: {done.stderr}")
+    return case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+
+
 def random_signatures(seed, builds, count=40, options=()):
     def test(case):
         need(case)
@@ -354,10 +370,7 @@ def random_signatures(seed, builds, count=40, options=()):
                 continue
             odd = random.Random(f"{seed} {compiler} {level} {more}")
             functions = [Function(odd, i) for i in range(count)]
-            program = os.path.join(case.folder, f"typed-{seed}-{compiler}{level}{len(more)}")
-            with open(program + ".c", "w") as file:
-                file.write(source(functions))
-            subprocess.run([compiler, level, "-g", "-w", *more, "-o", program, program + ".c"], check=True, timeout=60)
+            program = compiled(case, f"typed-{seed}-{compiler}{level}{len(more)}", source(functions), compiler, level, "-g", "-w", *more)
             done = case.record([program], ["-a", *options], log=False)
             expect(done.status == 0, f"{done.status}: {done.stderr}")
             check_log(functions, done.stdout)
@@ -380,10 +393,7 @@ def debug_file(case):
         raise Skip("objcopy is not there")
     odd = random.Random(4711)
     functions = [Function(odd, i) for i in range(6)]
-    program = os.path.join(case.folder, "typed-stripped")
-    with open(program + ".c", "w") as file:
-        file.write(source(functions))
-    subprocess.run(["cc", "-O1", "-g", "-w", "-fpatchable-function-entry=5", "-Wl,-E", "-o", program, program + ".c"], check=True, timeout=60)
+    program = compiled(case, "typed-stripped", source(functions), "cc", "-O1", "-g", "-w", "-fpatchable-function-entry=5", "-Wl,-E")
     subprocess.run(["objcopy", "--only-keep-debug", program, program + ".debug"], check=True, timeout=60)
     subprocess.run(["strip", program], check=True, timeout=60)
     done = case.run([case.tool, "record", "-o", case.trace_path, "-a", "--", program])
@@ -416,15 +426,12 @@ def cpp_names(case):
     """Arguments stand in place of a C++ name's own parameter list, which is not the first of its parentheses."""
     need(case)
     case.as_it_is = True
-    program = os.path.join(case.folder, "typed-names")
-    with open(program + ".cc", "w") as file:
-        file.write("struct C { int operator()(int q) { return q + 1; } };\n"
-                   "namespace { __attribute__((noinline)) int hidden(int a) { return a * 2; } }\n"
-                   "int main() { C c; auto l = [](int k) { return k + 1; }; return c(1) + hidden(4) + l(2) != 13; }\n")
-    subprocess.run(["g++", "-O0", "-g", "-o", program, program + ".cc"], check=True, timeout=60)
-    done = case.record([program], ["-a", "--no-libcalls"], log=False)
-    expect(done.status == 0, f"{done.status}: {done.stderr}")
-    shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+    program = compiled(case, "typed-names",
+                       "struct C { int operator()(int q) { return q + 1; } };\n"
+                       "namespace { __attribute__((noinline)) int hidden(int a) { return a * 2; } }\n"
+                       "int main() { C c; auto l = [](int k) { return k + 1; }; return c(1) + hidden(4) + l(2) != 13; }\n",
+                       "g++", "-O0", "-g", ending=".cc")
+    shown = replayed(case, program, "-a", "--no-libcalls")
     for line in (r"C::operator\(\)\(this=0x[0-9a-f]+, q=1\) = 2;", r"\(anonymous namespace\)::hidden\(a=4\) = 8;",
                  r"main::\{lambda\(int\)#1\}::operator\(\)\(.*k=2\) = 3;"):
         expect(re.search(line, shown), f"no {line} in {shown}")
@@ -434,19 +441,15 @@ def cpp_by_address(case):
     """A class with a destructor of its own goes by its address, which takes a register in front of the next arguments."""
     need(case)
     case.as_it_is = True
-    program = os.path.join(case.folder, "typed-by-address")
-    with open(program + ".cc", "w") as file:
-        file.write("struct S { int a; S(int n) : a(n) {} S(const S &s) : a(s.a) {} ~S() { a = 0; } };\n"
-                   "__attribute__((noinline)) int take(S s, int x, int y) { return s.a + x + y; }\n"
-                   "__attribute__((noinline)) S give(int x) { return S(x); }\n"
-                   "int main() { return take(S(3), 4, 5) + give(6).a != 18; }\n")
+    text = ("struct S { int a; S(int n) : a(n) {} S(const S &s) : a(s.a) {} ~S() { a = 0; } };\n"
+            "__attribute__((noinline)) int take(S s, int x, int y) { return s.a + x + y; }\n"
+            "__attribute__((noinline)) S give(int x) { return S(x); }\n"
+            "int main() { return take(S(3), 4, 5) + give(6).a != 18; }\n")
     for compiler in ("g++", "clang++"):
         if not shutil.which(compiler):
             continue
-        subprocess.run([compiler, "-O0", "-g", "-o", program, program + ".cc"], check=True, timeout=60)
-        done = case.record([program], ["-a", "--no-libcalls"], log=False)
-        expect(done.status == 0, f"{done.status}: {done.stderr}")
-        shown = case.run([case.tool, "replay", "-i", case.trace_path]).stdout
+        program = compiled(case, "typed-by-address", text, compiler, "-O0", "-g", ending=".cc")
+        shown = replayed(case, program, "-a", "--no-libcalls")
         for line in (r"take\(s=.*, x=(4|\(place\)), y=(5|\(place\))\)", r"give\(x=(6|\(place\))\)"):
             expect(re.search(line, shown), f"{compiler}: no {line} in {shown}")
         if compiler == "clang++":
@@ -493,10 +496,7 @@ def wild_structures(case):
     """Addresses that lead nowhere, in circles, to the end of memory, and to pages that come and go."""
     need(case)
     case.as_it_is = True
-    program = os.path.join(case.folder, "typed-wild")
-    with open(program + ".c", "w") as file:
-        file.write(WILD)
-    subprocess.run(["cc", "-O0", "-g", "-pthread", "-o", program, program + ".c"], check=True, timeout=60)
+    program = compiled(case, "typed-wild", WILD, "cc", "-O0", "-g", "-pthread")
     case.same_as_plain([program], ["-A", "see"], log=False)
     shown = [re.sub(r"0x[0-9a-f]{6,12}\b", "ADDRESS", text) for text in re.findall(
         r"see\((.*)\)", case.run([case.tool, "replay", "-i", case.trace_path]).stdout)]
@@ -540,11 +540,8 @@ def chosen_by_types(case):
     """--if by the names of arguments and of members that they lead to, which debug information tells."""
     need(case)
     case.as_it_is = True
-    program = os.path.join(case.folder, "typed-chosen")
-    with open(program + ".c", "w") as file:
-        file.write(CHOSEN)
     for level in ("-O0", "-O2"):
-        subprocess.run(["cc", level, "-g", "-o", program, program + ".c"], check=True, timeout=60)
+        program = compiled(case, "typed-chosen", CHOSEN, "cc", level, "-g")
         for condition, check in TOLD.items():
             for options in ((), ("-a",), ("-A", "handle"), ("-A", "handle:n=arg2:s32 arg1") if condition == "n < 0" else ("-R", "handle")):
                 done = case.record([program], [*options, "--no-libcalls", "--if", f"handle: {condition}"], log=False)
@@ -570,17 +567,14 @@ def chosen_by_caller(case):
     """Two objects call one function of the C library, whose headers tell its arguments, each under a condition of its own."""
     need(case)
     case.as_it_is = True
-    library, program = (os.path.join(case.folder, name) for name in ("libtwo.so", "typed-two"))
-    with open(library + ".c", "w") as file:
-        file.write("#include <stdlib.h>\nlong within(const char *s, int base) { return strtol(s, 0, base) + 1; }\n")
-    with open(program + ".c", "w") as file:
-        file.write("#include <stdlib.h>\nlong within(const char *s, int base);\nint main(void)\n{\n\tlong sum = 0;\n"
-                   "\tfor (int i = 2; i < 12; i++)\n\t\tsum += strtol(\"10\", 0, i) + within(\"10\", i);\n\treturn sum != 140;\n}\n")
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, library + ".c"], check=True, timeout=60)
-    subprocess.run(["cc", "-O1", "-o", program, program + ".c", library, f"-Wl,-rpath,{case.folder}"], check=True, timeout=60)
-    done = case.record([program], ["-a", "--if", "typed-two:strtol: base == 3", "--if", "libtwo.so:strtol: base == 5 || base == 7"], log=False)
-    expect(done.status == 0, f"{done.status}: {done.stderr}")
-    found = re.findall(r"strtol\(.*base=(\d+)\)", case.run([case.tool, "replay", "-i", case.trace_path]).stdout)
+    library = compiled(case, "libtwo.so", "#include <stdlib.h>\nlong within(const char *s, int base) { return strtol(s, 0, base) + 1; }\n",
+                       "cc", "-O1", "-shared", "-fPIC")
+    program = compiled(case, "typed-two",
+                       "#include <stdlib.h>\nlong within(const char *s, int base);\nint main(void)\n{\n\tlong sum = 0;\n"
+                       "\tfor (int i = 2; i < 12; i++)\n\t\tsum += strtol(\"10\", 0, i) + within(\"10\", i);\n\treturn sum != 140;\n}\n",
+                       "cc", "-O1", library, f"-Wl,-rpath,{case.folder}")
+    shown = replayed(case, program, "-a", "--if", "typed-two:strtol: base == 3", "--if", "libtwo.so:strtol: base == 5 || base == 7")
+    found = re.findall(r"strtol\(.*base=(\d+)\)", shown)
     expect(found == ["3", "5", "7"], f"{found}")
 
 
@@ -588,13 +582,12 @@ def floats_said(case):
     """Floating-point values that VALUES name, of which some lie on the stack and in memory."""
     need(case)
     case.as_it_is = True
-    program = os.path.join(case.folder, "typed-floats")
-    with open(program + ".c", "w") as file:
-        file.write("struct point { float x; double y; };\n"
-                   "__attribute__((noinline)) double many(int n, double a, double b, float c, double d, double e, double f, double g,\n"
-                   "    double h, double i, struct point *p) { return n + a + b + c + d + e + f + g + h + i + p->x + p->y; }\n"
-                   "int main(void) { struct point p = {0.5f, -1e300}; return many(3, 0.1, 1, 0.1f, 2, 3, 4, 5, 6, 7.25, &p) > 0; }\n")
-    subprocess.run(["cc", "-O1", "-o", program, program + ".c"], check=True, timeout=60)
+    program = compiled(case, "typed-floats",
+                       "struct point { float x; double y; };\n"
+                       "__attribute__((noinline)) double many(int n, double a, double b, float c, double d, double e, double f, double g,\n"
+                       "    double h, double i, struct point *p) { return n + a + b + c + d + e + f + g + h + i + p->x + p->y; }\n"
+                       "int main(void) { struct point p = {0.5f, -1e300}; return many(3, 0.1, 1, 0.1f, 2, 3, 4, 5, 6, 7.25, &p) > 0; }\n",
+                       "cc", "-O1")
     values = ["-A", "many:n=arg1:s32 a=%xmm0 c=%xmm2:f32 last=%xmm7:f64 i=arg7:f64 x=+0(arg2):f32 y=+8(arg2):f64", "-R", "many:ret:f64"]
     for options in ((), ("-g", "main"), ("--max-depth", "5")):
         case.same_as_plain([program], [*values, *options], log=False)
